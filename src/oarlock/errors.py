@@ -1,0 +1,267 @@
+"""Every exception of Oarlock.
+
+    OarlockError
+    ├── while a program is written
+    │   ├── ShapeError            ValueError    sizes that do not fit an operator's signature
+    │   ├── DTypeError            TypeError     a dtype that a signature does not take
+    │   ├── ArgumentError         TypeError     a wrong attribute or argument
+    │   ├── UnknownOperatorError  LookupError   no operator of that name
+    │   ├── UndefinedVarError     LookupError   no variable of that name is visible
+    │   ├── ProgramError          ValueError    programs mixed, names used twice, a block left open
+    │   ├── GradientError         ValueError    a path without a gradient
+    │   └── DeclarationError      ValueError    an operator declared wrongly
+    ├── while a program runs
+    │   ├── FeedError             ValueError    what was fed does not fit what was declared
+    │   ├── UnsetVarError         LookupError   a variable that has no value yet
+    │   ├── KernelError           RuntimeError  PyTorch refused
+    │   └── ScopeError            RuntimeError  a handle or a scope used after it was dropped
+    └── while a file is read
+        ├── FormatError           ValueError    not a file of ours, truncated, or changed
+        ├── VerifyError           ValueError    a program that breaks a rule of the language
+        ├── LimitError            ValueError    a file larger than the reader allows
+        ├── TrainingProgramError  ValueError    a training program given to something that only infers
+        └── DataError             ValueError    data that is missing, or not what was asked for
+
+A class exists where a reader has to *do* something different; its docstring says what, and
+`oarlock explain NAME` prints it. Tools read the fields, never the text.
+"""
+
+from collections.abc import Sequence
+
+__all__ = [
+    "ArgumentError",
+    "DTypeError",
+    "DataError",
+    "DeclarationError",
+    "FeedError",
+    "FormatError",
+    "GradientError",
+    "KernelError",
+    "LimitError",
+    "OarlockError",
+    "ProgramError",
+    "ScopeError",
+    "ShapeError",
+    "TrainingProgramError",
+    "UndefinedVarError",
+    "UnknownOperatorError",
+    "UnsetVarError",
+    "VerifyError",
+]
+
+
+class OarlockError(Exception):
+    """Anything that Oarlock refuses.
+
+    Fields, each `None` or empty where it does not apply:
+    `message` what broke, in one line; `location` where the user wrote it; `contract` the rule, an
+    operator's signature as a rule; `running` where execution stood; `given` what was given, a line
+    per argument; `hint` what to do; `op` the operator's type.
+    """
+
+    __module__ = "oarlock"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        location: object | None = None,
+        contract: str | None = None,
+        running: str | None = None,
+        given: Sequence[str] = (),
+        hint: str | None = None,
+        op: str | None = None,
+    ):
+        super().__init__(message)
+        self.message = message
+        self.location = location
+        self.contract = contract
+        self.running = running
+        self.given = tuple(given)
+        self.hint = hint
+        self.op = op
+
+    def __str__(self) -> str:
+        lines = [self.message]
+        if self.location is not None:
+            lines.append(f"  {self.location}")
+        if self.contract:
+            lines.append(f"  {self.contract}")
+        if self.running:
+            lines.append(f"  running   {self.running}")
+        lines += [f"      {line}" for line in self.given]
+        if self.hint:
+            lines.append(f"  Try: {self.hint}    (oarlock explain {type(self).__name__})")
+        return "\n".join(lines)
+
+
+class ShapeError(OarlockError, ValueError):
+    """Sizes do not fit an operator's signature.
+
+    Cause: two arguments give the same named size different values, or have the wrong rank.
+
+        x = ol.layer.data("x", shape=[784])
+        y = ol.op.linear(x, w)              # wrong where w is [748, 10]: k is 784 in x, 748 in w
+
+    Repair: the message names the size and the two arguments; give one of them the other's size.
+    Two different symbols (`n`, `m`) are two different sizes, even if they happen to be equal in a run.
+    """
+
+    __module__ = "oarlock"
+
+
+class DTypeError(OarlockError, TypeError):
+    """A dtype that an operator does not take, or two that should be one.
+
+    Cause: integers where the signature says `float`, or float32 beside float64.
+
+        ol.op.relu(label)                             # wrong where label is int64
+        ol.op.relu(ol.op.cast(label, dtype="float32"))  # right: dtypes change only where you say so
+    """
+
+    __module__ = "oarlock"
+
+
+class ArgumentError(OarlockError, TypeError):
+    """An argument or attribute that is missing, unknown, or of the wrong kind.
+
+        ol.layer.conv2d(image, filter=32, size=3)     # wrong
+        ol.layer.conv2d(image, filters=32, size=3)    # right; `oarlock ops conv2d` prints the page
+    """
+
+    __module__ = "oarlock"
+
+
+class UnknownOperatorError(OarlockError, LookupError):
+    """No operator has this name.
+
+    Cause: a misspelling, or a program that uses a custom operator which this process has not
+    registered. Import the module that declares the operator before loading the program.
+    """
+
+    __module__ = "oarlock"
+
+
+class UndefinedVarError(OarlockError, LookupError):
+    """No variable of this name is visible from where it was asked for.
+
+    A block sees its own variables and those of the blocks around it, never those of a sibling or of
+    a block inside it. Hand a value out of a block through its outputs.
+    """
+
+    __module__ = "oarlock"
+
+
+class ProgramError(OarlockError, ValueError):
+    """A program put together in a way that cannot mean anything.
+
+    Cause: variables of two programs in one operator, a name used twice in one block, a step block
+    that was never finished. Build each model inside one `with ol.Program() as program:`.
+    """
+
+    __module__ = "oarlock"
+
+
+class GradientError(OarlockError, ValueError):
+    """A gradient was asked for along a path that has none.
+
+        index = ol.op.argmax(scores)
+        ol.append_backward(ol.layer.mean(ol.op.cast(index, dtype="float32")))   # wrong
+
+    Cause: an operator on every path from the target to a variable has no gradient there. Mark the
+    value `stop_gradient` if no gradient is wanted, or declare one (docs/add_an_operator.md).
+    """
+
+    __module__ = "oarlock"
+
+
+class DeclarationError(OarlockError, ValueError):
+    """An operator is declared wrongly: its signature, its kernel and its gradients do not agree.
+
+    The positional parameters of a kernel are the inputs of its signature, in order; its keyword-only
+    parameters are its attributes. docs/add_an_operator.md shows a whole declaration.
+    """
+
+    __module__ = "oarlock"
+
+
+class FeedError(OarlockError, ValueError):
+    """What was fed does not fit what the program declares: its names, shapes, dtypes or sizes.
+
+        executor.run(program, feed={"image": x.astype("float64")})   # wrong for a float32 input
+        executor.run(program, feed={"image": x.astype("float32")})   # right
+
+    A symbol such as `n` has one value in a run: every input that leads with it has that many rows.
+    """
+
+    __module__ = "oarlock"
+
+
+class UnsetVarError(OarlockError, LookupError):
+    """A run needs the value of a variable that has none.
+
+    Fill parameters with `ol.init(program, scope)`, or load them from a file; feed inputs by name.
+    """
+
+    __module__ = "oarlock"
+
+
+class KernelError(OarlockError, RuntimeError):
+    """PyTorch refused to compute an op on the values it was given; its exception is `__cause__`.
+
+    The step is abandoned before anything is written: every parameter is as it was.
+    """
+
+    __module__ = "oarlock"
+
+
+class ScopeError(OarlockError, RuntimeError):
+    """A scope, or a handle to one of its variables, was used after the scope was dropped."""
+
+    __module__ = "oarlock"
+
+
+class FormatError(OarlockError, ValueError):
+    """A file that is not a model of ours, or is no longer what was written.
+
+    Nothing was loaded. Fetch the file again, or save it again with `ol.save_model`.
+    """
+
+    __module__ = "oarlock"
+
+
+class VerifyError(OarlockError, ValueError):
+    """A program that breaks a rule of the language; nothing of it was run.
+
+    The message names the block, the op and the variable. `oarlock check FILE` prints the same.
+    """
+
+    __module__ = "oarlock"
+
+
+class LimitError(OarlockError, ValueError):
+    """A file or program larger than the reader allows.
+
+    The limits protect against files made to exhaust memory. Where the file is yours, raise the limit
+    by the argument that the message names; a file can never raise its own.
+    """
+
+    __module__ = "oarlock"
+
+
+class TrainingProgramError(OarlockError, ValueError):
+    """A training program was given to something that can only infer.
+
+        oarlock.inference.load_model("training.safetensors")   # wrong: it updates parameters
+
+    Save the part that predicts, `ol.save_model(predict, parameters, FILE)`, or load the file with
+    `ol.load_model`, which knows gradients and updates.
+    """
+
+    __module__ = "oarlock"
+
+
+class DataError(OarlockError, ValueError):
+    """A data set that is unknown, missing on this machine, or not what its checksum says."""
+
+    __module__ = "oarlock"

@@ -1,0 +1,23 @@
+"""Programs as Python objects: blocks of ops over variables. No torch, no operators."""
+
+from oarlock.ir.block import Block
+from oarlock.ir.current import current_block, default_program
+from oarlock.ir.dtype import DType
+from oarlock.ir.location import Location
+from oarlock.ir.operation import Op, Role
+from oarlock.ir.program import Program, Training
+from oarlock.ir.variable import Initializer, Var
+
+__all__ = [
+    "Block",
+    "DType",
+    "Initializer",
+    "Location",
+    "Op",
+    "Program",
+    "Role",
+    "Training",
+    "Var",
+    "current_block",
+    "default_program",
+]

@@ -1,0 +1,89 @@
+"""An attribute's value in Python, and on the wire. Blocks, which attributes also hold, are `serialize`'s part."""
+
+from oarlock.errors import ArgumentError
+from oarlock.ir.dtype import DType
+from oarlock.ir.size import Shape, Size, format_shape
+from oarlock.proto import program_pb2 as wire
+
+__all__ = ["Sizes", "format_attribute", "read_attribute", "read_shape", "write_attribute", "write_shape"]
+
+
+class Sizes(tuple[Size, ...]):
+    """A shape given as an attribute; its sizes may be symbols, which plain tuples of ints may not."""
+
+
+def write_attribute(name: str, value: object, desc: wire.AttributeDesc) -> None:
+    """Fill `desc`. Raises ArgumentError for a value that no attribute can hold."""
+    desc.name = name
+    if isinstance(value, bool):
+        desc.bool = value
+    elif isinstance(value, int):
+        desc.int = value
+    elif isinstance(value, float):
+        desc.float = value
+    elif isinstance(value, str):
+        desc.string = value
+    elif isinstance(value, bytes):
+        desc.bytes = value
+    elif isinstance(value, DType):
+        desc.dtype = value.number  # type: ignore[assignment]
+    elif isinstance(value, Sizes):
+        write_shape(value, desc.shape)
+    elif isinstance(value, tuple) and all(isinstance(item, int) and not isinstance(item, bool) for item in value):
+        desc.ints.SetInParent()
+        desc.ints.values.extend(value)
+    elif isinstance(value, tuple) and all(isinstance(item, float) for item in value):
+        desc.floats.values.extend(value)
+    elif isinstance(value, tuple) and all(isinstance(item, str) for item in value):
+        desc.strings.values.extend(value)
+    else:
+        raise ArgumentError(f"an attribute cannot hold {value!r}")
+
+
+def read_attribute(desc: wire.AttributeDesc) -> object:
+    """The value in `desc`. Raises ValueError or KeyError where it holds none."""
+    kind = desc.WhichOneof("value")
+    if kind is None:
+        raise ValueError("it holds no value")
+    if kind == "shape":
+        return Sizes(read_shape(desc.shape))
+    if kind == "dtype":
+        return DType.from_number(desc.dtype)
+    value = getattr(desc, kind)  # a field of our own message, named by `oneof value`
+    return tuple(value.values) if kind in ("ints", "floats", "strings") else value
+
+
+def write_shape(shape: Shape, desc: wire.ShapeDesc) -> None:
+    desc.SetInParent()
+    for size in shape:
+        item = desc.sizes.add()
+        if isinstance(size, int):
+            item.number = size
+        else:
+            item.symbol = size
+
+
+def read_shape(desc: wire.ShapeDesc) -> Shape:
+    """The shape in `desc`. Raises ValueError where a size holds nothing."""
+    sizes: list[Size] = []
+    for item in desc.sizes:
+        kind = item.WhichOneof("value")
+        if kind is None:
+            raise ValueError("a size holds no value")
+        sizes.append(item.number if kind == "number" else item.symbol)
+    return tuple(sizes)
+
+
+def format_attribute(value: object) -> str:
+    """The value as a program prints it."""
+    if isinstance(value, Sizes):
+        return format_shape(value)
+    if isinstance(value, tuple):
+        return "[" + ", ".join(format_attribute(item) for item in value) + "]"
+    if isinstance(value, str):
+        return '"' + value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
+    if isinstance(value, bytes):
+        return f"bytes({len(value)})"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)

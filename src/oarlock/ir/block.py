@@ -1,0 +1,196 @@
+"""Block: local variables and the ops over them, in order."""
+
+import difflib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from oarlock.errors import ProgramError, UndefinedVarError
+from oarlock.ir import current
+from oarlock.ir.dtype import DType
+from oarlock.ir.location import Location, here
+from oarlock.ir.operation import Op, Role
+from oarlock.ir.size import Shape
+from oarlock.ir.variable import Initializer, Var
+
+if TYPE_CHECKING:
+    from oarlock.ir.program import Program
+
+__all__ = ["Block"]
+
+
+class Block:
+    """A pair of braces: the variables declared here, the ops that run here, and the block around it.
+
+    `inputs` are the variables whose values come from outside: fed, in the main block; handed in by the
+    op that owns the block, elsewhere. `outputs` are what a nested block hands back, in the order that
+    its owner's signature gives. Every variable is defined once, by an op or as an input; the ops at the
+    end of the main block that write persistable variables, its `tail`, are the only exception.
+    """
+
+    def __init__(self, program: "Program", index: int, name: str, parent: "Block | None"):
+        self.program = program
+        self.index = index
+        self.name = name
+        self.parent = parent
+        self.inputs: list[Var] = []
+        self.outputs: list[Var] = []
+        self.vars: dict[str, Var] = {}
+        self.ops: list[Op] = []
+
+    @property
+    def path(self) -> str:
+        return self.name if self.parent is None else f"{self.parent.path}/{self.name}"
+
+    def __repr__(self) -> str:
+        return f"<Block {self.path}: {len(self.vars)} variables, {len(self.ops)} ops>"
+
+    def __enter__(self) -> "Block":
+        current.push(self)
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        current.pop(self)
+
+    # Variables
+
+    def find_var(self, name: str, *, recursive: bool = True) -> Var | None:
+        """The variable called `name`, here or (if `recursive`) in the nearest block around; None if there is none."""
+        block: Block | None = self
+        while block is not None:
+            if name in block.vars:
+                return block.vars[name]
+            block = block.parent if recursive else None
+        return None
+
+    def var(self, name: str) -> Var:
+        """The variable called `name` that is visible here. Raises UndefinedVarError."""
+        var = self.find_var(name)
+        if var is not None:
+            return var
+        visible = [name for block in self.enclosing() for name in block.vars]
+        near = difflib.get_close_matches(name, visible, n=1)
+        elsewhere = [other for other in self.program.blocks if name in other.vars]
+        raise UndefinedVarError(
+            f'"{name}" is not visible in {self.path}',
+            given=[f"declared in {other.path}, which {self.path} cannot see" for other in elsewhere],
+            hint=f'did you mean "{near[0]}"?' if near else None,
+        )
+
+    def rename(self, var: Var, name: str) -> None:
+        """Call a variable of this block `name` instead. Ops hold variables, so nothing else changes."""
+        if name in self.vars:
+            raise ProgramError(f'"{name}" is declared in {self.path} already')
+        del self.vars[var.name]
+        var.name = name
+        self.vars[name] = var
+        self.program.changed(taken=name)
+
+    def enclosing(self) -> "Iterator[Block]":
+        """This block, then each block around it."""
+        block: Block | None = self
+        while block is not None:
+            yield block
+            block = block.parent
+
+    def new_var(
+        self,
+        name: str,
+        dtype: DType,
+        shape: Shape | None,
+        *,
+        persistable: bool = False,
+        parameter: bool = False,
+        trainable: bool = False,
+        stop_gradient: bool = False,
+        initializer: Initializer | None = None,
+        location: Location | None = None,
+    ) -> Var:
+        """Declare a variable here. Raises ProgramError where the block has one of that name."""
+        if name in self.vars:
+            raise ProgramError(
+                f'"{name}" is declared twice in {self.path}',
+                location=location or here(),
+                given=[self.vars[name].describe()],
+                hint="give one of them another name, or read the first one where you meant it",
+            )
+        var = Var(
+            self,
+            name,
+            dtype,
+            shape,
+            persistable=persistable,
+            parameter=parameter,
+            trainable=trainable,
+            stop_gradient=stop_gradient,
+            initializer=initializer,
+            location=location or self.program.writing[1] or here(),
+        )
+        self.vars[name] = var
+        self.program.changed(taken=name)
+        return var
+
+    # Ops
+
+    @property
+    def tail(self) -> list[Op]:
+        """The ops at the end that write persistable variables."""
+        return self.ops[self._tail_start() :]
+
+    def _tail_start(self) -> int:
+        start = len(self.ops)
+        while start and self.ops[start - 1].is_commit:
+            start -= 1
+        return start
+
+    def append(
+        self,
+        type: str,
+        inputs: Mapping[str, Sequence[Var]],
+        outputs: Mapping[str, Sequence[Var]],
+        attributes: Mapping[str, object],
+    ) -> Op:
+        """Add an op after the others, yet before the tail. Its outputs must be variables of this block.
+
+        Knows nothing of operators: `oarlock.registry` checks the op against its signature.
+        """
+        role, location = self.program.writing
+        op = Op(
+            self,
+            type,
+            {slot: tuple(vars) for slot, vars in inputs.items()},
+            {slot: tuple(vars) for slot, vars in outputs.items()},
+            dict(attributes),
+            blocks=tuple(value for value in attributes.values() if isinstance(value, Block)),
+            role=role,
+            location=location or here(),
+        )
+        self.ops.insert(len(self.ops) if op.is_commit else self._tail_start(), op)
+        for var in op.writes:
+            if not var.persistable:
+                var.op = op
+        self.program.changed()
+        return op
+
+    def commit(self, var: Var, value: Var) -> Op:
+        """Make `value` what the persistable `var` holds after the step. Raises ProgramError when it is not legal.
+
+        All commits stand at the end of the main block, so that every op before them reads the old value.
+        """
+        if self.parent is not None or not var.persistable or var.block is not self:
+            raise ProgramError(
+                f'"{var.name}" cannot be written in {self.path}',
+                location=here(),
+                contract="a step writes persistable variables of the main block only, after every other op",
+            )
+        if any(var in op.writes for op in self.tail):
+            raise ProgramError(f'"{var.name}" is updated twice in one step', location=here())
+        with self.program.write_as(Role.UPDATE):
+            return self.append("assign", {"x": [value]}, {"y": [var]}, {})
+
+    def keep(self, ops: Sequence[Op]) -> None:
+        """Replace the ops by `ops`, which are some of them, and forget local variables that none of them uses."""
+        self.ops = list(ops)
+        used = {var for op in ops for var in (*op.reads, *op.writes)} | set(self.inputs) | set(self.outputs)
+        used |= set(self.program.targets.values())
+        self.vars = {name: var for name, var in self.vars.items() if var in used}
+        self.program.changed()

@@ -1,0 +1,66 @@
+"""The closed set of dtypes. Their wire numbers are in `program.proto`."""
+
+from enum import Enum
+
+from oarlock.errors import DTypeError
+from oarlock.proto import program_pb2 as wire
+
+__all__ = ["DType"]
+
+
+class DType(Enum):
+    """The dtype of a tensor; the value is its name, as NumPy and PyTorch spell it."""
+
+    FLOAT16 = "float16"
+    BFLOAT16 = "bfloat16"
+    FLOAT32 = "float32"
+    FLOAT64 = "float64"
+    INT8 = "int8"
+    INT16 = "int16"
+    INT32 = "int32"
+    INT64 = "int64"
+    UINT8 = "uint8"
+    BOOL = "bool"
+
+    def __str__(self) -> str:
+        return self.value
+
+    @property
+    def is_floating(self) -> bool:
+        return "float" in self.value
+
+    @property
+    def is_integer(self) -> bool:
+        return "int" in self.value
+
+    @classmethod
+    def of(cls, value: "DType | str | object") -> "DType":
+        """The dtype called `value`: a name, a NumPy or PyTorch dtype, or a `DType` itself.
+
+        Raises DTypeError for anything that is not in the set.
+        """
+        if isinstance(value, cls):
+            return value
+        name = getattr(value, "name", None) or str(value).removeprefix("torch.")
+        if isinstance(value, type):  # numpy.float32, float, bool
+            name = {"float": "float32", "int": "int64"}.get(value.__name__, value.__name__)
+        try:
+            return cls(name)
+        except ValueError:
+            raise DTypeError(
+                f"{value!r} is not a dtype of Oarlock",
+                contract="one of " + ", ".join(str(dtype) for dtype in cls),
+            ) from None
+
+    @property
+    def number(self) -> int:
+        """The dtype's number in a file."""
+        return wire.DType.Value(self.name)
+
+    @classmethod
+    def from_number(cls, number: int) -> "DType":
+        """The dtype with this number in a file. Raises KeyError for any other number."""
+        return _BY_NUMBER[number]
+
+
+_BY_NUMBER = {dtype.number: dtype for dtype in DType}

@@ -1,0 +1,43 @@
+"""The user's own line, taken when a variable or an op is made."""
+
+import linecache
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+__all__ = ["Location", "here"]
+
+_PACKAGE = str(Path(__file__).resolve().parent.parent)
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """Where a line of the user's stands.
+
+    `file` is relative to the folder of the user's script and never absolute, so that two checkouts of
+    one model, and two machines, write the same file. `line` counts from 1.
+    """
+
+    file: str
+    line: int
+    function: str
+    text: str
+
+    def __str__(self) -> str:
+        function = "" if self.function == "<module>" else f" in {self.function}"
+        return f"{self.file}:{self.line}{function}      {self.text}".rstrip()
+
+
+def here() -> Location | None:
+    """The innermost frame outside this package, or None where there is none."""
+    frame = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        frame = frame.f_back
+    if frame is None:
+        return None
+    filename = frame.f_code.co_filename
+    module = frame.f_globals.get("__name__", "__main__")
+    # A module's dotted path is its path below the script's folder; the script itself has only a name.
+    file = Path(filename).name if module == "__main__" else module.replace(".", "/") + ".py"
+    text = linecache.getline(filename, frame.f_lineno).strip()
+    return Location(file, frame.f_lineno, frame.f_code.co_name, text[:200])

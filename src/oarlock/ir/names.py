@@ -1,0 +1,37 @@
+"""Names: which are legal, which are generated, and what each suffix means."""
+
+import re
+
+from oarlock.errors import ProgramError
+
+__all__ = ["COUNTER", "gradient_name", "is_name", "next_name", "require_user_name"]
+
+_NAME = re.compile(r"[A-Za-z0-9_./@-]{1,256}", re.ASCII)
+
+COUNTER = "@STEP"
+"""The program's step counter: how many steps have been committed."""
+
+
+def is_name(text: str) -> bool:
+    """Whether a variable or block may be called `text`: 1 to 256 of `A-Z a-z 0-9 _ . / @ -`, no `..`."""
+    return bool(_NAME.fullmatch(text)) and ".." not in text
+
+
+def require_user_name(name: str) -> str:
+    """Return `name` if a user may give it. Raises ProgramError; `@` and `/` are ours."""
+    if not isinstance(name, str) or not is_name(name) or "@" in name or "/" in name:
+        raise ProgramError(
+            f"{name!r} cannot be a variable's name",
+            contract="a name has 1 to 256 of the characters A-Z a-z 0-9 _ . - and no '..'",
+        )
+    return name
+
+
+def gradient_name(name: str) -> str:
+    """What the gradient of the variable `name` is called."""
+    return f"{name}@GRAD"
+
+
+def next_name(name: str) -> str:
+    """What the value that replaces the persistable variable `name` at the end of a step is called."""
+    return f"{name}@NEXT"

@@ -1,0 +1,158 @@
+"""Program: a model - forward, backward, update - as one value."""
+
+import itertools
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from oarlock.errors import ProgramError
+from oarlock.ir import current
+from oarlock.ir.block import Block
+from oarlock.ir.dtype import DType
+from oarlock.ir.location import Location
+from oarlock.ir.names import COUNTER
+from oarlock.ir.operation import Role
+from oarlock.ir.variable import Initializer, Var
+
+__all__ = ["Program", "Training"]
+
+_serials = itertools.count()
+
+
+@dataclass(frozen=True)
+class Training:
+    """How a training program is driven: rows per step, and passes over the data."""
+
+    batch_size: int
+    epochs: int
+
+
+class Program:
+    """An ordered list of blocks; `main` is the first.
+
+    Write one inside `with Program(seed=0) as program:`. `targets` names what the program is for, in the
+    order in which a caller fetches it. `seed` keys initial values and random operators, 0 <= seed < 2**64.
+    Building the same program twice, in any process and any directory, gives the same bytes.
+    """
+
+    def __init__(self, *, seed: int = 0):
+        if not 0 <= seed < 2**64:
+            raise ProgramError(f"a seed is a whole number from 0 to 2**64 - 1, not {seed}")
+        self.seed = seed
+        self.blocks: list[Block] = [Block(self, 0, "main", None)]
+        self.targets: dict[str, Var] = {}
+        self.training: Training | None = None
+        self.revision = 0
+        self.serial = next(_serials)  # caches key on this, never on id()
+        self.writing: tuple[Role, Location | None] = (Role.FORWARD, None)
+        self._taken: set[str] = set()
+        self._counts: dict[str, int] = {}
+
+    @property
+    def main(self) -> Block:
+        return self.blocks[0]
+
+    def __enter__(self) -> "Program":
+        current.push(self.main)
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        current.pop(self.main)
+
+    def __repr__(self) -> str:
+        return f"<Program of {len(self.blocks)} blocks, {sum(len(block.ops) for block in self.blocks)} ops>"
+
+    def __str__(self) -> str:
+        from oarlock.ir.printer import format_program
+
+        return format_program(self)
+
+    def changed(self, *, taken: str | None = None) -> None:
+        """Note that the program is not what it was; caches look at `revision`."""
+        self.revision += 1
+        if taken is not None:
+            self._taken.add(taken)
+            self._taken.add(taken.partition(".")[0])
+
+    @contextmanager
+    def write_as(self, role: Role, location: Location | None = None) -> Iterator[None]:
+        """Give the ops appended meanwhile this role, and this location in place of the caller's line."""
+        before = self.writing
+        self.writing = (role, location)
+        try:
+            yield
+        finally:
+            self.writing = before
+
+    def unique(self, prefix: str) -> str:
+        """A name that nothing in the program has: `fc_0`, `fc_1`. It depends on this program alone."""
+        number = self._counts.get(prefix, 0)
+        while f"{prefix}_{number}" in self._taken:
+            number += 1
+        self._counts[prefix] = number + 1
+        name = f"{prefix}_{number}"
+        self._taken.add(name)
+        return name
+
+    def is_free(self, name: str) -> bool:
+        """Whether nothing in the program is called `name`."""
+        return name not in self._taken
+
+    def claim_names(self) -> None:
+        """Count every name in use as taken; for whoever fills blocks without `new_var`."""
+        for block in self.blocks:
+            for name in (block.name, *block.vars):
+                self._taken.add(name)
+                self._taken.add(re.split(r"[.@]", name)[0] or name)
+            for op in block.ops:
+                if "random_id" in op.attributes:
+                    self._taken.add(f"random_{op.attributes['random_id']}")
+
+    def new_block(self, name: str, parent: Block) -> Block:
+        """Add an empty block inside `parent`."""
+        block = Block(self, len(self.blocks), name, parent)
+        self.blocks.append(block)
+        self._taken.add(name.partition(".")[0])
+        self.changed()
+        return block
+
+    def parameters(self) -> list[Var]:
+        """The parameters, in the order of their declaration."""
+        return [var for var in self.main.vars.values() if var.parameter]
+
+    def persistables(self) -> list[Var]:
+        """Everything that outlives a step: parameters, optimizer state, counters."""
+        return [var for var in self.main.vars.values() if var.persistable]
+
+    @property
+    def is_training(self) -> bool:
+        """Whether a step changes anything: the main block has a tail."""
+        return bool(self.main.tail)
+
+    def counter(self) -> Var:
+        """The variable that counts committed steps, int64[]; declared when first asked for."""
+        found = self.main.find_var(COUNTER)
+        if found is not None:
+            return found
+        zero = Initializer("constant", {"value": 0.0})
+        return self.main.new_var(COUNTER, DType.INT64, (), persistable=True, stop_gradient=True, initializer=zero)
+
+    def to_bytes(self, *, source: bool = True) -> bytes:
+        """The program as a file holds it; without the author's lines where `source` is False."""
+        from oarlock.ir.serialize import write_program
+
+        return write_program(self, source=source)
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> "Program":
+        """The program in `data`, its structure verified. Raises FormatError, LimitError or VerifyError."""
+        from oarlock.ir.serialize import read_program
+
+        return read_program(data)
+
+    def clone(self) -> "Program":
+        """An independent copy."""
+        from oarlock.ir.serialize import copy_program
+
+        return copy_program(self)

@@ -1,0 +1,279 @@
+"""Program <-> the bytes of a file."""
+
+from collections.abc import Iterable
+
+from google.protobuf.message import DecodeError
+
+from oarlock.errors import FormatError, LimitError, VerifyError
+from oarlock.ir.attribute import read_attribute, read_shape, write_attribute, write_shape
+from oarlock.ir.block import Block
+from oarlock.ir.dtype import DType
+from oarlock.ir.location import Location
+from oarlock.ir.operation import Op, Role
+from oarlock.ir.program import Program, Training
+from oarlock.ir.variable import Initializer, Var
+from oarlock.ir.verify import verify_program
+from oarlock.proto import program_pb2 as wire
+from oarlock.proto.limits import Limits
+
+__all__ = ["FORMAT_VERSION", "copy_program", "program_desc", "read_program", "write_program"]
+
+FORMAT_VERSION = 1
+
+
+def write_program(program: Program, *, source: bool = True) -> bytes:
+    """The program as a file holds it. The same program gives the same bytes."""
+    file = wire.ProgramFile(program=program_desc(program))
+    if source:
+        _write_source(program, file.source)
+    return file.SerializeToString(deterministic=True)
+
+
+def program_desc(program: Program) -> wire.ProgramDesc:
+    """The program as a message, without the author's lines."""
+    desc = wire.ProgramDesc(version=FORMAT_VERSION, seed=program.seed)
+    for block in program.blocks:
+        _write_block(block, desc.blocks.add())
+    for label, var in program.targets.items():
+        desc.targets.add(label=label, var=var.name)
+    if program.training:
+        desc.training.batch_size = program.training.batch_size
+        desc.training.epochs = program.training.epochs
+    return desc
+
+
+def _write_block(block: Block, desc: wire.BlockDesc) -> None:
+    desc.name = block.name
+    if block.parent is not None:
+        desc.parent = block.parent.index
+    desc.inputs.extend(var.name for var in block.inputs)
+    desc.outputs.extend(var.name for var in block.outputs)
+    for var in block.vars.values():
+        item = desc.vars.add(
+            name=var.name,
+            dtype=var.dtype.number,  # type: ignore[arg-type]
+            persistable=var.persistable,
+            parameter=var.parameter,
+            trainable=var.trainable,
+            stop_gradient=var.stop_gradient,
+        )
+        if var.shape is not None:
+            write_shape(var.shape, item.shape)
+        if var.initializer:
+            item.initializer.type = var.initializer.type
+            _write_attributes(var.initializer.attributes, item.initializer.attributes)
+    for op in block.ops:
+        item = desc.ops.add(type=op.type, role=int(op.role))  # type: ignore[arg-type]
+        for slots, messages in ((op.inputs, item.inputs), (op.outputs, item.outputs)):
+            for slot, vars in slots.items():
+                messages.add(name=slot, vars=[var.name for var in vars])
+        _write_attributes(op.attributes, item.attributes)
+
+
+def _write_attributes(attributes: dict[str, object], messages) -> None:
+    for name in sorted(attributes):
+        value = attributes[name]
+        if isinstance(value, Block):
+            messages.add(name=name, block=value.index)
+        else:
+            write_attribute(name, value, messages.add())
+
+
+def _write_source(program: Program, desc: wire.SourceDesc) -> None:
+    strings: dict[str, int] = {}
+
+    def write(location: Location | None, item: wire.LocationDesc) -> None:
+        if location is not None:
+            item.file = strings.setdefault(location.file, len(strings))
+            item.line = location.line
+            item.function = strings.setdefault(location.function, len(strings))
+            item.text = strings.setdefault(location.text, len(strings))
+
+    for block in program.blocks:
+        messages = desc.blocks.add()
+        for var in block.vars.values():
+            write(var.location, messages.vars.add())
+        for op in block.ops:
+            write(op.location, messages.ops.add())
+    desc.strings.extend(strings)
+
+
+def copy_program(program: Program) -> Program:
+    """An independent copy of a program that is known to be legal."""
+    file = wire.ProgramFile(program=program_desc(program))
+    _write_source(program, file.source)
+    return _build(file)
+
+
+def read_program(data: bytes, *, limits: Limits | None = None) -> Program:
+    """The program in `data`, its structure verified.
+
+    Raises LimitError where it is too large, FormatError where it is not a program at all, VerifyError
+    where it breaks a rule. Takes time linear in `data`, runs nothing, imports nothing.
+    """
+    limits = limits or Limits()
+    if len(data) > limits.program_bytes:
+        raise LimitError(
+            f"a program of {len(data):,} bytes, where {limits.program_bytes:,} are allowed", hint="limits=Limits(program_bytes=...)"
+        )
+    file = wire.ProgramFile()
+    try:
+        file.ParseFromString(data)
+    except DecodeError as error:
+        raise FormatError("these bytes are not an Oarlock program", given=[str(error)]) from error
+    if file.program.version != FORMAT_VERSION:
+        raise FormatError(
+            f"this is format version {file.program.version}; this Oarlock reads version {FORMAT_VERSION}"
+            if file.program.version
+            else "these bytes are not an Oarlock program: they name no format version"
+        )
+    _check_limits(file.program, limits)
+    program = _build(file)
+    verify_program(program)
+    return program
+
+
+def _check_limits(desc: wire.ProgramDesc, limits: Limits) -> None:
+    def limit(count: int, name: str) -> None:
+        allowed = getattr(limits, name)
+        if count > allowed:
+            raise LimitError(f"{count:,} {name.replace('_', ' ')}, where {allowed:,} are allowed", hint=f"limits=Limits({name}=...)")
+
+    limit(len(desc.blocks), "blocks")
+    limit(sum(len(block.vars) for block in desc.blocks), "vars")
+    limit(sum(len(block.ops) for block in desc.blocks), "ops")
+    limit(sum(len(slot.vars) for block in desc.blocks for op in block.ops for slot in (*op.inputs, *op.outputs)), "arguments")
+    depths: list[int] = []
+    for index, block in enumerate(desc.blocks):
+        nested = block.HasField("parent") and block.parent < index
+        depths.append(depths[block.parent] + 1 if nested else 1)
+        limit(depths[-1], "depth")
+        for var in block.vars:
+            _check_shape(var.shape, limit)
+        owners = [*block.ops, *(var.initializer for var in block.vars)]
+        for owner in owners:
+            limit(len(owner.attributes), "attributes_per_op")
+            for item in owner.attributes:
+                limit(len(item.string), "text_bytes")
+                limit(max(len(item.ints.values), len(item.floats.values), len(item.strings.values)), "list_items")
+                _check_shape(item.shape, limit)
+
+
+def _check_shape(shape: wire.ShapeDesc, limit) -> None:
+    limit(len(shape.sizes), "rank")
+    for size in shape.sizes:
+        limit(size.number, "size")
+
+
+def _build(file: wire.ProgramFile) -> Program:
+    """The program in a message. Raises VerifyError where a name, a number or a block cannot be resolved."""
+    desc = file.program
+    program = Program(seed=desc.seed)
+    if not desc.blocks:
+        raise VerifyError("a program needs a main block; this one has no blocks")
+    program.blocks = []
+    for index, item in enumerate(desc.blocks):
+        if item.HasField("parent") != (index > 0) or item.parent > max(index - 1, 0):
+            raise VerifyError(f"block {index}: its parent must be a block before it, and only block 0 has none")
+        program.blocks.append(Block(program, index, item.name, program.blocks[item.parent] if index else None))
+    for block, item in zip(program.blocks, desc.blocks, strict=True):
+        for var in item.vars:
+            _build_var(block, var)
+        block.inputs = [_local(block, name, "an input") for name in item.inputs]
+    for block, item in zip(program.blocks, desc.blocks, strict=True):
+        for number, op in enumerate(item.ops):
+            _build_op(block, op, number)
+        block.outputs = [_resolve(block, name, f"{block.path}: output") for name in item.outputs]
+    for target in desc.targets:
+        program.targets[target.label] = _local(program.main, target.var, f'target "{target.label}"')
+    if desc.HasField("training"):
+        program.training = Training(desc.training.batch_size, desc.training.epochs)
+    _build_source(program, file.source)
+    program.claim_names()
+    program.changed()
+    return program
+
+
+def _build_var(block: Block, desc: wire.VarDesc) -> None:
+    if desc.name in block.vars:
+        raise VerifyError(f'{block.path}: "{desc.name}" is declared twice')
+    try:
+        initializer = None
+        if desc.HasField("initializer"):
+            initializer = Initializer(desc.initializer.type, {item.name: read_attribute(item) for item in desc.initializer.attributes})
+        block.vars[desc.name] = Var(
+            block,
+            desc.name,
+            DType.from_number(desc.dtype),
+            read_shape(desc.shape) if desc.HasField("shape") else None,
+            persistable=desc.persistable,
+            parameter=desc.parameter,
+            trainable=desc.trainable,
+            stop_gradient=desc.stop_gradient,
+            initializer=initializer,
+        )
+    except (KeyError, ValueError) as error:
+        raise VerifyError(f'{block.path}: variable "{desc.name}" is not readable: {error}') from error
+
+
+def _build_op(block: Block, desc: wire.OpDesc, number: int) -> None:
+    where = f"{block.path}, op {number} ({desc.type})"
+    slots: list[dict[str, tuple[Var, ...]]] = []
+    for messages in (desc.inputs, desc.outputs):
+        slots.append({item.name: tuple(_resolve(block, name, where) for name in item.vars) for item in messages})
+        if len(slots[-1]) != len(messages):
+            raise VerifyError(f"{where}: a slot is given twice")
+    attributes: dict[str, object] = {}
+    owned: list[Block] = []
+    for item in desc.attributes:
+        if item.name in attributes:
+            raise VerifyError(f'{where}: attribute "{item.name}" is given twice')
+        if item.WhichOneof("value") == "block":
+            if item.block >= len(block.program.blocks):
+                raise VerifyError(f'{where}: attribute "{item.name}" names block {item.block}, which does not exist')
+            owned.append(block.program.blocks[item.block])
+            attributes[item.name] = owned[-1]
+            continue
+        try:
+            attributes[item.name] = read_attribute(item)
+        except (KeyError, ValueError) as error:
+            raise VerifyError(f'{where}: attribute "{item.name}" is not readable: {error}') from error
+    if desc.role not in (0, 1, 2):
+        raise VerifyError(f"{where}: role {desc.role} does not exist")
+    op = Op(block, desc.type, slots[0], slots[1], attributes, blocks=tuple(owned), role=Role(desc.role))
+    block.ops.append(op)
+    for var in op.writes:
+        if not var.persistable and var.op is None:
+            var.op = op
+
+
+def _local(block: Block, name: str, what: str) -> Var:
+    if name not in block.vars:
+        raise VerifyError(f'{block.path}: {what} is "{name}", which the block does not declare')
+    return block.vars[name]
+
+
+def _resolve(block: Block, name: str, where: str) -> Var:
+    var = block.find_var(name)
+    if var is None:
+        raise VerifyError(f'{where}: "{name}" is not declared here or in a block around it')
+    return var
+
+
+def _build_source(program: Program, desc: wire.SourceDesc) -> None:
+    """Give variables and ops their locations. These carry no meaning: what does not fit is left out."""
+
+    def read(item: wire.LocationDesc) -> Location | None:
+        numbers = (item.file, item.function, item.text)
+        if not item.line or max(numbers) >= len(desc.strings):
+            return None
+        file, function, text = (desc.strings[number] for number in numbers)
+        return Location(file, item.line, function, text)
+
+    def assign(holders: Iterable[Var | Op], items: Iterable[wire.LocationDesc]) -> None:
+        for holder, item in zip(holders, items, strict=False):
+            holder.location = read(item)
+
+    for block, item in zip(program.blocks, desc.blocks, strict=False):
+        assign(block.vars.values(), item.vars)
+        assign(block.ops, item.ops)

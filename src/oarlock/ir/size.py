@@ -1,0 +1,196 @@
+"""Sizes: a number, or a symbol that has one value per run.
+
+A symbol is a name (`n`) or a polynomial of names in one canonical spelling (`2*n+1`), so that two
+sizes computed in different ways are the same size exactly when their spellings are equal. What
+arithmetic cannot express as a polynomial, a floor division, becomes a name of its own: `(h-3)//2`.
+"""
+
+import re
+from collections.abc import Mapping
+
+__all__ = ["Shape", "Size", "add", "evaluate", "floor_divide", "format_shape", "is_symbol", "multiply", "names_in", "rename"]
+
+Size = int | str
+Shape = tuple[Size, ...]
+
+# A polynomial: monomial (its factors, sorted) -> coefficient. The empty monomial is the constant.
+_Polynomial = dict[tuple[str, ...], int]
+
+_TOKEN = re.compile(r"\d+|[A-Za-z_][A-Za-z0-9_.@]*|//|[-+*()]")
+_MAX_LENGTH = 256
+
+
+def add(left: Size, right: Size) -> Size:
+    """`left + right`."""
+    if isinstance(left, int) and isinstance(right, int):
+        return left + right
+    return _spell(_plus(_parse(left), _parse(right)))
+
+
+def multiply(left: Size, right: Size) -> Size:
+    """`left * right`."""
+    if isinstance(left, int) and isinstance(right, int):
+        return left * right
+    return _spell(_times(_parse(left), _parse(right)))
+
+
+def floor_divide(left: Size, right: int) -> Size:
+    """`left // right`, exact where every coefficient divides."""
+    if isinstance(left, int):
+        return left // right
+    if right == 1:
+        return left
+    polynomial = _parse(left)
+    if all(coefficient % right == 0 for coefficient in polynomial.values()):
+        return _spell({factors: coefficient // right for factors, coefficient in polynomial.items()})
+    return f"({_spell(polynomial)})//{right}"
+
+
+def evaluate(size: Size, values: Mapping[str, int]) -> int | None:
+    """The number that `size` is when each name has its value; None where a name has none."""
+    if isinstance(size, int):
+        return size
+    if size in values:
+        return values[size]
+    total = 0
+    for factors, coefficient in _parse(size).items():
+        product = coefficient
+        for factor in factors:
+            value = values.get(factor)
+            if value is None:
+                value = _evaluate_division(factor, values)
+            if value is None:
+                return None
+            product *= value
+        total += product
+    return total
+
+
+def _evaluate_division(factor: str, values: Mapping[str, int]) -> int | None:
+    if not factor.startswith("("):
+        return None
+    inner, divisor = factor[1:].rsplit(")//", 1)
+    value = evaluate(inner, values)
+    return None if value is None else value // int(divisor)
+
+
+def is_symbol(text: str) -> bool:
+    """Whether `text` is a size in its canonical spelling."""
+    try:
+        return _spell(_parse(text)) == text
+    except ValueError:
+        return False
+
+
+def names_in(size: Size) -> frozenset[str]:
+    """The names that `size` is made of."""
+    if isinstance(size, int):
+        return frozenset()
+    return frozenset(token for token in _TOKEN.findall(size) if token[0].isalpha() or token[0] == "_")
+
+
+def rename(size: Size, names: Mapping[str, Size]) -> Size:
+    """`size` with every name in `names` replaced."""
+    if isinstance(size, int) or not names_in(size) & names.keys():
+        return size
+    total: Size = 0
+    for factors, coefficient in _parse(size).items():
+        product: Size = coefficient
+        for factor in factors:
+            if factor.startswith("("):
+                inner, divisor = factor[1:].rsplit(")//", 1)
+                value = floor_divide(rename(inner, names), int(divisor))
+            else:
+                value = names.get(factor, factor)
+            product = multiply(product, value)
+        total = add(total, product)
+    return total
+
+
+def format_shape(shape: Shape | None) -> str:
+    """`[n, 1, 8]`; `[*]` where the rank is not known."""
+    return "[*]" if shape is None else "[" + ", ".join(str(size) for size in shape) + "]"
+
+
+def _plus(left: _Polynomial, right: _Polynomial) -> _Polynomial:
+    total = dict(left)
+    for factors, coefficient in right.items():
+        total[factors] = total.get(factors, 0) + coefficient
+    return total
+
+
+def _times(left: _Polynomial, right: _Polynomial) -> _Polynomial:
+    total: _Polynomial = {}
+    for a, p in left.items():
+        for b, q in right.items():
+            factors = tuple(sorted(a + b))
+            total[factors] = total.get(factors, 0) + p * q
+    return total
+
+
+def _spell(polynomial: _Polynomial) -> Size:
+    terms = {factors: coefficient for factors, coefficient in polynomial.items() if coefficient}
+    if not terms:
+        return 0
+    if list(terms) == [()]:
+        return terms[()]
+    text = ""
+    for factors in sorted(terms, key=lambda factors: (not factors, factors)):
+        coefficient = terms[factors]
+        sign = "-" if coefficient < 0 else "+" if text else ""
+        number = [str(abs(coefficient))] if abs(coefficient) != 1 or not factors else []
+        text += sign + "*".join([*number, *factors])
+    return text
+
+
+def _parse(size: Size) -> _Polynomial:
+    """Read a size; ValueError where it is not one. Linear in its length, which is bounded."""
+    if isinstance(size, int):
+        return {(): size}
+    if len(size) > _MAX_LENGTH:
+        raise ValueError("a symbol may have 256 characters")
+    tokens = _TOKEN.findall(size)
+    if "".join(tokens) != size or not tokens:
+        raise ValueError(f"{size!r} is not a size")
+    polynomial, end = _parse_sum(tokens, 0, depth=0)
+    if end != len(tokens):
+        raise ValueError(f"{size!r} is not a size")
+    return polynomial
+
+
+def _parse_sum(tokens: list[str], at: int, depth: int) -> tuple[_Polynomial, int]:
+    total: _Polynomial = {}
+    sign = 1
+    if at < len(tokens) and tokens[at] == "-":
+        sign, at = -1, at + 1
+    while True:
+        product: _Polynomial = {(): sign}
+        while True:
+            factor, at = _parse_factor(tokens, at, depth)
+            product = _times(product, factor)
+            if at >= len(tokens) or tokens[at] != "*":
+                break
+            at += 1
+        total = _plus(total, product)
+        if at >= len(tokens) or tokens[at] not in "+-":
+            return total, at
+        sign, at = (1 if tokens[at] == "+" else -1), at + 1
+
+
+def _parse_factor(tokens: list[str], at: int, depth: int) -> tuple[_Polynomial, int]:
+    if at >= len(tokens) or depth > 16:
+        raise ValueError("not a size")
+    token = tokens[at]
+    if token.isdigit():
+        return {(): int(token)}, at + 1
+    if token == "(":
+        inner, at = _parse_sum(tokens, at + 1, depth + 1)
+        if tokens[at : at + 2] != [")", "//"] or not tokens[at + 2 : at + 3] or not tokens[at + 2].isdigit():
+            raise ValueError("not a size")
+        divisor = int(tokens[at + 2])
+        if divisor < 2:
+            raise ValueError("not a size")
+        return {(f"({_spell(inner)})//{divisor}",): 1}, at + 3
+    if token in "+-*)" or token == "//":
+        raise ValueError("not a size")
+    return {(token,): 1}, at + 1

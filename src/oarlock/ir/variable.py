@@ -1,0 +1,106 @@
+"""Var: what a program says about one value. It holds no data; a scope does."""
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from oarlock.ir.dtype import DType
+from oarlock.ir.location import Location
+from oarlock.ir.size import Shape, format_shape
+
+if TYPE_CHECKING:
+    from oarlock.ir.block import Block
+    from oarlock.ir.operation import Op
+
+__all__ = ["Initializer", "Var"]
+
+
+@dataclass(frozen=True)
+class Initializer:
+    """How a variable gets its first value: "constant", "uniform", "normal" or "array", and its attributes."""
+
+    type: str
+    attributes: dict[str, object] = field(default_factory=dict)
+
+
+class Var:
+    """A variable of a block: its name, dtype, shape and flags.
+
+    Two Vars are the same variable only if they are the same object; `==` never compares values
+    (`ol.op.equal` does). `op` is the op that defines it, None for an input or a persistable variable.
+    """
+
+    __slots__ = (
+        "block",
+        "dtype",
+        "initializer",
+        "location",
+        "name",
+        "op",
+        "parameter",
+        "persistable",
+        "shape",
+        "stop_gradient",
+        "trainable",
+    )
+
+    def __init__(
+        self,
+        block: "Block",
+        name: str,
+        dtype: DType,
+        shape: Shape | None,
+        *,
+        persistable: bool = False,
+        parameter: bool = False,
+        trainable: bool = False,
+        stop_gradient: bool = False,
+        initializer: Initializer | None = None,
+        location: Location | None = None,
+    ):
+        self.block = block
+        self.name = name
+        self.dtype = dtype
+        self.shape = shape
+        self.persistable = persistable
+        self.parameter = parameter
+        self.trainable = trainable
+        self.stop_gradient = stop_gradient
+        self.initializer = initializer
+        self.location = location
+        self.op: Op | None = None
+
+    @property
+    def path(self) -> str:
+        """The name with the blocks around it: `main/recurrent_0.body/z`."""
+        return f"{self.block.path}/{self.name}"
+
+    @property
+    def ndim(self) -> int | None:
+        return None if self.shape is None else len(self.shape)
+
+    @property
+    def type_text(self) -> str:
+        """`float32[n, 10]`."""
+        return f"{self.dtype}{format_shape(self.shape)}"
+
+    def describe(self) -> str:
+        """`"fc_0.w"   float32[784, 10]   parameter; created at mnist.py:19`, for messages."""
+        if self.parameter:
+            kind = "parameter; created"
+        elif self.persistable:
+            kind = "persistable; created"
+        elif self in self.block.inputs:
+            kind = "fed; declared" if self.block.parent is None else "handed in; declared"
+        else:
+            kind = f"from {self.op.type}" if self.op else "declared"
+        where = f" at {self.location.file}:{self.location.line}" if self.location else ""
+        return f'"{self.name}"   {self.type_text}   {kind}{where}'
+
+    def __repr__(self) -> str:
+        return f"<Var {self.path} {self.type_text}>"
+
+    def __bool__(self) -> bool:
+        raise TypeError(
+            f'"{self.name}" has no value while the program is being written, so Python cannot branch on it;'
+            " use a block of the program, such as ol.ifelse or ol.cond"
+        )

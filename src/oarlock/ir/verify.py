@@ -1,0 +1,135 @@
+"""What makes a program legal, apart from what its operators demand: one function per rule.
+
+Operators are the registry's: `oarlock.registry.typecheck` checks each op against its signature.
+"""
+
+from oarlock.errors import VerifyError
+from oarlock.ir.block import Block
+from oarlock.ir.names import is_name
+from oarlock.ir.operation import Op
+from oarlock.ir.program import Program
+from oarlock.ir.size import is_symbol
+from oarlock.ir.variable import Var
+from oarlock.ir.walk import free_vars
+
+__all__ = ["verify_program"]
+
+
+def verify_program(program: Program) -> None:
+    """Raise VerifyError for the first rule that `program` breaks. Takes time linear in its size."""
+    verify_names(program)
+    for block in program.blocks:
+        for var in block.vars.values():
+            verify_variable(block, var)
+    verify_ownership(program)
+    verify_definitions(program)
+    verify_tail(program)
+    verify_targets(program)
+
+
+def verify_names(program: Program) -> None:
+    """Names are made of the legal characters, and a block is found by one path only."""
+    paths = set()
+    for block in program.blocks:
+        for name in (block.name, *block.vars):
+            if not is_name(name):
+                raise VerifyError(f"block {block.index}: {name[:80]!r} is not a legal name")
+        if block.path in paths:
+            raise VerifyError(f"block {block.index}: another block is called {block.path}")
+        paths.add(block.path)
+
+
+def verify_variable(block: Block, var: Var) -> None:
+    """Sizes are sizes; what persists is declared, shape and all, in the main block."""
+    where = f'{block.path}: variable "{var.name}"'
+    for size in var.shape or ():
+        if isinstance(size, int) and size < 0:
+            raise VerifyError(f"{where} has a size of {size}")
+        if isinstance(size, str) and not is_symbol(size):
+            raise VerifyError(f"{where}: {size[:80]!r} is not a size")
+    if var.persistable and (block.parent is not None or var in block.inputs):
+        raise VerifyError(f"{where} is persistable, so it must be a variable of the main block that is not fed")
+    if var.persistable and (var.shape is None or any(isinstance(size, str) for size in var.shape)):
+        raise VerifyError(f"{where} is persistable, so every size must be a number")
+    if var.parameter and not var.persistable:
+        raise VerifyError(f"{where} is a parameter, so it must be persistable")
+    if var.initializer and not var.persistable and var not in block.inputs:
+        raise VerifyError(f"{where} has an initializer, yet an op defines it")
+
+
+def verify_ownership(program: Program) -> None:
+    """Each block but the main one belongs to exactly one op, which stands in the block's parent."""
+    owned: set[Block] = set()
+    for block in program.blocks:
+        for number, op in enumerate(block.ops):
+            for inner in op.blocks:
+                if inner.parent is not block or inner in owned:
+                    raise VerifyError(f"{_where(block, number, op)}: it does not own block {inner.index} ({inner.name})")
+                owned.add(inner)
+    for block in program.blocks[1:]:
+        if block not in owned:
+            raise VerifyError(f"block {block.index} ({block.name}) belongs to no op")
+
+
+def verify_definitions(program: Program) -> None:
+    """Every variable is defined once, before it is read; an op with blocks lists what they capture."""
+    defined: set[Var] = set(program.persistables())
+    _verify_block(program.main, defined)
+
+
+def _verify_block(block: Block, defined: set[Var]) -> None:
+    defined.update(block.inputs)
+    if len(set(block.inputs)) != len(block.inputs):
+        raise VerifyError(f"{block.path}: a variable is an input twice")
+    around = set(block.enclosing())
+    for number, op in enumerate(block.ops):
+        for var in op.reads:
+            if var.block not in around or var not in defined:
+                raise VerifyError(f'{_where(block, number, op)}: it reads "{var.name}" before that has a value')
+        for inner in op.blocks:
+            missing = set(free_vars(inner)) - set(op.reads)
+            if missing:
+                name = min(var.name for var in missing)
+                raise VerifyError(f'{_where(block, number, op)}: its block {inner.name} reads "{name}", which the op does not list')
+            _verify_block(inner, defined)
+        for var in op.writes:
+            if op.is_commit:
+                continue
+            if var.block is not block or var.persistable:
+                raise VerifyError(f'{_where(block, number, op)}: it writes "{var.name}", which is not a local variable of {block.path}')
+            if var in defined:
+                raise VerifyError(f'{_where(block, number, op)}: "{var.name}" is defined a second time')
+            defined.add(var)
+    for var in block.outputs:
+        if var.block not in around or var not in defined:
+            raise VerifyError(f'{block.path}: its output "{var.name}" has no value')
+
+
+def verify_tail(program: Program) -> None:
+    """Only the last ops of the main block write persistable variables, each of them once."""
+    tail = set(program.main.tail)
+    written: set[Var] = set()
+    for block in program.blocks:
+        for number, op in enumerate(block.ops):
+            if op.is_commit and op not in tail:
+                raise VerifyError(f"{_where(block, number, op)}: persistable variables are written at the end of the main block only")
+            if op in tail:
+                var = op.writes[0]
+                if len(op.writes) != 1 or len(op.reads) != 1 or var in written or op.reads[0].persistable:
+                    raise VerifyError(f'{_where(block, number, op)}: it must give "{var.name}" one new value, once')
+                written.add(var)
+
+
+def verify_targets(program: Program) -> None:
+    """Targets have values."""
+    if program.main.outputs:
+        raise VerifyError("main: the main block hands nothing out; a program has targets instead")
+    for label, var in program.targets.items():
+        if not is_name(label):
+            raise VerifyError(f"target {label[:80]!r} is not a legal name")
+        if var.op is None and not var.persistable and var not in program.main.inputs:
+            raise VerifyError(f'target "{label}": nothing defines "{var.name}"')
+
+
+def _where(block: Block, number: int, op: Op) -> str:
+    return f"{block.path}, op {number} ({op.type})"

@@ -1,0 +1,51 @@
+"""Ops in order through nested blocks, and who reads what from outside."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from oarlock.ir.block import Block
+from oarlock.ir.operation import Op
+from oarlock.ir.variable import Var
+
+__all__ = ["free_vars", "inner_blocks", "needed_ops", "walk"]
+
+
+def walk(block: Block) -> Iterator[Op]:
+    """Every op of `block` and of the blocks inside it, in program order, an owner before its blocks."""
+    pending = [iter(block.ops)]
+    while pending:
+        op = next(pending[-1], None)
+        if op is None:
+            pending.pop()
+            continue
+        yield op
+        pending.extend(iter(inner.ops) for inner in reversed(op.blocks))
+
+
+def inner_blocks(block: Block) -> set[Block]:
+    """`block` and every block inside it."""
+    return {block} | {inner for op in walk(block) for inner in op.blocks}
+
+
+def free_vars(block: Block) -> list[Var]:
+    """The variables of enclosing blocks that `block`, or a block inside it, reads or hands out; in order of first use."""
+    inside = inner_blocks(block)
+    reads = [var for op in walk(block) for var in op.reads]
+    reads += [var for inner in inside for var in inner.outputs]
+    return [var for var in dict.fromkeys(reads) if var.block not in inside]
+
+
+def needed_ops(ops: Sequence[Op], targets: Iterable[Var]) -> list[Op]:
+    """Those of `ops` without which some of `targets` would have no value, in order.
+
+    One scan from the end: an op is needed when it defines something that a target or a needed op reads.
+    A block operator reads everything that its blocks capture, which its own input slots name. Ops that
+    commit define nothing: what reads a persistable variable reads its value from before the step.
+    """
+    wanted = set(targets)
+    needed: list[Op] = []
+    for op in reversed(ops):
+        if not op.is_commit and any(var in wanted for var in op.writes):
+            needed.append(op)
+            wanted.update(op.reads)
+    needed.reverse()
+    return needed

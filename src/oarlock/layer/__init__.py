@@ -1,0 +1,36 @@
+"""Layers: operators, and the parameters that they need. `ol.layer.fc(x, 10)`.
+
+What needs no parameter is the operator itself under its usual name.
+"""
+
+from oarlock.layer.convolution import conv2d, pool2d
+from oarlock.layer.dense import fc
+from oarlock.layer.inputs import data
+from oarlock.layer.objective import accuracy, cross_entropy, mse, softmax_with_cross_entropy
+from oarlock.layer.recurrence import Recurrence, rnn
+from oarlock.op.activation import relu, sigmoid, softmax, tanh
+from oarlock.op.dropping import dropout
+from oarlock.op.reduction import mean
+from oarlock.op.shaping import concat, flatten, reshape
+
+__all__ = [
+    "Recurrence",
+    "accuracy",
+    "concat",
+    "conv2d",
+    "cross_entropy",
+    "data",
+    "dropout",
+    "fc",
+    "flatten",
+    "mean",
+    "mse",
+    "pool2d",
+    "relu",
+    "reshape",
+    "rnn",
+    "sigmoid",
+    "softmax",
+    "softmax_with_cross_entropy",
+    "tanh",
+]

@@ -1,0 +1,66 @@
+"""Convolution and pooling of images."""
+
+from oarlock.errors import ArgumentError
+from oarlock.ir.location import here
+from oarlock.ir.variable import Var
+from oarlock.layer.activation import activate
+from oarlock.layer.initializer import Rule, constant, kaiming
+from oarlock.layer.parameter import layer_name, new_parameter, output_name, require_number
+from oarlock.op import convolution, pooling
+from oarlock.registry.creator import require_type
+
+__all__ = ["conv2d", "pool2d"]
+
+
+def conv2d(
+    input: Var,
+    filters: int,
+    size: int | tuple[int, int],
+    *,
+    stride: int | tuple[int, int] = 1,
+    padding: int | tuple[int, int] = 0,
+    act: str | None = None,
+    bias: bool = True,
+    initializer: Rule | None = None,
+    name: str | None = None,
+) -> Var:
+    """Slide `filters` windows of `size` over images: float[n c h w] -> float[n filters oh ow].
+
+    ``oh = (h + 2 padding - size) // stride + 1``. Parameters `<name>.w` [filters, c, kh, kw], Kaiming-normal
+    unless `initializer` says otherwise, and `<name>.b` [filters], zeros.
+    """
+    require_type(input, "conv2d: input")
+    channels = require_number(input.shape, 1, "conv2d", input)
+    name = layer_name(input.block.program, name, "conv2d")
+    shape = (filters, channels, *_pair(size, "size"))
+    w = new_parameter(input.block, f"{name}.w", shape, input.dtype, initializer or kaiming())
+    b = new_parameter(input.block, f"{name}.b", (filters,), input.dtype, constant(0.0)) if bias else None
+    window = {"stride": _pair(stride, "stride"), "padding": _pair(padding, "padding")}
+    return activate(convolution.conv2d(input, w, b, **window, name=output_name(input.block.program, name)), act)
+
+
+def pool2d(
+    input: Var,
+    size: int | tuple[int, int],
+    *,
+    stride: int | tuple[int, int] | None = None,
+    padding: int | tuple[int, int] = 0,
+    mode: str = "max",
+) -> Var:
+    """The largest value, or the mean with ``mode="average"``, of each window: float[n c h w] -> float[n c oh ow].
+
+    Windows do not overlap unless `stride` says so.
+    """
+    pools = {"max": pooling.max_pool2d, "average": pooling.average_pool2d}
+    if mode not in pools:
+        raise ArgumentError(f"pool2d: mode is 'max' or 'average', not {mode!r}", location=here())
+    window = _pair(size, "size")
+    return pools[mode](input, size=window, stride=window if stride is None else _pair(stride, "stride"), padding=_pair(padding, "padding"))
+
+
+def _pair(value: int | tuple[int, int], what: str) -> tuple[int, int]:
+    """Height and width; one number stands for both."""
+    pair = (value, value) if isinstance(value, int) else tuple(value)
+    if len(pair) != 2 or not all(isinstance(item, int) for item in pair):
+        raise ArgumentError(f"{what} is a number, or two for height and width, not {value!r}", location=here())
+    return pair

@@ -1,0 +1,49 @@
+"""Parameters: declared in the main block, wherever the layer stands."""
+
+from oarlock.errors import ShapeError
+from oarlock.ir.block import Block
+from oarlock.ir.dtype import DType
+from oarlock.ir.location import here
+from oarlock.ir.names import require_user_name
+from oarlock.ir.program import Program
+from oarlock.ir.size import Shape
+from oarlock.ir.variable import Var
+from oarlock.layer.initializer import Rule
+
+__all__ = ["layer_name", "new_parameter", "output_name", "require_number"]
+
+
+def layer_name(program: Program, given: str | None, kind: str) -> str:
+    """What a layer is called: as the user says, or `fc_0`, `fc_1` in the order of the program."""
+    return program.unique(kind) if given is None else require_user_name(given)
+
+
+def output_name(program: Program, name: str) -> str:
+    """What a layer's result is called: `fc_0.out`; numbered where layers share a name."""
+    return f"{name}.out" if program.is_free(f"{name}.out") else program.unique(f"{name}.out")
+
+
+def new_parameter(block: Block, name: str, shape: tuple[int, ...], dtype: DType, rule: Rule, *, trainable: bool = True) -> Var:
+    """Declare a parameter of `shape`. Layers of one name share it; raises ShapeError where they want another shape."""
+    main = block.program.main
+    found = main.find_var(name)
+    if found is not None:
+        if found.shape != shape or found.dtype is not dtype or not found.parameter:
+            raise ShapeError(f'"{name}" is wanted as {dtype}{list(shape)}, yet is declared otherwise', location=here(), given=[found.describe()])
+        return found
+    return main.new_var(name, dtype, shape, persistable=True, parameter=True, trainable=trainable, initializer=rule(shape))
+
+
+def require_number(shape: Shape | None, axis: int, what: str, var: Var) -> int:
+    """The size of `var` along `axis`, which a parameter's shape needs as a number. Raises ShapeError."""
+    if shape is None or not -len(shape) <= axis < len(shape):
+        raise ShapeError(f"{what}: {var.name} has too few dimensions", location=here(), given=[var.describe()])
+    size = shape[axis]
+    if not isinstance(size, int):
+        raise ShapeError(
+            f"{what}: the size of {var.name} along axis {axis} is {size}, where a parameter needs a number",
+            location=here(),
+            given=[var.describe()],
+            hint="declare the size where the input is declared",
+        )
+    return size

@@ -1,0 +1,52 @@
+"""The operators, one family per file. `ol.op.relu(x)` appends one to the program of `x`.
+
+Importing this package registers every operator of a forward program. Those that update parameters are in
+`oarlock.op.update`, which an inference-only process never imports.
+"""
+
+from oarlock.op import (
+    activation,
+    arithmetic,
+    casting,
+    comparison,
+    convolution,
+    dropping,
+    elementwise,
+    filling,
+    loss,
+    matrix,
+    pooling,
+    reduction,
+    shaping,
+)
+from oarlock.op.control import recurrence
+from oarlock.registry.catalogue import standard
+from oarlock.registry.operator import Operator
+
+__all__ = [
+    "activation",
+    "arithmetic",
+    "casting",
+    "comparison",
+    "convolution",
+    "dropping",
+    "elementwise",
+    "filling",
+    "loss",
+    "matrix",
+    "pooling",
+    "recurrence",
+    "reduction",
+    "shaping",
+]
+
+
+def __getattr__(name: str) -> Operator:
+    found = standard.find(name)
+    if found is None:
+        raise AttributeError(f"module {__name__!r} has no operator {name!r}; `oarlock ops` lists them")
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *standard.operators])

@@ -1,0 +1,132 @@
+"""Activations."""
+
+import torch
+
+from oarlock.op.elementwise import multiply
+from oarlock.op.filling import fill
+from oarlock.registry import Case, GradCheck, Rejects, operator
+
+__all__ = ["relu", "sigmoid", "softmax", "tanh"]
+
+
+@operator(
+    "x: float[*b] -> y: float[*b]",
+    cases=[
+        Case(x=[-1.0, 0.0, 2.0], y=[0.0, 0.0, 2.0]),
+        GradCheck(x=[[-0.5, 0.3], [0.7, -0.2]]),
+        Rejects("x must be a float, not int64", x=[1, 2]),
+    ],
+)
+def relu(x):
+    """Clamp negatives to zero: ``y = max(x, 0)``."""
+    return torch.relu(x)
+
+
+@relu.in_place("x")
+def relu_in_place(x):
+    return torch.relu_(x)
+
+
+@relu.gradient("x")
+def relu_dx(y, dy):
+    """``dx = dy`` where ``y > 0``, else 0. Needs only the output, so ``x`` may be freed."""
+    return dy * (y > 0)
+
+
+@relu_dx.gradient_program("dy")
+def relu_dx_ddy(y, ddx):
+    return relu_dx(y, ddx)
+
+
+relu_dx.no_gradient("y")  # a step function of y: zero wherever it has a derivative
+
+
+@operator(
+    "x: float[*b] -> y: float[*b]",
+    cases=[Case(x=[0.0, 0.5], y=[0.5, 0.6224593312018546]), GradCheck(x=(2, 3))],
+)
+def sigmoid(x):
+    """``y = 1 / (1 + exp(-x))``."""
+    return torch.sigmoid(x)
+
+
+@sigmoid.in_place("x")
+def sigmoid_in_place(x):
+    return torch.sigmoid_(x)
+
+
+@sigmoid.into
+def sigmoid_into(x, out):
+    return torch.sigmoid(x, out=out)
+
+
+@sigmoid.gradient("x")
+def sigmoid_dx(y, dy):
+    """``dx = dy * y * (1 - y)``."""
+    return dy * y * (1 - y)
+
+
+@sigmoid_dx.gradient_program("dy")
+def sigmoid_dx_ddy(y, ddx):
+    return sigmoid_dx(y, ddx)
+
+
+@sigmoid_dx.gradient_program("y")
+def sigmoid_dx_dy(y, dy, ddx):
+    one, two = (fill(shape=(), value=value, dtype=y.dtype) for value in (1.0, 2.0))
+    return ddx * dy * (one - two * y)
+
+
+@operator(
+    "x: float[*b] -> y: float[*b]",
+    cases=[Case(x=[0.0, 0.5], y=[0.0, 0.46211715726000973]), GradCheck(x=(2, 3))],
+)
+def tanh(x):
+    """The hyperbolic tangent."""
+    return torch.tanh(x)
+
+
+@tanh.in_place("x")
+def tanh_in_place(x):
+    return torch.tanh_(x)
+
+
+@tanh.into
+def tanh_into(x, out):
+    return torch.tanh(x, out=out)
+
+
+@tanh.gradient("x")
+def tanh_dx(y, dy):
+    """``dx = dy * (1 - y**2)``."""
+    return dy * (1 - y * y)
+
+
+@tanh_dx.gradient_program("dy")
+def tanh_dx_ddy(y, ddx):
+    return tanh_dx(y, ddx)
+
+
+@tanh_dx.gradient_program("y")
+def tanh_dx_dy(y, dy, ddx):
+    return multiply(ddx * dy * y, fill(shape=(), value=-2.0, dtype=y.dtype))
+
+
+@operator(
+    "x: float[*b k] -> y: float[*b k]",
+    cases=[Case(x=[[0.0, 0.0], [0.0, 1.0986122886681098]], y=[[0.5, 0.5], [0.25, 0.75]]), GradCheck(x=(2, 3)), GradCheck(x=(3,))],
+)
+def softmax(x):
+    """``exp(x)`` divided by its sum along the last axis, computed stably."""
+    return torch.softmax(x, dim=-1)
+
+
+@softmax.gradient("x")
+def softmax_dx(y, dy):
+    """``dx = y * (dy - sum(dy * y))``, the sum along the last axis."""
+    return y * (dy - (dy * y).sum(-1, keepdim=True))
+
+
+@softmax_dx.gradient_program("dy")
+def softmax_dx_ddy(y, ddx):
+    return softmax_dx(y, ddx)

@@ -1,0 +1,57 @@
+"""`x + 1`, `x @ w`, `x > 15`: Python's operators on variables. This is the one file that attaches them to Var.
+
+`==` stays identity, so that variables can be keys; `ol.op.equal` compares values.
+"""
+
+from collections.abc import Callable
+
+from oarlock.errors import ArgumentError
+from oarlock.ir.location import here
+from oarlock.ir.variable import Var
+from oarlock.op.comparison import greater, greater_equal, less, less_equal
+from oarlock.op.elementwise import add, divide, multiply, negative, subtract
+from oarlock.op.filling import fill
+from oarlock.op.matrix import batch_matmul, linear
+from oarlock.registry.creator import block_for
+
+__all__ = ["constant_like"]
+
+
+def constant_like(value: object, like: Var) -> Var:
+    """The number `value` as a variable of the dtype of `like`, or `value` itself where it is a variable."""
+    if isinstance(value, Var):
+        return value
+    if not isinstance(value, int | float):
+        raise ArgumentError(f'"{like.name}" and {value!r:.60} do not combine; numbers and variables do', location=here())
+    with block_for([like], "fill"):
+        return fill(shape=(), value=float(value), dtype=like.dtype)
+
+
+def _binary(operator: Callable[[Var, Var], Var]) -> tuple[Callable[[Var, object], Var], Callable[[Var, object], Var]]:
+    def forward(self: Var, other: object) -> Var:
+        return operator(self, constant_like(other, self))
+
+    def reflected(self: Var, other: object) -> Var:
+        return operator(constant_like(other, self), self)
+
+    return forward, reflected
+
+
+def _matmul(self: Var, other: object) -> Var:
+    """Rows times a matrix; matrix by matrix where `other` has more than two dimensions."""
+    return linear(self, other) if not isinstance(other, Var) or other.ndim == 2 else batch_matmul(self, other)
+
+
+def attach() -> None:
+    """Give Var its operators."""
+    for name, operator in (("add", add), ("sub", subtract), ("mul", multiply), ("truediv", divide)):
+        forward, reflected = _binary(operator)
+        setattr(Var, f"__{name}__", forward)
+        setattr(Var, f"__r{name}__", reflected)
+    for name, operator in (("gt", greater), ("ge", greater_equal), ("lt", less), ("le", less_equal)):
+        setattr(Var, f"__{name}__", _binary(operator)[0])
+    Var.__neg__ = lambda self: negative(self)  # type: ignore[attr-defined]
+    Var.__matmul__ = _matmul  # type: ignore[attr-defined]
+
+
+attach()

@@ -1,0 +1,40 @@
+"""Comparisons, element by element, with broadcasting. They have no gradient: their outputs are bool."""
+
+import torch
+
+from oarlock.registry import Case, Rejects, operator
+
+__all__ = ["equal", "greater", "greater_equal", "less", "less_equal"]
+
+
+@operator(
+    "x: number[*#s], y: number[*#s] -> z: bool[*#s]",
+    cases=[Case(x=[10.0, 20.0], y=15.0, z=[False, True]), Rejects("different sizes", x=(2,), y=(3,))],
+)
+def greater(x, y):
+    """Where ``x > y``."""
+    return torch.gt(x, y)
+
+
+@operator("x: number[*#s], y: number[*#s] -> z: bool[*#s]", cases=[Case(x=[10.0, 20.0], y=[10.0, 30.0], z=[True, False])])
+def greater_equal(x, y):
+    """Where ``x >= y``."""
+    return torch.ge(x, y)
+
+
+@operator("x: number[*#s], y: number[*#s] -> z: bool[*#s]", cases=[Case(x=[10.0, 20.0], y=15.0, z=[True, False])])
+def less(x, y):
+    """Where ``x < y``."""
+    return torch.lt(x, y)
+
+
+@operator("x: number[*#s], y: number[*#s] -> z: bool[*#s]", cases=[Case(x=[10.0, 20.0], y=[10.0, 10.0], z=[True, False])])
+def less_equal(x, y):
+    """Where ``x <= y``."""
+    return torch.le(x, y)
+
+
+@operator("x: T[*#s], y: T[*#s] -> z: bool[*#s]", cases=[Case(x=[1, 2], y=[1, 3], z=[True, False])])
+def equal(x, y):
+    """Where ``x`` and ``y`` are the same value."""
+    return torch.eq(x, y)

@@ -1,0 +1,60 @@
+"""Convolution of images."""
+
+import torch
+from torch.nn import grad as torch_gradients
+
+from oarlock.errors import ShapeError
+from oarlock.ir import size
+from oarlock.registry import Case, GradCheck, Rejects, operator
+
+__all__ = ["conv2d", "window_size"]
+
+
+def window_size(length: size.Size, window: size.Size, stride: int, padding: int) -> size.Size:
+    """How many windows fit: ``(length + 2 padding - window) // stride + 1``. Raises ShapeError where none does."""
+    if stride < 1 or padding < 0:
+        raise ShapeError(f"stride {stride} must be at least 1 and padding {padding} at least 0")
+    room = size.add(size.add(length, 2 * padding), size.multiply(window, -1))
+    if isinstance(room, int) and room < 0:
+        raise ShapeError(f"a window of {window} does not fit into {length} with padding {padding}")
+    return size.add(size.floor_divide(room, stride), 1)
+
+
+@operator(
+    "x: float[n c h w], filter: float[f c kh kw], bias?: float[f] -> y: float[n f oh ow]",
+    cases=[
+        Case(x=[[[[1.0, 2.0], [3.0, 4.0]]]], filter=[[[[1.0, 0.0], [0.0, 1.0]]]], y=[[[[5.0]]]]),
+        Case(x=[[[[1.0, 2.0], [3.0, 4.0]]]], filter=[[[[2.0]]]], bias=[0.5], stride=(2, 2), y=[[[[2.5]]]]),
+        GradCheck(x=(2, 3, 5, 4), filter=(4, 3, 3, 2), bias=(4,), stride=(2, 1), padding=(1, 0)),
+        GradCheck(x=(1, 2, 3, 3), filter=(2, 2, 3, 3), padding=(1, 1)),
+        Rejects("dimension c is 3 in x but 2 in filter", x=(1, 3, 4, 4), filter=(2, 2, 3, 3)),
+        Rejects("a window of 5 does not fit into 4", x=(1, 1, 4, 4), filter=(1, 1, 5, 5)),
+    ],
+)
+def conv2d(x, filter, bias=None, *, stride: tuple[int, ...] = (1, 1), padding: tuple[int, ...] = (0, 0)):
+    """Slide ``f`` filters over ``n`` images of ``c`` channels (a cross-correlation, as everywhere in this field)."""
+    return torch.nn.functional.conv2d(x, filter, bias, stride=stride, padding=padding)
+
+
+@conv2d.infer_with
+def conv2d_shape(x, filter, bias=None, *, stride, padding):
+    n, _, h, w = x.shape
+    f, _, kh, kw = filter.shape
+    if len(stride) != 2 or len(padding) != 2:
+        raise ShapeError("stride and padding have two numbers each, for height and width")
+    return (n, f, window_size(h, kh, stride[0], padding[0]), window_size(w, kw, stride[1], padding[1]))
+
+
+@conv2d.gradient("x")
+def conv2d_dx(filter, dy, x_shape, *, stride, padding):
+    return torch_gradients.conv2d_input(x_shape, filter, dy, stride=stride, padding=padding)
+
+
+@conv2d.gradient("filter")
+def conv2d_dfilter(x, dy, filter_shape, *, stride, padding):
+    return torch_gradients.conv2d_weight(x, filter_shape, dy, stride=stride, padding=padding)
+
+
+@conv2d.gradient("bias")
+def conv2d_dbias(dy):
+    return dy.sum((0, 2, 3))

@@ -1,0 +1,29 @@
+"""Dropout."""
+
+import torch
+
+from oarlock.registry import Case, operator
+
+__all__ = ["dropout"]
+
+
+@operator(
+    "x: float[...s] -> y: float[...s], mask: float[...s]",
+    intermediate=("mask",),
+    effects="random",
+    cases=[Case(x=[1.0, 2.0], rate=0.5, y=[1.0, 2.0], mask=[1.0, 1.0])],
+)
+def dropout(context, x, *, rate: float = 0.5, random_id: int):
+    """In training, zero each element with probability ``rate`` and divide the others by ``1 - rate``; else ``y = x``.
+
+    Which elements are dropped follows from the program's seed, the op and the step alone (Srivastava et al., 2014).
+    """
+    if not context.training:
+        return x, torch.ones_like(x)
+    mask = (context.uniform(x.shape, random_id) >= rate).to(x.dtype).div_(1.0 - rate) if rate < 1.0 else torch.zeros_like(x)
+    return x * mask, mask
+
+
+@dropout.gradient("x")
+def dropout_dx(mask, dy):
+    return dy * mask

@@ -1,0 +1,244 @@
+"""Arithmetic, element by element, with broadcasting."""
+
+import torch
+
+from oarlock.op.filling import fill
+from oarlock.op.reduction import reduce_to, same_shape
+from oarlock.registry import Case, GradCheck, Rejects, operator
+
+__all__ = ["absolute", "add", "assign", "clip", "divide", "exp", "log", "multiply", "negative", "sqrt", "square", "subtract", "sum_"]
+
+_BROADCASTS = [GradCheck(x=(2, 3), y=(3,)), GradCheck(x=(2, 1), y=(1, 3)), GradCheck(x=(), y=(2, 2))]
+
+
+def _fit(dz, x_shape):
+    """``dz`` summed to the shape of x; itself, and no op, where the shapes are known to agree."""
+    return dz if same_shape(dz, x_shape) else reduce_to(dz, x_shape)
+
+
+@operator(
+    "x: number[*#s], y: number[*#s] -> z: number[*#s]",
+    cases=[
+        Case(x=[1.0, 2.0], y=[3.0, 4.0], z=[4.0, 6.0]),
+        Case(x=[[1.0], [2.0]], y=[10.0, 20.0], z=[[11.0, 21.0], [12.0, 22.0]]),
+        *_BROADCASTS,
+        Rejects("2 and 3 are different sizes", x=(2,), y=(3,)),
+    ],
+)
+def add(x, y):
+    """``z = x + y``."""
+    return x + y
+
+
+@add.into
+def add_into(x, y, out):
+    return torch.add(x, y, out=out)
+
+
+@add.gradient_program("x")
+def add_dx(dz, x_shape):
+    return _fit(dz, x_shape)
+
+
+@add.gradient_program("y")
+def add_dy(dz, y_shape):
+    return _fit(dz, y_shape)
+
+
+@operator(
+    "x: number[*#s], y: number[*#s] -> z: number[*#s]",
+    cases=[Case(x=[1.0, 2.0], y=[3.0, 5.0], z=[-2.0, -3.0]), *_BROADCASTS],
+)
+def subtract(x, y):
+    """``z = x - y``."""
+    return x - y
+
+
+@subtract.into
+def subtract_into(x, y, out):
+    return torch.sub(x, y, out=out)
+
+
+@subtract.gradient_program("x")
+def subtract_dx(dz, x_shape):
+    return _fit(dz, x_shape)
+
+
+@subtract.gradient_program("y")
+def subtract_dy(dz, y_shape):
+    return _fit(negative(dz), y_shape)
+
+
+@operator(
+    "x: number[*#s], y: number[*#s] -> z: number[*#s]",
+    cases=[Case(x=[1.0, 2.0], y=[3.0, 5.0], z=[3.0, 10.0]), *_BROADCASTS],
+)
+def multiply(x, y):
+    """``z = x * y``, element by element."""
+    return x * y
+
+
+@multiply.into
+def multiply_into(x, y, out):
+    return torch.mul(x, y, out=out)
+
+
+@multiply.gradient_program("x")
+def multiply_dx(y, dz, x_shape):
+    return _fit(multiply(dz, y), x_shape)
+
+
+@multiply.gradient_program("y")
+def multiply_dy(x, dz, y_shape):
+    return _fit(multiply(dz, x), y_shape)
+
+
+@operator(
+    "x: float[*#s], y: float[*#s] -> z: float[*#s]",
+    cases=[
+        Case(x=[1.0, 2.0], y=[4.0, 5.0], z=[0.25, 0.4]),
+        *(GradCheck(low=0.5, high=2.0, **check.values) for check in _BROADCASTS),
+    ],
+)
+def divide(x, y):
+    """``z = x / y``."""
+    return x / y
+
+
+@divide.gradient_program("x")
+def divide_dx(y, dz, x_shape):
+    return _fit(divide(dz, y), x_shape)
+
+
+@divide.gradient_program("y")
+def divide_dy(y, z, dz, y_shape):
+    return _fit(negative(multiply(dz, divide(z, y))), y_shape)
+
+
+@operator("x: number[*b] -> y: number[*b]", cases=[Case(x=[1.0, -2.0], y=[-1.0, 2.0]), GradCheck(x=(2, 3))])
+def negative(x):
+    """``y = -x``."""
+    return -x
+
+
+@negative.gradient_program("x")
+def negative_dx(dy):
+    return negative(dy)
+
+
+@operator("x: float[*b] -> y: float[*b]", cases=[Case(x=[3.0, -2.0], y=[9.0, 4.0]), GradCheck(x=(2, 3))])
+def square(x):
+    """``y = x * x``."""
+    return x * x
+
+
+@square.gradient_program("x")
+def square_dx(x, dy):
+    return multiply(multiply(dy, x), fill(shape=(), value=2.0, dtype=x.dtype))
+
+
+@operator("x: float[*b] -> y: float[*b]", cases=[Case(x=[4.0, 0.25], y=[2.0, 0.5]), GradCheck(low=0.5, high=2.0, x=(2, 3))])
+def sqrt(x):
+    """The square root; NaN below zero."""
+    return torch.sqrt(x)
+
+
+@sqrt.gradient_program("x")
+def sqrt_dx(y, dy):
+    return divide(dy, multiply(y, fill(shape=(), value=2.0, dtype=y.dtype)))
+
+
+@operator("x: float[*b] -> y: float[*b]", cases=[Case(x=[0.0, 1.0], y=[1.0, 2.718281828459045]), GradCheck(x=(2, 3))])
+def exp(x):
+    """``e`` to the power ``x``."""
+    return torch.exp(x)
+
+
+@exp.gradient_program("x")
+def exp_dx(y, dy):
+    return multiply(dy, y)
+
+
+@operator("x: float[*b] -> y: float[*b]", cases=[Case(x=[1.0, 2.718281828459045], y=[0.0, 1.0]), GradCheck(low=0.5, high=2.0, x=(2, 3))])
+def log(x):
+    """The natural logarithm; NaN below zero."""
+    return torch.log(x)
+
+
+@log.gradient_program("x")
+def log_dx(x, dy):
+    return divide(dy, x)
+
+
+@operator("x: number[*b] -> y: number[*b]", cases=[Case(x=[-1.5, 2.0], y=[1.5, 2.0]), GradCheck(low=0.5, high=2.0, x=(2, 3))])
+def absolute(x):
+    """``|x|``; its gradient at 0 is 0."""
+    return torch.abs(x)
+
+
+@absolute.gradient("x")
+def absolute_dx(x, dy):
+    return dy * torch.sign(x)
+
+
+@operator(
+    "x: float[*#s], low?: float[*#s], high?: float[*#s] -> y: float[*#s]",
+    cases=[
+        Case(x=[-2.0, 0.5, 2.0], low=-1.0, high=1.0, y=[-1.0, 0.5, 1.0]),
+        Case(x=[-2.0, 0.5], low=[0.0, 0.0], y=[0.0, 0.5]),
+        Case(x=[-2.0, 0.5], high=[0.0, 0.0], y=[-2.0, 0.0]),
+        Case(x=[3.0], y=[3.0]),
+        GradCheck(x=[[-0.9, 0.1], [0.8, 0.2]], low=[[-0.5, -0.5], [-0.5, -0.5]], high=[[0.5, 0.5], [0.5, 0.5]]),
+    ],
+)
+def clip(x, low=None, high=None):
+    """``x`` held between ``low`` and ``high``; an absent bound does not bind. Bounds take no gradient."""
+    return x if low is None and high is None else torch.clamp(x, low, high)
+
+
+@clip.gradient("x")
+def clip_dx(x, dy, low=None, high=None):
+    """``dy`` where ``x`` lies between the bounds, ends included; else 0."""
+    inside = torch.ones_like(dy, dtype=torch.bool)
+    if low is not None:
+        inside = inside & (x >= low)
+    if high is not None:
+        inside = inside & (x <= high)
+    return (dy * inside).sum_to_size(x.shape)
+
+
+clip.no_gradient("low", "high")
+
+
+@operator("x: T[*b] -> y: T[*b]", cases=[Case(x=[1.0, 2.0], y=[1.0, 2.0]), GradCheck(x=(2, 3))])
+def assign(x):
+    """``x`` itself, under another name. At the end of the main block it gives a persistable variable its next value."""
+    return x
+
+
+@assign.gradient_program("x")
+def assign_dx(dy):
+    return dy
+
+
+@operator(
+    "*xs: float[...s] -> y: float[...s]",
+    cases=[
+        Case(xs=([1.0, 2.0], [3.0, 4.0], [5.0, 6.0]), y=[9.0, 12.0]),
+        Case(xs=([1.0],), y=[1.0]),
+        GradCheck(xs=[(2, 3), (2, 3)]),
+    ],
+)
+def sum_(xs):
+    """The sum of one or more tensors of one shape, from the first to the last."""
+    total = xs[0]
+    for x in xs[1:]:
+        total = total + x
+    return total
+
+
+@sum_.gradient_program("xs")
+def sum_dxs(xs_shape, dy):
+    return [dy for _ in xs_shape]
+
+

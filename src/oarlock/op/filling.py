@@ -1,0 +1,40 @@
+"""Tensors made from nothing: constants, and constants of another tensor's shape."""
+
+import torch
+
+from oarlock.ir.attribute import Sizes
+from oarlock.ir.dtype import DType
+from oarlock.op.torch_dtype import to_torch
+from oarlock.registry import Case, operator
+from oarlock.registry.signature import TensorType
+
+__all__ = ["fill", "fill_like"]
+
+
+@operator(" -> y: any", cases=[Case(shape=(2,), value=1.5, dtype="float64", y=[1.5, 1.5]), Case(shape=(), value=3.0, dtype="int64", y=3)])
+def fill(*, shape: Sizes, value: float, dtype: DType = DType.FLOAT32):
+    """A tensor of ``shape``, every element ``value``."""
+    return torch.full(shape, _as(dtype, value), dtype=to_torch(dtype))
+
+
+@fill.infer_with
+def fill_types(*, shape, value, dtype):
+    return TensorType(dtype, tuple(shape))
+
+
+@operator(
+    "like: shape[...s] -> y: any",
+    cases=[Case(like=[[0.0, 0.0]], value=2.0, dtype="float64", y=[[2.0, 2.0]])],
+)
+def fill_like(like, *, value: float, dtype: DType = DType.FLOAT32):
+    """A tensor of the shape of ``like``, every element ``value``. ``like`` is not kept alive."""
+    return torch.full(like, _as(dtype, value), dtype=to_torch(dtype))
+
+
+@fill_like.infer_with
+def fill_like_types(like, *, value, dtype):
+    return TensorType(dtype, like.shape)
+
+
+def _as(dtype: DType, value: float) -> float | int | bool:
+    return value if dtype.is_floating else bool(value) if dtype is DType.BOOL else int(value)

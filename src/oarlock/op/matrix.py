@@ -1,0 +1,97 @@
+"""Matrix products."""
+
+import torch
+
+from oarlock.op.reduction import expand_to
+from oarlock.registry import Case, GradCheck, Rejects, operator
+
+__all__ = ["batch_matmul", "linear"]
+
+
+@operator(
+    "x: float[*b k], w: float[k n], bias?: float[n] -> out: float[*b n]",
+    cases=[
+        Case(x=[[1.0, 2.0]], w=[[3.0], [4.0]], out=[[11.0]]),
+        Case(x=[1.0, 2.0], w=[[3.0, 0.0], [4.0, 1.0]], bias=[0.5, -0.5], out=[11.5, 1.5]),
+        GradCheck(x=(5, 2, 3), w=(3, 4), bias=(4,)),
+        GradCheck(x=(2, 3), w=(3, 4)),
+        GradCheck(x=(3,), w=(3, 4), bias=(4,)),
+        Rejects("dimension k is 3 in x but 4 in w", x=(2, 3), w=(4, 5)),
+        Rejects("w has 1 dimension, where [k n] needs 2", x=(2, 3), w=(3,)),
+    ],
+)
+def linear(x, w, bias=None):
+    """Rows times a shared matrix, plus a shared row: ``out = x @ w + bias``."""
+    out = x @ w
+    return out if bias is None else out.add_(bias)
+
+
+@linear.into
+def linear_into(x, w, bias=None, *, out):
+    torch.matmul(x, w, out=out)
+    return out if bias is None else out.add_(bias)
+
+
+@linear.gradient("x")
+def linear_dx(w, dout):
+    return dout @ w.mT
+
+
+@linear.gradient("w")
+def linear_dw(x, dout):
+    """Sums over all rows, so a loop's many small products may become one."""
+    return x.reshape(-1, x.shape[-1]).mT @ dout.reshape(-1, dout.shape[-1])
+
+
+@linear.gradient("bias")
+def linear_dbias(dout):
+    return dout.reshape(-1, dout.shape[-1]).sum(0)
+
+
+@linear_dx.gradient_program("w")
+def linear_dx_dw(dout, ddx):
+    return linear_dw(ddx, dout)
+
+
+@linear_dx.gradient_program("dout")
+def linear_dx_ddout(w, ddx):
+    return linear(ddx, w)
+
+
+@linear_dw.gradient_program("x")
+def linear_dw_dx(dout, ddw):
+    return linear_dx(ddw, dout)
+
+
+@linear_dw.gradient_program("dout")
+def linear_dw_ddout(x, ddw):
+    return linear(x, ddw)
+
+
+@linear_dbias.gradient_program("dout")
+def linear_dbias_ddout(dout_shape, ddbias):
+    return expand_to(ddbias, dout_shape)
+
+
+@operator(
+    "x: float[*b m k], y: float[*b k n] -> z: float[*b m n]",
+    cases=[
+        Case(x=[[[1.0, 2.0]]], y=[[[3.0], [4.0]]], z=[[[11.0]]]),
+        GradCheck(x=(2, 3, 4), y=(2, 4, 2)),
+        GradCheck(x=(3, 4), y=(4, 2)),
+        Rejects("dimension k is 4 in x but 5 in y", x=(2, 3, 4), y=(2, 5, 2)),
+    ],
+)
+def batch_matmul(x, y):
+    """A matrix product for each leading index: ``z[b] = x[b] @ y[b]``."""
+    return x @ y
+
+
+@batch_matmul.gradient("x")
+def batch_matmul_dx(y, dz):
+    return dz @ y.mT
+
+
+@batch_matmul.gradient("y")
+def batch_matmul_dy(x, dz):
+    return x.mT @ dz

@@ -1,0 +1,66 @@
+"""Pooling of images."""
+
+import torch
+
+from oarlock.errors import ArgumentError, ShapeError
+from oarlock.op.convolution import window_size
+from oarlock.registry import Case, GradCheck, Rejects, operator
+
+__all__ = ["average_pool2d", "max_pool2d"]
+
+
+def _pooled(x, *, size, stride, padding):
+    if not len(size) == len(stride) == len(padding) == 2:
+        raise ArgumentError("size, stride and padding have two numbers each, for height and width")
+    if any(2 * pad > window for pad, window in zip(padding, size, strict=True)):
+        raise ShapeError(f"padding {padding} is more than half of the window {size}")
+    n, c, h, w = x.shape
+    return (n, c, window_size(h, size[0], stride[0], padding[0]), window_size(w, size[1], stride[1], padding[1]))
+
+
+@operator(
+    "x: float[n c h w] -> y: float[n c oh ow], index: int64[n c oh ow]",
+    intermediate=("index",),
+    cases=[
+        Case(x=[[[[1.0, 2.0], [3.0, 4.0]]]], size=(2, 2), stride=(2, 2), y=[[[[4.0]]]], index=[[[[3]]]]),
+        GradCheck(x=(2, 2, 5, 4), size=(3, 2), stride=(2, 2), padding=(1, 0)),
+        Rejects("a window of 3 does not fit into 2", x=(1, 1, 2, 2), size=(3, 3), stride=(1, 1)),
+    ],
+)
+def max_pool2d(x, *, size: tuple[int, ...], stride: tuple[int, ...], padding: tuple[int, ...] = (0, 0)):
+    """The largest value in each window of each channel; ``index`` is where it stood, for the gradient."""
+    return torch.nn.functional.max_pool2d(x, size, stride, padding, return_indices=True)
+
+
+@max_pool2d.infer_with
+def max_pool2d_shapes(x, *, size, stride, padding):
+    shape = _pooled(x, size=size, stride=stride, padding=padding)
+    return shape, shape
+
+
+@max_pool2d.gradient("x")
+def max_pool2d_dx(index, dy, x_shape):
+    """Each window's gradient goes to where its largest value stood."""
+    dx = dy.new_zeros(x_shape)
+    dx.flatten(2).scatter_add_(2, index.flatten(2), dy.flatten(2))
+    return dx
+
+
+@operator(
+    "x: float[n c h w] -> y: float[n c oh ow]",
+    cases=[
+        Case(x=[[[[1.0, 2.0], [3.0, 4.0]]]], size=(2, 2), stride=(2, 2), y=[[[[2.5]]]]),
+        GradCheck(x=(2, 2, 5, 4), size=(3, 2), stride=(2, 2), padding=(1, 0)),
+    ],
+)
+def average_pool2d(x, *, size: tuple[int, ...], stride: tuple[int, ...], padding: tuple[int, ...] = (0, 0)):
+    """The mean of each window of each channel; padding counts as zeros."""
+    return torch.nn.functional.avg_pool2d(x, size, stride, padding)
+
+
+average_pool2d.infer_with(_pooled)
+
+
+@average_pool2d.gradient("x")
+def average_pool2d_dx(x, dy, *, size, stride, padding):
+    return torch.ops.aten.avg_pool2d_backward(dy, x, size, stride, padding, False, True, None)

@@ -1,0 +1,132 @@
+"""Sums and means, and the two ways between a shape and one it broadcasts to."""
+
+import torch
+
+from oarlock.errors import ShapeError
+from oarlock.ir.size import Shape
+from oarlock.ir.variable import Var
+from oarlock.registry import Case, GradCheck, Rejects, operator
+from oarlock.registry.signature import TensorType
+
+__all__ = ["expand_to", "mean", "reduce_sum", "reduce_to", "same_shape"]
+
+
+def same_shape(x: Var, y: Var) -> bool:
+    """Whether two variables are known to have one shape, whatever is fed."""
+    return x.shape is not None and x.shape == y.shape
+
+
+@operator(
+    "x: float[...r], like: shape[...s] -> y: float[...s]",
+    cases=[
+        Case(x=[[1.0, 2.0], [3.0, 4.0]], like=[0.0, 0.0], y=[4.0, 6.0]),
+        Case(x=[[1.0, 2.0], [3.0, 4.0]], like=[[0.0], [0.0]], y=[[3.0], [7.0]]),
+        GradCheck(x=(3, 2), like=(2,)),
+    ],
+)
+def reduce_to(x, like):
+    """Sum ``x`` to the shape of ``like``, which broadcasts to the shape of ``x``: the gradient of broadcasting."""
+    return x.sum_to_size(like)
+
+
+@reduce_to.gradient_program("x")
+def reduce_to_dx(x_shape, dy):
+    return expand_to(dy, x_shape)
+
+
+@operator(
+    "x: float[...r], like: shape[...s] -> y: float[...s]",
+    cases=[Case(x=[1.0, 2.0], like=[[0.0, 0.0], [0.0, 0.0]], y=[[1.0, 2.0], [1.0, 2.0]]), GradCheck(x=(2,), like=(3, 2))],
+)
+def expand_to(x, like):
+    """Broadcast ``x`` to the shape of ``like``."""
+    return x.expand(like).contiguous()
+
+
+@expand_to.gradient_program("x")
+def expand_to_dx(x_shape, dy):
+    return reduce_to(dy, x_shape)
+
+
+def reduced_shape(x: TensorType, axis: int | None, keep: bool) -> Shape:
+    """The shape of ``x`` summed along ``axis`` (all axes where it is None). Raises ShapeError."""
+    shape = x.shape or ()
+    if axis is None:
+        return (1,) * len(shape) if keep else ()
+    if not -len(shape) <= axis < len(shape):
+        raise ShapeError(f"axis {axis} is not an axis of x, which has {len(shape)} dimensions")
+    axis %= len(shape)
+    return shape[:axis] + ((1,) if keep else ()) + shape[axis + 1 :]
+
+
+def _reduced(x: TensorType, *, axis: int | None = None, keep: bool) -> Shape:
+    return reduced_shape(x, axis, keep)
+
+
+@operator(
+    "x: float[...s] -> y: float[...t]",
+    cases=[
+        Case(x=[[1.0, 2.0], [3.0, 4.0]], y=10.0),
+        Case(x=[[1.0, 2.0], [3.0, 4.0]], axis=-1, y=[3.0, 7.0]),
+        Case(x=[[1.0, 2.0], [3.0, 4.0]], axis=0, keep=True, y=[[4.0, 6.0]]),
+        GradCheck(x=(2, 3), axis=1),
+        GradCheck(x=(2, 3)),
+        Rejects("axis 2 is not an axis of x", x=(2, 3), axis=2),
+    ],
+)
+def reduce_sum(x, *, axis: int | None = None, keep: bool = False):
+    """The sum over ``axis``, over everything where it is None. ``keep`` leaves a size of 1 behind."""
+    return _over(torch.sum, x, axis, keep)
+
+
+reduce_sum.infer_with(_reduced)
+
+
+@reduce_sum.gradient("x")
+def reduce_sum_dx(dy, x_shape, *, axis=None, keep):
+    return _spread(dy, x_shape, axis, keep)
+
+
+@reduce_sum_dx.gradient_program("dy")
+def reduce_sum_dx_ddy(ddx, *, axis=None, keep):
+    return reduce_sum(ddx, axis=axis, keep=keep)
+
+
+@operator(
+    "x: float[...s] -> y: float[...t]",
+    cases=[
+        Case(x=[[1.0, 2.0], [3.0, 6.0]], y=3.0),
+        Case(x=[[1.0, 2.0], [3.0, 6.0]], axis=0, y=[2.0, 4.0]),
+        GradCheck(x=(2, 3)),
+        GradCheck(x=(2, 3), axis=0, keep=True),
+    ],
+)
+def mean(x, *, axis: int | None = None, keep: bool = False):
+    """The mean over ``axis``, over everything where it is None. The mean of nothing is NaN."""
+    return _over(torch.mean, x, axis, keep)
+
+
+mean.infer_with(_reduced)
+
+
+@mean.gradient("x")
+def mean_dx(dy, x_shape, *, axis=None, keep):
+    count = torch.Size(x_shape).numel() if axis is None else x_shape[axis]
+    return _spread(dy / count, x_shape, axis, keep)
+
+
+@mean_dx.gradient_program("dy")
+def mean_dx_ddy(ddx, *, axis=None, keep):
+    return mean(ddx, axis=axis, keep=keep)
+
+
+def _over(reduce, x, axis: int | None, keep: bool):
+    if axis is not None:
+        return reduce(x, dim=axis, keepdim=keep)
+    return reduce(x).reshape((1,) * x.ndim) if keep else reduce(x)
+
+
+def _spread(dy, x_shape, axis: int | None, keep: bool):
+    if axis is not None and not keep:
+        dy = dy.unsqueeze(axis)
+    return dy.expand(x_shape).contiguous()

@@ -1,0 +1,30 @@
+"""Our dtypes and PyTorch's."""
+
+import torch
+
+from oarlock.ir.dtype import DType
+
+__all__ = ["from_torch", "to_torch"]
+
+_TO_TORCH = {
+    DType.FLOAT16: torch.float16,
+    DType.BFLOAT16: torch.bfloat16,
+    DType.FLOAT32: torch.float32,
+    DType.FLOAT64: torch.float64,
+    DType.INT8: torch.int8,
+    DType.INT16: torch.int16,
+    DType.INT32: torch.int32,
+    DType.INT64: torch.int64,
+    DType.UINT8: torch.uint8,
+    DType.BOOL: torch.bool,
+}
+_FROM_TORCH = {theirs: ours for ours, theirs in _TO_TORCH.items()}
+
+
+def to_torch(dtype: DType) -> torch.dtype:
+    return _TO_TORCH[dtype]
+
+
+def from_torch(dtype: torch.dtype) -> DType | None:
+    """Our name for PyTorch's dtype; None for one that we do not have, such as complex64."""
+    return _FROM_TORCH.get(dtype)

@@ -1,0 +1,8 @@
+"""Optimizers: gradients, and the ops that turn them into the next parameters."""
+
+from oarlock.optimizer.adam import Adam
+from oarlock.optimizer.momentum import Momentum
+from oarlock.optimizer.optimizer import Optimizer
+from oarlock.optimizer.sgd import SGD
+
+__all__ = ["SGD", "Adam", "Momentum", "Optimizer"]

@@ -1,0 +1,83 @@
+"""What every optimizer does: backward, then one update per parameter, all of it in the program."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from oarlock.errors import ArgumentError
+from oarlock.ir.block import Block
+from oarlock.ir.dtype import DType
+from oarlock.ir.names import COUNTER, next_name
+from oarlock.ir.operation import Role
+from oarlock.ir.variable import Initializer, Var
+from oarlock.op.elementwise import add
+from oarlock.op.filling import fill
+from oarlock.passes.backward import append_backward
+
+__all__ = ["Optimizer", "Step"]
+
+
+@dataclass(frozen=True)
+class Step:
+    """What one call of `minimize` shares between its parameters."""
+
+    main: Block
+    rate: Var
+    count: Var
+    """How many steps there will have been after this one: int64[]."""
+
+    def state(self, parameter: Var, suffix: str) -> Var:
+        """A persistable variable beside `parameter`, of its shape, that starts as zeros."""
+        zeros = Initializer("constant", {"value": 0.0})
+        return self.main.new_var(
+            f"{parameter.name}@{suffix}", parameter.dtype, parameter.shape, persistable=True, stop_gradient=True, initializer=zeros
+        )
+
+    def commit(self, var: Var, value: Var) -> None:
+        """Make `value` what `var` holds after the step."""
+        self.main.rename(value, next_name(var.name))
+        self.main.commit(var, value)
+
+
+class Optimizer(ABC):
+    """A rule that turns gradients into new parameters. Its state is variables of the program."""
+
+    def __init__(self, rate: float):
+        if not rate > 0:
+            raise ArgumentError(f"a learning rate is above 0, not {rate}")
+        self.rate = float(rate)
+
+    def minimize(self, cost: Var, parameters: Sequence[Var] | None = None) -> list[tuple[Var, Var]]:
+        """Append to the program of `cost` its gradients and a step that lowers it; return (parameter, gradient) pairs.
+
+        `parameters` are the trainable ones that `cost` depends on, unless given. The learning rate is a
+        variable, `<optimizer>_0.rate`: float64[], which a caller may set between steps.
+        """
+        main = cost.block.program.main
+        program = main.program
+        pairs = append_backward(cost, parameters)
+        with main, program.write_as(Role.UPDATE):
+            step = Step(main, self._rate(main), self._count(main))
+            for parameter, gradient in pairs:
+                self.update(step, parameter, gradient)
+        return pairs
+
+    def _rate(self, main: Block) -> Var:
+        name = f"{main.program.unique(type(self).__name__.lower())}.rate"
+        start = Initializer("constant", {"value": self.rate})
+        return main.new_var(name, DType.FLOAT64, (), persistable=True, stop_gradient=True, initializer=start)
+
+    def _count(self, main: Block) -> Var:
+        """The step counter after this step; the first optimizer of a program sees to it that it counts."""
+        found = main.find_var(next_name(COUNTER))
+        if found is not None:
+            return found
+        counter = main.program.counter()
+        count = add(counter, fill(shape=(), value=1.0, dtype=DType.INT64))
+        main.rename(count, next_name(COUNTER))
+        main.commit(counter, count)
+        return count
+
+    @abstractmethod
+    def update(self, step: Step, parameter: Var, gradient: Var) -> None:
+        """Append the ops that give `parameter` and its state their next values, and commit these."""

@@ -1,0 +1,260 @@
+"""Gradients, as ops of the same program.
+
+One scan over the ops, backwards. Each op's gradients are what its operator declares, called on variables;
+where several arrive at one variable they are added up before anyone reads the sum. A block operator builds
+its own gradient with the same machinery, applied to the ops of its block.
+"""
+
+from collections.abc import Callable, Sequence
+
+from oarlock.errors import GradientError
+from oarlock.ir.block import Block
+from oarlock.ir.location import here
+from oarlock.ir.names import gradient_name
+from oarlock.ir.operation import Op, Role
+from oarlock.ir.variable import Var
+from oarlock.ir.walk import needed_ops
+from oarlock.op.elementwise import sum_
+from oarlock.op.filling import fill_like
+from oarlock.registry.catalogue import standard
+from oarlock.registry.gradient import Rule, parameter_source
+
+__all__ = ["append_backward", "gradients"]
+
+
+def append_backward(cost: Var, parameters: Sequence[Var] | None = None) -> list[tuple[Var, Var]]:
+    """Append the gradient of a scalar with respect to parameters; return (parameter, gradient) pairs.
+
+    `cost` is one number, float[]. `parameters` are the trainable ones that `cost` depends on, unless given.
+    Raises GradientError where `cost` is no scalar, or where a parameter is reached only through an operator
+    that has no gradient.
+    """
+    if cost.shape != () or not cost.dtype.is_floating:
+        raise GradientError(
+            f'the cost must be one float, yet "{cost.name}" is {cost.type_text}',
+            location=cost.location,
+            hint="ol.layer.mean(x) makes a cost of many values",
+        )
+    read = {var for op in needed_ops(cost.block.ops, [cost]) for var in op.reads}
+    chosen = [var for var in cost.block.program.parameters() if var.trainable and var in read] if parameters is None else list(parameters)
+    found = gradients([cost], chosen)
+    pairs = []
+    for parameter, gradient in zip(chosen, found, strict=True):
+        if gradient is None:
+            raise _missing_path(cost, parameter)
+        pairs.append((parameter, gradient))
+    return pairs
+
+
+def gradients(targets: Sequence[Var], inputs: Sequence[Var], target_gradients: Sequence[Var | None] | None = None) -> list[Var | None]:
+    """Append the gradient of the sum of `targets` with respect to each of `inputs`; None where it does not depend on it.
+
+    `target_gradients` weighs the targets, 1 everywhere unless given, each of its target's shape. An input may be
+    any floating variable of the main block, fed ones included. Gradients of gradients are had by calling again.
+    """
+    if not targets:
+        raise GradientError("there is nothing to differentiate: no targets", location=here())
+    block = targets[0].block
+    for var in (*targets, *inputs):
+        if var.block is not block or block.parent is not None:
+            raise GradientError(f'"{var.path}" is not a variable of the main block', location=here())
+        if not var.dtype.is_floating:
+            raise GradientError(f'"{var.name}" is {var.type_text}; only floats have gradients', location=var.location)
+    ops = needed_ops(block.ops, targets)
+    given = target_gradients or [None] * len(targets)
+    with block, block.program.write_as(Role.BACKWARD):
+        arrived = [
+            (target, start if start is not None else fill_like(target, value=1.0, dtype=target.dtype))
+            for target, start in zip(targets, given, strict=True)
+        ]
+        found = _Differentiation(ops, block, arrived, inputs, lambda var: var).run()
+    return [found.get(var) for var in inputs]
+
+
+def _missing_path(cost: Var, parameter: Var) -> GradientError:
+    """The error for a parameter that the cost depends on, yet not differentiably: it names the op in between."""
+    ops = needed_ops(cost.block.ops, [cost])
+    active = _reach(ops, {parameter})
+    reaching = {cost}
+    for op in reversed(ops):
+        if any(var in reaching for var in op.writes):
+            if any(var in active for var in op.reads):
+                return GradientError(
+                    f'"{op.type}" has no gradient, yet "{cost.name}" reaches "{parameter.name}" only through it',
+                    location=op.location,
+                    given=[parameter.describe()],
+                    hint=f'mark "{parameter.name}" not trainable, or declare the gradient of "{op.type}"',
+                    op=op.type,
+                )
+            reaching |= set(op.reads)
+    return GradientError(f'"{cost.name}" does not depend on "{parameter.name}"', given=[parameter.describe()])
+
+
+def _reach(ops: Sequence[Op], sources: set[Var]) -> set[Var]:
+    """Every variable that a differentiable path through `ops` connects with some of `sources`, themselves included.
+
+    Integers and bools carry no gradient; `stop_gradient` ends a path, unless the variable is a source itself.
+    """
+    active = set(sources)
+    for op in ops:
+        if any(var in active for var in _differentiable_inputs(op)):
+            active.update(var for var in op.writes if var.dtype.is_floating and not var.stop_gradient)
+    return active
+
+
+def _differentiable_inputs(op: Op) -> list[Var]:
+    """The inputs through which a gradient might flow."""
+    operator = standard.get(op.type)
+    return [var for slot, vars in op.inputs.items() if operator.differentiates(slot) for var in vars if var.dtype.is_floating]
+
+
+class _Differentiation:
+    """The gradient of a straight line of ops, written into a block. It is the `Backward` that block operators see."""
+
+    def __init__(
+        self,
+        ops: Sequence[Op],
+        into: Block,
+        arrived: Sequence[tuple[Var, Var]],
+        wanted: Sequence[Var],
+        read: Callable[[Var], Var],
+    ):
+        self.ops = ops
+        self.into = into
+        self.wanted = wanted
+        self.read = read
+        self.active = _reach(ops, set(wanted))
+        self.arrived: dict[Var, list[Var]] = {}
+        for var, gradient in arrived:
+            self._arrive(var, gradient)
+
+    def run(self) -> dict[Var, Var]:
+        """Append the gradient ops; return the gradient of each wanted variable that has one."""
+        for op in reversed(self.ops):
+            if not any(var in self.arrived for var in op.writes) or not any(var in self.active for var in _differentiable_inputs(op)):
+                continue
+            with self.into.program.write_as(Role.BACKWARD, op.location):
+                self._differentiate_op(op)
+        with self.into.program.write_as(Role.BACKWARD):
+            found = {var: self.gradient_of(var) for var in self.wanted}
+        return {var: gradient for var, gradient in found.items() if gradient is not None}
+
+    # What block operators ask
+
+    def wants(self, var: Var) -> bool:
+        return var in self.active
+
+    def gradient_of(self, var: Var) -> Var | None:
+        """All that has arrived at `var`, added up; None where nothing has."""
+        parts = self.arrived.get(var)
+        if not parts:
+            return None
+        if len(parts) > 1:
+            with self.into:
+                total = sum_(parts)
+            self._name(total, gradient_name(var.name))
+            self.arrived[var] = [total]
+        return self.arrived[var][0]
+
+    def depends(self, ops: Sequence[Op], targets: set[Var], sources: set[Var]) -> set[Var]:
+        return _reach(ops, sources) & targets
+
+    def differentiate(
+        self,
+        ops: Sequence[Op],
+        into: Block,
+        arrived: Sequence[tuple[Var, Var]],
+        wanted: Sequence[Var],
+        read: Callable[[Var], Var],
+    ) -> dict[Var, Var]:
+        return _Differentiation(ops, into, arrived, wanted, read).run()
+
+    # One op
+
+    def _differentiate_op(self, op: Op) -> None:
+        operator = standard.get(op.type)
+        if operator.gradient_builder is not None:
+            for var, gradient in operator.gradient_builder(op, self):
+                self._arrive(var, gradient)
+            return
+        for slot, vars in op.inputs.items():
+            if not operator.differentiates(slot) or not any(var in self.active and var.dtype.is_floating for var in vars):
+                continue
+            rule = operator.gradients.get(slot)
+            if rule is None:
+                raise GradientError(
+                    f'"{op.type}" has no gradient with respect to {slot}, which leads to '
+                    + ", ".join(f'"{var.name}"' for var in self.wanted if var in _sources(self.ops, vars, self.wanted)),
+                    location=op.location,
+                    given=[var.describe() for var in vars],
+                    hint=f'declare it with `@{op.type}.gradient("{slot}")`, or mark the value stop_gradient',
+                    op=op.type,
+                )
+            self._apply(op, slot, rule)
+
+    def _apply(self, op: Op, slot: str, rule: Rule) -> None:
+        signature = standard.get(op.type).signature
+        variadic = signature.input(slot).variadic  # type: ignore[union-attr]
+        taken = {name[1:] for name in rule.parameters if (parameter_source(signature, name) or ("",))[0] == "gradient"}
+        for output, vars in op.outputs.items():
+            if output not in taken and any(var in self.arrived for var in vars):
+                raise GradientError(
+                    f'"{op.type}" has no gradient from {output} to {slot}, yet one arrives there',
+                    location=op.location,
+                    given=[var.describe() for var in vars],
+                    op=op.type,
+                )
+        arguments = [self._argument(op, name) for name in rule.parameters]
+        attributes = {name: op.attributes[name] for name in rule.attributes if name in op.attributes}
+        with self.into:
+            gradient = (rule.program or rule.operator)(*arguments, **attributes)  # type: ignore[misc]
+        results = gradient if variadic else [gradient]
+        for var, result in zip(op.inputs[slot], results, strict=True):
+            if var in self.active:
+                self._arrive(var, result)
+
+    def _argument(self, op: Op, name: str) -> Var | list[Var] | None:
+        """The variable, or the list of a variadic slot, that a gradient's parameter stands for in `op`."""
+        source = parameter_source(standard.get(op.type).signature, name)
+        assert source is not None
+        kind, slot = source
+        vars = op.inputs.get(slot.name) if kind in ("input", "shape") and slot.name in op.inputs else op.outputs.get(slot.name)
+        if vars is None:
+            return None  # an optional input that is not there
+        if kind == "gradient":
+            values = [self._gradient_or_zero(var) for var in vars]
+        elif kind == "shape":
+            values = [self._of_shape(op, var) for var in vars]
+        else:
+            values = [self.read(var) for var in vars]
+        return values if slot.variadic else values[0]
+
+    def _gradient_or_zero(self, output: Var) -> Var:
+        arrived = self.gradient_of(output)
+        if arrived is not None:
+            return arrived
+        with self.into:
+            return fill_like(self.read(output), value=0.0, dtype=output.dtype)
+
+    def _of_shape(self, op: Op, var: Var) -> Var:
+        """Some variable of the shape of `var`: a gradient at hand where one has it, so that nothing is kept for its shape."""
+        for output in op.writes:
+            if output in self.arrived and output.shape == var.shape:
+                return self.arrived[output][0]
+        return self.read(var)
+
+    def _arrive(self, var: Var, gradient: Var) -> None:
+        parts = self.arrived.setdefault(var, [])
+        parts.append(gradient)
+        self._name(gradient, gradient_name(var.name))
+
+    def _name(self, gradient: Var, name: str) -> None:
+        """Give a gradient its name, if it has none yet and the name is free."""
+        fresh = gradient.op is not None and gradient.op.role is Role.BACKWARD and "@" not in gradient.name
+        if fresh and gradient.block is self.into:
+            self.into.rename(gradient, name if name not in self.into.vars else self.into.program.unique(name))
+
+
+def _sources(ops: Sequence[Op], vars: Sequence[Var], wanted: Sequence[Var]) -> list[Var]:
+    """Those of `wanted` from which a differentiable path leads to some of `vars`."""
+    return [var for var in wanted if _reach(ops, {var}) & set(vars)]

@@ -1,0 +1,1 @@
+"""The file format: `program.proto` is its specification, `program_pb2` the module generated from it."""

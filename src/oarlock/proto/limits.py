@@ -1,0 +1,28 @@
+"""How large a file may be before a reader refuses it.
+
+The defaults suit files from strangers. A caller raises one by passing `Limits(ops=1_000_000)`; a file
+never raises its own.
+"""
+
+from dataclasses import dataclass
+
+__all__ = ["Limits"]
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Upper bounds. Bytes unless the name says otherwise."""
+
+    program_bytes: int = 64 * 2**20
+    file_bytes: int = 4 * 2**30
+    header_bytes: int = 8 * 2**20
+    blocks: int = 4_096
+    depth: int = 32
+    vars: int = 200_000
+    ops: int = 100_000
+    arguments: int = 1_000_000
+    attributes_per_op: int = 64
+    text_bytes: int = 64 * 2**10
+    list_items: int = 65_536
+    rank: int = 16
+    size: int = 2**31 - 1

@@ -1,0 +1,60 @@
+"""A catalogue: the operators that a program may use, by name."""
+
+import difflib
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from oarlock.errors import DeclarationError, UnknownOperatorError
+
+if TYPE_CHECKING:
+    from oarlock.registry.operator import Operator
+
+__all__ = ["Catalogue", "standard"]
+
+
+class Catalogue:
+    """Operators by name; gradient operators apart, so that a catalogue without them can be had.
+
+    `forward_only()` is what an inference-only process uses: asking it for a gradient operator raises.
+    """
+
+    def __init__(self, *, gradients: bool = True):
+        self.operators: dict[str, Operator] = {}
+        self.gradient_operators: dict[str, Operator] = {}
+        self._gradients = gradients
+
+    def __iter__(self) -> "Iterator[Operator]":
+        """The forward operators, by name."""
+        return iter(sorted(self.operators.values(), key=lambda operator: operator.type))
+
+    def add(self, operator: "Operator") -> None:
+        """Register `operator`. Raises DeclarationError where its name is taken."""
+        if operator.type in self.operators or operator.type in self.gradient_operators:
+            raise DeclarationError(f'an operator called "{operator.type}" is registered already')
+        (self.operators if operator.forward is None else self.gradient_operators)[operator.type] = operator
+
+    def find(self, type: str) -> "Operator | None":
+        """The operator called `type`, None where there is none."""
+        found = self.operators.get(type)
+        return found or (self.gradient_operators.get(type) if self._gradients else None)
+
+    def get(self, type: str) -> "Operator":
+        """The operator called `type`. Raises UnknownOperatorError, with the nearest name."""
+        found = self.find(type)
+        if found is not None:
+            return found
+        if type in self.gradient_operators:
+            raise UnknownOperatorError(f'"{type}" is a gradient operator; this process only infers', op=type)
+        near = difflib.get_close_matches(type, self.operators, n=1)
+        raise UnknownOperatorError(f'no operator "{type}"' + (f'; did you mean "{near[0]}"?' if near else ""), op=type)
+
+    def forward_only(self) -> "Catalogue":
+        """A view of this catalogue without gradient operators; what is registered later is seen too."""
+        view = Catalogue(gradients=False)
+        view.operators = self.operators
+        view.gradient_operators = self.gradient_operators
+        return view
+
+
+standard = Catalogue()
+"""Where `@operator` registers."""

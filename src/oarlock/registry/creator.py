@@ -1,0 +1,154 @@
+"""Call an operator on variables: infer what it gives, then append the op to their program."""
+
+from collections.abc import Mapping, Sequence
+
+from oarlock.errors import ArgumentError, DTypeError, OarlockError, ProgramError, ShapeError, UndefinedVarError
+from oarlock.ir import current
+from oarlock.ir.block import Block
+from oarlock.ir.location import here
+from oarlock.ir.variable import Var
+from oarlock.registry.operator import Operator
+from oarlock.registry.signature import TensorType
+
+__all__ = ["block_for", "create", "require_type"]
+
+
+def create(operator: Operator, arguments: Sequence[object], keywords: Mapping[str, object], *, name: str | None = None):
+    """Append an op and return the variables it defines: one, or a tuple of them.
+
+    Intermediate outputs are not returned. Raises ShapeError, DTypeError, ArgumentError or ProgramError,
+    with the caller's line and what was given, before the program is changed.
+    """
+    given = _bind_slots(operator, arguments, keywords)
+    attributes = {key: value for key, value in keywords.items() if operator.signature.input(key) is None}
+    vars = [var for slot in given.values() for var in slot]
+    block = block_for(vars, operator.type)
+    try:
+        converted = operator.convert_attributes(
+            attributes if operator.effects != "random" else {**attributes, "random_id": _random_id(block, attributes)}
+        )
+        types = {slot: [TensorType(var.dtype, var.shape) for var in items] for slot, items in given.items()}
+        inferred = operator.infer(types, converted, lambda: block.program.unique("size"))
+    except (ShapeError, DTypeError, ArgumentError) as error:
+        raise _explain(error, operator, given) from None
+    outputs = _declare_outputs(operator, inferred, block, name)
+    block.append(operator.type, given, outputs, converted)
+    results = [
+        list(outputs[slot.name]) if slot.variadic else outputs[slot.name][0]
+        for slot in operator.signature.outputs
+        if slot.name in outputs and slot.name not in operator.intermediate
+    ]
+    return results[0] if len(results) == 1 else tuple(results)
+
+
+def _random_id(block: Block, attributes: Mapping[str, object]) -> object:
+    """A number that tells this random op from every other of the program."""
+    return attributes.get("random_id", int(block.program.unique("random").rpartition("_")[2]))
+
+
+def _bind_slots(operator: Operator, arguments: Sequence[object], keywords: Mapping[str, object]) -> dict[str, list[Var]]:
+    slots = operator.signature.inputs
+    if len(arguments) > len(slots):
+        raise _refuse(operator, f"{len(arguments)} inputs given, where it takes {len(slots)}")
+    values = dict(zip((slot.name for slot in slots), arguments, strict=False))
+    for slot in slots:
+        if slot.name in keywords:
+            if slot.name in values:
+                raise _refuse(operator, f"{slot.name} is given twice")
+            values[slot.name] = keywords[slot.name]
+    given: dict[str, list[Var]] = {}
+    for slot in slots:
+        value = values.get(slot.name)
+        if slot.variadic:
+            items = list(value) if isinstance(value, list | tuple) else [] if value is None else [value]
+        elif value is None:
+            if slot.optional:
+                continue
+            raise _refuse(operator, f"{slot.name} is missing")
+        else:
+            items = [value]
+        for item in items:
+            if not isinstance(item, Var):
+                raise _refuse(operator, f"{slot.name} must be a variable of the program, not {type(item).__name__} {item!r:.60}")
+        given[slot.name] = items  # type: ignore[assignment]
+    return given
+
+
+def _refuse(operator: Operator, message: str) -> ArgumentError:
+    return ArgumentError(f"{operator.type}: {message}", location=here(), contract=f"{operator.type}({operator.signature})", op=operator.type)
+
+
+def _explain(error: OarlockError, operator: Operator, given: Mapping[str, Sequence[Var]]) -> OarlockError:
+    """The same error, with the user's line, the contract, and the arguments by name."""
+    vars = [(slot, var) for slot, items in given.items() for var in items]
+    width = max((len(slot) for slot, _ in vars), default=0)
+    return type(error)(
+        f"{operator.type}: {error.message}",
+        location=here(),
+        contract=f"{operator.type}({operator.signature})",
+        given=[f"{slot:<{width}} = {var.describe()}" for slot, var in vars],
+        hint=error.hint or _hint(error, given),
+        op=operator.type,
+    )
+
+
+def _hint(error: OarlockError, given: Mapping[str, Sequence[Var]]) -> str | None:
+    """What to do, where that is certain enough to say."""
+    parameter = next((var for items in given.values() for var in items if var.parameter), None)
+    if isinstance(error, ShapeError) and parameter is not None:
+        return f'give "{parameter.name}" a shape that fits, or do not share it here'
+    if isinstance(error, DTypeError) and "must be a float" in error.message:
+        return 'ol.op.cast(x, dtype="float32") makes it one'
+    return None
+
+
+def block_for(vars: Sequence[Var], what: str) -> Block:
+    """The block that an op on `vars` joins: the innermost open block of their program, else its main block.
+
+    Raises ProgramError where they are of two programs, UndefinedVarError where the block cannot see one.
+    """
+    if not vars:
+        return current.current_block()
+    programs = {var.block.program: var for var in vars}
+    if len(programs) > 1:
+        raise ProgramError(
+            f"{what}: its inputs belong to {len(programs)} programs",
+            location=here(),
+            given=[var.describe() for var in programs.values()],
+            hint="build a model inside one `with ol.Program() as program:`",
+        )
+    program = vars[0].block.program
+    block = next((block for block in reversed(current.open_blocks()) if block.program is program), program.main)
+    around = set(block.enclosing())
+    for var in vars:
+        if var.block not in around:
+            raise UndefinedVarError(
+                f'{what}: "{var.name}" is not visible in {block.path}; it belongs to {var.block.path}',
+                location=here(),
+                given=[var.describe()],
+                hint="hand it out of its block as an output",
+            )
+    return block
+
+
+def _declare_outputs(
+    operator: Operator, inferred: Mapping[str, Sequence[TensorType]], block: Block, name: str | None
+) -> dict[str, list[Var]]:
+    """Declare a variable per output: `relu_0` where there is one, `lstm_0.h` where there are several."""
+    several = len(operator.signature.outputs) > 1
+    stem = name or block.program.unique(operator.type)
+    outputs: dict[str, list[Var]] = {}
+    for slot in operator.signature.outputs:
+        types = inferred.get(slot.name, ())
+        names = [f"{stem}.{slot.name}" if several else stem]
+        if slot.variadic:
+            names = [f"{names[0]}.{number}" for number in range(len(types))]
+        outputs[slot.name] = [block.new_var(name, type.dtype, type.shape) for name, type in zip(names, types, strict=True)]
+    return outputs
+
+
+def require_type(value: object, what: str) -> Var:
+    """`value` as a variable. Raises ArgumentError where it is none."""
+    if isinstance(value, Var):
+        return value
+    raise ArgumentError(f"{what} must be a variable of a program, not {type(value).__name__} {value!r:.60}", location=here())

@@ -1,0 +1,320 @@
+"""Operator: declared by its kernel. `@operator` is the whole of it."""
+
+import inspect
+import types
+import typing
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from oarlock.errors import ArgumentError, DeclarationError
+from oarlock.ir.attribute import Sizes
+from oarlock.ir.block import Block
+from oarlock.ir.dtype import DType
+from oarlock.ir.variable import Var
+from oarlock.registry import gradient
+from oarlock.registry.case import Case, GradCheck, Rejects
+from oarlock.registry.catalogue import Catalogue, standard
+from oarlock.registry.signature import Signature, TensorType, parse_signature
+
+__all__ = ["AttributeSpec", "Operator", "operator"]
+
+_REQUIRED = inspect.Parameter.empty
+
+
+@dataclass(frozen=True)
+class AttributeSpec:
+    """One attribute: a keyword-only parameter of the kernel."""
+
+    name: str
+    type: type
+    default: object
+
+    @property
+    def required(self) -> bool:
+        return self.default is _REQUIRED
+
+    @property
+    def type_text(self) -> str:
+        return self.type.__name__ if isinstance(self.type, type) and not typing.get_origin(self.type) else str(self.type)
+
+    def convert(self, value: object) -> object:
+        """`value` as the attribute holds it. Raises ArgumentError where it cannot."""
+        if self.type is float and isinstance(value, int) and not isinstance(value, bool):
+            return float(value)
+        if self.type is DType:
+            return DType.of(value)
+        if self.type is Sizes and isinstance(value, tuple | list):
+            if all(isinstance(item, int | str) for item in value):
+                return Sizes(value)
+        elif typing.get_origin(self.type) is tuple:
+            item_type = typing.get_args(self.type)[0]
+            if isinstance(value, tuple | list) and all(type(item) is item_type for item in value):
+                return tuple(value)
+        elif isinstance(value, self.type) and (self.type is bool or not isinstance(value, bool)):
+            return value
+        raise ArgumentError(f"attribute {self.name} must be {self.type_text}, not {value!r}")
+
+
+class Operator:
+    """What an op of this type takes, gives and does.
+
+    Calling an operator on variables appends an op to their program and returns what it defines.
+    `kernel` computes it on tensors. `row_claim` may be relied on by passes and is tested.
+    """
+
+    def __init__(
+        self,
+        type: str,
+        kernel: Callable[..., object],
+        signature: Signature | None,
+        *,
+        forward: "Operator | None" = None,
+        wrt: str | None = None,
+        cases: Sequence[Case | GradCheck | Rejects] = (),
+        intermediate: Sequence[str] = (),
+        effects: str | None = None,
+        may_fail: bool = False,
+        catalogue: Catalogue | None = None,
+    ):
+        self.type = type
+        self.kernel = kernel
+        self.forward = forward
+        self.wrt = wrt
+        self.cases = tuple(cases)
+        self.intermediate = tuple(intermediate)
+        self.effects = effects
+        self.may_fail = may_fail
+        self.gradients: dict[str, gradient.Rule] = {}
+        self.gradient_builder: gradient.Builder | None = None
+        self.into_kernel: Callable[..., object] | None = None
+        self.in_place_kernels: dict[str, Callable[..., object]] = {}
+        self.infer_function: Callable[..., object] | None = None
+        self.catalogue = standard if catalogue is None else catalogue
+        if signature is not None:
+            self.signature = signature
+        self.catalogue.add(self)
+
+    def __repr__(self) -> str:
+        return f"<Operator {self.type}({self.signature})>"
+
+    @cached_property
+    def signature(self) -> Signature:
+        """A gradient operator's signature, derived from the forward's when it is first needed."""
+        return gradient.derive_signature(self)
+
+    @property
+    def doc(self) -> str:
+        return inspect.getdoc(self.kernel) or ""
+
+    @cached_property
+    def wants_context(self) -> bool:
+        """Whether the kernel asks for the run it is part of, by a first parameter `context`."""
+        return next(iter(inspect.signature(self.kernel).parameters), None) == "context"
+
+    @cached_property
+    def attributes(self) -> dict[str, AttributeSpec]:
+        hints = typing.get_type_hints(self.kernel)
+        specs: dict[str, AttributeSpec] = {}
+        for name, parameter in inspect.signature(self.kernel).parameters.items():
+            if parameter.kind is parameter.KEYWORD_ONLY:
+                if name not in hints and self.forward is not None and name in self.forward.attributes:
+                    specs[name] = self.forward.attributes[name]
+                    continue
+                kind = hints.get(name)
+                options = [item for item in typing.get_args(kind) if item is not types.NoneType]
+                optional = isinstance(kind, types.UnionType) and len(options) == 1
+                if kind is None:
+                    raise DeclarationError(f"{self.type}: attribute {name} has no type")
+                specs[name] = AttributeSpec(name, options[0] if optional else kind, parameter.default)
+        return specs
+
+    @property
+    def block_attributes(self) -> tuple[str, ...]:
+        return tuple(spec.name for spec in self.attributes.values() if spec.type is Block)
+
+    @property
+    def row_group(self) -> str | None:
+        """The `*b` whose every index is computed alone; None where nothing is promised."""
+        return None if self.infer_function or self.effects else self.signature.row_group
+
+    @property
+    def summed_outputs(self) -> tuple[str, ...]:
+        """The outputs that are sums over the rows `*b`: said by `sum`, or a derived gradient that drops them."""
+        groups = {slot.leading_group for slot in self.signature.inputs} - {None}
+        return tuple(
+            slot.name
+            for slot in self.signature.outputs
+            if slot.summed or (self.forward is not None and groups and slot.leading_group is None and slot.like is None)
+        )
+
+    def differentiates(self, slot: str) -> bool:
+        """Whether a gradient might flow through input `slot`. A rule that is missing counts: it is an error, not a zero."""
+        rule = self.gradients.get(slot)
+        zero = rule is not None and rule.operator is None and rule.program is None
+        declared = self.signature.input(slot)
+        return declared is not None and not declared.shape_only and not zero
+
+    def convert_attributes(self, given: Mapping[str, object]) -> dict[str, object]:
+        """Every attribute, defaults filled in, None left out. Raises ArgumentError."""
+        for name in given:
+            if name not in self.attributes:
+                known = ", ".join(self.attributes) or "none"
+                raise ArgumentError(f"no attribute or input {name}; its attributes: {known}")
+        converted: dict[str, object] = {}
+        for name, spec in self.attributes.items():
+            value = given.get(name, spec.default)
+            if value is _REQUIRED:
+                raise ArgumentError(f"attribute {name} is required")
+            if value is not None:
+                converted[name] = spec.convert(value)
+            elif spec.default is not None:
+                raise ArgumentError(f"attribute {name} must be {spec.type_text}, not None")
+        return converted
+
+    def infer(
+        self, given: Mapping[str, Sequence[TensorType]], attributes: Mapping[str, object], fresh: Callable[[], str]
+    ) -> dict[str, list[TensorType]]:
+        """The types of the outputs. Raises ShapeError, DTypeError or ArgumentError where the arguments do not fit."""
+        binding = self.signature.bind(given)
+        if self.infer_function is None:
+            inferred = self.signature.infer(binding, attributes, fresh)
+            return {name: [type] for name, type in inferred.items()}
+        arguments = [
+            list(given.get(slot.name, ())) if slot.variadic else next(iter(given.get(slot.name, ())), None)
+            for slot in self.signature.inputs
+        ]
+        results = self.infer_function(*arguments, **attributes)
+        outputs = self.signature.outputs
+        if len(outputs) == 1:
+            results = (results,)
+        typed: dict[str, list[TensorType]] = {}
+        for slot, result in zip(outputs, results, strict=True):  # type: ignore[arg-type]
+            items = result if slot.variadic else [result]
+            typed[slot.name] = [
+                item if isinstance(item, TensorType) else TensorType(self.signature.infer_dtype(slot, binding), item) for item in items
+            ]
+        return typed
+
+    # What stands beside the kernel
+
+    def into(self, kernel: Callable[..., object]) -> Callable[..., object]:
+        """Declare the form that writes into a tensor `out`; bit-identical to the kernel."""
+        self.into_kernel = kernel
+        return kernel
+
+    def in_place(self, slot: str) -> Callable[[Callable[..., object]], Callable[..., object]]:
+        """Declare the form that reuses the memory of input `slot`; bit-identical to the kernel."""
+
+        def declare(kernel: Callable[..., object]) -> Callable[..., object]:
+            if self.signature.input(slot) is None:
+                raise DeclarationError(f"{self.type} has no input {slot}")
+            self.in_place_kernels[slot] = kernel
+            return kernel
+
+        return declare
+
+    def infer_with(self, function: Callable[..., object]) -> Callable[..., object]:
+        """Declare how shapes follow, where the signature cannot state it.
+
+        `function` takes the kernel's arguments as `TensorType`s and returns a shape, or a TensorType, per output.
+        """
+        self.infer_function = function
+        return function
+
+    def gradient(self, slot: str) -> "Callable[[Callable[..., object]], Operator]":
+        """Declare the kernel of the gradient with respect to input `slot`.
+
+        Its parameters say what it needs: any input, any output, `d<output>`, or `<input>_shape` where only
+        the shape matters. It becomes an operator called `<type>_d<slot>`.
+        """
+
+        def declare(kernel: Callable[..., object]) -> Operator:
+            name = gradient.require_gradient_name(self, slot, kernel)
+            derived = Operator(name, kernel, None, forward=self, wrt=slot, catalogue=self.catalogue)
+            self.gradients[slot] = gradient.Rule(slot, operator=derived)
+            return derived
+
+        return declare
+
+    def gradient_program(self, slot: str) -> Callable[[Callable[..., Var]], Callable[..., Var]]:
+        """Declare the gradient with respect to `slot` as a function of variables that appends existing operators."""
+
+        def declare(program: Callable[..., Var]) -> Callable[..., Var]:
+            gradient.require_gradient_name(self, slot, program)
+            self.gradients[slot] = gradient.Rule(slot, program=program)
+            return program
+
+        return declare
+
+    def no_gradient(self, *slots: str) -> None:
+        """Declare that the gradient with respect to `slots` is zero by meaning."""
+        for slot in slots:
+            if self.signature.input(slot) is None:
+                raise DeclarationError(f"{self.type} has no input {slot}")
+            self.gradients[slot] = gradient.Rule(slot)
+
+    def build_gradient(self, builder: "gradient.Builder") -> "gradient.Builder":
+        """Declare a function that builds the gradients of every input at once; for operators that own blocks."""
+        self.gradient_builder = builder
+        return builder
+
+    def __call__(self, *arguments: object, name: str | None = None, **keywords: object) -> typing.Any:
+        from oarlock.registry.creator import create
+
+        return create(self, arguments, keywords, name=name)
+
+
+def operator(
+    signature: str,
+    *,
+    cases: Sequence[Case | GradCheck | Rejects] = (),
+    intermediate: Sequence[str] = (),
+    effects: str | None = None,
+    may_fail: bool = False,
+    catalogue: Catalogue | None = None,
+) -> Callable[[Callable[..., object]], Operator]:
+    """Declare an operator by its kernel.
+
+        @operator("x: float[*b] -> y: float[*b]", cases=[Case(x=[-1.0, 2.0], y=[0.0, 2.0])])
+        def relu(x):
+            '''Clamp negatives to zero: ``y = max(x, 0)``.'''
+            return torch.relu(x)
+
+    `intermediate` outputs are kept for the gradient and not returned to callers. `effects` is "random"
+    where two runs differ. `may_fail` says that values, not only shapes, can make the kernel raise.
+    Raises DeclarationError where the kernel's parameters and the signature disagree.
+    """
+
+    def declare(kernel: Callable[..., object]) -> Operator:
+        parsed = parse_signature(signature)
+        type = kernel.__name__.removesuffix("_")
+        _require_parameters(type, kernel, parsed)
+        return Operator(
+            type,
+            kernel,
+            parsed,
+            cases=cases,
+            intermediate=intermediate,
+            effects=effects,
+            may_fail=may_fail,
+            catalogue=catalogue,
+        )
+
+    return declare
+
+
+def _require_parameters(type: str, kernel: Callable[..., object], signature: Signature) -> None:
+    parameters = inspect.signature(kernel).parameters.values()
+    positional = [parameter.name for parameter in parameters if parameter.kind is not parameter.KEYWORD_ONLY]
+    if positional[:1] == ["context"]:
+        positional = positional[1:]
+    slots = [slot.name for slot in signature.inputs]
+    if positional != slots:
+        raise DeclarationError(f"{type}: the signature's inputs are {slots}, the kernel's positional parameters {positional}")
+    names = [slot.name for slot in (*signature.inputs, *signature.outputs)]
+    if len(set(names)) != len(names):
+        raise DeclarationError(f"{type}: a slot name stands twice in {names}")
+    clash = [name for name in names if name.startswith("d") and name[1:] in names]
+    if clash:
+        raise DeclarationError(f"{type}: slot {clash[0]} would be taken for a gradient")

@@ -1,0 +1,311 @@
+"""Signatures: one line that says what an operator takes and gives, and what passes may rely on.
+
+    x: float[*b k], w: float[k n], bias?: float[n] -> out: float[*b n]
+
+A slot is `name: dtype[axes]`; `name?` may be absent, `*name` takes any number of tensors. Without
+brackets any shape goes. An axis is one of
+
+    k  8      a size, the same wherever the name stands; a number
+    *b        any number of leading axes. A promise: each index is computed alone, other inputs shared
+    ...s      any number of axes, no promise
+    *#s       any number of axes, broadcast with every other `*#s`
+    {depth}   the value of an attribute
+    k_i       in a variadic slot, a size that each tensor has for itself; `sum(k_i)` adds them up
+    ?         an output size that only values tell
+    n+m 2*k   in an output, arithmetic on sizes
+
+A dtype is one of ours; `float` or `number`, any such dtype but one throughout; `T`, `U`, any dtype but
+one throughout; `any`, no restriction; `shape`, a slot of which only the shape is read.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+from oarlock.errors import DeclarationError, DTypeError, ShapeError
+from oarlock.ir.dtype import DType
+from oarlock.ir.size import Shape, Size, add, format_shape, rename
+
+__all__ = ["Axis", "Binding", "Signature", "Slot", "TensorType", "parse_signature"]
+
+_SLOT = re.compile(r"(\*?)([A-Za-z_]\w*)(\??): (sum )?([A-Za-z]\w*)(?:\[([^\]]*)\])?$")
+_AXIS = re.compile(
+    r"\*#(?P<broadcast>\w+)|\*(?P<group>\w+)|\.\.\.(?P<rank>\w+)|\{(?P<attribute>\w+)\}|(?P<fresh>\?)|sum\((?P<sum>\w+_i)\)"
+    r"|(?P<each>[A-Za-z]\w*_i)|(?P<size>[A-Za-z0-9_+*]+)"
+)
+
+
+class TensorType(NamedTuple):
+    """What is known of a tensor before it is computed. `shape` is None where not even the rank is known."""
+
+    dtype: DType
+    shape: Shape | None
+
+    def __str__(self) -> str:
+        return f"{self.dtype}{format_shape(self.shape)}"
+
+
+class Axis(NamedTuple):
+    """One item between the brackets: its kind (a group name of the pattern above) and its text."""
+
+    kind: str
+    name: str
+
+    def __str__(self) -> str:
+        marks = {"broadcast": "*#{}", "group": "*{}", "rank": "...{}", "attribute": "{{{}}}", "sum": "sum({})"}
+        return marks.get(self.kind, "{}").format(self.name)
+
+
+_MANY = ("broadcast", "group", "rank")  # axes that stand for any number of sizes
+
+
+@dataclass(frozen=True)
+class Slot:
+    """One argument or result of an operator."""
+
+    name: str
+    dtype: str
+    axes: tuple[Axis, ...] | None
+    optional: bool = False
+    variadic: bool = False
+    summed: bool = False
+    like: str | None = None  # an output of exactly the shape of this input
+
+    @property
+    def shape_only(self) -> bool:
+        return self.dtype == "shape"
+
+    @property
+    def leading_group(self) -> str | None:
+        """The `*b` that the slot's axes begin with."""
+        first = self.axes[0] if self.axes else None
+        return first.name if first and first.kind == "group" else None
+
+    @property
+    def shape_text(self) -> str:
+        return "" if self.axes is None else "[" + " ".join(str(axis) for axis in self.axes) + "]"
+
+    def __str__(self) -> str:
+        head = f"{'*' if self.variadic else ''}{self.name}{'?' if self.optional else ''}"
+        return f"{head}: {'sum ' if self.summed else ''}{self.dtype}{self.shape_text}"
+
+
+@dataclass
+class Binding:
+    """What the names of a signature stand for, learned from the arguments of one use."""
+
+    sizes: dict[str, Size] = field(default_factory=dict)
+    groups: dict[str, Shape] = field(default_factory=dict)
+    sums: dict[str, Size] = field(default_factory=dict)
+    dtypes: dict[str, DType] = field(default_factory=dict)
+    shapes: dict[str, Shape] = field(default_factory=dict)  # of single-tensor slots, whole
+    source: dict[str, str] = field(default_factory=dict)  # the slot that a name was first bound by
+
+
+@dataclass(frozen=True)
+class Signature:
+    """The slots of an operator, in order."""
+
+    inputs: tuple[Slot, ...]
+    outputs: tuple[Slot, ...]
+
+    def __str__(self) -> str:
+        return f"{', '.join(map(str, self.inputs))} -> {', '.join(map(str, self.outputs))}".strip()
+
+    def input(self, name: str) -> Slot | None:
+        return next((slot for slot in self.inputs if slot.name == name), None)
+
+    def output(self, name: str) -> Slot | None:
+        return next((slot for slot in self.outputs if slot.name == name), None)
+
+    def bind(self, given: Mapping[str, Sequence[TensorType]]) -> Binding:
+        """Learn every name from the arguments. Raises ShapeError or DTypeError where they do not agree."""
+        binding = Binding()
+        for slot in self.inputs:
+            for type in given.get(slot.name, ()):
+                _bind_dtype(slot, type.dtype, binding)
+                if slot.axes is not None and type.shape is not None:
+                    _bind_shape(slot, type.shape, binding)
+                if not slot.variadic and type.shape is not None:
+                    binding.shapes[slot.name] = type.shape
+        return binding
+
+    def infer(self, binding: Binding, attributes: Mapping[str, object], fresh: Callable[[], str]) -> dict[str, TensorType]:
+        """The type of each output that one line can state; `fresh` names a size that only values tell."""
+        return {
+            slot.name: TensorType(self.infer_dtype(slot, binding), _infer_shape(slot, binding, attributes, fresh))
+            for slot in self.outputs
+            if not slot.variadic
+        }
+
+    def infer_dtype(self, slot: Slot, binding: Binding) -> DType:
+        """The dtype of an output. Raises DTypeError where no argument tells it."""
+        if slot.dtype in binding.dtypes:
+            return binding.dtypes[slot.dtype]
+        try:
+            return DType(slot.dtype)
+        except ValueError:
+            raise DTypeError(f"nothing tells the dtype of {slot.name}") from None
+
+    @property
+    def row_group(self) -> str | None:
+        """The `*b` that every output and some input lead with: each leading index is computed alone."""
+        groups = {slot.leading_group for slot in self.outputs}
+        group = groups.pop() if len(groups) == 1 else None
+        return group if any(slot.leading_group == group for slot in self.inputs) else None
+
+
+def _bind_dtype(slot: Slot, dtype: DType, binding: Binding) -> None:
+    kind = slot.dtype
+    if slot.shape_only or kind == "any":
+        return
+    if kind in ("float", "number"):
+        fits = dtype.is_floating or (kind == "number" and dtype.is_integer)
+        if not fits:
+            raise DTypeError(f"{slot.name} must be {'a float' if kind == 'float' else 'a number'}, not {dtype}")
+    elif len(kind) > 1:
+        if dtype.value != kind:
+            raise DTypeError(f"{slot.name} must be {kind}, not {dtype}")
+        return
+    known = binding.dtypes.setdefault(kind, dtype)
+    if known is not dtype:
+        raise DTypeError(f"{slot.name} is {dtype}, yet {binding.source[kind]} is {known}; they must have one dtype")
+    binding.source.setdefault(kind, slot.name)
+
+
+def _bind_shape(slot: Slot, shape: Shape, binding: Binding) -> None:
+    axes = slot.axes or ()
+    many = next((number for number, axis in enumerate(axes) if axis.kind in _MANY), None)
+    fixed = len(axes) - (many is not None)
+    if len(shape) < fixed or (many is None and len(shape) > fixed):
+        least = "at least " if many is not None else ""
+        raise ShapeError(
+            f"{slot.name} has {len(shape)} dimension{'' if len(shape) == 1 else 's'}, where {slot.shape_text} needs {least}{fixed}"
+        )
+    at = 0
+    for axis in axes:
+        if axis.kind in _MANY:
+            width = len(shape) - fixed
+            _bind_group(axis, shape[at : at + width], slot, binding)
+            at += width
+        else:
+            _bind_size(axis, shape[at], slot, binding)
+            at += 1
+
+
+def _bind_group(axis: Axis, sizes: Shape, slot: Slot, binding: Binding) -> None:
+    known = binding.groups.get(axis.name)
+    if known is None:
+        binding.groups[axis.name] = sizes
+        binding.source[axis.name] = slot.name
+        return
+    first = binding.source[axis.name]
+    if axis.kind == "broadcast":
+        binding.groups[axis.name] = _broadcast(known, sizes, first, slot.name)
+        return
+    if len(known) != len(sizes):
+        raise ShapeError(f"{axis} is {format_shape(known)} in {first} but {format_shape(sizes)} in {slot.name}")
+    binding.groups[axis.name] = tuple(
+        _same_size(str(axis), a, b, first, slot.name) for a, b in zip(known, sizes, strict=True)
+    )
+
+
+def _bind_size(axis: Axis, size: Size, slot: Slot, binding: Binding) -> None:
+    if axis.kind == "each":
+        binding.sums[axis.name] = add(binding.sums.get(axis.name, 0), size)
+        return
+    if axis.name.isdigit():
+        _same_size("a dimension", int(axis.name), size, "the signature", slot.name)
+        return
+    first = binding.source.setdefault(axis.name, slot.name)
+    known = binding.sizes.get(axis.name, size)
+    binding.sizes[axis.name] = _same_size(f"dimension {axis.name}", known, size, first, slot.name)
+
+
+def _same_size(what: str, a: Size, b: Size, first: str, second: str) -> Size:
+    """The one size that `a` and `b` are. A number and a symbol may turn out equal: the run checks."""
+    if a == b:
+        return a
+    if isinstance(a, int) != isinstance(b, int):
+        return a if isinstance(a, int) else b
+    raise ShapeError(f"{what} is {a} in {first} but {b} in {second}")
+
+
+def _broadcast(a: Shape, b: Shape, first: str, second: str) -> Shape:
+    sizes: list[Size] = []
+    for back in range(max(len(a), len(b)), 0, -1):
+        left = a[-back] if back <= len(a) else 1
+        right = b[-back] if back <= len(b) else 1
+        if left == 1 or right == 1:
+            sizes.append(right if left == 1 else left)
+        elif left == right or isinstance(left, int) != isinstance(right, int):
+            sizes.append(left if isinstance(left, int) else right)
+        else:
+            raise ShapeError(
+                f"{first} {format_shape(a)} and {second} {format_shape(b)} do not broadcast: {left} and {right} are different sizes"
+            )
+    return tuple(sizes)
+
+
+def _infer_shape(slot: Slot, binding: Binding, attributes: Mapping[str, object], fresh: Callable[[], str]) -> Shape | None:
+    if slot.like is not None:
+        return binding.shapes.get(slot.like)
+    if slot.axes is None:
+        return None
+    sizes: list[Size] = []
+    for axis in slot.axes:
+        if axis.kind in _MANY:
+            if axis.name not in binding.groups:
+                return None
+            sizes += binding.groups[axis.name]
+        elif axis.kind == "fresh":
+            sizes.append(fresh())
+        elif axis.kind == "attribute":
+            sizes.append(attributes[axis.name])  # type: ignore[arg-type]
+        elif axis.kind == "sum":
+            sizes.append(binding.sums.get(axis.name.removesuffix(")"), 0))
+        elif axis.name.isdigit():
+            sizes.append(int(axis.name))
+        else:
+            sizes.append(rename(axis.name, binding.sizes))
+    return tuple(sizes)
+
+
+def parse_signature(text: str) -> Signature:
+    """Read `inputs -> outputs`. Raises DeclarationError where it is not a signature."""
+    left, arrow, right = text.partition("->")
+    if not arrow:
+        raise DeclarationError(f"a signature reads 'inputs -> outputs'; there is no '->' in {text!r}")
+    return Signature(*(tuple(_parse_slot(part, text) for part in _split(side)) for side in (left, right)))
+
+
+def _split(side: str) -> list[str]:
+    return [part.strip() for part in re.split(r",(?![^\[]*\])", side) if part.strip()]
+
+
+def _parse_slot(text: str, whole: str) -> Slot:
+    match = _SLOT.match(text)
+    if not match:
+        raise DeclarationError(f"{text!r} is not a slot such as 'x: float[*b k]', in {whole!r}")
+    star, name, question, summed, dtype, axes = match.groups()
+    known = dtype in ("float", "number", "any", "shape") or len(dtype) == 1 or dtype in {str(dtype) for dtype in DType}
+    if not known:
+        raise DeclarationError(f"{dtype!r} is not a dtype of a signature, in {whole!r}")
+    parsed = None if axes is None else tuple(_parse_axis(axis, whole) for axis in axes.split())
+    if parsed and sum(axis.kind in _MANY for axis in parsed) > 1:
+        raise DeclarationError(f"{text!r} has two axes that stand for any number, in {whole!r}")
+    return Slot(name, dtype, parsed, optional=bool(question), variadic=bool(star), summed=bool(summed))
+
+
+def _parse_axis(text: str, whole: str) -> Axis:
+    match = _AXIS.fullmatch(text)
+    if not match:
+        raise DeclarationError(f"{text!r} is not an axis, in {whole!r}")
+    kind = match.lastgroup or "size"
+    return Axis(kind, match[kind])
+
+
+def renamed(slot: Slot, name: str, **changes: object) -> Slot:
+    """`slot` under another name."""
+    return replace(slot, name=name, **changes)  # type: ignore[arg-type]

@@ -1,0 +1,9 @@
+"""Values and execution."""
+
+from oarlock.runtime.context import Context
+from oarlock.runtime.executor import Executor
+from oarlock.runtime.initialization import init
+from oarlock.runtime.place import CPUPlace, GPUPlace
+from oarlock.runtime.scope import Scope, Variable
+
+__all__ = ["CPUPlace", "Context", "Executor", "GPUPlace", "Scope", "Variable", "init"]

@@ -1,0 +1,117 @@
+"""Executor: run a program on values."""
+
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy
+import torch
+
+from oarlock.errors import ArgumentError, UndefinedVarError
+from oarlock.ir.operation import Op
+from oarlock.ir.program import Program
+from oarlock.ir.variable import Var
+from oarlock.ir.verify import verify_program
+from oarlock.ir.walk import needed_ops
+from oarlock.registry.catalogue import Catalogue, standard
+from oarlock.registry.typecheck import typecheck
+from oarlock.runtime.context import Context
+from oarlock.runtime.feeding import check_feed
+from oarlock.runtime.interpreter import Interpreter
+from oarlock.runtime.place import CPUPlace, Place
+from oarlock.runtime.scope import Scope
+from oarlock.runtime.value import to_numpy
+
+__all__ = ["Executor"]
+
+_MAX_PREPARED = 64
+
+
+@dataclass(frozen=True)
+class _Prepared:
+    """What one way of running a program needs: decided once, reused by every run."""
+
+    ops: list[Op]
+    fetched: list[Var]
+    read: set[Var]
+
+
+class Executor:
+    """Runs programs at a place.
+
+    A run verifies the program once, computes what the fetches and the updates need, nothing else, in a scope of
+    its own that is dropped when the run ends, and writes persistable variables last. So a run that raises
+    leaves `scope` as it was. Executors may be shared by threads.
+    """
+
+    def __init__(self, place: Place | None = None, *, catalogue: Catalogue = standard):
+        if place is not None and not isinstance(place, Place):
+            raise ArgumentError(f"a place is ol.CPUPlace() or ol.GPUPlace(index), not {place!r}")
+        self.place = place or CPUPlace()
+        self.interpreter = Interpreter(catalogue)
+        self._prepared: dict[tuple[object, ...], _Prepared] = {}
+        self._lock = threading.Lock()
+
+    def run(
+        self,
+        program: Program,
+        feed: Mapping[str, object] | None = None,
+        fetch: Sequence[Var | str] = (),
+        *,
+        scope: Scope,
+        training: bool = False,
+        return_numpy: bool = True,
+    ) -> list[numpy.ndarray] | list[torch.Tensor]:
+        """Run one step and return the values of `fetch`, in order.
+
+        `feed` maps input names to arrays, tensors or numbers of the declared dtype and shape. `scope` holds the
+        parameters, and receives their new values when the program has updates. `training` is what dropout asks.
+        A fetch of a persistable variable gives its value from before the step. Arrays are copies.
+        Raises FeedError, UndefinedVarError or UnsetVarError for what does not fit, KernelError from a kernel.
+        """
+        prepared = self._prepare(program, tuple(fetch))
+        tensors = check_feed(program, feed or {}, prepared.read, self.place)
+        context = Context(scope, self.place, training)
+        frame = scope.new_scope("main")
+        try:
+            for name, tensor in tensors.items():
+                frame.var(name).value = tensor
+            before = {var: frame[var.name] for var in prepared.fetched if var.persistable}
+            with torch.no_grad():
+                self.interpreter.run_ops(prepared.ops, frame, context)
+            values: list[torch.Tensor] = [before[var] if var in before else frame[var.name] for var in prepared.fetched]  # type: ignore[misc]
+        finally:
+            frame.drop()
+        return [to_numpy(value) for value in values] if return_numpy else values
+
+    def _prepare(self, program: Program, fetch: tuple[Var | str, ...]) -> _Prepared:
+        key = (program.serial, program.revision, fetch)
+        with self._lock:
+            found = self._prepared.get(key)
+            if found is None:
+                verify_program(program)
+                typecheck(program, self.interpreter.catalogue)
+                fetched = [_find(program, item) for item in fetch]
+                tail = program.main.tail
+                needed = needed_ops(program.main.ops, [*fetched, *(var for op in tail for var in op.reads)])
+                read = {var for op in needed for var in op.reads} | set(fetched) | {var for op in tail for var in op.reads}
+                found = _Prepared([*needed, *tail], fetched, read)
+                if len(self._prepared) >= _MAX_PREPARED:
+                    self._prepared.pop(next(iter(self._prepared)))
+                self._prepared[key] = found
+        return found
+
+
+def _find(program: Program, item: Var | str) -> Var:
+    """The variable of the main block that a fetch names."""
+    if isinstance(item, str):
+        return program.targets[item] if item in program.targets else program.main.var(item)
+    if not isinstance(item, Var):
+        raise ArgumentError(f"a fetch is a variable or its name, not {type(item).__name__} {item!r:.60}")
+    if item.block is not program.main:
+        raise UndefinedVarError(
+            f'"{item.path}" is not a variable of the main block of this program',
+            given=[item.describe()],
+            hint="fetch by name where the program is a copy or was loaded from a file",
+        )
+    return item

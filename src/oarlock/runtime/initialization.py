@@ -1,0 +1,70 @@
+"""Give the persistable variables of a program their first values."""
+
+import math
+
+import torch
+
+from oarlock.errors import ProgramError, ShapeError
+from oarlock.ir.program import Program
+from oarlock.ir.variable import Var
+from oarlock.op.torch_dtype import to_torch
+from oarlock.runtime import random
+from oarlock.runtime.scope import Scope
+
+__all__ = ["init", "initial_value"]
+
+
+def init(program: Program, scope: Scope, *, overwrite: bool = False) -> Scope:
+    """Fill what `scope` lacks of the program's parameters and state; return `scope`.
+
+    Each value follows from the program's seed and the variable's name, so the order plays no part. What has
+    a value keeps it unless `overwrite`. Raises ShapeError, before anything is filled, where a value that is there
+    does not have its variable's shape and dtype.
+    """
+    missing = []
+    for var in program.persistables():
+        found = scope.find_var(var.name)
+        if found is None or not found.is_set or overwrite:
+            missing.append(var)
+            continue
+        value = found.value
+        if not isinstance(value, torch.Tensor) or tuple(value.shape) != var.shape or value.dtype != to_torch(var.dtype):
+            held = f"{value.dtype}{list(value.shape)}" if isinstance(value, torch.Tensor) else type(value).__name__
+            raise ShapeError(f'the scope holds "{var.name}" as {held.removeprefix("torch.")}', given=[var.describe()])
+    values = {var.name: initial_value(var, program.seed) for var in missing}
+    for name, value in values.items():
+        scope.var(name).value = value
+    return scope
+
+
+def initial_value(var: Var, seed: int) -> torch.Tensor:
+    """What `var` starts as. Raises ProgramError where it has no initializer, or an unknown one."""
+    initializer = var.initializer
+    if initializer is None:
+        raise ProgramError(f'"{var.name}" has no initializer', given=[var.describe()], hint=f'scope.set("{var.name}", value)')
+    shape: tuple[int, ...] = var.shape  # type: ignore[assignment]
+    dtype = to_torch(var.dtype)
+    attributes = initializer.attributes
+    key = random.key_of(seed, "initial", var.name)
+    try:
+        if initializer.type == "constant":
+            value = attributes["value"]
+            return torch.full(shape, value if var.dtype.is_floating else int(value), dtype=dtype)  # type: ignore[arg-type, call-overload]
+        if initializer.type == "uniform":
+            low, high = attributes["low"], attributes["high"]
+            return (random.uniform(shape, key) * (high - low) + low).to(dtype)  # type: ignore[operator]
+        if initializer.type == "normal":
+            return (random.normal(shape, key) * attributes["deviation"] + attributes["mean"]).to(dtype)  # type: ignore[operator]
+        if initializer.type == "array":
+            return _array(attributes["data"], attributes["shape"], dtype)  # type: ignore[arg-type]
+    except (KeyError, TypeError, ValueError, OverflowError, RuntimeError) as error:
+        raise ProgramError(f'"{var.name}" has an initializer that does not fit it: {error}', given=[var.describe()]) from error
+    raise ProgramError(f'"{var.name}" has an unknown initializer "{initializer.type}"', given=[var.describe()])
+
+
+def _array(data: bytes, shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
+    """Elements in row order, little-endian."""
+    expected = math.prod(shape) * dtype.itemsize
+    if len(data) != expected:
+        raise ValueError(f"{len(data)} bytes, where {expected} are needed")
+    return torch.frombuffer(bytearray(data), dtype=dtype).reshape(shape) if data else torch.empty(shape, dtype=dtype)

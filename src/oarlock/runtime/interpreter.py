@@ -1,0 +1,105 @@
+"""What a program means: one op at a time, over scopes. Plans may be faster; they may not differ."""
+
+import torch
+
+from oarlock.errors import KernelError, OarlockError, UnsetVarError
+from oarlock.ir.block import Block
+from oarlock.ir.operation import Op
+from oarlock.ir.variable import Var
+from oarlock.registry.catalogue import Catalogue
+from oarlock.runtime.context import Context, KernelContext
+from oarlock.runtime.scope import Scope
+
+__all__ = ["Interpreter"]
+
+
+class Interpreter:
+    """Runs blocks. Each op reads its inputs from the scope or a parent, and leaves its outputs in the scope."""
+
+    def __init__(self, catalogue: Catalogue):
+        self.catalogue = catalogue
+
+    def run_block(self, block: Block, scope: Scope, context: Context) -> None:
+        """Run every op of `block`, in order."""
+        self.run_ops(block.ops, scope, context)
+
+    def run_ops(self, ops: list[Op], scope: Scope, context: Context) -> None:
+        """Run some ops of a block. Raises KernelError or UnsetVarError; a commit writes only after every op before it."""
+        for op in ops:
+            if not op.is_commit:
+                self._run_op(op, scope, context)
+        self._commit([op for op in ops if op.is_commit], scope, context)
+
+    def _commit(self, tail: list[Op], scope: Scope, context: Context) -> None:
+        """Write the persistable variables, all of them or, where a value is missing, none."""
+        values = [(op.writes[0].name, self._read(op.reads[0], op, scope)) for op in tail]
+        for name, value in values:
+            found = scope.find_var(name)
+            (found if found is not None else context.scope.var(name)).value = value
+
+    def _run_op(self, op: Op, scope: Scope, context: Context) -> None:
+        operator = self.catalogue.get(op.type)
+        arguments: list[object] = []
+        for slot in operator.signature.inputs:
+            values = [self._read(var, op, scope) for var in op.inputs.get(slot.name, ())]
+            if slot.shape_only:
+                values = [value.shape for value in values]  # type: ignore[misc]
+            arguments.append(values if slot.variadic else values[0] if values else None)
+        if operator.wants_context:
+            arguments.insert(0, KernelContext(op, scope, context, self.run_block))
+        try:
+            results = operator.kernel(*arguments, **op.attributes)
+        except OarlockError:
+            raise
+        except Exception as error:
+            raise self._explain(error, op, scope) from error
+        outputs = operator.signature.outputs
+        for slot, result in zip(outputs, results if len(outputs) > 1 else (results,), strict=True):  # type: ignore[arg-type]
+            for var, value in zip(op.outputs[slot.name], result if slot.variadic else (result,), strict=True):
+                scope.var(var.name).value = value
+
+    def _read(self, var: Var, op: Op, scope: Scope) -> torch.Tensor:
+        found = scope.find_var(var.name)
+        if found is None or not found.is_set:
+            raise UnsetVarError(
+                f'{op.type} reads "{var.name}", which has no value',
+                location=op.location,
+                given=[var.describe()],
+                hint="ol.init(program, scope) fills parameters; inputs are fed by name" if var.persistable else None,
+                op=op.type,
+            )
+        return found.value  # type: ignore[return-value]
+
+    def _explain(self, error: Exception, op: Op, scope: Scope) -> KernelError:
+        """What a kernel's exception means to the user: their line, where the run stood, what was given."""
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        given = []
+        width = max((len(slot) for slot in op.inputs), default=0)
+        for slot, vars in op.inputs.items():
+            for var in vars:
+                value = scope[var.name]
+                given.append(f'{slot:<{width}} = "{var.name}" {_describe(value)}')
+        stack = []
+        level: Scope | None = scope
+        while level is not None and level.name:
+            stack.append(level.name)
+            level = level.parent
+        where = f"{op.block.path}, op {op.block.ops.index(op)} of {len(op.block.ops)}"
+        return KernelError(
+            f"{op.type}: {reason}",
+            location=op.location,
+            running=where + (f", scope {'/'.join(reversed(stack))}" if stack else ""),
+            given=given,
+            hint="nothing was changed; feed values that fit and run the step again",
+            op=op.type,
+        )
+
+
+def _describe(value: object) -> str:
+    """`int64[32], values 3 to 10000`."""
+    if not isinstance(value, torch.Tensor):
+        return repr(value)
+    text = f"{str(value.dtype).removeprefix('torch.')}{list(value.shape)}"
+    if value.numel() and not value.is_complex():
+        text += f", values {value.min().item():.6g} to {value.max().item():.6g}" if value.dtype != torch.bool else ""
+    return text

@@ -1,0 +1,51 @@
+"""Random numbers as a function of what they are for: no generator, no state.
+
+A stream is keyed by a hash of the program's seed and of what asks; element i of it is a hash of the key
+and i. So resuming a run, or drawing many steps at once, gives the same bits.
+"""
+
+import hashlib
+import math
+
+import torch
+
+__all__ = ["key_of", "normal", "uniform"]
+
+
+def key_of(*parts: int | str) -> int:
+    """A 63-bit key for what `parts` say."""
+    text = "\0".join(str(part) for part in parts)
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "little") >> 1
+
+
+def _logical_shift(x: torch.Tensor, bits: int) -> torch.Tensor:
+    """`x >> bits` with zeros shifted in; PyTorch has no unsigned 64-bit shift."""
+    return (x >> bits) & ((1 << (64 - bits)) - 1)
+
+
+def _signed(number: int) -> int:
+    return number - (1 << 64) if number >= 1 << 63 else number
+
+
+def _bits(count: int, key: int, start: int, device: torch.device) -> torch.Tensor:
+    """64 bits per element, int64[count]: splitmix64 (Steele, Lea and Flood, 2014) at `key`, from element `start` on."""
+    index = torch.arange(start + 1, start + count + 1, dtype=torch.int64, device=device)
+    x = index * _signed(0x9E3779B97F4A7C15) + key
+    x = (x ^ _logical_shift(x, 30)) * _signed(0xBF58476D1CE4E5B9)
+    x = (x ^ _logical_shift(x, 27)) * _signed(0x94D049BB133111EB)
+    return x ^ _logical_shift(x, 31)
+
+
+def uniform(shape: tuple[int, ...], key: int, *, trip: int = 0, device: torch.device | None = None) -> torch.Tensor:
+    """Numbers in [0, 1), float64 of `shape`: elements `trip * size` onwards of the stream `key`."""
+    count = math.prod(shape)
+    bits = _bits(count, key, trip * count, device or torch.device("cpu"))
+    return (_logical_shift(bits, 11).to(torch.float64) * 2.0**-53).reshape(shape)
+
+
+def normal(shape: tuple[int, ...], key: int) -> torch.Tensor:
+    """Standard normal numbers, float64 of `shape` (Box and Muller, 1958)."""
+    count = math.prod(shape)
+    pairs = uniform((2, count), key)
+    radius = torch.sqrt(-2.0 * torch.log1p(-pairs[0]))
+    return (radius * torch.cos(2.0 * math.pi * pairs[1])).reshape(shape)

@@ -1,0 +1,26 @@
+"""How close is close: every tolerance of the test suite, in one table. Loosening one is a visible change."""
+
+import math
+
+import torch
+
+# dtype -> (relative, absolute): a kernel against the values stated in its cases
+VALUES = {torch.float64: (1e-12, 1e-12), torch.float32: (1e-5, 1e-6)}
+
+# central differences in float64: step, relative, absolute
+FINITE_DIFFERENCE_STEP = 1e-6
+FINITE_DIFFERENCES = (1e-5, 1e-7)
+
+# an op on all rows against the same op row by row, in float64; a sum of parts against the whole
+CLAIMS = (1e-12, 1e-12)
+
+# the digits program against the same network in PyTorch, 100 steps in float64
+PYTORCH = (1e-10, 1e-12)
+
+# the values of mission row B23 and section 3.9, which are given to six figures
+ORACLES = (1e-5, 1e-6)
+
+
+def close(actual: float, expected: float, tolerance: tuple[float, float]) -> bool:
+    """Whether two numbers agree within (relative, absolute)."""
+    return math.isclose(actual, expected, rel_tol=tolerance[0], abs_tol=tolerance[1])
