@@ -16,6 +16,7 @@
     │   ├── KernelError           RuntimeError  PyTorch refused
     │   └── ScopeError            RuntimeError  a handle or a scope used after it was dropped
     └── while a file is read
+        ├── MissingFileError      FileNotFoundError  no such file
         ├── FormatError           ValueError    not a file of ours, truncated, or changed
         ├── VerifyError           ValueError    a program that breaks a rule of the language
         ├── LimitError            ValueError    a file larger than the reader allows
@@ -38,6 +39,7 @@ __all__ = [
     "GradientError",
     "KernelError",
     "LimitError",
+    "MissingFileError",
     "OarlockError",
     "ProgramError",
     "ScopeError",
@@ -217,6 +219,12 @@ class KernelError(OarlockError, RuntimeError):
 
 class ScopeError(OarlockError, RuntimeError):
     """A scope, or a handle to one of its variables, was used after the scope was dropped."""
+
+    __module__ = "oarlock"
+
+
+class MissingFileError(OarlockError, FileNotFoundError):
+    """There is no file at the path that was given."""
 
     __module__ = "oarlock"
 

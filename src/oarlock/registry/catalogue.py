@@ -23,6 +23,10 @@ class Catalogue:
         self.gradient_operators: dict[str, Operator] = {}
         self._gradients = gradients
 
+    @property
+    def is_forward_only(self) -> bool:
+        return not self._gradients
+
     def __iter__(self) -> "Iterator[Operator]":
         """The forward operators, by name."""
         return iter(sorted(self.operators.values(), key=lambda operator: operator.type))

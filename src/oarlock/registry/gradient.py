@@ -91,7 +91,7 @@ Builder = Callable[[Op, Backward], list[tuple[Var, Var]]]
 def require_gradient_name(operator: "Operator", slot: str, function: Callable[..., object]) -> str:
     """The gradient's name, `<type>_d<slot>`. Raises DeclarationError where the function has another, or `slot` is unknown."""
     name = f"{operator.type}_d{slot}"
-    if operator.signature.input(slot) is None:
+    if operator.forward is None and operator.signature.input(slot) is None:  # a derived signature is not made just for this
         raise DeclarationError(f"{operator.type} has no input {slot}, so it has no gradient with respect to it")
     if function.__name__.removesuffix("_") != name:
         raise DeclarationError(f"the gradient of {operator.type} with respect to {slot} is called {name}, not {function.__name__}")

@@ -250,7 +250,7 @@ class Operator:
     def no_gradient(self, *slots: str) -> None:
         """Declare that the gradient with respect to `slots` is zero by meaning."""
         for slot in slots:
-            if self.signature.input(slot) is None:
+            if self.forward is None and self.signature.input(slot) is None:
                 raise DeclarationError(f"{self.type} has no input {slot}")
             self.gradients[slot] = gradient.Rule(slot)
 

@@ -1,0 +1,5 @@
+"""`python -m oarlock`."""
+
+from oarlock.cli.main import run
+
+run()

@@ -1,0 +1,39 @@
+"""`oarlock check`: verify the program in a file."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import oarlock.op
+import oarlock.op.update  # noqa: F401  training programs use its operators
+from oarlock.cli.reading import read_program_file
+from oarlock.io.model import read_model
+from oarlock.registry.catalogue import standard
+from oarlock.registry.typecheck import typecheck
+
+__all__ = ["check"]
+
+
+def check(path: Annotated[Path, typer.Argument(metavar="FILE", help="A model file, or the bytes of a program.")]) -> None:
+    """Verify a program: names, blocks, definitions, and every op against its operator. Nothing is run.
+
+    Ends with status 1 and the first rule that is broken.
+    """
+    if path.suffix == ".safetensors" and path.exists():
+        program = read_model(path, standard).program
+    else:
+        program = read_program_file(path)
+        typecheck(program, standard)
+    kind = "a training program" if program.is_training else "a program"
+    ops = sum(len(block.ops) for block in program.blocks)
+    values = sum(_count(var.shape) for var in program.parameters())
+    typer.echo(f"{path.name}: {kind} of {len(program.blocks)} blocks, {ops} ops and {values:,} trained numbers; every rule holds")
+
+
+def _count(shape: tuple[int | str, ...] | None) -> int:
+    """How many elements a parameter has."""
+    total = 1
+    for size in shape or ():
+        total *= size if isinstance(size, int) else 0
+    return total

@@ -1,0 +1,52 @@
+"""`oarlock infer`: run a model file on data."""
+
+from pathlib import Path
+from typing import Annotated
+
+import numpy
+import typer
+from rich.console import Console
+
+from oarlock import inference
+from oarlock.cli.drawing import draw_predictions
+from oarlock.datasets.loading import load
+
+__all__ = ["infer"]
+
+
+def infer(
+    path: Annotated[Path, typer.Argument(metavar="MODEL.safetensors", help="A model file.")],
+    data: Annotated[str, typer.Option(help="What to read: digits:test, digits:train, digits:all, or a .npz file of arrays.")],
+    seed: Annotated[int, typer.Option(help="Which split of a bundled data set; the seed that the model was trained with.")] = 0,
+    output: Annotated[Path | None, typer.Option(help="Save what is predicted as a .npy file.")] = None,
+) -> None:
+    """Run a model on data, without the Python that trained it.
+
+    Where the data has a [bold]label[/], its accuracy is printed; images are drawn beside what was read.
+    """
+    arrays = load(data, seed=seed)
+    model = inference.load_model(path)
+    feed = {var.name: arrays[var.name] for var in model.program.main.inputs if var.name in arrays}
+    predicted = inference.infer(model, feed)
+    console = Console(highlight=False, soft_wrap=True)
+    if output is not None:
+        numpy.save(output, predicted if isinstance(predicted, numpy.ndarray) else next(iter(predicted.values())), allow_pickle=False)
+        console.print(f"saved {output}")
+    if isinstance(predicted, dict):
+        for label, value in predicted.items():
+            console.print(f"{label}  {value.dtype}{list(value.shape)}", markup=False)
+        return
+    labels = arrays.get("label")
+    if labels is None or predicted.ndim != 2:
+        console.print(f"predicted {predicted.dtype}{list(predicted.shape)}", markup=False)
+        return
+    read = predicted.argmax(1)
+    part = data.partition(":")[2] or "data"
+    console.print(f"{part} accuracy {(read == labels).mean() * 100:.1f} %")
+    if "image" in arrays:
+        console.print()
+        draw_predictions(console, arrays["image"], labels, read, predicted.max(1))
+    console.print(
+        f"Next: [bold]oarlock show {path}[/] prints the program, [bold]oarlock check {path}[/] verifies it,"
+        f" [bold]oarlock ops conv2d[/] explains an operator."
+    )

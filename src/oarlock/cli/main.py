@@ -1,0 +1,40 @@
+"""`oarlock`: train, infer, show, check, ops, explain."""
+
+import sys
+
+import typer
+from rich.console import Console
+
+from oarlock.cli import check, explain, infer, ops, show, train
+from oarlock.errors import OarlockError
+
+__all__ = ["app", "run"]
+
+app = typer.Typer(
+    name="oarlock",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    help="Train, inspect and run models that are programs.\n\n"
+    "A model file holds the program and its values; running it needs none of the Python that wrote it.",
+)
+app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(train.train)
+for command in (infer.infer, show.show, check.check, ops.ops, explain.explain):
+    app.command()(command)
+
+
+@app.callback()
+def main() -> None:
+    """Train, inspect and run models that are programs."""
+
+
+def run() -> None:
+    """Run the command line; one of our errors ends it with status 1 and the message, without a traceback."""
+    try:
+        app()
+    except OarlockError as error:
+        console = Console(stderr=True, soft_wrap=True)
+        console.print(f"[bold red]{type(error).__name__}[/]:", end=" ")
+        console.print(str(error), markup=False, highlight=False)
+        sys.exit(1)

@@ -1,0 +1,27 @@
+"""`oarlock ops`: the operators."""
+
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+import oarlock.op
+import oarlock.op.update  # noqa: F401  its operators are listed too
+from oarlock.registry.catalogue import standard
+from oarlock.registry.page import format_page
+
+__all__ = ["ops"]
+
+
+def ops(name: Annotated[str | None, typer.Argument(help="An operator, to print its page.")] = None) -> None:
+    """List the operators, or print one's page: signature, arguments, attributes, gradients, examples."""
+    console = Console(highlight=False, soft_wrap=True)
+    if name is not None:
+        console.print(format_page(standard.get(name)), markup=False, end="")
+        return
+    operators = list(standard)
+    width = max(len(operator.type) for operator in operators)
+    for operator in operators:
+        first = operator.doc.splitlines()[0].replace("``", "") if operator.doc else ""
+        console.print(f"[bold]{operator.type:<{width}}[/]  ", end="")
+        console.print(first, markup=False)

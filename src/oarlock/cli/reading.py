@@ -1,0 +1,22 @@
+"""The program in whatever file a verb was given."""
+
+from pathlib import Path
+
+from oarlock.errors import MissingFileError
+from oarlock.io.container import read_container
+from oarlock.ir.program import Program
+from oarlock.ir.serialize import read_program
+
+__all__ = ["read_program_file"]
+
+
+def read_program_file(path: Path) -> Program:
+    """The program in a model file, or in a file of `Program.to_bytes()`; its structure is verified.
+
+    Raises MissingFileError, FormatError, LimitError or VerifyError.
+    """
+    if not path.exists():
+        raise MissingFileError(f'there is no file "{path}"')
+    if path.suffix == ".safetensors":
+        return read_program(read_container(path)[0])
+    return read_program(path.read_bytes())

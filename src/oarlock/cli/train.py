@@ -1,0 +1,62 @@
+"""`oarlock train`: run a training script, or continue a saved training program."""
+
+import runpy
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import oarlock as ol
+from oarlock.errors import ArgumentError, MissingFileError
+
+__all__ = ["train"]
+
+
+def train(
+    context: typer.Context,
+    path: Annotated[Path, typer.Argument(metavar="SCRIPT.py | PROGRAM.safetensors", help="A training script, or a saved training program.")],
+    data: Annotated[str | None, typer.Option(help="What a saved program trains on: digits:train, or a .npz file.")] = None,
+    validate: Annotated[str | None, typer.Option(help="What it is measured on after each epoch: digits:test.")] = None,
+    epochs: Annotated[int | None, typer.Option(help="Train up to this many epochs in all; the program knows how many it had.")] = None,
+    steps: Annotated[int | None, typer.Option(help="Stop after this many further steps.")] = None,
+    save: Annotated[Path | None, typer.Option(help="Where to save the training program; where it came from, unless given.")] = None,
+) -> None:
+    """Train a model.
+
+    [bold]oarlock train examples/digits.py[/] runs a script; what follows its name is the script's own.
+
+    [bold]oarlock train run.safetensors --data digits:train --epochs 30[/] goes on with a training program that
+    [bold]ol.save_model(result, path)[/] saved: the same bits as if it had never stopped, and none of its Python.
+    """
+    if not path.exists():
+        raise MissingFileError(f'there is no file "{path}"')
+    if path.suffix == ".py":
+        given = {"--data": data, "--validate": validate, "--save": save}
+        for option, value in given.items():
+            if value is not None:
+                raise ArgumentError(f"{option} is for saved programs; a script loads and saves by itself")
+        passed = [("--epochs", epochs), ("--steps", steps)]
+        _run_script(path, [text for option, value in passed if value is not None for text in (option, str(value))] + context.args)
+        return
+    if context.args:
+        raise ArgumentError(f"unknown argument {context.args[0]!r}", hint="oarlock train --help")
+    if data is None:
+        raise ArgumentError("a saved program needs --data", hint="--data digits:train")
+    model = ol.load_model(path)
+    held_out = None if validate is None else ol.datasets.load(validate)
+    result = ol.train(model, ol.datasets.load(data), epochs=epochs, steps=steps, validate=held_out)
+    ol.save_model(result, save or path)
+    typer.echo(f"{result.steps} steps in all; saved {save or path}")
+
+
+def _run_script(path: Path, arguments: list[str]) -> None:
+    """Run a script as `python SCRIPT.py ARGUMENTS` would."""
+    before, folder = sys.argv, str(path.resolve().parent)
+    sys.argv = [str(path), *arguments]
+    sys.path.insert(0, folder)
+    try:
+        runpy.run_path(str(path), run_name="__main__")
+    finally:
+        sys.argv = before
+        sys.path.remove(folder)

@@ -1,0 +1,21 @@
+"""Inference alone: no optimizer, no training, no gradient operator.
+
+    from oarlock import inference
+    model = inference.load_model("digits.safetensors")
+    inference.infer(model, {"image": images})
+"""
+
+import os
+
+import oarlock.op  # noqa: F401  the operators that files name
+from oarlock.io.model import Model, infer, read_model
+from oarlock.proto.limits import Limits
+from oarlock.registry.catalogue import standard
+from oarlock.runtime.scope import Scope
+
+__all__ = ["Model", "Scope", "infer", "load_model"]
+
+
+def load_model(path: str | os.PathLike[str], *, limits: Limits | None = None) -> Model:
+    """Read a model file. Raises what `ol.load_model` raises, and TrainingProgramError for a training program."""
+    return read_model(path, standard.forward_only(), limits=limits)

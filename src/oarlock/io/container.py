@@ -1,0 +1,143 @@
+"""The file: a safetensors file, which any safetensors reader opens.
+
+The tensors stand under their variables' names, the program as one uint8 tensor, `oarlock.program`, and one
+metadata key, `oarlock`, holds the version of this layout and the SHA-256 of all else. No code runs, nothing is
+imported, and no path is followed when a file is read.
+"""
+
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+import safetensors
+import safetensors.torch
+import torch
+
+from oarlock.errors import FormatError, LimitError, MissingFileError
+from oarlock.ir.dtype import DType
+from oarlock.op.torch_dtype import from_torch, to_torch
+from oarlock.proto.limits import Limits
+
+__all__ = ["PROGRAM", "read_container", "write_container"]
+
+PROGRAM = "oarlock.program"
+_VERSION = "1"
+_NAMES = {
+    DType.FLOAT16: "F16",
+    DType.BFLOAT16: "BF16",
+    DType.FLOAT32: "F32",
+    DType.FLOAT64: "F64",
+    DType.INT8: "I8",
+    DType.INT16: "I16",
+    DType.INT32: "I32",
+    DType.INT64: "I64",
+    DType.UINT8: "U8",
+    DType.BOOL: "BOOL",
+}
+_DTYPES = {name: dtype for dtype, name in _NAMES.items()}
+
+
+def write_container(path: str | os.PathLike[str], program: bytes, tensors: Mapping[str, torch.Tensor]) -> None:
+    """Write a file beside `path`, then put it in place, so that a reader finds the old file or the new one, whole.
+
+    The same content gives the same bytes.
+    """
+    held = {PROGRAM: torch.frombuffer(bytearray(program), dtype=torch.uint8)}
+    held |= {name: tensors[name].detach().cpu().contiguous().clone() for name in sorted(tensors)}  # two names may share memory
+    data = safetensors.torch.save(held, {"oarlock": f"{_VERSION} {_digest({name: _as_item(held[name]) for name in held})}"})
+    path = Path(path)
+    descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+
+
+def read_container(path: str | os.PathLike[str], *, limits: Limits | None = None) -> tuple[bytes, dict[str, torch.Tensor]]:
+    """The program's bytes and the tensors in a file. Raises MissingFileError, LimitError or FormatError."""
+    limits = limits or Limits()
+    name = Path(path).name
+    data = _read(Path(path), limits)
+    metadata = _read_metadata(data, name, limits)
+    try:
+        items = dict(safetensors.deserialize(data))
+    except safetensors.SafetensorError as error:
+        raise FormatError(f'"{name}" is not a safetensors file, or is cut short', given=[str(error)]) from error
+    marker = metadata.get("oarlock", "").split(" ")
+    if PROGRAM not in items or len(marker) != 2:
+        raise FormatError(
+            f'"{name}" is a safetensors file, but not a model of Oarlock',
+            given=[f"it holds {len(items)} tensors, none of them {PROGRAM}"] if PROGRAM not in items else (),
+            hint="ol.save_model writes files that hold a program too",
+        )
+    if marker[0] != _VERSION:
+        raise FormatError(f'"{name}" has layout version {marker[0][:20]}; this Oarlock reads version {_VERSION}')
+    if marker[1] != _digest(items):
+        raise FormatError(f'"{name}" is not what was written: its SHA-256 differs', hint="fetch or save the file again")
+    program = items.pop(PROGRAM)
+    return bytes(program["data"]), {key: _tensor(item, key, name) for key, item in items.items()}
+
+
+def _as_item(tensor: torch.Tensor) -> dict[str, object]:
+    """A tensor as the library's reader would give it."""
+    dtype = from_torch(tensor.dtype)
+    assert dtype is not None, "no scope holds a tensor of another dtype"
+    data = tensor.reshape(-1).view(torch.uint8).numpy().tobytes() if tensor.numel() else b""
+    return {"dtype": _NAMES[dtype], "shape": list(tensor.shape), "data": data}
+
+
+def _read(path: Path, limits: Limits) -> bytes:
+    try:
+        with path.open("rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            if size > limits.file_bytes:
+                raise LimitError(
+                    f'"{path.name}" has {size:,} bytes, where {limits.file_bytes:,} are allowed', hint="limits=Limits(file_bytes=...)"
+                )
+            return file.read()
+    except FileNotFoundError:
+        raise MissingFileError(f'there is no file "{path}"') from None
+    except IsADirectoryError:
+        raise FormatError(f'"{path.name}" is a folder, not a file') from None
+
+
+def _read_metadata(data: bytes, name: str, limits: Limits) -> dict[str, str]:
+    """The metadata of the header; what is wrong with the rest of it is the library's to say."""
+    length = int.from_bytes(data[:8], "little")
+    if len(data) >= 8 and length > limits.header_bytes and len(data) >= 8 + length:
+        raise LimitError(f'"{name}" has a header of {length:,} bytes, where {limits.header_bytes:,} are allowed')
+    try:
+        header = json.loads(data[8 : 8 + length]) if 8 + length <= len(data) else None
+    except (ValueError, RecursionError):
+        header = None
+    metadata = header.get("__metadata__", {}) if isinstance(header, dict) else {}
+    return {key: value for key, value in metadata.items() if isinstance(value, str)} if isinstance(metadata, dict) else {}
+
+
+def _digest(items: Mapping[str, Mapping[str, object]]) -> str:
+    """SHA-256 over every tensor: its name, dtype, shape and bytes, in the order of the names."""
+    digest = hashlib.sha256()
+    for name in sorted(items):
+        item = items[name]
+        data = item["data"]
+        digest.update(json.dumps([name, item["dtype"], list(item["shape"]), len(data)]).encode())  # type: ignore[call-overload, arg-type]
+        digest.update(data)  # type: ignore[arg-type]
+    return digest.hexdigest()
+
+
+def _tensor(item: Mapping[str, object], key: str, name: str) -> torch.Tensor:
+    dtype = _DTYPES.get(str(item["dtype"]))
+    if dtype is None:
+        raise FormatError(f'"{name}": tensor "{key[:80]}" has the dtype {item["dtype"]}, which no program holds')
+    shape: list[int] = item["shape"]  # type: ignore[assignment]
+    data: bytes = item["data"]  # type: ignore[assignment]
+    return torch.frombuffer(bytearray(data), dtype=to_torch(dtype)).reshape(shape) if data else torch.empty(shape, dtype=to_torch(dtype))

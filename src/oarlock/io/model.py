@@ -1,0 +1,189 @@
+"""A model: a program and the values that it needs. Saved as one file, loaded without the Python that wrote it."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy
+
+from oarlock.errors import ArgumentError, FormatError, TrainingProgramError
+from oarlock.io.container import read_container, write_container
+from oarlock.ir.operation import Role
+from oarlock.ir.program import Program
+from oarlock.ir.serialize import read_program
+from oarlock.ir.variable import Var
+from oarlock.ir.walk import walk
+from oarlock.op.torch_dtype import from_torch
+from oarlock.passes.pruning import prune
+from oarlock.proto.limits import Limits
+from oarlock.registry.catalogue import Catalogue, standard
+from oarlock.registry.typecheck import typecheck
+from oarlock.runtime.executor import Executor
+from oarlock.runtime.feeding import check_feed
+from oarlock.runtime.place import CPUPlace
+from oarlock.runtime.scope import Scope
+
+__all__ = ["Model", "infer", "load_model", "read_model", "save_model"]
+
+
+@dataclass
+class Model:
+    """A program, and a scope that holds its parameters and state."""
+
+    program: Program
+    scope: Scope
+    catalogue: Catalogue = field(default=standard, repr=False)
+    executor: Executor = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self.executor = Executor(catalogue=self.catalogue)
+
+
+def save_model(target: object, *arguments: object) -> None:
+    """Write a program and its values to one file.
+
+        save_model(predict, parameters, path)       what `predict` needs, pruned to it
+        save_model([a, b], parameters, path)        what several variables need; or {"label": variable}
+        save_model(program, parameters, path)       a whole program: a training program goes on where it stopped
+        save_model(result, path)                    what `ol.train` or `ol.load_model` returned, whole
+        save_model(cost, dataset, parameters, path) as the first, once `dataset` is known to fit its inputs
+
+    `parameters` is a scope, what `ol.train` returned, or a dict of arrays. Raises ArgumentError, FeedError for a
+    dataset that does not fit, UnsetVarError for a value that is missing; the file at `path` is then as it was.
+    """
+    if len(arguments) == 1 and hasattr(target, "program"):
+        program, (path,) = target.program, arguments
+        parameters: object = target
+    elif len(arguments) in (2, 3):
+        program = _program_of(target)
+        *dataset, parameters, path = arguments
+        if dataset:
+            check_feed(program, _only_inputs(program, dataset[0]), set(program.main.inputs), CPUPlace())
+    else:
+        raise ArgumentError("save_model takes a target, perhaps a dataset, the parameters and a path")
+    if not isinstance(path, str | os.PathLike):
+        raise ArgumentError(f"the path comes last, and is text, not {type(path).__name__}")
+    scope = scope_of(parameters)
+    write_container(path, program.to_bytes(), {var.name: scope[var.name] for var in program.persistables()})  # type: ignore[misc]
+
+
+def _program_of(target: object) -> Program:
+    """The program to write for a target: itself, or pruned to the variables."""
+    if isinstance(target, Program):
+        return target
+    targets = {"predict": target} if isinstance(target, Var) else target
+    if isinstance(targets, list | tuple) and targets and all(isinstance(item, Var) for item in targets):
+        targets = {item.name: item for item in targets}
+    if not isinstance(targets, Mapping) or not targets or not all(isinstance(item, Var) for item in targets.values()):
+        raise ArgumentError(f"a model is saved by its variables or its program, not by {type(target).__name__} {target!r:.60}")
+    return prune(next(iter(targets.values())).block.program, targets)
+
+
+def _only_inputs(program: Program, dataset: object) -> dict[str, object]:
+    if not isinstance(dataset, Mapping):
+        raise ArgumentError(f"a dataset is a dict of arrays, not {type(dataset).__name__}")
+    names = {var.name for var in program.main.inputs}
+    return {name: array for name, array in dataset.items() if name in names}
+
+
+def scope_of(parameters: object) -> Scope:
+    """The scope in whatever may be passed as parameters. Raises ArgumentError."""
+    for holder in ("scope", "parameters"):
+        if isinstance(getattr(parameters, holder, None), Scope):
+            return getattr(parameters, holder)
+    if isinstance(parameters, Scope):
+        return parameters
+    if isinstance(parameters, Mapping):
+        scope = Scope()
+        for name, value in parameters.items():
+            scope.set(name, value)
+        return scope
+    raise ArgumentError(f"parameters are a scope, what ol.train returned, or a dict of arrays, not {type(parameters).__name__}")
+
+
+def load_model(*arguments: object, limits: Limits | None = None) -> Model:
+    """Read a model file; nothing in it is run, and its program is verified first.
+
+        load_model(path)            the program in the file and its values
+        load_model(predict, path)   pruned to the variable of that name: a Var, or text
+
+    Raises MissingFileError, FormatError, LimitError, VerifyError or UnknownOperatorError.
+    """
+    import oarlock.op.update  # noqa: F401  training programs use its operators
+
+    if not 1 <= len(arguments) <= 2 or not isinstance(arguments[-1], str | os.PathLike):
+        raise ArgumentError("load_model takes a path, or a target and a path")
+    model = read_model(arguments[-1], standard, limits=limits)
+    if len(arguments) == 1:
+        return model
+    target = arguments[0]
+    name = target.name if isinstance(target, Var) else target
+    if not isinstance(name, str):
+        raise ArgumentError(f"a target is a variable or its name, not {type(target).__name__}")
+    var = model.program.targets.get(name)
+    return Model(prune(model.program, {"predict": model.program.main.var(name) if var is None else var}), model.scope)
+
+
+def read_model(path: str | os.PathLike[str], catalogue: Catalogue, *, limits: Limits | None = None) -> Model:
+    """Read a model file whose operators are in `catalogue`. One without gradients refuses training programs."""
+    data, tensors = read_container(path, limits=limits)
+    program = read_program(data, limits=limits)
+    if catalogue.is_forward_only:
+        _refuse_training(program)
+    typecheck(program, catalogue)
+    variables = {var.name: var for var in program.persistables()}
+    for name in variables.keys() - tensors.keys():
+        raise FormatError(f'the file holds no value of "{name}"', given=[variables[name].describe()])
+    scope = Scope()
+    for name in variables:
+        var, tensor = variables[name], tensors.pop(name)
+        if tuple(tensor.shape) != var.shape or from_torch(tensor.dtype) is not var.dtype:
+            raise FormatError(
+                f'the file holds "{name}" as {from_torch(tensor.dtype)}{list(tensor.shape)}',
+                given=[var.describe()],
+            )
+        scope.var(name).value = tensor
+    for name in tensors:
+        raise FormatError(f'the file holds "{name[:80]}", which its program does not declare')
+    return Model(program, scope, catalogue)
+
+
+def _refuse_training(program: Program) -> None:
+    roles = [op.role for op in walk(program.main)]
+    backward, update = roles.count(Role.BACKWARD), len(program.main.tail)
+    if backward or update:
+        raise TrainingProgramError(
+            f"this is a training program: it has {backward} gradient ops and updates {update} variables",
+            hint="save what predicts with ol.save_model(predict, parameters, path), or load it with ol.load_model",
+        )
+
+
+def infer(target: object, *arguments: object) -> numpy.ndarray | dict[str, numpy.ndarray]:
+    """Compute what a model predicts: one array, or a dict of them by label where it has several targets.
+
+        infer(model, feed)                  what `ol.load_model` returned
+        infer(predict, feed, parameters)    a variable, and the values it needs
+        infer(predict, parameters)          where the inputs carry their values
+
+    `feed` maps inputs to arrays; names that are no inputs raise FeedError. Nothing is changed by it.
+    """
+    feed: Mapping[str, object] = {}
+    parameters: object = target
+    for argument in arguments:
+        if isinstance(argument, Mapping):
+            feed = argument
+        else:
+            parameters = argument
+    if isinstance(target, Var):
+        program, executor = prune(target.block.program, {"predict": target}), Executor()
+        scope = scope_of(parameters) if parameters is not target else Scope()
+    elif isinstance(target, Model):
+        program, executor, scope = target.program, target.executor, target.scope
+        if program.is_training:
+            program = prune(program, program.targets)
+    else:
+        raise ArgumentError(f"infer takes a model or a variable, not {type(target).__name__}")
+    values = executor.run(program, feed, list(program.targets), scope=scope)
+    results = {label: numpy.asarray(value) for label, value in zip(program.targets, values, strict=True)}
+    return next(iter(results.values())) if len(results) == 1 else results
+

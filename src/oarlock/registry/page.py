@@ -1,0 +1,79 @@
+"""An operator's page: its declaration, read aloud."""
+
+from oarlock.registry.case import Case, Rejects
+from oarlock.registry.operator import Operator
+from oarlock.registry.signature import Slot
+
+__all__ = ["format_page"]
+
+
+def format_page(operator: Operator) -> str:
+    """Syntax, overview, arguments, attributes, results, what is promised, gradients, examples; plain text."""
+    signature = operator.signature
+    lines = [f"{operator.type}({', '.join(map(str, signature.inputs))}) -> {', '.join(map(str, signature.outputs))}", "", operator.doc, ""]
+    lines += _section("Inputs", [_describe(slot) for slot in signature.inputs])
+    lines += _section(
+        "Attributes",
+        [f"{spec.name}: {spec.type_text}" + ("" if spec.required else f" = {spec.default}") for spec in operator.attributes.values()],
+    )
+    lines += _section(
+        "Outputs", [_describe(slot) + (", kept for the gradient" if slot.name in operator.intermediate else "") for slot in signature.outputs]
+    )
+    lines += _section("Promises", _promises(operator))
+    lines += _section("Gradients", _gradients(operator))
+    lines += _section("Examples", [_example(operator, case) for case in operator.cases if isinstance(case, Case)])
+    lines += _section("Refused", [f"{_arguments(operator, case.values)}: {case.message}" for case in operator.cases if isinstance(case, Rejects)])
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _section(title: str, items: list[str]) -> list[str]:
+    return [title, *(f"    {item}" for item in items), ""] if items else []
+
+
+def _describe(slot: Slot) -> str:
+    words = [str(slot)]
+    if slot.optional:
+        words.append("may be left out")
+    if slot.variadic:
+        words.append("any number of them")
+    if slot.shape_only:
+        words.append("only its shape is read")
+    return ", ".join(words)
+
+
+def _promises(operator: Operator) -> list[str]:
+    promises = []
+    if operator.row_group:
+        promises.append(f"each leading index *{operator.row_group} is computed alone")
+    promises += [f"{name} is a sum over the rows" for name in operator.summed_outputs]
+    if operator.in_place_kernels:
+        promises.append(f"may reuse the memory of {', '.join(operator.in_place_kernels)}")
+    if operator.into_kernel:
+        promises.append("may write into a given tensor")
+    if operator.effects:
+        promises.append(f"effect: {operator.effects}; two runs differ")
+    if operator.may_fail:
+        promises.append("values, not only shapes, can make it raise")
+    return promises
+
+
+def _gradients(operator: Operator) -> list[str]:
+    if operator.gradient_builder is not None:
+        return ["of every float input, by a program"]
+    lines = []
+    for slot, rule in operator.gradients.items():
+        if rule.operator is not None:
+            lines.append(f"{rule.operator.type}({rule.operator.signature})")
+        else:
+            lines.append(f"{operator.type}_d{slot}: a program of operators" if rule.program else f"{slot}: zero by meaning")
+    return lines
+
+
+def _example(operator: Operator, case: Case) -> str:
+    outputs = [f"{slot.name} = {case.values[slot.name]}" for slot in operator.signature.outputs if slot.name in case.values]
+    inputs = {name: value for name, value in case.values.items() if operator.signature.output(name) is None}
+    return f"{_arguments(operator, inputs)}  gives  {', '.join(outputs)}"
+
+
+def _arguments(operator: Operator, values: dict[str, object]) -> str:
+    return f"{operator.type}({', '.join(f'{name}={value!r}' for name, value in values.items())})"

@@ -1,0 +1,137 @@
+"""What a training run says while it runs: a live display on a terminal, a line per epoch elsewhere."""
+
+import time
+from typing import Protocol
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+__all__ = ["Display", "LiveDisplay", "PlainDisplay", "SilentDisplay", "choose_display", "format_metrics"]
+
+
+class Display(Protocol):
+    """Hears of every step and of every epoch."""
+
+    def start(self, *, done: int, total: int, epochs: int, unit: str) -> None:
+        """`done` of `total` steps are behind us already."""
+        ...
+
+    def step(self, *, epoch: int, rows: int, metrics: dict[str, float]) -> None:
+        """A step of `rows` rows is done; `epoch` counts from 1, `metrics` are the means of the epoch so far."""
+        ...
+
+    def epoch(self, *, epoch: int, metrics: dict[str, float]) -> None:
+        """An epoch is done; `metrics` hold validation too."""
+        ...
+
+    def stop(self) -> None:
+        """No more is to come."""
+        ...
+
+
+def choose_display(console: Console | None = None) -> Display:
+    """A live display where the output is a terminal, plain lines elsewhere."""
+    console = console or Console()
+    return LiveDisplay(console) if console.is_terminal else PlainDisplay(console)
+
+
+def format_metrics(metrics: dict[str, float]) -> str:
+    """`loss 0.1234  accuracy 97.5 %`: shares of rows are printed in per cent."""
+    return "  ".join(
+        f"{name} {value * 100:.1f} %" if name.rpartition(" ")[2] == "accuracy" else f"{name} {value:.4f}" for name, value in metrics.items()
+    )
+
+
+class _Clock:
+    """Rows per second, and the time left, of the steps since it was started."""
+
+    def __init__(self, remaining: int):
+        self.remaining = remaining
+        self.started = time.perf_counter()
+        self.steps = 0
+        self.rows = 0
+
+    def tick(self, rows: int) -> None:
+        self.steps += 1
+        self.rows += rows
+
+    @property
+    def rate(self) -> float:
+        """Rows per second."""
+        return self.rows / max(time.perf_counter() - self.started, 1e-9)
+
+    @property
+    def left(self) -> float:
+        """Seconds."""
+        taken = time.perf_counter() - self.started
+        return taken / max(self.steps, 1) * (self.remaining - self.steps)
+
+
+class LiveDisplay:
+    """One bar that moves; each epoch leaves a line above it."""
+
+    def __init__(self, console: Console):
+        self.progress = Progress(
+            TextColumn("epoch {task.fields[epoch]}/{task.fields[epochs]}"),
+            BarColumn(bar_width=24),
+            TextColumn("{task.fields[metrics]}"),
+            TextColumn("{task.fields[rate]}"),
+            TimeRemainingColumn(),
+            console=console,
+            transient=True,
+        )
+
+    def start(self, *, done: int, total: int, epochs: int, unit: str) -> None:
+        self.unit = unit
+        self.clock = _Clock(total - done)
+        self.task = self.progress.add_task("", total=total, completed=done, epoch=1, epochs=epochs, metrics="", rate="")
+        self.progress.start()
+
+    def step(self, *, epoch: int, rows: int, metrics: dict[str, float]) -> None:
+        self.clock.tick(rows)
+        rate = f"{self.clock.rate:,.0f} {self.unit}/s"
+        self.progress.update(self.task, advance=1, epoch=epoch, metrics=format_metrics(metrics), rate=rate)
+
+    def epoch(self, *, epoch: int, metrics: dict[str, float]) -> None:
+        self.progress.console.print(f"epoch {epoch:>2}  {format_metrics(metrics)}", highlight=False)
+
+    def stop(self) -> None:
+        self.progress.stop()
+
+
+class PlainDisplay:
+    """A line per epoch."""
+
+    def __init__(self, console: Console):
+        self.console = console
+
+    def start(self, *, done: int, total: int, epochs: int, unit: str) -> None:
+        self.epochs = epochs
+        self.unit = unit
+        self.clock = _Clock(total - done)
+
+    def step(self, *, epoch: int, rows: int, metrics: dict[str, float]) -> None:
+        self.clock.tick(rows)
+
+    def epoch(self, *, epoch: int, metrics: dict[str, float]) -> None:
+        line = f"epoch {epoch}/{self.epochs}  {format_metrics(metrics)}  {self.clock.rate:,.0f} {self.unit}/s  {self.clock.left:.0f} s left"
+        self.console.print(line, highlight=False, soft_wrap=True)
+
+    def stop(self) -> None:
+        pass
+
+
+class SilentDisplay:
+    """Says nothing."""
+
+    def start(self, *, done: int, total: int, epochs: int, unit: str) -> None:
+        pass
+
+    def step(self, *, epoch: int, rows: int, metrics: dict[str, float]) -> None:
+        pass
+
+    def epoch(self, *, epoch: int, metrics: dict[str, float]) -> None:
+        pass
+
+    def stop(self) -> None:
+        pass

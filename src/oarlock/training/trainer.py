@@ -1,0 +1,184 @@
+"""`train`: make a training program of a cost, and drive it over data.
+
+All that a run is - parameters, optimizer state, how many steps were taken, batch size, seed - is in the
+program and its scope, so a saved training program goes on, bit for bit, where it stopped.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy
+
+from oarlock.errors import ArgumentError, ProgramError
+from oarlock.io.model import Model
+from oarlock.ir.names import COUNTER
+from oarlock.ir.program import Program, Training
+from oarlock.ir.variable import Var
+from oarlock.optimizer.optimizer import Optimizer
+from oarlock.optimizer.sgd import SGD
+from oarlock.passes.pruning import prune
+from oarlock.runtime.executor import Executor
+from oarlock.runtime.initialization import init
+from oarlock.runtime.place import Place
+from oarlock.runtime.scope import Scope
+from oarlock.training.batches import Batches
+from oarlock.training.progress import Display, SilentDisplay, choose_display
+
+__all__ = ["EpochRecord", "TrainingResult", "train"]
+
+
+@dataclass(frozen=True)
+class EpochRecord:
+    """One pass over the data: means over its rows, by label; `validation` likewise, empty where there was none."""
+
+    epoch: int
+    training: dict[str, float]
+    validation: dict[str, float]
+
+
+@dataclass
+class TrainingResult:
+    """What training leaves: the training program, the scope it ran in, and what each epoch measured.
+
+    `ol.save_model(result, path)` saves it to be continued; `ol.save_model(predict, result.parameters, path)`
+    saves what predicts. `steps` counts the steps of the program's whole life.
+    """
+
+    program: Program
+    parameters: Scope
+    history: list[EpochRecord] = field(default_factory=list)
+    steps: int = 0
+
+
+def train(
+    cost: Var | Model | TrainingResult,
+    data: Mapping[str, object] | None = None,
+    *,
+    optimizer: Optimizer | None = None,
+    epochs: int | None = None,
+    batch_size: int | None = None,
+    validate: Mapping[str, object] | None = None,
+    show: Mapping[str, Var] | None = None,
+    steps: int | None = None,
+    scope: Scope | None = None,
+    place: Place | None = None,
+    progress: bool | Display = True,
+) -> TrainingResult:
+    """Lower `cost` on `data`, and return the parameters and what each epoch measured.
+
+    `cost` is one float of a program, which stays as it is: a copy of it, with gradients and updates, is what
+    runs. Or it is a training program that was loaded, or a result of this function, which goes on where it
+    stopped. `data` is a dict of arrays with the rows first; None where the inputs carry their values, and then
+    an epoch is one step. `optimizer` is SGD(0.01), `epochs` 1 and `batch_size` 32 unless said otherwise.
+    `validate` is data to measure on after each epoch. `show` names further variables to report. `steps` ends
+    the run early, after so many more steps. `scope` receives the parameters, and keeps those it has. `progress`
+    is False for silence.
+
+    Raises FeedError, ArgumentError or GradientError; a step that raises changes nothing.
+    """
+    if isinstance(cost, Var):
+        program = _training_program(cost, optimizer, show or {}, Training(batch_size or 32, epochs or 1))
+        scope = init(program, scope or Scope())
+    else:
+        program, scope = _continued(cost, optimizer, show, epochs, batch_size)
+    assert program.training is not None
+    batches = Batches.of(data or {}, program, program.training.batch_size)
+    held_out = None if validate is None else Batches.of(validate, program, max(256, program.training.batch_size))
+    display = choose_display() if progress is True else SilentDisplay() if progress is False else progress
+    return _run(program, scope, batches, held_out, steps, Executor(place), display)
+
+
+def _training_program(cost: Var, optimizer: Optimizer | None, show: Mapping[str, Var], training: Training) -> Program:
+    """A copy of the program of `cost` that updates its parameters."""
+    if training.batch_size < 1 or training.epochs < 1:
+        raise ArgumentError(f"a batch has at least one row and training at least one epoch, not {training.batch_size} and {training.epochs}")
+    if cost.block.program.is_training:
+        if optimizer is not None:
+            raise ProgramError("the program has an optimizer already", hint="leave out `optimizer`, or do not call minimize yourself")
+        program = cost.block.program.clone()
+        program.targets = {"loss": program.main.var(cost.name)} | {label: program.main.var(var.name) for label, var in show.items()}
+    else:
+        program = prune(cost.block.program, {"loss": cost, **show})
+        (optimizer or SGD()).minimize(program.targets["loss"])
+    program.training = training
+    return program
+
+
+def _continued(
+    model: Model | TrainingResult, optimizer: Optimizer | None, show: Mapping[str, Var] | None, epochs: int | None, batch_size: int | None
+) -> tuple[Program, Scope]:
+    """The program and scope of a run to be taken up. A saved run keeps its optimizer and its batch size."""
+    program = model.program
+    if not program.is_training or program.training is None:
+        raise ArgumentError("this model has no training program", hint="save one with ol.save_model(result, path)")
+    if optimizer is not None or show:
+        raise ArgumentError("a training program has its optimizer and its targets already; only data and epochs are asked for")
+    if batch_size not in (None, program.training.batch_size):
+        raise ArgumentError(f"this run has a batch size of {program.training.batch_size}; another would not be the same run")
+    if epochs is not None:
+        program.training = Training(program.training.batch_size, epochs)
+    return program, model.scope if isinstance(model, Model) else model.parameters
+
+
+def _run(
+    program: Program, scope: Scope, batches: Batches, held_out: Batches | None, steps: int | None, executor: Executor, display: Display
+) -> TrainingResult:
+    assert program.training is not None
+    done, total = int(scope[COUNTER]), program.training.epochs * batches.per_epoch  # type: ignore[call-overload]
+    stop = total if steps is None else min(total, done + steps)
+    result = TrainingResult(program, scope, steps=done)
+    means = _Means()
+    measured = prune(program, program.targets)  # without updates, for validation
+    display.start(done=done, total=stop, epochs=program.training.epochs, unit=_unit(program))
+    try:
+        while result.steps < stop:
+            epoch, number = divmod(result.steps, batches.per_epoch)
+            if number == 0 or result.steps == done:
+                order = batches.order(epoch)
+                means = _Means()
+            feed = batches.batch(order, number)
+            values = executor.run(program, feed, list(program.targets), scope=scope, training=True)
+            result.steps += 1
+            rows = len(next(iter(feed.values()))) if feed else 1
+            means.add(program.targets, values, rows)
+            display.step(epoch=epoch + 1, rows=rows, metrics=means.values)
+            if number + 1 == batches.per_epoch:
+                validation = {} if held_out is None else _measure(measured, scope, held_out, executor)
+                result.history.append(EpochRecord(epoch + 1, means.values, validation))
+                display.epoch(epoch=epoch + 1, metrics=means.values | {f"test {label}": value for label, value in validation.items()})
+    finally:
+        display.stop()
+    return result
+
+
+def _measure(program: Program, scope: Scope, batches: Batches, executor: Executor) -> dict[str, float]:
+    """The means of the targets over data, without training on it."""
+    means = _Means()
+    order = numpy.arange(batches.rows)
+    for number in range(batches.per_epoch):
+        feed = batches.batch(order, number)
+        means.add(program.targets, executor.run(program, feed, list(program.targets), scope=scope), len(next(iter(feed.values()))))
+    return means.values
+
+
+class _Means:
+    """Means over rows, gathered batch by batch."""
+
+    def __init__(self) -> None:
+        self.rows = 0
+        self.totals: dict[str, float] = {}
+
+    def add(self, labels: Mapping[str, object], values: list, rows: int) -> None:
+        self.rows += rows
+        for label, value in zip(labels, values, strict=True):
+            self.totals[label] = self.totals.get(label, 0.0) + float(numpy.mean(value)) * rows
+
+    @property
+    def values(self) -> dict[str, float]:
+        return {label: total / self.rows if self.rows else math.nan for label, total in self.totals.items()}
+
+
+def _unit(program: Program) -> str:
+    """What the rows of the data are called."""
+    return "images" if any(var.name == "image" for var in program.main.inputs) else "rows"
