@@ -1,7 +1,7 @@
 """Learn to read handwritten digits, and save the reader as one file.
 
-    oarlock train examples/digits.py
-    oarlock infer digits.safetensors --data digits:test
+oarlock train examples/digits.py
+oarlock infer digits.safetensors --data digits:test
 """
 
 import argparse

@@ -9,7 +9,21 @@ import importlib
 
 __version__ = "0.1.0.dev0"
 
-_MODULES = ("datasets", "errors", "inference", "initializer", "io", "ir", "layer", "op", "optimizer", "passes", "registry", "runtime", "training")
+_MODULES = (
+    "datasets",
+    "errors",
+    "inference",
+    "initializer",
+    "io",
+    "ir",
+    "layer",
+    "op",
+    "optimizer",
+    "passes",
+    "registry",
+    "runtime",
+    "training",
+)
 
 _NAMES = {
     "oarlock.errors": (

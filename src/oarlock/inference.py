@@ -1,8 +1,8 @@
 """Inference alone: no optimizer, no training, no gradient operator.
 
-    from oarlock import inference
-    model = inference.load_model("digits.safetensors")
-    inference.infer(model, {"image": images})
+from oarlock import inference
+model = inference.load_model("digits.safetensors")
+inference.infer(model, {"image": images})
 """
 
 import os

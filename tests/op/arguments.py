@@ -7,7 +7,6 @@ import torch
 
 import oarlock as ol
 import oarlock.op.update
-from oarlock.ir.attribute import Sizes
 from oarlock.ir.operation import Op
 from oarlock.ir.size import Size
 from oarlock.op.torch_dtype import from_torch, to_torch
@@ -16,7 +15,10 @@ from oarlock.registry.gradient import parameter_source
 from oarlock.registry.signature import Slot
 from oarlock.runtime.context import KernelContext
 
+AnyCase = Case | GradCheck | Rejects
 Tensors = dict[str, list[torch.Tensor]]  # by slot; a slot that is not given has no entry
+
+DTYPES = {torch.float64: "float64", torch.float32: "float32"}
 
 
 @dataclass(frozen=True)
@@ -30,17 +32,8 @@ class Arguments:
         """The same arguments, each tensor `change(slot, tensor)`."""
         return Arguments({slot: [change(slot, item) for item in items] for slot, items in self.tensors.items()}, self.attributes)
 
-    def floating(self, operator: Operator) -> list[tuple[str, int]]:
-        """The (slot, number) of every floating tensor of which the values count."""
-        return [
-            (slot.name, number)
-            for slot in operator.signature.inputs
-            for number, tensor in enumerate(self.tensors.get(slot.name, ()))
-            if tensor.is_floating_point() and not slot.shape_only
-        ]
 
-
-# Which operators, and at which arguments
+# Which operators, and at which cases
 
 
 def root(operator: Operator) -> Operator:
@@ -57,27 +50,31 @@ FORWARD = _covered(list(standard))
 DERIVED = _covered(list(standard.gradient_operators.values()))
 
 
-def cases_of(operator: Operator, *kinds: type) -> list[tuple[str, Case | GradCheck | Rejects]]:
-    """The (name, case) of each case of some `kinds` at which the operator, or a gradient of it, can be called."""
+def cases_of(operator: Operator, *kinds: type[AnyCase]) -> list[tuple[str, AnyCase]]:
+    """The cases of some kinds, with a name, at which the operator, or a gradient of it, can be called.
+
+    A gradient operator takes part in the GradChecks of its forward operator that give the input it belongs to.
+    """
     return [
         (f"{operator.type}-{number}", case)
         for number, case in enumerate(root(operator).cases)
-        if isinstance(case, kinds) and (operator.forward is None or operator.wrt in _slots_given(operator.forward, case))
+        if isinstance(case, kinds)
+        and (operator.forward is None or (isinstance(case, GradCheck) and operator.wrt in _given(operator.forward, case)))
     ]
 
 
-def _slots_given(operator: Operator, case: Case | GradCheck | Rejects) -> set[str]:
-    if operator.forward is None:
+def _given(operator: Operator, case: AnyCase) -> set[str]:
+    """The input slots of the operator that a case of its root leads to."""
+    forward = operator.forward
+    if forward is None:
         return {name for name in case.values if operator.signature.input(name)}
-    given = _slots_given(operator.forward, case)
-    sources = {slot.name: parameter_source(operator.forward.signature, slot.name) for slot in operator.signature.inputs}
-    return {name for name, (kind, slot) in sources.items() if kind in ("output", "gradient") or slot.name in given}  # type: ignore[misc]
+    sources = [(slot.name, forward.signature.input(slot.name.removesuffix("_shape"))) for slot in operator.signature.inputs]
+    return {name for name, source in sources if source is None or source.name in _given(forward, case)}
 
 
-def has_floats(case: Case | GradCheck | Rejects, operator: Operator) -> bool:
+def has_floats(operator: Operator, case: AnyCase) -> bool:
     """Whether some input is given as Python floats, which stand for any floating dtype."""
-    inputs = [value for name, value in case.values.items() if operator.signature.input(name)]
-    return any(isinstance(item, float) for value in inputs for item in _leaves(value))
+    return any(isinstance(item, float) for name, value in case.values.items() if operator.signature.input(name) for item in _leaves(value))
 
 
 def _leaves(value: object) -> Iterator[object]:
@@ -91,22 +88,26 @@ def _leaves(value: object) -> Iterator[object]:
 # Arguments
 
 
-def arguments_of(operator: Operator, case: Case | GradCheck | Rejects, dtype: torch.dtype = torch.float64) -> Arguments:
-    """What a case of a forward operator gives it; Python floats become `dtype`."""
+def arguments_of(operator: Operator, case: AnyCase, dtype: torch.dtype = torch.float64) -> Arguments:
+    """What the operator is called with at a case of its root; Python floats and random numbers become `dtype`."""
+    return derive(operator, root_arguments(root(operator), case, dtype))
+
+
+def root_arguments(operator: Operator, case: AnyCase, dtype: torch.dtype = torch.float64) -> Arguments:
+    """What a case of a forward operator gives it. Runs nothing."""
     generator = torch.Generator().manual_seed(0)
     tensors: Tensors = {}
     attributes: dict[str, object] = {"random_id": 0} if operator.effects == "random" else {}
     for name, value in case.values.items():
         slot = operator.signature.input(name)
         if slot is not None:
-            items = value if slot.variadic else [value]
-            tensors[name] = [_tensor(slot, item, case, dtype, generator) for item in items]  # type: ignore[attr-defined]
+            tensors[name] = [_tensor(slot, item, case, dtype, generator) for item in (value if slot.variadic else [value])]
         elif operator.signature.output(name) is None:
             attributes[name] = value
     return Arguments(tensors, attributes)
 
 
-def _tensor(slot: Slot, value: object, case: object, dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
+def _tensor(slot: Slot, value: object, case: AnyCase, dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
     if isinstance(value, tuple) and not isinstance(case, Case):
         low, high = (case.low, case.high) if isinstance(case, GradCheck) else (-1.0, 1.0)
         random = torch.empty(value, dtype=torch.float64).uniform_(low, high, generator=generator)
@@ -117,32 +118,31 @@ def _tensor(slot: Slot, value: object, case: object, dtype: torch.dtype, generat
 def _dtype(slot: Slot, natural: torch.dtype, dtype: torch.dtype) -> torch.dtype:
     """The slot's own dtype where it has one of the kind of the value, else `dtype` for floats."""
     own = next((to_torch(item) for item in ol.DType if item.value == slot.dtype), None)
-    if own is not None and natural != torch.bool and own != torch.bool and own.is_floating_point == natural.is_floating_point:
+    if own is not None and torch.bool not in (own, natural) and own.is_floating_point == natural.is_floating_point:
         return own
     return dtype if natural.is_floating_point else natural
 
 
 def derive(operator: Operator, arguments: Arguments) -> Arguments:
-    """What the backward pass calls a gradient operator with, when `arguments` are those of its forward operator.
+    """What the backward pass calls a gradient operator with, when `arguments` are those of its root.
 
     Gradients of outputs are random. A forward operator gets `arguments` themselves.
     """
-    if operator.forward is None:
-        return arguments
     forward = operator.forward
+    if forward is None:
+        return arguments
     arguments = derive(forward, arguments)
     outputs = compute(forward, arguments)
     generator = torch.Generator().manual_seed(1)
     tensors: Tensors = {}
     for slot in operator.signature.inputs:
-        kind, source = parameter_source(forward.signature, slot.name)  # type: ignore[misc]
+        kind, source = parameter_source(forward.signature, slot.name)
         if kind == "gradient":
             tensors[slot.name] = [random_like(item, generator) for item in outputs[source.name]]
         elif source.name in arguments.tensors or source.name in outputs:
-            tensors[slot.name] = arguments.tensors.get(source.name, outputs.get(source.name, []))
-    wanted = forward.gradients[operator.wrt].attributes  # type: ignore[index]
+            tensors[slot.name] = arguments.tensors.get(source.name) or outputs[source.name]
     converted = forward.convert_attributes(arguments.attributes)
-    return Arguments(tensors, {name: converted[name] for name in wanted if name in converted})
+    return Arguments(tensors, {name: converted[name] for name in forward.gradients[operator.wrt].attributes if name in converted})
 
 
 def random_like(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
@@ -150,6 +150,20 @@ def random_like(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tenso
 
 
 # The kernel
+
+
+def compute(operator: Operator, arguments: Arguments) -> Tensors:
+    """What the kernel itself gives, by output slot; in training, where that makes a difference."""
+    given = positional(operator, arguments)
+    if operator.wants_context:
+        scope = ol.Scope()
+        op = build(operator, arguments).op
+        given.insert(0, KernelContext(op, scope.new_scope("main"), ol.Context(scope, training=True), _run_no_block))
+    return by_slot(operator, operator.kernel(*given, **operator.convert_attributes(arguments.attributes)))
+
+
+def _run_no_block(*_: object) -> None:
+    raise AssertionError("operators that run blocks are not covered here")
 
 
 def positional(operator: Operator, arguments: Arguments) -> list[object]:
@@ -161,26 +175,11 @@ def positional(operator: Operator, arguments: Arguments) -> list[object]:
     return given
 
 
-def compute(operator: Operator, arguments: Arguments, *, training: bool = True) -> Tensors:
-    """What the kernel itself gives, by output slot."""
-    given = positional(operator, arguments)
-    if operator.wants_context:
-        scope = ol.Scope()
-        context = ol.Context(scope, training=training)
-        given.insert(0, KernelContext(build(operator, arguments).op, scope.new_scope("main"), context, _run_no_block))
-    results = operator.kernel(*given, **operator.convert_attributes(arguments.attributes))
-    return by_slot(operator, results)
-
-
-def _run_no_block(*_: object) -> None:
-    raise AssertionError("operators that run blocks are not covered here")
-
-
 def by_slot(operator: Operator, results: object) -> Tensors:
     """A kernel's results, by output slot."""
     outputs = operator.signature.outputs
     whole = results if len(outputs) > 1 else (results,)
-    return {slot.name: list(result) if slot.variadic else [result] for slot, result in zip(outputs, whole, strict=True)}  # type: ignore
+    return {slot.name: list(result) if slot.variadic else [result] for slot, result in zip(outputs, whole, strict=True)}
 
 
 # The program
@@ -191,18 +190,15 @@ class Built:
     """A program of one op, and what to feed it."""
 
     program: ol.Program
-    op: Op
     inputs: dict[str, list[ol.Var]]
     feed: dict[str, torch.Tensor]
 
-    def returned(self, operator: Operator) -> list[ol.Var]:
-        """The floating outputs that the operator returns to its caller."""
-        return [
-            var
-            for slot, items in self.op.outputs.items()
-            for var in items
-            if var.dtype.is_floating and slot not in operator.intermediate
-        ]
+    @property
+    def op(self) -> Op:
+        return self.program.main.ops[0]
+
+    def run(self, fetch: Sequence[ol.Var], *, training: bool = True) -> list[torch.Tensor]:
+        return ol.Executor().run(self.program, self.feed, fetch, scope=ol.Scope(), training=training, return_numpy=False)
 
 
 def symbol(size: int) -> Size:
@@ -210,42 +206,29 @@ def symbol(size: int) -> Size:
     return f"d{size}" if size > 1 else size
 
 
-def declare(arguments: Arguments, *, symbols: bool = False) -> tuple[ol.Program, dict[str, list[ol.Var]], dict[str, torch.Tensor]]:
-    """A program that takes the arguments as inputs: its inputs by slot, and what to feed. With `symbols`, sizes are unknown."""
-    inputs: dict[str, list[ol.Var]] = {}
-    feed: dict[str, torch.Tensor] = {}
-    with ol.Program() as program:
+def declare(arguments: Arguments, *, symbols: bool = False) -> Built:
+    """A program that takes the arguments as inputs, without an op yet. With `symbols`, it does not know their sizes."""
+    built = Built(ol.Program(), {}, {})
+    with built.program:
         for slot, items in arguments.tensors.items():
-            inputs[slot] = []
+            built.inputs[slot] = []
             for number, tensor in enumerate(items):
                 name = f"{slot}.{number}"
                 shape = [symbol(size) if symbols else size for size in tensor.shape]
-                inputs[slot].append(ol.layer.data(name, shape, str(from_torch(tensor.dtype)), batch=None))
-                feed[name] = tensor
-    return program, inputs, feed
+                built.inputs[slot].append(ol.layer.data(name, shape, str(from_torch(tensor.dtype)), batch=None))
+                built.feed[name] = tensor
+    return built
 
 
-def call(operator: Operator, program: ol.Program, inputs: dict[str, list[ol.Var]], attributes: dict[str, object]) -> None:
-    """Append the operator to the program."""
-    slots = {slot.name: slot for slot in operator.signature.inputs}
-    given = {name: items if slots[name].variadic else items[0] for name, items in inputs.items()}
-    with program:
+def append(operator: Operator, built: Built, attributes: dict[str, object]) -> None:
+    """Append the operator to a program that has its inputs."""
+    variadic = {slot.name for slot in operator.signature.inputs if slot.variadic}
+    given = {name: items if name in variadic else items[0] for name, items in built.inputs.items()}
+    with built.program:
         operator(**given, **attributes)
 
 
 def build(operator: Operator, arguments: Arguments, *, symbols: bool = False) -> Built:
-    program, inputs, feed = declare(arguments, symbols=symbols)
-    call(operator, program, inputs, arguments.attributes)
-    (op,) = program.main.ops
-    return Built(program, op, inputs, feed)
-
-
-def run(built: Built, fetch: Sequence[ol.Var], *, training: bool = True) -> list[torch.Tensor]:
-    executor = ol.Executor()
-    return executor.run(built.program, built.feed, fetch, scope=ol.Scope(), training=training, return_numpy=False)  # type: ignore
-
-
-__all__ = [
-    "DERIVED", "FORWARD", "Arguments", "Built", "Sizes", "Tensors", "arguments_of", "build", "by_slot", "call", "cases_of",
-    "compute", "declare", "derive", "has_floats", "positional", "random_like", "root", "run", "symbol",
-]  # fmt: skip
+    built = declare(arguments, symbols=symbols)
+    append(operator, built, arguments.attributes)
+    return built

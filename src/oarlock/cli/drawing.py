@@ -10,7 +10,9 @@ __all__ = ["draw_predictions"]
 _SHADES = " .:-=+*#%@"
 
 
-def draw_predictions(console: Console, images: numpy.ndarray, labels: numpy.ndarray, read: numpy.ndarray, confidence: numpy.ndarray) -> None:
+def draw_predictions(
+    console: Console, images: numpy.ndarray, labels: numpy.ndarray, read: numpy.ndarray, confidence: numpy.ndarray
+) -> None:
     """Draw a few images beside what was read, of each label one, and a mistake last where there is one.
 
     images: float[n, c, h, w] from 0 to 1; labels, read: int64[n]; confidence: float[n] from 0 to 1.
@@ -20,7 +22,11 @@ def draw_predictions(console: Console, images: numpy.ndarray, labels: numpy.ndar
     one_each = [index for label in numpy.unique(labels) for index in right[labels[right] == label][:1]]
     room = max(2, min(8, console.width // (2 * images.shape[-1] + 4)))
     chosen = [*one_each[: room - len(wrong)], *wrong]
-    console.print(Columns([_draw(images[index, 0], labels[index], read[index], confidence[index]) for index in chosen], padding=(0, 3)))
+    console.print(
+        Columns(
+            [_draw(images[index, 0], int(labels[index]), int(read[index]), float(confidence[index])) for index in chosen], padding=(0, 3)
+        )
+    )
     console.print()
 
 

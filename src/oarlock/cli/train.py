@@ -7,15 +7,19 @@ from typing import Annotated
 
 import typer
 
-import oarlock as ol
+from oarlock import training
+from oarlock.datasets.loading import load
 from oarlock.errors import ArgumentError, MissingFileError
+from oarlock.io.model import load_model, save_model
 
 __all__ = ["train"]
 
 
 def train(
     context: typer.Context,
-    path: Annotated[Path, typer.Argument(metavar="SCRIPT.py | PROGRAM.safetensors", help="A training script, or a saved training program.")],
+    path: Annotated[
+        Path, typer.Argument(metavar="SCRIPT.py | PROGRAM.safetensors", help="A training script, or a saved training program.")
+    ],
     data: Annotated[str | None, typer.Option(help="What a saved program trains on: digits:train, or a .npz file.")] = None,
     validate: Annotated[str | None, typer.Option(help="What it is measured on after each epoch: digits:test.")] = None,
     epochs: Annotated[int | None, typer.Option(help="Train up to this many epochs in all; the program knows how many it had.")] = None,
@@ -43,10 +47,10 @@ def train(
         raise ArgumentError(f"unknown argument {context.args[0]!r}", hint="oarlock train --help")
     if data is None:
         raise ArgumentError("a saved program needs --data", hint="--data digits:train")
-    model = ol.load_model(path)
-    held_out = None if validate is None else ol.datasets.load(validate)
-    result = ol.train(model, ol.datasets.load(data), epochs=epochs, steps=steps, validate=held_out)
-    ol.save_model(result, save or path)
+    model = load_model(path)
+    held_out = None if validate is None else load(validate)
+    result = training.train(model, load(data), epochs=epochs, steps=steps, validate=held_out)
+    save_model(result, save or path)
     typer.echo(f"{result.steps} steps in all; saved {save or path}")
 
 

@@ -20,9 +20,9 @@ def load() -> dict[str, numpy.ndarray]:
         from sklearn.datasets import load_digits
     except ImportError:
         raise DataError("the digits come with scikit-learn, which is not installed", hint='pip install "oarlock[datasets]"') from None
-    bundle = load_digits()
-    image = (bundle.images[:, None] / 16.0).astype("float32")  # [1797, 1, 8, 8]
-    return {"image": image, "label": bundle.target.astype("int64")}
+    pixels, label = load_digits(return_X_y=True)  # [1797, 64] from 0 to 16
+    image = (numpy.reshape(pixels, (-1, 1, 8, 8)) / 16.0).astype("float32")
+    return {"image": image, "label": numpy.asarray(label, dtype="int64")}
 
 
 def split(seed: int = 0) -> tuple[dict[str, numpy.ndarray], dict[str, numpy.ndarray]]:

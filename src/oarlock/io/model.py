@@ -51,15 +51,13 @@ def save_model(target: object, *arguments: object) -> None:
     `parameters` is a scope, what `ol.train` returned, or a dict of arrays. Raises ArgumentError, FeedError for a
     dataset that does not fit, UnsetVarError for a value that is missing; the file at `path` is then as it was.
     """
-    if len(arguments) == 1 and hasattr(target, "program"):
-        program, (path,) = target.program, arguments
-        parameters: object = target
-    elif len(arguments) in (2, 3):
-        program = _program_of(target)
-        *dataset, parameters, path = arguments
-        if dataset:
-            check_feed(program, _only_inputs(program, dataset[0]), set(program.main.inputs), CPUPlace())
-    else:
+    program = getattr(target, "program", None)
+    path, parameters = (arguments[-1] if arguments else None), target
+    if len(arguments) in (2, 3):
+        program, parameters = _program_of(target), arguments[-2]
+        if len(arguments) == 3:
+            check_feed(program, _only_inputs(program, arguments[0]), set(program.main.inputs), CPUPlace())
+    if program is None or not 1 <= len(arguments) <= 3:
         raise ArgumentError("save_model takes a target, perhaps a dataset, the parameters and a path")
     if not isinstance(path, str | os.PathLike):
         raise ArgumentError(f"the path comes last, and is text, not {type(path).__name__}")
@@ -186,4 +184,3 @@ def infer(target: object, *arguments: object) -> numpy.ndarray | dict[str, numpy
     values = executor.run(program, feed, list(program.targets), scope=scope)
     results = {label: numpy.asarray(value) for label, value in zip(program.targets, values, strict=True)}
     return next(iter(results.values())) if len(results) == 1 else results
-

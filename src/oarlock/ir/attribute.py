@@ -15,6 +15,13 @@ class Sizes(tuple[Size, ...]):
 def write_attribute(name: str, value: object, desc: wire.AttributeDesc) -> None:
     """Fill `desc`. Raises ArgumentError for a value that no attribute can hold."""
     desc.name = name
+    try:
+        _write_value(value, desc)
+    except ValueError as error:  # a number beyond 64 bits, or text that is not Unicode
+        raise ArgumentError(f"an attribute cannot hold {value!r:.60}: {error}") from error
+
+
+def _write_value(value: object, desc: wire.AttributeDesc) -> None:
     if isinstance(value, bool):
         desc.bool = value
     elif isinstance(value, int):

@@ -86,7 +86,7 @@ class Block:
         self.program.changed(taken=name)
 
     def enclosing(self) -> "Iterator[Block]":
-        """This block, then each block around it."""
+        """Yield this block, then each block around it."""
         block: Block | None = self
         while block is not None:
             yield block

@@ -22,7 +22,7 @@ def push(block: "Block") -> None:
 
 def pop(block: "Block") -> None:
     stack = _stack.get()
-    assert stack and stack[-1] is block, "blocks are closed in the reverse of the order in which they were opened"
+    assert stack[-1:] == (block,), "blocks are closed in the reverse of the order in which they were opened"
     _stack.set(stack[:-1])
 
 

@@ -1,13 +1,14 @@
 """The user's own line, taken when a variable or an op is made."""
 
 import linecache
+import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 __all__ = ["Location", "here"]
 
-_PACKAGE = str(Path(__file__).resolve().parent.parent)
+_PACKAGE = f"{Path(__file__).resolve().parent.parent}{os.sep}"
 
 
 @dataclass(frozen=True, slots=True)

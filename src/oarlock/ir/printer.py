@@ -29,16 +29,10 @@ def _format_block(block: Block, indent: str, source: bool) -> list[str]:
     lines = [f"{indent}block {block.name}({inputs}){outputs} {{"]
     inside = indent + "  "
     lines += [inside + _format_declaration(var) for var in block.vars.values() if var.persistable]
-    lines += [
-        f"{inside}value {var.name} = {_format_initializer(var.initializer)}" for var in block.inputs if var.initializer is not None
-    ]
-    role, tail, location = Role.FORWARD, set(block.tail), None
-    for op in block.ops:
-        if op in tail:
-            if op is block.tail[0]:
-                lines += ["", f"{inside}# commit"]
-            lines.append(f"{inside}{op.writes[0].name} <- {op.reads[0].name}")
-            continue
+    lines += [f"{inside}value {var.name} = {_format_initializer(var.initializer)}" for var in block.inputs if var.initializer is not None]
+    tail = block.tail
+    role, location = Role.FORWARD, None
+    for op in block.ops[: len(block.ops) - len(tail)]:
         if op.role is not role and block.parent is None:
             role, location = op.role, None
             lines += ["", f"{inside}# {_HEADINGS[role]}"]
@@ -48,6 +42,8 @@ def _format_block(block: Block, indent: str, source: bool) -> list[str]:
         lines.append(inside + format_op(op))
         for inner in op.blocks:
             lines += _format_block(inner, inside + "  ", source)
+    if tail:
+        lines += ["", f"{inside}# commit", *(f"{inside}{op.writes[0].name} <- {op.reads[0].name}" for op in tail)]
     return [*lines, indent + "}"]
 
 

@@ -13,6 +13,7 @@ from oarlock.ir.dtype import DType
 from oarlock.ir.location import Location
 from oarlock.ir.names import COUNTER
 from oarlock.ir.operation import Role
+from oarlock.ir.size import names_in
 from oarlock.ir.variable import Initializer, Var
 
 __all__ = ["Program", "Training"]
@@ -64,9 +65,13 @@ class Program:
         return f"<Program of {len(self.blocks)} blocks, {sum(len(block.ops) for block in self.blocks)} ops>"
 
     def __str__(self) -> str:
+        return self.to_text()
+
+    def to_text(self, *, source: bool = True) -> str:
+        """The program in a form that reads like code; without the author's lines where `source` is False."""
         from oarlock.ir.printer import format_program
 
-        return format_program(self)
+        return format_program(self, source=source)
 
     def changed(self, *, taken: str | None = None) -> None:
         """Note that the program is not what it was; caches look at `revision`."""
@@ -105,6 +110,8 @@ class Program:
             for name in (block.name, *block.vars):
                 self._taken.add(name)
                 self._taken.add(re.split(r"[.@]", name)[0] or name)
+            for var in block.vars.values():
+                self._taken.update(symbol for size in var.shape or () for symbol in names_in(size))
             for op in block.ops:
                 if "random_id" in op.attributes:
                     self._taken.add(f"random_{op.attributes['random_id']}")
@@ -116,6 +123,13 @@ class Program:
         self._taken.add(name.partition(".")[0])
         self.changed()
         return block
+
+    def discard_block(self, block: Block) -> None:
+        """Remove a block that no op owns, and the blocks inside it."""
+        self.blocks = [other for other in self.blocks if block not in other.enclosing()]
+        for index, other in enumerate(self.blocks):
+            other.index = index
+        self.changed()
 
     def parameters(self) -> list[Var]:
         """The parameters, in the order of their declaration."""

@@ -185,6 +185,8 @@ def _build(file: wire.ProgramFile) -> Program:
             _build_op(block, op, number)
         block.outputs = [_resolve(block, name, f"{block.path}: output") for name in item.outputs]
     for target in desc.targets:
+        if target.label in program.targets:
+            raise VerifyError(f'target "{target.label}" is given twice')
         program.targets[target.label] = _local(program.main, target.var, f'target "{target.label}"')
     if desc.HasField("training"):
         program.training = Training(desc.training.batch_size, desc.training.epochs)

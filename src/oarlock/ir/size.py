@@ -8,6 +8,8 @@ arithmetic cannot express as a polynomial, a floor division, becomes a name of i
 import re
 from collections.abc import Mapping
 
+from oarlock.errors import ShapeError
+
 __all__ = ["Shape", "Size", "add", "evaluate", "floor_divide", "format_shape", "is_symbol", "multiply", "names_in", "rename"]
 
 Size = int | str
@@ -78,7 +80,7 @@ def is_symbol(text: str) -> bool:
     """Whether `text` is a size in its canonical spelling."""
     try:
         return _spell(_parse(text)) == text
-    except ValueError:
+    except ShapeError:
         return False
 
 
@@ -144,17 +146,17 @@ def _spell(polynomial: _Polynomial) -> Size:
 
 
 def _parse(size: Size) -> _Polynomial:
-    """Read a size; ValueError where it is not one. Linear in its length, which is bounded."""
+    """Read a size; ShapeError where it is not one. Linear in its length, which is bounded."""
     if isinstance(size, int):
         return {(): size}
     if len(size) > _MAX_LENGTH:
-        raise ValueError("a symbol may have 256 characters")
+        raise ShapeError("a symbol may have 256 characters")
     tokens = _TOKEN.findall(size)
     if "".join(tokens) != size or not tokens:
-        raise ValueError(f"{size!r} is not a size")
+        raise ShapeError(f"{size!r} is not a size")
     polynomial, end = _parse_sum(tokens, 0, depth=0)
     if end != len(tokens):
-        raise ValueError(f"{size!r} is not a size")
+        raise ShapeError(f"{size!r} is not a size")
     return polynomial
 
 
@@ -179,18 +181,18 @@ def _parse_sum(tokens: list[str], at: int, depth: int) -> tuple[_Polynomial, int
 
 def _parse_factor(tokens: list[str], at: int, depth: int) -> tuple[_Polynomial, int]:
     if at >= len(tokens) or depth > 16:
-        raise ValueError("not a size")
-    token = tokens[at]
-    if token.isdigit():
-        return {(): int(token)}, at + 1
-    if token == "(":
+        raise ShapeError("not a size")
+    first = tokens[at]
+    if first.isdigit():
+        return {(): int(first)}, at + 1
+    if first == "(":
         inner, at = _parse_sum(tokens, at + 1, depth + 1)
         if tokens[at : at + 2] != [")", "//"] or not tokens[at + 2 : at + 3] or not tokens[at + 2].isdigit():
-            raise ValueError("not a size")
+            raise ShapeError("not a size")
         divisor = int(tokens[at + 2])
         if divisor < 2:
-            raise ValueError("not a size")
+            raise ShapeError("not a size")
         return {(f"({_spell(inner)})//{divisor}",): 1}, at + 3
-    if token in "+-*)" or token == "//":
-        raise ValueError("not a size")
-    return {(token,): 1}, at + 1
+    if first in "+-*)" or first == "//":
+        raise ShapeError("not a size")
+    return {(first,): 1}, at + 1

@@ -4,6 +4,7 @@ Operators are the registry's: `oarlock.registry.typecheck` checks each op agains
 """
 
 from oarlock.errors import VerifyError
+from oarlock.ir.attribute import Sizes
 from oarlock.ir.block import Block
 from oarlock.ir.names import is_name
 from oarlock.ir.operation import Op
@@ -21,6 +22,7 @@ def verify_program(program: Program) -> None:
     for block in program.blocks:
         for var in block.vars.values():
             verify_variable(block, var)
+    verify_attributes(program)
     verify_ownership(program)
     verify_definitions(program)
     verify_tail(program)
@@ -57,6 +59,16 @@ def verify_variable(block: Block, var: Var) -> None:
         raise VerifyError(f"{where} has an initializer, yet an op defines it")
 
 
+def verify_attributes(program: Program) -> None:
+    """Symbols in attributes are sizes, as those of variables are."""
+    for block in program.blocks:
+        for number, op in enumerate(block.ops):
+            for name, value in op.attributes.items():
+                for size in value if isinstance(value, Sizes) else ():
+                    if isinstance(size, str) and not is_symbol(size):
+                        raise VerifyError(f'{_where(block, number, op)}: attribute "{name}": {size[:80]!r} is not a size')
+
+
 def verify_ownership(program: Program) -> None:
     """Each block but the main one belongs to exactly one op, which stands in the block's parent."""
     owned: set[Block] = set()
@@ -86,6 +98,8 @@ def _verify_block(block: Block, defined: set[Var]) -> None:
         for var in op.reads:
             if var.block not in around or var not in defined:
                 raise VerifyError(f'{_where(block, number, op)}: it reads "{var.name}" before that has a value')
+            if block.find_var(var.name) is not var:
+                raise VerifyError(f'{_where(block, number, op)}: it reads {var.path}, which another "{var.name}" hides from it')
         for inner in op.blocks:
             missing = set(free_vars(inner)) - set(op.reads)
             if missing:
@@ -103,6 +117,8 @@ def _verify_block(block: Block, defined: set[Var]) -> None:
     for var in block.outputs:
         if var.block not in around or var not in defined:
             raise VerifyError(f'{block.path}: its output "{var.name}" has no value')
+        if block.find_var(var.name) is not var:
+            raise VerifyError(f'{block.path}: its output is {var.path}, which another "{var.name}" hides from it')
 
 
 def verify_tail(program: Program) -> None:

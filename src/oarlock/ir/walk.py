@@ -21,16 +21,17 @@ def walk(block: Block) -> Iterator[Op]:
         pending.extend(iter(inner.ops) for inner in reversed(op.blocks))
 
 
-def inner_blocks(block: Block) -> set[Block]:
-    """`block` and every block inside it."""
-    return {block} | {inner for op in walk(block) for inner in op.blocks}
+def inner_blocks(block: Block) -> list[Block]:
+    """`block` and every block inside it, in program order."""
+    return [block, *(inner for op in walk(block) for inner in op.blocks)]
 
 
 def free_vars(block: Block) -> list[Var]:
     """The variables of enclosing blocks that `block`, or a block inside it, reads or hands out; in order of first use."""
-    inside = inner_blocks(block)
+    blocks = inner_blocks(block)
     reads = [var for op in walk(block) for var in op.reads]
-    reads += [var for inner in inside for var in inner.outputs]
+    reads += [var for inner in blocks for var in inner.outputs]
+    inside = set(blocks)
     return [var for var in dict.fromkeys(reads) if var.block not in inside]
 
 

@@ -43,8 +43,10 @@ def kaiming() -> Rule:
 def _fans(shape: tuple[int, ...]) -> tuple[int, int]:
     """How many inputs and outputs an element's row and column have: [k, n] of a matrix, [f, c, kh, kw] of filters."""
     if len(shape) < 2:
-        return (max(math.prod(shape), 1),) * 2
+        count = max(math.prod(shape), 1)
+        return count, count
     if len(shape) == 2:
-        return shape[0], shape[1]
+        k, n = shape
+        return k, n
     window = math.prod(shape[2:])
     return shape[1] * window, shape[0] * window

@@ -46,10 +46,14 @@ def data(
         dtype = from_torch(tensor.dtype) or dtype
         shape = inner
     if shape is None:
-        raise ArgumentError(f'"{name}" needs a shape, or a value to take it from', location=here(), hint=f'ol.layer.data("{name}", shape=[784])')
+        raise ArgumentError(
+            f'"{name}" needs a shape, or a value to take it from', location=here(), hint=f'ol.layer.data("{name}", shape=[784])'
+        )
     for size in (*shape, *([] if batch is None else [batch])):
         if not (isinstance(size, int) and not isinstance(size, bool) and size >= 0) and not (isinstance(size, str) and is_symbol(size)):
-            raise ArgumentError(f'"{name}": {size!r} is not a size', location=here(), contract="a size is a number from 0, or a symbol such as 't'")
+            raise ArgumentError(
+                f'"{name}": {size!r} is not a size', location=here(), contract="a size is a number from 0, or a symbol such as 't'"
+            )
     full = tuple(shape) if batch is None else (batch, *shape)
     var = main.new_var(name, DType.of(dtype), full, stop_gradient=True, initializer=initializer)
     main.inputs.append(var)

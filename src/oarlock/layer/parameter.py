@@ -29,7 +29,9 @@ def new_parameter(block: Block, name: str, shape: tuple[int, ...], dtype: DType,
     found = main.find_var(name)
     if found is not None:
         if found.shape != shape or found.dtype is not dtype or not found.parameter:
-            raise ShapeError(f'"{name}" is wanted as {dtype}{list(shape)}, yet is declared otherwise', location=here(), given=[found.describe()])
+            raise ShapeError(
+                f'"{name}" is wanted as {dtype}{list(shape)}, yet is declared otherwise', location=here(), given=[found.describe()]
+            )
         return found
     return main.new_var(name, dtype, shape, persistable=True, parameter=True, trainable=trainable, initializer=rule(shape))
 

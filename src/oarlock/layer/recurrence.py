@@ -1,14 +1,14 @@
 """Recurrent networks: write one step, run it over a sequence.
 
-    rnn = ol.rnn()
-    with rnn.step():
-        word = rnn.step_input(words)            # words: float[t n d]; word: float[n d]
-        state = rnn.memory(init=start)          # names the state; its value before the step is read explicitly
-        before = rnn.previous_memory(state)
-        after = ol.layer.fc(ol.layer.concat([word, before], axis=1), 64, act="tanh")
-        rnn.update_memory(state, after)
-        rnn.output(after)
-    states = rnn()                              # float[t n 64]
+rnn = ol.rnn()
+with rnn.step():
+    word = rnn.step_input(words)            # words: float[t n d]; word: float[n d]
+    state = rnn.memory(init=start)          # names the state; its value before the step is read explicitly
+    before = rnn.previous_memory(state)
+    after = ol.layer.fc(ol.layer.concat([word, before], axis=1), 64, act="tanh")
+    rnn.update_memory(state, after)
+    rnn.output(after)
+states = rnn()                              # float[t n 64]
 """
 
 from collections.abc import Iterator
@@ -63,7 +63,10 @@ class Recurrence:
             with body:
                 yield
         except BaseException:
-            program.blocks.remove(body)
+            program.discard_block(body)
+            self._body = None
+            for written in (self.memories, self._sequences, self._outputs):
+                written.clear()
             raise
         finally:
             self._open = False
@@ -74,11 +77,13 @@ class Recurrence:
         return self._body
 
     def step_input(self, sequence: Var) -> Var:
-        """This step of a sequence: T[t *d] -> T[*d]."""
+        """Return this step of a sequence: T[t *d] -> T[*d]."""
         body = self._require_open("step_input")
         require_type(sequence, "rnn.step_input: sequence")
         if not sequence.shape:
-            raise ShapeError(f"rnn.step_input: {sequence.name} has no dimension to step through", location=here(), given=[sequence.describe()])
+            raise ShapeError(
+                f"rnn.step_input: {sequence.name} has no dimension to step through", location=here(), given=[sequence.describe()]
+            )
         if sequence not in self._sequences:
             name = body.program.unique(f"{sequence.name.partition('@')[0]}.step")
             self._sequences[sequence] = body.new_var(name, sequence.dtype, sequence.shape[1:])

@@ -8,7 +8,14 @@ from oarlock.registry.signature import TensorType
 __all__ = ["cast"]
 
 
-@operator("x: any[...s] -> y: any[...s]", cases=[Case(x=[1.7, -1.7], dtype="int64", y=[1, -1]), Case(x=[0, 2], dtype="bool", y=[False, True]), GradCheck(x=(2, 3), dtype="float64")])
+@operator(
+    "x: any[...s] -> y: any[...s]",
+    cases=[
+        Case(x=[1.7, -1.7], dtype="int64", y=[1, -1]),
+        Case(x=[0, 2], dtype="bool", y=[False, True]),
+        GradCheck(x=(2, 3), dtype="float64"),
+    ],
+)
 def cast(x, *, dtype: DType):
     """``x`` in another dtype; a float becomes an integer by dropping its fraction."""
     return x.to(to_torch(dtype))

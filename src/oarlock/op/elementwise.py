@@ -182,32 +182,32 @@ def absolute_dx(x, dy):
 
 
 @operator(
-    "x: float[*#s], low?: float[*#s], high?: float[*#s] -> y: float[*#s]",
+    "x: float[*#s], lower?: float[*#s], upper?: float[*#s] -> y: float[*#s]",
     cases=[
-        Case(x=[-2.0, 0.5, 2.0], low=-1.0, high=1.0, y=[-1.0, 0.5, 1.0]),
-        Case(x=[-2.0, 0.5], low=[0.0, 0.0], y=[0.0, 0.5]),
-        Case(x=[-2.0, 0.5], high=[0.0, 0.0], y=[-2.0, 0.0]),
+        Case(x=[-2.0, 0.5, 2.0], lower=-1.0, upper=1.0, y=[-1.0, 0.5, 1.0]),
+        Case(x=[-2.0, 0.5], lower=[0.0, 0.0], y=[0.0, 0.5]),
+        Case(x=[-2.0, 0.5], upper=[0.0, 0.0], y=[-2.0, 0.0]),
         Case(x=[3.0], y=[3.0]),
-        GradCheck(x=[[-0.9, 0.1], [0.8, 0.2]], low=[[-0.5, -0.5], [-0.5, -0.5]], high=[[0.5, 0.5], [0.5, 0.5]]),
+        GradCheck(x=[[-0.9, 0.1], [0.8, 0.2]], lower=[[-0.5, -0.5], [-0.5, -0.5]], upper=[[0.5, 0.5], [0.5, 0.5]]),
     ],
 )
-def clip(x, low=None, high=None):
-    """``x`` held between ``low`` and ``high``; an absent bound does not bind. Bounds take no gradient."""
-    return x if low is None and high is None else torch.clamp(x, low, high)
+def clip(x, lower=None, upper=None):
+    """``x`` held between ``lower`` and ``upper``; an absent bound does not bind. Bounds take no gradient."""
+    return x if lower is None and upper is None else torch.clamp(x, lower, upper)
 
 
 @clip.gradient("x")
-def clip_dx(x, dy, low=None, high=None):
+def clip_dx(x, dy, lower=None, upper=None):
     """``dy`` where ``x`` lies between the bounds, ends included; else 0."""
     inside = torch.ones_like(dy, dtype=torch.bool)
-    if low is not None:
-        inside = inside & (x >= low)
-    if high is not None:
-        inside = inside & (x <= high)
+    if lower is not None:
+        inside = inside & (x >= lower)
+    if upper is not None:
+        inside = inside & (x <= upper)
     return (dy * inside).sum_to_size(x.shape)
 
 
-clip.no_gradient("low", "high")
+clip.no_gradient("lower", "upper")
 
 
 @operator("x: T[*b] -> y: T[*b]", cases=[Case(x=[1.0, 2.0], y=[1.0, 2.0]), GradCheck(x=(2, 3))])
@@ -240,5 +240,3 @@ def sum_(xs):
 @sum_.gradient_program("xs")
 def sum_dxs(xs_shape, dy):
     return [dy for _ in xs_shape]
-
-

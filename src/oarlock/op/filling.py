@@ -2,23 +2,34 @@
 
 import torch
 
+from oarlock.errors import ShapeError
 from oarlock.ir.attribute import Sizes
 from oarlock.ir.dtype import DType
 from oarlock.op.torch_dtype import to_torch
-from oarlock.registry import Case, operator
+from oarlock.registry import Case, Rejects, operator
 from oarlock.registry.signature import TensorType
 
 __all__ = ["fill", "fill_like"]
 
 
-@operator(" -> y: any", cases=[Case(shape=(2,), value=1.5, dtype="float64", y=[1.5, 1.5]), Case(shape=(), value=3.0, dtype="int64", y=3)])
+@operator(
+    " -> y: any",
+    cases=[
+        Case(shape=(2,), value=1.5, dtype="float64", y=[1.5, 1.5]),
+        Case(shape=(), value=3.0, dtype="int64", y=3),
+        Rejects("n is no number", shape=("n", 2), value=0.0),
+    ],
+)
 def fill(*, shape: Sizes, value: float, dtype: DType = DType.FLOAT32):
     """A tensor of ``shape``, every element ``value``."""
-    return torch.full(shape, _as(dtype, value), dtype=to_torch(dtype))
+    return torch.full([int(size) for size in shape], _as(dtype, value), dtype=to_torch(dtype))
 
 
 @fill.infer_with
 def fill_types(*, shape, value, dtype):
+    symbol = next((size for size in shape if isinstance(size, str)), None)
+    if symbol is not None:
+        raise ShapeError(f"{symbol} is no number; fill_like takes its shape from a tensor")
     return TensorType(dtype, tuple(shape))
 
 

@@ -70,14 +70,15 @@ def reshape(x, *, shape: Sizes):
 
 @reshape.infer_with
 def reshape_shape(x, *, shape):
-    total, known = 1, 1
+    total: size.Size = 1
+    known: int = 1
     for item in x.shape:
         total = size.multiply(total, item)
     unknown = [item for item in shape if item == -1 or isinstance(item, str)]
     if len(unknown) > 1:
         raise ShapeError(f"only one size of {size.format_shape(shape)} may be -1 or a symbol")
     for item in shape:
-        known = known if item in unknown else size.multiply(known, item)
+        known *= 1 if item in unknown else item
     if not unknown:
         if isinstance(total, int) and total != known:
             raise ShapeError(f"{total} elements do not fill {size.format_shape(shape)}")

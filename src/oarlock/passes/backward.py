@@ -131,12 +131,12 @@ class _Differentiation:
     def run(self) -> dict[Var, Var]:
         """Append the gradient ops; return the gradient of each wanted variable that has one."""
         for op in reversed(self.ops):
-            if not any(var in self.arrived for var in op.writes) or not any(var in self.active for var in _differentiable_inputs(op)):
+            if not any(map(self._passes, op.writes)) or not any(var in self.active for var in _differentiable_inputs(op)):
                 continue
             with self.into.program.write_as(Role.BACKWARD, op.location):
                 self._differentiate_op(op)
         with self.into.program.write_as(Role.BACKWARD):
-            found = {var: self.gradient_of(var) for var in self.wanted}
+            found = {var: self._total(var) for var in self.wanted}
         return {var: gradient for var, gradient in found.items() if gradient is not None}
 
     # What block operators ask
@@ -145,7 +145,14 @@ class _Differentiation:
         return var in self.active
 
     def gradient_of(self, var: Var) -> Var | None:
-        """All that has arrived at `var`, added up; None where nothing has."""
+        """All that has arrived at the output `var`, added up; None where nothing has, or where `var` ends the path."""
+        return self._total(var) if self._passes(var) else None
+
+    def _passes(self, var: Var) -> bool:
+        """Whether a gradient has arrived at the output `var`, and goes on to what `var` was computed from."""
+        return var in self.arrived and not var.stop_gradient
+
+    def _total(self, var: Var) -> Var | None:
         parts = self.arrived.get(var)
         if not parts:
             return None
@@ -194,10 +201,9 @@ class _Differentiation:
 
     def _apply(self, op: Op, slot: str, rule: Rule) -> None:
         signature = standard.get(op.type).signature
-        variadic = signature.input(slot).variadic  # type: ignore[union-attr]
         taken = {name[1:] for name in rule.parameters if (parameter_source(signature, name) or ("",))[0] == "gradient"}
         for output, vars in op.outputs.items():
-            if output not in taken and any(var in self.arrived for var in vars):
+            if output not in taken and any(map(self._passes, vars)):
                 raise GradientError(
                     f'"{op.type}" has no gradient from {output} to {slot}, yet one arrives there',
                     location=op.location,
@@ -208,7 +214,7 @@ class _Differentiation:
         attributes = {name: op.attributes[name] for name in rule.attributes if name in op.attributes}
         with self.into:
             gradient = (rule.program or rule.operator)(*arguments, **attributes)  # type: ignore[misc]
-        results = gradient if variadic else [gradient]
+        results = gradient if isinstance(gradient, list) else [gradient]
         for var, result in zip(op.inputs[slot], results, strict=True):
             if var in self.active:
                 self._arrive(var, result)
@@ -237,9 +243,9 @@ class _Differentiation:
             return fill_like(self.read(output), value=0.0, dtype=output.dtype)
 
     def _of_shape(self, op: Op, var: Var) -> Var:
-        """Some variable of the shape of `var`: a gradient at hand where one has it, so that nothing is kept for its shape."""
+        """Some variable of the type of `var`: a gradient at hand where one has it, so that nothing is kept for its shape."""
         for output in op.writes:
-            if output in self.arrived and output.shape == var.shape:
+            if output in self.arrived and output.shape == var.shape and output.dtype is var.dtype:
                 return self.arrived[output][0]
         return self.read(var)
 
@@ -249,10 +255,10 @@ class _Differentiation:
         self._name(gradient, gradient_name(var.name))
 
     def _name(self, gradient: Var, name: str) -> None:
-        """Give a gradient its name, if it has none yet and the name is free."""
+        """Give a gradient its name, if it has none yet; numbered where that would hide a variable that can be seen from here."""
         fresh = gradient.op is not None and gradient.op.role is Role.BACKWARD and "@" not in gradient.name
         if fresh and gradient.block is self.into:
-            self.into.rename(gradient, name if name not in self.into.vars else self.into.program.unique(name))
+            self.into.rename(gradient, name if self.into.find_var(name) is None else self.into.program.unique(name))
 
 
 def _sources(ops: Sequence[Op], vars: Sequence[Var], wanted: Sequence[Var]) -> list[Var]:

@@ -6,6 +6,7 @@ from oarlock.errors import ArgumentError, DTypeError, OarlockError, ProgramError
 from oarlock.ir import current
 from oarlock.ir.block import Block
 from oarlock.ir.location import here
+from oarlock.ir.names import require_user_name
 from oarlock.ir.variable import Var
 from oarlock.registry.operator import Operator
 from oarlock.registry.signature import TensorType
@@ -75,7 +76,9 @@ def _bind_slots(operator: Operator, arguments: Sequence[object], keywords: Mappi
 
 
 def _refuse(operator: Operator, message: str) -> ArgumentError:
-    return ArgumentError(f"{operator.type}: {message}", location=here(), contract=f"{operator.type}({operator.signature})", op=operator.type)
+    return ArgumentError(
+        f"{operator.type}: {message}", location=here(), contract=f"{operator.type}({operator.signature})", op=operator.type
+    )
 
 
 def _explain(error: OarlockError, operator: Operator, given: Mapping[str, Sequence[Var]]) -> OarlockError:
@@ -136,7 +139,7 @@ def _declare_outputs(
 ) -> dict[str, list[Var]]:
     """Declare a variable per output: `relu_0` where there is one, `lstm_0.h` where there are several."""
     several = len(operator.signature.outputs) > 1
-    stem = name or block.program.unique(operator.type)
+    stem = block.program.unique(operator.type) if name is None else require_user_name(name)
     outputs: dict[str, list[Var]] = {}
     for slot in operator.signature.outputs:
         types = inferred.get(slot.name, ())

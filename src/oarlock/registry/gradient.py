@@ -18,7 +18,10 @@ from oarlock.registry.signature import Signature, Slot, renamed
 if TYPE_CHECKING:
     from oarlock.registry.operator import Operator
 
-__all__ = ["Backward", "Builder", "Rule", "derive_signature", "parameter_source", "require_gradient_name"]
+__all__ = ["Backward", "Builder", "GradientProgram", "Rule", "derive_signature", "parameter_source", "require_gradient_name"]
+
+
+GradientProgram = Callable[..., Var | list[Var]]
 
 
 @dataclass(frozen=True)
@@ -27,7 +30,7 @@ class Rule:
 
     slot: str
     operator: "Operator | None" = None
-    program: Callable[..., Var] | None = None
+    program: "GradientProgram | None" = None
 
     @property
     def parameters(self) -> tuple[str, ...]:
@@ -62,9 +65,8 @@ class Backward(Protocol):
         """The gradient that has arrived at an output, None where none has."""
         ...
 
-    def read(self, var: Var) -> Var:
-        """The variable by which `into` reads the value of a forward variable."""
-        ...
+    read: Callable[[Var], Var]
+    """Gives the variable by which `into` reads the value of a forward variable."""
 
     def depends(self, ops: Sequence[Op], targets: set[Var], sources: set[Var]) -> set[Var]:
         """Those of `targets` that depend, by a differentiable path through `ops`, on some of `sources`."""
@@ -117,14 +119,17 @@ def parameter_source(forward: Signature, name: str) -> tuple[str, Slot] | None:
 def derive_signature(operator: "Operator") -> Signature:
     """The signature of a gradient operator. Raises DeclarationError where its parameters do not add up."""
     forward, wrt = operator.forward, operator.wrt
-    assert forward is not None and wrt is not None
+    assert forward is not None
+    assert wrt is not None
     rule = forward.gradients[wrt]
     inputs: list[Slot] = []
     for name in rule.parameters:
         source = parameter_source(forward.signature, name)
         if source is None:
             outputs = ", ".join(f"d{slot.name}" for slot in forward.signature.outputs)
-            raise DeclarationError(f"{operator.type}: {name} is no input or output of {forward.type}, none of {outputs}, and no <input>_shape")
+            raise DeclarationError(
+                f"{operator.type}: {name} is no input or output of {forward.type}, none of {outputs}, and no <input>_shape"
+            )
         kind, slot = source
         inputs.append(renamed(slot, name, dtype="shape") if kind == "shape" else renamed(slot, name, summed=False))
     target = forward.signature.input(wrt)

@@ -6,15 +6,15 @@ import typing
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from oarlock.errors import ArgumentError, DeclarationError
 from oarlock.ir.attribute import Sizes
 from oarlock.ir.block import Block
 from oarlock.ir.dtype import DType
-from oarlock.ir.variable import Var
-from oarlock.registry import gradient
 from oarlock.registry.case import Case, GradCheck, Rejects
 from oarlock.registry.catalogue import Catalogue, standard
+from oarlock.registry.gradient import Builder, GradientProgram, Rule, derive_signature, require_gradient_name
 from oarlock.registry.signature import Signature, TensorType, parse_signature
 
 __all__ = ["AttributeSpec", "Operator", "operator"]
@@ -27,7 +27,7 @@ class AttributeSpec:
     """One attribute: a keyword-only parameter of the kernel."""
 
     name: str
-    type: type
+    type: Any
     default: object
 
     @property
@@ -85,8 +85,8 @@ class Operator:
         self.intermediate = tuple(intermediate)
         self.effects = effects
         self.may_fail = may_fail
-        self.gradients: dict[str, gradient.Rule] = {}
-        self.gradient_builder: gradient.Builder | None = None
+        self.gradients: dict[str, Rule] = {}
+        self.gradient_builder: Builder | None = None
         self.into_kernel: Callable[..., object] | None = None
         self.in_place_kernels: dict[str, Callable[..., object]] = {}
         self.infer_function: Callable[..., object] | None = None
@@ -101,7 +101,7 @@ class Operator:
     @cached_property
     def signature(self) -> Signature:
         """A gradient operator's signature, derived from the forward's when it is first needed."""
-        return gradient.derive_signature(self)
+        return derive_signature(self)
 
     @property
     def doc(self) -> str:
@@ -230,19 +230,22 @@ class Operator:
         """
 
         def declare(kernel: Callable[..., object]) -> Operator:
-            name = gradient.require_gradient_name(self, slot, kernel)
+            name = require_gradient_name(self, slot, kernel)
             derived = Operator(name, kernel, None, forward=self, wrt=slot, catalogue=self.catalogue)
-            self.gradients[slot] = gradient.Rule(slot, operator=derived)
+            self.gradients[slot] = Rule(slot, operator=derived)
             return derived
 
         return declare
 
-    def gradient_program(self, slot: str) -> Callable[[Callable[..., Var]], Callable[..., Var]]:
-        """Declare the gradient with respect to `slot` as a function of variables that appends existing operators."""
+    def gradient_program(self, slot: str) -> Callable[[GradientProgram], GradientProgram]:
+        """Declare the gradient with respect to `slot` as a function of variables that appends existing operators.
 
-        def declare(program: Callable[..., Var]) -> Callable[..., Var]:
-            gradient.require_gradient_name(self, slot, program)
-            self.gradients[slot] = gradient.Rule(slot, program=program)
+        Its parameters are those of `gradient`; it returns a variable, for a variadic slot a list of them.
+        """
+
+        def declare(program: GradientProgram) -> GradientProgram:
+            require_gradient_name(self, slot, program)
+            self.gradients[slot] = Rule(slot, program=program)
             return program
 
         return declare
@@ -252,9 +255,9 @@ class Operator:
         for slot in slots:
             if self.forward is None and self.signature.input(slot) is None:
                 raise DeclarationError(f"{self.type} has no input {slot}")
-            self.gradients[slot] = gradient.Rule(slot)
+            self.gradients[slot] = Rule(slot)
 
-    def build_gradient(self, builder: "gradient.Builder") -> "gradient.Builder":
+    def build_gradient(self, builder: Builder) -> Builder:
         """Declare a function that builds the gradients of every input at once; for operators that own blocks."""
         self.gradient_builder = builder
         return builder

@@ -17,12 +17,15 @@ def format_page(operator: Operator) -> str:
         [f"{spec.name}: {spec.type_text}" + ("" if spec.required else f" = {spec.default}") for spec in operator.attributes.values()],
     )
     lines += _section(
-        "Outputs", [_describe(slot) + (", kept for the gradient" if slot.name in operator.intermediate else "") for slot in signature.outputs]
+        "Outputs",
+        [_describe(slot) + (", kept for the gradient" if slot.name in operator.intermediate else "") for slot in signature.outputs],
     )
     lines += _section("Promises", _promises(operator))
     lines += _section("Gradients", _gradients(operator))
     lines += _section("Examples", [_example(operator, case) for case in operator.cases if isinstance(case, Case)])
-    lines += _section("Refused", [f"{_arguments(operator, case.values)}: {case.message}" for case in operator.cases if isinstance(case, Rejects)])
+    lines += _section(
+        "Refused", [f"{_arguments(operator, case.values)}: {case.message}" for case in operator.cases if isinstance(case, Rejects)]
+    )
     return "\n".join(lines).rstrip() + "\n"
 
 

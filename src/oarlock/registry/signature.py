@@ -206,9 +206,7 @@ def _bind_group(axis: Axis, sizes: Shape, slot: Slot, binding: Binding) -> None:
         return
     if len(known) != len(sizes):
         raise ShapeError(f"{axis} is {format_shape(known)} in {first} but {format_shape(sizes)} in {slot.name}")
-    binding.groups[axis.name] = tuple(
-        _same_size(str(axis), a, b, first, slot.name) for a, b in zip(known, sizes, strict=True)
-    )
+    binding.groups[axis.name] = tuple(_same_size(str(axis), a, b, first, slot.name) for a, b in zip(known, sizes, strict=True))
 
 
 def _bind_size(axis: Axis, size: Size, slot: Slot, binding: Binding) -> None:

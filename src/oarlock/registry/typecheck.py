@@ -11,7 +11,7 @@ from oarlock.registry.signature import TensorType
 
 __all__ = ["typecheck"]
 
-_ANY_SYMBOL = "symbol"  # stands for a size that only values tell; the program names it as it likes
+_ANY_SYMBOL = "?"  # stands for a size that only values tell; the program names it as it likes. No symbol is spelled so
 
 
 def typecheck(program: Program, catalogue: Catalogue) -> None:
@@ -71,4 +71,3 @@ def _check_output(name: str, declared: TensorType, inferred: TensorType) -> None
 
 def _same_size(declared: Size, inferred: Size) -> bool:
     return declared == inferred or (inferred == _ANY_SYMBOL and isinstance(declared, str))
-

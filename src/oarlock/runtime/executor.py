@@ -85,13 +85,13 @@ class Executor:
         return [to_numpy(value) for value in values] if return_numpy else values
 
     def _prepare(self, program: Program, fetch: tuple[Var | str, ...]) -> _Prepared:
-        key = (program.serial, program.revision, fetch)
+        fetched = [_find(program, item) for item in fetch]
+        key = (program.serial, program.revision, *fetched)
         with self._lock:
             found = self._prepared.get(key)
             if found is None:
                 verify_program(program)
                 typecheck(program, self.interpreter.catalogue)
-                fetched = [_find(program, item) for item in fetch]
                 tail = program.main.tail
                 needed = needed_ops(program.main.ops, [*fetched, *(var for op in tail for var in op.reads)])
                 read = {var for op in needed for var in op.reads} | set(fetched) | {var for op in tail for var in op.reads}

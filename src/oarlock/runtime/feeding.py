@@ -90,4 +90,3 @@ def _contract(program: Program) -> str:
 def _nearest(name: str, known: list[str]) -> str | None:
     near = difflib.get_close_matches(name, known, n=1)
     return f'did you mean "{near[0]}"?' if near else None
-

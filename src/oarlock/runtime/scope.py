@@ -133,7 +133,9 @@ class Scope:
     def __getitem__(self, name: str) -> object:
         found = self.find_var(name)
         if found is None:
-            raise UnsetVarError(f'no variable "{name}" in this scope or a parent', given=[f"there are: {', '.join(self)}"] if len(self) else ())
+            raise UnsetVarError(
+                f'no variable "{name}" in this scope or a parent', given=[f"there are: {', '.join(self)}"] if len(self) else ()
+            )
         return found.value
 
     def __setitem__(self, name: str, value: object) -> None:

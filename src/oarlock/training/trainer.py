@@ -92,7 +92,9 @@ def train(
 def _training_program(cost: Var, optimizer: Optimizer | None, show: Mapping[str, Var], training: Training) -> Program:
     """A copy of the program of `cost` that updates its parameters."""
     if training.batch_size < 1 or training.epochs < 1:
-        raise ArgumentError(f"a batch has at least one row and training at least one epoch, not {training.batch_size} and {training.epochs}")
+        raise ArgumentError(
+            f"a batch has at least one row and training at least one epoch, not {training.batch_size} and {training.epochs}"
+        )
     if cost.block.program.is_training:
         if optimizer is not None:
             raise ProgramError("the program has an optimizer already", hint="leave out `optimizer`, or do not call minimize yourself")

@@ -95,7 +95,12 @@ def _zeros_like(var: Var) -> Var:
 @recurrent.build_gradient
 def recurrent_gradients(op: Op, backward: Backward) -> list[tuple[Var, Var]]:
     """Build the loop in the other direction; return each input with its gradient."""
-    return _GradientLoop(op, backward).build()
+    loop = _GradientLoop(op, backward)
+    try:
+        return loop.build()
+    except BaseException:
+        loop.body.program.discard_block(loop.body)
+        raise
 
 
 class _GradientLoop:

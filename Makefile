@@ -1,0 +1,56 @@
+# make demo    learn to read handwritten digits, and read some
+# make test    a fresh environment, then the tests
+# make check   format, lint, types and tests, in the environment that development uses
+# make proto   remake the module of the file format from program.proto
+
+PYTHON ?= python3
+FORMAT = src/oarlock/proto/program
+
+.PHONY: demo test check format proto proto-check clean
+
+demo: .venv/installed
+	.venv/bin/oarlock train examples/digits.py
+	.venv/bin/oarlock infer digits.safetensors --data digits:test
+
+test:
+	rm -rf .venv-test
+	$(PYTHON) -m venv .venv-test
+	.venv-test/bin/pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	.venv-test/bin/python -m pytest
+
+check: .venv/developing
+	.venv/bin/ruff format --check .
+	.venv/bin/ruff check .
+	.venv/bin/pyright
+	.venv/bin/python -m pytest
+
+format: .venv/developing
+	.venv/bin/ruff check --fix .
+	.venv/bin/ruff format .
+
+.venv/installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	.venv/bin/pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[datasets]"
+	touch $@
+
+.venv/developing: .venv/installed
+	.venv/bin/pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	touch $@
+
+# The generated module comes from the oldest protobuf of the supported range: 1.74.0 carries protoc 6.31.1.
+.venv-proto/installed:
+	$(PYTHON) -m venv .venv-proto
+	.venv-proto/bin/pip install --quiet --disable-pip-version-check grpcio-tools==1.74.0
+	touch $@
+
+proto: .venv-proto/installed
+	.venv-proto/bin/python -m grpc_tools.protoc -Isrc --python_out=src --pyi_out=src oarlock/proto/program.proto
+
+proto-check: .venv-proto/installed
+	mkdir -p build/proto
+	.venv-proto/bin/python -m grpc_tools.protoc -Isrc --python_out=build/proto --pyi_out=build/proto oarlock/proto/program.proto
+	cmp build/proto/oarlock/proto/program_pb2.py $(FORMAT)_pb2.py
+	cmp build/proto/oarlock/proto/program_pb2.pyi $(FORMAT)_pb2.pyi
+
+clean:
+	rm -rf .venv .venv-test .venv-proto build digits.safetensors

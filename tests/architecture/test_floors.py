@@ -1,0 +1,261 @@
+"""The shape of the package: which file may import which, what a file may be called, what is public."""
+
+import ast
+import importlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import oarlock
+
+PACKAGE = Path(oarlock.__file__).parent
+FILES = sorted(path.relative_to(PACKAGE).as_posix() for path in PACKAGE.rglob("*.py"))
+GENERATED = {"proto/program_pb2.py"}
+CODE = [file for file in FILES if file not in GENERATED]
+
+FLOORS = {
+    "errors": 0,
+    "proto": 1,
+    "ir": 2,
+    "registry": 3,
+    "op": 4,
+    "passes": 5,
+    "runtime": 6,
+    "layer": 7,
+    "optimizer": 8,
+    "training": 9,
+    "datasets": 9,
+    "io": 9,
+    "inference": 9,
+    "cli": 10,
+    "__main__": 11,
+}
+PACKAGES = ("oarlock", *(f"oarlock.{name}" for name in FLOORS if (PACKAGE / name / "__init__.py").exists()))
+
+PUBLIC = [
+    "ArgumentError",
+    "CPUPlace",
+    "Case",
+    "Context",
+    "DType",
+    "DTypeError",
+    "DataError",
+    "DeclarationError",
+    "Executor",
+    "FeedError",
+    "FormatError",
+    "GPUPlace",
+    "GradCheck",
+    "GradientError",
+    "KernelError",
+    "LimitError",
+    "Limits",
+    "MissingFileError",
+    "Model",
+    "OarlockError",
+    "Program",
+    "ProgramError",
+    "Rejects",
+    "Scope",
+    "ScopeError",
+    "ShapeError",
+    "TrainingProgramError",
+    "TrainingResult",
+    "UndefinedVarError",
+    "UnknownOperatorError",
+    "UnsetVarError",
+    "Var",
+    "VerifyError",
+    "append_backward",
+    "datasets",
+    "default_program",
+    "errors",
+    "gradients",
+    "inference",
+    "infer",
+    "init",
+    "initializer",
+    "io",
+    "ir",
+    "layer",
+    "load_model",
+    "op",
+    "operator",
+    "optimizer",
+    "passes",
+    "prune",
+    "registry",
+    "rnn",
+    "runtime",
+    "save_model",
+    "train",
+    "training",
+]
+
+
+def module_of(file: str) -> str:
+    parts = ["oarlock", *file.removesuffix(".py").split("/")]
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def floor_of(module: str) -> int:
+    """The floor of `oarlock.ir.block`: that of its first name below the package."""
+    return FLOORS[module.split(".")[1]]
+
+
+def imported(file: str) -> list[tuple[int, str]]:
+    """(line, module) of every import of ours in a file, wherever it stands, those for type checkers left out."""
+    tree = ast.parse((PACKAGE / file).read_text(encoding="utf-8"))
+    for_types = {
+        id(inner)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and ast.unparse(node.test) in ("TYPE_CHECKING", "typing.TYPE_CHECKING")
+        for statement in node.body
+        for inner in ast.walk(statement)
+    }
+    found = []
+    for node in ast.walk(tree):
+        if id(node) in for_types:
+            continue
+        if isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{file}:{node.lineno} imports relatively"
+            base = node.module or ""
+            for alias in node.names:
+                below = f"{base}.{alias.name}".removeprefix("oarlock.").split(".")[0]
+                found.append((node.lineno, f"{base}.{alias.name}" if base == "oarlock" and below in FLOORS else base))
+        elif isinstance(node, ast.Import):
+            found += [(node.lineno, alias.name) for alias in node.names]
+    return [(line, module) for line, module in found if module.split(".")[0] == "oarlock"]
+
+
+def wrong_imports(file: str) -> list[str]:
+    floor = floor_of(module_of(file))
+    return [
+        f"{file}:{line} (floor {floor}) imports {module}"
+        for line, module in imported(file)
+        if module == "oarlock" or floor_of(module) > floor
+    ]
+
+
+def test_every_file_stands_on_a_floor():
+    assert [file for file in FILES if file != "__init__.py" and file.split("/")[0].removesuffix(".py") not in FLOORS] == []
+
+
+@pytest.mark.parametrize("file", [file for file in CODE if file != "__init__.py"])
+def test_a_file_imports_only_from_its_floor_or_below(file):
+    assert wrong_imports(file) == []
+
+
+def test_no_file_compiles_or_runs_text():
+    """What comes from a file is data. The plan will be the one place that compiles what the emitter wrote."""
+    found = [
+        f"{file}:{node.lineno} calls {node.func.id}"
+        for file in CODE
+        for node in ast.walk(ast.parse((PACKAGE / file).read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("eval", "exec", "compile", "__import__")
+    ]
+    assert found == []
+
+
+def test_no_file_is_called_utils():
+    vague = {"utils", "util", "helpers", "helper", "common", "misc", "base", "core", "tools"}
+    assert [file for file in FILES if vague & set(file.removesuffix(".py").split("/"))] == []
+
+
+def test_no_file_name_begins_with_an_underscore():
+    assert [file for file in FILES if Path(file).stem.startswith("_") and Path(file).stem not in ("__init__", "__main__")] == []
+
+
+@pytest.mark.parametrize("file", [file for file in FILES if file != "__main__.py"])
+def test_every_module_is_imported_by_its_dotted_path(file):
+    module = importlib.import_module(module_of(file))
+    assert Path(module.__file__).relative_to(PACKAGE).as_posix() == file
+
+
+@pytest.mark.parametrize("file", [file for file in CODE if not file.endswith("__main__.py")])
+def test_every_name_in_all_is_there(file):
+    module = importlib.import_module(module_of(file))
+    assert [name for name in getattr(module, "__all__", ()) if not hasattr(module, name)] == []
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_no_module_bears_the_name_of_something_its_package_exports(package):
+    """Else `from package import name` means one thing or the other, by what was imported before."""
+    module = importlib.import_module(package)
+    folder = Path(module.__file__).parent
+    modules = {path.stem for path in folder.glob("*.py")} | {path.parent.name for path in folder.glob("*/__init__.py")}
+    for name in modules & set(getattr(module, "__all__", ())):
+        assert getattr(module, name) is importlib.import_module(f"{package}.{name}")
+
+
+def test_no_module_bears_the_name_of_an_operator():
+    importlib.import_module("oarlock.op.update")
+    modules = {Path(file).stem for file in FILES if file.startswith("op/")}
+    assert modules & set(oarlock.registry.standard.operators) == set()
+
+
+def test_the_public_names_are_these():
+    assert sorted(oarlock.__all__) == sorted(PUBLIC)
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_a_public_name_resolves(name):
+    assert getattr(oarlock, name) is not None
+    assert name in dir(oarlock)
+
+
+def test_a_name_that_is_not_there_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="^module 'oarlock' has no attribute 'nothing'$"):
+        _ = oarlock.nothing
+
+
+@pytest.mark.parametrize("module", ["oarlock.errors", "oarlock.proto", "oarlock.ir", "oarlock.registry"])
+def test_programs_and_declarations_load_no_torch(module):
+    script = f"import sys, {module}; print(sorted({{'torch', 'numpy'}} & set(sys.modules)))"
+    environment = {**os.environ, "PYTHONPATH": str(PACKAGE.parent)}
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, env=environment)
+    assert done.stdout == "[]\n"
+
+
+def test_programs_and_declarations_are_used_without_torch():
+    """Not even what they import when they are first called: a program is built, printed, written and read."""
+    script = """
+import sys
+from oarlock.ir import DType, Program
+from oarlock.registry import Catalogue, op_proto, operator, typecheck
+catalogue = Catalogue()
+@operator("x: float[*b] -> y: float[*b]", catalogue=catalogue)
+def twice(x):
+    return x + x
+with Program() as program:
+    x = program.main.new_var("x", DType.FLOAT32, ("n",))
+    program.main.inputs.append(x)
+    twice(x)
+copy = Program.from_bytes(program.to_bytes())
+typecheck(copy, catalogue)
+assert "twice" in str(copy) and op_proto(catalogue.get("twice")).type == "twice"
+print("torch" in sys.modules)
+"""
+    environment = {**os.environ, "PYTHONPATH": str(PACKAGE.parent)}
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, env=environment)
+    assert done.stdout == "False\n"
+
+
+def test_inference_loads_no_optimizer():
+    script = "import sys, oarlock.inference; print([m for m in sys.modules if m.startswith(('oarlock.optimizer', 'oarlock.training', 'oarlock.op.update', 'oarlock.passes.backward'))])"
+    environment = {**os.environ, "PYTHONPATH": str(PACKAGE.parent)}
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, env=environment)
+    assert done.stdout == "[]\n"
+
+
+def test_no_file_is_longer_than_400_lines():
+    lengths = {file: len((PACKAGE / file).read_text(encoding="utf-8").splitlines()) for file in CODE}
+    assert {file: length for file, length in lengths.items() if length > 400} == {}
+
+
+def test_the_meaning_of_a_program_is_read_in_one_sitting():
+    files = ("runtime/interpreter.py", "runtime/scope.py", "passes/backward.py")
+    assert sum(len((PACKAGE / file).read_text(encoding="utf-8").splitlines()) for file in files) < 800

@@ -1,0 +1,177 @@
+import hypothesis
+import hypothesis.strategies as st
+import pytest
+
+import oarlock as ol
+from oarlock.ir.size import add, evaluate, floor_divide, format_shape, is_symbol, multiply, names_in, rename
+
+NAMES = ("n", "t", "rows.true", "size_0")
+
+numbers = st.integers(-4, 9)
+values = st.fixed_dictionaries({name: st.integers(0, 12) for name in NAMES})
+
+
+def combine(inner):
+    """A pair: the size that our arithmetic gives, and the same sum in plain Python."""
+    return (
+        st.tuples(st.just(add), inner, inner)
+        | st.tuples(st.just(multiply), inner, inner)
+        | st.tuples(st.just(floor_divide), inner, st.integers(2, 5))
+    )
+
+
+expressions = st.recursive(st.sampled_from(NAMES) | numbers, combine, max_leaves=6)
+
+
+def ours(expression):
+    if not isinstance(expression, tuple):
+        return expression
+    operator, left, right = expression
+    return operator(ours(left), right if operator is floor_divide else ours(right))
+
+
+def plain(expression, values):
+    if isinstance(expression, str):
+        return values[expression]
+    if isinstance(expression, int):
+        return expression
+    operator, left, right = expression
+    a, b = plain(left, values), plain(right, values)
+    return a + b if operator is add else a * b if operator is multiply else a // b
+
+
+@hypothesis.settings(max_examples=300, deadline=None, derandomize=True)
+@hypothesis.given(expressions, values)
+def test_arithmetic_on_sizes_is_arithmetic_on_integers(expression, values):
+    try:
+        size = ours(expression)
+    except ol.ShapeError as error:
+        assert str(error) == "a symbol may have 256 characters"  # noqa: PT017  most expressions are shorter
+        return
+    assert evaluate(size, values) == plain(expression, values)
+
+
+@hypothesis.settings(max_examples=300, deadline=None, derandomize=True)
+@hypothesis.given(expressions, values)
+def test_what_arithmetic_gives_is_spelled_canonically(expression, values):
+    try:
+        size = ours(expression)
+    except ol.ShapeError:
+        return
+    if isinstance(size, str):
+        assert is_symbol(size) or len(size) > 256
+        assert names_in(size) <= set(NAMES)
+        assert add(size, 0) == size or len(size) > 256
+    assert not isinstance(size, bool)
+
+
+@hypothesis.settings(max_examples=200, deadline=None, derandomize=True)
+@hypothesis.given(expressions, values)
+def test_renaming_to_numbers_is_evaluating(expression, values):
+    try:
+        size = ours(expression)
+    except ol.ShapeError:
+        return
+    assert rename(size, values) == plain(expression, values)
+
+
+@hypothesis.settings(max_examples=300, deadline=None, derandomize=True)
+@hypothesis.given(st.text(alphabet="nt_0123456789+-*/() .@", max_size=12) | st.text(max_size=8))
+def test_any_text_is_a_size_or_is_not(text):
+    """`is_symbol` answers; nothing that a file holds makes it raise."""
+    if is_symbol(text):
+        assert add(text, 0) == text
+        assert evaluate(text, {name: 3 for name in names_in(text)}) is not None
+
+
+def test_sizes_computed_in_different_ways_are_one_size():
+    assert add("n", "m") == add("m", "n") == "m+n"
+    assert multiply(add("n", 1), 2) == add(multiply(2, "n"), 2) == "2*n+2"
+    assert multiply(add("n", 1), add("n", -1)) == add(multiply("n", "n"), -1) == "n*n-1"
+    assert add(add("n", "m"), multiply("m", -1)) == "n"
+
+
+def test_the_canonical_spelling():
+    assert add("n", 1) == "n+1"
+    assert add(1, "n") == "n+1"
+    assert multiply("n", 3) == "3*n"
+    assert multiply("t", "n") == "n*t"
+    assert multiply("n", -1) == "-n"
+    assert add(multiply("n", -2), 5) == "-2*n+5"
+    assert multiply("n", 0) == 0
+    assert add("n", multiply("n", -1)) == 0
+    assert add(2, 3) == 5
+    assert multiply(2, 3) == 6
+
+
+def test_a_division_that_is_exact_disappears():
+    assert floor_divide(7, 2) == 3
+    assert floor_divide("n", 1) == "n"
+    assert floor_divide(multiply("n", 4), 2) == "2*n"
+    assert floor_divide(add(multiply("n", 4), 6), 2) == "2*n+3"
+
+
+def test_a_division_that_is_not_exact_becomes_a_name_of_its_own():
+    half = floor_divide(add("h", -3), 2)
+    assert half == "(h-3)//2"
+    assert add(half, 1) == "(h-3)//2+1"
+    assert multiply(half, half) == "(h-3)//2*(h-3)//2"
+    assert floor_divide(add(half, 1), 2) == "((h-3)//2+1)//2"
+    assert evaluate(floor_divide(add(half, 1), 2), {"h": 10}) == 2
+
+
+def test_evaluating_needs_every_name():
+    assert evaluate("2*n+1", {"n": 3}) == 7
+    assert evaluate("2*n+m", {"n": 3}) is None
+    assert evaluate("(n+m)//2", {"n": 3}) is None
+    assert evaluate(5, {}) == 5
+
+
+def test_a_size_that_is_known_as_a_whole_needs_no_names():
+    assert evaluate("2*n+1", {"2*n+1": 9}) == 9
+
+
+def test_renaming():
+    assert rename("2*n+m", {"n": 3}) == "m+6"
+    assert rename("2*n+m", {"m": "n"}) == "3*n"
+    assert rename("(n-1)//2+n", {"n": "k"}) == "(k-1)//2+k"
+    assert rename("(n-1)//2", {"n": 7}) == 3
+    assert rename("n", {"k": 2}) == "n"
+    assert rename(4, {"n": 2}) == 4
+
+
+def test_two_names_are_exchanged_at_once():
+    assert rename("2*n+m", {"n": "m", "m": "n"}) == "2*m+n"
+
+
+@pytest.mark.parametrize("text", ["n", "n+1", "2*n", "m*n-1", "(n-3)//2", "((n-3)//2+1)//2", "-n", "rows.true", "size_0", "_x@y"])
+def test_these_are_symbols(text):
+    assert is_symbol(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", "5", "1+n", "n+n", "2n", "n*2", "n m", "n+", "+n", "--n", "n//2", "(n)//1", "(n)//0", "(n)", "(4*n)//2", "n-", "*", "(", ")//2",
+        "n+0", "0*n", "1*n", "n*", "é", "٣*n", "n\n", "n" * 257, "(" * 40 + "n" + ")//2" * 40,
+    ],
+)  # fmt: skip
+def test_these_are_no_symbols(text):
+    assert not is_symbol(text)
+
+
+def test_a_symbol_of_256_characters_is_the_longest():
+    assert is_symbol("n" * 256)
+    with pytest.raises(ol.ShapeError, match="^a symbol may have 256 characters$"):
+        add("n" * 257, 1)
+
+
+def test_the_names_in_a_size():
+    assert names_in("2*n+(rows.true-3)//2+m*n") == {"n", "m", "rows.true"}
+    assert names_in(7) == frozenset()
+
+
+def test_a_shape_prints_as_it_is_written():
+    assert format_shape(("n", 1, "2*t+1")) == "[n, 1, 2*t+1]"
+    assert format_shape(()) == "[]"
+    assert format_shape(None) == "[*]"

@@ -1,0 +1,146 @@
+"""What an operator says of itself, and passes rely on: pure kernels, their other forms, rows, and sums."""
+
+import itertools
+from collections.abc import Callable
+
+import pytest
+import torch
+from op.arguments import (
+    DERIVED,
+    DTYPES,
+    FORWARD,
+    AnyCase,
+    Arguments,
+    Tensors,
+    arguments_of,
+    by_slot,
+    cases_of,
+    compute,
+    has_floats,
+    positional,
+    root,
+    root_arguments,
+)
+from op.edges import edges_of, row_shape, rows, strided, transposed
+from tolerances import CLAIMS
+
+from oarlock.registry import Case, GradCheck, Operator
+
+OPERATORS = [*FORWARD, *DERIVED]
+USES = [(operator, name, case) for operator in OPERATORS for name, case in cases_of(operator, Case, GradCheck)]
+EVERY_USE = pytest.mark.parametrize(("operator", "case"), [pytest.param(operator, case, id=name) for operator, name, case in USES])
+
+
+def require_close(actual: Tensors | list[torch.Tensor], expected: Tensors | list[torch.Tensor]):
+    torch.testing.assert_close(actual, expected, rtol=CLAIMS[0], atol=CLAIMS[1], equal_nan=True)
+
+
+def same_bits(actual: list[torch.Tensor], expected: list[torch.Tensor]) -> bool:
+    return all(one.dtype == other.dtype and torch.equal(one, other) for one, other in zip(actual, expected, strict=True))
+
+
+# Kernels
+
+
+def copied(arguments: Arguments) -> Arguments:
+    return arguments.replaced(lambda _, tensor: tensor.clone())
+
+
+@EVERY_USE
+def test_a_kernel_leaves_its_inputs_as_they_were(operator: Operator, case: AnyCase):
+    arguments = arguments_of(operator, case)
+    before = copied(arguments)
+    compute(operator, arguments)
+    for slot, items in arguments.tensors.items():
+        assert same_bits(items, before.tensors[slot]), f"{slot} was written"
+
+
+@EVERY_USE
+@pytest.mark.parametrize("arrange", [strided, transposed])
+def test_a_kernel_gives_the_same_wherever_its_inputs_lie_in_memory(operator: Operator, case: AnyCase, arrange: Callable):
+    arguments = arguments_of(operator, case)
+    require_close(compute(operator, arguments.replaced(lambda _, tensor: arrange(tensor))), compute(operator, arguments))
+
+
+# The forms beside a kernel
+
+
+def at_cases_and_edges(operators: list[Operator]) -> list:
+    found = []
+    for operator, dtype in itertools.product(operators, DTYPES):
+        cases = [
+            (f"{name}-{DTYPES[dtype]}", case)
+            for name, case in cases_of(operator, Case, GradCheck)
+            if isinstance(case, GradCheck) or has_floats(operator, case) or dtype is torch.float64
+        ]
+        found += [pytest.param(operator, root_arguments(operator, case, dtype), id=name) for name, case in cases]
+        found += [pytest.param(operator, arguments, id=name) for name, arguments in edges_of(operator, cases, dtype)]
+    return found
+
+
+@pytest.mark.parametrize(("operator", "arguments"), at_cases_and_edges([item for item in FORWARD if item.into_kernel]))
+def test_the_form_that_writes_into_a_tensor_gives_the_bits_of_the_kernel(operator: Operator, arguments: Arguments):
+    (expected,) = [tensor for items in compute(operator, arguments).values() for tensor in items]
+    out = torch.full_like(expected, 77)
+    address = out.data_ptr()
+    result = operator.into_kernel(*positional(operator, arguments), out=out, **operator.convert_attributes(arguments.attributes))
+    assert result is out
+    assert out.data_ptr() == address
+    assert same_bits([out], [expected])
+
+
+@pytest.mark.parametrize(("operator", "arguments"), at_cases_and_edges([item for item in FORWARD if item.in_place_kernels]))
+def test_the_form_that_reuses_an_input_gives_the_bits_of_the_kernel(operator: Operator, arguments: Arguments):
+    expected = compute(operator, arguments)
+    for reused, kernel in operator.in_place_kernels.items():
+        given = copied(arguments)
+        (memory,) = [tensor.data_ptr() for tensor in given.tensors[reused]]
+        actual = by_slot(operator, kernel(*positional(operator, given), **operator.convert_attributes(arguments.attributes)))
+        assert all(same_bits(actual[slot], expected[slot]) for slot in expected)
+        assert any(tensor.data_ptr() == memory for items in actual.values() for tensor in items), f"the memory of {reused} is not reused"
+        assert all(same_bits(given.tensors[slot], arguments.tensors[slot]) for slot in given.tensors if slot != reused)
+
+
+# Rows and sums
+
+CLAIMING = [operator for operator in OPERATORS if operator.row_group or operator.summed_outputs]
+CLAIMED = [
+    pytest.param(operator, case, id=name)
+    for operator, name, case in USES
+    if operator in CLAIMING and row_shape(root(operator), root_arguments(root(operator), case))
+]
+
+
+def cuts(operator: Operator, arguments: Arguments) -> tuple[list[Tensors], list[Tensors]]:
+    """What the operator gives for each leading index alone, and for the first axis cut in two."""
+    shape = row_shape(operator, arguments)
+    middle = (shape[0] + 1) // 2
+    alone = [rows(operator, arguments, lambda tensor, at=index: tensor[at]) for index in itertools.product(*map(range, shape))]
+    halves = [rows(operator, arguments, lambda tensor, at=half: tensor[at]) for half in (slice(middle), slice(middle, None))]
+    return [compute(operator, part) for part in alone], [compute(operator, part) for part in halves]
+
+
+@pytest.mark.parametrize("operator", [pytest.param(operator, id=operator.type) for operator in CLAIMING])
+def test_every_claim_is_tried_on_two_rows(operator: Operator):
+    tried = [arguments_of(operator, param.values[1]) for param in CLAIMED if param.values[0] is operator]
+    assert any(row_shape(operator, arguments)[0] > 1 for arguments in tried), f"{operator.type} needs a case of two rows"
+
+
+@pytest.mark.parametrize(("operator", "case"), [param for param in CLAIMED if param.values[0].row_group])
+def test_each_row_is_computed_alone(operator: Operator, case: AnyCase):
+    arguments = arguments_of(operator, case)
+    alone, halves = cuts(operator, arguments)
+    for slot, (whole,) in compute(operator, arguments).items():
+        require_close([torch.stack([part[slot][0] for part in alone]).reshape(whole.shape)], [whole])
+        require_close([torch.cat([part[slot][0] for part in halves])], [whole])
+
+
+@pytest.mark.parametrize(("operator", "case"), [param for param in CLAIMED if param.values[0].summed_outputs])
+def test_a_summed_output_is_the_sum_over_the_rows(operator: Operator, case: AnyCase):
+    arguments = arguments_of(operator, case)
+    whole = compute(operator, arguments)
+    none = compute(operator, rows(operator, arguments, lambda tensor: tensor[:0]))
+    for slot in operator.summed_outputs:
+        for parts in cuts(operator, arguments):
+            require_close([torch.stack([part[slot][0] for part in parts]).sum(0)], whole[slot])
+        require_close(none[slot], [torch.zeros_like(whole[slot][0])])

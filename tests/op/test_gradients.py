@@ -1,0 +1,221 @@
+"""Every gradient, of gradient operators too: against central differences, and against PyTorch's own."""
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from op.arguments import DERIVED, DTYPES, FORWARD, Arguments, Tensors, arguments_of, build, cases_of, compute, derive, random_like
+from op.edges import edges_of
+from tolerances import FINITE_DIFFERENCE_STEP, FINITE_DIFFERENCES, PYTORCH, VALUES
+
+import oarlock as ol
+from oarlock.registry import GradCheck, Operator, standard
+
+Where = tuple[str, int]  # a tensor among arguments: its slot, and its number there
+EVERY = slice(None)
+
+
+def declared(operator: Operator) -> set[str]:
+    """The inputs with a gradient that is more than zero by meaning."""
+    return {slot for slot, rule in operator.gradients.items() if rule.parameters}
+
+
+def zero_by_meaning(operator: Operator) -> set[str]:
+    return operator.gradients.keys() - declared(operator)
+
+
+DIFFERENTIABLE = [operator for operator in [*FORWARD, *DERIVED] if declared(operator)]
+CHECKS = [(operator, name, case) for operator in DIFFERENTIABLE for name, case in cases_of(operator, GradCheck)]
+EVERY_CHECK = pytest.mark.parametrize(("operator", "case"), [pytest.param(operator, case, id=name) for operator, name, case in CHECKS])
+
+
+def wanted(operator: Operator, arguments: Arguments) -> list[Where]:
+    """The floating tensors whose gradient the operator declares."""
+    slots = [slot.name for slot in operator.signature.inputs if slot.name in declared(operator) and slot.name in arguments.tensors]
+    found = [(slot, number, tensor) for slot in slots for number, tensor in enumerate(arguments.tensors[slot])]
+    return [(slot, number) for slot, number, tensor in found if tensor.is_floating_point()]
+
+
+def replaced(arguments: Arguments, where: Where, value: torch.Tensor) -> Arguments:
+    slot, number = where
+    items = [value if at == number else item for at, item in enumerate(arguments.tensors[slot])]
+    return Arguments({**arguments.tensors, slot: items}, arguments.attributes)
+
+
+# What is differentiated: the sum of the floating outputs that callers get, with random weights
+
+
+def returned(operator: Operator, outputs: Tensors) -> list[torch.Tensor]:
+    """The floating outputs that the operator returns to its caller."""
+    shown = [tensor for slot, items in outputs.items() if slot not in operator.intermediate for tensor in items]
+    return [tensor for tensor in shown if tensor.is_floating_point()]
+
+
+def weights_of(tensors: list[torch.Tensor]) -> list[torch.Tensor]:
+    generator = torch.Generator().manual_seed(2)
+    return [random_like(tensor, generator) for tensor in tensors]
+
+
+def weighted_sum(tensors: list[torch.Tensor], weights: list[torch.Tensor]) -> torch.Tensor:
+    return torch.stack([(tensor * weight).sum() for tensor, weight in zip(tensors, weights, strict=True)]).sum()
+
+
+class GradientProgram:
+    """A program of one op and its gradients. Of the outputs, only `chosen` ones are differentiated."""
+
+    def __init__(self, operator: Operator, arguments: Arguments, *, chosen: slice = EVERY, symbols: bool = False):
+        self.built = build(operator, arguments, symbols=symbols)
+        self.inputs = [self.built.inputs[slot][number] for slot, number in wanted(operator, arguments)]
+        shown = [var for slot, items in self.built.op.outputs.items() if slot not in operator.intermediate for var in items]
+        targets = [var for var in shown if var.dtype.is_floating]
+        weights = weights_of(returned(operator, compute(operator, arguments)))
+        self.gradients = self.differentiate(targets[chosen], weights[chosen])
+
+    def differentiate(self, targets: list[ol.Var], weights: list[torch.Tensor]) -> list[ol.Var | None]:
+        """The gradients, with respect to the inputs, of the weighted sum of `targets`."""
+        given = []
+        with self.built.program:
+            for target, weight in zip(targets, weights, strict=True):
+                name = f"weight.{target.name.replace('@', '.')}"
+                given.append(ol.layer.data(name, target.shape, target.dtype, batch=None))
+                self.built.feed[name] = weight
+        return ol.gradients(targets, self.inputs, given)
+
+    def run(self, gradients: list[ol.Var | None] | None = None) -> list[torch.Tensor]:
+        """The values of the gradients; zeros where an input has none."""
+        gradients = self.gradients if gradients is None else gradients
+        values = iter(self.built.run([gradient for gradient in gradients if gradient is not None]))
+        starts = [self.built.feed[var.name] for var in self.inputs]
+        return [torch.zeros_like(start) if gradient is None else next(values) for start, gradient in zip(starts, gradients, strict=True)]
+
+
+def finite_differences(function: Callable[[torch.Tensor], torch.Tensor], at: torch.Tensor) -> torch.Tensor:
+    """The gradient of a number, by central differences."""
+    gradient = torch.empty_like(at)
+    for index in range(at.numel()):
+        ends = []
+        for step in (FINITE_DIFFERENCE_STEP, -FINITE_DIFFERENCE_STEP):
+            moved = at.clone()
+            moved.view(-1)[index] += step
+            ends.append(function(moved))
+        gradient.view(-1)[index] = (ends[0] - ends[1]) / (2 * FINITE_DIFFERENCE_STEP)
+    return gradient
+
+
+def numeric_gradients(operator: Operator, arguments: Arguments) -> list[torch.Tensor]:
+    weights = weights_of(returned(operator, compute(operator, arguments)))
+
+    def cost(where: Where) -> Callable[[torch.Tensor], torch.Tensor]:
+        return lambda value: weighted_sum(returned(operator, compute(operator, replaced(arguments, where, value))), weights)
+
+    return [finite_differences(cost((slot, number)), arguments.tensors[slot][number]) for slot, number in wanted(operator, arguments)]
+
+
+def torch_gradients(operator: Operator, arguments: Arguments, chosen: slice = EVERY) -> list[torch.Tensor]:
+    """What PyTorch differentiates the kernel to."""
+    leaves = []
+    for slot, number in wanted(operator, arguments):
+        leaves.append(arguments.tensors[slot][number].clone().requires_grad_())
+        arguments = replaced(arguments, (slot, number), leaves[-1])
+    outputs = returned(operator, compute(operator, arguments))
+    cost = weighted_sum(outputs[chosen], weights_of(outputs)[chosen])
+    return list(torch.autograd.grad(cost, leaves, allow_unused=True, materialize_grads=True))
+
+
+def require_close(actual: list[torch.Tensor], expected: list[torch.Tensor], tolerance: tuple[float, float]):
+    torch.testing.assert_close(actual, expected, rtol=tolerance[0], atol=tolerance[1])
+
+
+@pytest.mark.parametrize("operator", [pytest.param(operator, id=operator.type) for operator in DIFFERENTIABLE])
+def test_every_gradient_has_a_check(operator: Operator):
+    checked = {slot for _, case in cases_of(operator, GradCheck) for slot, _ in wanted(operator, arguments_of(operator, case))}
+    assert checked == declared(operator), f"{operator.type} needs a GradCheck that gives {', '.join(declared(operator) - checked)}"
+
+
+@pytest.mark.parametrize("operator", [pytest.param(operator, id=operator.type) for operator in DIFFERENTIABLE if operator in FORWARD])
+def test_an_operator_with_a_gradient_has_one_for_every_floating_input(operator: Operator):
+    for _, case in cases_of(operator, GradCheck):
+        for slot, items in arguments_of(operator, case).tensors.items():
+            without = not operator.signature.input(slot).shape_only and slot not in operator.gradients
+            assert not (without and any(item.is_floating_point() for item in items)), f"{operator.type}: is it zero for {slot}? Say so"
+
+
+@EVERY_CHECK
+def test_gradients_equal_finite_differences(operator: Operator, case: GradCheck):
+    arguments = arguments_of(operator, case)
+    require_close(GradientProgram(operator, arguments).run(), numeric_gradients(operator, arguments), FINITE_DIFFERENCES)
+
+
+@pytest.mark.parametrize(
+    ("operator", "case", "dtype"),
+    [pytest.param(operator, case, dtype, id=f"{name}-{DTYPES[dtype]}") for operator, name, case in CHECKS for dtype in DTYPES],
+)
+def test_gradients_equal_those_of_pytorch(operator: Operator, case: GradCheck, dtype: torch.dtype):
+    arguments = arguments_of(operator, case, dtype)
+    outputs = len(returned(operator, compute(operator, arguments)))
+    for chosen in [EVERY, *(slice(number, number + 1) for number in range(outputs) if outputs > 1)]:
+        program = GradientProgram(operator, arguments, chosen=chosen)
+        for var, gradient in zip(program.inputs, program.gradients, strict=True):
+            assert gradient is None or (gradient.dtype, gradient.shape) == (var.dtype, var.shape), f"{gradient} of {var}"
+        tolerance = PYTORCH if dtype is torch.float64 else VALUES[dtype]
+        require_close(program.run(), torch_gradients(operator, arguments, chosen), tolerance)
+
+
+@pytest.mark.parametrize(
+    ("operator", "arguments"),
+    [
+        pytest.param(operator, arguments, id=name)
+        for operator in DIFFERENTIABLE
+        for name, arguments in edges_of(operator, cases_of(operator, GradCheck))
+    ],
+)
+def test_gradients_at_edge_inputs_equal_those_of_pytorch(operator: Operator, arguments: Arguments):
+    arguments = derive(operator, arguments)
+    require_close(GradientProgram(operator, arguments).run(), torch_gradients(operator, arguments), PYTORCH)
+
+
+@EVERY_CHECK
+def test_gradients_are_the_same_where_sizes_are_unknown(operator: Operator, case: GradCheck):
+    arguments = arguments_of(operator, case)
+    try:
+        unknown = GradientProgram(operator, arguments, symbols=True)
+    except ol.ShapeError:
+        if operator.infer_function is None:
+            raise
+        pytest.skip("it needs to know these sizes")
+    require_close(unknown.run(), GradientProgram(operator, arguments).run(), PYTORCH)
+
+
+@pytest.mark.parametrize(
+    ("operator", "case"), [pytest.param(operator, case, id=name) for operator, name, case in CHECKS if operator in FORWARD]
+)
+def test_gradients_of_gradients_equal_finite_differences(operator: Operator, case: GradCheck):
+    program = GradientProgram(operator, arguments_of(operator, case))
+    firsts = [gradient for gradient in program.gradients if gradient is not None]
+    weights = weights_of(program.built.run(firsts))
+    try:
+        seconds = program.differentiate(firsts, weights)
+    except ol.GradientError as error:
+        failed = standard.get(error.op)
+        assert any(not slot.shape_only and slot.name not in failed.gradients for slot in failed.signature.inputs), str(error)
+        pytest.skip(f"{error.op} does not declare all its gradients")
+    executor, scope = ol.Executor(), ol.Scope()
+
+    def cost(var: ol.Var) -> Callable[[torch.Tensor], torch.Tensor]:
+        def at(value: torch.Tensor) -> torch.Tensor:
+            feed = {**program.built.feed, var.name: value}
+            return weighted_sum(executor.run(program.built.program, feed, firsts, scope=scope, training=True, return_numpy=False), weights)
+
+        return at
+
+    expected = [finite_differences(cost(var), program.built.feed[var.name]) for var in program.inputs]
+    require_close(program.run(seconds), expected, FINITE_DIFFERENCES)
+
+
+@pytest.mark.parametrize(
+    ("operator", "case"), [pytest.param(operator, case, id=name) for operator, name, case in CHECKS if zero_by_meaning(operator)]
+)
+def test_inputs_whose_gradient_is_zero_by_meaning_get_none(operator: Operator, case: GradCheck):
+    built = build(operator, arguments_of(operator, case))
+    inputs = [var for slot in sorted(zero_by_meaning(operator)) for var in built.inputs[slot]]
+    assert ol.gradients(list(built.op.writes), inputs) == [None] * len(inputs)
