@@ -1,5 +1,8 @@
 """An attribute's value in Python, and on the wire. Blocks, which attributes also hold, are `serialize`'s part."""
 
+import base64
+import json
+
 from oarlock.errors import ArgumentError
 from oarlock.ir.dtype import DType
 from oarlock.ir.size import Shape, Size, format_shape
@@ -52,6 +55,8 @@ def read_attribute(desc: wire.AttributeDesc) -> object:
     kind = desc.WhichOneof("value")
     if kind is None:
         raise ValueError("it holds no value")
+    if kind == "block":
+        raise ValueError("a block cannot stand here")
     if kind == "shape":
         return Sizes(read_shape(desc.shape))
     if kind == "dtype":
@@ -84,13 +89,13 @@ def read_shape(desc: wire.ShapeDesc) -> Shape:
 def format_attribute(value: object) -> str:
     """The value as a program prints it."""
     if isinstance(value, Sizes):
-        return format_shape(value)
+        return f"shape{format_shape(value)}"
     if isinstance(value, tuple):
         return "[" + ", ".join(format_attribute(item) for item in value) + "]"
     if isinstance(value, str):
-        return '"' + value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
+        return json.dumps(value)
     if isinstance(value, bytes):
-        return f"bytes({len(value)})"
+        return f'bytes("{base64.b64encode(value).decode()}")'
     if isinstance(value, bool):
         return "true" if value else "false"
     return str(value)

@@ -126,8 +126,15 @@ class Block:
             location=location or self.program.writing[1] or here(),
         )
         self.vars[name] = var
+        self.program.claim_symbols(shape)
         self.program.changed(taken=name)
         return var
+
+    def ordered_vars(self) -> list[Var]:
+        """The variables in the order in which a file lists them: inputs, persistable ones, what ops define, the rest."""
+        order = [*self.inputs, *(var for var in self.vars.values() if var.persistable)]
+        order += [var for op in self.ops for var in op.writes]
+        return list(dict.fromkeys([*order, *self.vars.values()]))
 
     # Ops
 

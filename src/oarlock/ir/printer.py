@@ -1,4 +1,7 @@
-"""Program -> text that reads like code: declarations, then ops, blocks inside the ops that own them."""
+"""Program -> text that reads like code: declarations, then ops, blocks below the ops that own them.
+
+The text says all that the program is, and `parser` reads it back. Lines that begin with `#` are the author's, quoted.
+"""
 
 from oarlock.ir.attribute import format_attribute
 from oarlock.ir.block import Block
@@ -7,43 +10,46 @@ from oarlock.ir.operation import Op, Role
 from oarlock.ir.program import Program
 from oarlock.ir.variable import Initializer, Var
 
-__all__ = ["format_op", "format_program"]
+__all__ = ["ROLES", "format_op", "format_program"]
 
-_HEADINGS = {Role.FORWARD: "forward", Role.BACKWARD: "backward", Role.UPDATE: "update"}
+ROLES = {Role.FORWARD: "forward", Role.BACKWARD: "backward", Role.UPDATE: "update"}
 
 
 def format_program(program: Program, *, source: bool = True) -> str:
     """The whole program; the author's lines stand above what they made, unless `source` is False."""
-    lines = [f"program seed={program.seed}"]
+    head = f"program seed={program.seed}"
     if program.training:
-        lines[0] += f" batch_size={program.training.batch_size} epochs={program.training.epochs}"
-    lines += ["", *_format_block(program.main, "", source)]
+        head += f" batch_size={program.training.batch_size} epochs={program.training.epochs}"
+    lines = [head, "", *_format_block(program.main, "", Role.FORWARD, source)]
     if program.targets:
         lines += ["", *(f"target {label} = {var.name}" for label, var in program.targets.items())]
     return "\n".join(lines) + "\n"
 
 
-def _format_block(block: Block, indent: str, source: bool) -> list[str]:
-    inputs = ", ".join(f"{var.name}: {var.type_text}" for var in block.inputs)
+def _format_block(block: Block, indent: str, role: Role, source: bool) -> list[str]:
+    inputs = ", ".join(_format_var(var) for var in block.inputs)
     outputs = f" -> ({', '.join(var.name for var in block.outputs)})" if block.parent is not None else ""
-    lines = [f"{indent}block {block.name}({inputs}){outputs} {{"]
     inside = indent + "  "
-    lines += [inside + _format_declaration(var) for var in block.vars.values() if var.persistable]
-    lines += [f"{inside}value {var.name} = {_format_initializer(var.initializer)}" for var in block.inputs if var.initializer is not None]
     tail = block.tail
-    role, location = Role.FORWARD, None
-    for op in block.ops[: len(block.ops) - len(tail)]:
-        if op.role is not role and block.parent is None:
+    body = block.ops[: len(block.ops) - len(tail)]
+    lines = [f"{indent}block {block.name}({inputs}){outputs} {{"]
+    lines += [inside + _format_declaration(var) for var in block.vars.values() if var.persistable]
+    lines += [f"{inside}value {var.name} = {_format_initializer(var.initializer)}" for var in block.inputs if var.initializer]
+    local = {var for op in block.ops for var in op.writes} | set(block.inputs)
+    lines += [f"{inside}var {_format_var(var)}" for var in block.vars.values() if var not in local and not var.persistable]
+    location = None
+    for op in body:
+        if op.role is not role:
             role, location = op.role, None
-            lines += ["", f"{inside}# {_HEADINGS[role]}"]
+            lines += ["", f"{inside}{ROLES[role]}:"]
         if source and op.location is not None and not _same_line(op.location, location):
             lines.append(f"{inside}# {op.location}")
         location = op.location
         lines.append(inside + format_op(op))
         for inner in op.blocks:
-            lines += _format_block(inner, inside + "  ", source)
+            lines += _format_block(inner, inside + "  ", op.role, source)
     if tail:
-        lines += ["", f"{inside}# commit", *(f"{inside}{op.writes[0].name} <- {op.reads[0].name}" for op in tail)]
+        lines += ["", f"{inside}commit:", *(f"{inside}{op.writes[0].name} <- {op.reads[0].name}" for op in tail)]
     return [*lines, indent + "}"]
 
 
@@ -51,12 +57,16 @@ def _same_line(left: Location | None, right: Location | None) -> bool:
     return left is not None and right is not None and (left.file, left.line) == (right.file, right.line)
 
 
+def _format_var(var: Var) -> str:
+    """`x: float32[n, 3]`, and what is unusual about it."""
+    unusual = var.stop_gradient is not var.stops_gradient_by_default
+    return f"{var.name}: {var.type_text}" + ((" stop_gradient" if var.stop_gradient else " gradient") if unusual else "")
+
+
 def _format_declaration(var: Var) -> str:
-    words = ["parameter" if var.parameter else "state"]
-    if var.parameter and not var.trainable:
-        words.append("frozen")
+    kind = ("parameter" if var.trainable else "frozen parameter") if var.parameter else "state"
     start = "" if var.initializer is None else f" = {_format_initializer(var.initializer)}"
-    return f"{' '.join(words)} {var.name}: {var.type_text}{start}"
+    return f"{kind} {_format_var(var)}{start}"
 
 
 def _format_initializer(initializer: Initializer) -> str:
@@ -65,13 +75,14 @@ def _format_initializer(initializer: Initializer) -> str:
 
 
 def format_op(op: Op) -> str:
-    """`y: float32[n, 10] = linear(x=h, w=fc_0.w)`."""
-    outputs = ", ".join(f"{var.name}: {var.type_text}" for var in op.writes)
-    arguments = []
-    for slot, vars in op.inputs.items():
-        names = ", ".join(var.name for var in vars)
-        arguments.append(f"{slot}={names}" if len(vars) == 1 else f"{slot}=[{names}]")
+    """`y: float32[n, 10] = linear(x=h, w=fc_0.w)`; a slot that does not hold one variable is in brackets."""
+    outputs = [_one_or_list([_format_var(var) for var in vars]) for vars in op.outputs.values()]
+    arguments = [f"{slot}={_one_or_list([var.name for var in vars])}" for slot, vars in op.inputs.items()]
     for name in sorted(op.attributes):
         value = op.attributes[name]
-        arguments.append(f"{name}={value.name if isinstance(value, Block) else format_attribute(value)}")
-    return f"{outputs} = {op.type}({', '.join(arguments)})"
+        arguments.append(f"{name}={'{' + value.name + '}' if isinstance(value, Block) else format_attribute(value)}")
+    return f"{', '.join(outputs)} = {op.type}({', '.join(arguments)})"
+
+
+def _one_or_list(items: list[str]) -> str:
+    return items[0] if len(items) == 1 else f"[{', '.join(items)}]"

@@ -13,7 +13,7 @@ from oarlock.ir.dtype import DType
 from oarlock.ir.location import Location
 from oarlock.ir.names import COUNTER
 from oarlock.ir.operation import Role
-from oarlock.ir.size import names_in
+from oarlock.ir.size import Shape, names_in
 from oarlock.ir.variable import Initializer, Var
 
 __all__ = ["Program", "Training"]
@@ -104,6 +104,10 @@ class Program:
         """Whether nothing in the program is called `name`."""
         return name not in self._taken
 
+    def claim_symbols(self, shape: Shape | None) -> None:
+        """Count the symbols of a shape as taken, so that `unique` never names another size so."""
+        self._taken.update(symbol for size in shape or () if isinstance(size, str) for symbol in names_in(size))
+
     def claim_names(self) -> None:
         """Count every name in use as taken; for whoever fills blocks without `new_var`."""
         for block in self.blocks:
@@ -111,7 +115,7 @@ class Program:
                 self._taken.add(name)
                 self._taken.add(re.split(r"[.@]", name)[0] or name)
             for var in block.vars.values():
-                self._taken.update(symbol for size in var.shape or () for symbol in names_in(size))
+                self.claim_symbols(var.shape)
             for op in block.ops:
                 if "random_id" in op.attributes:
                     self._taken.add(f"random_{op.attributes['random_id']}")

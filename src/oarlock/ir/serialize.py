@@ -13,10 +13,11 @@ from oarlock.ir.operation import Op, Role
 from oarlock.ir.program import Program, Training
 from oarlock.ir.variable import Initializer, Var
 from oarlock.ir.verify import verify_program
+from oarlock.ir.walk import walk
 from oarlock.proto import program_pb2 as wire
 from oarlock.proto.limits import Limits
 
-__all__ = ["FORMAT_VERSION", "copy_program", "program_desc", "read_program", "write_program"]
+__all__ = ["FORMAT_VERSION", "build_program", "copy_program", "program_desc", "read_program", "write_program"]
 
 FORMAT_VERSION = 1
 
@@ -32,8 +33,9 @@ def write_program(program: Program, *, source: bool = True) -> bytes:
 def program_desc(program: Program) -> wire.ProgramDesc:
     """The program as a message, without the author's lines."""
     desc = wire.ProgramDesc(version=FORMAT_VERSION, seed=program.seed)
-    for block in program.blocks:
-        _write_block(block, desc.blocks.add())
+    index = {block: number for number, block in enumerate(_file_order(program))}
+    for block in index:
+        _write_block(block, index, desc.blocks.add())
     for label, var in program.targets.items():
         desc.targets.add(label=label, var=var.name)
     if program.training:
@@ -42,13 +44,19 @@ def program_desc(program: Program) -> wire.ProgramDesc:
     return desc
 
 
-def _write_block(block: Block, desc: wire.BlockDesc) -> None:
+def _file_order(program: Program) -> list[Block]:
+    """The blocks as a reader meets them: each after the op that owns it; at the end those that no op owns yet."""
+    met = [program.main, *(block for op in walk(program.main) for block in op.blocks)]
+    return list(dict.fromkeys([*met, *program.blocks]))
+
+
+def _write_block(block: Block, index: dict[Block, int], desc: wire.BlockDesc) -> None:
     desc.name = block.name
     if block.parent is not None:
-        desc.parent = block.parent.index
+        desc.parent = index[block.parent]
     desc.inputs.extend(var.name for var in block.inputs)
     desc.outputs.extend(var.name for var in block.outputs)
-    for var in block.vars.values():
+    for var in block.ordered_vars():
         item = desc.vars.add(
             name=var.name,
             dtype=var.dtype.number,  # type: ignore[arg-type]
@@ -61,20 +69,20 @@ def _write_block(block: Block, desc: wire.BlockDesc) -> None:
             write_shape(var.shape, item.shape)
         if var.initializer:
             item.initializer.type = var.initializer.type
-            _write_attributes(var.initializer.attributes, item.initializer.attributes)
+            _write_attributes(var.initializer.attributes, item.initializer.attributes, index)
     for op in block.ops:
         item = desc.ops.add(type=op.type, role=int(op.role))  # type: ignore[arg-type]
         for slots, messages in ((op.inputs, item.inputs), (op.outputs, item.outputs)):
             for slot, vars in slots.items():
                 messages.add(name=slot, vars=[var.name for var in vars])
-        _write_attributes(op.attributes, item.attributes)
+        _write_attributes(op.attributes, item.attributes, index)
 
 
-def _write_attributes(attributes: dict[str, object], messages) -> None:
+def _write_attributes(attributes: dict[str, object], messages, index: dict[Block, int]) -> None:
     for name in sorted(attributes):
         value = attributes[name]
         if isinstance(value, Block):
-            messages.add(name=name, block=value.index)
+            messages.add(name=name, block=index[value])
         else:
             write_attribute(name, value, messages.add())
 
@@ -89,9 +97,9 @@ def _write_source(program: Program, desc: wire.SourceDesc) -> None:
             item.function = strings.setdefault(location.function, len(strings))
             item.text = strings.setdefault(location.text, len(strings))
 
-    for block in program.blocks:
+    for block in _file_order(program):
         messages = desc.blocks.add()
-        for var in block.vars.values():
+        for var in block.ordered_vars():
             write(var.location, messages.vars.add())
         for op in block.ops:
             write(op.location, messages.ops.add())
@@ -127,7 +135,12 @@ def read_program(data: bytes, *, limits: Limits | None = None) -> Program:
             if file.program.version
             else "these bytes are not an Oarlock program: they name no format version"
         )
-    _check_limits(file.program, limits)
+    return build_program(file, limits=limits)
+
+
+def build_program(file: wire.ProgramFile, *, limits: Limits | None = None) -> Program:
+    """The program in a message, its structure verified. Raises LimitError or VerifyError."""
+    _check_limits(file.program, limits or Limits())
     program = _build(file)
     verify_program(program)
     return program

@@ -40,12 +40,7 @@ def floor_divide(left: Size, right: int) -> Size:
     """`left // right`, exact where every coefficient divides."""
     if isinstance(left, int):
         return left // right
-    if right == 1:
-        return left
-    polynomial = _parse(left)
-    if all(coefficient % right == 0 for coefficient in polynomial.values()):
-        return _spell({factors: coefficient // right for factors, coefficient in polynomial.items()})
-    return f"({_spell(polynomial)})//{right}"
+    return _spell(_divided(_parse(left), right))
 
 
 def evaluate(size: Size, values: Mapping[str, int]) -> int | None:
@@ -130,6 +125,13 @@ def _times(left: _Polynomial, right: _Polynomial) -> _Polynomial:
     return total
 
 
+def _divided(polynomial: _Polynomial, divisor: int) -> _Polynomial:
+    terms = {factors: coefficient for factors, coefficient in polynomial.items() if coefficient}
+    if not any(terms) or all(coefficient % divisor == 0 for coefficient in terms.values()):
+        return {factors: coefficient // divisor for factors, coefficient in terms.items()}
+    return {(f"({_spell(terms)})//{divisor}",): 1}
+
+
 def _spell(polynomial: _Polynomial) -> Size:
     terms = {factors: coefficient for factors, coefficient in polynomial.items() if coefficient}
     if not terms:
@@ -142,6 +144,12 @@ def _spell(polynomial: _Polynomial) -> Size:
         sign = "-" if coefficient < 0 else "+" if text else ""
         number = [str(abs(coefficient))] if abs(coefficient) != 1 or not factors else []
         text += sign + "*".join([*number, *factors])
+    return _require_short(text)
+
+
+def _require_short(text: str) -> str:
+    if len(text) > _MAX_LENGTH:
+        raise ShapeError(f"a symbol may have {_MAX_LENGTH} characters")
     return text
 
 
@@ -149,9 +157,7 @@ def _parse(size: Size) -> _Polynomial:
     """Read a size; ShapeError where it is not one. Linear in its length, which is bounded."""
     if isinstance(size, int):
         return {(): size}
-    if len(size) > _MAX_LENGTH:
-        raise ShapeError("a symbol may have 256 characters")
-    tokens = _TOKEN.findall(size)
+    tokens = _TOKEN.findall(_require_short(size))
     if "".join(tokens) != size or not tokens:
         raise ShapeError(f"{size!r} is not a size")
     polynomial, end = _parse_sum(tokens, 0, depth=0)
@@ -192,7 +198,7 @@ def _parse_factor(tokens: list[str], at: int, depth: int) -> tuple[_Polynomial, 
         divisor = int(tokens[at + 2])
         if divisor < 2:
             raise ShapeError("not a size")
-        return {(f"({_spell(inner)})//{divisor}",): 1}, at + 3
+        return _divided(inner, divisor), at + 3
     if first in "+-*)" or first == "//":
         raise ShapeError("not a size")
     return {(first,): 1}, at + 1

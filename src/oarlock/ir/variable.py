@@ -83,6 +83,12 @@ class Var:
         """`float32[n, 10]`."""
         return f"{self.dtype}{format_shape(self.shape)}"
 
+    @property
+    def stops_gradient_by_default(self) -> bool:
+        """What `stop_gradient` is for such a variable where nothing is said: what is fed, and state, takes no gradient."""
+        fed = self.block.parent is None and self in self.block.inputs
+        return fed or (self.persistable and not self.parameter)
+
     def describe(self) -> str:
         """`"fc_0.w"   float32[784, 10]   parameter; created at mnist.py:19`, for messages."""
         if self.parameter:

@@ -2,7 +2,7 @@
 
 import torch
 
-from oarlock.registry import Case, operator
+from oarlock.registry import Case, GradCheck, operator
 
 __all__ = ["dropout"]
 
@@ -11,7 +11,7 @@ __all__ = ["dropout"]
     "x: float[...s] -> y: float[...s], mask: float[...s]",
     intermediate=("mask",),
     effects="random",
-    cases=[Case(x=[1.0, 2.0], rate=0.5, y=[1.0, 2.0], mask=[1.0, 1.0])],
+    cases=[Case(x=[1.0, 2.0], rate=0.5, y=[1.0, 2.0], mask=[1.0, 1.0]), GradCheck(x=(3, 4), rate=0.25)],
 )
 def dropout(context, x, *, rate: float = 0.5, random_id: int):
     """In training, zero each element with probability ``rate`` and divide the others by ``1 - rate``; else ``y = x``.

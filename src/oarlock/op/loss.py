@@ -19,7 +19,7 @@ __all__ = ["accuracy", "softmax_with_cross_entropy"]
         GradCheck(logits=(2, 2, 3), label=[[0, 1], [2, 0]]),
         Rejects("label 3 is not one of the classes 0 to 2", logits=(1, 3), label=[3]),
         Rejects("label -1 is not one of the classes 0 to 2", logits=(1, 3), label=[-1]),
-        Rejects("*b is [2] in logits but [1] in label", logits=(2, 3), label=[1]),
+        Rejects("*b is 2 in logits but 1 in label", logits=(2, 3), label=[1]),
     ],
 )
 def softmax_with_cross_entropy(logits, label, *, ignore_index: int = -100):

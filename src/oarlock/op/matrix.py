@@ -28,7 +28,7 @@ def linear(x, w, bias=None):
 
 @linear.into
 def linear_into(x, w, bias=None, *, out):
-    torch.matmul(x, w, out=out)
+    torch.matmul(torch.atleast_2d(x), w, out=torch.atleast_2d(out))  # PyTorch would resize a vector `out`
     return out if bias is None else out.add_(bias)
 
 

@@ -1,0 +1,321 @@
+"""Text -> program: the opposite of `printer`, so that people and tests can write programs as text.
+
+The text names an op's outputs by position only. Which slots an operator has is the registry's knowledge, so it is
+handed in; `oarlock.registry.parse_program` is the whole of it.
+"""
+
+import base64
+import json
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple, NoReturn
+
+from oarlock.errors import FormatError
+from oarlock.ir.attribute import Sizes, write_attribute, write_shape
+from oarlock.ir.dtype import DType
+from oarlock.ir.operation import Role
+from oarlock.ir.printer import ROLES
+from oarlock.ir.size import Shape
+from oarlock.proto import program_pb2 as wire
+
+__all__ = ["Slots", "parse_program_desc"]
+
+_NAME = re.compile(r"[A-Za-z0-9_./@-]+")
+_BLANK = re.compile(r"(?:\s|#[^\n]*)*")
+_STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"')
+_SHAPE = re.compile(r"\[([^\[\]\n]*)\]")
+_INT = re.compile(r"-?[0-9]+$")
+_FLOAT = re.compile(r"-?(?:[0-9]+\.[0-9]*(?:e[+-]?[0-9]+)?|[0-9]+e[+-]?[0-9]+|inf|nan)$")
+_ROLES = {text: role for role, text in ROLES.items()}
+
+
+class Slots(NamedTuple):
+    """The names of an operator's slots, in order."""
+
+    inputs: Sequence[str]
+    outputs: Sequence[str]
+
+
+def parse_program_desc(text: str, slots_of: Callable[[str], Slots], *, version: int) -> wire.ProgramDesc:
+    """Read a printed program. Raises FormatError, which names the line, where the text is not one."""
+    return _Parser(text, slots_of).program(version)
+
+
+class _Parser:
+    """A cursor over the text, and the message that grows as it moves."""
+
+    def __init__(self, text: str, slots_of: Callable[[str], Slots]):
+        self.text = text
+        self.at = 0
+        self.slots_of = slots_of
+        self.desc = wire.ProgramDesc()
+
+    # Words
+
+    def refuse(self, expected: str) -> NoReturn:
+        line = self.text.count("\n", 0, self.at) + 1
+        rest = self.text[self.at :].split("\n", 1)[0][:60]
+        raise FormatError(f"line {line}: {expected} expected", given=[f"found {rest!r}" if rest else "found the end of the line"])
+
+    def blank(self) -> None:
+        match = _BLANK.match(self.text, self.at)
+        self.at = match.end() if match else self.at
+
+    def sees(self, literal: str) -> bool:
+        self.blank()
+        return self.text.startswith(literal, self.at)
+
+    def skip(self, literal: str) -> bool:
+        """Move past `literal` if it is next."""
+        if not self.sees(literal):
+            return False
+        self.at += len(literal)
+        return True
+
+    def need(self, literal: str) -> None:
+        if not self.skip(literal):
+            self.refuse(repr(literal))
+
+    def word(self, what: str) -> str:
+        self.blank()
+        match = _NAME.match(self.text, self.at)
+        if not match:
+            self.refuse(what)
+        self.at = match.end()
+        return match.group()
+
+    def peek(self) -> str:
+        """The word that is next, empty where none is."""
+        self.blank()
+        match = _NAME.match(self.text, self.at)
+        return match.group() if match else ""
+
+    def until(self, close: str) -> Iterator[None]:
+        """Stop at each item of a comma-separated list, up to `close`, which is passed."""
+        while not self.skip(close):
+            yield
+            if not self.sees(close):
+                self.need(",")
+
+    def number(self, what: str) -> int:
+        text = self.word(what)
+        if not text.isdigit():
+            self.refuse(what)
+        return int(text)
+
+    # The program
+
+    def program(self, version: int) -> wire.ProgramDesc:
+        self.desc.version = version
+        self.keyword("program")
+        self.keyword("seed")
+        self.need("=")
+        seed = self.number("a seed")
+        if seed >= 2**64:
+            self.refuse("a seed below 2**64")
+        self.desc.seed = seed
+        if self.peek() == "batch_size":
+            self.keyword("batch_size")
+            self.need("=")
+            self.desc.training.batch_size = self.number("a batch size")
+            self.keyword("epochs")
+            self.need("=")
+            self.desc.training.epochs = self.number("a number of epochs")
+        self.block(parent=None, role=Role.FORWARD)
+        while self.peek() == "target":
+            self.keyword("target")
+            label = self.word("a label")
+            self.need("=")
+            self.desc.targets.add(label=label, var=self.word("a variable"))
+        self.blank()
+        if self.at < len(self.text):
+            self.refuse("the end of the text")
+        return self.desc
+
+    def keyword(self, text: str) -> None:
+        if self.peek() != text:
+            self.refuse(repr(text))
+        self.word(text)
+
+    def block(self, parent: int | None, role: Role) -> tuple[int, str]:
+        """A block and all in it. Returns its index and its name."""
+        self.keyword("block")
+        index = len(self.desc.blocks)
+        desc = self.desc.blocks.add(name=self.word("a block's name"))
+        if parent is not None:
+            desc.parent = parent
+        self.need("(")
+        for _ in self.until(")"):
+            desc.inputs.append(self.typed(desc, stops=parent is None).name)
+        if self.skip("->"):
+            self.need("(")
+            desc.outputs.extend(self.names(")"))
+        self.need("{")
+        while not self.skip("}"):
+            role = self.statement(desc, index, role)
+        return index, desc.name
+
+    def statement(self, desc: wire.BlockDesc, index: int, role: Role) -> Role:
+        """One line, with the blocks below it. Returns the role of the lines that follow."""
+        start, word = self.at, self.peek()
+        if word in (*_ROLES, "commit"):
+            self.word(word)
+            if self.skip(":"):
+                return _ROLES.get(word, Role.UPDATE)
+            self.at = start
+        if word in ("parameter", "frozen", "state", "var", "value"):
+            self.word(word)
+            if not self.sees(":") and not self.sees("<-"):
+                self.declaration(desc, word)
+                return role
+            self.at = start
+        if word and not self.sees("["):
+            self.word("a variable")
+            if self.skip("<-"):
+                op = desc.ops.add(type="assign", role=int(Role.UPDATE))  # type: ignore[arg-type]
+                op.inputs.add(name="x", vars=[self.word("a variable")])
+                op.outputs.add(name="y", vars=[word])
+                return role
+            self.at = start
+        self.op(desc, index, role)
+        return role
+
+    def declaration(self, desc: wire.BlockDesc, word: str) -> None:
+        if word == "value":
+            name = self.word("an input")
+            self.need("=")
+            var = next((var for var in desc.vars if var.name == name), None)
+            if var is None:
+                self.refuse(f"an input of the block, which {name} is not,")
+            self.initializer(var)
+            return
+        if word == "frozen":
+            self.keyword("parameter")
+        var = self.typed(desc, stops=word == "state")
+        var.persistable = word != "var"
+        var.parameter = word in ("parameter", "frozen")
+        var.trainable = word == "parameter"
+        if self.skip("="):
+            self.initializer(var)
+
+    def typed(self, desc: wire.BlockDesc, *, stops: bool) -> wire.VarDesc:
+        """`x: float32[n, 3]`, then `gradient` or `stop_gradient` where that is unusual."""
+        var = desc.vars.add(name=self.word("a variable"))
+        self.need(":")
+        var.dtype = self.dtype(self.word("a dtype")).number  # type: ignore[assignment]
+        shape = self.shape()
+        if shape is not None:
+            write_shape(shape, var.shape)
+        mark = self.peek()
+        var.stop_gradient = stops
+        if mark in ("gradient", "stop_gradient"):
+            self.word(mark)
+            var.stop_gradient = mark == "stop_gradient"
+        return var
+
+    def dtype(self, name: str) -> DType:
+        try:
+            return DType(name)
+        except ValueError:
+            self.refuse(f"a dtype, which {name} is not,")
+
+    def shape(self) -> Shape | None:
+        """`[n, 3]`; None for `[*]`."""
+        self.blank()
+        match = _SHAPE.match(self.text, self.at)
+        if not match:
+            self.refuse("a shape")
+        self.at = match.end()
+        text = match.group(1).strip()
+        if text == "*":
+            return None
+        sizes = [size.strip() for size in text.split(",")] if text else []
+        return tuple(int(size) if size.lstrip("-").isdigit() else size for size in sizes)
+
+    def names(self, close: str) -> list[str]:
+        """Variables up to `close`, which is passed."""
+        return [self.word("a variable") for _ in self.until(close)]
+
+    # Ops
+
+    def op(self, desc: wire.BlockDesc, index: int, role: Role) -> None:
+        outputs: list[list[str]] = []
+        while not self.skip("="):
+            if outputs:
+                self.need(",")
+            several = self.until("]") if self.skip("[") else [None]
+            outputs.append([self.typed(desc, stops=False).name for _ in several])
+        type = self.word("an operator")
+        slots = self.slots_of(type)
+        op = desc.ops.add(type=type, role=int(role))  # type: ignore[arg-type]
+        if len(outputs) > len(slots.outputs):
+            self.refuse(f"at most {len(slots.outputs)} outputs of {type}")
+        for slot, names in zip(slots.outputs, outputs, strict=False):
+            op.outputs.add(name=slot, vars=names)
+        self.need("(")
+        blocks: dict[str, wire.AttributeDesc] = {}
+        for _ in self.until(")"):
+            name = self.word("a slot or an attribute")
+            self.need("=")
+            if name in slots.inputs:
+                op.inputs.add(name=name, vars=self.names("]") if self.skip("[") else [self.word("a variable")])
+            elif self.skip("{"):
+                blocks[self.word("a block's name")] = op.attributes.add(name=name)
+                self.need("}")
+            else:
+                write_attribute(name, self.value(), op.attributes.add())
+        for _ in blocks:
+            number, name = self.block(parent=index, role=role)
+            if name not in blocks:
+                self.refuse(f"one of the blocks {', '.join(blocks)}, which {name} is not,")
+            blocks[name].block = number
+
+    def initializer(self, var: wire.VarDesc) -> None:
+        var.initializer.type = self.word("an initializer")
+        self.need("(")
+        for _ in self.until(")"):
+            name = self.word("an attribute")
+            self.need("=")
+            write_attribute(name, self.value(), var.initializer.attributes.add())
+
+    def value(self) -> object:
+        """What an attribute holds."""
+        self.blank()
+        if self.sees('"'):
+            return self.string()
+        if self.skip("["):
+            return tuple(self.value() for _ in self.until("]"))
+        word = self.word("a value")
+        if word == "shape":
+            return Sizes(self.shape() or ())
+        if word == "bytes":
+            self.need("(")
+            data = self.string()
+            self.need(")")
+            try:
+                return base64.b64decode(data, validate=True)
+            except ValueError:
+                self.refuse("bytes in base64")
+        if word in ("true", "false"):
+            return word == "true"
+        if _INT.match(word):
+            return self.bounded(int(word))
+        if _FLOAT.match(word):
+            return float(word)
+        return self.dtype(word)
+
+    def bounded(self, number: int) -> int:
+        if not -(2**63) <= number < 2**63:
+            self.refuse("a number of 64 bits")
+        return number
+
+    def string(self) -> str:
+        self.blank()
+        match = _STRING.match(self.text, self.at)
+        if not match:
+            self.refuse("a string")
+        self.at = match.end()
+        try:
+            return json.loads(match.group())
+        except ValueError:
+            self.refuse("a string")

@@ -1,0 +1,62 @@
+"""Every block of code in the documents runs, and prints what stands below it."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+DOCUMENTS = ["README.md", "docs/add_an_operator.md"]
+CHECKS = {
+    # The operator of the guide passes the checks that it says come for free.
+    "docs/add_an_operator.md": """
+import numpy as np
+import oarlock as ol
+rows = np.array([[3.0, 4.0], [1.0, 1.0]])
+with ol.Program() as program:
+    x = ol.layer.data("x", shape=[2], dtype="float64")
+    scale = ol.layer.data("scale", shape=[2], dtype="float64", batch=None)
+    y = unit_rows(x, scale, epsilon=0.5)
+    dx, dscale = ol.gradients([ol.op.reduce_sum(ol.op.square(y))], [x, scale])
+found = ol.Executor().run(program, {"x": rows, "scale": np.array([1.0, 2.0])}, [dx, dscale], scope=ol.Scope())
+leaf, weight = torch.tensor(rows, requires_grad=True), torch.tensor([1.0, 2.0], dtype=torch.float64, requires_grad=True)
+(unit_rows.kernel(leaf, weight, epsilon=0.5) ** 2).sum().backward()
+assert np.allclose(found[0], leaf.grad) and np.allclose(found[1], weight.grad)
+"""
+}
+
+
+def blocks(document: str) -> list[tuple[str, str]]:
+    return re.findall(r"^```(\w+)\n(.*?)^```$", (ROOT / document).read_text(), re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_the_code_of_a_document_runs_and_prints_what_it_shows(document, tmp_path):
+    found = blocks(document)
+    code = [text for language, text in found if language == "python"]
+    shown = [
+        text
+        for (language, text), (before, source) in zip(found[1:], found, strict=False)
+        if (language, before) == ("text", "python") and "print(" in source
+    ]
+    assert code
+    script = tmp_path / "document.py"
+    script.write_text("\n".join(code) + CHECKS.get(document, ""))
+    run = subprocess.run([sys.executable, "-W", "error", str(script)], capture_output=True, text=True, cwd=tmp_path)
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.split() == "\n".join(shown).split()
+
+
+def test_the_links_of_the_documents_lead_to_files():
+    for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("src/**/*.md")]:
+        for target in re.findall(r"\]\(([^)#]+)\)", path.read_text()):
+            if "://" not in target:
+                assert (path.parent / target).exists(), f"{path.name} links to {target}"
+
+
+def test_the_guides_name_files_that_exist():
+    for document in ["README.md", "src/oarlock/README.md", "CONTRIBUTING.md"]:
+        for name in re.findall(r"`((?:[a-z_]+/)+[a-z_]+\.\w+)`", (ROOT / document).read_text()):
+            assert (ROOT / name).exists() or (ROOT / "src/oarlock" / name).exists(), f"{document} names {name}"
