@@ -1,11 +1,11 @@
-"""`oarlock`: train, infer, show, check, ops, explain."""
+"""`oarlock`: its verbs, each in a file of its own."""
 
 import sys
 
 import typer
 from rich.console import Console
 
-from oarlock.cli import check, explain, infer, ops, show, train
+from oarlock.cli import check, diff, explain, hash, infer, ops, prune, show, train
 from oarlock.errors import OarlockError
 
 __all__ = ["app", "run"]
@@ -20,8 +20,9 @@ app = typer.Typer(
     "A model file holds the program and its values; running it needs none of the Python that wrote it.",
 )
 app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(train.train)
-for command in (infer.infer, show.show, check.check, ops.ops, explain.explain):
+for command in (infer.infer, show.show, check.check, diff.diff, prune.prune, ops.ops, explain.explain):
     app.command()(command)
+app.command("hash")(hash.hash_)
 
 
 @app.callback()

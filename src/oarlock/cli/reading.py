@@ -6,12 +6,13 @@ from oarlock.errors import MissingFileError
 from oarlock.io.container import read_container
 from oarlock.ir.program import Program
 from oarlock.ir.serialize import read_program
+from oarlock.registry.text import parse_program
 
 __all__ = ["read_program_file"]
 
 
 def read_program_file(path: Path) -> Program:
-    """The program in a model file, or in a file of `Program.to_bytes()`; its structure is verified.
+    """The program in a model file, or in a file of its bytes or its text; its structure is verified.
 
     Raises MissingFileError, FormatError, LimitError or VerifyError.
     """
@@ -19,4 +20,5 @@ def read_program_file(path: Path) -> Program:
         raise MissingFileError(f'there is no file "{path}"')
     if path.suffix == ".safetensors":
         return read_program(read_container(path)[0])
-    return read_program(path.read_bytes())
+    data = path.read_bytes()
+    return parse_program(data.decode()) if data.startswith(b"program ") else read_program(data)

@@ -10,7 +10,7 @@ from oarlock.ir.operation import Op, Role
 from oarlock.ir.program import Program
 from oarlock.ir.variable import Initializer, Var
 
-__all__ = ["ROLES", "format_op", "format_program"]
+__all__ = ["ROLES", "format_declaration", "format_op", "format_program"]
 
 ROLES = {Role.FORWARD: "forward", Role.BACKWARD: "backward", Role.UPDATE: "update"}
 
@@ -33,7 +33,7 @@ def _format_block(block: Block, indent: str, role: Role, source: bool) -> list[s
     tail = block.tail
     body = block.ops[: len(block.ops) - len(tail)]
     lines = [f"{indent}block {block.name}({inputs}){outputs} {{"]
-    lines += [inside + _format_declaration(var) for var in block.vars.values() if var.persistable]
+    lines += [inside + format_declaration(var) for var in block.vars.values() if var.persistable]
     lines += [f"{inside}value {var.name} = {_format_initializer(var.initializer)}" for var in block.inputs if var.initializer]
     local = {var for op in block.ops for var in op.writes} | set(block.inputs)
     lines += [f"{inside}var {_format_var(var)}" for var in block.vars.values() if var not in local and not var.persistable]
@@ -63,7 +63,8 @@ def _format_var(var: Var) -> str:
     return f"{var.name}: {var.type_text}" + ((" stop_gradient" if var.stop_gradient else " gradient") if unusual else "")
 
 
-def _format_declaration(var: Var) -> str:
+def format_declaration(var: Var) -> str:
+    """`parameter fc_0.w: float32[3, 2] = uniform(...)`."""
     kind = ("parameter" if var.trainable else "frozen parameter") if var.parameter else "state"
     start = "" if var.initializer is None else f" = {_format_initializer(var.initializer)}"
     return f"{kind} {_format_var(var)}{start}"

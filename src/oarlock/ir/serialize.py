@@ -25,7 +25,8 @@ FORMAT_VERSION = 1
 def write_program(program: Program, *, source: bool = True) -> bytes:
     """The program as a file holds it. The same program gives the same bytes."""
     file = wire.ProgramFile(program=program_desc(program))
-    if source:
+    places = (item.location for block in program.blocks for item in (*block.vars.values(), *block.ops))
+    if source and any(place is not None for place in places):
         _write_source(program, file.source)
     return file.SerializeToString(deterministic=True)
 

@@ -32,7 +32,7 @@ __all__ = ["Axis", "Binding", "Signature", "Slot", "TensorType", "parse_signatur
 _SLOT = re.compile(r"(\*?)([A-Za-z_]\w*)(\??): (sum )?([A-Za-z]\w*)(?:\[([^\]]*)\])?$")
 _AXIS = re.compile(
     r"\*#(?P<broadcast>\w+)|\*(?P<group>\w+)|\.\.\.(?P<rank>\w+)|\{(?P<attribute>\w+)\}|(?P<fresh>\?)|sum\((?P<sum>\w+_i)\)"
-    r"|(?P<each>[A-Za-z]\w*_i)|(?P<size>[A-Za-z0-9_+*]+)"
+    r"|(?P<each>[A-Za-z]\w*_i)|(?P<size>(?:\d+|[A-Za-z]\w*)(?:[+*](?:\d+|[A-Za-z]\w*))*)"
 )
 
 

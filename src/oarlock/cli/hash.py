@@ -1,0 +1,16 @@
+"""`oarlock hash`: a program's content hash."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from oarlock.cli.reading import read_program_file
+from oarlock.ir.hashing import content_hash
+
+__all__ = ["hash_"]
+
+
+def hash_(path: Annotated[Path, typer.Argument(metavar="FILE", help="A model file, or a program's bytes or text.")]) -> None:
+    """Print the SHA-256 of a program: of what it is, whatever its values, its file and its author's lines."""
+    typer.echo(content_hash(read_program_file(path)))

@@ -1,0 +1,24 @@
+"""`oarlock prune`: keep the part of a model that some variables need."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from oarlock.io.model import load_model, save_model
+
+__all__ = ["prune"]
+
+
+def prune(
+    path: Annotated[Path, typer.Argument(metavar="MODEL.safetensors", help="A model file.")],
+    targets: Annotated[list[str], typer.Argument(help="What to keep: targets or variables of the main block, by name.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Where to save what is left.")],
+) -> None:
+    """Save the part of a model that some variables need: `oarlock prune run.safetensors predict -o predict.safetensors`."""
+    model = load_model(path)
+    main = model.program.main
+    save_model(
+        {name: (model.program.targets[name] if name in model.program.targets else main.var(name)) for name in targets}, model, output
+    )
+    typer.echo(f"saved {output}")

@@ -1,0 +1,229 @@
+"""What differs between two programs, block by block: added, removed, moved, changed."""
+
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from oarlock.ir.attribute import format_attribute
+from oarlock.ir.block import Block
+from oarlock.ir.operation import Op
+from oarlock.ir.printer import format_declaration, format_op
+from oarlock.ir.program import Program
+from oarlock.ir.variable import Var
+
+__all__ = ["Difference", "diff_programs"]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One difference. `kind` is "added", "removed", "moved" or "changed", `path` the block, `text` the line it is about.
+
+    `details` says what changed, a line each.
+    """
+
+    kind: str
+    path: str
+    text: str
+    details: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        mark = {"added": "+", "removed": "-", "moved": ">", "changed": "~"}[self.kind]
+        return "\n".join([f"{mark} {self.path}: {self.text}", *(f"      {line}" for line in self.details)])
+
+
+def diff_programs(before: Program, after: Program) -> list[Difference]:
+    """Every difference in meaning; an empty list where the programs are the same but for the names of local values.
+
+    Ops are matched by what they define, else by what they compute from matched values, so that renaming is no
+    difference and one new op does not make all that follow it differ. Owned blocks are compared with those of
+    the matched op. Locations are not compared.
+    """
+    found = list(_diff_header(before, after))
+    matched: dict[Var, Var] = {}
+    found += _diff_blocks(before.main, after.main, matched)
+    return found + list(_diff_targets(before, after, matched))
+
+
+def _diff_header(before: Program, after: Program) -> Iterator[Difference]:
+    details = [f"seed {before.seed} became {after.seed}"] if before.seed != after.seed else []
+    if before.training != after.training:
+        details.append(f"training {before.training} became {after.training}")
+    if details:
+        yield Difference("changed", "program", "header", tuple(details))
+
+
+def _diff_targets(before: Program, after: Program, matched: dict[Var, Var]) -> Iterator[Difference]:
+    for label, var in before.targets.items():
+        if label not in after.targets:
+            yield Difference("removed", "program", f"target {label} = {var.name}")
+        elif matched.get(var) is not after.targets[label]:
+            yield Difference("changed", "program", f"target {label}", (f"{var.name} became {after.targets[label].name}",))
+    for label, var in after.targets.items():
+        if label not in before.targets:
+            yield Difference("added", "program", f"target {label} = {var.name}")
+
+
+def _diff_blocks(before: Block, after: Block, matched: dict[Var, Var]) -> Iterator[Difference]:
+    """The differences of two blocks that stand in the same place. Fills `matched` with the variables that correspond."""
+    yield from _diff_inputs(before, after, matched)
+    yield from _diff_state(before, after, matched)
+    pairs = _match_ops(before, after, matched)
+    partners = dict(pairs)
+    places = {op: place for place, op in enumerate(after.ops)}
+    moved = _moved([places[right] for _, right in pairs])
+    taken = set(partners.values())
+    for op in before.ops:
+        if op not in partners:
+            yield Difference("removed", before.path, _line(op))
+            continue
+        partner = partners[op]
+        details = tuple(_diff_ops(op, partner, matched))
+        if details:
+            yield Difference("changed", after.path, _line(partner), details)
+        for left, right in zip(op.blocks, partner.blocks, strict=False):
+            yield from _diff_blocks(left, right, matched)
+    for op in after.ops:
+        if op not in taken:
+            yield Difference("added", after.path, _line(op))
+    for number, (_, right) in enumerate(pairs):
+        if number in moved:
+            yield Difference("moved", after.path, _line(right))
+    yield from _diff_outputs(before, after, matched)
+
+
+def _line(op: Op) -> str:
+    return f"{op.writes[0].name} <- {op.reads[0].name}" if op.is_commit else format_op(op)
+
+
+def _diff_inputs(before: Block, after: Block, matched: dict[Var, Var]) -> Iterator[Difference]:
+    """The main block's inputs are matched by name, which callers use; those of other blocks by position."""
+    if before.parent is None:
+        others = {var.name: var for var in after.inputs}
+        pairs = [(var, others.pop(var.name, None)) for var in before.inputs]
+        added = list(others.values())
+    else:
+        pairs = [(var, after.inputs[number] if number < len(after.inputs) else None) for number, var in enumerate(before.inputs)]
+        added = after.inputs[len(before.inputs) :]
+    for left, right in pairs:
+        if right is None:
+            yield Difference("removed", before.path, f"input {left.name}: {left.type_text}")
+            continue
+        matched[left] = right
+        details = _diff_vars(left, right)
+        if details:
+            yield Difference("changed", after.path, f"input {right.name}: {right.type_text}", tuple(details))
+    for var in added:
+        yield Difference("added", after.path, f"input {var.name}: {var.type_text}")
+
+
+def _diff_state(before: Block, after: Block, matched: dict[Var, Var]) -> Iterator[Difference]:
+    """Persistable variables are matched by name, under which scopes and files hold their values."""
+    others = {var.name: var for var in after.vars.values() if var.persistable}
+    for var in before.vars.values():
+        if not var.persistable:
+            continue
+        other = others.pop(var.name, None)
+        if other is None:
+            yield Difference("removed", before.path, format_declaration(var))
+            continue
+        matched[var] = other
+        details = _diff_vars(var, other)
+        if details:
+            yield Difference("changed", after.path, format_declaration(other), tuple(details))
+    for var in others.values():
+        yield Difference("added", after.path, format_declaration(var))
+
+
+def _diff_vars(left: Var, right: Var) -> list[str]:
+    """What is said of the one and not of the other."""
+    details = [f"{left.type_text} became {right.type_text}"] if left.type_text != right.type_text else []
+    for flag in ("parameter", "trainable", "stop_gradient"):
+        if getattr(left, flag) != getattr(right, flag):
+            details.append(f"{flag}: {getattr(left, flag)} became {getattr(right, flag)}".lower())
+    if left.initializer != right.initializer:
+        details.append("it starts differently")
+    return details
+
+
+def _match_ops(before: Block, after: Block, matched: dict[Var, Var]) -> list[tuple[Op, Op]]:
+    """Pairs of ops that correspond, in the order of `before`.
+
+    First those of one type that compute the same from matched values; then those of one type that define the same names.
+    """
+    by_name: dict[tuple[str, tuple[str, ...]], list[Op]] = defaultdict(list)
+    by_meaning: dict[object, list[Op]] = defaultdict(list)
+    for op in after.ops:
+        by_name[op.type, tuple(var.name for var in op.writes)].append(op)
+        by_meaning[_meaning(op, {})].append(op)
+    free = set(after.ops)
+    pairs: list[tuple[Op, Op]] = []
+    for op in before.ops:
+        same = [other for other in by_meaning.get(_meaning(op, matched), ()) if other in free]
+        named = [other for other in by_name.get((op.type, tuple(var.name for var in op.writes)), ()) if other in free]
+        partner = next((other for other in named if other in same), None) or next(iter(same), None) or next(iter(named), None)
+        if partner is None:
+            continue
+        free.remove(partner)
+        pairs.append((op, partner))
+        if not op.is_commit:
+            for left, right in zip(op.writes, partner.writes, strict=False):
+                matched[left] = right
+    return pairs
+
+
+def _meaning(op: Op, matched: dict[Var, Var]) -> object:
+    """What an op computes: its type, its attributes but for blocks, and its inputs, as the other program knows them."""
+    inputs = tuple((slot, tuple(id(matched.get(var, var)) for var in vars)) for slot, vars in op.inputs.items())
+    target = tuple(id(matched.get(var, var)) for var in op.writes) if op.is_commit else ()
+    return op.type, inputs, _attributes(op), target
+
+
+def _attributes(op: Op) -> tuple[tuple[str, str], ...]:
+    return tuple((name, format_attribute(value)) for name, value in sorted(op.attributes.items()) if not isinstance(value, Block))
+
+
+def _diff_ops(left: Op, right: Op, matched: dict[Var, Var]) -> Iterator[str]:
+    """What differs between two ops of one type."""
+    before, after = dict(_attributes(left)), dict(_attributes(right))
+    for name in sorted(before.keys() | after.keys()):
+        if before.get(name) != after.get(name):
+            yield f"{name}: {before.get(name, 'absent')} became {after.get(name, 'absent')}"
+    for slot in dict.fromkeys([*left.inputs, *right.inputs]):
+        old, new = left.inputs.get(slot, ()), right.inputs.get(slot, ())
+        if [matched.get(var, var) for var in old] != list(new):
+            yield f"{slot}: {_names(old)} became {_names(new)}"
+    types = [var.type_text for var in left.writes], [var.type_text for var in right.writes]
+    if types[0] != types[1]:
+        yield f"type: {', '.join(types[0])} became {', '.join(types[1])}"
+    if left.role is not right.role:
+        yield f"role: {left.role.name.lower()} became {right.role.name.lower()}"
+    if len(left.blocks) != len(right.blocks):
+        yield f"it has {len(left.blocks)} blocks, then {len(right.blocks)}"
+
+
+def _diff_outputs(before: Block, after: Block, matched: dict[Var, Var]) -> Iterator[Difference]:
+    if [matched.get(var, var) for var in before.outputs] != after.outputs:
+        yield Difference("changed", after.path, "outputs", (f"{_names(before.outputs)} became {_names(after.outputs)}",))
+
+
+def _names(vars: Sequence[Var]) -> str:
+    return f"[{', '.join(var.name for var in vars)}]" if len(vars) != 1 else vars[0].name
+
+
+def _moved(places: list[int]) -> set[int]:
+    """The pairs that are not part of a longest run of pairs that kept their order (patience sorting)."""
+    ends: list[int] = []
+    holders: list[int] = []
+    before: list[int | None] = []
+    for number, place in enumerate(places):
+        at = bisect_left(ends, place)
+        before.append(holders[at - 1] if at else None)
+        ends[at : at + 1] = [place]
+        holders[at : at + 1] = [number]
+    kept: set[int] = set()
+    at_end: int | None = holders[-1] if holders else None
+    while at_end is not None:
+        kept.add(at_end)
+        at_end = before[at_end]
+    return set(range(len(places))) - kept
