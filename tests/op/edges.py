@@ -1,6 +1,7 @@
-"""Inputs at the edge, made from ordinary ones: no rows, no dimensions, shapes that broadcast, memory with gaps."""
+"""Inputs at the edge, made from ordinary ones: no rows, many rows, no dimensions, shapes that broadcast, memory with gaps."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 
 import torch
 from op.arguments import AnyCase, Arguments, root, root_arguments
@@ -8,16 +9,23 @@ from op.arguments import AnyCase, Arguments, root, root_arguments
 from oarlock.registry import Operator
 from oarlock.registry.signature import Axis, Slot
 
-# Rows: the group `*b` that an input leads with, else the size `n` that the first one leads with, else a rank `...s`
+MANY = 67  # more than a vector register holds, and no multiple of one
+
+# Rows: the group `*b` that inputs lead with, else the size `n` that the first one leads with, else a rank `...s`
 
 
 def row_axis(operator: Operator) -> Axis | None:
-    """The axis of rows; None where there is none. A rank counts where the operator knows no other."""
-    inputs = [slot for slot in operator.signature.inputs if slot.axes]
-    groups = [slot.axes[0] for slot in inputs if slot.axes[0].kind == "group"]
-    sizes = [slot.axes[0] for slot in inputs[:1] if slot.axes[0].name == "n"]
-    ranks = {axis for slot in (*inputs, *operator.signature.outputs) for axis in slot.axes or ("any shape",)}
-    return next(iter([*groups, *sizes, *(axis for axis in ranks if len(ranks) == 1 and axis.kind == "rank")]), None)
+    """The axis of rows; None where there is none. A rank counts where the operator knows no other axis."""
+    signature = operator.signature
+    inputs = [slot for slot in signature.inputs if slot.axes]
+    for slot in inputs:
+        if slot.leading_group and slot.leading_group == (operator.row_group or slot.leading_group):
+            return slot.axes[0]
+    if inputs and inputs[0].axes[0].name == "n":
+        return inputs[0].axes[0]
+    axes = {axis for slot in (*inputs, *signature.outputs) for axis in slot.axes or ()}
+    (only,) = axes if len(axes) == 1 and all(slot.axes for slot in signature.outputs) else (None,)
+    return only if only and only.kind == "rank" else None
 
 
 def leads(slot: Slot, axis: Axis | None) -> bool:
@@ -39,17 +47,28 @@ def rows(operator: Operator, arguments: Arguments, take: Callable[[torch.Tensor]
     return arguments.replaced(lambda slot, tensor: take(tensor) if slot in having else tensor)
 
 
-def _no_rows(operator: Operator, arguments: Arguments) -> Arguments | None:
-    return rows(operator, arguments, lambda tensor: tensor[:0]) if row_shape(operator, arguments) else None
+def _no_rows(operator: Operator, arguments: Arguments) -> Arguments:
+    return rows(operator, arguments, lambda tensor: tensor[:0])
 
 
-def _one_row(operator: Operator, arguments: Arguments) -> Arguments | None:
-    """The first row, with no axis of rows at all: no dimensions where there was nothing but rows."""
-    axis, shape = row_axis(operator), row_shape(operator, arguments)
-    return rows(operator, arguments, lambda tensor: tensor[(0,) * len(shape)]) if shape and axis.kind != "size" else None
+def _one_row(operator: Operator, arguments: Arguments) -> Arguments:
+    """The first row. Of a group or a rank nothing is left: no dimensions, where there was nothing but rows."""
+    first = slice(1) if row_axis(operator).kind == "size" else (0,) * len(row_shape(operator, arguments))
+    return rows(operator, arguments, lambda tensor: tensor[first])
 
 
-ROWS = {"no_rows": _no_rows, "one_row": _one_row}
+def _many_rows(operator: Operator, arguments: Arguments) -> Arguments:
+    generator = torch.Generator().manual_seed(3)
+    return rows(operator, arguments, lambda tensor: _filled((MANY, *tensor.shape[1:]), tensor, generator))
+
+
+def _filled(shape: tuple[int, ...], tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """A tensor of `shape`: random floats between the least and the largest of `tensor`, or its other values, over again."""
+    if tensor.is_floating_point():
+        low, high = tensor.min(), tensor.max()
+        return low + (high - low) * torch.rand(shape, dtype=tensor.dtype, generator=generator)
+    count = torch.Size(shape).numel()
+    return tensor.flatten().repeat(count // tensor.numel() + 1)[:count].reshape(shape)
 
 
 # Broadcasting
@@ -60,44 +79,40 @@ def broadcast_slots(operator: Operator) -> list[str]:
     return [slot.name for slot in operator.signature.inputs if slot.axes and slot.axes[0].kind == "broadcast"]
 
 
-def _shaped(*shapes: tuple[int, ...]) -> Callable[[Operator, Arguments], Arguments | None]:
-    """Every `*#s` tensor in one of `shapes`, by turns, filled with what it held."""
-
-    def change(operator: Operator, arguments: Arguments) -> Arguments | None:
-        given = [name for name in broadcast_slots(operator) if name in arguments.tensors]
-        turn = {name: shapes[number % len(shapes)] for number, name in enumerate(given)}
-        return arguments.replaced(lambda slot, tensor: _filled(turn[slot], tensor) if slot in turn else tensor) if turn else None
-
-    return change
+def _shaped(shapes: Sequence[tuple[int, ...]], operator: Operator, arguments: Arguments) -> Arguments:
+    """Every `*#s` tensor in one of `shapes`, by turns."""
+    generator = torch.Generator().manual_seed(3)
+    given = [name for name in broadcast_slots(operator) if name in arguments.tensors]
+    turn = {name: shapes[number % len(shapes)] for number, name in enumerate(given)}
+    return arguments.replaced(lambda slot, tensor: _filled(turn[slot], tensor, generator) if slot in turn else tensor)
 
 
-def _filled(shape: tuple[int, ...], tensor: torch.Tensor) -> torch.Tensor:
-    count = torch.Size(shape).numel()
-    return tensor.flatten().repeat(count // tensor.numel() + 1)[:count].reshape(shape)
+Edge = Callable[[Operator, Arguments], Arguments]
 
-
-BROADCASTS = {
-    "no_dimensions": _shaped(()),
-    "number_and_matrix": _shaped((), (2, 3)),
-    "matrix_and_number": _shaped((2, 3), ()),
-    "column_and_row": _shaped((2, 1), (1, 3)),
-    "matrix_and_row": _shaped((2, 3), (3,)),
-    "nothing_and_row": _shaped((0, 3), (3,)),
-    "number_and_nothing": _shaped((1,), (0,)),
+ROWS: dict[str, Edge] = {"no_rows": _no_rows, "one_row": _one_row, "many_rows": _many_rows}
+BROADCASTS: dict[str, Edge] = {
+    "no_dimensions": partial(_shaped, [()]),
+    "number_and_matrix": partial(_shaped, [(), (2, 3)]),
+    "matrix_and_number": partial(_shaped, [(2, 3), ()]),
+    "column_and_row": partial(_shaped, [(2, 1), (1, 3)]),
+    "matrix_and_row": partial(_shaped, [(2, 3), (3,)]),
+    "nothing_and_row": partial(_shaped, [(0, 3), (3,)]),
+    "number_and_nothing": partial(_shaped, [(1,), (0,)]),
+    "many_and_many": partial(_shaped, [(MANY,)]),
 }
-
-EDGES = {**ROWS, **BROADCASTS}
 
 
 def edges_of(
-    operator: Operator, cases: Sequence[tuple[str, AnyCase]], dtype: torch.dtype = torch.float64, *, only: dict = EDGES
-) -> Iterator[tuple[str, Arguments]]:
-    """The arguments of the operator's root at the edges of some cases, with a name."""
+    operator: Operator, cases: Sequence[tuple[str, AnyCase]], dtype: torch.dtype = torch.float64, *, only: Mapping[str, Edge] | None = None
+) -> Iterator[tuple[str, Callable[[], Arguments]]]:
+    """A name, and a function that makes the arguments of the operator's root, for each edge of some cases."""
+    forward = root(operator)
     for name, case in cases:
-        for edge, change in only.items():
-            changed = change(root(operator), root_arguments(root(operator), case, dtype))
-            if changed is not None:
-                yield f"{name}-{edge}", changed
+        arguments = root_arguments(forward, case, dtype)
+        fitting = {**(ROWS if row_shape(forward, arguments) else {}), **(BROADCASTS if broadcast_slots(forward) else {})}
+        for edge, change in fitting.items():
+            if only is None or edge in only:
+                yield f"{name}-{edge}", partial(change, forward, arguments)
 
 
 # Memory

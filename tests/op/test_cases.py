@@ -1,5 +1,7 @@
 """Every operator, at every case that it states: what it gives, its types, its file, and what it refuses."""
 
+from collections.abc import Callable
+
 import pytest
 import torch
 from op.arguments import (
@@ -89,26 +91,27 @@ def test_outputs_have_the_types_that_a_program_with_unknown_sizes_declares(opera
 
 
 @pytest.mark.parametrize(
-    ("operator", "arguments"),
+    ("operator", "edge"),
     [
-        pytest.param(operator, arguments, id=name)
+        pytest.param(operator, edge, id=name)
         for operator in [*FORWARD, *DERIVED]
-        for name, arguments in edges_of(operator, cases_of(operator, Case, GradCheck))
+        for name, edge in edges_of(operator, cases_of(operator, Case, GradCheck))
     ],
 )
-def test_edge_inputs_give_the_types_that_the_program_declares(operator: Operator, arguments: Arguments):
-    require_declared_types(build(operator, derive(operator, arguments)))
+def test_edge_inputs_give_the_types_that_the_program_declares(operator: Operator, edge: Callable[[], Arguments]):
+    require_declared_types(build(operator, derive(operator, edge())))
 
 
 @pytest.mark.parametrize(
-    ("operator", "arguments"),
+    ("operator", "edge"),
     [
-        pytest.param(operator, arguments, id=name)
+        pytest.param(operator, edge, id=name)
         for operator in FORWARD
-        for name, arguments in edges_of(operator, cases_of(operator, Case, GradCheck), only=BROADCASTS)
+        for name, edge in edges_of(operator, cases_of(operator, Case, GradCheck), only=BROADCASTS)
     ],
 )
-def test_inputs_that_broadcast_give_what_inputs_of_the_whole_shape_give(operator: Operator, arguments: Arguments):
+def test_inputs_that_broadcast_give_what_inputs_of_the_whole_shape_give(operator: Operator, edge: Callable[[], Arguments]):
+    arguments = edge()
     slots = broadcast_slots(operator)
     shape = torch.broadcast_shapes(*(tensor.shape for slot in slots for tensor in arguments.tensors.get(slot, ())))
     whole = arguments.replaced(lambda slot, tensor: tensor.expand(shape).contiguous() if slot in slots else tensor)
@@ -142,12 +145,15 @@ def test_arguments_that_do_not_fit_are_refused_in_the_stated_words(operator: Ope
     arguments = arguments_of(operator, case)
     built = declare(arguments)
     before = built.program.to_bytes()
+    refusal = None
     try:
         append(operator, built, arguments.attributes)
     except ol.OarlockError as error:
-        assert case.message in str(error)
+        refusal = error
+    if refusal is None:
+        with pytest.raises(ol.OarlockError) as failure:
+            built.run(built.op.writes)
+        refusal = failure.value
+    else:
         assert built.program.to_bytes() == before, "what is refused leaves the program as it was"
-        return
-    with pytest.raises(ol.OarlockError) as refusal:
-        built.run(built.op.writes)
-    assert case.message in str(refusal.value)
+    assert case.message in str(refusal)

@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 import torch
@@ -66,6 +67,7 @@ def test_a_kernel_gives_the_same_wherever_its_inputs_lie_in_memory(operator: Ope
 
 
 def at_cases_and_edges(operators: list[Operator]) -> list:
+    """Each operator with a function that makes arguments of it."""
     found = []
     for operator, dtype in itertools.product(operators, DTYPES):
         cases = [
@@ -73,13 +75,14 @@ def at_cases_and_edges(operators: list[Operator]) -> list:
             for name, case in cases_of(operator, Case, GradCheck)
             if isinstance(case, GradCheck) or has_floats(operator, case) or dtype is torch.float64
         ]
-        found += [pytest.param(operator, root_arguments(operator, case, dtype), id=name) for name, case in cases]
-        found += [pytest.param(operator, arguments, id=name) for name, arguments in edges_of(operator, cases, dtype)]
+        found += [pytest.param(operator, partial(root_arguments, operator, case, dtype), id=name) for name, case in cases]
+        found += [pytest.param(operator, edge, id=name) for name, edge in edges_of(operator, cases, dtype)]
     return found
 
 
-@pytest.mark.parametrize(("operator", "arguments"), at_cases_and_edges([item for item in FORWARD if item.into_kernel]))
-def test_the_form_that_writes_into_a_tensor_gives_the_bits_of_the_kernel(operator: Operator, arguments: Arguments):
+@pytest.mark.parametrize(("operator", "make"), at_cases_and_edges([item for item in FORWARD if item.into_kernel]))
+def test_the_form_that_writes_into_a_tensor_gives_the_bits_of_the_kernel(operator: Operator, make: Callable[[], Arguments]):
+    arguments = make()
     (expected,) = [tensor for items in compute(operator, arguments).values() for tensor in items]
     out = torch.full_like(expected, 77)
     address = out.data_ptr()
@@ -89,8 +92,9 @@ def test_the_form_that_writes_into_a_tensor_gives_the_bits_of_the_kernel(operato
     assert same_bits([out], [expected])
 
 
-@pytest.mark.parametrize(("operator", "arguments"), at_cases_and_edges([item for item in FORWARD if item.in_place_kernels]))
-def test_the_form_that_reuses_an_input_gives_the_bits_of_the_kernel(operator: Operator, arguments: Arguments):
+@pytest.mark.parametrize(("operator", "make"), at_cases_and_edges([item for item in FORWARD if item.in_place_kernels]))
+def test_the_form_that_reuses_an_input_gives_the_bits_of_the_kernel(operator: Operator, make: Callable[[], Arguments]):
+    arguments = make()
     expected = compute(operator, arguments)
     for reused, kernel in operator.in_place_kernels.items():
         given = copied(arguments)
