@@ -13,7 +13,6 @@ _MODULES = (
     "datasets",
     "errors",
     "inference",
-    "initializer",
     "io",
     "ir",
     "layer",
@@ -22,7 +21,9 @@ _MODULES = (
     "passes",
     "registry",
     "runtime",
+    "scope",
     "training",
+    "variable",
 )
 
 _NAMES = {
@@ -49,7 +50,8 @@ _NAMES = {
     ),
     "oarlock.ir": ("DType", "Program", "Var", "default_program"),
     "oarlock.io": ("Model", "infer", "load_model", "save_model"),
-    "oarlock.layer": ("rnn",),
+    "oarlock.evaluation": ("evaluate as eval",),
+    "oarlock.layer": ("initializer", "larger_than", "minibatch", "rnn", "sequence", "var"),
     "oarlock.passes.backward": ("append_backward", "gradients"),
     "oarlock.passes.pruning": ("prune",),
     "oarlock.proto.limits": ("Limits",),
@@ -57,19 +59,22 @@ _NAMES = {
     "oarlock.runtime": ("CPUPlace", "Context", "Executor", "GPUPlace", "Scope", "init"),
     "oarlock.training": ("TrainingResult", "train"),
 }
-_HOMES = {name: module for module, names in _NAMES.items() for name in names}
+_HOMES: dict[str, tuple[str, str]] = {}
+for _module, _names in _NAMES.items():
+    for _name in _names:
+        _there, _, _here = _name.partition(" as ")
+        _HOMES[_here or _there] = (_module, _there)
 
 __all__ = sorted([*_MODULES, *_HOMES])
 
 
 def __getattr__(name: str) -> object:
-    if name == "initializer":
-        value = importlib.import_module("oarlock.layer.initializer")
-    elif name in _MODULES:
-        value = importlib.import_module(f"oarlock.{name}")
+    if name in _MODULES:
+        value: object = importlib.import_module(f"oarlock.{name}")
     elif name in _HOMES:
         importlib.import_module("oarlock.op")  # arithmetic on variables, and the operators that files name
-        value = getattr(importlib.import_module(_HOMES[name]), name)
+        module, attribute = _HOMES[name]
+        value = getattr(importlib.import_module(module), attribute)
     else:
         raise AttributeError(f"module 'oarlock' has no attribute {name!r}")
     globals()[name] = value

@@ -11,7 +11,9 @@ from oarlock import optimizer as optimizer
 from oarlock import passes as passes
 from oarlock import registry as registry
 from oarlock import runtime as runtime
+from oarlock import scope as scope
 from oarlock import training as training
+from oarlock import variable as variable
 from oarlock.errors import ArgumentError as ArgumentError
 from oarlock.errors import DataError as DataError
 from oarlock.errors import DeclarationError as DeclarationError
@@ -40,7 +42,11 @@ from oarlock.ir import Program as Program
 from oarlock.ir import Var as Var
 from oarlock.ir import default_program as default_program
 from oarlock.layer import initializer as initializer
+from oarlock.layer import larger_than as larger_than
+from oarlock.layer import minibatch as minibatch
 from oarlock.layer import rnn as rnn
+from oarlock.layer import sequence as sequence
+from oarlock.layer import var as var
 from oarlock.passes.backward import append_backward as append_backward
 from oarlock.passes.backward import gradients as gradients
 from oarlock.passes.pruning import prune as prune

@@ -127,8 +127,8 @@ class DTypeError(OarlockError, TypeError):
 class ArgumentError(OarlockError, TypeError):
     """An argument or attribute that is missing, unknown, or of the wrong kind.
 
-    ol.layer.conv2d(image, filter=32, size=3)     # wrong
-    ol.layer.conv2d(image, filters=32, size=3)    # right; `oarlock ops conv2d` prints the page
+    ol.layer.dropout(x, ratio=0.5)    # wrong
+    ol.layer.dropout(x, rate=0.5)     # right; `oarlock ops dropout` prints the page
     """
 
     __module__ = "oarlock"

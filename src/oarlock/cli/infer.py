@@ -6,10 +6,12 @@ from typing import Annotated
 import numpy
 import typer
 from rich.console import Console
+from rich.markup import escape
 
 from oarlock import inference
 from oarlock.cli.drawing import draw_predictions
 from oarlock.datasets.loading import load
+from oarlock.errors import MissingFileError
 
 __all__ = ["infer"]
 
@@ -17,21 +19,23 @@ __all__ = ["infer"]
 def infer(
     path: Annotated[Path, typer.Argument(metavar="MODEL.safetensors", help="A model file.")],
     data: Annotated[str, typer.Option(help="What to read: digits:test, digits:train, digits:all, or a .npz file of arrays.")],
-    seed: Annotated[int, typer.Option(help="Which split of a bundled data set; the seed that the model was trained with.")] = 0,
+    seed: Annotated[int | None, typer.Option(help="Which split of a bundled data set; the model's own seed, unless given.")] = None,
     output: Annotated[Path | None, typer.Option(help="Save what is predicted as a .npy file.")] = None,
 ) -> None:
     """Run a model on data, without the Python that trained it.
 
     Where the data has a [bold]label[/], its accuracy is printed; images are drawn beside what was read.
     """
-    arrays = load(data, seed=seed)
+    if output is not None and not output.absolute().parent.is_dir():
+        raise MissingFileError(f'there is no folder "{output.parent}"')
     model = inference.load_model(path)
+    arrays = load(data, seed=model.program.seed if seed is None else seed)
     feed = {var.name: arrays[var.name] for var in model.program.main.inputs if var.name in arrays}
     predicted = inference.infer(model, feed)
     console = Console(highlight=False, soft_wrap=True)
     if output is not None:
         numpy.save(output, predicted if isinstance(predicted, numpy.ndarray) else next(iter(predicted.values())), allow_pickle=False)
-        console.print(f"saved {output}")
+        console.print(f"saved {output}", markup=False)
     if isinstance(predicted, dict):
         for label, value in predicted.items():
             console.print(f"{label}  {value.dtype}{list(value.shape)}", markup=False)
@@ -46,7 +50,8 @@ def infer(
     if "image" in arrays:
         console.print()
         draw_predictions(console, arrays["image"], labels, read, predicted.max(1))
+    name = escape(str(path))
     console.print(
-        f"Next: [bold]oarlock show {path}[/] prints the program, [bold]oarlock check {path}[/] verifies it,"
+        f"Next: [bold]oarlock show {name}[/] prints the program, [bold]oarlock check {name}[/] verifies it,"
         f" [bold]oarlock ops conv2d[/] explains an operator."
     )

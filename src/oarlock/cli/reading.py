@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from oarlock.errors import MissingFileError
+from oarlock.errors import FormatError, MissingFileError
 from oarlock.io.container import read_container
 from oarlock.ir.program import Program
 from oarlock.ir.serialize import read_program
@@ -20,5 +20,12 @@ def read_program_file(path: Path) -> Program:
         raise MissingFileError(f'there is no file "{path}"')
     if path.suffix == ".safetensors":
         return read_program(read_container(path)[0])
+    if path.is_dir():
+        raise FormatError(f'"{path.name}" is a folder, not a file')
     data = path.read_bytes()
-    return parse_program(data.decode()) if data.startswith(b"program ") else read_program(data)
+    if not data.startswith(b"program "):
+        return read_program(data)
+    try:
+        return parse_program(data.decode())
+    except UnicodeDecodeError as error:
+        raise FormatError(f'"{path.name}" is not the text of a program', given=[str(error)]) from error

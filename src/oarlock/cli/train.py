@@ -24,6 +24,7 @@ def train(
     validate: Annotated[str | None, typer.Option(help="What it is measured on after each epoch: digits:test.")] = None,
     epochs: Annotated[int | None, typer.Option(help="Train up to this many epochs in all; the program knows how many it had.")] = None,
     steps: Annotated[int | None, typer.Option(help="Stop after this many further steps.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Which split of a bundled data set; the program's own seed, unless given.")] = None,
     save: Annotated[Path | None, typer.Option(help="Where to save the training program; where it came from, unless given.")] = None,
 ) -> None:
     """Train a model.
@@ -40,16 +41,19 @@ def train(
         for option, value in given.items():
             if value is not None:
                 raise ArgumentError(f"{option} is for saved programs; a script loads and saves by itself")
-        passed = [("--epochs", epochs), ("--steps", steps)]
+        passed = [("--epochs", epochs), ("--steps", steps), ("--seed", seed)]
         _run_script(path, [text for option, value in passed if value is not None for text in (option, str(value))] + context.args)
         return
     if context.args:
         raise ArgumentError(f"unknown argument {context.args[0]!r}", hint="oarlock train --help")
     if data is None:
         raise ArgumentError("a saved program needs --data", hint="--data digits:train")
+    if save is not None and not save.absolute().parent.is_dir():
+        raise MissingFileError(f'there is no folder "{save.parent}"')
     model = load_model(path)
-    held_out = None if validate is None else load(validate)
-    result = training.train(model, load(data), epochs=epochs, steps=steps, validate=held_out)
+    split = model.program.seed if seed is None else seed
+    held_out = None if validate is None else load(validate, seed=split)
+    result = training.train(model, load(data, seed=split), epochs=epochs, steps=steps, validate=held_out)
     save_model(result, save or path)
     typer.echo(f"{result.steps} steps in all; saved {save or path}")
 

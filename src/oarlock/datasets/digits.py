@@ -30,5 +30,5 @@ def split(seed: int = 0) -> tuple[dict[str, numpy.ndarray], dict[str, numpy.ndar
     data = load()
     from sklearn.model_selection import train_test_split
 
-    train, test = train_test_split(numpy.arange(len(data["label"])), test_size=0.2, random_state=seed, stratify=data["label"])
+    train, test = train_test_split(numpy.arange(len(data["label"])), test_size=0.2, random_state=seed % 2**32, stratify=data["label"])
     return {name: array[train] for name, array in data.items()}, {name: array[test] for name, array in data.items()}

@@ -16,7 +16,7 @@ import safetensors
 import safetensors.torch
 import torch
 
-from oarlock.errors import FormatError, LimitError, MissingFileError
+from oarlock.errors import ArgumentError, FormatError, LimitError, MissingFileError
 from oarlock.ir.dtype import DType
 from oarlock.op.torch_dtype import from_torch, to_torch
 from oarlock.proto.limits import Limits
@@ -49,7 +49,12 @@ def write_container(path: str | os.PathLike[str], program: bytes, tensors: Mappi
     held |= {name: tensors[name].detach().cpu().contiguous().clone() for name in sorted(tensors)}  # two names may share memory
     data = safetensors.torch.save(held, {"oarlock": f"{_VERSION} {_digest({name: _as_item(held[name]) for name in held})}"})
     path = Path(path)
-    descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    if path.is_dir():
+        raise ArgumentError(f'"{path}" is a folder; a model is one file')
+    try:
+        descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    except (FileNotFoundError, NotADirectoryError):
+        raise MissingFileError(f'there is no folder "{path.parent}"') from None
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(data)
@@ -104,7 +109,7 @@ def _read(path: Path, limits: Limits) -> bytes:
                     f'"{path.name}" has {size:,} bytes, where {limits.file_bytes:,} are allowed', hint="limits=Limits(file_bytes=...)"
                 )
             return file.read()
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         raise MissingFileError(f'there is no file "{path}"') from None
     except IsADirectoryError:
         raise FormatError(f'"{path.name}" is a folder, not a file') from None

@@ -5,8 +5,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy
+import torch
 
-from oarlock.errors import ArgumentError, FormatError, TrainingProgramError
+from oarlock.errors import ArgumentError, FormatError, TrainingProgramError, UnsetVarError
 from oarlock.io.container import read_container, write_container
 from oarlock.ir.operation import Role
 from oarlock.ir.program import Program
@@ -20,6 +21,7 @@ from oarlock.registry.catalogue import Catalogue, standard
 from oarlock.registry.typecheck import typecheck
 from oarlock.runtime.executor import Executor
 from oarlock.runtime.feeding import check_feed
+from oarlock.runtime.initialization import require_type
 from oarlock.runtime.place import CPUPlace
 from oarlock.runtime.scope import Scope
 
@@ -49,7 +51,8 @@ def save_model(target: object, *arguments: object) -> None:
         save_model(cost, dataset, parameters, path) as the first, once `dataset` is known to fit its inputs
 
     `parameters` is a scope, what `ol.train` returned, or a dict of arrays. Raises ArgumentError, FeedError for a
-    dataset that does not fit, UnsetVarError for a value that is missing; the file at `path` is then as it was.
+    dataset that does not fit, UnsetVarError or ShapeError for a value that is missing or does not fit, MissingFileError where there is no
+    folder; the file at `path` is then as it was.
     """
     program = getattr(target, "program", None)
     path, parameters = (arguments[-1] if arguments else None), target
@@ -62,7 +65,19 @@ def save_model(target: object, *arguments: object) -> None:
     if not isinstance(path, str | os.PathLike):
         raise ArgumentError(f"the path comes last, and is text, not {type(path).__name__}")
     scope = scope_of(parameters)
-    write_container(path, program.to_bytes(), {var.name: scope[var.name] for var in program.persistables()})  # type: ignore[misc]
+    write_container(path, program.to_bytes(), {var.name: _value(var, scope) for var in program.persistables()})
+
+
+def _value(var: Var, scope: Scope) -> torch.Tensor:
+    """What `scope` holds for a persistable variable. Raises UnsetVarError or ShapeError."""
+    found = scope.find_var(var.name)
+    if found is None or not found.is_set:
+        raise UnsetVarError(
+            f'the parameters hold no value of "{var.name}"',
+            given=[var.describe()],
+            hint="ol.train returns parameters; ol.init(program, scope) makes first ones",
+        )
+    return require_type(var, found.value)
 
 
 def _program_of(target: object) -> Program:
@@ -165,22 +180,24 @@ def infer(target: object, *arguments: object) -> numpy.ndarray | dict[str, numpy
 
     `feed` maps inputs to arrays; names that are no inputs raise FeedError. Nothing is changed by it.
     """
-    feed: Mapping[str, object] = {}
-    parameters: object = target
+    feed: Mapping[str, object] | None = None
+    parameters: object = None
     for argument in arguments:
-        if isinstance(argument, Mapping):
+        if feed is None and isinstance(argument, Mapping):
             feed = argument
-        else:
+        elif parameters is None:
             parameters = argument
+        else:
+            raise ArgumentError("infer takes a target, perhaps a feed, and perhaps parameters")
     if isinstance(target, Var):
         program, executor = prune(target.block.program, {"predict": target}), Executor()
-        scope = scope_of(parameters) if parameters is not target else Scope()
+        scope = Scope() if parameters is None else scope_of(parameters)
     elif isinstance(target, Model):
+        if parameters is not None:
+            raise ArgumentError("a model has its parameters already; infer(model, feed) takes no others")
         program, executor, scope = target.program, target.executor, target.scope
-        if program.is_training:
-            program = prune(program, program.targets)
     else:
         raise ArgumentError(f"infer takes a model or a variable, not {type(target).__name__}")
-    values = executor.run(program, feed, list(program.targets), scope=scope)
+    values = executor.eval(program, list(program.targets), feed, scope=scope)
     results = {label: numpy.asarray(value) for label, value in zip(program.targets, values, strict=True)}
     return next(iter(results.values())) if len(results) == 1 else results

@@ -72,6 +72,7 @@ class Block:
         elsewhere = [other for other in self.program.blocks if name in other.vars]
         raise UndefinedVarError(
             f'"{name}" is not visible in {self.path}',
+            location=here(),
             given=[f"declared in {other.path}, which {self.path} cannot see" for other in elsewhere],
             hint=f'did you mean "{near[0]}"?' if near else None,
         )

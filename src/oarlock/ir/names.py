@@ -3,6 +3,7 @@
 import re
 
 from oarlock.errors import ProgramError
+from oarlock.ir.location import here
 
 __all__ = ["COUNTER", "gradient_name", "is_name", "next_name", "require_user_name"]
 
@@ -21,7 +22,8 @@ def require_user_name(name: str) -> str:
     """Return `name` if a user may give it. Raises ProgramError; `@` and `/` are ours."""
     if not isinstance(name, str) or not is_name(name) or "@" in name or "/" in name:
         raise ProgramError(
-            f"{name!r} cannot be a variable's name",
+            f"{name!r:.80} cannot be a variable's name",
+            location=here(),
             contract="a name has 1 to 256 of the characters A-Z a-z 0-9 _ . - and no '..'",
         )
     return name

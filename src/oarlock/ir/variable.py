@@ -3,8 +3,9 @@
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from oarlock.errors import ArgumentError
 from oarlock.ir.dtype import DType
-from oarlock.ir.location import Location
+from oarlock.ir.location import Location, here
 from oarlock.ir.size import Shape, format_shape
 
 if TYPE_CHECKING:
@@ -106,7 +107,9 @@ class Var:
         return f"<Var {self.path} {self.type_text}>"
 
     def __bool__(self) -> bool:
-        raise TypeError(
-            f'"{self.name}" has no value while the program is being written, so Python cannot branch on it;'
-            " use a block of the program, such as ol.ifelse or ol.cond"
+        raise ArgumentError(
+            f'"{self.name}" has no value while the program is being written, so Python cannot branch on it',
+            location=here(),
+            given=[self.describe()],
+            hint='compute with it: ol.op.cast(condition, dtype="float32") is 1 where it holds and 0 elsewhere',
         )

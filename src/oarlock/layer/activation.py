@@ -1,5 +1,7 @@
 """An activation by its name."""
 
+import difflib
+
 from oarlock.errors import ArgumentError
 from oarlock.ir.location import here
 from oarlock.ir.variable import Var
@@ -15,5 +17,11 @@ def activate(x: Var, act: str | None) -> Var:
     if act is None:
         return x
     if act not in _BY_NAME:
-        raise ArgumentError(f"no activation is called {act!r}", location=here(), contract=f"one of {', '.join(_BY_NAME)}")
+        near = difflib.get_close_matches(str(act), _BY_NAME, n=1)
+        raise ArgumentError(
+            f"no activation is called {act!r:.60}",
+            location=here(),
+            contract=f"one of {', '.join(_BY_NAME)}",
+            hint=f'did you mean "{near[0]}"?' if near else None,
+        )
     return _BY_NAME[act](x)

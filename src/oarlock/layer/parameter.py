@@ -30,7 +30,10 @@ def new_parameter(block: Block, name: str, shape: tuple[int, ...], dtype: DType,
     if found is not None:
         if found.shape != shape or found.dtype is not dtype or not found.parameter:
             raise ShapeError(
-                f'"{name}" is wanted as {dtype}{list(shape)}, yet is declared otherwise', location=here(), given=[found.describe()]
+                f'"{name}" is wanted as {dtype}{list(shape)}, yet is declared otherwise',
+                location=here(),
+                given=[found.describe()],
+                hint="layers of one name share their parameters; give this layer another name, or the same sizes",
             )
         return found
     return main.new_var(name, dtype, shape, persistable=True, parameter=True, trainable=trainable, initializer=rule(shape))

@@ -2,8 +2,9 @@
 
 import torch
 
-from oarlock.op.elementwise import multiply
+from oarlock.op.elementwise import multiply, subtract
 from oarlock.op.filling import fill
+from oarlock.op.reduction import reduce_sum
 from oarlock.registry import Case, GradCheck, Rejects, operator
 
 __all__ = ["relu", "sigmoid", "softmax", "tanh"]
@@ -130,3 +131,10 @@ def softmax_dx(y, dy):
 @softmax_dx.gradient_program("dy")
 def softmax_dx_ddy(y, ddx):
     return softmax_dx(y, ddx)
+
+
+@softmax_dx.gradient_program("y")
+def softmax_dx_dy(y, dy, ddx):
+    along_dy = reduce_sum(multiply(dy, y), axis=-1, keep=True)
+    along_ddx = reduce_sum(multiply(ddx, y), axis=-1, keep=True)
+    return subtract(multiply(ddx, subtract(dy, along_dy)), multiply(dy, along_ddx))

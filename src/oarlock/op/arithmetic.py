@@ -4,27 +4,41 @@
 """
 
 from collections.abc import Callable
+from numbers import Real
 
-from oarlock.errors import ArgumentError
+from oarlock.errors import ArgumentError, DTypeError
 from oarlock.ir.location import here
 from oarlock.ir.variable import Var
 from oarlock.op.comparison import greater, greater_equal, less, less_equal
 from oarlock.op.elementwise import add, divide, multiply, negative, subtract
 from oarlock.op.filling import fill
 from oarlock.op.matrix import batch_matmul, linear
-from oarlock.registry.creator import block_for
+from oarlock.registry.creator import block_for, describe_value
 
 __all__ = ["constant_like"]
 
 
 def constant_like(value: object, like: Var) -> Var:
-    """The number `value` as a variable of the dtype of `like`, or `value` itself where it is a variable."""
+    """The number `value` as a variable of the dtype of `like`, or `value` itself where it is a variable.
+
+    Raises ArgumentError for what is no number, DTypeError for a number that the dtype would round to another.
+    """
     if isinstance(value, Var):
         return value
-    if not isinstance(value, int | float):
-        raise ArgumentError(f'"{like.name}" and {value!r:.60} do not combine; numbers and variables do', location=here())
+    if not isinstance(value, Real):
+        raise ArgumentError(
+            f'"{like.name}" and {describe_value(value)} do not combine; numbers and variables do', location=here(), given=[like.describe()]
+        )
+    number = float(value)
+    if not like.dtype.is_floating and (not number.is_integer() or number != value):
+        raise DTypeError(
+            f'"{like.name}" is {like.dtype}, which does not hold {value}',
+            location=here(),
+            given=[like.describe()],
+            hint='ol.op.cast(x, dtype="float32") makes it a float',
+        )
     with block_for([like], "fill"):
-        return fill(shape=(), value=float(value), dtype=like.dtype)
+        return fill(shape=(), value=number, dtype=like.dtype)
 
 
 def _binary(operator: Callable[[Var, Var], Var]) -> tuple[Callable[[Var, object], Var], Callable[[Var, object], Var]]:
@@ -52,6 +66,7 @@ def attach() -> None:
         setattr(Var, f"__{name}__", _binary(operator)[0])
     Var.__neg__ = lambda self: negative(self)  # type: ignore[attr-defined]
     Var.__matmul__ = _matmul  # type: ignore[attr-defined]
+    Var.__array_ufunc__ = None  # type: ignore[attr-defined]  # NumPy leaves `array + x` to us, rather than add element by element
 
 
 attach()

@@ -5,6 +5,8 @@ from torch.nn import grad as torch_gradients
 
 from oarlock.errors import ShapeError
 from oarlock.ir import size
+from oarlock.op.reduction import expand_to
+from oarlock.op.shaping import reshape
 from oarlock.registry import Case, GradCheck, Rejects, operator
 
 __all__ = ["conv2d", "window_size"]
@@ -58,3 +60,28 @@ def conv2d_dfilter(x, dy, filter_shape, *, stride, padding):
 @conv2d.gradient("bias")
 def conv2d_dbias(dy):
     return dy.sum((0, 2, 3))
+
+
+@conv2d_dx.gradient_program("filter")
+def conv2d_dx_dfilter(dy, ddx, filter_shape, *, stride, padding):
+    return conv2d_dfilter(ddx, dy, filter_shape, stride=stride, padding=padding)
+
+
+@conv2d_dx.gradient_program("dy")
+def conv2d_dx_ddy(filter, ddx, *, stride, padding):
+    return conv2d(ddx, filter, stride=stride, padding=padding)
+
+
+@conv2d_dfilter.gradient_program("x")
+def conv2d_dfilter_dx(dy, ddfilter, x_shape, *, stride, padding):
+    return conv2d_dx(ddfilter, dy, x_shape, stride=stride, padding=padding)
+
+
+@conv2d_dfilter.gradient_program("dy")
+def conv2d_dfilter_ddy(x, ddfilter, *, stride, padding):
+    return conv2d(x, ddfilter, stride=stride, padding=padding)
+
+
+@conv2d_dbias.gradient_program("dy")
+def conv2d_dbias_ddy(ddbias, dy_shape):
+    return expand_to(reshape(ddbias, shape=(-1, 1, 1)), dy_shape)

@@ -2,6 +2,7 @@
 
 import torch
 
+from oarlock.op.elementwise import multiply
 from oarlock.registry import Case, GradCheck, operator
 
 __all__ = ["dropout"]
@@ -27,3 +28,11 @@ def dropout(context, x, *, rate: float = 0.5, random_id: int):
 @dropout.gradient("x")
 def dropout_dx(mask, dy):
     return dy * mask
+
+
+@dropout_dx.gradient_program("dy")
+def dropout_dx_ddy(mask, ddx):
+    return multiply(ddx, mask)
+
+
+dropout_dx.no_gradient("mask")

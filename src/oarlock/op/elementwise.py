@@ -181,6 +181,14 @@ def absolute_dx(x, dy):
     return dy * torch.sign(x)
 
 
+@absolute_dx.gradient_program("dy")
+def absolute_dx_ddy(x, ddx):
+    return absolute_dx(x, ddx)
+
+
+absolute_dx.no_gradient("x")  # a step function of x
+
+
 @operator(
     "x: float[*#s], lower?: float[*#s], upper?: float[*#s] -> y: float[*#s]",
     cases=[
@@ -199,15 +207,28 @@ def clip(x, lower=None, upper=None):
 @clip.gradient("x")
 def clip_dx(x, dy, lower=None, upper=None):
     """``dy`` where ``x`` lies between the bounds, ends included; else 0."""
-    inside = torch.ones_like(dy, dtype=torch.bool)
+    return (dy * _inside(x, lower, upper)).sum_to_size(x.shape)
+
+
+def _inside(x, lower, upper):
+    """Where ``x`` lies between the bounds, ends included: bool."""
+    inside = torch.ones_like(x, dtype=torch.bool)
     if lower is not None:
         inside = inside & (x >= lower)
     if upper is not None:
         inside = inside & (x <= upper)
-    return (dy * inside).sum_to_size(x.shape)
+    return inside
 
 
 clip.no_gradient("lower", "upper")
+
+
+@clip_dx.gradient("dy")
+def clip_dx_ddy(x, ddx, dy_shape, lower=None, upper=None):
+    return (ddx * _inside(x, lower, upper)).expand(dy_shape).contiguous()
+
+
+clip_dx.no_gradient("x", "lower", "upper")  # a step function of each: zero wherever it has a derivative
 
 
 @operator("x: T[*b] -> y: T[*b]", cases=[Case(x=[1.0, 2.0], y=[1.0, 2.0]), GradCheck(x=(2, 3))])

@@ -36,12 +36,38 @@ def softmax_with_cross_entropy(logits, label, *, ignore_index: int = -100):
 
 
 @softmax_with_cross_entropy.gradient("logits")
-def softmax_with_cross_entropy_dlogits(softmax, label, dloss, *, ignore_index):
-    """``dlogits = (softmax - onehot(label)) * dloss``; ignored rows get 0."""
+def softmax_with_cross_entropy_dlogits(softmax, label, dloss, dsoftmax=None, *, ignore_index):
+    """``dlogits = (softmax - onehot(label)) * dloss``; ignored rows get 0. A gradient of the softmax adds its own part."""
     ignored = label == ignore_index
     dloss = dloss.masked_fill(ignored, 0.0).unsqueeze(-1)  # [*b, 1]
     target = label.masked_fill(ignored, 0).unsqueeze(-1)
-    return (softmax * dloss).scatter_add(-1, target, -dloss)
+    dlogits = (softmax * dloss).scatter_add(-1, target, -dloss)
+    if dsoftmax is None:
+        return dlogits
+    return dlogits + softmax * (dsoftmax - (dsoftmax * softmax).sum(-1, keepdim=True))
+
+
+@softmax_with_cross_entropy_dlogits.gradient("dloss")
+def softmax_with_cross_entropy_dlogits_ddloss(softmax, label, ddlogits, *, ignore_index):
+    """The sum over the classes of ``(softmax - onehot(label)) * ddlogits``; ignored rows get 0."""
+    ignored = label == ignore_index
+    picked = ddlogits.gather(-1, label.masked_fill(ignored, 0).unsqueeze(-1)).squeeze(-1)  # [*b]
+    return ((softmax * ddlogits).sum(-1) - picked).masked_fill(ignored, 0.0)
+
+
+@softmax_with_cross_entropy_dlogits.gradient("softmax")
+def softmax_with_cross_entropy_dlogits_dsoftmax(softmax, label, dloss, ddlogits, dsoftmax=None, *, ignore_index):
+    direct = ddlogits * dloss.masked_fill(label == ignore_index, 0.0).unsqueeze(-1)
+    if dsoftmax is None:
+        return direct
+    along_dsoftmax = (dsoftmax * softmax).sum(-1, keepdim=True)
+    along_ddlogits = (ddlogits * softmax).sum(-1, keepdim=True)
+    return direct + ddlogits * (dsoftmax - along_dsoftmax) - dsoftmax * along_ddlogits
+
+
+@softmax_with_cross_entropy_dlogits.gradient("dsoftmax")
+def softmax_with_cross_entropy_dlogits_ddsoftmax(softmax, ddlogits):
+    return softmax * (ddlogits - (ddlogits * softmax).sum(-1, keepdim=True))
 
 
 @operator(

@@ -40,12 +40,13 @@ def linear_dx(w, dout):
 @linear.gradient("w")
 def linear_dw(x, dout):
     """Sums over all rows, so a loop's many small products may become one."""
-    return x.reshape(-1, x.shape[-1]).mT @ dout.reshape(-1, dout.shape[-1])
+    rows = x.shape[:-1].numel()
+    return x.reshape(rows, x.shape[-1]).mT @ dout.reshape(rows, dout.shape[-1])
 
 
 @linear.gradient("bias")
 def linear_dbias(dout):
-    return dout.reshape(-1, dout.shape[-1]).sum(0)
+    return dout.reshape(dout.shape[:-1].numel(), dout.shape[-1]).sum(0)
 
 
 @linear_dx.gradient_program("w")
@@ -95,3 +96,23 @@ def batch_matmul_dx(y, dz):
 @batch_matmul.gradient("y")
 def batch_matmul_dy(x, dz):
     return x.mT @ dz
+
+
+@batch_matmul_dx.gradient_program("y")
+def batch_matmul_dx_dy(dz, ddx):
+    return batch_matmul_dy(ddx, dz)
+
+
+@batch_matmul_dx.gradient_program("dz")
+def batch_matmul_dx_ddz(y, ddx):
+    return batch_matmul(ddx, y)
+
+
+@batch_matmul_dy.gradient_program("x")
+def batch_matmul_dy_dx(dz, ddy):
+    return batch_matmul_dx(ddy, dz)
+
+
+@batch_matmul_dy.gradient_program("dz")
+def batch_matmul_dy_ddz(x, ddy):
+    return batch_matmul(x, ddy)

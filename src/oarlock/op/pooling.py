@@ -62,5 +62,11 @@ average_pool2d.infer_with(_pooled)
 
 
 @average_pool2d.gradient("x")
-def average_pool2d_dx(x, dy, *, size, stride, padding):
-    return torch.ops.aten.avg_pool2d_backward(dy, x, size, stride, padding, False, True, None)
+def average_pool2d_dx(dy, x_shape, *, size, stride, padding):
+    like_x = dy.new_empty(x_shape)  # of which PyTorch reads the shape
+    return torch.ops.aten.avg_pool2d_backward(dy, like_x, size, stride, padding, False, True, None)
+
+
+@average_pool2d_dx.gradient_program("dy")
+def average_pool2d_dx_ddy(ddx, *, size, stride, padding):
+    return average_pool2d(ddx, size=size, stride=stride, padding=padding)

@@ -4,15 +4,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from oarlock.errors import ArgumentError
+from oarlock.errors import ArgumentError, ProgramError
 from oarlock.ir.block import Block
 from oarlock.ir.dtype import DType
+from oarlock.ir.location import here
 from oarlock.ir.names import COUNTER, next_name
 from oarlock.ir.operation import Role
 from oarlock.ir.variable import Initializer, Var
 from oarlock.op.elementwise import add
 from oarlock.op.filling import fill
-from oarlock.passes.backward import append_backward
+from oarlock.passes.backward import append_backward, trained_by
 
 __all__ = ["Optimizer", "Step"]
 
@@ -51,11 +52,24 @@ class Optimizer(ABC):
         """Append to the program of `cost` its gradients and a step that lowers it; return (parameter, gradient) pairs.
 
         `parameters` are the trainable ones that `cost` depends on, unless given. The learning rate is a
-        variable, `<optimizer>_0.rate`: float64[], which a caller may set between steps.
+        variable, `<optimizer>_0.rate`: float64[], which a caller may set between steps. Raises ProgramError, before
+        the program is changed, for a parameter that a step updates already, or where there is nothing to update.
         """
         main = cost.block.program.main
         program = main.program
-        pairs = append_backward(cost, parameters)
+        chosen = trained_by(cost) if parameters is None else list(parameters)
+        updated = {var for op in main.tail for var in op.writes}
+        if not chosen:
+            raise ProgramError(f'"{cost.name}" depends on no trainable parameter, so there is nothing to update', location=here())
+        for var in chosen:
+            if var in updated:
+                raise ProgramError(
+                    f'"{var.name}" is updated by an optimizer already',
+                    location=here(),
+                    given=[var.describe()],
+                    hint="minimize(cost, parameters=[...]) divides parameters between optimizers",
+                )
+        pairs = append_backward(cost, chosen)
         with main, program.write_as(Role.UPDATE):
             step = Step(main, self._rate(main), self._count(main))
             for parameter, gradient in pairs:

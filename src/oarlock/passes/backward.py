@@ -19,7 +19,7 @@ from oarlock.op.filling import fill_like
 from oarlock.registry.catalogue import standard
 from oarlock.registry.gradient import Rule, parameter_source
 
-__all__ = ["append_backward", "gradients"]
+__all__ = ["append_backward", "gradients", "trained_by"]
 
 
 def append_backward(cost: Var, parameters: Sequence[Var] | None = None) -> list[tuple[Var, Var]]:
@@ -35,8 +35,7 @@ def append_backward(cost: Var, parameters: Sequence[Var] | None = None) -> list[
             location=cost.location,
             hint="ol.layer.mean(x) makes a cost of many values",
         )
-    read = {var for op in needed_ops(cost.block.ops, [cost]) for var in op.reads}
-    chosen = [var for var in cost.block.program.parameters() if var.trainable and var in read] if parameters is None else list(parameters)
+    chosen = trained_by(cost) if parameters is None else list(parameters)
     found = gradients([cost], chosen)
     pairs = []
     for parameter, gradient in zip(chosen, found, strict=True):
@@ -44,6 +43,12 @@ def append_backward(cost: Var, parameters: Sequence[Var] | None = None) -> list[
             raise _missing_path(cost, parameter)
         pairs.append((parameter, gradient))
     return pairs
+
+
+def trained_by(cost: Var) -> list[Var]:
+    """The trainable parameters that `cost` depends on, in the order of their declaration."""
+    read = {var for op in needed_ops(cost.block.ops, [cost]) for var in op.reads}
+    return [var for var in cost.block.program.parameters() if var.trainable and var in read]
 
 
 def gradients(targets: Sequence[Var], inputs: Sequence[Var], target_gradients: Sequence[Var | None] | None = None) -> list[Var | None]:
@@ -210,7 +215,7 @@ class _Differentiation:
                     given=[var.describe() for var in vars],
                     op=op.type,
                 )
-        arguments = [self._argument(op, name) for name in rule.parameters]
+        arguments = [self._argument(op, name, optional=name in rule.optional) for name in rule.parameters]
         attributes = {name: op.attributes[name] for name in rule.attributes if name in op.attributes}
         with self.into:
             gradient = (rule.program or rule.operator)(*arguments, **attributes)  # type: ignore[misc]
@@ -219,7 +224,7 @@ class _Differentiation:
             if var in self.active:
                 self._arrive(var, result)
 
-    def _argument(self, op: Op, name: str) -> Var | list[Var] | None:
+    def _argument(self, op: Op, name: str, *, optional: bool) -> Var | list[Var] | None:
         """The variable, or the list of a variadic slot, that a gradient's parameter stands for in `op`."""
         source = parameter_source(standard.get(op.type).signature, name)
         assert source is not None
@@ -227,6 +232,8 @@ class _Differentiation:
         vars = op.inputs.get(slot.name) if kind in ("input", "shape") and slot.name in op.inputs else op.outputs.get(slot.name)
         if vars is None:
             return None  # an optional input that is not there
+        if kind == "gradient" and optional and not any(var in self.arrived for var in vars):
+            return None
         if kind == "gradient":
             values = [self._gradient_or_zero(var) for var in vars]
         elif kind == "shape":

@@ -11,7 +11,7 @@ from oarlock.ir.variable import Var
 from oarlock.registry.operator import Operator
 from oarlock.registry.signature import TensorType
 
-__all__ = ["block_for", "create", "require_type"]
+__all__ = ["block_for", "create", "describe_value", "require_type"]
 
 
 def create(operator: Operator, arguments: Sequence[object], keywords: Mapping[str, object], *, name: str | None = None):
@@ -70,7 +70,7 @@ def _bind_slots(operator: Operator, arguments: Sequence[object], keywords: Mappi
             items = [value]
         for item in items:
             if not isinstance(item, Var):
-                raise _refuse(operator, f"{slot.name} must be a variable of the program, not {type(item).__name__} {item!r:.60}")
+                raise _refuse(operator, f"{slot.name} must be a variable of the program, not {describe_value(item)}")
         given[slot.name] = items  # type: ignore[assignment]
     return given
 
@@ -150,8 +150,16 @@ def _declare_outputs(
     return outputs
 
 
+def describe_value(value: object) -> str:
+    """What was given where a variable was asked for, on one line: `int 3`, `ndarray float64[4, 2]`."""
+    kind, dtype, shape = type(value).__name__, getattr(value, "dtype", None), getattr(value, "shape", None)
+    if dtype is not None and shape is not None:
+        return f"{kind} {str(dtype).removeprefix('torch.')}{list(shape)}"
+    return f"{kind} {' '.join(repr(value).split()):.60}"
+
+
 def require_type(value: object, what: str) -> Var:
     """`value` as a variable. Raises ArgumentError where it is none."""
     if isinstance(value, Var):
         return value
-    raise ArgumentError(f"{what} must be a variable of a program, not {type(value).__name__} {value!r:.60}", location=here())
+    raise ArgumentError(f"{what} must be a variable of a program, not {describe_value(value)}", location=here())

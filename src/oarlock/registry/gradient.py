@@ -42,6 +42,13 @@ class Rule:
         return tuple(parameter.name for parameter in parameters if parameter.kind is not parameter.KEYWORD_ONLY)
 
     @property
+    def optional(self) -> frozenset[str]:
+        """The parameters that may be None: their default says so."""
+        function = self.program or (self.operator.kernel if self.operator else None)
+        parameters = inspect.signature(function).parameters.values() if function else ()
+        return frozenset(parameter.name for parameter in parameters if parameter.default is None)
+
+    @property
     def attributes(self) -> tuple[str, ...]:
         """The forward's attributes that the gradient asks for."""
         function = self.program or (self.operator.kernel if self.operator else None)
@@ -131,7 +138,8 @@ def derive_signature(operator: "Operator") -> Signature:
                 f"{operator.type}: {name} is no input or output of {forward.type}, none of {outputs}, and no <input>_shape"
             )
         kind, slot = source
-        inputs.append(renamed(slot, name, dtype="shape") if kind == "shape" else renamed(slot, name, summed=False))
+        optional = slot.optional or name in rule.optional
+        inputs.append(renamed(slot, name, dtype="shape" if kind == "shape" else slot.dtype, summed=False, optional=optional))
     target = forward.signature.input(wrt)
     assert target is not None
     output = renamed(target, f"d{wrt}", optional=False, variadic=False)

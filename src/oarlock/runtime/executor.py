@@ -8,6 +8,7 @@ import numpy
 import torch
 
 from oarlock.errors import ArgumentError, UndefinedVarError
+from oarlock.ir.location import here
 from oarlock.ir.operation import Op
 from oarlock.ir.program import Program
 from oarlock.ir.variable import Var
@@ -69,10 +70,39 @@ class Executor:
         A fetch of a persistable variable gives its value from before the step. Arrays are copies.
         Raises FeedError, UndefinedVarError or UnsetVarError for what does not fit, KernelError from a kernel.
         """
-        prepared = self._prepare(program, tuple(fetch))
+        return self._execute(program, feed, fetch, Context(scope, self.place, training), return_numpy, update=True)
+
+    def eval(
+        self,
+        program: Program,
+        targets: Sequence[Var | str],
+        feed: Mapping[str, object] | None = None,
+        *,
+        scope: Scope,
+        training: bool = False,
+        return_numpy: bool = True,
+    ) -> list[numpy.ndarray] | list[torch.Tensor]:
+        """Compute `targets` and return their values, in order: what they need is run, no update, nothing else.
+
+        The arguments, and what is raised, are those of `run`. `scope` is not changed.
+        """
+        return self._execute(program, feed, targets, Context(scope, self.place, training), return_numpy, update=False)
+
+    def _execute(
+        self,
+        program: Program,
+        feed: Mapping[str, object] | None,
+        fetch: Sequence[Var | str],
+        context: Context,
+        return_numpy: bool,
+        *,
+        update: bool,
+    ) -> list[numpy.ndarray] | list[torch.Tensor]:
+        if isinstance(fetch, Var | str):
+            raise ArgumentError("fetch is a list of variables or of their names", location=here(), hint="fetch=[cost]")
+        prepared = self._prepare(program, tuple(fetch), update=update)
         tensors = check_feed(program, feed or {}, prepared.read, self.place)
-        context = Context(scope, self.place, training)
-        frame = scope.new_scope("main")
+        frame = context.scope.new_scope("main")
         try:
             for name, tensor in tensors.items():
                 frame.var(name).value = tensor
@@ -84,17 +114,18 @@ class Executor:
             frame.drop()
         return [to_numpy(value) for value in values] if return_numpy else values
 
-    def _prepare(self, program: Program, fetch: tuple[Var | str, ...]) -> _Prepared:
+    def _prepare(self, program: Program, fetch: tuple[Var | str, ...], *, update: bool) -> _Prepared:
         fetched = [_find(program, item) for item in fetch]
-        key = (program.serial, program.revision, *fetched)
+        key = (program.serial, program.revision, update, *fetched)
         with self._lock:
             found = self._prepared.get(key)
             if found is None:
                 verify_program(program)
                 typecheck(program, self.interpreter.catalogue)
-                tail = program.main.tail
-                needed = needed_ops(program.main.ops, [*fetched, *(var for op in tail for var in op.reads)])
-                read = {var for op in needed for var in op.reads} | set(fetched) | {var for op in tail for var in op.reads}
+                tail = program.main.tail if update else []
+                wanted = [*fetched, *(var for op in tail for var in op.reads)]
+                needed = needed_ops(program.main.ops, wanted)
+                read = {var for op in needed for var in op.reads} | set(wanted)
                 found = _Prepared([*needed, *tail], fetched, read)
                 if len(self._prepared) >= _MAX_PREPARED:
                     self._prepared.pop(next(iter(self._prepared)))
@@ -107,10 +138,11 @@ def _find(program: Program, item: Var | str) -> Var:
     if isinstance(item, str):
         return program.targets[item] if item in program.targets else program.main.var(item)
     if not isinstance(item, Var):
-        raise ArgumentError(f"a fetch is a variable or its name, not {type(item).__name__} {item!r:.60}")
+        raise ArgumentError(f"a fetch is a variable or its name, not {type(item).__name__} {item!r:.60}", location=here())
     if item.block is not program.main:
         raise UndefinedVarError(
             f'"{item.path}" is not a variable of the main block of this program',
+            location=here(),
             given=[item.describe()],
             hint="fetch by name where the program is a copy or was loaded from a file",
         )

@@ -35,28 +35,29 @@ def check_feed(program: Program, feed: Mapping[str, object], needed: set[Var], p
     sizes: dict[str, tuple[int, str]] = {}
     for name, var in inputs.items():
         if name in feed:
-            tensors[name] = _check_one(program, var, feed[name], sizes, place)
+            tensors[name] = _check_one(program, var, feed[name], sizes, place, "fed as")
         elif var in needed and var.initializer is not None:
-            tensors[name] = initial_value(var, program.seed).to(place.device)
+            tensors[name] = _check_one(program, var, initial_value(var, program.seed), sizes, place, "carries")
         elif var in needed:
-            raise FeedError(f'"{name}" is not fed', location=var.location, contract=_contract(program), given=[var.describe()])
+            fed = ", ".join(f'"{other}"' for other in feed) or "nothing"
+            raise FeedError(f'"{name}" is not fed', location=var.location, contract=_contract(program), given=[f"{fed} fed"])
     return tensors
 
 
-def _check_one(program: Program, var: Var, value: object, sizes: dict[str, tuple[int, str]], place: Place) -> torch.Tensor:
+def _check_one(program: Program, var: Var, value: object, sizes: dict[str, tuple[int, str]], place: Place, verb: str) -> torch.Tensor:
     try:
         tensor = to_tensor(value)
     except OarlockError as error:
         raise FeedError(f'"{var.name}": {error.message}', location=var.location, contract=_contract(program)) from None
     if not isinstance(value, numpy.ndarray | numpy.generic | torch.Tensor):
         tensor = tensor.to(to_torch(var.dtype)) if _fits(tensor, var) else tensor  # Python numbers have no dtype of their own
-    actual = f"{from_torch(tensor.dtype)}{list(tensor.shape)}"
+    actual = f'"{var.name}" {verb} {from_torch(tensor.dtype)}{list(tensor.shape)}'
     if tensor.dtype != to_torch(var.dtype):
         raise FeedError(
             f'"{var.name}" must be {var.dtype}, not {from_torch(tensor.dtype)}',
             location=var.location,
             contract=_contract(program),
-            given=[var.describe(), f"fed {actual}"],
+            given=[actual],
             hint=f'feed={{"{var.name}": array.astype("{var.dtype}")}}',
         )
     declared = var.shape or ()
@@ -72,7 +73,7 @@ def _check_one(program: Program, var: Var, value: object, sizes: dict[str, tuple
     if not agrees:
         wrong = f'"{var.name}" must have the shape {var.type_text.removeprefix(str(var.dtype))}, not {list(tensor.shape)}'
     if wrong:
-        raise FeedError(wrong, location=var.location, contract=_contract(program), given=[var.describe(), f"fed {actual}"])
+        raise FeedError(wrong, location=var.location, contract=_contract(program), given=[actual])
     return tensor.to(place.device)
 
 

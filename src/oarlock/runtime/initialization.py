@@ -11,7 +11,7 @@ from oarlock.op.torch_dtype import to_torch
 from oarlock.runtime import random
 from oarlock.runtime.scope import Scope
 
-__all__ = ["init", "initial_value"]
+__all__ = ["init", "initial_value", "require_type"]
 
 
 def init(program: Program, scope: Scope, *, overwrite: bool = False) -> Scope:
@@ -27,14 +27,19 @@ def init(program: Program, scope: Scope, *, overwrite: bool = False) -> Scope:
         if found is None or not found.is_set or overwrite:
             missing.append(var)
             continue
-        value = found.value
-        if not isinstance(value, torch.Tensor) or tuple(value.shape) != var.shape or value.dtype != to_torch(var.dtype):
-            held = f"{value.dtype}{list(value.shape)}" if isinstance(value, torch.Tensor) else type(value).__name__
-            raise ShapeError(f'the scope holds "{var.name}" as {held.removeprefix("torch.")}', given=[var.describe()])
+        require_type(var, found.value)
     values = {var.name: initial_value(var, program.seed) for var in missing}
     for name, value in values.items():
         scope.var(name).value = value
     return scope
+
+
+def require_type(var: Var, value: object) -> torch.Tensor:
+    """`value`, which a scope holds for the persistable `var`. Raises ShapeError where it has another shape or dtype."""
+    if isinstance(value, torch.Tensor) and tuple(value.shape) == var.shape and value.dtype == to_torch(var.dtype):
+        return value
+    held = f"{value.dtype}{list(value.shape)}" if isinstance(value, torch.Tensor) else type(value).__name__
+    raise ShapeError(f'the scope holds "{var.name}" as {held.removeprefix("torch.")}', given=[var.describe()])
 
 
 def initial_value(var: Var, seed: int) -> torch.Tensor:

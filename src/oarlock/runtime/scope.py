@@ -1,62 +1,22 @@
 """Scope: values by name."""
 
 import threading
-import weakref
 from collections.abc import Iterator
 
 from oarlock.errors import ScopeError, UnsetVarError
+from oarlock.runtime.value import to_tensor
+from oarlock.runtime.variable import Variable
 
-__all__ = ["Scope", "Variable"]
-
-_EMPTY = object()
-_BY_SCOPE = object()
-
-
-class Variable:
-    """One slot of a scope. Only a scope makes one; it holds nothing until it is set.
-
-    A handle does not keep its scope alive: used after the scope was dropped, it raises ScopeError.
-    """
-
-    __slots__ = ("__weakref__", "_scope", "_value", "name")
-
-    def __init__(self, token: object, scope: "Scope", name: str):
-        if token is not _BY_SCOPE:
-            raise ScopeError("only a scope makes a variable: scope.var(name)")
-        self.name = name
-        self._scope = weakref.ref(scope)
-        self._value: object = _EMPTY
-
-    def _require_scope(self) -> None:
-        scope = self._scope()
-        if scope is None or scope.dropped:
-            raise ScopeError(f'"{self.name}" belonged to a scope that was dropped')
-
-    @property
-    def is_set(self) -> bool:
-        self._require_scope()
-        return self._value is not _EMPTY
-
-    @property
-    def value(self) -> object:
-        """What it holds. Raises UnsetVarError where that is nothing yet."""
-        self._require_scope()
-        if self._value is _EMPTY:
-            raise UnsetVarError(f'"{self.name}" is declared but has no value yet')
-        return self._value
-
-    @value.setter
-    def value(self, value: object) -> None:
-        self._require_scope()
-        self._value = value
+__all__ = ["Scope"]
 
 
 class Scope:
     """Values by name, with a parent to ask when a name is not here.
 
-    Reading climbs to the parents, writing never does. A child keeps its parent alive; a parent lists its
-    children in the order in which they were made. The names of a scope are guarded by a lock, so threads
-    may share one; the tensors in it are not.
+    Reading climbs to the parents, writing never does. A scope has no operators and no device, and computes
+    nothing. `Scope()` is a root; `new_scope()` makes a child, which keeps its parent alive and is listed by it in
+    the order of creation. The names of a scope are guarded by a lock, so threads may share one; the tensors in it
+    are not.
     """
 
     def __init__(self) -> None:
@@ -67,8 +27,10 @@ class Scope:
         self._variables: dict[str, Variable] = {}
         self._lock = threading.RLock()
 
+    # Children
+
     def new_scope(self, name: str = "") -> "Scope":
-        """Make a child."""
+        """Make a child, whatever children there are."""
         child = Scope()
         child.parent = self
         child.name = name
@@ -76,6 +38,19 @@ class Scope:
             self._require_alive()
             self.children.append(child)
         return child
+
+    def find_or_create_scope(self, name: str) -> "Scope":
+        """The first child called `name`, made where there is none; without a name, always a new one."""
+        with self._lock:
+            found = next((child for child in self.children if child.name == name), None) if name else None
+            return found or self.new_scope(name)
+
+    def delete_scope(self, child: "Scope") -> None:
+        """Drop a child of this scope. Raises ScopeError where it is not one: unknown, dropped already, or a grandchild."""
+        with self._lock:
+            if not any(child is other for other in self.children):
+                raise ScopeError("that is not a child of this scope")
+            child.drop()
 
     def drop(self) -> None:
         """Let go of every value here and in the children, and leave the parent; handles raise from now on."""
@@ -94,17 +69,33 @@ class Scope:
         if self.dropped:
             raise ScopeError("this scope was dropped")
 
+    # Variables
+
     def var(self, name: str) -> Variable:
-        """The variable called `name` here; made, empty, where there is none. The parent is not asked."""
+        """The variable called `name` here, made where there is none. The parent is not asked."""
         with self._lock:
             self._require_alive()
             found = self._variables.get(name)
-            if found is None:
-                found = self._variables[name] = Variable(_BY_SCOPE, self, name)
-            return found
+            return self.new_var(name) if found is None else found
+
+    def new_var(self, name: str | None = None) -> Variable:
+        """Make a variable here, under a name of its own where none is given. Raises ScopeError where `name` is taken here."""
+        with self._lock:
+            self._require_alive()
+            if name is None:
+                number = len(self._variables)
+                while f"variable_{number}" in self._variables:
+                    number += 1
+                name = f"variable_{number}"
+            if not name:
+                raise ScopeError("a variable's name is not empty")
+            if name in self._variables:
+                raise ScopeError(f'"{name}" is in this scope already; scope.var finds or makes it')
+            self._variables[name] = Variable.in_scope(self, name)
+            return self._variables[name]
 
     def find_var(self, name: str) -> Variable | None:
-        """The variable called `name` here or in the nearest parent that has one; None where none has."""
+        """The variable called `name` here or in the nearest parent that has one; None where none has. Makes nothing."""
         scope: Scope | None = self
         while scope is not None:
             scope._require_alive()
@@ -119,11 +110,12 @@ class Scope:
         self._require_alive()
         return self._variables.get(name)
 
+    # Values
+
     def set(self, name: str, value: object) -> None:
         """Give the variable called `name` here a value; arrays and numbers become tensors."""
-        from oarlock.runtime.value import to_tensor
-
-        self.var(name).value = to_tensor(value)
+        tensor = to_tensor(value)
+        self.var(name).value = tensor
 
     def get(self, name: str, default: object = None) -> object:
         """The value called `name`, here or in a parent; `default` where there is none."""
@@ -133,9 +125,8 @@ class Scope:
     def __getitem__(self, name: str) -> object:
         found = self.find_var(name)
         if found is None:
-            raise UnsetVarError(
-                f'no variable "{name}" in this scope or a parent', given=[f"there are: {', '.join(self)}"] if len(self) else ()
-            )
+            given = [f"there are: {', '.join(self)}"] if len(self) else []
+            raise UnsetVarError(f'no variable "{name}" in this scope or a parent', given=given)
         return found.value
 
     def __setitem__(self, name: str, value: object) -> None:
@@ -151,6 +142,9 @@ class Scope:
 
     def __len__(self) -> int:
         return len(self._variables)
+
+    def __bool__(self) -> bool:
+        return True  # an empty scope is a scope
 
     def __repr__(self) -> str:
         return f"<Scope {self.name!r} of {len(self)} variables, {len(self.children)} children>"

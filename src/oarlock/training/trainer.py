@@ -18,6 +18,7 @@ from oarlock.ir.variable import Var
 from oarlock.optimizer.optimizer import Optimizer
 from oarlock.optimizer.sgd import SGD
 from oarlock.passes.pruning import prune
+from oarlock.registry.creator import describe_value
 from oarlock.runtime.executor import Executor
 from oarlock.runtime.initialization import init
 from oarlock.runtime.place import Place
@@ -75,26 +76,34 @@ def train(
     the run early, after so many more steps. `scope` receives the parameters, and keeps those it has. `progress`
     is False for silence.
 
-    Raises FeedError, ArgumentError or GradientError; a step that raises changes nothing.
+    Raises FeedError, ArgumentError, ProgramError or GradientError; a step that raises changes nothing.
     """
+    if steps is not None:
+        _require_count("steps", steps, least=0)
     if isinstance(cost, Var):
-        program = _training_program(cost, optimizer, show or {}, Training(batch_size or 32, epochs or 1))
-        scope = init(program, scope or Scope())
+        rows = 32 if batch_size is None else _require_count("batch_size", batch_size)
+        program = _training_program(cost, optimizer, show or {}, Training(rows, 1 if epochs is None else _require_count("epochs", epochs)))
+        scope = Scope() if scope is None else scope
     else:
+        if scope is not None:
+            raise ArgumentError("a training program has its parameters already; scope is for a cost")
         program, scope = _continued(cost, optimizer, show, epochs, batch_size)
     assert program.training is not None
-    batches = Batches.of(data or {}, program, program.training.batch_size)
+    batches = Batches.of({} if data is None else data, program, program.training.batch_size)
     held_out = None if validate is None else Batches.of(validate, program, max(256, program.training.batch_size))
+    init(program, scope)
     display = choose_display() if progress is True else SilentDisplay() if progress is False else progress
     return _run(program, scope, batches, held_out, steps, Executor(place), display)
 
 
 def _training_program(cost: Var, optimizer: Optimizer | None, show: Mapping[str, Var], training: Training) -> Program:
     """A copy of the program of `cost` that updates its parameters."""
-    if training.batch_size < 1 or training.epochs < 1:
-        raise ArgumentError(
-            f"a batch has at least one row and training at least one epoch, not {training.batch_size} and {training.epochs}"
-        )
+    if optimizer is not None and not isinstance(optimizer, Optimizer):
+        raise ArgumentError(f"optimizer is one such as ol.optimizer.Adam(1e-3), not {describe_value(optimizer)}")
+    if not isinstance(show, Mapping) or not all(isinstance(var, Var) for var in show.values()):
+        raise ArgumentError('show is a dict of variables by their labels, such as {"accuracy": accuracy}')
+    if "loss" in show:
+        raise ArgumentError('show: "loss" is what the cost is called; give the variable another label', given=[show["loss"].describe()])
     if cost.block.program.is_training:
         if optimizer is not None:
             raise ProgramError("the program has an optimizer already", hint="leave out `optimizer`, or do not call minimize yourself")
@@ -111,6 +120,8 @@ def _continued(
     model: Model | TrainingResult, optimizer: Optimizer | None, show: Mapping[str, Var] | None, epochs: int | None, batch_size: int | None
 ) -> tuple[Program, Scope]:
     """The program and scope of a run to be taken up. A saved run keeps its optimizer and its batch size."""
+    if not isinstance(model, Model | TrainingResult):
+        raise ArgumentError(f"train takes a cost, or a model or result to go on with, not {describe_value(model)}")
     program = model.program
     if not program.is_training or program.training is None:
         raise ArgumentError("this model has no training program", hint="save one with ol.save_model(result, path)")
@@ -119,8 +130,15 @@ def _continued(
     if batch_size not in (None, program.training.batch_size):
         raise ArgumentError(f"this run has a batch size of {program.training.batch_size}; another would not be the same run")
     if epochs is not None:
-        program.training = Training(program.training.batch_size, epochs)
+        program.training = Training(program.training.batch_size, _require_count("epochs", epochs))
     return program, model.scope if isinstance(model, Model) else model.parameters
+
+
+def _require_count(name: str, value: object, *, least: int = 1) -> int:
+    """`value` as a whole number from `least` to what a file can hold. Raises ArgumentError."""
+    if not isinstance(value, int) or isinstance(value, bool) or not least <= value < 2**32:
+        raise ArgumentError(f"{name} is a whole number from {least}, not {value!r:.60}")
+    return value
 
 
 def _run(
@@ -131,7 +149,6 @@ def _run(
     stop = total if steps is None else min(total, done + steps)
     result = TrainingResult(program, scope, steps=done)
     means = _Means()
-    measured = prune(program, program.targets)  # without updates, for validation
     display.start(done=done, total=stop, epochs=program.training.epochs, unit=_unit(program))
     try:
         while result.steps < stop:
@@ -146,7 +163,7 @@ def _run(
             means.add(program.targets, values, rows)
             display.step(epoch=epoch + 1, rows=rows, metrics=means.values)
             if number + 1 == batches.per_epoch:
-                validation = {} if held_out is None else _measure(measured, scope, held_out, executor)
+                validation = {} if held_out is None else _measure(program, scope, held_out, executor)
                 result.history.append(EpochRecord(epoch + 1, means.values, validation))
                 display.epoch(epoch=epoch + 1, metrics=means.values | {f"test {label}": value for label, value in validation.items()})
     finally:
@@ -160,7 +177,7 @@ def _measure(program: Program, scope: Scope, batches: Batches, executor: Executo
     order = numpy.arange(batches.rows)
     for number in range(batches.per_epoch):
         feed = batches.batch(order, number)
-        means.add(program.targets, executor.run(program, feed, list(program.targets), scope=scope), len(next(iter(feed.values()))))
+        means.add(program.targets, executor.eval(program, list(program.targets), feed, scope=scope), len(next(iter(feed.values()))))
     return means.values
 
 

@@ -1,0 +1,59 @@
+"""Variables that carry their values, as the seeds' examples write them; for a prompt, a test or a blackboard.
+
+x = ol.minibatch([10, 20, 30])      # float32[n, 1]
+y = ol.var(0.314, param=True)       # a trainable float32[1]
+ol.eval(ol.larger_than(x, 15))      # [[False], [True], [True]]
+"""
+
+import numpy
+
+from oarlock.errors import ArgumentError
+from oarlock.ir.attribute import Sizes
+from oarlock.ir.current import current_block
+from oarlock.ir.dtype import DType
+from oarlock.ir.location import here
+from oarlock.ir.variable import Var
+from oarlock.layer.initializer import constant
+from oarlock.layer.inputs import data
+from oarlock.layer.parameter import layer_name, new_parameter
+from oarlock.op.arithmetic import constant_like
+from oarlock.op.comparison import greater
+from oarlock.op.filling import fill
+
+__all__ = ["larger_than", "minibatch", "sequence", "var"]
+
+
+def minibatch(values: object, *, name: str | None = None) -> Var:
+    """An input that carries its rows: float32[n, ...]; a list of numbers is a column, float32[n, 1]."""
+    return _rows(values, name, "minibatch", "n")
+
+
+def sequence(values: object, *, name: str | None = None) -> Var:
+    """An input that carries its steps: float32[t, ...]; a list of numbers is float32[t, 1]."""
+    return _rows(values, name, "sequence", "t")
+
+
+def _rows(values: object, name: str | None, kind: str, symbol: str) -> Var:
+    array = numpy.asarray(values)
+    if array.dtype.kind not in "fiub" or not array.ndim:
+        raise ArgumentError(f"{kind}: {values!r:.60} is not rows of numbers", location=here())
+    if array.ndim == 1:
+        array = array[:, None]
+    if array.dtype.kind in "iu" or (array.dtype == numpy.float64 and not isinstance(values, numpy.ndarray)):
+        array = array.astype("float32")  # Python's numbers have no dtype of their own
+    return data(layer_name(current_block().program, name, kind), batch=symbol, value=array)
+
+
+def var(value: float, *, param: bool = False, name: str | None = None) -> Var:
+    """One number, float32[1], whole numbers too: a trainable parameter with `param`, else a constant."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ArgumentError(f"var: {value!r:.60} is not a number", location=here())
+    block = current_block()
+    if param:
+        return new_parameter(block, layer_name(block.program, name, "var"), (1,), DType.FLOAT32, constant(value))
+    return fill(shape=Sizes((1,)), value=float(value), name=layer_name(block.program, name, "var"))
+
+
+def larger_than(x: Var, y: Var | float) -> Var:
+    """Where ``x > y``: bool, element by element; `y` may be a number."""
+    return greater(x, constant_like(y, x))

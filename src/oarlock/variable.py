@@ -1,0 +1,72 @@
+"""`ol.variable`: variables of the current scope, as the Framework document proposes them.
+
+x = ol.variable.tensor("x", numpy.random.randn(200, 100), estimated=True)
+x.estimated = False
+"""
+
+from oarlock.ir.operation import Op
+from oarlock.registry.operator import Operator
+from oarlock.runtime.current import current_scope
+from oarlock.runtime.scope import Scope
+from oarlock.runtime.value import to_tensor
+from oarlock.runtime.variable import Variable
+
+__all__ = ["bool_", "float_", "int_", "new", "operation", "scope", "string", "tensor"]
+
+
+def new(name: str) -> Variable:
+    """A variable whose type is not known yet."""
+    return current_scope().var(name)
+
+
+def tensor(name: str, value: object = None, *, estimated: bool = False) -> Variable:
+    """A variable for a tensor; with `value`, an array, it holds that, in the array's own dtype."""
+    variable = new(name)
+    if value is not None:
+        variable.value = to_tensor(value)
+    variable.estimated = estimated
+    return variable
+
+
+def int_(name: str, value: int) -> Variable:
+    """A variable that holds a whole number."""
+    return _holding(name, int(value))
+
+
+def float_(name: str, value: float) -> Variable:
+    """A variable that holds a float."""
+    return _holding(name, float(value))
+
+
+def bool_(name: str, value: bool) -> Variable:
+    """A variable that holds True or False."""
+    return _holding(name, bool(value))
+
+
+def string(name: str, value: str) -> Variable:
+    """A variable that holds text."""
+    return _holding(name, str(value))
+
+
+def operation(name: str, op: Op | Operator) -> Variable:
+    """A variable that holds an operation."""
+    return _holding(name, op)
+
+
+def scope(name: str, value: Scope) -> Variable:
+    """A variable that holds a scope."""
+    return _holding(name, value)
+
+
+def _holding(name: str, value: object) -> Variable:
+    variable = new(name)
+    variable.value = value
+    return variable
+
+
+def __getattr__(name: str) -> object:
+    """`ol.variable.int` and its like, which a module cannot define without hiding Python's own."""
+    found = {"int": int_, "float": float_, "bool": bool_}.get(name)
+    if found is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return found
