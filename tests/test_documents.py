@@ -1,11 +1,10 @@
 """Every block of code in the documents runs, and prints what stands below it."""
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from processes import run_python
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCUMENTS = ["README.md", "docs/add_an_operator.md"]
@@ -42,11 +41,8 @@ def test_the_code_of_a_document_runs_and_prints_what_it_shows(document, tmp_path
         if (language, before) == ("text", "python") and "print(" in source
     ]
     assert code
-    script = tmp_path / "document.py"
-    script.write_text("\n".join(code) + CHECKS.get(document, ""))
-    run = subprocess.run([sys.executable, "-W", "error", str(script)], capture_output=True, text=True, cwd=tmp_path)
-    assert run.returncode == 0, run.stderr
-    assert run.stdout.split() == "\n".join(shown).split()
+    printed = run_python("\n".join(code) + CHECKS.get(document, ""), tmp_path)
+    assert printed.split() == "\n".join(shown).split()
 
 
 def test_the_links_of_the_documents_lead_to_files():

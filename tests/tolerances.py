@@ -17,6 +17,12 @@ CLAIMS = (1e-12, 1e-12)
 # the digits program against the same network in PyTorch, 100 steps in float64
 PYTORCH = (1e-10, 1e-12)
 
+# gradients of whole programs, of any order, against PyTorch's autograd, in float64
+AUTOGRAD = (1e-10, 1e-12)
+
+# means over rows, gathered from means over batches of float32
+MEANS = (1e-6, 1e-7)
+
 # the values of mission row B23 and section 3.9, which are given to six figures
 ORACLES = (1e-5, 1e-6)
 

@@ -174,13 +174,18 @@ def _match_ops(before: Block, after: Block, matched: dict[Var, Var]) -> list[tup
 
 def _meaning(op: Op, matched: dict[Var, Var]) -> object:
     """What an op computes: its type, its attributes but for blocks, and its inputs, as the other program knows them."""
-    inputs = tuple((slot, tuple(id(matched.get(var, var)) for var in vars)) for slot, vars in op.inputs.items())
+    inputs = tuple((slot, tuple(id(matched.get(var, var)) for var in vars)) for slot, vars in _arguments(op).items())
     target = tuple(id(matched.get(var, var)) for var in op.writes) if op.is_commit else ()
     return op.type, inputs, _attributes(op), target
 
 
+def _arguments(op: Op) -> dict[str, tuple[Var, ...]]:
+    """The inputs by slot, and the attributes that are variables by name."""
+    return op.inputs | {name: (value,) for name, value in op.attributes.items() if isinstance(value, Var)}
+
+
 def _attributes(op: Op) -> tuple[tuple[str, str], ...]:
-    return tuple((name, format_attribute(value)) for name, value in sorted(op.attributes.items()) if not isinstance(value, Block))
+    return tuple((name, format_attribute(value)) for name, value in sorted(op.attributes.items()) if not isinstance(value, Block | Var))
 
 
 def _diff_ops(left: Op, right: Op, matched: dict[Var, Var]) -> Iterator[str]:
@@ -189,8 +194,9 @@ def _diff_ops(left: Op, right: Op, matched: dict[Var, Var]) -> Iterator[str]:
     for name in sorted(before.keys() | after.keys()):
         if before.get(name) != after.get(name):
             yield f"{name}: {before.get(name, 'absent')} became {after.get(name, 'absent')}"
-    for slot in dict.fromkeys([*left.inputs, *right.inputs]):
-        old, new = left.inputs.get(slot, ()), right.inputs.get(slot, ())
+    given, taken = _arguments(left), _arguments(right)
+    for slot in dict.fromkeys([*given, *taken]):
+        old, new = given.get(slot, ()), taken.get(slot, ())
         if [matched.get(var, var) for var in old] != list(new):
             yield f"{slot}: {_names(old)} became {_names(new)}"
     types = [var.type_text for var in left.writes], [var.type_text for var in right.writes]

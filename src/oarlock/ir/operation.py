@@ -52,8 +52,9 @@ class Op:
 
     @property
     def reads(self) -> tuple[Var, ...]:
-        """Every variable in an input slot, in order, with repetitions."""
-        return tuple(var for slot in self.inputs.values() for var in slot)
+        """Every variable in an input slot, in order, with repetitions; then those that attributes are given by."""
+        attributes = [value for value in self.attributes.values() if isinstance(value, Var)]
+        return (*(var for slot in self.inputs.values() for var in slot), *attributes)
 
     @property
     def writes(self) -> tuple[Var, ...]:

@@ -262,6 +262,8 @@ class _Parser:
             elif self.skip("{"):
                 blocks[self.word("a block's name")] = op.attributes.add(name=name)
                 self.need("}")
+            elif self.skip("$"):
+                op.attributes.add(name=name, var=self.word("a variable"))
             else:
                 write_attribute(name, self.value(), op.attributes.add())
         for _ in blocks:

@@ -81,8 +81,15 @@ def format_op(op: Op) -> str:
     arguments = [f"{slot}={_one_or_list([var.name for var in vars])}" for slot, vars in op.inputs.items()]
     for name in sorted(op.attributes):
         value = op.attributes[name]
-        arguments.append(f"{name}={'{' + value.name + '}' if isinstance(value, Block) else format_attribute(value)}")
+        arguments.append(f"{name}={_format_held(value)}")
     return f"{', '.join(outputs)} = {op.type}({', '.join(arguments)})"
+
+
+def _format_held(value: object) -> str:
+    """What an attribute holds: a block in braces, a variable after a dollar sign, or a value."""
+    if isinstance(value, Block):
+        return "{" + value.name + "}"
+    return f"${value.name}" if isinstance(value, Var) else format_attribute(value)
 
 
 def _one_or_list(items: list[str]) -> str:

@@ -84,6 +84,8 @@ def _write_attributes(attributes: dict[str, object], messages, index: dict[Block
         value = attributes[name]
         if isinstance(value, Block):
             messages.add(name=name, block=index[value])
+        elif isinstance(value, Var):
+            messages.add(name=name, var=value.name)
         else:
             write_attribute(name, value, messages.add())
 
@@ -249,6 +251,9 @@ def _build_op(block: Block, desc: wire.OpDesc, number: int) -> None:
                 raise VerifyError(f'{where}: attribute "{item.name}" names block {item.block}, which does not exist')
             owned.append(block.program.blocks[item.block])
             attributes[item.name] = owned[-1]
+            continue
+        if item.WhichOneof("value") == "var":
+            attributes[item.name] = _resolve(block, item.var, where)
             continue
         try:
             attributes[item.name] = read_attribute(item)

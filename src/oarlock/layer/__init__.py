@@ -11,7 +11,7 @@ from oarlock.layer.literal import larger_than, minibatch, sequence, var
 from oarlock.layer.objective import accuracy, cross_entropy, mse, softmax_with_cross_entropy
 from oarlock.layer.recurrence import Recurrence, rnn
 from oarlock.op.activation import relu, sigmoid, softmax, tanh
-from oarlock.op.dropping import dropout
+from oarlock.op.randomness import dropout
 from oarlock.op.reduction import mean
 from oarlock.op.shaping import concat, flatten, reshape
 

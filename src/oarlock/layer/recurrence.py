@@ -12,7 +12,7 @@ states = rnn()                              # float[t n 64]
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 
 from oarlock.errors import ProgramError, ShapeError
@@ -49,11 +49,14 @@ class Recurrence:
         self._open = False
         self._called = False
 
-    @contextmanager
-    def step(self) -> Iterator[None]:
+    def step(self) -> AbstractContextManager[None]:
         """The block of one step. Raises ProgramError when opened a second time; an exception inside discards it."""
         if self._body is not None:
             raise ProgramError("rnn: it has a step block already", location=here())
+        return self._write_step()
+
+    @contextmanager
+    def _write_step(self) -> Iterator[None]:
         around = current_block()
         program = around.program
         body = program.new_block(f"{program.unique('recurrent')}.body", around)
@@ -76,10 +79,23 @@ class Recurrence:
             raise ProgramError(f"rnn.{what}: call it inside `with rnn.step():`", location=here())
         return self._body
 
+    def _require_outside(self, var: Var, what: str) -> None:
+        if self._body in var.block.enclosing():
+            raise ProgramError(
+                f'rnn.{what}: "{var.name}" has a value inside the step only, yet the loop needs it before its first step',
+                location=here(),
+                given=[var.describe()],
+                hint="make it before `with rnn.step():`",
+            )
+
+    def _require_own(self, memory: Memory, what: str) -> None:
+        if memory not in self.memories:
+            raise ProgramError(f"rnn.{what}: that is not a memory of this rnn", location=here())
+
     def step_input(self, sequence: Var) -> Var:
         """Return this step of a sequence: T[t *d] -> T[*d]."""
         body = self._require_open("step_input")
-        require_type(sequence, "rnn.step_input: sequence")
+        self._require_outside(require_type(sequence, "rnn.step_input: sequence"), "step_input")
         if not sequence.shape:
             raise ShapeError(
                 f"rnn.step_input: {sequence.name} has no dimension to step through", location=here(), given=[sequence.describe()]
@@ -92,7 +108,7 @@ class Recurrence:
     def memory(self, init: Var) -> Memory:
         """A state that starts as `init`. Read it by `previous_memory`, set it by `update_memory`."""
         body = self._require_open("memory")
-        require_type(init, "rnn.memory: init")
+        self._require_outside(require_type(init, "rnn.memory: init"), "memory")
         previous = body.new_var(body.program.unique("memory"), init.dtype, init.shape)
         self.memories.append(Memory(init, previous))
         return self.memories[-1]
@@ -100,11 +116,14 @@ class Recurrence:
     def previous_memory(self, memory: Memory) -> Var:
         """The state before this step."""
         self._require_open("previous_memory")
+        self._require_own(memory, "previous_memory")
         return memory.previous
 
     def update_memory(self, memory: Memory, value: Var) -> None:
         """Make `value` the state after this step. Raises ProgramError the second time, ShapeError for another type."""
         self._require_open("update_memory")
+        self._require_own(memory, "update_memory")
+        require_type(value, "rnn.update_memory: value")
         if memory.updated is not None:
             raise ProgramError("rnn.update_memory: this memory is updated already", location=here(), given=[memory.updated.describe()])
         if (value.dtype, value.shape) != (memory.initial.dtype, memory.initial.shape):
@@ -118,7 +137,7 @@ class Recurrence:
     def output(self, *values: Var) -> None:
         """Hand out `values`; their steps are stacked, T[*d] -> T[t *d]."""
         self._require_open("output")
-        self._outputs += values
+        self._outputs += [require_type(value, "rnn.output: value") for value in values]
 
     def __call__(self) -> Var | tuple[Var, ...]:
         """Close the loop and return its outputs: one, or a tuple. `final_memory` gives the states after the last step."""
@@ -149,6 +168,7 @@ class Recurrence:
         """The state after the last step; what it started as where there was none."""
         if not self._called:
             raise ProgramError("rnn.final_memory: call rnn() first", location=here())
+        self._require_own(memory, "final_memory")
         return self.finals[self.memories.index(memory)]
 
 

@@ -7,6 +7,7 @@ from oarlock.ir.attribute import Sizes
 from oarlock.ir.dtype import DType
 from oarlock.op.torch_dtype import to_torch
 from oarlock.registry import Case, Rejects, operator
+from oarlock.registry.operator import UnknownSizes
 from oarlock.registry.signature import TensorType
 
 __all__ = ["fill", "fill_like"]
@@ -14,6 +15,7 @@ __all__ = ["fill", "fill_like"]
 
 @operator(
     " -> y: any",
+    variable_attributes=("shape", "value"),
     cases=[
         Case(shape=(2,), value=1.5, dtype="float64", y=[1.5, 1.5]),
         Case(shape=(), value=3.0, dtype="int64", y=3),
@@ -28,7 +30,7 @@ def fill(*, shape: Sizes, value: float, dtype: DType = DType.FLOAT32):
 @fill.infer_with
 def fill_types(*, shape, value, dtype):
     symbol = next((size for size in shape if isinstance(size, str)), None)
-    if symbol is not None:
+    if symbol is not None and not isinstance(shape, UnknownSizes):
         raise ShapeError(f"{symbol} is no number; fill_like takes its shape from a tensor")
     return TensorType(dtype, tuple(shape))
 

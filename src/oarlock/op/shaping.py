@@ -6,6 +6,7 @@ from oarlock.errors import ShapeError
 from oarlock.ir import size
 from oarlock.ir.attribute import Sizes
 from oarlock.registry import Case, GradCheck, Rejects, operator
+from oarlock.registry.operator import UnknownSizes
 
 __all__ = ["concat", "flatten", "reshape", "reshape_like", "split_like"]
 
@@ -55,6 +56,7 @@ def flatten_dx(x_shape, dy, *, start):
 
 @operator(
     "x: T[...s] -> y: T[...t]",
+    variable_attributes=("shape",),
     cases=[
         Case(x=[[1.0, 2.0], [3.0, 4.0]], shape=(4,), y=[1.0, 2.0, 3.0, 4.0]),
         Case(x=[[1.0, 2.0], [3.0, 4.0]], shape=(-1, 1), y=[[1.0], [2.0], [3.0], [4.0]]),
@@ -70,6 +72,8 @@ def reshape(x, *, shape: Sizes):
 
 @reshape.infer_with
 def reshape_shape(x, *, shape):
+    if isinstance(shape, UnknownSizes):
+        return tuple(shape)
     total: size.Size = 1
     known: int = 1
     for item in x.shape:

@@ -217,6 +217,7 @@ class _Differentiation:
                 )
         arguments = [self._argument(op, name, optional=name in rule.optional) for name in rule.parameters]
         attributes = {name: op.attributes[name] for name in rule.attributes if name in op.attributes}
+        attributes = {name: self.read(value) if isinstance(value, Var) else value for name, value in attributes.items()}
         with self.into:
             gradient = (rule.program or rule.operator)(*arguments, **attributes)  # type: ignore[misc]
         results = gradient if isinstance(gradient, list) else [gradient]

@@ -160,7 +160,7 @@ class SlotDesc(_message.Message):
     def __init__(self, name: _Optional[str] = ..., vars: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class AttributeDesc(_message.Message):
-    __slots__ = ("name", "int", "float", "bool", "string", "bytes", "ints", "floats", "strings", "shape", "dtype", "block")
+    __slots__ = ("name", "int", "float", "bool", "string", "bytes", "ints", "floats", "strings", "shape", "dtype", "block", "var")
     NAME_FIELD_NUMBER: _ClassVar[int]
     INT_FIELD_NUMBER: _ClassVar[int]
     FLOAT_FIELD_NUMBER: _ClassVar[int]
@@ -173,6 +173,7 @@ class AttributeDesc(_message.Message):
     SHAPE_FIELD_NUMBER: _ClassVar[int]
     DTYPE_FIELD_NUMBER: _ClassVar[int]
     BLOCK_FIELD_NUMBER: _ClassVar[int]
+    VAR_FIELD_NUMBER: _ClassVar[int]
     name: str
     int: int
     float: float
@@ -185,7 +186,8 @@ class AttributeDesc(_message.Message):
     shape: ShapeDesc
     dtype: DType
     block: int
-    def __init__(self, name: _Optional[str] = ..., int: _Optional[int] = ..., float: _Optional[float] = ..., bool: bool = ..., string: _Optional[str] = ..., bytes: _Optional[bytes] = ..., ints: _Optional[_Union[IntList, _Mapping]] = ..., floats: _Optional[_Union[FloatList, _Mapping]] = ..., strings: _Optional[_Union[StringList, _Mapping]] = ..., shape: _Optional[_Union[ShapeDesc, _Mapping]] = ..., dtype: _Optional[_Union[DType, str]] = ..., block: _Optional[int] = ...) -> None: ...
+    var: str
+    def __init__(self, name: _Optional[str] = ..., int: _Optional[int] = ..., float: _Optional[float] = ..., bool: bool = ..., string: _Optional[str] = ..., bytes: _Optional[bytes] = ..., ints: _Optional[_Union[IntList, _Mapping]] = ..., floats: _Optional[_Union[FloatList, _Mapping]] = ..., strings: _Optional[_Union[StringList, _Mapping]] = ..., shape: _Optional[_Union[ShapeDesc, _Mapping]] = ..., dtype: _Optional[_Union[DType, str]] = ..., block: _Optional[int] = ..., var: _Optional[str] = ...) -> None: ...
 
 class IntList(_message.Message):
     __slots__ = ("values",)

@@ -22,7 +22,7 @@ def create(operator: Operator, arguments: Sequence[object], keywords: Mapping[st
     """
     given = _bind_slots(operator, arguments, keywords)
     attributes = {key: value for key, value in keywords.items() if operator.signature.input(key) is None}
-    vars = [var for slot in given.values() for var in slot]
+    vars = [var for slot in given.values() for var in slot] + [value for value in attributes.values() if isinstance(value, Var)]
     block = block_for(vars, operator.type)
     try:
         converted = operator.convert_attributes(

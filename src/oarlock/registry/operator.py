@@ -12,6 +12,7 @@ from oarlock.errors import ArgumentError, DeclarationError
 from oarlock.ir.attribute import Sizes
 from oarlock.ir.block import Block
 from oarlock.ir.dtype import DType
+from oarlock.ir.variable import Var
 from oarlock.registry.case import Case, GradCheck, Rejects
 from oarlock.registry.catalogue import Catalogue, standard
 from oarlock.registry.gradient import Builder, GradientProgram, Rule, derive_signature, require_gradient_name
@@ -24,11 +25,12 @@ _REQUIRED = inspect.Parameter.empty
 
 @dataclass(frozen=True)
 class AttributeSpec:
-    """One attribute: a keyword-only parameter of the kernel."""
+    """One attribute: a keyword-only parameter of the kernel. With `variable`, a variable may stand for its value."""
 
     name: str
     type: Any
     default: object
+    variable: bool = False
 
     @property
     def required(self) -> bool:
@@ -40,6 +42,8 @@ class AttributeSpec:
 
     def convert(self, value: object) -> object:
         """`value` as the attribute holds it. Raises ArgumentError where it cannot."""
+        if isinstance(value, Var):
+            return self._require_variable(value)
         if self.type is float and isinstance(value, int) and not isinstance(value, bool):
             return float(value)
         if self.type is DType:
@@ -54,6 +58,27 @@ class AttributeSpec:
         elif isinstance(value, self.type) and (self.type is bool or not isinstance(value, bool)):
             return value
         raise ArgumentError(f"attribute {self.name} must be {self.type_text}, not {value!r}")
+
+    def _require_variable(self, var: Var) -> Var:
+        """`var`, if it may stand for this attribute: one number, or a vector of int64 for a shape. Raises ArgumentError."""
+        if not self.variable:
+            raise ArgumentError(f"attribute {self.name} must be {self.type_text} when the program is written, not a variable")
+        if self.type is Sizes:
+            fits = var.dtype is DType.INT64 and var.ndim == 1 and isinstance(var.shape[0], int)  # type: ignore[index]
+        else:
+            fits = var.shape in ((), (1,)) and (var.dtype.is_floating if self.type is float else var.dtype.is_integer)
+        if not fits:
+            wanted = "int64[r], where r is a number" if self.type is Sizes else f"one {self.type_text}"
+            raise ArgumentError(f'attribute {self.name} must be {wanted}, yet "{var.name}" is {var.type_text}')
+        return var
+
+    def unknown(self, var: Var, fresh: Callable[[], str]) -> object:
+        """What can be said of the value of `var` before the run: of a shape, how many sizes it has."""
+        return UnknownSizes(fresh() for _ in range(var.shape[0])) if self.type is Sizes else self.default  # type: ignore[index, arg-type]
+
+
+class UnknownSizes(Sizes):
+    """A shape that a variable will hold: its sizes are symbols that nothing else uses."""
 
 
 class Operator:
@@ -75,8 +100,10 @@ class Operator:
         intermediate: Sequence[str] = (),
         effects: str | None = None,
         may_fail: bool = False,
+        variable_attributes: Sequence[str] = (),
         catalogue: Catalogue | None = None,
     ):
+        self.variable_attributes = tuple(variable_attributes)
         self.type = type
         self.kernel = kernel
         self.forward = forward
@@ -126,7 +153,7 @@ class Operator:
                 optional = isinstance(kind, types.UnionType) and len(options) == 1
                 if kind is None:
                     raise DeclarationError(f"{self.type}: attribute {name} has no type")
-                specs[name] = AttributeSpec(name, options[0] if optional else kind, parameter.default)
+                specs[name] = AttributeSpec(name, options[0] if optional else kind, parameter.default, name in self.variable_attributes)
         return specs
 
     @property
@@ -176,6 +203,9 @@ class Operator:
         self, given: Mapping[str, Sequence[TensorType]], attributes: Mapping[str, object], fresh: Callable[[], str]
     ) -> dict[str, list[TensorType]]:
         """The types of the outputs. Raises ShapeError, DTypeError or ArgumentError where the arguments do not fit."""
+        attributes = {
+            name: self.attributes[name].unknown(value, fresh) if isinstance(value, Var) else value for name, value in attributes.items()
+        }
         binding = self.signature.bind(given)
         if self.infer_function is None:
             inferred = self.signature.infer(binding, attributes, fresh)
@@ -275,6 +305,7 @@ def operator(
     intermediate: Sequence[str] = (),
     effects: str | None = None,
     may_fail: bool = False,
+    variable_attributes: Sequence[str] = (),
     catalogue: Catalogue | None = None,
 ) -> Callable[[Callable[..., object]], Operator]:
     """Declare an operator by its kernel.
@@ -286,6 +317,7 @@ def operator(
 
     `intermediate` outputs are kept for the gradient and not returned to callers. `effects` is "random"
     where two runs differ. `may_fail` says that values, not only shapes, can make the kernel raise.
+    `variable_attributes` are those that a variable of the program may stand for, read when the op runs.
     Raises DeclarationError where the kernel's parameters and the signature disagree.
     """
 
@@ -301,6 +333,7 @@ def operator(
             intermediate=intermediate,
             effects=effects,
             may_fail=may_fail,
+            variable_attributes=variable_attributes,
             catalogue=catalogue,
         )
 

@@ -73,7 +73,7 @@ class KernelContext:
         """Zeros of the declared type of `var`, after `leading` sizes. Sizes that no value tells count as 0."""
         sizes = self._sizes()
         shape = [evaluate(size, sizes) or 0 for size in var.shape or ()]
-        return torch.zeros(*leading, *shape, dtype=to_torch(var.dtype), device=self._context.place.device)
+        return torch.zeros((*leading, *shape), dtype=to_torch(var.dtype), device=self._context.place.device)
 
     def _sizes(self) -> dict[str, int]:
         """What the symbols in the types of the op's inputs stand for in this run."""

@@ -3,6 +3,7 @@
 import torch
 
 from oarlock.errors import KernelError, OarlockError, UnsetVarError
+from oarlock.ir.attribute import Sizes
 from oarlock.ir.block import Block
 from oarlock.ir.operation import Op
 from oarlock.ir.variable import Var
@@ -48,7 +49,7 @@ class Interpreter:
         if operator.wants_context:
             arguments.insert(0, KernelContext(op, scope, context, self.run_block))
         try:
-            results = operator.kernel(*arguments, **op.attributes)
+            results = operator.kernel(*arguments, **self._attributes(op, scope))
         except OarlockError:
             raise
         except Exception as error:
@@ -57,6 +58,16 @@ class Interpreter:
         for slot, result in zip(outputs, results if len(outputs) > 1 else (results,), strict=True):  # type: ignore[arg-type]
             for var, value in zip(op.outputs[slot.name], result if slot.variadic else (result,), strict=True):
                 scope.var(var.name).value = value
+
+    def _attributes(self, op: Op, scope: Scope) -> dict[str, object]:
+        """The attributes; of those that are given by a variable, its value: a number, or a shape."""
+        held: dict[str, object] = dict(op.attributes)
+        for name, value in held.items():
+            if isinstance(value, Var):
+                numbers = self._read(value, op, scope)
+                is_shape = self.catalogue.get(op.type).attributes[name].type is Sizes
+                held[name] = Sizes(numbers.tolist()) if is_shape else numbers.item()
+        return held
 
     def _read(self, var: Var, op: Op, scope: Scope) -> torch.Tensor:
         found = scope.find_var(var.name)

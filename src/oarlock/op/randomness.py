@@ -1,4 +1,4 @@
-"""Dropout."""
+"""Operators that draw random numbers."""
 
 import torch
 
@@ -12,6 +12,7 @@ __all__ = ["dropout"]
     "x: float[...s] -> y: float[...s], mask: float[...s]",
     intermediate=("mask",),
     effects="random",
+    variable_attributes=("rate",),
     cases=[Case(x=[1.0, 2.0], rate=0.5, y=[1.0, 2.0], mask=[1.0, 1.0]), GradCheck(x=(3, 4), rate=0.25)],
 )
 def dropout(context, x, *, rate: float = 0.5, random_id: int):

@@ -1,0 +1,146 @@
+import hypothesis
+import hypothesis.strategies as st
+import numpy
+import pytest
+from sample_programs import nested_loops, running_sum
+
+import oarlock as ol
+from oarlock.ir.verify import verify_program
+from oarlock.ir.walk import walk
+from oarlock.registry import standard, typecheck
+
+FEED = {"pages": numpy.linspace(-1, 1, 24, dtype="float32").reshape(2, 4, 3), "start": numpy.ones(3, "float32")}
+
+
+def names(program):
+    return [var.name for var in program.main.vars.values()]
+
+
+def test_a_pruned_program_has_what_its_targets_need_and_nothing_else():
+    with ol.Program() as program:
+        x = ol.layer.data("x", shape=[4])
+        label = ol.layer.data("label", shape=[], dtype="int64")
+        hidden = ol.layer.fc(x, 3, act="tanh", name="hidden")
+        logits = ol.layer.fc(hidden, 2, name="logits")
+        predict = ol.layer.softmax(logits, name="predict")
+        program.targets["cost"] = ol.layer.cross_entropy(logits, label)
+        ol.optimizer.Adam().minimize(program.targets["cost"])
+    program.training = ol.ir.program.Training(batch_size=2, epochs=1)
+    kept = ol.prune(program, {"class": predict, "hidden": hidden})
+    assert [op.type for op in kept.main.ops] == ["linear", "tanh", "linear", "softmax"]
+    assert [var.name for var in kept.main.inputs] == ["x"]
+    assert [var.name for var in kept.persistables()] == ["hidden.w", "hidden.b", "logits.w", "logits.b"]
+    assert {label: var.name for label, var in kept.targets.items()} == {"class": "predict", "hidden": "tanh_0"}
+    assert kept.training is None
+    assert not kept.is_training
+    assert kept.seed == program.seed
+    verify_program(kept)
+    typecheck(kept, standard.forward_only())
+
+
+def test_the_original_is_unchanged():
+    program = running_sum()
+    before, revision = program.to_bytes(), program.revision
+    kept = ol.prune(program, {"cost": program.targets["cost"]})
+    kept.main.keep([])
+    assert (program.to_bytes(), program.revision) == (before, revision)
+    assert kept is not program
+
+
+def test_a_parameter_is_read_as_it_was_before_the_step():
+    program = running_sum()
+    kept = ol.prune(program, {"cost": program.targets["cost"]})
+    scope = ol.Scope()
+    scope.set("w", [0.5, 2.0])
+    feed = {"xs": numpy.ones((3, 2), "float32"), "start": numpy.ones(2, "float32")}
+    first = ol.Executor().run(kept, feed, ["cost"], scope=scope)[0]
+    assert scope["w"].tolist() == [0.5, 2.0]
+    assert ol.Executor().run(program, feed, ["cost"], scope=scope)[0] == first
+    assert scope["w"].tolist() != [0.5, 2.0]
+
+
+def test_what_a_step_makes_of_a_parameter_may_be_a_target():
+    program = running_sum()
+    kept = ol.prune(program, {"next": program.main.var("w_next")})
+    assert [op.type for op in kept.main.ops] == ["recurrent", "reduce_sum", "subtract"]
+    assert not kept.is_training
+
+
+def test_blocks_that_are_needed_stay_and_lose_what_is_not_needed_in_them():
+    with ol.Program() as program:
+        xs = ol.layer.data("xs", shape=[2], batch="t")
+        first = ol.rnn()
+        with first.step():
+            first.output(ol.op.negative(first.step_input(xs)))
+        dropped = first()
+        second = ol.rnn()
+        with second.step():
+            x = second.step_input(xs)
+            ol.op.relu(x, name="in_vain")
+            inner = ol.rnn()
+            with inner.step():
+                inner.output(ol.op.square(inner.step_input(x)))
+            unread = ol.rnn()
+            with unread.step():
+                unread.output(ol.op.exp(unread.step_input(x)))
+            unread()
+            second.output(inner())
+        kept_value = second()
+    assert [block.name for block in program.blocks] == [f"recurrent_{n}.body" if n >= 0 else "main" for n in range(-1, 4)]
+    kept = ol.prune(program, {"y": kept_value})
+    assert [(block.index, block.path) for block in kept.blocks] == [
+        (0, "main"),
+        (1, "main/recurrent_1.body"),
+        (2, "main/recurrent_1.body/recurrent_2.body"),
+    ]
+    assert [op.type for op in walk(kept.main)] == ["recurrent", "recurrent", "square"]
+    assert dropped.name not in names(kept)
+    assert "in_vain" not in kept.blocks[1].vars
+    verify_program(kept)
+    feed = {"xs": numpy.array([[1.0, 2.0]], "float32")}
+    assert ol.Executor().run(kept, feed, ["y"], scope=ol.Scope())[0].tolist() == [[1.0, 4.0]]
+    assert ol.Program.from_bytes(kept.to_bytes()).to_bytes() == kept.to_bytes()
+
+
+def test_a_target_may_be_an_input_or_a_parameter():
+    program = running_sum()
+    kept = ol.prune(program, {"x": program.main.var("xs"), "w": program.main.var("w")})
+    assert (kept.main.ops, names(kept), len(kept.blocks)) == ([], ["xs", "w"], 1)
+    verify_program(kept)
+
+
+def test_a_program_pruned_to_nothing_is_empty():
+    kept = ol.prune(running_sum(), {})
+    assert (kept.main.ops, names(kept), kept.targets) == ([], [], {})
+
+
+@pytest.mark.parametrize("where", ["a copy", "a block inside"])
+def test_a_target_of_another_program_or_block_is_refused(where):
+    program = running_sum()
+    target = program.clone().targets["cost"] if where == "a copy" else program.blocks[1].vars["total"]
+    with pytest.raises(ol.UndefinedVarError) as caught:
+        ol.prune(program, {"cost": target})
+    assert str(caught.value) == (
+        f'target "{target.name}" is not a variable of the main block of this program\n      {target.describe()}'
+    )
+
+
+def test_pruning_twice_is_pruning_once():
+    program = nested_loops()
+    once = ol.prune(program, {"cost": program.targets["cost"]})
+    assert ol.prune(once, once.targets).to_bytes() == once.to_bytes()
+
+
+PROGRAM = nested_loops()
+FLOATS = [var.name for var in PROGRAM.main.vars.values()]
+VALUES = dict(zip(FLOATS, ol.Executor().run(PROGRAM, FEED, FLOATS, scope=ol.init(PROGRAM, ol.Scope())), strict=True))
+
+
+@hypothesis.settings(max_examples=30, deadline=None, derandomize=True)
+@hypothesis.given(st.sets(st.sampled_from(FLOATS), min_size=1, max_size=4))
+def test_pruning_never_changes_a_fetched_value(wanted):
+    kept = ol.prune(PROGRAM, {name: PROGRAM.main.var(name) for name in wanted})
+    feed = {var.name: FEED[var.name] for var in kept.main.inputs}
+    values = ol.Executor().run(kept, feed, sorted(wanted), scope=ol.init(kept, ol.Scope()))
+    assert [value.tobytes() for value in values] == [VALUES[name].tobytes() for name in sorted(wanted)]
+    assert len(list(walk(kept.main))) <= len(list(walk(PROGRAM.main)))

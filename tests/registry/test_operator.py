@@ -1,0 +1,324 @@
+"""What a declaration says, and every way in which it can contradict itself."""
+
+import pytest
+import torch
+
+import oarlock as ol
+from oarlock.ir.attribute import Sizes
+from oarlock.ir.block import Block
+from oarlock.registry import Catalogue, op_proto, operator
+
+
+def declare(signature, kernel, **options):
+    return operator(signature, catalogue=Catalogue(), **options)(kernel)
+
+
+def refuse(signature, kernel, message):
+    with pytest.raises(ol.DeclarationError) as caught:
+        declare(signature, kernel)
+    assert str(caught.value) == message
+
+
+# Declarations that are wrong
+
+
+def test_the_kernels_parameters_are_the_signatures_inputs():
+    def scale(x, factor):
+        return x * factor
+
+    refuse(
+        "x: float -> y: float", scale, "scale: the signature's inputs are ['x'], the kernel's positional parameters ['x', 'factor']"
+    )  # fmt: skip
+
+
+def test_the_order_of_the_parameters_is_that_of_the_inputs():
+    def subtract(b, a):
+        return a - b
+
+    refuse(
+        "a: float, b: float -> y: float",
+        subtract,
+        "subtract: the signature's inputs are ['a', 'b'], the kernel's positional parameters ['b', 'a']",
+    )
+
+
+def test_a_context_may_come_first():
+    def noise(context, x):
+        return x
+
+    assert declare("x: float[*b] -> y: float[*b]", noise).wants_context
+
+
+def test_a_slot_name_stands_once():
+    def same(x):
+        return x
+
+    refuse("x: float -> x: float", same, "same: a slot name stands twice in ['x', 'x']")
+
+
+def test_no_slot_is_taken_for_a_gradient():
+    def loss(y, dy):
+        return y
+
+    refuse("y: float, dy: float -> z: float", loss, "loss: slot dy would be taken for a gradient")
+
+
+def test_an_operator_is_registered_once():
+    catalogue = Catalogue()
+
+    def twice(x):
+        return 2 * x
+
+    operator("x: float[*b] -> y: float[*b]", catalogue=catalogue)(twice)
+    with pytest.raises(ol.DeclarationError) as caught:
+        operator("x: float[*b] -> y: float[*b]", catalogue=catalogue)(twice)
+    assert str(caught.value) == 'an operator called "twice" is registered already'
+
+
+def test_a_name_that_python_keeps_for_itself_has_an_underscore_behind():
+    def sum_(x):
+        return x
+
+    assert declare("x: float[*b] -> y: float[*b]", sum_).type == "sum"
+
+
+def test_an_attribute_has_a_type():
+    def scale(x, *, factor=2.0):
+        return x * factor
+
+    declared = declare("x: float[*b] -> y: float[*b]", scale)
+    with pytest.raises(ol.DeclarationError, match="^scale: attribute factor has no type$"):
+        _ = declared.attributes
+
+
+@pytest.fixture
+def twice():
+    def twice(x, bias=None, *, factor: float = 2.0):
+        return x * factor
+
+    return declare("x: float[*b], bias?: float[*#c] -> y: float[*b]", twice)
+
+
+def test_a_gradient_is_called_after_its_operator_and_its_input(twice):
+    with pytest.raises(ol.DeclarationError) as caught:
+
+        @twice.gradient("x")
+        def twice_backward(dy):
+            return dy
+
+    assert str(caught.value) == "the gradient of twice with respect to x is called twice_dx, not twice_backward"
+
+
+@pytest.mark.parametrize("declare_gradient", ["gradient", "gradient_program"])
+def test_a_gradient_is_with_respect_to_an_input(twice, declare_gradient):
+    def twice_dz(dy):
+        return dy
+
+    with pytest.raises(ol.DeclarationError) as caught:
+        getattr(twice, declare_gradient)("z")(twice_dz)
+    assert str(caught.value) == "twice has no input z, so it has no gradient with respect to it"
+
+
+def test_zero_by_meaning_is_said_of_an_input(twice):
+    with pytest.raises(ol.DeclarationError, match="^twice has no input z$"):
+        twice.no_gradient("x", "z")
+
+
+def test_an_in_place_form_reuses_an_input(twice):
+    with pytest.raises(ol.DeclarationError, match="^twice has no input z$"):
+        twice.in_place("z")(lambda x: x)
+
+
+def test_a_gradient_reads_what_its_operator_has(twice):
+    @twice.gradient("x")
+    def twice_dx(z, dy):
+        return dy
+
+    with pytest.raises(ol.DeclarationError) as caught:
+        _ = twice_dx.signature
+    assert str(caught.value) == "twice_dx: z is no input or output of twice, none of dy, and no <input>_shape"
+
+
+def test_a_gradient_whose_shape_nothing_tells_takes_the_inputs_shape(twice):
+    @twice.gradient("bias")
+    def twice_dbias(dy):
+        return dy
+
+    with pytest.raises(ol.DeclarationError) as caught:
+        _ = twice_dbias.signature
+    assert str(caught.value) == "twice_dbias: nothing tells the shape of dbias; take bias_shape"
+
+
+# What follows from a declaration
+
+
+def test_the_signature_of_a_gradient_follows(twice):
+    @twice.gradient("x")
+    def twice_dx(y, dy, bias=None, *, factor):
+        return dy * factor
+
+    @twice.gradient("bias")
+    def twice_dbias(dy, bias_shape):
+        return dy.sum_to_size(bias_shape)
+
+    assert str(twice_dx.signature) == "y: float[*b], dy: float[*b], bias?: float[*#c] -> dx: float[*b]"
+    assert str(twice_dbias.signature) == "dy: float[*b], bias_shape?: shape[*#c] -> dbias: float[*#c]"
+    assert {name: spec.type_text for name, spec in twice_dx.attributes.items()} == {"factor": "float"}
+    assert (twice_dx.row_group, twice_dbias.row_group) == ("b", None)
+    assert (twice_dx.forward, twice_dx.wrt) == (twice, "x")
+    assert set(twice.catalogue.gradient_operators) == {"twice_dx", "twice_dbias"}
+    assert set(twice.catalogue.operators) == {"twice"}
+
+
+def test_a_gradient_that_drops_the_rows_is_their_sum():
+    def linear(x, w):
+        return x @ w
+
+    linear = declare("x: float[*b k], w: float[k n] -> out: float[*b n]", linear)
+
+    @linear.gradient("w")
+    def linear_dw(x, dout):
+        return x.mT @ dout
+
+    @linear.gradient("x")
+    def linear_dx(w, dout):
+        return dout @ w.mT
+
+    assert (linear_dw.summed_outputs, linear_dx.summed_outputs, linear.summed_outputs) == (("dw",), (), ())
+    assert (linear_dw.row_group, linear_dx.row_group, linear.row_group) == (None, "b", "b")
+
+
+def test_only_what_is_said_to_be_zero_has_no_gradient(twice):
+    assert twice.differentiates("x")
+    twice.no_gradient("bias")
+    assert not twice.differentiates("bias")
+    assert not twice.differentiates("nothing")
+
+
+def test_the_message_that_other_languages_read(twice):
+    twice.kernel.__doc__ = "Two times ``x``."
+    twice.no_gradient("x")
+    proto = op_proto(twice)
+    assert (proto.type, proto.signature, proto.doc, list(proto.gradients)) == (
+        "twice",
+        "x: float[*b], bias?: float[*#c] -> y: float[*b]",
+        "Two times ``x``.",
+        ["x"],
+    )
+    assert [(slot.name, slot.dtype, slot.shape, slot.optional) for slot in (*proto.inputs, *proto.outputs)] == [
+        ("x", "float", "[*b]", False),
+        ("bias", "float", "[*#c]", True),
+        ("y", "float", "[*b]", False),
+    ]
+    assert [(item.name, item.type, item.default, item.required) for item in proto.attributes] == [("factor", "float", "2.0", False)]
+
+
+# Attributes
+
+
+def everything(x, *, count: int, rate: float = 0.5, on: bool = False, name: str = "a", kind: ol.DType = ol.DType.INT8,
+               shape: Sizes = Sizes(()), pair: tuple[int, ...] = (1, 2), axis: int | None = None):  # fmt: skip
+    return x
+
+
+@pytest.fixture
+def attributes():
+    return declare("x: float[*b] -> y: float[*b]", everything)
+
+
+def test_attributes_are_completed_and_converted(attributes):
+    assert attributes.convert_attributes({"count": 3, "rate": 1, "kind": "float64", "shape": ["n", 2], "pair": [3, 4], "axis": None}) == {
+        "count": 3,
+        "rate": 1.0,
+        "on": False,
+        "name": "a",
+        "kind": ol.DType.FLOAT64,
+        "shape": Sizes(("n", 2)),
+        "pair": (3, 4),
+    }
+
+
+ATTRIBUTES = [
+    ({}, "attribute count is required"),
+    ({"count": 3, "size": 1}, "no attribute or input size; its attributes: count, rate, on, name, kind, shape, pair, axis"),
+    ({"count": 3.0}, "attribute count must be int, not 3.0"),
+    ({"count": True}, "attribute count must be int, not True"),
+    ({"count": None}, "attribute count must be int, not None"),
+    ({"count": 3, "rate": "a"}, "attribute rate must be float, not 'a'"),
+    ({"count": 3, "rate": True}, "attribute rate must be float, not True"),
+    ({"count": 3, "rate": None}, "attribute rate must be float, not None"),
+    ({"count": 3, "on": 1}, "attribute on must be bool, not 1"),
+    ({"count": 3, "name": b"a"}, "attribute name must be str, not b'a'"),
+    ({"count": 3, "shape": 3}, "attribute shape must be Sizes, not 3"),
+    ({"count": 3, "shape": (2.0,)}, "attribute shape must be Sizes, not (2.0,)"),
+    ({"count": 3, "pair": 3}, "attribute pair must be tuple[int, ...], not 3"),
+    ({"count": 3, "pair": (1, True)}, "attribute pair must be tuple[int, ...], not (1, True)"),
+    ({"count": 3, "axis": 1.0}, "attribute axis must be int, not 1.0"),
+]
+
+
+@pytest.mark.parametrize(("given", "message"), ATTRIBUTES, ids=[message for _, message in ATTRIBUTES])
+def test_attributes_that_do_not_fit_are_refused(attributes, given, message):
+    with pytest.raises(ol.ArgumentError) as caught:
+        attributes.convert_attributes(given)
+    assert str(caught.value) == message
+
+
+def test_a_dtype_that_is_none_is_refused(attributes):
+    with pytest.raises(ol.DTypeError) as caught:
+        attributes.convert_attributes({"count": 3, "kind": "float8"})
+    assert str(caught.value) == (
+        "'float8' is not a dtype of Oarlock\n"
+        "  one of float16, bfloat16, float32, float64, int8, int16, int32, int64, uint8, bool"
+    )  # fmt: skip
+
+
+def test_an_operator_without_attributes_says_so(twice):
+    plain = declare("x: float[*b] -> y: float[*b]", lambda x: x)
+    with pytest.raises(ol.ArgumentError, match="^no attribute or input size; its attributes: none$"):
+        plain.convert_attributes({"size": 1})
+
+
+def test_a_block_is_an_attribute():
+    def loop(x, *, body: Block):
+        return x
+
+    assert declare("x: float -> y: float", loop).block_attributes == ("body",)
+
+
+# Custom operators are operators
+
+
+def test_a_users_operator_runs_has_a_gradient_and_is_told_apart_by_its_catalogue():
+    catalogue = Catalogue()
+    for standard in ol.registry.standard:
+        catalogue.operators[standard.type] = standard
+
+    def cube(x):
+        return x**3
+
+    cube = operator("x: float[*b] -> y: float[*b]", catalogue=catalogue)(cube)
+    with ol.Program() as program:
+        x = ol.layer.data("x", shape=[])
+        y = cube(x)
+    assert ol.Executor(catalogue=catalogue).run(program, feed={"x": [2.0, 3.0]}, fetch=[y], scope=ol.Scope())[0].tolist() == [8.0, 27.0]
+    with pytest.raises(ol.UnknownOperatorError) as caught:
+        ol.Executor().run(program, feed={"x": [2.0]}, fetch=[y], scope=ol.Scope())
+    assert caught.value.message == 'main, op 0 (cube): no operator "cube"'
+
+
+def test_an_inferred_type_may_be_a_function():
+    def pairs(x, like):
+        return [x, x], torch.zeros(2)
+
+    declared = declare("x: float, *like: shape -> *ys: float, z: any", pairs)
+
+    @declared.infer_with
+    def pairs_types(x, like):
+        return [item.shape for item in like], ol.registry.signature.TensorType(ol.DType.INT8, (2,))
+
+    with ol.Program():
+        x = ol.layer.data("x", shape=[])
+        ys, z = declared(x, [x, x], name="two")
+    assert [var.name for var in ys] == ["two.ys.0", "two.ys.1"]
+    assert [var.type_text for var in (*ys, z)] == ["float32[n]", "float32[n]", "int8[2]"]
