@@ -15,11 +15,11 @@ from oarlock.ir.variable import Var
 from oarlock.ir.verify import verify_program
 from oarlock.ir.walk import needed_ops
 from oarlock.registry.catalogue import Catalogue, standard
-from oarlock.registry.typecheck import typecheck
+from oarlock.registry.checking import typecheck
 from oarlock.runtime.context import Context
 from oarlock.runtime.feeding import check_feed
 from oarlock.runtime.interpreter import Interpreter
-from oarlock.runtime.place import CPUPlace, Place
+from oarlock.runtime.place import Place, one_place
 from oarlock.runtime.scope import Scope
 from oarlock.runtime.value import to_numpy
 
@@ -45,10 +45,8 @@ class Executor:
     leaves `scope` as it was. Executors may be shared by threads.
     """
 
-    def __init__(self, place: Place | None = None, *, catalogue: Catalogue = standard):
-        if place is not None and not isinstance(place, Place):
-            raise ArgumentError(f"a place is ol.CPUPlace() or ol.GPUPlace(index), not {place!r}")
-        self.place = place or CPUPlace()
+    def __init__(self, place: Place | Sequence[Place] | None = None, *, catalogue: Catalogue = standard):
+        self.place = one_place(place)
         self.interpreter = Interpreter(catalogue)
         self._prepared: dict[tuple[object, ...], _Prepared] = {}
         self._lock = threading.Lock()

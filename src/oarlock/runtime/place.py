@@ -5,8 +5,9 @@ from dataclasses import dataclass
 import torch
 
 from oarlock.errors import ArgumentError
+from oarlock.ir.location import here
 
-__all__ = ["CPUPlace", "GPUPlace", "Place"]
+__all__ = ["CPUPlace", "GPUPlace", "Place", "one_place"]
 
 
 @dataclass(frozen=True)
@@ -35,3 +36,18 @@ class GPUPlace:
 
 
 Place = CPUPlace | GPUPlace
+
+
+def one_place(places: object) -> Place:
+    """The place in `places`: one, or a list of one; the processor where that is None. Raises ArgumentError.
+
+    A program runs at one place. Several want a program that is split over them, which a pass would write.
+    """
+    if places is None:
+        return CPUPlace()
+    chosen = list(places) if isinstance(places, list | tuple) else [places]
+    if len(chosen) > 1:
+        raise ArgumentError(f"a program runs at one place, not at {len(chosen)}", given=[repr(place) for place in chosen])
+    if not chosen or not isinstance(chosen[0], Place):
+        raise ArgumentError(f"a place is ol.CPUPlace() or ol.GPUPlace(index), not {places!r}", location=here())
+    return chosen[0]

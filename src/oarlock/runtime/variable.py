@@ -9,7 +9,7 @@ import torch
 
 from oarlock.errors import ScopeError, UnsetVarError
 from oarlock.ir.operation import Op
-from oarlock.registry.operator import Operator
+from oarlock.registry.declaration import Operator
 
 if TYPE_CHECKING:
     from oarlock.runtime.scope import Scope
@@ -58,7 +58,7 @@ class Variable:
         return cls(_BY_SCOPE, scope, label)
 
     def __repr__(self) -> str:
-        return f"<Variable {self.state.value if self._value is _EMPTY else type(self._value).__name__}>"
+        return f"<Variable {State.DECLARED.value if self._value is _EMPTY else type(self._value).__name__}>"
 
     def _require_scope(self) -> None:
         scope = self._scope()

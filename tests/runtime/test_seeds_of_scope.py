@@ -1,0 +1,440 @@
+"""What the Scope and Framework documents ask of scopes and of what they hold, row by row."""
+
+import asyncio
+import gc
+import threading
+import weakref
+
+import numpy as np
+import pytest
+import torch
+
+import oarlock as ol
+from oarlock.runtime import State, Variable
+
+
+def small_program():
+    with ol.Program(seed=2) as program:
+        x = ol.layer.data("x", shape=[3])
+        cost = ol.layer.mean(ol.layer.fc(x, 2))
+        ol.optimizer.SGD(0.5).minimize(cost)
+        program.targets["cost"] = cost
+    return program
+
+
+FEED = {"x": np.ones((2, 3), dtype="float32")}
+
+
+@pytest.mark.mission("A1", "A10")
+def test_a_name_is_unique_in_a_scope_free_in_another_and_listed_in_order():
+    first, second = ol.Scope(), ol.Scope()
+    for name in ("w", "b", "a"):
+        first.set(name, 1.0)
+    second.set("w", 2.0)
+    assert list(first) == ["w", "b", "a"]
+    assert float(first["w"]) == 1.0
+    assert float(second["w"]) == 2.0
+    with pytest.raises(ol.ScopeError, match="a variable's name is not empty"):
+        first.var("")
+
+
+@pytest.mark.mission("A2")
+def test_one_program_runs_in_many_scopes_that_share_nothing():
+    program, executor = small_program(), ol.Executor()
+    left, right = ol.init(program, ol.Scope()), ol.init(program, ol.Scope())
+    for _ in range(3):
+        executor.run(program, FEED, scope=left)
+    executor.run(program, FEED, scope=right)
+    assert int(left["@STEP"]) == 3
+    assert int(right["@STEP"]) == 1
+    with pytest.raises(TypeError, match="scope"):
+        executor.run(program, FEED)
+
+
+@pytest.mark.mission("A3", "C25")
+def test_a_scope_has_no_operators_no_device_and_no_computation():
+    public = {name for name in dir(ol.Scope) if not name.startswith("_")}
+    assert public == {
+        "delete_scope",
+        "drop",
+        "find_local_var",
+        "find_or_create_scope",
+        "find_var",
+        "get",
+        "new_scope",
+        "new_var",
+        "set",
+        "var",
+    }
+    with pytest.raises(TypeError):
+        ol.Scope(ol.CPUPlace())
+
+
+@pytest.mark.mission("A4", "C1")
+def test_var_finds_or_makes_here_new_var_is_strict_and_find_var_climbs():
+    parent = ol.Scope()
+    child = parent.new_scope()
+    parent.set("w", 1.0)
+    assert child.var("w") is not parent.var("w")
+    assert child.var("w") is child.var("w")
+    with pytest.raises(ol.ScopeError, match='"w" is in this scope already'):
+        child.new_var("w")
+    assert parent.new_scope().find_var("w") is parent.var("w")
+
+
+@pytest.mark.mission("A5", "A15")
+def test_finding_never_makes_and_making_never_finds_in_a_parent():
+    parent = ol.Scope()
+    child = parent.new_scope()
+    assert child.find_var("w") is None
+    assert child.find_local_var("w") is None
+    assert "w" not in child
+    assert len(child) == len(parent) == 0
+    parent.set("w", 1.0)
+    assert "w" in child
+    assert child.find_local_var("w") is None
+
+
+@pytest.mark.mission("A6", "A7")
+def test_only_a_scope_makes_a_variable_and_owns_it_alone():
+    scope, other = ol.Scope(), ol.Scope()
+    with pytest.raises(ol.ScopeError, match="only a scope makes a variable"):
+        Variable(object(), scope, "w")
+    handle = scope.var("w")
+    handle.value = 1
+    assert other.find_var("w") is None
+    other.drop()
+    assert handle.value == 1
+    scope.drop()
+    with pytest.raises(ol.ScopeError):
+        handle.value  # noqa: B018
+
+
+@pytest.mark.mission("A8", "A9")
+def test_a_handle_that_outlives_its_scope_says_so_by_name():
+    scope = ol.Scope()
+    kept = scope.var("w")
+    del scope
+    gc.collect()
+    with pytest.raises(ol.ScopeError, match='^"w" belonged to a scope that was dropped$'):
+        kept.value = 2
+
+
+@pytest.mark.mission("A11", "C4", "A31")
+def test_a_scope_made_by_itself_is_a_root_and_there_may_be_several():
+    first, second = ol.Scope(), ol.Scope()
+    assert first.parent is None
+    assert second.parent is None
+    child = first.new_scope()
+    assert child.parent is first
+    with pytest.raises(TypeError):
+        ol.Scope(first)
+
+
+@pytest.mark.mission("A12", "C2")
+def test_a_child_keeps_its_parent_alive_and_both_are_freed_when_nobody_holds_them():
+    parent = ol.Scope()
+    parent.set("w", 3.0)
+    child = parent.new_scope()
+    watched = weakref.ref(parent)
+    del parent
+    gc.collect()
+    assert float(child["w"]) == 3.0
+    del child
+    gc.collect()
+    assert watched() is None
+
+
+@pytest.mark.mission("A13")
+def test_locals_die_with_their_scope_and_reading_falls_through():
+    parent = ol.Scope()
+    parent.set("w", 1.0)
+    child = parent.new_scope()
+    child.set("local", 2.0)
+    assert float(child["w"]) == 1.0
+    child.set("w", 5.0)
+    assert float(parent["w"]) == 1.0
+    child.drop()
+    assert list(parent) == ["w"]
+
+
+@pytest.mark.mission("A16", "A19", "F1")
+def test_a_variable_holds_each_of_the_eight_kinds():
+    scope = ol.Scope()
+    relu = ol.op.relu
+    op = small_program().main.ops[0]
+    kinds = [
+        (int, 3),
+        (bool, True),
+        (float, 0.5),
+        (np.float16, np.float16(0.5)),
+        (str, "text"),
+        (torch.Tensor, torch.ones(2)),
+        (ol.ir.Op, op),
+        (ol.Scope, ol.Scope()),
+    ]
+    for number, (kind, value) in enumerate(kinds):
+        variable = scope.var(f"variable_{number}")
+        variable.value = value
+        assert variable.is_type(kind)
+        assert variable.get(kind) is value
+        assert sum(variable.is_type(other) for other, _ in kinds) == 1
+    operator = ol.variable.operation("an operator", relu)
+    assert operator.is_type(ol.ir.Op)
+    assert type(op) is not type(relu)
+
+
+@pytest.mark.mission("A17")
+def test_get_refuses_another_type_and_an_empty_slot():
+    scope = ol.Scope()
+    variable = scope.var("w")
+    with pytest.raises(ol.UnsetVarError, match='^"w" is declared, but has no value yet$'):
+        variable.get(int)
+    variable.value = 3
+    with pytest.raises(ol.ScopeError, match='^"w" holds a int, not a float$'):
+        variable.get(float)
+
+
+@pytest.mark.mission("A18")
+def test_get_mutable_makes_on_first_use_and_never_replaces():
+    scope = ol.Scope()
+    tensor = scope.var("t").get_mutable(torch.Tensor)
+    tensor.resize_(3).fill_(7.0)
+    assert scope["t"].tolist() == [7.0, 7.0, 7.0]
+    with pytest.raises(ol.ScopeError, match="holds a Tensor, not a int"):
+        scope.var("t").get_mutable(int)
+    scope.var("t").reset()
+    assert scope.var("t").get_mutable(int) == 0
+    assert scope.var("s").get_mutable(ol.Scope).parent is scope
+
+
+@pytest.mark.mission("A20")
+def test_declared_and_not_computed_is_a_state_with_a_name():
+    scope = ol.Scope()
+    variable = scope.var("w")
+    assert variable.state is State.DECLARED
+    assert State.DECLARED.value == "declared, not computed"
+    variable.get_mutable(torch.Tensor)
+    assert variable.state is State.SET
+
+
+@pytest.mark.mission("A21", "C17")
+def test_a_variable_has_no_name_a_declaration_has():
+    variable = ol.Scope().var("w")
+    assert not hasattr(variable, "name")
+    assert small_program().main.vars["fc_0.w"].name == "fc_0.w"
+
+
+@pytest.mark.mission("A22", "C18")
+def test_what_is_not_estimated_is_not_updated():
+    program = small_program()
+    assert program.main.vars["fc_0.w"].trainable
+    with ol.Program() as frozen:
+        x = ol.layer.data("x", shape=[3])
+        cost = ol.layer.mean(ol.layer.fc(x, 2))
+        frozen.main.vars["fc_0.w"].trainable = False
+        pairs = ol.append_backward(cost)
+    assert [parameter.name for parameter, _ in pairs] == ["fc_0.b"]
+    kept = ol.Program.from_bytes(frozen.to_bytes()).main.vars["fc_0.w"]
+    assert (kept.parameter, kept.trainable, kept.persistable, kept.stop_gradient) == (True, False, True, False)
+
+
+@pytest.mark.mission("A23", "A24")
+def test_a_variable_of_no_type_yet_is_named_by_who_reads_it():
+    with ol.scope.guard(ol.Scope()) as scope:
+        for make in (ol.variable.new, ol.variable.tensor):
+            assert make("fc_0.w").state is State.DECLARED
+        with pytest.raises(ol.UnsetVarError, match='reads "fc_0.w", which has no value'):
+            ol.Executor().run(small_program(), FEED, scope=scope)
+
+
+@pytest.mark.mission("A25", "A26", "A27")
+def test_variables_are_made_with_values_in_the_current_scope():
+    array = np.random.default_rng(0).normal(size=(20, 10))
+    with ol.scope.guard(ol.Scope()) as scope:
+        x = ol.variable.tensor("x", array, estimated=True)
+        assert x.get(torch.Tensor).dtype == torch.float64
+        assert np.array_equal(x.get(torch.Tensor).numpy(), array)
+        assert x.estimated
+        x.estimated = False
+        assert not scope.var("x").estimated
+        assert ol.variable.int("i", 10).get(int) == 10
+        assert ol.variable.float("f", 1).get(float) == 1.0
+        assert ol.variable.bool("b", True).get(bool) is True
+        assert ol.variable.string("s", "text").get(str) == "text"
+        assert ol.variable.operation("o", ol.op.relu).value is ol.op.relu
+        assert list(scope) == ["x", "i", "f", "b", "s", "o"]
+
+
+@pytest.mark.mission("A28", "A29")
+def test_the_current_scope_is_the_global_one_until_a_guard_says_otherwise():
+    top = ol.scope.global_scope()
+    assert ol.scope.current() is top
+    inner = ol.Scope()
+    with pytest.raises(KeyError), ol.scope.guard(inner):
+        assert ol.scope.current() is inner
+        with ol.scope.guard(top):
+            assert ol.scope.current() is top
+        assert ol.scope.current() is inner
+        raise KeyError
+    assert ol.scope.current() is top
+
+
+@pytest.mark.mission("A30")
+def test_threads_and_tasks_each_have_a_current_scope_of_their_own():
+    seen = {}
+
+    async def task(name):
+        with ol.scope.guard(ol.Scope()) as scope:
+            await asyncio.sleep(0)
+            seen[name] = ol.scope.current() is scope
+
+    async def both():
+        await asyncio.gather(task("a"), task("b"))
+
+    with ol.scope.guard(ol.Scope()):
+        thread = threading.Thread(target=lambda: seen.setdefault("thread", ol.scope.current() is ol.scope.global_scope()))
+        thread.start()
+        thread.join()
+        asyncio.run(both())
+    assert seen == {"thread": True, "a": True, "b": True}
+
+
+@pytest.mark.mission("A32")
+def test_a_value_is_set_and_a_variable_never_adopted():
+    scope = ol.Scope()
+    scope.set("w", np.arange(3.0))
+    assert scope["w"].tolist() == [0.0, 1.0, 2.0]
+    handle = scope.var("w")
+    scope.set("w", 5)
+    assert scope.var("w") is handle
+    with pytest.raises(ol.DTypeError):
+        scope.set("w", handle)
+
+
+@pytest.mark.mission("A33", "C20")
+def test_named_children_are_found_again_and_nameless_ones_always_new():
+    scope = ol.Scope()
+    named = scope.find_or_create_scope("step")
+    assert scope.find_or_create_scope("step") is named
+    assert scope.find_or_create_scope("") is not scope.find_or_create_scope("")
+    assert len(scope.children) == 3
+
+
+@pytest.mark.mission("A34", "A35")
+def test_only_a_direct_child_is_deleted_and_only_once():
+    scope = ol.Scope()
+    first, second = scope.new_scope("first"), scope.new_scope("second")
+    grandchild = first.new_scope()
+    assert scope.children == [first, second]
+    for stranger in (grandchild, ol.Scope(), scope):
+        with pytest.raises(ol.ScopeError, match="not a child of this scope"):
+            scope.delete_scope(stranger)
+    scope.delete_scope(first)
+    with pytest.raises(ol.ScopeError, match="not a child of this scope"):
+        scope.delete_scope(first)
+    assert grandchild.dropped
+    assert scope.children == [second]
+
+
+@pytest.mark.mission("A36")
+def test_threads_that_make_names_and_children_lose_none():
+    scope = ol.Scope()
+
+    def work(number):
+        for count in range(200):
+            scope.new_var(f"{number}.{count}")
+            scope.new_scope()
+            scope.var("shared")
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(scope) == 8 * 200 + 1
+    assert len(scope.children) == 8 * 200
+
+
+@pytest.mark.mission("A37")
+def test_a_scope_is_filled_from_a_program():
+    program = small_program()
+    scope = ol.init(program, ol.Scope())
+    assert set(scope) == {var.name for var in program.persistables()}
+    assert scope["fc_0.w"].shape == (3, 2)
+    kept = scope["fc_0.w"]
+    assert ol.init(program, scope)["fc_0.w"] is kept
+
+
+@pytest.mark.mission("A40")
+def test_readers_and_writers_are_computed_from_the_block():
+    main = small_program().main
+    w = main.vars["fc_0.w"]
+    readers = [op.type for op in main.ops if w in op.reads]
+    writers = [op.type for op in main.ops if w in op.writes]
+    assert readers == ["linear", "sgd"]
+    assert writers == ["assign"]
+
+
+@pytest.mark.mission("F15", "C8", "C19")
+def test_a_context_is_a_scope_a_place_and_whether_this_is_training():
+    scope = ol.Scope()
+    context = ol.Context(scope)
+    assert (context.scope, context.place, context.training) == (scope, ol.CPUPlace(), False)
+    with ol.Program() as program:
+        y = ol.layer.dropout(ol.layer.data("x", shape=[50]), rate=0.5)
+    feed = {"x": np.ones((1, 50), dtype="float32")}
+    with ol.scope.guard(scope):
+        assert ol.eval(y, feed).min() == 1.0
+        assert ol.eval(y, feed, context=ol.Context(scope, training=True)).min() == 0.0
+    assert ol.Executor().run(program, feed, [y], scope=scope, training=True)[0].min() == 0.0
+
+
+@pytest.mark.mission("F19", "F20")
+def test_places_are_values_and_several_are_refused():
+    assert ol.CPUPlace() == ol.CPUPlace()
+    assert len({ol.CPUPlace(), ol.CPUPlace()}) == 1
+    assert ol.Executor([ol.CPUPlace()]).place == ol.CPUPlace()
+    assert ol.CPUPlace().device == torch.device("cpu")
+    with pytest.raises(ol.ArgumentError, match="^a program runs at one place, not at 2\n"):
+        ol.Executor([ol.CPUPlace(), ol.CPUPlace()])
+    with pytest.raises(ol.ArgumentError, match="^there is no GPU 99: PyTorch sees"):
+        ol.GPUPlace(99)
+
+
+@pytest.mark.mission("F21", "F10")
+def test_gradients_are_made_when_a_program_is_written_and_training_is_a_matter_of_the_run():
+    with ol.Program() as program:
+        cost = ol.layer.mean(ol.layer.fc(ol.layer.data("x", shape=[3]), 2))
+    assert all("_d" not in op.type for op in program.main.ops)
+    scope = ol.init(program, ol.Scope())
+    ol.Executor().run(program, FEED, [cost], scope=scope, training=True)
+    before = len(program.main.ops)
+    ol.append_backward(cost)
+    assert len(program.main.ops) > before
+    assert not program.is_training
+
+
+@pytest.mark.mission("F8", "C28")
+def test_what_is_composed_of_operators_is_written_out_when_it_is_called():
+    with ol.Program() as program:
+        cost = ol.layer.mse(ol.layer.data("x", shape=[3]), ol.layer.data("y", shape=[3]))
+    assert [op.type for op in program.main.ops] == ["subtract", "square", "mean"]
+    with program:
+        ol.gradients([cost], [program.main.vars["x"]])
+    assert [op.type for op in ol.prune(program, {"cost": cost}).main.ops] == ["subtract", "square", "mean"]
+
+
+@pytest.mark.mission("F7")
+def test_an_operator_has_fixed_slots_of_which_some_are_optional_or_kept_for_the_gradient():
+    with ol.Program() as program:
+        x = ol.layer.data("x", shape=[3])
+        w = ol.layer.data("w", shape=[3, 2], batch=None)
+        with_bias = ol.op.linear(x, w, ol.layer.data("b", shape=[2], batch=None))
+        without = ol.op.linear(x, w)
+        loss = ol.op.softmax_with_cross_entropy(without, ol.layer.data("label", shape=[], dtype="int64"))
+    assert list(with_bias.op.inputs) == ["x", "w", "bias"]
+    assert list(without.op.inputs) == ["x", "w"]
+    assert isinstance(loss, ol.Var)
+    assert list(loss.op.outputs) == ["loss", "softmax"]
+    assert program.main.vars["softmax_with_cross_entropy_0.softmax"].op is loss.op
