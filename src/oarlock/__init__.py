@@ -49,13 +49,15 @@ _NAMES = {
         "VerifyError",
     ),
     "oarlock.ir": ("DType", "Program", "Var", "default_program"),
+    "oarlock.ir.diff": ("diff_programs",),
+    "oarlock.ir.hashing": ("content_hash",),
     "oarlock.io": ("Model", "infer", "load_model", "save_model"),
     "oarlock.evaluation": ("evaluate as eval",),
     "oarlock.layer": ("initializer", "larger_than", "minibatch", "rnn", "sequence", "var"),
     "oarlock.passes.backward": ("append_backward", "gradients"),
     "oarlock.passes.pruning": ("prune",),
     "oarlock.proto.limits": ("Limits",),
-    "oarlock.registry": ("Case", "GradCheck", "Rejects", "operator"),
+    "oarlock.registry": ("Case", "GradCheck", "Rejects", "operator", "parse_program"),
     "oarlock.runtime": ("CPUPlace", "Context", "Executor", "GPUPlace", "Scope", "init"),
     "oarlock.training": ("TrainingResult", "train"),
 }
@@ -72,7 +74,7 @@ def __getattr__(name: str) -> object:
     if name in _MODULES:
         value: object = importlib.import_module(f"oarlock.{name}")
     elif name in _HOMES:
-        importlib.import_module("oarlock.op")  # arithmetic on variables, and the operators that files name
+        importlib.import_module("oarlock.op.update")  # every operator that a file may name, and arithmetic on variables
         module, attribute = _HOMES[name]
         value = getattr(importlib.import_module(module), attribute)
     else:

@@ -41,6 +41,8 @@ from oarlock.ir import DType as DType
 from oarlock.ir import Program as Program
 from oarlock.ir import Var as Var
 from oarlock.ir import default_program as default_program
+from oarlock.ir.diff import diff_programs as diff_programs
+from oarlock.ir.hashing import content_hash as content_hash
 from oarlock.layer import initializer as initializer
 from oarlock.layer import larger_than as larger_than
 from oarlock.layer import minibatch as minibatch
@@ -55,6 +57,7 @@ from oarlock.registry import Case as Case
 from oarlock.registry import GradCheck as GradCheck
 from oarlock.registry import Rejects as Rejects
 from oarlock.registry import operator as operator
+from oarlock.registry import parse_program as parse_program
 from oarlock.runtime import Context as Context
 from oarlock.runtime import CPUPlace as CPUPlace
 from oarlock.runtime import Executor as Executor
