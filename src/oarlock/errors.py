@@ -58,7 +58,7 @@ class OarlockError(Exception):
     Fields, each `None` or empty where it does not apply:
     `message` what broke, in one line; `location` where the user wrote it; `contract` the rule, an
     operator's signature as a rule; `running` where execution stood; `given` what was given, a line
-    per argument; `hint` what to do; `op` the operator's type.
+    per argument; `hint` what to do; `op` the operator's type. The text has at most 4 KiB.
     """
 
     __module__ = "oarlock"
@@ -74,6 +74,7 @@ class OarlockError(Exception):
         hint: str | None = None,
         op: str | None = None,
     ):
+        message = _cut(message, _LONGEST_LINE)
         super().__init__(message)
         self.message = message
         self.location = location
@@ -94,7 +95,17 @@ class OarlockError(Exception):
         lines += [f"      {line}" for line in self.given]
         if self.hint:
             lines.append(f"  Try: {self.hint}    (oarlock explain {type(self).__name__})")
-        return "\n".join(lines)
+        return _cut("\n".join(_cut(line, _LONGEST_LINE) for line in lines), _LONGEST)
+
+
+_LONGEST = 4096
+_LONGEST_LINE = 1500
+
+
+def _cut(text: str, longest: int) -> str:
+    """`text` in at most so many bytes: what a file says never fills a log."""
+    data = text.encode(errors="replace")
+    return text if len(data) <= longest else data[: longest - 3].decode(errors="ignore") + "..."
 
 
 class ShapeError(OarlockError, ValueError):

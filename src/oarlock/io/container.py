@@ -7,7 +7,9 @@ imported, and no path is followed when a file is read.
 
 import hashlib
 import json
+import math
 import os
+import stat
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -89,7 +91,9 @@ def read_container(path: str | os.PathLike[str], *, limits: Limits | None = None
     if marker[1] != _digest(items):
         raise FormatError(f'"{name}" is not what was written: its SHA-256 differs', hint="fetch or save the file again")
     program = items.pop(PROGRAM)
-    return bytes(program["data"]), {key: _tensor(item, key, name) for key, item in items.items()}
+    if program["dtype"] != "U8" or len(program["shape"]) != 1:  # type: ignore[arg-type]
+        raise FormatError(f'"{name}": {PROGRAM} must be one row of U8, not {program["dtype"]} of {len(program["shape"])} dimensions')  # type: ignore[arg-type]
+    return bytes(program["data"]), {key: _tensor(item, key, name, limits) for key, item in items.items()}
 
 
 def _as_item(tensor: torch.Tensor) -> dict[str, object]:
@@ -101,31 +105,58 @@ def _as_item(tensor: torch.Tensor) -> dict[str, object]:
 
 
 def _read(path: Path, limits: Limits) -> bytes:
+    """The bytes of a regular file; of no pipe and no device, which may never end."""
     try:
-        with path.open("rb") as file:
-            size = os.fstat(file.fileno()).st_size
-            if size > limits.file_bytes:
-                raise LimitError(
-                    f'"{path.name}" has {size:,} bytes, where {limits.file_bytes:,} are allowed', hint="limits=Limits(file_bytes=...)"
-                )
-            return file.read()
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     except (FileNotFoundError, NotADirectoryError):
         raise MissingFileError(f'there is no file "{path}"') from None
     except IsADirectoryError:
         raise FormatError(f'"{path.name}" is a folder, not a file') from None
+    except (OSError, ValueError) as error:  # not ours to read, too long a name, a NUL in it
+        raise MissingFileError(f'"{path}" cannot be opened: {getattr(error, "strerror", None) or error}') from None
+    status = os.fstat(descriptor)
+    try:
+        if not stat.S_ISREG(status.st_mode):
+            kind = "folder" if stat.S_ISDIR(status.st_mode) else "pipe or a device"
+            raise FormatError(f'"{path.name}" is a {kind}, not a file')
+        if status.st_size > limits.file_bytes:
+            raise LimitError(
+                f'"{path.name}" has {status.st_size:,} bytes, where {limits.file_bytes:,} are allowed',
+                hint="limits=Limits(file_bytes=...)",
+            )
+        with open(descriptor, "rb", closefd=False) as file:
+            return file.read(status.st_size)
+    finally:
+        os.close(descriptor)
 
 
 def _read_metadata(data: bytes, name: str, limits: Limits) -> dict[str, str]:
     """The metadata of the header; what is wrong with the rest of it is the library's to say."""
     length = int.from_bytes(data[:8], "little")
     if len(data) >= 8 and length > limits.header_bytes and len(data) >= 8 + length:
-        raise LimitError(f'"{name}" has a header of {length:,} bytes, where {limits.header_bytes:,} are allowed')
+        raise LimitError(
+            f'"{name}" has a header of {length:,} bytes, where {limits.header_bytes:,} are allowed',
+            hint="limits=Limits(header_bytes=...)",
+        )
     try:
-        header = json.loads(data[8 : 8 + length]) if 8 + length <= len(data) else None
+        header = json.loads(data[8 : 8 + length], object_pairs_hook=_once) if 8 + length <= len(data) else None
+    except _TwiceError:
+        raise FormatError(f'"{name}" is not a safetensors file, or is cut short', given=["a name stands twice in its header"]) from None
     except (ValueError, RecursionError):
         header = None
     metadata = header.get("__metadata__", {}) if isinstance(header, dict) else {}
     return {key: value for key, value in metadata.items() if isinstance(value, str)} if isinstance(metadata, dict) else {}
+
+
+class _TwiceError(ValueError):
+    """A name that stands twice in one JSON object, of which one reader takes the first and another the last."""
+
+
+def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise _TwiceError
+    return found
 
 
 def _digest(items: Mapping[str, Mapping[str, object]]) -> str:
@@ -139,10 +170,16 @@ def _digest(items: Mapping[str, Mapping[str, object]]) -> str:
     return digest.hexdigest()
 
 
-def _tensor(item: Mapping[str, object], key: str, name: str) -> torch.Tensor:
+def _tensor(item: Mapping[str, object], key: str, name: str, limits: Limits) -> torch.Tensor:
     dtype = _DTYPES.get(str(item["dtype"]))
     if dtype is None:
-        raise FormatError(f'"{name}": tensor "{key[:80]}" has the dtype {item["dtype"]}, which no program holds')
+        raise FormatError(f'"{name}": tensor {json.dumps(key[:80])} has the dtype {item["dtype"]}, which no program holds')
     shape: list[int] = item["shape"]  # type: ignore[assignment]
     data: bytes = item["data"]  # type: ignore[assignment]
+    elements = math.prod(max(size, 1) for size in shape)
+    for count, limit in ((len(shape), "rank"), (elements, "elements"), (elements * dtype.itemsize, "tensor_bytes")):
+        allowed = getattr(limits, limit)
+        if count > allowed:
+            what = f"{count:,} {limit.replace('_', ' ')}, where {allowed:,} are allowed"
+            raise LimitError(f'"{name}", tensor {json.dumps(key[:80])}: {what}', hint=f"limits=Limits({limit}=...)")
     return torch.frombuffer(bytearray(data), dtype=to_torch(dtype)).reshape(shape) if data else torch.empty(shape, dtype=to_torch(dtype))

@@ -3,6 +3,7 @@
 from enum import Enum
 
 from oarlock.errors import DTypeError
+from oarlock.ir.location import here
 from oarlock.proto import program_pb2 as wire
 
 __all__ = ["DType"]
@@ -33,6 +34,12 @@ class DType(Enum):
     def is_integer(self) -> bool:
         return "int" in self.value
 
+    @property
+    def itemsize(self) -> int:
+        """The bytes of one element."""
+        digits = self.value.lstrip("abcdefghijklmnopqrstuvwxyz")
+        return int(digits) // 8 if digits else 1
+
     @classmethod
     def of(cls, value: "DType | str | object") -> "DType":
         """The dtype called `value`: a name, a NumPy or PyTorch dtype, or a `DType` itself.
@@ -49,6 +56,7 @@ class DType(Enum):
         except ValueError:
             raise DTypeError(
                 f"{value!r} is not a dtype of Oarlock",
+                location=here(),
                 contract="one of " + ", ".join(str(dtype) for dtype in cls),
             ) from None
 
@@ -61,6 +69,11 @@ class DType(Enum):
     def from_number(cls, number: int) -> "DType":
         """The dtype with this number in a file. Raises KeyError for any other number."""
         return _BY_NUMBER[number]
+
+    @classmethod
+    def is_number(cls, number: int) -> bool:
+        """Whether a dtype has this number in a file."""
+        return number in _BY_NUMBER
 
 
 _BY_NUMBER = {dtype.number: dtype for dtype in DType}

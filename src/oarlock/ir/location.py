@@ -26,7 +26,9 @@ class Location:
 
     def __str__(self) -> str:
         function = "" if self.function == "<module>" else f" in {self.function}"
-        return f"{self.file}:{self.line}{function}      {self.text}".rstrip()
+        text = f"{self.file}:{self.line}{function}      {self.text}".rstrip()
+        # A file may say anything here; in a message or a printed program it stays one line of what can be seen.
+        return text if text.isprintable() else "".join(letter if letter.isprintable() else "?" for letter in text)
 
 
 def here() -> Location | None:

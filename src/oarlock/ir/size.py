@@ -6,11 +6,13 @@ arithmetic cannot express as a polynomial, a floor division, becomes a name of i
 """
 
 import re
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
 
 from oarlock.errors import ShapeError
 
-__all__ = ["Shape", "Size", "add", "evaluate", "floor_divide", "format_shape", "is_symbol", "multiply", "names_in", "rename"]
+__all__ = ["Shape", "Size", "add", "evaluate", "floor_divide", "format_shape", "is_symbol", "multiply", "names_in", "rename", "sum_of"]
 
 Size = int | str
 Shape = tuple[Size, ...]
@@ -20,8 +22,11 @@ _Polynomial = dict[tuple[str, ...], int]
 
 _TOKEN = re.compile(r"\d+|[A-Za-z_][A-Za-z0-9_.@]*|//|[-+*()]")
 _MAX_LENGTH = 256
+_MAX_TERMS = _MAX_LENGTH // 2  # of a polynomial on the way to one that may be spelled
+_remember = lru_cache(maxsize=8192, typed=True)  # programs hold the same few symbols again and again
 
 
+@_remember
 def add(left: Size, right: Size) -> Size:
     """`left + right`."""
     if isinstance(left, int) and isinstance(right, int):
@@ -29,6 +34,16 @@ def add(left: Size, right: Size) -> Size:
     return _spell(_plus(_parse(left), _parse(right)))
 
 
+def sum_of(sizes: Iterable[Size]) -> Size:
+    """The sum of any number of sizes; equal ones are counted, not added one by one."""
+    counts = Counter(sizes)
+    total: Size = sum(size * count for size, count in counts.items() if isinstance(size, int))
+    for size, count in counts.items():
+        total = total if isinstance(size, int) else add(total, multiply(size, count))
+    return total
+
+
+@_remember
 def multiply(left: Size, right: Size) -> Size:
     """`left * right`."""
     if isinstance(left, int) and isinstance(right, int):
@@ -36,6 +51,7 @@ def multiply(left: Size, right: Size) -> Size:
     return _spell(_times(_parse(left), _parse(right)))
 
 
+@_remember
 def floor_divide(left: Size, right: int) -> Size:
     """`left // right`, exact where every coefficient divides."""
     if isinstance(left, int):
@@ -71,6 +87,7 @@ def _evaluate_division(factor: str, values: Mapping[str, int]) -> int | None:
     return None if value is None else value // int(divisor)
 
 
+@_remember
 def is_symbol(text: str) -> bool:
     """Whether `text` is a size in its canonical spelling."""
     try:
@@ -122,6 +139,8 @@ def _times(left: _Polynomial, right: _Polynomial) -> _Polynomial:
         for b, q in right.items():
             factors = tuple(sorted(a + b))
             total[factors] = total.get(factors, 0) + p * q
+        if len(total) > _MAX_TERMS:
+            raise ShapeError(f"a symbol may have {_MAX_TERMS} terms")
     return total
 
 

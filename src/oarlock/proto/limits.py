@@ -11,11 +11,13 @@ __all__ = ["Limits"]
 
 @dataclass(frozen=True)
 class Limits:
-    """Upper bounds. Bytes unless the name says otherwise."""
+    """Upper bounds. Bytes unless the name says otherwise; `docs/language.md` says what each one counts."""
 
     program_bytes: int = 64 * 2**20
     file_bytes: int = 4 * 2**30
     header_bytes: int = 8 * 2**20
+    messages: int = 1_000_000
+    texts: int = 1_000_000
     blocks: int = 4_096
     depth: int = 32
     vars: int = 200_000
@@ -24,5 +26,9 @@ class Limits:
     attributes_per_op: int = 64
     text_bytes: int = 64 * 2**10
     list_items: int = 65_536
+    symbol_bytes: int = 256 * 2**10
     rank: int = 16
     size: int = 2**31 - 1
+    elements: int = 2**31 - 1
+    tensor_bytes: int = 2**30
+    parameter_bytes: int = 4 * 2**30

@@ -1,25 +1,29 @@
 """Give the persistable variables of a program their first values."""
 
 import math
+from collections.abc import Callable
 
 import torch
 
-from oarlock.errors import ProgramError, ShapeError
+from oarlock.errors import LimitError, ProgramError, ShapeError
 from oarlock.ir.program import Program
 from oarlock.ir.variable import Var
 from oarlock.op.torch_dtype import to_torch
+from oarlock.proto.limits import Limits
 from oarlock.runtime import random
 from oarlock.runtime.scope import Scope
 
 __all__ = ["init", "initial_value", "require_type"]
 
+_AT_ONCE = 2**20  # elements that are drawn together, in float64 and then some
 
-def init(program: Program, scope: Scope, *, overwrite: bool = False) -> Scope:
+
+def init(program: Program, scope: Scope, *, overwrite: bool = False, limits: Limits | None = None) -> Scope:
     """Fill what `scope` lacks of the program's parameters and state; return `scope`.
 
     Each value follows from the program's seed and the variable's name, so the order plays no part. What has
     a value keeps it unless `overwrite`. Raises ShapeError, before anything is filled, where a value that is there
-    does not have its variable's shape and dtype.
+    does not have its variable's shape and dtype; LimitError, too, for more bytes than `limits` allow.
     """
     missing = []
     for var in program.persistables():
@@ -28,10 +32,23 @@ def init(program: Program, scope: Scope, *, overwrite: bool = False) -> Scope:
             missing.append(var)
             continue
         require_type(var, found.value)
+    _require_few_bytes(missing, limits or Limits())
     values = {var.name: initial_value(var, program.seed) for var in missing}
     for name, value in values.items():
         scope.var(name).value = value
     return scope
+
+
+def _require_few_bytes(vars: list[Var], limits: Limits) -> None:
+    total = 0
+    for var in vars:
+        total += math.prod(size for size in var.shape or () if isinstance(size, int)) * var.dtype.itemsize
+        if total > limits.parameter_bytes:
+            raise LimitError(
+                f'"{var.name}": {total:,} parameter bytes, where {limits.parameter_bytes:,} are allowed',
+                given=[var.describe()],
+                hint="limits=Limits(parameter_bytes=...)",
+            )
 
 
 def require_type(var: Var, value: object) -> torch.Tensor:
@@ -57,14 +74,25 @@ def initial_value(var: Var, seed: int) -> torch.Tensor:
             return torch.full(shape, value if var.dtype.is_floating else int(value), dtype=dtype)  # type: ignore[arg-type, call-overload]
         if initializer.type == "uniform":
             low, high = attributes["low"], attributes["high"]
-            return (random.uniform(shape, key) * (high - low) + low).to(dtype)  # type: ignore[operator]
+            return _drawn(shape, dtype, lambda count, start: random.uniform((count,), key, start=start) * (high - low) + low)  # type: ignore[operator]
         if initializer.type == "normal":
-            return (random.normal(shape, key) * attributes["deviation"] + attributes["mean"]).to(dtype)  # type: ignore[operator]
+            deviation, mean, whole = attributes["deviation"], attributes["mean"], math.prod(shape)
+            return _drawn(shape, dtype, lambda count, start: random.normal((count,), key, start=start, whole=whole) * deviation + mean)  # type: ignore[operator]
         if initializer.type == "array":
             return _array(attributes["data"], attributes["shape"], dtype)  # type: ignore[arg-type]
     except (KeyError, TypeError, ValueError, OverflowError, RuntimeError) as error:
         raise ProgramError(f'"{var.name}" has an initializer that does not fit it: {error}', given=[var.describe()]) from error
     raise ProgramError(f'"{var.name}" has an unknown initializer "{initializer.type}"', given=[var.describe()])
+
+
+def _drawn(shape: tuple[int, ...], dtype: torch.dtype, draw: Callable[[int, int], torch.Tensor]) -> torch.Tensor:
+    """A tensor filled part by part, so that its float64 form never exists whole. The parts do not show in the bits."""
+    value = torch.empty(shape, dtype=dtype)
+    flat = value.reshape(-1)
+    for start in range(0, len(flat), _AT_ONCE):
+        part = flat[start : start + _AT_ONCE]
+        part.copy_(draw(len(part), start))
+    return value
 
 
 def _array(data: bytes, shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:

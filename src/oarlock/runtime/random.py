@@ -36,16 +36,19 @@ def _bits(count: int, key: int, start: int, device: torch.device) -> torch.Tenso
     return x ^ _logical_shift(x, 31)
 
 
-def uniform(shape: tuple[int, ...], key: int, *, trip: int = 0, device: torch.device | None = None) -> torch.Tensor:
-    """Numbers in [0, 1), float64 of `shape`: elements `trip * size` onwards of the stream `key`."""
+def uniform(shape: tuple[int, ...], key: int, *, trip: int = 0, start: int = 0, device: torch.device | None = None) -> torch.Tensor:
+    """Numbers in [0, 1), float64 of `shape`: elements `trip * size + start` onwards of the stream `key`."""
     count = math.prod(shape)
-    bits = _bits(count, key, trip * count, device or torch.device("cpu"))
+    bits = _bits(count, key, trip * count + start, device or torch.device("cpu"))
     return (_logical_shift(bits, 11).to(torch.float64) * 2.0**-53).reshape(shape)
 
 
-def normal(shape: tuple[int, ...], key: int) -> torch.Tensor:
-    """Standard normal numbers, float64 of `shape` (Box and Muller, 1958)."""
+def normal(shape: tuple[int, ...], key: int, *, start: int = 0, whole: int | None = None) -> torch.Tensor:
+    """Standard normal numbers, float64 of `shape` (Box and Muller, 1958): elements from `start` on of `whole` such numbers.
+
+    Of `n` numbers, the i-th takes its radius from element i of the stream and its angle from element n + i.
+    """
     count = math.prod(shape)
-    pairs = uniform((2, count), key)
-    radius = torch.sqrt(-2.0 * torch.log1p(-pairs[0]))
-    return (radius * torch.cos(2.0 * math.pi * pairs[1])).reshape(shape)
+    whole = count if whole is None else whole
+    radius = torch.sqrt(-2.0 * torch.log1p(-uniform((count,), key, start=start)))
+    return (radius * torch.cos(2.0 * math.pi * uniform((count,), key, start=whole + start))).reshape(shape)

@@ -1,0 +1,103 @@
+"""What a program's message must be before anything is built of it: few enough parts, small enough tensors, legal names.
+
+The names are checked here so that every later message may quote one.
+"""
+
+from oarlock.errors import LimitError, VerifyError
+from oarlock.ir.dtype import DType
+from oarlock.ir.names import is_name
+from oarlock.proto import program_pb2 as wire
+from oarlock.proto.limits import Limits
+
+__all__ = ["check_bounds"]
+
+
+def check_bounds(desc: wire.ProgramDesc, limits: Limits) -> None:
+    """Raise LimitError or VerifyError, which name the block, the op or the variable. Linear in the message."""
+    bounds = _Bounds(limits)
+    bounds.require("", len(desc.blocks), "blocks")
+    bounds.require("", sum(len(block.vars) for block in desc.blocks), "vars")
+    bounds.require("", sum(len(block.ops) for block in desc.blocks), "ops")
+    slots = (slot for block in desc.blocks for op in block.ops for slot in (*op.inputs, *op.outputs))
+    bounds.require("", sum(len(slot.vars) for slot in slots), "arguments")
+    depths: list[int] = []
+    for index, block in enumerate(desc.blocks):
+        nested = block.HasField("parent") and block.parent < index
+        depths.append(depths[block.parent] + 1 if nested else 1)
+        bounds.require(f"block {index}: ", depths[-1], "depth")
+        bounds.block(index, block)
+    for target in desc.targets:
+        if not is_name(target.label):
+            raise VerifyError(f"target {target.label[:80]!r} is not a legal name")
+        bounds.names("a target", target.var)
+
+
+class _Bounds:
+    """The limits, and what has been counted against them."""
+
+    def __init__(self, limits: Limits):
+        self.limits = limits
+        self.legal: set[str] = set()
+        self.symbols: set[str] = set()
+        self.symbol_bytes = 0
+        self.parameter_bytes = 0
+
+    def require(self, where: str, count: int, name: str) -> None:
+        allowed = getattr(self.limits, name)
+        if count > allowed:
+            raise LimitError(f"{where}{count:,} {name.replace('_', ' ')}, where {allowed:,} are allowed", hint=f"limits=Limits({name}=...)")
+
+    def names(self, where: str, *names: str) -> None:
+        for name in names:
+            if name not in self.legal:
+                if not is_name(name):
+                    raise VerifyError(f"{where}: {name[:80]!r} is not a legal name")
+                self.legal.add(name)
+
+    def block(self, index: int, block: wire.BlockDesc) -> None:
+        where = f"block {index}"
+        self.names(where, block.name)
+        for var in block.vars:
+            self.names(where, var.name)
+            place = f'{where}, "{var.name}": '
+            self.shape(place, var.shape)
+            self.tensor(place, var)
+            self.names(place[:-2], *([var.initializer.type] if var.initializer.type else ()))
+            self.attributes(place, var.initializer.attributes)
+        self.names(where, *block.inputs, *block.outputs)
+        for number, op in enumerate(block.ops):
+            self.names(f"{where}, op {number}", op.type)
+            place = f"{where}, op {number} ({op.type}): "
+            for slot in (*op.inputs, *op.outputs):
+                self.names(place[:-2], slot.name, *slot.vars)
+            self.attributes(place, op.attributes)
+
+    def attributes(self, where: str, attributes) -> None:
+        self.require(where, len(attributes), "attributes_per_op")
+        for item in attributes:
+            self.names(where[:-2], item.name, *([item.var] if item.WhichOneof("value") == "var" else ()))
+            for text in (item.string, *item.strings.values):
+                self.require(where, len(text.encode()), "text_bytes")
+            self.require(where, max(len(item.ints.values), len(item.floats.values), len(item.strings.values)), "list_items")
+            self.shape(where, item.shape)
+
+    def shape(self, where: str, shape: wire.ShapeDesc) -> None:
+        self.require(where, len(shape.sizes), "rank")
+        for size in shape.sizes:
+            self.require(where, size.number, "size")
+            if size.symbol and size.symbol not in self.symbols:
+                self.symbols.add(size.symbol)
+                self.symbol_bytes += len(size.symbol.encode())
+                self.require(where, self.symbol_bytes, "symbol_bytes")
+
+    def tensor(self, where: str, var: wire.VarDesc) -> None:
+        """What the sizes that are numbers tell already. A size of 0 counts as 1: strides are computed of it too."""
+        elements = 1
+        for size in var.shape.sizes:
+            elements *= max(size.number, 1)
+        count = elements * DType.from_number(var.dtype).itemsize if DType.is_number(var.dtype) else 0
+        self.require(where, elements, "elements")
+        self.require(where, count, "tensor_bytes")
+        if var.persistable:
+            self.parameter_bytes += count
+            self.require(where, self.parameter_bytes, "parameter_bytes")

@@ -1,0 +1,70 @@
+"""The initializers there are, and what makes one fit its variable."""
+
+import math
+
+from oarlock.errors import VerifyError
+from oarlock.ir.dtype import DType
+from oarlock.ir.program import Program
+from oarlock.ir.variable import Var
+
+__all__ = ["KINDS", "verify_initializers"]
+
+KINDS: dict[str, dict[str, type]] = {
+    "constant": {"value": float},
+    "uniform": {"low": float, "high": float},
+    "normal": {"mean": float, "deviation": float},
+    "array": {"data": bytes, "shape": tuple},
+}
+"""Each initializer by name, with its attributes. Elements of an array are little-endian, in row order."""
+
+
+def verify_initializers(program: Program) -> None:
+    """Raise VerifyError for the first variable whose initializer could not fill it."""
+    for block in program.blocks:
+        for var in block.vars.values():
+            if var.initializer is not None:
+                try:
+                    _check(var)
+                except ValueError as error:
+                    raise VerifyError(f'{block.path}: variable "{var.name}" cannot start so: {error}', location=var.location) from None
+
+
+def _check(var: Var) -> None:
+    assert var.initializer is not None
+    kind, attributes = var.initializer.type, var.initializer.attributes
+    wanted = KINDS.get(kind)
+    if wanted is None:
+        raise ValueError(f'there is no initializer "{kind}"')
+    for name in sorted(wanted.keys() | attributes.keys()):
+        if name not in wanted:
+            raise ValueError(f"{kind} has no attribute {name}")
+        if name not in attributes:
+            raise ValueError(f"{kind} needs the attribute {name}")
+        if type(attributes[name]) is not wanted[name]:
+            raise ValueError(f"attribute {name} of {kind} must be {wanted[name].__name__}, not {type(attributes[name]).__name__}")
+    if kind == "constant":
+        _check_constant(var.dtype, attributes["value"])  # type: ignore[arg-type]
+    elif kind == "array":
+        _check_array(var, attributes["data"], attributes["shape"])  # type: ignore[arg-type]
+    elif not var.dtype.is_floating:
+        raise ValueError(f"{kind} gives floats, yet the variable holds {var.dtype}")
+
+
+def _check_constant(dtype: DType, value: float) -> None:
+    if dtype.is_floating:
+        return
+    bits = 8 * dtype.itemsize
+    low, high = (0, 1) if dtype is DType.BOOL else (0, 2**bits - 1) if dtype is DType.UINT8 else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+    if not math.isfinite(value) or value != int(value) or not low <= int(value) <= high:
+        raise ValueError(f"{value} is no {dtype}")
+
+
+def _check_array(var: Var, data: bytes, shape: tuple[object, ...]) -> None:
+    declared = var.shape or ()
+    if not all(type(size) is int and size >= 0 for size in shape):
+        raise ValueError("the shape of an array is whole numbers")
+    if len(shape) != len(declared) or any(isinstance(ours, int) and ours != size for ours, size in zip(declared, shape, strict=True)):
+        raise ValueError(f"an array of the shape {list(shape[:16])} does not fit {var.type_text}")
+    expected = math.prod(shape) * var.dtype.itemsize  # type: ignore[arg-type]
+    if len(data) != expected:
+        raise ValueError(f"an array of {len(data):,} bytes, where {expected:,} are needed")

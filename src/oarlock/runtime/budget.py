@@ -1,0 +1,94 @@
+"""How much one run may do, for programs from strangers; counted as it runs."""
+
+import math
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+
+from oarlock.errors import LimitError
+from oarlock.ir.block import Block
+from oarlock.ir.dtype import DType
+from oarlock.ir.operation import Op
+from oarlock.ir.size import evaluate
+from oarlock.op.torch_dtype import from_torch
+from oarlock.registry.declaration import Operator
+from oarlock.registry.signature import TensorType
+
+__all__ = ["Budget", "RunLimits"]
+
+
+@dataclass(frozen=True)
+class RunLimits:
+    """What one run may use; `Executor(limits=RunLimits())`.
+
+    `trips` of one loop, `ops` executed, `live_bytes` of values, `seconds` on the clock. A run keeps what it computes
+    until it ends, so every value counts, the fed ones too. What an op will make is counted before its kernel runs where
+    shapes tell, else after; what a kernel takes for itself meanwhile is not counted, and no kernel is interrupted.
+    """
+
+    trips: int = 1_000_000
+    ops: int = 10_000_000
+    live_bytes: int = 4 * 2**30
+    seconds: float = 60.0
+
+
+class Budget:
+    """What is left of the limits of one run. Raises LimitError; a run that raises changes no scope."""
+
+    def __init__(self, limits: RunLimits):
+        self.limits = limits
+        self.ops = 0
+        self.live_bytes = 0
+        self.deadline = time.monotonic() + limits.seconds
+
+    def hold(self, values: Iterable[torch.Tensor], op: Op | None = None) -> None:
+        """Count values that now exist: fed, or computed by an op."""
+        self.live_bytes += sum(value.numel() * value.itemsize for value in values)
+        self._require_room(0, op)
+
+    def before(self, op: Op, operator: Operator, given: Mapping[str, Sequence[torch.Tensor]], attributes: Mapping[str, object]) -> None:
+        """Count an execution, and refuse one that is known to make too much."""
+        self.ops += 1
+        if self.ops > self.limits.ops:
+            raise self._refused(op, f"more than {self.limits.ops:,} ops in one run", "ops")
+        if time.monotonic() > self.deadline:
+            raise self._refused(op, f"more than {self.limits.seconds:g} seconds in one run", "seconds")
+        self._require_room(_expected_bytes(op, operator, given, attributes), op)
+
+    def trip(self, op: Op, count: int) -> None:
+        """Refuse the trip number `count` of a loop."""
+        if count > self.limits.trips:
+            raise self._refused(op, f"more than {self.limits.trips:,} trips of one loop", "trips")
+
+    def _require_room(self, more: int, op: Op | None) -> None:
+        if self.live_bytes + more > self.limits.live_bytes:
+            what = f"{self.live_bytes + more:,} live bytes, where {self.limits.live_bytes:,} are allowed"
+            raise self._refused(op, what, "live_bytes")
+
+    def _refused(self, op: Op | None, what: str, name: str) -> LimitError:
+        where = "what is fed" if op is None else f"{op.block.path}, op {op.block.ops.index(op)} ({op.type})"
+        location, type = (None, None) if op is None else (op.location, op.type)
+        return LimitError(f"{where}: {what}", location=location, hint=f"limits=RunLimits({name}=...)", op=type)
+
+
+def _expected_bytes(op: Op, operator: Operator, given: Mapping[str, Sequence[torch.Tensor]], attributes: Mapping[str, object]) -> int:
+    """What the outputs will take: from the shapes of the inputs or, for an op with blocks, from what it declares."""
+    if any(isinstance(value, Block) for value in attributes.values()):
+        sizes: dict[str, int] = {}
+        for slot, vars in op.inputs.items():
+            for var, value in zip(vars, given.get(slot, ()), strict=False):
+                sizes |= {size: actual for size, actual in zip(var.shape or (), value.shape, strict=False) if isinstance(size, str)}
+        declared = [(var.dtype, [evaluate(size, sizes) for size in var.shape or ()]) for var in op.writes]
+    else:
+        types = {slot: [TensorType(_dtype(value), tuple(value.shape)) for value in values] for slot, values in given.items()}
+        inferred = operator.infer(types, attributes, lambda: "?")
+        declared = [(type.dtype, list(type.shape or ())) for types in inferred.values() for type in types]
+    return sum(math.prod(size for size in shape if isinstance(size, int)) * dtype.itemsize for dtype, shape in declared)
+
+
+def _dtype(value: torch.Tensor) -> DType:
+    dtype = from_torch(value.dtype)
+    assert dtype is not None, "no scope holds a tensor of another dtype"
+    return dtype
