@@ -20,6 +20,12 @@ PYTORCH = (1e-10, 1e-12)
 # gradients of whole programs, of any order, against PyTorch's autograd, in float64
 AUTOGRAD = (1e-10, 1e-12)
 
+# a layer against PyTorch's, in float64
+LAYERS = (1e-12, 1e-12)
+
+# how many standard errors a statistic of random numbers may be away, at a fixed seed
+MOMENTS = 4.0
+
 # means over rows, gathered from means over batches of float32
 MEANS = (1e-6, 1e-7)
 

@@ -10,12 +10,15 @@ import importlib
 __version__ = "0.1.0.dev0"
 
 _MODULES = (
+    "cpp",
     "datasets",
     "errors",
+    "framework",
     "inference",
     "io",
     "ir",
     "layer",
+    "net",
     "op",
     "optimizer",
     "passes",
@@ -48,17 +51,19 @@ _NAMES = {
         "UnsetVarError",
         "VerifyError",
     ),
-    "oarlock.ir": ("DType", "Program", "Var", "default_program"),
+    "oarlock.ir": ("DType", "Program", "Var", "default_program", "get_variable"),
     "oarlock.ir.diff": ("diff_programs",),
     "oarlock.ir.hashing": ("content_hash",),
     "oarlock.io": ("Model", "infer", "load_model", "save_model"),
     "oarlock.evaluation": ("evaluate as eval",),
     "oarlock.layer": ("initializer", "larger_than", "minibatch", "rnn", "sequence", "var"),
+    "oarlock.layer.inputs": ("variable as Variable",),
+    "oarlock.net": ("Net", "NetBuilder"),
     "oarlock.passes.backward": ("append_backward", "gradients"),
     "oarlock.passes.pruning": ("prune",),
     "oarlock.proto.limits": ("Limits",),
     "oarlock.registry": ("Case", "GradCheck", "Rejects", "operator", "parse_program"),
-    "oarlock.runtime": ("CPUPlace", "Context", "Executor", "GPUPlace", "Scope", "init"),
+    "oarlock.runtime": ("CPUPlace", "Context", "Executor", "GPUPlace", "RunLimits", "Scope", "infer_shape", "init", "run_block"),
     "oarlock.training": ("TrainingResult", "train"),
 }
 _HOMES: dict[str, tuple[str, str]] = {}

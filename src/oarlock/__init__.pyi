@@ -1,11 +1,14 @@
 """What type checkers and editors see of the package, whose names load when they are first used."""
 
+from oarlock import cpp as cpp
 from oarlock import datasets as datasets
 from oarlock import errors as errors
+from oarlock import framework as framework
 from oarlock import inference as inference
 from oarlock import io as io
 from oarlock import ir as ir
 from oarlock import layer as layer
+from oarlock import net as net
 from oarlock import op as op
 from oarlock import optimizer as optimizer
 from oarlock import passes as passes
@@ -41,14 +44,18 @@ from oarlock.ir import DType as DType
 from oarlock.ir import Program as Program
 from oarlock.ir import Var as Var
 from oarlock.ir import default_program as default_program
+from oarlock.ir import get_variable as get_variable
 from oarlock.ir.diff import diff_programs as diff_programs
 from oarlock.ir.hashing import content_hash as content_hash
 from oarlock.layer import initializer as initializer
+from oarlock.layer import inputs as _inputs
 from oarlock.layer import larger_than as larger_than
 from oarlock.layer import minibatch as minibatch
 from oarlock.layer import rnn as rnn
 from oarlock.layer import sequence as sequence
 from oarlock.layer import var as var
+from oarlock.net import Net as Net
+from oarlock.net import NetBuilder as NetBuilder
 from oarlock.passes.backward import append_backward as append_backward
 from oarlock.passes.backward import gradients as gradients
 from oarlock.passes.pruning import prune as prune
@@ -62,9 +69,14 @@ from oarlock.runtime import Context as Context
 from oarlock.runtime import CPUPlace as CPUPlace
 from oarlock.runtime import Executor as Executor
 from oarlock.runtime import GPUPlace as GPUPlace
+from oarlock.runtime import RunLimits as RunLimits
 from oarlock.runtime import Scope as Scope
+from oarlock.runtime import infer_shape as infer_shape
 from oarlock.runtime import init as init
+from oarlock.runtime import run_block as run_block
 from oarlock.training import TrainingResult as TrainingResult
 from oarlock.training import train as train
+
+Variable = _inputs.variable
 
 __version__: str

@@ -5,7 +5,7 @@ x.estimated = False
 """
 
 from oarlock.ir.operation import Op
-from oarlock.registry.operator import Operator
+from oarlock.registry.declaration import Operator
 from oarlock.runtime.current import current_scope
 from oarlock.runtime.scope import Scope
 from oarlock.runtime.value import to_tensor

@@ -20,7 +20,9 @@ def test_a_user_may_not_give_these_names(name):
     with pytest.raises(ol.ProgramError) as caught:
         require_user_name(name)
     assert str(caught.value) == (
-        f"{name!r} cannot be a variable's name\n  a name has 1 to 256 of the characters A-Z a-z 0-9 _ . - and no '..'"
+        f"{name!r:.80} cannot be a variable's name\n"
+        f"  {caught.value.location}\n"
+        "  a name has 1 to 256 of the characters A-Z a-z 0-9 _ . - and no '..'"
     )
 
 

@@ -142,7 +142,7 @@ def test_bytes_that_are_no_message_are_refused(data):
     assert caught.value.message == "these bytes are not an Oarlock program"
 
 
-@pytest.mark.parametrize("data", [b"", wire.ProgramFile().SerializeToString(), wire.VarDesc(dtype=1).SerializeToString()])
+@pytest.mark.parametrize("data", [b"", wire.ProgramFile().SerializeToString()])
 def test_a_message_without_a_version_is_refused(data):
     with pytest.raises(ol.FormatError) as caught:
         ol.Program.from_bytes(data)
@@ -195,13 +195,17 @@ LIMITED = [
     ("blocks", 1, "2 blocks, where 1 are allowed"),
     ("vars", 10, "11 vars, where 10 are allowed"),
     ("ops", 5, "6 ops, where 5 are allowed"),
-    ("arguments", 16, "17 arguments, where 16 are allowed"),
-    ("depth", 1, "2 depth, where 1 are allowed"),
-    ("attributes_per_op", 3, "4 attributes per op, where 3 are allowed"),
-    ("text_bytes", 3, "4 text bytes, where 3 are allowed"),
-    ("list_items", 2, "3 list items, where 2 are allowed"),
-    ("rank", 1, "2 rank, where 1 are allowed"),
-    ("size", 6, "7 size, where 6 are allowed"),
+    ("arguments", 17, "18 arguments, where 17 are allowed"),
+    ("depth", 1, "block 1: 2 depth, where 1 are allowed"),
+    ("attributes_per_op", 3, 'block 0, "w": 4 attributes per op, where 3 are allowed'),
+    ("text_bytes", 3, 'block 0, "w": 4 text bytes, where 3 are allowed'),
+    ("list_items", 2, 'block 0, "w": 3 list items, where 2 are allowed'),
+    ("rank", 1, 'block 0, "xs": 2 rank, where 1 are allowed'),
+    ("size", 6, 'block 0, "w": 7 size, where 6 are allowed'),
+    ("elements", 1, 'block 0, "xs": 2 elements, where 1 are allowed'),
+    ("tensor_bytes", 7, 'block 0, "xs": 8 tensor bytes, where 7 are allowed'),
+    ("parameter_bytes", 7, 'block 0, "w": 8 parameter bytes, where 7 are allowed'),
+    ("symbol_bytes", 0, 'block 0, "xs": 1 symbol bytes, where 0 are allowed'),
 ]
 
 
@@ -236,7 +240,7 @@ def test_a_program_of_more_bytes_than_allowed_is_refused_before_it_is_parsed():
 def test_every_kind_of_list_is_limited(kind, attribute):
     program = running_sum()
     program.main.ops[1].attributes["many"] = attribute
-    with pytest.raises(ol.LimitError, match="^3 list items, where 2 are allowed"):
+    with pytest.raises(ol.LimitError, match="^block 0, op 1 \\(reduce_sum\\): 3 list items, where 2 are allowed"):
         read_program(program.to_bytes(), limits=ol.Limits(list_items=2))
 
 
@@ -246,7 +250,7 @@ def test_blocks_nested_as_deep_as_anyone_likes_are_refused_without_recursion():
         block = program.blocks.add(name=f"b{index}")
         if index:
             block.parent = index - 1
-    with pytest.raises(ol.LimitError, match="^33 depth, where 32 are allowed"):
+    with pytest.raises(ol.LimitError, match="^block 32: 33 depth, where 32 are allowed"):
         read_program(wire.ProgramFile(program=program).SerializeToString())
 
 

@@ -81,7 +81,7 @@ def test_any_text_is_a_size_or_is_not(text):
     """`is_symbol` answers; nothing that a file holds makes it raise."""
     if is_symbol(text):
         assert add(text, 0) == text
-        assert evaluate(text, {name: 3 for name in names_in(text)}) is not None
+        assert evaluate(text, dict.fromkeys(names_in(text), 3)) is not None
 
 
 def test_sizes_computed_in_different_ways_are_one_size():

@@ -120,9 +120,7 @@ def test_a_target_of_another_program_or_block_is_refused(where):
     target = program.clone().targets["cost"] if where == "a copy" else program.blocks[1].vars["total"]
     with pytest.raises(ol.UndefinedVarError) as caught:
         ol.prune(program, {"cost": target})
-    assert str(caught.value) == (
-        f'target "{target.name}" is not a variable of the main block of this program\n      {target.describe()}'
-    )
+    assert str(caught.value) == (f'target "{target.name}" is not a variable of the main block of this program\n      {target.describe()}')
 
 
 def test_pruning_twice_is_pruning_once():

@@ -120,16 +120,12 @@ def test_an_input_given_twice(program):
 
 @pytest.mark.parametrize(("value", "text"), [(3.0, "float 3.0"), ("x", "str 'x'"), ([1, 2], "list [1, 2]")])
 def test_an_input_that_is_no_variable(program, value, text):
-    with refused(
-        ol.ArgumentError, f"relu: x must be a variable of the program, not {text}", "  relu(x: float[*b] -> y: float[*b])"
-    ):
+    with refused(ol.ArgumentError, f"relu: x must be a variable of the program, not {text}", "  relu(x: float[*b] -> y: float[*b])"):
         ol.op.relu(value)
 
 
 def test_an_item_of_many_that_is_no_variable(program):
-    with refused(
-        ol.ArgumentError, "concat: xs must be a variable of the program, not float 1.0", "  concat(*xs: T -> y: T)"
-    ):
+    with refused(ol.ArgumentError, "concat: xs must be a variable of the program, not float 1.0", "  concat(*xs: T -> y: T)"):
         ol.op.concat([program.main.var("x"), 1.0])
 
 
@@ -212,8 +208,7 @@ def test_an_intermediate_output_is_not_returned(program):
 def test_python_operators_append_ops(program):
     x = program.main.var("x")
     ids = program.main.var("ids")
-    for make in (lambda: x + 1, lambda: 1 + x, lambda: x - x, lambda: 2 * x, lambda: x / 2, lambda: -x, lambda: x > 0, lambda: x <= x, lambda: ids + 1):  # fmt: skip
-        make()
+    _ = x + 1, 1 + x, x - x, 2 * x, x / 2, -x, x > 0, x <= x, ids + 1
     kinds = [op.type for op in program.main.ops if op.type != "fill"]
     assert kinds == ["add", "add", "subtract", "multiply", "divide", "negative", "greater", "less_equal", "add"]
 
@@ -226,7 +221,7 @@ def test_a_variable_is_never_true_or_false(program):
 
 def test_two_variables_are_equal_only_if_they_are_one(program):
     x = program.main.var("x")
-    assert x == x  # noqa: PLR0124
+    assert x == x
     assert x != ol.op.assign(x)
     assert len({x, x, ol.op.assign(x)}) == 2
 

@@ -216,8 +216,21 @@ def test_the_message_that_other_languages_read(twice):
 # Attributes
 
 
-def everything(x, *, count: int, rate: float = 0.5, on: bool = False, name: str = "a", kind: ol.DType = ol.DType.INT8,
-               shape: Sizes = Sizes(()), pair: tuple[int, ...] = (1, 2), axis: int | None = None):  # fmt: skip
+NO_SIZES = Sizes(())
+
+
+def everything(
+    x,
+    *,
+    count: int,
+    rate: float = 0.5,
+    on: bool = False,
+    name: str = "a",
+    kind: ol.DType = ol.DType.INT8,
+    shape: Sizes = NO_SIZES,
+    pair: tuple[int, ...] = (1, 2),
+    axis: int | None = None,
+):
     return x
 
 
@@ -269,6 +282,7 @@ def test_a_dtype_that_is_none_is_refused(attributes):
         attributes.convert_attributes({"count": 3, "kind": "float8"})
     assert str(caught.value) == (
         "'float8' is not a dtype of Oarlock\n"
+        f"  {caught.value.location}\n"
         "  one of float16, bfloat16, float32, float64, int8, int16, int32, int64, uint8, bool"
     )  # fmt: skip
 

@@ -68,7 +68,7 @@ MISTAKES = [
     ("x: float[* b] -> y: float", "'*' is not an axis, in 'x: float[* b] -> y: float'"),
     ("x: float[{a b}] -> y: float", "'{a' is not an axis, in 'x: float[{a b}] -> y: float'"),
     ("x: float[*a *b] -> y: float", "'x: float[*a *b]' has two axes that stand for any number, in 'x: float[*a *b] -> y: float'"),
-    ("x: float[...a k *#b] -> y: float", "'x: float[...a k *#b]' has two axes that stand for any number, in 'x: float[...a k *#b] -> y: float'"),
+    ("x: any[...a k *#b] ->", "'x: any[...a k *#b]' has two axes that stand for any number, in 'x: any[...a k *#b] ->'"),
 ]  # fmt: skip
 
 

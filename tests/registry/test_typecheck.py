@@ -168,9 +168,7 @@ def test_a_symbol_is_the_one_that_follows():
     def change(program):
         var(program.blocks[0], "recurrent_0.stacked.0").shape.sizes[0].symbol = "n"
 
-    refuse(
-        change, 'main, op 0 (recurrent): "recurrent_0.stacked.0" is declared float32[n, 2], where float32[t, 2] follows from its inputs'
-    )
+    refuse(change, 'main, op 0 (recurrent): "recurrent_0.stacked.0" is declared float32[n, 2], where float32[t, 2] follows from its inputs')
 
 
 def test_a_shape_that_is_known_is_declared():

@@ -87,6 +87,18 @@ def test_a_program_that_grows_after_a_run_is_prepared_again(executor, scope):
     assert scope["w"] == 9.0
 
 
+def test_two_programs_that_look_alike_are_prepared_apart(executor):
+    scopes = []
+    for start in (1.0, 2.0):
+        with ol.Program() as program:
+            w = program.main.new_var("w", ol.DType.FLOAT32, (), persistable=True)
+            program.main.commit(w, w + start)
+        scopes.append(ol.Scope())
+        scopes[-1].set("w", 0.0)
+        executor.run(program, scope=scopes[-1])
+    assert [scope["w"] for scope in scopes] == [1.0, 2.0]
+
+
 def test_more_ways_of_running_than_are_kept_are_prepared_anew(executor, scope):
     with ol.Program() as program:
         x = ol.layer.data("x", shape=[])

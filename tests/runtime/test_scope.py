@@ -1,4 +1,5 @@
 import gc
+import sys
 import threading
 import weakref
 
@@ -195,6 +196,16 @@ def test_a_handle_does_not_keep_its_scope_alive():
         _ = handle.value
 
 
+@pytest.fixture
+def restless():
+    """Threads that take turns as often as they can."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
+
+
+@pytest.mark.usefixtures("restless")
 def test_threads_that_share_a_scope_make_each_variable_once():
     scope = Scope()
     start = threading.Barrier(8)
@@ -213,4 +224,5 @@ def test_threads_that_share_a_scope_make_each_variable_once():
         thread.join()
     assert len(scope) == 200
     assert scope.children == []
+    assert len(made) == 8
     assert all(variables == made[0] for variables in made)

@@ -10,7 +10,7 @@ import oarlock.op.update  # noqa: F401  training programs use its operators
 from oarlock.cli.reading import read_program_file
 from oarlock.io.model import read_model
 from oarlock.registry.catalogue import standard
-from oarlock.registry.typecheck import typecheck
+from oarlock.registry.checking import typecheck
 
 __all__ = ["check"]
 

@@ -1,13 +1,15 @@
 """A model: a program and the values that it needs. Saved as one file, loaded without the Python that wrote it."""
 
+import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy
 import torch
 
-from oarlock.errors import ArgumentError, FormatError, TrainingProgramError, UnsetVarError
+from oarlock.errors import ArgumentError, FormatError, TrainingProgramError, UndefinedVarError, UnsetVarError
 from oarlock.io.container import read_container, write_container
 from oarlock.ir.operation import Role
 from oarlock.ir.program import Program
@@ -18,7 +20,7 @@ from oarlock.op.torch_dtype import from_torch
 from oarlock.passes.pruning import prune
 from oarlock.proto.limits import Limits
 from oarlock.registry.catalogue import Catalogue, standard
-from oarlock.registry.typecheck import typecheck
+from oarlock.registry.checking import typecheck
 from oarlock.runtime.executor import Executor
 from oarlock.runtime.feeding import check_feed
 from oarlock.runtime.initialization import require_type
@@ -120,7 +122,7 @@ def load_model(*arguments: object, limits: Limits | None = None) -> Model:
         load_model(path)            the program in the file and its values
         load_model(predict, path)   pruned to the variable of that name: a Var, or text
 
-    Raises MissingFileError, FormatError, LimitError, VerifyError or UnknownOperatorError.
+    Raises MissingFileError, FormatError, LimitError, VerifyError, UnknownOperatorError or UndefinedVarError.
     """
     import oarlock.op.update  # noqa: F401  training programs use its operators
 
@@ -133,8 +135,14 @@ def load_model(*arguments: object, limits: Limits | None = None) -> Model:
     name = target.name if isinstance(target, Var) else target
     if not isinstance(name, str):
         raise ArgumentError(f"a target is a variable or its name, not {type(target).__name__}")
-    var = model.program.targets.get(name)
-    return Model(prune(model.program, {"predict": model.program.main.var(name) if var is None else var}), model.scope)
+    var = model.program.targets.get(name, model.program.main.find_var(name))
+    if var is None:
+        raise UndefinedVarError(
+            f'"{Path(arguments[-1]).name}" holds no variable "{name}"',
+            given=[f"it was saved for {', '.join(model.program.targets) or 'no target'}, and holds what that needs"],
+            hint="ol.save_model([cost, predict], parameters, path) saves what both need",
+        )
+    return Model(prune(model.program, {"predict": var}), model.scope)
 
 
 def read_model(path: str | os.PathLike[str], catalogue: Catalogue, *, limits: Limits | None = None) -> Model:
@@ -157,7 +165,7 @@ def read_model(path: str | os.PathLike[str], catalogue: Catalogue, *, limits: Li
             )
         scope.var(name).value = tensor
     for name in tensors:
-        raise FormatError(f'the file holds "{name[:80]}", which its program does not declare')
+        raise FormatError(f"the file holds {json.dumps(name[:80])}, which its program does not declare")
     return Model(program, scope, catalogue)
 
 

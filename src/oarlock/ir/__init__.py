@@ -1,7 +1,7 @@
 """Programs as Python objects: blocks of ops over variables. No torch, no operators."""
 
 from oarlock.ir.block import Block
-from oarlock.ir.current import current_block, default_program
+from oarlock.ir.current import current_block, default_program, get_variable
 from oarlock.ir.dtype import DType
 from oarlock.ir.location import Location
 from oarlock.ir.operation import Op, Role
@@ -20,4 +20,5 @@ __all__ = [
     "Var",
     "current_block",
     "default_program",
+    "get_variable",
 ]

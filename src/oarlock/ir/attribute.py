@@ -55,8 +55,8 @@ def read_attribute(desc: wire.AttributeDesc) -> object:
     kind = desc.WhichOneof("value")
     if kind is None:
         raise ValueError("it holds no value")
-    if kind == "block":
-        raise ValueError("a block cannot stand here")
+    if kind in ("block", "var"):
+        raise ValueError(f"a {'block' if kind == 'block' else 'variable'} cannot stand here")
     if kind == "shape":
         return Sizes(read_shape(desc.shape))
     if kind == "dtype":

@@ -8,14 +8,19 @@ from oarlock.errors import ProgramError, UndefinedVarError
 from oarlock.ir import current
 from oarlock.ir.dtype import DType
 from oarlock.ir.location import Location, here
+from oarlock.ir.names import require_user_name
 from oarlock.ir.operation import Op, Role
 from oarlock.ir.size import Shape
 from oarlock.ir.variable import Initializer, Var
 
 if TYPE_CHECKING:
     from oarlock.ir.program import Program
+    from oarlock.proto.program_pb2 import BlockDesc
 
-__all__ = ["Block"]
+__all__ = ["Argument", "Block"]
+
+Argument = Var | str | Sequence[Var | str]
+"""What may be given for one slot of an op: a variable or its name, or any number of them."""
 
 
 class Block:
@@ -23,7 +28,8 @@ class Block:
 
     `inputs` are the variables whose values come from outside: fed, in the main block; handed in by the
     op that owns the block, elsewhere. `outputs` are what a nested block hands back, in the order that
-    its owner's signature gives. Every variable is defined once, by an op or as an input; the ops at the
+    its owner's signature gives. A block is its own symbol table: what is declared in it, by name, and from
+    which names of the blocks around it are seen. Every variable is defined once, by an op or as an input; the ops at the
     end of the main block that write persistable variables, its `tail`, are the only exception.
     """
 
@@ -39,7 +45,8 @@ class Block:
 
     @property
     def path(self) -> str:
-        return self.name if self.parent is None else f"{self.parent.path}/{self.name}"
+        """The names of the blocks from the main one to this: `main/recurrent_0.body`."""
+        return "/".join(reversed([block.name for block in self.enclosing()]))
 
     def __repr__(self) -> str:
         return f"<Block {self.path}: {len(self.vars)} variables, {len(self.ops)} ops>"
@@ -156,6 +163,8 @@ class Block:
         inputs: Mapping[str, Sequence[Var]],
         outputs: Mapping[str, Sequence[Var]],
         attributes: Mapping[str, object],
+        *,
+        name: str = "",
     ) -> Op:
         """Add an op after the others, yet before the tail. Its outputs must be variables of this block.
 
@@ -171,13 +180,49 @@ class Block:
             blocks=tuple(value for value in attributes.values() if isinstance(value, Block)),
             role=role,
             location=location or here(),
+            name=name,
         )
         self.ops.insert(len(self.ops) if op.is_commit else self._tail_start(), op)
         for var in op.writes:
             if not var.persistable:
                 var.op = op
-        self.program.changed()
+        self.program.changed(taken=name or None)
         return op
+
+    def new_op(
+        self,
+        type: str,
+        inputs: Mapping[str, Argument],
+        outputs: Mapping[str, Argument],
+        attributes: Mapping[str, object] | None = None,
+        name: str = "",
+    ) -> Op:
+        """Append an op on variables that are declared already, given by themselves or by their names; return it.
+
+        It gets a name of its own, which nothing else in the program has, where none is given. Raises
+        UndefinedVarError for a name that is not visible here, ProgramError where `name` is taken. The operator is
+        asked when the program is verified; `oarlock.registry.append_op` asks it at once, and declares the outputs.
+        """
+        if name and not self.program.is_free(require_user_name(name)):
+            raise ProgramError(f'"{name}" is taken in this program; an op needs a name of its own', location=here())
+        given = {slot: self.resolve(argument) for slot, argument in inputs.items()}
+        defined = {slot: self.resolve(argument) for slot, argument in outputs.items()}
+        return self.append(type, given, defined, attributes or {}, name=name or self.program.unique(type))
+
+    def resolve(self, argument: Argument) -> tuple[Var, ...]:
+        """The variables of one slot, each of them given by itself or by its name. Raises UndefinedVarError."""
+        items = [argument] if isinstance(argument, Var | str) else argument
+        return tuple(self.var(item) if isinstance(item, str) else item for item in items)
+
+    def find_op(self, name: str) -> Op | None:
+        """The op of this block that is called `name`; None where there is none."""
+        return next((op for op in self.ops if op.name == name), None) if name else None
+
+    def compile(self) -> "BlockDesc":
+        """Return the block as a file would hold it: a message of its own, which later edits of the block do not reach."""
+        from oarlock.ir.serialize import block_desc
+
+        return block_desc(self)
 
     def commit(self, var: Var, value: Var) -> Op:
         """Make `value` what the persistable `var` holds after the step. Raises ProgramError when it is not legal.

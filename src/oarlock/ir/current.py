@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from oarlock.ir.block import Block
     from oarlock.ir.program import Program
+    from oarlock.ir.variable import Var
 
-__all__ = ["current_block", "default_program", "open_blocks", "pop", "push"]
+__all__ = ["current_block", "default_program", "get_variable", "open_blocks", "pop", "push"]
 
 _stack: "ContextVar[tuple[Block, ...]]" = ContextVar("oarlock_blocks", default=())
 _default: "list[Program]" = []
@@ -35,6 +36,11 @@ def current_block() -> "Block":
     """The innermost block being filled; outside any `with`, the main block of `default_program()`."""
     stack = _stack.get()
     return stack[-1] if stack else default_program().main
+
+
+def get_variable(name: str) -> "Var":
+    """The variable called `name` that the current block sees, its own or one around it. Raises UndefinedVarError."""
+    return current_block().var(name)
 
 
 def default_program() -> "Program":

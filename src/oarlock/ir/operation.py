@@ -25,9 +25,10 @@ class Op:
 
     `inputs` and `outputs` map a slot to its variables: one, or any number where the slot is variadic;
     an optional slot that is not used is not there. `blocks` are those of its attributes that are blocks.
+    `name`, unique in the program, is empty where nobody asked for one.
     """
 
-    __slots__ = ("attributes", "block", "blocks", "inputs", "location", "outputs", "role", "type")
+    __slots__ = ("attributes", "block", "blocks", "inputs", "location", "name", "outputs", "role", "type")
 
     def __init__(
         self,
@@ -40,6 +41,7 @@ class Op:
         blocks: "tuple[Block, ...]" = (),
         role: Role = Role.FORWARD,
         location: Location | None = None,
+        name: str = "",
     ):
         self.block = block
         self.type = type
@@ -49,6 +51,7 @@ class Op:
         self.blocks = blocks
         self.role = role
         self.location = location
+        self.name = name
 
     @property
     def reads(self) -> tuple[Var, ...]:

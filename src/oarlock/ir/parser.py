@@ -266,6 +266,13 @@ class _Parser:
                 op.attributes.add(name=name, var=self.word("a variable"))
             else:
                 write_attribute(name, self.value(), op.attributes.add())
+        start, named = self.at, self.peek() == "as"
+        if named:
+            self.word("as")
+            if self.sees('"'):
+                op.name = self.string()
+            else:
+                self.at = start  # a variable of that name begins the next line
         for _ in blocks:
             number, name = self.block(parent=index, role=role)
             if name not in blocks:

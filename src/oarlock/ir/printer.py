@@ -76,13 +76,17 @@ def _format_initializer(initializer: Initializer) -> str:
 
 
 def format_op(op: Op) -> str:
-    """`y: float32[n, 10] = linear(x=h, w=fc_0.w)`; a slot that does not hold one variable is in brackets."""
+    """`y: float32[n, 10] = linear(x=h, w=fc_0.w)`, then `as "scores"` where the op has a name.
+
+    A slot that does not hold one variable is in brackets.
+    """
     outputs = [_one_or_list([_format_var(var) for var in vars]) for vars in op.outputs.values()]
     arguments = [f"{slot}={_one_or_list([var.name for var in vars])}" for slot, vars in op.inputs.items()]
     for name in sorted(op.attributes):
         value = op.attributes[name]
         arguments.append(f"{name}={_format_held(value)}")
-    return f"{', '.join(outputs)} = {op.type}({', '.join(arguments)})"
+    name = f' as "{op.name}"' if op.name else ""
+    return f"{', '.join(outputs)} = {op.type}({', '.join(arguments)}){name}"
 
 
 def _format_held(value: object) -> str:

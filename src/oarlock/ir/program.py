@@ -117,6 +117,7 @@ class Program:
             for var in block.vars.values():
                 self.claim_symbols(var.shape)
             for op in block.ops:
+                self._taken.add(op.name)
                 if "random_id" in op.attributes:
                     self._taken.add(f"random_{op.attributes['random_id']}")
 

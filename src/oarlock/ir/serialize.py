@@ -7,6 +7,7 @@ from google.protobuf.message import DecodeError
 from oarlock.errors import FormatError, LimitError, VerifyError
 from oarlock.ir.attribute import read_attribute, read_shape, write_attribute, write_shape
 from oarlock.ir.block import Block
+from oarlock.ir.bounds import check_bounds
 from oarlock.ir.dtype import DType
 from oarlock.ir.location import Location
 from oarlock.ir.operation import Op, Role
@@ -16,8 +17,9 @@ from oarlock.ir.verify import verify_program
 from oarlock.ir.walk import walk
 from oarlock.proto import program_pb2 as wire
 from oarlock.proto.limits import Limits
+from oarlock.proto.prescan import prescan
 
-__all__ = ["FORMAT_VERSION", "build_program", "copy_program", "program_desc", "read_program", "write_program"]
+__all__ = ["FORMAT_VERSION", "block_desc", "build_program", "copy_program", "program_desc", "read_program", "write_program"]
 
 FORMAT_VERSION = 1
 
@@ -51,6 +53,13 @@ def _file_order(program: Program) -> list[Block]:
     return list(dict.fromkeys([*met, *program.blocks]))
 
 
+def block_desc(block: Block) -> wire.BlockDesc:
+    """A block as a message; it names other blocks by their places in the file of its program."""
+    desc = wire.BlockDesc()
+    _write_block(block, {other: number for number, other in enumerate(_file_order(block.program))}, desc)
+    return desc
+
+
 def _write_block(block: Block, index: dict[Block, int], desc: wire.BlockDesc) -> None:
     desc.name = block.name
     if block.parent is not None:
@@ -72,7 +81,7 @@ def _write_block(block: Block, index: dict[Block, int], desc: wire.BlockDesc) ->
             item.initializer.type = var.initializer.type
             _write_attributes(var.initializer.attributes, item.initializer.attributes, index)
     for op in block.ops:
-        item = desc.ops.add(type=op.type, role=int(op.role))  # type: ignore[arg-type]
+        item = desc.ops.add(type=op.type, role=int(op.role), name=op.name)  # type: ignore[arg-type]
         for slots, messages in ((op.inputs, item.inputs), (op.outputs, item.outputs)):
             for slot, vars in slots.items():
                 messages.add(name=slot, vars=[var.name for var in vars])
@@ -127,58 +136,23 @@ def read_program(data: bytes, *, limits: Limits | None = None) -> Program:
         raise LimitError(
             f"a program of {len(data):,} bytes, where {limits.program_bytes:,} are allowed", hint="limits=Limits(program_bytes=...)"
         )
+    prescan(data, limits, version=FORMAT_VERSION)
     file = wire.ProgramFile()
     try:
         file.ParseFromString(data)
     except DecodeError as error:
         raise FormatError("these bytes are not an Oarlock program", given=[str(error)]) from error
     if file.program.version != FORMAT_VERSION:
-        raise FormatError(
-            f"this is format version {file.program.version}; this Oarlock reads version {FORMAT_VERSION}"
-            if file.program.version
-            else "these bytes are not an Oarlock program: they name no format version"
-        )
+        raise FormatError("these bytes are not an Oarlock program: they name no format version")
     return build_program(file, limits=limits)
 
 
 def build_program(file: wire.ProgramFile, *, limits: Limits | None = None) -> Program:
     """The program in a message, its structure verified. Raises LimitError or VerifyError."""
-    _check_limits(file.program, limits or Limits())
+    check_bounds(file.program, limits or Limits())
     program = _build(file)
     verify_program(program)
     return program
-
-
-def _check_limits(desc: wire.ProgramDesc, limits: Limits) -> None:
-    def limit(count: int, name: str) -> None:
-        allowed = getattr(limits, name)
-        if count > allowed:
-            raise LimitError(f"{count:,} {name.replace('_', ' ')}, where {allowed:,} are allowed", hint=f"limits=Limits({name}=...)")
-
-    limit(len(desc.blocks), "blocks")
-    limit(sum(len(block.vars) for block in desc.blocks), "vars")
-    limit(sum(len(block.ops) for block in desc.blocks), "ops")
-    limit(sum(len(slot.vars) for block in desc.blocks for op in block.ops for slot in (*op.inputs, *op.outputs)), "arguments")
-    depths: list[int] = []
-    for index, block in enumerate(desc.blocks):
-        nested = block.HasField("parent") and block.parent < index
-        depths.append(depths[block.parent] + 1 if nested else 1)
-        limit(depths[-1], "depth")
-        for var in block.vars:
-            _check_shape(var.shape, limit)
-        owners = [*block.ops, *(var.initializer for var in block.vars)]
-        for owner in owners:
-            limit(len(owner.attributes), "attributes_per_op")
-            for item in owner.attributes:
-                limit(len(item.string), "text_bytes")
-                limit(max(len(item.ints.values), len(item.floats.values), len(item.strings.values)), "list_items")
-                _check_shape(item.shape, limit)
-
-
-def _check_shape(shape: wire.ShapeDesc, limit) -> None:
-    limit(len(shape.sizes), "rank")
-    for size in shape.sizes:
-        limit(size.number, "size")
 
 
 def _build(file: wire.ProgramFile) -> Program:
@@ -216,9 +190,7 @@ def _build_var(block: Block, desc: wire.VarDesc) -> None:
     if desc.name in block.vars:
         raise VerifyError(f'{block.path}: "{desc.name}" is declared twice')
     try:
-        initializer = None
-        if desc.HasField("initializer"):
-            initializer = Initializer(desc.initializer.type, {item.name: read_attribute(item) for item in desc.initializer.attributes})
+        initializer = _read_initializer(desc.initializer) if desc.HasField("initializer") else None
         block.vars[desc.name] = Var(
             block,
             desc.name,
@@ -232,6 +204,14 @@ def _build_var(block: Block, desc: wire.VarDesc) -> None:
         )
     except (KeyError, ValueError) as error:
         raise VerifyError(f'{block.path}: variable "{desc.name}" is not readable: {error}') from error
+
+
+def _read_initializer(desc: wire.InitializerDesc) -> Initializer:
+    """Raises ValueError or KeyError."""
+    attributes = {item.name: read_attribute(item) for item in desc.attributes}
+    if len(attributes) != len(desc.attributes):
+        raise ValueError("an attribute is given twice")
+    return Initializer(desc.type, attributes)
 
 
 def _build_op(block: Block, desc: wire.OpDesc, number: int) -> None:
@@ -261,7 +241,7 @@ def _build_op(block: Block, desc: wire.OpDesc, number: int) -> None:
             raise VerifyError(f'{where}: attribute "{item.name}" is not readable: {error}') from error
     if desc.role not in (0, 1, 2):
         raise VerifyError(f"{where}: role {desc.role} does not exist")
-    op = Op(block, desc.type, slots[0], slots[1], attributes, blocks=tuple(owned), role=Role(desc.role))
+    op = Op(block, desc.type, slots[0], slots[1], attributes, blocks=tuple(owned), role=Role(desc.role), name=desc.name)
     block.ops.append(op)
     for var in op.writes:
         if not var.persistable and var.op is None:

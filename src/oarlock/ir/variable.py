@@ -90,6 +90,20 @@ class Var:
         fed = self.block.parent is None and self in self.block.inputs
         return fed or (self.persistable and not self.parameter)
 
+    @property
+    def readers(self) -> "list[Op]":
+        """The ops that read it, of its block and of the blocks inside, in program order. Computed when asked for."""
+        from oarlock.ir.walk import walk
+
+        return [op for op in walk(self.block) if self in op.reads]
+
+    @property
+    def writers(self) -> "list[Op]":
+        """The ops that write it: the one that defines it; of a persistable variable, the one that commits. As `readers`."""
+        from oarlock.ir.walk import walk
+
+        return [op for op in walk(self.block) if self in op.writes]
+
     def describe(self) -> str:
         """`"fc_0.w"   float32[784, 10]   parameter; created at mnist.py:19`, for messages."""
         if self.parameter:
@@ -111,5 +125,5 @@ class Var:
             f'"{self.name}" has no value while the program is being written, so Python cannot branch on it',
             location=here(),
             given=[self.describe()],
-            hint='compute with it: ol.op.cast(condition, dtype="float32") is 1 where it holds and 0 elsewhere',
+            hint='ol.op.cast(x, dtype="float32") is 1 where x holds and 0 elsewhere: compute with that',
         )

@@ -1,7 +1,9 @@
 """What makes a program legal, apart from what its operators demand: one function per rule.
 
-Operators are the registry's: `oarlock.registry.typecheck` checks each op against its signature.
+Operators are the registry's: `oarlock.registry.checking` checks each op against its signature.
 """
+
+from collections.abc import Iterator
 
 from oarlock.errors import VerifyError
 from oarlock.ir.attribute import Sizes
@@ -11,7 +13,6 @@ from oarlock.ir.operation import Op
 from oarlock.ir.program import Program
 from oarlock.ir.size import is_symbol
 from oarlock.ir.variable import Var
-from oarlock.ir.walk import free_vars
 
 __all__ = ["verify_program"]
 
@@ -19,9 +20,7 @@ __all__ = ["verify_program"]
 def verify_program(program: Program) -> None:
     """Raise VerifyError for the first rule that `program` breaks. Takes time linear in its size."""
     verify_names(program)
-    for block in program.blocks:
-        for var in block.vars.values():
-            verify_variable(block, var)
+    verify_variables(program)
     verify_attributes(program)
     verify_ownership(program)
     verify_definitions(program)
@@ -30,8 +29,9 @@ def verify_program(program: Program) -> None:
 
 
 def verify_names(program: Program) -> None:
-    """Names are made of the legal characters, and a block is found by one path only."""
+    """Names are made of the legal characters, a block is found by one path only, and an op's name is its alone."""
     paths = set()
+    ops = set()
     for block in program.blocks:
         for name in (block.name, *block.vars):
             if not is_name(name):
@@ -39,24 +39,40 @@ def verify_names(program: Program) -> None:
         if block.path in paths:
             raise VerifyError(f"block {block.index}: another block is called {block.path}")
         paths.add(block.path)
+        for number, op in enumerate(block.ops):
+            if op.name and (not is_name(op.name) or op.name in ops):
+                raise VerifyError(f"{_where(block, number, op)}: {op.name[:80]!r} is not a legal name, or another op has it")
+            ops.add(op.name)
 
 
-def verify_variable(block: Block, var: Var) -> None:
-    """Sizes are sizes; what persists is declared, shape and all, in the main block."""
+def verify_variables(program: Program) -> None:
+    """Sizes are sizes; what persists is declared, shape and all, in the main block; what is fed has a rank."""
+    for block in program.blocks:
+        inputs = set(block.inputs)
+        for var in block.vars.values():
+            _verify_variable(block, var, var in inputs)
+
+
+def _verify_variable(block: Block, var: Var, is_input: bool) -> None:
     where = f'{block.path}: variable "{var.name}"'
     for size in var.shape or ():
         if isinstance(size, int) and size < 0:
             raise VerifyError(f"{where} has a size of {size}")
         if isinstance(size, str) and not is_symbol(size):
             raise VerifyError(f"{where}: {size[:80]!r} is not a size")
-    if var.persistable and (block.parent is not None or var in block.inputs):
+    if var.persistable and (block.parent is not None or is_input):
         raise VerifyError(f"{where} is persistable, so it must be a variable of the main block that is not fed")
     if var.persistable and (var.shape is None or any(isinstance(size, str) for size in var.shape)):
         raise VerifyError(f"{where} is persistable, so every size must be a number")
     if var.parameter and not var.persistable:
         raise VerifyError(f"{where} is a parameter, so it must be persistable")
-    if var.initializer and not var.persistable and var not in block.inputs:
-        raise VerifyError(f"{where} has an initializer, yet an op defines it")
+    if var.trainable and not var.parameter:
+        raise VerifyError(f"{where} is trainable, so it must be a parameter")
+    if is_input and block.parent is None and var.shape is None:
+        raise VerifyError(f"{where} is fed, so its rank must be known")
+    if var.initializer and not var.persistable and not (is_input and block.parent is None):
+        by = "the op around the block hands it in" if is_input else "an op defines it"
+        raise VerifyError(f"{where} has an initializer, yet {by}")
 
 
 def verify_attributes(program: Program) -> None:
@@ -86,13 +102,20 @@ def verify_ownership(program: Program) -> None:
 def verify_definitions(program: Program) -> None:
     """Every variable is defined once, before it is read; an op with blocks lists what they capture."""
     defined: set[Var] = set(program.persistables())
-    _verify_block(program.main, defined)
+    entered = [_verify_block(program.main, defined)]
+    while entered:
+        inner = next(entered[-1], None)
+        if inner is None:
+            entered.pop()
+        else:
+            entered.append(_verify_block(inner, defined))
 
 
-def _verify_block(block: Block, defined: set[Var]) -> None:
-    defined.update(block.inputs)
+def _verify_block(block: Block, defined: set[Var]) -> Iterator[Block]:
+    """Yields each block inside where its op runs it, and goes on when that has been verified."""
     if len(set(block.inputs)) != len(block.inputs):
         raise VerifyError(f"{block.path}: a variable is an input twice")
+    defined.update(block.inputs)
     around = set(block.enclosing())
     for number, op in enumerate(block.ops):
         for var in op.reads:
@@ -101,24 +124,30 @@ def _verify_block(block: Block, defined: set[Var]) -> None:
             if block.find_var(var.name) is not var:
                 raise VerifyError(f'{_where(block, number, op)}: it reads {var.path}, which another "{var.name}" hides from it')
         for inner in op.blocks:
-            missing = set(free_vars(inner)) - set(op.reads)
+            # What blocks further inside read is among the reads of the ops that own them.
+            captured = {var for reader in inner.ops for var in reader.reads if var.block in around}
+            captured |= {var for var in inner.outputs if var.block in around}
+            missing = captured - set(op.reads)
             if missing:
                 name = min(var.name for var in missing)
                 raise VerifyError(f'{_where(block, number, op)}: its block {inner.name} reads "{name}", which the op does not list')
-            _verify_block(inner, defined)
-        for var in op.writes:
-            if op.is_commit:
-                continue
-            if var.block is not block or var.persistable:
-                raise VerifyError(f'{_where(block, number, op)}: it writes "{var.name}", which is not a local variable of {block.path}')
-            if var in defined:
-                raise VerifyError(f'{_where(block, number, op)}: "{var.name}" is defined a second time')
-            defined.add(var)
+            yield inner
+        if not op.is_commit:
+            _verify_writes(block, number, op, defined)
     for var in block.outputs:
         if var.block not in around or var not in defined:
             raise VerifyError(f'{block.path}: its output "{var.name}" has no value')
         if block.find_var(var.name) is not var:
             raise VerifyError(f'{block.path}: its output is {var.path}, which another "{var.name}" hides from it')
+
+
+def _verify_writes(block: Block, number: int, op: Op, defined: set[Var]) -> None:
+    for var in op.writes:
+        if var.block is not block or var.persistable:
+            raise VerifyError(f'{_where(block, number, op)}: it writes "{var.name}", which is not a local variable of {block.path}')
+        if var in defined:
+            raise VerifyError(f'{_where(block, number, op)}: "{var.name}" is defined a second time')
+        defined.add(var)
 
 
 def verify_tail(program: Program) -> None:
@@ -137,13 +166,16 @@ def verify_tail(program: Program) -> None:
 
 
 def verify_targets(program: Program) -> None:
-    """Targets have values."""
+    """Targets have values, and a training program says by how many rows it goes."""
+    if program.training and not program.training.batch_size:
+        raise VerifyError("a training program takes at least 1 row a step, not 0")
     if program.main.outputs:
         raise VerifyError("main: the main block hands nothing out; a program has targets instead")
+    inputs = set(program.main.inputs)
     for label, var in program.targets.items():
         if not is_name(label):
             raise VerifyError(f"target {label[:80]!r} is not a legal name")
-        if var.op is None and not var.persistable and var not in program.main.inputs:
+        if var.op is None and not var.persistable and var not in inputs:
             raise VerifyError(f'target "{label}": nothing defines "{var.name}"')
 
 

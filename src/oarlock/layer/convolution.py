@@ -5,7 +5,7 @@ from oarlock.ir.location import here
 from oarlock.ir.variable import Var
 from oarlock.layer.activation import activate
 from oarlock.layer.initializer import Rule, constant, kaiming
-from oarlock.layer.parameter import layer_name, new_parameter, output_name, require_number
+from oarlock.layer.parameter import layer_name, new_parameter, output_name, require_count, require_number
 from oarlock.op import convolution, pooling
 from oarlock.registry.creator import require_type
 
@@ -32,10 +32,10 @@ def conv2d(
     require_type(input, "conv2d: input")
     channels = require_number(input.shape, 1, "conv2d", input)
     name = layer_name(input.block.program, name, "conv2d")
-    shape = (filters, channels, *_pair(size, "size"))
+    shape = (require_count(filters, "conv2d: filters"), channels, *_pair(size, "size"))
+    window = {"stride": _pair(stride, "stride"), "padding": _pair(padding, "padding")}
     w = new_parameter(input.block, f"{name}.w", shape, input.dtype, initializer or kaiming())
     b = new_parameter(input.block, f"{name}.b", (filters,), input.dtype, constant(0.0)) if bias else None
-    window = {"stride": _pair(stride, "stride"), "padding": _pair(padding, "padding")}
     return activate(convolution.conv2d(input, w, b, **window, name=output_name(input.block.program, name)), act)
 
 

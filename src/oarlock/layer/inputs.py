@@ -11,10 +11,11 @@ from oarlock.ir.location import here
 from oarlock.ir.names import require_user_name
 from oarlock.ir.size import Size, is_symbol
 from oarlock.ir.variable import Initializer, Var
+from oarlock.layer.parameter import layer_name
 from oarlock.op.torch_dtype import from_torch
 from oarlock.runtime.value import to_numpy, to_tensor
 
-__all__ = ["data"]
+__all__ = ["data", "variable"]
 
 
 def data(
@@ -58,6 +59,11 @@ def data(
     var = main.new_var(name, DType.of(dtype), full, stop_gradient=True, initializer=initializer)
     main.inputs.append(var)
     return var
+
+
+def variable(*, shape: Sequence[Size] | None = None, dtype: DType | str = "float32", name: str | None = None, value: object = None) -> Var:
+    """Declare an input of just this shape, with no batch dimension put in front: T[*shape]. Otherwise as `data`."""
+    return data(layer_name(current_block().program, name, "variable"), shape, dtype, batch=None, value=value)
 
 
 def _little_endian(array: numpy.ndarray) -> bytes:

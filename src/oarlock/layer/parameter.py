@@ -1,6 +1,6 @@
 """Parameters: declared in the main block, wherever the layer stands."""
 
-from oarlock.errors import ShapeError
+from oarlock.errors import ArgumentError, ShapeError
 from oarlock.ir.block import Block
 from oarlock.ir.dtype import DType
 from oarlock.ir.location import here
@@ -10,7 +10,7 @@ from oarlock.ir.size import Shape
 from oarlock.ir.variable import Var
 from oarlock.layer.initializer import Rule
 
-__all__ = ["layer_name", "new_parameter", "output_name", "require_number"]
+__all__ = ["layer_name", "new_parameter", "output_name", "require_count", "require_number"]
 
 
 def layer_name(program: Program, given: str | None, kind: str) -> str:
@@ -37,6 +37,13 @@ def new_parameter(block: Block, name: str, shape: tuple[int, ...], dtype: DType,
             )
         return found
     return main.new_var(name, dtype, shape, persistable=True, parameter=True, trainable=trainable, initializer=rule(shape))
+
+
+def require_count(value: object, what: str) -> int:
+    """`value` as how many a layer has of something. Raises ArgumentError."""
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise ArgumentError(f"{what} is a whole number from 1, not {value!r:.60}", location=here())
+    return value
 
 
 def require_number(shape: Shape | None, axis: int, what: str, var: Var) -> int:

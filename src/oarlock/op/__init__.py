@@ -21,7 +21,7 @@ from oarlock.op import (
 )
 from oarlock.op.control import recurrence
 from oarlock.registry.catalogue import standard
-from oarlock.registry.operator import Operator
+from oarlock.registry.declaration import Operator
 
 __all__ = [
     "activation",

@@ -6,7 +6,7 @@ from oarlock.errors import ShapeError
 from oarlock.ir import size
 from oarlock.ir.attribute import Sizes
 from oarlock.registry import Case, GradCheck, Rejects, operator
-from oarlock.registry.operator import UnknownSizes
+from oarlock.registry.declaration import UnknownSizes
 
 __all__ = ["concat", "flatten", "reshape", "reshape_like", "split_like"]
 
@@ -117,12 +117,10 @@ def concat_shape(xs, *, axis):
     first = xs[0].shape if xs else ()
     if not 0 <= axis < len(first):
         raise ShapeError(f"axis {axis} is not an axis of the first tensor, which has {len(first)} dimensions")
-    along = 0
     for x in xs:
         if len(x.shape) != len(first) or x.shape[:axis] + x.shape[axis + 1 :] != first[:axis] + first[axis + 1 :]:
             raise ShapeError(f"sizes beside axis {axis} differ: {size.format_shape(first)} and {size.format_shape(x.shape)}")
-        along = size.add(along, x.shape[axis])
-    return (*first[:axis], along, *first[axis + 1 :])
+    return (*first[:axis], size.sum_of(x.shape[axis] for x in xs), *first[axis + 1 :])
 
 
 @concat.gradient_program("xs")

@@ -52,32 +52,33 @@ class Optimizer(ABC):
         """Append to the program of `cost` its gradients and a step that lowers it; return (parameter, gradient) pairs.
 
         `parameters` are the trainable ones that `cost` depends on, unless given. The learning rate is a
-        variable, `<optimizer>_0.rate`: float64[], which a caller may set between steps. Raises ProgramError, before
+        variable, `sgd_0.rate` (`sgd_1.rate` of a second SGD): float64[], which a caller may set between steps. Raises ProgramError, before
         the program is changed, for a parameter that a step updates already, or where there is nothing to update.
         """
-        main = cost.block.program.main
-        program = main.program
         chosen = trained_by(cost) if parameters is None else list(parameters)
-        updated = {var for op in main.tail for var in op.writes}
         if not chosen:
             raise ProgramError(f'"{cost.name}" depends on no trainable parameter, so there is nothing to update', location=here())
-        for var in chosen:
-            if var in updated:
-                raise ProgramError(
-                    f'"{var.name}" is updated by an optimizer already',
-                    location=here(),
-                    given=[var.describe()],
-                    hint="minimize(cost, parameters=[...]) divides parameters between optimizers",
-                )
+        _require_not_updated(cost.block.program.main, chosen)
         pairs = append_backward(cost, chosen)
-        with main, program.write_as(Role.UPDATE):
+        self.apply(pairs)
+        return pairs
+
+    def apply(self, pairs: Sequence[tuple[Var, Var]]) -> None:
+        """Append a step of parameters whose gradients are there: the second half of `minimize`, which raises as that does."""
+        if not pairs:
+            raise ProgramError("there are no gradients, so there is nothing to update", location=here())
+        main = pairs[0][0].block.program.main
+        _require_not_updated(main, [parameter for parameter, _ in pairs])
+        with main, main.program.write_as(Role.UPDATE):
             step = Step(main, self._rate(main), self._count(main))
             for parameter, gradient in pairs:
                 self.update(step, parameter, gradient)
-        return pairs
 
     def _rate(self, main: Block) -> Var:
-        name = f"{main.program.unique(type(self).__name__.lower())}.rate"
+        kind, number = type(self).__name__.lower(), 0
+        while main.find_var(f"{kind}_{number}.rate") is not None:
+            number += 1
+        name = f"{kind}_{number}.rate"
         start = Initializer("constant", {"value": self.rate})
         return main.new_var(name, DType.FLOAT64, (), persistable=True, stop_gradient=True, initializer=start)
 
@@ -95,3 +96,15 @@ class Optimizer(ABC):
     @abstractmethod
     def update(self, step: Step, parameter: Var, gradient: Var) -> None:
         """Append the ops that give `parameter` and its state their next values, and commit these."""
+
+
+def _require_not_updated(main: Block, parameters: Sequence[Var]) -> None:
+    updated = {var for op in main.tail for var in op.writes}
+    for var in parameters:
+        if var in updated:
+            raise ProgramError(
+                f'"{var.name}" is updated by an optimizer already',
+                location=here(),
+                given=[var.describe()],
+                hint="minimize(cost, parameters=[...]) divides parameters between optimizers",
+            )

@@ -138,18 +138,20 @@ class InitializerDesc(_message.Message):
     def __init__(self, type: _Optional[str] = ..., attributes: _Optional[_Iterable[_Union[AttributeDesc, _Mapping]]] = ...) -> None: ...
 
 class OpDesc(_message.Message):
-    __slots__ = ("type", "inputs", "outputs", "attributes", "role")
+    __slots__ = ("type", "inputs", "outputs", "attributes", "role", "name")
     TYPE_FIELD_NUMBER: _ClassVar[int]
     INPUTS_FIELD_NUMBER: _ClassVar[int]
     OUTPUTS_FIELD_NUMBER: _ClassVar[int]
     ATTRIBUTES_FIELD_NUMBER: _ClassVar[int]
     ROLE_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
     type: str
     inputs: _containers.RepeatedCompositeFieldContainer[SlotDesc]
     outputs: _containers.RepeatedCompositeFieldContainer[SlotDesc]
     attributes: _containers.RepeatedCompositeFieldContainer[AttributeDesc]
     role: Role
-    def __init__(self, type: _Optional[str] = ..., inputs: _Optional[_Iterable[_Union[SlotDesc, _Mapping]]] = ..., outputs: _Optional[_Iterable[_Union[SlotDesc, _Mapping]]] = ..., attributes: _Optional[_Iterable[_Union[AttributeDesc, _Mapping]]] = ..., role: _Optional[_Union[Role, str]] = ...) -> None: ...
+    name: str
+    def __init__(self, type: _Optional[str] = ..., inputs: _Optional[_Iterable[_Union[SlotDesc, _Mapping]]] = ..., outputs: _Optional[_Iterable[_Union[SlotDesc, _Mapping]]] = ..., attributes: _Optional[_Iterable[_Union[AttributeDesc, _Mapping]]] = ..., role: _Optional[_Union[Role, str]] = ..., name: _Optional[str] = ...) -> None: ...
 
 class SlotDesc(_message.Message):
     __slots__ = ("name", "vars")

@@ -2,10 +2,23 @@
 
 from oarlock.registry.case import Case, GradCheck, Rejects
 from oarlock.registry.catalogue import Catalogue, standard
-from oarlock.registry.creator import create
-from oarlock.registry.operator import Operator, operator
+from oarlock.registry.checking import typecheck
+from oarlock.registry.creator import append_op, create
+from oarlock.registry.declaration import Operator, operator
 from oarlock.registry.opproto import op_proto
 from oarlock.registry.text import parse_program
-from oarlock.registry.typecheck import typecheck
 
-__all__ = ["Case", "Catalogue", "GradCheck", "Operator", "Rejects", "create", "op_proto", "operator", "parse_program", "standard", "typecheck"]
+__all__ = [
+    "Case",
+    "Catalogue",
+    "GradCheck",
+    "Operator",
+    "Rejects",
+    "append_op",
+    "create",
+    "op_proto",
+    "operator",
+    "parse_program",
+    "standard",
+    "typecheck",
+]

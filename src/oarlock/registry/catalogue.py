@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from oarlock.errors import DeclarationError, UnknownOperatorError
 
 if TYPE_CHECKING:
-    from oarlock.registry.operator import Operator
+    from oarlock.registry.declaration import Operator
 
 __all__ = ["Catalogue", "standard"]
 

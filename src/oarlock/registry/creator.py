@@ -4,14 +4,17 @@ from collections.abc import Mapping, Sequence
 
 from oarlock.errors import ArgumentError, DTypeError, OarlockError, ProgramError, ShapeError, UndefinedVarError
 from oarlock.ir import current
-from oarlock.ir.block import Block
+from oarlock.ir.block import Argument, Block
 from oarlock.ir.location import here
 from oarlock.ir.names import require_user_name
+from oarlock.ir.operation import Op
 from oarlock.ir.variable import Var
-from oarlock.registry.operator import Operator
+from oarlock.registry.catalogue import Catalogue, standard
+from oarlock.registry.declaration import Operator
+from oarlock.registry.outputs import define_outputs
 from oarlock.registry.signature import TensorType
 
-__all__ = ["block_for", "create", "describe_value", "require_type"]
+__all__ = ["append_op", "block_for", "create", "describe_value", "require_type"]
 
 
 def create(operator: Operator, arguments: Sequence[object], keywords: Mapping[str, object], *, name: str | None = None):
@@ -20,6 +23,57 @@ def create(operator: Operator, arguments: Sequence[object], keywords: Mapping[st
     Intermediate outputs are not returned. Raises ShapeError, DTypeError, ArgumentError or ProgramError,
     with the caller's line and what was given, before the program is changed.
     """
+    op = _append(operator, arguments, keywords, name=name)
+    results = [
+        list(op.outputs[slot.name]) if slot.variadic else op.outputs[slot.name][0]
+        for slot in operator.signature.outputs
+        if slot.name in op.outputs and slot.name not in operator.intermediate
+    ]
+    return results[0] if len(results) == 1 else tuple(results)
+
+
+def append_op(
+    block: Block,
+    type: str,
+    inputs: Mapping[str, Argument],
+    outputs: Mapping[str, Argument] | None = None,
+    attributes: Mapping[str, object] | None = None,
+    name: str = "",
+    *,
+    catalogue: Catalogue = standard,
+) -> Op:
+    """Append an op to `block`, slot by slot; return it. What `create` does for those who have a description.
+
+    Variables are given by themselves or by their names. An output that `block` does not declare yet is declared; one
+    that it declares without a shape gets the inferred type; a slot left out gets a name. The op itself is called `name`,
+    which may be empty. Raises what `create` raises, UnknownOperatorError and UndefinedVarError.
+    """
+    operator = catalogue.get(type)
+    given = {slot: block.resolve(argument) for slot, argument in inputs.items()}
+    for slot in given:
+        if operator.signature.input(slot) is None:
+            raise _refuse(operator, f'it has no input slot "{slot}"')
+    for slot in operator.signature.inputs:
+        if not slot.variadic and len(given.get(slot.name, (None,))) != 1:
+            raise _refuse(operator, f'input slot "{slot.name}" takes one variable, not {len(given[slot.name])}')
+    if name and not block.program.is_free(require_user_name(name)):
+        raise ProgramError(f'"{name}" is taken in this program; an op needs a name of its own', location=here())
+    single = {slot.name for slot in operator.signature.inputs if not slot.variadic}
+    keywords = {slot: vars[0] if slot in single else list(vars) for slot, vars in given.items()}
+    wanted = {slot: [item] if isinstance(item, Var | str) else list(item) for slot, item in (outputs or {}).items()}
+    with block:
+        return _append(operator, (), {**keywords, **(attributes or {})}, outputs=wanted, op_name=name)
+
+
+def _append(
+    operator: Operator,
+    arguments: Sequence[object],
+    keywords: Mapping[str, object],
+    *,
+    name: str | None = None,
+    outputs: Mapping[str, Sequence[Var | str]] | None = None,
+    op_name: str = "",
+) -> Op:
     given = _bind_slots(operator, arguments, keywords)
     attributes = {key: value for key, value in keywords.items() if operator.signature.input(key) is None}
     vars = [var for slot in given.values() for var in slot] + [value for value in attributes.values() if isinstance(value, Var)]
@@ -32,14 +86,8 @@ def create(operator: Operator, arguments: Sequence[object], keywords: Mapping[st
         inferred = operator.infer(types, converted, lambda: block.program.unique("size"))
     except (ShapeError, DTypeError, ArgumentError) as error:
         raise _explain(error, operator, given) from None
-    outputs = _declare_outputs(operator, inferred, block, name)
-    block.append(operator.type, given, outputs, converted)
-    results = [
-        list(outputs[slot.name]) if slot.variadic else outputs[slot.name][0]
-        for slot in operator.signature.outputs
-        if slot.name in outputs and slot.name not in operator.intermediate
-    ]
-    return results[0] if len(results) == 1 else tuple(results)
+    defined = define_outputs(operator, inferred, block, name, outputs or {})
+    return block.append(operator.type, given, defined, converted, name=op_name)
 
 
 def _random_id(block: Block, attributes: Mapping[str, object]) -> object:
@@ -132,22 +180,6 @@ def block_for(vars: Sequence[Var], what: str) -> Block:
                 hint="hand it out of its block as an output",
             )
     return block
-
-
-def _declare_outputs(
-    operator: Operator, inferred: Mapping[str, Sequence[TensorType]], block: Block, name: str | None
-) -> dict[str, list[Var]]:
-    """Declare a variable per output: `relu_0` where there is one, `lstm_0.h` where there are several."""
-    several = len(operator.signature.outputs) > 1
-    stem = block.program.unique(operator.type) if name is None else require_user_name(name)
-    outputs: dict[str, list[Var]] = {}
-    for slot in operator.signature.outputs:
-        types = inferred.get(slot.name, ())
-        names = [f"{stem}.{slot.name}" if several else stem]
-        if slot.variadic:
-            names = [f"{names[0]}.{number}" for number in range(len(types))]
-        outputs[slot.name] = [block.new_var(name, type.dtype, type.shape) for name, type in zip(names, types, strict=True)]
-    return outputs
 
 
 def describe_value(value: object) -> str:

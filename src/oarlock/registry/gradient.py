@@ -16,7 +16,7 @@ from oarlock.ir.variable import Var
 from oarlock.registry.signature import Signature, Slot, renamed
 
 if TYPE_CHECKING:
-    from oarlock.registry.operator import Operator
+    from oarlock.registry.declaration import Operator
 
 __all__ = ["Backward", "Builder", "GradientProgram", "Rule", "derive_signature", "parameter_source", "require_gradient_name"]
 

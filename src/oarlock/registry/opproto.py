@@ -1,7 +1,7 @@
 """Operator -> OpProto, the message from which documentation and other languages learn of it."""
 
 from oarlock.proto import program_pb2 as wire
-from oarlock.registry.operator import Operator
+from oarlock.registry.declaration import Operator
 
 __all__ = ["op_proto"]
 

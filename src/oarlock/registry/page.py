@@ -1,7 +1,7 @@
 """An operator's page: its declaration, read aloud."""
 
 from oarlock.registry.case import Case, Rejects
-from oarlock.registry.operator import Operator
+from oarlock.registry.declaration import Operator
 from oarlock.registry.signature import Slot
 
 __all__ = ["format_page"]

@@ -6,7 +6,7 @@ from oarlock.ir.serialize import FORMAT_VERSION, build_program
 from oarlock.proto import program_pb2 as wire
 from oarlock.proto.limits import Limits
 from oarlock.registry.catalogue import Catalogue, standard
-from oarlock.registry.typecheck import typecheck
+from oarlock.registry.checking import typecheck
 
 __all__ = ["parse_program"]
 

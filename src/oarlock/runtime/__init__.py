@@ -1,10 +1,13 @@
 """Values and execution."""
 
+from oarlock.runtime.budget import RunLimits
+from oarlock.runtime.checking import infer_shape
 from oarlock.runtime.context import Context
 from oarlock.runtime.executor import Executor
 from oarlock.runtime.initialization import init
 from oarlock.runtime.place import CPUPlace, GPUPlace
+from oarlock.runtime.running import run_block
 from oarlock.runtime.scope import Scope
 from oarlock.runtime.variable import State, Variable
 
-__all__ = ["CPUPlace", "Context", "Executor", "GPUPlace", "Scope", "State", "Variable", "init"]
+__all__ = ["CPUPlace", "Context", "Executor", "GPUPlace", "RunLimits", "Scope", "State", "Variable", "infer_shape", "init", "run_block"]

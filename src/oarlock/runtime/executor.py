@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy
 import torch
@@ -16,6 +16,7 @@ from oarlock.ir.verify import verify_program
 from oarlock.ir.walk import needed_ops
 from oarlock.registry.catalogue import Catalogue, standard
 from oarlock.registry.checking import typecheck
+from oarlock.runtime.budget import Budget, RunLimits
 from oarlock.runtime.context import Context
 from oarlock.runtime.feeding import check_feed
 from oarlock.runtime.interpreter import Interpreter
@@ -42,12 +43,22 @@ class Executor:
 
     A run verifies the program once, computes what the fetches and the updates need, nothing else, in a scope of
     its own that is dropped when the run ends, and writes persistable variables last. So a run that raises
-    leaves `scope` as it was. Executors may be shared by threads.
+    leaves `scope` as it was. Executors may be shared by threads. With `check`, what every op computes is compared with
+    its declared type: ShapeError or DTypeError, where a kernel does not keep its signature. With `limits`, each run is
+    counted, and one that goes beyond them raises LimitError: for programs that someone else wrote.
     """
 
-    def __init__(self, place: Place | Sequence[Place] | None = None, *, catalogue: Catalogue = standard):
+    def __init__(
+        self,
+        place: Place | Sequence[Place] | None = None,
+        *,
+        catalogue: Catalogue = standard,
+        check: bool = False,
+        limits: RunLimits | None = None,
+    ):
         self.place = one_place(place)
-        self.interpreter = Interpreter(catalogue)
+        self.limits = limits
+        self.interpreter = Interpreter(catalogue, check=check)
         self._prepared: dict[tuple[object, ...], _Prepared] = {}
         self._lock = threading.Lock()
 
@@ -100,8 +111,12 @@ class Executor:
             raise ArgumentError("fetch is a list of variables or of their names", location=here(), hint="fetch=[cost]")
         prepared = self._prepare(program, tuple(fetch), update=update)
         tensors = check_feed(program, feed or {}, prepared.read, self.place)
+        if self.limits is not None:
+            context = replace(context, budget=Budget(self.limits))
         frame = context.scope.new_scope("main")
         try:
+            if context.budget is not None:
+                context.budget.hold(tensors.values())
             for name, tensor in tensors.items():
                 frame.var(name).value = tensor
             before = {var: frame[var.name] for var in prepared.fetched if var.persistable}

@@ -8,6 +8,7 @@ from oarlock.ir.block import Block
 from oarlock.ir.operation import Op
 from oarlock.ir.variable import Var
 from oarlock.registry.catalogue import Catalogue
+from oarlock.runtime.checking import check_op
 from oarlock.runtime.context import Context, KernelContext
 from oarlock.runtime.scope import Scope
 
@@ -15,20 +16,24 @@ __all__ = ["Interpreter"]
 
 
 class Interpreter:
-    """Runs blocks. Each op reads its inputs from the scope or a parent, and leaves its outputs in the scope."""
+    """Runs blocks. Each op reads its inputs from the scope or a parent, and leaves its outputs in the scope.
 
-    def __init__(self, catalogue: Catalogue):
+    With `check`, what each op has read and written is compared with what the program declares.
+    """
+
+    def __init__(self, catalogue: Catalogue, *, check: bool = False):
         self.catalogue = catalogue
+        self.check = check
 
-    def run_block(self, block: Block, scope: Scope, context: Context) -> None:
-        """Run every op of `block`, in order."""
-        self.run_ops(block.ops, scope, context)
+    def run_block(self, block: Block, scope: Scope, context: Context, trips: tuple[str, ...] = ("main",)) -> None:
+        """Run every op of `block`, in order. `trips` are the loops and passes that it stands in, innermost first."""
+        self.run_ops(block.ops, scope, context, trips)
 
-    def run_ops(self, ops: list[Op], scope: Scope, context: Context) -> None:
+    def run_ops(self, ops: list[Op], scope: Scope, context: Context, trips: tuple[str, ...] = ("main",)) -> None:
         """Run some ops of a block. Raises KernelError or UnsetVarError; a commit writes only after every op before it."""
         for op in ops:
             if not op.is_commit:
-                self._run_op(op, scope, context)
+                self._run_op(op, scope, context, trips)
         self._commit([op for op in ops if op.is_commit], scope, context)
 
     def _commit(self, tail: list[Op], scope: Scope, context: Context) -> None:
@@ -38,7 +43,7 @@ class Interpreter:
             found = scope.find_var(name)
             (found if found is not None else context.scope.var(name)).value = value
 
-    def _run_op(self, op: Op, scope: Scope, context: Context) -> None:
+    def _run_op(self, op: Op, scope: Scope, context: Context, trips: tuple[str, ...]) -> None:
         operator = self.catalogue.get(op.type)
         arguments: list[object] = []
         for slot in operator.signature.inputs:
@@ -47,9 +52,13 @@ class Interpreter:
                 values = [value.shape for value in values]  # type: ignore[misc]
             arguments.append(values if slot.variadic else values[0] if values else None)
         if operator.wants_context:
-            arguments.insert(0, KernelContext(op, scope, context, self.run_block))
+            arguments.insert(0, KernelContext(op, scope, context, self.run_block, trips))
         try:
-            results = operator.kernel(*arguments, **self._attributes(op, scope))
+            attributes = self._attributes(op, scope)
+            if context.budget is not None:
+                given = {slot: [self._read(var, op, scope) for var in vars] for slot, vars in op.inputs.items()}
+                context.budget.before(op, operator, given, attributes)
+            results = operator.kernel(*arguments, **attributes)
         except OarlockError:
             raise
         except Exception as error:
@@ -58,6 +67,10 @@ class Interpreter:
         for slot, result in zip(outputs, results if len(outputs) > 1 else (results,), strict=True):  # type: ignore[arg-type]
             for var, value in zip(op.outputs[slot.name], result if slot.variadic else (result,), strict=True):
                 scope.var(var.name).value = value
+        if self.check:
+            check_op(op, scope)
+        if context.budget is not None:
+            context.budget.hold([scope[var.name] for var in op.writes], op)  # type: ignore[misc]
 
     def _attributes(self, op: Op, scope: Scope) -> dict[str, object]:
         """The attributes; of those that are given by a variable, its value: a number, or a shape."""

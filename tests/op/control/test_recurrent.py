@@ -255,6 +255,15 @@ def delay(f, v, reverse):
     return stacked + final
 
 
+def delay_line(f, v, reverse):
+    """What goes in comes out three steps later, through memories that start as something no gradient is wanted of."""
+
+    def step(xs, ms):
+        return [ms[2], xs[0] * xs[0]], [f.tanh(xs[0] * v.b), ms[0] * v.b, ms[1] + ms[2] * v.b]
+
+    return f.scan(step, [v.xs], [v.still] * 3, reverse=reverse)[0]
+
+
 def counted(f, v, reverse):
     """A memory that counts, and scales what comes in."""
 
@@ -342,14 +351,40 @@ def first_of(rows):
 
 
 LOOPS: list[Callable] = [
-    elman, lstm, many_of_everything, memories_that_change_places, product, outer_parameter_handed_out, memory_set_from_outside,
-    memory_that_never_changes, memory_that_nobody_reads, memory_handed_out, unused_step_input, step_input_handed_out, delay, counted,
-    whole_sequence_seen_from_inside, loop_after_loop, loop_in_a_loop, inner_loop_over_an_outer_sequence, three_deep,
-]  # fmt: skip
+    elman,
+    lstm,
+    many_of_everything,
+    memories_that_change_places,
+    product,
+    outer_parameter_handed_out,
+    memory_set_from_outside,
+    memory_that_never_changes,
+    memory_that_nobody_reads,
+    memory_handed_out,
+    unused_step_input,
+    step_input_handed_out,
+    delay,
+    delay_line,
+    counted,
+    whole_sequence_seen_from_inside,
+    loop_after_loop,
+    loop_in_a_loop,
+    inner_loop_over_an_outer_sequence,
+    three_deep,
+]
 
 SHAPES = {
-    "xs": ("t", 3), "ys": ("t", 3), "pages": ("t", 2, 3), "m": (3,), "b": (3,), "w": (3, 3), "u": (3, 3), "one": (), "zero": (),
-}  # fmt: skip
+    "xs": ("t", 3),
+    "ys": ("t", 3),
+    "pages": ("t", 2, 3),
+    "m": (3,),
+    "b": (3,),
+    "w": (3, 3),
+    "u": (3, 3),
+    "one": (),
+    "still": (3,),
+    "zero": (),
+}
 
 
 def arrays_for(length: int) -> dict[str, numpy.ndarray]:
@@ -381,15 +416,13 @@ def weigh(f, values):
     return total
 
 
-def build(loop: Callable, reverse: bool, length: int = 3) -> Model:
+def build(loop: Callable, reverse: bool, length: int = 4) -> Model:
     arrays = arrays_for(length)
     with ol.Program() as program:
-        declared = {
-            name: ol.layer.data(name, shape=shape, dtype=str(arrays[name].dtype), batch=None) for name, shape in SHAPES.items()
-        }
+        declared = {name: ol.layer.data(name, shape=shape, dtype=str(arrays[name].dtype), batch=None) for name, shape in SHAPES.items()}
         outputs = loop(Ours, SimpleNamespace(**declared), reverse)
         cost = weigh(Ours, outputs)
-        names = [name for name in SHAPES if name != "zero"]
+        names = [name for name in SHAPES if name not in ("still", "zero")]
         wanted = [declared[name] for name in names]
         first = ol.gradients([cost], wanted)
         second = ol.gradients([weigh(Ours, first)], wanted)
@@ -505,7 +538,7 @@ def test_a_loop_of_no_steps_hands_its_memories_through(loop, reverse):
     model = model_of(loop, reverse)
     arrays = without_steps(model)
     outputs = run(model.program, arrays, model.outputs)
-    starts = {arrays[name].tobytes() for name in ("m", "b")}
+    starts = {arrays[name].tobytes() for name in ("m", "b", "still")}
     for var, value in zip(model.outputs, outputs, strict=True):
         if var.shape[:1] == ("t",):
             assert value.shape[0] == 0
@@ -572,7 +605,7 @@ def test_a_stack_that_is_there_is_used_again():
     """The gradient of tanh reads its result, which the loop hands out already."""
     with ol.Program() as program:
         xs = ol.layer.data("xs", shape=[3], batch="t")
-        stacked, _ = Ours.scan(lambda steps, ms: ([h := ol.op.tanh(steps[0])], []), [xs])
+        stacked, _ = Ours.scan(lambda steps, ms: ([ol.op.tanh(steps[0])], []), [xs])
         count = len(program.main.vars)
         ol.gradients(stacked, [xs])
     forward, backward = loops_of(program)
@@ -669,9 +702,9 @@ def test_a_sequence_is_stepped_through_once_however_often_it_is_named(sequence):
 @pytest.mark.parametrize("what", ["step_input", "memory", "previous_memory", "update_memory", "output"])
 def test_a_step_is_described_inside_its_block(sequence, what):
     rnn = ol.rnn()
-    arguments = {
-        "step_input": (sequence,), "memory": (sequence,), "previous_memory": (None,), "update_memory": (None, sequence), "output": (sequence,),
-    }[what]  # fmt: skip
+    arguments = (sequence,)
+    if what in ("previous_memory", "update_memory"):
+        arguments = (None, sequence)[: 1 + (what == "update_memory")]
     message = f"rnn.{what}: call it inside `with rnn.step():`"
     refused(lambda: getattr(rnn, what)(*arguments), ol.ProgramError, message)
     with rnn.step():
@@ -712,9 +745,7 @@ def test_a_memory_that_is_never_updated_is_refused_where_it_was_made(sequence, z
     with rnn.step():
         rnn.step_input(sequence)
         memory = rnn.memory(init=zeros)
-    refused(
-        rnn, ol.ProgramError, "rnn: a memory is never updated", hint="rnn.update_memory(memory, value) in the step"
-    )
+    refused(rnn, ol.ProgramError, "rnn: a memory is never updated", hint="rnn.update_memory(memory, value) in the step")
     with pytest.raises(ol.ProgramError) as caught:
         rnn()
     assert caught.value.location == memory.previous.location

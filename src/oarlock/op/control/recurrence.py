@@ -85,7 +85,9 @@ def recurrent_types(sequences, initial, free, *, body, summed, reverse):
     for number, (before, after) in enumerate(zip(initial, following, strict=True)):
         if before != after:
             raise ShapeError(f"memory {number} begins as {before} but goes on as {after}")
-    return [TensorType(type.dtype, (sequences[0].shape[0], *type.shape)) for type in stacked], list(initial), sums
+    if any(type.shape is None for type in stacked):
+        raise ShapeError("the body hands out a value of unknown rank, and steps of that cannot be stacked")
+    return [TensorType(type.dtype, (sequences[0].shape[0], *(type.shape or ()))) for type in stacked], list(initial), sums
 
 
 def _zeros_like(var: Var) -> Var:

@@ -1,12 +1,13 @@
 """Check every op of a program against the operator that it names: slots, attributes, shapes and dtypes."""
 
-from oarlock.errors import ArgumentError, DTypeError, ShapeError, UnknownOperatorError, VerifyError
+from oarlock.errors import ArgumentError, DTypeError, OarlockError, ShapeError, UnknownOperatorError, VerifyError
 from oarlock.ir.block import Block
+from oarlock.ir.initializer import verify_initializers
 from oarlock.ir.operation import Op
 from oarlock.ir.program import Program
 from oarlock.ir.size import Size
 from oarlock.registry.catalogue import Catalogue
-from oarlock.registry.operator import Operator
+from oarlock.registry.declaration import Operator
 from oarlock.registry.signature import TensorType
 
 __all__ = ["typecheck"]
@@ -17,8 +18,10 @@ _ANY_SYMBOL = "?"  # stands for a size that only values tell; the program names 
 def typecheck(program: Program, catalogue: Catalogue) -> None:
     """Raise VerifyError, or UnknownOperatorError, for the first op that its operator would not have made.
 
-    Types are inferred again, op by op, and must be what the program declares. Linear in its size.
+    Types are inferred again, op by op, and must be what the program declares; initializers must fit their variables.
+    Linear in its size.
     """
+    verify_initializers(program)
     for block in program.blocks:
         for number, op in enumerate(block.ops):
             try:
@@ -45,17 +48,29 @@ def _check_op(op: Op, operator: Operator) -> None:
         for slot in slots:
             if slot.name not in given and not slot.optional:
                 raise ArgumentError(f'{kind} slot "{slot.name}" is missing')
+        if list(given) != [slot.name for slot in slots if slot.name in given]:
+            raise ArgumentError(f"its {kind} slots are not in the order of its signature")
     converted = operator.convert_attributes(op.attributes)
     if converted != op.attributes or any(type(converted[name]) is not type(value) for name, value in op.attributes.items()):
         raise ArgumentError("an attribute is missing, or not in the form that the operator gives it")
     types = {slot: [TensorType(var.dtype, var.shape) for var in vars] for slot, vars in op.inputs.items()}
-    inferred = operator.infer(types, converted, lambda: _ANY_SYMBOL)
+    inferred = _infer(operator, types, converted)
     for slot, vars in op.outputs.items():
         expected = inferred.get(slot, [])
         if len(expected) != len(vars):
             raise ShapeError(f'output slot "{slot}" has {len(vars)} variables, where {len(expected)} follow from its inputs')
         for var, expects in zip(vars, expected, strict=True):
             _check_output(var.name, TensorType(var.dtype, var.shape), expects)
+
+
+def _infer(operator: Operator, types: dict[str, list[TensorType]], attributes: dict[str, object]) -> dict[str, list[TensorType]]:
+    """What follows from the inputs. An operator may be anyone's: what its rule did not expect, no creator would have made."""
+    try:
+        return operator.infer(types, attributes, lambda: _ANY_SYMBOL)
+    except OarlockError:
+        raise
+    except Exception as error:
+        raise ShapeError(f"its types do not follow from its inputs: {type(error).__name__}: {error}") from error
 
 
 def _check_output(name: str, declared: TensorType, inferred: TensorType) -> None:

@@ -1,0 +1,203 @@
+"""Net: the ops of a block in order, and how to run them in a scope.
+
+    net = ol.Net()
+    with net.program:
+        x, y = ol.layer.data("x", shape=[13]), ol.layer.data("y", shape=[1])
+        cost = ol.layer.mse(ol.layer.fc(x, 1), y)
+    net.add_backward_ops(cost)
+    net.add_optimizer_ops({"type": "sgd", "rate": 0.01})
+    net.init_variables(scope)
+    scope["x"], scope["y"] = rows, prices
+    net.run(scope)
+
+There is no second form of a program here: a net has a block, its ops are the block's, its description is the block's.
+"""
+
+import difflib
+from collections.abc import Iterator, Mapping
+
+import oarlock.optimizer
+from oarlock.errors import ArgumentError, ProgramError
+from oarlock.ir.block import Argument, Block
+from oarlock.ir.location import here
+from oarlock.ir.operation import Op, Role
+from oarlock.ir.program import Program
+from oarlock.ir.serialize import FORMAT_VERSION, build_program, read_program
+from oarlock.ir.variable import Var
+from oarlock.optimizer import Optimizer
+from oarlock.passes.backward import append_backward
+from oarlock.passes.pruning import prune
+from oarlock.proto import program_pb2 as wire
+from oarlock.registry import append_op, standard, typecheck
+from oarlock.registry.creator import describe_value
+from oarlock.registry.description import append_desc
+from oarlock.registry.signature import TensorType
+from oarlock.runtime import Context, Scope, init, run_block
+from oarlock.runtime import infer_shape as infer_block_shape
+from oarlock.runtime.current import current_scope
+
+__all__ = ["Net"]
+
+
+class Net:
+    """The ops of the main block of a program, and how to run them. It owns no variable: scopes do.
+
+    It is made of a program; of a description - a BlockDesc, a ProgramDesc, the bytes of a program - which is verified;
+    or of nothing, and then it has a new program. Raises VerifyError, FormatError, LimitError or UnknownOperatorError.
+    An op's index is its place among the ops; it holds as long as ops are only appended.
+    """
+
+    def __init__(self, source: "Program | wire.BlockDesc | wire.ProgramDesc | bytes | None" = None):
+        self.program = _program_of(source)
+        self._pairs: list[tuple[Var, Var]] = []
+
+    @property
+    def block(self) -> Block:
+        """The block that this net is a face of."""
+        return self.program.main
+
+    @property
+    def desc(self) -> "wire.BlockDesc":
+        """What the net design calls a NetDesc: the description of the block, as it is now."""
+        return self.block.compile()
+
+    def __len__(self) -> int:
+        return len(self.block.ops)
+
+    def __getitem__(self, index: int) -> Op:
+        return self.block.ops[index]
+
+    def __iter__(self) -> Iterator[Op]:
+        return iter(self.block.ops)
+
+    def __repr__(self) -> str:
+        return f"<Net of {len(self)} ops>"
+
+    # Ops
+
+    def add_op(
+        self,
+        op: "str | wire.OpDesc",
+        inputs: Mapping[str, Argument] | None = None,
+        outputs: Mapping[str, Argument] | None = None,
+        attributes: Mapping[str, object] | None = None,
+        name: str = "",
+    ) -> int:
+        """Append an op, given by its operator and slots or as an OpDesc; return its index.
+
+        Shapes are inferred at once, and outputs declared where they are not. Raises what calling the operator raises.
+        """
+        if isinstance(op, wire.OpDesc):
+            return self._index(append_desc(self.block, op))
+        return self._index(append_op(self.block, op, inputs or {}, outputs, attributes, name))
+
+    def _index(self, op: Op) -> int:
+        return next(index for index in reversed(range(len(self))) if self[index] is op)
+
+    def add_backward_ops(self, cost: Var | str) -> list[tuple[Var, Var]]:
+        """Append the gradient of `cost`, float[], with respect to every parameter; return (parameter, gradient) pairs.
+
+        Raises ProgramError where there are backward ops already, else what `ol.append_backward` raises.
+        """
+        if any(op.role is Role.BACKWARD for op in self):
+            raise ProgramError("this net has its backward ops already", location=here(), hint="net.remove_backward_ops() takes them away")
+        self._pairs = append_backward(self.block.var(cost) if isinstance(cost, str) else cost)
+        return self._pairs
+
+    def add_optimizer_ops(self, optimizer: Optimizer | Mapping[str, object]) -> None:
+        """Append one update per parameter that has a gradient, once for a parameter that several layers share.
+
+        `optimizer` is one such as `ol.optimizer.Adam(1e-3)`, or its attributes: {"type": "adam", "rate": 1e-3}.
+        Raises ProgramError where there are no backward ops yet, or an optimizer already.
+        """
+        chosen = optimizer if isinstance(optimizer, Optimizer) else _optimizer(optimizer)
+        if not self._pairs:
+            raise ProgramError("there are no gradients to update parameters with", location=here(), hint="net.add_backward_ops(cost)")
+        chosen.apply(self._pairs)
+
+    def remove_backward_ops(self) -> None:
+        """Take away the backward and update ops, and the variables that only they use. The forward ops stay, with their indices."""
+        block, program = self.block, self.program
+        removed = [op for op in block.ops if op.role is not Role.FORWARD]
+        block.ops = [op for op in block.ops if op.role is Role.FORWARD]
+        kept = {var for op in block.ops for var in (*op.reads, *op.writes)}
+        kept.update(block.inputs, program.targets.values(), program.parameters())
+        gone = {var for op in removed for var in (*op.reads, *op.writes)} - kept
+        block.vars = {name: var for name, var in block.vars.items() if var not in gone}
+        for op in removed:
+            for inner in op.blocks:
+                program.discard_block(inner)
+        self._pairs = []
+        program.changed()
+
+    @staticmethod
+    def trace_and_build(output: Var, scope: Scope) -> "Net":
+        """The net of what `output`, a variable of a main block, is computed from: its program pruned to it, a copy.
+
+        `scope` is given first values of the parameters that it lacks, so the net runs in it once inputs are set there.
+        """
+        kept = prune(output.block.program, {output.name: output})
+        init(kept, scope)
+        return Net(kept)
+
+    # Scopes
+
+    def create_variables(self, scope: Scope) -> None:
+        """Make every variable of the block in `scope`, without a value; what persists, where neither it nor a parent has it."""
+        for var in self.block.ordered_vars():
+            if not var.persistable or scope.find_var(var.name) is None:
+                scope.var(var.name)
+
+    def init_variables(self, scope: Scope) -> None:
+        """Give `scope` first values of the parameters and the state that it lacks: `ol.init`."""
+        init(self.program, scope)
+
+    def infer_shape(self, scope: Scope | None = None) -> dict[str, TensorType]:
+        """The types of all variables on what `scope` holds now: `ol.infer_shape`. It changes nothing."""
+        return infer_block_shape(self.block, current_scope() if scope is None else scope)
+
+    def run(self, scope: Scope | None = None, context: Context | None = None, begin: int | None = None, end: int | None = None) -> None:
+        """Run the ops [begin, end), all of them unless said otherwise, in `scope`; leave their values there.
+
+        Without a scope it is that of `context`, else the current one. Raises what `ol.run_block` raises.
+        """
+        chosen = scope if scope is not None else context.scope if context is not None else current_scope()
+        run_block(self.block, chosen, context, begin, end)
+
+
+def _program_of(source: object) -> Program:
+    if source is None:
+        return Program()
+    if isinstance(source, Program):
+        return source
+    if isinstance(source, bytes):
+        program = read_program(source)
+    elif isinstance(source, wire.ProgramDesc):
+        program = build_program(wire.ProgramFile(program=source))
+    elif isinstance(source, wire.BlockDesc):
+        program = build_program(wire.ProgramFile(program=wire.ProgramDesc(version=FORMAT_VERSION, blocks=[source])))
+    else:
+        raise ArgumentError(f"a net is made of a program or of a description of one, not of {describe_value(source)}", location=here())
+    typecheck(program, standard)
+    return program
+
+
+def _optimizer(attributes: object) -> Optimizer:
+    """The optimizer that {"type": "adam", "rate": 1e-3} describes. Raises ArgumentError."""
+    if not isinstance(attributes, Mapping):
+        raise ArgumentError(f"an optimizer, or its attributes, is needed, not {describe_value(attributes)}", location=here())
+    known = {name.lower(): getattr(oarlock.optimizer, name) for name in oarlock.optimizer.__all__}
+    known = {name: item for name, item in known.items() if isinstance(item, type) and issubclass(item, Optimizer) and item is not Optimizer}
+    kind = str(attributes.get("type", "")).lower()
+    if kind not in known:
+        near = difflib.get_close_matches(kind, known, n=1)
+        raise ArgumentError(
+            f"no optimizer is called {attributes.get('type')!r}",
+            location=here(),
+            contract=f'"type" is one of {", ".join(sorted(known))}',
+            hint=f'did you mean "{near[0]}"?' if near else None,
+        )
+    try:
+        return known[kind](**{str(name): value for name, value in attributes.items() if name != "type"})
+    except TypeError as error:
+        raise ArgumentError(f"{kind}: {error}", location=here()) from error

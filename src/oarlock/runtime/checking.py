@@ -1,0 +1,83 @@
+"""Declared types against actual values: shapes are inferred when a program is written, and checked again when it runs."""
+
+from collections.abc import Iterable
+from typing import NoReturn
+
+import torch
+
+from oarlock.errors import DTypeError, ShapeError
+from oarlock.ir.block import Block
+from oarlock.ir.operation import Op
+from oarlock.ir.size import Size, evaluate
+from oarlock.ir.variable import Var
+from oarlock.op.torch_dtype import from_torch, to_torch
+from oarlock.registry.signature import TensorType
+from oarlock.runtime.scope import Scope
+
+__all__ = ["check_op", "infer_shape"]
+
+
+def infer_shape(block: Block, scope: Scope) -> dict[str, TensorType]:
+    """The type that every variable of `block` has on the values in `scope`, by name; nothing is computed.
+
+    The symbols of what `scope` holds - inputs, parameters - become numbers, `float32[n, 10]` becomes `float32[32, 10]`;
+    a symbol that only running tells stays. Raises ShapeError or DTypeError where a value is not of its declared type,
+    or where two values give one symbol two sizes.
+    """
+    known = [var for var in (*block.inputs, *block.vars.values()) if (var in block.inputs or var.persistable) and _holds(scope, var)]
+    sizes = _bind(dict.fromkeys(known), scope, None)
+    return {
+        var.name: TensorType(var.dtype, None if var.shape is None else tuple(_actual(size, sizes) for size in var.shape))
+        for var in block.ordered_vars()
+    }
+
+
+def check_op(op: Op, scope: Scope) -> None:
+    """Check what an op has read and written against what is declared. Raises ShapeError or DTypeError, at the user's line."""
+    _bind(dict.fromkeys((*op.reads, *op.writes)), scope, op)
+
+
+def _holds(scope: Scope, var: Var) -> bool:
+    found = scope.find_var(var.name)
+    return found is not None and found.is_set
+
+
+def _actual(size: Size, sizes: dict[str, int]) -> Size:
+    number = evaluate(size, sizes)
+    return size if number is None else number
+
+
+def _bind(vars: Iterable[Var], scope: Scope, op: Op | None) -> dict[str, int]:
+    """What each symbol in the types of `vars` stands for, by what `scope` holds. Sums and products are checked last."""
+    sizes: dict[str, int] = {}
+    later: list[tuple[Var, torch.Tensor]] = []
+    for var in vars:
+        value = scope[var.name]
+        if not isinstance(value, torch.Tensor) or value.dtype != to_torch(var.dtype):
+            _refuse(DTypeError, var, value, op)
+        if var.shape is None:
+            continue
+        if value.ndim != len(var.shape):
+            _refuse(ShapeError, var, value, op)
+        for size, number in zip(var.shape, value.shape, strict=True):
+            if isinstance(size, str) and size.isidentifier() and sizes.setdefault(size, number) != number:
+                _refuse(ShapeError, var, value, op, f"{size} = {sizes[size]} elsewhere")
+        later.append((var, value))
+    for var, value in later:
+        for size, number in zip(var.shape or (), value.shape, strict=True):
+            if evaluate(size, sizes) not in (None, number):
+                _refuse(ShapeError, var, value, op)
+    return sizes
+
+
+def _refuse(error: type[ShapeError] | type[DTypeError], var: Var, value: object, op: Op | None, detail: str = "") -> NoReturn:
+    held = f"{from_torch(value.dtype)}{list(value.shape)}" if isinstance(value, torch.Tensor) else type(value).__name__
+    written = op is not None and var in op.writes
+    raise error(
+        f'{f"{op.type}: " if op else ""}"{var.name}" is declared {var.type_text}, yet {"was computed as" if written else "is"} {held}'
+        + (f", where {detail}" if detail else ""),
+        location=op.location if op else var.location,
+        running=f"{op.block.path}, op {op.block.ops.index(op)} of {len(op.block.ops)}" if op else None,
+        given=[var.describe()],
+        op=op.type if op else None,
+    )

@@ -1,0 +1,230 @@
+"""A block is its own symbol table: names of variables and of ops, and the description they compile to."""
+
+import numpy
+import pytest
+
+import oarlock as ol
+from oarlock.proto import program_pb2 as wire
+from oarlock.registry import append_op, parse_program, typecheck
+
+
+@pytest.fixture
+def program():
+    with ol.Program() as program:
+        ol.layer.data("x", shape=[3])
+    return program
+
+
+@pytest.mark.mission("B34", "B37")
+def test_a_table_per_block_keeps_variables_by_name_and_ops_in_order(program):
+    main = program.main
+    inner = program.new_block("body", main)
+    main.new_var("y", ol.DType.FLOAT32, ("n", 3))
+    inner.new_var("y", ol.DType.FLOAT32, ("n",))
+    assert main.vars["y"] is not inner.vars["y"]
+    assert (inner.parent, main.parent) == (main, None)
+    for number in range(3):
+        main.new_op("relu", {"x": "x"}, {"y": main.new_var(f"y{number}", ol.DType.FLOAT32, ("n", 3))}, name=f"z{2 - number}")
+    assert [op.name for op in main.ops] == ["z2", "z1", "z0"]
+    assert list(main.vars) == ["x", "y", "y0", "y1", "y2"]
+
+
+@pytest.mark.mission("B35")
+def test_an_op_without_a_name_gets_one_that_nothing_in_the_program_has(program):
+    main = program.main
+    inner = program.new_block("body", main)
+    vars = [block.new_var(f"y{number}", ol.DType.FLOAT32, ("n", 3)) for number, block in enumerate((main, main, inner))]
+    ops = [var.block.new_op("relu", {"x": "x"}, {"y": var}) for var in vars]
+    assert len({op.name for op in ops}) == 3
+    assert all(op.name for op in ops)
+    with program:
+        assert ol.op.relu(main.var("x")).name not in {op.name for op in ops}
+    with pytest.raises(ol.ProgramError, match=f'^"{ops[0].name}" is taken in this program'):
+        inner.new_op("relu", {"x": "x"}, {"y": inner.new_var("z", ol.DType.FLOAT32, ("n", 3))}, name=ops[0].name)
+    with pytest.raises(ol.ProgramError, match="^'a/b' cannot be a variable's name"):
+        inner.new_op("relu", {"x": "x"}, {"y": "z"}, name="a/b")
+    assert len(inner.ops) == 1
+
+
+@pytest.mark.mission("B35")
+def test_a_variable_without_a_name_gets_one_by_the_program_alone():
+    """Not by the process: the second program of a process names its variables as the first did."""
+
+    def build():
+        with ol.Program() as program:
+            x = ol.layer.data("relu_0", shape=[3])
+            return [ol.op.relu(x).name, ol.op.relu(x).name, ol.op.tanh(x).name], program.to_bytes(source=False)
+
+    assert build() == build()
+    assert build()[0] == ["relu_1", "relu_2", "tanh_0"]
+
+
+@pytest.mark.mission("B36", "B28")
+def test_a_name_is_found_here_then_around_and_never_inside(program):
+    main = program.main
+    body = program.new_block("body", main)
+    inmost = program.new_block("inmost", body)
+    local = body.new_var("local", ol.DType.FLOAT32, (3,))
+    assert inmost.find_var("x") is main.vars["x"]
+    assert inmost.find_var("local") is local
+    assert inmost.find_var("local", recursive=False) is None
+    assert main.find_var("local") is None
+    hiding = inmost.new_var("x", ol.DType.FLOAT32, (3,))
+    assert inmost.find_var("x") is hiding
+    assert body.find_var("x") is main.vars["x"]
+    op = body.new_op("relu", {"x": "local"}, {"y": body.new_var("y", ol.DType.FLOAT32, (3,))}, name="gate")
+    assert body.find_op("gate") is op
+    assert (main.find_op("gate"), body.find_op("gates"), body.find_op("")) == (None, None, None)
+
+
+@pytest.mark.mission("B38")
+def test_compiling_gives_a_description_that_later_edits_do_not_reach(program):
+    main = program.main
+    ol.op.relu(main.var("x"), name="y")
+    first = main.compile()
+    assert isinstance(first, wire.BlockDesc)
+    assert ([var.name for var in first.vars], [op.type for op in first.ops]) == (["x", "y"], ["relu"])
+    assert main.compile() == first
+    before = first.SerializeToString(deterministic=True)
+    ol.op.tanh(main.var("y"), name="z")
+    main.rename(main.var("y"), "why")
+    assert first.SerializeToString(deterministic=True) == before
+    assert main.compile() != first
+    first.ops[0].type = "sigmoid"
+    assert main.ops[0].type == "relu"
+
+
+@pytest.mark.mission("B25", "B26", "B27")
+def test_a_block_is_variables_and_ops_whose_slots_hold_names_and_whose_attributes_may_be_blocks():
+    with ol.Program() as program:
+        words = ol.layer.data("words", shape=[2], batch="t")
+        start = ol.layer.data("start", shape=[2], batch=None)
+        loop = ol.rnn()
+        with loop.step():
+            memory = loop.memory(init=start)
+            total = ol.op.add(loop.step_input(words), loop.previous_memory(memory), name="total")
+            loop.update_memory(memory, total)
+            loop.output(total)
+        loop()
+    desc = program.main.compile()
+    owner = desc.ops[0]
+    assert [(slot.name, list(slot.vars)) for slot in owner.inputs] == [("sequences", ["words"]), ("initial", ["start"]), ("free", [])]
+    bodies = [item.block for item in owner.attributes if item.WhichOneof("value") == "block"]
+    assert bodies == [1]
+    body = program.blocks[1].compile()
+    assert (body.parent, desc.HasField("parent")) == (0, False)
+    assert list(body.outputs) == ["total", "total"]  # what is stacked, then the memory: the pair is in the file
+    feed = {"words": numpy.ones((3, 2), "float32"), "start": numpy.zeros(2, "float32")}
+    read = ol.Program.from_bytes(program.to_bytes())
+    (stacked,) = ol.Executor().run(read, feed, [read.main.ops[0].writes[0].name], scope=ol.Scope())
+    assert stacked.tolist() == [[1, 1], [2, 2], [3, 3]]
+
+
+@pytest.mark.mission("B39")
+def test_what_is_not_declared_is_refused_and_what_is_declared_is_checked(program):
+    main = program.main
+    with pytest.raises(ol.UndefinedVarError, match=r'^"xs" is not visible in main(?s:.*)did you mean "x"'):
+        main.new_op("relu", {"x": "xs"}, {"y": "x"})
+    with pytest.raises(ol.UndefinedVarError, match='^"y" is not visible in main'):
+        main.new_op("relu", {"x": "x"}, {"y": "y"})
+    assert main.ops == []
+    wrong = main.new_var("wrong", ol.DType.FLOAT32, ("n", 4))
+    with pytest.raises(ol.ShapeError, match=r'^relu: "wrong" is declared float32\[n, 4\], where float32\[n, 3\] follows from the inputs'):
+        append_op(main, "relu", {"x": "x"}, {"y": wrong})
+    main.new_op("relu", {"x": "x"}, {"y": wrong})
+    with pytest.raises(ol.VerifyError, match=r'^main, op 0 \(relu\): "wrong" is declared float32\[n, 4\]'):
+        typecheck(program, ol.registry.standard)
+    undeclared = program.to_bytes(source=False).replace(b"wrong", b"wring", 1)
+    with pytest.raises(ol.VerifyError, match='^main, op 0 .relu.: "wrong" is not declared here or in a block around it$'):
+        ol.Program.from_bytes(undeclared)
+
+
+@pytest.mark.mission("B40")
+def test_the_objects_that_python_edits_are_the_only_ones(program):
+    """There is no builder beside the description: what is edited is what is compiled, printed and run."""
+    main = program.main
+    y = ol.op.relu(main.var("x"), name="y")
+    y.trainable = False
+    main.ops[0].type = "tanh"
+    assert main.compile().ops[0].type == "tanh"
+    assert "y: float32[n, 3] = tanh(x=x)" in str(program)
+    (value,) = ol.Executor().run(program, {"x": numpy.full((1, 3), 0.5, "float32")}, [y], scope=ol.Scope())
+    assert value[0].tolist() == pytest.approx([numpy.tanh(0.5)] * 3)
+
+
+@pytest.mark.mission("B41")
+def test_pruning_takes_a_program_and_leaves_its_table_alone(program):
+    with program:
+        y = ol.op.relu(program.main.var("x"), name="y")
+        ol.op.tanh(y, name="z")
+    before = program.to_bytes()
+    kept = ol.prune(program, {"y": y})
+    assert isinstance(kept, ol.Program)
+    assert list(kept.main.vars) == ["x", "y"]
+    assert program.to_bytes() == before
+
+
+def test_names_of_ops_are_printed_parsed_written_read_and_copied(program):
+    with program:
+        y = append_op(program.main, "relu", {"x": "x"}, {"y": "as"}, name="gate").writes[0]
+        ol.op.tanh(y, name="z")
+    assert 'as: float32[n, 3] = relu(x=x) as "gate"\n' in program.to_text(source=False)
+    text = program.to_text(source=False)
+    for copy in (parse_program(text), ol.Program.from_bytes(program.to_bytes()), program.clone()):
+        assert copy.main.find_op("gate") is copy.main.ops[0]
+        assert copy.to_text(source=False) == text
+        assert not copy.is_free("gate")
+    kept = ol.prune(program, {"y": y})
+    assert kept.main.find_op("gate").type == "relu"
+
+
+def test_a_variable_may_be_called_as(program):
+    with program:
+        ol.op.relu(program.main.var("x"), name="y")
+        ol.op.relu(program.main.var("x"), name="as")
+    text = program.to_text(source=False)
+    assert parse_program(text).to_text(source=False) == text
+
+
+def test_a_file_in_which_two_ops_have_one_name_is_refused(program):
+    with program:
+        for name in ("one", "two"):
+            append_op(program.main, "relu", {"x": "x"}, {"y": f"y.{name}"}, name=name)
+    data = program.to_bytes(source=False)
+    with pytest.raises(ol.VerifyError, match="^main, op 1 .relu.: 'one' is not a legal name, or another op has it$"):
+        ol.Program.from_bytes(data[::-1].replace(b"owt", b"eno", 1)[::-1])
+    with pytest.raises(ol.VerifyError, match="^main, op 1 .relu.: 't o' is not a legal name, or another op has it$"):
+        ol.Program.from_bytes(data[::-1].replace(b"owt", b"o t", 1)[::-1])
+
+
+@pytest.mark.mission("B32")
+def test_a_variable_is_got_by_its_name_from_the_current_block_outwards():
+    with ol.Program() as program:
+        a = ol.Variable(shape=[20, 20])
+        ol.layer.fc(a, 20, params=["fc.w", "fc.b"])
+        with program.new_block("body", program.main) as body:
+            weight = ol.get_variable("fc.w")
+            local = body.new_var("local", ol.DType.FLOAT32, (1,))
+            assert ol.get_variable("local") is local
+        with pytest.raises(ol.UndefinedVarError, match=r'^"fc.v" is not visible in main(?s:.*)did you mean "fc.(w|b)"'):
+            ol.get_variable("fc.v")
+        with pytest.raises(ol.UndefinedVarError, match=r'^"local" is not visible in main(?s:.*)in main/body, which main cannot see'):
+            ol.get_variable("local")
+    assert weight is program.main.vars["fc.w"]
+    assert (weight.shape, weight.parameter) == ((20, 20), True)
+
+
+@pytest.mark.mission("A40")
+def test_readers_and_writers_are_computed_from_the_block():
+    with ol.Program() as program:
+        x = ol.layer.data("x", shape=[3])
+        y = ol.layer.fc(x, 2, name="shared", bias=False)
+        weight = ol.get_variable("shared.w")
+        assert ([op.type for op in x.readers], x.writers) == (["linear"], [])
+        assert ([op.type for op in y.writers], y.readers) == (["linear"], [])
+        cost = ol.layer.mean(y * y)
+        ol.optimizer.SGD().minimize(cost)
+    assert [op.type for op in y.readers] == ["multiply", "multiply", "multiply"]  # the gradients with respect to each side multiply too
+    assert weight.writers == [op for op in program.main.tail if op.writes == (weight,)]
+    program.main.keep(program.main.ops[:1])
+    assert [op.type for op in y.readers] == []

@@ -1,0 +1,226 @@
+"""Layers with parameters: their shapes, their names, what they compute, and who shares them."""
+
+import numpy
+import pytest
+import torch
+from tolerances import LAYERS
+
+import oarlock as ol
+
+
+def run(output: ol.Var, feed: dict[str, numpy.ndarray]) -> tuple[torch.Tensor, ol.Scope]:
+    """What a layer gives with its first parameters, and these."""
+    scope = ol.init(output.block.program, ol.Scope())
+    (value,) = ol.Executor().run(output.block.program, feed, [output], scope=scope)
+    return torch.from_numpy(value), scope
+
+
+def require_close(actual: torch.Tensor, expected: torch.Tensor) -> None:
+    torch.testing.assert_close(actual, expected, rtol=LAYERS[0], atol=LAYERS[1])
+
+
+def random_array(*shape: int) -> numpy.ndarray:
+    return numpy.random.default_rng(0).standard_normal(shape)
+
+
+def parameters(program: ol.Program) -> dict[str, tuple[int, ...]]:
+    return {var.name: var.shape for var in program.parameters()}
+
+
+# fc
+
+
+def test_a_dense_layer_is_rows_times_a_matrix_plus_a_bias():
+    with ol.Program() as program:
+        output = ol.layer.fc(ol.layer.data("x", shape=[3], dtype="float64"), 5, initializer=ol.initializer.uniform(-1.0, 1.0))
+    assert parameters(program) == {"fc_0.w": (3, 5), "fc_0.b": (5,)}
+    assert (output.name, output.shape, str(output.dtype)) == ("fc_0.out", ("n", 5), "float64")
+    x = random_array(4, 3)
+    scope = ol.init(program, ol.Scope())
+    scope.set("fc_0.b", random_array(5))
+    (value,) = ol.Executor().run(program, {"x": x}, [output], scope=scope)
+    require_close(torch.from_numpy(value), torch.from_numpy(x) @ scope["fc_0.w"] + scope["fc_0.b"])
+
+
+def test_a_dense_layer_contracts_the_last_dimension_and_passes_the_others_through():
+    with ol.Program():
+        output = ol.layer.fc(ol.layer.data("x", shape=["n", 7, 3], dtype="float64", batch="t"), 5)
+    assert output.shape == ("t", "n", 7, 5)
+    x = random_array(2, 4, 7, 3)
+    value, scope = run(output, {"x": x})
+    require_close(value, torch.from_numpy(x) @ scope["fc_0.w"])
+
+
+@pytest.mark.parametrize("act", ["relu", "sigmoid", "tanh", "softmax"])
+def test_an_activation_follows_the_layer(act):
+    with ol.Program():
+        output = ol.layer.fc(ol.layer.data("x", shape=[3], dtype="float64"), 5, act=act)
+    x = random_array(4, 3)
+    value, scope = run(output, {"x": x})
+    expected = torch.from_numpy(x) @ scope["fc_0.w"]
+    require_close(value, torch.softmax(expected, -1) if act == "softmax" else getattr(torch, act)(expected))
+
+
+def test_a_layer_goes_without_a_bias():
+    with ol.Program() as program:
+        x = ol.layer.data("x", shape=[1, 4, 4])
+        ol.layer.conv2d(x, filters=2, size=3, bias=False)
+        ol.layer.fc(ol.layer.flatten(x), 5, bias=False)
+    assert parameters(program) == {"conv2d_0.w": (2, 1, 3, 3), "fc_0.w": (16, 5)}
+
+
+# conv2d and pool2d
+
+
+@pytest.mark.parametrize(
+    ("window", "out"),
+    [
+        ({"size": 3}, (6, 5)),
+        ({"size": 3, "padding": 1}, (8, 7)),
+        ({"size": (3, 2), "stride": 2}, (3, 3)),
+        ({"size": (2, 3), "stride": (3, 1), "padding": (0, 2)}, (3, 9)),
+        ({"size": (8, 7)}, (1, 1)),
+    ],
+    ids=str,
+)
+def test_a_convolution_is_that_of_pytorch(window, out):
+    with ol.Program() as program:
+        output = ol.layer.conv2d(ol.layer.data("image", shape=[2, 8, 7], dtype="float64"), filters=3, **window)
+    assert output.shape == ("n", 3, *out)
+    size = window["size"] if isinstance(window["size"], tuple) else (window["size"],) * 2
+    assert parameters(program) == {"conv2d_0.w": (3, 2, *size), "conv2d_0.b": (3,)}
+    image = random_array(4, 2, 8, 7)
+    value, scope = run(output, {"image": image})
+    options = {name: window[name] for name in ("stride", "padding") if name in window}
+    require_close(value, torch.nn.functional.conv2d(torch.from_numpy(image), scope["conv2d_0.w"], scope["conv2d_0.b"], **options))
+
+
+@pytest.mark.parametrize("mode", ["max", "average"])
+@pytest.mark.parametrize(
+    "window", [{"size": 2}, {"size": (2, 3)}, {"size": 3, "stride": 2, "padding": 1}, {"size": 2, "stride": (1, 2)}], ids=str
+)
+def test_pooling_is_that_of_pytorch(mode, window):
+    with ol.Program() as program:
+        output = ol.layer.pool2d(ol.layer.data("image", shape=[2, 8, 7], dtype="float64"), mode=mode, **window)
+    assert parameters(program) == {}
+    image = random_array(4, 2, 8, 7)
+    value, _ = run(output, {"image": image})
+    pool = {"max": torch.nn.functional.max_pool2d, "average": torch.nn.functional.avg_pool2d}[mode]
+    expected = pool(torch.from_numpy(image), window["size"], window.get("stride"), window.get("padding", 0))
+    assert output.shape == ("n", *expected.shape[1:])
+    require_close(value, expected)
+
+
+WINDOW = "is a number, or two for height and width, not"
+
+
+@pytest.mark.parametrize(
+    ("layer", "message"),
+    [
+        (lambda x: ol.layer.pool2d(x, size=2, mode="mean"), "pool2d: mode is 'max' or 'average', not 'mean'"),
+        (lambda x: ol.layer.pool2d(x, size=(2, 2, 2)), f"size {WINDOW} (2, 2, 2)"),
+        (lambda x: ol.layer.conv2d(x, filters=2, size=(2, 1.5)), f"size {WINDOW} (2, 1.5)"),
+        (lambda x: ol.layer.conv2d(x, filters=2, size=2, stride=(1, 2, 3)), f"stride {WINDOW} (1, 2, 3)"),
+        (lambda x: ol.layer.conv2d(x, filters=2, size=2, padding="same"), f"padding {WINDOW} 'same'"),
+        (lambda x: ol.layer.conv2d(x, filters=0, size=3), "conv2d: filters is a whole number from 1, not 0"),
+        (lambda x: ol.layer.conv2d("x", filters=2, size=2), "conv2d: input must be a variable of a program, not str 'x'"),
+        (lambda x: ol.layer.fc(0.5, 10), "fc: input must be a variable of a program, not float 0.5"),
+        (lambda x: ol.layer.fc(x, 0), "fc: size is a whole number from 1, not 0"),
+        (lambda x: ol.layer.fc(x, 2.5), "fc: size is a whole number from 1, not 2.5"),
+    ],
+)
+def test_an_argument_that_makes_no_sense_is_refused(layer, message):
+    with ol.Program() as program:
+        x = ol.layer.data("x", shape=[1, 8, 8])
+        with pytest.raises(ol.ArgumentError) as raised:
+            layer(x)
+        assert raised.value.message == message
+        assert raised.value.location.text, "it names the line"
+        assert program.parameters() == []
+        assert program.main.ops == []
+
+
+def test_a_window_larger_than_the_image_is_refused():
+    with ol.Program() as program:
+        x = ol.layer.data("x", shape=[1, 4, 4])
+        with pytest.raises(ol.ShapeError):
+            ol.layer.conv2d(x, filters=2, size=5)
+        assert program.main.ops == []
+
+
+# Names, and who shares
+
+
+def test_layers_are_numbered_in_the_order_of_the_program():
+    with ol.Program() as program:
+        x = ol.layer.data("x", shape=[3])
+        first = ol.layer.fc(x, 3)
+        named = ol.layer.fc(first, 3, name="middle")
+        last = ol.layer.fc(named, 3)
+    assert [first.name, named.name, last.name] == ["fc_0.out", "middle.out", "fc_1.out"]
+    assert list(parameters(program)) == ["fc_0.w", "fc_0.b", "middle.w", "middle.b", "fc_1.w", "fc_1.b"]
+
+
+def test_a_name_that_a_user_took_is_not_given_again():
+    with ol.Program() as program:
+        x = ol.layer.data("x", shape=[3])
+        ol.layer.fc(x, 3, name="fc_0")
+        ol.layer.fc(x, 3)
+    assert list(parameters(program)) == ["fc_0.w", "fc_0.b", "fc_1.w", "fc_1.b"]
+
+
+def test_two_programs_number_their_layers_apart():
+    names = []
+    for _ in range(2):
+        with ol.Program() as program:
+            ol.layer.fc(ol.layer.data("x", shape=[3]), 3)
+        names.append(list(program.main.vars))
+    assert names[0] == names[1]
+
+
+def test_layers_of_one_name_share_their_parameters():
+    with ol.Program() as program:
+        x = ol.layer.data("x", shape=[3], dtype="float64")
+        once = ol.layer.fc(x, 3, name="shared")
+        twice = ol.layer.fc(once, 3, name="shared")
+    assert parameters(program) == {"shared.w": (3, 3), "shared.b": (3,)}
+    assert once.name != twice.name
+    value, scope = run(twice, {"x": random_array(4, 3)})
+    require_close(value, torch.from_numpy(random_array(4, 3)) @ scope["shared.w"] @ scope["shared.w"])
+
+
+def test_a_shared_parameter_is_not_shared_with_another_dtype():
+    with ol.Program():
+        ol.layer.fc(ol.layer.data("x", shape=[3]), 3, name="shared")
+        with pytest.raises(ol.ShapeError) as raised:
+            ol.layer.fc(ol.layer.data("y", shape=[3], dtype="float64"), 3, name="shared")
+    assert raised.value.message == '"shared.w" is wanted as float64[3, 3], yet is declared otherwise'
+
+
+def test_parameters_of_a_layer_inside_a_loop_belong_to_the_main_block():
+    with ol.Program() as program:
+        rows = ol.layer.data("rows", shape=["n", 3], batch="t")
+        rnn = ol.rnn()
+        with rnn.step():
+            hidden = ol.layer.fc(rnn.step_input(rows), 4)
+            rnn.output(hidden)
+        rnn()
+    assert parameters(program) == {"fc_0.w": (3, 4), "fc_0.b": (4,)}
+    assert hidden.block.path == "main/recurrent_0.body"
+
+
+def test_losses_and_accuracy_are_those_of_pytorch():
+    logits, label = random_array(6, 4), numpy.array([0, 3, 1, 1, 2, 0])
+    with ol.Program() as program:
+        x = ol.layer.data("x", shape=[4], dtype="float64")
+        y = ol.layer.data("y", shape=[], dtype="int64")
+        z = ol.layer.data("z", shape=[4], dtype="float64")
+        outputs = [ol.layer.softmax_with_cross_entropy(x, y), ol.layer.cross_entropy(x, y), ol.layer.mse(x, z), ol.layer.accuracy(x, y)]
+    feed = {"x": logits, "y": label, "z": logits[::-1].copy()}
+    values = [torch.from_numpy(numpy.asarray(value)) for value in ol.Executor().run(program, feed, outputs, scope=ol.Scope())]
+    tensors = {name: torch.from_numpy(array) for name, array in feed.items()}
+    functional = torch.nn.functional
+    require_close(values[0], functional.cross_entropy(tensors["x"], tensors["y"], reduction="none"))
+    require_close(values[1], functional.cross_entropy(tensors["x"], tensors["y"]))
+    require_close(values[2], functional.mse_loss(tensors["x"], tensors["z"]))
+    assert float(values[3]) == float((tensors["x"].argmax(1) == tensors["y"]).float().mean())

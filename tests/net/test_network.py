@@ -1,0 +1,394 @@
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy
+import pytest
+import torch
+
+import oarlock as ol
+from oarlock.proto import program_pb2 as wire
+
+X = numpy.linspace(-1, 1, 12, dtype="float32").reshape(4, 3)
+Y = X.sum(1, keepdims=True)
+
+
+def regression(seed=5):
+    """A net whose forward part is written with layers: x -> fc -> mse against y. Returns it with its cost."""
+    net = ol.Net(ol.Program(seed=seed))
+    with net.program:
+        predict = ol.layer.fc(ol.layer.data("x", shape=[3]), 1, name="fc")
+        cost = ol.layer.mse(predict, ol.layer.data("y", shape=[1]))
+    return net, cost
+
+
+def filled(net):
+    scope = ol.Scope()
+    net.init_variables(scope)
+    scope.set("x", X)
+    scope.set("y", Y)
+    return scope
+
+
+@pytest.mark.mission("N1", "C13", "N3")
+def test_a_net_is_a_face_of_a_block_and_owns_no_variable():
+    net, cost = regression()
+    assert list(net) == net.block.ops
+    assert (len(net), net[0], repr(net)) == (4, cost.block.ops[0], "<Net of 4 ops>")
+    ol.op.negative(cost)  # what is written into the block is in the net
+    assert (len(net), net[4].type) == (5, "negative")
+    assert ol.Net(net.program).block is net.block
+    scope = filled(net)
+    net.run(scope)
+    assert cost.name in scope
+    other = filled(net)
+    assert cost.name not in other
+    assert not any(isinstance(value, torch.Tensor) for value in vars(net).values())
+
+
+@pytest.mark.mission("N2", "N16", "N15")
+def test_a_net_is_made_of_a_description_which_is_verified():
+    net, cost = regression()
+    desc = net.desc
+    assert isinstance(desc, wire.BlockDesc)
+    sources = [desc, net.program.to_bytes(), wire.ProgramFile.FromString(net.program.to_bytes()).program]
+    values = []
+    for source in sources:
+        made = ol.Net(source)
+        assert made.desc == desc
+        scope = ol.Scope()
+        scope.set("fc.w", numpy.ones((3, 1), "float32"))
+        scope.set("fc.b", numpy.ones(1, "float32"))
+        scope.set("x", X)
+        scope.set("y", Y)
+        made.run(scope)
+        values.append(float(scope[cost.name]))
+    assert values == pytest.approx([1, 1, 1])
+    desc.ops[0].type = "recursive"
+    with pytest.raises(ol.UnknownOperatorError, match='^main, op 0 .recursive.: no operator "recursive"'):
+        ol.Net(desc)
+    desc.ops[0].type = "linear"
+    desc.ops[0].inputs[0].vars[0] = "nobody"
+    with pytest.raises(ol.VerifyError, match='^main, op 0 .linear.: "nobody" is not declared here'):
+        ol.Net(desc)
+    with pytest.raises(ol.ArgumentError, match="^a net is made of a program or of a description of one, not of int 3"):
+        ol.Net(3)
+
+
+@pytest.mark.mission("N10", "N11", "N12")
+def test_adding_an_op_infers_its_shapes_and_returns_its_place():
+    net = ol.Net()
+    with net.program:
+        ol.layer.data("x", shape=[3])
+        w = ol.layer.data("w", shape=[3, 2], batch=None)
+    assert net.add_op("linear", {"x": "x", "w": w}, {"out": "h"}) == 0
+    assert net.add_op("cast", {"x": "h"}, {"y": "p"}, {"dtype": "float32"}, name="top") == 1
+    desc = wire.OpDesc(type="relu", name="last")
+    desc.inputs.add(name="x", vars=["p"])
+    desc.outputs.add(name="y", vars=["r"])
+    assert net.add_op(desc) == 2
+    assert net.add_op("concat", {"xs": ["h", "r"]}, attributes={"axis": 1}) == 3
+    assert [op.type for op in net] == ["linear", "cast", "relu", "concat"]
+    assert [op.name for op in net] == ["", "top", "last", ""]
+    assert net.block.var("r").type_text == "float32[n, 2]"
+    assert net[3].writes[0].type_text == "float32[n, 4]"
+    assert net[1].attributes["dtype"] is ol.DType.FLOAT32
+    before = net.desc
+    with pytest.raises(ol.ShapeError, match="^linear: .*k is 2"):
+        net.add_op("linear", {"x": "h", "w": w})
+    with pytest.raises(ol.UndefinedVarError, match='^"q" is not visible in main'):
+        net.add_op("relu", {"x": "q"})
+    with pytest.raises(ol.ProgramError, match='^relu: it cannot define "p", which has a value already'):
+        net.add_op("relu", {"x": "h"}, {"y": "p"})
+    with pytest.raises(ol.ArgumentError, match='^relu: it has no input slot "input"'):
+        net.add_op("relu", {"input": "h"})
+    with pytest.raises(ol.ArgumentError, match='^relu: it has no output slot "out"'):
+        net.add_op("relu", {"x": "h"}, {"out": "q"})
+    with pytest.raises(ol.ArgumentError, match='^relu: output slot "y" defines 1, where 2 are given'):
+        net.add_op("relu", {"x": "h"}, {"y": ["q", "r"]})
+    with pytest.raises(ol.ArgumentError, match='^relu: input slot "x" takes one variable, not 2'):
+        net.add_op("relu", {"x": ["h", "p"]})
+    with pytest.raises(ol.ProgramError, match='^"top" is taken in this program'):
+        net.add_op("relu", {"x": "h"}, name="top")
+    assert net.desc == before
+
+
+def test_an_index_stays_while_ops_are_appended_and_updates_stay_last():
+    net, cost = regression()
+    places = {op: index for index, op in enumerate(net)}
+    net.add_backward_ops(cost)
+    net.add_optimizer_ops(ol.optimizer.SGD())
+    index = net.add_op("negative", {"x": cost})
+    assert all(net[place] is op for op, place in places.items())
+    assert net[index].type == "negative"
+    assert index + 1 + len(net.block.tail) == len(net)
+
+
+@pytest.mark.mission("N4", "N6", "A2")
+def test_a_range_is_half_open_and_a_scope_may_be_the_current_one():
+    net, cost = regression()
+    scope = filled(net)
+    net.run(scope, begin=0, end=2)
+    assert ("subtract_0" in scope, "square_0" in scope) == (True, False)
+    net.run(scope, begin=2)
+    whole = filled(net)
+    net.run(whole)
+    assert scope[cost.name] == whole[cost.name]
+    with ol.scope.guard(filled(net)) as current:
+        net.run()
+    assert current[cost.name] == whole[cost.name]
+    context = ol.Context(filled(net))
+    net.run(context=context)
+    assert context.scope[cost.name] == whole[cost.name]
+    with pytest.raises(ol.ArgumentError, match=r"^there are no ops \[-1, -1\) in main"):
+        net.run(scope, begin=-1, end=-1)
+
+
+@pytest.mark.mission("N5", "N7")
+def test_the_context_is_handed_in_and_ops_run_one_after_the_other():
+    """The interpreter is the naive executor: what a run stopped anywhere leaves is what the ops before that made."""
+    net = ol.Net()
+    with net.program:
+        y = ol.layer.dropout(ol.layer.data("x", shape=[3]), rate=0.5)
+        ol.op.negative(y, name="z")
+    scope = ol.Scope()
+    scope.set("x", numpy.ones((16, 3), "float32"))
+    net.run(scope)
+    assert scope["z"].unique().tolist() == [-1]
+    net.run(scope, ol.Context(scope, ol.CPUPlace(), training=True), 0, 1)
+    assert scope[y.name].unique().tolist() == [0, 2]
+    assert scope["z"].unique().tolist() == [-1]
+    net.run(scope, begin=1)
+    assert scope["z"].unique().tolist() == [-2, 0]
+
+
+@pytest.mark.mission("N8", "C23")
+def test_an_error_names_the_op_and_the_line_and_nothing_is_returned():
+    net = ol.Net()
+    with net.program:
+        x = ol.layer.data("x", shape=[2], batch=None)
+        table = ol.layer.data("table", shape=[2, 3], batch=None)
+        logits = ol.op.reshape(table, shape=(2, 3))
+        cost = ol.layer.softmax_with_cross_entropy(logits, ol.op.cast(x, dtype="int64"))
+    scope = ol.Scope()
+    scope.set("x", numpy.array([1, 2], "float32"))
+    scope.set("table", numpy.zeros((2, 3), "float32"))
+    assert net.run(scope) is None
+    scope.set("x", numpy.array([1, 99], "float32"))
+    with pytest.raises(ol.KernelError, match="^softmax_with_cross_entropy: ") as refused:
+        net.run(scope)
+    assert refused.value.location.text.startswith("cost = ol.layer.softmax_with_cross_entropy(")
+    assert refused.value.op == cost.op.type
+
+
+@pytest.mark.mission("N9")
+def test_shapes_are_inferred_anew_for_each_minibatch():
+    net, cost = regression()
+    scope = filled(net)
+    assert net.infer_shape(scope)["fc.out"].shape == (4, 1)
+    scope.set("x", X[:2])
+    with pytest.raises(ol.ShapeError, match=r'^"y" is declared float32\[n, 1\], yet is float32\[4, 1\], where n = 2 elsewhere'):
+        net.infer_shape(scope)
+    with pytest.raises(ol.ShapeError, match='^"y" is declared'):
+        net.run(scope)
+    scope.set("y", Y[:2])
+    with ol.scope.guard(scope):
+        assert net.infer_shape()["fc.out"].shape == (2, 1)
+    net.run(scope)
+    assert tuple(scope["fc.out"].shape) == (2, 1)
+    assert net.infer_shape(scope)[cost.name] == (ol.DType.FLOAT32, ())
+
+
+@pytest.mark.mission("N13", "C24")
+def test_an_optimizer_updates_each_parameter_once_even_a_shared_one():
+    net = ol.Net()
+    with net.program:
+        x = ol.layer.data("x", shape=[3])
+        h = ol.layer.fc(ol.layer.fc(x, 3, params=["w", "b"]), 3, params=["w", "b"])
+        cost = ol.layer.mean(ol.op.square(h))
+    with pytest.raises(ol.ProgramError, match="^there are no gradients to update parameters with"):
+        net.add_optimizer_ops(ol.optimizer.SGD())
+    gradients = {parameter.name: gradient.name for parameter, gradient in net.add_backward_ops(cost)}
+    net.add_optimizer_ops({"type": "SGD", "rate": 0.5})
+    assert sorted(op.writes[0].name for op in net.block.tail) == ["@STEP", "b", "w"]
+    with pytest.raises(ol.ProgramError, match='^"w" is updated by an optimizer already'):
+        net.add_optimizer_ops(ol.optimizer.Adam())
+    scope = ol.Scope()
+    net.init_variables(scope)
+    scope.set("x", X)
+    w, rate = scope["w"].clone(), float(scope["sgd_0.rate"])
+    net.run(scope)
+    assert rate == 0.5
+    assert torch.allclose(scope["w"], w - 0.5 * scope[gradients["w"]])
+
+
+def test_an_optimizer_is_given_by_its_attributes():
+    net, cost = regression()
+    net.add_backward_ops(cost)
+    with pytest.raises(ol.ArgumentError, match=r"^no optimizer is called 'adm'(?s:.*)did you mean \"adam\""):
+        net.add_optimizer_ops({"type": "adm"})
+    with pytest.raises(ol.ArgumentError, match="^adam: .*unexpected keyword argument 'speed'"):
+        net.add_optimizer_ops({"type": "adam", "speed": 1})
+    with pytest.raises(ol.ArgumentError, match="^an optimizer, or its attributes, is needed, not str 'adam'"):
+        net.add_optimizer_ops("adam")
+    net.add_optimizer_ops({"type": "adam", "rate": 0.25, "beta1": 0.5})
+    (one, _) = [op for op in net if op.type == "adam"]
+    assert one.attributes["beta1"] == 0.5
+
+
+@pytest.mark.mission("N14")
+def test_backward_ops_are_appended_once_and_may_be_taken_away():
+    net, cost = regression()
+    forward = net.desc
+    pairs = net.add_backward_ops(cost.name)
+    assert [parameter.name for parameter, _ in pairs] == ["fc.w", "fc.b"]
+    with pytest.raises(ol.ProgramError, match="^this net has its backward ops already"):
+        net.add_backward_ops(cost)
+    net.add_optimizer_ops(ol.optimizer.Momentum())
+    scope = filled(net)
+    net.run(scope)
+    residual = scope["fc.out"] - torch.tensor(Y)
+    assert torch.allclose(scope["fc.b@GRAD"], 2 * residual.mean(0), atol=1e-6)
+    net.remove_backward_ops()
+    assert net.desc == forward
+    net.add_backward_ops(cost)
+
+
+def test_what_a_loop_needs_is_taken_away_with_its_gradient():
+    net = ol.Net()
+    with net.program:
+        xs = ol.layer.data("xs", shape=[2], batch="t")
+        loop = ol.rnn()
+        with loop.step():
+            loop.output(ol.layer.fc(loop.step_input(xs), 2, name="fc"))
+        cost = ol.layer.mean(loop())
+    net.add_backward_ops(cost)
+    assert len(net.program.blocks) == 3
+    net.remove_backward_ops()
+    assert len(net.program.blocks) == 2
+    scope = filled(net)
+    scope.set("xs", numpy.ones((3, 2), "float32"))
+    net.run(scope)
+
+
+@pytest.mark.mission("N17", "A37", "C25")
+def test_the_life_of_a_net():
+    """Create variables, initialise them, create the net, add ops, backward, optimizer, run; the scope knows no place."""
+    zeros = ol.initializer.constant(0.0)((3, 1))
+    net = ol.Net()
+    with net.program:
+        ol.layer.data("x", shape=[3])
+        ol.layer.data("y", shape=[1])
+        net.block.new_var(
+            "w",
+            ol.DType.FLOAT32,
+            (3, 1),
+            persistable=True,
+            parameter=True,
+            trainable=True,
+            initializer=zeros,
+        )
+    net.add_op("linear", {"x": "x", "w": "w"}, {"out": "predict"})
+    net.add_op("subtract", {"x": "predict", "y": "y"}, {"z": "error"})
+    net.add_op("square", {"x": "error"}, {"y": "squared"})
+    net.add_op("mean", {"x": "squared"}, {"y": "cost"})
+    net.add_backward_ops("cost")
+    net.add_optimizer_ops({"type": "sgd", "rate": 0.3})
+    scope = ol.Scope()
+    net.create_variables(scope)
+    assert set(net.block.vars) == set(scope)
+    assert {variable.state for variable in map(scope.find_var, scope)} == {ol.runtime.State.DECLARED}
+    net.init_variables(scope)
+    assert (scope["w"].tolist(), scope.find_var("cost").is_set) == ([[0], [0], [0]], False)
+    scope.set("x", X)
+    scope.set("y", Y)
+    costs = []
+    for _ in range(20):
+        net.run(scope, ol.Context(scope, ol.CPUPlace(), training=True))
+        costs.append(float(scope["cost"]))
+    assert costs[0] == pytest.approx(float((Y**2).mean()))
+    assert costs[-1] < 0.01 * costs[0]
+
+
+def test_variables_are_created_where_no_parent_has_what_persists():
+    net, _ = regression()
+    parent = ol.Scope()
+    net.init_variables(parent)
+    child = parent.new_scope()
+    net.create_variables(child)
+    assert ("fc.w" in list(child), "fc.out" in list(child), "x" in list(child)) == (False, True, True)
+    child.set("x", X)
+    child.set("y", Y)
+    net.run(child)
+
+
+@pytest.mark.mission("N23")
+def test_a_step_net_runs_in_the_scope_of_its_step_and_reads_what_is_around():
+    net = ol.Net()
+    with net.program:
+        x, state = (ol.layer.data(name, shape=[2], batch=None) for name in ("x", "state"))
+        ol.op.add(ol.layer.fc(x, 2, name="fc"), state, name="next")
+    around = ol.Scope()
+    net.init_variables(around)
+    around.set("fc.w", numpy.eye(2, dtype="float32"))
+    around.set("state", numpy.zeros(2, "float32"))
+    state = around["state"]
+    for step in range(3):
+        scope = around.new_scope(str(step))
+        scope.set("x", numpy.array([step, 1], "float32"))
+        scope.set("state", state)
+        net.run(scope)
+        state = scope["next"]
+    assert [child["next"].tolist() for child in around.children] == [[0, 1], [1, 2], [3, 3]]
+    assert ("next" in list(around), around["state"].tolist()) == (False, [0, 0])
+
+
+@pytest.mark.mission("E9", "C14")
+def test_tracing_is_pruning_of_the_block_so_order_and_skips_are_right():
+    """x -> a -> b -> c, and c also takes x: by distance to the output, as the issue sorts, x's op would come last."""
+    with ol.Program() as program:
+        x = ol.op.square(ol.layer.data("raw", shape=[2]), name="x")
+        a = ol.op.negative(x, name="a")
+        b = ol.op.add(a, a, name="b")
+        c = ol.op.add(b, x, name="c")
+        ol.op.tanh(c, name="aside")
+    scope = ol.Scope()
+    net = ol.Net.trace_and_build(c, scope)
+    assert [op.writes[0].name for op in net] == ["x", "a", "b", "c"]
+    scope.set("raw", numpy.array([[1, 2]], "float32"))
+    net.run(scope)
+    assert (scope["c"].tolist(), "aside" in scope) == ([[-1, -4]], False)
+    assert len(program.main.ops) == 5
+
+
+@pytest.mark.mission("E10")
+def test_trace_build_and_run_in_the_default_scope():
+    with ol.scope.guard(ol.Scope()), ol.Program():
+        y = ol.layer.fc(ol.minibatch([1, 2]), 2, name="fc")
+        ol.Net.trace_and_build(y, ol.cpp.default_scope()).run(ol.cpp.default_scope())
+        assert torch.equal(ol.scope.current()[y.name], torch.tensor([[1.0], [2.0]]) * ol.scope.current()["fc.w"])
+
+
+@pytest.mark.mission("B24", "B47")
+def test_what_is_pruned_is_shipped_and_run_elsewhere(tmp_path):
+    """Bytes are all that the other process has of the program."""
+    net, cost = regression()
+    net.add_backward_ops(cost)
+    net.add_optimizer_ops(ol.optimizer.SGD())
+    kept = ol.prune(net.program, {"predict": net.block.var("fc.out")})
+    (tmp_path / "predict.program").write_bytes(kept.to_bytes(source=False))
+    script = """
+import sys, numpy, oarlock as ol
+net = ol.Net(open(sys.argv[1], "rb").read())
+scope = ol.Scope()
+scope.set("fc.w", numpy.array([[1], [2], [3]], "float32"))
+scope.set("fc.b", numpy.array([10], "float32"))
+scope.set("x", numpy.array([[1, 1, 1], [0, 0, 1]], "float32"))
+net.run(scope)
+print([op.type for op in net], scope["fc.out"].tolist())
+"""
+    environment = {**os.environ, "PYTHONPATH": str(Path(ol.__file__).parent.parent)}
+    command = [sys.executable, "-c", script, tmp_path / "predict.program"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+    assert done.stdout == "['linear'] [[16.0], [13.0]]\n"

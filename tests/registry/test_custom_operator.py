@@ -1,0 +1,95 @@
+"""An operator of the user's own: ten lines, and everything that our own operators have."""
+
+import numpy as np
+import pytest
+import torch
+from processes import run_python
+
+import oarlock as ol
+from oarlock import Case, GradCheck, operator
+from oarlock.registry import standard
+from oarlock.registry.page import format_page
+
+DECLARATION = '''
+import torch
+from oarlock import Case, GradCheck, operator
+
+@operator("x: float[*b] -> y: float[*b]", cases=[Case(x=[1.0, -2.0], power=3.0, y=[1.0, -8.0]), GradCheck(x=(2, 3))])
+def signed_power(x, *, power: float = 2.0):
+    """Raise the size of ``x`` to ``power`` and keep its sign."""
+    return torch.sign(x) * torch.abs(x) ** power
+
+@signed_power.gradient("x")
+def signed_power_dx(x, dy, *, power):
+    return dy * power * torch.abs(x) ** (power - 1)
+'''
+
+namespace = {"__name__": __name__}
+exec(DECLARATION, namespace)
+
+
+def model():
+    with ol.Program() as program:
+        x = ol.layer.data("x", shape=[3])
+        program.targets["y"] = ol.op.signed_power(ol.layer.fc(x, 2, name="own"), power=3.0)
+    return program
+
+
+@pytest.mark.mission("F6", "F9")
+def test_a_custom_operator_trains_saves_and_loads_like_any_other(tmp_path):
+    program = model()
+    x = np.linspace(-1, 1, 12, dtype="float32").reshape(4, 3)
+    scope = ol.init(program, ol.Scope())
+    with program:
+        cost = ol.layer.mean(program.targets["y"])
+    (before,) = ol.Executor().run(program, {"x": x}, [program.targets["y"]], scope=scope)
+    w, b = scope["own.w"], scope["own.b"]
+    weight = w.clone().requires_grad_()
+    out = torch.tensor(x) @ weight + b
+    (torch.sign(out) * torch.abs(out) ** 3).mean().backward()
+    ((_, gradient), _) = ol.append_backward(cost)
+    found = ol.Executor().run(program, {"x": x}, [gradient], scope=scope)[0]
+    assert np.allclose(found, weight.grad.numpy(), rtol=1e-5)
+    path = tmp_path / "own.safetensors"
+    ol.save_model(program.targets["y"], scope, path)
+    assert np.array_equal(ol.infer(ol.load_model(path), {"x": x}), before)
+    reading = (
+        "import oarlock as ol, numpy as np, sys\n"
+        "model = ol.load_model(sys.argv[1])\n"
+        "print(ol.infer(model, {'x': np.ones((1, 3), 'float32')}).shape)"
+    )
+    assert run_python(DECLARATION + reading, tmp_path, path) == "(1, 2)\n"
+
+
+def test_a_process_without_the_declaration_says_what_is_missing(tmp_path):
+    program = model()
+    path = tmp_path / "own.safetensors"
+    ol.save_model(program.targets["y"], ol.init(program, ol.Scope()), path)
+    reading = "import oarlock as ol, sys\ntry: ol.load_model(sys.argv[1])\nexcept ol.UnknownOperatorError as error: print(error.message)"
+    assert run_python(reading, tmp_path, path) == 'main, op 1 (signed_power): no operator "signed_power"\n'
+
+
+def test_a_custom_operator_has_a_page_and_promises():
+    page = format_page(standard.get("signed_power"))
+    assert page.startswith("signed_power(x: float[*b]) -> y: float[*b]\n\nRaise the size of ``x`` to ``power`` and keep its sign.")
+    assert "power: float = 2.0" in page
+    assert "each leading index *b is computed alone" in page
+    assert "signed_power_dx(x: float[*b], dy: float[*b] -> dx: float[*b])" in page
+
+
+@pytest.mark.mission("F2")
+def test_creators_are_generated_and_take_attributes_by_keyword_only():
+    with ol.Program():
+        x = ol.layer.data("x", shape=[3])
+        assert ol.op.signed_power(x).op.attributes == {"power": 2.0}
+        with pytest.raises(ol.ArgumentError, match="2 inputs given, where it takes 1"):
+            ol.op.signed_power(x, 3.0)
+    assert "signed_power" in dir(ol.op)
+
+
+def test_a_name_is_registered_once():
+    with pytest.raises(ol.DeclarationError, match='an operator called "relu" is registered already'):
+
+        @operator("x: float[*b] -> y: float[*b]", cases=[Case(x=[1.0], y=[1.0]), GradCheck(x=(2,))])
+        def relu(x):
+            return x

@@ -1,0 +1,259 @@
+"""`ol.run_block`: every op of a range, in the caller's scope; and what is declared, checked against what is there."""
+
+import numpy
+import pytest
+import torch
+
+import oarlock as ol
+from oarlock.registry import Catalogue
+
+X = numpy.array([[1, 2, 3], [-1, 0, 1]], "float32")
+
+
+def three_ops():
+    with ol.Program(seed=3) as program:
+        x = ol.layer.data("x", shape=[3])
+        ol.op.relu(ol.op.negative(ol.op.square(x, name="a"), name="b"), name="c")
+    return program
+
+
+def scope_with(**values):
+    scope = ol.Scope()
+    for name, value in values.items():
+        scope.set(name, value)
+    return scope
+
+
+@pytest.mark.mission("B42", "B5")
+def test_a_block_runs_every_op_in_order_and_leaves_the_values_in_the_scope():
+    program = three_ops()
+    scope = scope_with(x=X)
+    assert ol.run_block(program.main, scope) is None
+    assert list(scope) == ["x", "a", "b", "c"]
+    assert scope["b"].tolist() == (-(X**2)).tolist()
+    assert scope["c"].tolist() == numpy.zeros((2, 3)).tolist()
+
+
+@pytest.mark.mission("B42", "B6")
+def test_a_nested_block_runs_alone_where_its_scope_is_a_child():
+    """A block stands where an op stands: it reads what is around it, and writes in the scope it is given."""
+    with ol.Program() as program:
+        xs = ol.layer.data("xs", shape=[2], batch="t")
+        factor = ol.layer.data("factor", shape=[2], batch=None)
+        loop = ol.rnn()
+        with loop.step():
+            loop.output(ol.op.multiply(loop.step_input(xs), factor, name="scaled"))
+        loop()
+    body = program.blocks[1]
+    outer = scope_with(factor=numpy.array([2, 3], "float32"))
+    step = outer.new_scope("step")
+    step.set(body.inputs[0].name, numpy.array([10, 20], "float32"))
+    ol.run_block(body, step)
+    assert step["scaled"].tolist() == [20, 60]
+    assert "scaled" not in outer
+
+
+def test_a_second_call_goes_on_where_the_first_stopped():
+    program = three_ops()
+    scope = scope_with(x=X)
+    ol.run_block(program.main, scope, end=1)
+    assert list(scope) == ["x", "a"]
+    scope.set("a", X)  # so that the rest is seen to start from what is there
+    ol.run_block(program.main, scope, begin=1)
+    assert scope["b"].tolist() == (-X).tolist()
+    ol.run_block(program.main, scope, begin=1, end=1)
+    with pytest.raises(ol.ArgumentError, match=r"^there are no ops \[2, 9\) in main(?s:.*)0 <= begin <= end <= 3, its number of ops"):
+        ol.run_block(program.main, scope, begin=2, end=9)
+    with pytest.raises(ol.ArgumentError, match=r"^there are no ops \[-1, 3\) in main"):
+        ol.run_block(program.main, scope, begin=-1)
+    with pytest.raises(ol.ArgumentError, match=r"^there are no ops \[2, 1\) in main"):
+        ol.run_block(program.main, scope, begin=2, end=1)
+
+
+def test_one_block_runs_in_two_scopes_that_share_nothing_but_a_parent():
+    with ol.Program() as program:
+        x = ol.layer.data("x", shape=[3])
+        y = ol.layer.fc(x, 1, name="fc")
+    parent = ol.init(program, ol.Scope())
+    one, two = parent.new_scope(), parent.new_scope()
+    one.set("x", X)
+    two.set("x", 2 * X)
+    for scope in (one, two):
+        ol.run_block(program.main, scope)
+    assert torch.allclose(two[y.name], 2 * one[y.name])
+    assert y.name not in parent
+
+
+@pytest.mark.mission("B43", "C15")
+def test_shapes_are_inferred_with_unknown_sizes_and_again_with_those_of_a_minibatch():
+    with ol.Program() as program:
+        x = ol.layer.data("x", shape=[3])
+        y = ol.layer.concat([x, x], axis=0)
+        w = ol.layer.fc(y, 5, name="fc")
+    assert (y.shape, w.shape) == (("2*n", 3), ("2*n", 5))
+    scope = scope_with(x=X)
+    types = ol.infer_shape(program.main, scope)
+    assert (types["x"].shape, types[y.name].shape, types[w.name].shape, types["fc.w"].shape) == ((2, 3), (4, 3), (4, 5), (3, 5))
+    assert list(scope) == ["x"]
+    scope.set("x", X[:1])
+    assert ol.infer_shape(program.main, scope)[w.name].shape == (2, 5)
+    assert ol.infer_shape(program.main, ol.Scope())[w.name].shape == ("2*n", 5)
+
+
+@pytest.mark.mission("B44", "C7")
+def test_what_does_not_fit_its_declaration_is_refused_before_anything_runs():
+    program = three_ops()
+    with pytest.raises(ol.ShapeError, match=r'^"x" is declared float32\[n, 3\], yet is float32\[3, 2\]'):
+        ol.run_block(program.main, scope_with(x=X.reshape(3, 2)))
+    with pytest.raises(ol.DTypeError, match=r'^"x" is declared float32\[n, 3\], yet is int64\[2, 3\]'):
+        ol.run_block(program.main, scope_with(x=X.astype("int64")))
+    with pytest.raises(ol.ShapeError, match=r'^"x" is declared float32\[n, 3\], yet is float32\[3\]'):
+        ol.run_block(program.main, scope_with(x=X[0]))
+    scope = ol.Scope()
+    with pytest.raises(ol.UnsetVarError, match='^square reads "x", which has no value'):
+        ol.run_block(program.main, scope)
+    scope.var("x").value = "text"
+    with pytest.raises(ol.DTypeError, match=r'^"x" is declared float32\[n, 3\], yet is str'):
+        ol.run_block(program.main, scope)
+
+
+def test_one_symbol_has_one_size_in_a_scope():
+    with ol.Program() as program:
+        ol.layer.data("x", shape=[3])
+        ol.layer.data("y", shape=[])
+    with pytest.raises(ol.ShapeError, match=r'^"y" is declared float32\[n\], yet is float32\[5\], where n = 2 elsewhere'):
+        ol.infer_shape(program.main, scope_with(x=X, y=numpy.ones(5, "float32")))
+
+
+@pytest.fixture
+def careless():
+    """Operators whose kernels do not keep their signatures."""
+    catalogue = Catalogue()
+
+    @ol.operator("x: float[*b] -> y: float[*b]", catalogue=catalogue)
+    def drop_row(x):
+        return x[1:]
+
+    @ol.operator("x: float[*b] -> y: float[*b]", catalogue=catalogue)
+    def widen(x):
+        return x.double()
+
+    @ol.operator("x: float[n k] -> y: float[n+n k]", catalogue=catalogue)
+    def double_rows(x):
+        return torch.cat([x, x, x])
+
+    @ol.operator("x: float[n k] -> y: float[n k]", catalogue=catalogue)
+    def flatten(x):
+        return x.flatten()
+
+    return catalogue
+
+
+@pytest.mark.parametrize(
+    ("type", "error", "computed"),
+    [
+        ("drop_row", ol.ShapeError, r"float32\[n, 3\], yet was computed as float32\[1, 3\], where n = 2 elsewhere"),
+        ("widen", ol.DTypeError, r"float32\[n, 3\], yet was computed as float64\[2, 3\]"),
+        ("double_rows", ol.ShapeError, r"float32\[2\*n, 3\], yet was computed as float32\[6, 3\]"),
+        ("flatten", ol.ShapeError, r"float32\[n, 3\], yet was computed as float32\[6\]"),
+    ],
+)
+@pytest.mark.mission("B43")
+def test_what_an_op_computes_is_checked_against_what_was_inferred(careless, type, error, computed):
+    with ol.Program() as program:
+        y = careless.get(type)(ol.layer.data("x", shape=[3]), name="y")
+    message = rf'^{type}: "y" is declared {computed}'
+    with pytest.raises(error, match=message) as refused:
+        ol.run_block(program.main, scope_with(x=X), catalogue=careless)
+    assert refused.value.location.text.startswith("y = careless.get")
+    assert refused.value.running == "main, op 0 of 1"
+    ol.run_block(program.main, scope_with(x=X), catalogue=careless, check=False)
+    with pytest.raises(error, match=message):
+        ol.Executor(catalogue=careless, check=True).run(program, {"x": X}, [y], scope=ol.Scope())
+    ol.Executor(catalogue=careless).run(program, {"x": X}, [y], scope=ol.Scope())
+
+
+@pytest.mark.mission("B45")
+def test_a_block_is_verified_once_per_revision_and_then_only_run(monkeypatch):
+    program = three_ops()
+    verified = []
+    monkeypatch.setattr("oarlock.runtime.running.verify_program", verified.append)
+    scope = scope_with(x=X)
+    for _ in range(3):
+        ol.run_block(program.main, scope)
+    assert len(verified) == 1
+    ol.op.tanh(program.main.var("c"))
+    ol.run_block(program.main, scope)
+    assert len(verified) == 2
+    executor = ol.Executor()
+    monkeypatch.setattr("oarlock.runtime.executor.verify_program", verified.append)
+    for _ in range(3):
+        executor.run(program, {"x": X}, ["c"], scope=ol.Scope())
+    assert len(verified) == 3
+
+
+@pytest.mark.mission("B46", "B50")
+def test_one_block_holds_forward_backward_and_update_and_runs_them_as_the_executor_does():
+    with ol.Program(seed=1) as program:
+        x = ol.layer.data("x", shape=[3])
+        cost = ol.layer.mean(ol.op.square(ol.layer.dropout(ol.layer.fc(x, 4), rate=0.5)))
+        ol.optimizer.Adam(0.1).minimize(cost)
+    mine, theirs = ol.init(program, ol.Scope()), ol.init(program, ol.Scope())
+    mine.set("x", X)
+    executor = ol.Executor()
+    for _ in range(3):
+        ol.run_block(program.main, mine, ol.Context(mine, training=True))
+        (value,) = executor.run(program, {"x": X}, [cost], scope=theirs, training=True)
+        assert mine[cost.name].numpy().tobytes() == value.tobytes()
+    for var in program.persistables():
+        assert torch.equal(mine[var.name], theirs[var.name])
+    assert int(mine["@STEP"]) == 3
+
+
+@pytest.mark.mission("B42", "C8")
+def test_a_context_is_the_place_and_the_mode_and_the_scope_is_said():
+    with ol.Program() as program:
+        y = ol.layer.dropout(ol.layer.data("x", shape=[3]), rate=0.5)
+    scope, other = scope_with(x=numpy.ones((8, 3), "float32")), ol.Scope()
+    ol.run_block(program.main, scope, ol.Context(other, training=False))
+    assert scope[y.name].unique().tolist() == [1]
+    ol.run_block(program.main, scope, ol.Context(other, training=True))
+    assert scope[y.name].unique().tolist() == [0, 2]
+    assert list(other) == []
+
+
+def test_an_input_that_carries_its_value_needs_none():
+    with ol.Program() as program:
+        x = ol.minibatch([1, 2])
+        y = x + 1
+    scope = ol.Scope()
+    ol.run_block(program.main, scope)
+    assert scope[y.name].tolist() == [[2], [3]]
+    scope.set(x.name, numpy.array([[5]], "float32"))
+    ol.run_block(program.main, scope)
+    assert scope[y.name].tolist() == [[6]]
+
+
+def test_a_program_that_is_not_legal_does_not_run():
+    program = three_ops()
+    program.main.ops.reverse()
+    program.changed()
+    scope = scope_with(x=X)
+    with pytest.raises(ol.VerifyError, match='^main, op 0 .relu.: it reads "b" before that has a value'):
+        ol.run_block(program.main, scope)
+    assert list(scope) == ["x"]
+
+
+def test_what_ran_before_an_error_stays_and_nothing_persistable_is_written():
+    with ol.Program() as program:
+        table = ol.layer.data("x", shape=[3])
+        cost = ol.layer.cross_entropy(ol.layer.fc(table, 2, name="fc"), ol.layer.data("label", shape=[], dtype="int64"))
+        ol.optimizer.SGD(1.0).minimize(cost)
+    scope = ol.init(program, ol.Scope())
+    before = scope["fc.w"].clone()
+    scope.set("x", X)
+    scope.set("label", numpy.array([0, 7]))
+    with pytest.raises(ol.KernelError):
+        ol.run_block(program.main, scope)
+    assert "fc.out" in scope
+    assert torch.equal(scope["fc.w"], before)
