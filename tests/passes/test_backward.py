@@ -468,3 +468,15 @@ def test_a_gradient_that_is_refused_leaves_a_program_that_runs():
     feed = {"x": numpy.array([[1.0, 2.0, 0.0]]), "label": numpy.array([1])}
     assert run(program, feed, [y])[0].tolist() == [[1.0, 4.0, 0.0]]
     assert run(ol.Program.from_bytes(program.to_bytes()), feed, [y.name])[0].tolist() == [[1.0, 4.0, 0.0]]
+
+
+def test_the_gradients_that_targets_begin_with_must_fit_them():
+    with ol.Program():
+        x = ol.layer.data("x", shape=[3])
+        y = ol.layer.tanh(x)
+        with pytest.raises(ol.GradientError) as caught:
+            ol.gradients([y], [x], [ol.layer.mean(y)])
+        assert caught.value.message == 'the gradient that begins at "tanh_0" has another type'
+        with pytest.raises(ol.GradientError) as caught:
+            ol.gradients([y], [x], [y, y])
+        assert caught.value.message == "2 target gradients are given for 1 targets"

@@ -28,7 +28,12 @@ def check(path: Annotated[Path, typer.Argument(metavar="FILE", help="A model fil
     kind = "a training program" if program.is_training else "a program"
     ops = sum(len(block.ops) for block in program.blocks)
     values = sum(_count(var.shape) for var in program.parameters())
-    typer.echo(f"{path.name}: {kind} of {len(program.blocks)} blocks, {ops} ops and {values:,} trained numbers; every rule holds")
+    counts = f"{_plural(len(program.blocks), 'block')}, {_plural(ops, 'op')} and {_plural(values, 'trained number')}"
+    typer.echo(f"{path.name}: {kind} of {counts}; every rule holds")
+
+
+def _plural(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def _count(shape: tuple[int | str, ...] | None) -> int:

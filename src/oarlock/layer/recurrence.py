@@ -80,7 +80,7 @@ class Recurrence:
         return self._body
 
     def _require_outside(self, var: Var, what: str) -> None:
-        if self._body in var.block.enclosing():
+        if any(block is self._body for block in var.block.enclosing()):
             raise ProgramError(
                 f'rnn.{what}: "{var.name}" has a value inside the step only, yet the loop needs it before its first step',
                 location=here(),

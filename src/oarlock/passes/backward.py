@@ -65,8 +65,17 @@ def gradients(targets: Sequence[Var], inputs: Sequence[Var], target_gradients: S
             raise GradientError(f'"{var.path}" is not a variable of the main block', location=here())
         if not var.dtype.is_floating:
             raise GradientError(f'"{var.name}" is {var.type_text}; only floats have gradients', location=var.location)
+    given = [None] * len(targets) if target_gradients is None else list(target_gradients)
+    if len(given) != len(targets):
+        raise GradientError(f"{len(given)} target gradients are given for {len(targets)} targets", location=here())
+    for target, start in zip(targets, given, strict=True):
+        if start is not None and (start.dtype, start.shape) != (target.dtype, target.shape):
+            raise GradientError(
+                f'the gradient that begins at "{target.name}" has another type',
+                location=here(),
+                given=[target.describe(), start.describe()],
+            )
     ops = needed_ops(block.ops, targets)
-    given = target_gradients or [None] * len(targets)
     with block, block.program.write_as(Role.BACKWARD):
         arrived = [
             (target, start if start is not None else fill_like(target, value=1.0, dtype=target.dtype))
