@@ -56,6 +56,15 @@ def append_op(
     for slot in operator.signature.inputs:
         if not slot.variadic and len(given.get(slot.name, (None,))) != 1:
             raise _refuse(operator, f'input slot "{slot.name}" takes one variable, not {len(given[slot.name])}')
+    for var in (var for vars in given.values() for var in vars):
+        if var.shape is None and var.op is None and not var.persistable and var not in var.block.inputs:
+            raise UndefinedVarError(
+                f'{type}: it reads "{var.name}" before an op writes it',
+                location=here(),
+                given=[var.describe()],
+                hint="an input is declared with its shape",
+                op=type,
+            )
     if name and not block.program.is_free(require_user_name(name)):
         raise ProgramError(f'"{name}" is taken in this program; an op needs a name of its own', location=here())
     single = {slot.name for slot in operator.signature.inputs if not slot.variadic}

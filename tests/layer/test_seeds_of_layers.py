@@ -1,0 +1,82 @@
+"""Layers in the spellings of the seeds."""
+
+import numpy
+import pytest
+
+import oarlock as ol
+
+
+@pytest.mark.mission("B29")
+def test_a_variable_of_just_this_shape():
+    with ol.Program() as program:
+        a = ol.Variable(shape=[20, 20])
+        b = ol.Variable(shape=["n", 3], dtype="int64", name="b")
+        carrying = ol.Variable(value=numpy.ones((2, 2), "float32"))
+    assert (a.shape, str(a.dtype), a.persistable) == ((20, 20), "float32", False)
+    assert (b.name, b.type_text) == ("b", "int64[n, 3]")
+    assert program.main.inputs == [a, b, carrying]
+    assert ol.eval(carrying + 1).tolist() == [[2, 2], [2, 2]]
+
+
+@pytest.mark.mission("B30")
+def test_parameters_are_shared_by_the_names_they_are_given():
+    with ol.Program() as program:
+        a = ol.Variable(shape=[4, 3])
+        ol.layer.fc(a, 3, params=["fc.w", "fc.b"])
+        second = ol.layer.fc(a, 3, params=["fc.w", "other.b"])
+        ol.layer.fc(a, 3, params=["fc.w"], bias=False)
+    assert [var.name for var in program.parameters()] == ["fc.w", "fc.b", "other.b"]
+    assert [op.inputs["w"][0].name for op in program.main.ops] == ["fc.w"] * 3
+    assert second.shape == (4, 3)
+    with pytest.raises(ol.ShapeError, match=r'^"fc.w" is wanted as float32\[3, 5\], yet is declared otherwise'):
+        ol.layer.fc(a, 5, params=["fc.w", "five.b"])
+    with pytest.raises(ol.ArgumentError, match="^fc: params names 2 parameters, not 1"):
+        ol.layer.fc(a, 3, params=["fc.w"])
+    with pytest.raises(ol.ArgumentError, match="^fc: params names 1 parameters, not 2"):
+        ol.layer.fc(a, 3, params=["fc.w", "fc.b"], bias=False)
+    with pytest.raises(ol.ProgramError, match="^'fc@w' cannot be a variable's name"):
+        ol.layer.fc(a, 3, params=["fc@w", "fc.b"])
+
+
+@pytest.mark.mission("E1", "E2")
+def test_data_is_fed_and_fc_takes_the_size_of_its_output():
+    with ol.Program() as program:
+        x = ol.layer.data(name="x", shape=[3])
+        y = ol.layer.fc(x, output_size=100)
+    assert (x.shape, x.stop_gradient, x in program.main.inputs) == (("n", 3), True, True)
+    assert y.shape == ("n", 100)
+    assert [(var.shape, var.parameter, var.trainable) for var in program.parameters()] == [((3, 100), True, True), ((100,), True, True)]
+    for sizes in ({}, {"size": 3, "output_size": 3}):
+        with pytest.raises(ol.ArgumentError, match="^fc: it takes one size"):
+            ol.layer.fc(x, **sizes)
+    assert len(program.parameters()) == 2
+
+
+@pytest.mark.mission("E3")
+def test_mse_is_the_mean_over_all_elements():
+    with ol.Program():
+        cost = ol.layer.mse(ol.minibatch([[1, 2], [3, 4]]), ol.minibatch([[1, 4], [0, 0]]))
+    assert cost.shape == ()
+    assert float(ol.eval(cost)) == (0 + 4 + 9 + 16) / 4
+
+
+@pytest.mark.mission("E4", "E5", "E6")
+def test_train_save_load_and_infer_by_a_variable(tmp_path):
+    x = numpy.linspace(-1, 1, 24, dtype="float32").reshape(8, 3)
+    data = {"x": x, "y": x @ numpy.array([[1], [2], [3]], "float32")}
+    with ol.Program(seed=0) as program:
+        predict = ol.layer.fc(ol.layer.data("x", shape=[3]), output_size=1)
+        cost = ol.layer.mse(predict, ol.layer.data("y", shape=[1]))
+    parameters = ol.train(cost, data, optimizer=ol.optimizer.SGD(0.2), epochs=60, batch_size=8, progress=False)
+    assert parameters.history[-1].training["loss"] < 0.01 * parameters.history[0].training["loss"]
+    path = tmp_path / "filename"
+    ol.save_model(cost, data, parameters, path)
+    model = ol.load_model(predict, path)
+    found = ol.infer(model, {"x": data["x"]})
+    assert numpy.abs(found - data["y"]).max() < 0.2
+    assert "y" not in [var.name for var in model.program.main.inputs]
+    assert ol.infer(ol.load_model(predict.name, path), {"x": data["x"]}).tobytes() == found.tobytes()
+    assert ol.infer(predict, {"x": data["x"]}, parameters).tobytes() == found.tobytes()
+    with pytest.raises(ol.FeedError, match='^"y" is not fed'):
+        ol.save_model(cost, {"x": data["x"]}, parameters, path)
+    assert len(program.main.ops) == 4

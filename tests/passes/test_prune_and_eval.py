@@ -1,0 +1,110 @@
+"""Pruning and evaluating share one analysis: what cannot reach a target does not run."""
+
+import numpy
+import pytest
+
+import oarlock as ol
+from oarlock.ir.walk import walk
+from oarlock.registry import Catalogue
+
+
+@pytest.fixture
+def counted():
+    """An operator that counts how often it runs, and a catalogue that has it."""
+    catalogue = Catalogue()
+    runs = []
+
+    @ol.operator("x: float[*b] -> y: float[*b]", catalogue=catalogue)
+    def count(x, *, tag: str):
+        runs.append(tag)
+        return x + 1
+
+    return catalogue, count, runs
+
+
+@pytest.mark.mission("B49")
+def test_nothing_runs_that_cannot_reach_a_target(counted):
+    catalogue, count, runs = counted
+    with ol.Program() as program:
+        x = ol.layer.data("x", shape=[])
+        shared = count(x, tag="shared")
+        left, right = count(shared, tag="left"), count(shared, tag="right")
+        count(left, tag="after left")
+    executor = ol.Executor(catalogue=catalogue)
+    feed = {"x": numpy.zeros(1, "float32")}
+    for targets, expected in (
+        ([left], ["shared", "left"]),
+        ([right], ["shared", "right"]),
+        ([x], []),
+        ([left, right], ["shared", "left", "right"]),
+    ):
+        runs.clear()
+        executor.eval(program, targets, feed, scope=ol.Scope())
+        assert runs == expected
+        pruned = ol.prune(program, {var.name: var for var in targets})
+        assert [op.attributes["tag"] for op in walk(pruned.main)] == expected
+
+
+@pytest.mark.mission("B49", "B45")
+def test_what_targets_need_is_found_once(counted, monkeypatch):
+    catalogue, count, runs = counted
+    with ol.Program() as program:
+        y = count(ol.layer.data("x", shape=[]), tag="y")
+    executor = ol.Executor(catalogue=catalogue)
+    asked = []
+    monkeypatch.setattr("oarlock.runtime.executor.needed_ops", lambda ops, wanted: asked.append(wanted) or list(ops))
+    for _ in range(3):
+        executor.eval(program, [y], {"x": numpy.zeros(1, "float32")}, scope=ol.Scope())
+    assert (len(asked), runs) == (1, ["y"] * 3)
+    executor.eval(program, ["x"], {"x": numpy.zeros(1, "float32")}, scope=ol.Scope())
+    assert len(asked) == 2
+
+
+@pytest.mark.mission("B48")
+def test_eval_prunes_runs_and_returns_the_values_of_its_targets():
+    with ol.Program() as program:
+        x = ol.layer.data("x", shape=[2])
+        y = ol.layer.fc(x, 1, name="fc")
+        cost = ol.layer.mean(ol.op.square(y))
+        ol.optimizer.SGD(1.0).minimize(cost)
+    scope = ol.Scope()
+    scope.set("fc.w", numpy.array([[2], [3]], "float32"))
+    scope.set("fc.b", numpy.zeros(1, "float32"))
+    ol.init(program, scope)
+    feed = {"x": numpy.array([[1, 0], [0, 1]], "float32")}
+    first, second = ol.Executor().eval(program, [y, cost], feed, scope=scope)
+    assert (first.tolist(), float(second)) == ([[2], [3]], 6.5)
+    assert (scope["fc.w"].tolist(), "fc.out" in scope) == ([[2], [3]], False)
+    assert ol.eval([cost], feed, context=ol.Context(scope))[0] == 6.5
+    assert ol.eval(y, feed, context=ol.Context(scope)).tolist() == [[2], [3]]
+    assert int(scope["@STEP"]) == 0
+
+
+def test_eval_gives_what_pruning_and_running_give():
+    with ol.Program() as program:
+        x = ol.layer.data("x", shape=[2])
+        y = ol.op.square(x, name="y")
+        ol.op.negative(y)
+    kept = ol.prune(program, {"y": y})
+    scope = ol.Scope()
+    scope.set("x", numpy.array([[3, 4]], "float32"))
+    ol.Net(ol.Program.from_bytes(kept.to_bytes())).run(scope)
+    assert scope["y"].tolist() == ol.eval(y, {"x": numpy.array([[3, 4]], "float32")}).tolist() == [[9, 16]]
+
+
+@pytest.mark.mission("B47", "C6")
+def test_names_are_told_apart_by_their_blocks_when_pruning():
+    """Two variables are called `z`, one of them in the loop; each target keeps what it needs of its own."""
+    with ol.Program() as program:
+        xs = ol.layer.data("xs", shape=[], batch="t")
+        z = ol.op.negative(xs, name="z")
+        loop = ol.rnn()
+        with loop.step():
+            loop.output(ol.op.square(loop.step_input(xs), name="z"))
+        squares = loop()
+    kept = ol.prune(program, {"squares": squares})
+    assert [op.type for op in walk(kept.main)] == ["recurrent", "square"]
+    assert "z" not in kept.main.vars
+    assert [op.type for op in walk(ol.prune(program, {"z": z}).main)] == ["negative"]
+    with pytest.raises(ol.UndefinedVarError, match="^target .* is not a variable of the main block of this program"):
+        ol.prune(program, {"inner": program.blocks[1].var("z")})
