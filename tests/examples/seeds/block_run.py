@@ -1,0 +1,31 @@
+"""Block document: a block is made of its description, infers shapes, and runs its ops one after the other.
+
+class Block : OperatorBase {
+  Block(const BlockDesc& desc);  void InferShape(scope) const;  void Run(scope, place) const;
+  void CreateVariables(scope);  void CreateOperators();  }
+"""
+
+import numpy
+import pytest
+
+import oarlock as pd
+
+with pd.Program() as program:
+    x = pd.layer.data("x", shape=[3])
+    y = pd.layer.fc(x, 2, params=["w", "b"])
+    loss = pd.layer.mean(y)
+    pd.append_backward(loss)
+
+block = pd.Net(program.main.compile())  # Block(desc): its operators are made, and verified
+scope = pd.Scope()
+block.create_variables(scope)
+assert y.name in scope
+assert not scope.find_var(y.name).is_set
+with pytest.raises(pd.UnsetVarError, match="has no value"):
+    block.run(scope)  # "operators and variables should be created first"
+block.init_variables(scope)
+scope.set("x", numpy.ones((5, 3), "float32"))
+assert block.infer_shape(scope)[y.name].shape == (5, 2)
+block.run(scope, pd.Context(scope, pd.CPUPlace()))
+assert scope[y.name].shape == (5, 2)
+assert scope["b@GRAD"].tolist() == [0.5, 0.5]
