@@ -178,10 +178,24 @@ def test_names_of_ops_are_printed_parsed_written_read_and_copied(program):
     assert kept.main.find_op("gate").type == "relu"
 
 
+def test_an_op_that_commits_may_have_a_name_too(program):
+    main = program.main
+    w = main.new_var("w", ol.DType.FLOAT32, (3,), persistable=True)
+    with program:
+        value = ol.op.square(w, name="squared")
+    main.new_op("assign", {"x": value}, {"y": w}, name="commit_w")
+    text = program.to_text(source=False)
+    assert '  w <- squared as "commit_w"\n' in text
+    assert parse_program(text).to_text(source=False) == text
+    assert parse_program(text).main.find_op("commit_w").is_commit
+
+
 def test_a_variable_may_be_called_as(program):
     with program:
         ol.op.relu(program.main.var("x"), name="y")
         ol.op.relu(program.main.var("x"), name="as")
+        program.main.commit(program.main.new_var("w", ol.DType.FLOAT32, (), persistable=True), ol.op.mean(program.main.var("as")))
+        program.main.commit(program.main.new_var("as.w", ol.DType.FLOAT32, (), persistable=True), ol.op.mean(program.main.var("y")))
     text = program.to_text(source=False)
     assert parse_program(text).to_text(source=False) == text
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, NoReturn
 
-from oarlock.errors import FormatError
+from oarlock.errors import ArgumentError, FormatError, OarlockError
 from oarlock.ir.attribute import Sizes, write_attribute, write_shape
 from oarlock.ir.dtype import DType
 from oarlock.ir.operation import Role
@@ -21,6 +21,8 @@ from oarlock.proto import program_pb2 as wire
 __all__ = ["Slots", "parse_program_desc"]
 
 _NAME = re.compile(r"[A-Za-z0-9_./@-]+")
+_VALUE = re.compile(r"-?[0-9]+(?:\.[0-9]*)?e\+[0-9]+|[A-Za-z0-9_./@-]+")
+_LINE_END = re.compile(r"[ \t]*(?:#[^\n]*)?(?:\n|\Z)")
 _BLANK = re.compile(r"(?:\s|#[^\n]*)*")
 _STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"')
 _SHAPE = re.compile(r"\[([^\[\]\n]*)\]")
@@ -38,7 +40,13 @@ class Slots(NamedTuple):
 
 def parse_program_desc(text: str, slots_of: Callable[[str], Slots], *, version: int) -> wire.ProgramDesc:
     """Read a printed program. Raises FormatError, which names the line, where the text is not one."""
-    return _Parser(text, slots_of).program(version)
+    parser = _Parser(text, slots_of)
+    try:
+        return parser.program(version)
+    except OarlockError:
+        raise
+    except (ValueError, RecursionError) as error:  # a number that no field holds, text that is not Unicode, lists in lists
+        parser.refuse(f"something that a program can hold ({type(error).__name__})")
 
 
 class _Parser:
@@ -76,9 +84,9 @@ class _Parser:
         if not self.skip(literal):
             self.refuse(repr(literal))
 
-    def word(self, what: str) -> str:
+    def word(self, what: str, pattern: re.Pattern[str] = _NAME) -> str:
         self.blank()
-        match = _NAME.match(self.text, self.at)
+        match = pattern.match(self.text, self.at)
         if not match:
             self.refuse(what)
         self.at = match.end()
@@ -160,7 +168,7 @@ class _Parser:
         start, word = self.at, self.peek()
         if word in (*_ROLES, "commit"):
             self.word(word)
-            if self.skip(":"):
+            if self.skip(":") and _LINE_END.match(self.text, self.at):  # else a variable of that name
                 return _ROLES.get(word, Role.UPDATE)
             self.at = start
         if word in ("parameter", "frozen", "state", "var", "value"):
@@ -175,6 +183,7 @@ class _Parser:
                 op = desc.ops.add(type="assign", role=int(Role.UPDATE))  # type: ignore[arg-type]
                 op.inputs.add(name="x", vars=[self.word("a variable")])
                 op.outputs.add(name="y", vars=[word])
+                self.op_name(op)
                 return role
             self.at = start
         self.op(desc, index, role)
@@ -265,19 +274,23 @@ class _Parser:
             elif self.skip("$"):
                 op.attributes.add(name=name, var=self.word("a variable"))
             else:
-                write_attribute(name, self.value(), op.attributes.add())
-        start, named = self.at, self.peek() == "as"
-        if named:
-            self.word("as")
-            if self.sees('"'):
-                op.name = self.string()
-            else:
-                self.at = start  # a variable of that name begins the next line
+                self.attribute(name, op.attributes.add())
+        self.op_name(op)
         for _ in blocks:
             number, name = self.block(parent=index, role=role)
             if name not in blocks:
                 self.refuse(f"one of the blocks {', '.join(blocks)}, which {name} is not,")
             blocks[name].block = number
+
+    def op_name(self, op: wire.OpDesc) -> None:
+        """What an op is called, if anything: `as "scores"`. A variable called `as`, which may begin the next line, is none."""
+        start = self.at
+        if self.peek() == "as":
+            self.word("as")
+            if self.sees('"'):
+                op.name = self.string()
+            else:
+                self.at = start
 
     def initializer(self, var: wire.VarDesc) -> None:
         var.initializer.type = self.word("an initializer")
@@ -285,7 +298,14 @@ class _Parser:
         for _ in self.until(")"):
             name = self.word("an attribute")
             self.need("=")
-            write_attribute(name, self.value(), var.initializer.attributes.add())
+            self.attribute(name, var.initializer.attributes.add())
+
+    def attribute(self, name: str, desc: wire.AttributeDesc) -> None:
+        value = self.value()
+        try:
+            write_attribute(name, value, desc)
+        except ArgumentError as error:
+            self.refuse(f"a value that an attribute holds ({error.message})")
 
     def value(self) -> object:
         """What an attribute holds."""
@@ -294,7 +314,7 @@ class _Parser:
             return self.string()
         if self.skip("["):
             return tuple(self.value() for _ in self.until("]"))
-        word = self.word("a value")
+        word = self.word("a value", _VALUE)
         if word == "shape":
             return Sizes(self.shape() or ())
         if word == "bytes":

@@ -49,7 +49,7 @@ def _format_block(block: Block, indent: str, role: Role, source: bool) -> list[s
         for inner in op.blocks:
             lines += _format_block(inner, inside + "  ", op.role, source)
     if tail:
-        lines += ["", f"{inside}commit:", *(f"{inside}{op.writes[0].name} <- {op.reads[0].name}" for op in tail)]
+        lines += ["", f"{inside}commit:", *(f"{inside}{op.writes[0].name} <- {op.reads[0].name}{_format_name(op)}" for op in tail)]
     return [*lines, indent + "}"]
 
 
@@ -85,8 +85,11 @@ def format_op(op: Op) -> str:
     for name in sorted(op.attributes):
         value = op.attributes[name]
         arguments.append(f"{name}={_format_held(value)}")
-    name = f' as "{op.name}"' if op.name else ""
-    return f"{', '.join(outputs)} = {op.type}({', '.join(arguments)}){name}"
+    return f"{', '.join(outputs)} = {op.type}({', '.join(arguments)}){_format_name(op)}"
+
+
+def _format_name(op: Op) -> str:
+    return f' as "{op.name}"' if op.name else ""
 
 
 def _format_held(value: object) -> str:
