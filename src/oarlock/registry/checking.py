@@ -2,6 +2,7 @@
 
 from oarlock.errors import ArgumentError, DTypeError, OarlockError, ShapeError, UnknownOperatorError, VerifyError
 from oarlock.ir.block import Block
+from oarlock.ir.dtype import DType
 from oarlock.ir.initializer import verify_initializers
 from oarlock.ir.operation import Op
 from oarlock.ir.program import Program
@@ -50,6 +51,9 @@ def _check_op(op: Op, operator: Operator) -> None:
                 raise ArgumentError(f'{kind} slot "{slot.name}" is missing')
         if list(given) != [slot.name for slot in slots if slot.name in given]:
             raise ArgumentError(f"its {kind} slots are not in the order of its signature")
+    for name, value in op.attributes.items():
+        if isinstance(value, str) and name in operator.attributes and operator.attributes[name].type is DType:
+            raise ArgumentError(f"attribute {name} must be DType, not {value!r:.60}")  # which a creator would take for its name
     converted = operator.convert_attributes(op.attributes)
     if converted != op.attributes or any(type(converted[name]) is not type(value) for name, value in op.attributes.items()):
         raise ArgumentError("an attribute is missing, or not in the form that the operator gives it")

@@ -1,0 +1,53 @@
+"""The command; `fuzz` says how it is called."""
+
+import argparse
+import resource
+import sys
+import tempfile
+from pathlib import Path
+
+from fuzz.judging import Tally, judge
+from fuzz.making import make
+
+__all__ = ["run"]
+
+
+def run(seed: int, numbers: range, folder: Path, keep: Path | None = None) -> Tally:
+    """Make and judge files, one after another, in this process."""
+    tally = Tally()
+    path = folder / "fuzzed.safetensors"
+    for number in numbers:
+        made = make(seed, number)
+        path.write_bytes(made.data)
+        failed = len(tally.failures)
+        judge(path, tally, f"--seed {seed} --only {number} ({made.seed_program}: {', '.join(made.mutators)})")
+        if keep is not None and len(tally.failures) > failed:
+            (keep / f"{seed}-{number}.safetensors").write_bytes(made.data)
+    return tally
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m fuzz", description="Make malformed model files and read them.")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--count", type=int, default=2000)
+    parser.add_argument("--only", type=int, help="make and judge this one file")
+    parser.add_argument("--keep", type=Path, help="a folder for the files that fail")
+    arguments = parser.parse_args()
+    numbers = range(arguments.count) if arguments.only is None else range(arguments.only, arguments.only + 1)
+    if arguments.keep is not None:
+        arguments.keep.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder:
+        run(arguments.seed, range(20), Path(folder))  # what is made once and kept does not count as growth
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        tally = run(arguments.seed, numbers, Path(folder), arguments.keep)
+    grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+    for outcome, count in tally.outcomes.most_common():
+        print(f"{count:8,}  {outcome}")
+    print(f"seconds   p50 {tally.percentile(0.5):.4f}   p99 {tally.percentile(0.99):.4f}   longest {max(tally.seconds):.3f}")
+    print(f"memory    grew by {grown:.0f} MiB at its highest")
+    print("\n".join(tally.failures[:50]) or "0 failures")
+    return 1 if tally.failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
