@@ -242,3 +242,33 @@ def test_readers_and_writers_are_computed_from_the_block():
     assert weight.writers == [op for op in program.main.tail if op.writes == (weight,)]
     program.main.keep(program.main.ops[:1])
     assert [op.type for op in y.readers] == []
+
+
+@pytest.mark.mission("C30")
+def test_a_description_holds_data_and_never_an_operator_a_scope_or_a_step_net_to_trace(program):
+    main = program.main
+    y = main.new_var("y", ol.DType.FLOAT32, ("n", 3))
+    for value in (ol.op.relu, ol.Scope(), lambda: None, y.block):
+        op = main.new_op("relu", {"x": "x"}, {"y": y}, {"step_net": value})
+        if value is not y.block:
+            with pytest.raises(ol.ArgumentError, match="^an attribute cannot hold "):
+                main.compile()
+        else:
+            assert main.compile().ops[0].attributes[0].block == 0  # a block is held by its number
+        main.ops.remove(op)
+
+
+@pytest.mark.mission("C29")
+def test_a_step_is_in_the_program_once_however_many_steps_run():
+    with ol.Program() as program:
+        loop = ol.rnn()
+        xs = ol.layer.data("xs", shape=[], batch="t")
+        with loop.step():
+            loop.output(ol.op.square(loop.step_input(xs)))
+        squares = loop()
+    before = program.to_bytes()
+    executor = ol.Executor()
+    for steps in (1, 7, 0):
+        (value,) = executor.run(program, {"xs": numpy.arange(steps, dtype="float32")}, [squares], scope=ol.Scope())
+        assert value.tolist() == [step**2 for step in range(steps)]
+    assert (program.to_bytes(), len(program.blocks), len(executor._prepared)) == (before, 2, 1)

@@ -80,3 +80,53 @@ def test_train_save_load_and_infer_by_a_variable(tmp_path):
     with pytest.raises(ol.FeedError, match='^"y" is not fed'):
         ol.save_model(cost, {"x": data["x"]}, parameters, path)
     assert len(program.main.ops) == 4
+
+
+@pytest.mark.mission("B9", "B10", "B11")
+def test_the_constructors_with_values_of_the_examples():
+    """x = minibatch([10, 20, 30]) # shape=[None, 1];  y = var(1) # shape=[1], value=1;  cond = larger_than(x, 15) # [false, true, true]"""
+    with ol.Program() as program:
+        x = ol.minibatch([10, 20, 30])
+        y = ol.var(1)
+        w = ol.var(0.314, param=True)
+        cond = ol.larger_than(x, 15)
+        total = x + y
+    assert (x.type_text, y.type_text, w.type_text) == ("float32[n, 1]", "float32[1]", "float32[1]")
+    assert (y.parameter, w.parameter, w.trainable, program.parameters()) == (False, True, True, [w])
+    assert cond.type_text == "bool[n, 1]"
+    with ol.scope.guard(ol.Scope()):
+        assert ol.eval(cond).tolist() == [[False], [True], [True]]
+        assert ol.eval(total).tolist() == [[11], [21], [31]]
+        assert ol.eval(total, {x.name: numpy.array([[5]], "float32")}).tolist() == [[6]]
+        assert ol.eval(ol.larger_than(x, x * 2 - 20)).tolist() == [[True], [False], [False]]
+        assert ol.eval(w).tolist() == [pytest.approx(0.314)]
+
+
+@pytest.mark.mission("F11")
+def test_a_layer_is_operators_and_the_parameters_it_creates_and_initialises():
+    with ol.Program(seed=1) as program:
+        x = ol.layer.data("x", shape=[2, 6, 6])
+        ol.layer.fc(ol.layer.flatten(ol.layer.conv2d(x, 3, 3, act="relu")), 4, act="tanh")
+    assert [op.type for op in program.main.ops] == ["conv2d", "relu", "flatten", "linear", "tanh"]
+    assert [(var.name, var.shape) for var in program.parameters()] == [
+        ("conv2d_0.w", (3, 2, 3, 3)),
+        ("conv2d_0.b", (3,)),
+        ("fc_0.w", (48, 4)),
+        ("fc_0.b", (4,)),
+    ]
+    scope = ol.init(program, ol.Scope())
+    assert [bool(scope[var.name].any()) for var in program.parameters()] == [True, False, True, False]
+
+
+@pytest.mark.mission("F16")
+def test_train_makes_a_context_of_training_and_measures_outside_it():
+    with ol.Program(seed=0):
+        x = ol.layer.data("x", shape=[64])
+        w = ol.var(1.0, param=True)
+        cost = ol.layer.mean(ol.layer.dropout(x, rate=0.5)) + ol.layer.mean(w) * 0.0
+    data = {"x": numpy.ones((4, 64), "float32")}
+    result = ol.train(cost, data, validate=data, epochs=2, batch_size=4, progress=False)
+    for record in result.history:
+        assert record.training["loss"] != 1.0
+        assert 0.5 < record.training["loss"] < 1.5
+        assert record.validation["loss"] == 1.0

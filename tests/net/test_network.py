@@ -392,3 +392,56 @@ print([op.type for op in net], scope["fc.out"].tolist())
     command = [sys.executable, "-c", script, tmp_path / "predict.program"]
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
     assert done.stdout == "['linear'] [[16.0], [13.0]]\n"
+
+
+@pytest.mark.mission("B1", "C5")
+def test_a_model_with_a_loop_its_gradient_and_its_update_is_nested_blocks_and_nothing_else():
+    """No layer object and no graph: blocks in one list, each with its parent, printed nested, are all that there is."""
+    net = ol.Net(ol.Program(seed=4))
+    with net.program:
+        xs = ol.layer.data("xs", shape=[2], batch="t")
+        start = ol.layer.data("start", shape=[2], batch=None)
+        loop = ol.rnn()
+        with loop.step():
+            memory = loop.memory(init=start)
+            both = loop.step_input(xs) + loop.previous_memory(memory)
+            loop.update_memory(memory, ol.layer.fc(both, 2, act="tanh", name="fc"))
+        loop()
+        cost = ol.layer.mean(ol.op.square(loop.final_memory(memory)))
+    net.add_backward_ops(cost)
+    net.add_optimizer_ops(ol.optimizer.SGD(0.5))
+    program = net.program
+    assert [(block.parent.index if block.parent else None) for block in program.blocks] == [None, 0, 0]
+    depths = [len(line) - len(line.lstrip()) for line in program.to_text(source=False).splitlines() if line.lstrip().startswith("block ")]
+    assert depths == [0, 4, 4]
+    read = ol.Net(program.to_bytes(source=False))
+    assert read.program.to_text() == program.to_text(source=False)
+    costs = []
+    for made in (net, read):
+        scope = ol.Scope()
+        made.init_variables(scope)
+        scope.set("xs", numpy.ones((5, 2), "float32"))
+        scope.set("start", numpy.zeros(2, "float32"))
+        costs.append([])
+        for _ in range(4):
+            made.run(scope)
+            costs[-1].append(float(scope[cost.name]))
+    assert costs[0] == costs[1] == sorted(costs[0], reverse=True)
+    assert costs[0][-1] < costs[0][0]
+
+
+@pytest.mark.mission("F22")
+def test_the_operations_of_a_block_are_a_graph_without_cycles():
+    """Each op reads what ops before it define; a file that says otherwise is refused."""
+    net, cost = regression()
+    net.add_backward_ops(cost)
+    defined = {*net.block.inputs, *net.program.parameters()}
+    for op in net:
+        assert set(op.reads) <= defined
+        defined.update(op.writes)
+    desc = net.desc
+    first = desc.ops[0]
+    assert first.inputs[0].name == "x"
+    first.inputs[0].vars[0] = first.outputs[0].vars[0]
+    with pytest.raises(ol.VerifyError, match='^main, op 0 .linear.: it reads "fc.out" before that has a value'):
+        ol.Net(desc)

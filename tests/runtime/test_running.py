@@ -257,3 +257,65 @@ def test_what_ran_before_an_error_stays_and_nothing_persistable_is_written():
         ol.run_block(program.main, scope)
     assert "fc.out" in scope
     assert torch.equal(scope["fc.w"], before)
+
+
+@pytest.mark.mission("F18")
+def test_an_op_makes_its_output_at_the_place_of_the_context_of_the_size_that_follows():
+    with ol.Program() as program:
+        y = ol.op.linear(ol.layer.data("x", shape=[3]), ol.layer.data("w", shape=[3, 5], batch=None))
+    for place in (ol.CPUPlace(), *(ol.GPUPlace(index) for index in range(torch.cuda.device_count()))):
+        scope = ol.Scope()
+        scope.set("x", torch.ones(2, 3, device=place.device))
+        scope.set("w", torch.ones(3, 5, device=place.device))
+        ol.run_block(program.main, scope, ol.Context(scope, place))
+        assert (scope[y.name].device.type, tuple(scope[y.name].shape)) == (place.device.type, (2, 5))
+        (value,) = ol.Executor(place).run(program, {"x": X, "w": numpy.ones((3, 5), "float32")}, [y], scope=ol.Scope(), return_numpy=False)
+        assert value.device.type == place.device.type
+
+
+@pytest.mark.mission("A14")
+def test_one_step_block_and_a_scope_per_time_step():
+    """The only thing that varies from step to step is the scope; no step, no scope."""
+    with ol.Program() as program:
+        x, before = (ol.layer.data(name, shape=[2], batch=None) for name in ("x", "before"))
+        ol.op.add(x, before, name="after")
+    around = scope_with(before=numpy.zeros(2, "float32"))
+    for step in range(4):
+        last = around.children[-1]["after"] if around.children else around["before"]
+        scope = around.new_scope()
+        scope.set("x", numpy.full(2, step, "float32"))
+        scope.set("before", last)
+        ol.run_block(program.main, scope)
+    assert [scope["after"].tolist() for scope in around.children] == [[0, 0], [1, 1], [3, 3], [6, 6]]
+    assert around["before"].tolist() == [0, 0]
+
+
+@pytest.mark.mission("B2", "C16")
+def test_ops_run_in_the_order_in_which_they_stand_and_locals_stay_inside():
+    catalogue = Catalogue()
+    order = []
+
+    @ol.operator("x: float[*b] -> y: float[*b]", catalogue=catalogue)
+    def note(x, *, tag: int):
+        order.append(tag)
+        return x
+
+    with ol.Program() as program:
+        x = ol.layer.data("x", shape=[3])
+        for tag in (3, 1, 2):
+            note(x, tag=tag, name=f"a{tag}")
+    ol.run_block(program.main, scope_with(x=X), catalogue=catalogue)
+    assert order == [3, 1, 2]
+    program.main.ops.reverse()
+    program.changed()
+    ol.run_block(program.main, scope_with(x=X), catalogue=catalogue)
+    assert order == [3, 1, 2, 2, 1, 3]
+    with ol.Program() as program:
+        xs = ol.layer.data("xs", shape=[], batch="t")
+        loop = ol.rnn()
+        with loop.step():
+            loop.output(ol.op.square(loop.step_input(xs), name="inside"))
+        squares = loop()
+    scope = scope_with(xs=numpy.array([2, 3], "float32"))
+    ol.run_block(program.main, scope)
+    assert (scope[squares.name].tolist(), "inside" in scope) == ([4, 9], False)
