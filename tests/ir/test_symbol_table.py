@@ -254,6 +254,9 @@ def test_a_description_holds_data_and_never_an_operator_a_scope_or_a_step_net_to
             main.compile()
         main.ops.remove(op)
     body = program.new_block("body", main)
+    for block, inner in ((main, main), (body, main), (main, program.new_block("inmost", body))):
+        with pytest.raises(ol.ProgramError, match=f"^relu: it cannot own a block that is not inside {block.path}"):
+            block.new_op("relu", {"x": "x"}, {"y": y}, {"step_net": inner})
     main.new_op("relu", {"x": "x"}, {"y": y}, {"step_net": body})
     assert main.compile().ops[0].attributes[0].block == 1  # a block is held by its number
 

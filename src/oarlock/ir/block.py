@@ -166,18 +166,25 @@ class Block:
         *,
         name: str = "",
     ) -> Op:
-        """Add an op after the others, yet before the tail. Its outputs must be variables of this block.
+        """Add an op after the others, yet before the tail. Its outputs must be variables of this block, its blocks inside it.
 
         Knows nothing of operators: `oarlock.registry` checks the op against its signature.
         """
         role, location = self.program.writing
+        blocks = tuple(value for value in attributes.values() if isinstance(value, Block))
+        if any(inner.parent is not self for inner in blocks):
+            raise ProgramError(
+                f"{type}: it cannot own a block that is not inside {self.path}",
+                location=here(),
+                contract="an op owns blocks whose parent is its own block, so no block can contain itself",
+            )
         op = Op(
             self,
             type,
             {slot: tuple(vars) for slot, vars in inputs.items()},
             {slot: tuple(vars) for slot, vars in outputs.items()},
             dict(attributes),
-            blocks=tuple(value for value in attributes.values() if isinstance(value, Block)),
+            blocks=blocks,
             role=role,
             location=location or here(),
             name=name,
