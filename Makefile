@@ -1,12 +1,13 @@
 # make demo    learn to read handwritten digits, and read some
 # make test    a fresh environment, then the tests
 # make check   format, lint, types and tests, in the environment that development uses
+# make coverage  every branch of what reads files, taken by its tests
 # make proto   remake the module of the file format from program.proto
 
 PYTHON ?= python3
 FORMAT = src/oarlock/proto/program
 
-.PHONY: demo test check format proto proto-check clean
+.PHONY: demo test check coverage format proto proto-check clean
 
 demo: .venv/installed
 	.venv/bin/oarlock train examples/digits.py
@@ -23,6 +24,10 @@ check: .venv/developing
 	.venv/bin/ruff check .
 	.venv/bin/pyright
 	.venv/bin/python -m pytest
+
+coverage: .venv/developing
+	.venv/bin/python -m coverage run -m pytest tests/ir tests/proto tests/registry tests/passes/test_pruning.py tests/runtime/test_budget.py tests/io/test_known_attacks.py
+	.venv/bin/python -m coverage report
 
 format: .venv/developing
 	.venv/bin/ruff check --fix .

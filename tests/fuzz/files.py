@@ -82,7 +82,7 @@ def a_length_that_lies(random, draft):
 
 @of_draft
 def flip_bits_of_the_program(random, draft):
-    data = bytearray(draft.serialized())
+    data = bytearray(draft.serialized() or b"\0")
     for _ in range(random.choice([1, 1, 2, 8])):
         data[random.randrange(len(data))] ^= 1 << random.randrange(8)
     draft.program_bytes = bytes(data)
@@ -91,12 +91,12 @@ def flip_bits_of_the_program(random, draft):
 @of_draft
 def cut_the_program(random, draft):
     data = draft.serialized()
-    draft.program_bytes = data[: random.randrange(len(data))]
+    draft.program_bytes = data[: random.randrange(len(data) or 1)]
 
 
 @of_draft
 def bytes_of_the_program_moved(random, draft):
-    data = draft.serialized()
+    data = draft.serialized() or b"\0\0"
     start, end = sorted(random.sample(range(len(data)), 2))
     at = random.randrange(len(data))
     draft.program_bytes = data[:at] + data[start : min(end, start + 60)] + data[at:]

@@ -10,7 +10,7 @@ from sample_programs import nested_loops, running_sum
 
 import oarlock as ol
 from oarlock.ir.attribute import Sizes
-from oarlock.ir.serialize import program_desc, read_program
+from oarlock.ir.serialize import block_desc, program_desc, read_program
 from oarlock.ir.walk import free_vars, walk
 from oarlock.proto import program_pb2 as wire
 
@@ -269,3 +269,29 @@ def test_reading_a_program_loads_no_torch():
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=Path(ol.__file__).parent.parent)
     assert done.stdout == "False\n"
+
+
+def test_one_block_is_written_as_in_the_file_of_its_program():
+    program = nested_loops()
+    whole = program_desc(program)
+    for block, desc in zip(program.blocks, whole.blocks, strict=True):
+        assert block_desc(block) == desc
+
+
+def test_an_attribute_that_is_a_variable_is_written_and_read():
+    with ol.Program() as program:
+        shape = ol.layer.data("shape", shape=[2], dtype="int64", batch=None)
+        program.targets["y"] = ol.op.fill(shape=shape, value=1.0)
+    read = ol.Program.from_bytes(program.to_bytes())
+    assert read.main.ops[0].attributes["shape"] is read.main.var("shape")
+    assert read.to_bytes() == program.to_bytes()
+
+
+def test_what_is_not_known_is_not_written():
+    """A shape of which not even the rank is known; the author's line of one variable."""
+    program = running_sum()
+    loose = program.main.new_var("loose", ol.DType.FLOAT32, None)
+    loose.location = None
+    read = ol.Program.from_bytes(program.to_bytes())
+    assert (read.main.var("loose").shape, read.main.var("loose").location) == (None, None)
+    assert read.to_bytes() == program.to_bytes()

@@ -6,7 +6,9 @@ import pytest
 from sample_programs import running_sum
 
 import oarlock as ol
+from oarlock.ir.attribute import Sizes
 from oarlock.ir.serialize import program_desc
+from oarlock.ir.variable import Var
 from oarlock.ir.verify import verify_program
 from oarlock.proto import program_pb2 as wire
 
@@ -129,6 +131,15 @@ def test_the_label_of_a_target_is_legal():
     refuse(change, "target 'co st' is not a legal name")
 
 
+@pytest.mark.parametrize("name", ["a b", "first", "x" * 300])
+def test_the_name_of_an_op_is_legal_and_its_own(name):
+    def change(program):
+        program.blocks[0].ops[0].name = "first"
+        program.blocks[0].ops[1].name = name
+
+    refuse(change, f"main, op 1 (reduce_sum): {name[:80]!r} is not a legal name, or another op has it")
+
+
 # Variables
 
 
@@ -205,6 +216,76 @@ def test_a_parameter_persists():
         var(program.blocks[0], "cost").parameter = True
 
     refuse(change, 'main: variable "cost" is a parameter, so it must be persistable')
+
+
+def test_what_is_trained_is_a_parameter():
+    def change(program):
+        var(program.blocks[0], "w").parameter = False
+
+    refuse(change, 'main: variable "w" is trainable, so it must be a parameter')
+
+
+def test_what_is_fed_has_a_rank():
+    refuse(lambda program: var(program.blocks[0], "xs").ClearField("shape"), 'main: variable "xs" is fed, so its rank must be known')
+
+
+def test_what_is_handed_in_has_no_initializer():
+    def change(program):
+        var(program.blocks[1], "memory_0").initializer.type = "constant"
+
+    refuse(change, 'main/recurrent_0.body: variable "memory_0" has an initializer, yet the op around the block hands it in')
+
+
+def test_a_step_takes_rows():
+    def change(program):
+        program.training.epochs = 1
+
+    refuse(change, "a training program takes at least 1 row a step, not 0")
+
+
+def test_an_attribute_of_an_initializer_is_given_once():
+    def change(program):
+        for value in (0.5, 1.5):
+            var(program.blocks[0], "w").initializer.attributes.add(name="value", float=value)
+
+    refuse(change, 'main: variable "w" is not readable: an attribute is given twice')
+
+
+def test_an_attribute_of_an_initializer_is_no_variable():
+    def change(program):
+        var(program.blocks[0], "w").initializer.attributes.add(name="value", var="cost")
+
+    refuse(change, 'main: variable "w" is not readable: a variable cannot stand here')
+
+
+def test_names_that_python_gave_are_verified_too():
+    program = running_sum()
+    program.main.vars["a b"] = program.main.vars.pop("cost")
+    with pytest.raises(ol.VerifyError, match="^block 0: 'a b' is not a legal name$"):
+        verify_program(program)
+    program = running_sum()
+    program.targets["a b"] = program.targets.pop("cost")
+    with pytest.raises(ol.VerifyError, match="^target 'a b' is not a legal name$"):
+        verify_program(program)
+
+
+def test_a_shape_in_an_attribute_may_hold_symbols():
+    program = running_sum()
+    program.main.ops[1].attributes["shape"] = Sizes((2, "n", "2*n"))
+    verify_program(program)
+
+
+def test_blocks_as_deep_as_anyone_likes_are_verified_without_recursion():
+    """A reader stops at 32; what Python builds is verified all the same."""
+    program = ol.Program()
+    block = program.main
+    for depth in range(3000):
+        inner = program.new_block(f"b{depth}", block)
+        block.append("any", {}, {}, {"body": inner})
+        block = inner
+    block.append("any", {"x": [Var(block, "loose", ol.DType.FLOAT32, ())]}, {}, {})
+    with pytest.raises(ol.VerifyError, match="^main/b0/b1/b2/"):
+        verify_program(program)
 
 
 def test_what_an_op_defines_has_no_initializer():

@@ -199,6 +199,48 @@ def test_a_commit_fits_its_variable():
     refuse(change, 'main, op 3 (assign): "w" is declared float32[2], where float32[] follows from its inputs')
 
 
+def test_slots_stand_in_the_order_of_the_signature():
+    """The text names outputs by their places."""
+
+    def change(program):
+        slots = program.blocks[0].ops[2].inputs
+        copies = [wire.SlotDesc.FromString(slot.SerializeToString()) for slot in (slots[1], slots[0])]
+        del slots[:]
+        slots.extend(copies)
+
+    refuse(change, "main, op 2 (subtract): its input slots are not in the order of its signature")
+
+
+def test_what_a_rule_of_types_did_not_expect_is_refused_as_well():
+    catalogue = Catalogue()
+
+    @operator("x: T -> y: T", catalogue=catalogue)
+    def first(x):
+        return x[0]
+
+    @first.infer_with
+    def first_shape(x):
+        return x.shape[1:] if len(x.shape) else {}["no dimension"]
+
+    with ol.Program() as program:
+        x = ol.layer.data("x", shape=[], batch="n")
+        first(x)
+    x.shape = ()
+    with pytest.raises(ol.VerifyError) as caught:
+        typecheck(program, catalogue)
+    assert caught.value.message == "main, op 0 (first): its types do not follow from its inputs: KeyError: 'no dimension'"
+
+
+def test_the_name_of_a_dtype_is_no_dtype():
+    def change(program):
+        op = program.blocks[0].ops[1]
+        op.type = "cast"
+        del op.attributes[:]
+        op.attributes.add(name="dtype", string="float32")
+
+    refuse(change, "main, op 1 (cast): attribute dtype must be DType, not 'float32'")
+
+
 # The loop's own demands
 
 
