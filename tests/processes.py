@@ -5,11 +5,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import torch
+
 import oarlock
 
 __all__ = ["run_oarlock", "run_python"]
 
 INSTALLED = str(Path(oarlock.__file__).parent.parent)
+OURS = ("PYTHON", "PYTEST", "COV", "FORCE_COLOR", "PY_COLORS", "GITHUB_ACTIONS")  # what another process does not inherit
 
 
 def run_python(code: str, folder: Path, *arguments: object) -> str:
@@ -25,6 +28,7 @@ def run_oarlock(folder: Path, *arguments: object) -> subprocess.CompletedProcess
 
 
 def _run(arguments: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "PYTEST", "COV"))}
-    environment |= {"PYTHONPATH": INSTALLED, "OMP_NUM_THREADS": "1", "COLUMNS": "120", "NO_COLOR": "1"}
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(OURS)}
+    environment |= {"PYTHONPATH": INSTALLED, "COLUMNS": "120", "NO_COLOR": "1"}
+    environment["OMP_NUM_THREADS"] = str(torch.get_num_threads())  # sums over threads are rounded as in this process
     return subprocess.run([sys.executable, *arguments], cwd=folder, env=environment, capture_output=True, text=True, check=False)

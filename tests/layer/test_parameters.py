@@ -69,6 +69,23 @@ def test_a_layer_goes_without_a_bias():
     assert parameters(program) == {"conv2d_0.w": (2, 1, 3, 3), "fc_0.w": (16, 5)}
 
 
+def test_the_names_of_parameters_may_be_given_and_shared():
+    with ol.Program() as program:
+        x = ol.layer.data("x", shape=[3])
+        ol.layer.fc(ol.layer.fc(x, 3, params=["weight", "bias"]), 3, params=["weight"], bias=False)
+    assert parameters(program) == {"weight": (3, 3), "bias": (3,)}
+
+
+def test_the_size_is_given_once():
+    with ol.Program():
+        x = ol.layer.data("x", shape=[3])
+        assert ol.layer.fc(x, output_size=5).shape == ("n", 5)
+        for sizes in ({}, {"size": 5, "output_size": 5}):
+            with pytest.raises(ol.ArgumentError) as raised:
+                ol.layer.fc(x, **sizes)
+            assert raised.value.message == "fc: it takes one size"
+
+
 # conv2d and pool2d
 
 
@@ -224,3 +241,21 @@ def test_losses_and_accuracy_are_those_of_pytorch():
     require_close(values[1], functional.cross_entropy(tensors["x"], tensors["y"]))
     require_close(values[2], functional.mse_loss(tensors["x"], tensors["z"]))
     assert float(values[3]) == float((tensors["x"].argmax(1) == tensors["y"]).float().mean())
+
+
+@pytest.mark.parametrize(
+    "layer",
+    [
+        lambda x: ol.layer.conv2d(x, filters=2, size=9),
+        lambda x: ol.layer.conv2d(x, filters=2, size=3, act="rely"),
+        lambda x: ol.layer.fc(ol.layer.flatten(x), 3, act="rely"),
+        lambda x: ol.layer.fc(ol.op.cast(x, dtype="int64"), 3),
+    ],
+)
+def test_a_layer_that_is_refused_leaves_no_parameter(layer):
+    with ol.Program() as program:
+        x = ol.layer.data("x", shape=[1, 8, 8])
+        with pytest.raises(ol.OarlockError):
+            layer(x)
+        assert program.parameters() == []
+        ol.layer.fc(x, 2, name="conv2d_0")

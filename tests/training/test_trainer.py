@@ -135,6 +135,12 @@ def test_validation_changes_nothing(small):
     assert same_values(plain.parameters, validated.parameters)
 
 
+def test_training_drops_out():
+    dropping = small_classifier(dropout=0.9)
+    kept, dropped = (ol.train(each.cost, small_rows(10), progress=False) for each in (small_classifier(), dropping))
+    assert not torch.equal(kept.parameters["fc_0.w"], dropped.parameters["fc_0.w"])
+
+
 # What it leaves alone, and what it fills
 
 
@@ -243,6 +249,13 @@ def test_the_life_cycle_of_the_seeds_needs_no_data_set(tmp_path):
     loaded = ol.load_model(predict, tmp_path / "filename")
     other = small_rows(4, seed=2)["x"]
     assert numpy.array_equal(ol.infer(loaded, {"x": other}), ol.infer(predict, {"x": other}, parameters))
+
+
+def test_inputs_that_carry_their_values_are_measured_on_these_without_other_data():
+    with ol.Program(seed=0):
+        cost = ol.layer.mean(ol.op.square(ol.layer.fc(ol.layer.data("x", value=small_rows(10)["x"]), 1)))
+    result = ol.train(cost, validate={}, progress=False)
+    assert result.history[0].validation == {"loss": float(ol.infer(cost, result))}
 
 
 def test_a_program_that_minimizes_already_is_trained_as_it_is(small):

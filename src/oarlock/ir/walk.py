@@ -10,7 +10,11 @@ __all__ = ["free_vars", "inner_blocks", "needed_ops", "walk"]
 
 
 def walk(block: Block) -> Iterator[Op]:
-    """Every op of `block` and of the blocks inside it, in program order, an owner before its blocks."""
+    """Every op of `block` and of the blocks inside it, in program order, an owner before its blocks.
+
+    A block is entered once, whoever owns it, so the walk ends for programs that `verify` has yet to refuse.
+    """
+    entered = {block}
     pending = [iter(block.ops)]
     while pending:
         op = next(pending[-1], None)
@@ -18,7 +22,9 @@ def walk(block: Block) -> Iterator[Op]:
             pending.pop()
             continue
         yield op
-        pending.extend(iter(inner.ops) for inner in reversed(op.blocks))
+        inside = [inner for inner in op.blocks if inner not in entered]
+        entered.update(inside)
+        pending.extend(iter(inner.ops) for inner in reversed(inside))
 
 
 def inner_blocks(block: Block) -> list[Block]:

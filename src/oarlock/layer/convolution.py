@@ -3,9 +3,9 @@
 from oarlock.errors import ArgumentError
 from oarlock.ir.location import here
 from oarlock.ir.variable import Var
-from oarlock.layer.activation import activate
+from oarlock.layer.activation import activate, require_activation
 from oarlock.layer.initializer import Rule, constant, kaiming
-from oarlock.layer.parameter import layer_name, new_parameter, output_name, require_count, require_number
+from oarlock.layer.parameter import layer_name, new_parameter, output_name, require_count, require_number, undone_on_error
 from oarlock.op import convolution, pooling
 from oarlock.registry.creator import require_type
 
@@ -34,9 +34,11 @@ def conv2d(
     name = layer_name(input.block.program, name, "conv2d")
     shape = (require_count(filters, "conv2d: filters"), channels, *_pair(size, "size"))
     window = {"stride": _pair(stride, "stride"), "padding": _pair(padding, "padding")}
-    w = new_parameter(input.block, f"{name}.w", shape, input.dtype, initializer or kaiming())
-    b = new_parameter(input.block, f"{name}.b", (filters,), input.dtype, constant(0.0)) if bias else None
-    return activate(convolution.conv2d(input, w, b, **window, name=output_name(input.block.program, name)), act)
+    require_activation(act)
+    with undone_on_error(input.block.program):
+        w = new_parameter(input.block, f"{name}.w", shape, input.dtype, initializer or kaiming())
+        b = new_parameter(input.block, f"{name}.b", (filters,), input.dtype, constant(0.0)) if bias else None
+        return activate(convolution.conv2d(input, w, b, **window, name=output_name(input.block.program, name)), act)
 
 
 def pool2d(

@@ -6,9 +6,9 @@ from oarlock.errors import ArgumentError
 from oarlock.ir.location import here
 from oarlock.ir.names import require_user_name
 from oarlock.ir.variable import Var
-from oarlock.layer.activation import activate
+from oarlock.layer.activation import activate, require_activation
 from oarlock.layer.initializer import Rule, constant, xavier
-from oarlock.layer.parameter import layer_name, new_parameter, output_name, require_count, require_number
+from oarlock.layer.parameter import layer_name, new_parameter, output_name, require_count, require_number, undone_on_error
 from oarlock.op.matrix import linear
 from oarlock.registry.creator import require_type
 
@@ -44,6 +44,8 @@ def fc(
     names = [f"{name}.w", f"{name}.b"][: 1 + bias] if params is None else [require_user_name(item) for item in params]
     if len(names) != 1 + bias:
         raise ArgumentError(f"fc: params names {1 + bias} parameters, not {len(names)}", location=here(), hint='params=["fc.w", "fc.b"]')
-    w = new_parameter(input.block, names[0], (k, require_count(width, "fc: size")), input.dtype, initializer or xavier())
-    b = new_parameter(input.block, names[1], (width,), input.dtype, constant(0.0)) if bias else None
-    return activate(linear(input, w, b, name=output_name(program, name)), act)
+    require_activation(act)
+    with undone_on_error(program):
+        w = new_parameter(input.block, names[0], (k, require_count(width, "fc: size")), input.dtype, initializer or xavier())
+        b = new_parameter(input.block, names[1], (width,), input.dtype, constant(0.0)) if bias else None
+        return activate(linear(input, w, b, name=output_name(program, name)), act)

@@ -1,6 +1,9 @@
 """Parameters: declared in the main block, wherever the layer stands."""
 
-from oarlock.errors import ArgumentError, ShapeError
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from oarlock.errors import ArgumentError, OarlockError, ShapeError
 from oarlock.ir.block import Block
 from oarlock.ir.dtype import DType
 from oarlock.ir.location import here
@@ -10,7 +13,7 @@ from oarlock.ir.size import Shape
 from oarlock.ir.variable import Var
 from oarlock.layer.initializer import Rule
 
-__all__ = ["layer_name", "new_parameter", "output_name", "require_count", "require_number"]
+__all__ = ["layer_name", "new_parameter", "output_name", "require_count", "require_number", "undone_on_error"]
 
 
 def layer_name(program: Program, given: str | None, kind: str) -> str:
@@ -37,6 +40,19 @@ def new_parameter(block: Block, name: str, shape: tuple[int, ...], dtype: DType,
             )
         return found
     return main.new_var(name, dtype, shape, persistable=True, parameter=True, trainable=trainable, initializer=rule(shape))
+
+
+@contextmanager
+def undone_on_error(program: Program) -> Iterator[None]:
+    """Take back the parameters declared meanwhile where one of our errors is raised: a layer is all there or not at all."""
+    before = len(program.main.vars)
+    try:
+        yield
+    except OarlockError:
+        for name in list(program.main.vars)[before:]:
+            del program.main.vars[name]
+        program.changed()
+        raise
 
 
 def require_count(value: object, what: str) -> int:

@@ -159,7 +159,7 @@ def _run(
             feed = batches.batch(order, number)
             values = executor.run(program, feed, list(program.targets), scope=scope, training=True)
             result.steps += 1
-            rows = len(next(iter(feed.values()))) if feed else 1
+            rows = _rows(feed)
             means.add(program.targets, values, rows)
             display.step(epoch=epoch + 1, rows=rows, metrics=means.values)
             if number + 1 == batches.per_epoch:
@@ -177,8 +177,13 @@ def _measure(program: Program, scope: Scope, batches: Batches, executor: Executo
     order = numpy.arange(batches.rows)
     for number in range(batches.per_epoch):
         feed = batches.batch(order, number)
-        means.add(program.targets, executor.eval(program, list(program.targets), feed, scope=scope), len(next(iter(feed.values()))))
+        means.add(program.targets, executor.eval(program, list(program.targets), feed, scope=scope), _rows(feed))
     return means.values
+
+
+def _rows(feed: Mapping[str, numpy.ndarray]) -> int:
+    """How many rows a minibatch has; 1, of equal weight, where the inputs carry their values."""
+    return len(next(iter(feed.values()))) if feed else 1
 
 
 class _Means:

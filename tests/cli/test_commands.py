@@ -1,0 +1,427 @@
+"""Every verb of the command line: what it prints, how it ends, and what it says when it refuses."""
+
+import re
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy
+import pytest
+import torch
+from classifiers import digits_classifier
+from processes import run_oarlock
+
+import oarlock as ol
+from oarlock import errors
+from oarlock.cli.main import run
+from oarlock.registry import standard
+
+SEED = 1
+
+
+@dataclass
+class Ended:
+    """How a command ended."""
+
+    status: int
+    output: str
+    error: str
+
+
+Command = Callable[..., Ended]
+
+
+@pytest.fixture
+def oarlock(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
+    """Run a command as `oarlock ...` in this process; anything but an exit status is a traceback, and fails the test."""
+    monkeypatch.setenv("COLUMNS", "120")
+
+    def command(*arguments: object) -> Ended:
+        monkeypatch.setattr(sys, "argv", ["oarlock", *map(str, arguments)])
+        try:
+            run()
+            status = 0
+        except SystemExit as exit:
+            status = 0 if exit.code is None else exit.code
+        captured = capsys.readouterr()
+        return Ended(status, *(re.sub(r"\x1b\[[0-9;]*m", "", text) for text in captured))
+
+    return command
+
+
+@pytest.fixture
+def prints(oarlock: Command) -> Callable[..., str]:
+    """What a command prints that succeeds."""
+
+    def output(*arguments: object) -> str:
+        ended = oarlock(*arguments)
+        assert (ended.status, ended.error) == (0, "")
+        return ended.output
+
+    return output
+
+
+@pytest.fixture
+def refuses(oarlock: Command) -> Callable[..., str]:
+    """What a command says that ends with one of our errors."""
+
+    def error(*arguments: object) -> str:
+        ended = oarlock(*arguments)
+        assert ended.status == 1
+        assert "Traceback" not in ended.error
+        return ended.error.rstrip("\n")
+
+    return error
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """`model.safetensors` reads digits; `run.safetensors` was stopped after 5 steps of 24; nobody writes to them."""
+    folder = tmp_path_factory.mktemp("models")
+    train, _ = ol.datasets.digits.split(seed=SEED)
+    digits = digits_classifier(seed=SEED)
+    options = {"optimizer": ol.optimizer.Adam(1e-2), "batch_size": 128, "epochs": 2, "progress": False}
+    ol.save_model(digits.predict, ol.train(digits.cost, train, **options), folder / "model.safetensors")
+    ol.save_model(ol.train(digits.cost, train, show={"accuracy": digits.accuracy}, steps=5, **options), folder / "run.safetensors")
+    return folder
+
+
+@pytest.fixture
+def model(folder: Path) -> Path:
+    return folder / "model.safetensors"
+
+
+@pytest.fixture
+def training(folder: Path, tmp_path: Path) -> Path:
+    """A copy of `run.safetensors`, to be continued."""
+    path = tmp_path / "run.safetensors"
+    path.write_bytes((folder / "run.safetensors").read_bytes())
+    return path
+
+
+# Help
+
+
+def test_python_m_oarlock_shows_every_verb(tmp_path):
+    ended = run_oarlock(tmp_path, "--help")
+    assert (ended.returncode, ended.stderr) == (0, "")
+    verbs = re.findall(r"^│ (\w+)  ", ended.stdout, re.MULTILINE)
+    assert verbs == ["train", "infer", "show", "check", "diff", "prune", "ops", "explain", "hash"]
+
+
+def test_an_error_of_another_process_goes_to_its_error_output_without_a_traceback(tmp_path):
+    ended = run_oarlock(tmp_path, "show", "none.safetensors")
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert ended.stderr == 'MissingFileError: there is no file "none.safetensors"\n'
+
+
+@pytest.mark.parametrize("verb", ["train", "infer", "show", "check", "diff", "prune", "ops", "explain", "hash"])
+def test_every_verb_has_a_page(verb, prints):
+    page = prints(verb, "--help")
+    assert re.match(rf"\s*Usage: .*oarlock {verb} ", page)
+    assert len(page.splitlines()) > 10
+
+
+@pytest.mark.parametrize("arguments", [["bogus"], ["show"], ["infer", "model.safetensors"], ["diff", "one"]])
+def test_wrong_usage_ends_with_status_two(arguments, oarlock):
+    ended = oarlock(*arguments)
+    assert ended.status == 2
+    assert re.match(r"Usage: .*oarlock ", ended.error)
+    assert "Traceback" not in ended.error
+
+
+# show, check, hash
+
+
+def test_show_prints_the_program(model, prints):
+    program = ol.load_model(model).program
+    assert prints("show", model) == program.to_text()
+    assert prints("show", model, "--no-source") == program.to_text(source=False)
+    assert "hidden = ol.layer.conv2d(image, filters=32" in prints("show", model)
+
+
+def test_show_prints_a_training_program_a_file_of_bytes_and_a_file_of_text(folder, tmp_path, prints):
+    program = ol.load_model(folder / "run.safetensors").program
+    assert prints("show", folder / "run.safetensors") == program.to_text()
+    (tmp_path / "program.bin").write_bytes(program.to_bytes())
+    (tmp_path / "program.txt").write_text(program.to_text())
+    assert prints("show", tmp_path / "program.bin") == program.to_text()
+    assert prints("show", tmp_path / "program.txt", "--no-source") == program.to_text(source=False)
+
+
+def test_check_says_what_it_has_checked(folder, tmp_path, prints):
+    numbers = "5,450 trained numbers"
+    assert prints("check", folder / "model.safetensors") == (
+        f"model.safetensors: a program of 1 block, 6 ops and {numbers}; every rule holds\n"
+    )
+    program = ol.load_model(folder / "run.safetensors").program
+    (tmp_path / "program.bin").write_bytes(program.to_bytes())
+    ops = len(program.main.ops)
+    assert prints("check", folder / "run.safetensors") == (
+        f"run.safetensors: a training program of 1 block, {ops} ops and {numbers}; every rule holds\n"
+    )
+    assert prints("check", tmp_path / "program.bin").startswith("program.bin: a training program of 1 block, ")
+
+
+def test_check_names_the_rule_that_is_broken(model, tmp_path, refuses):
+    data = ol.load_model(model).program.to_bytes()
+    (tmp_path / "program.bin").write_bytes(data.replace(b"softmax_0", b"softmax_1", 1))
+    assert refuses("check", tmp_path / "program.bin") == (
+        'VerifyError: main, op 5 (softmax): "softmax_0" is not declared here or in a block around it'
+    )
+    (tmp_path / "program.bin").write_bytes(data.replace(b"\x07softmax\x12", b"\x07softmin\x12", 1))
+    error = refuses("check", tmp_path / "program.bin")
+    assert error.startswith('UnknownOperatorError: main, op 5 (softmin): no operator "softmin"; did you mean "softmax"?')
+
+
+@pytest.mark.parametrize("verb", ["show", "check", "hash"])
+def test_a_file_that_is_no_program_is_refused(verb, model, tmp_path, refuses):
+    assert refuses(verb, tmp_path / "none") == f'MissingFileError: there is no file "{tmp_path / "none"}"'
+    assert refuses(verb, tmp_path / "none.safetensors") == f'MissingFileError: there is no file "{tmp_path / "none.safetensors"}"'
+    assert refuses(verb, tmp_path) == f'FormatError: "{tmp_path.name}" is a folder, not a file'
+    (tmp_path / "letter.txt").write_text("Dear reader,\nthis is no program.\n")
+    assert refuses(verb, tmp_path / "letter.txt").startswith("FormatError: these bytes are not an Oarlock program")
+    (tmp_path / "torn.txt").write_bytes(b"program \xff\xfe")
+    assert refuses(verb, tmp_path / "torn.txt").startswith('FormatError: "torn.txt" is not the text of a program')
+    (tmp_path / "cut.safetensors").write_bytes(model.read_bytes()[:500])
+    assert refuses(verb, tmp_path / "cut.safetensors").startswith(
+        'FormatError: "cut.safetensors" is not a safetensors file, or is cut short'
+    )
+
+
+def test_hash_is_the_same_for_the_same_program_in_any_file(model, tmp_path, prints):
+    program = ol.load_model(model).program
+    (tmp_path / "program.bin").write_bytes(program.to_bytes(source=False))
+    (tmp_path / "program.txt").write_text(program.to_text())
+    hashes = {prints("hash", path) for path in (model, tmp_path / "program.bin", tmp_path / "program.txt")}
+    assert len(hashes) == 1
+    assert re.fullmatch(r"[0-9a-f]{64}\n", hashes.pop())
+
+
+# diff, prune
+
+
+def test_diff_tells_programs_apart_and_says_so_by_its_status_when_asked(folder, model, oarlock, prints):
+    assert prints("diff", model, model) == "the programs are the same\n"
+    assert prints("diff", "--exit-code", model, model) == "the programs are the same\n"
+    ended = oarlock("diff", model, folder / "run.safetensors")
+    assert (ended.status, ended.error) == (0, "")
+    assert "adam" in ended.output
+    assert oarlock("diff", "--exit-code", model, folder / "run.safetensors").status == 2
+
+
+def test_prune_keeps_what_some_variables_need(folder, tmp_path, prints, refuses):
+    output = tmp_path / "accuracy.safetensors"
+    assert prints("prune", folder / "run.safetensors", "accuracy", "softmax_0", "-o", output) == f"saved {output}\n"
+    model = ol.load_model(output)
+    assert list(model.program.targets) == ["accuracy", "softmax_0"]
+    assert sorted(model.scope) == ["conv2d_0.b", "conv2d_0.w", "fc_0.b", "fc_0.w"]
+    assert refuses("prune", folder / "run.safetensors", "acuracy", "-o", output).startswith(
+        'UndefinedVarError: "acuracy" is not visible in main'
+    )
+    missing = tmp_path / "none" / "model.safetensors"
+    assert refuses("prune", folder / "run.safetensors", "accuracy", "-o", missing) == (
+        f'MissingFileError: there is no folder "{missing.parent}"'
+    )
+
+
+# ops, explain
+
+
+def test_ops_lists_every_operator_and_the_first_line_of_its_page(prints):
+    lines = prints("ops").splitlines()
+    shipped = [operator for operator in standard if operator.kernel.__module__.startswith("oarlock.")]
+    listed = {line.split()[0]: line.partition(" ")[2].strip() for line in lines}
+    assert {operator.type for operator in shipped} <= set(listed)
+    assert listed["relu"] == "Clamp negatives to zero: y = max(x, 0)."
+    assert list(listed) == sorted(listed)
+    assert all(listed[operator.type] for operator in shipped), "each has a first line"
+
+
+def test_ops_prints_the_page_of_an_operator(prints):
+    page = prints("ops", "linear")
+    assert page.startswith("linear(x: float[*b k], w: float[k n], bias?: float[n]) -> out: float[*b n]\n\n")
+    for heading in ("Inputs", "Outputs", "Promises", "Gradients", "Examples", "Refused"):
+        assert f"\n{heading}\n    " in page
+    assert prints("ops", "linear_dw").startswith("linear_dw(x: float[*b k], dout: float[*b n]) -> dw: float[k n]\n")
+
+
+def test_every_operator_has_a_page(prints):
+    for operator in [*standard, *standard.gradient_operators.values()]:
+        assert prints("ops", operator.type).startswith(f"{operator.type}("), operator.type
+
+
+def test_ops_suggests_a_name(refuses):
+    assert refuses("ops", "rleu") == 'UnknownOperatorError: no operator "rleu"; did you mean "relu"?'
+
+
+def test_explain_prints_what_an_error_means(prints, refuses):
+    for name in errors.__all__:
+        page = prints("explain", name)
+        assert page.startswith(f"{name}\n\n")
+        assert len(page.splitlines()) >= 3
+    assert prints("explain").startswith("Every exception of Oarlock.\n")
+    assert refuses("explain", "Shape") == f'ArgumentError: no error is called "Shape"\n  {", ".join(errors.__all__)}'
+
+
+def test_every_error_that_suggests_a_page_has_one(prints, refuses, model):
+    suggested = re.search(r"\(oarlock (explain \w+)\)", refuses("train", model)).group(1)
+    assert prints(*suggested.split()).startswith("ArgumentError\n")
+
+
+# infer
+
+
+def test_infer_prints_the_test_accuracy_and_draws_digits(model, prints):
+    _, test = ol.datasets.digits.split(seed=SEED)
+    read = ol.infer(ol.load_model(model), {"image": test["image"]}).argmax(1)
+    output = prints("infer", model, "--data", "digits:test")
+    assert output.splitlines()[0] == f"test accuracy {(read == test['label']).mean() * 100:.1f} %"
+    assert re.search(r"read \d \(\d+%\)", output)
+    assert "@@" in output, "ink"
+    assert output.splitlines()[-1] == (
+        f"Next: oarlock show {model} prints the program, oarlock check {model} verifies it, oarlock ops conv2d explains an operator."
+    )
+
+
+def test_infer_reads_the_split_of_the_models_own_seed_unless_told_otherwise(model, prints):
+    own = prints("infer", model, "--data", "digits:test").splitlines()[0]
+    assert prints("infer", model, "--data", "digits:test", "--seed", SEED).splitlines()[0] == own
+    parts = {part: prints("infer", model, "--data", f"digits:{part}").splitlines()[0] for part in ("train", "all")}
+    assert parts["train"].startswith("train accuracy ")
+    assert parts["all"].startswith("all accuracy ")
+
+
+def test_infer_reads_a_file_of_arrays_and_saves_what_it_predicts(model, tmp_path, prints):
+    _, test = ol.datasets.digits.split(seed=SEED)
+    expected = ol.infer(ol.load_model(model), {"image": test["image"]})
+    numpy.savez(tmp_path / "test.npz", image=test["image"])
+    output = tmp_path / "[predicted].npy"
+    printed = prints("infer", model, "--data", tmp_path / "test.npz", "--output", output)
+    assert printed == f"saved {output}\npredicted float32[360, 10]\n"
+    assert numpy.array_equal(numpy.load(output), expected)
+    numpy.savez(tmp_path / "labelled.npz", **test)
+    assert prints("infer", model, "--data", tmp_path / "labelled.npz").startswith("data accuracy ")
+
+
+def test_infer_prints_the_types_of_several_targets(folder, tmp_path, prints):
+    trained = ol.load_model(folder / "run.safetensors")
+    both = {label: trained.program.targets[label] for label in ("loss", "accuracy")}
+    ol.save_model(both, trained, tmp_path / "both.safetensors")
+    assert prints("infer", tmp_path / "both.safetensors", "--data", "digits:test") == "loss  float32[]\naccuracy  float32[]\n"
+
+
+def test_infer_refuses_what_it_cannot_do(folder, model, tmp_path, refuses):
+    error = refuses("infer", folder / "run.safetensors", "--data", "digits:test")
+    assert error.startswith("TrainingProgramError: this is a training program: it has ")
+    assert refuses("infer", tmp_path / "none.safetensors", "--data", "digits:test") == (
+        f'MissingFileError: there is no file "{tmp_path / "none.safetensors"}"'
+    )
+    assert refuses("infer", model, "--data", "digits:tset") == (
+        'DataError: there is no data set "digits:tset"\n  one of digits:train, digits:test, digits:all, or a .npz file of arrays'
+    )
+    assert refuses("infer", model, "--data", "none.npz") == 'DataError: there is no file "none.npz"'
+    assert refuses("infer", model, "--data", "digits:test", "--output", tmp_path / "none" / "x.npy") == (
+        f'MissingFileError: there is no folder "{tmp_path / "none"}"'
+    )
+    numpy.savez(tmp_path / "other.npz", pixels=numpy.zeros(3))
+    assert refuses("infer", model, "--data", tmp_path / "other.npz").startswith('FeedError: "image" is not fed\n')
+    numpy.save(tmp_path / "objects.npy", numpy.array([{"a": 1}], dtype=object))
+    (tmp_path / "objects.npy").rename(tmp_path / "objects.npz")
+    assert refuses("infer", model, "--data", tmp_path / "objects.npz").startswith('DataError: "objects.npz" is not a file of plain arrays')
+    (tmp_path / "letter.npz").write_text("Dear reader")
+    assert refuses("infer", model, "--data", tmp_path / "letter.npz").startswith('DataError: "letter.npz" is not a file of plain arrays')
+
+
+# train
+
+
+SCRIPT = """
+import sys
+import neighbour
+print(__name__, sys.argv[1:], neighbour.NAME)
+if "fail" in sys.argv:
+    import oarlock as ol
+    with ol.Program():
+        ol.layer.fc(0.5, 10)
+if "crash" in sys.argv:
+    raise KeyError("their own")
+"""
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Path:
+    (tmp_path / "neighbour.py").write_text("NAME = 'next door'\n")
+    path = tmp_path / "script.py"
+    path.write_text(SCRIPT.lstrip("\n"))
+    sys.modules.pop("neighbour", None)
+    return path
+
+
+def test_train_runs_a_script_with_its_own_arguments(script, prints):
+    before = list(sys.path)
+    printed = prints("train", script, "first", "--path", "x y", "-v", "--epochs", "3", "--seed", "7")
+    assert printed == "__main__ ['--epochs', '3', '--seed', '7', 'first', '--path', 'x y', '-v'] next door\n"
+    assert prints("train", script) == "__main__ [] next door\n"
+    assert sys.path == before
+
+
+def test_an_error_in_a_script_names_its_line(script, refuses):
+    assert refuses("train", script, "fail") == (
+        "ArgumentError: fc: input must be a variable of a program, not float 0.5\n  script.py:7      ol.layer.fc(0.5, 10)"
+    )
+
+
+def test_an_exception_that_is_a_scripts_own_is_not_hidden(script, oarlock):
+    with pytest.raises(KeyError, match="their own"):
+        oarlock("train", script, "crash")
+
+
+def test_train_continues_a_saved_program_in_its_file(training, prints):
+    data, _ = ol.datasets.digits.split(seed=SEED)
+    expected = ol.train(ol.load_model(training), data, progress=False)
+    printed = prints("train", training, "--data", "digits:train", "--validate", "digits:test").splitlines()
+    assert len(printed) == 3
+    for epoch, line in enumerate(printed[:2], start=1):
+        assert re.match(rf"epoch {epoch}/2  loss \d\.\d+  accuracy \d+\.\d %  test loss \d\.\d+  test accuracy \d+\.\d %  ", line), line
+    assert printed[-1] == f"24 steps in all; saved {training}"
+    scope = ol.load_model(training).scope
+    assert all(torch.equal(scope[name], expected.parameters[name]) for name in expected.parameters)
+
+
+def test_train_stops_after_some_steps_and_saves_elsewhere(training, tmp_path, prints):
+    before = training.read_bytes()
+    other = tmp_path / "other.safetensors"
+    assert prints("train", training, "--data", "digits:train", "--steps", 2, "--save", other) == f"7 steps in all; saved {other}\n"
+    assert training.read_bytes() == before
+    assert int(ol.load_model(other).scope["@STEP"]) == 7
+    printed = prints("train", other, "--data", "digits:train", "--epochs", 3)
+    assert printed.splitlines()[-1] == f"36 steps in all; saved {other}"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["none.py"], 'MissingFileError: there is no file "none.py"'),
+        (["{script}", "--data", "digits:train"], "ArgumentError: --data is for saved programs; a script loads and saves by itself"),
+        (["{training}"], "ArgumentError: a saved program needs --data\n  Try: --data digits:train    (oarlock explain ArgumentError)"),
+        (
+            ["{training}", "--data", "digits:train", "--bogus"],
+            "ArgumentError: unknown argument '--bogus'\n  Try: oarlock train --help    (oarlock explain ArgumentError)",
+        ),
+        (["{training}", "--data", "digits:train", "--epochs", "0"], "ArgumentError: epochs is a whole number from 1, not 0"),
+        (["{training}", "--data", "digits:train", "--steps", "-1"], "ArgumentError: steps is a whole number from 0, not -1"),
+        (["{training}", "--data", "digits:train", "--save", "none/x"], 'MissingFileError: there is no folder "none"'),
+        (
+            ["{model}", "--data", "digits:train"],
+            "ArgumentError: this model has no training program\n"
+            "  Try: save one with ol.save_model(result, path)    (oarlock explain ArgumentError)",
+        ),
+    ],
+)
+def test_train_refuses_what_it_cannot_do(arguments, message, script, training, model, refuses):
+    files = {"script": script, "training": training, "model": model}
+    before = training.read_bytes()
+    assert refuses("train", *(argument.format(**files) for argument in arguments)) == message
+    assert training.read_bytes() == before

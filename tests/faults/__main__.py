@@ -1,0 +1,24 @@
+"""The command; `faults` says how it is called."""
+
+import argparse
+import sys
+
+from faults.catching import is_caught
+from faults.seeded import FAULTS
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m faults", description="Break each rule of the verifier once.")
+    parser.add_argument("--only", type=int, nargs="+", help="numbers of faults")
+    numbers = parser.parse_args().only or range(len(FAULTS))
+    missed = []
+    for number in numbers:
+        caught = is_caught(number)
+        print(f"{number:3}  {'caught' if caught else 'MISSED'}  {FAULTS[number][0]}: {FAULTS[number][1].strip()[:90]}", flush=True)
+        missed += [] if caught else [number]
+    print(f"{len(numbers) - len(missed)} of {len(numbers)} caught")
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

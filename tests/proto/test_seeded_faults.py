@@ -1,0 +1,23 @@
+"""The tests of the verifier are tested too: with a rule broken, they fail. `python -m faults` breaks them all."""
+
+from pathlib import Path
+
+import pytest
+from faults.catching import is_caught
+from faults.seeded import FAULTS
+
+import oarlock
+
+
+@pytest.mark.parametrize("file", ["ir/verify.py", "registry/checking.py", "proto/prescan.py"])
+def test_a_broken_rule_is_noticed(file):
+    assert is_caught(next(number for number, fault in enumerate(FAULTS) if fault[0] == file))
+
+
+def test_every_fault_stands_where_it_says():
+    package = Path(oarlock.__file__).parent
+    assert [text for file, text, _ in FAULTS if text not in (package / file).read_text(encoding="utf-8")] == []
+
+
+def test_there_are_many():
+    assert len(FAULTS) >= 60
