@@ -27,7 +27,7 @@ def format_program(program: Program, *, source: bool = True) -> str:
 
 
 def _format_block(block: Block, indent: str, role: Role, source: bool) -> list[str]:
-    inputs = ", ".join(_format_var(var) for var in block.inputs)
+    inputs = ", ".join(_format_var(var, fed=block.parent is None) for var in block.inputs)
     outputs = f" -> ({', '.join(var.name for var in block.outputs)})" if block.parent is not None else ""
     inside = indent + "  "
     tail = block.tail
@@ -57,9 +57,9 @@ def _same_line(left: Location | None, right: Location | None) -> bool:
     return left is not None and right is not None and (left.file, left.line) == (right.file, right.line)
 
 
-def _format_var(var: Var) -> str:
-    """`x: float32[n, 3]`, and what is unusual about it."""
-    unusual = var.stop_gradient is not var.stops_gradient_by_default
+def _format_var(var: Var, *, fed: bool = False) -> str:
+    """`x: float32[n, 3]`, and what is unusual about it: that no gradient passes, or one does; what is fed and state stop it."""
+    unusual = var.stop_gradient is not (fed or (var.persistable and not var.parameter))
     return f"{var.name}: {var.type_text}" + ((" stop_gradient" if var.stop_gradient else " gradient") if unusual else "")
 
 

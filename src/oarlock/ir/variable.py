@@ -85,12 +85,6 @@ class Var:
         return f"{self.dtype}{format_shape(self.shape)}"
 
     @property
-    def stops_gradient_by_default(self) -> bool:
-        """What `stop_gradient` is for such a variable where nothing is said: what is fed, and state, takes no gradient."""
-        fed = self.block.parent is None and self in self.block.inputs
-        return fed or (self.persistable and not self.parameter)
-
-    @property
     def readers(self) -> "list[Op]":
         """The ops that read it, of its block and of the blocks inside, in program order. Computed when asked for."""
         from oarlock.ir.walk import walk
