@@ -171,6 +171,7 @@ class _Differentiation:
         if not parts:
             return None
         if len(parts) > 1:
+            self._free_name(parts, gradient_name(var.name))
             with self.into:
                 total = sum_(parts)
             self._name(total, gradient_name(var.name))
@@ -270,6 +271,12 @@ class _Differentiation:
         parts = self.arrived.setdefault(var, [])
         parts.append(gradient)
         self._name(gradient, gradient_name(var.name))
+
+    def _free_name(self, parts: Sequence[Var], name: str) -> None:
+        """Let the sum of `parts` be called `name`: the part that was, for want of others, is numbered instead."""
+        for part in parts:
+            if part.name == name and part.block is self.into and part.op is not None and part.op.role is Role.BACKWARD:
+                self.into.rename(part, self.into.program.unique(name))
 
     def _name(self, gradient: Var, name: str) -> None:
         """Give a gradient its name, if it has none yet; numbered where that would hide a variable that can be seen from here."""
