@@ -65,7 +65,7 @@ def prescan(data: bytes, limits: Limits, *, version: int) -> None:
                 return
             fields, seen, end = around.pop()
             continue
-        tag, at = _varint(data, at, end)
+        tag, at = (data[at], at + 1) if data[at] < 128 else _varint(data, at, end)  # most numbers are one byte
         field = fields.get(tag >> 3)
         if field is None or field.wire_type != tag & 7:
             kind = "is of another kind" if field else "is not a field of this version"
@@ -84,7 +84,7 @@ def prescan(data: bytes, limits: Limits, *, version: int) -> None:
             if at > end:
                 raise _refused(f"byte {at - 8}: {field.name} is cut short")
             continue
-        length, at = _varint(data, at, end)
+        length, at = (data[at], at + 1) if at < end and data[at] < 128 else _varint(data, at, end)
         if length > end - at:
             raise _refused(f"byte {at}: {field.name} has {length:,} bytes, where {end - at:,} are left")
         if field.message is None:

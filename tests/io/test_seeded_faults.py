@@ -14,6 +14,10 @@ def test_a_broken_rule_is_noticed(file):
     assert is_caught(next(number for number, fault in enumerate(FAULTS) if fault[0] == file))
 
 
+def test_a_faithful_copy_passes():
+    assert not is_caught(None)
+
+
 def test_every_fault_stands_where_it_says():
     package = Path(oarlock.__file__).parent
     assert [text for file, text, _ in FAULTS if text not in (package / file).read_text(encoding="utf-8")] == []
