@@ -163,3 +163,14 @@ def test_inputs_are_declared_in_the_main_block():
             with pytest.raises(ol.ProgramError) as raised:
                 ol.layer.data("inner", shape=[3])
     assert message_of(raised) == '"inner": inputs are declared in the main block, not in main/recurrent_0.body'
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.bool, torch.uint8, torch.int16, torch.float64])
+def test_an_input_carries_values_of_every_dtype_bit_for_bit(dtype):
+    value = torch.tensor([[0.0, 1.0], [3.0, 0.5]]).to(dtype)
+    with ol.Program() as program:
+        x = ol.layer.data("x", value=value)
+    copy = ol.Program.from_bytes(program.to_bytes())
+    (found,) = ol.Executor().run(copy, fetch=["x"], scope=ol.Scope(), return_numpy=False)
+    assert torch.equal(found, value)
+    assert x.dtype is ol.DType.of(dtype)

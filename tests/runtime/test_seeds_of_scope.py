@@ -107,7 +107,7 @@ def test_only_a_scope_makes_a_variable_and_owns_it_alone():
     assert handle.value == 1
     scope.drop()
     with pytest.raises(ol.ScopeError):
-        handle.value  # noqa: B018
+        handle.value
 
 
 @pytest.mark.mission("A8", "A9")

@@ -1,8 +1,10 @@
 """What a program is fed."""
 
+import sys
 from collections.abc import Sequence
 
 import numpy
+import torch
 
 from oarlock.errors import ArgumentError, ProgramError
 from oarlock.ir.current import current_block
@@ -43,7 +45,7 @@ def data(
         inner = array.shape[1:] if batch is not None else array.shape
         if batch is not None and not array.ndim:
             raise ArgumentError(f'"{name}": one number is no minibatch', location=here(), hint="batch=None")
-        initializer = Initializer("array", {"data": _little_endian(array), "shape": tuple(array.shape)})
+        initializer = Initializer("array", {"data": _little_endian(tensor), "shape": tuple(array.shape)})
         dtype = from_torch(tensor.dtype) or dtype
         shape = inner
     if shape is None:
@@ -66,5 +68,7 @@ def variable(*, shape: Sequence[Size] | None = None, dtype: DType | str = "float
     return data(layer_name(current_block().program, name, "variable"), shape, dtype, batch=None, value=value)
 
 
-def _little_endian(array: numpy.ndarray) -> bytes:
-    return array.astype(array.dtype.newbyteorder("<")).tobytes()
+def _little_endian(tensor: torch.Tensor) -> bytes:
+    """The elements in row order, as a file holds them on every machine."""
+    data = tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy() if tensor.numel() else numpy.empty(0, "uint8")
+    return (data if sys.byteorder == "little" else data.reshape(-1, tensor.itemsize)[:, ::-1]).tobytes()
