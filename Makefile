@@ -22,7 +22,7 @@ test:
 check: .venv/developing
 	.venv/bin/ruff format --check .
 	.venv/bin/ruff check .
-	.venv/bin/pyright
+	.venv/bin/pyright --pythonpath .venv/bin/python
 	.venv/bin/python -m pytest
 
 coverage: .venv/developing
