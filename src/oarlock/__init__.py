@@ -25,6 +25,7 @@ _MODULES = (
     "registry",
     "runtime",
     "scope",
+    "testing",
     "training",
     "variable",
 )

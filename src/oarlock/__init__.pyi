@@ -15,6 +15,7 @@ from oarlock import passes as passes
 from oarlock import registry as registry
 from oarlock import runtime as runtime
 from oarlock import scope as scope
+from oarlock import testing as testing
 from oarlock import training as training
 from oarlock import variable as variable
 from oarlock.errors import ArgumentError as ArgumentError

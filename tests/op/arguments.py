@@ -9,11 +9,11 @@ import oarlock as ol
 import oarlock.op.update
 from oarlock.ir.operation import Op
 from oarlock.ir.size import Size
-from oarlock.op.torch_dtype import from_torch, to_torch
+from oarlock.op.torch_dtype import from_torch
 from oarlock.registry import Case, GradCheck, Operator, Rejects, standard
 from oarlock.registry.gradient import parameter_source
-from oarlock.registry.signature import Slot
 from oarlock.runtime.context import KernelContext
+from oarlock.testing import case_arguments
 
 AnyCase = Case | GradCheck | Rejects
 Tensors = dict[str, list[torch.Tensor]]  # by slot; a slot that is not given has no entry
@@ -95,32 +95,7 @@ def arguments_of(operator: Operator, case: AnyCase, dtype: torch.dtype = torch.f
 
 def root_arguments(operator: Operator, case: AnyCase, dtype: torch.dtype = torch.float64) -> Arguments:
     """What a case of a forward operator gives it. Runs nothing."""
-    generator = torch.Generator().manual_seed(0)
-    tensors: Tensors = {}
-    attributes: dict[str, object] = {"random_id": 0} if operator.effects == "random" else {}
-    for name, value in case.values.items():
-        slot = operator.signature.input(name)
-        if slot is not None:
-            tensors[name] = [_tensor(slot, item, case, dtype, generator) for item in (value if slot.variadic else [value])]
-        elif operator.signature.output(name) is None:
-            attributes[name] = value
-    return Arguments(tensors, attributes)
-
-
-def _tensor(slot: Slot, value: object, case: AnyCase, dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
-    if isinstance(value, tuple) and not isinstance(case, Case):
-        low, high = (case.low, case.high) if isinstance(case, GradCheck) else (-1.0, 1.0)
-        random = torch.empty(value, dtype=torch.float64).uniform_(low, high, generator=generator)
-        return random.to(_dtype(slot, torch.float64, dtype))
-    return torch.tensor(value, dtype=_dtype(slot, torch.tensor(value).dtype, dtype))
-
-
-def _dtype(slot: Slot, natural: torch.dtype, dtype: torch.dtype) -> torch.dtype:
-    """The slot's own dtype where it has one of the kind of the value, else `dtype` for floats."""
-    own = next((to_torch(item) for item in ol.DType if item.value == slot.dtype), None)
-    if own is not None and torch.bool not in (own, natural) and own.is_floating_point == natural.is_floating_point:
-        return own
-    return dtype if natural.is_floating_point else natural
+    return Arguments(*case_arguments(operator, case, dtype))
 
 
 def derive(operator: Operator, arguments: Arguments) -> Arguments:

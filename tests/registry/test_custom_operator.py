@@ -6,9 +6,10 @@ import torch
 from processes import run_python
 
 import oarlock as ol
-from oarlock import Case, GradCheck, operator
+from oarlock import Case, GradCheck, Rejects, operator
 from oarlock.registry import standard
 from oarlock.registry.page import format_page
+from oarlock.testing import check_operator
 
 DECLARATION = '''
 import torch
@@ -93,3 +94,45 @@ def test_a_name_is_registered_once():
         @operator("x: float[*b] -> y: float[*b]", cases=[Case(x=[1.0], y=[1.0]), GradCheck(x=(2,))])
         def relu(x):
             return x
+
+
+def declared(kernel, gradient, case):
+    """An operator of a catalogue of its own."""
+    made = operator("x: float[*b] -> y: float[*b]", cases=[case, GradCheck(x=(2, 3))], catalogue=standard)(kernel)
+    made.gradient("x")(gradient)
+    return made
+
+
+def test_a_custom_operator_is_held_to_its_cases():
+    check_operator(standard.get("signed_power"))
+
+    def wrong_value(x):
+        return x * 2
+
+    def wrong_value_dx(dy):
+        return dy * 2
+
+    def wrong_slope(x):
+        return x * 2
+
+    def wrong_slope_dx(dy):
+        return dy * 3
+
+    with pytest.raises(AssertionError, match=r"wrong_value: Case\(x=\[1.0\], y=\[3.0\]\) states y = \[3.0\], yet it is \[2.0\]"):
+        check_operator(declared(wrong_value, wrong_value_dx, Case(x=[1.0], y=[3.0])))
+    with pytest.raises(AssertionError, match="wrong_slope: .* the gradient of x is"):
+        check_operator(declared(wrong_slope, wrong_slope_dx, Case(x=[1.0], y=[2.0])))
+
+
+@pytest.mark.parametrize("type", ["linear", "softmax_with_cross_entropy", "concat", "max_pool2d", "clip"])
+def test_our_own_operators_hold_to_theirs(type):
+    check_operator(standard.get(type))
+
+
+def test_a_refusal_that_does_not_come_is_noticed():
+    @operator("x: float[*b] -> y: float[*b]", cases=[Case(x=[1.0], y=[1.0]), Rejects("too large", x=(2,))])
+    def accepts_all(x):
+        return x
+
+    with pytest.raises(AssertionError, match="accepts_all: .* is not refused"):
+        check_operator(accepts_all)
