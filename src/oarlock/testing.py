@@ -6,6 +6,8 @@ def test_my_operator():
 check_operator(my_operator)
 """
 
+from typing import Any
+
 import torch
 
 from oarlock.errors import OarlockError
@@ -49,11 +51,11 @@ def check_operator(operator: Operator) -> None:
 
 def case_arguments(
     operator: Operator, case: Case | GradCheck | Rejects, dtype: torch.dtype = torch.float64
-) -> tuple[dict[str, list[torch.Tensor]], dict[str, object]]:
+) -> tuple[dict[str, list[torch.Tensor]], dict[str, Any]]:
     """The tensors, by slot, and the attributes of a case. Python floats and random numbers become `dtype`."""
     generator = torch.Generator().manual_seed(0)
     tensors: dict[str, list[torch.Tensor]] = {}
-    attributes: dict[str, object] = {"random_id": 0} if operator.effects == "random" else {}
+    attributes: dict[str, Any] = {"random_id": 0} if operator.effects == "random" else {}
     for name, value in case.values.items():
         slot = operator.signature.input(name)
         if slot is not None:
@@ -83,7 +85,7 @@ def _dtype(slot: Slot, natural: torch.dtype, dtype: torch.dtype) -> torch.dtype:
 class _Call:
     """A program of one op, its inputs, and what to feed it."""
 
-    def __init__(self, operator: Operator, tensors: dict[str, list[torch.Tensor]], attributes: dict[str, object]):
+    def __init__(self, operator: Operator, tensors: dict[str, list[torch.Tensor]], attributes: dict[str, Any]):
         self.program = Program()
         self.feed: dict[str, torch.Tensor] = {}
         self.inputs: dict[str, list[Var]] = {}
@@ -95,7 +97,8 @@ class _Call:
                     data(name, list(item.shape), str(from_torch(item.dtype)), batch=None) for name, item in zip(names, items, strict=True)
                 ]
             variadic = {slot.name for slot in operator.signature.inputs if slot.variadic}
-            operator(**{name: items if name in variadic else items[0] for name, items in self.inputs.items()}, **attributes)
+            given: dict[str, Any] = {name: items if name in variadic else items[0] for name, items in self.inputs.items()}
+            operator(**given, **attributes)
         self.op = self.program.main.ops[0]
 
     def run(self, fetch: list[Var]) -> list[torch.Tensor]:
@@ -103,7 +106,7 @@ class _Call:
         return executor.run(self.program, self.feed, fetch, scope=Scope(), return_numpy=False)  # type: ignore[return-value]
 
 
-def _check_values(operator: Operator, case: Case, tensors: dict[str, list[torch.Tensor]], attributes: dict[str, object]) -> None:
+def _check_values(operator: Operator, case: Case, tensors: dict[str, list[torch.Tensor]], attributes: dict[str, Any]) -> None:
     call = _Call(operator, tensors, attributes)
     for slot in operator.signature.outputs:
         if slot.name not in case.values:
@@ -111,19 +114,15 @@ def _check_values(operator: Operator, case: Case, tensors: dict[str, list[torch.
         stated = case.values[slot.name]
         outputs = call.run(list(call.op.outputs[slot.name]))
         for actual, expected in zip(outputs, stated if slot.variadic else [stated], strict=True):  # type: ignore[arg-type]
-            wanted = torch.tensor(expected).to(actual.dtype)
-            same = actual.shape == wanted.shape and torch.allclose(
-                actual, torch.tensor(expected, dtype=actual.dtype), rtol=1e-12, atol=1e-12
-            )
+            wanted = torch.tensor(expected, dtype=actual.dtype)
+            same = actual.shape == wanted.shape and torch.allclose(actual, wanted, rtol=1e-12, atol=1e-12)
             assert same, f"{operator.type}: {case} states {slot.name} = {expected}, yet it is {actual.tolist()}"
 
 
-def _check_gradients(operator: Operator, case: GradCheck, tensors: dict[str, list[torch.Tensor]], attributes: dict[str, object]) -> None:
+def _check_gradients(operator: Operator, case: GradCheck, tensors: dict[str, list[torch.Tensor]], attributes: dict[str, Any]) -> None:
     call = _Call(operator, tensors, attributes)
-    wanted = [
-        (slot, var) for slot, items in call.inputs.items() if slot in operator.gradients and operator.differentiates(slot) for var in items
-    ]
-    wanted = [(slot, var) for slot, var in wanted if var.dtype.is_floating]
+    declared = [slot for slot in call.inputs if slot in operator.gradients and operator.differentiates(slot)]
+    wanted = [(slot, var) for slot in declared for var in call.inputs[slot] if var.dtype.is_floating]
     outputs = [var for slot in operator.signature.outputs if slot.name not in operator.intermediate for var in call.op.outputs[slot.name]]
     outputs = [var for var in outputs if var.dtype.is_floating]
     generator = torch.Generator().manual_seed(1)
@@ -153,11 +152,12 @@ def _check_gradients(operator: Operator, case: GradCheck, tensors: dict[str, lis
         assert close, f"{operator.type}: {case}: the gradient of {slot} is {analytic.tolist()}, where differences give {numeric.tolist()}"
 
 
-def _check_refusal(operator: Operator, case: Rejects, tensors: dict[str, list[torch.Tensor]], attributes: dict[str, object]) -> None:
+def _check_refusal(operator: Operator, case: Rejects, tensors: dict[str, list[torch.Tensor]], attributes: dict[str, Any]) -> None:
     try:
         call = _Call(operator, tensors, attributes)
         call.run(list(call.op.writes))
     except OarlockError as error:
-        assert case.message in str(error), f"{operator.type}: {case} is refused, but with {error.message!r}"
-        return
+        if case.message in str(error):
+            return
+        raise AssertionError(f"{operator.type}: {case} is refused, but with {error.message!r}") from error
     raise AssertionError(f"{operator.type}: {case} is not refused")
