@@ -178,9 +178,8 @@ class Operator:
     def differentiates(self, slot: str) -> bool:
         """Whether a gradient might flow through input `slot`. A rule that is missing counts: it is an error, not a zero."""
         rule = self.gradients.get(slot)
-        zero = rule is not None and rule.operator is None and rule.program is None
         declared = self.signature.input(slot)
-        return declared is not None and not declared.shape_only and not zero
+        return declared is not None and not declared.shape_only and not (rule is not None and rule.is_zero)
 
     def convert_attributes(self, given: Mapping[str, object]) -> dict[str, object]:
         """Every attribute, defaults filled in, None left out. Raises ArgumentError."""

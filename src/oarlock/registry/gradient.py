@@ -7,6 +7,7 @@ A gradient's parameters are what it keeps alive. Each is an input or an output o
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
 from oarlock.errors import DeclarationError
@@ -33,29 +34,30 @@ class Rule:
     program: "GradientProgram | None" = None
 
     @property
+    def is_zero(self) -> bool:
+        """Whether the gradient is zero by meaning."""
+        return self.operator is None and self.program is None
+
+    @property
     def parameters(self) -> tuple[str, ...]:
         """What the gradient reads, by the names of `parameter_source`."""
-        function = self.program or (self.operator.kernel if self.operator else None)
-        if function is None:
-            return ()
-        parameters = inspect.signature(function).parameters.values()
-        return tuple(parameter.name for parameter in parameters if parameter.kind is not parameter.KEYWORD_ONLY)
+        return tuple(parameter.name for parameter in self._declared if parameter.kind is not parameter.KEYWORD_ONLY)
 
     @property
     def optional(self) -> frozenset[str]:
         """The parameters that may be None: their default says so."""
-        function = self.program or (self.operator.kernel if self.operator else None)
-        parameters = inspect.signature(function).parameters.values() if function else ()
-        return frozenset(parameter.name for parameter in parameters if parameter.default is None)
+        return frozenset(parameter.name for parameter in self._declared if parameter.default is None)
 
     @property
     def attributes(self) -> tuple[str, ...]:
         """The forward's attributes that the gradient asks for."""
+        return tuple(parameter.name for parameter in self._declared if parameter.kind is parameter.KEYWORD_ONLY)
+
+    @cached_property
+    def _declared(self) -> tuple[inspect.Parameter, ...]:
+        """The parameters of the function that declares the gradient; none where it is zero."""
         function = self.program or (self.operator.kernel if self.operator else None)
-        if function is None:
-            return ()
-        parameters = inspect.signature(function).parameters.values()
-        return tuple(parameter.name for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY)
+        return tuple(inspect.signature(function).parameters.values()) if function else ()
 
 
 class Backward(Protocol):

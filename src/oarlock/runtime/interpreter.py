@@ -45,18 +45,16 @@ class Interpreter:
 
     def _run_op(self, op: Op, scope: Scope, context: Context, trips: tuple[str, ...]) -> None:
         operator = self.catalogue.get(op.type)
+        given = {slot.name: [self._read(var, op, scope) for var in op.inputs.get(slot.name, ())] for slot in operator.signature.inputs}
         arguments: list[object] = []
         for slot in operator.signature.inputs:
-            values = [self._read(var, op, scope) for var in op.inputs.get(slot.name, ())]
-            if slot.shape_only:
-                values = [value.shape for value in values]  # type: ignore[misc]
+            values = [value.shape for value in given[slot.name]] if slot.shape_only else given[slot.name]
             arguments.append(values if slot.variadic else values[0] if values else None)
         if operator.wants_context:
             arguments.insert(0, KernelContext(op, scope, context, self.run_block, trips))
         try:
             attributes = self._attributes(op, scope)
             if context.budget is not None:
-                given = {slot: [self._read(var, op, scope) for var in vars] for slot, vars in op.inputs.items()}
                 context.budget.before(op, operator, given, attributes)
             results = operator.kernel(*arguments, **attributes)
         except OarlockError:
