@@ -93,9 +93,9 @@ def test_a_moved_op_is_said_to_have_moved():
 
 def test_the_comparison_descends_into_blocks():
     assert differences(loop(), loop(act=ol.layer.sigmoid)) == [
-        "- main/recurrent_0.body: tanh_0: float32[3] = tanh(x=multiply_0)",
-        "+ main/recurrent_0.body: sigmoid_0: float32[3] = sigmoid(x=multiply_0)",
-        "~ main/recurrent_0.body: outputs\n      tanh_0 became sigmoid_0",
+        "- main/rnn_0.body: tanh_0: float32[3] = tanh(x=multiply_0)",
+        "+ main/rnn_0.body: sigmoid_0: float32[3] = sigmoid(x=multiply_0)",
+        "~ main/rnn_0.body: outputs\n      tanh_0 became sigmoid_0",
     ]
     assert differences(loop(), loop(reverse=True))[0].endswith("      reverse: false became true")
     assert differences(loop(), loop()) == []

@@ -13,7 +13,7 @@ from oarlock.ir.verify import verify_program
 from oarlock.proto import program_pb2 as wire
 
 # The main block: 0 recurrent (body: block 1), 1 reduce_sum, 2 subtract, 3 assign w <- w_next
-# Block 1, main/recurrent_0.body: 0 multiply, 1 add
+# Block 1, main/rnn_0.body: 0 multiply, 1 add
 
 
 def var(block: wire.BlockDesc, name: str) -> wire.VarDesc:
@@ -69,21 +69,21 @@ def test_a_block_belongs_to_one_op_only():
     def change(program):
         program.blocks[0].ops.add().CopyFrom(program.blocks[0].ops[0])
 
-    refuse(change, "main, op 4 (recurrent): it does not own block 1 (recurrent_0.body)")
+    refuse(change, "main, op 4 (recurrent): it does not own block 1 (rnn_0.body)")
 
 
 def test_a_block_belongs_to_an_op_of_its_parent():
     def change(program):
         program.blocks[1].ops[0].attributes.add(name="body", block=1)
 
-    refuse(change, "main/recurrent_0.body, op 0 (multiply): it does not own block 1 (recurrent_0.body)")
+    refuse(change, "main/rnn_0.body, op 0 (multiply): it does not own block 1 (rnn_0.body)")
 
 
 def test_an_op_owns_no_block_around_it():
     def change(program):
         program.blocks[1].ops[0].attributes.add(name="body", block=0)
 
-    refuse(change, "main/recurrent_0.body, op 0 (multiply): it does not own block 0 (main)")
+    refuse(change, "main/rnn_0.body, op 0 (multiply): it does not own block 0 (main)")
 
 
 def test_a_block_that_an_op_owns_exists():
@@ -95,9 +95,9 @@ def test_a_block_that_an_op_owns_exists():
 
 def test_a_block_is_found_by_one_path():
     def change(program):
-        program.blocks.add(name="recurrent_0.body", parent=0)
+        program.blocks.add(name="rnn_0.body", parent=0)
 
-    refuse(change, "block 2: another block is called main/recurrent_0.body")
+    refuse(change, "block 2: another block is called main/rnn_0.body")
 
 
 # Names
@@ -121,7 +121,7 @@ def test_a_name_is_declared_once_in_a_block():
     def change(program):
         program.blocks[1].vars.add().CopyFrom(program.blocks[1].vars[0])
 
-    refuse(change, 'main/recurrent_0.body: "xs.step_0" is declared twice')
+    refuse(change, 'main/rnn_0.body: "xs.step_0" is declared twice')
 
 
 def test_the_label_of_a_target_is_legal():
@@ -186,7 +186,7 @@ def test_what_persists_stands_in_the_main_block():
 
     refuse(
         change,
-        'main/recurrent_0.body: variable "multiply_0" is persistable, so it must be a variable of the main block that is not fed',
+        'main/rnn_0.body: variable "multiply_0" is persistable, so it must be a variable of the main block that is not fed',
     )
 
 
@@ -233,7 +233,7 @@ def test_what_is_handed_in_has_no_initializer():
     def change(program):
         var(program.blocks[1], "memory_0").initializer.type = "constant"
 
-    refuse(change, 'main/recurrent_0.body: variable "memory_0" has an initializer, yet the op around the block hands it in')
+    refuse(change, 'main/rnn_0.body: variable "memory_0" has an initializer, yet the op around the block hands it in')
 
 
 def test_a_step_takes_rows():
@@ -365,14 +365,14 @@ def test_an_input_of_a_block_is_declared_there():
     def change(program):
         program.blocks[1].inputs[0] = "w"
 
-    refuse(change, 'main/recurrent_0.body: an input is "w", which the block does not declare')
+    refuse(change, 'main/rnn_0.body: an input is "w", which the block does not declare')
 
 
 def test_an_output_of_a_block_is_declared():
     def change(program):
         program.blocks[1].outputs[0] = "nothing"
 
-    refuse(change, 'main/recurrent_0.body: output: "nothing" is not declared here or in a block around it')
+    refuse(change, 'main/rnn_0.body: output: "nothing" is not declared here or in a block around it')
 
 
 # Definitions
@@ -392,7 +392,7 @@ def test_a_variable_is_defined_before_it_is_read():
         program.blocks[1].ClearField("ops")
         program.blocks[1].ops.extend(swapped)
 
-    refuse(change, 'main/recurrent_0.body, op 0 (add): it reads "multiply_0" before that has a value')
+    refuse(change, 'main/rnn_0.body, op 0 (add): it reads "multiply_0" before that has a value')
 
 
 def test_a_variable_that_nothing_defines_is_not_read():
@@ -413,7 +413,7 @@ def test_a_variable_is_defined_once():
     def change(program):
         program.blocks[1].ops.add().CopyFrom(program.blocks[1].ops[0])
 
-    refuse(change, 'main/recurrent_0.body, op 2 (multiply): "multiply_0" is defined a second time')
+    refuse(change, 'main/rnn_0.body, op 2 (multiply): "multiply_0" is defined a second time')
 
 
 def test_an_input_is_not_defined_by_an_op():
@@ -429,7 +429,7 @@ def test_a_block_writes_nothing_around_it():
 
     refuse(
         change,
-        'main/recurrent_0.body, op 0 (multiply): it writes "cost", which is not a local variable of main/recurrent_0.body',
+        'main/rnn_0.body, op 0 (multiply): it writes "cost", which is not a local variable of main/rnn_0.body',
     )
 
 
@@ -445,13 +445,13 @@ def test_an_output_of_a_block_has_a_value():
         program.blocks[1].vars.add(name="empty", dtype=wire.FLOAT32)
         program.blocks[1].outputs[0] = "empty"
 
-    refuse(change, 'main/recurrent_0.body: its output "empty" has no value')
+    refuse(change, 'main/rnn_0.body: its output "empty" has no value')
 
 
 def test_an_op_lists_what_its_block_reads_from_around_it():
     refuse(
         lambda program: program.blocks[0].ops[0].inputs[2].ClearField("vars"),
-        'main, op 0 (recurrent): its block recurrent_0.body reads "w", which the op does not list',
+        'main, op 0 (recurrent): its block rnn_0.body reads "w", which the op does not list',
     )
 
 
@@ -461,14 +461,14 @@ def test_an_op_lists_what_its_block_hands_out_from_around_it():
         program.blocks[0].ops[0].inputs[1].vars[0] = "w"
         program.blocks[0].ops[0].inputs[2].vars[0] = "w"
 
-    refuse(change, 'main, op 0 (recurrent): its block recurrent_0.body reads "start", which the op does not list')
+    refuse(change, 'main, op 0 (recurrent): its block rnn_0.body reads "start", which the op does not list')
 
 
 def test_a_name_declared_in_a_block_hides_that_of_a_block_around_it_from_the_first_op_on():
     def change(program):
         program.blocks[1].vars.add(name="w", dtype=wire.FLOAT32)
 
-    refuse(change, 'main/recurrent_0.body, op 0 (multiply): it reads "w" before that has a value')
+    refuse(change, 'main/rnn_0.body, op 0 (multiply): it reads "w" before that has a value')
 
 
 # The tail
@@ -491,7 +491,7 @@ def test_a_block_inside_commits_nothing():
         program.blocks[1].ops.add().CopyFrom(program.blocks[0].ops[3])
         program.blocks[1].ops[2].inputs[0].vars[0] = "total"
 
-    refuse(change, "main/recurrent_0.body, op 2 (assign): persistable variables are written at the end of the main block only")
+    refuse(change, "main/rnn_0.body, op 2 (assign): persistable variables are written at the end of the main block only")
 
 
 def test_a_variable_is_committed_once():
@@ -574,7 +574,7 @@ def test_a_block_cannot_read_what_its_own_variable_hides():
         loop()
     with pytest.raises(ol.VerifyError) as caught:
         verify_program(program)
-    assert str(caught.value) == 'main/recurrent_0.body, op 1 (multiply): it reads main/x, which another "x" hides from it'
+    assert str(caught.value) == 'main/rnn_0.body, op 1 (multiply): it reads main/x, which another "x" hides from it'
 
 
 def test_a_block_cannot_hand_out_what_its_own_variable_hides():
@@ -588,7 +588,7 @@ def test_a_block_cannot_hand_out_what_its_own_variable_hides():
         loop()
     with pytest.raises(ol.VerifyError) as caught:
         verify_program(program)
-    assert str(caught.value) == 'main/recurrent_0.body: its output is main/x, which another "x" hides from it'
+    assert str(caught.value) == 'main/rnn_0.body: its output is main/x, which another "x" hides from it'
 
 
 def test_a_step_block_that_was_never_closed_is_named():
@@ -599,7 +599,7 @@ def test_a_step_block_that_was_never_closed_is_named():
             loop.output(loop.step_input(xs))
     with pytest.raises(ol.VerifyError) as caught:
         verify_program(program)
-    assert str(caught.value) == "block 1 (recurrent_0.body) belongs to no op"
+    assert str(caught.value) == "block 1 (rnn_0.body) belongs to no op"
 
 
 def test_a_variable_of_a_block_beside_is_not_read():

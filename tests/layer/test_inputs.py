@@ -162,7 +162,7 @@ def test_inputs_are_declared_in_the_main_block():
             rnn.step_input(rows)
             with pytest.raises(ol.ProgramError) as raised:
                 ol.layer.data("inner", shape=[3])
-    assert message_of(raised) == '"inner": inputs are declared in the main block, not in main/recurrent_0.body'
+    assert message_of(raised) == '"inner": inputs are declared in the main block, not in main/rnn_0.body'
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.bool, torch.uint8, torch.int16, torch.float64])

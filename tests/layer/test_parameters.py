@@ -223,7 +223,7 @@ def test_parameters_of_a_layer_inside_a_loop_belong_to_the_main_block():
             rnn.output(hidden)
         rnn()
     assert parameters(program) == {"fc_0.w": (3, 4), "fc_0.b": (4,)}
-    assert hidden.block.path == "main/recurrent_0.body"
+    assert hidden.block.path == "main/rnn_0.body"
 
 
 def test_losses_and_accuracy_are_those_of_pytorch():

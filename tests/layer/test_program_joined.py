@@ -61,7 +61,7 @@ def test_an_operator_joins_the_innermost_open_block_of_its_program():
             inner = ol.layer.tanh(rnn.step_input(rows)) + ol.op.reduce_sum(outer)
             rnn.output(inner)
         after = ol.layer.tanh(rnn())
-    assert inner.block.path == "main/recurrent_0.body"
+    assert inner.block.path == "main/rnn_0.body"
     assert after.block is program.main
 
 

@@ -210,7 +210,7 @@ def test_a_fault_inside_a_loop_names_the_step(tmp_path):
     expected = """
     oarlock.KernelError: softmax_with_cross_entropy: label 3 is not one of the classes 0 to 2
       model.py:8      rnn.output(ol.layer.softmax_with_cross_entropy(rnn.step_input(scores), rnn.step_input(labels)))
-      running   main/recurrent_0.body, op 0 of 1, scope main/recurrent_0/2
+      running   main/rnn_0.body, op 0 of 1, scope main/rnn_0/2
           logits = "scores.step_0" float32[2, 3], values 0 to 0
           label  = "labels.step_0" int64[2], values 0 to 3
       Try: nothing was changed; feed values that fit and run the step again    (oarlock explain KernelError)

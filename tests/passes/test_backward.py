@@ -347,7 +347,7 @@ def test_only_variables_of_the_main_block_are_differentiated():
         for targets, wanted in (([inside], [x]), ([y], [inside])):
             with pytest.raises(ol.GradientError) as caught:
                 ol.gradients(targets, wanted)
-            assert caught.value.message == '"main/recurrent_0.body/square_0" is not a variable of the main block'
+            assert caught.value.message == '"main/rnn_0.body/square_0" is not a variable of the main block'
 
 
 def test_variables_of_two_programs_are_not_differentiated_together():

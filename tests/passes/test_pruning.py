@@ -86,12 +86,12 @@ def test_blocks_that_are_needed_stay_and_lose_what_is_not_needed_in_them():
             unread()
             second.output(inner())
         kept_value = second()
-    assert [block.name for block in program.blocks] == [f"recurrent_{n}.body" if n >= 0 else "main" for n in range(-1, 4)]
+    assert [block.name for block in program.blocks] == ["main", *(f"rnn_{n}.body" for n in range(4))]
     kept = ol.prune(program, {"y": kept_value})
     assert [(block.index, block.path) for block in kept.blocks] == [
         (0, "main"),
-        (1, "main/recurrent_1.body"),
-        (2, "main/recurrent_1.body/recurrent_2.body"),
+        (1, "main/rnn_1.body"),
+        (2, "main/rnn_1.body/rnn_2.body"),
     ]
     assert [op.type for op in walk(kept.main)] == ["recurrent", "recurrent", "square"]
     assert dropped.name not in names(kept)

@@ -152,7 +152,7 @@ def test_a_variable_that_stayed_inside_its_block(program):
     loop()
     with refused(
         ol.UndefinedVarError,
-        'tanh: "relu_0" is not visible in main; it belongs to main/recurrent_0.body',
+        'tanh: "relu_0" is not visible in main; it belongs to main/rnn_0.body',
         f'      "relu_0"   float32[3]   from relu at {inside.location.file}:{inside.location.line}',
         hint="hand it out of its block as an output",
     ):
@@ -168,7 +168,7 @@ def test_an_op_joins_the_innermost_open_block_of_its_inputs_program(program):
         with ol.Program() as other:
             y = ol.op.relu(ol.layer.data("y", shape=[]))
             still_inside = ol.op.tanh(step)
-    assert (inside.path, y.block, still_inside.path) == ("main/recurrent_0.body/relu_0", other.main, "main/recurrent_0.body/tanh_0")
+    assert (inside.path, y.block, still_inside.path) == ("main/rnn_0.body/relu_0", other.main, "main/rnn_0.body/tanh_0")
     assert ol.op.relu(x).path == "main/relu_1"
 
 

@@ -11,7 +11,7 @@ from oarlock.proto import program_pb2 as wire
 from oarlock.registry import Catalogue, operator, standard, typecheck
 
 # The main block of running_sum: 0 recurrent (body: block 1), 1 reduce_sum, 2 subtract, 3 assign w <- w_next
-# Block 1, main/recurrent_0.body: 0 multiply, 1 add
+# Block 1, main/rnn_0.body: 0 multiply, 1 add
 
 
 def refuse(change: Callable[[wire.ProgramDesc], None], message: str, error: type[ol.OarlockError] = ol.VerifyError) -> None:
@@ -49,7 +49,7 @@ def test_an_operator_inside_a_block_is_known():
     def change(program):
         program.blocks[1].ops[1].type = "os.system"
 
-    refuse(change, 'main/recurrent_0.body, op 1 (os.system): no operator "os.system"', ol.UnknownOperatorError)
+    refuse(change, 'main/rnn_0.body, op 1 (os.system): no operator "os.system"', ol.UnknownOperatorError)
 
 
 def test_an_input_slot_is_known():
@@ -166,9 +166,9 @@ def test_a_rank_is_the_one_that_follows():
 
 def test_a_symbol_is_the_one_that_follows():
     def change(program):
-        var(program.blocks[0], "recurrent_0.stacked.0").shape.sizes[0].symbol = "n"
+        var(program.blocks[0], "rnn_0.stacked.0").shape.sizes[0].symbol = "n"
 
-    refuse(change, 'main, op 0 (recurrent): "recurrent_0.stacked.0" is declared float32[n, 2], where float32[t, 2] follows from its inputs')
+    refuse(change, 'main, op 0 (recurrent): "rnn_0.stacked.0" is declared float32[n, 2], where float32[t, 2] follows from its inputs')
 
 
 def test_a_shape_that_is_known_is_declared():

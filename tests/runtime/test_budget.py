@@ -32,11 +32,11 @@ def test_limits_change_nothing_for_a_run_within_them():
     [
         (ol.RunLimits(trips=3), "main, op 0 (recurrent): more than 3 trips of one loop", "trips"),
         (ol.RunLimits(ops=10), "main, op 2 (subtract): more than 10 ops in one run", "ops"),
-        (ol.RunLimits(ops=3), "main/recurrent_0.body, op 0 (multiply): more than 3 ops in one run", "ops"),
+        (ol.RunLimits(ops=3), "main/rnn_0.body, op 0 (multiply): more than 3 ops in one run", "ops"),
         (ol.RunLimits(seconds=-1.0), "main, op 0 (recurrent): more than -1 seconds in one run", "seconds"),
         (ol.RunLimits(live_bytes=39), "what is fed: 40 live bytes, where 39 are allowed", "live_bytes"),
         (ol.RunLimits(live_bytes=79), "main, op 0 (recurrent): 80 live bytes, where 79 are allowed", "live_bytes"),
-        (ol.RunLimits(live_bytes=90), "main/recurrent_0.body, op 0 (multiply): 96 live bytes, where 90 are allowed", "live_bytes"),
+        (ol.RunLimits(live_bytes=90), "main/rnn_0.body, op 0 (multiply): 96 live bytes, where 90 are allowed", "live_bytes"),
     ],
     ids=lambda value: str(value)[:30],
 )

@@ -344,7 +344,7 @@ def test_a_kernel_that_refuses_inside_a_loop_says_at_which_step(executor, scope)
     with pytest.raises(ol.KernelError) as caught:
         executor.run(program, feed, [costs], scope=scope)
     assert caught.value.message == "softmax_with_cross_entropy: label 5 is not one of the classes 0 to 2"
-    assert caught.value.running == "main/recurrent_0.body, op 0 of 2, scope main/recurrent_0/2"
+    assert caught.value.running == "main/rnn_0.body, op 0 of 2, scope main/rnn_0/2"
     assert caught.value.given[1] == 'label  = "labels.step_0" int64[1], values 5 to 5'
     assert scope.children == []
 
@@ -393,7 +393,7 @@ def test_each_step_of_a_loop_has_a_scope_until_the_run_ends(scope):
 
     @ol.operator("x: float[*b] -> y: float[*b]", catalogue=catalogue)
     def look(context, x):
-        loop = next(child for child in context._scope.children if child.name == "recurrent_0")
+        loop = next(child for child in context._scope.children if child.name == "rnn_0")
         seen.extend((trip.name, trip["square_0"].item()) for trip in loop.children)
         return x
 

@@ -46,7 +46,7 @@ def test_one_step_block_runs_in_a_scope_of_its_own_for_each_step(monkeypatch):
     assert len({id(scope) for _, scope, _ in entered}) == 3
     assert [scope.name for _, scope, _ in entered] == ["0", "1", "2"]
     assert len({id(parent) for _, _, parent in entered}) == 1
-    assert entered[0][2].name == "recurrent_0"
+    assert entered[0][2].name == "rnn_0"
 
 
 @pytest.mark.mission("F13", "B28")
@@ -100,7 +100,7 @@ def test_a_program_is_nested_blocks_of_locals_and_ops_that_run_in_the_order_writ
     ol.Executor(catalogue=catalogue).run(program, {"x": np.ones((1, 1), "float32")}, [third], scope=ol.Scope())
     assert ran == ["relu", "tanh", "add"]
     desc = wire.ProgramFile.FromString(running_product().to_bytes()).program
-    assert [block.name for block in desc.blocks] == ["main", "recurrent_0.body"]
+    assert [block.name for block in desc.blocks] == ["main", "rnn_0.body"]
     assert [var.name for var in desc.blocks[1].vars] == ["x.step_0", "memory_0", "multiply_0"]
 
 

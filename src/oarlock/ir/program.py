@@ -13,7 +13,7 @@ from oarlock.ir.dtype import DType
 from oarlock.ir.location import Location
 from oarlock.ir.names import COUNTER
 from oarlock.ir.operation import Role
-from oarlock.ir.size import Shape, names_in
+from oarlock.ir.size import Shape, add, names_in
 from oarlock.ir.variable import Initializer, Var
 
 __all__ = ["Program", "Training"]
@@ -115,7 +115,7 @@ class Program:
                 self._taken.add(name)
                 self._taken.add(re.split(r"[.@]", name)[0] or name)
             for var in block.vars.values():
-                self.claim_symbols(var.shape)
+                self.claim_symbols((*(var.shape or ()), var.partitions or 1))
             for op in block.ops:
                 self._taken.add(op.name)
                 if "random_id" in op.attributes:
@@ -125,8 +125,7 @@ class Program:
         """Add an empty block inside `parent`."""
         block = Block(self, len(self.blocks), name, parent)
         self.blocks.append(block)
-        self._taken.add(name.partition(".")[0])
-        self.changed()
+        self.changed(taken=name)
         return block
 
     def discard_block(self, block: Block) -> None:
@@ -143,6 +142,20 @@ class Program:
     def persistables(self) -> list[Var]:
         """Everything that outlives a step: parameters, optimizer state, counters."""
         return [var for var in self.main.vars.values() if var.persistable]
+
+    def ragged_inputs(self) -> dict[Var, list[Var]]:
+        """The inputs whose rows are cut by other inputs: those row splits, outermost first."""
+        cuts = {var.partitions: var for var in self.main.inputs if var.partitions is not None}
+        found: dict[Var, list[Var]] = {}
+        for var in self.main.inputs if cuts else ():
+            levels: list[Var] = []
+            splits = cuts.get(var.shape[0]) if var.shape and var.partitions is None else None
+            while splits is not None and splits.shape and splits not in levels:
+                levels.insert(0, splits)
+                splits = cuts.get(add(splits.shape[0], -1))
+            if levels:
+                found[var] = levels
+        return found
 
     @property
     def is_training(self) -> bool:

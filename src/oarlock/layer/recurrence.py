@@ -59,7 +59,7 @@ class Recurrence:
     def _write_step(self) -> Iterator[None]:
         around = current_block()
         program = around.program
-        body = program.new_block(f"{program.unique('recurrent')}.body", around)
+        body = program.new_block(f"{program.unique('rnn')}.body", around)
         self._body = body
         self._open = True
         try:

@@ -17,26 +17,31 @@ from oarlock.op import (
     pooling,
     randomness,
     reduction,
+    routing,
     shaping,
 )
-from oarlock.op.control import recurrence
+from oarlock.op.control import branching, loop_gradient, recurrence, repetition
 from oarlock.registry.catalogue import standard
 from oarlock.registry.declaration import Operator
 
 __all__ = [
     "activation",
     "arithmetic",
+    "branching",
     "casting",
     "comparison",
     "convolution",
     "elementwise",
     "filling",
+    "loop_gradient",
     "loss",
     "matrix",
     "pooling",
     "randomness",
     "recurrence",
     "reduction",
+    "repetition",
+    "routing",
     "shaping",
 ]
 

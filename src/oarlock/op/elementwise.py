@@ -4,6 +4,7 @@ import torch
 
 from oarlock.op.filling import fill
 from oarlock.op.reduction import reduce_to, same_shape
+from oarlock.op.stacks import add_stacks
 from oarlock.registry import Case, GradCheck, Rejects, operator
 
 __all__ = ["absolute", "add", "assign", "clip", "divide", "exp", "log", "multiply", "negative", "sqrt", "square", "subtract", "sum_"]
@@ -251,10 +252,10 @@ def assign_dx(dy):
     ],
 )
 def sum_(xs):
-    """The sum of one or more tensors of one shape, from the first to the last."""
+    """The sum of one or more tensors of one shape, from the first to the last. Uneven stacks of loops add up step by step."""
     total = xs[0]
     for x in xs[1:]:
-        total = total + x
+        total = add_stacks(total, x)
     return total
 
 

@@ -223,7 +223,7 @@ class Operator:
             typed[slot.name] = [
                 item if isinstance(item, TensorType) else TensorType(self.signature.infer_dtype(slot, binding), item) for item in items
             ]
-        return typed
+        return _name_fresh_sizes(typed, fresh)
 
     # What stands beside the kernel
 
@@ -246,7 +246,8 @@ class Operator:
     def infer_with(self, function: Callable[..., object]) -> Callable[..., object]:
         """Declare how shapes follow, where the signature cannot state it.
 
-        `function` takes the kernel's arguments as `TensorType`s and returns a shape, or a TensorType, per output.
+        `function` takes the kernel's arguments as `TensorType`s and returns a shape, or a TensorType, per output. A size that
+        only values tell is a text that begins with "?"; where the same text stands twice, it is the same size.
         """
         self.infer_function = function
         return function
@@ -295,6 +296,20 @@ class Operator:
         from oarlock.registry.creator import create
 
         return create(self, arguments, keywords, name=name)
+
+
+def _name_fresh_sizes(typed: dict[str, list[TensorType]], fresh: Callable[[], str]) -> dict[str, list[TensorType]]:
+    """The types with a name for each size that only values tell."""
+    names: dict[str, str] = {}
+    for size in (size for items in typed.values() for type in items for size in type.shape or ()):
+        if isinstance(size, str) and size.startswith("?") and size not in names:
+            names[size] = fresh()
+    if not names:
+        return typed
+    return {
+        slot: [TensorType(dtype, shape and tuple(names.get(size, size) for size in shape)) for dtype, shape in types]
+        for slot, types in typed.items()
+    }  # type: ignore[call-overload]
 
 
 def operator(

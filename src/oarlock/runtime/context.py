@@ -1,5 +1,6 @@
 """Context: what one run is, and what a kernel may ask of it."""
 
+import itertools
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -8,7 +9,7 @@ import torch
 from oarlock.ir.block import Block
 from oarlock.ir.names import COUNTER
 from oarlock.ir.operation import Op
-from oarlock.ir.size import evaluate
+from oarlock.ir.size import Size, evaluate
 from oarlock.ir.variable import Var
 from oarlock.op.torch_dtype import to_torch
 from oarlock.runtime import random
@@ -55,31 +56,46 @@ class KernelContext:
         key = random.key_of(self.op.block.program.seed, "op", random_id, int(step), *self._trips)  # type: ignore[call-overload]
         return random.uniform(tuple(shape), key, device=self._context.place.device)
 
-    def run_block(self, block: Block, values: list[torch.Tensor], *, trip: int) -> list[torch.Tensor]:
-        """Run a block of this op on `values`, its inputs, in a scope of its own; return its outputs."""
+    def run_block(self, block: Block, values: list[torch.Tensor], *, trip: int | None = None) -> list[torch.Tensor]:
+        """Run a block of this op on `values`, its inputs, in a scope of its own; return its outputs.
+
+        A `trip` of a loop has a scope inside that of the loop: `rnn_0/3`. A block that runs once has one, called as the
+        block is: `if_else_0.true`.
+        """
         self._trip_count += 1
         if self._context.budget is not None:
             self._context.budget.trip(self.op, self._trip_count)
-        if self._loop is None:
-            self._loop = self._scope.new_scope(block.name.partition(".")[0])
-        scope = self._loop.new_scope(str(trip))
+        scope, trips = self._enter(block, trip)
         for var, value in zip(block.inputs, values, strict=True):
             scope.var(var.name).value = value
-        self._run(block, scope, self._context, (scope.name, self._loop.name, *self._trips))
+        self._run(block, scope, self._context, trips)
         return [scope[var.name] for var in block.outputs]  # type: ignore[misc]
+
+    def _enter(self, block: Block, trip: int | None) -> tuple[Scope, tuple[str, ...]]:
+        if trip is None:
+            return self._scope.new_scope(block.name), (block.name, *self._trips)
+        if self._loop is None:
+            self._loop = self._scope.new_scope(block.name.partition(".")[0])
+        return self._loop.new_scope(str(trip)), (str(trip), self._loop.name, *self._trips)
 
     def zeros(self, var: Var, *, leading: tuple[int, ...] = ()) -> torch.Tensor:
         """Zeros of the declared type of `var`, after `leading` sizes. Sizes that no value tells count as 0."""
-        sizes = self._sizes()
-        shape = [evaluate(size, sizes) or 0 for size in var.shape or ()]
+        shape = [self._size(size) for size in var.shape or ()]
         return torch.zeros((*leading, *shape), dtype=to_torch(var.dtype), device=self._context.place.device)
 
-    def _sizes(self) -> dict[str, int]:
-        """What the symbols in the types of the op's inputs stand for in this run."""
+    def _size(self, size: Size) -> int:
+        """What a size stands for in this run: what the values tell that the op reads or, failing these, that it might read."""
+        around = (var for block in self.op.block.enclosing() for var in block.vars.values())
         sizes: dict[str, int] = {}
-        for var in self.op.reads:
-            value = self._scope[var.name]
-            for declared, actual in zip(var.shape or (), value.shape, strict=False):  # type: ignore[attr-defined]
-                if isinstance(declared, str):
-                    sizes[declared] = actual
-        return sizes
+        number = evaluate(size, sizes)
+        for var in itertools.chain(self.op.reads, around):
+            if number is not None:
+                break
+            found = self._scope.find_var(var.name)
+            value = found.value if found is not None and found.is_set else None
+            if isinstance(value, torch.Tensor):
+                sizes |= {
+                    declared: actual for declared, actual in zip(var.shape or (), value.shape, strict=False) if isinstance(declared, str)
+                }
+                number = evaluate(size, sizes)
+        return number or 0

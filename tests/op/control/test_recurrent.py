@@ -572,7 +572,7 @@ def test_a_loop_of_no_steps_inside_a_loop_hands_the_memory_through_each_time():
     program = nested_loops()
     feed = {"pages": numpy.zeros((4, 0, 3), "float32"), "start": numpy.array([1.0, 2.0, 6.0], "float32")}
     scope = ol.init(program, ol.Scope())
-    fetch = ["recurrent_0.stacked.0", "cost", "start@GRAD", "decay@GRAD"]
+    fetch = ["rnn_0.stacked.0", "cost", "start@GRAD", "decay@GRAD"]
     moods, cost, dstart, ddecay = ol.Executor().run(program, feed, fetch, scope=scope)
     assert moods.tolist() == [[1.0, 2.0, 6.0]] * 4
     assert cost == 3.0
@@ -610,7 +610,7 @@ def test_a_stack_that_is_there_is_used_again():
         ol.gradients(stacked, [xs])
     forward, backward = loops_of(program)
     assert forward.outputs["stacked"] == (stacked[0],)
-    assert [var.name for var in backward.inputs["sequences"]] == ["recurrent_0.stacked.0@GRAD", "recurrent_0.stacked.0"]
+    assert [var.name for var in backward.inputs["sequences"]] == ["rnn_0.stacked.0@GRAD", "rnn_0.stacked.0"]
     assert len(program.main.vars) == count + 2
 
 
@@ -621,7 +621,7 @@ def test_only_what_the_gradient_reads_is_handed_out_in_addition():
         stacked, _ = Ours.scan(lambda steps, ms: ([ol.op.tanh(steps[0] + w) + steps[0]], []), [xs])
         ol.gradients(stacked, [w])
     forward, backward = loops_of(program)
-    assert [var.name for var in forward.outputs["stacked"]] == ["recurrent_0.stacked.0", "tanh_0@STACK_0"]
+    assert [var.name for var in forward.outputs["stacked"]] == ["rnn_0.stacked.0", "tanh_0@STACK_0"]
     assert {slot: len(vars) for slot, vars in backward.outputs.items()} == {"stacked": 0, "final": 0, "sums": 1}
 
 
@@ -863,7 +863,7 @@ def test_sequences_have_one_length(sequence):
         rnn,
         ol.ShapeError,
         "recurrent: sequence 1 has s steps but sequence 0 has t",
-        "  recurrent(*sequences: any, *initial: any, *free: any -> *stacked: any, *final: any, *sums: any)",
+        "  recurrent(*sequences: any, *initial: any, *free: any, splits?: int64[s] -> *stacked: any, *final: any, *sums: any)",
         f"      sequences = {sequence.describe()}",
         f"      sequences = {other.describe()}",
     )
@@ -905,7 +905,7 @@ def test_a_step_writes_into_no_block_around_it(sequence):
         refused(
             lambda: ol.layer.data("late", shape=[3]),
             ol.ProgramError,
-            '"late": inputs are declared in the main block, not in main/recurrent_0.body',
+            '"late": inputs are declared in the main block, not in main/rnn_0.body',
         )
 
 

@@ -1,0 +1,95 @@
+"""A block that runs once, or, for a condition, not at all."""
+
+from oarlock.errors import ShapeError
+from oarlock.ir.block import Block
+from oarlock.ir.operation import Op
+from oarlock.ir.size import Shape
+from oarlock.ir.variable import Var
+from oarlock.ir.walk import free_vars
+from oarlock.op.control.gradient import GradientBlock
+from oarlock.op.reduction import reduce_sum
+from oarlock.op.stacks import stack
+from oarlock.registry import operator
+from oarlock.registry.gradient import Backward
+from oarlock.registry.signature import TensorType
+
+__all__ = ["branch"]
+
+
+@operator("*values: any, *free: any, when?: bool[] -> *outputs: any")
+def branch(context, values, free, when=None, *, body: Block):
+    """Run ``body`` once, in a scope of its own.
+
+    It takes ``values`` and hands out the outputs; ``free`` are the variables around it that it reads.
+    With ``when`` it runs only where that holds, and everything that is handed in or out has one dimension more in front, ``[ran *d]``:
+    of size 1 where it ran, of size 0 where it did not. ``choose`` picks the value of whichever of several branches ran.
+    """
+    if when is None:
+        return context.run_block(body, values)
+    if not when:
+        return [context.zeros(var, leading=(0,)) for var in body.outputs]
+    return [stack([value]) for value in context.run_block(body, [value[0] for value in values])]
+
+
+@branch.infer_with
+def branch_types(values, free, when, *, body):
+    if len(body.inputs) != len(values):
+        raise ShapeError(f"the body takes {len(body.inputs)} values, yet is handed {len(values)}")
+    for var, type in zip(body.inputs, values, strict=True):
+        if when is not None and not type.shape:
+            raise ShapeError(f'"{var.name}" is handed {type}, which has no dimension in front to tell whether there is a value')
+        handed = type if when is None else TensorType(type.dtype, type.shape[1:])
+        if (var.dtype, var.shape) != handed:
+            raise ShapeError(f'the body takes "{var.name}" as {var.type_text}, yet is handed {handed}')
+    types = [TensorType(var.dtype, var.shape) for var in body.outputs]
+    if when is None:
+        return types
+    if any(type.shape is None for type in types):
+        raise ShapeError("the body hands out a value of unknown rank")
+    return [TensorType(type.dtype, ("?ran", *type.shape)) for type in types]
+
+
+@branch.build_gradient
+def branch_gradients(op: Op, backward: Backward) -> list[tuple[Var, Var]]:
+    """Build the branch of the gradient; return each input with its gradient."""
+    return _BranchGradient(op, backward).build()
+
+
+class _BranchGradient(GradientBlock):
+    """The construction of one gradient branch, from the forward branch `op`."""
+
+    def __init__(self, op: Op, backward: Backward):
+        body: Block = op.attributes["body"]  # type: ignore[assignment]
+        super().__init__(op, backward, given=dict(zip(body.inputs, op.inputs["values"], strict=True)), slot="outputs")
+        self.when = op.inputs.get("when", (None,))[0]
+
+    def build(self) -> list[tuple[Var, Var]]:
+        """Append the branch; return each input of the forward branch that has a gradient, with it."""
+        try:
+            return self._build()
+        except BaseException:
+            self.block.program.discard_block(self.block)
+            raise
+
+    def _build(self) -> list[tuple[Var, Var]]:
+        with self.block:
+            seeds = [(var, self.take(gradient, var)) for var, gradient in self.arrived("outputs", self.handed_out)]
+            free = [var for var in self.op.inputs["free"] if self.backward.wants(var)]
+            found = self.backward.differentiate(self.forward.ops, self.block, seeds, [*self.wanted(), *free], self.read)
+        if not found:
+            self.block.program.discard_block(self.block)
+            return []
+        values = [var for var in self.wanted() if var in found]
+        free = [var for var in free if var in found]
+        self.block.inputs = list(self.taken.values())
+        self.block.outputs = [found[var] for var in (*values, *free)]
+        when = None if self.when is None else self.backward.read(self.when)
+        gradients = branch(list(self.taken), free_vars(self.block), when, body=self.block)
+        of_free = gradients[len(values) :] if when is None else [reduce_sum(gradient, axis=0) for gradient in gradients[len(values) :]]
+        return [*zip((self.given[var] for var in values), gradients, strict=False), *zip(free, of_free, strict=True)]
+
+    def outside(self, shape: Shape) -> Shape:
+        if self.when is None:
+            return shape
+        outputs = self.op.outputs["outputs"]
+        return (outputs[0].shape[0] if outputs else self.op.block.program.unique("size"), *shape)  # type: ignore[index]

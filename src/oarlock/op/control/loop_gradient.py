@@ -1,0 +1,164 @@
+"""The gradient of a loop is a loop: `recurrent` in the other direction, for `recurrent` and for `while` alike."""
+
+from collections.abc import Mapping
+
+from oarlock.ir.block import Block
+from oarlock.ir.operation import Op
+from oarlock.ir.size import Shape, Size
+from oarlock.ir.variable import Var
+from oarlock.ir.walk import free_vars
+from oarlock.op.control.gradient import GradientBlock
+from oarlock.op.control.recurrence import recurrent, split_outputs
+from oarlock.op.filling import fill_like
+from oarlock.registry.gradient import Backward
+
+__all__ = ["LoopGradient"]
+
+
+@recurrent.build_gradient
+def recurrent_gradients(op: Op, backward: Backward) -> list[tuple[Var, Var]]:
+    """Build the loop in the other direction; return each input with its gradient."""
+    body: Block = op.attributes["body"]  # type: ignore[assignment]
+    sequences = op.inputs["sequences"]
+    steps = dict(zip(body.inputs, sequences, strict=False))
+    splits = op.inputs.get("splits", (None,))[0]
+    memories = body.inputs[len(sequences) :]
+    _, following, sums = split_outputs(body.outputs, len(memories), op.attributes["summed"])  # type: ignore[arg-type]
+    return LoopGradient(
+        op, backward, steps=steps, memories=memories, following=following, sums=sums, reverse=not op.attributes["reverse"], splits=splits
+    ).build()
+
+
+class LoopGradient(GradientBlock):
+    """The construction of one gradient loop, from the forward loop `op`.
+
+    `steps` are the inputs of the body that are steps, with the sequences; `memories` its other inputs, whose values after a trip are
+    `following`; `sums` what it hands out to be summed. Stacks begin at number `first` of its outputs.
+    """
+
+    def __init__(
+        self,
+        op: Op,
+        backward: Backward,
+        *,
+        steps: Mapping[Var, Var],
+        memories: list[Var],
+        following: list[Var],
+        sums: list[Var],
+        reverse: bool,
+        splits: Var | None = None,
+        first: int = 0,
+    ):
+        super().__init__(op, backward, given=steps, slot="stacked", first=first)
+        self.start = dict(zip(memories, op.inputs["initial"], strict=True))
+        self.following = dict(zip(memories, following, strict=True))
+        self.sums = sums
+        self.reverse = reverse
+        self.splits = splits
+
+    def build(self) -> list[tuple[Var, Var]]:
+        """Append the loop; return each input of the forward loop that has a gradient, with it."""
+        try:
+            return self._build()
+        except BaseException:
+            self.block.program.discard_block(self.block)
+            raise
+
+    def _build(self) -> list[tuple[Var, Var]]:
+        arrived_stacks = self.arrived("stacked", self.handed_out)
+        arrived_sums = self.arrived("sums", self.sums) if self.sums else []
+        final = dict(self.arrived("final", list(self.start)))
+        seeded = {var for var, _ in (*arrived_stacks, *arrived_sums)} | {self.following[memory] for memory in final}
+        carried = self._carried(seeded, set(final))
+        begin = {memory: final[memory] if memory in final else _zeros_like(self.backward.read(self.start[memory])) for memory in carried}
+        if self.splits is not None:
+            self._take_the_length()
+        with self.block:
+            inside = {memory: self._memory(memory) for memory in carried}
+            seeds = [(var, self.take(gradient, var)) for var, gradient in arrived_stacks]
+            seeds += [(self.following[memory], gradient) for memory, gradient in inside.items()]
+            seeds += arrived_sums
+            free = [var for var in self.op.inputs["free"] if self.backward.wants(var)]
+            wanted = [*self.wanted(), *carried, *free]
+            found = self.backward.differentiate(self.forward.ops, self.block, seeds, wanted, self.read)
+            following = [found[memory] if memory in found else _zeros_like(inside[memory]) for memory in carried]
+        if not found:
+            self.block.program.discard_block(self.block)
+            return []
+        steps = [var for var in self.wanted() if var in found]
+        free = [var for var in free if var in found]
+        if not self.taken:
+            self._take_the_length()
+        self.block.inputs = [*self.taken.values(), *inside.values()]
+        self.block.outputs = [*(found[var] for var in steps), *following, *(found[var] for var in free)]
+        stacked, finals, sums = recurrent(
+            list(self.taken),
+            list(begin.values()),
+            free_vars(self.block),
+            None if self.splits is None else self.backward.read(self.splits),
+            body=self.block,
+            summed=len(free),
+            reverse=self.reverse,
+        )
+        gradients = [(self.given[var], gradient) for var, gradient in zip(steps, stacked, strict=True)]
+        gradients += [(self.start[memory], gradient) for memory, gradient in zip(carried, finals, strict=True)]
+        return gradients + list(zip(free, sums, strict=True))
+
+    def outside(self, shape: Shape) -> Shape:
+        if self.splits is not None:
+            step, sequence = next(iter(self.given.items()))
+            if shape and shape[0] == step.shape[0]:  # type: ignore[index]
+                return (sequence.shape[0], *shape[1:])  # type: ignore[index]
+            return (self._steps_of_rows(), *shape)
+        if self.given:
+            return (next(iter(self.given.values())).shape[0], *shape)  # type: ignore[index]
+        return (self._trips(), *shape)
+
+    def _trips(self) -> Size:
+        """How many trips the loop made: the size in front of what it stacks."""
+        stacks = self.op.outputs["stacked"]
+        return stacks[0].shape[0] if stacks else self.op.block.program.unique("size")  # type: ignore[index]
+
+    def _steps_of_rows(self) -> Size:
+        """How many steps a ragged loop made: the size in front of what it stacks per step."""
+        active = next(iter(self.given)).shape[0]  # type: ignore[index]
+        for inner, outer in zip(self.handed_out, self.op.outputs["stacked"], strict=True):
+            if not inner.shape or inner.shape[0] != active:
+                return outer.shape[0]  # type: ignore[index]
+        return self.op.block.program.unique("size")
+
+    def _take_the_length(self) -> None:
+        """Give the gradient loop something to count its trips by."""
+        self.read(next(iter(self.given)) if self.given else self.forward.outputs[0])
+
+    def _memory(self, memory: Var) -> Var:
+        name = self.block.program.unique(f"{memory.name.partition('@')[0]}@STEP")
+        return self.block.new_var(name, memory.dtype, memory.shape)
+
+    def _carried(self, seeds: set[Var], reaching: set[Var]) -> list[Var]:
+        """The memories whose gradient is carried: those that a wanted value reaches, and that reach a gradient.
+
+        `seeds` are the variables of the body at which gradients have arrived, `reaching` the memories whose final value has one.
+        Each is a fixpoint, because memories depend on each other from trip to trip. Counters drop out here.
+        """
+        depends = self.backward.depends
+        sources = {*self.wanted(), *(var for var in self.op.inputs["free"] if self.backward.wants(var))}
+        reached = {memory for memory, initial in self.start.items() if self.backward.wants(initial)}
+        while True:
+            targets = {self.following[memory] for memory in self.start if memory not in reached}
+            found = depends(self.forward.ops, targets, sources | reached)
+            more = {memory for memory in self.start if self.following[memory] in found} - reached
+            if not more:
+                break
+            reached |= more
+        while True:
+            more = {memory for memory in self.start if memory not in reaching and depends(self.forward.ops, seeds, {memory})}
+            if not more:
+                break
+            reaching = reaching | more
+            seeds = seeds | {self.following[memory] for memory in more}
+        return [memory for memory in self.start if memory in reached & reaching and memory.dtype.is_floating]
+
+
+def _zeros_like(var: Var) -> Var:
+    return fill_like(var, value=0.0, dtype=var.dtype)
