@@ -71,12 +71,15 @@ def _tensor(slot: Slot, value: object, case: Case | GradCheck | Rejects, dtype: 
         low, high = (case.low, case.high) if isinstance(case, GradCheck) else (-1.0, 1.0)
         random = torch.empty(value, dtype=torch.float64).uniform_(low, high, generator=generator)
         return random.to(_dtype(slot, torch.float64, dtype))
-    return torch.tensor(value, dtype=_dtype(slot, torch.tensor(value).dtype, dtype))
+    tensor = torch.tensor(value)
+    return torch.tensor(value, dtype=_dtype(slot, tensor.dtype if tensor.numel() else None, dtype))
 
 
-def _dtype(slot: Slot, natural: torch.dtype, dtype: torch.dtype) -> torch.dtype:
-    """The slot's own dtype where it has one of the kind of the value, else `dtype` for floats."""
+def _dtype(slot: Slot, natural: torch.dtype | None, dtype: torch.dtype) -> torch.dtype:
+    """The slot's own dtype where it has one of the kind of the value, else `dtype` for floats. No value is of every kind."""
     own = next((to_torch(item) for item in DType if item.value == slot.dtype), None)
+    if natural is None:
+        return own or dtype
     if own is not None and torch.bool not in (own, natural) and own.is_floating_point == natural.is_floating_point:
         return own
     return dtype if natural.is_floating_point else natural

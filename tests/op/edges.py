@@ -33,11 +33,12 @@ def leads(slot: Slot, axis: Axis | None) -> bool:
 
 
 def row_shape(operator: Operator, arguments: Arguments) -> tuple[int, ...]:
-    """The sizes that the axis of rows stands for; () where it stands for none, or where there is none."""
+    """The sizes that the axis of rows stands for; () where it stands for none, where there is none, and where a case has no rows."""
     for slot in operator.signature.inputs:
         if leads(slot, row_axis(operator)) and arguments.tensors.get(slot.name):
             tensor = arguments.tensors[slot.name][0]
-            return tuple(tensor.shape[: tensor.ndim - len(slot.axes) + 1])
+            shape = tuple(tensor.shape[: tensor.ndim - len(slot.axes) + 1])
+            return shape if all(shape) else ()
     return ()
 
 
