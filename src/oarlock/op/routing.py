@@ -1,0 +1,234 @@
+"""Rows that go different ways: found by a condition, taken by number, put back, merged; and one value of several.
+
+What control flow is spelled with: a branch runs on the rows that `take` gives it, and `merge` puts the results in order.
+"""
+
+import torch
+
+from oarlock.errors import ShapeError
+from oarlock.ir.size import Shape, format_shape
+from oarlock.op.reduction import expand_to
+from oarlock.registry import Case, GradCheck, Rejects, operator
+
+__all__ = ["choose", "merge", "put", "rows", "take"]
+
+
+@operator(
+    "condition: bool[n] -> y: int64[?]",
+    cases=[
+        Case(condition=[True, False, True], y=[0, 2]),
+        Case(condition=[True, False, True], holds=False, y=[1]),
+        Case(condition=[False, False], y=[]),
+        Case(condition=[], holds=False, y=[]),
+        Rejects("condition must be bool, not int64", condition=[1, 0]),
+        Rejects("condition has 2 dimensions, where [n] needs 1", condition=[[True], [False]]),
+    ],
+)
+def rows(condition, *, holds: bool = True):
+    """The numbers of the rows where the condition is ``holds``, ascending; there may be none."""
+    return torch.nonzero(condition == holds).flatten()
+
+
+@operator(
+    "x: T[k ...d], rows: int64[*b] -> y: T",
+    may_fail=True,
+    cases=[
+        Case(x=[[1.0, 2.0], [3.0, 4.0]], rows=[1, 0, 1], y=[[3.0, 4.0], [1.0, 2.0], [3.0, 4.0]]),
+        Case(x=[1.0, 2.0, 3.0], rows=[[2, 0]], y=[[3.0, 1.0]]),
+        Case(x=[True, False], rows=1, y=False),
+        Case(x=[7, 8], rows=[], y=[]),
+        Case(x=[], rows=[], y=[]),
+        GradCheck(x=(3, 2), rows=[2, 0, 2]),
+        GradCheck(x=(2,), rows=[[1, 1], [0, 1]]),
+        GradCheck(x=(2, 2), rows=[]),
+        GradCheck(x=(0, 2), rows=[]),
+        Rejects("row 3 is asked for, where x has 3 rows, numbered from 0", x=(3, 2), rows=[0, 3]),
+        Rejects("row -1 is asked for, where x has 1 row, numbered from 0", x=(1, 2), rows=[-1]),
+        Rejects("row 0 is asked for, where x has 0 rows, numbered from 0", x=(0, 2), rows=[0]),
+        Rejects("rows must be int64, not float64", x=(3,), rows=[0.0]),
+        Rejects("x has 0 dimensions, where [k ...d] needs at least 1", x=1.0, rows=[0]),
+    ],
+)
+def take(x, rows):
+    """The rows of ``x`` that ``rows`` numbers, as often as it asks: ``y[i] = x[rows[i]]``. An embedding is looked up so.
+
+    A number that is no row's fails; negative ones do not count from the end.
+    """
+    _require_rows(rows, x.shape[0], "x")
+    return x.index_select(0, rows.flatten()).reshape(rows.shape + x.shape[1:])
+
+
+@take.infer_with
+def take_shape(x, rows):
+    return (*rows.shape, *x.shape[1:])
+
+
+@take.gradient_program("x")
+def take_dx(rows, x_shape, dy):
+    return put(dy, rows, x_shape)
+
+
+@operator(
+    "values: T[...v], rows: int64[...b], like: shape[n ...d] -> y: T[n ...d]",
+    may_fail=True,
+    cases=[
+        Case(values=[[1.0, 2.0], [3.0, 4.0]], rows=[2, 0], like=[[0.0, 0.0]] * 3, y=[[3.0, 4.0], [0.0, 0.0], [1.0, 2.0]]),
+        Case(values=[[1.0, 2.0]], rows=[[1, 1]], like=[0.0, 0.0], y=[0.0, 3.0]),
+        Case(values=5, rows=1, like=[0, 0], y=[0, 5]),
+        Case(values=[], rows=[], like=[0, 0], y=[0, 0]),
+        GradCheck(values=(3, 2), rows=[1, 0, 1], like=(2, 2)),
+        GradCheck(values=(2, 1), rows=[[1], [0]], like=(3,)),
+        GradCheck(values=(0, 2), rows=[], like=(2, 2)),
+        GradCheck(values=(0, 2), rows=[], like=(0, 2)),
+        Rejects("row 2 is asked for, where like has 2 rows, numbered from 0", values=(1,), rows=[2], like=(2,)),
+        Rejects("values are [2, 3], where [2] rows of [4] are [2, 4]", values=(2, 3), rows=[0, 1], like=(3, 4)),
+        Rejects("values are [2], where [2] rows of [4] are [2, 4]", values=(2,), rows=[0, 1], like=(3, 4)),
+    ],
+)
+def put(values, rows, like):
+    """Zeros in the shape of ``like``, with ``values[i]`` added to row ``rows[i]``: the opposite of ``take``.
+
+    What several values put into one row adds up.
+    """
+    _require_rows(rows, like[0], "like")
+    return values.new_zeros(like).index_add_(0, rows.flatten(), values.reshape(rows.numel(), *like[1:]))
+
+
+@put.infer_with
+def put_shape(values, rows, like):
+    wanted = (*rows.shape, *like.shape[1:])
+    if not _may_be(values.shape, wanted):
+        shapes = [format_shape(shape) for shape in (values.shape, rows.shape, like.shape[1:], wanted)]
+        raise ShapeError("values are {}, where {} rows of {} are {}".format(*shapes))
+    return like.shape
+
+
+@put.gradient_program("values")
+def put_dvalues(rows, dy):
+    return take(dy, rows)
+
+
+def _require_rows(numbers: torch.Tensor, count: int, owner: str) -> None:
+    """Raises ValueError where a number is none of `count` rows."""
+    wrong = (numbers < 0) | (numbers >= count)
+    if wrong.any():
+        asked = int(numbers[wrong][0])
+        raise ValueError(f"row {asked} is asked for, where {owner} has {count} row{'' if count == 1 else 's'}, numbered from 0")
+
+
+def _may_be(shape: Shape, wanted: Shape) -> bool:
+    """Whether two shapes may turn out equal: a number and a symbol may, two symbols are one or differ."""
+    return len(shape) == len(wanted) and all(a == b or isinstance(a, int) != isinstance(b, int) for a, b in zip(shape, wanted, strict=True))
+
+
+@operator(
+    "condition: bool[k], yes: T[p ...d], no: T[q ...d] -> y: T[k ...d]",
+    may_fail=True,
+    cases=[
+        Case(condition=[True, False, True], yes=[[1.0], [2.0]], no=[[3.0]], y=[[1.0], [3.0], [2.0]]),
+        Case(condition=[False, True], yes=[1], no=[2], y=[2, 1]),
+        Case(condition=[False, True], yes=[True], no=[False], y=[False, True]),
+        Case(condition=[False, False], yes=[], no=[1.0, 2.0], y=[1.0, 2.0]),
+        Case(condition=[], yes=[], no=[], y=[]),
+        GradCheck(condition=[True, False, True], yes=(2, 3), no=(1, 3)),
+        GradCheck(condition=[False, False], yes=(0, 3), no=(2, 3)),
+        GradCheck(condition=[True], yes=(1,), no=(0,)),
+        GradCheck(condition=[], yes=(0, 2), no=(0, 2)),
+        Rejects(
+            "the condition is true for 2 rows and false for 1, where yes has 1 and no has 2",
+            condition=[True, False, True],
+            yes=(1,),
+            no=(2,),
+        ),
+        Rejects(
+            "the condition is true for 1 row and false for 1, where yes has 1 and no has 2", condition=[True, False], yes=(1,), no=(2,)
+        ),
+        Rejects("...d is [3] in yes but [] in no", condition=[True, False], yes=(1, 3), no=(1,)),
+        Rejects("no is int64, yet yes is float64; they must have one dtype", condition=[True, False], yes=(1,), no=[1]),
+    ],
+)
+def merge(condition, yes, no):
+    """Two sets of rows in one order: the next of ``yes`` where the condition is true, the next of ``no`` where it is false.
+
+    ``merge(c, take(x, rows(c)), take(x, rows(c, holds=False)))`` is ``x``. Fails where there are not as many rows as asked for.
+    """
+    true = int(condition.sum())
+    false = len(condition) - true
+    if (len(yes), len(no)) != (true, false):
+        raise ValueError(
+            f"the condition is true for {true} row{'' if true == 1 else 's'} and false for {false}, "
+            f"where yes has {len(yes)} and no has {len(no)}"
+        )
+    y = yes.new_empty((len(condition), *yes.shape[1:]))
+    y[condition] = yes
+    y[~condition] = no
+    return y
+
+
+@merge.gradient("yes")
+def merge_dyes(condition, yes_shape, dy):
+    return dy[condition]
+
+
+@merge.gradient("no")
+def merge_dno(condition, no_shape, dy):
+    return dy[~condition]
+
+
+@merge_dyes.gradient("dy")
+def merge_dyes_ddy(condition, dy_shape, ddyes):
+    """``ddyes`` in the rows where the condition is true, zeros in the others."""
+    return _spread(condition, dy_shape, ddyes)
+
+
+@merge_dno.gradient("dy")
+def merge_dno_ddy(condition, dy_shape, ddno):
+    """``ddno`` in the rows where the condition is false, zeros in the others."""
+    return _spread(~condition, dy_shape, ddno)
+
+
+@merge_dyes_ddy.gradient_program("ddyes")
+def merge_dyes_ddy_dddyes(condition, ddyes_shape, dddy):
+    return merge_dyes(condition, ddyes_shape, dddy)
+
+
+@merge_dno_ddy.gradient_program("ddno")
+def merge_dno_ddy_dddno(condition, ddno_shape, dddy):
+    return merge_dno(condition, ddno_shape, dddy)
+
+
+def _spread(condition: torch.Tensor, shape: torch.Size, values: torch.Tensor) -> torch.Tensor:
+    y = values.new_zeros(shape)
+    y[condition] = values
+    return y
+
+
+@operator(
+    "*stacks: T[k_i ...d] -> y: T[...d]",
+    may_fail=True,
+    cases=[
+        Case(stacks=([[1.0, 2.0]],), y=[1.0, 2.0]),
+        Case(stacks=([], [3.0], []), y=3.0),
+        GradCheck(stacks=[(0, 2), (1, 2), (0, 2)]),
+        GradCheck(stacks=[(1,), (0,)]),
+        Rejects("2 of 2 stacks have a row, where exactly one must", stacks=[(1, 2), (1, 2)]),
+        Rejects("0 of 2 stacks have a row, where exactly one must", stacks=[(0, 2), (0, 2)]),
+        Rejects("stack 1 has 2 rows, where each has one or none", stacks=[(1, 2), (2, 2)]),
+        Rejects("...d is 2 in stacks but 3 in stacks", stacks=[(1, 2), (0, 3)]),
+    ],
+)
+def choose(stacks):
+    """The value of whichever stack has one: each has one row or none, and exactly one of them has one."""
+    for number, stack in enumerate(stacks):
+        if len(stack) > 1:
+            raise ValueError(f"stack {number} has {len(stack)} rows, where each has one or none")
+    ran = [stack for stack in stacks if len(stack)]
+    if len(ran) != 1:
+        raise ValueError(f"{len(ran)} of {len(stacks)} stacks have a row, where exactly one must")
+    return ran[0][0]
+
+
+@choose.gradient_program("stacks")
+def choose_dstacks(stacks_shape, dy):
+    """``dy`` as the row of the stack that has one, no row for the others."""
+    return [expand_to(dy, like) for like in stacks_shape]
