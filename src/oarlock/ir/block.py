@@ -10,7 +10,7 @@ from oarlock.ir.dtype import DType
 from oarlock.ir.location import Location, here
 from oarlock.ir.names import require_user_name
 from oarlock.ir.operation import Op, Role
-from oarlock.ir.size import Shape
+from oarlock.ir.size import Shape, Size
 from oarlock.ir.variable import Initializer, Var
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class Block:
 
     @property
     def path(self) -> str:
-        """The names of the blocks from the main one to this: `main/recurrent_0.body`."""
+        """The names of the blocks from the main one to this: `main/rnn_0.body`."""
         return "/".join(reversed([block.name for block in self.enclosing()]))
 
     def __repr__(self) -> str:
@@ -84,6 +84,15 @@ class Block:
             hint=f'did you mean "{near[0]}"?' if near else None,
         )
 
+    def splits_of(self, size: Size) -> Var | None:
+        """The row splits by which a dimension of this size is cut, here or in the nearest block around; None where it is not."""
+        if isinstance(size, str):
+            for block in self.enclosing():
+                found = next((var for var in block.vars.values() if var.partitions == size), None)
+                if found is not None:
+                    return found
+        return None
+
     def rename(self, var: Var, name: str) -> None:
         """Call a variable of this block `name` instead. Ops hold variables, so nothing else changes."""
         if name in self.vars:
@@ -111,6 +120,7 @@ class Block:
         trainable: bool = False,
         stop_gradient: bool = False,
         initializer: Initializer | None = None,
+        partitions: str | None = None,
         location: Location | None = None,
     ) -> Var:
         """Declare a variable here. Raises ProgramError where the block has one of that name."""
@@ -131,10 +141,11 @@ class Block:
             trainable=trainable,
             stop_gradient=stop_gradient,
             initializer=initializer,
+            partitions=partitions,
             location=location or self.program.writing[1] or here(),
         )
         self.vars[name] = var
-        self.program.claim_symbols(shape)
+        self.program.claim_symbols((*(shape or ()), partitions or 1))
         self.program.changed(taken=name)
         return var
 

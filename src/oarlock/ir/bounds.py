@@ -61,6 +61,7 @@ class _Bounds:
             self.names(where, var.name)
             place = f'{where}, "{var.name}": '
             self.shape(place, var.shape)
+            self.symbol(place, var.partitions)
             self.tensor(place, var)
             self.names(place[:-2], *([var.initializer.type] if var.initializer.type else ()))
             self.attributes(place, var.initializer.attributes)
@@ -85,10 +86,13 @@ class _Bounds:
         self.require(where, len(shape.sizes), "rank")
         for size in shape.sizes:
             self.require(where, size.number, "size")
-            if size.symbol and size.symbol not in self.symbols:
-                self.symbols.add(size.symbol)
-                self.symbol_bytes += len(size.symbol.encode())
-                self.require(where, self.symbol_bytes, "symbol_bytes")
+            self.symbol(where, size.symbol)
+
+    def symbol(self, where: str, symbol: str) -> None:
+        if symbol and symbol not in self.symbols:
+            self.symbols.add(symbol)
+            self.symbol_bytes += len(symbol.encode())
+            self.require(where, self.symbol_bytes, "symbol_bytes")
 
     def tensor(self, where: str, var: wire.VarDesc) -> None:
         """What the sizes that are numbers tell already. A size of 0 counts as 1: strides are computed of it too."""

@@ -208,19 +208,30 @@ class _Parser:
             self.initializer(var)
 
     def typed(self, desc: wire.BlockDesc, *, stops: bool) -> wire.VarDesc:
-        """`x: float32[n, 3]`, then `gradient` or `stop_gradient` where that is unusual."""
+        """`x: float32[n, 3]`, what it partitions, if anything, then `gradient` or `stop_gradient` where that is unusual."""
         var = desc.vars.add(name=self.word("a variable"))
         self.need(":")
         var.dtype = self.dtype(self.word("a dtype")).number  # type: ignore[assignment]
         shape = self.shape()
         if shape is not None:
             write_shape(shape, var.shape)
+        self.partition(var)
         mark = self.peek()
         var.stop_gradient = stops
         if mark in ("gradient", "stop_gradient"):
             self.word(mark)
             var.stop_gradient = mark == "stop_gradient"
         return var
+
+    def partition(self, var: wire.VarDesc) -> None:
+        """`partitions words.t`, if it is next. A variable called `partitions`, which may begin the next line, is none."""
+        start = self.at
+        if self.peek() == "partitions":
+            self.word("partitions")
+            if self.sees(":") or self.sees("<-"):
+                self.at = start
+            else:
+                var.partitions = self.word("a symbol")
 
     def dtype(self, name: str) -> DType:
         try:

@@ -74,6 +74,7 @@ def _write_block(block: Block, index: dict[Block, int], desc: wire.BlockDesc) ->
             parameter=var.parameter,
             trainable=var.trainable,
             stop_gradient=var.stop_gradient,
+            partitions=var.partitions or "",
         )
         if var.shape is not None:
             write_shape(var.shape, item.shape)
@@ -201,6 +202,7 @@ def _build_var(block: Block, desc: wire.VarDesc) -> None:
             trainable=desc.trainable,
             stop_gradient=desc.stop_gradient,
             initializer=initializer,
+            partitions=desc.partitions or None,
         )
     except (KeyError, ValueError) as error:
         raise VerifyError(f'{block.path}: variable "{desc.name}" is not readable: {error}') from error

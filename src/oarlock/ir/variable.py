@@ -27,7 +27,8 @@ class Var:
     """A variable of a block: its name, dtype, shape and flags.
 
     Two Vars are the same variable only if they are the same object; `==` never compares values
-    (`ol.op.equal` does). `op` is the op that defines it, None for an input or a persistable variable.
+    (`ol.op.equal` does). `op` is the op that defines it, None for an input or a persistable variable. Row splits say in
+    `partitions` which dimension they cut into rows: `Block.splits_of` finds them by it.
     """
 
     __slots__ = (
@@ -38,6 +39,7 @@ class Var:
         "name",
         "op",
         "parameter",
+        "partitions",
         "persistable",
         "shape",
         "stop_gradient",
@@ -56,6 +58,7 @@ class Var:
         trainable: bool = False,
         stop_gradient: bool = False,
         initializer: Initializer | None = None,
+        partitions: str | None = None,
         location: Location | None = None,
     ):
         self.block = block
@@ -67,12 +70,13 @@ class Var:
         self.trainable = trainable
         self.stop_gradient = stop_gradient
         self.initializer = initializer
+        self.partitions = partitions
         self.location = location
         self.op: Op | None = None
 
     @property
     def path(self) -> str:
-        """The name with the blocks around it: `main/recurrent_0.body/z`."""
+        """The name with the blocks around it: `main/rnn_0.body/z`."""
         return f"{self.block.path}/{self.name}"
 
     @property

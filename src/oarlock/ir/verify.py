@@ -8,10 +8,11 @@ from collections.abc import Iterator
 from oarlock.errors import VerifyError
 from oarlock.ir.attribute import Sizes
 from oarlock.ir.block import Block
+from oarlock.ir.dtype import DType
 from oarlock.ir.names import is_name
 from oarlock.ir.operation import Op
 from oarlock.ir.program import Program
-from oarlock.ir.size import is_symbol
+from oarlock.ir.size import is_symbol, names_in
 from oarlock.ir.variable import Var
 
 __all__ = ["verify_program"]
@@ -46,11 +47,14 @@ def verify_names(program: Program) -> None:
 
 
 def verify_variables(program: Program) -> None:
-    """Sizes are sizes; what persists is declared, shape and all, in the main block; what is fed has a rank."""
+    """Sizes are sizes; what persists is declared, shape and all, in the main block; what is fed has a rank; one thing partitions a size."""
     for block in program.blocks:
         inputs = set(block.inputs)
+        partitions: dict[str, Var] = {}
         for var in block.vars.values():
             _verify_variable(block, var, var in inputs)
+            if var.partitions is not None and partitions.setdefault(var.partitions, var) is not var:
+                raise VerifyError(f'{block.path}: "{partitions[var.partitions].name}" and "{var.name}" both partition {var.partitions}')
 
 
 def _verify_variable(block: Block, var: Var, is_input: bool) -> None:
@@ -70,6 +74,10 @@ def _verify_variable(block: Block, var: Var, is_input: bool) -> None:
         raise VerifyError(f"{where} is trainable, so it must be a parameter")
     if is_input and block.parent is None and var.shape is None:
         raise VerifyError(f"{where} is fed, so its rank must be known")
+    if var.partitions is not None and not (is_symbol(var.partitions) and names_in(var.partitions) == {var.partitions}):
+        raise VerifyError(f"{where} partitions {var.partitions[:80]!r}, which is not the name of a size")
+    if var.partitions is not None and (var.dtype is not DType.INT64 or var.shape is None or len(var.shape) != 1):
+        raise VerifyError(f"{where} partitions {var.partitions}, so it must be int64 of one dimension, not {var.type_text}")
     if var.initializer and not var.persistable and not (is_input and block.parent is None):
         by = "the op around the block hands it in" if is_input else "an op defines it"
         raise VerifyError(f"{where} has an initializer, yet {by}")
