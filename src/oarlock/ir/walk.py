@@ -41,17 +41,17 @@ def free_vars(block: Block) -> list[Var]:
     return [var for var in dict.fromkeys(reads) if var.block not in inside]
 
 
-def needed_ops(ops: Sequence[Op], targets: Iterable[Var]) -> list[Op]:
-    """Those of `ops` without which some of `targets` would have no value, in order.
+def needed_ops(ops: Sequence[Op], targets: Iterable[Var | Op]) -> list[Op]:
+    """Those of `ops` without which some of `targets`, variables and ops, would have no value or not run; in order.
 
     One scan from the end: an op is needed when it defines something that a target or a needed op reads.
     A block operator reads everything that its blocks capture, which its own input slots name. Ops that
     commit define nothing: what reads a persistable variable reads its value from before the step.
     """
-    wanted = set(targets)
+    wanted: set[Var | Op] = set(targets)
     needed: list[Op] = []
     for op in reversed(ops):
-        if not op.is_commit and any(var in wanted for var in op.writes):
+        if op in wanted or (not op.is_commit and any(var in wanted for var in op.writes)):
             needed.append(op)
             wanted.update(op.reads)
     needed.reverse()

@@ -3,11 +3,12 @@
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Literal, overload
 
 import numpy
 import torch
 
-from oarlock.errors import ArgumentError, UndefinedVarError
+from oarlock.errors import ArgumentError
 from oarlock.ir.location import here
 from oarlock.ir.operation import Op
 from oarlock.ir.program import Program
@@ -20,13 +21,17 @@ from oarlock.runtime.budget import Budget, RunLimits
 from oarlock.runtime.context import Context
 from oarlock.runtime.feeding import check_feed
 from oarlock.runtime.interpreter import Interpreter
+from oarlock.runtime.paths import Path, find_path
 from oarlock.runtime.place import Place, one_place
 from oarlock.runtime.scope import Scope
+from oarlock.runtime.scopes import Scopes
 from oarlock.runtime.value import to_numpy
 
 __all__ = ["Executor"]
 
 _MAX_PREPARED = 64
+
+_Values = list[numpy.ndarray] | list[torch.Tensor]
 
 
 @dataclass(frozen=True)
@@ -34,7 +39,8 @@ class _Prepared:
     """What one way of running a program needs: decided once, reused by every run."""
 
     ops: list[Op]
-    fetched: list[Var]
+    tail: list[Op]
+    fetched: list[Path]
     read: set[Var]
 
 
@@ -62,6 +68,7 @@ class Executor:
         self._prepared: dict[tuple[object, ...], _Prepared] = {}
         self._lock = threading.Lock()
 
+    @overload
     def run(
         self,
         program: Program,
@@ -71,15 +78,50 @@ class Executor:
         scope: Scope,
         training: bool = False,
         return_numpy: bool = True,
-    ) -> list[numpy.ndarray] | list[torch.Tensor]:
+        keep_scopes: Literal[False] = False,
+    ) -> _Values: ...
+
+    @overload
+    def run(
+        self,
+        program: Program,
+        feed: Mapping[str, object] | None = None,
+        fetch: Sequence[Var | str] = (),
+        *,
+        scope: Scope,
+        training: bool = False,
+        return_numpy: bool = True,
+        keep_scopes: Literal[True],
+    ) -> tuple[_Values, Scopes]: ...
+
+    def run(
+        self,
+        program: Program,
+        feed: Mapping[str, object] | None = None,
+        fetch: Sequence[Var | str] = (),
+        *,
+        scope: Scope,
+        training: bool = False,
+        return_numpy: bool = True,
+        keep_scopes: bool = False,
+    ) -> _Values | tuple[_Values, Scopes]:
         """Run one step and return the values of `fetch`, in order.
 
         `feed` maps input names to arrays, tensors or numbers of the declared dtype and shape. `scope` holds the
         parameters, and receives their new values when the program has updates. `training` is what dropout asks.
+        A fetch is a variable, its name, the label of a target, or the path of a variable of an inner block: `main/rnn_0/3/z`
+        in one trip of a loop, `main/rnn_0/z` stacked over its trips, which is also what the variable itself stands for.
         A fetch of a persistable variable gives its value from before the step. Arrays are copies.
-        Raises FeedError, UndefinedVarError or UnsetVarError for what does not fit, KernelError from a kernel.
+
+        With `keep_scopes`, every op of the program is run, needed or not, and the scopes of the run are returned too,
+        `(values, scopes)`; they stay until the caller drops them.
+
+        Raises FeedError, UndefinedVarError or UnsetVarError for what does not fit, KernelError from a kernel, ShapeError
+        for a stack over trips whose sizes differ.
         """
-        return self._execute(program, feed, fetch, Context(scope, self.place, training), return_numpy, update=True)
+        context = Context(scope, self.place, training)
+        values, scopes = self._execute(program, feed, fetch, context, return_numpy, update=True, keep=keep_scopes)
+        return values if scopes is None else (values, scopes)
 
     def eval(
         self,
@@ -90,12 +132,12 @@ class Executor:
         scope: Scope,
         training: bool = False,
         return_numpy: bool = True,
-    ) -> list[numpy.ndarray] | list[torch.Tensor]:
+    ) -> _Values:
         """Compute `targets` and return their values, in order: what they need is run, no update, nothing else.
 
         The arguments, and what is raised, are those of `run`. `scope` is not changed.
         """
-        return self._execute(program, feed, targets, Context(scope, self.place, training), return_numpy, update=False)
+        return self._execute(program, feed, targets, Context(scope, self.place, training), return_numpy, update=False, keep=False)[0]
 
     def _execute(
         self,
@@ -106,57 +148,60 @@ class Executor:
         return_numpy: bool,
         *,
         update: bool,
-    ) -> list[numpy.ndarray] | list[torch.Tensor]:
+        keep: bool,
+    ) -> tuple[_Values, Scopes | None]:
         if isinstance(fetch, Var | str):
             raise ArgumentError("fetch is a list of variables or of their names", location=here(), hint="fetch=[cost]")
-        prepared = self._prepare(program, tuple(fetch), update=update)
+        prepared = self._prepare(program, tuple(fetch), update=update, whole=keep)
         tensors = check_feed(program, feed or {}, prepared.read, self.place)
         if self.limits is not None:
             context = replace(context, budget=Budget(self.limits))
         frame = context.scope.new_scope("main")
+        scopes = None
         try:
             if context.budget is not None:
                 context.budget.hold(tensors.values())
             for name, tensor in tensors.items():
                 frame.var(name).value = tensor
-            before = {var: frame[var.name] for var in prepared.fetched if var.persistable}
             with torch.no_grad():
                 self.interpreter.run_ops(prepared.ops, frame, context)
-            values: list[torch.Tensor] = [before[var] if var in before else frame[var.name] for var in prepared.fetched]  # type: ignore[misc]
+                values = self._read(prepared.fetched, frame, context)
+                results = [to_numpy(value) for value in values] if return_numpy else values
+                self.interpreter.run_ops(prepared.tail, frame, context)
+            scopes = Scopes(frame) if keep else None
         finally:
-            frame.drop()
-        return [to_numpy(value) for value in values] if return_numpy else values
+            if scopes is None:
+                frame.drop()
+        return results, scopes
 
-    def _prepare(self, program: Program, fetch: tuple[Var | str, ...], *, update: bool) -> _Prepared:
-        fetched = [_find(program, item) for item in fetch]
-        key = (program.serial, program.revision, update, *fetched)
+    def _read(self, fetched: list[Path], frame: Scope, context: Context) -> list[torch.Tensor]:
+        """What is fetched, read before the tail writes: a step that raises writes nothing, and values are from before it."""
+        values = []
+        for path in fetched:
+            values.append(path.read(frame, self.place.device))
+            if context.budget is not None and path.trips:
+                context.budget.hold(values[-1:])
+        return values
+
+    def _prepare(self, program: Program, fetch: tuple[Var | str, ...], *, update: bool, whole: bool) -> _Prepared:
+        fetched = [find_path(program, item) for item in fetch]
+        key = (program.serial, program.revision, update, whole, *fetched)
         with self._lock:
             found = self._prepared.get(key)
             if found is None:
                 verify_program(program)
                 typecheck(program, self.interpreter.catalogue)
                 tail = program.main.tail if update else []
-                wanted = [*fetched, *(var for op in tail for var in op.reads)]
-                needed = needed_ops(program.main.ops, wanted)
-                read = {var for op in needed for var in op.reads} | set(wanted)
-                found = _Prepared([*needed, *tail], fetched, read)
+                if whole:
+                    ops = [op for op in program.main.ops if not op.is_commit]
+                else:
+                    owners = [path.owner for path in fetched if path.owner is not None]
+                    ops = needed_ops(
+                        program.main.ops, [*(path.var for path in fetched), *owners, *(var for op in tail for var in op.reads)]
+                    )
+                read = {var for op in [*ops, *tail] for var in op.reads} | {path.var for path in fetched}
+                found = _Prepared(ops, tail, fetched, read)
                 if len(self._prepared) >= _MAX_PREPARED:
                     self._prepared.pop(next(iter(self._prepared)))
                 self._prepared[key] = found
         return found
-
-
-def _find(program: Program, item: Var | str) -> Var:
-    """The variable of the main block that a fetch names."""
-    if isinstance(item, str):
-        return program.targets[item] if item in program.targets else program.main.var(item)
-    if not isinstance(item, Var):
-        raise ArgumentError(f"a fetch is a variable or its name, not {type(item).__name__} {item!r:.60}", location=here())
-    if item.block is not program.main:
-        raise UndefinedVarError(
-            f'"{item.path}" is not a variable of the main block of this program',
-            location=here(),
-            given=[item.describe()],
-            hint="fetch by name where the program is a copy or was loaded from a file",
-        )
-    return item

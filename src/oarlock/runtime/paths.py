@@ -1,0 +1,260 @@
+"""Paths: which value of a run is meant, and how it is read off the scopes of the run.
+
+main/cost                   a variable of the main block
+main/rnn_0/3/z              z of the loop's block, in trip 3
+main/rnn_0/z                the stack of z over the trips: trip i at index i, in whichever order they ran
+main/rnn_0/2/rnn_1/z        the stack over the inner loop, in trip 2 of the outer one
+main/if_else_0.true/z       z in that branch
+"""
+
+import difflib
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+
+from oarlock.errors import ArgumentError, ProgramError, ShapeError, UndefinedVarError, UnsetVarError
+from oarlock.ir.block import Block
+from oarlock.ir.location import here
+from oarlock.ir.operation import Op
+from oarlock.ir.program import Program
+from oarlock.ir.size import Size, evaluate
+from oarlock.ir.variable import Var
+from oarlock.op.torch_dtype import to_torch
+from oarlock.runtime.scope import Scope
+
+__all__ = ["Path", "find_path"]
+
+_TRIP = re.compile(r"0|[1-9][0-9]{0,8}", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Path:
+    """A variable and, for each block from the main one inwards to its own, the trip that is meant; None where it is every trip."""
+
+    var: Var
+    trips: tuple[int | None, ...] = ()
+
+    @property
+    def blocks(self) -> list[Block]:
+        """The blocks to go through, the main one left out, the variable's own last."""
+        return list(self.var.block.enclosing())[-2::-1]
+
+    @property
+    def owner(self) -> Op | None:
+        """The op of the main block that runs the blocks; None for a variable of the main block itself."""
+        return _owner(self.blocks[0]) if self.trips else None
+
+    def __str__(self) -> str:
+        return f"{_where(self.blocks, self.trips)}/{self.var.name}"
+
+    def read(self, frame: Scope, device: torch.device) -> torch.Tensor:
+        """The value, once the main block has run in `frame` and nothing is dropped yet.
+
+        Raises UnsetVarError for a trip or a branch that did not run, ShapeError for trips that do not stack.
+        """
+        return self._read(frame, (), device)
+
+    def _read(self, scope: Scope, at: tuple[int | None, ...], device: torch.device) -> torch.Tensor:
+        """The value in `scope`, which is the one that the trips `at` lead to."""
+        if len(at) == len(self.trips):
+            return self._value(scope, at)
+        block, trip = self.blocks[len(at)], self.trips[len(at)]
+        entered = next((child for child in scope.children if child.name == _scope_name(block)), None)
+        if not _is_loop(block):
+            if entered is None:
+                raise self._unset(f"{_where(self.blocks, at, block)} did not run")
+            return self._read(entered, (*at, None), device)
+        trips = {int(child.name): child for child in entered.children} if entered is not None else {}
+        if trip is not None:
+            if trip not in trips:
+                raise self._unset(f"{_where(self.blocks, at, block)} made {_count(len(trips))}, counted from 0")
+            return self._read(trips[trip], (*at, trip), device)
+        if not trips:
+            return self._empty(scope, at, device)
+        return self._stack({number: self._read(trips[number], (*at, number), device) for number in sorted(trips)}, at)
+
+    def _value(self, scope: Scope, at: tuple[int | None, ...]) -> torch.Tensor:
+        value = scope[self.var.name]
+        if not isinstance(value, torch.Tensor):
+            raise ShapeError(
+                f'"{_where(self.blocks, at)}/{self.var.name}" has another size in each trip, so it is no single tensor',
+                location=self.var.location,
+                given=[self.var.describe()],
+                hint="fetch the variable of the inner block that it is the stack of, in one trip",
+            )
+        return value
+
+    def _unset(self, reason: str) -> UnsetVarError:
+        return UnsetVarError(f'"{self}" has no value: {reason}', location=self.var.location)
+
+    def _stack(self, values: dict[int, torch.Tensor], at: tuple[int | None, ...]) -> torch.Tensor:
+        """The values of the trips of one loop, as one tensor."""
+        first, like = next(iter(values.items()))
+        other = next((number for number, value in values.items() if value.shape != like.shape), None)
+        if other is None:
+            return torch.stack(list(values.values()))
+        shapes = like.shape, values[other].shape
+        places = [_where(self.blocks, (*at, number)) for number in (first, other)]
+        loops = self._stacked_loops(len(at) + 1)
+        differing = next((dim for dim in range(len(loops)) if shapes[0][dim] != shapes[1][dim]), None)
+        if differing is None:
+            one, another = (f"{self.var.dtype}{list(shape)} in {place}" for shape, place in zip(shapes, places, strict=True))
+            reason = f"it is {one} and {another}"
+        else:
+            one, another = (f"{_count(shape[differing])} in {place}" for shape, place in zip(shapes, places, strict=True))
+            reason = f"{_scope_name(loops[differing])} made {one} and {another}"
+        hint = f'fetch one trip, "{Path(self.var, (*at, first, *self.trips[len(at) + 1 :]))}"'
+        if "splits" in _owner(self.blocks[len(at)]).inputs:
+            hint += ", or rnn.output it, which puts the rows together"
+        raise ShapeError(f'"{self}" cannot be stacked: {reason}', location=self.var.location, hint=hint)
+
+    def _stacked_loops(self, depth: int) -> list[Block]:
+        """The loops, of the blocks from number `depth` on, every trip of which is meant."""
+        inside = zip(self.blocks[depth:], self.trips[depth:], strict=True)
+        return [block for block, trip in inside if trip is None and _is_loop(block)]
+
+    def _empty(self, scope: Scope, at: tuple[int | None, ...], device: torch.device) -> torch.Tensor:
+        """The stack of a loop that made no trip: no rows, of the declared type."""
+        block = self.blocks[len(at)]
+        sizes: list[Size | None] = [0, *(_declared_trips(inner) for inner in self._stacked_loops(len(at) + 1))]
+        sizes += [None] if self.var.shape is None else self.var.shape
+        known = _known_sizes(block.parent, scope)
+        shape = [None if size is None else evaluate(size, known) for size in sizes]
+        if None in shape:
+            raise ShapeError(
+                f'"{self}": {_where(self.blocks, at, block)} made no trip, and nothing else tells all the sizes of the stack',
+                location=self.var.location,
+                given=[self.var.describe()],
+            )
+        return torch.zeros(shape, dtype=to_torch(self.var.dtype), device=device)  # type: ignore[arg-type]
+
+
+def _is_loop(block: Block) -> bool:
+    """Whether a block has a scope per trip, inside that of the loop; a branch has one scope."""
+    return not any(op.type == "branch" and block in op.blocks for op in block.parent.ops)  # type: ignore[union-attr]
+
+
+def _scope_name(block: Block) -> str:
+    """What the scope of a branch, or that of a whole loop, is called."""
+    return block.name.partition(".")[0] if _is_loop(block) else block.name
+
+
+def _owner(block: Block) -> Op:
+    """The op that runs an inner block."""
+    return next(op for op in block.parent.ops if block in op.blocks)  # type: ignore[union-attr]
+
+
+def _where(blocks: list[Block], at: tuple[int | None, ...], inner: Block | None = None) -> str:
+    """The path of a scope: through the first of `blocks`, one for each of the trips `at`, then that of `inner`."""
+    parts = ["main"]
+    for block, trip in zip(blocks, at, strict=False):
+        parts += [_scope_name(block)] if trip is None else [_scope_name(block), str(trip)]
+    return "/".join(parts if inner is None else [*parts, _scope_name(inner)])
+
+
+def _count(trips: int) -> str:
+    return "1 trip" if trips == 1 else f"{trips} trips"
+
+
+def _declared_trips(loop: Block) -> Size | None:
+    """How many trips a loop makes, where that is declared: the steps of its sequences."""
+    op = _owner(loop)
+    sequences = op.inputs.get("sequences")
+    return sequences[0].shape[0] if sequences and sequences[0].shape and "splits" not in op.inputs else None
+
+
+def _known_sizes(block: Block | None, scope: Scope) -> dict[str, int]:
+    """What the symbols stand for, by the values that can be seen from `scope`, in which `block` ran."""
+    sizes: dict[str, int] = {}
+    hidden: set[str] = set()
+    for around in block.enclosing() if block is not None else ():
+        for name, var in around.vars.items():
+            value = scope.get(name) if name not in hidden else None
+            if isinstance(value, torch.Tensor):
+                sizes |= {size: number for size, number in zip(var.shape or (), value.shape, strict=False) if isinstance(size, str)}
+        hidden |= around.vars.keys()
+    return sizes
+
+
+# From what a caller gives
+
+
+def find_path(program: Program, item: Var | str) -> Path:
+    """What a fetch names: a variable, the label of a target, a name of the main block, or a path.
+
+    A variable of an inner block stands for its stack. Raises UndefinedVarError with the nearest that there are,
+    ArgumentError for what is neither a variable nor text.
+    """
+    if isinstance(item, Var):
+        return _path_of(program, item)
+    if not isinstance(item, str):
+        raise ArgumentError(f"a fetch is a variable or its name, not {type(item).__name__} {item!r:.60}", location=here())
+    if item in program.targets:
+        return Path(program.targets[item])
+    if item in program.main.vars:
+        return Path(program.main.vars[item])
+    if item.startswith("main/"):
+        return _parse(program, item)
+    if "/" in item or any(item in block.vars for block in program.blocks):
+        raise _unknown(program, item)
+    return Path(program.main.var(item))
+
+
+def _path_of(program: Program, var: Var) -> Path:
+    """The path of a variable, through every trip."""
+    if var.block.program is not program:
+        raise UndefinedVarError(
+            f'"{var.path}" is not a variable of this program',
+            location=here(),
+            given=[var.describe()],
+            hint="fetch by name where the program is a copy or was loaded from a file",
+        )
+    path = Path(var, (None,) * (len(list(var.block.enclosing())) - 1))
+    for block in path.blocks:
+        _require_scope_of_its_own(block)
+    return path
+
+
+def _parse(program: Program, text: str) -> Path:
+    """Read a path from its front: blocks, each with a trip or without, until what is left is a variable."""
+    around, trips, rest = program.main, [], text.removeprefix("main/")
+    entered: list[Block] = []
+    while rest not in around.vars:
+        inside = [block for op in around.ops for block in op.blocks]
+        found = next((block for block in inside if rest.startswith(f"{_scope_name(block)}/")), None)
+        if found is None:
+            raise _unknown(program, text, entered, trips)
+        _require_scope_of_its_own(found)
+        entered.append(found)
+        around, rest = found, rest.removeprefix(f"{_scope_name(found)}/")
+        trip, _, after = rest.partition("/")
+        chosen = bool(_is_loop(found) and after and rest not in found.vars and _TRIP.fullmatch(trip))
+        trips.append(int(trip) if chosen else None)
+        rest = after if chosen else rest
+    return Path(around.vars[rest], tuple(trips))
+
+
+def _require_scope_of_its_own(block: Block) -> None:
+    """Raise ProgramError where the scopes of two blocks have one name, which a program that was not written with layers may do."""
+    beside = [inner for op in block.parent.ops for inner in op.blocks]  # type: ignore[union-attr]
+    if [_scope_name(inner) for inner in beside].count(_scope_name(block)) > 1:
+        names = ", ".join(inner.name for inner in beside if _scope_name(inner) == _scope_name(block))
+        raise ProgramError(f"one path would lead to several blocks: {names}", location=here())
+
+
+def _unknown(program: Program, text: str, blocks: Sequence[Block] = (), trips: Sequence[int | None] = ()) -> UndefinedVarError:
+    """What to say of a path that leads nowhere beyond `blocks`, entered in `trips`: the nearest of those that do."""
+    there = []
+    for block in program.blocks:
+        around = list(block.enclosing())[-2::-1]
+        chosen = trips if around[: len(blocks)] == list(blocks) else ()
+        filled = (*chosen, *[None] * (len(around) - len(chosen)))
+        there += [str(Path(var, filled)) for var in block.vars.values()]
+    last = text.rpartition("/")[2]
+    near = [path for path in there if path.endswith(f"/{last}")] or difflib.get_close_matches(text, there, n=3)
+    quoted = [f'"{path}"' for path in difflib.get_close_matches(text, near, n=3, cutoff=0.0)]
+    return UndefinedVarError(
+        f'"{text}" is not a variable of this program', location=here(), hint=f"did you mean {' or '.join(quoted)}?" if quoted else None
+    )

@@ -1,0 +1,84 @@
+"""The scopes of one run, to be looked into: a tree that is addressed by path."""
+
+import difflib
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from oarlock.errors import ScopeError
+from oarlock.runtime.scope import Scope
+
+__all__ = ["Scopes"]
+
+
+@dataclass(frozen=True)
+class Scopes:
+    """What a run with `keep_scopes` has left: its frame, `main`, and every scope inside that.
+
+    `scopes["main/rnn_0/3"]` is the Scope of trip 3 of a loop, `scopes["main/rnn_0/3"]["z"]` a value in it. A loop adds two
+    levels, the loop and its trips; a branch adds one. Iterating gives the paths, a scope before those inside it, in the
+    order in which they were entered; printing gives the tree. Drop them when done: leave a `with` block, or call `drop()`.
+    """
+
+    frame: Scope
+
+    def __getitem__(self, path: str) -> Scope:
+        """The scope at `path`. Raises ScopeError with the nearest that there are, or where the scopes were dropped."""
+        if self.frame.dropped:
+            raise ScopeError(f'"{path}": these scopes were dropped')
+        found = self._find(path)
+        if found is None:
+            near = difflib.get_close_matches(path, self, n=3, cutoff=0.0)
+            around, _, name = path.rpartition("/")
+            scope = self._find(around)
+            is_variable = scope is not None and scope.find_local_var(name) is not None
+            raise ScopeError(
+                f'"{path}" is not a scope of this run',
+                given=[f"nearest: {', '.join(near)}"],
+                hint=f'it is a variable: scopes["{around}"]["{name}"]' if is_variable else None,
+            )
+        return found
+
+    def _find(self, path: str) -> Scope | None:
+        scope: Scope | None = self.frame
+        first, *others = path.split("/")
+        if first != self.frame.name:
+            return None
+        for name in others:
+            scope = next((child for child in scope.children if child.name == name), None) if scope is not None else None
+        return scope
+
+    def __contains__(self, path: object) -> bool:
+        return isinstance(path, str) and self._find(path) is not None
+
+    def __iter__(self) -> Iterator[str]:
+        return (path for path, _, _ in self._walk())
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def __str__(self) -> str:
+        lines = [(f"{branches}{scope.name}", len(scope)) for _, branches, scope in self._walk()]
+        width = max((len(text) for text, _ in lines), default=0)
+        return "\n".join(f"{text:<{width}}   {count} variable{'' if count == 1 else 's'}" if count else text for text, count in lines)
+
+    def _walk(self) -> Iterator[tuple[str, str, Scope]]:
+        """Each scope, with its path and with what is drawn before its name."""
+        pending = [] if self.frame.dropped else [(self.frame.name, "", "", self.frame)]
+        while pending:
+            path, drawn, margin, scope = pending.pop()
+            yield path, drawn, scope
+            last = scope.children[-1:]
+            for child in reversed(scope.children):
+                is_last = child in last
+                corner, below = ("└── ", "    ") if is_last else ("├── ", "│   ")
+                pending.append((f"{path}/{child.name}", margin + corner, margin + below, child))
+
+    def drop(self) -> None:
+        """Let go of every value. Harmless the second time."""
+        self.frame.drop()
+
+    def __enter__(self) -> "Scopes":
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.drop()
