@@ -20,6 +20,11 @@ PYTORCH = (1e-10, 1e-12)
 # gradients of whole programs, of any order, against PyTorch's autograd, in float64
 AUTOGRAD = (1e-10, 1e-12)
 
+# generated programs against an evaluator of their own, in float64: values, gradients; and against central differences
+GENERATED_VALUES = (1e-10, 1e-12)
+GENERATED_GRADIENTS = (1e-8, 1e-10)
+GENERATED_DIFFERENCES = (1e-4, 1e-5)
+
 # a layer against PyTorch's, in float64
 LAYERS = (1e-12, 1e-12)
 

@@ -1,0 +1,344 @@
+"""What a program means, a second time: PyTorch and its autograd, from the file format and the pages, and nothing of ours.
+
+It reads the bytes of a program (`docs/language.md`) and runs its forward ops in float64, block by block, in plain PyTorch.
+Gradient ops are not looked at: gradients are PyTorch's. So it imports torch, numpy and the module of the format, which a test checks.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy
+import torch
+from oarlock.proto import program_pb2 as wire
+
+__all__ = ["Evaluated", "evaluate"]
+
+DTYPES = {
+    **dict.fromkeys((wire.FLOAT16, wire.BFLOAT16, wire.FLOAT32, wire.FLOAT64), torch.float64),
+    wire.INT8: torch.int8, wire.INT16: torch.int16, wire.INT32: torch.int32, wire.INT64: torch.int64,
+    wire.UINT8: torch.uint8, wire.BOOL: torch.bool,
+}  # fmt: skip
+MAX_TRIPS = 10_000
+
+
+@dataclass
+class Evaluated:
+    """What evaluating a program gave.
+
+    `values` are the main block's, by name. `gradients` are those of the weighed sum of the targets, None where autograd has none;
+    `second` those of the sum of all `gradients`. `trace` says which way each decision went: trips, rows, sides of kinks.
+    """
+
+    values: dict[str, torch.Tensor]
+    gradients: dict[str, torch.Tensor | None] = field(default_factory=dict)
+    second: dict[str, torch.Tensor | None] = field(default_factory=dict)
+    trace: list[object] = field(default_factory=list)
+
+
+def evaluate(
+    data: bytes,
+    arrays: Mapping[str, numpy.ndarray],
+    targets: Mapping[str, numpy.ndarray] | None = None,
+    wanted: Sequence[str] = (),
+    *,
+    second: bool = False,
+) -> Evaluated:
+    """Run a `ProgramFile` on `arrays`, the values of inputs and parameters; differentiate where there are `targets`.
+
+    `targets` gives each target the weight of its elements; `wanted` are variables of the main block. With `second`, the sum of the
+    gradients is differentiated again.
+    """
+    program = wire.ProgramFile.FromString(data).program
+    run = _Run(program)
+    main = _Frame(program.blocks[0], wanted=wanted)
+    for var in program.blocks[0].vars:
+        if var.name in arrays:
+            main.define(var.name, _tensor(arrays[var.name]))
+            run.bind(var, main[var.name])
+    with torch.set_grad_enabled(targets is not None):
+        run.run_ops(main)
+    found = Evaluated(main.values, trace=run.trace)
+    if targets is not None:
+        cost = sum((main.values[name] * _tensor(weight)).sum() for name, weight in targets.items())
+        found.gradients = _differentiate(cost, main.values, wanted, again=second)  # type: ignore[arg-type]
+        if second:
+            whole = sum((gradient.sum() for gradient in found.gradients.values() if gradient is not None), torch.zeros(()))
+            found.second = _differentiate(whole, main.values, wanted, again=False)
+    return found
+
+
+def _tensor(array: numpy.ndarray) -> torch.Tensor:
+    tensor = torch.tensor(numpy.asarray(array))
+    return tensor.to(torch.float64) if tensor.is_floating_point() else tensor
+
+
+def _differentiate(cost: torch.Tensor, given: Mapping[str, torch.Tensor], wanted: Sequence[str], *, again: bool) -> dict:
+    if not cost.requires_grad:
+        return dict.fromkeys(wanted)
+    found = torch.autograd.grad(cost, [given[name] for name in wanted], allow_unused=True, create_graph=again)
+    return dict(zip(wanted, found, strict=True))
+
+
+class _Frame:
+    """The values of one run of a block. Names are looked up where they are declared, from the inside out."""
+
+    def __init__(self, block: wire.BlockDesc, around: "_Frame | None" = None, wanted: Sequence[str] = ()):
+        self.block = block
+        self.around = around
+        self.wanted = wanted
+        self.declared = {var.name: var for var in block.vars}
+        self.values: dict[str, torch.Tensor] = {}
+
+    def __getitem__(self, name: str) -> torch.Tensor:
+        frame: _Frame | None = self
+        while frame is not None and name not in frame.declared:
+            frame = frame.around
+        if frame is None or name not in frame.values:
+            raise LookupError(f'"{name}" has no value in {self.block.name}')
+        return frame.values[name]
+
+    def define(self, name: str, value: torch.Tensor) -> None:
+        """Give a variable its value; where it stops gradients, they end here, and where one is wanted they begin."""
+        value = value.detach() if self.declared[name].stop_gradient else value
+        if name in self.wanted:  # a tensor of its own: what another variable shares with it is not its gradient
+            value = value.clone() if value.requires_grad else value.clone().requires_grad_(True)
+        self.values[name] = value
+
+
+class _Run:
+    def __init__(self, program: wire.ProgramDesc):
+        self.program = program
+        self.symbols: dict[str, int] = {}
+        self.trace: list[object] = []
+        self.owners = {"recurrent": self._recurrent, "while": self._while, "branch": self._branch}
+
+    # Sizes
+
+    def bind(self, var: wire.VarDesc, value: torch.Tensor) -> None:
+        """Learn the symbols of a variable's shape from its value."""
+        for item, size in zip(var.shape.sizes, value.shape, strict=False):
+            if item.WhichOneof("value") == "symbol":
+                self.symbols[item.symbol] = size
+
+    def sizes(self, shape: wire.ShapeDesc) -> list[int]:
+        return [self._size(item.symbol) if item.WhichOneof("value") == "symbol" else item.number for item in shape.sizes]
+
+    def _size(self, symbol: str) -> int:
+        """A sum of products, as the language writes it. 0 for what no value has told: there are no elements then."""
+        total = 0
+        for term in symbol.replace("-", "+-").split("+"):
+            product = -1 if term.startswith("-") else 1
+            for factor in term.lstrip("-").split("*") if term else "0":
+                product *= int(factor) if factor.isdigit() else self.symbols.get(factor, 0)
+            total += product
+        return total
+
+    def empty(self, var: wire.VarDesc, *leading: int) -> torch.Tensor:
+        return torch.zeros([*leading, *self.sizes(var.shape)], dtype=DTYPES[var.dtype])
+
+    # Ops
+
+    def run_ops(self, frame: _Frame) -> None:
+        for op in frame.block.ops:
+            if op.role == wire.FORWARD:
+                self._run_op(op, frame)
+
+    def _run_op(self, op: wire.OpDesc, frame: _Frame) -> None:
+        inputs = {slot.name: [frame[name] for name in slot.vars] for slot in op.inputs}
+        attributes = {item.name: self._attribute(item, frame) for item in op.attributes}
+        if op.type in self.owners:
+            results = self.owners[op.type](frame, inputs, **attributes)
+        else:
+            several = {"xs", "stacks"} | ({"like"} if op.type == "split_like" else set())
+            arguments = {slot: vars if slot in several else vars[0] for slot, vars in inputs.items()}
+            result = OPERATORS[op.type](**arguments, **attributes)
+            results = result if isinstance(result, tuple) else (result,)
+            if op.type in DECISIONS:
+                self.trace.append((op.type, DECISIONS[op.type](results, **arguments).flatten().tolist()))
+        for slot, result in zip(op.outputs, results, strict=True):
+            for name, value in zip(slot.vars, result if isinstance(result, list) else [result], strict=True):
+                self.bind(frame.declared[name], value)
+                frame.define(name, value)
+
+    def _attribute(self, item: wire.AttributeDesc, frame: _Frame) -> object:
+        kind = item.WhichOneof("value")
+        value = getattr(item, kind)
+        if kind in ("ints", "floats", "strings"):
+            return list(value.values)
+        if kind == "shape":
+            return self.sizes(value)
+        if kind == "dtype":
+            return DTYPES[value]
+        return frame[value].item() if kind == "var" else value
+
+    # Ops that own blocks
+
+    def _enter(self, block: wire.BlockDesc, around: _Frame, given: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+        frame = _Frame(block, around)
+        for name, value in zip(block.inputs, given, strict=True):
+            self.bind(frame.declared[name], value)
+            frame.define(name, value)
+        self.run_ops(frame)
+        return [frame[name] for name in block.outputs]
+
+    def _find(self, name: str, block: wire.BlockDesc) -> wire.VarDesc:
+        """The declaration that `name` means in `block`."""
+        while True:
+            for var in block.vars:
+                if var.name == name:
+                    return var
+            block = self.program.blocks[block.parent]
+
+    def _recurrent(self, frame: _Frame, inputs: Mapping[str, list], body: int, summed: int = 0, reverse: bool = False):
+        block = self.program.blocks[body]
+        sequences, memories = inputs.get("sequences", []), list(inputs.get("initial", []))
+        first_memory = len(block.outputs) - summed - len(memories)
+        declared = [self._find(name, block) for name in block.outputs]
+        splits = [split.tolist() for split in inputs.get("splits", [])]
+        rows = list(zip(splits[0], splits[0][1:], strict=False)) if splits else [(0, len(sequences[0]))]
+        longest = max((stop - start for start, stop in rows), default=0)
+        self.trace.append(("trips", longest))
+        stacks: list[dict[int, torch.Tensor]] = [{} for _ in range(first_memory)]
+        totals: list[torch.Tensor] = []
+        for trip in range(longest):
+            active = [row for row, (start, stop) in enumerate(rows) if trip < stop - start]
+            places = [rows[row][1] - 1 - trip if reverse else rows[row][0] + trip for row in active]
+            if splits:
+                given = [sequence[places] for sequence in sequences] + [memory[active] for memory in memories]
+            else:
+                given = [sequence[places[0]] for sequence in sequences] + memories
+            handed = self._enter(block, frame, given)
+            for stack, value in zip(stacks, handed, strict=False):
+                stack.update(zip(places, value if splits else [value], strict=True))
+            after = handed[first_memory : first_memory + len(memories)]
+            if splits:
+                after = [memory.index_copy(0, torch.tensor(active), value) for memory, value in zip(memories, after, strict=True)]
+            memories = after
+            parts = handed[first_memory + len(memories) :]
+            totals = [total + part for total, part in zip(totals, parts, strict=True)] if totals else parts
+        if not longest:
+            totals = [self.empty(var) for var in declared[first_memory + len(memories) :]]
+        stacked = []
+        for stack, var in zip(stacks, declared, strict=False):
+            empty = self.empty(var)[:0] if splits else self.empty(var, 0)
+            stacked.append(torch.stack([stack[place] for place in sorted(stack)]) if stack else empty)
+        return stacked, memories, totals
+
+    def _while(self, frame: _Frame, inputs: Mapping[str, list], body: int, max_trips: int = 0):
+        block = self.program.blocks[body]
+        (condition,), carried = inputs["condition"], list(inputs.get("initial", []))
+        count = len(block.outputs) - 1 - len(carried)
+        stacks: list[list[torch.Tensor]] = [[] for _ in range(count)]
+        trips = 0
+        while bool(condition):
+            assert trips < (max_trips or MAX_TRIPS), "more trips than allowed"
+            condition, *handed = self._enter(block, frame, carried)
+            for stack, value in zip(stacks, handed, strict=False):
+                stack.append(value)
+            carried = handed[count:]
+            trips += 1
+        self.trace.append(("trips", trips))
+        declared = [self._find(name, block) for name in block.outputs[1 : 1 + count]]
+        return [torch.stack(stack) if stack else self.empty(var, 0) for stack, var in zip(stacks, declared, strict=True)], carried
+
+    def _branch(self, frame: _Frame, inputs: Mapping[str, list], body: int):
+        block = self.program.blocks[body]
+        values = inputs.get("values", [])
+        if "when" not in inputs:
+            return (self._enter(block, frame, values),)
+        runs = bool(inputs["when"][0])
+        self.trace.append(("branch", runs))
+        if not runs:
+            return ([self.empty(self._find(name, block), 0) for name in block.outputs],)
+        return ([value[None] for value in self._enter(block, frame, [value[0] for value in values])],)
+
+
+# The operators, as their pages say
+
+
+def _rows_in_order(condition: torch.Tensor, yes: torch.Tensor, no: torch.Tensor) -> torch.Tensor:
+    sides = {True: iter(yes), False: iter(no)}
+    rows = [next(sides[holds]) for holds in condition.tolist()]
+    return torch.stack(rows) if rows else yes
+
+
+def _cross_entropy(logits: torch.Tensor, label: torch.Tensor, ignore_index: int = -100) -> tuple[torch.Tensor, torch.Tensor]:
+    counted = label != ignore_index
+    chances = torch.log_softmax(logits, dim=-1).gather(-1, torch.where(counted, label, 0)[..., None])[..., 0]
+    return torch.where(counted, -chances, torch.zeros_like(chances)), torch.softmax(logits, dim=-1)
+
+
+def _pieces(x: torch.Tensor, like: list[torch.Tensor], axis: int = 0) -> tuple[list[torch.Tensor]]:
+    return (list(torch.split(x, [item.shape[axis] for item in like], dim=axis)),)
+
+
+def _reduced(x: torch.Tensor, axis: int | None, keep: bool, reduce: Callable) -> torch.Tensor:
+    return reduce(x, dim=tuple(range(x.ndim)) if axis is None else axis, keepdim=keep) if x.ndim else reduce(x)
+
+
+def _placed(values: torch.Tensor, rows: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
+    zeros = torch.zeros(like.shape, dtype=values.dtype)
+    return zeros.index_add(0, rows.reshape(-1), values.reshape(-1, *like.shape[1:])) if len(rows.reshape(-1)) else zeros
+
+
+OPERATORS: dict[str, Callable] = {
+    # element by element
+    "add": lambda x, y: x + y,
+    "subtract": lambda x, y: x - y,
+    "multiply": lambda x, y: x * y,
+    "divide": lambda x, y: x / y,
+    "negative": lambda x: -x,
+    "square": lambda x: x**2,
+    "sqrt": lambda x: x**0.5,
+    "exp": torch.exp,
+    "log": torch.log,
+    "absolute": torch.abs,
+    "clip": lambda x, lower=None, upper=None: x if lower is None and upper is None else torch.clamp(x, lower, upper),
+    "assign": lambda x: x,
+    "sum": lambda xs: sum(xs[1:], xs[0]),
+    "relu": torch.relu,
+    "sigmoid": torch.sigmoid,
+    "tanh": torch.tanh,
+    "softmax": lambda x: torch.softmax(x, dim=-1),
+    "dropout": lambda x, rate=0.5, random_id=0: (x, torch.ones_like(x)),  # no run here is training
+    "cast": lambda x, dtype: x.to(dtype),
+    "greater": lambda x, y: x > y,
+    "greater_equal": lambda x, y: x >= y,
+    "less": lambda x, y: x < y,
+    "less_equal": lambda x, y: x <= y,
+    "equal": lambda x, y: x == y,
+    "not_equal": lambda x, y: x != y,
+    "logical_and": lambda x, y: x & y,
+    "logical_or": lambda x, y: x | y,
+    "logical_not": lambda x: ~x,
+    # matrices, reductions, shapes
+    "linear": lambda x, w, bias=None: torch.matmul(x, w) if bias is None else torch.matmul(x, w) + bias,
+    "batch_matmul": lambda x, y: torch.matmul(x, y),
+    "mean": lambda x, axis=None, keep=False: _reduced(x, axis, keep, torch.mean),
+    "reduce_sum": lambda x, axis=None, keep=False: _reduced(x, axis, keep, torch.sum),
+    "reduce_to": lambda x, like: x.sum_to_size(like.shape),
+    "expand_to": lambda x, like: x.expand(like.shape),
+    "fill": lambda shape, value, dtype=torch.float64: torch.full(shape, value, dtype=dtype),
+    "fill_like": lambda like, value, dtype=torch.float64: torch.full(like.shape, value, dtype=dtype),
+    "concat": lambda xs, axis=0: torch.cat(xs, dim=axis),
+    "split_like": _pieces,
+    "reshape": lambda x, shape: x.reshape(shape),
+    "reshape_like": lambda x, like: x.reshape(like.shape),
+    "flatten": lambda x, start=1: x.reshape(*x.shape[:start], int(numpy.prod(x.shape[start:]))),
+    "softmax_with_cross_entropy": _cross_entropy,
+    # rows
+    "rows": lambda condition, holds=True: torch.nonzero(condition == holds)[:, 0],
+    "take": lambda x, rows: x[rows],
+    "put": _placed,
+    "merge": _rows_in_order,
+    "choose": lambda stacks: next(stack[0] for stack in stacks if len(stack)),
+}
+
+# Which way an operator went, element by element: where that changes, values jump or have a kink.
+DECISIONS: dict[str, Callable] = {
+    **dict.fromkeys(("greater", "greater_equal", "less", "less_equal", "equal", "not_equal"), lambda results, **given: results[0]),
+    "relu": lambda results, x: x > 0,
+    "absolute": lambda results, x: x > 0,
+    "clip": lambda results, x, lower=None, upper=None: torch.stack([results[0].detach() == x, results[0].detach() > x]),
+    "cast": lambda results, x, **given: results[0] if not results[0].is_floating_point() else torch.zeros(0),
+}

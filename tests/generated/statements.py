@@ -1,0 +1,179 @@
+"""Statements without blocks: each writes an op or a few, and puts what they define in reach.
+
+Arguments stay where functions are smooth: roots, logarithms and quotients of sums of squares, kinks moved off round numbers.
+"""
+
+from collections.abc import Callable
+
+import oarlock as ol
+from generated.writing import LIMIT, Writing
+from oarlock.ir.size import Shape
+
+__all__ = ["STATEMENTS"]
+
+Statement = Callable[[Writing], object]
+
+
+def _any(w: Writing) -> ol.Var:
+    return w.value(lambda var: True, (w.width,))
+
+
+def _fitting(w: Writing, x: ol.Var) -> ol.Var:
+    """A value that broadcasts to the shape of `x`; `x` itself, at times."""
+    return w.value(lambda var: x.shape[len(x.shape) - len(var.shape) :] == var.shape, x)
+
+
+def _positive(w: Writing, x: ol.Var) -> ol.Var:
+    """``x * x`` and a little."""
+    return ol.op.square(x) + w.number(0.5)
+
+
+def smooth(w: Writing) -> ol.Var:
+    x = _any(w)
+    bound = w.bound(x)
+    name = w.choices.pick(("tanh", "sigmoid", "negative", "square", "assign", "exp", "sqrt", "log", "softmax", "scale", "dropout"))
+    if name == "exp":
+        return w.keep(ol.op.exp(x if bound <= 1.5 else ol.op.tanh(x)), 4.5)
+    if name in ("sqrt", "log"):
+        return w.keep(getattr(ol.op, name)(_positive(w, x)), max(bound, 1.0) + 1)
+    if name == "softmax":
+        return w.keep(ol.op.softmax(x) if x.shape and x.shape[-1] != 0 else ol.op.sigmoid(x), 1.0)
+    if name == "scale":
+        return w.keep(ol.op.multiply(x, w.number(0.7)), bound)
+    bounds = {"tanh": 1.0, "sigmoid": 1.0, "square": bound * bound}
+    return w.keep(getattr(ol.op, name)(x), bounds.get(name, bound))
+
+
+def kinked(w: Writing) -> ol.Var:
+    """Functions with kinks, which lie where values hardly ever are."""
+    x = ol.op.add(_any(w), w.number(w.choices.pick((0.3717, -0.2113))))
+    name = w.choices.pick(("relu", "absolute", "clip"))
+    if name == "clip":
+        lower, upper = w.choices.pick(((True, True), (True, False), (False, True)))
+        y = ol.op.clip(x, w.number(-0.6113) if lower else None, w.number(0.7219) if upper else None)
+    else:
+        y = getattr(ol.op, name)(x)
+    return w.keep(y, LIMIT)
+
+
+def binary(w: Writing) -> ol.Var:
+    x = _any(w)
+    y = _fitting(w, x)
+    if w.choices.chance(40):
+        x, y = y, x
+    name = w.choices.pick(("add", "multiply", "subtract", "divide"))
+    if name == "divide":
+        return w.keep(ol.op.divide(x, _positive(w, y)), 2 * w.bound(x))
+    bound = w.bound(x) * w.bound(y) if name == "multiply" else w.bound(x) + w.bound(y)
+    return w.keep(getattr(ol.op, name)(x, y), bound)
+
+
+def several(w: Writing) -> ol.Var:
+    """One value up to five times, beside others."""
+    x = _any(w)
+    count = 1 + w.choices.below(5)
+    others = [w.value(lambda var: var.shape == x.shape, x) for _ in range(w.choices.below(3))]
+    return w.keep(ol.op.sum([*[x] * count, *others]), sum(map(w.bound, others)) + count * w.bound(x))
+
+
+def linear(w: Writing) -> ol.Var:
+    x = w.value(lambda var: bool(var.shape) and isinstance(var.shape[-1], int), (w.width,))
+    size = w.choices.pick((w.width, w.other))
+    bias = w.parameter(size) if w.choices.chance(50) else None
+    matrix = w.parameter(x.shape[-1], size)
+    return w.keep(ol.op.linear(x, matrix, bias), 1 + x.shape[-1] * w.bound(x) * w.bound(matrix))
+
+
+def matrices(w: Writing) -> ol.Var:
+    x = w.value(lambda var: len(var.shape) >= 2 and isinstance(var.shape[-1], int), (w.other, w.width))
+    y = w.find_value(lambda var: len(var.shape) == len(x.shape) and var.shape[:-2] == x.shape[:-2] and var.shape[-2] == x.shape[-1])
+    if y is None:
+        x = w.parameter(w.other, w.width)
+        y = w.parameter(w.width, w.width)
+    return w.keep(ol.op.tanh(ol.op.batch_matmul(x, y)), 1.0)
+
+
+def reduction(w: Writing) -> ol.Var:
+    x = w.value(lambda var: bool(var.shape), (w.width,))
+    axis = w.choices.pick((*range(len(x.shape)), -1, None))
+    keep = w.choices.chance(30)
+    sizes = x.shape if axis is None else [x.shape[axis]]
+    if all(isinstance(size, int) and size > 0 for size in sizes) and w.choices.chance(50):
+        return w.keep(ol.op.mean(x, axis=axis, keep=keep), w.bound(x))
+    return w.keep(ol.op.reduce_sum(x, axis=axis, keep=keep), w.bound(x) * 4 ** len(sizes))
+
+
+def reshaped(w: Writing) -> ol.Var:
+    x = w.value(lambda var: bool(var.shape) and sum(isinstance(size, str) for size in var.shape) < 2, (w.width,))
+    name = w.choices.pick(("flatten", "reshape", "reshape_like"))
+    if name == "flatten":
+        y = ol.op.flatten(x, start=w.choices.below(len(x.shape)))
+    else:
+        column = ol.op.reshape(x, shape=(*x.shape, 1))
+        y = column if name == "reshape" else ol.op.reshape_like(column, x)
+    return w.keep(y, w.bound(x))
+
+
+def joined(w: Writing) -> ol.Var:
+    """Values one beside the other, or one after the other, perhaps cut apart again."""
+    x = w.value(lambda var: bool(var.shape), (w.width,))
+    axis = w.choices.below(len(x.shape))
+
+    def fits(var: ol.Var) -> bool:
+        return len(var.shape) == len(x.shape) and _without(var.shape, axis) == _without(x.shape, axis)
+
+    parts = [x, *(w.value(fits, x) for _ in range(1 + w.choices.below(2)))]
+    whole = ol.op.concat(parts, axis=axis)
+    bound = max(map(w.bound, parts))
+    if w.choices.chance(60):
+        pieces = ol.op.split_like(ol.op.tanh(whole), parts, axis=axis)
+        return [w.keep(piece, 1.0) for piece in pieces][0]
+    return w.keep(whole, bound)
+
+
+def _without(shape: Shape, axis: int) -> Shape:
+    return (*shape[:axis], *shape[axis + 1 :])
+
+
+def broadcast(w: Writing) -> ol.Var:
+    like = _any(w)
+    name = w.choices.pick(("expand_to", "fill_like", "reduce_to"))
+    x = _fitting(w, like)
+    if name == "expand_to":
+        return w.keep(ol.op.expand_to(x, like), w.bound(x))
+    if name == "reduce_to":
+        return w.keep(ol.op.tanh(ol.op.reduce_to(like, x)), 1.0)
+    return w.keep(ol.op.multiply(x, ol.op.fill_like(like, value=0.4, dtype="float64")), w.bound(x))
+
+
+def masked(w: Writing) -> ol.Var:
+    """A value where a comparison holds. The comparison carries no gradient."""
+    x = _any(w)
+    name = w.choices.pick(("greater", "less", "greater_equal", "less_equal"))
+    mask = getattr(ol.op, name)(x, w.number(0.1937))
+    return w.keep(ol.op.multiply(x, ol.op.cast(mask, dtype="float64")), w.bound(x))
+
+
+def classified(w: Writing) -> ol.Var:
+    x = w.value(lambda var: bool(var.shape) and isinstance(var.shape[-1], int) and var.shape[-1] > 0, (w.width,))
+    if not all(map(w.is_fed, x.shape)):
+        x = w.parameter(w.width)
+    with w.program.main:
+        label = w.label(x.shape[-1], *x.shape[:-1])
+    return w.keep(ol.op.softmax_with_cross_entropy(x, label), 2 * LIMIT)
+
+
+STATEMENTS: list[tuple[int, Statement]] = [
+    (30, smooth),
+    (25, binary),
+    (10, linear),
+    (8, several),
+    (8, reduction),
+    (5, kinked),
+    (5, matrices),
+    (5, joined),
+    (5, broadcast),
+    (4, reshaped),
+    (4, masked),
+    (2, classified),
+]

@@ -1,0 +1,141 @@
+"""A program while it is written: which values may be read here, how large they can be, and what has been met."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+import numpy
+
+import oarlock as ol
+from generated.choices import Choices
+from oarlock.ir.current import current_block
+from oarlock.ir.size import Shape, Size
+
+__all__ = ["LIMIT", "Writing"]
+
+LIMIT = 6.0
+"""No value is larger, so that nothing overflows however often loops are nested, and differences stay exact enough."""
+
+
+class Writing:
+    """The state of one program's making.
+
+    Every float value in reach is a float64 tensor of known type, at most `LIMIT` large. `sizes` are those that are fed for symbols,
+    `arrays` what is fed and what parameters hold. `features` are the names of what the program has, for the histogram.
+    """
+
+    def __init__(self, choices: Choices):
+        self.choices = choices
+        self.program = ol.Program(seed=choices.below(1000))
+        self.width = 1 + choices.below(4)
+        self.other = 1 + choices.below(4)
+        self.pages = choices.below(4)
+        self.sizes = {symbol: choices.pick((2, 3, 4, 1, 0, 2, 3, 4, 1, 2)) for symbol in ("t", "n")}
+        self.arrays: dict[str, numpy.ndarray] = {}
+        self.features: set[str] = set()
+        self.kinds: list[str] = []
+        self.statements = 2 + choices.below(9)
+        self._bounds: dict[ol.Var, float] = {}
+        self._random = numpy.random.default_rng(choices.below(1000))
+        with self.program:
+            self.input("t", self.width)
+            self.input("n", self.width)
+
+    # Values
+
+    @property
+    def depth(self) -> int:
+        return len(self.kinds)
+
+    def visible(self, fits: Callable[[ol.Var], bool] = lambda var: True) -> list[ol.Var]:
+        """The float values that may be read here, the latest first."""
+        around = list(current_block().enclosing())
+        return [var for var in reversed(self._bounds) if var.block in around and fits(var)]
+
+    def find_value(self, fits: Callable[[ol.Var], bool] = lambda var: True) -> ol.Var | None:
+        """One of the values in reach that fit, later ones more likely; None where there is none."""
+        found = self.visible(fits)
+        if not found:
+            return None
+        return found[min(self.choices.below(len(found)), self.choices.below(len(found)))]
+
+    def value(self, fits: Callable[[ol.Var], bool], otherwise: ol.Var | tuple[int, ...]) -> ol.Var:
+        """As `find_value`; where there is none, another value or a parameter of a shape."""
+        found = self.find_value(fits)
+        if found is not None:
+            return found
+        return self.parameter(*otherwise) if isinstance(otherwise, tuple) else otherwise
+
+    def bound(self, var: ol.Var) -> float:
+        return self._bounds[var]
+
+    def keep(self, var: ol.Var, bound: float) -> ol.Var:
+        """Put a float value in reach that is at most `bound` large; squashed where that is too much."""
+        if bound > LIMIT:
+            var, bound = ol.op.tanh(var), 1.0
+        self._bounds[var] = bound
+        if var.op is not None and self.choices.chance(4):
+            var.stop_gradient = True
+            self.features.add("stop_gradient")
+        return var
+
+    # Where values come from
+
+    def input(self, *shape: Size) -> ol.Var:
+        """A new float input of the main block."""
+        return self.keep(self._feed(shape, "float64", self._random.uniform(-1.5, 1.5, size=self._numbers(shape))), 1.5)
+
+    def label(self, classes: int, *shape: Size) -> ol.Var:
+        """A new input of class ids."""
+        return self._feed(shape, "int64", self._random.integers(classes, size=self._numbers(shape)))
+
+    def weight(self, shape: Shape) -> str:
+        """The name of a new input that weighs a target."""
+        return self._feed(shape, "float64", self._random.uniform(-1.5, 1.5, size=self._numbers(shape))).name
+
+    def is_fed(self, size: Size) -> bool:
+        """Whether it is known which number a size is."""
+        return isinstance(size, int) or size in self.sizes
+
+    def _feed(self, shape: Shape, dtype: str, array: numpy.ndarray) -> ol.Var:
+        name = f"x{len(self.arrays)}"
+        self.arrays[name] = numpy.asarray(array)
+        return ol.layer.data(name, shape, dtype, batch=None)
+
+    def parameter(self, *shape: int) -> ol.Var:
+        """A parameter: one that is there, at times, else a new one, wherever it is asked for."""
+        found = [var for var in self._bounds if var.parameter and var.shape == shape]
+        if found and self.choices.chance(40):
+            return self.choices.pick(found)
+        name = f"w{len(self.arrays)}"
+        self.arrays[name] = self._random.uniform(-1, 1, size=shape)
+        if self.depth:
+            self.features.add("parameter made inside")
+        main = self.program.main
+        var = main.new_var(name, ol.DType.FLOAT64, shape, persistable=True, parameter=True, trainable=not self.choices.chance(5))
+        return self.keep(var, 1.0)
+
+    def number(self, value: float) -> ol.Var:
+        return ol.op.fill(shape=(), value=value, dtype="float64")
+
+    def of_shape(self, *shape: Size) -> ol.Var:
+        """A value of just this shape, of sizes that are fed: one in reach, or a new input, which is in reach from everywhere."""
+        found = None if self.choices.chance(30) else self.find_value(lambda var: var.shape == shape)
+        if found is not None:
+            return found
+        with self.program.main:
+            return self.input(*shape)
+
+    def _numbers(self, shape: Sequence[Size]) -> list[int]:
+        return [size if isinstance(size, int) else self.sizes[size] for size in shape]
+
+    # Blocks
+
+    @contextmanager
+    def inside(self, kind: str) -> Iterator[None]:
+        """Write what follows inside a block of a construct of this kind."""
+        if self.kinds:
+            self.features.add(f"{kind} in {self.kinds[-1]}")
+        self.kinds.append(kind)
+        self.features |= {kind, f"depth {len(self.kinds)}"}
+        yield
+        self.kinds.pop()
