@@ -118,6 +118,9 @@ def test_sizes_are_computed_with():
 
 def test_an_attribute_is_a_size():
     assert infer("ids: int64[*b] -> y: float32[*b {depth}]", {"depth": 7}, ids=i64("n")) == {"y": "float32[n, 7]"}
+    with pytest.raises(ol.ShapeError) as raised:
+        infer("ids: int64[*b] -> y: float32[*b {depth}]", {"depth": -1}, ids=i64("n"))
+    assert raised.value.message == "depth is -1, where a size is at least 0"
 
 
 def test_a_size_that_only_values_tell_gets_a_name():

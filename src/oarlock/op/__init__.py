@@ -12,12 +12,14 @@ from oarlock.op import (
     convolution,
     elementwise,
     filling,
+    logical,
     loss,
     matrix,
     pooling,
     randomness,
     reduction,
     routing,
+    selection,
     shaping,
 )
 from oarlock.op.control import branching, loop_gradient, recurrence, repetition
@@ -33,6 +35,7 @@ __all__ = [
     "convolution",
     "elementwise",
     "filling",
+    "logical",
     "loop_gradient",
     "loss",
     "matrix",
@@ -42,6 +45,7 @@ __all__ = [
     "reduction",
     "repetition",
     "routing",
+    "selection",
     "shaping",
 ]
 

@@ -4,7 +4,7 @@ import torch
 
 from oarlock.registry import Case, Rejects, operator
 
-__all__ = ["equal", "greater", "greater_equal", "less", "less_equal"]
+__all__ = ["equal", "greater", "greater_equal", "less", "less_equal", "not_equal"]
 
 
 @operator(
@@ -38,3 +38,9 @@ def less_equal(x, y):
 def equal(x, y):
     """Where ``x`` and ``y`` are the same value."""
     return torch.eq(x, y)
+
+
+@operator("x: T[*#s], y: T[*#s] -> z: bool[*#s]", cases=[Case(x=[1, 2], y=[1, 3], z=[False, True]), Case(x=[True], y=[False], z=[True])])
+def not_equal(x, y):
+    """Where ``x`` and ``y`` are different values; NaN differs from itself."""
+    return torch.ne(x, y)

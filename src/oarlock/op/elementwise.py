@@ -7,7 +7,23 @@ from oarlock.op.reduction import reduce_to, same_shape
 from oarlock.op.stacks import add_stacks
 from oarlock.registry import Case, GradCheck, Rejects, operator
 
-__all__ = ["absolute", "add", "assign", "clip", "divide", "exp", "log", "multiply", "negative", "sqrt", "square", "subtract", "sum_"]
+__all__ = [
+    "absolute",
+    "add",
+    "assign",
+    "clip",
+    "divide",
+    "exp",
+    "floor_divide",
+    "log",
+    "multiply",
+    "negative",
+    "remainder",
+    "sqrt",
+    "square",
+    "subtract",
+    "sum_",
+]
 
 _BROADCASTS = [GradCheck(x=(2, 3), y=(3,)), GradCheck(x=(2, 1), y=(1, 3)), GradCheck(x=(), y=(2, 2))]
 
@@ -114,6 +130,58 @@ def divide_dx(y, dz, x_shape):
 @divide.gradient_program("y")
 def divide_dy(y, z, dz, y_shape):
     return _fit(negative(multiply(dz, divide(z, y))), y_shape)
+
+
+@operator(
+    "x: number[*#s], y: number[*#s] -> z: number[*#s]",
+    may_fail=True,
+    cases=[
+        Case(x=[7, -7, 7, -7], y=[2, 2, -2, -2], z=[3, -4, -4, 3]),
+        Case(x=[7.5, -7.5], y=2.0, z=[3.0, -4.0]),
+        GradCheck(x=[[2.5, -0.6], [0.3, 1.2]], y=[[0.7, 0.4], [1.1, 0.5]]),
+        Rejects("integers are divided by 0", x=[1, 2], y=[1, 0]),
+    ],
+)
+def floor_divide(x, y):
+    """``x / y``, rounded down. An integer by 0 fails. Its gradient is zero wherever it has one."""
+    _require_divisor(y)
+    return torch.floor_divide(x, y)
+
+
+def _require_divisor(y: torch.Tensor) -> None:
+    """Raises ValueError where an integer is 0. A float that is 0 gives what IEEE 754 says."""
+    if not y.is_floating_point() and not y.all():
+        raise ValueError("integers are divided by 0")
+
+
+floor_divide.no_gradient("x", "y")
+
+
+@operator(
+    "x: number[*#s], y: number[*#s] -> z: number[*#s]",
+    may_fail=True,
+    cases=[
+        Case(x=[7, -7, 7, -7], y=[2, 2, -2, -2], z=[1, 1, -1, -1]),
+        Case(x=[7.5, -7.5], y=2.0, z=[1.5, 0.5]),
+        GradCheck(x=[[2.5, -0.6], [0.3, 1.2]], y=[[0.7, 0.4], [1.1, 0.5]]),
+        Rejects("integers are divided by 0", x=[1, 2], y=[1, 0]),
+        GradCheck(x=[[2.5, 0.6], [0.3, 1.2]], y=[0.7, 0.45]),
+    ],
+)
+def remainder(x, y):
+    """``x - floor_divide(x, y) * y``, which has the sign of ``y``. An integer by 0 fails."""
+    _require_divisor(y)
+    return torch.remainder(x, y)
+
+
+@remainder.gradient_program("x")
+def remainder_dx(dz, x_shape):
+    return _fit(dz, x_shape)
+
+
+@remainder.gradient_program("y")
+def remainder_dy(x, y, dz, y_shape):
+    return _fit(negative(multiply(dz, floor_divide(x, y))), y_shape)
 
 
 @operator("x: number[*b] -> y: number[*b]", cases=[Case(x=[1.0, -2.0], y=[-1.0, 2.0]), GradCheck(x=(2, 3))])

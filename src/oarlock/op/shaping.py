@@ -1,4 +1,4 @@
-"""The same elements in another shape."""
+"""The same elements in another shape or order; tensors joined, and cut into parts."""
 
 import torch
 
@@ -7,8 +7,11 @@ from oarlock.ir import size
 from oarlock.ir.attribute import Sizes
 from oarlock.registry import Case, GradCheck, Rejects, operator
 from oarlock.registry.declaration import UnknownSizes
+from oarlock.registry.signature import TensorType
 
-__all__ = ["concat", "flatten", "reshape", "reshape_like", "split_like"]
+__all__ = ["concat", "flatten", "reshape", "reshape_like", "slice_", "split", "split_like", "stack", "transpose"]
+
+_MOST_PARTS = 2**16  # a file could ask for any number of parts of nothing
 
 
 @operator(
@@ -145,3 +148,173 @@ def split_like_shapes(x, like, *, axis):
 @split_like.gradient_program("x")
 def split_like_dx(dys, *, axis):
     return concat(dys, axis=axis)
+
+
+def _require_axis(x: TensorType, axis: int) -> None:
+    if not 0 <= axis < len(x.shape or ()):
+        raise ShapeError(f"axis {axis} is not an axis of x, which has {len(x.shape or ())} dimensions")
+
+
+@operator(
+    "x: T[...s] -> *ys: T",
+    cases=[
+        Case(x=[1.0, 2.0, 3.0, 4.0], parts=2, ys=([1.0, 2.0], [3.0, 4.0])),
+        Case(x=[[1, 2], [3, 4]], parts=2, axis=1, ys=([[1], [3]], [[2], [4]])),
+        Case(x=[1.0, 2.0], parts=1, ys=([1.0, 2.0],)),
+        GradCheck(x=(2, 4), parts=2, axis=1),
+        GradCheck(x=(3, 0), parts=3),
+        Rejects("axis 0 has the size 3, which is not 2 equal parts", x=(3,), parts=2),
+        Rejects("parts is 0, where it is 1 to 65536", x=(3,), parts=0),
+        Rejects("axis 1 is not an axis of x, which has 1 dimensions", x=(3,), parts=1, axis=1),
+    ],
+)
+def split(x, *, parts: int, axis: int = 0):
+    """Cut ``x`` along ``axis`` into ``parts`` of one size."""
+    size = x.shape[axis] // parts
+    return [x.narrow(axis, number * size, size) for number in range(parts)]
+
+
+@split.infer_with
+def split_shapes(x, *, parts, axis):
+    if not 1 <= parts <= _MOST_PARTS:
+        raise ShapeError(f"parts is {parts}, where it is 1 to {_MOST_PARTS}")
+    _require_axis(x, axis)
+    part = size.floor_divide(x.shape[axis], parts)
+    if size.multiply(part, parts) != x.shape[axis]:
+        raise ShapeError(f"axis {axis} has the size {x.shape[axis]}, which is not {parts} equal parts")
+    return [(*x.shape[:axis], part, *x.shape[axis + 1 :])] * parts
+
+
+@split.gradient_program("x")
+def split_dx(dys, *, axis):
+    return concat(dys, axis=axis)
+
+
+@operator(
+    "x: T[...s] -> y: T[...t]",
+    cases=[
+        Case(x=[1.0, 2.0, 3.0, 4.0], start=1, stop=3, y=[2.0, 3.0]),
+        Case(x=[[1, 2, 3], [4, 5, 6]], axis=1, start=-2, y=[[2, 3], [5, 6]]),
+        Case(x=[True, False, True], stop=-1, y=[True, False]),
+        Case(x=[1.0, 2.0], start=2, y=[]),
+        GradCheck(x=(2, 4), axis=1, start=1, stop=-1),
+        GradCheck(x=(3, 2), start=-2),
+        GradCheck(x=(3, 2), start=-3, stop=2),
+        GradCheck(x=(2, 3), start=1, stop=1),
+        Rejects("axis 0 has the size 3, which 1 to 4 exceeds", x=(3,), start=1, stop=4),
+        Rejects("axis 0 has the size 3, which -4 to its end exceeds", x=(3,), start=-4),
+        Rejects("axis 0 has the size 3, in which 2 to -2 is no range", x=(3,), start=2, stop=-2),
+        Rejects("axis 1 is not an axis of x, which has 1 dimensions", x=(3,), axis=1),
+    ],
+)
+def slice_(x, *, axis: int = 0, start: int = 0, stop: int | None = None):
+    """What stands from ``start`` on, and before ``stop``, along ``axis``. Negative numbers count from the end; nothing is clipped.
+
+    Its gradient is zero where nothing was taken from.
+    """
+    first, length = _range(x.shape[axis], axis, start, stop)
+    return x.narrow(axis, first, length)
+
+
+@slice_.infer_with
+def slice_shape(x, *, axis, start, stop=None):
+    _require_axis(x, axis)
+    whole = x.shape[axis]
+    if isinstance(whole, int):
+        try:
+            length: size.Size = _range(whole, axis, start, stop)[1]
+        except ValueError as error:
+            raise ShapeError(str(error)) from None
+    else:
+        ends = [size.add(whole, end) if end < 0 else end for end in (start, stop) if end is not None]
+        length = size.add(whole if stop is None else ends[1], size.multiply(ends[0], -1))
+        if isinstance(length, int) and length < 0:
+            raise ShapeError(f"axis {axis} has the size {whole}, in which {start} to {stop} is no range")
+    return (*x.shape[:axis], length, *x.shape[axis + 1 :])
+
+
+@slice_.gradient("x")
+def slice_dx(x_shape, dy, *, axis, start, stop=None):
+    """``dy`` where the slice stood, zeros around it."""
+    first, length = _range(x_shape[axis], axis, start, stop)
+    dx = dy.new_zeros(x_shape)
+    dx.narrow(axis, first, length).copy_(dy)
+    return dx
+
+
+@slice_dx.gradient_program("dy")
+def slice_dx_ddy(ddx, *, axis, start, stop=None):
+    return slice_(ddx, axis=axis, start=start, stop=stop)
+
+
+def _range(whole: int, axis: int, start: int, stop: int | None) -> tuple[int, int]:
+    """Where a slice of an axis begins, and how long it is. Raises ValueError."""
+    first, end = (value + whole if value < 0 else value for value in (start, whole if stop is None else stop))
+    if not (0 <= first <= whole and 0 <= end <= whole):
+        raise ValueError(f"axis {axis} has the size {whole}, which {start} to {'its end' if stop is None else stop} exceeds")
+    if first > end:
+        raise ValueError(f"axis {axis} has the size {whole}, in which {start} to {stop} is no range")
+    return first, end - first
+
+
+@operator(
+    "*xs: T[...s] -> y: T[...t]",
+    cases=[
+        Case(xs=([1.0, 2.0], [3.0, 4.0]), y=[[1.0, 2.0], [3.0, 4.0]]),
+        Case(xs=([1, 2], [3, 4]), axis=1, y=[[1, 3], [2, 4]]),
+        Case(xs=(1.0,), y=[1.0]),
+        GradCheck(xs=[(2, 3), (2, 3)]),
+        GradCheck(xs=[(2,), (2,), (2,)], axis=1),
+        GradCheck(xs=[(), ()]),
+        GradCheck(xs=[(0, 2), (0, 2)], axis=2),
+        Rejects("...s is 2 in xs but 3 in xs", xs=[(2,), (3,)]),
+        Rejects("axis 2 is not an axis of tensors of 1 dimensions that are stacked", xs=[(2,), (2,)], axis=2),
+    ],
+)
+def stack(xs, *, axis: int = 0):
+    """Tensors of one shape, one after another along a new dimension, ``axis`` of the result."""
+    return torch.stack(xs, dim=axis)
+
+
+@stack.infer_with
+def stack_shape(xs, *, axis):
+    if not xs:
+        raise ShapeError("there is nothing to stack")
+    shape = xs[0].shape
+    if not 0 <= axis <= len(shape):
+        raise ShapeError(f"axis {axis} is not an axis of tensors of {len(shape)} dimensions that are stacked")
+    return (*shape[:axis], len(xs), *shape[axis:])
+
+
+@stack.gradient_program("xs")
+def stack_dxs(xs_shape, dy, *, axis):
+    return [reshape_like(slice_(dy, axis=axis, start=number, stop=number + 1), like) for number, like in enumerate(xs_shape)]
+
+
+@operator(
+    "x: T[...s] -> y: T[...t]",
+    cases=[
+        Case(x=[[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], axes=(1, 0), y=[[1.0, 3.0, 5.0], [2.0, 4.0, 6.0]]),
+        Case(x=[[[1, 2]], [[3, 4]]], axes=(2, 0, 1), y=[[[1], [3]], [[2], [4]]]),
+        Case(x=1.0, axes=(), y=1.0),
+        GradCheck(x=(2, 3, 4), axes=(1, 2, 0)),
+        GradCheck(x=(0, 3), axes=(1, 0)),
+        Rejects("axes (0, 0) are not the 2 axes of x in some order", x=(2, 3), axes=(0, 0)),
+        Rejects("axes (0,) are not the 2 axes of x in some order", x=(2, 3), axes=(0,)),
+    ],
+)
+def transpose(x, *, axes: tuple[int, ...]):
+    """The dimensions of ``x`` in another order: dimension ``i`` of the result is dimension ``axes[i]`` of ``x``."""
+    return x.permute(axes).contiguous()
+
+
+@transpose.infer_with
+def transpose_shape(x, *, axes):
+    if sorted(axes) != list(range(len(x.shape))):
+        raise ShapeError(f"axes {axes} are not the {len(x.shape)} axes of x in some order")
+    return tuple(x.shape[axis] for axis in axes)
+
+
+@transpose.gradient_program("x")
+def transpose_dx(dy, *, axes):
+    return transpose(dy, axes=tuple(axes.index(axis) for axis in range(len(axes))))

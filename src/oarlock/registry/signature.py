@@ -260,7 +260,7 @@ def _infer_shape(slot: Slot, binding: Binding, attributes: Mapping[str, object],
         elif axis.kind == "fresh":
             sizes.append(fresh())
         elif axis.kind == "attribute":
-            sizes.append(attributes[axis.name])  # type: ignore[arg-type]
+            sizes.append(_require_size(axis.name, attributes[axis.name]))
         elif axis.kind == "sum":
             sizes.append(binding.sums.get(axis.name.removesuffix(")"), 0))
         elif axis.name.isdigit():
@@ -268,6 +268,13 @@ def _infer_shape(slot: Slot, binding: Binding, attributes: Mapping[str, object],
         else:
             sizes.append(rename(axis.name, binding.sizes))
     return tuple(sizes)
+
+
+def _require_size(name: str, value: object) -> Size:
+    """The value of an attribute as a size. Raises ShapeError where it is negative."""
+    if isinstance(value, int) and value < 0:
+        raise ShapeError(f"{name} is {value}, where a size is at least 0")
+    return value  # type: ignore[return-value]
 
 
 def parse_signature(text: str) -> Signature:

@@ -1,0 +1,82 @@
+"""Logic on bools: element by element, with broadcasting, and over an axis. It has no gradient."""
+
+import torch
+
+from oarlock.op.reduction import reduced_shape
+from oarlock.registry import Case, Rejects, operator
+
+__all__ = ["all_", "any_", "logical_and", "logical_not", "logical_or"]
+
+
+@operator(
+    "x: bool[*#s], y: bool[*#s] -> z: bool[*#s]",
+    cases=[
+        Case(x=[False, False, True, True], y=[False, True, False, True], z=[False, False, False, True]),
+        Case(x=[[True], [False]], y=True, z=[[True], [False]]),
+        Rejects("x must be bool, not float64", x=[1.0], y=[True]),
+    ],
+)
+def logical_and(x, y):
+    """Where both are true."""
+    return torch.logical_and(x, y)
+
+
+@operator(
+    "x: bool[*#s], y: bool[*#s] -> z: bool[*#s]",
+    cases=[Case(x=[False, False, True, True], y=[False, True, False, True], z=[False, True, True, True])],
+)
+def logical_or(x, y):
+    """Where one or both are true."""
+    return torch.logical_or(x, y)
+
+
+@operator("x: bool[*b] -> y: bool[*b]", cases=[Case(x=[False, True], y=[True, False])])
+def logical_not(x):
+    """Where ``x`` is false."""
+    return torch.logical_not(x)
+
+
+def _reduced(x, *, axis=None, keep):
+    return reduced_shape(x, axis, keep)
+
+
+@operator(
+    "x: bool[...s] -> y: bool[...t]",
+    cases=[
+        Case(x=[[False, True], [False, False]], y=True),
+        Case(x=[[False, True], [False, False]], axis=0, y=[False, True]),
+        Case(x=[[False, True], [False, False]], axis=-1, keep=True, y=[[True], [False]]),
+        Case(x=[False, True], keep=True, y=[True]),
+        Case(x=[], y=False),
+        Rejects("axis 1 is not an axis of x, which has 1 dimensions", x=[True], axis=1),
+    ],
+)
+def any_(x, *, axis: int | None = None, keep: bool = False):
+    """Whether some element along ``axis`` is true, some at all where it is None; of nothing, false. ``keep`` leaves a size of 1."""
+    return _over(torch.any, x, axis, keep)
+
+
+any_.infer_with(_reduced)
+
+
+@operator(
+    "x: bool[...s] -> y: bool[...t]",
+    cases=[
+        Case(x=[[True, True], [False, True]], y=False),
+        Case(x=[[True, True], [False, True]], axis=0, y=[False, True]),
+        Case(x=[[True, True], [False, True]], axis=-1, keep=True, y=[[True], [False]]),
+        Case(x=[], y=True),
+    ],
+)
+def all_(x, *, axis: int | None = None, keep: bool = False):
+    """Whether every element along ``axis`` is true, every one where it is None; of nothing, true. ``keep`` leaves a size of 1."""
+    return _over(torch.all, x, axis, keep)
+
+
+all_.infer_with(_reduced)
+
+
+def _over(reduce, x, axis: int | None, keep: bool):
+    if axis is not None:
+        return reduce(x, dim=axis, keepdim=keep)
+    return reduce(x).reshape((1,) * x.ndim) if keep else reduce(x)

@@ -1,0 +1,158 @@
+"""The largest elements, and where they stand; and back from a place to a row that marks it."""
+
+import torch
+
+from oarlock.errors import ShapeError
+from oarlock.ir.size import Shape
+from oarlock.op.reduction import reduced_shape
+from oarlock.registry import Case, GradCheck, Rejects, operator
+from oarlock.registry.signature import TensorType
+
+__all__ = ["argmax", "one_hot", "reduce_max", "top_k"]
+
+
+def _shape_of_largest(x: TensorType, axis: int | None, keep: bool) -> Shape:
+    """The shape of ``x`` reduced along ``axis`` to elements of it, of which there must be one. Raises ShapeError."""
+    shape = reduced_shape(x, axis, keep)
+    sizes = (x.shape or ()) if axis is None else (x.shape or ())[axis : axis + 1 or None]
+    if 0 in sizes:
+        raise ShapeError(
+            "nothing has no largest element" if axis is None else f"axis {axis} of x has the size 0, and nothing no largest element"
+        )
+    return shape
+
+
+@operator(
+    "x: number[...s] -> y: int64[...t]",
+    cases=[
+        Case(x=[[1.0, 3.0, 2.0], [5.0, 5.0, 4.0]], y=[1, 0]),
+        Case(x=[[1, 3], [2, 0]], axis=0, y=[1, 0]),
+        Case(x=[[1, 3], [2, 0]], axis=0, keep=True, y=[[1, 0]]),
+        Rejects("axis 2 is not an axis of x, which has 2 dimensions", x=(2, 3), axis=2),
+        Rejects("axis -1 of x has the size 0, and nothing no largest element", x=(2, 0)),
+    ],
+)
+def argmax(x, *, axis: int = -1, keep: bool = False):
+    """Where along ``axis`` the largest element stands, the first of equal ones. ``keep`` leaves a size of 1 behind."""
+    return torch.argmax(x, dim=axis, keepdim=keep)
+
+
+@argmax.infer_with
+def argmax_shape(x, *, axis, keep):
+    return _shape_of_largest(x, axis, keep)
+
+
+@operator(
+    "x: number[...s] -> y: number[...t], index: int64[...t]",
+    intermediate=("index",),
+    cases=[
+        Case(x=[[1.0, 3.0], [4.0, 2.0]], y=4.0, index=2),
+        Case(x=[[1.0, 3.0], [4.0, 4.0]], axis=-1, y=[3.0, 4.0], index=[1, 0]),
+        Case(x=[[1, 3], [4, 2]], axis=0, keep=True, y=[[4, 3]], index=[[1, 0]]),
+        Case(x=[[1, 3]], keep=True, y=[[3]], index=[[1]]),
+        GradCheck(x=(2, 3)),
+        GradCheck(x=(2, 3, 2), axis=1),
+        GradCheck(x=(2, 3), axis=-1, keep=True),
+        GradCheck(x=(0, 3), axis=1),
+        Rejects("axis 2 is not an axis of x, which has 2 dimensions", x=(2, 3), axis=2),
+        Rejects("axis 0 of x has the size 0, and nothing no largest element", x=(0, 3), axis=0),
+        Rejects("nothing has no largest element", x=(0, 3)),
+    ],
+)
+def reduce_max(x, *, axis: int | None = None, keep: bool = False):
+    """The largest element along ``axis``, of all where it is None; its gradient goes to the first of equal ones.
+
+    ``index`` is where it stood, for the gradient. ``keep`` leaves a size of 1 behind.
+    """
+    if axis is not None:
+        index = torch.argmax(x, dim=axis, keepdim=True)
+        y = x.gather(axis, index)
+        return (y, index) if keep else (y.squeeze(axis), index.squeeze(axis))
+    index = torch.argmax(x)
+    y = x.reshape(-1)[index]
+    shape = (1,) * x.ndim if keep else ()
+    return y.reshape(shape), index.reshape(shape)
+
+
+@reduce_max.infer_with
+def reduce_max_shapes(x, *, axis=None, keep):
+    shape = _shape_of_largest(x, axis, keep)
+    return shape, shape
+
+
+@reduce_max.gradient("x")
+def reduce_max_dx(index, dy, x_shape, *, axis=None, keep):
+    """``dy`` where the largest elements stood, zeros elsewhere."""
+    if axis is None:
+        return dy.new_zeros(x_shape).reshape(-1).scatter(0, index.reshape(1), dy.reshape(1)).reshape(x_shape)
+    if not keep:
+        index, dy = index.unsqueeze(axis), dy.unsqueeze(axis)
+    return dy.new_zeros(x_shape).scatter(axis, index, dy)
+
+
+@reduce_max_dx.gradient("dy")
+def reduce_max_dx_ddy(index, ddx, *, axis=None, keep):
+    """What of ``ddx`` stands where the largest elements stood."""
+    if axis is None:
+        return ddx.reshape(-1)[index]
+    return ddx.gather(axis, index) if keep else ddx.gather(axis, index.unsqueeze(axis)).squeeze(axis)
+
+
+@reduce_max_dx_ddy.gradient_program("ddx")
+def reduce_max_dx_ddy_dddx(index, ddx_shape, dddy, *, axis=None, keep):
+    return reduce_max_dx(index, dddy, ddx_shape, axis=axis, keep=keep)
+
+
+@operator(
+    "x: number[*b n] -> values: number[*b {k}], indices: int64[*b {k}]",
+    cases=[
+        Case(x=[[1.0, 3.0, 2.0], [6.0, 4.0, 5.0]], k=2, values=[[3.0, 2.0], [6.0, 5.0]], indices=[[1, 2], [0, 2]]),
+        Case(x=[7, 9], k=1, values=[9], indices=[1]),
+        Case(x=[[1, 2], [4, 3]], k=2, values=[[2, 1], [4, 3]], indices=[[1, 0], [0, 1]]),
+        GradCheck(x=(2, 4), k=2),
+        GradCheck(x=(3,), k=3),
+        Rejects("k is 4, where the last axis has 3", x=(2, 3), k=4),
+        Rejects("k is -1, where a size is at least 0", x=(2, 3), k=-1),
+    ],
+)
+def top_k(x, *, k: int):
+    """The ``k`` largest elements along the last axis, falling, and where they stand. Of equal ones, which is first is not said."""
+    if k > x.shape[-1]:
+        raise ValueError(f"k is {k}, where the last axis has {x.shape[-1]}")
+    values, indices = torch.topk(x, k, dim=-1)
+    return values, indices
+
+
+@top_k.gradient("x")
+def top_k_dx(indices, dvalues, x_shape):
+    """``dvalues`` where the values stood, zeros elsewhere."""
+    return dvalues.new_zeros(x_shape).scatter(-1, indices, dvalues)
+
+
+@top_k_dx.gradient("dvalues")
+def top_k_dx_ddvalues(indices, dvalues_shape, ddx):
+    """What of ``ddx`` stands where the values stood."""
+    return ddx.gather(-1, indices)
+
+
+@top_k_dx_ddvalues.gradient_program("ddx")
+def top_k_dx_ddvalues_dddx(indices, ddx_shape, dddvalues):
+    return top_k_dx(indices, dddvalues, ddx_shape)
+
+
+@operator(
+    "ids: int64[*b] -> y: float32[*b {depth}]",
+    may_fail=True,
+    cases=[
+        Case(ids=[2, 0], depth=3, y=[[0.0, 0.0, 1.0], [1.0, 0.0, 0.0]]),
+        Case(ids=[[1], [0]], depth=2, y=[[[0.0, 1.0]], [[1.0, 0.0]]]),
+        Rejects("id 3 is not one of 0 to 2", ids=[0, 3], depth=3),
+        Rejects("id -1 is not one of 0 to 2", ids=[-1], depth=3),
+    ],
+)
+def one_hot(ids, *, depth: int):
+    """A row of ``depth`` numbers for each id: 1 at the id, else 0. An id that is not one of 0 to ``depth - 1`` fails."""
+    wrong = (ids < 0) | (ids >= depth)
+    if wrong.any():
+        raise ValueError(f"id {int(ids[wrong][0])} is not one of 0 to {depth - 1}")
+    return (ids.unsqueeze(-1) == torch.arange(depth, device=ids.device)).float()
