@@ -1,5 +1,7 @@
 """Check every op of a program against the operator that it names: slots, attributes, shapes and dtypes."""
 
+from collections.abc import Iterable
+
 from oarlock.errors import ArgumentError, DTypeError, OarlockError, ShapeError, UnknownOperatorError, VerifyError
 from oarlock.ir.block import Block
 from oarlock.ir.dtype import DType
@@ -11,7 +13,7 @@ from oarlock.registry.catalogue import Catalogue
 from oarlock.registry.declaration import Operator
 from oarlock.registry.signature import TensorType
 
-__all__ = ["typecheck"]
+__all__ = ["check_blocks", "typecheck"]
 
 _ANY_SYMBOL = "?"  # stands for a size that only values tell; the program names it as it likes. No symbol is spelled so
 
@@ -23,7 +25,12 @@ def typecheck(program: Program, catalogue: Catalogue) -> None:
     Linear in its size.
     """
     verify_initializers(program)
-    for block in program.blocks:
+    check_blocks(program.blocks, catalogue)
+
+
+def check_blocks(blocks: Iterable[Block], catalogue: Catalogue) -> None:
+    """The same for the ops of some blocks."""
+    for block in blocks:
         for number, op in enumerate(block.ops):
             try:
                 _check_op(op, catalogue.get(op.type))

@@ -1,0 +1,44 @@
+"""Rewriting a block that has been written: what it reads, and what its sizes are called."""
+
+from collections.abc import Mapping
+
+from oarlock.ir import size
+from oarlock.ir.attribute import Sizes
+from oarlock.ir.block import Block
+from oarlock.ir.size import Shape, Size
+from oarlock.ir.variable import Var
+from oarlock.ir.walk import inner_blocks
+
+__all__ = ["rename_sizes", "replace_reads"]
+
+
+def replace_reads(block: Block, replaced: Mapping[Var, Var]) -> None:
+    """Let `block`, and every block inside it, read and hand out other variables in place of some."""
+    if not replaced:
+        return
+    for inner in inner_blocks(block):
+        for op in inner.ops:
+            op.inputs = {slot: tuple(replaced.get(var, var) for var in vars) for slot, vars in op.inputs.items()}
+            op.attributes = {name: replaced.get(value, value) if isinstance(value, Var) else value for name, value in op.attributes.items()}
+        inner.outputs = [replaced.get(var, var) for var in inner.outputs]
+    block.program.changed()
+
+
+def rename_sizes(block: Block, names: Mapping[str, Size]) -> None:
+    """Replace symbols in the shape of every variable of `block`, and of the blocks inside it, and in the sizes among attributes."""
+    if not names:
+        return
+    for inner in inner_blocks(block):
+        for var in inner.vars.values():
+            var.shape = None if var.shape is None else _renamed(var.shape, names)
+            var.partitions = _renamed((var.partitions,), names)[0] if var.partitions else None  # type: ignore[assignment]
+            inner.program.claim_symbols(var.shape)
+        for op in inner.ops:
+            op.attributes = {
+                name: Sizes(_renamed(value, names)) if isinstance(value, Sizes) else value for name, value in op.attributes.items()
+            }
+    block.program.changed()
+
+
+def _renamed(shape: Shape, names: Mapping[str, Size]) -> Shape:
+    return tuple(size.rename(item, names) for item in shape)
