@@ -41,7 +41,7 @@ class Scopes:
     def _find(self, path: str) -> Scope | None:
         scope: Scope | None = self.frame
         first, *others = path.split("/")
-        if first != self.frame.name:
+        if first != self.frame.name or self.frame.dropped:
             return None
         for name in others:
             scope = next((child for child in scope.children if child.name == name), None) if scope is not None else None
