@@ -70,6 +70,7 @@ from oarlock.runtime import Context as Context
 from oarlock.runtime import CPUPlace as CPUPlace
 from oarlock.runtime import Executor as Executor
 from oarlock.runtime import GPUPlace as GPUPlace
+from oarlock.runtime import Ragged as Ragged
 from oarlock.runtime import RunLimits as RunLimits
 from oarlock.runtime import Scope as Scope
 from oarlock.runtime import infer_shape as infer_shape

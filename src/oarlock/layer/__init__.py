@@ -4,32 +4,46 @@ What needs no parameter is the operator itself under its usual name.
 """
 
 from oarlock.layer import initializer
+from oarlock.layer.branching import IfElse, ifelse
 from oarlock.layer.convolution import conv2d, pool2d
 from oarlock.layer.dense import fc
 from oarlock.layer.inputs import data
 from oarlock.layer.literal import larger_than, minibatch, sequence, var
+from oarlock.layer.lookup import embedding
 from oarlock.layer.objective import accuracy, cross_entropy, mse, softmax_with_cross_entropy
 from oarlock.layer.recurrence import Recurrence, rnn
+from oarlock.layer.repetition import WhileLoop, while_loop
+from oarlock.layer.selection import Switch, case, cond, switch, switch_case
 from oarlock.op.activation import relu, sigmoid, softmax, tanh
 from oarlock.op.randomness import dropout
 from oarlock.op.reduction import mean
-from oarlock.op.shaping import concat, flatten, reshape
+from oarlock.op.selection import argmax, one_hot, top_k
+from oarlock.op.shaping import concat, flatten, reshape, split, stack, transpose
 
 __all__ = [
+    "IfElse",
     "Recurrence",
+    "Switch",
+    "WhileLoop",
     "accuracy",
+    "argmax",
+    "case",
     "concat",
+    "cond",
     "conv2d",
     "cross_entropy",
     "data",
     "dropout",
+    "embedding",
     "fc",
     "flatten",
+    "ifelse",
     "initializer",
     "larger_than",
     "mean",
     "minibatch",
     "mse",
+    "one_hot",
     "pool2d",
     "relu",
     "reshape",
@@ -38,6 +52,13 @@ __all__ = [
     "sigmoid",
     "softmax",
     "softmax_with_cross_entropy",
+    "split",
+    "stack",
+    "switch",
+    "switch_case",
     "tanh",
+    "top_k",
+    "transpose",
     "var",
+    "while_loop",
 ]

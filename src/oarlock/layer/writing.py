@@ -5,12 +5,14 @@ from contextlib import contextmanager
 
 from oarlock.errors import ProgramError, ShapeError
 from oarlock.ir.block import Block
+from oarlock.ir.dtype import DType
 from oarlock.ir.location import here
 from oarlock.ir.size import names_in
 from oarlock.ir.variable import Var
+from oarlock.op.shaping import reshape
 from oarlock.registry.creator import require_type
 
-__all__ = ["as_scalar", "open_block", "require_handed_out", "require_same_block"]
+__all__ = ["as_scalar", "open_block", "require_even", "require_handed_out", "require_same_block"]
 
 
 @contextmanager
@@ -80,9 +82,6 @@ def _sizes_made_in(block: Block) -> set[str]:
 
 def as_scalar(condition: Var, what: str) -> Var:
     """A condition as bool[], given as that or as bool[1]. Raises ShapeError or ArgumentError."""
-    from oarlock.ir.dtype import DType
-    from oarlock.op.shaping import reshape
-
     require_type(condition, f"{what}: the condition")
     if condition.dtype is not DType.BOOL or condition.shape not in ((), (1,)):
         raise ShapeError(

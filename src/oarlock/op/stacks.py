@@ -5,9 +5,11 @@ trips of a loop inside - it is a list of tensors instead, an *uneven* stack: not
 is even, which `oarlock.layer` sees to; uneven stacks go from a forward loop to its gradient loop, which reads them step by step.
 """
 
+from collections.abc import Iterator
+
 import torch
 
-__all__ = ["Stack", "add_stacks", "stack"]
+__all__ = ["Stack", "add_stacks", "leaves", "stack"]
 
 Stack = torch.Tensor | list["Stack"]
 
@@ -25,3 +27,12 @@ def add_stacks(left: Stack, right: Stack) -> Stack:
     if isinstance(left, list):
         return [add_stacks(*pair) for pair in zip(left, right, strict=True)]
     return left + right  # type: ignore[operator]
+
+
+def leaves(held: Stack) -> Iterator[torch.Tensor]:
+    """The tensors of a stack: itself where it is even."""
+    if isinstance(held, list):
+        for item in held:
+            yield from leaves(item)
+    else:
+        yield held

@@ -12,6 +12,7 @@ from oarlock.ir.block import Block
 from oarlock.ir.dtype import DType
 from oarlock.ir.operation import Op
 from oarlock.ir.size import evaluate
+from oarlock.op.stacks import Stack, leaves
 from oarlock.op.torch_dtype import from_torch
 from oarlock.registry.declaration import Operator
 from oarlock.registry.signature import TensorType
@@ -43,9 +44,9 @@ class Budget:
         self.live_bytes = 0
         self.deadline = time.monotonic() + limits.seconds
 
-    def hold(self, values: Iterable[torch.Tensor], op: Op | None = None) -> None:
+    def hold(self, values: Iterable[Stack], op: Op | None = None) -> None:
         """Count values that now exist: fed, or computed by an op."""
-        self.live_bytes += sum(value.numel() * value.itemsize for value in values)
+        self.live_bytes += sum(tensor.numel() * tensor.itemsize for value in values for tensor in leaves(value))
         self._require_room(0, op)
 
     def before(self, op: Op, operator: Operator, given: Mapping[str, Sequence[torch.Tensor]], attributes: Mapping[str, object]) -> None:

@@ -8,8 +8,9 @@ import torch
 from oarlock.errors import DTypeError, ShapeError
 from oarlock.ir.block import Block
 from oarlock.ir.operation import Op
-from oarlock.ir.size import Size, evaluate
+from oarlock.ir.size import Size, evaluate, solve
 from oarlock.ir.variable import Var
+from oarlock.op.stacks import leaves
 from oarlock.op.torch_dtype import from_torch, to_torch
 from oarlock.registry.signature import TensorType
 from oarlock.runtime.scope import Scope
@@ -53,6 +54,9 @@ def _bind(vars: Iterable[Var], scope: Scope, op: Op | None) -> dict[str, int]:
     later: list[tuple[Var, torch.Tensor]] = []
     for var in vars:
         value = scope[var.name]
+        if isinstance(value, list):
+            _check_uneven(value, var, op)
+            continue
         if not isinstance(value, torch.Tensor) or value.dtype != to_torch(var.dtype):
             _refuse(DTypeError, var, value, op)
         if var.shape is None:
@@ -60,14 +64,28 @@ def _bind(vars: Iterable[Var], scope: Scope, op: Op | None) -> dict[str, int]:
         if value.ndim != len(var.shape):
             _refuse(ShapeError, var, value, op)
         for size, number in zip(var.shape, value.shape, strict=True):
-            if isinstance(size, str) and size.isidentifier() and sizes.setdefault(size, number) != number:
-                _refuse(ShapeError, var, value, op, f"{size} = {sizes[size]} elsewhere")
+            name, actual = solve(size, number) or (None, None)
+            if name is not None and actual is not None and sizes.setdefault(name, actual) != actual:
+                _refuse(ShapeError, var, value, op, f"{name} = {sizes[name]} elsewhere")
         later.append((var, value))
     for var, value in later:
         for size, number in zip(var.shape or (), value.shape, strict=True):
             if evaluate(size, sizes) not in (None, number):
                 _refuse(ShapeError, var, value, op)
     return sizes
+
+
+def _check_uneven(stack: list, var: Var, op: Op | None) -> None:
+    """Of a stack whose trips differ in size, what can be checked: the dtype and the number of dimensions."""
+    for item in stack:
+        for tensor in leaves(item):
+            if tensor.dtype != to_torch(var.dtype):
+                _refuse(DTypeError, var, tensor, op)
+        depth, inner = 1, item
+        while isinstance(inner, list) and inner:
+            depth, inner = depth + 1, inner[0]
+        if isinstance(inner, torch.Tensor) and var.shape is not None and depth + inner.ndim != len(var.shape):
+            _refuse(ShapeError, var, inner, op)
 
 
 def _refuse(error: type[ShapeError] | type[DTypeError], var: Var, value: object, op: Op | None, detail: str = "") -> NoReturn:

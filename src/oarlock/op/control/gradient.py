@@ -37,6 +37,7 @@ class GradientBlock:
         self.slot = slot
         self.first = first
         self.taken: dict[Var, Var] = {}  # a value outside -> what a trip is given of it
+        self.constants: dict[Var, Var] = {}  # a constant of the forward block -> the same one here
         self.block = backward.into.program.new_block(self._block_name(), backward.into)
 
     def _block_name(self) -> str:
@@ -72,8 +73,20 @@ class GradientBlock:
         """The value that the forward block gave `var`, where the gradient's block can read it."""
         if var.block is not self.forward:
             return self.backward.read(var)
+        if var.op is not None and _is_constant(var.op):
+            return self._constant(var)
         outer = self.given[var] if var in self.given else self._handed_out(var)
         return self.take(self.backward.read(outer), var)
+
+    def _constant(self, var: Var) -> Var:
+        """The same constant, made anew: dearer to keep for every trip than to make."""
+        if var not in self.constants:
+            assert var.op is not None
+            made = self.block.new_var(self.block.program.unique(var.op.type), var.dtype, var.shape)
+            (slot,) = var.op.outputs
+            self.block.append(var.op.type, {}, {slot: [made]}, var.op.attributes)
+            self.constants[var] = made
+        return self.constants[var]
 
     def _handed_out(self, var: Var) -> Var:
         """The output of the forward op that holds what `var` was: one that is there, or one more."""
@@ -90,3 +103,8 @@ class GradientBlock:
     def wanted(self) -> list[Var]:
         """The inputs of the forward block whose gradient is wanted outside."""
         return [var for var, outer in self.given.items() if self.backward.wants(outer)]
+
+
+def _is_constant(op: Op) -> bool:
+    """Whether an op reads nothing, so that it gives the same wherever it stands."""
+    return op.type == "fill" and not op.reads

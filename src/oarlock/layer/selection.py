@@ -1,0 +1,231 @@
+"""Switch, cond and case: one of several blocks, chosen by scalars; the others are not run.
+
+switch = ol.switch()
+with switch.case(step < 100):                       # bool[]
+    switch.output(step * slope)
+with switch.case(lambda: ol.op.less(loss, 0.1)):    # a condition written as a function is a block too,
+    switch.output(low)                              # which runs only where no case before was chosen
+with switch.default():
+    switch.output(high)
+rate = switch()
+
+Each block becomes a `branch` that runs or does not, and `choose` gives the value of the one that ran.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
+
+from oarlock.errors import ArgumentError, ProgramError, ShapeError
+from oarlock.ir.block import Block
+from oarlock.ir.current import current_block
+from oarlock.ir.location import here
+from oarlock.ir.variable import Var
+from oarlock.ir.walk import free_vars
+from oarlock.layer.writing import as_scalar, open_block, require_handed_out, require_same_block
+from oarlock.op.arithmetic import constant_like
+from oarlock.op.comparison import equal
+from oarlock.op.control.branching import branch
+from oarlock.op.logical import any_, logical_and, logical_not
+from oarlock.op.routing import choose
+from oarlock.registry.creator import describe_value, require_type
+
+__all__ = ["Switch", "case", "cond", "switch", "switch_case"]
+
+Written = Var | Sequence[Var]
+"""What a function that writes a block returns: a variable, or a sequence of them."""
+
+
+@dataclass(eq=False)
+class _Case:
+    """One block, what it hands out, and the condition under which it is chosen; a default has none."""
+
+    block: Block
+    condition: Var | None
+    test: Block | None = None  # the block that computes the condition, where that is written as a function
+    outputs: list[Var] = field(default_factory=list)
+
+
+class Switch:
+    """Blocks with scalar conditions, tested in order. The first whose condition holds runs, or the default; calling it closes it.
+
+    The operators of a condition that is given as a variable run in any case; those of one that is given as a function run only
+    where no case before it was chosen.
+    """
+
+    def __init__(self, kind: str = "switch"):
+        self._around = current_block()
+        self._kind = kind
+        self._stem = self._around.program.unique(kind)
+        self._cases: list[_Case] = []
+        self._open: _Case | None = None
+        self._called = False
+
+    def case(self, condition: Var | Callable[[], Var]) -> AbstractContextManager[None]:
+        """A block that runs where `condition`, bool[] or a function that writes one, is the first to hold.
+
+        Raises ProgramError after the default, ShapeError for a condition that is not one bool. An exception inside discards it.
+        """
+        return self._write_case(condition, f"case_{len(self._cases)}")
+
+    def default(self) -> AbstractContextManager[None]:
+        """The block that runs where no condition holds."""
+        return self._write(None, None, "default")
+
+    def _write_case(self, condition: Var | Callable[[], Var], part: str) -> AbstractContextManager[None]:
+        self._require_writable(part)
+        if isinstance(condition, Var) or not callable(condition):
+            return self._write(as_scalar(condition, self._kind), None, part)
+        if not self._cases:
+            return self._write(as_scalar(condition(), self._kind), None, part)
+        with open_block(f"{self._stem}.{part}_condition", self._around) as test:
+            test.outputs = [as_scalar(condition(), self._kind)]
+        return self._write(None, test, part)
+
+    def _require_writable(self, part: str) -> None:
+        if self._called or self._open is not None:
+            raise ProgramError(f"{self._kind}: a block of it is open, or it is closed already", location=here())
+        if self._cases and _is_default(self._cases[-1]):
+            raise ProgramError(f"{self._kind}: nothing is tested after the default", location=here(), hint="write the default last")
+        require_same_block(current_block(), self._around, f"{self._kind}.{part}")
+
+    @contextmanager
+    def _write(self, condition: Var | None, test: Block | None, part: str) -> Iterator[None]:
+        self._require_writable(part)
+        try:
+            with open_block(f"{self._stem}.{part}", self._around) as block:
+                self._open = _Case(block, condition, test)
+                yield
+            self._cases.append(self._open)
+        except BaseException:
+            if test is not None:
+                self._around.program.discard_block(test)
+            raise
+        finally:
+            self._open = None
+
+    def output(self, *values: Var) -> None:
+        """Hand out `values`. All blocks hand out the same types."""
+        if self._open is None:
+            raise ProgramError(f"{self._kind}.output: call it inside one of its blocks", location=here())
+        self._open.outputs += require_handed_out(values, self._open.block, f"{self._kind}.output")
+
+    def __call__(self) -> Var | tuple[Var, ...]:
+        """Close it; return what the chosen block hands out, one variable or a tuple of them.
+
+        Raises ProgramError without a default, or where the blocks hand out different numbers of values, ShapeError where their types
+        differ; it takes the blocks back then.
+        """
+        if self._called or self._open is not None:
+            raise ProgramError(f"{self._kind}: close it once, after its blocks", location=here())
+        require_same_block(current_block(), self._around, self._kind)
+        try:
+            self._require_complete()
+        except BaseException:
+            self._discard()
+            raise
+        self._called = True
+        stacks: list[list[Var]] = []
+        undecided: Var | None = None  # bool[]: that no case before was chosen; None before the first
+        for item in self._cases:
+            chosen, undecided = self._decide(item, undecided)
+            item.block.outputs = item.outputs
+            stacks.append(branch([], free_vars(item.block), chosen, body=item.block, name=f"{item.block.name}.out"))
+        outputs = [choose(list(stack)) for stack in zip(*stacks, strict=True)]
+        return outputs[0] if len(outputs) == 1 else tuple(outputs)
+
+    def _decide(self, item: _Case, undecided: Var | None) -> tuple[Var, Var | None]:
+        """Whether a case is chosen, and whether there is a choice left after it."""
+        if _is_default(item):
+            assert undecided is not None
+            return undecided, None
+        condition = item.condition
+        if item.test is not None:
+            condition = any_(branch([], free_vars(item.test), undecided, body=item.test, name=f"{item.test.name}.out")[0])
+        assert condition is not None
+        others = logical_not(condition)
+        return (condition, others) if undecided is None else (logical_and(undecided, condition), logical_and(undecided, others))
+
+    def _require_complete(self) -> None:
+        if len(self._cases) < 2 or not _is_default(self._cases[-1]):
+            raise ProgramError(
+                f"{self._kind}: it has no default, so nothing tells what it hands out where no condition holds"
+                if self._cases and not _is_default(self._cases[-1])
+                else f"{self._kind}: it has no case",
+                location=here(),
+                hint=f"write one in `with {self._kind}.default():`"
+                if self._cases
+                else f"write one in `with {self._kind}.case(condition):`",
+            )
+        first = self._cases[0]
+        if not first.outputs:
+            raise ProgramError(
+                f"{self._kind}: its blocks hand nothing out", location=here(), hint=f"{self._kind}.output(...) in each block"
+            )
+        for other in self._cases[1:]:
+            if len(other.outputs) != len(first.outputs):
+                raise ProgramError(
+                    f"{self._kind}: {first.block.name} hands out {len(first.outputs)} values and {other.block.name} {len(other.outputs)}",
+                    location=here(),
+                    contract="every block hands out the same number of values",
+                )
+            for number, (var, expected) in enumerate(zip(other.outputs, first.outputs, strict=True)):
+                if (var.dtype, var.shape) != (expected.dtype, expected.shape):
+                    raise ShapeError(
+                        f"{self._kind}: output {number} is {expected.type_text} in {first.block.name} "
+                        f"but {var.type_text} in {other.block.name}",
+                        location=here(),
+                        given=[expected.describe(), var.describe()],
+                        contract="every block hands out the same types",
+                    )
+
+    def _discard(self) -> None:
+        for item in self._cases:
+            for block in (item.block, item.test):
+                if block is not None:
+                    self._around.program.discard_block(block)
+        self._cases.clear()
+
+
+def _is_default(item: _Case) -> bool:
+    return item.condition is None and item.test is None
+
+
+def switch() -> Switch:
+    """Blocks of which the first whose scalar condition holds is run."""
+    return Switch()
+
+
+def cond(condition: Var, true: Callable[[], Written], false: Callable[[], Written]) -> Var | tuple[Var, ...]:
+    """What `true` writes where `condition`, bool[], holds, else what `false` writes; the other is not run.
+
+    Each is called once, with a block of its own open, and returns a variable or a sequence of them. Both return the same types.
+    Raises what `Switch` raises.
+    """
+    choice = Switch("cond")
+    _write_function(choice, choice._write_case(require_type(condition, "cond: the condition"), "true"), true)
+    _write_function(choice, choice._write(None, None, "false"), false)
+    return choice()
+
+
+def case(pairs: Sequence[tuple[Var | Callable[[], Var], Callable[[], Written]]], default: Callable[[], Written]) -> Var | tuple[Var, ...]:
+    """What the function beside the first condition that holds writes, else what `default` writes; as `cond`."""
+    choice = Switch("case")
+    for condition, function in pairs:
+        _write_function(choice, choice.case(condition), function)
+    _write_function(choice, choice.default(), default)
+    return choice()
+
+
+def switch_case(index: Var, functions: Mapping[int, Callable[[], Written]], default: Callable[[], Written]) -> Var | tuple[Var, ...]:
+    """What `functions[index]` writes, else what `default` writes; `index` is a whole number, int64[]. As `cond`."""
+    require_type(index, "switch_case: index")
+    return case([(equal(index, constant_like(number, index)), function) for number, function in functions.items()], default)
+
+
+def _write_function(choice: Switch, block: AbstractContextManager[None], function: Callable[[], Written]) -> None:
+    if not callable(function):
+        raise ArgumentError(f"{choice._kind}: a block is written by a function, not {describe_value(function)}", location=here())
+    with block:
+        written = function()
+        choice.output(*(written if isinstance(written, list | tuple) else [written]))  # type: ignore[list-item]
