@@ -86,6 +86,84 @@ def test_the_size_is_given_once():
             assert raised.value.message == "fc: it takes one size"
 
 
+# embedding
+
+
+def test_an_embedding_is_the_rows_of_a_table_for_ids_of_any_rank():
+    with ol.Program() as program:
+        ids = ol.layer.data("ids", shape=[3], dtype="int64")
+        output = ol.layer.embedding(ids, size=(7, 4), dtype="float64")
+        one = ol.layer.embedding(ol.layer.data("id", shape=[], dtype="int64", batch=None), (7, 4), name="embedding_0", dtype="float64")
+    assert parameters(program) == {"embedding_0.w": (7, 4)}
+    assert (output.name, output.shape, str(output.dtype)) == ("embedding_0.out", ("n", 3, 4), "float64")
+    assert (one.name, one.shape) == ("embedding_0.out_0", (4,))
+    scope = ol.init(program, ol.Scope())
+    table = torch.as_tensor(scope["embedding_0.w"])
+    for numbers in ([[6, 0, 6], [1, 2, 3]], numpy.zeros((0, 3), "int64")):
+        feed = {"ids": numpy.array(numbers), "id": numpy.array(5)}
+        many, single = (torch.from_numpy(value) for value in ol.Executor().run(program, feed, [output, one], scope=scope))
+        assert torch.equal(many, table[torch.from_numpy(feed["ids"])])
+        assert torch.equal(single, table[5])
+
+
+def test_an_embedding_starts_normal_of_variance_one_and_learns_only_the_rows_that_were_asked_for():
+    with ol.Program() as program:
+        output = ol.layer.embedding(ol.layer.data("ids", shape=[], dtype="int64"), size=(500, 40), params=["words"])
+        ((words, gradient),) = ol.append_backward(ol.op.reduce_sum(output))
+    assert (words.name, gradient.shape) == ("words", (500, 40))
+    scope = ol.init(program, ol.Scope())
+    table = torch.as_tensor(scope["words"])
+    assert abs(float(table.mean())) < 0.05
+    assert abs(float(table.std()) - 1.0) < 0.05
+    (learnt,) = ol.Executor().run(program, {"ids": numpy.array([3, 499, 3])}, [gradient], scope=scope)
+    expected = numpy.zeros((500, 40), "float32")
+    expected[3], expected[499] = 2.0, 1.0
+    assert numpy.array_equal(learnt, expected)
+
+
+def test_embeddings_share_a_table_by_its_name_and_start_as_they_are_told():
+    with ol.Program() as program:
+        first, second = (ol.layer.data(name, shape=[], dtype="int64") for name in ("first", "second"))
+        ol.layer.embedding(first, (5, 2), params=["words"], initializer=ol.initializer.constant(3.0))
+        ol.layer.embedding(second, (5, 2), params=["words"])
+        with pytest.raises(ol.ShapeError) as raised:
+            ol.layer.embedding(second, (6, 2), params=["words"])
+    assert parameters(program) == {"words": (5, 2)}
+    assert raised.value.message == '"words" is wanted as float32[6, 2], yet is declared otherwise'
+    assert ol.init(program, ol.Scope())["words"].tolist() == [[3.0, 3.0]] * 5
+
+
+def test_an_id_that_is_no_row_of_the_table_fails_at_the_line_of_the_layer():
+    with ol.Program() as program:
+        output = ol.layer.embedding(ol.layer.data("ids", shape=[], dtype="int64"), size=(7, 4))
+    with pytest.raises(ol.KernelError) as raised:
+        run(output, {"ids": numpy.array([0, 7])})
+    assert raised.value.message == "take: row 7 is asked for, where x has 7 rows, numbered from 0"
+    assert raised.value.location == program.main.ops[0].location
+
+
+@pytest.mark.parametrize(
+    ("layer", "error", "message"),
+    [
+        (lambda x: ol.layer.embedding(3, (7, 4)), ol.ArgumentError, "embedding: ids must be a variable of a program, not int 3"),
+        (lambda x: ol.layer.embedding(x, 7), ol.ArgumentError, "embedding: size is two numbers, rows and their length, not 7"),
+        (lambda x: ol.layer.embedding(x, (0, 4)), ol.ArgumentError, "embedding: the number of rows is a whole number from 1, not 0"),
+        (lambda x: ol.layer.embedding(x, (7, "4")), ol.ArgumentError, "embedding: the length of a row is a whole number from 1, not '4'"),
+        (lambda x: ol.layer.embedding(x, (7, 4), params=["a", "b"]), ol.ArgumentError, "embedding: params names 1 parameter, not 2"),
+        (lambda x: ol.layer.embedding(x, (7, 4), dtype="int64"), ol.DTypeError, "embedding: dtype is a float, not int64"),
+        (lambda x: ol.layer.embedding(x, (7, 4)), ol.DTypeError, "embedding: ids are int64, not float32"),
+    ],
+)
+def test_an_embedding_that_makes_no_sense_is_refused(layer, error, message):
+    with ol.Program() as program:
+        x = ol.layer.data("x", shape=[], dtype="float32" if "ids are" in message else "int64")
+        with pytest.raises(error) as raised:
+            layer(x)
+        assert raised.value.message == message
+        assert raised.value.location.text, "it names the line"
+        assert program.parameters() == []
+
+
 # conv2d and pool2d
 
 
