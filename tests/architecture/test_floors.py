@@ -67,6 +67,7 @@ PUBLIC = [
     "OarlockError",
     "Program",
     "ProgramError",
+    "Ragged",
     "Rejects",
     "RunLimits",
     "Scope",

@@ -13,7 +13,7 @@ from oarlock.ir.dtype import DType
 from oarlock.ir.location import Location
 from oarlock.ir.names import COUNTER
 from oarlock.ir.operation import Role
-from oarlock.ir.size import Shape, add, names_in
+from oarlock.ir.size import Shape, Size, add, names_in
 from oarlock.ir.variable import Initializer, Var
 
 __all__ = ["Program", "Training"]
@@ -145,7 +145,7 @@ class Program:
 
     def ragged_inputs(self) -> dict[Var, list[Var]]:
         """The inputs whose rows are cut by other inputs: those row splits, outermost first."""
-        cuts = {var.partitions: var for var in self.main.inputs if var.partitions is not None}
+        cuts: dict[Size, Var] = {var.partitions: var for var in self.main.inputs if var.partitions is not None}
         found: dict[Var, list[Var]] = {}
         for var in self.main.inputs if cuts else ():
             levels: list[Var] = []

@@ -12,7 +12,20 @@ from functools import lru_cache
 
 from oarlock.errors import ShapeError
 
-__all__ = ["Shape", "Size", "add", "evaluate", "floor_divide", "format_shape", "is_symbol", "multiply", "names_in", "rename", "sum_of"]
+__all__ = [
+    "Shape",
+    "Size",
+    "add",
+    "evaluate",
+    "floor_divide",
+    "format_shape",
+    "is_symbol",
+    "multiply",
+    "names_in",
+    "rename",
+    "solve",
+    "sum_of",
+]
 
 Size = int | str
 Shape = tuple[Size, ...]
@@ -101,6 +114,30 @@ def names_in(size: Size) -> frozenset[str]:
     if isinstance(size, int):
         return frozenset()
     return frozenset(token for token in _TOKEN.findall(size) if token[0].isalpha() or token[0] == "_")
+
+
+def solve(size: Size, number: int) -> tuple[str, int | None] | None:
+    """The name that `size` is made of, and what it is when `size` is `number`: None where no whole number from 0 is that.
+
+    None altogether where `size` is of several names, or of one in another way than `2*n+1`.
+    """
+    line = _line(size)
+    if line is None:
+        return None
+    name, factor, rest = line
+    value, left = divmod(number - rest, factor)
+    return name, value if value >= 0 and not left else None
+
+
+@_remember
+def _line(size: Size) -> tuple[str, int, int] | None:
+    """Name, factor and rest of a size such as `2*n+1`; None for others."""
+    terms = dict(_parse(size))
+    rest = terms.pop((), 0)
+    if len(terms) != 1:
+        return None
+    factors, factor = terms.popitem()
+    return (factors[0], factor, rest) if len(factors) == 1 and not factors[0].startswith("(") else None
 
 
 def rename(size: Size, names: Mapping[str, Size]) -> Size:

@@ -11,11 +11,12 @@ from oarlock.ir.current import current_block
 from oarlock.ir.dtype import DType
 from oarlock.ir.location import here
 from oarlock.ir.names import require_user_name
-from oarlock.ir.size import Size, is_symbol
+from oarlock.ir.size import Size, add, is_symbol
 from oarlock.ir.variable import Initializer, Var
 from oarlock.layer.parameter import layer_name
 from oarlock.op.torch_dtype import from_torch
-from oarlock.runtime.value import to_numpy, to_tensor
+from oarlock.runtime.ragged import Ragged
+from oarlock.runtime.value import to_tensor
 
 __all__ = ["data", "variable"]
 
@@ -27,27 +28,37 @@ def data(
     *,
     batch: str | None = "n",
     value: object = None,
+    ragged: int = 0,
 ) -> Var:
     """Declare an input: float32[n, *shape] unless told otherwise.
 
     `batch` is the symbol of the dimension put in front; None puts none. Inputs that share a symbol have one
     size for it in each run. With `value`, an array of rows, the input carries its own value, is fed that where
-    nothing else is, and has its shape and dtype. Raises ArgumentError or ProgramError.
+    nothing else is, and has its shape and dtype. With `ragged=1`, its n rows are sequences of any lengths: the input is
+    `name`, float32[name.t, *shape], the elements of all rows, and a second input `name.splits`, int64[n+1], says where they
+    are cut. `ragged=2` makes rows of rows: `name.splits.0` cuts name.s1 rows out of n, `name.splits.1` the elements
+    out of those. A further input with `batch="name.t"` is cut alike. Raises ArgumentError or ProgramError.
     """
     require_user_name(name)
     main = current_block().program.main
     if current_block() is not main:
         raise ProgramError(f'"{name}": inputs are declared in the main block, not in {current_block().path}', location=here())
-    initializer = None
+    initializer, cuts = None, ()
+    if isinstance(value, Ragged):
+        ragged, cuts, value = value.levels, value.splits, value.values
+    levels = _require_levels(name, ragged, batch)
     if value is not None:
         tensor = to_tensor(value)
-        array = to_numpy(tensor)
-        inner = array.shape[1:] if batch is not None else array.shape
-        if batch is not None and not array.ndim:
+        inner = tensor.shape[1:] if batch is not None else tensor.shape
+        if batch is not None and not tensor.ndim:
             raise ArgumentError(f'"{name}": one number is no minibatch', location=here(), hint="batch=None")
-        initializer = Initializer("array", {"data": _little_endian(tensor), "shape": tuple(array.shape)})
+        if levels and not cuts:
+            raise ArgumentError(
+                f'"{name}": an array does not say where its rows end', location=here(), hint="value=ol.Ragged.from_lists(rows)"
+            )
+        initializer = _held(tensor)
         dtype = from_torch(tensor.dtype) or dtype
-        shape = inner
+        shape = tuple(inner)
     if shape is None:
         raise ArgumentError(
             f'"{name}" needs a shape, or a value to take it from', location=here(), hint=f'ol.layer.data("{name}", shape=[784])'
@@ -57,10 +68,31 @@ def data(
             raise ArgumentError(
                 f'"{name}": {size!r} is not a size', location=here(), contract="a size is a number from 0, or a symbol such as 't'"
             )
-    full = tuple(shape) if batch is None else (batch, *shape)
-    var = main.new_var(name, DType.of(dtype), full, stop_gradient=True, initializer=initializer)
+    taken = [splits for splits, _, _ in levels if splits in main.vars]
+    if taken:
+        raise ProgramError(f'"{name}": its row splits would be called "{taken[0]}", which is declared already', location=here())
+    rows = levels[-1][2] if levels else batch
+    var = main.new_var(name, DType.of(dtype), tuple(shape) if rows is None else (rows, *shape), stop_gradient=True, initializer=initializer)
     main.inputs.append(var)
+    for number, (splits, size, inside) in enumerate(levels):
+        start = _held(to_tensor(cuts[number])) if cuts else None
+        main.inputs.append(main.new_var(splits, DType.INT64, (size,), stop_gradient=True, initializer=start, partitions=inside))
     return var
+
+
+def _require_levels(name: str, ragged: object, batch: str | None) -> list[tuple[str, Size, str]]:
+    """The row splits of a ragged input, outermost first: the name, the size, and the symbol that they cut. Raises ArgumentError."""
+    if not isinstance(ragged, int) or not 0 <= ragged <= 2:
+        raise ArgumentError(f'"{name}": ragged is the number of levels, 0, 1 or 2, not {ragged!r:.60}', location=here())
+    if ragged and batch is None:
+        raise ArgumentError(f'"{name}": a ragged input has rows, so it has a batch dimension', location=here())
+    if ragged < 2:
+        return [(f"{name}.splits", add(batch or 0, 1), f"{name}.t")][:ragged]
+    return [(f"{name}.splits.0", add(batch or 0, 1), f"{name}.s1"), (f"{name}.splits.1", f"{name}.s1+1", f"{name}.t")]
+
+
+def _held(tensor: torch.Tensor) -> Initializer:
+    return Initializer("array", {"data": _little_endian(tensor), "shape": tuple(tensor.shape)})
 
 
 def variable(*, shape: Sequence[Size] | None = None, dtype: DType | str = "float32", name: str | None = None, value: object = None) -> Var:

@@ -21,8 +21,8 @@ def prune(program: Program, targets: Mapping[str, Var]) -> Program:
         w <- w@NEXT
 
     Updates go: what reads a persistable variable reads its value from before the step. Inputs, parameters and
-    blocks that nothing needs any more go too. `program` itself is not changed. Raises UndefinedVarError for a
-    target of another program.
+    blocks that nothing needs any more go too; row splits stay with what they cut. `program` itself is not changed.
+    Raises UndefinedVarError for a target of another program.
     """
     for var in targets.values():
         if var.block.program is not program or var.block is not program.main:
@@ -32,6 +32,7 @@ def prune(program: Program, targets: Mapping[str, Var]) -> Program:
     kept.targets = {label: kept.main.vars[var.name] for label, var in targets.items()}
     _prune_block(kept.main, list(kept.targets.values()))
     used = {var for op in kept.main.ops for var in op.reads} | set(kept.targets.values())
+    used |= {splits for var, levels in kept.ragged_inputs().items() if var in used for splits in levels}
     kept.main.inputs = [var for var in kept.main.inputs if var in used]
     kept.main.keep(kept.main.ops)
     reachable = {kept.main} | {block for op in walk(kept.main) for block in op.blocks}

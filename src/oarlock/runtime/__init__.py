@@ -6,8 +6,22 @@ from oarlock.runtime.context import Context
 from oarlock.runtime.executor import Executor
 from oarlock.runtime.initialization import init
 from oarlock.runtime.place import CPUPlace, GPUPlace
+from oarlock.runtime.ragged import Ragged
 from oarlock.runtime.running import run_block
 from oarlock.runtime.scope import Scope
 from oarlock.runtime.variable import State, Variable
 
-__all__ = ["CPUPlace", "Context", "Executor", "GPUPlace", "RunLimits", "Scope", "State", "Variable", "infer_shape", "init", "run_block"]
+__all__ = [
+    "CPUPlace",
+    "Context",
+    "Executor",
+    "GPUPlace",
+    "Ragged",
+    "RunLimits",
+    "Scope",
+    "State",
+    "Variable",
+    "infer_shape",
+    "init",
+    "run_block",
+]

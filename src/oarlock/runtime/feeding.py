@@ -8,11 +8,13 @@ import torch
 
 from oarlock.errors import FeedError, OarlockError
 from oarlock.ir.program import Program
+from oarlock.ir.size import evaluate, solve
 from oarlock.ir.variable import Var
 from oarlock.op.torch_dtype import from_torch, to_torch
 from oarlock.runtime.initialization import initial_value
 from oarlock.runtime.place import Place
-from oarlock.runtime.value import to_tensor
+from oarlock.runtime.ragged_feeding import spread_ragged
+from oarlock.runtime.value import keeps_numbers, to_tensor
 
 __all__ = ["check_feed"]
 
@@ -31,6 +33,7 @@ def check_feed(program: Program, feed: Mapping[str, object], needed: set[Var], p
                 given=[f'"{name}" fed'],
                 hint=_nearest(name, list(inputs)),
             )
+    feed = spread_ragged(program, feed)
     tensors: dict[str, torch.Tensor] = {}
     sizes: dict[str, tuple[int, str]] = {}
     for name, var in inputs.items():
@@ -40,7 +43,14 @@ def check_feed(program: Program, feed: Mapping[str, object], needed: set[Var], p
             tensors[name] = _check_one(program, var, initial_value(var, program.seed), sizes, place, "carries")
         elif var in needed:
             fed = ", ".join(f'"{other}"' for other in feed) or "nothing"
-            raise FeedError(f'"{name}" is not fed', location=var.location, contract=_contract(program), given=[f"{fed} fed"])
+            raise FeedError(
+                f'"{name}" is not fed',
+                location=var.location,
+                contract=_contract(program),
+                given=[f"{fed} fed"],
+                hint=_cut_hint(program, var),
+            )
+    _check_products(program, inputs, tensors, sizes)
     return tensors
 
 
@@ -50,7 +60,7 @@ def _check_one(program: Program, var: Var, value: object, sizes: dict[str, tuple
     except OarlockError as error:
         raise FeedError(f'"{var.name}": {error.message}', location=var.location, contract=_contract(program)) from None
     if not isinstance(value, numpy.ndarray | numpy.generic | torch.Tensor):
-        tensor = tensor.to(to_torch(var.dtype)) if _fits(tensor, var) else tensor  # Python numbers have no dtype of their own
+        tensor = tensor.to(to_torch(var.dtype)) if keeps_numbers(tensor, var.dtype) else tensor  # Python numbers have no dtype of their own
     actual = f'"{var.name}" {verb} {from_torch(tensor.dtype)}{list(tensor.shape)}'
     if tensor.dtype != to_torch(var.dtype):
         raise FeedError(
@@ -66,10 +76,13 @@ def _check_one(program: Program, var: Var, value: object, sizes: dict[str, tuple
     for size, number in zip(declared, tensor.shape, strict=False):
         if isinstance(size, int):
             agrees = agrees and size == number
-        else:
-            known = sizes.setdefault(size, (number, var.name))
-            if known[0] != number:
-                wrong = f'"{var.name}" has {size} = {number}, yet "{known[1]}" has {size} = {known[0]}'
+            continue
+        symbol, solved = solve(size, number) or ("", 0)
+        agrees = agrees and solved is not None
+        if symbol and solved is not None:
+            wrong = _disagreement(var, symbol, solved, sizes) or wrong
+    if var.partitions is not None and agrees and not wrong:
+        wrong = _bad_splits(var, tensor) or _disagreement(var, var.partitions, int(tensor[-1]), sizes)
     if not agrees:
         wrong = f'"{var.name}" must have the shape {var.type_text.removeprefix(str(var.dtype))}, not {list(tensor.shape)}'
     if wrong:
@@ -77,11 +90,41 @@ def _check_one(program: Program, var: Var, value: object, sizes: dict[str, tuple
     return tensor.to(place.device)
 
 
-def _fits(tensor: torch.Tensor, var: Var) -> bool:
-    """Whether Python numbers, read as `tensor`, may become the dtype of `var` without losing a fraction."""
-    if tensor.dtype == torch.bool or var.dtype.value == "bool":
-        return var.dtype.value == "bool" and tensor.dtype == torch.bool
-    return var.dtype.is_floating or not tensor.is_floating_point() or tensor.numel() == 0
+def _disagreement(var: Var, symbol: str, number: int, sizes: dict[str, tuple[int, str]]) -> str | None:
+    """What is wrong where another input gave `symbol` another size; else it is this from now on."""
+    known, other = sizes.setdefault(symbol, (number, var.name))
+    return None if known == number else f'"{var.name}" has {symbol} = {number}, yet "{other}" has {symbol} = {known}'
+
+
+def _bad_splits(var: Var, splits: torch.Tensor) -> str | None:
+    """What is wrong with row splits by themselves."""
+    if not len(splits) or splits[0] != 0:
+        return f'"{var.name}" must begin with 0, not with {int(splits[0]) if len(splits) else "nothing"}'
+    falls = (splits.diff() < 0).nonzero()
+    return f'"{var.name}" must never fall, yet {int(splits[falls[0]])} is followed by {int(splits[falls[0] + 1])}' if len(falls) else None
+
+
+def _check_products(
+    program: Program, inputs: Mapping[str, Var], tensors: Mapping[str, torch.Tensor], sizes: Mapping[str, tuple[int, str]]
+) -> None:
+    """Sizes of several names, now that the names are known."""
+    known = {symbol: number for symbol, (number, _) in sizes.items()}
+    for name, tensor in tensors.items():
+        for size, number in zip(inputs[name].shape or (), tensor.shape, strict=True):
+            expected = None if size in known else evaluate(size, known)
+            if expected is not None and expected != number:
+                raise FeedError(
+                    f'"{name}" has {size} = {number}, where it follows from the other inputs that {size} = {expected}',
+                    location=inputs[name].location,
+                    contract=_contract(program),
+                    given=[f'"{name}" is {from_torch(tensor.dtype)}{list(tensor.shape)}'],
+                )
+
+
+def _cut_hint(program: Program, var: Var) -> str | None:
+    """What to feed in place of row splits."""
+    rows = next((other.name for other, levels in program.ragged_inputs().items() if var in levels), None)
+    return f'it tells where the rows of "{rows}" end: feed={{"{rows}": ol.Ragged.from_lists(rows)}}' if rows else None
 
 
 def _contract(program: Program) -> str:

@@ -4,9 +4,10 @@ import numpy
 import torch
 
 from oarlock.errors import DTypeError
+from oarlock.ir.dtype import DType
 from oarlock.op.torch_dtype import from_torch
 
-__all__ = ["to_numpy", "to_tensor"]
+__all__ = ["keeps_numbers", "to_numpy", "to_tensor"]
 
 
 def to_tensor(value: object) -> torch.Tensor:
@@ -34,3 +35,10 @@ def to_numpy(tensor: torch.Tensor) -> numpy.ndarray:
     """A copy of the tensor as an array of its own; bfloat16, which NumPy lacks, as float32."""
     tensor = tensor.detach().cpu()
     return numpy.array((tensor.float() if tensor.dtype is torch.bfloat16 else tensor).numpy())
+
+
+def keeps_numbers(tensor: torch.Tensor, dtype: DType) -> bool:
+    """Whether numbers, read as `tensor`, may become `dtype` without losing a fraction. Only truth values are truth values."""
+    if tensor.dtype == torch.bool or dtype is DType.BOOL:
+        return dtype is DType.BOOL and tensor.dtype == torch.bool
+    return dtype.is_floating or not tensor.is_floating_point() or tensor.numel() == 0

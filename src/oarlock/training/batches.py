@@ -8,37 +8,42 @@ import numpy
 
 from oarlock.errors import ArgumentError, FeedError
 from oarlock.ir.program import Program
-from oarlock.ir.size import Size
+from oarlock.ir.size import names_in
 from oarlock.ir.variable import Var
 from oarlock.runtime import random
+from oarlock.runtime.ragged import Ragged
+from oarlock.runtime.ragged_feeding import as_ragged
 
 __all__ = ["Batches"]
 
 
 @dataclass(frozen=True)
 class Batches:
-    """A dict of arrays, cut into minibatches; the last of an epoch may be smaller.
+    """A dict of arrays and of ragged values, cut into minibatches; the last of an epoch may be smaller.
 
     Which rows make up a batch depends on the seed, the epoch and the batch size alone, so a run can be taken
     up at any step.
     """
 
-    arrays: dict[str, numpy.ndarray]
+    arrays: dict[str, numpy.ndarray | Ragged]
     batch_size: int
     seed: int
 
     @classmethod
     def of(cls, data: Mapping[str, object], program: Program, batch_size: int) -> "Batches":
-        """The arrays of `data` that `program` is fed. Raises FeedError where one is missing, or rows differ or are none."""
+        """The columns of `data` that `program` is fed. Raises FeedError where one is missing, or rows differ or are none."""
         if not isinstance(data, Mapping):
             raise ArgumentError(f"a data set is a dict of arrays, not {type(data).__name__}")
-        arrays = {var.name: numpy.asarray(data[var.name]) for var in program.main.inputs if var.name in data}
-        rows = {name: len(array) if array.ndim else 0 for name, array in arrays.items()}
+        ragged = {var: levels for var, levels in program.ragged_inputs().items() if var.name in data}
+        cuts = {splits for levels in ragged.values() for splits in levels}
+        arrays = {var.name: _column(var, ragged.get(var, []), data) for var in program.main.inputs if var.name in data and var not in cuts}
+        rows = {name: len(array) if isinstance(array, Ragged) or array.ndim else 0 for name, array in arrays.items()}
         given = [f'"{name}" has {count} rows' for name, count in rows.items()]
         if len(set(rows.values())) > 1:
             raise FeedError("the arrays of the data set have different numbers of rows", given=given)
-        symbols = {size for var in program.main.inputs if var.name in arrays for size in (var.shape or ())[:1]}
-        missing = [var for var in program.main.inputs if var.name not in arrays and not _stands_alone(var, symbols)]
+        fed = [var for var in program.main.inputs if var.name in arrays or var in cuts]
+        symbols = {name for var in fed for size in (var.shape or ())[:1] for name in names_in(size)}
+        missing = [var for var in program.main.inputs if var not in fed and not _stands_alone(var, symbols)]
         if missing:
             raise FeedError(
                 f'the data set has no "{missing[0].name}"',
@@ -66,13 +71,25 @@ class Batches:
         keys = random.uniform((self.rows,), random.key_of(self.seed, "order", epoch)).numpy()
         return numpy.argsort(keys, kind="stable")
 
-    def batch(self, order: numpy.ndarray, number: int) -> dict[str, numpy.ndarray]:
+    def batch(self, order: numpy.ndarray, number: int) -> "dict[str, numpy.ndarray | Ragged]":
         """Minibatch `number`, from 0, of an epoch in `order`."""
         chosen = order[number * self.batch_size : (number + 1) * self.batch_size]
         return {name: array[chosen] for name, array in self.arrays.items()}
 
 
-def _stands_alone(var: Var, symbols: set[Size]) -> bool:
+def _column(var: Var, levels: list[Var], data: Mapping[str, object]) -> numpy.ndarray | Ragged:
+    """The rows of an input. The elements of a ragged one and its row splits may stand apart."""
+    value = data[var.name]
+    if isinstance(value, Ragged) and not levels:
+        return value  # which feeding refuses
+    if not levels:
+        return numpy.asarray(value)
+    if not isinstance(value, Ragged) and all(splits.name in data for splits in levels):
+        value = Ragged(value, tuple(data[splits.name] for splits in levels))  # type: ignore[arg-type]
+    return as_ragged(var, value, len(levels))
+
+
+def _stands_alone(var: Var, symbols: set[str]) -> bool:
     """Whether an input may keep the value that it carries, while the rows of the inputs led by `symbols` are shuffled."""
-    leading = var.shape[0] if var.shape else None
-    return var.initializer is not None and not (isinstance(leading, str) and leading in symbols)
+    leading = var.shape[0] if var.shape else 0
+    return var.initializer is not None and not names_in(leading) & symbols

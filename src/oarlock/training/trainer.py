@@ -22,6 +22,7 @@ from oarlock.registry.creator import describe_value
 from oarlock.runtime.executor import Executor
 from oarlock.runtime.initialization import init
 from oarlock.runtime.place import Place
+from oarlock.runtime.ragged import Ragged
 from oarlock.runtime.scope import Scope
 from oarlock.training.batches import Batches
 from oarlock.training.progress import Display, SilentDisplay, choose_display
@@ -93,7 +94,8 @@ def train(
     held_out = None if validate is None else Batches.of(validate, program, max(256, program.training.batch_size))
     init(program, scope)
     display = choose_display() if progress is True else SilentDisplay() if progress is False else progress
-    return _run(program, scope, batches, held_out, steps, Executor(place), display)
+    executor = Executor(place, limits=cost.limits if isinstance(cost, Model) else None)
+    return _run(program, scope, batches, held_out, steps, executor, display)
 
 
 def _training_program(cost: Var, optimizer: Optimizer | None, show: Mapping[str, Var], training: Training) -> Program:
@@ -181,7 +183,7 @@ def _measure(program: Program, scope: Scope, batches: Batches, executor: Executo
     return means.values
 
 
-def _rows(feed: Mapping[str, numpy.ndarray]) -> int:
+def _rows(feed: Mapping[str, numpy.ndarray | Ragged]) -> int:
     """How many rows a minibatch has; 1, of equal weight, where the inputs carry their values."""
     return len(next(iter(feed.values()))) if feed else 1
 

@@ -1,0 +1,198 @@
+"""Ragged: rows of different lengths, as a value."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy
+import torch
+
+from oarlock.errors import ArgumentError, OarlockError
+from oarlock.ir.dtype import DType
+from oarlock.ir.location import here
+from oarlock.op.torch_dtype import to_torch
+from oarlock.runtime.value import keeps_numbers, to_numpy, to_tensor
+
+__all__ = ["Ragged", "flatten"]
+
+_SHOWN = 60  # characters of the rows, in a repr
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Ragged:
+    """Rows of different lengths: `values` holds the elements of all rows, one after another, and `splits` says where they are cut.
+
+    Row splits are int64[n+1] for n rows: row i is what lies from number i to number i + 1, so the first is 0 and the last the
+    number of elements. Rows of rows have one array of splits per level, outermost first. The arrays are copies, and
+    cannot be written. Raises ArgumentError where splits and values do not fit.
+    """
+
+    values: numpy.ndarray
+    splits: tuple[numpy.ndarray, ...]
+
+    def __post_init__(self) -> None:
+        values = _array(self.values, "values")
+        several = isinstance(self.splits, list | tuple) and not all(isinstance(item, int | numpy.integer) for item in self.splits)
+        splits = tuple(_whole(item, "splits") for item in (self.splits if several else [self.splits]))
+        if not values.ndim:
+            raise _refused("ragged values have a first dimension, which is cut into rows")
+        for level, cut in enumerate(splits):
+            inside = splits[level + 1] if level + 1 < len(splits) else None
+            _require_cut(cut, len(values) if inside is None else len(inside) - 1, "values" if inside is None else "rows")
+        for array in (values, *splits):
+            array.flags.writeable = False
+        object.__setattr__(self, "values", values)
+        object.__setattr__(self, "splits", splits)
+
+    @classmethod
+    def from_lists(cls, rows: Sequence[object], *, dtype: DType | str | None = None, levels: int = 1) -> "Ragged":
+        """The rows of nested lists, or of a list of arrays: `[[1, 2], [], [3]]`; with `levels=2`, rows of rows.
+
+        Whole numbers become int64 and others float32, unless `dtype` says otherwise. Raises ArgumentError.
+        """
+        elements, splits = flatten(rows, levels)
+        values = _array(elements, "elements", hint=f"Ragged.from_lists(rows, levels={levels + 1}) makes rows of rows")
+        if dtype is not None:
+            tensor, wanted = torch.from_numpy(values), DType.of(dtype)
+            if not keeps_numbers(tensor, wanted):
+                raise _refused(f"these elements are {values.dtype}, which {wanted} does not hold")
+            values = to_numpy(tensor.to(to_torch(wanted)))
+        return cls(values, tuple(splits))
+
+    @classmethod
+    def from_lengths(cls, values: object, lengths: object) -> "Ragged":
+        """The rows of these lengths, int64[n], whose elements stand one after another in `values`. Raises ArgumentError."""
+        array, counts = _array(values, "values"), _lengths(lengths)
+        if array.ndim and counts.sum() != len(array):
+            raise _refused(f"the lengths add up to {counts.sum()}, where there are {len(array)} elements")
+        return cls(array, (_splits(counts),))
+
+    @classmethod
+    def from_padded(cls, padded: object, lengths: object) -> "Ragged":
+        """The first `lengths[i]` elements of each row of an array [n, longest, ...]. Raises ArgumentError."""
+        array, counts = _array(padded, "padded rows"), _lengths(lengths)
+        if array.ndim < 2 or len(array) != len(counts):
+            raise _refused(f"{len(counts)} lengths do not fit padded rows of shape {list(array.shape)}")
+        if (counts > array.shape[1]).any():
+            raise _refused(f"a row of {counts.max()} does not fit padded rows of shape {list(array.shape)}")
+        return cls(array[numpy.arange(array.shape[1]) < counts[:, None]], (_splits(counts),))
+
+    @property
+    def levels(self) -> int:
+        """1 for rows of elements, 2 for rows of rows."""
+        return len(self.splits)
+
+    @property
+    def lengths(self) -> numpy.ndarray:
+        """How many elements each row has, int64[n]; of rows of rows, how many rows."""
+        return numpy.diff(self.splits[0])
+
+    def __len__(self) -> int:
+        return len(self.splits[0]) - 1
+
+    def __getitem__(self, rows: object) -> "Ragged | numpy.ndarray":
+        """Row number `rows`, an array or, of rows of rows, a Ragged; or the rows of a slice or an array of numbers, a Ragged."""
+        numbers = numpy.arange(len(self))[rows]  # type: ignore[index]
+        if numbers.ndim:
+            return self._take(numbers)
+        first, last = self.splits[0][numbers : numbers + 2]
+        if self.levels == 1:
+            return self.values[first:last]
+        return Ragged(self.values, self.splits[1:])._take(numpy.arange(first, last))
+
+    def __iter__(self) -> "Iterator[Ragged | numpy.ndarray]":
+        return (self[number] for number in range(len(self)))
+
+    def _take(self, rows: numpy.ndarray) -> "Ragged":
+        taken = []
+        for splits in self.splits:
+            counts = numpy.diff(splits)[rows]
+            taken.append(_splits(counts))
+            rows = numpy.repeat(splits[:-1][rows] - taken[-1][:-1], counts) + numpy.arange(taken[-1][-1])
+        return Ragged(self.values[rows], tuple(taken))
+
+    def to_lists(self) -> list:
+        """The rows as nested lists."""
+        items = self.values.tolist()
+        for splits in reversed(self.splits):
+            items = [items[first:last] for first, last in zip(splits[:-1].tolist(), splits[1:].tolist(), strict=True)]
+        return items
+
+    def to_padded(self, fill: float = 0) -> numpy.ndarray:
+        """The rows as one array [n, longest, ...], filled up with `fill`; of rows of rows, [n, most, longest, ...]."""
+        padded = self.values
+        for splits in reversed(self.splits):
+            counts = numpy.diff(splits)
+            wide = numpy.full((len(counts), counts.max(initial=0), *padded.shape[1:]), fill, padded.dtype)
+            wide[numpy.arange(wide.shape[1]) < counts[:, None]] = padded
+            padded = wide
+        return padded
+
+    def __repr__(self) -> str:
+        text = " ".join(repr(self[: _SHOWN // 2].to_lists()).split()) if self.values.size < 10_000 else f"{len(self)} rows"  # type: ignore[union-attr]
+        text = text if len(text) <= _SHOWN and len(self) <= _SHOWN // 2 else f"{text[:_SHOWN]}..."
+        inner = "".join(f", {size}" for size in self.values.shape[1:])
+        return f"<Ragged {self.values.dtype}[{len(self)}{', ?' * self.levels}{inner}] {text}>"
+
+
+def flatten(rows: Sequence[object], levels: int) -> tuple[list | numpy.ndarray, list[numpy.ndarray]]:
+    """The elements of nested lists, an array where the rows are arrays, and the row splits, outermost first. Raises ArgumentError."""
+    items: list = list(rows)
+    splits: list[numpy.ndarray] = []
+    for level in range(levels):
+        for number, row in enumerate(items):
+            if not isinstance(row, list | tuple | numpy.ndarray | torch.Tensor) or (not isinstance(row, list | tuple) and not row.ndim):
+                raise _refused(
+                    f"row {number} is {type(row).__name__} {row!r:.40}, not a list of elements", hint="[[1, 2], [], [3]] has three rows"
+                )
+        splits.append(_splits(numpy.array([len(row) for row in items], "int64")))
+        if level + 1 == levels and any(isinstance(row, numpy.ndarray | torch.Tensor) for row in items):
+            return _joined(items), splits
+        items = [item for row in items for item in row]
+    arrays = items and all(isinstance(item, numpy.ndarray | torch.Tensor) for item in items)
+    return _joined([item[None] for item in items]) if arrays else items, splits
+
+
+def _joined(rows: list) -> numpy.ndarray:
+    """The elements of arrays, one after another; empty rows have no say in what an element is, unless there are no others."""
+    arrays = [_array(row, "a row") for row in rows]
+    arrays = [array for array in arrays if len(array)] or arrays[:1]
+    if len({array.shape[1:] for array in arrays}) > 1:
+        raise _refused(f"the elements of rows have the shapes {', '.join(sorted({str(list(array.shape[1:])) for array in arrays}))}")
+    return numpy.concatenate(arrays)
+
+
+def _array(value: object, what: str, *, hint: str | None = None) -> numpy.ndarray:
+    try:
+        return to_numpy(to_tensor(value))
+    except OarlockError as error:
+        raise _refused(f"{what}: {error.message}", hint=hint) from None
+
+
+def _whole(value: object, what: str) -> numpy.ndarray:
+    """Whole numbers, int64[n]. Raises ArgumentError."""
+    array = _array(value, what)
+    if array.ndim != 1 or (array.dtype.kind not in "iu" and array.size):
+        raise _refused(f"{what} are whole numbers of one dimension, not {array.dtype}{list(array.shape)}")
+    return array.astype("int64")
+
+
+def _lengths(value: object) -> numpy.ndarray:
+    counts = _whole(value, "lengths")
+    if (counts < 0).any():
+        raise _refused(f"a row cannot have a length of {counts.min()}")
+    return counts
+
+
+def _splits(counts: numpy.ndarray) -> numpy.ndarray:
+    return numpy.concatenate([numpy.zeros(1, "int64"), numpy.cumsum(counts, dtype="int64")])
+
+
+def _require_cut(splits: numpy.ndarray, count: int, what: str) -> None:
+    if not len(splits) or splits[0] != 0 or (numpy.diff(splits) < 0).any():
+        raise _refused(f"row splits begin with 0 and never fall, unlike {splits.tolist()!r:.60}")
+    if splits[-1] != count:
+        raise _refused(f"the row splits end at {splits[-1]}, where there are {count} {what}")
+
+
+def _refused(message: str, *, hint: str | None = None) -> ArgumentError:
+    return ArgumentError(message, location=here(), hint=hint)
