@@ -141,6 +141,59 @@ def test_a_branch_opens_one_scope_and_a_while_one_more_for_each_trip():
     assert list(kept(program, {**feed, "trips": numpy.array(4)}))[1:3] == ["main/if_else_0.false", "main/while_0"]
 
 
+@pytest.mark.mission("B6", "B8")
+def test_branches_loops_and_switches_that_users_write_have_scopes_under_their_names():
+    with ol.Program() as program:
+        x = ol.layer.data("x", shape=[2], batch="n")
+        limit = ol.layer.data("limit", shape=[], batch=None)
+        rows = ol.ifelse()
+        with rows.true_block():
+            rows.output(ol.op.square(x))
+        with rows.false_block():
+            rows.output(ol.op.negative(x))
+        total = ol.op.reduce_sum(rows(ol.op.reduce_sum(x, axis=1, keep=True) > 0.0))
+        loop = ol.while_loop(total < limit)
+        with loop.block():
+            switch = ol.switch()
+            with switch.case(total < 4.0):
+                switch.output(total + total)
+            with switch.default():
+                switch.output(total * total)
+            after = switch()
+            loop.carry(total, after)
+            loop.update_condition(after < limit)
+        ol.gradients([loop()], [x])
+    feed = {"x": numpy.array([[0.7, 0.7], [-0.7, -0.7]], "float32"), "limit": 50.0}
+    assert list(kept(program, feed)) == [
+        "main",
+        "main/if_else_0.true",
+        "main/if_else_0.false",
+        "main/while_0",
+        "main/while_0/0",
+        "main/while_0/0/switch_0.case_0",
+        "main/while_0/1",
+        "main/while_0/1/switch_0.default",
+        "main/while_0/2",
+        "main/while_0/2/switch_0.default",
+        "main/while_0@GRAD",
+        "main/while_0@GRAD/2",
+        "main/while_0@GRAD/2/switch_0@GRAD.default",
+        "main/while_0@GRAD/1",
+        "main/while_0@GRAD/1/switch_0@GRAD.default",
+        "main/while_0@GRAD/0",
+        "main/while_0@GRAD/0/switch_0@GRAD.case_0",
+        "main/if_else_0@GRAD.false",
+        "main/if_else_0@GRAD.true",
+    ]
+    assert list(kept(program, {**feed, "limit": 0.0})) == [
+        "main",
+        "main/if_else_0.true",
+        "main/if_else_0.false",
+        "main/if_else_0@GRAD.false",
+        "main/if_else_0@GRAD.true",
+    ]
+
+
 def test_a_loop_that_makes_no_trip_opens_no_scope():
     assert list(kept(nested_loops(), nested_feed(pages=0))) == ["main"]
     assert list(kept(nested_loops(), nested_feed(pages=1, rows=0))) == [

@@ -239,6 +239,23 @@ def test_a_stack_of_no_rows_needs_sizes_that_are_known(executor):
     assert executor.run(program, feed, [more], scope=ol.Scope())[0].shape == (1, 0, 2)
 
 
+def test_the_sizes_of_a_stack_of_no_rows_are_those_of_the_variables_that_are_meant(executor):
+    """An "x" of the block hides that of the main block, and has another size."""
+    with ol.Program() as program:
+        y = ol.layer.data("y", shape=[], batch="n")
+        ol.layer.data("x", shape=[], batch="n")
+        xs = ol.layer.data("xs", shape=["k"], batch="t")
+        trips = ol.layer.data("trips", shape=[], dtype="int64", batch=None)
+        loop = ol.rnn()
+        with loop.step():
+            step = loop.step_input(xs)
+            step.block.rename(step, "x")
+            counted_while("while_0", trips, y, lambda value: ol.op.add(value, value, name="more"))
+        loop()
+    feed = {"y": [1.0], "x": [1.0], "xs": numpy.ones((1, 3), "float32"), "trips": 0}
+    assert executor.run(program, feed, ["main/rnn_0/0/while_0/more"], scope=ol.Scope())[0].shape == (0, 1)
+
+
 def test_inner_loops_that_make_different_numbers_of_trips_do_not_stack(executor):
     with ol.Program() as program:
         xs = ol.layer.data("xs", shape=[2], batch="t")
@@ -338,11 +355,12 @@ def test_a_path_that_would_lead_to_two_blocks_is_refused(executor):
         ragged_loop(
             "rnn_0.other", xs, ol.layer.data("splits", shape=[], dtype="int64", batch="n+1"), lambda step: ol.op.square(step, name="z")
         )
-    refused(
-        ol.ProgramError,
-        lambda: executor.run(program, {"xs": [1.0], "splits": [0, 1]}, ["main/rnn_0/square"], scope=ol.Scope()),
-        "one path would lead to several blocks: rnn_0.body, rnn_0.other.body",
-    )
+    for fetch in ("main/rnn_0/square", program.blocks[1].var("square")):
+        refused(
+            ol.ProgramError,
+            lambda fetch=fetch: executor.run(program, {"xs": [1.0], "splits": [0, 1]}, [fetch], scope=ol.Scope()),
+            "one path would lead to several blocks: rnn_0.body, rnn_0.other.body",
+        )
 
 
 def test_a_fetch_of_a_block_that_is_still_being_written_is_refused(executor):

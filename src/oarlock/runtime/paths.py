@@ -230,7 +230,7 @@ def _parse(program: Program, text: str) -> Path:
         entered.append(found)
         around, rest = found, rest.removeprefix(f"{_scope_name(found)}/")
         trip, _, after = rest.partition("/")
-        chosen = bool(_is_loop(found) and after and rest not in found.vars and _TRIP.fullmatch(trip))
+        chosen = bool(_is_loop(found) and after and _TRIP.fullmatch(trip))
         trips.append(int(trip) if chosen else None)
         rest = after if chosen else rest
     return Path(around.vars[rest], tuple(trips))
