@@ -311,6 +311,8 @@ OPERATORS: dict[str, Callable] = {
     "logical_and": lambda x, y: x & y,
     "logical_or": lambda x, y: x | y,
     "logical_not": lambda x: ~x,
+    "any": lambda x, axis=None, keep=False: _reduced(x, axis, keep, torch.any),
+    "all": lambda x, axis=None, keep=False: _reduced(x, axis, keep, torch.all),
     # matrices, reductions, shapes
     "linear": lambda x, w, bias=None: torch.matmul(x, w) if bias is None else torch.matmul(x, w) + bias,
     "batch_matmul": lambda x, y: torch.matmul(x, y),

@@ -7,9 +7,11 @@ from random import Random
 
 import numpy
 
+import generated.branches
+import generated.loops  # noqa: F401  each file adds its constructs
 import oarlock as ol
+from generated.blocks import write_statements
 from generated.choices import Choices
-from generated.control import write_statements
 from generated.writing import Writing
 from oarlock.ir.walk import walk
 
@@ -78,5 +80,5 @@ def _features(w: Writing, targets: Sequence[object]) -> set[str]:
     found = {f"{min(len(targets), 3)} targets", "control flow" if w.kinds or len(w.program.blocks) > 1 else "straight line"}
     found |= {"used 3 times or more"} if any(count >= 3 for count in reads.values()) else set()
     found |= {"twice in one op"} if any(count >= 2 for count in times.values()) else set()
-    found |= {f"{symbol} = {size}" for symbol, size in w.sizes.items() if size < 2}
+    found |= {f"{symbol} is {size}" for symbol, size in w.sizes.items() if size < 2}
     return found

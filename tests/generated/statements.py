@@ -104,7 +104,7 @@ def reduction(w: Writing) -> ol.Var:
 
 
 def reshaped(w: Writing) -> ol.Var:
-    x = w.value(lambda var: bool(var.shape) and sum(isinstance(size, str) for size in var.shape) < 2, (w.width,))
+    x = w.value(lambda var: bool(var.shape) and 0 not in var.shape and sum(isinstance(size, str) for size in var.shape) < 2, (w.width,))
     name = w.choices.pick(("flatten", "reshape", "reshape_like"))
     if name == "flatten":
         y = ol.op.flatten(x, start=w.choices.below(len(x.shape)))
@@ -156,7 +156,7 @@ def masked(w: Writing) -> ol.Var:
 
 def classified(w: Writing) -> ol.Var:
     x = w.value(lambda var: bool(var.shape) and isinstance(var.shape[-1], int) and var.shape[-1] > 0, (w.width,))
-    if not all(map(w.is_fed, x.shape)):
+    if not w.may_be_fed(x.shape[:-1]):
         x = w.parameter(w.width)
     with w.program.main:
         label = w.label(x.shape[-1], *x.shape[:-1])

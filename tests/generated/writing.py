@@ -7,8 +7,9 @@ import numpy
 
 import oarlock as ol
 from generated.choices import Choices
+from oarlock.ir.block import Block
 from oarlock.ir.current import current_block
-from oarlock.ir.size import Shape, Size
+from oarlock.ir.size import Shape, Size, names_in
 
 __all__ = ["LIMIT", "Writing"]
 
@@ -33,6 +34,7 @@ class Writing:
         self.arrays: dict[str, numpy.ndarray] = {}
         self.features: set[str] = set()
         self.kinds: list[str] = []
+        self._cut: list[tuple[Size, set[Block]]] = []  # a size that blocks around cut into rows, and the blocks around those
         self.statements = 2 + choices.below(9)
         self._bounds: dict[ol.Var, float] = {}
         self._random = numpy.random.default_rng(choices.below(1000))
@@ -48,8 +50,12 @@ class Writing:
 
     def visible(self, fits: Callable[[ol.Var], bool] = lambda var: True) -> list[ol.Var]:
         """The float values that may be read here, the latest first."""
-        around = list(current_block().enclosing())
-        return [var for var in reversed(self._bounds) if var.block in around and fits(var)]
+        around = set(current_block().enclosing())
+        return [var for var in reversed(self._bounds) if var.block in around and not self._is_torn(var) and fits(var)]
+
+    def _is_torn(self, var: ol.Var) -> bool:
+        """Whether a block around cuts into rows a size that `var`, from outside it, has elsewhere than in front."""
+        return any(var.block in outside and _has_within(var.shape, size) for size, outside in self._cut)
 
     def find_value(self, fits: Callable[[ol.Var], bool] = lambda var: True) -> ol.Var | None:
         """One of the values in reach that fit, later ones more likely; None where there is none."""
@@ -67,6 +73,9 @@ class Writing:
 
     def bound(self, var: ol.Var) -> float:
         return self._bounds[var]
+
+    def bound_anew(self, var: ol.Var, bound: float) -> None:
+        self._bounds[var] = bound
 
     def keep(self, var: ol.Var, bound: float) -> ol.Var:
         """Put a float value in reach that is at most `bound` large; squashed where that is too much."""
@@ -96,6 +105,19 @@ class Writing:
         """Whether it is known which number a size is."""
         return isinstance(size, int) or size in self.sizes
 
+    def may_be_fed(self, shape: Shape) -> bool:
+        """Whether an input of this shape can be read here."""
+        return all(map(self.is_fed, shape)) and not any(_has_within(shape, size) for size, _ in self._cut)
+
+    def has_rows(self, shape: Shape) -> bool:
+        """Whether `ol.ifelse` can take rows: the first size is a number or one name, and no other size is or has it."""
+        return bool(shape) and (isinstance(shape[0], int) or (names_in(shape[0]) == {shape[0]} and not _has_within(shape, shape[0])))
+
+    def count(self, size: Size) -> str:
+        """How many that is, for the histogram."""
+        number = self.sizes.get(size, 2) if isinstance(size, str) else size
+        return str(number) if number < 2 else "some"
+
     def _feed(self, shape: Shape, dtype: str, array: numpy.ndarray) -> ol.Var:
         name = f"x{len(self.arrays)}"
         self.arrays[name] = numpy.asarray(array)
@@ -114,14 +136,21 @@ class Writing:
         var = main.new_var(name, ol.DType.FLOAT64, shape, persistable=True, parameter=True, trainable=not self.choices.chance(5))
         return self.keep(var, 1.0)
 
+    def scalar(self) -> ol.Var:
+        """A float[] that depends on one of the values in reach."""
+        x = self.value(lambda var: True, (self.width,))
+        return x if not x.shape else ol.op.reduce_sum(ol.op.tanh(x))
+
     def number(self, value: float) -> ol.Var:
         return ol.op.fill(shape=(), value=value, dtype="float64")
 
     def of_shape(self, *shape: Size) -> ol.Var:
-        """A value of just this shape, of sizes that are fed: one in reach, or a new input, which is in reach from everywhere."""
+        """A value of this shape: one in reach, or a new input, which is in reach from everywhere; a parameter where it would not be."""
         found = None if self.choices.chance(30) else self.find_value(lambda var: var.shape == shape)
         if found is not None:
             return found
+        if not self.may_be_fed(shape):
+            return self.parameter(self.width, *(size for size in shape if isinstance(size, int)))
         with self.program.main:
             return self.input(*shape)
 
@@ -131,11 +160,20 @@ class Writing:
     # Blocks
 
     @contextmanager
-    def inside(self, kind: str) -> Iterator[None]:
-        """Write what follows inside a block of a construct of this kind."""
+    def inside(self, kind: str, cut: Size | None = None) -> Iterator[None]:
+        """Write what follows inside a block of a construct of this kind, which cuts a size into rows."""
         if self.kinds:
             self.features.add(f"{kind} in {self.kinds[-1]}")
         self.kinds.append(kind)
         self.features |= {kind, f"depth {len(self.kinds)}"}
+        if isinstance(cut, str):
+            self._cut.append((cut, set(current_block().enclosing())))
         yield
+        if isinstance(cut, str):
+            self._cut.pop()
         self.kinds.pop()
+
+
+def _has_within(shape: Shape, size: Size) -> bool:
+    """Whether a shape has a size elsewhere than as the whole of its first dimension."""
+    return any(item != size or number for number, item in enumerate(shape) if names_in(item) & names_in(size))

@@ -1,0 +1,90 @@
+"""Filling blocks: what loops and branches share. `loops` and `branches` add their constructs to the table here."""
+
+from collections.abc import Callable, Sequence
+
+import oarlock as ol
+from generated.statements import STATEMENTS
+from generated.writing import Writing
+from oarlock.ir.block import Block
+from oarlock.ir.current import current_block
+from oarlock.ir.size import Shape, names_in
+from oarlock.ir.walk import free_vars, inner_blocks
+
+__all__ = ["CONSTRUCTS", "alike", "construct", "fill", "hand_out", "shadow", "successor", "write_statements"]
+
+CONSTRUCTS: list[tuple[int, Callable[[Writing], None]]] = []
+MAX_DEPTH = 3
+
+
+def construct(weight: int) -> Callable:
+    def add(function: Callable[[Writing], None]) -> Callable[[Writing], None]:
+        CONSTRUCTS.append((weight, function))
+        return function
+
+    return add
+
+
+def write_statements(w: Writing, count: int, *, nested: int) -> None:
+    """Write statements into the open block; with `nested` percent of chance each, falling, one that has blocks."""
+    blocks = 0
+    for _ in range(count):
+        if w.depth < MAX_DEPTH and w.choices.chance(nested // (2 * blocks + 1)):
+            blocks += 1
+            w.choices.weighed(CONSTRUCTS)(w)
+        else:
+            w.choices.weighed(STATEMENTS)(w)
+
+
+def fill(w: Writing) -> None:
+    write_statements(w, 1 + w.choices.below(4), nested=(0, 30, 20, 0)[w.depth])
+
+
+def successor(w: Writing, before: ol.Var) -> ol.Var:
+    """What follows a value that is carried: something of its type, mostly one that depends on it."""
+    if w.choices.chance(15):
+        return w.value(lambda var: var.shape == before.shape, before)
+    other = w.value(lambda var: before.shape[len(before.shape) - len(var.shape) :] == var.shape, before)
+    after = ol.op.add(ol.op.multiply(before, w.number(0.6)), other) if w.choices.chance(50) else ol.op.multiply(before, other)
+    return w.keep(ol.op.tanh(after), 1.0)
+
+
+def hand_out(w: Writing, block: Block) -> list[ol.Var]:
+    """One to three values that every trip hands out: mostly of this block, at times from around it, or the same twice."""
+    around = {name for outer in block.enclosing() if outer is not block for var in outer.vars.values() for name in _names(var.shape or ())}
+    own = w.visible(lambda var: var.block is block and _names(var.shape) <= around)
+    chosen = []
+    for _ in range(1 + w.choices.below(3)):
+        outer = not own or w.choices.chance(10)
+        var = w.find_value(lambda var: _names(var.shape) <= around) if outer else w.choices.pick(own)
+        if var is not None:
+            chosen.append(var)
+            if var.block is not block:
+                w.features.add("outer variable handed out")
+    return chosen
+
+
+def _names(shape: Shape) -> set[str]:
+    return {name for size in shape for name in names_in(size)}
+
+
+def alike(w: Writing, wanted: Sequence[ol.Var]) -> list[ol.Var]:
+    """A value of the type of each of `wanted`, of the open block where it has one."""
+    found = []
+    for like in wanted:
+        own = w.find_value(lambda var, like=like: var.shape == like.shape and var.block is current_block())
+        found.append(w.value(lambda var, like=like: var.shape == like.shape, like) if own is None or w.choices.chance(10) else own)
+    return found
+
+
+def shadow(w: Writing, block: Block) -> None:
+    """Call a variable of a closed block what one around it is called, at times, where nothing inside means that one."""
+    if not w.choices.chance(20):
+        return
+    inside = inner_blocks(block)
+    meant = {var.name for inner in inside for var in free_vars(inner)}
+    outer = [name for around in block.enclosing() if around is not block for name in around.vars]
+    free = [name for name in dict.fromkeys(outer) if name not in meant and all(name not in inner.vars for inner in inside)]
+    if free and block.vars:
+        var = w.choices.pick(list(block.vars.values()))
+        block.rename(var, w.choices.pick(free))
+        w.features.add("shadowed")

@@ -1,0 +1,94 @@
+"""Loops: `ol.rnn` over sequences, `ol.while_loop` for as long as data say."""
+
+import oarlock as ol
+from generated.blocks import construct, fill, hand_out, shadow, successor
+from generated.writing import LIMIT, Writing
+from oarlock.ir.current import current_block
+from oarlock.ir.size import Shape
+
+__all__ = ["recurrence", "while_loop"]
+
+
+@construct(10)
+def recurrence(w: Writing) -> None:
+    """Sequences and memories of any number, either direction, outputs of any kind."""
+    first = w.find_value(lambda var: bool(var.shape))
+    if first is None or w.choices.chance(20):
+        first = w.of_shape(*w.choices.pick(_sequence_shapes(w)))
+    length = first.shape[0]
+    sequences = [first]
+    for _ in range(w.choices.below(3)):
+        sequences.append(w.value(lambda var: bool(var.shape) and var.shape[0] == length, first))
+    initial = [_initial(w, first) for _ in range(w.choices.pick((1, 2, 0, 3)))]
+    zero = ol.op.fill(shape=(), value=0.0, dtype="int64") if w.choices.chance(10) else None
+    reverse = w.choices.chance(40)
+    rnn = ol.rnn(reverse=reverse)
+    w.features |= {"rnn: reversed"} if reverse else set()
+    w.features |= {f"rnn: {len(initial)} memories", f"rnn: {w.count(length)} steps"}
+    with w.inside("rnn"), rnn.step():
+        steps = [w.keep(rnn.step_input(sequence), w.bound(sequence)) for sequence in sequences]
+        memories = [rnn.memory(init=var) for var in initial]
+        before = [w.keep(rnn.previous_memory(memory), LIMIT) for memory in memories]
+        if zero is not None:
+            counter = rnn.memory(init=zero)
+            count = rnn.previous_memory(counter) + 1
+            rnn.update_memory(counter, count)
+            w.keep(ol.op.multiply(ol.op.cast(count, dtype="float64"), w.number(0.2)), 1.0)
+            w.features.add("rnn: counter")
+        fill(w)
+        for memory, var in zip(memories, before, strict=True):
+            rnn.update_memory(memory, successor(w, var))
+        body = steps[0].block
+        outputs = hand_out(w, body)
+        if before and w.choices.chance(20):
+            outputs.append(w.choices.pick(before))
+            w.features.add("rnn: memory handed out")
+        rnn.output(*outputs)
+    stacked = rnn()
+    for var, inner in zip(stacked if isinstance(stacked, tuple) else [stacked], outputs, strict=True):
+        w.keep(var, w.bound(inner))
+    for memory in memories:
+        w.keep(rnn.final_memory(memory), LIMIT)
+    shadow(w, body)
+
+
+def _sequence_shapes(w: Writing) -> list[Shape]:
+    return [("t", w.width), ("t", "n", w.width), ("t", w.pages, w.width), ("t",), (w.pages, w.width)]
+
+
+def _initial(w: Writing, sequence: ol.Var) -> ol.Var:
+    """What a memory starts as: a value in reach, of the shape of a step at times."""
+    if w.choices.chance(40):
+        return w.value(lambda var: var.shape == sequence.shape[1:], (w.width,))
+    return w.value(lambda var: len(var.shape) <= 2, (w.width,))
+
+
+@construct(10)
+def while_loop(w: Writing) -> None:
+    """Trips are counted by a fuel that data fill and burn, so that their number depends on values; five at most."""
+    start, least = w.choices.pick(((2.5, 0.3), (2.5, 0.3), (1.0, 0.3), (0.0, -0.9), (0.0, 0.5)))
+    fuel = ol.op.add(ol.op.multiply(ol.op.sigmoid(w.scalar()), w.number(start)), w.number(least))
+    w.keep(fuel, LIMIT)
+    w.features |= {"while: no trip"} if least < 0 else set()
+    carried = [w.value(lambda var: len(var.shape) <= 2, (w.width,)) for _ in range(w.choices.pick((1, 2, 0)))]
+    carried = [var for var in dict.fromkeys(carried) if var is not fuel]
+    for var in (fuel, *carried):
+        w.bound_anew(var, LIMIT)  # inside, it stands for what it is in each trip
+    loop = ol.while_loop(ol.op.greater(fuel, w.number(0.0)), max_trips=w.choices.pick((None, 20)))
+    with w.inside("while"), loop.block():
+        body = current_block()
+        fill(w)
+        for var in carried:
+            loop.carry(var, successor(w, var))
+        burnt = ol.op.add(ol.op.multiply(ol.op.sigmoid(w.scalar()), w.number(0.3)), w.number(0.6))
+        left = w.keep(ol.op.subtract(fuel, burnt), LIMIT)
+        loop.carry(fuel, left)
+        loop.update_condition(ol.op.greater(left, w.number(0.0)))
+        outputs = hand_out(w, body) if w.choices.chance(70) else []
+        if outputs:
+            loop.output(*outputs)
+    results = loop()
+    bounds = [LIMIT] * (len(carried) + 1) + [w.bound(var) for var in outputs]
+    for var, bound in zip(results if isinstance(results, tuple) else [results], bounds, strict=True):
+        w.keep(var, bound)
+    shadow(w, body)
