@@ -20,6 +20,8 @@ from oarlock.op import (
     reduction,
     routing,
     selection,
+    sequence,
+    sequence_layout,
     shaping,
 )
 from oarlock.op.control import branching, loop_gradient, recurrence, repetition
@@ -46,6 +48,8 @@ __all__ = [
     "repetition",
     "routing",
     "selection",
+    "sequence",
+    "sequence_layout",
     "shaping",
 ]
 

@@ -1,0 +1,348 @@
+"""Sequences of any lengths: the elements of all of them one after another, ``[t ...d]``, and where they are cut, ``int64[n+1]``.
+
+What is computed of each sequence: its sum, mean, largest, first or last element, its softmax. ``op/sequence_layout.py`` has
+what only moves elements. Row splits begin with 0, never fall, and end at ``t``; any that do not are refused when the op runs.
+"""
+
+import torch
+
+from oarlock.errors import ShapeError
+from oarlock.ir.size import Size, add
+from oarlock.op.elementwise import multiply, subtract
+from oarlock.registry import Case, GradCheck, Rejects, operator
+from oarlock.registry.signature import TensorType
+
+__all__ = [
+    "owners",
+    "sequence_expand",
+    "sequence_first",
+    "sequence_last",
+    "sequence_lengths",
+    "sequence_max",
+    "sequence_mean",
+    "sequence_softmax",
+    "sequence_sum",
+    "sequences_in",
+]
+
+
+def sequences_in(splits: TensorType) -> Size:
+    """How many sequences row splits of this type cut: n of int64[n+1]. Raises ShapeError."""
+    count = add((splits.shape or (1,))[0], -1)
+    if isinstance(count, int) and count < 0:
+        raise ShapeError("splits has no number, where n sequences have n+1")
+    return count
+
+
+def owners(splits: torch.Tensor, count: int) -> torch.Tensor:
+    """The number of the sequence that each of `count` elements belongs to, int64[count]. Raises ValueError for bad row splits."""
+    lengths = splits.diff()
+    if not len(splits) or bool((splits[0] != 0) | (lengths < 0).any() | (splits[-1] != count)):
+        raise ValueError(f"row splits of {count} elements begin with 0, never fall and end at {count}, unlike {splits.tolist()!r:.60}")
+    return torch.repeat_interleave(torch.arange(len(lengths), device=splits.device), lengths, output_size=count)
+
+
+def _summed(x: torch.Tensor, own: torch.Tensor, count: int) -> torch.Tensor:
+    return x.new_zeros((count, *x.shape[1:])).index_add_(0, own, x)
+
+
+def _taken(x: torch.Tensor, at: torch.Tensor) -> torch.Tensor:
+    """The element of ``x`` that ``at`` numbers, for each place of ``at`` that has as many dimensions; 0 where it is -1."""
+    x = x if len(x) else torch.cat([x, x.new_zeros((1, *x.shape[1:]))])  # so that there is an element to look at
+    return x.gather(0, at.clamp(min=0)).masked_fill(at < 0, 0)
+
+
+def _put(values: torch.Tensor, at: torch.Tensor, shape: torch.Size) -> torch.Tensor:
+    """Zeros in ``shape``, with each of the values at the element that ``at`` numbers: the opposite of ``_taken``."""
+    zeros = values.new_zeros((max(1, shape[0]), *shape[1:]))  # as above
+    return zeros.scatter_add_(0, at.clamp(min=0), values.masked_fill(at < 0, 0))[: shape[0]]
+
+
+def _reduced(x: TensorType, splits: TensorType):
+    return (sequences_in(splits), *(x.shape or ())[1:])
+
+
+@operator(
+    "splits: int64[k] -> y: int64[m]",
+    cases=[Case(splits=[0, 2, 2, 3], y=[2, 0, 1]), Case(splits=[0], y=[])],
+)
+def sequence_lengths(splits):
+    """How many elements each sequence has."""
+    return splits.diff()
+
+
+sequence_lengths.infer_with(lambda splits: (sequences_in(splits),))
+
+
+# One element of each sequence
+
+
+@operator(
+    "x: number[t ...d], splits: int64[k] -> y: number[m ...d]",
+    may_fail=True,
+    cases=[
+        Case(x=[[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], splits=[0, 2, 2, 3], y=[[4.0, 6.0], [0.0, 0.0], [5.0, 6.0]]),
+        Case(x=[1, 2, 3], splits=[0, 3], y=[6]),
+        Case(x=[], splits=[0, 0], y=[0.0]),
+        Case(x=[], splits=[0], y=[]),
+        GradCheck(x=(4, 2), splits=[0, 1, 1, 4]),
+        GradCheck(x=(3,), splits=[0, 2, 3]),
+        GradCheck(x=(0, 2), splits=[0, 0]),
+        GradCheck(x=(0,), splits=[0]),
+        Rejects("row splits of 2 elements begin with 0, never fall and end at 2, unlike [0, 3]", x=(2,), splits=[0, 3]),
+        Rejects("row splits of 2 elements begin with 0, never fall and end at 2, unlike [1, 2]", x=(2,), splits=[1, 2]),
+        Rejects("row splits of 2 elements begin with 0, never fall and end at 2, unlike [0, 3, 2]", x=(2,), splits=[0, 3, 2]),
+        Rejects("splits has no number, where n sequences have n+1", x=(2,), splits=[]),
+        Rejects("x has 0 dimensions, where [t ...d] needs at least 1", x=1.0, splits=[0]),
+    ],
+)
+def sequence_sum(x, splits):
+    """The sum of each sequence, 0 where it is empty."""
+    return _summed(x, owners(splits, len(x)), len(splits) - 1)
+
+
+sequence_sum.infer_with(_reduced)
+
+
+@sequence_sum.gradient_program("x")
+def sequence_sum_dx(x_shape, splits, dy):
+    return sequence_expand(dy, splits, x_shape)
+
+
+@operator(
+    "x: T[m ...d], splits: int64[k], like: shape[t ...e] -> y: T[t ...d]",
+    may_fail=True,
+    cases=[
+        Case(x=[[1.0], [2.0], [3.0]], splits=[0, 2, 2, 3], like=[0.0, 0.0, 0.0], y=[[1.0], [1.0], [3.0]]),
+        Case(x=[True, False], splits=[0, 1, 3], like=[[0], [0], [0]], y=[True, False, False]),
+        Case(x=[], splits=[0], like=[], y=[]),
+        GradCheck(x=(3, 2), splits=[0, 1, 1, 4], like=(4, 1)),
+        GradCheck(x=(1, 2), splits=[0, 3], like=(3,)),
+        GradCheck(x=(1,), splits=[0, 0], like=(0,)),
+        Rejects("x has 2 rows, where splits cut 3 sequences", x=(2,), splits=[0, 1, 2, 3], like=(3,)),
+        Rejects("row splits of 2 elements begin with 0, never fall and end at 2, unlike [0, 1]", x=(1,), splits=[0, 1], like=(2,)),
+    ],
+)
+def sequence_expand(x, splits, like):
+    """Row i of ``x`` for every element of sequence i; ``like`` has an element for each. The opposite of ``sequence_sum``."""
+    if len(x) != len(splits) - 1:
+        raise ValueError(f"x has {len(x)} rows, where splits cut {len(splits) - 1} sequences")
+    return x.index_select(0, owners(splits, like[0]))
+
+
+@sequence_expand.infer_with
+def sequence_expand_shape(x, splits, like):
+    count = sequences_in(splits)
+    if x.shape[0] != count and isinstance(x.shape[0], int) == isinstance(count, int):
+        raise ShapeError(f"x has {x.shape[0]} rows, where splits cut {count} sequences")
+    return (like.shape[0], *x.shape[1:])
+
+
+@sequence_expand.gradient_program("x")
+def sequence_expand_dx(splits, dy):
+    return sequence_sum(dy, splits)
+
+
+@operator(
+    "x: float[t ...d], splits: int64[k] -> y: float[m ...d]",
+    may_fail=True,
+    cases=[
+        Case(x=[[1.0, 2.0], [3.0, 5.0], [5.0, 6.0]], splits=[0, 2, 2, 3], y=[[2.0, 3.5], [0.0, 0.0], [5.0, 6.0]]),
+        Case(x=[], splits=[0, 0], y=[0.0]),
+        Case(x=[], splits=[0], y=[]),
+        GradCheck(x=(4, 2), splits=[0, 1, 1, 4]),
+        GradCheck(x=(0, 2), splits=[0, 0]),
+        Rejects("unlike [0, 1]", x=(2,), splits=[0, 1]),
+    ],
+)
+def sequence_mean(x, splits):
+    """The mean of each sequence, 0 where it is empty."""
+    own = owners(splits, len(x))
+    return _summed(x, own, len(splits) - 1) / _counts(splits, x)
+
+
+sequence_mean.infer_with(_reduced)
+
+
+@sequence_mean.gradient("x")
+def sequence_mean_dx(splits, dy, x_shape):
+    return (dy / _counts(splits, dy)).index_select(0, owners(splits, x_shape[0]))
+
+
+@sequence_mean_dx.gradient_program("dy")
+def sequence_mean_dx_ddy(splits, ddx):
+    return sequence_mean(ddx, splits)
+
+
+def _counts(splits: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+    """By what the sums of sequences are divided, in a shape that broadcasts to them."""
+    return splits.diff().clamp(min=1).to(x.dtype).reshape(-1, *[1] * (x.ndim - 1))
+
+
+@operator(
+    "x: number[t ...d], splits: int64[k] -> y: number[m ...d], at: int64[m ...d]",
+    intermediate=("at",),
+    may_fail=True,
+    cases=[
+        Case(
+            x=[[1.0, -2.0], [3.0, -4.0], [3.0, -6.0], [5.0, 6.0]],
+            splits=[0, 3, 3, 4],
+            y=[[3.0, -2.0], [0.0, 0.0], [5.0, 6.0]],
+            at=[[1, 0], [-1, -1], [3, 3]],
+        ),
+        Case(x=[2, 7, 7], splits=[0, 3], y=[7], at=[1]),
+        Case(x=[float("-inf"), float("-inf")], splits=[0, 2], y=[float("-inf")], at=[0]),
+        Case(x=[], splits=[0, 0], y=[0.0], at=[-1]),
+        Case(x=[], splits=[0], y=[], at=[]),
+        GradCheck(x=(5, 2), splits=[0, 1, 1, 5]),
+        GradCheck(x=(0, 2), splits=[0, 0]),
+        Rejects("unlike [0, 1]", x=(2,), splits=[0, 1]),
+    ],
+)
+def sequence_max(x, splits):
+    """The largest value of each sequence, 0 where it is empty. The gradient goes to the first of equal ones, ``at``, -1 for none."""
+    own = owners(splits, len(x)).reshape(-1, *[1] * (x.ndim - 1)).expand_as(x)
+    shape = (len(splits) - 1, *x.shape[1:])
+    top = x.new_zeros(shape).scatter_reduce(0, own, x.detach(), "amax", include_self=False)
+    number = torch.arange(len(x), device=x.device).reshape(-1, *[1] * (x.ndim - 1)).expand_as(x)
+    number = number.masked_fill((x != top.gather(0, own)) & ~x.isnan(), len(x))
+    at = own.new_full(shape, len(x)).scatter_reduce(0, own, number, "amin")
+    at = at.masked_fill(at == len(x), -1)
+    return _taken(x, at), at
+
+
+@sequence_max.infer_with
+def sequence_max_shapes(x, splits):
+    return _reduced(x, splits), _reduced(x, splits)
+
+
+@sequence_max.gradient("x")
+def sequence_max_dx(at, dy, x_shape):
+    return _put(dy, at, x_shape)
+
+
+@sequence_max_dx.gradient("dy")
+def sequence_max_dx_ddy(at, ddx):
+    return _taken(ddx, at)
+
+
+@sequence_max_dx_ddy.gradient_program("ddx")
+def sequence_max_dx_ddy_dddx(at, dddy, ddx_shape):
+    return sequence_max_dx(at, dddy, ddx_shape)
+
+
+def _ends(splits: torch.Tensor, x_shape: torch.Size, *, last: bool) -> torch.Tensor:
+    """The number of the first or last element of each sequence, -1 for none, in a shape for ``_taken``."""
+    owners(splits, x_shape[0])  # refuses bad splits
+    at = splits[1:] - 1 if last else splits[:-1]
+    at = at.masked_fill(splits.diff() == 0, -1)
+    return at.reshape(-1, *[1] * (len(x_shape) - 1)).expand(-1, *x_shape[1:])
+
+
+@operator(
+    "x: T[t ...d], splits: int64[k] -> y: T[m ...d]",
+    may_fail=True,
+    cases=[
+        Case(x=[[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], splits=[0, 2, 2, 3], y=[[1.0, 2.0], [0.0, 0.0], [5.0, 6.0]]),
+        Case(x=[True, False], splits=[0, 2], y=[True]),
+        Case(x=[], splits=[0, 0], y=[0.0]),
+        Case(x=[], splits=[0], y=[]),
+        GradCheck(x=(4, 2), splits=[0, 1, 1, 4]),
+        GradCheck(x=(0, 2), splits=[0, 0]),
+        Rejects("unlike [0, 1]", x=(2,), splits=[0, 1]),
+    ],
+)
+def sequence_first(x, splits):
+    """The first element of each sequence; zeros where it is empty."""
+    return _taken(x, _ends(splits, x.shape, last=False))
+
+
+sequence_first.infer_with(_reduced)
+
+
+@sequence_first.gradient("x")
+def sequence_first_dx(splits, dy, x_shape):
+    return _put(dy, _ends(splits, x_shape, last=False), x_shape)
+
+
+@sequence_first_dx.gradient_program("dy")
+def sequence_first_dx_ddy(splits, ddx):
+    return sequence_first(ddx, splits)
+
+
+@operator(
+    "x: T[t ...d], splits: int64[k] -> y: T[m ...d]",
+    may_fail=True,
+    cases=[
+        Case(x=[[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], splits=[0, 2, 2, 3], y=[[3.0, 4.0], [0.0, 0.0], [5.0, 6.0]]),
+        Case(x=[True, False], splits=[0, 2], y=[False]),
+        Case(x=[], splits=[0, 0], y=[0.0]),
+        Case(x=[], splits=[0], y=[]),
+        GradCheck(x=(4, 2), splits=[0, 1, 1, 4]),
+        GradCheck(x=(0, 2), splits=[0, 0]),
+        Rejects("unlike [0, 1]", x=(2,), splits=[0, 1]),
+    ],
+)
+def sequence_last(x, splits):
+    """The last element of each sequence; zeros where it is empty."""
+    return _taken(x, _ends(splits, x.shape, last=True))
+
+
+sequence_last.infer_with(_reduced)
+
+
+@sequence_last.gradient("x")
+def sequence_last_dx(splits, dy, x_shape):
+    return _put(dy, _ends(splits, x_shape, last=True), x_shape)
+
+
+@sequence_last_dx.gradient_program("dy")
+def sequence_last_dx_ddy(splits, ddx):
+    return sequence_last(ddx, splits)
+
+
+# Every element, weighed by the others of its sequence
+
+
+@operator(
+    "x: float[t ...d], splits: int64[k] -> y: float[t ...d]",
+    may_fail=True,
+    cases=[
+        Case(x=[0.0, 1.0986122886681098, 5.0], splits=[0, 2, 2, 3], y=[0.25, 0.75, 1.0]),
+        Case(x=[[1000.0, 0.0], [1000.0, -1000.0]], splits=[0, 2], y=[[0.5, 1.0], [0.5, 0.0]]),
+        Case(x=[], splits=[0, 0], y=[]),
+        GradCheck(x=(5, 2), splits=[0, 2, 2, 5]),
+        GradCheck(x=(0,), splits=[0]),
+        Rejects("unlike [0, 1]", x=(2,), splits=[0, 1]),
+    ],
+)
+def sequence_softmax(x, splits):
+    """``exp(x)`` divided by its sum over the sequence, computed stably."""
+    own = owners(splits, len(x))
+    shape = (len(splits) - 1, *x.shape[1:])
+    index = own.reshape(-1, *[1] * (x.ndim - 1)).expand_as(x)
+    top = x.new_zeros(shape).scatter_reduce(0, index, x.detach(), "amax", include_self=False)
+    weights = (x - top.index_select(0, own)).exp()
+    return weights / _summed(weights, own, shape[0]).index_select(0, own)
+
+
+sequence_softmax.infer_with(lambda x, splits: x.shape)
+
+
+@sequence_softmax.gradient("x")
+def sequence_softmax_dx(y, dy, splits):
+    """``dx = y * (dy - sum(dy * y))``, the sum over the sequence."""
+    own = owners(splits, len(y))
+    return y * (dy - _summed(dy * y, own, len(splits) - 1).index_select(0, own))
+
+
+@sequence_softmax_dx.gradient_program("dy")
+def sequence_softmax_dx_ddy(y, ddx, splits):
+    return sequence_softmax_dx(y, ddx, splits)
+
+
+@sequence_softmax_dx.gradient_program("y")
+def sequence_softmax_dx_dy(y, dy, ddx, splits):
+    along_dy = sequence_expand(sequence_sum(multiply(dy, y), splits), splits, y)
+    along_ddx = sequence_expand(sequence_sum(multiply(ddx, y), splits), splits, y)
+    return subtract(multiply(ddx, subtract(dy, along_dy)), multiply(dy, along_ddx))

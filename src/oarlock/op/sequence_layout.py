@@ -1,0 +1,226 @@
+"""Sequences of any lengths laid out in other ways: joined one by one and taken apart, padded to one length and cut again."""
+
+import torch
+
+from oarlock.errors import ArgumentError, ShapeError
+from oarlock.ir.size import Size
+from oarlock.op.sequence import owners, sequences_in
+from oarlock.registry import Case, GradCheck, Rejects, operator
+from oarlock.registry.signature import TensorType
+
+__all__ = ["sequence_concat", "sequence_pad", "sequence_split", "sequence_unpad"]
+
+
+def _places(splits: list[torch.Tensor], counts: list[int]) -> list[torch.Tensor]:
+    """Where each element of each part stands once sequence i of every part has been joined, int64[t] for each part."""
+    offset = torch.stack(splits).sum(0)[:-1]
+    places = []
+    for cut, count in zip(splits, counts, strict=True):
+        own = owners(cut, count)
+        places.append(torch.arange(count, device=cut.device) + (offset - cut[:-1]).index_select(0, own))
+        offset = offset + cut.diff()
+    return places
+
+
+def _joined(xs: list[torch.Tensor], splits: list[torch.Tensor]) -> torch.Tensor:
+    places = _places(splits, [len(x) for x in xs])
+    return torch.cat(xs).index_select(0, torch.argsort(torch.cat(places)))
+
+
+def _require_pairs(xs: list[TensorType], splits: list[TensorType]) -> None:
+    if not xs or len(xs) != len(splits):
+        raise ArgumentError(f"{len(xs)} values and {len(splits)} splits are given; each value has its own row splits")
+
+
+@operator(
+    "*xs: T[k_i ...d], *splits: int64[s] -> y: T[q ...d], y_splits: int64[s]",
+    may_fail=True,
+    cases=[
+        Case(
+            xs=([1.0, 2.0, 3.0], [4.0, 5.0, 6.0]),
+            splits=([0, 2, 2, 3], [0, 1, 3, 3]),
+            y=[1.0, 2.0, 4.0, 5.0, 6.0, 3.0],
+            y_splits=[0, 3, 5, 6],
+        ),
+        Case(xs=([[1, 2]],), splits=([0, 1],), y=[[1, 2]], y_splits=[0, 1]),
+        Case(xs=([], []), splits=([0, 0], [0, 0]), y=[], y_splits=[0, 0]),
+        Case(xs=([], []), splits=([0], [0]), y=[], y_splits=[0]),
+        GradCheck(xs=[(3, 2), (4, 2)], splits=[[0, 2, 2, 3], [0, 0, 3, 4]]),
+        GradCheck(xs=[(0,), (2,)], splits=[[0, 0], [0, 2]]),
+        Rejects("1 values and 2 splits are given; each value has its own row splits", xs=[(3,)], splits=[[0, 3], [0, 1]]),
+        Rejects("dimension s is 2 in splits but 3 in splits", xs=[(3,), (1,)], splits=[[0, 3], [0, 1, 1]]),
+        Rejects("unlike [0, 1]", xs=[(2,)], splits=[[0, 1]]),
+    ],
+)
+def sequence_concat(xs, splits):
+    """Sequence i of the result is sequence i of each of ``xs``, one after another; ``y_splits`` says where they are cut."""
+    return _joined(xs, splits), torch.stack(splits).sum(0)
+
+
+@sequence_concat.infer_with
+def sequence_concat_shapes(xs, splits):
+    _require_pairs(xs, splits)
+    sequences_in(splits[0])
+    return ("?joined", *xs[0].shape[1:]), splits[0].shape
+
+
+@sequence_concat.gradient_program("xs")
+def sequence_concat_dxs(xs_shape, splits, dy):
+    return sequence_split(dy, splits, xs_shape)
+
+
+@operator(
+    "y: T[q ...d], *splits: int64[s], *like: shape[k_i ...e] -> *xs: T[k_i ...d]",
+    may_fail=True,
+    cases=[
+        Case(
+            y=[1.0, 2.0, 4.0, 5.0, 6.0, 3.0],
+            splits=([0, 2, 2, 3], [0, 1, 3, 3]),
+            like=([0.0] * 3, [0.0] * 3),
+            xs=([1.0, 2.0, 3.0], [4.0, 5.0, 6.0]),
+        ),
+        Case(y=[], splits=([0], [0]), like=([], []), xs=([], [])),
+        GradCheck(y=(7, 2), splits=[[0, 2, 2, 3], [0, 0, 3, 4]], like=[(3, 1), (4, 1)]),
+        GradCheck(y=(2,), splits=[[0, 0], [0, 2]], like=[(0,), (2,)]),
+        Rejects("2 values and 1 splits are given", y=(2,), splits=[[0, 1]], like=[(1,), (1,)]),
+        Rejects("y has 3 elements, where the sequences have 2", y=(3,), splits=[[0, 2]], like=[(2,)]),
+    ],
+)
+def sequence_split(y, splits, like):
+    """What ``sequence_concat`` joined, taken apart by the row splits of its parts; ``like`` has the elements of each part."""
+    places = _places(splits, [shape[0] for shape in like])
+    _require_count(y.shape, places)
+    return [y.index_select(0, place) for place in places]
+
+
+@sequence_split.infer_with
+def sequence_split_shapes(y, splits, like):
+    _require_pairs(like, splits)
+    return [(item.shape[0], *y.shape[1:]) for item in like]
+
+
+@sequence_split.gradient("y")
+def sequence_split_dy(splits, dxs, y_shape):
+    _require_count(y_shape, dxs)
+    return _joined(dxs, splits)
+
+
+@sequence_split_dy.gradient_program("dxs")
+def sequence_split_dy_ddxs(splits, dxs_shape, ddy):
+    return sequence_split(ddy, splits, dxs_shape)
+
+
+def _require_count(shape: torch.Size, parts: list[torch.Tensor]) -> None:
+    if shape[0] != sum(map(len, parts)):
+        raise ValueError(f"y has {shape[0]} elements, where the sequences have {sum(map(len, parts))}")
+
+
+# Padding
+
+
+def _cells(splits: torch.Tensor, count: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Row and column of each of `count` elements in padded rows. Raises ValueError for bad row splits."""
+    own = owners(splits, count)
+    return own, torch.arange(count, device=splits.device) - splits[:-1].index_select(0, own)
+
+
+def _longest(splits: torch.Tensor) -> int:
+    return int(splits.diff().max()) if len(splits) > 1 else 0
+
+
+@operator(
+    "x: T[t ...d], splits: int64[k] -> y: T[m w ...d]",
+    may_fail=True,
+    cases=[
+        Case(x=[1.0, 2.0, 3.0], splits=[0, 2, 2, 3], y=[[1.0, 2.0], [0.0, 0.0], [3.0, 0.0]]),
+        Case(x=[[1, 2], [3, 4]], splits=[0, 0, 2], fill=-1.0, y=[[[-1, -1], [-1, -1]], [[1, 2], [3, 4]]]),
+        Case(x=[True], splits=[0, 1, 1], fill=1.0, y=[[True], [True]]),
+        Case(x=[], splits=[0, 0], y=[[]]),
+        GradCheck(x=(4, 2), splits=[0, 1, 1, 4], fill=0.5),
+        GradCheck(x=(0, 2), splits=[0, 0]),
+        Rejects("unlike [0, 1]", x=(2,), splits=[0, 1]),
+        Rejects("fill is 0.5, which int64 does not hold", x=[1], splits=[0, 1], fill=0.5),
+    ],
+)
+def sequence_pad(x, splits, *, fill: float = 0.0):
+    """Each sequence as a row, filled up to the longest one with ``fill``."""
+    row, column = _cells(splits, len(x))
+    y = x.new_full((len(splits) - 1, _longest(splits), *x.shape[1:]), fill if x.is_floating_point() else int(fill))
+    return y.index_put((row, column), x)
+
+
+@sequence_pad.infer_with
+def sequence_pad_shape(x, splits, *, fill):
+    if not x.dtype.is_floating and (fill != fill // 1 or not _holds(x, fill)):
+        raise ArgumentError(f"fill is {fill}, which {x.dtype} does not hold")
+    return (sequences_in(splits), "?longest", *x.shape[1:])
+
+
+def _holds(x: TensorType, fill: float) -> bool:
+    if not x.dtype.is_integer:
+        return fill in (0.0, 1.0)
+    bits = 8 * x.dtype.itemsize
+    low = 0 if x.dtype.value.startswith("u") else -(2 ** (bits - 1))
+    return low <= fill < low + 2**bits
+
+
+@sequence_pad.gradient_program("x")
+def sequence_pad_dx(x_shape, splits, dy):
+    return sequence_unpad(dy, splits, x_shape)
+
+
+@operator(
+    "padded: T[m w ...d], splits: int64[k], like: shape[t ...e] -> y: T[t ...d]",
+    may_fail=True,
+    cases=[
+        Case(padded=[[1.0, 2.0], [7.0, 7.0], [3.0, 7.0]], splits=[0, 2, 2, 3], like=[0.0, 0.0, 0.0], y=[1.0, 2.0, 3.0]),
+        Case(padded=[[[1, 2]]], splits=[0, 1], like=[[0]], y=[[1, 2]]),
+        Case(padded=[[]], splits=[0, 0], like=[], y=[]),
+        GradCheck(padded=(3, 3, 2), splits=[0, 1, 1, 4], like=(4,)),
+        GradCheck(padded=(1, 3, 2), splits=[0, 2], like=(2,)),
+        GradCheck(padded=(1, 0), splits=[0, 0], like=(0,)),
+        Rejects("a sequence of 3 does not fit rows of 2", padded=(1, 2), splits=[0, 3], like=(3,)),
+        Rejects("padded has 2 rows, where splits cut 1 sequences", padded=(2, 3), splits=[0, 3], like=(3,)),
+        Rejects("unlike [0, 1]", padded=(1, 2), splits=[0, 1], like=(2,)),
+    ],
+)
+def sequence_unpad(padded, splits, like):
+    """The elements of padded rows, without what fills them up; ``like`` has an element for each. The opposite of ``sequence_pad``."""
+    row, column = _cells(splits, like[0])
+    _require_rows(padded.shape, splits)
+    return padded[row, column]
+
+
+@sequence_unpad.infer_with
+def sequence_unpad_shape(padded, splits, like):
+    _require_same(padded.shape[0], sequences_in(splits))
+    return (like.shape[0], *padded.shape[2:])
+
+
+@sequence_unpad.gradient("padded")
+def sequence_unpad_dpadded(splits, dy, padded_shape):
+    row, column = _cells(splits, len(dy))
+    _require_rows(padded_shape, splits)
+    return dy.new_zeros(padded_shape).index_put((row, column), dy)
+
+
+@sequence_unpad_dpadded.infer_with
+def sequence_unpad_dpadded_shape(splits, dy, padded_shape):
+    _require_same(padded_shape.shape[0], sequences_in(splits))
+    return padded_shape.shape
+
+
+@sequence_unpad_dpadded.gradient_program("dy")
+def sequence_unpad_dpadded_ddy(splits, ddpadded, dy_shape):
+    return sequence_unpad(ddpadded, splits, dy_shape)
+
+
+def _require_same(rows: Size, count: Size) -> None:
+    if rows != count and isinstance(rows, int) == isinstance(count, int):
+        raise ShapeError(f"padded has {rows} rows, where splits cut {count} sequences")
+
+
+def _require_rows(shape: torch.Size, splits: torch.Tensor) -> None:
+    _require_same(shape[0], len(splits) - 1)
+    if _longest(splits) > shape[1]:
+        raise ValueError(f"a sequence of {_longest(splits)} does not fit rows of {shape[1]}")
