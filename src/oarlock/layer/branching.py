@@ -21,7 +21,7 @@ from oarlock.ir.current import current_block
 from oarlock.ir.dtype import DType
 from oarlock.ir.location import here
 from oarlock.ir.rewrite import rename_sizes, replace_reads
-from oarlock.ir.size import Size
+from oarlock.ir.size import Size, names_in, rename
 from oarlock.ir.variable import Var
 from oarlock.ir.walk import free_vars, inner_blocks
 from oarlock.layer.writing import open_block, require_handed_out, require_same_block
@@ -107,8 +107,8 @@ class IfElse:
         side = self._require_open("whole")
         require_type(var, "ifelse.whole: var")
         if var not in side.whole:
-            shape = tuple(f"{self._stem}.{size}" if isinstance(size, str) and size.isidentifier() else size for size in var.shape or ())
-            side.whole[var] = self._new_input(side, var, shape)
+            others = {name: f"{self._stem}.{name}" for item in var.shape or () for name in names_in(item)}
+            side.whole[var] = self._new_input(side, var, tuple(rename(item, others) for item in var.shape or ()))
         return side.whole[var]
 
     def _placeholder(self) -> str:
@@ -183,20 +183,19 @@ class IfElse:
                     location=here(),
                     given=[var.describe()],
                 )
-        if isinstance(length, str):
-            for var in free_vars(side.block):
-                if var.shape and var.shape[0] == length:
-                    side.split.setdefault(var, self._new_input(side, var, var.shape))
-        replace_reads(side.block, side.split)
+        side.block.outputs = side.outputs
         names: dict[str, Size] = {self._placeholder(): symbol}
         if isinstance(length, str):
+            for var in free_vars(side.block):
+                if var.shape and var.shape[0] == length and var not in side.split:
+                    side.split[var] = self._new_input(side, var, var.shape)
+            replace_reads(side.block, side.split)  # where the length is a number, only what `input` returned means rows
             names[length] = symbol
         for var in side.whole:
-            names |= {f"{self._stem}.{size}": size for size in var.shape or () if isinstance(size, str)}
+            names |= {f"{self._stem}.{name}": name for item in var.shape or () for name in names_in(item)}
         rename_sizes(side.block, names)
-        side.outputs = [side.split.get(var, var) for var in side.outputs]
+        side.outputs = side.block.outputs
         side.block.inputs = [*side.split.values(), *side.whole.values()]
-        side.block.outputs = side.outputs
         try:
             check_blocks(inner_blocks(side.block), standard)
         except VerifyError as error:
