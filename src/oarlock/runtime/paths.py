@@ -252,9 +252,10 @@ def _unknown(program: Program, text: str, blocks: Sequence[Block] = (), trips: S
         chosen = trips if around[: len(blocks)] == list(blocks) else ()
         filled = (*chosen, *[None] * (len(around) - len(chosen)))
         there += [str(Path(var, filled)) for var in block.vars.values()]
-    last = text.rpartition("/")[2]
-    near = [path for path in there if path.endswith(f"/{last}")] or difflib.get_close_matches(text, there, n=3)
-    quoted = [f'"{path}"' for path in difflib.get_close_matches(text, near, n=3, cutoff=0.0)]
+    same_name = [path for path in there if path.endswith(f"/{text.rpartition('/')[2]}")]
+    near = difflib.get_close_matches(text, same_name, n=3, cutoff=0.0)
+    near = near or difflib.get_close_matches(text, there, n=3, cutoff=0.8) or difflib.get_close_matches(text, there, n=1)
+    quoted = [f'"{path}"' for path in near]
     return UndefinedVarError(
         f'"{text}" is not a variable of this program', location=here(), hint=f"did you mean {' or '.join(quoted)}?" if quoted else None
     )
