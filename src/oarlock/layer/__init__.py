@@ -14,6 +14,15 @@ from oarlock.layer.objective import accuracy, cross_entropy, mse, softmax_with_c
 from oarlock.layer.recurrence import Recurrence, rnn
 from oarlock.layer.repetition import WhileLoop, while_loop
 from oarlock.layer.selection import Switch, case, cond, switch, switch_case
+from oarlock.layer.sequences import (
+    sequence_concat,
+    sequence_expand,
+    sequence_lengths,
+    sequence_pad,
+    sequence_pool,
+    sequence_softmax,
+    sequence_unpad,
+)
 from oarlock.op.activation import relu, sigmoid, softmax, tanh
 from oarlock.op.randomness import dropout
 from oarlock.op.reduction import mean
@@ -49,6 +58,13 @@ __all__ = [
     "reshape",
     "rnn",
     "sequence",
+    "sequence_concat",
+    "sequence_expand",
+    "sequence_lengths",
+    "sequence_pad",
+    "sequence_pool",
+    "sequence_softmax",
+    "sequence_unpad",
     "sigmoid",
     "softmax",
     "softmax_with_cross_entropy",
