@@ -164,6 +164,19 @@ def test_an_embedding_that_makes_no_sense_is_refused(layer, error, message):
         assert program.parameters() == []
 
 
+def test_an_embedding_of_ids_that_are_not_visible_leaves_no_parameter():
+    with ol.Program() as program:
+        ids = ol.layer.data("ids", shape=["n"], dtype="int64", batch="t")
+        rnn = ol.rnn()
+        with rnn.step():
+            inside = rnn.step_input(ids)
+            rnn.output(inside)
+        rnn()
+        with pytest.raises(ol.UndefinedVarError):
+            ol.layer.embedding(inside, (7, 4))
+    assert program.parameters() == []
+
+
 # conv2d and pool2d
 
 
