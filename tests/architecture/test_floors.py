@@ -65,6 +65,7 @@ PUBLIC = [
     "Net",
     "NetBuilder",
     "OarlockError",
+    "ProcessLimits",
     "Program",
     "ProgramError",
     "Ragged",
@@ -113,6 +114,7 @@ PUBLIC = [
     "registry",
     "rnn",
     "run_block",
+    "run_untrusted",
     "runtime",
     "save_model",
     "scope",
@@ -179,14 +181,14 @@ def test_a_file_imports_only_from_its_floor_or_below(file):
 
 
 def test_no_file_compiles_or_runs_text():
-    """What comes from a file is data. The plan will be the one place that compiles what the emitter wrote."""
+    """What comes from a file is data. The plan is the one place that compiles what the emitter wrote."""
     found = [
-        f"{file}:{node.lineno} calls {node.func.id}"
+        f"{file} calls {node.func.id}"
         for file in CODE
         for node in ast.walk(ast.parse((PACKAGE / file).read_text(encoding="utf-8")))
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("eval", "exec", "compile", "__import__")
     ]
-    assert found == []
+    assert found == ["runtime/plan/plan.py calls exec", "runtime/plan/plan.py calls compile"]
 
 
 def test_no_file_is_called_utils():

@@ -381,7 +381,7 @@ def test_the_frame_is_dropped_when_a_run_is_interrupted(scope):
     with ol.Program() as program:
         y = interrupted(ol.layer.data("x", shape=[]))
     with pytest.raises(KeyboardInterrupt):
-        ol.Executor(catalogue=catalogue).run(program, {"x": [1.0]}, [y], scope=scope)
+        ol.Executor(catalogue=catalogue, interpret=True).run(program, {"x": [1.0]}, [y], scope=scope)
     assert scope.children == []
     assert [frame.dropped for frame in frames] == [True]
 
@@ -403,7 +403,7 @@ def test_each_step_of_a_loop_has_a_scope_until_the_run_ends(scope):
         with loop.step():
             loop.output(ol.op.square(loop.step_input(x)))
         y = look(loop())
-    ol.Executor(catalogue=catalogue).run(program, {"x": [1.0, 2.0, 3.0]}, [y], scope=scope)
+    ol.Executor(catalogue=catalogue, interpret=True).run(program, {"x": [1.0, 2.0, 3.0]}, [y], scope=scope)
     assert seen == [("0", 1.0), ("1", 4.0), ("2", 9.0)]
     assert scope.children == []
 

@@ -41,7 +41,7 @@ def test_one_step_block_runs_in_a_scope_of_its_own_for_each_step(monkeypatch):
 
     monkeypatch.setattr(Interpreter, "run_block", run_block)
     scope = ol.Scope()
-    ol.Executor().run(program, {"x": np.ones((3, 2), "float32"), "scale": np.ones(2, "float32")}, ["y"], scope=scope)
+    ol.Executor(interpret=True).run(program, {"x": np.ones((3, 2), "float32"), "scale": np.ones(2, "float32")}, ["y"], scope=scope)
     assert [block for block, _, _ in entered] == [body] * 3
     assert len({id(scope) for _, scope, _ in entered}) == 3
     assert [scope.name for _, scope, _ in entered] == ["0", "1", "2"]

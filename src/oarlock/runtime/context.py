@@ -40,7 +40,7 @@ class _BlockRunner(Protocol):
 class KernelContext:
     """The run, as the kernel of one op sees it."""
 
-    def __init__(self, op: Op, scope: Scope, context: Context, run: _BlockRunner, trips: tuple[str, ...] = ("main",)):
+    def __init__(self, op: Op, scope: Scope, context: Context, run: _BlockRunner | None, trips: tuple[str, ...] = ("main",)):
         self.op = op
         self.training = context.training
         self._scope = scope
@@ -65,6 +65,7 @@ class KernelContext:
         self._trip_count += 1
         if self._context.budget is not None:
             self._context.budget.trip(self.op, self._trip_count)
+        assert self._run is not None, "a plan runs blocks itself"
         scope, trips = self._enter(block, trip)
         for var, value in zip(block.inputs, values, strict=True):
             scope.var(var.name).value = value

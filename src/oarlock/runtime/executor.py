@@ -20,9 +20,10 @@ from oarlock.registry.checking import typecheck
 from oarlock.runtime.budget import Budget, RunLimits
 from oarlock.runtime.context import Context
 from oarlock.runtime.feeding import check_feed
-from oarlock.runtime.interpreter import Interpreter
+from oarlock.runtime.interpreter import Interpreter, commit, read_var
 from oarlock.runtime.paths import Path, find_path
 from oarlock.runtime.place import Place, one_place
+from oarlock.runtime.plan import Plan
 from oarlock.runtime.scope import Scope
 from oarlock.runtime.scopes import Scopes
 from oarlock.runtime.value import to_numpy
@@ -30,6 +31,7 @@ from oarlock.runtime.value import to_numpy
 __all__ = ["Executor"]
 
 _MAX_PREPARED = 64
+_MAX_DEPTH = 9  # of blocks in a plan; each may take two levels of Python's twenty
 
 _Values = list[numpy.ndarray] | list[torch.Tensor]
 
@@ -42,6 +44,7 @@ class _Prepared:
     tail: list[Op]
     fetched: list[Path]
     read: set[Var]
+    plan: Plan | None  # what runs in place of the interpreter
 
 
 class Executor:
@@ -52,6 +55,9 @@ class Executor:
     leaves `scope` as it was. Executors may be shared by threads. With `check`, what every op computes is compared with
     its declared type: ShapeError or DTypeError, where a kernel does not keep its signature. With `limits`, each run is
     counted, and one that goes beyond them raises LimitError: for programs that someone else wrote.
+
+    What is run is a plan of the program, Python that is written once and does what the interpreter would, bit for bit; with
+    `interpret`, `check` or `limits`, for values of inner blocks and where scopes are kept, it is the interpreter itself.
     """
 
     def __init__(
@@ -61,10 +67,12 @@ class Executor:
         catalogue: Catalogue = standard,
         check: bool = False,
         limits: RunLimits | None = None,
+        interpret: bool = False,
     ):
         self.place = one_place(place)
         self.limits = limits
         self.interpreter = Interpreter(catalogue, check=check)
+        self.planned = not (interpret or check or limits)
         self._prepared: dict[tuple[object, ...], _Prepared] = {}
         self._lock = threading.Lock()
 
@@ -156,6 +164,8 @@ class Executor:
         tensors = check_feed(program, feed or {}, prepared.read, self.place)
         if self.limits is not None:
             context = replace(context, budget=Budget(self.limits))
+        if prepared.plan is not None:
+            return self._run_plan(prepared, prepared.plan, tensors, context, return_numpy), None
         frame = context.scope.new_scope("main")
         scopes = None
         try:
@@ -173,6 +183,15 @@ class Executor:
             if scopes is None:
                 frame.drop()
         return results, scopes
+
+    def _run_plan(self, prepared: _Prepared, plan: Plan, fed: Mapping[str, torch.Tensor], context: Context, return_numpy: bool) -> _Values:
+        values = [fed[var.name] if var.name in fed else _held(var, prepared, context.scope) for var in plan.inputs]
+        with torch.no_grad():
+            computed = plan.run(values, context)
+        fetched = [path.require_tensor(value) for path, value in zip(prepared.fetched, computed, strict=False)]
+        results = [to_numpy(value) for value in fetched] if return_numpy else fetched
+        commit(zip((op.writes[0].name for op in prepared.tail), computed[len(fetched) :], strict=True), context.scope)
+        return results
 
     def _read(self, fetched: list[Path], frame: Scope, context: Context) -> list[torch.Tensor]:
         """What is fetched, read before the tail writes: a step that raises writes nothing, and values are from before it."""
@@ -200,8 +219,29 @@ class Executor:
                         program.main.ops, [*(path.var for path in fetched), *owners, *(var for op in tail for var in op.reads)]
                     )
                 read = {var for op in [*ops, *tail] for var in op.reads} | {path.var for path in fetched}
-                found = _Prepared(ops, tail, fetched, read)
+                plan = _plan(ops, tail, fetched, self.interpreter.catalogue) if self.planned and not whole else None
+                found = _Prepared(ops, tail, fetched, read, plan)
                 if len(self._prepared) >= _MAX_PREPARED:
                     self._prepared.pop(next(iter(self._prepared)))
                 self._prepared[key] = found
         return found
+
+
+def _held(var: Var, prepared: _Prepared, scope: Scope) -> torch.Tensor:
+    """What `scope` holds for a persistable variable. Raises UnsetVarError or UndefinedVarError where that is nothing."""
+    reader = next((op for op in (*prepared.ops, *prepared.tail) if var in op.reads), None)
+    return scope[var.name] if reader is None else read_var(var, reader, scope)  # type: ignore[return-value]
+
+
+def _plan(ops: list[Op], tail: list[Op], fetched: list[Path], catalogue: Catalogue) -> Plan | None:
+    """The plan for a run; None where values of inner blocks are asked for, or blocks nest deeper than Python's do."""
+    if any(path.trips for path in fetched) or max((_depth(op) for op in ops), default=0) > _MAX_DEPTH:
+        return None
+    outputs = [*(path.var for path in fetched), *(op.reads[0] for op in tail)]
+    computed = {var for op in ops for var in op.writes}
+    read = dict.fromkeys(var for var in (*(var for op in ops for var in op.reads), *outputs) if var not in computed)
+    return Plan(ops, list(read), outputs, catalogue)
+
+
+def _depth(op: Op) -> int:
+    return max((1 + max((_depth(inner) for inner in block.ops), default=0) for block in op.blocks), default=0)

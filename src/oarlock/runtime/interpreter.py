@@ -1,8 +1,10 @@
 """What a program means: one op at a time, over scopes. Plans may be faster; they may not differ."""
 
+from collections.abc import Iterable
+
 import torch
 
-from oarlock.errors import KernelError, OarlockError, UnsetVarError
+from oarlock.errors import OarlockError, UnsetVarError
 from oarlock.ir.attribute import Sizes
 from oarlock.ir.block import Block
 from oarlock.ir.operation import Op
@@ -10,9 +12,10 @@ from oarlock.ir.variable import Var
 from oarlock.registry.catalogue import Catalogue
 from oarlock.runtime.checking import check_op
 from oarlock.runtime.context import Context, KernelContext
+from oarlock.runtime.explaining import explain
 from oarlock.runtime.scope import Scope
 
-__all__ = ["Interpreter"]
+__all__ = ["Interpreter", "commit", "read_var"]
 
 
 class Interpreter:
@@ -38,14 +41,11 @@ class Interpreter:
 
     def _commit(self, tail: list[Op], scope: Scope, context: Context) -> None:
         """Write the persistable variables, all of them or, where a value is missing, none."""
-        values = [(op.writes[0].name, self._read(op.reads[0], op, scope)) for op in tail]
-        for name, value in values:
-            found = scope.find_var(name)
-            (found if found is not None else context.scope.var(name)).value = value
+        commit([(op.writes[0].name, read_var(op.reads[0], op, scope)) for op in tail], context.scope)
 
     def _run_op(self, op: Op, scope: Scope, context: Context, trips: tuple[str, ...]) -> None:
         operator = self.catalogue.get(op.type)
-        given = {slot.name: [self._read(var, op, scope) for var in op.inputs.get(slot.name, ())] for slot in operator.signature.inputs}
+        given = {slot.name: [read_var(var, op, scope) for var in op.inputs.get(slot.name, ())] for slot in operator.signature.inputs}
         arguments: list[object] = []
         for slot in operator.signature.inputs:
             values = [value.shape for value in given[slot.name]] if slot.shape_only else given[slot.name]
@@ -60,7 +60,7 @@ class Interpreter:
         except OarlockError:
             raise
         except Exception as error:
-            raise self._explain(error, op, scope) from error
+            raise explain(error, op, {var: scope[var.name] for var in op.reads}, _path(scope)) from error
         outputs = operator.signature.outputs
         for slot, result in zip(outputs, results if len(outputs) > 1 else (results,), strict=True):  # type: ignore[arg-type]
             for var, value in zip(op.outputs[slot.name], result if slot.variadic else (result,), strict=True):
@@ -75,53 +75,38 @@ class Interpreter:
         held: dict[str, object] = dict(op.attributes)
         for name, value in held.items():
             if isinstance(value, Var):
-                numbers = self._read(value, op, scope)
+                numbers = read_var(value, op, scope)
                 is_shape = self.catalogue.get(op.type).attributes[name].type is Sizes
                 held[name] = Sizes(numbers.tolist()) if is_shape else numbers.item()
         return held
 
-    def _read(self, var: Var, op: Op, scope: Scope) -> torch.Tensor:
-        found = scope.find_var(var.name)
-        if found is None or not found.is_set:
-            raise UnsetVarError(
-                f'{op.type} reads "{var.name}", which has no value',
-                location=op.location,
-                given=[var.describe()],
-                hint="ol.init(program, scope) fills parameters; inputs are fed by name" if var.persistable else None,
-                op=op.type,
-            )
-        return found.value  # type: ignore[return-value]
 
-    def _explain(self, error: Exception, op: Op, scope: Scope) -> KernelError:
-        """What a kernel's exception means to the user: their line, where the run stood, what was given."""
-        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        given = []
-        width = max((len(slot) for slot in op.inputs), default=0)
-        for slot, vars in op.inputs.items():
-            for var in vars:
-                value = scope[var.name]
-                given.append(f'{slot:<{width}} = "{var.name}" {_describe(value)}')
-        stack = []
-        level: Scope | None = scope
-        while level is not None and level.name:
-            stack.append(level.name)
-            level = level.parent
-        where = f"{op.block.path}, op {op.block.ops.index(op)} of {len(op.block.ops)}"
-        return KernelError(
-            f"{op.type}: {reason}",
+def read_var(var: Var, op: Op, scope: Scope) -> torch.Tensor:
+    """The value that `op` reads. Raises UnsetVarError where there is none."""
+    found = scope.find_var(var.name)
+    if found is None or not found.is_set:
+        raise UnsetVarError(
+            f'{op.type} reads "{var.name}", which has no value',
             location=op.location,
-            running=where + (f", scope {'/'.join(reversed(stack))}" if stack else ""),
-            given=given,
-            hint="nothing was changed; feed values that fit and run the step again",
+            given=[var.describe()],
+            hint="ol.init(program, scope) fills parameters; inputs are fed by name" if var.persistable else None,
             op=op.type,
         )
+    return found.value  # type: ignore[return-value]
 
 
-def _describe(value: object) -> str:
-    """`int64[32], values 3 to 10000`."""
-    if not isinstance(value, torch.Tensor):
-        return repr(value)
-    text = f"{str(value.dtype).removeprefix('torch.')}{list(value.shape)}"
-    if value.numel() and not value.is_complex():
-        text += f", values {value.min().item():.6g} to {value.max().item():.6g}" if value.dtype != torch.bool else ""
-    return text
+def commit(values: Iterable[tuple[str, torch.Tensor]], scope: Scope) -> None:
+    """Let persistable variables, by name, hold their next values: where they are found from `scope`, or else there."""
+    for name, value in values:
+        found = scope.find_var(name)
+        (found if found is not None else scope.var(name)).value = value
+
+
+def _path(scope: Scope) -> str:
+    """The names of the scopes of the run down to `scope`: `main/rnn_0/3`."""
+    stack = []
+    level: Scope | None = scope
+    while level is not None and level.name:
+        stack.append(level.name)
+        level = level.parent
+    return "/".join(reversed(stack))

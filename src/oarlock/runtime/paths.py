@@ -76,7 +76,10 @@ class Path:
         return self._stack({number: self._read(trips[number], (*at, number), device) for number in sorted(trips)}, at)
 
     def _value(self, scope: Scope, at: tuple[int | None, ...]) -> torch.Tensor:
-        value = scope[self.var.name]
+        return self.require_tensor(scope[self.var.name], at)
+
+    def require_tensor(self, value: object, at: tuple[int | None, ...] = ()) -> torch.Tensor:
+        """`value`, which is that of the variable in the trips `at`. Raises ShapeError for an uneven stack."""
         if not isinstance(value, torch.Tensor):
             raise ShapeError(
                 f'"{_where(self.blocks, at)}/{self.var.name}" has another size in each trip, so it is no single tensor',

@@ -46,7 +46,7 @@ def branch_types(values, free, when, *, body):
         return types
     if any(type.shape is None for type in types):
         raise ShapeError("the body hands out a value of unknown rank")
-    return [TensorType(type.dtype, ("?ran", *type.shape)) for type in types]
+    return [TensorType(type.dtype, ("?ran", *type.shape)) for type in types]  # type: ignore[misc]
 
 
 @branch.build_gradient

@@ -1,5 +1,7 @@
 """One step block, run once per step of a sequence. Its gradient is another such loop: `op/control/loop_gradient.py`."""
 
+from collections.abc import Sequence
+
 import torch
 
 from oarlock.errors import ShapeError
@@ -10,7 +12,7 @@ from oarlock.op.stacks import Stack, stack
 from oarlock.registry import operator
 from oarlock.registry.signature import TensorType
 
-__all__ = ["recurrent", "split_outputs"]
+__all__ = ["RaggedSteps", "is_by_row", "recurrent", "require_one_length", "split_outputs"]
 
 
 @operator("*sequences: any, *initial: any, *free: any, splits?: int64[s] -> *stacked: any, *final: any, *sums: any")
@@ -29,7 +31,7 @@ def recurrent(context, sequences, initial, free, splits=None, *, body: Block, su
     rests once its sequence has ended. What the body hands out without ``m`` in front is stacked per step, ``[steps *d]``.
     """
     stack_vars, _, sum_vars = split_outputs(body.outputs, len(initial), summed)
-    steps = _Steps(sequences) if splits is None else _RaggedSteps(sequences, splits, body)
+    steps = Steps(sequences) if splits is None else RaggedSteps(sequences, splits, body)
     memories = steps.begin(initial)
     stacks: list[list[Stack]] = [[] for _ in stack_vars]
     totals: list[torch.Tensor] = []
@@ -53,14 +55,19 @@ def split_outputs(outputs: list, memories: int, summed: int) -> tuple[list, list
     return outputs[:first_memory], outputs[first_memory:first_sum], outputs[first_sum:]
 
 
-class _Steps:
+def require_one_length(sequences: Sequence[Stack]) -> None:
+    """Raises ValueError for sequences of different lengths."""
+    if any(len(sequence) != len(sequences[0]) for sequence in sequences):
+        raise ValueError(f"sequences of different lengths: {', '.join(str(len(sequence)) for sequence in sequences)}")
+
+
+class Steps:
     """The steps of sequences that have time first."""
 
     def __init__(self, sequences: list[Stack]):
         self.sequences = sequences
         self.count = len(sequences[0])
-        if any(len(sequence) != self.count for sequence in sequences):
-            raise ValueError(f"sequences of different lengths: {', '.join(str(len(sequence)) for sequence in sequences)}")
+        require_one_length(sequences)
 
     def begin(self, initial: list) -> list:
         return list(initial)
@@ -84,7 +91,7 @@ class _Steps:
         return context.zeros(var, leading=(0,))
 
 
-class _RaggedSteps:
+class RaggedSteps:
     """The steps of ragged sequences. Inside, rows are in the order of their lengths, so that those with a step are the first ones."""
 
     def __init__(self, sequences: list[Stack], splits: torch.Tensor, body: Block):
@@ -97,7 +104,7 @@ class _RaggedSteps:
         self.starts = splits[:-1][self.order]
         self.count = int(lengths.max()) if len(lengths) else 0
         self.rows = [int((lengths > step).sum()) for step in range(self.count)]
-        self.by_row = [_is_by_row(var, body) for var in body.inputs]
+        self.by_row = [is_by_row(var, body) for var in body.inputs]
         self.body = body
         for sequence, by_row in zip(sequences, self.by_row, strict=False):
             if len(sequence) != (self.total if by_row else self.count):
@@ -133,7 +140,7 @@ class _RaggedSteps:
         return [torch.cat([new, old[count:]]) if by_row else new for old, new, by_row in triples]
 
     def join(self, var: Var, values: list[Stack]) -> Stack:
-        if not _is_by_row(var, self.body):
+        if not is_by_row(var, self.body):
             return stack(values)
         first = values[0]
         assert isinstance(first, torch.Tensor)
@@ -143,10 +150,10 @@ class _RaggedSteps:
         return joined
 
     def empty(self, context, var: Var) -> torch.Tensor:
-        return context.zeros(var) if _is_by_row(var, self.body) else context.zeros(var, leading=(0,))
+        return context.zeros(var) if is_by_row(var, self.body) else context.zeros(var, leading=(0,))
 
 
-def _is_by_row(var: Var, body: Block) -> bool:
+def is_by_row(var: Var, body: Block) -> bool:
     """Whether `var` has an element for each row that has a step: whether it leads with the size that the first step leads with."""
     return bool(var.shape) and var.shape[0] == _active_rows(body)  # type: ignore[index]
 
@@ -219,7 +226,7 @@ class _RaggedForm:
         return TensorType(sequence.dtype, sequence.shape[1:])  # type: ignore[index]
 
     def memory(self, initial: TensorType, var: Var) -> TensorType:
-        if not _is_by_row(var, self.body):
+        if not is_by_row(var, self.body):
             return initial
         if not initial.shape or initial.shape[0] != self.rows:
             raise ShapeError(f'the memory "{var.name}" begins as {initial}, where the sequences have {self.rows} rows')

@@ -11,7 +11,7 @@ from oarlock.registry import operator
 from oarlock.registry.gradient import Backward
 from oarlock.registry.signature import TensorType
 
-__all__ = ["while_"]
+__all__ = ["require_trips", "while_"]
 
 
 @operator("condition: bool[], *initial: any, *free: any -> *stacked: any, *final: any", may_fail=True)
@@ -28,8 +28,7 @@ def while_(context, condition, initial, free, *, body: Block, max_trips: int = 0
     stacks: list[list[Stack]] = [[] for _ in range(stacked)]
     trip = 0
     while condition:
-        if max_trips and trip == max_trips:
-            raise ValueError(f"the condition still holds after max_trips={max_trips} trips")
+        require_trips(trip, max_trips)
         condition, *outputs = context.run_block(body, carried, trip=trip)
         carried = outputs[stacked:]
         for values, value in zip(stacks, outputs, strict=False):
@@ -38,6 +37,12 @@ def while_(context, condition, initial, free, *, body: Block, max_trips: int = 0
     if not trip:
         return [context.zeros(var, leading=(0,)) for var in body.outputs[1 : 1 + stacked]], carried
     return [stack(values) for values in stacks], carried
+
+
+def require_trips(trip: int, max_trips: int) -> None:
+    """Raises ValueError where a loop has made all the trips that it may."""
+    if max_trips and trip == max_trips:
+        raise ValueError(f"the condition still holds after max_trips={max_trips} trips")
 
 
 @while_.infer_with
@@ -60,7 +65,7 @@ def while_types(condition, initial, free, *, body, max_trips):
     stacked = types[1 : len(types) - len(initial)]
     if any(type.shape is None for type in stacked):
         raise ShapeError("the body hands out a value of unknown rank, and trips of that cannot be stacked")
-    return [TensorType(type.dtype, ("?trips", *type.shape)) for type in stacked], list(initial)
+    return [TensorType(type.dtype, ("?trips", *type.shape)) for type in stacked], list(initial)  # type: ignore[misc]
 
 
 @while_.build_gradient

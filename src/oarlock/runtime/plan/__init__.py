@@ -1,0 +1,5 @@
+"""Plans: programs as straight-line Python, prepared once, run many times."""
+
+from oarlock.runtime.plan.plan import Plan
+
+__all__ = ["Plan"]

@@ -1,0 +1,126 @@
+"""From ops to the lines of a plan: one line an op. What ops with blocks become is in `loops.py`."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+
+from oarlock.ir.attribute import Sizes
+from oarlock.ir.block import Block
+from oarlock.ir.operation import Op
+from oarlock.ir.size import names_in
+from oarlock.ir.variable import Var
+from oarlock.ir.walk import inner_blocks
+from oarlock.registry.catalogue import Catalogue
+from oarlock.registry.signature import Slot
+from oarlock.runtime.plan import loops, trips
+from oarlock.runtime.plan.liveness import Liveness
+from oarlock.runtime.plan.source import Source
+
+__all__ = ["Emitter"]
+
+
+class Emitter:
+    """Writes the ops of a block, and of the blocks inside it, into a `Source`."""
+
+    def __init__(self, source: Source, catalogue: Catalogue, ops: Sequence[Op]):
+        self.source = source
+        self.catalogue = catalogue
+        self._shapes: dict[Var, str] = {}  # values that are gone, whose shapes were kept
+        self._sizes: dict[str, str] = {}  # a symbol -> the name of its number
+        self._asked = _asked_symbols(ops)
+
+    def straight(self, ops: Sequence[Op], kept: Iterable[Var]) -> None:
+        """Write `ops`, after which the values `kept` are still there."""
+        liveness = Liveness(ops, kept, self.catalogue)
+        for number, op in enumerate(ops):
+            loops.WRITERS.get(op.type, Emitter.call)(self, op)
+            for var in op.writes:
+                if not op.blocks:
+                    self.define(var)
+            self._drop(liveness, number)
+
+    def define(self, var: Var) -> None:
+        """Note that `var` has its value now: the sizes that zeros will ask for are read off it."""
+        for axis, size in enumerate(var.shape or ()):
+            if isinstance(size, str) and size in self._asked and size not in self._sizes:
+                self._sizes[size] = self.source.fresh(size)
+                self.source.write(f"{self._sizes[size]} = {self.source.name(var)}.shape[{axis}]")
+
+    def _drop(self, liveness: Liveness, number: int) -> None:
+        ending = liveness.ending(number)
+        for var in ending:
+            if liveness.needs_shape_after(var, number):
+                self._shapes[var] = self.source.fresh(f"{var.name}_shape")
+                self.source.write(f"{self._shapes[var]} = {self.source.name(var)}.shape")
+        self.forget(self.source.name(var) for var in ending)
+
+    def forget(self, names: Iterable[str]) -> None:
+        """Let go of values."""
+        gone = ", ".join(dict.fromkeys(names))
+        if gone:
+            self.source.write(f"del {gone}")
+
+    @contextmanager
+    def body(self, block: Block, trip: str | None) -> Iterator[None]:
+        """What is written meanwhile runs where `block` does: its names of sizes hold there only."""
+        before = dict(self._sizes)
+        with self.source.inside(block.name if trip is None else block.name.partition(".")[0], trip):
+            yield
+        self._sizes = before
+
+    # One op
+
+    def call(self, op: Op) -> None:
+        """Write the call of an op's kernel."""
+        operator = self.catalogue.get(op.type)
+        arguments = [self._argument(slot, op.inputs.get(slot.name, ())) for slot in operator.signature.inputs]
+        while arguments and arguments[-1] == "None":
+            arguments.pop()
+        if operator.wants_context:
+            arguments.insert(0, self._context(op))
+        arguments += [f"{name}={self._attribute(op, name, value)}" for name, value in op.attributes.items()]
+        results = ", ".join(self._result(slot, op.outputs[slot.name]) for slot in operator.signature.outputs)
+        self.source.write(f"{results} = {self.source.bind(op.type, operator.kernel)}({', '.join(arguments)})", op)
+
+    def _argument(self, slot: Slot, vars: Sequence[Var]) -> str:
+        values = [self._shape(var) if slot.shape_only else self.source.name(var) for var in vars]
+        if slot.variadic:
+            return f"[{', '.join(values)}]"
+        return values[0] if values else "None"
+
+    def _shape(self, var: Var) -> str:
+        return self._shapes.get(var) or f"{self.source.name(var)}.shape"
+
+    def _attribute(self, op: Op, name: str, value: object) -> str:
+        if isinstance(value, Var):
+            if self.catalogue.get(op.type).attributes[name].type is Sizes:
+                return f"{self.source.bind('sizes', trips.sizes_in)}({self.source.name(value)})"
+            return f"{self.source.name(value)}.item()"
+        if isinstance(value, bool) or (isinstance(value, int) and abs(value) < 2**31):
+            return repr(value)
+        return self.source.bind(name, value)
+
+    def _result(self, slot: Slot, vars: Sequence[Var]) -> str:
+        names = ", ".join(self.source.name(var) for var in vars)
+        return f"[{names}]" if slot.variadic else names
+
+    def _context(self, op: Op) -> str:
+        """What a kernel that asks for its run is given: the op, and the loops and trips in which it stands, innermost first."""
+        stands = [*reversed(self.source.trips), ("main", None)]
+        parts = [part for name, trip in stands for part in ([] if trip is None else [f"str({trip})"]) + [self.source.bind("name", name)]]
+        return f"context_of({self.source.bind('op', op)}, ({', '.join(parts)},))"
+
+    def zeros(self, var: Var, leading: tuple[int, ...] = ()) -> str:
+        """The text of zeros of the declared type of `var`."""
+        symbols = [symbol for symbol in sorted(_symbols([var])) if symbol in self._sizes]
+        made = partial(trips.zeros, var=var, symbols=tuple(symbols), leading=leading)
+        return f"{self.source.bind('zeros', made)}({', '.join(['device', *(self._sizes[symbol] for symbol in symbols)])})"
+
+
+def _asked_symbols(ops: Sequence[Op]) -> frozenset[str]:
+    """The symbols of whatever a block hands out: without a trip it is made of zeros, whose sizes must be known."""
+    return frozenset(_symbols(var for op in ops for block in op.blocks for inner in inner_blocks(block) for var in inner.outputs))
+
+
+def _symbols(vars: Iterable[Var]) -> set[str]:
+    return {name for var in vars for size in var.shape or () for name in names_in(size)}

@@ -1,0 +1,38 @@
+"""When each value that a straight line of ops computes is read for the last time."""
+
+from collections.abc import Iterable, Sequence
+
+from oarlock.ir.operation import Op
+from oarlock.ir.variable import Var
+from oarlock.registry.catalogue import Catalogue
+
+__all__ = ["Liveness"]
+
+
+class Liveness:
+    """The ends of values: after which op each may go. Those in `kept` stay; a shape that is read later does not keep its value."""
+
+    def __init__(self, ops: Sequence[Op], kept: Iterable[Var], catalogue: Catalogue):
+        kept = set(kept)
+        end: dict[Var, int] = {}
+        self._shape_end: dict[Var, int] = {}
+        for number, op in enumerate(ops):
+            end.update(dict.fromkeys(op.writes, number))  # at first: a value that nobody reads ends where it begins
+            signature = catalogue.get(op.type).signature
+            shape_only = {slot.name for slot in signature.inputs if slot.shape_only}
+            for slot, vars in op.inputs.items():
+                ends = self._shape_end if slot in shape_only else end
+                ends.update((var, number) for var in vars if ends is self._shape_end or var in end)
+            end.update((value, number) for value in op.attributes.values() if isinstance(value, Var) and value in end)
+        self._ending: dict[int, list[Var]] = {}
+        for var, number in end.items():
+            if var not in kept:
+                self._ending.setdefault(number, []).append(var)
+
+    def ending(self, number: int) -> list[Var]:
+        """The values that nobody reads after op `number`."""
+        return self._ending.get(number, [])
+
+    def needs_shape_after(self, var: Var, number: int) -> bool:
+        """Whether the shape of `var` is read after op `number`."""
+        return self._shape_end.get(var, -1) > number

@@ -1,0 +1,83 @@
+"""The text of a plan while it is written: lines, the op that each belongs to, and what its names are bound to."""
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from oarlock.ir.operation import Op
+from oarlock.ir.variable import Var
+
+__all__ = ["Line", "Source"]
+
+
+class Line(NamedTuple):
+    """What a line of a plan does: an op, and in which loops, each given by its name and the name of its trip counter."""
+
+    op: Op
+    trips: tuple[tuple[str, str | None], ...]
+
+
+@dataclass
+class Source:
+    """Python text that is being written.
+
+    It is made of identifiers and integers of ours alone: names of variables are spelled anew, and whatever a program
+    says - attributes, kernels - is bound to a name.
+    """
+
+    lines: list[str] = field(default_factory=list)
+    ops: dict[int, Line] = field(default_factory=dict)  # number of a line, from 1 -> what it does
+    bound: dict[str, object] = field(default_factory=dict)
+    names: dict[Var, str] = field(default_factory=dict)
+    trips: list[tuple[str, str | None]] = field(default_factory=list)
+    _depth: int = 1
+    _count: int = 0
+    _constants: dict[int, str] = field(default_factory=dict)
+
+    def write(self, text: str, op: Op | None = None) -> None:
+        """Append a line, of `op` where it is one."""
+        self.lines.append("    " * self._depth + text)
+        if op is not None:
+            self.ops[len(self.lines) + 1] = Line(op, tuple(self.trips))  # the first line is the `def`
+
+    @contextmanager
+    def indented(self) -> Iterator[None]:
+        """What is written meanwhile belongs to the line before."""
+        self._depth += 1
+        start = len(self.lines)
+        yield
+        if len(self.lines) == start:
+            self.write("pass")
+        self._depth -= 1
+
+    @contextmanager
+    def inside(self, name: str, trip: str | None) -> Iterator[None]:
+        """What is written meanwhile is in the loop or branch `name`, whose trip counter is `trip`."""
+        self.trips.append((name, trip))
+        yield
+        self.trips.pop()
+
+    def fresh(self, stem: str) -> str:
+        """A name that nothing else in the plan has."""
+        self._count += 1
+        spelled = re.sub(r"[^A-Za-z0-9]+", "_", stem.partition("@")[0]).strip("_")[:40]
+        return f"{spelled if spelled[:1].isalpha() else f'v{spelled}'}_{self._count}"
+
+    def name(self, var: Var) -> str:
+        """What the value of `var` is called."""
+        if var not in self.names:
+            self.names[var] = self.fresh(var.name)
+        return self.names[var]
+
+    def bind(self, stem: str, value: object) -> str:
+        """The name by which the plan calls `value`; one name for one object."""
+        key = id(value)
+        if key not in self._constants:
+            self._constants[key] = self.fresh(stem)
+            self.bound[self._constants[key]] = value  # which also keeps it alive, so that its id is its own
+        return self._constants[key]
+
+    def text(self, function: str, parameters: Sequence[str]) -> str:
+        return f"def {function}({', '.join(parameters)}):\n" + "\n".join(self.lines) + "\n"

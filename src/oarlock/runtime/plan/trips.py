@@ -1,0 +1,31 @@
+"""What the loops and branches of a plan call: they step through sequences and stack results exactly as the kernels do."""
+
+import torch
+
+from oarlock.ir.attribute import Sizes
+from oarlock.ir.size import evaluate
+from oarlock.ir.variable import Var
+from oarlock.op.control.recurrence import RaggedSteps, is_by_row, require_one_length
+from oarlock.op.control.repetition import require_trips
+from oarlock.op.stacks import Stack, stack
+from oarlock.op.torch_dtype import to_torch
+
+__all__ = ["RaggedSteps", "is_by_row", "require_trips", "sizes_in", "stack", "steps_of", "zeros"]
+
+
+def steps_of(*sequences: Stack) -> list[list[Stack]]:
+    """The steps of each sequence. Raises ValueError for sequences of different lengths."""
+    require_one_length(sequences)
+    return [list(sequence.unbind(0)) if isinstance(sequence, torch.Tensor) else sequence for sequence in sequences]
+
+
+def zeros(device: torch.device, *numbers: int, var: Var, symbols: tuple[str, ...], leading: tuple[int, ...]) -> torch.Tensor:
+    """Zeros of the declared type of `var` after `leading` sizes, where `symbols` are `numbers`; a size that nothing tells counts as 0."""
+    sizes = dict(zip(symbols, numbers, strict=True))
+    shape = [evaluate(size, sizes) or 0 for size in var.shape or ()]
+    return torch.zeros((*leading, *shape), dtype=to_torch(var.dtype), device=device)
+
+
+def sizes_in(numbers: torch.Tensor) -> Sizes:
+    """A shape that is given by a variable."""
+    return Sizes(numbers.tolist())
