@@ -10,14 +10,14 @@ from tolerances import FINITE_DIFFERENCE_STEP, GENERATED_DIFFERENCES, GENERATED_
 import oarlock as ol
 from generated.evaluator import Evaluated, evaluate
 from generated.making import Case
-from oarlock.ir.walk import inner_blocks, walk
+from oarlock.ir.walk import inner_blocks
 
-__all__ = ["Failure", "check"]
+__all__ = ["DisagreementError", "check"]
 
 REDRAWS = 20
 
 
-class Failure(Exception):
+class DisagreementError(Exception):
     """A program for which two ways disagree. `check` names the check, so that shrinking stays with it."""
 
     def __init__(self, check: str, message: str):
@@ -25,11 +25,8 @@ class Failure(Exception):
         self.check = check
 
 
-def check(case: Case, *, second: bool = False) -> set[str]:
-    """Run every check; return what the histogram shall count of them. Raises Failure, or whatever the framework raises.
-
-    With `second`, gradients of gradients are compared too.
-    """
+def check(case: Case) -> set[str]:
+    """Run every check; return what the histogram shall count of them. Raises DisagreementError, or whatever the framework raises."""
     features: set[str] = set()
     program = case.program
     names = [var.name for op in program.main.ops for var in op.writes]
@@ -41,12 +38,11 @@ def check(case: Case, *, second: bool = False) -> set[str]:
         _require_same(f'"{name}" with and without gradients', again[name], before[name])
     weights = {name: numpy.ones(before[name].shape if name in before else case.arrays[name].shape) for name, _ in case.targets}
     weights |= {name: case.arrays[weight] for name, weight in case.targets if weight is not None}
-    reference = evaluate(program.to_bytes(source=False), case.arrays, weights, case.wanted, second=second)
+    reference = evaluate(program.to_bytes(source=False), case.arrays, weights, case.wanted, second=case.second)
     _compare_values(before, reference)
     gradients = {wanted: None if name is None else again[name] for wanted, name in zip(case.wanted, derived, strict=True)}
     _compare_gradients("gradients", gradients, reference.gradients, before | case.arrays)
-    if second and not _stops_after_a_block(program):
-        features.add("gradients of gradients")
+    if case.second:
         _check_second(differentiated, found, case, reference)
     _check_differences(case, gradients, features)
     _check_files(differentiated, case.arrays, again)
@@ -67,7 +63,7 @@ def _differentiate(program: ol.Program, case: Case) -> tuple[ol.Program, list[ol
         if reached:
             ol.append_backward(other.main.var(targets[0].name), reached)
             if other.to_bytes(source=False) != copy.to_bytes(source=False) and len(reached) == len(wanted):
-                raise Failure("append_backward", "it writes another program than gradients()")
+                raise DisagreementError("append_backward", "it writes another program than gradients()")
     return copy, found
 
 
@@ -86,14 +82,14 @@ def _run(program: ol.Program, arrays: Mapping[str, numpy.ndarray], names: list[s
 
 def _require_same(what: str, actual: numpy.ndarray, expected: numpy.ndarray) -> None:
     if (actual.dtype, actual.shape, actual.tobytes()) != (expected.dtype, expected.shape, expected.tobytes()):
-        raise Failure("same bits", f"{what}: {actual!r} is not {expected!r}")
+        raise DisagreementError("same bits", f"{what}: {actual!r} is not {expected!r}")
 
 
 def _require_close(check: str, what: str, actual: numpy.ndarray, expected: numpy.ndarray, tolerance: tuple[float, float]) -> None:
     if actual.shape != expected.shape:
-        raise Failure(check, f"{what} is {list(actual.shape)}, not {list(expected.shape)}")
+        raise DisagreementError(check, f"{what} is {list(actual.shape)}, not {list(expected.shape)}")
     if not numpy.allclose(actual, expected, rtol=tolerance[0], atol=tolerance[1]):
-        raise Failure(check, f"{what} is\n{actual!r}\nnot\n{expected!r}")
+        raise DisagreementError(check, f"{what} is\n{actual!r}\nnot\n{expected!r}")
 
 
 # Another evaluator
@@ -113,11 +109,6 @@ def _compare_gradients(
         actual = zeros if gradient is None else gradient
         other = expected[name]
         _require_close(check, f'of "{name}"', actual, zeros if other is None else other.detach().numpy(), GENERATED_GRADIENTS)  # type: ignore[attr-defined]
-
-
-def _stops_after_a_block(program: ol.Program) -> bool:
-    """Whether what a block hands out stops gradients outside but not inside: left out, for it stops those of gradients inside too."""
-    return any(var.stop_gradient for op in walk(program.main) if op.blocks for var in op.writes)
 
 
 def _check_second(program: ol.Program, found: list[ol.Var | None], case: Case, reference: Evaluated) -> None:
@@ -170,7 +161,7 @@ def _check_differences(case: Case, gradients: Mapping[str, numpy.ndarray | None]
     sums = (numpy.sum(direction[name] * gradients[name]) for name in moved if gradients[name] is not None)
     if not numpy.isclose(sum(sums, 0.0), slope, rtol=GENERATED_DIFFERENCES[0], atol=GENERATED_DIFFERENCES[1]):
         sums = [numpy.sum(direction[name] * gradients[name]) for name in moved if gradients[name] is not None]
-        raise Failure("differences", f"the slope is {slope!r}, where gradients say {sum(sums)!r}")
+        raise DisagreementError("differences", f"the slope is {slope!r}, where gradients say {sum(sums)!r}")
 
 
 EPSILON = FINITE_DIFFERENCE_STEP
@@ -185,20 +176,20 @@ def _weighed(program: ol.Program, arrays: Mapping[str, numpy.ndarray], case: Cas
 
 
 def _check_files(program: ol.Program, arrays: Mapping[str, numpy.ndarray], values: Mapping[str, numpy.ndarray]) -> None:
-    """What is saved, loaded and saved is the same bytes and computes the same bits; what is printed, parsed and printed is the same text."""
+    """What is saved, loaded and saved is the same bytes and computes the same bits; what is printed and parsed prints alike."""
     text = program.to_text(source=False)
     parsed = ol.parse_program(text)
     if parsed.to_text(source=False) != text:
-        raise Failure("text", "it is printed, parsed and printed as another text")
+        raise DisagreementError("text", "it is printed, parsed and printed as another text")
     if ol.content_hash(parsed) != ol.content_hash(program) or parsed.to_bytes(source=False) != program.to_bytes(source=False):
-        raise Failure("text", "what is parsed from the text is another program")
+        raise DisagreementError("text", "what is parsed from the text is another program")
     with tempfile.TemporaryDirectory() as folder:
         first, second = Path(folder, "first"), Path(folder, "second")
         ol.save_model(program, _scope(program, arrays), first)
         model = ol.load_model(first)
         ol.save_model(model, second)
         if first.read_bytes() != second.read_bytes():
-            raise Failure("file", "it is saved, loaded and saved as other bytes")
+            raise DisagreementError("file", "it is saved, loaded and saved as other bytes")
     feed = {var.name: arrays[var.name] for var in model.program.main.inputs}
     loaded = ol.Executor().run(model.program, feed, list(values), scope=model.scope)
     for name, value in zip(values, loaded, strict=True):

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 import numpy
 import torch
+
 from oarlock.proto import program_pb2 as wire
 
 __all__ = ["Evaluated", "evaluate"]

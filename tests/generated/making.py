@@ -22,14 +22,16 @@ __all__ = ["Case", "from_choices", "make"]
 class Case:
     """A forward program to be checked.
 
-    `arrays` are its inputs and parameters by name. `targets` are pairs: a variable, and an input that weighs it or None. `wanted` are the
-    variables whose gradients are compared. `features` is what the histogram counts, `choices` what made it.
+    `arrays` are its inputs and parameters by name. `targets` are pairs: a variable, and an input that weighs it or None. `wanted` are
+    the variables whose gradients are compared, with `second` those of the sum of their gradients too. `features` is what the
+    histogram counts, `choices` what made it.
     """
 
     program: ol.Program
     arrays: dict[str, numpy.ndarray]
     targets: list[tuple[str, str | None]]
     wanted: list[str]
+    second: bool = False
     features: set[str] = field(default_factory=set)
     choices: list[int] = field(default_factory=list)
 
@@ -56,7 +58,15 @@ def _make(choices: Choices) -> Case:
     if between and choices.chance(25):
         wanted.append(choices.pick(between))
         w.features.add("gradient of a value on the way")
-    return Case(w.program, w.arrays, targets, wanted, w.features, choices.made)
+    second = choices.chance(30) and not _meets_known_defects(w)
+    w.features |= {"gradients of gradients"} if second else set()
+    return Case(w.program, w.arrays, targets, wanted, second, w.features, choices.made)
+
+
+def _meets_known_defects(w: Writing) -> bool:
+    """Whether gradients of gradients would fail in ways that are known: what is to be repaired there is left out until it is."""
+    stopped = any(var.stop_gradient for op in walk(w.program.main) if op.blocks for var in op.writes)
+    return "switch" in w.features or stopped
 
 
 def _choose_targets(w: Writing) -> list[tuple[str, str | None]]:

@@ -3,17 +3,17 @@
 import time
 from collections.abc import Iterator
 
-from generated.checking import Failure, check
+from generated.checking import DisagreementError, check
 from generated.making import Case, from_choices
 from oarlock.errors import OarlockError
 
 __all__ = ["failure_of", "shrink"]
 
 
-def failure_of(case: Case, *, second: bool = False) -> Exception | None:
-    """What is raised while a case is checked: a Failure, or an error that the framework ought not to raise."""
+def failure_of(case: Case) -> Exception | None:
+    """What is raised while a case is checked: a DisagreementError, or an error that the framework ought not to raise."""
     try:
-        check(case, second=second)
+        check(case)
     except Exception as error:
         return error
     return None
@@ -21,15 +21,15 @@ def failure_of(case: Case, *, second: bool = False) -> Exception | None:
 
 def _kind(error: Exception) -> str:
     """What a smaller program must fail with too: the check; of an error, its beginning."""
-    if isinstance(error, Failure):
+    if isinstance(error, DisagreementError):
         return error.check
     text = error.message if isinstance(error, OarlockError) else str(error)
     return f"{type(error).__name__} {text[:20]}"
 
 
-def shrink(case: Case, *, second: bool = False, seconds: float = 60.0) -> tuple[Case, Exception]:
+def shrink(case: Case, *, seconds: float = 60.0) -> tuple[Case, Exception]:
     """The smallest failing case that is found in the time, and its failure. Choices are left out, made zero, or made smaller."""
-    error = failure_of(case, second=second)
+    error = failure_of(case)
     assert error is not None
     kind, until = _kind(error), time.monotonic() + seconds
     best, smaller = case, True
@@ -43,7 +43,7 @@ def shrink(case: Case, *, second: bool = False, seconds: float = 60.0) -> tuple[
             except Exception:  # what fails to be made fails in another way
                 continue
             if _size(tried) < _size(best):
-                found = failure_of(tried, second=second)
+                found = failure_of(tried)
                 if found is not None and _kind(found) == kind:
                     best, error, smaller = tried, found, True
                     break

@@ -127,7 +127,8 @@ def joined(w: Writing) -> ol.Var:
     bound = max(map(w.bound, parts))
     if w.choices.chance(60):
         pieces = ol.op.split_like(ol.op.tanh(whole), parts, axis=axis)
-        return [w.keep(piece, 1.0) for piece in pieces][0]
+        first, *_ = [w.keep(piece, 1.0) for piece in pieces]
+        return first
     return w.keep(whole, bound)
 
 

@@ -82,7 +82,7 @@ class Writing:
         if bound > LIMIT:
             var, bound = ol.op.tanh(var), 1.0
         self._bounds[var] = bound
-        if var.op is not None and self.choices.chance(4):
+        if var.op is not None and self.choices.chance(2):
             var.stop_gradient = True
             self.features.add("stop_gradient")
         return var

@@ -1,0 +1,56 @@
+"""The command; `generated` says how it is called."""
+
+import argparse
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+from generated.checking import check
+from generated.keeping import KEPT, write_case
+from generated.making import make
+from generated.shrinking import shrink
+
+MAX_FAILURES = 20  # what is broken that much is seen by then
+
+
+def run(seed: int, numbers: range, keep: Path, *, show: bool = False, max_failures: int = MAX_FAILURES) -> tuple[Counter[str], list[str]]:
+    """Make and check programs, one after another; return how many have each feature, and what failed."""
+    features: Counter[str] = Counter()
+    failures = []
+    for number in numbers:
+        case = make(seed, number)
+        if show:
+            print(case.program.to_text(source=False))
+            print("targets:", case.targets, "wanted:", case.wanted)
+        try:
+            features.update(case.features | check(case))
+        except Exception:
+            smaller, error = shrink(case)
+            path = keep / f"{seed}-{number}.json"
+            write_case(smaller, path, f"{type(error).__name__}: {error}")
+            failures.append(f"--seed {seed} --only {number}: {type(error).__name__}: {error}\n  kept as {path}")
+            print(f"FAILED {failures[-1]}", flush=True)
+            if len(failures) == max_failures:
+                break
+    return features, failures
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m generated", description="Make random programs and check what they compute.")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--count", type=int, default=300)
+    parser.add_argument("--only", type=int, help="make, print and check this one program")
+    parser.add_argument("--keep", type=Path, default=KEPT, help="a folder for the programs that fail, made smaller")
+    arguments = parser.parse_args()
+    numbers = range(arguments.count) if arguments.only is None else range(arguments.only, arguments.only + 1)
+    begun = time.monotonic()
+    features, failures = run(arguments.seed, numbers, arguments.keep, show=arguments.only is not None)
+    for feature, count in sorted(features.items(), key=lambda item: (-item[1], item[0])):
+        print(f"{count:8,}  {100 * count / len(numbers):5.1f} %  {feature}")
+    print(f"{len(numbers):,} programs in {time.monotonic() - begun:.0f} s, {len(failures)} failed")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
