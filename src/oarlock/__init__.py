@@ -31,6 +31,7 @@ _MODULES = (
 )
 
 _NAMES = {
+    "oarlock.cli.untrusted": ("ProcessLimits", "run_untrusted"),
     "oarlock.errors": (
         "ArgumentError",
         "DTypeError",

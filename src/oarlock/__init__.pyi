@@ -18,6 +18,8 @@ from oarlock import scope as scope
 from oarlock import testing as testing
 from oarlock import training as training
 from oarlock import variable as variable
+from oarlock.cli.untrusted import ProcessLimits as ProcessLimits
+from oarlock.cli.untrusted import run_untrusted as run_untrusted
 from oarlock.errors import ArgumentError as ArgumentError
 from oarlock.errors import DataError as DataError
 from oarlock.errors import DeclarationError as DeclarationError

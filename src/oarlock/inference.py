@@ -16,6 +16,6 @@ from oarlock.runtime.scope import Scope
 __all__ = ["Model", "Scope", "infer", "load_model"]
 
 
-def load_model(path: str | os.PathLike[str], *, limits: Limits | None = None) -> Model:
-    """Read a model file. Raises what `ol.load_model` raises, and TrainingProgramError for a training program."""
-    return read_model(path, standard.forward_only(), limits=limits)
+def load_model(path: str | os.PathLike[str], *, limits: Limits | None = None, untrusted: bool = False) -> Model:
+    """Read a model file. Takes and raises what `ol.load_model` does, and TrainingProgramError for a training program."""
+    return read_model(path, standard.forward_only(), limits=limits, untrusted=untrusted)

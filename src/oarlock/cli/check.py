@@ -8,6 +8,7 @@ import typer
 import oarlock.op
 import oarlock.op.update  # noqa: F401  training programs use its operators
 from oarlock.cli.reading import read_program_file
+from oarlock.cli.untrusted import Untrusted
 from oarlock.io.model import read_model
 from oarlock.registry.catalogue import standard
 from oarlock.registry.checking import typecheck
@@ -15,15 +16,18 @@ from oarlock.registry.checking import typecheck
 __all__ = ["check"]
 
 
-def check(path: Annotated[Path, typer.Argument(metavar="FILE", help="A model file, or the bytes of a program.")]) -> None:
+def check(
+    path: Annotated[Path, typer.Argument(metavar="FILE", help="A model file, or the bytes of a program.")],
+    untrusted: Untrusted = False,
+) -> None:
     """Verify a program: names, blocks, definitions, and every op against its operator. Nothing is run.
 
     Ends with status 1 and the first rule that is broken.
     """
-    if path.suffix == ".safetensors" and path.exists():
-        program = read_model(path, standard).program
+    if path.suffix == ".safetensors":
+        program = read_model(path, standard, untrusted=untrusted).program
     else:
-        program = read_program_file(path)
+        program = read_program_file(path, untrusted=untrusted)
         typecheck(program, standard)
     kind = "a training program" if program.is_training else "a program"
     ops = sum(len(block.ops) for block in program.blocks)

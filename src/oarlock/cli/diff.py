@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from oarlock.cli.reading import read_program_file
+from oarlock.cli.untrusted import Untrusted
 from oarlock.ir.diff import diff_programs
 
 __all__ = ["diff"]
@@ -15,12 +16,13 @@ def diff(
     before: Annotated[Path, typer.Argument(help="A model file, or a program's bytes or text.")],
     after: Annotated[Path, typer.Argument(help="Another.")],
     exit_code: Annotated[bool, typer.Option("--exit-code", help="End with status 2 where they differ.")] = False,
+    untrusted: Untrusted = False,
 ) -> None:
     """Print what differs in meaning, block by block: + added, - removed, > moved, ~ changed.
 
     Names of local values and the lines of authors are not differences.
     """
-    differences = diff_programs(read_program_file(before), read_program_file(after))
+    differences = diff_programs(*(read_program_file(path, untrusted=untrusted) for path in (before, after)))
     for difference in differences:
         typer.echo(str(difference))
     if not differences:

@@ -6,11 +6,15 @@ from typing import Annotated
 import typer
 
 from oarlock.cli.reading import read_program_file
+from oarlock.cli.untrusted import Untrusted
 from oarlock.ir.hashing import content_hash
 
 __all__ = ["hash_"]
 
 
-def hash_(path: Annotated[Path, typer.Argument(metavar="FILE", help="A model file, or a program's bytes or text.")]) -> None:
+def hash_(
+    path: Annotated[Path, typer.Argument(metavar="FILE", help="A model file, or a program's bytes or text.")],
+    untrusted: Untrusted = False,
+) -> None:
     """Print the SHA-256 of a program: of what it is, whatever its values, its file and its author's lines."""
-    typer.echo(content_hash(read_program_file(path)))
+    typer.echo(content_hash(read_program_file(path, untrusted=untrusted)))

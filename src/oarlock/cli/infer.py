@@ -10,6 +10,8 @@ from rich.markup import escape
 
 from oarlock import inference
 from oarlock.cli.drawing import draw_predictions
+from oarlock.cli.untrusted import Untrusted
+from oarlock.cli.writing import destination
 from oarlock.datasets.loading import load
 from oarlock.errors import MissingFileError
 
@@ -21,6 +23,7 @@ def infer(
     data: Annotated[str, typer.Option(help="What to read: digits:test, digits:train, digits:all, or a .npz file of arrays.")],
     seed: Annotated[int | None, typer.Option(help="Which split of a bundled data set; the model's own seed, unless given.")] = None,
     output: Annotated[Path | None, typer.Option(help="Save what is predicted as a .npy file.")] = None,
+    untrusted: Untrusted = False,
 ) -> None:
     """Run a model on data, without the Python that trained it.
 
@@ -28,13 +31,14 @@ def infer(
     """
     if output is not None and not output.absolute().parent.is_dir():
         raise MissingFileError(f'there is no folder "{output.parent}"')
-    model = inference.load_model(path)
+    model = inference.load_model(path, untrusted=untrusted)
     arrays = load(data, seed=model.program.seed if seed is None else seed)
     feed = {var.name: arrays[var.name] for var in model.program.main.inputs if var.name in arrays}
     predicted = inference.infer(model, feed)
     console = Console(highlight=False, soft_wrap=True)
     if output is not None:
-        numpy.save(output, predicted if isinstance(predicted, numpy.ndarray) else next(iter(predicted.values())), allow_pickle=False)
+        first = predicted if isinstance(predicted, numpy.ndarray) else next(iter(predicted.values()))
+        numpy.save(destination(output), first, allow_pickle=False)
         console.print(f"saved {output}", markup=False)
     if isinstance(predicted, dict):
         for label, value in predicted.items():

@@ -6,6 +6,7 @@ import typer
 from rich.console import Console
 
 from oarlock.cli import check, diff, explain, hash, infer, ops, prune, show, train
+from oarlock.cli.untrusted import opens_program
 from oarlock.errors import OarlockError
 
 __all__ = ["app", "run"]
@@ -19,10 +20,14 @@ app = typer.Typer(
     help="Train, inspect and run models that are programs.\n\n"
     "A model file holds the program and its values; running it needs none of the Python that wrote it.",
 )
-app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(train.train)
-for command in (infer.infer, show.show, check.check, diff.diff, prune.prune, ops.ops, explain.explain):
+app.command(cls=opens_program("save", "path"), context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(train.train)
+app.command(cls=opens_program("output"))(infer.infer)
+for command in (show.show, check.check, diff.diff):
+    app.command(cls=opens_program())(command)
+app.command(cls=opens_program("output"))(prune.prune)
+for command in (ops.ops, explain.explain):
     app.command()(command)
-app.command("hash")(hash.hash_)
+app.command("hash", cls=opens_program())(hash.hash_)
 
 
 @app.callback()

@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from oarlock.cli.untrusted import Untrusted
+from oarlock.cli.writing import destination
 from oarlock.io.model import load_model, save_model
 
 __all__ = ["prune"]
@@ -14,11 +16,11 @@ def prune(
     path: Annotated[Path, typer.Argument(metavar="MODEL.safetensors", help="A model file.")],
     targets: Annotated[list[str], typer.Argument(help="What to keep: targets or variables of the main block, by name.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="Where to save what is left.")],
+    untrusted: Untrusted = False,
 ) -> None:
     """Save the part of a model that some variables need: `oarlock prune run.safetensors predict -o predict.safetensors`."""
-    model = load_model(path)
+    model = load_model(path, untrusted=untrusted)
     main = model.program.main
-    save_model(
-        {name: (model.program.targets[name] if name in model.program.targets else main.var(name)) for name in targets}, model, output
-    )
+    kept = {name: (model.program.targets[name] if name in model.program.targets else main.var(name)) for name in targets}
+    save_model(kept, model, destination(output))
     typer.echo(f"saved {output}")

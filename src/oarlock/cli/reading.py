@@ -2,27 +2,25 @@
 
 from pathlib import Path
 
-from oarlock.errors import FormatError, MissingFileError
+from oarlock.errors import FormatError
 from oarlock.io.container import read_container
+from oarlock.io.files import read_file
 from oarlock.ir.program import Program
 from oarlock.ir.serialize import read_program
+from oarlock.proto.limits import Limits
 from oarlock.registry.text import parse_program
 
 __all__ = ["read_program_file"]
 
 
-def read_program_file(path: Path) -> Program:
+def read_program_file(path: Path, *, untrusted: bool = False) -> Program:
     """The program in a model file, or in a file of its bytes or its text; its structure is verified.
 
-    Raises MissingFileError, FormatError, LimitError or VerifyError.
+    An `untrusted` file must be no link. Raises MissingFileError, FormatError, LimitError or VerifyError.
     """
-    if not path.exists():
-        raise MissingFileError(f'there is no file "{path}"')
     if path.suffix == ".safetensors":
-        return read_program(read_container(path)[0])
-    if path.is_dir():
-        raise FormatError(f'"{path.name}" is a folder, not a file')
-    data = path.read_bytes()
+        return read_program(read_container(path, untrusted=untrusted)[0])
+    data = read_file(path, largest=Limits().program_bytes, limit="program_bytes", untrusted=untrusted)
     if not data.startswith(b"program "):
         return read_program(data)
     try:

@@ -8,6 +8,8 @@ from typing import Annotated
 import typer
 
 from oarlock import training
+from oarlock.cli.untrusted import Untrusted
+from oarlock.cli.writing import destination
 from oarlock.datasets.loading import load
 from oarlock.errors import ArgumentError, MissingFileError
 from oarlock.io.model import load_model, save_model
@@ -26,6 +28,7 @@ def train(
     steps: Annotated[int | None, typer.Option(help="Stop after this many further steps.")] = None,
     seed: Annotated[int | None, typer.Option(help="Which split of a bundled data set; the program's own seed, unless given.")] = None,
     save: Annotated[Path | None, typer.Option(help="Where to save the training program; where it came from, unless given.")] = None,
+    untrusted: Untrusted = False,
 ) -> None:
     """Train a model.
 
@@ -37,7 +40,7 @@ def train(
     if not path.exists():
         raise MissingFileError(f'there is no file "{path}"')
     if path.suffix == ".py":
-        given = {"--data": data, "--validate": validate, "--save": save}
+        given = {"--data": data, "--validate": validate, "--save": save, "--untrusted": untrusted or None}
         for option, value in given.items():
             if value is not None:
                 raise ArgumentError(f"{option} is for saved programs; a script loads and saves by itself")
@@ -50,11 +53,11 @@ def train(
         raise ArgumentError("a saved program needs --data", hint="--data digits:train")
     if save is not None and not save.absolute().parent.is_dir():
         raise MissingFileError(f'there is no folder "{save.parent}"')
-    model = load_model(path)
+    model = load_model(path, untrusted=untrusted)
     split = model.program.seed if seed is None else seed
     held_out = None if validate is None else load(validate, seed=split)
     result = training.train(model, load(data, seed=split), epochs=epochs, steps=steps, validate=held_out)
-    save_model(result, save or path)
+    save_model(result, destination(save or path))
     typer.echo(f"{result.steps} steps in all; saved {save or path}")
 
 

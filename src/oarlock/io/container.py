@@ -6,11 +6,10 @@ imported, and no path is followed when a file is read.
 """
 
 import hashlib
+import io
 import json
 import math
 import os
-import stat
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -18,7 +17,8 @@ import safetensors
 import safetensors.torch
 import torch
 
-from oarlock.errors import ArgumentError, FormatError, LimitError, MissingFileError
+from oarlock.errors import FormatError, LimitError
+from oarlock.io.files import read_file, write_file
 from oarlock.ir.dtype import DType
 from oarlock.op.torch_dtype import from_torch, to_torch
 from oarlock.proto.limits import Limits
@@ -42,38 +42,30 @@ _NAMES = {
 _DTYPES = {name: dtype for dtype, name in _NAMES.items()}
 
 
-def write_container(path: str | os.PathLike[str], program: bytes, tensors: Mapping[str, torch.Tensor]) -> None:
-    """Write a file beside `path`, then put it in place, so that a reader finds the old file or the new one, whole.
+def write_container(place: str | os.PathLike[str] | io.BufferedIOBase, program: bytes, tensors: Mapping[str, torch.Tensor]) -> None:
+    """Write to an open file; or to a path, where a reader finds the old file or the new one, whole.
 
     The same content gives the same bytes.
     """
     held = {PROGRAM: torch.frombuffer(bytearray(program), dtype=torch.uint8)}
     held |= {name: tensors[name].detach().cpu().contiguous().clone() for name in sorted(tensors)}  # two names may share memory
     data = safetensors.torch.save(held, {"oarlock": f"{_VERSION} {_digest({name: _as_item(held[name]) for name in held})}"})
-    path = Path(path)
-    if path.is_dir():
-        raise ArgumentError(f'"{path}" is a folder; a model is one file')
-    try:
-        descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    except (FileNotFoundError, NotADirectoryError):
-        raise MissingFileError(f'there is no folder "{path.parent}"') from None
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
+    if isinstance(place, str | os.PathLike):
+        write_file(place, data)
+    else:
+        place.write(data)
 
 
-def read_container(path: str | os.PathLike[str], *, limits: Limits | None = None) -> tuple[bytes, dict[str, torch.Tensor]]:
-    """The program's bytes and the tensors in a file. Raises MissingFileError, LimitError or FormatError."""
+def read_container(
+    path: str | os.PathLike[str], *, limits: Limits | None = None, untrusted: bool = False
+) -> tuple[bytes, dict[str, torch.Tensor]]:
+    """The program's bytes and the tensors in a file. Raises MissingFileError, LimitError or FormatError.
+
+    An `untrusted` file must be no link. All is read through one descriptor, once.
+    """
     limits = limits or Limits()
     name = Path(path).name
-    data = _read(Path(path), limits)
+    data = read_file(path, largest=limits.file_bytes, limit="file_bytes", untrusted=untrusted)
     metadata = _read_metadata(data, name, limits)
     try:
         items = dict(safetensors.deserialize(data))
@@ -102,32 +94,6 @@ def _as_item(tensor: torch.Tensor) -> dict[str, object]:
     assert dtype is not None, "no scope holds a tensor of another dtype"
     data = tensor.reshape(-1).view(torch.uint8).numpy().tobytes() if tensor.numel() else b""
     return {"dtype": _NAMES[dtype], "shape": list(tensor.shape), "data": data}
-
-
-def _read(path: Path, limits: Limits) -> bytes:
-    """The bytes of a regular file; of no pipe and no device, which may never end."""
-    try:
-        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
-    except (FileNotFoundError, NotADirectoryError):
-        raise MissingFileError(f'there is no file "{path}"') from None
-    except IsADirectoryError:
-        raise FormatError(f'"{path.name}" is a folder, not a file') from None
-    except (OSError, ValueError) as error:  # not ours to read, too long a name, a NUL in it
-        raise MissingFileError(f'"{path}" cannot be opened: {getattr(error, "strerror", None) or error}') from None
-    status = os.fstat(descriptor)
-    try:
-        if not stat.S_ISREG(status.st_mode):
-            kind = "folder" if stat.S_ISDIR(status.st_mode) else "pipe or a device"
-            raise FormatError(f'"{path.name}" is a {kind}, not a file')
-        if status.st_size > limits.file_bytes:
-            raise LimitError(
-                f'"{path.name}" has {status.st_size:,} bytes, where {limits.file_bytes:,} are allowed',
-                hint="limits=Limits(file_bytes=...)",
-            )
-        with open(descriptor, "rb", closefd=False) as file:
-            return file.read(status.st_size)
-    finally:
-        os.close(descriptor)
 
 
 def _read_metadata(data: bytes, name: str, limits: Limits) -> dict[str, str]:

@@ -1,5 +1,6 @@
 """A model: a program and the values that it needs. Saved as one file, loaded without the Python that wrote it."""
 
+import io
 import json
 import os
 from collections.abc import Mapping
@@ -21,6 +22,7 @@ from oarlock.passes.pruning import prune
 from oarlock.proto.limits import Limits
 from oarlock.registry.catalogue import Catalogue, standard
 from oarlock.registry.checking import typecheck
+from oarlock.runtime.budget import RunLimits
 from oarlock.runtime.executor import Executor
 from oarlock.runtime.feeding import check_feed
 from oarlock.runtime.initialization import require_type
@@ -32,15 +34,16 @@ __all__ = ["Model", "infer", "load_model", "read_model", "save_model"]
 
 @dataclass
 class Model:
-    """A program, and a scope that holds its parameters and state."""
+    """A program, and a scope that holds its parameters and state; `limits` of its runs, where a stranger wrote it."""
 
     program: Program
     scope: Scope
     catalogue: Catalogue = field(default=standard, repr=False)
+    limits: RunLimits | None = field(default=None, repr=False)
     executor: Executor = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        self.executor = Executor(catalogue=self.catalogue)
+        self.executor = Executor(catalogue=self.catalogue, limits=self.limits)
 
 
 def save_model(target: object, *arguments: object) -> None:
@@ -52,9 +55,9 @@ def save_model(target: object, *arguments: object) -> None:
         save_model(result, path)                    what `ol.train` or `ol.load_model` returned, whole
         save_model(cost, dataset, parameters, path) as the first, once `dataset` is known to fit its inputs
 
-    `parameters` is a scope, what `ol.train` returned, or a dict of arrays. Raises ArgumentError, FeedError for a
-    dataset that does not fit, UnsetVarError or ShapeError for a value that is missing or does not fit, MissingFileError where there is no
-    folder; the file at `path` is then as it was.
+    `parameters` is a scope, what `ol.train` returned, or a dict of arrays; `path` may also be a binary file that is open.
+    Raises ArgumentError, FeedError for a dataset that does not fit, UnsetVarError or ShapeError for a value that is missing
+    or does not fit, MissingFileError where there is no folder; the file at `path` is then as it was.
     """
     program = getattr(target, "program", None)
     path, parameters = (arguments[-1] if arguments else None), target
@@ -64,7 +67,7 @@ def save_model(target: object, *arguments: object) -> None:
             check_feed(program, _only_inputs(program, arguments[0]), set(program.main.inputs), CPUPlace())
     if program is None or not 1 <= len(arguments) <= 3:
         raise ArgumentError("save_model takes a target, perhaps a dataset, the parameters and a path")
-    if not isinstance(path, str | os.PathLike):
+    if not isinstance(path, str | os.PathLike | io.BufferedIOBase):
         raise ArgumentError(f"the path comes last, and is text, not {type(path).__name__}")
     scope = scope_of(parameters)
     write_container(path, program.to_bytes(), {var.name: _value(var, scope) for var in program.persistables()})
@@ -116,11 +119,14 @@ def scope_of(parameters: object) -> Scope:
     raise ArgumentError(f"parameters are a scope, what ol.train returned, or a dict of arrays, not {type(parameters).__name__}")
 
 
-def load_model(*arguments: object, limits: Limits | None = None) -> Model:
+def load_model(*arguments: object, limits: Limits | None = None, untrusted: bool = False) -> Model:
     """Read a model file; nothing in it is run, and its program is verified first.
 
         load_model(path)            the program in the file and its values
         load_model(predict, path)   pruned to the variable of that name: a Var, or text
+
+    With `untrusted`, the file must be no symbolic or hard link, and what the model runs is counted (`RunLimits`).
+    `ol.run_untrusted` also puts both into a process with limits of the system's own.
 
     Raises MissingFileError, FormatError, LimitError, VerifyError, UnknownOperatorError or UndefinedVarError.
     """
@@ -128,7 +134,7 @@ def load_model(*arguments: object, limits: Limits | None = None) -> Model:
 
     if not 1 <= len(arguments) <= 2 or not isinstance(arguments[-1], str | os.PathLike):
         raise ArgumentError("load_model takes a path, or a target and a path")
-    model = read_model(arguments[-1], standard, limits=limits)
+    model = read_model(arguments[-1], standard, limits=limits, untrusted=untrusted)
     if len(arguments) == 1:
         return model
     target = arguments[0]
@@ -142,12 +148,12 @@ def load_model(*arguments: object, limits: Limits | None = None) -> Model:
             given=[f"it was saved for {', '.join(model.program.targets) or 'no target'}, and holds what that needs"],
             hint="ol.save_model([cost, predict], parameters, path) saves what both need",
         )
-    return Model(prune(model.program, {"predict": var}), model.scope)
+    return Model(prune(model.program, {"predict": var}), model.scope, limits=model.limits)
 
 
-def read_model(path: str | os.PathLike[str], catalogue: Catalogue, *, limits: Limits | None = None) -> Model:
+def read_model(path: str | os.PathLike[str], catalogue: Catalogue, *, limits: Limits | None = None, untrusted: bool = False) -> Model:
     """Read a model file whose operators are in `catalogue`. One without gradients refuses training programs."""
-    data, tensors = read_container(path, limits=limits)
+    data, tensors = read_container(path, limits=limits, untrusted=untrusted)
     program = read_program(data, limits=limits)
     if catalogue.is_forward_only:
         _refuse_training(program)
@@ -166,7 +172,7 @@ def read_model(path: str | os.PathLike[str], catalogue: Catalogue, *, limits: Li
         scope.var(name).value = tensor
     for name in tensors:
         raise FormatError(f"the file holds {json.dumps(name[:80])}, which its program does not declare")
-    return Model(program, scope, catalogue)
+    return Model(program, scope, catalogue, RunLimits() if untrusted else None)
 
 
 def _refuse_training(program: Program) -> None:

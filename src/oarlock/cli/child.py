@@ -1,0 +1,66 @@
+"""The child process of `--untrusted`: `python -m oarlock.cli.child LIMITS VERB ...`.
+
+Its standard output is one line of JSON, how the verb ended, then the bytes of the file that the verb would have written.
+Nothing heavy is imported before the process is alone.
+"""
+
+import contextlib
+import io
+import json
+import os
+import sys
+
+from oarlock.cli.confinement import ProcessLimits, isolate, limit
+
+__all__ = ["main"]
+
+
+def main(arguments: list[str]) -> None:
+    limits = ProcessLimits(**json.loads(arguments[0]))
+    answer = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what a library prints is no answer
+    network = not isolate()
+
+    from oarlock.cli.main import app
+    from oarlock.cli.writing import hand_over
+
+    handed = hand_over()
+    limit(limits)
+    ended: dict[str, object] = {"network": network, "status": 0}
+    with contextlib.redirect_stdout(io.StringIO()) as text:
+        try:
+            ended["status"] = app(arguments[1:], standalone_mode=False) or 0
+        except Exception as error:
+            ended["error"] = _describe(error, limits)
+    answer.write(json.dumps(ended | {"text": text.getvalue()}).encode() + b"\n" + handed.getbuffer())
+    answer.flush()
+    os._exit(0)  # no other thread is waited for
+
+
+def _describe(error: Exception, limits: ProcessLimits) -> dict[str, object]:
+    """An exception as the parent raises it again: its class by name, its fields as text."""
+    from oarlock.errors import OarlockError
+
+    if _is_memory(error):
+        message = f"more memory than the {limits.memory_bytes:,} bytes that the child process may take"
+        return {"kind": "LimitError", "message": message, "hint": "limits=ProcessLimits(memory_bytes=...)"}
+    if isinstance(error, OarlockError):
+        fields = {name: getattr(error, name) for name in ("message", "contract", "running", "hint", "op")}
+        location = None if error.location is None else str(error.location)
+        return fields | {"kind": type(error).__name__, "location": location, "given": list(error.given)}
+    if hasattr(error, "format_message"):  # wrong usage, as the command line says it
+        return {"kind": "ArgumentError", "message": error.format_message()}  # type: ignore[attr-defined]
+    return {"kind": "KernelError", "message": f"the child process failed: {type(error).__name__}: {error}"}
+
+
+def _is_memory(error: BaseException | None) -> bool:
+    """Whether memory was refused: by Python, or by PyTorch, which has no class of its own for it."""
+    while error is not None:
+        if isinstance(error, MemoryError) or "allocate memory" in str(error) or "bad_alloc" in str(error):
+            return True
+        error = error.__cause__
+    return False
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

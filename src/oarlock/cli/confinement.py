@@ -1,0 +1,63 @@
+"""What the system itself keeps a process from: for the child that opens a stranger's file. Linux alone.
+
+Imports nothing heavy: `isolate` has to come before any library starts a thread.
+"""
+
+import ctypes
+import os
+from dataclasses import dataclass
+
+__all__ = ["ProcessLimits", "isolate", "limit"]
+
+_PR_SET_NO_NEW_PRIVS = 38
+_CLONE_NEWUSER = 0x10000000
+_CLONE_NEWNET = 0x40000000
+_CAPABILITY_VERSION = 0x20080522
+
+
+@dataclass(frozen=True)
+class ProcessLimits:
+    """What a child process that runs a stranger's file may use; `ol.run_untrusted(..., limits=ProcessLimits())`.
+
+    `cpu_seconds` of all its threads together, from when it has imported what it needs; `seconds` on the clock; `memory_bytes` of
+    address space, what PyTorch itself takes of it included; `files` open at once; `output_bytes` that it hands back.
+    """
+
+    cpu_seconds: int = 90
+    seconds: float = 300.0
+    memory_bytes: int = 6 * 2**30
+    files: int = 64
+    output_bytes: int = 2**30
+
+
+def isolate() -> bool:
+    """Give up privileges, those to come too, and the network; return whether the network is gone, which a system may forbid.
+
+    To be called while the process has one thread. Raises OSError where privileges cannot be given up.
+    """
+    system = ctypes.CDLL(None, use_errno=True)
+    alone = any(system.unshare(flags) == 0 for flags in (_CLONE_NEWUSER | _CLONE_NEWNET, _CLONE_NEWNET))
+    header, none = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION, 0), (ctypes.c_uint32 * 6)()
+    # A new namespace gives its first process every capability there, and root has those of the system: it could raise its limits.
+    if system.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) or system.capset(header, none):
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    return alone
+
+
+def limit(limits: ProcessLimits) -> None:
+    """Limit this process, for good: from here on it writes no file. To be called once all is imported, which counts for nothing."""
+    import resource  # no Windows has it
+
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    end = int(used.ru_utime + used.ru_stime) + 1 + limits.cpu_seconds
+    for kind, soft, hard in (
+        (resource.RLIMIT_CPU, end, end + 1),  # SIGXCPU, then SIGKILL
+        (resource.RLIMIT_AS, limits.memory_bytes, limits.memory_bytes),
+        (resource.RLIMIT_NOFILE, limits.files, limits.files),
+        (resource.RLIMIT_FSIZE, 0, 0),
+        (resource.RLIMIT_CORE, 0, 0),
+    ):
+        _, allowed = resource.getrlimit(kind)
+        if allowed != resource.RLIM_INFINITY:  # the caller's own limit may be the lower one
+            soft, hard = min(soft, allowed), min(hard, allowed)
+        resource.setrlimit(kind, (soft, hard))

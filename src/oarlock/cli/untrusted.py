@@ -1,0 +1,174 @@
+"""`--untrusted`: a verb on a stranger's file, run in a child process with limits of the system's own. Linux alone."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated, ClassVar
+
+import typer
+from typer.core import TyperCommand
+
+from oarlock import errors
+from oarlock.cli.confinement import ProcessLimits
+from oarlock.cli.writing import is_child
+from oarlock.errors import ArgumentError, KernelError, LimitError, OarlockError
+from oarlock.io.files import write_file
+
+__all__ = ["Ended", "ProcessLimits", "Untrusted", "opens_program", "run_untrusted"]
+
+Untrusted = Annotated[bool, typer.Option("--untrusted", help="The file is a stranger's: open no link, and run in a process with limits.")]
+
+_PACKAGES = str(Path(__file__).resolve().parents[2])
+_KEPT = ("LANG", "LC_ALL", "LD_LIBRARY_PATH", "MKL_NUM_THREADS", "OMP_NUM_THREADS", "PYTHONHOME")  # no tokens, no addresses
+_REPORT = "nothing was written; SECURITY.md says where to report a file that does this"
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a verb ended.
+
+    Its exit `status`; the `text` it printed; `output`, the bytes of the file that it writes, empty where it writes none; and whether
+    the child had this process's `network`, because the system does not give it one of its own.
+    """
+
+    status: int
+    text: str
+    output: bytes
+    network: bool
+
+
+def run_untrusted(*arguments: str | os.PathLike[str], limits: ProcessLimits | None = None) -> Ended:
+    """Run a verb of the command line on a stranger's file, in a child process.
+
+        ended = ol.run_untrusted("infer", "model.safetensors", "--data", "rows.npz", "--output", "predicted.npy")
+        predicted = numpy.load(io.BytesIO(ended.output), allow_pickle=False)
+
+    The child opens the file where it is no link, writes no file, has no network where the system allows that, no privileges,
+    and bounds on memory, CPU time and open files (`limits`); what it runs is counted (`RunLimits`). It knows the operators of
+    Oarlock alone, and no GPU. Where the verb would write a file, its bytes are returned; writing them is the caller's.
+
+    Raises what the verb raises; LimitError for a child that took too much, KernelError for one that broke, ArgumentError
+    elsewhere than on Linux.
+    """
+    if sys.platform != "linux":
+        raise ArgumentError("untrusted files are run on Linux alone: other systems do not have these limits")
+    limits = limits or ProcessLimits()
+    verb, *rest = [os.fspath(argument) for argument in arguments]
+    if "--untrusted" not in rest:
+        rest.insert(0, "--untrusted")
+    child = subprocess.Popen(  # noqa: S603  this interpreter, and no shell
+        [sys.executable, "-P", "-B", "-m", "oarlock.cli.child", json.dumps(asdict(limits)), verb, *rest],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env=_environment(),
+    )
+    assert child.stdout is not None
+    late = threading.Timer(limits.seconds, child.kill)
+    late.start()
+    try:
+        answer = child.stdout.read(limits.output_bytes + 1)
+        if len(answer) > limits.output_bytes:
+            raise _took(f"{verb}: the child process hands back more than {limits.output_bytes:,} bytes", "output_bytes")
+        status = child.wait()
+        if not late.is_alive():
+            raise _took(f"{verb}: more than {limits.seconds:g} seconds in the child process", "seconds")
+    finally:
+        late.cancel()
+        child.kill()
+        child.wait()
+        child.stdout.close()
+    if status != 0:
+        raise _died(verb, status, limits)
+    return _read(verb, answer)
+
+
+def _environment() -> dict[str, str]:
+    """What the child is told: where packages are, and how wide the terminal is."""
+    kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
+    packages = os.pathsep.join(filter(None, [_PACKAGES, os.environ.get("PYTHONPATH")]))
+    # An arena of memory for each thread would take address space that nothing uses.
+    return kept | {
+        "PYTHONPATH": packages,
+        "COLUMNS": str(shutil.get_terminal_size().columns),
+        "CUDA_VISIBLE_DEVICES": "",
+        "MALLOC_ARENA_MAX": "2",
+    }
+
+
+def _took(message: str, name: str) -> LimitError:
+    return LimitError(message, hint=f"limits=ProcessLimits({name}=...)")
+
+
+def _died(verb: str, status: int, limits: ProcessLimits) -> OarlockError:
+    """The error for a child that ended without an answer."""
+    if status == -signal.SIGXCPU:
+        return _took(f"{verb}: more than {limits.cpu_seconds} seconds of CPU time in the child process", "cpu_seconds")
+    if status == -signal.SIGKILL:
+        return LimitError(f"{verb}: the system killed the child process, as it does where memory or CPU time runs out", hint=_REPORT)
+    how = signal.Signals(-status).name if status < 0 else f"status {status}"
+    return KernelError(f"{verb}: the child process ended with {how}, and without an answer", hint=_REPORT)
+
+
+def _read(verb: str, answer: bytes) -> Ended:
+    """The child's answer. The child may be a stranger's by now: nothing in it is more than text, and no class but ours is made."""
+    line, _, output = answer.partition(b"\n")
+    try:
+        fields = json.loads(line)
+        error = fields.get("error")
+        if error is None:
+            return Ended(int(fields["status"]), _visible(fields["text"]), output, bool(fields["network"]))
+        raised = _error(error)
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        raise KernelError(f"{verb}: what the child process answered cannot be read", hint=_REPORT) from None
+    raise raised
+
+
+def _error(fields: Mapping[str, object]) -> OarlockError:
+    kind = {name: getattr(errors, name) for name in errors.__all__}[str(fields["kind"])]
+    texts = {name: _visible(fields[name]) for name in ("location", "contract", "running", "hint", "op") if fields.get(name) is not None}
+    given = fields.get("given", [])
+    if not isinstance(given, list):
+        raise TypeError
+    return kind(_visible(fields["message"]), given=[_visible(line) for line in given], **texts)
+
+
+def _visible(text: object) -> str:
+    """Text without what would steer a terminal."""
+    if not isinstance(text, str):
+        raise TypeError
+    return "".join(letter for letter in text if letter.isprintable() or letter in "\n\t")
+
+
+class _Verb(TyperCommand):
+    """A verb that opens a program file. With `--untrusted`, all that it does happens in the child process, which runs it again."""
+
+    places: ClassVar[tuple[str, ...]] = ()
+
+    def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:
+        ctx.meta["oarlock.arguments"] = [str(self.name), *args]
+        return super().parse_args(ctx, args)
+
+    def invoke(self, ctx: typer.Context) -> object:
+        if is_child() or not ctx.params["untrusted"]:
+            return super().invoke(ctx)
+        ended = run_untrusted(*ctx.meta["oarlock.arguments"])
+        place = next((ctx.params[name] for name in self.places if ctx.params[name] is not None), None)
+        if place is not None and ended.output:
+            write_file(place, ended.output)
+        typer.echo(ended.text, nl=False)
+        if ended.network:
+            typer.echo("note: this system gives no network of its own to a process, so the child had this one's", err=True)
+        raise typer.Exit(ended.status)
+
+
+def opens_program(*places: str) -> type[TyperCommand]:
+    """The class of such a verb, whose file goes to the path in the first of these parameters that is given."""
+    return type("Verb", (_Verb,), {"places": places})

@@ -1,0 +1,25 @@
+"""Where a verb's file goes: to its path or, out of the child process of `--untrusted`, to the parent, which writes it."""
+
+import io
+from pathlib import Path
+
+__all__ = ["destination", "hand_over", "is_child"]
+
+_handed: io.BytesIO | None = None
+
+
+def destination(path: Path) -> Path | io.BytesIO:
+    """What a verb writes its file to."""
+    return path if _handed is None else _handed
+
+
+def hand_over() -> io.BytesIO:
+    """Make this process the child: what its verb writes is held in what is returned, and never reaches a path."""
+    global _handed
+    _handed = io.BytesIO()
+    return _handed
+
+
+def is_child() -> bool:
+    """Whether this process is the child already."""
+    return _handed is not None

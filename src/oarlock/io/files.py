@@ -1,0 +1,95 @@
+"""One file: opened with care, read whole, replaced whole."""
+
+import errno
+import os
+import stat
+import tempfile
+from pathlib import Path
+
+from oarlock.errors import ArgumentError, FormatError, LimitError, MissingFileError
+
+__all__ = ["read_file", "write_file"]
+
+# Nothing is waited for (a pipe without a writer), inherited by another process, or made this process's terminal.
+_READ = os.O_RDONLY | sum(getattr(os, flag, 0) for flag in ("O_CLOEXEC", "O_NONBLOCK", "O_NOCTTY", "O_BINARY"))
+
+
+def read_file(path: str | os.PathLike[str], *, largest: int, limit: str, untrusted: bool = False) -> bytes:
+    """The bytes of a regular file, read through one descriptor; of no pipe and no device, which may never end.
+
+    An `untrusted` file is no link either, symbolic or hard, to something that its author could not read and we can. The folder
+    that holds it is the caller's own choice, and may be reached by links. `largest` is the value of `limit`, a field of `Limits`.
+    Raises MissingFileError, FormatError or LimitError.
+    """
+    path = Path(path)
+    try:
+        descriptor = _open_no_link(path) if untrusted else os.open(path, _READ)
+    except (FileNotFoundError, NotADirectoryError):
+        raise MissingFileError(f'there is no file "{path}"') from None
+    except FormatError:  # a ValueError too
+        raise
+    except IsADirectoryError:
+        raise FormatError(f'"{path.name}" is a folder, not a file') from None
+    except (OSError, ValueError) as error:  # not ours to read, too long a name, a NUL in it
+        raise MissingFileError(f'"{path}" cannot be opened: {getattr(error, "strerror", None) or error}') from None
+    try:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            kind = "folder" if stat.S_ISDIR(status.st_mode) else "pipe or a device"
+            raise FormatError(f'"{path.name}" is a {kind}, not a file')
+        if untrusted and status.st_nlink != 1:
+            raise _is_link(path, f"one of {status.st_nlink} names of the same file")
+        if status.st_size > largest:
+            raise LimitError(
+                f'"{path.name}" has {status.st_size:,} bytes, where {largest:,} are allowed', hint=f"limits=Limits({limit}=...)"
+            )
+        with open(descriptor, "rb", closefd=False) as file:
+            return file.read(status.st_size)
+    finally:
+        os.close(descriptor)
+
+
+def _open_no_link(path: Path) -> int:
+    """A descriptor of the file at `path`, found in its folder by name, so that what is opened is what stands there."""
+    if os.open not in os.supports_dir_fd or not hasattr(os, "O_NOFOLLOW"):
+        raise ArgumentError("this system cannot open an untrusted file: it has no O_NOFOLLOW", hint="copy the file, and trust it")
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        return os.open(path.name or ".", _READ | os.O_NOFOLLOW, dir_fd=folder)
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.EMLINK):
+            raise _is_link(path, "a symbolic link") from None
+        raise
+    finally:
+        os.close(folder)
+
+
+def _is_link(path: Path, what: str) -> FormatError:
+    return FormatError(
+        f'"{path.name}" is {what}, which an untrusted file must not be',
+        hint="copy the file, or load it without untrusted where it is yours",
+    )
+
+
+def write_file(path: str | os.PathLike[str], data: bytes) -> None:
+    """Write a file beside `path`, then put it in place, so that a reader finds the old file or the new one, whole.
+
+    Raises ArgumentError for a folder, MissingFileError where there is no folder to write in.
+    """
+    path = Path(path)
+    if path.is_dir():
+        raise ArgumentError(f'"{path}" is a folder; a model is one file')
+    try:
+        descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    except (FileNotFoundError, NotADirectoryError):
+        raise MissingFileError(f'there is no folder "{path.parent}"') from None
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise

@@ -1,0 +1,344 @@
+"""`--untrusted`: each limit of the child process acts, whatever ends it is one of our errors, and only the parent writes."""
+
+import io
+import json
+import resource
+import socket
+import stat
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy
+import pytest
+from processes import run_oarlock, run_python
+
+import oarlock as ol
+from oarlock.cli import main, untrusted, writing
+from oarlock.cli.untrusted import Ended, ProcessLimits, run_untrusted
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="these limits are those of Linux")
+
+REPORT = "\n  Try: nothing was written; SECURITY.md says where to report a file that does this    (oarlock explain {})"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Models: `large` makes 1,024,000,000 bytes out of 16,000 rows, `slow` takes minutes; nobody writes to them."""
+    folder = tmp_path_factory.mktemp("untrusted")
+
+    def save(name: str, **targets: ol.Var) -> None:
+        ol.save_model(targets, ol.init(next(iter(targets.values())).block.program, ol.Scope()), folder / name)
+
+    with ol.Program(seed=0):
+        x = ol.layer.data("x", shape=[1])
+        small, large = ol.layer.fc(x, 4), ol.layer.mean(ol.layer.fc(x, 16_000))
+    save("model.safetensors", predict=small, square=ol.op.square(small))
+    save("large.safetensors", large=large)
+    with ol.Program(seed=0):
+        square = ol.layer.data("square", shape=[1_500, 1_500], batch=None)
+        power = square
+        for _ in range(300):
+            power = ol.op.linear(power, square)
+    save("slow.safetensors", power=power)
+    numpy.savez(folder / "rows.npz", x=numpy.linspace(-1, 1, 16_000, dtype="float32")[:, None])
+    numpy.savez(folder / "square.npz", square=numpy.ones((1_500, 1_500), "float32"))
+    return folder
+
+
+def refusal(kind: type[ol.OarlockError], call: Callable[[], object]) -> str:
+    with pytest.raises(kind) as raised:
+        call()
+    assert type(raised.value) is kind
+    return str(raised.value)
+
+
+# What the system keeps the child from: one process for all of it
+
+
+PROBE = """
+import json, os, resource, socket, sys
+from oarlock.cli.confinement import ProcessLimits, isolate, limit
+
+def attempt(call):
+    try:
+        call()
+    except (OSError, MemoryError, ValueError) as error:
+        return f"{type(error).__name__}: {error}"
+
+def write(name, mode):
+    with open(name, mode) as file:
+        file.write("one letter")
+
+held = []
+facts = {"alone": isolate(), "heavy": sorted({"torch", "numpy", "typer"} & set(sys.modules))}
+limit(ProcessLimits())
+facts["memory"] = attempt(lambda: bytearray(6 * 2**30))
+facts["write"] = attempt(lambda: write("new", "w"))
+facts["append"] = attempt(lambda: write("old", "a"))
+facts["connect"] = attempt(lambda: socket.create_connection(("127.0.0.1", int(sys.argv[1])), 5))
+facts["raise"] = attempt(lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (2**30, 2**30)))
+facts["limits"] = {name: resource.getrlimit(getattr(resource, f"RLIMIT_{name}")) for name in ("AS", "CORE", "FSIZE", "NOFILE")}
+status = dict(line.split(":\\t") for line in open("/proc/self/status").read().splitlines())
+facts["status"] = {name: status[name] for name in ("NoNewPrivs", "CapPrm", "CapEff")}
+facts["files"] = attempt(lambda: held.extend(os.open("/dev/null", os.O_RDONLY) for _ in range(100)))
+print(json.dumps(facts))
+"""
+
+
+@pytest.fixture(scope="module")
+def facts(tmp_path_factory: pytest.TempPathFactory) -> dict:
+    folder = tmp_path_factory.mktemp("probe")
+    (folder / "old").write_text("as it was")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        found = json.loads(run_python(PROBE, folder, server.getsockname()[1]))
+    return found | {"old": (folder / "old").read_text(), "new": (folder / "new").read_bytes()}
+
+
+def test_the_child_writes_no_file(facts):
+    assert (facts["write"], facts["append"]) == ("OSError: [Errno 27] File too large",) * 2
+    assert (facts["new"], facts["old"]) == (b"", "as it was")
+
+
+def test_the_child_has_no_network(facts):
+    if not facts["alone"]:
+        pytest.skip("this system gives no network namespace to a process")
+    assert facts["connect"] == "OSError: [Errno 101] Network is unreachable"
+
+
+def test_the_child_takes_no_more_memory_and_files_than_it_may_and_leaves_no_core(facts):
+    assert facts["memory"].startswith("MemoryError")
+    assert facts["files"] == "OSError: [Errno 24] Too many open files: '/dev/null'"
+    assert facts["limits"] == {"AS": [6 * 2**30] * 2, "CORE": [0, 0], "FSIZE": [0, 0], "NOFILE": [64, 64]}
+
+
+def test_the_child_has_no_privileges_and_gets_none(facts):
+    assert facts["status"] == {"NoNewPrivs": "1", "CapPrm": "0" * 16, "CapEff": "0" * 16}
+    assert facts["raise"] == "ValueError: not allowed to raise maximum limit"
+
+
+def test_the_child_is_alone_before_a_library_can_start_a_thread(facts):
+    assert facts["heavy"] == []
+
+
+def test_a_limit_that_the_caller_has_already_stays_where_it_is_lower(tmp_path):
+    code = """
+import resource
+from oarlock.cli.confinement import ProcessLimits, limit
+resource.setrlimit(resource.RLIMIT_NOFILE, (32, 32))
+limit(ProcessLimits())
+print(resource.getrlimit(resource.RLIMIT_NOFILE))
+"""
+    assert run_python(code, tmp_path) == "(32, 32)\n"
+
+
+# The child itself
+
+
+def test_a_strangers_model_is_run_and_only_the_parent_writes(folder, tmp_path):
+    output = tmp_path / "predicted.npy"
+    ended = run_oarlock(folder, "infer", "model.safetensors", "--untrusted", "--data", "rows.npz", "--output", output)
+    note = "note: this system gives no network of its own to a process, so the child had this one's\n"
+    assert (ended.returncode, ended.stderr.replace(note, "")) == (0, "")
+    assert ended.stdout == f"saved {output}\npredict  float32[16000, 4]\nsquare  float32[16000, 4]\n"
+    with numpy.load(folder / "rows.npz") as rows:
+        expected = ol.infer(ol.load_model("predict", folder / "model.safetensors"), dict(rows))
+    assert numpy.load(output, allow_pickle=False).tobytes() == numpy.asarray(expected).tobytes()
+    assert stat.S_IMODE(output.stat().st_mode) == 0o644
+
+
+def test_what_a_verb_writes_is_returned_by_the_library(folder, tmp_path):
+    here, there = tmp_path / "here.safetensors", tmp_path / "there.safetensors"
+    model = ol.load_model(folder / "model.safetensors")
+    ol.save_model({"predict": model.program.targets["predict"]}, model, here)
+    ended = run_untrusted("prune", folder / "model.safetensors", "predict", "-o", there)
+    assert ended.output == here.read_bytes()
+    assert (ended.status, ended.text) == (0, f"saved {there}\n")
+    assert not there.exists()
+
+
+def test_the_childs_error_is_raised_here(folder, tmp_path):
+    (tmp_path / "link.safetensors").symlink_to(folder / "model.safetensors")
+    assert refusal(ol.FormatError, lambda: run_untrusted("check", tmp_path / "link.safetensors")) == (
+        '"link.safetensors" is a symbolic link, which an untrusted file must not be\n'
+        "  Try: copy the file, or load it without untrusted where it is yours    (oarlock explain FormatError)"
+    )
+
+
+def test_a_child_that_takes_too_much_memory_is_refused_it(folder):
+    limits = ProcessLimits(memory_bytes=3 * 2**29)
+    run = lambda: run_untrusted("infer", folder / "large.safetensors", "--data", folder / "rows.npz", limits=limits)  # noqa: E731
+    assert refusal(ol.LimitError, run) == (
+        "more memory than the 1,610,612,736 bytes that the child process may take\n"
+        "  Try: limits=ProcessLimits(memory_bytes=...)    (oarlock explain LimitError)"
+    )
+
+
+def test_a_child_that_takes_too_much_time_is_ended(folder):
+    limits = ProcessLimits(cpu_seconds=1)
+    run = lambda: run_untrusted("infer", folder / "slow.safetensors", "--data", folder / "square.npz", limits=limits)  # noqa: E731
+    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+    assert refusal(ol.LimitError, run) == (
+        "infer: more than 1 seconds of CPU time in the child process\n"
+        "  Try: limits=ProcessLimits(cpu_seconds=...)    (oarlock explain LimitError)"
+    )
+    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before < 15
+
+
+def test_wrong_usage_is_an_error_of_ours():
+    assert refusal(ol.ArgumentError, lambda: run_untrusted("chekc", "model.safetensors")).startswith("No such command 'chekc'.")
+
+
+# Children that misbehave: what stands for Python is a script, and answers as a stranger may who has taken the child over
+
+
+@pytest.fixture
+def child(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Callable[[], Ended]]:
+    def stand_in(script: str, answer: bytes = b"", **limits: float) -> Callable[[], Ended]:
+        (tmp_path / "answer").write_bytes(answer)
+        (tmp_path / "python").write_text(f"#!/bin/sh\n{script}\n")
+        (tmp_path / "python").chmod(0o755)
+        monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+        return lambda: run_untrusted("check", "model", limits=ProcessLimits(**limits))  # type: ignore[arg-type]
+
+    return stand_in
+
+
+@pytest.mark.parametrize(
+    ("script", "message"),
+    [
+        ("kill -SEGV $$", "SIGSEGV, and without an answer"),
+        ("kill -ABRT $$", "SIGABRT, and without an answer"),
+        ("exit 3", "status 3, and without an answer"),
+    ],
+)
+def test_a_child_that_breaks_is_an_error_of_ours(script, message, child):
+    assert refusal(ol.KernelError, child(script)) == f"check: the child process ended with {message}{REPORT.format('KernelError')}"
+
+
+def test_a_child_that_the_system_kills_is_an_error_of_ours(child):
+    assert refusal(ol.LimitError, child("kill -KILL $$")) == (
+        f"check: the system killed the child process, as it does where memory or CPU time runs out{REPORT.format('LimitError')}"
+    )
+
+
+def test_a_child_that_only_waits_is_ended(child):
+    assert refusal(ol.LimitError, child("exec sleep 60", seconds=0.2)) == (
+        "check: more than 0.2 seconds in the child process\n  Try: limits=ProcessLimits(seconds=...)    (oarlock explain LimitError)"
+    )
+
+
+def test_a_child_that_answers_without_end_is_ended(child):
+    assert refusal(ol.LimitError, child("exec yes", output_bytes=1_000_000)) == (
+        "check: the child process hands back more than 1,000,000 bytes\n"
+        "  Try: limits=ProcessLimits(output_bytes=...)    (oarlock explain LimitError)"
+    )
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"",
+        b"\x80\x04\x95pickle",
+        b"[" * 100_000,
+        b"[]",
+        b"{}",
+        b'{"status": "zero", "text": "", "network": false}',
+        b'{"status": 0, "text": 3, "network": false}',
+        b'{"error": {"kind": "SystemExit", "message": "bye"}}',
+        b'{"error": {"kind": "__builtins__", "message": "bye"}}',
+        b'{"error": {"kind": "FormatError", "message": 3}}',
+        b'{"error": {"kind": "FormatError", "message": "bye", "given": "line"}}',
+        b'{"error": {"kind": "FormatError", "message": "bye", "given": [3]}}',
+        b'{"error": "FormatError"}',
+    ],
+)
+def test_an_answer_that_is_none_is_an_error_of_ours(answer, child):
+    assert refusal(ol.KernelError, child('cat "${0%/*}/answer"', answer)) == (
+        f"check: what the child process answered cannot be read{REPORT.format('KernelError')}"
+    )
+
+
+def test_an_answer_steers_no_terminal(child):
+    fields = {"status": 2, "network": True, "text": "\x1b[2Jred\tor\r blue\u202e\n"}
+    ended = child('cat "${0%/*}/answer"', json.dumps(fields).encode() + b"\n\x00\xff\n")()
+    assert ended == Ended(2, "[2Jred\tor blue\n", b"\x00\xff\n", True)
+    error = {"kind": "VerifyError", "message": "\x1b]0;title\x07", "given": ["\x1b[0m"], "location": "a.py:3", "hint": None}
+    assert refusal(ol.VerifyError, child('cat "${0%/*}/answer"', json.dumps({"error": error}).encode())) == "]0;title\n  a.py:3\n      [0m"
+
+
+def test_the_child_is_told_no_secrets(child, monkeypatch):
+    for name, value in {"API_TOKEN": "a secret", "OMP_NUM_THREADS": "1", "PYTHONPATH": "/packages"}.items():
+        monkeypatch.setenv(name, value)
+    told = child("""printf '{"status": 0, "network": false, "text": ""}\\n'; env; [ -t 0 ] || cat""")().output.decode()
+    assert "a secret" not in told
+    assert "OMP_NUM_THREADS=1\n" in told
+    assert "CUDA_VISIBLE_DEVICES=\n" in told
+    assert f"PYTHONPATH={Path(ol.__file__).parent.parent}:/packages\n" in told
+
+
+def test_elsewhere_than_on_linux_nothing_is_run(monkeypatch):
+    monkeypatch.setattr(untrusted.sys, "platform", "darwin")
+    assert refusal(ol.ArgumentError, lambda: run_untrusted("check", "model")) == (
+        "untrusted files are run on Linux alone: other systems do not have these limits"
+    )
+
+
+# Every verb
+
+
+VERBS = {
+    "show": ["{file}"],
+    "check": ["{file}"],
+    "hash": ["{file}"],
+    "diff": ["{file}", "{file}"],
+    "infer": ["{file}", "--data", "digits:test"],
+    "prune": ["{file}", "predict", "-o", "{output}"],
+    "train": ["{file}", "--data", "digits:train"],
+}
+
+
+@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("suffix", [".safetensors", ".bin"])
+def test_every_verb_opens_no_link_in_the_child(verb, suffix, folder, tmp_path, monkeypatch):
+    link = tmp_path / f"link{suffix}"
+    link.symlink_to(folder / "model.safetensors")
+    arguments = [argument.format(file=link, output=tmp_path / "output") for argument in VERBS[verb]]
+    monkeypatch.setattr(writing, "_handed", io.BytesIO())  # as in the child
+    error = refusal(ol.FormatError, lambda: main.app([verb, *arguments, "--untrusted"], standalone_mode=False))
+    assert error.startswith(f'"{link.name}" is a symbolic link, which an untrusted file must not be')
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_is_run_in_the_child_and_its_file_goes_where_it_was_asked_for(verb, tmp_path, monkeypatch, capsys):
+    file, output = tmp_path / "file", tmp_path / "output"
+    file.write_bytes(b"the file")
+    ran = []
+
+    def run(*arguments: str) -> Ended:
+        ran.append(arguments)
+        return Ended(7, "what it printed\n", b"what it wrote", False)
+
+    monkeypatch.setattr(untrusted, "run_untrusted", run)
+    arguments = [argument.format(file=file, output=output) for argument in VERBS[verb]]
+    if verb == "infer":
+        arguments += ["--output", str(output)]
+    assert main.app([verb, "--untrusted", *arguments], standalone_mode=False) == 7
+    assert ran == [(verb, "--untrusted", *arguments)]
+    assert capsys.readouterr().out == "what it printed\n"
+    written = {"infer": output, "prune": output, "train": file}.get(verb)
+    assert file.read_bytes() == (b"what it wrote" if written == file else b"the file")
+    assert output.exists() == (written == output)
+
+
+def test_a_script_is_no_untrusted_program(tmp_path, monkeypatch):
+    (tmp_path / "script.py").write_text("raise AssertionError('this ran')")
+    monkeypatch.setattr(writing, "_handed", io.BytesIO())
+    run = lambda: main.app(["train", str(tmp_path / "script.py"), "--untrusted"], standalone_mode=False)  # noqa: E731
+    assert refusal(ol.ArgumentError, run) == "--untrusted is for saved programs; a script loads and saves by itself"
+
+
+def test_what_the_child_could_reach_is_said(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(untrusted, "run_untrusted", lambda *_: Ended(0, "", b"", True))
+    main.app(["check", str(tmp_path), "--untrusted"], standalone_mode=False)
+    assert capsys.readouterr().err == "note: this system gives no network of its own to a process, so the child had this one's\n"
