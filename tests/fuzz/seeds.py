@@ -50,7 +50,22 @@ def inference() -> ol.Program:
     return ol.prune(program, {"predict": program.targets["accuracy"]})
 
 
-SEEDS = {"digits": digits, "recurrent": recurrent, "nested": nested_loops, "inference": inference}
+def ragged() -> ol.Program:
+    """Rows of rows of words, pooled twice, joined with rows that are carried, in training."""
+    with ol.Program(seed=7) as program:
+        words = ol.layer.data("words", [], dtype="int64", ragged=2)
+        carried = ol.layer.data("carried", value=ol.Ragged.from_lists([[[1.0, 2.0]], []]))
+        hidden = ol.layer.sequence_pool(ol.layer.embedding(words, (5, 2)), "max")
+        joined = ol.layer.sequence_concat(ol.layer.fc(hidden, 2), carried)
+        weights = ol.layer.sequence_softmax(joined)
+        padded = ol.layer.sequence_pad(weights * joined, fill=1.0)
+        cost = ol.layer.mean(ol.layer.sequence_pool(ol.layer.sequence_unpad(padded, joined), "last"), name="cost")
+        program.targets["cost"] = cost
+        ol.optimizer.SGD(0.1).minimize(cost)
+    return program
+
+
+SEEDS = {"digits": digits, "recurrent": recurrent, "nested": nested_loops, "inference": inference, "ragged": ragged}
 
 
 @cache

@@ -89,6 +89,16 @@ def test_row_splits_that_cut_each_other_in_a_circle_end_somewhere():
     assert [len(levels) for levels in program.ragged_inputs().values()] == [1]
 
 
+def test_a_file_with_a_thousand_levels_of_rows_costs_no_more_than_sixteen():
+    with ol.Program() as program:
+        main = program.main
+        main.inputs.append(main.new_var("x", ol.DType.INT64, ("s0",)))
+        for level in range(1000):
+            main.inputs.append(main.new_var(f"splits_{level}", ol.DType.INT64, (f"s{level + 1}+1",), partitions=f"s{level}"))
+    (levels,) = ol.Program.from_bytes(program.to_bytes()).ragged_inputs().values()
+    assert [splits.name for splits in levels] == [f"splits_{level}" for level in reversed(range(16))]
+
+
 def test_a_size_that_is_partitioned_is_never_given_to_another_dimension():
     with ol.Program() as program:
         program.main.new_var("splits", ol.DType.INT64, ("n+1",), partitions="size_0")

@@ -165,6 +165,13 @@ def test_an_input_carries_a_ragged_value():
         (lambda: ol.layer.data("x", [], ragged="yes"), "\"x\": ragged is the number of levels, 0, 1 or 2, not 'yes'"),
         (lambda: ol.layer.data("x", [], batch=None, ragged=1), '"x": a ragged input has rows, so it has a batch dimension'),
         (lambda: ol.layer.data("x", value=[1.0], ragged=1), '"x": an array does not say where its rows end'),
+        *(
+            (
+                lambda name=name: ol.layer.data(name, [], ragged=1),
+                f'"{name}": the sizes of a ragged input are called after it, so its name is one of letters, digits, _ and ., a letter first',
+            )
+            for name in ("my-words", "1st", "w" * 255)
+        ),
         (lambda: ol.layer.data("y", [], ragged=1), '"y": its row splits would be called "y.splits", which is declared already'),
     ],
 )

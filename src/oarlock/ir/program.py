@@ -19,6 +19,7 @@ from oarlock.ir.variable import Initializer, Var
 __all__ = ["Program", "Training"]
 
 _serials = itertools.count()
+_MAX_LEVELS = 16  # of rows of rows; as many as a shape may have dimensions
 
 
 @dataclass(frozen=True)
@@ -150,7 +151,7 @@ class Program:
         for var in self.main.inputs if cuts else ():
             levels: list[Var] = []
             splits = cuts.get(var.shape[0]) if var.shape and var.partitions is None else None
-            while splits is not None and splits.shape and splits not in levels:
+            while splits is not None and splits.shape and splits not in levels and len(levels) < _MAX_LEVELS:
                 levels.insert(0, splits)
                 splits = cuts.get(add(splits.shape[0], -1))
             if levels:

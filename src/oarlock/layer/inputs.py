@@ -11,7 +11,7 @@ from oarlock.ir.current import current_block
 from oarlock.ir.dtype import DType
 from oarlock.ir.location import here
 from oarlock.ir.names import require_user_name
-from oarlock.ir.size import Size, add, is_symbol
+from oarlock.ir.size import Size, add, is_symbol, names_in
 from oarlock.ir.variable import Initializer, Var
 from oarlock.layer.parameter import layer_name
 from oarlock.op.torch_dtype import from_torch
@@ -86,6 +86,11 @@ def _require_levels(name: str, ragged: object, batch: str | None) -> list[tuple[
         raise ArgumentError(f'"{name}": ragged is the number of levels, 0, 1 or 2, not {ragged!r:.60}', location=here())
     if ragged and batch is None:
         raise ArgumentError(f'"{name}": a ragged input has rows, so it has a batch dimension', location=here())
+    if ragged and not (is_symbol(f"{name}.s1+1") and names_in(f"{name}.s1+1") == {f"{name}.s1"}):
+        raise ArgumentError(
+            f'"{name}": the sizes of a ragged input are called after it, so its name is one of letters, digits, _ and ., a letter first',
+            location=here(),
+        )
     if ragged < 2:
         return [(f"{name}.splits", add(batch or 0, 1), f"{name}.t")][:ragged]
     return [(f"{name}.splits.0", add(batch or 0, 1), f"{name}.s1"), (f"{name}.splits.1", f"{name}.s1+1", f"{name}.t")]
