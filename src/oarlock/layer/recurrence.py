@@ -9,42 +9,75 @@ with rnn.step():
     rnn.update_memory(state, after)
     rnn.output(after)
 states = rnn()                              # float[t n 64]
+
+Where `words` is ragged, float[words.t d], the same step runs over sequences of any lengths: `word` has a row for every sequence that
+still has a word, nothing is padded, and `states` is float[words.t 64], ragged as `words` is.
 """
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
+from typing import ClassVar
 
-from oarlock.errors import ProgramError, ShapeError
+from oarlock.errors import ArgumentError, ProgramError, ShapeError, VerifyError
 from oarlock.ir.block import Block
-from oarlock.ir.current import current_block
+from oarlock.ir.current import current_block, open_blocks
 from oarlock.ir.location import here
+from oarlock.ir.operation import Op
+from oarlock.ir.rewrite import rename_sizes, replace_reads
+from oarlock.ir.size import Size, add, names_in
 from oarlock.ir.variable import Var
-from oarlock.ir.walk import free_vars
-from oarlock.op.control.recurrence import recurrent
-from oarlock.registry.creator import require_type
+from oarlock.ir.walk import free_vars, inner_blocks
+from oarlock.layer.writing import open_block, require_even, require_handed_out, require_same_block
+from oarlock.op.elementwise import add as add_values
+from oarlock.op.filling import fill, fill_like
+from oarlock.op.reduction import reduce_sum
+from oarlock.op.sequence import sequence_sum
+from oarlock.registry.catalogue import standard
+from oarlock.registry.checking import check_blocks
+from oarlock.registry.creator import append_op, require_type
 
-__all__ = ["Memory", "Recurrence", "rnn"]
+__all__ = ["Memory", "Recurrence", "innermost_recurrence", "rnn"]
+
+_writing: "ContextVar[tuple[Recurrence, ...]]" = ContextVar("oarlock_recurrences", default=())
 
 
 @dataclass(eq=False)
 class Memory:
-    """The state of a recurrence: what it starts as, its value before a step, and after."""
+    """The state of a recurrence: what it starts as, its value before a step, and after. It is no variable itself."""
 
     initial: Var
     previous: Var
     updated: Var | None = None
+    read_hint: ClassVar[str] = "rnn.previous_memory(memory) is its value before the step, rnn.final_memory(memory) that after the last"
+
+    def _refuse(self, *_: object) -> Var:
+        raise ArgumentError(
+            "a memory is no variable: it has a value before each step and one after it", location=here(), hint=self.read_hint
+        )
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __matmul__ = __neg__ = _refuse
+    __lt__ = __le__ = __gt__ = __ge__ = _refuse
 
 
 class Recurrence:
-    """A loop over the steps of sequences. `step()` opens its block, calling it closes the loop."""
+    """A loop over the steps of sequences. `step()` opens its block, calling it closes the loop.
+
+    Ragged sequences, all cut by the same row splits, make a ragged loop of it. Inside a step of that, whatever has a row for each of
+    the n sequences, memories and variables of outside alike, has those rows whose sequence still has a step. Sizes decide by their
+    names: it is a variable's leading size being called as the number of rows that makes it one.
+    """
 
     def __init__(self, *, reverse: bool = False):
         self.reverse = reverse
         self.memories: list[Memory] = []
         self.finals: list[Var] = []
         self._sequences: dict[Var, Var] = {}
+        self._splits: Var | None = None
+        self._accumulators: dict[Var, Memory] = {}  # a tensor that will be the final memory -> the memory
         self._outputs: list[Var] = []
+        self._around = current_block()
         self._body: Block | None = None
         self._open = False
         self._called = False
@@ -55,24 +88,28 @@ class Recurrence:
             raise ProgramError("rnn: it has a step block already", location=here())
         return self._write_step()
 
+    stepnet = step
+
     @contextmanager
     def _write_step(self) -> Iterator[None]:
-        around = current_block()
-        program = around.program
-        body = program.new_block(f"{program.unique('rnn')}.body", around)
-        self._body = body
-        self._open = True
+        self._around = current_block()
+        _writing.set((*_writing.get(), self))
         try:
-            with body:
+            with open_block(f"{self._around.program.unique('rnn')}.body", self._around) as body:
+                self._body, self._open = body, True
                 yield
         except BaseException:
-            program.discard_block(body)
-            self._body = None
-            for written in (self.memories, self._sequences, self._outputs):
-                written.clear()
+            self._forget()
             raise
         finally:
             self._open = False
+            _writing.set(_writing.get()[:-1])
+
+    def _forget(self) -> None:
+        """As if no step had been written."""
+        self._body, self._splits = None, None
+        for written in (self.memories, self._sequences, self._accumulators, self._outputs):
+            written.clear()
 
     def _require_open(self, what: str) -> Block:
         if self._body is None or not self._open:
@@ -93,7 +130,10 @@ class Recurrence:
             raise ProgramError(f"rnn.{what}: that is not a memory of this rnn", location=here())
 
     def step_input(self, sequence: Var) -> Var:
-        """Return this step of a sequence: T[t *d] -> T[*d]."""
+        """Return this step of a sequence: T[t *d] -> T[*d]; of a ragged one, T[t *d] of n rows, -> T[n *d].
+
+        Raises ShapeError for what has no steps, and where one sequence is ragged and another is not, or otherwise.
+        """
         body = self._require_open("step_input")
         self._require_outside(require_type(sequence, "rnn.step_input: sequence"), "step_input")
         if not sequence.shape:
@@ -101,9 +141,25 @@ class Recurrence:
                 f"rnn.step_input: {sequence.name} has no dimension to step through", location=here(), given=[sequence.describe()]
             )
         if sequence not in self._sequences:
+            splits = self._around.splits_of(sequence.shape[0])
+            shape = sequence.shape[1:]
+            if splits is not None:
+                shape = (_require_rows(sequence, splits), *shape)
+            self._require_same_splits(sequence, splits)
             name = body.program.unique(f"{sequence.name.partition('@')[0]}.step")
-            self._sequences[sequence] = body.new_var(name, sequence.dtype, sequence.shape[1:])
+            self._sequences[sequence] = body.new_var(name, sequence.dtype, shape)
+            self._splits = splits
         return self._sequences[sequence]
+
+    def _require_same_splits(self, sequence: Var, splits: Var | None) -> None:
+        for first in list(self._sequences)[:1]:
+            if splits is not self._splits:
+                raise ShapeError(
+                    f'rnn.step_input: "{sequence.name}" {_how_cut(splits)}, but "{first.name}" {_how_cut(self._splits)}',
+                    location=here(),
+                    contract="the sequences of a loop are cut by the same row splits, or none is ragged",
+                    given=[sequence.describe(), first.describe()],
+                )
 
     def memory(self, init: Var) -> Memory:
         """A state that starts as `init`. Read it by `previous_memory`, set it by `update_memory`."""
@@ -121,29 +177,102 @@ class Recurrence:
 
     def update_memory(self, memory: Memory, value: Var) -> None:
         """Make `value` the state after this step. Raises ProgramError the second time, ShapeError for another type."""
-        self._require_open("update_memory")
+        body = self._require_open("update_memory")
         self._require_own(memory, "update_memory")
-        require_type(value, "rnn.update_memory: value")
+        require_handed_out([require_type(value, "rnn.update_memory: value")], body, "rnn.update_memory")
         if memory.updated is not None:
             raise ProgramError("rnn.update_memory: this memory is updated already", location=here(), given=[memory.updated.describe()])
-        if (value.dtype, value.shape) != (memory.initial.dtype, memory.initial.shape):
+        if (value.dtype, value.shape) != (memory.previous.dtype, memory.previous.shape):
             raise ShapeError(
-                f"rnn.update_memory: the state starts as {memory.initial.type_text} but becomes {value.type_text}",
+                f"rnn.update_memory: the state starts as {memory.previous.type_text} but becomes {value.type_text}",
                 location=here(),
                 given=[memory.initial.describe(), value.describe()],
             )
         memory.updated = value
 
+    def add_to(self, accum: Var, value: Var | None = None) -> Var:
+        """Add `value` to a state that starts as zeros; return the sum so far. None stands for the only step input.
+
+        `accum` is a tensor without a value, `ol.framework.tensor()`: after the loop it is the state after the last step.
+        Raises ArgumentError where it has a value, ProgramError where None could be several things, ShapeError for a type of which no
+        zeros can be made before the first step.
+        """
+        body = self._require_open("add_to")
+        require_type(accum, "rnn.add_to: accum")
+        if value is None:
+            if len(self._sequences) != 1:
+                raise ProgramError(
+                    f"rnn.add_to: None stands for the step input, of which there are {len(self._sequences)}", location=here()
+                )
+            (value,) = self._sequences.values()
+        require_handed_out([require_type(value, "rnn.add_to: value")], body, "rnn.add_to")
+        if accum.shape is not None or accum.op is not None or accum in self._accumulators or accum.block is not self._around:
+            raise ArgumentError(
+                f'rnn.add_to: "{accum.name}" cannot become the sum over the steps',
+                location=here(),
+                contract="it is a tensor without a value, of the block in which the loop is written, and added to once",
+                given=[accum.describe()],
+                hint="accum = ol.framework.tensor(); a state that starts as a value is rnn.memory(init=value)",
+            )
+        if not _is_fixed(value) and self._sequence_like(value) is None:
+            raise ShapeError(
+                f"rnn.add_to: the state would start as zeros of {value.type_text}, which cannot be made before the first step",
+                location=here(),
+                contract="zeros have sizes that are numbers, or the type of a step input",
+                given=[value.describe()],
+                hint="state = rnn.memory(init=zeros)",
+            )
+        previous = body.new_var(body.program.unique("memory"), value.dtype, value.shape)
+        self.memories.append(Memory(accum, previous, add_values(previous, value)))
+        self._accumulators[accum] = self.memories[-1]
+        return self.memories[-1].updated  # type: ignore[return-value]
+
+    def _sequence_like(self, value: Var) -> Var | None:
+        """A sequence whose step has the type of `value`."""
+        steps = self._sequences.items()
+        return next((sequence for sequence, step in steps if (step.dtype, step.shape) == (value.dtype, value.shape)), None)
+
     def output(self, *values: Var) -> None:
-        """Hand out `values`; their steps are stacked, T[*d] -> T[t *d]."""
-        self._require_open("output")
-        self._outputs += [require_type(value, "rnn.output: value") for value in values]
+        """Hand out `values`; their steps are stacked, T[*d] -> T[t *d]. In a ragged loop, T[n *d] -> T[t *d], ragged too.
+
+        Raises ShapeError for a value whose size differs from step to step.
+        """
+        body = self._require_open("output")
+        vars = require_handed_out([require_type(value, "rnn.output: value") for value in values], body, "rnn.output")
+        require_even(vars, body, "rnn.output")
+        self._outputs += vars
 
     def __call__(self) -> Var | tuple[Var, ...]:
-        """Close the loop and return its outputs: one, or a tuple. `final_memory` gives the states after the last step."""
-        body = self._body
+        """Close the loop and return its outputs: one, or a tuple. `final_memory` gives the states after the last step.
+
+        Raises ProgramError where a memory is never updated or there is nothing to step through, ShapeError where the types
+        of a step do not fit; the step is taken back then.
+        """
+        body, program = self._body, self._around.program
         if body is None or self._open or self._called:
             raise ProgramError("rnn(): close it once, after its step block", location=here())
+        where = next((block for block in reversed(open_blocks()) if block.program is program), program.main)
+        require_same_block(where, self._around, "rnn")
+        ops = list(self._around.ops)
+        try:
+            self._require_complete()
+            stacked = self._close(body)
+        except BaseException:
+            program.discard_block(body)
+            self._take_back(ops)
+            self._forget()
+            raise
+        self._called = True
+        return stacked[0] if len(stacked) == 1 else tuple(stacked)
+
+    def _take_back(self, ops: list[Op]) -> None:
+        """Leave the block around with just these ops, which it had before."""
+        for op in [op for op in self._around.ops if op not in ops]:
+            self._around.ops.remove(op)
+            for var in op.writes:
+                del self._around.vars[var.name]
+
+    def _require_complete(self) -> None:
         for memory in self.memories:
             if memory.updated is None:
                 raise ProgramError(
@@ -151,27 +280,101 @@ class Recurrence:
                 )
         if not self._sequences:
             raise ProgramError("rnn: nothing to step through", location=here(), hint="rnn.step_input(sequence) in the step")
-        self._called = True
+
+    def _close(self, body: Block) -> list[Var]:
+        """Append the op; return what it stacks."""
+        name = body.name.partition(".")[0]
         body.inputs = [*self._sequences.values(), *(memory.previous for memory in self.memories)]
         body.outputs = [*self._outputs, *(memory.updated for memory in self.memories if memory.updated is not None)]
-        stacked, self.finals, _ = recurrent(
-            list(self._sequences),
-            [memory.initial for memory in self.memories],
-            free_vars(body),
-            body=body,
-            reverse=self.reverse,
-            name=body.name.partition(".")[0],
+        constants = [] if self._splits is None else self._cut_to_rows(body, name)
+        initial = [self._zeros(memory) if memory.initial in self._accumulators else memory.initial for memory in self.memories]
+        final = [memory.initial if memory.initial in self._accumulators else None for memory in self.memories] + [None] * len(constants)
+        op = append_op(
+            self._around,
+            "recurrent",
+            {
+                "sequences": list(self._sequences),
+                "initial": initial + constants,
+                "free": free_vars(body),
+                **({} if self._splits is None else {"splits": self._splits}),
+            },
+            {
+                "stacked": [f"{name}.stacked.{number}" for number in range(len(self._outputs))],
+                "final": [f"{name}.final.{number}" if var is None else var for number, var in enumerate(final)],
+                "sums": [],
+            },
+            {"body": body, "reverse": self.reverse},
         )
-        return stacked[0] if len(stacked) == 1 else tuple(stacked)
+        self.finals = list(op.outputs["final"])
+        return list(op.outputs["stacked"])
+
+    def _cut_to_rows(self, body: Block, name: str) -> list[Var]:
+        """Make a step one on the rows that still have a step; return what it captures by rows, which becomes memories that never change."""
+        rows: str = next(iter(self._sequences.values())).shape[0]  # type: ignore[index, assignment]
+        constants = [var for var in free_vars(body) if var.shape and var.shape[0] == rows]
+        inside = {var: body.new_var(body.program.unique(var.name.partition("@")[0]), var.dtype, var.shape) for var in constants}
+        replace_reads(body, inside)
+        body.inputs += inside.values()
+        body.outputs += inside.values()
+        symbol = f"{name}.rows"
+        rename_sizes(body, {rows: symbol if body.program.is_free(symbol) else body.program.unique(symbol)})
+        try:
+            check_blocks(inner_blocks(body), standard)
+        except VerifyError as error:
+            raise ShapeError(
+                f"rnn: {error.message}",
+                location=error.location,
+                contract=f"a step sees, of what has a row for each of the {rows} sequences in front, the rows that still have a step",
+                hint="bring what is needed into that form before the loop",
+            ) from None
+        return constants
+
+    def _zeros(self, memory: Memory) -> Var:
+        """Zeros of the type of a memory, made before the loop."""
+        like = self._sequence_like(memory.previous)
+        with self._around:
+            if like is None:
+                return fill(shape=memory.previous.shape, value=0.0, dtype=memory.previous.dtype)
+            total = reduce_sum(like, axis=0) if self._splits is None else sequence_sum(like, self._splits)
+            return fill_like(total, value=0.0, dtype=memory.previous.dtype)
 
     def final_memory(self, memory: Memory) -> Var:
-        """The state after the last step; what it started as where there was none."""
+        """The state after the last step, of each row its own; what it started as where there was none."""
         if not self._called:
             raise ProgramError("rnn.final_memory: call rnn() first", location=here())
         self._require_own(memory, "final_memory")
         return self.finals[self.memories.index(memory)]
 
 
+def _is_fixed(var: Var) -> bool:
+    return var.shape is not None and all(isinstance(size, int) for size in var.shape)
+
+
+def _how_cut(splits: Var | None) -> str:
+    return "is not ragged" if splits is None else f'is cut by "{splits.name}"'
+
+
+def _require_rows(sequence: Var, splits: Var) -> Size:
+    """The name of the number of rows into which `splits` cut a sequence. Raises ShapeError where it is no name."""
+    rows = add(splits.shape[0], -1)  # type: ignore[index]
+    if names_in(rows) != {rows}:
+        raise ShapeError(
+            f'rnn.step_input: "{sequence.name}" is cut into {rows} rows, where a ragged loop needs a name for their number',
+            location=here(),
+            given=[sequence.describe(), splits.describe()],
+            hint='declare the row splits as int64[n+1]: ol.layer.data("words", [], ragged=1)',
+        )
+    return rows
+
+
+def innermost_recurrence(var: Var | None, what: str) -> Recurrence:
+    """The recurrence whose step is being written, in the program of `var`. Raises ProgramError where there is none."""
+    for recurrence in reversed(_writing.get()):
+        if var is None or recurrence._around.program is var.block.program:
+            return recurrence
+    raise ProgramError(f"{what}: no step is being written", location=here(), hint="call it inside `with rnn.step():`")
+
+
 def rnn(*, reverse: bool = False) -> Recurrence:
-    """A recurrent network whose step is about to be written; with `reverse`, it starts at the last step."""
+    """A recurrent network whose step is about to be written; with `reverse`, it starts at each sequence's last step."""
     return Recurrence(reverse=reverse)

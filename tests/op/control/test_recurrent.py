@@ -740,15 +740,22 @@ def test_a_memory_is_updated_just_once(sequence, zeros):
 
 
 @pytest.mark.mission("B20")
-def test_a_memory_that_is_never_updated_is_refused_where_it_was_made(sequence, zeros):
+def test_a_memory_that_is_never_updated_is_refused_where_it_was_made_and_the_step_is_taken_back(sequence, zeros):
     rnn = ol.rnn()
     with rnn.step():
-        rnn.step_input(sequence)
+        rnn.output(rnn.step_input(sequence))
         memory = rnn.memory(init=zeros)
-    refused(rnn, ol.ProgramError, "rnn: a memory is never updated", hint="rnn.update_memory(memory, value) in the step")
     with pytest.raises(ol.ProgramError) as caught:
         rnn()
-    assert caught.value.location == memory.previous.location
+    location = memory.previous.location
+    hint = "  Try: rnn.update_memory(memory, value) in the step    (oarlock explain ProgramError)"
+    assert str(caught.value) == f"rnn: a memory is never updated\n  {location}\n{hint}"
+    assert location is not None
+    assert location.text == "memory = rnn.memory(init=zeros)"
+    assert sequence.block.program.blocks == [sequence.block]
+    with rnn.step():
+        rnn.output(rnn.step_input(sequence))
+    assert rnn().type_text == "float32[t, 3]"
 
 
 @pytest.mark.parametrize(("shape", "dtype"), [((2,), "float32"), ((1, 3), "float32"), ((3,), "float64")])
