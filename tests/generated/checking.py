@@ -74,9 +74,10 @@ def _scope(program: ol.Program, arrays: Mapping[str, numpy.ndarray]) -> ol.Scope
     return scope
 
 
-def _run(program: ol.Program, arrays: Mapping[str, numpy.ndarray], names: list[str]) -> dict[str, numpy.ndarray]:
+def _run(program: ol.Program, arrays: Mapping[str, numpy.ndarray], names: list[str], *, planned: bool = False) -> dict[str, numpy.ndarray]:
+    """The values of variables, by the interpreter, which checks the type of each; or by a plan."""
     feed = {var.name: arrays[var.name] for var in program.main.inputs}
-    values = ol.Executor(check=True).run(program, feed, names, scope=_scope(program, arrays))
+    values = ol.Executor(check=not planned).run(program, feed, names, scope=_scope(program, arrays))
     return dict(zip(names, values, strict=True))  # type: ignore[arg-type]
 
 
@@ -97,7 +98,7 @@ def _require_close(check: str, what: str, actual: numpy.ndarray, expected: numpy
 
 def _compare_values(values: Mapping[str, numpy.ndarray], reference: Evaluated) -> None:
     for name, value in values.items():
-        _require_close("values", f'"{name}"', value, reference.values[name].detach().numpy(), GENERATED_VALUES)
+        _require_close("values", f'"{name}"', value, reference.values[name].numpy(force=True), GENERATED_VALUES)
 
 
 def _compare_gradients(
@@ -108,7 +109,7 @@ def _compare_gradients(
         zeros = numpy.zeros(like[name].shape)
         actual = zeros if gradient is None else gradient
         other = expected[name]
-        _require_close(check, f'of "{name}"', actual, zeros if other is None else other.detach().numpy(), GENERATED_GRADIENTS)  # type: ignore[attr-defined]
+        _require_close(check, f'of "{name}"', actual, zeros if other is None else other.numpy(force=True), GENERATED_GRADIENTS)  # type: ignore[attr-defined]
 
 
 def _check_second(program: ol.Program, found: list[ol.Var | None], case: Case, reference: Evaluated) -> None:
@@ -123,7 +124,7 @@ def _check_second(program: ol.Program, found: list[ol.Var | None], case: Case, r
     again = ol.gradients(targets, [program.main.var(name) for name in given])
     values = _run(program, case.arrays, [var.name for var in again if var is not None])
     gradients = {name: None if var is None else values[var.name] for name, var in zip(given, again, strict=True)}
-    like = {name: value.detach().numpy() for name, value in reference.values.items()}
+    like = {name: value.numpy(force=True) for name, value in reference.values.items()}
     _compare_gradients("second gradients", gradients, reference.second, like)
 
 
@@ -168,7 +169,7 @@ EPSILON = FINITE_DIFFERENCE_STEP
 
 
 def _weighed(program: ol.Program, arrays: Mapping[str, numpy.ndarray], case: Case) -> float:
-    values = _run(program, arrays, [name for name, _ in case.targets])
+    values = _run(program, arrays, [name for name, _ in case.targets], planned=True)
     return sum(float(numpy.sum(values[name] * (1.0 if weight is None else arrays[weight]))) for name, weight in case.targets)
 
 
@@ -191,6 +192,6 @@ def _check_files(program: ol.Program, arrays: Mapping[str, numpy.ndarray], value
         if first.read_bytes() != second.read_bytes():
             raise DisagreementError("file", "it is saved, loaded and saved as other bytes")
     feed = {var.name: arrays[var.name] for var in model.program.main.inputs}
-    loaded = ol.Executor().run(model.program, feed, list(values), scope=model.scope)
+    loaded = ol.Executor().run(model.program, feed, list(values), scope=model.scope)  # by a plan: it gives the interpreter's bits
     for name, value in zip(values, loaded, strict=True):
         _require_same(f'"{name}" of the loaded program', value, values[name])  # type: ignore[arg-type]
