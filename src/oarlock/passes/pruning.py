@@ -1,14 +1,16 @@
 """Keep what the targets need."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from oarlock.errors import UndefinedVarError
 from oarlock.ir.block import Block
+from oarlock.ir.operation import Op
 from oarlock.ir.program import Program
 from oarlock.ir.variable import Var
-from oarlock.ir.walk import needed_ops, walk
+from oarlock.ir.walk import inner_blocks, needed_ops
+from oarlock.op.control.layout import Layout
 
-__all__ = ["prune"]
+__all__ = ["prune", "remove_dead_code"]
 
 
 def prune(program: Program, targets: Mapping[str, Var]) -> Program:
@@ -30,20 +32,61 @@ def prune(program: Program, targets: Mapping[str, Var]) -> Program:
     kept = program.clone()
     kept.training = None
     kept.targets = {label: kept.main.vars[var.name] for label, var in targets.items()}
-    _prune_block(kept.main, list(kept.targets.values()))
+    remove_dead_code(kept.main, kept.targets.values())
     used = {var for op in kept.main.ops for var in op.reads} | set(kept.targets.values())
     used |= {splits for var, levels in kept.ragged_inputs().items() if var in used for splits in levels}
     kept.main.inputs = [var for var in kept.main.inputs if var in used]
     kept.main.keep(kept.main.ops)
-    reachable = {kept.main} | {block for op in walk(kept.main) for block in op.blocks}
-    kept.blocks = [block for block in kept.blocks if block in reachable]
-    for index, block in enumerate(kept.blocks):
-        block.index = index
     return kept
 
 
-def _prune_block(block: Block, wanted: list[Var]) -> None:
-    block.keep(needed_ops(block.ops, wanted))
-    for op in block.ops:
-        for inner in op.blocks:
-            _prune_block(inner, inner.outputs)
+def remove_dead_code(block: Block, wanted: Iterable[Var]) -> None:
+    """Keep, of `block` and the blocks inside it, what the values `wanted` and the updates of the program need.
+
+    Before, with `ys` wanted                                            After
+        zs = negative(xs)                                                  ys = recurrent(xs, h0, body=
+        ys, squares = recurrent(xs, h0, body=                                  h' = tanh(add(h, x)) -> h')
+            h' = tanh(add(h, x)); s = square(h') -> h', s)
+
+    What a block hands out is kept where it is read outside, a memory where something that is kept depends on it.
+    """
+    _clean(block, {*wanted, *(var for op in block.tail for var in op.reads)})
+    program = block.program
+    reachable = set(inner_blocks(program.main))
+    program.blocks = [other for other in program.blocks if other in reachable]
+    for index, other in enumerate(program.blocks):
+        other.index = index
+
+
+def _clean(block: Block, wanted: set[Var]) -> None:
+    kept: list[Op] = []
+    for op in reversed(block.ops):
+        if op.is_commit or any(var in wanted for var in op.writes):
+            if op.blocks:
+                _shrink(Layout.of(op), wanted)
+            kept.append(op)
+            wanted.update(op.reads)
+    block.keep(kept[::-1])
+
+
+def _shrink(layout: Layout, wanted: set[Var]) -> None:
+    """Let an op hand out what is wanted, and its block compute only that."""
+    layout.stacked = [pair for pair in layout.stacked if pair[1] in wanted]
+    layout.summed = [pair for pair in layout.summed if pair[1] in wanted]
+    handed_out = {inner for inner, _ in (*layout.stacked, *layout.summed)} | {layout.condition}
+    alive = [each for each in layout.carried if each.final in wanted]
+    while True:
+        targets = [var for var in (*handed_out, *(each.following for each in alive)) if var is not None]
+        read = {var for op in needed_ops(layout.body.ops, targets) for var in op.reads} | set(targets)
+        more = [each for each in layout.carried if each.inside in read and each not in alive]
+        if not more:
+            break
+        alive += more
+    layout.carried = [each for each in layout.carried if each in alive]
+    layout.write()
+    _clean(layout.body, set(layout.body.outputs))
+    read = {var for op in layout.body.ops for var in op.reads} | set(layout.body.outputs)
+    counts = layout.steps[:1] if "sequences" in layout.op.inputs else []  # by which a loop counts its trips
+    layout.steps = [pair for pair in layout.steps if pair[0] in read or pair in counts]
+    layout.write()
+    layout.body.keep(layout.body.ops)

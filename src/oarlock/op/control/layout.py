@@ -1,0 +1,84 @@
+"""What goes into an op with a block and comes out of it, pair by pair: inside and outside. For those who rewrite such ops."""
+
+from dataclasses import dataclass, field
+
+from oarlock.ir.block import Block
+from oarlock.ir.operation import Op
+from oarlock.ir.variable import Var
+from oarlock.ir.walk import free_vars
+
+__all__ = ["Carried", "Layout"]
+
+
+@dataclass(eq=False)
+class Carried:
+    """A value that goes from trip to trip: where it is read in the block, what it is next, and both ends outside."""
+
+    inside: Var
+    following: Var
+    initial: Var
+    final: Var
+
+
+@dataclass(eq=False)
+class Layout:
+    """The pairs of one op: `recurrent`, `while` or `branch`.
+
+    `steps` and `stacked` are (inside, outside): what a trip is given of a value outside, and what it hands out there;
+    of a branch, its values and outputs. `summed` are (inside, outside) too. `condition` is what a `while` hands out first.
+    Change the lists, then call `write`.
+    """
+
+    op: Op
+    body: Block
+    steps: list[tuple[Var, Var]] = field(default_factory=list)
+    carried: list[Carried] = field(default_factory=list)
+    stacked: list[tuple[Var, Var]] = field(default_factory=list)
+    summed: list[tuple[Var, Var]] = field(default_factory=list)
+    condition: Var | None = None
+
+    @classmethod
+    def of(cls, op: Op) -> "Layout":
+        """The layout of an op that owns one block."""
+        body = op.attributes["body"]
+        assert isinstance(body, Block)
+        layout = cls(op, body)
+        outputs = list(body.outputs)
+        if op.type == "while":
+            layout.condition = outputs.pop(0)
+        given = op.inputs.get("sequences", op.inputs.get("values", ()))
+        handed_out = op.outputs.get("stacked", op.outputs.get("outputs", ()))
+        initial, final = op.inputs.get("initial", ()), op.outputs.get("final", ())
+        layout.steps = list(zip(body.inputs, given, strict=False))
+        layout.stacked = list(zip(outputs, handed_out, strict=False))
+        following = outputs[len(handed_out) : len(handed_out) + len(initial)]
+        layout.carried = [Carried(*each) for each in zip(body.inputs[len(given) :], following, initial, final, strict=True)]
+        layout.summed = list(zip(outputs[len(handed_out) + len(initial) :], op.outputs.get("sums", ()), strict=True))
+        return layout
+
+    def write(self) -> None:
+        """Make the op and its block what the lists say."""
+        op, body = self.op, self.body
+        given = tuple(outer for _, outer in self.steps)
+        handed_out = tuple(outer for _, outer in self.stacked)
+        body.inputs = [*(inner for inner, _ in self.steps), *(each.inside for each in self.carried)]
+        condition = [] if self.condition is None else [self.condition]
+        following = [each.following for each in self.carried]
+        body.outputs = [*condition, *(inner for inner, _ in self.stacked), *following, *(inner for inner, _ in self.summed)]
+        changed = {
+            "sequences": given,
+            "values": given,
+            "initial": tuple(each.initial for each in self.carried),
+            "free": tuple(free_vars(body)),
+        }
+        op.inputs = {slot: changed.get(slot, vars) for slot, vars in op.inputs.items()}
+        results = {
+            "stacked": handed_out,
+            "outputs": handed_out,
+            "final": tuple(each.final for each in self.carried),
+            "sums": tuple(outer for _, outer in self.summed),
+        }
+        op.outputs = {slot: results[slot] for slot in op.outputs}
+        if "summed" in op.attributes:
+            op.attributes = {**op.attributes, "summed": len(self.summed)}
+        body.program.changed()
