@@ -168,7 +168,8 @@ def test_an_input_carries_a_ragged_value():
         *(
             (
                 lambda name=name: ol.layer.data(name, [], ragged=1),
-                f'"{name}": the sizes of a ragged input are called after it, so its name is one of letters, digits, _ and ., a letter first',
+                f'"{name}": the sizes of a ragged input are called after it, '
+                "so its name is one of letters, digits, _ and ., a letter first",
             )
             for name in ("my-words", "1st", "w" * 255)
         ),
