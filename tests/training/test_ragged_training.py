@@ -102,6 +102,17 @@ def test_an_input_that_carries_sentences_needs_no_data():
     assert result.history[-1].training["loss"] < result.history[0].training["loss"]
 
 
+def test_sentences_that_an_input_carries_are_not_shuffled_with_those_of_the_data():
+    with ol.Program(seed=1):
+        carried = ol.layer.data("carried", value=ol.Ragged.from_lists([[1.0], [2.0, 3.0]]))
+        y = ol.layer.data("y", [])
+        cost = ol.layer.mean(ol.op.square(ol.layer.sequence_pool(carried, "sum") - y * ol.var(0.0, param=True)))
+    with pytest.raises(ol.FeedError) as raised:
+        ol.train(cost, {"y": [1.0, 2.0]}, progress=False)
+    assert str(raised.value).startswith('the data set has no "carried"')
+    assert raised.value.hint == "rows are shuffled together, and the value that it carries would not be: put it into the data set"
+
+
 @pytest.mark.parametrize(
     ("data", "message"),
     [

@@ -34,7 +34,8 @@ class Batches:
         """The columns of `data` that `program` is fed. Raises FeedError where one is missing, or rows differ or are none."""
         if not isinstance(data, Mapping):
             raise ArgumentError(f"a data set is a dict of arrays, not {type(data).__name__}")
-        ragged = {var: levels for var, levels in program.ragged_inputs().items() if var.name in data}
+        every = program.ragged_inputs()
+        ragged = {var: levels for var, levels in every.items() if var.name in data}
         cuts = {splits for levels in ragged.values() for splits in levels}
         arrays = {var.name: _column(var, ragged.get(var, []), data) for var in program.main.inputs if var.name in data and var not in cuts}
         rows = {name: len(array) if isinstance(array, Ragged) or array.ndim else 0 for name, array in arrays.items()}
@@ -45,12 +46,13 @@ class Batches:
         symbols = {name for var in fed for size in (var.shape or ())[:1] for name in names_in(size)}
         missing = [var for var in program.main.inputs if var not in fed and not _stands_alone(var, symbols)]
         if missing:
+            lacks = next((var for var, levels in every.items() if missing[0] in levels), missing[0])
             raise FeedError(
-                f'the data set has no "{missing[0].name}"',
-                location=missing[0].location,
+                f'the data set has no "{lacks.name}"',
+                location=lacks.location,
                 given=[f"it has {', '.join(map(str, data)) or 'nothing'}"],
                 hint="rows are shuffled together, and the value that it carries would not be: put it into the data set"
-                if missing[0].initializer
+                if lacks.initializer
                 else None,
             )
         if 0 in rows.values():
