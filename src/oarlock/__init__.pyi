@@ -54,9 +54,10 @@ from oarlock.layer import initializer as initializer
 from oarlock.layer import inputs as _inputs
 from oarlock.layer import larger_than as larger_than
 from oarlock.layer import minibatch as minibatch
-from oarlock.layer import rnn as rnn
 from oarlock.layer import sequence as sequence
 from oarlock.layer import var as var
+from oarlock.layer.recurrence import rnn as rnn
+from oarlock.layer.step_network import create_rnn as create_rnn
 from oarlock.net import Net as Net
 from oarlock.net import NetBuilder as NetBuilder
 from oarlock.passes.backward import append_backward as append_backward

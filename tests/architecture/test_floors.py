@@ -85,6 +85,7 @@ PUBLIC = [
     "append_backward",
     "content_hash",
     "cpp",
+    "create_rnn",
     "datasets",
     "default_program",
     "diff_programs",

@@ -50,11 +50,11 @@ def test_a_loop_opens_a_scope_and_one_inside_for_each_trip_and_so_does_its_gradi
     scopes = kept(program, {"xs": numpy.ones((3, 2), "float32"), "start": numpy.zeros(2, "float32")})
     assert str(scopes) == tree("""
         main             8 variables
-        ├── rnn_0
+        ├── rnn_0        1 variable
         │   ├── 0        4 variables
         │   ├── 1        4 variables
         │   └── 2        4 variables
-        └── rnn_0@GRAD
+        └── rnn_0@GRAD   1 variable
             ├── 2        3 variables
             ├── 1        3 variables
             └── 0        3 variables
@@ -91,22 +91,22 @@ def test_loops_inside_loops_are_scopes_inside_scopes():
     assert len(scopes) == 19
     assert str(scopes) == tree("""
         main                     12 variables
-        ├── rnn_0
+        ├── rnn_0                1 variable
         │   ├── 0                5 variables
-        │   │   └── rnn_1
+        │   │   └── rnn_1        1 variable
         │   │       ├── 0        5 variables
         │   │       └── 1        5 variables
         │   └── 1                5 variables
-        │       └── rnn_1
+        │       └── rnn_1        1 variable
         │           ├── 0        5 variables
         │           └── 1        5 variables
-        └── rnn_0@GRAD
+        └── rnn_0@GRAD           1 variable
             ├── 1                7 variables
-            │   └── rnn_1@GRAD
+            │   └── rnn_1@GRAD   1 variable
             │       ├── 1        6 variables
             │       └── 0        6 variables
             └── 0                7 variables
-                └── rnn_1@GRAD
+                └── rnn_1@GRAD   1 variable
                     ├── 1        6 variables
                     └── 0        6 variables
         """)

@@ -11,7 +11,7 @@ from oarlock.layer.inputs import data
 from oarlock.layer.literal import larger_than, minibatch, sequence, var
 from oarlock.layer.lookup import embedding
 from oarlock.layer.objective import accuracy, cross_entropy, mse, softmax_with_cross_entropy
-from oarlock.layer.recurrence import Recurrence, rnn
+from oarlock.layer.recurrence import Recurrence
 from oarlock.layer.repetition import WhileLoop, while_loop
 from oarlock.layer.selection import Switch, case, cond, switch, switch_case
 from oarlock.layer.sequences import (
@@ -23,6 +23,7 @@ from oarlock.layer.sequences import (
     sequence_softmax,
     sequence_unpad,
 )
+from oarlock.layer.step_network import add_to, rnn
 from oarlock.op.activation import relu, sigmoid, softmax, tanh
 from oarlock.op.randomness import dropout
 from oarlock.op.reduction import mean
@@ -35,6 +36,7 @@ __all__ = [
     "Switch",
     "WhileLoop",
     "accuracy",
+    "add_to",
     "argmax",
     "case",
     "concat",

@@ -13,7 +13,7 @@ from oarlock.op.comparison import greater, greater_equal, less, less_equal
 from oarlock.op.elementwise import add, divide, multiply, negative, subtract
 from oarlock.op.filling import fill
 from oarlock.op.matrix import batch_matmul, linear
-from oarlock.registry.creator import block_for, describe_value
+from oarlock.registry.creator import block_for, describe_value, find_read_hint
 
 __all__ = ["constant_like"]
 
@@ -27,7 +27,10 @@ def constant_like(value: object, like: Var) -> Var:
         return value
     if not isinstance(value, Real):
         raise ArgumentError(
-            f'"{like.name}" and {describe_value(value)} do not combine; numbers and variables do', location=here(), given=[like.describe()]
+            f'"{like.name}" and {describe_value(value)} do not combine; numbers and variables do',
+            location=here(),
+            given=[like.describe()],
+            hint=find_read_hint(value),
         )
     number = float(value)
     if not like.dtype.is_floating and (not number.is_integer() or number != value):

@@ -14,7 +14,7 @@ from oarlock.registry.declaration import Operator
 from oarlock.registry.outputs import define_outputs
 from oarlock.registry.signature import TensorType
 
-__all__ = ["append_op", "block_for", "create", "describe_value", "require_type"]
+__all__ = ["append_op", "block_for", "create", "describe_value", "find_read_hint", "require_type"]
 
 
 def create(operator: Operator, arguments: Sequence[object], keywords: Mapping[str, object], *, name: str | None = None):
@@ -127,14 +127,14 @@ def _bind_slots(operator: Operator, arguments: Sequence[object], keywords: Mappi
             items = [value]
         for item in items:
             if not isinstance(item, Var):
-                raise _refuse(operator, f"{slot.name} must be a variable of the program, not {describe_value(item)}")
+                raise _refuse(operator, f"{slot.name} must be a variable of the program, not {describe_value(item)}", find_read_hint(item))
         given[slot.name] = items  # type: ignore[assignment]
     return given
 
 
-def _refuse(operator: Operator, message: str) -> ArgumentError:
+def _refuse(operator: Operator, message: str, hint: str | None = None) -> ArgumentError:
     return ArgumentError(
-        f"{operator.type}: {message}", location=here(), contract=f"{operator.type}({operator.signature})", op=operator.type
+        f"{operator.type}: {message}", location=here(), contract=f"{operator.type}({operator.signature})", hint=hint, op=operator.type
     )
 
 
@@ -199,8 +199,14 @@ def describe_value(value: object) -> str:
     return f"{kind} {' '.join(repr(value).split()):.60}"
 
 
+def find_read_hint(value: object) -> str | None:
+    """What to read in place of a thing that stands for variables and is none, a memory; it says so in its `read_hint`."""
+    hint = getattr(value, "read_hint", None)
+    return hint if isinstance(hint, str) else None
+
+
 def require_type(value: object, what: str) -> Var:
     """`value` as a variable. Raises ArgumentError where it is none."""
     if isinstance(value, Var):
         return value
-    raise ArgumentError(f"{what} must be a variable of a program, not {describe_value(value)}", location=here())
+    raise ArgumentError(f"{what} must be a variable of a program, not {describe_value(value)}", location=here(), hint=find_read_hint(value))

@@ -1,6 +1,7 @@
 """Context: what one run is, and what a kernel may ask of it."""
 
 import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -78,6 +79,12 @@ class KernelContext:
         if self._loop is None:
             self._loop = self._scope.new_scope(block.name.partition(".")[0])
         return self._loop.new_scope(str(trip)), (str(trip), self._loop.name, *self._trips)
+
+    def leave(self, vars: Sequence[Var], values: Sequence[object]) -> None:
+        """Leave what a loop carries, under the names that its trips have for it, in the scope around its trips; of no trips, none."""
+        if self._loop is not None:
+            for var, value in zip(vars, values, strict=True):
+                self._loop.var(var.name).value = value
 
     def zeros(self, var: Var, *, leading: tuple[int, ...] = ()) -> torch.Tensor:
         """Zeros of the declared type of `var`, after `leading` sizes. Sizes that no value tells count as 0."""

@@ -45,7 +45,9 @@ def recurrent(context, sequences, initial, free, splits=None, *, body: Block, su
     if not steps.count:
         return [steps.empty(context, var) for var in stack_vars], list(initial), [context.zeros(var) for var in sum_vars]
     joined = [steps.join(var, values[::-1] if reverse else values) for var, values in zip(stack_vars, stacks, strict=True)]
-    return joined, steps.end(memories), totals
+    memories = steps.end(memories)
+    context.leave(body.inputs[len(sequences) :], memories)
+    return joined, memories, totals
 
 
 def split_outputs(outputs: list, memories: int, summed: int) -> tuple[list, list, list]:

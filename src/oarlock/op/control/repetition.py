@@ -36,6 +36,7 @@ def while_(context, condition, initial, free, *, body: Block, max_trips: int = 0
         trip += 1
     if not trip:
         return [context.zeros(var, leading=(0,)) for var in body.outputs[1 : 1 + stacked]], carried
+    context.leave(body.inputs, carried)
     return [stack(values) for values in stacks], carried
 
 
