@@ -113,6 +113,15 @@ def test_sentences_that_an_input_carries_are_not_shuffled_with_those_of_the_data
     assert raised.value.hint == "rows are shuffled together, and the value that it carries would not be: put it into the data set"
 
 
+def test_a_column_that_an_input_carries_is_not_shuffled_with_the_sentences_of_the_data():
+    with ol.Program(seed=1):
+        x = ol.layer.data("x", [], ragged=1)
+        y = ol.layer.data("y", value=[1.0, 2.0])
+        cost = ol.layer.mean(ol.op.square(ol.layer.sequence_pool(x, "sum") - y * ol.var(0.0, param=True)))
+    with pytest.raises(ol.FeedError, match='the data set has no "y"'):
+        ol.train(cost, {"x": [[1.0], [2.0, 3.0]]}, progress=False)
+
+
 @pytest.mark.parametrize(
     ("data", "message"),
     [
