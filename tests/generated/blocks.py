@@ -4,10 +4,10 @@ from collections.abc import Callable, Sequence
 
 import oarlock as ol
 from generated.statements import STATEMENTS
-from generated.writing import Writing
+from generated.writing import Writing, is_cut_in_front
 from oarlock.ir.block import Block
 from oarlock.ir.current import current_block
-from oarlock.ir.size import Shape, names_in
+from oarlock.ir.size import Shape, Size, names_in
 from oarlock.ir.walk import free_vars, inner_blocks
 
 __all__ = ["CONSTRUCTS", "alike", "construct", "fill", "hand_out", "shadow", "successor", "write_statements"]
@@ -48,14 +48,21 @@ def successor(w: Writing, before: ol.Var) -> ol.Var:
     return w.keep(ol.op.tanh(after), 1.0)
 
 
-def hand_out(w: Writing, block: Block) -> list[ol.Var]:
-    """One to three values that every trip hands out: mostly of this block, at times from around it, or the same twice."""
+def hand_out(w: Writing, block: Block, rows: Size | None = None) -> list[ol.Var]:
+    """One to three values that every trip hands out: mostly of this block, at times from around it, or the same twice.
+
+    Each has one size in all trips; or, where a trip has `rows` of a ragged loop, has those in front.
+    """
     around = {name for outer in block.enclosing() if outer is not block for var in outer.vars.values() for name in _names(var.shape or ())}
-    own = w.visible(lambda var: var.block is block and _names(var.shape) <= around)
+
+    def fits(var: ol.Var) -> bool:
+        return _names(var.shape) <= around and (rows is None or is_cut_in_front(var.shape, rows))
+
+    own = w.visible(lambda var: var.block is block and fits(var))
     chosen = []
     for _ in range(1 + w.choices.below(3)):
         outer = not own or w.choices.chance(10)
-        var = w.find_value(lambda var: _names(var.shape) <= around) if outer else w.choices.pick(own)
+        var = w.find_value(fits) if outer else w.choices.pick(own)
         if var is not None:
             chosen.append(var)
             if var.block is not block:

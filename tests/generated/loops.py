@@ -2,31 +2,32 @@
 
 import oarlock as ol
 from generated.blocks import construct, fill, hand_out, shadow, successor
-from generated.writing import LIMIT, Writing
+from generated.writing import LIMIT, Writing, is_cut_in_front
 from oarlock.ir.current import current_block
-from oarlock.ir.size import Shape
+from oarlock.ir.size import Size
 
 __all__ = ["recurrence", "while_loop"]
 
 
 @construct(10)
 def recurrence(w: Writing) -> None:
-    """Sequences and memories of any number, either direction, outputs of any kind."""
-    first = w.find_value(lambda var: bool(var.shape))
-    if first is None or w.choices.chance(20):
-        first = w.of_shape(*w.choices.pick(_sequence_shapes(w)))
+    """Sequences and memories of any number, either direction, outputs of any kind; over ragged sequences too."""
+    first = _first(w)
     length = first.shape[0]
+    rows = w.rows_of(length)
     sequences = [first]
     for _ in range(w.choices.below(3)):
         sequences.append(w.value(lambda var: bool(var.shape) and var.shape[0] == length, first))
-    initial = [_initial(w, first) for _ in range(w.choices.pick((1, 2, 0, 3)))]
-    zero = ol.op.fill(shape=(), value=0.0, dtype="int64") if w.choices.chance(10) else None
+    initial = [_initial(w, first, rows) for _ in range(w.choices.pick((1, 2, 0, 3)))]
+    zero = ol.op.fill(shape=(), value=0.0, dtype="int64") if w.choices.chance(10) and rows is None else None
     reverse = w.choices.chance(40)
     rnn = ol.rnn(reverse=reverse)
     w.features |= {"rnn: reversed"} if reverse else set()
-    w.features |= {f"rnn: {len(initial)} memories", f"rnn: {w.count(length)} steps"}
-    with w.inside("rnn"), rnn.step():
-        steps = [w.keep(rnn.step_input(sequence), w.bound(sequence)) for sequence in sequences]
+    w.features |= {f"rnn: {len(initial)} memories", f"rnn: {w.count(length)} steps" if rows is None else "rnn: ragged"}
+    with w.inside("rnn", rows), rnn.step():
+        body = current_block()
+        for sequence in sequences:
+            w.keep(rnn.step_input(sequence), w.bound(sequence))
         memories = [rnn.memory(init=var) for var in initial]
         before = [w.keep(rnn.previous_memory(memory), LIMIT) for memory in memories]
         if zero is not None:
@@ -38,8 +39,7 @@ def recurrence(w: Writing) -> None:
         fill(w)
         for memory, var in zip(memories, before, strict=True):
             rnn.update_memory(memory, successor(w, var))
-        body = steps[0].block
-        outputs = hand_out(w, body)
+        outputs = hand_out(w, body, rows)
         if before and w.choices.chance(20):
             outputs.append(w.choices.pick(before))
             w.features.add("rnn: memory handed out")
@@ -52,12 +52,19 @@ def recurrence(w: Writing) -> None:
     shadow(w, body)
 
 
-def _sequence_shapes(w: Writing) -> list[Shape]:
-    return [("t", w.width), ("t", "n", w.width), ("t", w.pages, w.width), ("t",), (w.pages, w.width)]
+def _first(w: Writing) -> ol.Var:
+    """A sequence to step through: one in reach, or an input, which may be ragged."""
+    found = w.find_value(lambda var: bool(var.shape) and w.may_be_stepped(var.shape[0]))
+    if found is not None and not w.choices.chance(35):
+        return found
+    shapes = [("t", w.width), ("t", "n", w.width), ("t", w.pages, w.width), ("t",), (w.pages, w.width)]
+    return w.ragged(w.width) if w.choices.chance(60) and w.may_be_ragged else w.of_shape(*w.choices.pick(shapes))
 
 
-def _initial(w: Writing, sequence: ol.Var) -> ol.Var:
-    """What a memory starts as: a value in reach, of the shape of a step at times."""
+def _initial(w: Writing, sequence: ol.Var, rows: Size | None) -> ol.Var:
+    """What a memory starts as: a value in reach, of the shape of a step at times; of a ragged loop, with a row for each sequence."""
+    if rows is not None:
+        return w.value(lambda var: is_cut_in_front(var.shape, rows), w.of_shape(rows, w.width))
     if w.choices.chance(40):
         return w.value(lambda var: var.shape == sequence.shape[1:], (w.width,))
     return w.value(lambda var: len(var.shape) <= 2, (w.width,))

@@ -90,5 +90,5 @@ def _features(w: Writing, targets: Sequence[object]) -> set[str]:
     found = {f"{min(len(targets), 3)} targets", "control flow" if w.kinds or len(w.program.blocks) > 1 else "straight line"}
     found |= {"used 3 times or more"} if any(count >= 3 for count in reads.values()) else set()
     found |= {"twice in one op"} if any(count >= 2 for count in times.values()) else set()
-    found |= {f"{symbol} is {size}" for symbol, size in w.sizes.items() if size < 2}
+    found |= {f"{symbol} is {size}" for symbol, size in w.sizes.items() if size < 2 and symbol in "tn"}
     return found

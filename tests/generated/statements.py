@@ -164,6 +164,17 @@ def classified(w: Writing) -> ol.Var:
     return w.keep(ol.op.softmax_with_cross_entropy(x, label), 2 * LIMIT)
 
 
+def taken(w: Writing) -> ol.Var:
+    """Rows by number, some of them more than once, as of a table of words."""
+    x = w.value(lambda var: bool(var.shape) and isinstance(var.shape[0], int) and var.shape[0] > 0, (w.width, w.other))
+    shape = w.choices.pick((("n",), (3,), ("t", 2)))
+    if not w.may_be_fed(shape):
+        shape = (3,)
+    with w.program.main:
+        rows = w.label(x.shape[0], *shape)  # type: ignore[index, arg-type]
+    return w.keep(ol.op.take(x, rows), w.bound(x))
+
+
 STATEMENTS: list[tuple[int, Statement]] = [
     (30, smooth),
     (25, binary),
@@ -177,4 +188,5 @@ STATEMENTS: list[tuple[int, Statement]] = [
     (4, reshaped),
     (4, masked),
     (2, classified),
+    (2, taken),
 ]

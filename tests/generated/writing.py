@@ -11,7 +11,7 @@ from oarlock.ir.block import Block
 from oarlock.ir.current import current_block
 from oarlock.ir.size import Shape, Size, names_in
 
-__all__ = ["LIMIT", "Writing"]
+__all__ = ["LIMIT", "Writing", "is_cut_in_front"]
 
 LIMIT = 6.0
 """No value is larger, so that nothing overflows however often loops are nested, and differences stay exact enough."""
@@ -97,6 +97,30 @@ class Writing:
         """A new input of class ids."""
         return self._feed(shape, "int64", self._random.integers(classes, size=self._numbers(shape)))
 
+    def ragged(self, *shape: int) -> ol.Var:
+        """A new ragged input: "n" sequences of any lengths, 0 too, one after another."""
+        lengths = self._random.integers(0, 4, size=self.sizes["n"])
+        name = f"x{len(self.arrays)}"
+        with self.program.main:
+            var = ol.layer.data(name, list(shape), "float64", batch="n", ragged=1)
+        self.sizes[str(var.shape[0])] = int(lengths.sum())
+        self.arrays[name] = self._random.uniform(-1.5, 1.5, size=(lengths.sum(), *shape))
+        self.arrays[f"{name}.splits"] = numpy.concatenate([[0], numpy.cumsum(lengths)]).astype("int64")
+        return self.keep(var, 1.5)
+
+    def rows_of(self, length: Size) -> Size | None:
+        """The number of sequences, where values of this length are ragged."""
+        return "n" if isinstance(length, str) and self.program.main.splits_of(length) is not None else None
+
+    def may_be_stepped(self, length: Size) -> bool:
+        """Whether a loop over values of this length can be written here: over ragged ones not where a block around cuts them."""
+        return self.rows_of(length) is None or not any(size in (length, "n") for size, _ in self._cut)
+
+    @property
+    def may_be_ragged(self) -> bool:
+        """Whether a ragged input can be stepped through here."""
+        return all(size != "n" for size, _ in self._cut)
+
     def weight(self, shape: Shape) -> str:
         """The name of a new input that weighs a target."""
         return self._feed(shape, "float64", self._random.uniform(-1.5, 1.5, size=self._numbers(shape))).name
@@ -172,6 +196,11 @@ class Writing:
         if isinstance(cut, str):
             self._cut.pop()
         self.kinds.pop()
+
+
+def is_cut_in_front(shape: Shape, size: Size) -> bool:
+    """Whether a shape has a size in front, and nowhere else."""
+    return bool(shape) and shape[0] == size and not _has_within(shape, size)
 
 
 def _has_within(shape: Shape, size: Size) -> bool:
