@@ -75,6 +75,18 @@ def test_a_location_is_the_users_line():
     assert y.location.text == "y = ol.layer.fc(x, 2)"
 
 
+def test_what_one_line_makes_has_one_location_between_them_built_or_read():
+    """A large program is made by few lines: fewer objects are fewer for Python's collector to walk, again and again."""
+    with ol.Program() as program:
+        x = ol.layer.data("x", shape=[4])
+        for _ in range(3):
+            x = ol.layer.tanh(x)
+    for each in (program, ol.Program.from_bytes(program.to_bytes())):
+        held = [op.location for op in each.main.ops] + [op.writes[0].location for op in each.main.ops]
+        assert len({id(location) for location in held}) == 1
+        assert held[0] == x.location
+
+
 def test_a_gradient_op_stands_where_its_forward_op_stands():
     with ol.Program() as program:
         x = ol.layer.data("x", shape=[4])

@@ -4,6 +4,7 @@ import linecache
 import os
 import sys
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 __all__ = ["Location", "here"]
@@ -40,7 +41,13 @@ def here() -> Location | None:
         return None
     filename = frame.f_code.co_filename
     module = frame.f_globals.get("__name__", "__main__")
+    text = linecache.getline(filename, frame.f_lineno).strip()
+    return _location(filename, module, frame.f_lineno, frame.f_code.co_name, text[:200])
+
+
+@lru_cache(maxsize=4096)
+def _location(filename: str, module: str, line: int, function: str, text: str) -> Location:
+    """One object for a line, however many ops it makes: a large program is made by few lines."""
     # A module's dotted path is its path below the script's folder; the script itself has only a name.
     file = Path(filename).name if module == "__main__" else module.replace(".", "/") + ".py"
-    text = linecache.getline(filename, frame.f_lineno).strip()
-    return Location(file, frame.f_lineno, frame.f_code.co_name, text[:200])
+    return Location(file, line, function, text)

@@ -266,12 +266,16 @@ def _resolve(block: Block, name: str, where: str) -> Var:
 def _build_source(program: Program, desc: wire.SourceDesc) -> None:
     """Give variables and ops their locations. These carry no meaning: what does not fit is left out."""
 
+    known: dict[tuple[int, int, int, int], Location] = {}  # few lines make a large program
+
     def read(item: wire.LocationDesc) -> Location | None:
-        numbers = (item.file, item.function, item.text)
-        if not item.line or max(numbers) >= len(desc.strings):
-            return None
-        file, function, text = (desc.strings[number] for number in numbers)
-        return Location(file, item.line, function, text)
+        key = (item.file, item.function, item.text, item.line)
+        if key not in known:
+            if not item.line or max(key[:3]) >= len(desc.strings):
+                return None
+            file, function, text = (desc.strings[number] for number in key[:3])
+            known[key] = Location(file, item.line, function, text)
+        return known[key]
 
     def assign(holders: Iterable[Var | Op], items: Iterable[wire.LocationDesc]) -> None:
         for holder, item in zip(holders, items, strict=False):
