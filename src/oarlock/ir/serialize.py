@@ -265,7 +265,6 @@ def _resolve(block: Block, name: str, where: str) -> Var:
 
 def _build_source(program: Program, desc: wire.SourceDesc) -> None:
     """Give variables and ops their locations. These carry no meaning: what does not fit is left out."""
-
     known: dict[tuple[int, int, int, int], Location] = {}  # few lines make a large program
 
     def read(item: wire.LocationDesc) -> Location | None:
