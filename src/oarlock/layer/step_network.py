@@ -31,7 +31,7 @@ def create_rnn(*, reverse: bool = False) -> Recurrence:
 
 
 def as_step_input(sequence: Var) -> Var:
-    """This step of a sequence, `x.as_step_input()`: `step_input` of the recurrence whose step is being written.
+    """One step of a sequence, `x.as_step_input()`: `step_input` of the recurrence whose step is being written.
 
     Raises ProgramError outside a step.
     """
@@ -50,7 +50,7 @@ def add_to(accum: Var, value: Var | None = None) -> Var:
 
 
 def rnn(input: Var, step_net: Callable[..., Var], *, concat_output: bool = True, reverse: bool = False) -> Var:
-    """Run a step over a sequence, T[t *d], or a ragged one: what `step_net` returns, stacked, or with `concat_output=False`, of the last step.
+    """What `step_net` returns for each step of a sequence, stacked; with `concat_output=False`, for the last step only.
 
     `step_net` is a function, of the step input or of nothing; it is called once, to write the step. The last step is the one that runs
     last. Where a loop has none, `concat_output=False` fails when it runs; an empty sequence of a ragged input gives zeros. Raises
