@@ -107,7 +107,10 @@ def test_the_form_that_reuses_an_input_gives_the_bits_of_the_kernel(operator: Op
 
 # Rows and sums
 
-CLAIMING = [operator for operator in OPERATORS if operator.row_group or operator.summed_outputs]
+SUMMING = [
+    operator for operator in OPERATORS if operator.summed_outputs and not any(slot.leading_group for slot in operator.signature.inputs)
+]
+CLAIMING = [operator for operator in OPERATORS if (operator.row_group or operator.summed_outputs) and operator not in SUMMING]
 CLAIMED = [
     pytest.param(operator, case, id=name)
     for operator, name, case in USES
@@ -148,3 +151,20 @@ def test_a_summed_output_is_the_sum_over_the_rows(operator: Operator, case: AnyC
         for parts in cuts(operator, arguments):
             require_close([torch.stack([part[slot][0] for part in parts]).sum(0)], whole[slot])
         require_close(none[slot], [torch.zeros_like(whole[slot][0])])
+
+
+@pytest.mark.parametrize(
+    ("operator", "case"), [pytest.param(operator, case, id=name) for operator, name, case in USES if operator in SUMMING]
+)
+def test_a_sum_over_any_axes_sums_a_stack(operator: Operator, case: AnyCase):
+    """Where no axis is named, the claim is about one more: what is computed of a stack is the sum of what is computed of each."""
+    arguments = arguments_of(operator, case)
+    single, double = (copied(arguments) for _ in range(2))
+    stacked = copied(arguments)
+    for slot in operator.signature.inputs:
+        if not slot.shape_only:
+            double.tensors[slot.name] = [tensor * 2 for tensor in arguments.tensors[slot.name]]
+            stacked.tensors[slot.name] = [torch.stack([tensor, tensor * 2]) for tensor in arguments.tensors[slot.name]]
+    one, two, both = (compute(operator, given) for given in (single, double, stacked))
+    for slot in operator.summed_outputs:
+        require_close([one[slot][0] + two[slot][0]], both[slot])

@@ -17,7 +17,7 @@ def same_shape(x: Var, y: Var) -> bool:
 
 
 @operator(
-    "x: float[...r], like: shape[...s] -> y: float[...s]",
+    "x: float[...r], like: shape[...s] -> y: sum float[...s]",
     cases=[
         Case(x=[[1.0, 2.0], [3.0, 4.0]], like=[0.0, 0.0], y=[4.0, 6.0]),
         Case(x=[[1.0, 2.0], [3.0, 4.0]], like=[[0.0], [0.0]], y=[[3.0], [7.0]]),

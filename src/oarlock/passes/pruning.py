@@ -86,7 +86,11 @@ def _shrink(layout: Layout, wanted: set[Var]) -> None:
     layout.write()
     _clean(layout.body, set(layout.body.outputs))
     read = {var for op in layout.body.ops for var in op.reads} | set(layout.body.outputs)
-    counts = layout.steps[:1] if "sequences" in layout.op.inputs else []  # by which a loop counts its trips
-    layout.steps = [pair for pair in layout.steps if pair[0] in read or pair in counts]
+    needed = [pair for pair in layout.steps if pair[0] in read]
+    if not needed and "sequences" in layout.op.inputs:
+        needed = layout.steps[:1]  # by which a loop counts its trips
+    if "splits" in layout.op.inputs and layout.steps[0] not in needed:
+        needed.insert(0, layout.steps[0])  # which tells the rows that have a step
+    layout.steps = needed
     layout.write()
     layout.body.keep(layout.body.ops)

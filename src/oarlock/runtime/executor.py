@@ -1,7 +1,7 @@
 """Executor: run a program on values."""
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, overload
 
@@ -15,6 +15,7 @@ from oarlock.ir.program import Program
 from oarlock.ir.variable import Var
 from oarlock.ir.verify import verify_program
 from oarlock.ir.walk import needed_ops
+from oarlock.passes.optimizing import PASSES, optimize
 from oarlock.registry.catalogue import Catalogue, standard
 from oarlock.registry.checking import typecheck
 from oarlock.runtime.budget import Budget, RunLimits
@@ -56,8 +57,9 @@ class Executor:
     its declared type: ShapeError or DTypeError, where a kernel does not keep its signature. With `limits`, each run is
     counted, and one that goes beyond them raises LimitError: for programs that someone else wrote.
 
-    What is run is a plan of the program, Python that is written once and does what the interpreter would, bit for bit; with
-    `interpret`, `check` or `limits`, for values of inner blocks and where scopes are kept, it is the interpreter itself.
+    What is run is a plan: the program after `passes`, as Python that is written once. Without passes it computes what the
+    interpreter would, bit for bit; passes may round in another order, as each says. With `interpret`, `check` or `limits`, for values
+    of inner blocks and where scopes are kept, it is the interpreter itself.
     """
 
     def __init__(
@@ -68,11 +70,13 @@ class Executor:
         check: bool = False,
         limits: RunLimits | None = None,
         interpret: bool = False,
+        passes: Collection[str] = tuple(PASSES),
     ):
         self.place = one_place(place)
         self.limits = limits
         self.interpreter = Interpreter(catalogue, check=check)
         self.planned = not (interpret or check or limits)
+        self.passes = tuple(passes)
         self._prepared: dict[tuple[object, ...], _Prepared] = {}
         self._lock = threading.Lock()
 
@@ -190,7 +194,7 @@ class Executor:
             computed = plan.run(values, context)
         fetched = [path.require_tensor(value) for path, value in zip(prepared.fetched, computed, strict=False)]
         results = [to_numpy(value) for value in fetched] if return_numpy else fetched
-        commit(zip((op.writes[0].name for op in prepared.tail), computed[len(fetched) :], strict=True), context.scope)
+        commit(zip(plan.updates, computed[len(fetched) :], strict=True), context.scope)
         return results
 
     def _read(self, fetched: list[Path], frame: Scope, context: Context) -> list[torch.Tensor]:
@@ -219,28 +223,39 @@ class Executor:
                         program.main.ops, [*(path.var for path in fetched), *owners, *(var for op in tail for var in op.reads)]
                     )
                 read = {var for op in [*ops, *tail] for var in op.reads} | {path.var for path in fetched}
-                plan = _plan(ops, tail, fetched, self.interpreter.catalogue) if self.planned and not whole else None
+                plan = self._plan(program, fetched, update=update) if self.planned and not whole else None
                 found = _Prepared(ops, tail, fetched, read, plan)
                 if len(self._prepared) >= _MAX_PREPARED:
                     self._prepared.pop(next(iter(self._prepared)))
                 self._prepared[key] = found
         return found
 
+    def _plan(self, program: Program, fetched: list[Path], *, update: bool) -> Plan | None:
+        """The plan for a run; None where values of inner blocks are asked for, or blocks nest deeper than Python's do."""
+        if any(path.trips for path in fetched) or max(map(_depth, program.main.ops), default=0) > _MAX_DEPTH:
+            return None
+        copy = program.clone()
+        origin = {
+            copied: op
+            for mine, theirs in zip(copy.blocks, program.blocks, strict=True)
+            for copied, op in zip(mine.ops, theirs.ops, strict=True)
+        }
+        if not update:
+            copy.main.keep([op for op in copy.main.ops if not op.is_commit])
+        wanted = [copy.main.vars[path.var.name] for path in fetched]
+        applied = optimize(copy, wanted, self.interpreter.catalogue, self.passes)
+        tail = copy.main.tail
+        ops = [op for op in copy.main.ops if not op.is_commit]
+        outputs = [*wanted, *(op.reads[0] for op in tail)]
+        computed = {var for op in ops for var in op.writes}
+        read = dict.fromkeys(var for var in (*(var for op in ops for var in op.reads), *outputs) if var not in computed)
+        return Plan(ops, list(read), outputs, self.interpreter.catalogue, [op.writes[0].name for op in tail], origin, applied)
+
 
 def _held(var: Var, prepared: _Prepared, scope: Scope) -> torch.Tensor:
     """What `scope` holds for a persistable variable. Raises UnsetVarError or UndefinedVarError where that is nothing."""
-    reader = next((op for op in (*prepared.ops, *prepared.tail) if var in op.reads), None)
+    reader = next((op for op in (*prepared.ops, *prepared.tail) if any(read.name == var.name for read in op.reads)), None)
     return scope[var.name] if reader is None else read_var(var, reader, scope)  # type: ignore[return-value]
-
-
-def _plan(ops: list[Op], tail: list[Op], fetched: list[Path], catalogue: Catalogue) -> Plan | None:
-    """The plan for a run; None where values of inner blocks are asked for, or blocks nest deeper than Python's do."""
-    if any(path.trips for path in fetched) or max((_depth(op) for op in ops), default=0) > _MAX_DEPTH:
-        return None
-    outputs = [*(path.var for path in fetched), *(op.reads[0] for op in tail)]
-    computed = {var for op in ops for var in op.writes}
-    read = dict.fromkeys(var for var in (*(var for op in ops for var in op.reads), *outputs) if var not in computed)
-    return Plan(ops, list(read), outputs, catalogue)
 
 
 def _depth(op: Op) -> int:

@@ -27,6 +27,7 @@ class Emitter:
         self.catalogue = catalogue
         self._shapes: dict[Var, str] = {}  # values that are gone, whose shapes were kept
         self._sizes: dict[str, str] = {}  # a symbol -> the name of its number
+        self._unsure: set[str] = set()  # symbols read off what may be an uneven stack: the next value of that size tells better
         self._asked = _asked_symbols(ops)
 
     def straight(self, ops: Sequence[Op], kept: Iterable[Var]) -> None:
@@ -35,16 +36,18 @@ class Emitter:
         for number, op in enumerate(ops):
             loops.WRITERS.get(op.type, Emitter.call)(self, op)
             for var in op.writes:
-                if not op.blocks:
-                    self.define(var)
+                self.define(var, uneven=bool(op.blocks))
             self._drop(liveness, number)
 
-    def define(self, var: Var) -> None:
-        """Note that `var` has its value now: the sizes that zeros will ask for are read off it."""
+    def define(self, var: Var, *, uneven: bool = False) -> None:
+        """Note that `var` has its value now, which may be an uneven stack: the sizes that zeros will ask for are read off it."""
         for axis, size in enumerate(var.shape or ()):
-            if isinstance(size, str) and size in self._asked and size not in self._sizes:
+            if isinstance(size, str) and size in self._asked and (size not in self._sizes or size in self._unsure):
+                value, known = self.source.name(var), self._sizes.get(size, "0")
                 self._sizes[size] = self.source.fresh(size)
-                self.source.write(f"{self._sizes[size]} = {self.source.name(var)}.shape[{axis}]")
+                number = f"{self.source.bind('size_of', trips.size_of)}({value}, {axis}, {known})" if uneven else f"{value}.shape[{axis}]"
+                self.source.write(f"{self._sizes[size]} = {number}")
+                (self._unsure.add if uneven and axis else self._unsure.discard)(size)
 
     def _drop(self, liveness: Liveness, number: int) -> None:
         ending = liveness.ending(number)
@@ -63,10 +66,10 @@ class Emitter:
     @contextmanager
     def body(self, block: Block, trip: str | None) -> Iterator[None]:
         """What is written meanwhile runs where `block` does: its names of sizes hold there only."""
-        before = dict(self._sizes)
+        before = dict(self._sizes), set(self._unsure)
         with self.source.inside(block.name if trip is None else block.name.partition(".")[0], trip):
             yield
-        self._sizes = before
+        self._sizes, self._unsure = before
 
     # One op
 

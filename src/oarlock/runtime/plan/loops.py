@@ -157,7 +157,7 @@ def _body_of(op: Op) -> Block:
 
 def _write_body(emitter: "Emitter", body: Block) -> None:
     for var in body.inputs:
-        emitter.define(var)
+        emitter.define(var, uneven=True)
     emitter.straight(body.ops, body.outputs)
 
 

@@ -24,11 +24,22 @@ _numbers = itertools.count()
 class Plan:
     """What the interpreter would compute of some ops, as straight-line Python that was written for them: one line an op.
 
-    `inputs` are given from outside, by name; the values of `outputs` are returned. A plan is immutable and may be run by
-    many threads. It keeps nothing between runs. Its text is in `text`, and in the tracebacks of what its lines raise.
+    `inputs` are given from outside, by name; the values of `outputs` are returned, of which the last are the next values of the
+    persistable variables `updates`. A plan is immutable and may be run by many threads. It keeps nothing between runs. Its text is
+    in `text`, and in the tracebacks of what its lines raise. `origin` gives the op of the user's program for those that were
+    in it, `applied` how often each pass did something.
     """
 
-    def __init__(self, ops: Sequence[Op], inputs: Sequence[Var], outputs: Sequence[Var], catalogue: Catalogue):
+    def __init__(
+        self,
+        ops: Sequence[Op],
+        inputs: Sequence[Var],
+        outputs: Sequence[Var],
+        catalogue: Catalogue,
+        updates: Sequence[str] = (),
+        origin: Mapping[Op, Op] | None = None,
+        applied: Mapping[str, int] | None = None,
+    ):
         source = Source()
         emitter = Emitter(source, catalogue, ops)
         parameters = [source.name(var) for var in inputs]
@@ -38,6 +49,9 @@ class Plan:
         source.write(f"return [{', '.join(source.name(var) for var in outputs)}]")
         self.inputs = list(inputs)
         self.outputs = list(outputs)
+        self.updates = list(updates)
+        self.applied = dict(applied or {})
+        self._origin = dict(origin or {})
         self.text = source.text("plan", ["context_of", "device", *parameters])
         self._source = source
         self._file = f"<plan {next(_numbers)}>"
@@ -69,9 +83,10 @@ class Plan:
         if trace is None or line is None:
             return error
         held: Mapping[str, object] = trace.tb_frame.f_locals
-        values = {var: held.get(self._source.names.get(var, "")) for var in line.op.reads}
+        op = self._origin.get(line.op, line.op)
+        values = {var: held.get(self._source.names.get(read, "")) for var, read in zip(op.reads, line.op.reads, strict=False)}
         stands = [part for name, trip in line.trips for part in ([name] if trip is None else [name, str(held.get(trip))])]
-        return explain(error, line.op, values, "/".join(["main", *stands]))
+        return explain(error, op, values, "/".join(["main", *stands]))
 
 
 def _compiled(text: str, file: str, bound: dict[str, object]) -> Callable[..., list[torch.Tensor]]:

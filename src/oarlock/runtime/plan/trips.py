@@ -10,13 +10,18 @@ from oarlock.op.control.repetition import require_trips
 from oarlock.op.stacks import Stack, stack
 from oarlock.op.torch_dtype import to_torch
 
-__all__ = ["RaggedSteps", "is_by_row", "require_trips", "sizes_in", "stack", "steps_of", "zeros"]
+__all__ = ["RaggedSteps", "is_by_row", "require_trips", "size_of", "sizes_in", "stack", "steps_of", "zeros"]
 
 
 def steps_of(*sequences: Stack) -> list[list[Stack]]:
     """The steps of each sequence. Raises ValueError for sequences of different lengths."""
     require_one_length(sequences)
     return [list(sequence.unbind(0)) if isinstance(sequence, torch.Tensor) else sequence for sequence in sequences]
+
+
+def size_of(value: Stack, axis: int, known: int) -> int:
+    """How large `value` is along an axis; what is `known` where it is uneven, and only its trips could tell."""
+    return value.shape[axis] if isinstance(value, torch.Tensor) else len(value) if axis == 0 else known
 
 
 def zeros(device: torch.device, *numbers: int, var: Var, symbols: tuple[str, ...], leading: tuple[int, ...]) -> torch.Tensor:

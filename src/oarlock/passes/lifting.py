@@ -1,0 +1,66 @@
+"""Lift what each step of a loop computes of its sequences alone: one op on the whole sequence, before the loop."""
+
+from oarlock.ir.block import Block
+from oarlock.ir.operation import Op
+from oarlock.ir.program import Program
+from oarlock.ir.variable import Var
+from oarlock.op.control.layout import Layout
+from oarlock.passes.loops import computes_rows_alone, copy_op, loops_in, outside_shape, stacked_names
+from oarlock.registry.catalogue import Catalogue
+
+__all__ = ["lift"]
+
+
+def lift(program: Program, catalogue: Catalogue) -> int:
+    """Lift what may be lifted out of the loops of `program`; return how many ops that were.
+
+    Before                                           After
+        hs = recurrent(xs, h0, body=                     zs = linear(xs, w)
+            z = linear(x, w)                             hs = recurrent(zs, h0, body=
+            h' = tanh(add(z, linear(h, u)))                  h' = tanh(add(z, linear(h, u)))
+            -> h', h')                                       -> h', h')
+
+    Legal for an op that computes each leading index alone, where all that varies from step to step comes from the sequences,
+    as its signature promises. One product of many rows rounds differently from many products: values change in their last bits.
+    Costs the memory of the stack. Does not apply to values whose sizes differ from step to step, to random ops, or to what
+    depends on a memory.
+    """
+    count = 0
+    for op in loops_in(program.main):
+        count += _lift_from(op, catalogue)
+    return count
+
+
+def _lift_from(loop: Op, catalogue: Catalogue) -> int:
+    layout = Layout.of(loop)
+    names = stacked_names(loop.block)
+    ragged = "splits" in loop.inputs
+    whole = {inner: outer for inner, outer in layout.steps if not ragged or outside_shape(layout, inner, names) is not None}
+    kept: list[Op] = []
+    for op in layout.body.ops:
+        shapes = [outside_shape(layout, var, names) for var in op.writes]
+        free = all(var in whole or var.block is not layout.body for var in op.reads)
+        if not free or None in shapes or not computes_rows_alone(catalogue.get(op.type), op, whole):
+            kept.append(op)
+            continue
+        outer = {var: _declare(loop.block, var, shape) for var, shape in zip(op.writes, shapes, strict=True)}
+        copy_op(
+            op,
+            loop.block,
+            loop.block.ops.index(loop),
+            whole,
+            {slot: tuple(outer[var] for var in vars) for slot, vars in op.outputs.items()},
+        )
+        for var, stack in outer.items():
+            var.op = None
+            whole[var] = stack
+            layout.steps.append((var, stack))
+    lifted = len(layout.body.ops) - len(kept)
+    if lifted:
+        layout.body.ops = kept
+        layout.write()
+    return lifted
+
+
+def _declare(block: Block, var: Var, shape) -> Var:
+    return block.new_var(block.program.unique(f"{var.name.partition('@')[0]}@LIFTED"), var.dtype, shape, location=var.location)

@@ -1,0 +1,99 @@
+"""What the passes on loops share: which values a loop steps through, and what an operator promises of stacks of them."""
+
+from collections.abc import Collection, Iterator
+
+from oarlock.ir.block import Block
+from oarlock.ir.operation import Op
+from oarlock.ir.size import Shape, names_in
+from oarlock.ir.variable import Var
+from oarlock.ir.walk import inner_blocks
+from oarlock.op.control.layout import Layout
+from oarlock.op.control.recurrence import is_by_row
+from oarlock.registry.declaration import Operator
+
+__all__ = ["broadcasts", "computes_rows_alone", "copy_op", "loops_in", "outside_shape", "stacked_names", "sums_rows"]
+
+
+def loops_in(block: Block) -> Iterator[Op]:
+    """The loops over sequences in `block` and in the blocks inside it, inner ones first."""
+    for inner in reversed(inner_blocks(block)):
+        yield from [op for op in inner.ops if op.type == "recurrent"]
+
+
+def stacked_names(block: Block) -> set[str]:
+    """The names of sizes that every trip of a loop in `block` agrees on: all that `block` can see, but for those of uneven stacks."""
+    names: set[str] = set()
+    for around in block.enclosing():
+        uneven = {var for op in around.ops if op.blocks for var in (*op.outputs.get("stacked", ()), *op.outputs.get("outputs", ()))}
+        names |= {name for var in around.vars.values() if var not in uneven for size in var.shape or () for name in names_in(size)}
+    return names
+
+
+def outside_shape(layout: Layout, inner: Var, names: set[str]) -> Shape | None:
+    """The shape of the stack of `inner` over the trips; None where its trips have different sizes."""
+    _, sequence = layout.steps[0]
+    if inner.shape is None or sequence.shape is None:
+        return None
+    shape, leading = inner.shape, sequence.shape[0]
+    if "splits" in layout.op.inputs:
+        if not is_by_row(inner, layout.body):
+            return None
+        shape = shape[1:]
+    even = all(name in names for size in shape for name in names_in(size))
+    return (leading, *shape) if even else None
+
+
+def computes_rows_alone(operator: Operator, op: Op, varying: Collection[Var]) -> bool:
+    """Whether `op` on stacks of the `varying` is the stack of `op` on each: the others are the same in every trip."""
+    if operator.effects or op.blocks or any(isinstance(value, Var) and value in varying for value in op.attributes.values()):
+        return False
+    group = operator.row_group
+    if group is None:
+        return broadcasts(operator, op, varying)
+    return _fits_group(operator, op, group, varying)
+
+
+def broadcasts(operator: Operator, op: Op, varying: Collection[Var]) -> bool:
+    """The same for an operator that broadcasts: what varies must have every dimension of the result."""
+    slots = (*operator.signature.inputs, *operator.signature.outputs)
+    if operator.infer_function or not all(slot.axes and len(slot.axes) == 1 and slot.axes[0].kind == "broadcast" for slot in slots):
+        return False
+    rank = len(op.writes[0].shape or ())
+    return any(var in varying for var in op.reads) and all(len(var.shape or ()) == rank for var in op.reads if var in varying)
+
+
+def sums_rows(operator: Operator, op: Op, varying: Collection[Var]) -> bool:
+    """Whether `op` on stacks of the `varying` is the sum of `op` on each."""
+    if operator.effects or op.blocks or any(isinstance(value, Var) for value in op.attributes.values()):
+        return False
+    if set(operator.summed_outputs) != {slot.name for slot in operator.signature.outputs}:
+        return False
+    groups = {slot.leading_group for slot in operator.signature.inputs} - {None}
+    if len(groups) == 1:
+        return _fits_group(operator, op, groups.pop(), varying)
+    shape_only = {slot.name for slot in operator.signature.inputs if slot.shape_only}
+    summed = [var for slot, vars in op.inputs.items() if slot not in shape_only for var in vars]
+    return (
+        not groups
+        and len(summed) == 1
+        and summed[0] in varying
+        and not any(var in varying for slot in shape_only for var in op.inputs.get(slot, ()))
+    )
+
+
+def _fits_group(operator: Operator, op: Op, group: str | None, varying: Collection[Var]) -> bool:
+    leading = {slot.name for slot in operator.signature.inputs if slot.leading_group == group}
+    return any(op.inputs.get(slot) for slot in leading) and all(
+        (var in varying) == (slot in leading) for slot, vars in op.inputs.items() for var in vars
+    )
+
+
+def copy_op(op: Op, into: Block, position: int, replaced: dict[Var, Var], outputs: dict[str, tuple[Var, ...]]) -> Op:
+    """Insert a copy of `op` that reads and defines other variables."""
+    inputs = {slot: tuple(replaced.get(var, var) for var in vars) for slot, vars in op.inputs.items()}
+    copied = Op(into, op.type, inputs, outputs, op.attributes, role=op.role, location=op.location)
+    into.ops.insert(position, copied)
+    for var in copied.writes:
+        var.op = copied
+    into.program.changed()
+    return copied

@@ -1,0 +1,29 @@
+"""The passes that a plan applies, in their order."""
+
+from collections.abc import Callable, Collection, Iterable
+
+from oarlock.ir.program import Program
+from oarlock.ir.variable import Var
+from oarlock.passes.lifting import lift
+from oarlock.passes.pruning import remove_dead_code
+from oarlock.passes.sinking import sink
+from oarlock.registry.catalogue import Catalogue
+
+__all__ = ["PASSES", "optimize"]
+
+PASSES: dict[str, Callable[[Program, Catalogue], int]] = {"lift": lift, "sink": sink}
+"""Each changes a program in place and returns how often it applied."""
+
+
+def optimize(program: Program, wanted: Iterable[Var], catalogue: Catalogue, passes: Collection[str] = tuple(PASSES)) -> dict[str, int]:
+    """Rewrite `program` so that `wanted`, and its updates, are computed faster; return how often each pass applied.
+
+    Passes are applied twice, since one makes room for another; what nothing needs is dropped before and after.
+    """
+    wanted = list(wanted)
+    applied = dict.fromkeys((name for name in PASSES if name in passes), 0)
+    remove_dead_code(program.main, wanted)
+    for name in [*applied, *applied]:
+        applied[name] += PASSES[name](program, catalogue)
+        remove_dead_code(program.main, wanted)
+    return applied
