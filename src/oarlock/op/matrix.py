@@ -22,14 +22,24 @@ __all__ = ["batch_matmul", "linear"]
 )
 def linear(x, w, bias=None):
     """Rows times a shared matrix, plus a shared row: ``out = x @ w + bias``."""
-    out = x @ w
-    return out if bias is None else out.add_(bias)
+    if bias is None:
+        return x @ w
+    if x.dim() == 2:
+        return torch.addmm(bias, x, w)
+    return torch.addmm(bias, _as_rows(x), w).reshape(*x.shape[:-1], w.shape[-1])
+
+
+def _as_rows(x: torch.Tensor) -> torch.Tensor:
+    return x.reshape(x.shape[:-1].numel(), x.shape[-1])
 
 
 @linear.into
 def linear_into(x, w, bias=None, *, out):
-    torch.matmul(torch.atleast_2d(x), w, out=torch.atleast_2d(out))  # PyTorch would resize a vector `out`
-    return out if bias is None else out.add_(bias)
+    if bias is None:
+        torch.matmul(torch.atleast_2d(x), w, out=torch.atleast_2d(out))  # PyTorch would resize a vector `out`
+    else:
+        torch.addmm(bias, _as_rows(x), w, out=_as_rows(out))
+    return out
 
 
 @linear.gradient("x")
@@ -40,13 +50,12 @@ def linear_dx(w, dout):
 @linear.gradient("w")
 def linear_dw(x, dout):
     """Sums over all rows, so a loop's many small products may become one."""
-    rows = x.shape[:-1].numel()
-    return x.reshape(rows, x.shape[-1]).mT @ dout.reshape(rows, dout.shape[-1])
+    return _as_rows(x).mT @ _as_rows(dout)
 
 
 @linear.gradient("bias")
 def linear_dbias(dout):
-    return dout.reshape(dout.shape[:-1].numel(), dout.shape[-1]).sum(0)
+    return _as_rows(dout).sum(0)
 
 
 @linear_dx.gradient_program("w")

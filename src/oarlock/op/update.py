@@ -1,5 +1,7 @@
 """One step of an optimizer, as an op: parameter and state in, their next values out."""
 
+import math
+
 import torch
 
 from oarlock.registry import Case, operator
@@ -13,7 +15,7 @@ __all__ = ["adam", "momentum", "sgd"]
 )
 def sgd(param, grad, rate):
     """``next = param - rate * grad``."""
-    return param - grad * rate.to(param.dtype)
+    return torch.sub(param, grad, alpha=rate.item())
 
 
 @operator(
@@ -25,9 +27,9 @@ def sgd(param, grad, rate):
 )
 def momentum(param, grad, velocity, rate, *, mu: float = 0.9, nesterov: bool = False):
     """``v' = mu v + grad``; ``next = param - rate v'``, or with ``nesterov`` ``param - rate (grad + mu v')``."""
-    velocity = velocity * mu + grad
-    step = grad + velocity * mu if nesterov else velocity
-    return param - step * rate.to(param.dtype), velocity
+    velocity = torch.add(grad, velocity, alpha=mu)
+    step = torch.add(grad, velocity, alpha=mu) if nesterov else velocity
+    return torch.sub(param, step, alpha=rate.item()), velocity
 
 
 @operator(
@@ -45,9 +47,8 @@ def adam(param, grad, moment1, moment2, step, rate, *, beta1: float = 0.9, beta2
 
     ``next = param - rate (m / (1 - beta1**step)) / (sqrt(v / (1 - beta2**step)) + epsilon)``.
     """
-    moment1 = moment1 * beta1 + grad * (1.0 - beta1)
-    moment2 = moment2 * beta2 + grad * grad * (1.0 - beta2)
-    count = step.to(torch.float64)
-    scale = (rate / (1.0 - beta1**count)).to(param.dtype)
-    spread = torch.sqrt(1.0 - beta2**count).to(param.dtype)
-    return param - scale * (moment1 / (torch.sqrt(moment2) / spread + epsilon)), moment1, moment2
+    count = step.item()
+    moment1 = torch.lerp(moment1, grad, 1.0 - beta1)
+    moment2 = torch.mul(moment2, beta2).addcmul_(grad, grad, value=1.0 - beta2)
+    spread = torch.sqrt(moment2).div_(math.sqrt(1.0 - beta2**count)).add_(epsilon)
+    return torch.addcdiv(param, moment1, spread, value=-rate.item() / (1.0 - beta1**count)), moment1, moment2
