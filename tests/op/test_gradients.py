@@ -119,7 +119,10 @@ def torch_gradients(operator: Operator, arguments: Arguments, chosen: slice = EV
         arguments = replaced(arguments, (slot, number), leaves[-1])
     outputs = returned(operator, compute(operator, arguments))
     cost = weighted_sum(outputs[chosen], weights_of(outputs)[chosen])
-    return list(torch.autograd.grad(cost, leaves, allow_unused=True, materialize_grads=True))
+    try:
+        return list(torch.autograd.grad(cost, leaves, allow_unused=True, materialize_grads=True))
+    except NotImplementedError as error:  # it does not differentiate every kernel of its own: finite differences judge these alone
+        pytest.skip(str(error))
 
 
 def require_close(actual: list[torch.Tensor], expected: list[torch.Tensor], tolerance: tuple[float, float]):
@@ -221,4 +224,5 @@ def test_gradients_of_gradients_equal_finite_differences(operator: Operator, cas
 def test_inputs_whose_gradient_is_zero_by_meaning_get_none(operator: Operator, case: GradCheck):
     built = build(operator, arguments_of(operator, case))
     inputs = [var for slot in sorted(zero_by_meaning(operator)) for var in built.inputs[slot]]
-    assert ol.gradients(list(built.op.writes), inputs) == [None] * len(inputs)
+    targets = [var for var in built.op.writes if var.dtype.is_floating]
+    assert ol.gradients(targets, inputs) == [None] * len(inputs)

@@ -4,12 +4,15 @@ What needs no parameter is the operator itself under its usual name.
 """
 
 from oarlock.layer import initializer
+from oarlock.layer.attending import attention
 from oarlock.layer.branching import IfElse, ifelse
-from oarlock.layer.convolution import conv2d, pool2d
+from oarlock.layer.convolution import conv2d, global_pool2d, pool2d
 from oarlock.layer.dense import fc
+from oarlock.layer.gated import gru, lstm
 from oarlock.layer.inputs import data
 from oarlock.layer.literal import larger_than, minibatch, sequence, var
 from oarlock.layer.lookup import embedding
+from oarlock.layer.normalization import batch_norm, layer_norm
 from oarlock.layer.objective import accuracy, cross_entropy, mse, softmax_with_cross_entropy
 from oarlock.layer.recurrence import Recurrence
 from oarlock.layer.repetition import WhileLoop, while_loop
@@ -24,7 +27,7 @@ from oarlock.layer.sequences import (
     sequence_unpad,
 )
 from oarlock.layer.step_network import add_to, rnn
-from oarlock.op.activation import relu, sigmoid, softmax, tanh
+from oarlock.op.activation import gelu, relu, sigmoid, softmax, tanh
 from oarlock.op.randomness import dropout
 from oarlock.op.reduction import mean
 from oarlock.op.selection import argmax, one_hot, top_k
@@ -38,6 +41,8 @@ __all__ = [
     "accuracy",
     "add_to",
     "argmax",
+    "attention",
+    "batch_norm",
     "case",
     "concat",
     "cond",
@@ -48,9 +53,14 @@ __all__ = [
     "embedding",
     "fc",
     "flatten",
+    "gelu",
+    "global_pool2d",
+    "gru",
     "ifelse",
     "initializer",
     "larger_than",
+    "layer_norm",
+    "lstm",
     "mean",
     "minibatch",
     "mse",

@@ -1,15 +1,18 @@
 """Convolution and pooling of images."""
 
-from oarlock.errors import ArgumentError
+from oarlock.errors import ArgumentError, ShapeError
 from oarlock.ir.location import here
 from oarlock.ir.variable import Var
 from oarlock.layer.activation import activate, require_activation
 from oarlock.layer.initializer import Rule, constant, kaiming
 from oarlock.layer.parameter import layer_name, new_parameter, output_name, require_count, require_number, undone_on_error
 from oarlock.op import convolution, pooling
+from oarlock.op.reduction import mean
+from oarlock.op.selection import reduce_max
+from oarlock.op.shaping import flatten
 from oarlock.registry.creator import require_type
 
-__all__ = ["conv2d", "pool2d"]
+__all__ = ["conv2d", "global_pool2d", "pool2d"]
 
 
 def conv2d(
@@ -58,6 +61,16 @@ def pool2d(
         raise ArgumentError(f"pool2d: mode is 'max' or 'average', not {mode!r}", location=here())
     window = _pair(size, "size")
     return pools[mode](input, size=window, stride=window if stride is None else _pair(stride, "stride"), padding=_pair(padding, "padding"))
+
+
+def global_pool2d(input: Var, *, mode: str = "average") -> Var:
+    """The mean of each channel of each image, or its largest value with ``mode="max"``: float[n c h w] -> float[n c]."""
+    if require_type(input, "global_pool2d: input").ndim != 4:
+        raise ShapeError(f"global_pool2d: input is float[n c h w], not {input.type_text}", location=here(), given=[input.describe()])
+    if mode not in ("average", "max"):
+        raise ArgumentError(f"global_pool2d: mode is 'max' or 'average', not {mode!r:.60}", location=here())
+    pixels = flatten(input, start=2)
+    return mean(pixels, axis=-1) if mode == "average" else reduce_max(pixels, axis=-1)
 
 
 def _pair(value: int | tuple[int, int], what: str) -> tuple[int, int]:

@@ -13,7 +13,7 @@ from oarlock.ir.size import Shape
 from oarlock.ir.variable import Var
 from oarlock.layer.initializer import Rule
 
-__all__ = ["layer_name", "new_parameter", "output_name", "require_count", "require_number", "undone_on_error"]
+__all__ = ["layer_name", "new_parameter", "new_state", "output_name", "require_count", "require_number", "undone_on_error"]
 
 
 def layer_name(program: Program, given: str | None, kind: str) -> str:
@@ -40,6 +40,11 @@ def new_parameter(block: Block, name: str, shape: tuple[int, ...], dtype: DType,
             )
         return found
     return main.new_var(name, dtype, shape, persistable=True, parameter=True, trainable=trainable, initializer=rule(shape))
+
+
+def new_state(main: Block, name: str, shape: tuple[int, ...], dtype: DType, rule: Rule) -> Var:
+    """Declare what a layer keeps from step to step, yet nobody trains."""
+    return main.new_var(name, dtype, shape, persistable=True, stop_gradient=True, initializer=rule(shape))
 
 
 @contextmanager

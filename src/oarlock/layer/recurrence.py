@@ -3,7 +3,7 @@
 rnn = ol.rnn()
 with rnn.step():
     word = rnn.step_input(words)            # words: float[t n d]; word: float[n d]
-    state = rnn.memory(init=start)          # names the state; its value before the step is read explicitly
+    state = rnn.memory(init=start)          # or shape=[64], zeros; its value before the step is read explicitly
     before = rnn.previous_memory(state)
     after = ol.layer.fc(ol.layer.concat([word, before], axis=1), 64, act="tanh")
     rnn.update_memory(state, after)
@@ -14,26 +14,26 @@ Where `words` is ragged, float[words.t d], the same step runs over sequences of 
 still has a word, nothing is padded, and `states` is float[words.t 64], ragged as `words` is.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
-from typing import ClassVar
 
 from oarlock.errors import ArgumentError, ProgramError, ShapeError, VerifyError
 from oarlock.ir.block import Block
 from oarlock.ir.current import current_block, open_blocks
+from oarlock.ir.dtype import DType
 from oarlock.ir.location import here
 from oarlock.ir.operation import Op
 from oarlock.ir.rewrite import rename_sizes, replace_reads
 from oarlock.ir.size import Size, add, names_in
 from oarlock.ir.variable import Var
 from oarlock.ir.walk import free_vars, inner_blocks
+from oarlock.layer.memory import Memory
 from oarlock.layer.writing import open_block, require_even, require_handed_out, require_same_block
 from oarlock.op.elementwise import add as add_values
-from oarlock.op.filling import fill, fill_like
+from oarlock.op.filling import fill, fill_like, fill_rows
 from oarlock.op.reduction import reduce_sum
-from oarlock.op.sequence import sequence_sum
+from oarlock.op.sequence import sequence_lengths, sequence_sum
 from oarlock.registry.catalogue import standard
 from oarlock.registry.checking import check_blocks
 from oarlock.registry.creator import append_op, require_type
@@ -41,24 +41,6 @@ from oarlock.registry.creator import append_op, require_type
 __all__ = ["Memory", "Recurrence", "innermost_recurrence", "rnn"]
 
 _writing: "ContextVar[tuple[Recurrence, ...]]" = ContextVar("oarlock_recurrences", default=())
-
-
-@dataclass(eq=False)
-class Memory:
-    """The state of a recurrence: what it starts as, its value before a step, and after. It is no variable itself."""
-
-    initial: Var
-    previous: Var
-    updated: Var | None = None
-    read_hint: ClassVar[str] = "rnn.previous_memory(memory) is its value before the step, rnn.final_memory(memory) that after the last"
-
-    def _refuse(self, *_: object) -> Var:
-        raise ArgumentError(
-            "a memory is no variable: it has a value before each step and one after it", location=here(), hint=self.read_hint
-        )
-
-    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __matmul__ = __neg__ = _refuse
-    __lt__ = __le__ = __gt__ = __ge__ = _refuse
 
 
 class Recurrence:
@@ -77,6 +59,7 @@ class Recurrence:
         self._splits: Var | None = None
         self._accumulators: dict[Var, Memory] = {}  # a tensor that will be the final memory -> the memory
         self._outputs: list[Var] = []
+        self._starts: list[Var] = []  # what was computed before the loop for it to start with
         self._around = current_block()
         self._body: Block | None = None
         self._open = False
@@ -107,6 +90,8 @@ class Recurrence:
 
     def _forget(self) -> None:
         """As if no step had been written."""
+        self._take_back([op for op in self._around.ops if not any(var in self._starts for var in op.writes)])
+        self._starts.clear()
         self._body, self._splits = None, None
         for written in (self.memories, self._sequences, self._accumulators, self._outputs):
             written.clear()
@@ -161,13 +146,41 @@ class Recurrence:
                     given=[sequence.describe(), first.describe()],
                 )
 
-    def memory(self, init: Var) -> Memory:
-        """A state that starts as `init`. Read it by `previous_memory`, set it by `update_memory`."""
+    def memory(self, init: Var | None = None, *, shape: Sequence[int] | None = None) -> Memory:
+        """A state that starts as `init`, or as zeros: `shape=[256]` is 256 of them for each row of the first step input, [n 256].
+
+        Read it by `previous_memory`, set it by `update_memory`. Zeros have the dtype of the step input where that is a float, else
+        float32. Raises ArgumentError where not one of the two is given; ProgramError for zeros where no step input tells their
+        number of rows.
+        """
         body = self._require_open("memory")
+        if (init is None) == (shape is None):
+            raise ArgumentError("rnn.memory: it starts as init or as zeros of a shape, one of the two", location=here())
+        if shape is not None:
+            init = self._zero_rows(shape)
         self._require_outside(require_type(init, "rnn.memory: init"), "memory")
+        assert init is not None
         previous = body.new_var(body.program.unique("memory"), init.dtype, init.shape)
         self.memories.append(Memory(init, previous))
         return self.memories[-1]
+
+    def _zero_rows(self, shape: Sequence[int]) -> Var:
+        """Zeros of `shape` for each row of the first step input, made before the loop."""
+        sequence, step = next(iter(self._sequences.items()), (None, None))
+        if sequence is None or not step.shape:  # type: ignore[union-attr]
+            raise ProgramError(
+                "rnn.memory: zeros have as many rows as the first step input, and there is none with rows",
+                location=here(),
+                hint="rnn.step_input(sequence) before rnn.memory(shape=...)",
+            )
+        dtype = sequence.dtype if sequence.dtype.is_floating else DType.FLOAT32
+        with self._around:
+            if self._splits is None:
+                self._starts.append(fill_rows(sequence, axis=1, shape=shape, value=0.0, dtype=dtype))
+            else:
+                self._starts.append(sequence_lengths(self._splits))
+                self._starts.append(fill_rows(self._starts[-1], shape=shape, value=0.0, dtype=dtype))
+        return self._starts[-1]
 
     def previous_memory(self, memory: Memory) -> Var:
         """The state before this step."""

@@ -1,5 +1,7 @@
 """Activations."""
 
+import math
+
 import torch
 
 from oarlock.op.elementwise import multiply, subtract
@@ -7,7 +9,7 @@ from oarlock.op.filling import fill
 from oarlock.op.reduction import reduce_sum
 from oarlock.registry import Case, GradCheck, Rejects, operator
 
-__all__ = ["relu", "sigmoid", "softmax", "tanh"]
+__all__ = ["causal_softmax", "gelu", "relu", "sigmoid", "softmax", "tanh"]
 
 
 @operator(
@@ -114,6 +116,48 @@ def tanh_dx_dy(y, dy, ddx):
 
 
 @operator(
+    "x: float[*b] -> y: float[*b]",
+    cases=[
+        Case(x=[0.0, 1.0, -2.0], y=[0.0, 0.841344746068543, -0.045500263896358417]),
+        Case(x=[0.0, 1.0, -2.0], approximate=True, y=[0.0, 0.8411919906082768, -0.04540230591222498]),
+        GradCheck(x=(2, 3)),
+        GradCheck(x=(2, 3), approximate=True),
+    ],
+)
+def gelu(x, *, approximate: bool = False):
+    """``x`` times the normal distribution function of ``x`` (Hendrycks and Gimpel, 2016); ``approximate`` takes tanh for it.
+
+    That is ``y = x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x**3))) / 2``.
+    """
+    return torch.nn.functional.gelu(x, approximate=_form(approximate))
+
+
+def _form(approximate: bool) -> str:
+    return "tanh" if approximate else "none"
+
+
+@gelu.gradient("x")
+def gelu_dx(x, dy, *, approximate):
+    return torch.ops.aten.gelu_backward(dy, x, approximate=_form(approximate))
+
+
+@gelu_dx.gradient_program("dy")
+def gelu_dx_ddy(x, ddx, *, approximate):
+    return gelu_dx(x, ddx, approximate=approximate)
+
+
+@gelu_dx.gradient("x")
+def gelu_dx_dx(x, dy, ddx, *, approximate):
+    """``dy * ddx`` times the second derivative."""
+    if not approximate:
+        return dy * ddx * (2 - x * x) * torch.exp(x * x / -2) / math.sqrt(2 * math.pi)
+    scale = math.sqrt(2 / math.pi)
+    t = torch.tanh(scale * (x + 0.044715 * x * x * x))
+    slope, bend = scale * (1 + 3 * 0.044715 * x * x), scale * 6 * 0.044715 * x
+    return dy * ddx * (1 - t * t) * (slope + x * (bend / 2 - t * slope * slope))
+
+
+@operator(
     "x: float[*b k] -> y: float[*b k]",
     cases=[Case(x=[[0.0, 0.0], [0.0, 1.0986122886681098]], y=[[0.5, 0.5], [0.25, 0.75]]), GradCheck(x=(2, 3)), GradCheck(x=(3,))],
 )
@@ -138,3 +182,29 @@ def softmax_dx_dy(y, dy, ddx):
     along_dy = reduce_sum(multiply(dy, y), axis=-1, keep=True)
     along_ddx = reduce_sum(multiply(ddx, y), axis=-1, keep=True)
     return subtract(multiply(ddx, subtract(dy, along_dy)), multiply(dy, along_ddx))
+
+
+@operator(
+    "x: float[*b t s] -> y: float[*b t s]",
+    may_fail=True,
+    cases=[
+        Case(x=[[0.0, 9.0], [0.0, 1.0986122886681098]], y=[[1.0, 0.0], [0.25, 0.75]]),
+        Case(x=[[[0.0, 0.0, 9.0], [1.0, 1.0, 1.0]], [[2.0, 2.0, 2.0], [0.0, 0.0, 0.0]]],
+             y=[[[0.5, 0.5, 0.0], [1 / 3, 1 / 3, 1 / 3]], [[0.5, 0.5, 0.0], [1 / 3, 1 / 3, 1 / 3]]]),
+        GradCheck(x=(2, 3, 4)),
+        GradCheck(x=(3, 3)),
+        Rejects("3 rows are more than 2 columns", x=(3, 2)),
+    ],
+)  # fmt: skip
+def causal_softmax(x):
+    """``softmax`` of what each row may see: with ``t`` rows and ``s`` columns, row ``i`` sees the columns up to ``i + s - t``; else 0."""
+    t, s = x.shape[-2:]
+    if t > s:
+        raise ValueError(f"{t} rows are more than {s} columns, so the first ones would see nothing")
+    hidden = torch.ones(t, s, dtype=torch.bool, device=x.device).triu_(s - t + 1)
+    return torch.softmax(x.masked_fill(hidden, -math.inf), dim=-1)
+
+
+@causal_softmax.gradient_program("x")
+def causal_softmax_dx(y, dy):
+    return softmax_dx(y, dy)

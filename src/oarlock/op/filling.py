@@ -10,7 +10,7 @@ from oarlock.registry import Case, Rejects, operator
 from oarlock.registry.declaration import UnknownSizes
 from oarlock.registry.signature import TensorType
 
-__all__ = ["fill", "fill_like"]
+__all__ = ["fill", "fill_like", "fill_rows"]
 
 
 @operator(
@@ -47,6 +47,30 @@ def fill_like(like, *, value: float, dtype: DType = DType.FLOAT32):
 @fill_like.infer_with
 def fill_like_types(like, *, value, dtype):
     return TensorType(dtype, like.shape)
+
+
+@operator(
+    "like: shape[...s] -> y: any",
+    cases=[
+        Case(like=[[0.0, 0.0, 0.0]], axis=1, shape=(2,), value=1.5, dtype="float64", y=[[1.5, 1.5], [1.5, 1.5], [1.5, 1.5]]),
+        Case(like=[1, 2], shape=(), value=0.0, dtype="int64", y=[0, 0]),
+        Rejects("axis 1 is not an axis of like, which has 1 dimensions", like=[1.0], axis=1, shape=(2,), value=0.0),
+        Rejects("n is no number", like=[1.0], shape=("n",), value=0.0),
+    ],
+)
+def fill_rows(like, *, axis: int = 0, shape: Sizes, value: float, dtype: DType = DType.FLOAT32):
+    """Rows of ``shape``, one for each index along ``axis`` of ``like``, every element ``value``. ``like`` is not kept alive."""
+    return torch.full((like[axis], *(int(size) for size in shape)), _as(dtype, value), dtype=to_torch(dtype))
+
+
+@fill_rows.infer_with
+def fill_rows_types(like, *, axis, shape, value, dtype):
+    if not -len(like.shape) <= axis < len(like.shape):
+        raise ShapeError(f"axis {axis} is not an axis of like, which has {len(like.shape)} dimensions")
+    symbol = next((size for size in shape if isinstance(size, str)), None)
+    if symbol is not None:
+        raise ShapeError(f"{symbol} is no number; only the first size is taken from a tensor")
+    return TensorType(dtype, (like.shape[axis], *shape))
 
 
 def _as(dtype: DType, value: float) -> float | int | bool:

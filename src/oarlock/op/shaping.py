@@ -107,6 +107,8 @@ def reshape_dx(x_shape, dy, *, shape):
         Case(xs=([[1.0], [2.0]], [[3.0], [4.0]]), axis=1, y=[[1.0, 3.0], [2.0, 4.0]]),
         Case(xs=([1.0], [2.0, 3.0]), y=[1.0, 2.0, 3.0]),
         GradCheck(xs=[(2, 3), (2, 1)], axis=1),
+        GradCheck(xs=[(2, 3, 1), (2, 1, 1)], axis=-2),
+        Rejects("axis -2 is not an axis of the first tensor, which has 1 dimensions", xs=[(2,), (3,)], axis=-2),
         Rejects("sizes beside axis 0 differ", xs=[(2, 3), (2, 4)]),
     ],
 )
@@ -118,8 +120,9 @@ def concat(xs, *, axis: int = 0):
 @concat.infer_with
 def concat_shape(xs, *, axis):
     first = xs[0].shape if xs else ()
-    if not 0 <= axis < len(first):
+    if not -len(first) <= axis < len(first):
         raise ShapeError(f"axis {axis} is not an axis of the first tensor, which has {len(first)} dimensions")
+    axis %= len(first)
     for x in xs:
         if len(x.shape) != len(first) or x.shape[:axis] + x.shape[axis + 1 :] != first[:axis] + first[axis + 1 :]:
             raise ShapeError(f"sizes beside axis {axis} differ: {size.format_shape(first)} and {size.format_shape(x.shape)}")
@@ -150,9 +153,12 @@ def split_like_dx(dys, *, axis):
     return concat(dys, axis=axis)
 
 
-def _require_axis(x: TensorType, axis: int) -> None:
-    if not 0 <= axis < len(x.shape or ()):
-        raise ShapeError(f"axis {axis} is not an axis of x, which has {len(x.shape or ())} dimensions")
+def _require_axis(x: TensorType, axis: int) -> int:
+    """An axis of ``x`` from the front, given from there or, below 0, from the back. Raises ShapeError."""
+    count = len(x.shape or ())
+    if not -count <= axis < count:
+        raise ShapeError(f"axis {axis} is not an axis of x, which has {count} dimensions")
+    return axis % count
 
 
 @operator(
@@ -163,6 +169,8 @@ def _require_axis(x: TensorType, axis: int) -> None:
         Case(x=[1.0, 2.0], parts=1, ys=([1.0, 2.0],)),
         GradCheck(x=(2, 4), parts=2, axis=1),
         GradCheck(x=(3, 0), parts=3),
+        GradCheck(x=(2, 4, 3), parts=2, axis=-2),
+        Rejects("axis -2 is not an axis of x, which has 1 dimensions", x=(3,), parts=1, axis=-2),
         Rejects("axis 0 has the size 3, which is not 2 equal parts", x=(3,), parts=2),
         Rejects("parts is 0, where it is 1 to 65536", x=(3,), parts=0),
         Rejects("axis 1 is not an axis of x, which has 1 dimensions", x=(3,), parts=1, axis=1),
@@ -178,7 +186,7 @@ def split(x, *, parts: int, axis: int = 0):
 def split_shapes(x, *, parts, axis):
     if not 1 <= parts <= _MOST_PARTS:
         raise ShapeError(f"parts is {parts}, where it is 1 to {_MOST_PARTS}")
-    _require_axis(x, axis)
+    axis = _require_axis(x, axis)
     part = size.floor_divide(x.shape[axis], parts)
     if size.multiply(part, parts) != x.shape[axis]:
         raise ShapeError(f"axis {axis} has the size {x.shape[axis]}, which is not {parts} equal parts")
@@ -199,6 +207,7 @@ def split_dx(dys, *, axis):
         Case(x=[1.0, 2.0], start=2, y=[]),
         GradCheck(x=(2, 4), axis=1, start=1, stop=-1),
         GradCheck(x=(3, 2), start=-2),
+        GradCheck(x=(3, 4, 2), axis=-2, start=1, stop=3),
         GradCheck(x=(3, 2), start=-3, stop=2),
         GradCheck(x=(2, 3), start=1, stop=1),
         Rejects("axis 0 has the size 3, which 1 to 4 exceeds", x=(3,), start=1, stop=4),
@@ -218,7 +227,7 @@ def slice_(x, *, axis: int = 0, start: int = 0, stop: int | None = None):
 
 @slice_.infer_with
 def slice_shape(x, *, axis, start, stop=None):
-    _require_axis(x, axis)
+    axis = _require_axis(x, axis)
     whole = x.shape[axis]
     if isinstance(whole, int):
         try:

@@ -1,0 +1,211 @@
+"""Normalization: values of mean 0 and variance 1, along the last axis or over a batch."""
+
+import torch
+
+from oarlock.op.elementwise import divide, multiply, negative, square, subtract
+from oarlock.op.matrix import linear_dbias
+from oarlock.op.reduction import mean as average
+from oarlock.op.reduction import mean_dx, reduce_sum, reduce_to
+from oarlock.registry import Case, GradCheck, Rejects, operator
+
+__all__ = ["batch_norm", "layer_norm", "layer_norm_gain_slope", "layer_norm_slope"]
+
+_ROWS = [[0.5, -1.0, 2.0], [0.1, 0.7, -0.4]]
+
+
+@operator(
+    "x: float[*b k], gain?: float[k], offset?: float[k] -> y: float[*b k], mean: float[*b 1], rstd: float[*b 1]",
+    intermediate=("mean", "rstd"),
+    cases=[
+        Case(x=[[1.0, 3.0], [0.0, 4.0]], epsilon=0.0, y=[[-1.0, 1.0], [-1.0, 1.0]], mean=[[2.0], [2.0]], rstd=[[1.0], [0.5]]),
+        Case(x=[1.0, 3.0], gain=[10.0, 100.0], offset=[1.0, 2.0], epsilon=0.0, y=[-9.0, 102.0], mean=[2.0], rstd=[1.0]),
+        GradCheck(x=_ROWS, gain=(3,), offset=(3,)),
+        GradCheck(x=[_ROWS, [[1.5, 0.2, 0.4], [-0.3, 0.9, 0.6]]]),
+        Rejects("dimension k is 3 in x but 2 in gain", x=(2, 3), gain=(2,)),
+    ],
+)
+def layer_norm(x, gain=None, offset=None, *, epsilon: float = 1e-5):
+    """``y = (x - mean) * rstd * gain + offset``, where ``rstd = 1 / sqrt(variance + epsilon)``, both along the last axis.
+
+    Ba, Kiros and Hinton, 2016.
+    """
+    return torch.native_layer_norm(x, x.shape[-1:], gain, offset, epsilon)
+
+
+@layer_norm.gradient_program("x")
+def layer_norm_dx(x, mean, rstd, dy, gain=None, dmean=None, drstd=None):
+    """The slope, and the ways through the statistics, which only a gradient of a gradient takes."""
+    dx = layer_norm_slope(x, mean, rstd, dy, gain)
+    if dmean is not None:
+        dx = dx + mean_dx(dmean, x, axis=-1, keep=True)
+    if drstd is not None:
+        dx = dx - multiply(mean_dx(multiply(drstd, multiply(rstd, square(rstd))), x, axis=-1, keep=True), subtract(x, mean))
+    return dx
+
+
+@layer_norm.gradient_program("gain")
+def layer_norm_dgain(x, mean, rstd, dy, dmean=None, drstd=None):
+    return layer_norm_gain_slope(x, mean, rstd, dy)
+
+
+@layer_norm.gradient_program("offset")
+def layer_norm_doffset(dy, dmean=None, drstd=None):
+    return linear_dbias(dy)
+
+
+def _backward(given, x, mean, rstd, gain, wanted):
+    """PyTorch's own, which takes the statistics to lie in memory without gaps."""
+    return torch.ops.aten.native_layer_norm_backward(given, x, x.shape[-1:], mean.contiguous(), rstd.contiguous(), gain, None, wanted)
+
+
+@operator(
+    "x: float[*b k], mean: float[*b 1], rstd: float[*b 1], given: float[*b k] -> slope: sum float[k]",
+    cases=[
+        Case(x=[[1.0, 3.0], [0.0, 4.0]], mean=[[2.0], [2.0]], rstd=[[1.0], [0.5]], given=[[1.0, 5.0], [2.0, 1.0]], slope=[-3.0, 6.0]),
+        GradCheck(x=_ROWS, mean=[[0.5], [0.2]], rstd=[[0.8], [1.7]], given=(2, 3)),
+    ],
+)
+def layer_norm_gain_slope(x, mean, rstd, given):
+    """What a gradient ``given`` at the output of ``layer_norm`` is at the gain: the sum over the rows of ``given * (x - mean) * rstd``."""
+    unread = x.new_empty(x.shape[-1])
+    return _backward(given, x, mean, rstd, unread, [False, True, False])[1]
+
+
+@layer_norm_gain_slope.gradient_program("x")
+def layer_norm_gain_slope_dx(rstd, given, dslope):
+    return multiply(multiply(given, dslope), rstd)
+
+
+@layer_norm_gain_slope.gradient_program("mean")
+def layer_norm_gain_slope_dmean(rstd, given, dslope):
+    return negative(reduce_sum(multiply(multiply(given, dslope), rstd), axis=-1, keep=True))
+
+
+@layer_norm_gain_slope.gradient_program("rstd")
+def layer_norm_gain_slope_drstd(x, mean, given, dslope):
+    return reduce_sum(multiply(multiply(given, dslope), subtract(x, mean)), axis=-1, keep=True)
+
+
+@layer_norm_gain_slope.gradient_program("given")
+def layer_norm_gain_slope_dgiven(x, mean, rstd, dslope):
+    return multiply(multiply(subtract(x, mean), rstd), dslope)
+
+
+@operator(
+    "x: float[*b k], mean: float[*b 1], rstd: float[*b 1], given: float[*b k], gain?: float[k] -> slope: float[*b k]",
+    cases=[
+        Case(x=[[1.0, 3.0]], mean=[[2.0]], rstd=[[1.0]], given=[[1.0, 5.0]], slope=[[0.0, 0.0]]),
+        Case(x=[[2.0, 2.0]], mean=[[2.0]], rstd=[[0.5]], given=[[1.0, 5.0]], gain=[1.0, 2.0], slope=[[-2.25, 2.25]]),
+        GradCheck(x=_ROWS, mean=[[0.5], [0.2]], rstd=[[0.8], [1.7]], given=(2, 3), gain=(3,)),
+        GradCheck(x=_ROWS, mean=[[0.5], [0.2]], rstd=[[0.8], [1.7]], given=(2, 3)),
+    ],
+)
+def layer_norm_slope(x, mean, rstd, given, gain=None):
+    """What a gradient ``given`` at the output of ``layer_norm`` is at x, for statistics that are x's.
+
+    With ``g = given * gain`` and ``xhat = (x - mean) * rstd``: ``rstd * (g - mean(g) - xhat * mean(g * xhat))``.
+    """
+    return _backward(given, x, mean, rstd, gain, [True, False, False])[0]
+
+
+@layer_norm_slope.gradient_program("given")
+def layer_norm_slope_dgiven(x, mean, rstd, dslope, gain=None):
+    """The slope is symmetric in ``g`` and what it is contracted with."""
+    projected = layer_norm_slope(x, mean, rstd, dslope)
+    return projected if gain is None else multiply(projected, gain)
+
+
+@layer_norm_slope.gradient_program("gain")
+def layer_norm_slope_dgain(x, mean, rstd, given, dslope, gain_shape):
+    return reduce_to(multiply(given, layer_norm_slope(x, mean, rstd, dslope)), gain_shape)
+
+
+def _slope_dxhat(x, mean, rstd, given, gain, dslope):
+    """The gradient of the slope with respect to ``xhat``."""
+    g = given if gain is None else multiply(given, gain)
+    xhat = multiply(subtract(x, mean), rstd)
+    along_g, along_dslope = (average(multiply(item, xhat), axis=-1, keep=True) for item in (g, dslope))
+    return negative(multiply(rstd, multiply(dslope, along_g) + multiply(g, along_dslope)))
+
+
+@layer_norm_slope.gradient_program("x")
+def layer_norm_slope_dx(x, mean, rstd, given, dslope, gain=None):
+    return multiply(_slope_dxhat(x, mean, rstd, given, gain, dslope), rstd)
+
+
+@layer_norm_slope.gradient_program("mean")
+def layer_norm_slope_dmean(x, mean, rstd, given, dslope, gain=None):
+    return negative(reduce_sum(multiply(_slope_dxhat(x, mean, rstd, given, gain, dslope), rstd), axis=-1, keep=True))
+
+
+@layer_norm_slope.gradient_program("rstd")
+def layer_norm_slope_drstd(x, mean, rstd, given, slope, dslope, gain=None):
+    dxhat = _slope_dxhat(x, mean, rstd, given, gain, dslope)
+    direct = divide(reduce_sum(multiply(dslope, slope), axis=-1, keep=True), rstd)
+    return direct + reduce_sum(multiply(dxhat, subtract(x, mean)), axis=-1, keep=True)
+
+
+@operator(
+    "x: float[n c ...s], running_mean: float[c], running_variance: float[c], gain?: float[c], offset?: float[c]"
+    " -> y: float[n c ...s], mean: float[c], rstd: float[c], next_mean: float[c], next_variance: float[c], of_batch: bool[]",
+    intermediate=("mean", "rstd", "next_mean", "next_variance", "of_batch"),
+    cases=[
+        Case(
+            x=[[1.0], [3.0]], gain=[2.0], offset=[1.0], running_mean=[2.0], running_variance=[0.25], epsilon=0.0,
+            y=[[-3.0], [5.0]], mean=[2.0], rstd=[2.0], next_mean=[2.0], next_variance=[0.25], of_batch=False,
+        ),
+        GradCheck(x=[[0.5, -1.0], [2.0, 0.1], [0.7, -0.4]], gain=(2,), offset=(2,), running_mean=(2,), running_variance=[0.5, 2.0]),
+        GradCheck(x=(2, 3, 2, 2), running_mean=(3,), running_variance=[0.5, 2.0, 1.0]),
+        Rejects("dimension c is 3 in x but 2 in gain", x=(2, 3), gain=(2,), running_mean=(3,), running_variance=(3,)),
+    ],
+)  # fmt: skip
+def batch_norm(context, x, running_mean, running_variance, gain=None, offset=None, *, momentum: float = 0.1, epsilon: float = 1e-5):
+    """``y = (x - mean) * rstd * gain + offset`` for each of ``c`` channels, where ``rstd = 1 / sqrt(variance + epsilon)``.
+
+    In training, mean and variance are those of the batch, over all but the channels, and the running ones move towards them:
+    ``next = (1 - momentum) running + momentum batch``, the batch's variance taken without bias. Else they are the running
+    ones, which stay. A batch with one value of a channel tells no variance, so that stays, and no rows tell nothing (Ioffe and
+    Szegedy, 2015).
+    """
+    count = x.numel() // x.shape[1] if x.shape[1] else 0
+    if not context.training or not count:
+        rstd = torch.rsqrt(running_variance + epsilon)
+        scale = rstd if gain is None else rstd * gain
+        y = (x - _by_channel(running_mean, x)) * _by_channel(scale, x)
+        y = y if offset is None else y + _by_channel(offset, x)
+        return y, running_mean, rstd, running_mean, running_variance, torch.tensor(False)
+    next_mean, next_variance = running_mean.clone(), running_variance.clone()
+    y, mean, rstd = torch.native_batch_norm(x, gain, offset, next_mean, next_variance, True, momentum, epsilon)
+    return y, mean, rstd, next_mean, next_variance if count > 1 else running_variance, torch.tensor(True)
+
+
+def _by_channel(values: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+    """A number per channel, in a shape that broadcasts to x."""
+    return values.reshape(-1, *(1 for _ in x.shape[2:]))
+
+
+def _sum_by_channel(x: torch.Tensor) -> torch.Tensor:
+    return x.sum([axis for axis in range(x.ndim) if axis != 1])
+
+
+@batch_norm.gradient("x")
+def batch_norm_dx(x, mean, rstd, of_batch, dy, gain=None):
+    """With ``g = dy * gain``: ``rstd * (g - mean(g) - xhat * mean(g * xhat))``, or ``rstd * g`` where the statistics were not of x."""
+    if not of_batch:
+        return dy * _by_channel(rstd if gain is None else rstd * gain, x)
+    return torch.ops.aten.native_batch_norm_backward(dy, x, gain, None, None, mean, rstd, True, 0.0, [True, False, False])[0]
+
+
+@batch_norm.gradient("gain")
+def batch_norm_dgain(x, mean, rstd, of_batch, dy):
+    if not of_batch:
+        return _sum_by_channel(dy * (x - _by_channel(mean, x))) * rstd
+    return torch.ops.aten.native_batch_norm_backward(dy, x, None, None, None, mean, rstd, True, 0.0, [False, True, False])[1]
+
+
+@batch_norm.gradient("offset")
+def batch_norm_doffset(dy):
+    return _sum_by_channel(dy)
+
+
+batch_norm.no_gradient("running_mean", "running_variance")  # they are what earlier steps have left

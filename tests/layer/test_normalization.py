@@ -1,0 +1,144 @@
+"""Normalizing layers: against PyTorch's, in training and out of it, and what becomes of running statistics."""
+
+import numpy
+import pytest
+import torch
+from tolerances import LAYERS
+
+import oarlock as ol
+import oarlock.op.update
+
+
+def require_close(actual: object, expected: torch.Tensor) -> None:
+    torch.testing.assert_close(torch.as_tensor(actual), expected.detach(), rtol=LAYERS[0], atol=LAYERS[1])
+
+
+def random_array(*shape: int, seed: int = 0) -> numpy.ndarray:
+    return numpy.random.default_rng(seed).standard_normal(shape)
+
+
+def test_a_layer_norm_is_that_of_pytorch():
+    with ol.Program() as program:
+        y = ol.layer.layer_norm(ol.layer.data("x", shape=[5, 4], dtype="float64"), epsilon=1e-3)
+    assert {var.name: var.shape for var in program.parameters()} == {"layer_norm_0.gain": (4,), "layer_norm_0.offset": (4,)}
+    assert (y.name, y.shape) == ("layer_norm_0.out", ("n", 5, 4))
+    scope = ol.init(program, ol.Scope())
+    gain, offset = torch.from_numpy(random_array(4, seed=1)), torch.from_numpy(random_array(4, seed=2))
+    x = random_array(3, 5, 4)
+    require_close(
+        ol.Executor().run(program, {"x": x}, [y], scope=scope)[0], torch.nn.functional.layer_norm(torch.from_numpy(x), (4,), eps=1e-3)
+    )
+    scope.set("layer_norm_0.gain", gain)
+    scope.set("layer_norm_0.offset", offset)
+    expected = torch.nn.functional.layer_norm(torch.from_numpy(x), (4,), gain, offset, 1e-3)
+    require_close(ol.Executor().run(program, {"x": x}, [y], scope=scope)[0], expected)
+
+
+@pytest.mark.mission("C19")
+@pytest.mark.parametrize("shape", [(6, 3), (4, 3, 5, 2)])
+def test_batch_norm_follows_pytorch_through_training_and_after_it(shape):
+    with ol.Program() as program:
+        x = ol.layer.data("x", shape=list(shape[1:]), dtype="float64")
+        y = ol.layer.batch_norm(x, momentum=0.3, name="norm")
+        cost = ol.layer.mean(ol.op.square(y + 0.5 * x))
+        ol.optimizer.SGD(0.1).minimize(cost)
+    assert program.main.vars["norm.mean@NEXT"].op.type == "batch_norm"
+    assert {var.name: var.shape for var in program.parameters()} == {"norm.gain": (3,), "norm.offset": (3,)}
+    scope = ol.init(program, ol.Scope())
+    theirs = (torch.nn.BatchNorm1d if len(shape) == 2 else torch.nn.BatchNorm2d)(3, momentum=0.3).double()
+    optimizer = torch.optim.SGD(theirs.parameters(), 0.1)
+    executor = ol.Executor()
+    for step in range(3):
+        values = random_array(*shape, seed=step) * 2 + 1
+        given = torch.from_numpy(values)
+        result, loss = executor.run(program, {"x": values}, [y, cost], scope=scope, training=True)
+        expected = theirs(given)
+        require_close(result, expected)
+        optimizer.zero_grad()
+        their_loss = (expected + 0.5 * given).square().mean()
+        their_loss.backward()
+        optimizer.step()
+        require_close(loss, their_loss)
+        for name, value in (
+            ("mean", theirs.running_mean),
+            ("variance", theirs.running_var),
+            ("gain", theirs.weight),
+            ("offset", theirs.bias),
+        ):
+            require_close(scope[f"norm.{name}"], value)
+    theirs.eval()
+    before = {name: scope[f"norm.{name}"].clone() for name in ("mean", "variance")}
+    expected = torch.nn.functional.batch_norm(given, before["mean"], before["variance"], theirs.weight, theirs.bias)
+    require_close(executor.run(program, {"x": values}, [y], scope=scope)[0], expected)
+    assert torch.equal(scope["norm.mean"], before["mean"]), "a step that is not training leaves the statistics"
+    scope.set("norm.gain", theirs.weight.detach())
+    scope.set("norm.offset", theirs.bias.detach())
+    require_close(executor.eval(program, [y], {"x": values}, scope=scope)[0], expected)
+    executor.eval(program, [y], {"x": values}, scope=scope, training=True)
+    assert all(torch.equal(scope[f"norm.{name}"], value) for name, value in before.items()), "what is evaluated moves nothing"
+
+
+def test_gradients_through_running_statistics_are_those_of_pytorch():
+    values = random_array(4, 3, 2, 2)
+    with ol.Program() as program:
+        x = ol.layer.data("x", shape=[3, 2, 2], dtype="float64")
+        y = ol.layer.batch_norm(x, name="norm")
+        gain = program.main.vars["norm.gain"]
+        gradients = ol.gradients([ol.layer.mean(ol.op.square(y) * x)], [x, gain, program.main.vars["norm.offset"]])
+    scope = ol.init(program, ol.Scope())
+    running = torch.tensor([0.1, -0.2, 0.3], dtype=torch.float64), torch.tensor([0.5, 2.0, 1.0], dtype=torch.float64)
+    scope.set("norm.mean", running[0])
+    scope.set("norm.variance", running[1])
+    leaves = [torch.from_numpy(values), torch.ones(3, dtype=torch.float64), torch.zeros(3, dtype=torch.float64)]
+    leaves = [leaf.clone().requires_grad_() for leaf in leaves]
+    expected = torch.nn.functional.batch_norm(leaves[0], *running, leaves[1], leaves[2])
+    (expected.square() * leaves[0]).mean().backward()
+    for actual, leaf in zip(ol.Executor().eval(program, gradients, {"x": values}, scope=scope), leaves, strict=True):
+        require_close(actual, leaf.grad)
+
+
+def test_one_value_of_a_channel_tells_no_variance_and_no_rows_tell_nothing():
+    with ol.Program() as program:
+        y = ol.layer.batch_norm(ol.layer.data("x", shape=[2], dtype="float64"), name="norm")
+    scope = ol.init(program, ol.Scope())
+    executor = ol.Executor()
+    assert executor.run(program, {"x": [[3.0, 5.0]]}, [y], scope=scope, training=True)[0].tolist() == [[0.0, 0.0]]
+    require_close(scope["norm.mean"], torch.tensor([0.3, 0.5], dtype=torch.float64))
+    require_close(scope["norm.variance"], torch.ones(2, dtype=torch.float64))
+    assert executor.run(program, {"x": numpy.zeros((0, 2))}, [y], scope=scope, training=True)[0].shape == (0, 2)
+    require_close(scope["norm.mean"], torch.tensor([0.3, 0.5], dtype=torch.float64))
+
+
+def test_what_a_model_file_keeps_of_batch_norm_is_what_inference_reads(tmp_path):
+    with ol.Program() as program:
+        y = ol.layer.batch_norm(ol.layer.data("x", shape=[2], dtype="float64"), name="norm")
+    scope = ol.init(program, ol.Scope())
+    ol.Executor().run(program, {"x": random_array(8, 2)}, [], scope=scope, training=True)
+    pruned = ol.prune(program, {"y": y})
+    assert [op.type for op in pruned.main.ops] == ["batch_norm"]
+    assert {var.name for var in pruned.persistables()} == {"norm.gain", "norm.offset", "norm.mean", "norm.variance"}
+    x = random_array(3, 2, seed=1)
+    before, after = (ol.Executor().eval(item, [name], {"x": x}, scope=scope)[0] for item, name in ((program, y), (pruned, "norm.out")))
+    assert numpy.array_equal(before, after)
+
+
+def test_batch_norm_is_refused_where_its_statistics_cannot_be_kept():
+    with ol.Program() as program:
+        x = ol.layer.data("x", shape=["n", 3], batch="t")
+        rnn = ol.rnn()
+        with pytest.raises(ol.ProgramError) as raised, rnn.step():
+            ol.layer.batch_norm(rnn.step_input(x), name="norm")
+    assert raised.value.message == "batch_norm: its running statistics cannot be kept from main/rnn_0.body"
+    assert raised.value.contract == "a step writes persistable variables of the main block only, after every other op"
+    assert program.persistables() == []
+
+
+def test_two_layers_of_one_name_would_have_one_mean():
+    with ol.Program() as program:
+        x = ol.layer.data("x", shape=[3])
+        ol.layer.batch_norm(x, name="norm")
+        before = program.to_bytes()
+        with pytest.raises(ol.ProgramError) as raised:
+            ol.layer.batch_norm(x, name="norm")
+    assert raised.value.message == 'batch_norm: "norm.mean" is declared already, and running statistics follow one layer'
+    assert program.to_bytes() == before
