@@ -472,3 +472,13 @@ def test_dropout_drops_only_while_training(executor, scope):
     assert (calm == 1.0).all()
     assert set(dropped.ravel()) == {0.0, numpy.float32(1 / 0.75)}
     assert 200 < (dropped == 0).sum() < 300
+
+
+@pytest.mark.parametrize("value", [0.1, [0.1], [[0.1, 0.2]]])
+def test_a_python_float_is_fed_to_the_last_bit(value):
+    """Not by way of float32, which would leave 0.10000000149."""
+    array = numpy.asarray(value)
+    with ol.Program() as program:
+        x = ol.layer.data("x", shape=array.shape, dtype="float64", batch=None)
+        y = x + 0.0
+    assert ol.Executor().run(program, {"x": value}, [y], scope=ol.Scope())[0].tolist() == value

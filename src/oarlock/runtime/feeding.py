@@ -59,8 +59,9 @@ def _check_one(program: Program, var: Var, value: object, sizes: dict[str, tuple
         tensor = to_tensor(value)
     except OarlockError as error:
         raise FeedError(f'"{var.name}": {error.message}', location=var.location, contract=_contract(program)) from None
-    if not isinstance(value, numpy.ndarray | numpy.generic | torch.Tensor):
-        tensor = tensor.to(to_torch(var.dtype)) if keeps_numbers(tensor, var.dtype) else tensor  # Python numbers have no dtype of their own
+    if not isinstance(value, numpy.ndarray | numpy.generic | torch.Tensor) and keeps_numbers(tensor, var.dtype):
+        wanted = to_torch(var.dtype)  # Python numbers have no dtype of their own; its floats are read as they are, not by way of float32
+        tensor = torch.tensor(value, dtype=wanted) if tensor.is_floating_point() and var.dtype.is_floating else tensor.to(wanted)
     actual = f'"{var.name}" {verb} {from_torch(tensor.dtype)}{list(tensor.shape)}'
     if tensor.dtype != to_torch(var.dtype):
         raise FeedError(

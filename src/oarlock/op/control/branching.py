@@ -85,6 +85,8 @@ class _BranchGradient(GradientBlock):
         self.block.outputs = [found[var] for var in (*values, *free)]
         when = None if self.when is None else self.backward.read(self.when)
         gradients = branch(list(self.taken), free_vars(self.block), when, body=self.block)
+        for var, gradient in zip(values, gradients, strict=False):
+            gradient.shape = self.given[var].shape  # it ran where the forward branch ran: no new size
         of_free = gradients[len(values) :] if when is None else [reduce_sum(gradient, axis=0) for gradient in gradients[len(values) :]]
         return [*zip((self.given[var] for var in values), gradients, strict=False), *zip(free, of_free, strict=True)]
 
