@@ -195,34 +195,37 @@ class _Run:
         sequences, memories = inputs.get("sequences", []), list(inputs.get("initial", []))
         first_memory = len(block.outputs) - summed - len(memories)
         declared = [self._find(name, block) for name in block.outputs]
-        splits = [split.tolist() for split in inputs.get("splits", [])]
-        rows = list(zip(splits[0], splits[0][1:], strict=False)) if splits else [(0, len(sequences[0]))]
-        longest = max((stop - start for start, stop in rows), default=0)
-        self.trace.append(("trips", longest))
-        stacks: list[dict[int, torch.Tensor]] = [{} for _ in range(first_memory)]
+        rows = _Rows(inputs["splits"][0]) if "splits" in inputs else None
+        by_row = [rows is not None and _leading(var) == _leading(self._find(block.inputs[0], block)) for var in declared]
+        count = len(sequences[0]) if rows is None else rows.count
+        self.trace.append(("trips", count))
+        stacks: list[list[torch.Tensor]] = [[] for _ in range(first_memory)]
         totals: list[torch.Tensor] = []
-        for trip in range(longest):
-            active = [row for row, (start, stop) in enumerate(rows) if trip < stop - start]
-            places = [rows[row][1] - 1 - trip if reverse else rows[row][0] + trip for row in active]
-            if splits:
-                given = [sequence[places] for sequence in sequences] + [memory[active] for memory in memories]
+        for step in reversed(range(count)) if reverse else range(count):
+            if rows is None:
+                handed = self._enter(block, frame, [sequence[step] for sequence in sequences] + memories)
             else:
-                given = [sequence[places[0]] for sequence in sequences] + memories
-            handed = self._enter(block, frame, given)
+                active = rows.active(step)
+                given = [sequence[rows.starts[active] + step] for sequence in sequences]
+                pairs = zip(memories, by_row[first_memory:], strict=False)
+                handed = self._enter(block, frame, given + [memory[active] if cut else memory for memory, cut in pairs])
             for stack, value in zip(stacks, handed, strict=False):
-                stack.update(zip(places, value if splits else [value], strict=True))
+                stack.append(value)
             after = handed[first_memory : first_memory + len(memories)]
-            if splits:
-                after = [memory.index_copy(0, torch.tensor(active), value) for memory, value in zip(memories, after, strict=True)]
-            memories = after
+            for number, value in enumerate(after):
+                cut = by_row[first_memory + number]
+                memories[number] = memories[number].index_copy(0, rows.active(step), value) if rows is not None and cut else value
             parts = handed[first_memory + len(memories) :]
             totals = [total + part for total, part in zip(totals, parts, strict=True)] if totals else parts
-        if not longest:
+        if not count:
             totals = [self.empty(var) for var in declared[first_memory + len(memories) :]]
         stacked = []
-        for stack, var in zip(stacks, declared, strict=False):
-            empty = self.empty(var)[:0] if splits else self.empty(var, 0)
-            stacked.append(torch.stack([stack[place] for place in sorted(stack)]) if stack else empty)
+        for stack, var, cut in zip(stacks, declared, by_row, strict=False):
+            values = stack[::-1] if reverse else stack
+            if cut:
+                stacked.append(rows.in_order(values, self.empty(var)))  # type: ignore[union-attr]
+            else:
+                stacked.append(torch.stack(values) if values else self.empty(var, 0))
         return stacked, memories, totals
 
     def _while(self, frame: _Frame, inputs: Mapping[str, list], body: int, max_trips: int = 0):
@@ -252,6 +255,31 @@ class _Run:
         if not runs:
             return ([self.empty(self._find(name, block), 0) for name in block.outputs],)
         return ([value[None] for value in self._enter(block, frame, [value[0] for value in values])],)
+
+
+class _Rows:
+    """Ragged rows: where they begin, and which of them have a step, the longest first."""
+
+    def __init__(self, splits: torch.Tensor):
+        self.starts = splits[:-1]
+        self.lengths = splits[1:] - splits[:-1]
+        self.count = max(self.lengths.tolist(), default=0)
+        self._longest_first = sorted(range(len(self.lengths)), key=lambda row: -int(self.lengths[row]))
+
+    def active(self, step: int) -> torch.Tensor:
+        return torch.tensor([row for row in self._longest_first if self.lengths[row] > step], dtype=torch.int64)
+
+    def in_order(self, steps: list[torch.Tensor], empty: torch.Tensor) -> torch.Tensor:
+        """What each step handed out for its rows, row after row."""
+        found = {}
+        for step, value in enumerate(steps):
+            found |= {int(self.starts[row]) + step: element for row, element in zip(self.active(step).tolist(), value, strict=True)}
+        return torch.stack([found[place] for place in sorted(found)]) if found else empty[:0]
+
+
+def _leading(var: wire.VarDesc) -> str:
+    """The symbol that a variable's shape begins with."""
+    return var.shape.sizes[0].symbol if var.shape.sizes else ""
 
 
 # The operators, as their pages say
