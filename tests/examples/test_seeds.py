@@ -1,4 +1,4 @@
-"""For every listing of the seeds without control flow, a program that makes every call the listing makes; each is run here."""
+"""For every listing of the seeds, a program that makes every call the listing makes; each is run here."""
 
 import runpy
 from pathlib import Path
@@ -24,6 +24,7 @@ def test_every_listing_has_its_program():
         "block_names",
         "block_run",
         "context_and_place",
+        "create_rnn",
         "gemm",
         "layers_of_variables",
         "net_builder",
@@ -31,6 +32,10 @@ def test_every_listing_has_its_program():
         "net_run",
         "plain_network",
         "prune_and_eval",
+        "recurrent_network",
+        "rnn_demo",
+        "rnn_run",
+        "rnn_step",
         "scope_interface",
         "scope_of_framework",
         "scope_of_names",

@@ -78,8 +78,10 @@ def _takes_step(step_net: object) -> bool:
     hint = "step_net=lambda: ol.layer.fc(ol.layer.add_to(accum, None), 100), or with an argument, the step input"
     if isinstance(step_net, Var) or not callable(step_net):
         raise ArgumentError(
-            f"layer.rnn: step_net is a function that writes the step, not {describe_value(step_net)}",
+            "layer.rnn: step_net is a function that writes the step, not "
+            + ("a variable" if isinstance(step_net, Var) else describe_value(step_net)),
             location=here(),
+            given=[step_net.describe()] if isinstance(step_net, Var) else [],
             contract="what is computed before the call is computed once, around the loop; the step is written inside it",
             hint=hint,
         )
