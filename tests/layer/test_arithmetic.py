@@ -9,7 +9,7 @@ import oarlock as ol
 
 X = numpy.array([[1.0, 20.0], [-3.0, 0.5]])
 Y = numpy.array([[2.0, 20.0], [0.25, -0.5]])
-SYMBOLS = {"add": operator.add, "sub": operator.sub, "mul": operator.mul, "truediv": operator.truediv}
+SYMBOLS = {name: getattr(operator, name) for name in ("add", "sub", "mul", "truediv", "floordiv", "mod")}
 ORDERS = {"gt": operator.gt, "ge": operator.ge, "lt": operator.lt, "le": operator.le}
 
 
@@ -38,6 +38,29 @@ def test_comparisons_give_bools():
     result = value_of(lambda x, y: x > 15)
     assert result.dtype == bool
     assert result.tolist() == [[False, True], [False, False]]
+
+
+def test_conditions_are_joined_and_turned_round():
+    for build in (
+        lambda x, y: (x > 1) & (y < 3),
+        lambda x, y: (x > 1) | ~(y < 3),
+        lambda x, y: ~(True & (x > 1)),
+        lambda x, y: (x > y) | False,
+    ):
+        assert numpy.array_equal(value_of(build), build(X, Y))
+
+
+def test_a_number_joined_to_a_condition_is_refused_with_the_brackets_to_write():
+    with ol.Program() as program:
+        x, y = (ol.layer.data(name, shape=[], dtype="int64") for name in "xy")
+        before = len(program.main.ops)
+        with pytest.raises(ol.DTypeError) as raised:
+            assert (x > 0) & 1 < y
+        assert raised.value.message == '"greater_0" is bool, which does not combine with 1'
+        assert raised.value.hint == "`&` and `|` bind tighter than comparisons: (x > 0) & (y > 0)"
+        with pytest.raises(ol.DTypeError, match="logical_and: x must be bool, not int64"):
+            x & y
+    assert [op.type for op in program.main.ops[before:]] == ["fill", "greater"]
 
 
 def test_rows_times_a_matrix_and_matrix_by_matrix():

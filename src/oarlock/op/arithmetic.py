@@ -1,4 +1,4 @@
-"""`x + 1`, `x @ w`, `x > 15`: Python's operators on variables. This is the one file that attaches them to Var.
+"""`x + 1`, `x @ w`, `x > 15`, `(x > 0) & ~done`: Python's operators on variables. This is the one file that attaches them to Var.
 
 `==` stays identity, so that variables can be keys; `ol.op.equal` compares values.
 """
@@ -6,12 +6,16 @@
 from collections.abc import Callable
 from numbers import Real
 
+import numpy
+
 from oarlock.errors import ArgumentError, DTypeError
+from oarlock.ir.dtype import DType
 from oarlock.ir.location import here
 from oarlock.ir.variable import Var
 from oarlock.op.comparison import greater, greater_equal, less, less_equal
-from oarlock.op.elementwise import add, divide, multiply, negative, subtract
+from oarlock.op.elementwise import add, divide, floor_divide, multiply, negative, remainder, subtract
 from oarlock.op.filling import fill
+from oarlock.op.logical import logical_and, logical_not, logical_or
 from oarlock.op.matrix import batch_matmul, linear
 from oarlock.registry.creator import block_for, describe_value, find_read_hint
 
@@ -21,7 +25,7 @@ __all__ = ["constant_like"]
 def constant_like(value: object, like: Var) -> Var:
     """The number `value` as a variable of the dtype of `like`, or `value` itself where it is a variable.
 
-    Raises ArgumentError for what is no number, DTypeError for a number that the dtype would round to another.
+    Raises ArgumentError for what is no number, DTypeError for a number that the dtype would round to another; bools take bools.
     """
     if isinstance(value, Var):
         return value
@@ -33,6 +37,13 @@ def constant_like(value: object, like: Var) -> Var:
             hint=find_read_hint(value),
         )
     number = float(value)
+    if like.dtype is DType.BOOL and not isinstance(value, bool | numpy.bool_):
+        raise DTypeError(
+            f'"{like.name}" is bool, which does not combine with {value}',
+            location=here(),
+            given=[like.describe()],
+            hint="`&` and `|` bind tighter than comparisons: (x > 0) & (y > 0)",
+        )
     if not like.dtype.is_floating and (not number.is_integer() or number != value):
         raise DTypeError(
             f'"{like.name}" is {like.dtype}, which does not hold {value}',
@@ -59,15 +70,28 @@ def _matmul(self: Var, other: object) -> Var:
     return linear(self, other) if not isinstance(other, Var) or other.ndim == 2 else batch_matmul(self, other)
 
 
+_BOTH_SIDES = {
+    "add": add,
+    "sub": subtract,
+    "mul": multiply,
+    "truediv": divide,
+    "floordiv": floor_divide,
+    "mod": remainder,
+    "and": logical_and,
+    "or": logical_or,
+}
+
+
 def attach() -> None:
     """Give Var its operators."""
-    for name, operator in (("add", add), ("sub", subtract), ("mul", multiply), ("truediv", divide)):
+    for name, operator in _BOTH_SIDES.items():
         forward, reflected = _binary(operator)
         setattr(Var, f"__{name}__", forward)
         setattr(Var, f"__r{name}__", reflected)
     for name, operator in (("gt", greater), ("ge", greater_equal), ("lt", less), ("le", less_equal)):
         setattr(Var, f"__{name}__", _binary(operator)[0])
     Var.__neg__ = lambda self: negative(self)  # type: ignore[attr-defined]
+    Var.__invert__ = lambda self: logical_not(self)  # type: ignore[attr-defined]
     Var.__matmul__ = _matmul  # type: ignore[attr-defined]
     Var.__array_ufunc__ = None  # type: ignore[attr-defined]  # NumPy leaves `array + x` to us, rather than add element by element
 
