@@ -53,13 +53,9 @@ def _describe(error: Exception, limits: ProcessLimits) -> dict[str, object]:
     return {"kind": "KernelError", "message": f"the child process failed: {type(error).__name__}: {error}"}
 
 
-def _is_memory(error: BaseException | None) -> bool:
+def _is_memory(error: Exception) -> bool:
     """Whether memory was refused: by Python, or by PyTorch, which has no class of its own for it."""
-    while error is not None:
-        if isinstance(error, MemoryError) or "allocate memory" in str(error) or "bad_alloc" in str(error):
-            return True
-        error = error.__cause__
-    return False
+    return isinstance(error, MemoryError) or "allocate memory" in str(error) or "bad_alloc" in str(error)
 
 
 if __name__ == "__main__":
