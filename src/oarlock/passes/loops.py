@@ -44,8 +44,16 @@ def outside_shape(layout: Layout, inner: Var, names: set[str]) -> Shape | None:
 
 
 def computes_rows_alone(operator: Operator, op: Op, varying: Collection[Var]) -> bool:
-    """Whether `op` on stacks of the `varying` is the stack of `op` on each: the others are the same in every trip."""
-    if operator.effects or op.blocks or any(isinstance(value, Var) and value in varying for value in op.attributes.values()):
+    """Whether `op` on stacks of the `varying` is the stack of `op` on each: the others are the same in every trip.
+
+    Not so where values can make the kernel raise: its message would no longer say in which trip.
+    """
+    if (
+        operator.effects
+        or operator.may_fail
+        or op.blocks
+        or any(isinstance(value, Var) and value in varying for value in op.attributes.values())
+    ):
         return False
     group = operator.row_group
     if group is None:

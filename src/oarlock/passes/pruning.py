@@ -32,6 +32,7 @@ def prune(program: Program, targets: Mapping[str, Var]) -> Program:
     kept = program.clone()
     kept.training = None
     kept.targets = {label: kept.main.vars[var.name] for label, var in targets.items()}
+    kept.main.keep([op for op in kept.main.ops if not op.is_commit])
     remove_dead_code(kept.main, kept.targets.values())
     used = {var for op in kept.main.ops for var in op.reads} | set(kept.targets.values())
     used |= {splits for var, levels in kept.ragged_inputs().items() if var in used for splits in levels}

@@ -1,0 +1,127 @@
+"""One way of running a program, decided once: what is needed of it, and the plan that computes that."""
+
+from collections.abc import Collection, Mapping, Sequence
+
+import numpy
+import torch
+
+from oarlock.ir.operation import Op
+from oarlock.ir.program import Program
+from oarlock.ir.variable import Var
+from oarlock.ir.walk import needed_ops
+from oarlock.passes.optimizing import optimize
+from oarlock.runtime.context import Context
+from oarlock.runtime.feeding import check_feed
+from oarlock.runtime.interpreter import Interpreter, commit, read_var
+from oarlock.runtime.paths import Path
+from oarlock.runtime.plan import Plan
+from oarlock.runtime.scope import Scope
+from oarlock.runtime.scopes import Scopes
+from oarlock.runtime.value import to_numpy
+
+__all__ = ["Prepared", "Values"]
+
+_MAX_DEPTH = 9  # of blocks in a plan; each may take two levels of Python's twenty
+
+Values = list[numpy.ndarray] | list[torch.Tensor]
+
+
+class Prepared:
+    """What a run needs of a verified program, for some fetches: with `update` its updates too, with `whole` every op.
+
+    `plan` is what runs in place of the interpreter, after `passes`; None where these are None, where values of inner blocks are
+    asked for, or where blocks nest deeper than Python's do.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        fetched: Sequence[Path],
+        interpreter: Interpreter,
+        *,
+        update: bool,
+        whole: bool,
+        passes: Collection[str] | None,
+    ):
+        self.program = program
+        self.fetched = list(fetched)
+        self.interpreter = interpreter
+        self.tail = program.main.tail if update else []
+        if whole:
+            self.ops = [op for op in program.main.ops if not op.is_commit]
+        else:
+            owners = [path.owner for path in fetched if path.owner is not None]
+            targets = [*(path.var for path in fetched), *owners, *(var for op in self.tail for var in op.reads)]
+            self.ops = needed_ops(program.main.ops, targets)
+        self.read = {var for op in (*self.ops, *self.tail) for var in op.reads} | {path.var for path in fetched}
+        plain = not any(path.trips for path in fetched) and max(map(_depth, self.ops), default=0) <= _MAX_DEPTH
+        self.plan = self._plan(passes, update=update) if plain and passes is not None else None
+
+    def _plan(self, passes: Collection[str], *, update: bool) -> Plan:
+        """The plan of a copy of the program, which the passes rewrite."""
+        copy, catalogue = self.program.clone(), self.interpreter.catalogue
+        blocks = zip(copy.blocks, self.program.blocks, strict=True)
+        origin = {copied: op for theirs, ours in blocks for copied, op in zip(theirs.ops, ours.ops, strict=True)}
+        if not update:
+            copy.main.keep([op for op in copy.main.ops if not op.is_commit])
+        wanted = [copy.main.vars[path.var.name] for path in self.fetched]
+        applied = optimize(copy, wanted, catalogue, passes)
+        tail = copy.main.tail
+        ops = [op for op in copy.main.ops if not op.is_commit]
+        outputs = [*wanted, *(op.reads[0] for op in tail)]
+        computed = {var for op in ops for var in op.writes}
+        read = dict.fromkeys(var for var in (*(var for op in ops for var in op.reads), *outputs) if var not in computed)
+        return Plan(ops, list(read), outputs, catalogue, [op.writes[0].name for op in tail], origin, applied)
+
+    def run(self, feed: Mapping[str, object], context: Context, *, return_numpy: bool, keep: bool = False) -> tuple[Values, Scopes | None]:
+        """The values that are fetched and, where the caller keeps them, the scopes of the run. Writes the updates last."""
+        tensors = check_feed(self.program, feed, self.read, context.place)
+        if self.plan is not None:
+            return self._run_plan(self.plan, tensors, context, return_numpy), None
+        frame = context.scope.new_scope("main")
+        scopes = None
+        try:
+            if context.budget is not None:
+                context.budget.hold(tensors.values())
+            for name, tensor in tensors.items():
+                frame.var(name).value = tensor
+            with torch.no_grad():
+                self.interpreter.run_ops(self.ops, frame, context)
+                values = self._read(frame, context)
+                results = [to_numpy(value) for value in values] if return_numpy else values
+                self.interpreter.run_ops(self.tail, frame, context)
+            scopes = Scopes(frame) if keep else None
+        finally:
+            if scopes is None:
+                frame.drop()
+        return results, scopes
+
+    def _run_plan(self, plan: Plan, fed: Mapping[str, torch.Tensor], context: Context, return_numpy: bool) -> Values:
+        values = [fed[var.name] if var.name in fed else self._held(var, context.scope) for var in plan.inputs]
+        with torch.no_grad():
+            computed = plan.run(values, context)
+        fetched = [path.require_tensor(value) for path, value in zip(self.fetched, computed, strict=False)]
+        results = [to_numpy(value) for value in fetched] if return_numpy else fetched
+        commit(zip(plan.updates, computed[len(fetched) :], strict=True), context.scope)
+        return results
+
+    def _held(self, var: Var, scope: Scope) -> torch.Tensor:
+        """What `scope` holds for a persistable variable. Raises UnsetVarError or UndefinedVarError where that is nothing."""
+        found = scope.find_var(var.name)
+        if found is not None and found.is_set:
+            return found.value  # type: ignore[return-value]
+        reader = next((op for op in (*self.ops, *self.tail) if any(read.name == var.name for read in op.reads)), None)
+        return scope[var.name] if reader is None else read_var(var, reader, scope)  # type: ignore[return-value]
+
+    def _read(self, frame: Scope, context: Context) -> list[torch.Tensor]:
+        """What is fetched, read before the tail writes: a step that raises writes nothing, and values are from before it."""
+        values = []
+        for path in self.fetched:
+            values.append(path.read(frame, context.place.device))
+            if context.budget is not None and path.trips:
+                context.budget.hold(values[-1:])
+        return values
+
+
+def _depth(op: Op) -> int:
+    return max((1 + max((_depth(inner) for inner in block.ops), default=0) for block in op.blocks), default=0)

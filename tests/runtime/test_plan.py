@@ -1,0 +1,201 @@
+"""The plan: what it computes, what its text is, and what it says where a line fails."""
+
+import threading
+
+import numpy
+import pytest
+from sample_programs import nested_loops
+
+import oarlock as ol
+
+FEED = {"pages": numpy.linspace(-1, 1, 18, dtype="float32").reshape(2, 3, 3), "start": numpy.ones(3, "float32")}
+
+
+def plan_of(executor):
+    (prepared,) = executor._prepared.values()
+    return prepared.plan
+
+
+def test_without_passes_a_plan_computes_the_bits_of_the_interpreter():
+    program = nested_loops()
+    scope = ol.init(program, ol.Scope())
+    names = list(program.main.vars)
+    planned = ol.Executor(passes=()).run(program, FEED, names, scope=scope)
+    interpreted = ol.Executor(interpret=True).run(program, FEED, names, scope=scope)
+    assert [value.tobytes() for value in planned] == [value.tobytes() for value in interpreted]
+
+
+def test_the_text_of_a_plan_has_a_line_for_an_op_and_lets_go_of_what_has_ended():
+    with ol.Program() as program:
+        x = ol.layer.data("x", shape=[2])
+        y = ol.op.square(ol.op.tanh(x))
+    executor = ol.Executor()
+    executor.run(program, {"x": [[1.0, 2.0]]}, [y], scope=ol.Scope())
+    assert plan_of(executor).text == (
+        "def plan(context_of, device, x_1):\n"
+        "    tanh_0_2 = tanh_3(x_1)\n"
+        "    square_0_4 = square_5(tanh_0_2)\n"
+        "    del tanh_0_2\n"
+        "    return [square_0_4]\n"
+    )
+
+
+def test_names_of_a_file_are_spelled_anew_in_a_plan():
+    with ol.Program() as program:
+        x = ol.layer.data("x", shape=[2])
+        y = ol.op.tanh(x, name="import.os-None")
+        z = ol.op.tanh(y, name="0")
+    executor = ol.Executor()
+    executor.run(program, {"x": [[1.0, 2.0]]}, [z], scope=ol.Scope())
+    text = plan_of(executor).text
+    assert "import_os_None_2 = tanh_3(x_1)" in text
+    assert "v0_4 = tanh_3(import_os_None_2)" in text
+
+
+def test_a_kernel_that_fails_in_a_plan_is_explained_as_the_interpreter_explains_it():
+    with ol.Program() as program:
+        x = ol.layer.data("x", shape=["n", 2], batch="t")
+        rows = ol.layer.data("rows", shape=["n"], dtype="int64", batch="t")
+        rnn = ol.rnn()
+        with rnn.step():
+            rnn.output(ol.op.take(rnn.step_input(x), rnn.step_input(rows)))
+        y = rnn()
+    feed = {"x": numpy.zeros((3, 2, 2), "float32"), "rows": [[0, 1], [1, 5], [0, 0]]}
+    messages = []
+    for executor in (ol.Executor(interpret=True), ol.Executor(passes=())):
+        with pytest.raises(ol.KernelError) as caught:
+            executor.run(program, feed, [y], scope=ol.Scope())
+        messages.append(str(caught.value))
+    assert messages[0] == messages[1]
+    assert "scope main/rnn_0/1" in messages[0]
+
+
+def test_a_plan_shows_in_the_traceback():
+    with ol.Program() as program:
+        x = ol.layer.data("x", shape=[2])
+        y = ol.op.take(x, ol.layer.data("rows", shape=[], dtype="int64", batch="k"))
+    with pytest.raises(ol.KernelError) as caught:
+        ol.Executor().run(program, {"x": numpy.zeros((1, 2), "float32"), "rows": [3]}, [y], scope=ol.Scope())
+    trace = caught.value.__cause__.__traceback__
+    lines = []
+    while trace is not None:
+        lines.append((trace.tb_frame.f_code.co_filename[:6], trace.tb_frame.f_code.co_name))
+        trace = trace.tb_next
+    assert ("<plan ", "plan") in lines
+
+
+def test_loops_without_a_trip_and_branches_not_taken_have_zeros_of_the_right_shape():
+    with ol.Program() as program:
+        x = ol.layer.data("x", shape=["n", 2], batch="t", dtype="float64")
+        w = ol.layer.data("w", shape=["n", 2], batch=None, dtype="float64")
+        rnn = ol.rnn()
+        with rnn.step():
+            rnn.output(ol.op.tanh(rnn.step_input(x) * w))
+        cost = ol.op.reduce_sum(rnn())
+        (dw,) = ol.gradients([cost], [w])
+    feed = {"x": numpy.zeros((0, 3, 2)), "w": numpy.ones((3, 2))}
+    for executor in (ol.Executor(), ol.Executor(passes=()), ol.Executor(interpret=True)):
+        (value,) = executor.run(program, feed, [dw], scope=ol.Scope())
+        assert value.tolist() == [[0.0, 0.0]] * 3
+
+
+def test_a_prepared_run_is_a_run():
+    with ol.Program(seed=3) as program:
+        x = ol.layer.data("x", shape=[2])
+        cost = ol.layer.mean(ol.op.square(ol.layer.fc(x, 1)))
+        ol.optimizer.SGD(0.1).minimize(cost)
+    scopes = [ol.init(program, ol.Scope()) for _ in range(2)]
+    executor = ol.Executor()
+    step = executor.prepare(program, [cost], scope=scopes[0])
+    feed = {"x": [[1.0, 2.0]]}
+    for _ in range(3):
+        (one,), (other,) = step(feed), executor.run(program, feed, [cost], scope=scopes[1])
+        assert one.tobytes() == other.tobytes()
+    assert scopes[0]["fc_0.w"].tolist() == scopes[1]["fc_0.w"].tolist()
+
+
+def test_a_prepared_run_goes_on_with_the_program_as_it_was():
+    with ol.Program() as program:
+        x = ol.layer.data("x", shape=[1])
+        y = ol.op.square(x)
+        step = ol.Executor().prepare(program, [y], scope=ol.Scope())
+        ol.layer.data("late", shape=[1])
+    assert step({"x": [[3.0]]})[0].tolist() == [[9.0]]
+
+
+def test_threads_share_one_plan():
+    program = nested_loops()
+    scope = ol.init(program, ol.Scope())
+    executor = ol.Executor()
+    results = []
+
+    def work():
+        for _ in range(5):
+            results.append(executor.run(program, FEED, ["cost"], scope=scope)[0].tobytes())
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(results) == 20
+    assert len(set(results)) == 1
+
+
+# Passes
+
+
+def recurrence(**options):
+    """A recurrence whose input product may be lifted, and whose weight gradients may be sunk."""
+    with ol.Program(seed=1) as program:
+        x = ol.layer.data("x", shape=["n", 3], batch="t", dtype="float64")
+        start = ol.layer.data("start", shape=[4], dtype="float64")
+        rnn = ol.rnn(**options)
+        with rnn.step():
+            state = rnn.memory(init=start)
+            after = ol.op.tanh(ol.layer.fc(rnn.step_input(x), 4) + ol.layer.fc(rnn.previous_memory(state), 4, bias=False))
+            rnn.update_memory(state, after)
+            rnn.output(after)
+        cost = ol.layer.mean(ol.op.square(rnn()))
+        program.targets["cost"] = cost
+        pairs = ol.append_backward(cost)
+        gradients = [gradient for _, gradient in pairs]
+    return program, [cost, *gradients]
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("steps", [0, 1, 5])
+def test_lifting_and_sinking_keep_values_and_gradients(steps, reverse):
+    program, fetched = recurrence(reverse=reverse)
+    scope = ol.init(program, ol.Scope())
+    random = numpy.random.default_rng(0)
+    feed = {"x": random.normal(size=(steps, 2, 3)), "start": random.normal(size=(2, 4))}
+    expected = ol.Executor(interpret=True).run(program, feed, fetched, scope=scope)
+    for passes in ((), ("lift",), ("sink",), ("lift", "sink")):
+        actual = ol.Executor(passes=passes).run(program, feed, fetched, scope=scope)
+        for one, other in zip(actual, expected, strict=True):
+            numpy.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-14, equal_nan=True)
+
+
+def test_the_input_product_is_lifted_and_every_parameter_gradient_is_sunk():
+    program, fetched = recurrence()
+    executor = ol.Executor()
+    feed = {"x": numpy.zeros((5, 2, 3)), "start": numpy.zeros((2, 4))}
+    executor.run(program, feed, fetched, scope=ol.init(program, ol.Scope()))
+    assert plan_of(executor).applied == {"lift": 1, "sink": 3}
+
+
+def test_what_a_trip_draws_is_not_lifted():
+    with ol.Program(seed=1) as program:
+        x = ol.layer.data("x", shape=["n", 3], batch="t")
+        rnn = ol.rnn()
+        with rnn.step():
+            rnn.output(ol.layer.dropout(rnn.step_input(x), rate=0.5))
+        y = rnn()
+    executor = ol.Executor()
+    feed = {"x": numpy.ones((4, 2, 3), "float32")}
+    (planned,) = executor.run(program, feed, [y], scope=ol.Scope(), training=True)
+    (interpreted,) = ol.Executor(interpret=True).run(program, feed, [y], scope=ol.Scope(), training=True)
+    assert plan_of(executor).applied == {"lift": 0, "sink": 0}
+    assert planned.tobytes() == interpreted.tobytes()
+    assert len({row.tobytes() for row in planned}) > 1
