@@ -3,7 +3,7 @@
 import numpy
 import pytest
 import torch
-from tolerances import AUTOGRAD
+from tolerances import AUTOGRAD, ORACLES
 
 import oarlock as ol
 
@@ -22,6 +22,24 @@ def refused(call, error, *lines):
 
 def run(program, feed, fetch):
     return ol.Executor(check=True).run(program, feed, fetch, scope=ol.init(program, ol.Scope()))
+
+
+@pytest.mark.mission("B17", "B21")
+def test_a_sequence_has_time_first_and_the_step_multiplies_adds_and_squashes_one_element():
+    with ol.Program() as program:
+        x, m = ol.sequence([10, 20, 30]), ol.var(0)
+        w, u = ol.var(0.314, param=True), ol.var(0.375, param=True)
+        rnn = ol.rnn()
+        with rnn.step():
+            h = rnn.memory(init=m)
+            act = ol.layer.sigmoid(ol.op.add(w * rnn.step_input(x), u * rnn.previous_memory(h)))
+            rnn.update_memory(h, act)
+            rnn.output(act)
+        out = rnn()
+    assert (x.type_text, out.type_text) == ("float32[t, 1]", "float32[t, 1]")
+    assert program.parameters() == [w, u]
+    assert [op.type for op in program.blocks[1].ops] == ["multiply", "multiply", "add", "sigmoid"]
+    numpy.testing.assert_allclose(run(program, {}, [out])[0].ravel(), [0.958513, 0.998694, 0.999944], rtol=ORACLES[0], atol=ORACLES[1])
 
 
 # One class
