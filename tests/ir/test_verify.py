@@ -62,7 +62,12 @@ def test_a_block_belongs_to_an_op():
     def change(program):
         program.blocks.add(name="orphan", parent=0)
 
-    refuse(change, "block 2 (orphan) belongs to no op")
+    refuse(
+        change,
+        "block 2 (orphan) belongs to no op\n"
+        "  Try: if you wrote it, close what it belongs to by calling it, as in `y = ie(condition)` or `states = rnn()`"
+        "    (oarlock explain VerifyError)",
+    )
 
 
 def test_a_block_belongs_to_one_op_only():
@@ -599,7 +604,8 @@ def test_a_step_block_that_was_never_closed_is_named():
             loop.output(loop.step_input(xs))
     with pytest.raises(ol.VerifyError) as caught:
         verify_program(program)
-    assert str(caught.value) == "block 1 (rnn_0.body) belongs to no op"
+    assert caught.value.message == "block 1 (rnn_0.body) belongs to no op"
+    assert caught.value.hint == "if you wrote it, close what it belongs to by calling it, as in `y = ie(condition)` or `states = rnn()`"
 
 
 def test_a_variable_of_a_block_beside_is_not_read():

@@ -104,7 +104,11 @@ def verify_ownership(program: Program) -> None:
                 owned.add(inner)
     for block in program.blocks[1:]:
         if block not in owned:
-            raise VerifyError(f"block {block.index} ({block.name}) belongs to no op")
+            raise VerifyError(
+                f"block {block.index} ({block.name}) belongs to no op",
+                location=next((op.location for op in block.ops if op.location is not None), None),
+                hint="if you wrote it, close what it belongs to by calling it, as in `y = ie(condition)` or `states = rnn()`",
+            )
 
 
 def verify_definitions(program: Program) -> None:

@@ -24,7 +24,7 @@ from oarlock.ir.rewrite import rename_sizes, replace_reads
 from oarlock.ir.size import Size, names_in, rename
 from oarlock.ir.variable import Var
 from oarlock.ir.walk import free_vars, inner_blocks
-from oarlock.layer.writing import open_block, require_handed_out, require_same_block
+from oarlock.layer.writing import count_values, open_block, require_handed_out, require_same_block
 from oarlock.op.control.branching import branch
 from oarlock.op.routing import merge, rows, take
 from oarlock.op.shaping import flatten
@@ -153,7 +153,7 @@ class IfElse:
         counts = [len(self._sides[holds].outputs) for holds in (True, False)]
         if counts[0] != counts[1] or not counts[0]:
             raise ProgramError(
-                f"ifelse: the true block hands out {counts[0]} values and the false block {counts[1]}",
+                f"ifelse: the true block hands out {count_values(counts[0])}, the false block {counts[1] or 'none'}",
                 location=here(),
                 contract="both blocks hand out the same number of values, at least one",
                 hint="ie.output(...) in each block",
@@ -182,12 +182,14 @@ class IfElse:
                     f'ifelse.input: "{var.name}" has {var.shape[0]} rows but the condition {length}',  # type: ignore[index]
                     location=here(),
                     given=[var.describe()],
+                    hint="declare both with one number of rows, by one name or one number",
                 )
         side.block.outputs = side.outputs
         names: dict[str, Size] = {self._placeholder(): symbol}
         if isinstance(length, str):
             for var in free_vars(side.block):
                 if var.shape and var.shape[0] == length and var not in side.split:
+                    _require_rows_in_front(var, length)
                     side.split[var] = self._new_input(side, var, var.shape)
             replace_reads(side.block, side.split)  # where the length is a number, only what `input` returned means rows
             names[length] = symbol
@@ -212,6 +214,7 @@ class IfElse:
                     location=here(),
                     given=[var.describe()],
                     contract="what a block hands out has the rows of that block",
+                    hint=_rows_hint(var, length),
                 )
 
     def _require_alike(self) -> None:
@@ -234,6 +237,24 @@ class IfElse:
         self._around.program.claim_symbols(chosen.shape)
         values = [take(var, chosen) for var in side.split]
         return branch([*values, *side.whole], free_vars(side.block), body=side.block, name=f"{side.block.name}.out")
+
+
+def _require_rows_in_front(var: Var, length: str) -> None:
+    """Raises ShapeError for a variable of which the rows of a block would be ambiguous: `length` is in another place too."""
+    if any(length in names_in(item) for item in (var.shape or ())[1:]):
+        raise ShapeError(
+            f'ifelse: "{var.name}" has the size {length} of the condition in more than one place, so its rows alone cannot be taken',
+            location=here(),
+            given=[var.describe()],
+            hint="ie.whole(x) inside the block is all of x; or call the other size by another name",
+        )
+
+
+def _rows_hint(var: Var, length: Size) -> str:
+    """What to write in place of `var`, which a block hands out without a row for each of its own."""
+    if var.shape and var.shape[0] == length and isinstance(length, int):
+        return "where rows are counted by a number, ie.input(x) inside the block is the rows of x"
+    return "keep the rows: x * 0.0 + value has one for each of x"
 
 
 def ifelse() -> IfElse:

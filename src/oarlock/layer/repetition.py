@@ -18,9 +18,10 @@ from oarlock.ir.current import current_block
 from oarlock.ir.location import here
 from oarlock.ir.rewrite import replace_reads
 from oarlock.ir.variable import Var
-from oarlock.ir.walk import free_vars
+from oarlock.ir.walk import free_vars, needed_ops
 from oarlock.layer.writing import as_scalar, open_block, require_even, require_handed_out, require_same_block
 from oarlock.op.control.repetition import while_
+from oarlock.registry.catalogue import standard
 from oarlock.registry.creator import require_type
 
 __all__ = ["WhileLoop", "while_loop"]
@@ -162,6 +163,19 @@ class WhileLoop:
                 location=here(),
                 hint="loop.carry(var, value) in the body",
             )
+        if self._body is not None and not _may_change(self._body, self._next_condition, set(self._carried)):
+            raise ProgramError(
+                f'while_loop: its condition "{self._next_condition.name}" does not depend on what is carried, so it would never change',
+                location=here(),
+                given=[self._next_condition.describe()],
+                hint="compute it from a variable that is carried, or from its next value",
+            )
+
+
+def _may_change(body: Block, condition: Var, carried: set[Var]) -> bool:
+    """Whether `condition` may be another one in another trip: it depends on what is carried, or on chance."""
+    ops = needed_ops(body.ops, [condition])
+    return any(var in carried for op in ops for var in op.reads) or any(standard.get(op.type).wants_context for op in ops if not op.blocks)
 
 
 def while_loop(condition: Var, *, max_trips: int | None = None) -> WhileLoop:

@@ -3,7 +3,7 @@
 switch = ol.switch()
 with switch.case(step < 100):                       # bool[]
     switch.output(step * slope)
-with switch.case(lambda: ol.op.less(loss, 0.1)):    # a condition written as a function is a block too,
+with switch.case(lambda: mean(losses) < 0.1):       # a condition written as a function is a block too,
     switch.output(low)                              # which runs only where no case before was chosen
 with switch.default():
     switch.output(high)
@@ -19,10 +19,11 @@ from dataclasses import dataclass, field
 from oarlock.errors import ArgumentError, ProgramError, ShapeError
 from oarlock.ir.block import Block
 from oarlock.ir.current import current_block
+from oarlock.ir.dtype import DType
 from oarlock.ir.location import here
 from oarlock.ir.variable import Var
 from oarlock.ir.walk import free_vars
-from oarlock.layer.writing import as_scalar, open_block, require_handed_out, require_same_block
+from oarlock.layer.writing import as_scalar, count_values, open_block, require_handed_out, require_same_block
 from oarlock.op.arithmetic import constant_like
 from oarlock.op.comparison import equal
 from oarlock.op.control.branching import branch
@@ -69,7 +70,8 @@ class Switch:
         return self._write_case(condition, f"case_{len(self._cases)}")
 
     def default(self) -> AbstractContextManager[None]:
-        """The block that runs where no condition holds."""
+        """The block that runs where no condition holds. Raises ProgramError where there is one. An exception inside discards it."""
+        self._require_writable("default")
         return self._write(None, None, "default")
 
     def _write_case(self, condition: Var | Callable[[], Var], part: str) -> AbstractContextManager[None]:
@@ -83,15 +85,18 @@ class Switch:
         return self._write(None, test, part)
 
     def _require_writable(self, part: str) -> None:
-        if self._called or self._open is not None:
-            raise ProgramError(f"{self._kind}: a block of it is open, or it is closed already", location=here())
+        if self._called:
+            raise ProgramError(f"{self._kind}: it is closed, so it takes no more blocks", location=here())
+        if self._open is not None:
+            raise ProgramError(
+                f"{self._kind}: its block {self._open.block.name} is open", location=here(), hint="write its blocks side by side"
+            )
         if self._cases and _is_default(self._cases[-1]):
             raise ProgramError(f"{self._kind}: nothing is tested after the default", location=here(), hint="write the default last")
         require_same_block(current_block(), self._around, f"{self._kind}.{part}")
 
     @contextmanager
     def _write(self, condition: Var | None, test: Block | None, part: str) -> Iterator[None]:
-        self._require_writable(part)
         try:
             with open_block(f"{self._stem}.{part}", self._around) as block:
                 self._open = _Case(block, condition, test)
@@ -147,15 +152,17 @@ class Switch:
         return (condition, others) if undecided is None else (logical_and(undecided, condition), logical_and(undecided, others))
 
     def _require_complete(self) -> None:
-        if len(self._cases) < 2 or not _is_default(self._cases[-1]):
+        if self._cases and not _is_default(self._cases[-1]):
             raise ProgramError(
-                f"{self._kind}: it has no default, so nothing tells what it hands out where no condition holds"
-                if self._cases and not _is_default(self._cases[-1])
-                else f"{self._kind}: it has no case",
+                f"{self._kind}: it has no default, so nothing tells what it hands out where no condition holds",
                 location=here(),
-                hint=f"write one in `with {self._kind}.default():`"
-                if self._cases
-                else f"write one in `with {self._kind}.case(condition):`",
+                hint=f"write one in `with {self._kind}.default():`",
+            )
+        if len(self._cases) < 2:
+            raise ProgramError(
+                f"{self._kind}: it has no case",
+                location=here(),
+                hint=f"write one in `with {self._kind}.case(condition):`, before the default",
             )
         first = self._cases[0]
         if not first.outputs:
@@ -165,7 +172,8 @@ class Switch:
         for other in self._cases[1:]:
             if len(other.outputs) != len(first.outputs):
                 raise ProgramError(
-                    f"{self._kind}: {first.block.name} hands out {len(first.outputs)} values and {other.block.name} {len(other.outputs)}",
+                    f"{self._kind}: {first.block.name} hands out {count_values(len(first.outputs))}, "
+                    f"{other.block.name} {len(other.outputs) or 'none'}",
                     location=here(),
                     contract="every block hands out the same number of values",
                 )
@@ -210,7 +218,20 @@ def cond(condition: Var, true: Callable[[], Written], false: Callable[[], Writte
 
 def case(pairs: Sequence[tuple[Var | Callable[[], Var], Callable[[], Written]]], default: Callable[[], Written]) -> Var | tuple[Var, ...]:
     """What the function beside the first condition that holds writes, else what `default` writes; as `cond`."""
-    choice = Switch("case")
+    for pair in pairs:
+        if not isinstance(pair, tuple) or len(pair) != 2:
+            raise ArgumentError(
+                f"case: a case is a pair, (condition, function), not {describe_value(pair)}",
+                location=here(),
+                hint="ol.case([(x < 0.0, lambda: -x)], lambda: x)",
+            )
+    return _choose_first("case", pairs, default)
+
+
+def _choose_first(kind: str, pairs: Sequence[tuple[Var | Callable[[], Var], Callable[[], Written]]], default: Callable[[], Written]):
+    if not pairs:
+        raise ArgumentError(f"{kind}: there is nothing to choose from: no cases", location=here())
+    choice = Switch(kind)
     for condition, function in pairs:
         _write_function(choice, choice.case(condition), function)
     _write_function(choice, choice.default(), default)
@@ -218,14 +239,35 @@ def case(pairs: Sequence[tuple[Var | Callable[[], Var], Callable[[], Written]]],
 
 
 def switch_case(index: Var, functions: Mapping[int, Callable[[], Written]], default: Callable[[], Written]) -> Var | tuple[Var, ...]:
-    """What `functions[index]` writes, else what `default` writes; `index` is a whole number, int64[]. As `cond`."""
+    """What `functions[index]` writes, else what `default` writes; `index` is a whole number, int64[]. As `cond`.
+
+    Raises ArgumentError for a key that is no whole number, ShapeError for another `index`.
+    """
     require_type(index, "switch_case: index")
-    return case([(equal(index, constant_like(number, index)), function) for number, function in functions.items()], default)
+    if index.dtype.is_floating or index.dtype is DType.BOOL or index.shape != ():
+        raise ShapeError(
+            f"switch_case: index is one whole number, int64[], not {index.type_text}", location=here(), given=[index.describe()]
+        )
+    for number in functions:
+        if not isinstance(number, int) or isinstance(number, bool):
+            raise ArgumentError(f"switch_case: a key is a whole number, not {describe_value(number)}", location=here())
+    pairs = [(equal(index, constant_like(number, index)), function) for number, function in functions.items()]
+    return _choose_first("switch_case", pairs, default)
 
 
 def _write_function(choice: Switch, block: AbstractContextManager[None], function: Callable[[], Written]) -> None:
     if not callable(function):
-        raise ArgumentError(f"{choice._kind}: a block is written by a function, not {describe_value(function)}", location=here())
+        raise ArgumentError(
+            f"{choice._kind}: a block is written by a function, not {describe_value(function)}",
+            location=here(),
+            hint="lambda: x, or the name of a function that takes nothing",
+        )
     with block:
         written = function()
+        if written is None:
+            raise ArgumentError(
+                f"{choice._kind}: a function returned None; what it returns is what its block hands out",
+                location=here(),
+                hint="return a variable, or several in a tuple",
+            )
         choice.output(*(written if isinstance(written, list | tuple) else [written]))  # type: ignore[list-item]

@@ -12,7 +12,7 @@ from oarlock.ir.variable import Var
 from oarlock.op.shaping import reshape
 from oarlock.registry.creator import require_type
 
-__all__ = ["as_scalar", "open_block", "require_even", "require_handed_out", "require_same_block"]
+__all__ = ["as_scalar", "count_values", "open_block", "require_even", "require_handed_out", "require_same_block"]
 
 
 @contextmanager
@@ -40,7 +40,7 @@ def require_same_block(block: Block, around: Block, what: str) -> None:
 def require_handed_out(values: Sequence[object], block: Block, what: str) -> list[Var]:
     """`values` as variables that `block` sees. Raises ArgumentError, or ProgramError for a value of another block."""
     around = set(block.enclosing())
-    vars = [require_type(value, what) for value in values]
+    vars = [require_type(value, f"{what}: value") for value in values]
     for var in vars:
         if var.block not in around:
             raise ProgramError(
@@ -50,6 +50,11 @@ def require_handed_out(values: Sequence[object], block: Block, what: str) -> lis
                 hint="hand it out of its block as an output",
             )
     return vars
+
+
+def count_values(count: int) -> str:
+    """`1 value`, `2 values`."""
+    return f"{count or 'no'} value{'' if count == 1 else 's'}"
 
 
 def require_even(vars: Sequence[Var], block: Block, what: str) -> None:
