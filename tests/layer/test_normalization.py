@@ -142,3 +142,10 @@ def test_two_layers_of_one_name_would_have_one_mean():
             ol.layer.batch_norm(x, name="norm")
     assert raised.value.message == 'batch_norm: "norm.mean" is declared already, and running statistics follow one layer'
     assert program.to_bytes() == before
+
+
+def test_layers_are_numbered_one_after_another():
+    with ol.Program():
+        x = ol.layer.data("x", shape=[3])
+        names = [layer(x).name for layer in (ol.layer.batch_norm, ol.layer.batch_norm, ol.layer.layer_norm, ol.layer.layer_norm)]
+    assert names == ["batch_norm_0.out", "batch_norm_1.out", "layer_norm_0.out", "layer_norm_1.out"]

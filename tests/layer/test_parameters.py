@@ -350,3 +350,32 @@ def test_a_layer_that_is_refused_leaves_no_parameter(layer):
             layer(x)
         assert program.parameters() == []
         ol.layer.fc(x, 2, name="conv2d_0")
+
+
+# A parameter by itself
+
+
+def test_a_parameter_of_ones_own_is_declared_in_the_main_block_wherever_it_is_asked_for():
+    with ol.Program() as program:
+        x = ol.layer.data("x", shape=["n", 2], batch="t")
+        rnn = ol.rnn()
+        with rnn.step():
+            rnn.output(rnn.step_input(x) @ ol.layer.create_parameter([2, 3], name="w", initializer=ol.initializer.constant(0.5)))
+        rnn()
+        again = ol.layer.create_parameter([2, 3], name="w")
+        other = ol.layer.create_parameter([4], dtype="float64", trainable=False)
+    assert parameters(program) == {"w": (2, 3), "parameter_0": (4,)}
+    assert again.block is program.main
+    assert (str(other.dtype), other.trainable) == ("float64", False)
+    assert (ol.init(program, ol.Scope())["w"] == 0.5).all()
+
+
+def test_a_parameter_is_refused_what_no_parameter_has():
+    with ol.Program() as program:
+        with pytest.raises(ol.DTypeError) as raised:
+            ol.layer.create_parameter([2], dtype="int64")
+        assert raised.value.message == "create_parameter: dtype is a float, not int64"
+        with pytest.raises(ol.ArgumentError) as refused:
+            ol.layer.create_parameter(["n", 2])
+        assert refused.value.message == "create_parameter: a size is a whole number from 1, not 'n'"
+    assert program.persistables() == []

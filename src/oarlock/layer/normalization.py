@@ -24,8 +24,9 @@ def layer_norm(input: Var, *, epsilon: float = 1e-5, name: str | None = None) ->
     name = layer_name(program, name, "layer_norm")
     with undone_on_error(program):
         gain, offset = _scale_and_shift(input, name, k)
-        y = normalization.layer_norm(input, gain, offset, epsilon=epsilon)
-    y.block.rename(y, output_name(program, name))
+        result = output_name(program, name)
+        y = normalization.layer_norm(input, gain, offset, epsilon=epsilon, name=result)
+    y.block.rename(y, result)
     return y
 
 
@@ -58,8 +59,9 @@ def batch_norm(input: Var, *, momentum: float = 0.1, epsilon: float = 1e-5, act:
     with undone_on_error(program):
         gain, offset = _scale_and_shift(input, name, channels)
         running = [new_state(main, f"{name}.{what}", (channels,), input.dtype, rule) for what, rule in _STATISTICS.items()]
-        y = normalization.batch_norm(input, *running, gain, offset, momentum=momentum, epsilon=epsilon)
-    main.rename(y, output_name(program, name))
+        result = output_name(program, name)
+        y = normalization.batch_norm(input, *running, gain, offset, momentum=momentum, epsilon=epsilon, name=result)
+    main.rename(y, result)
     assert y.op is not None
     for var, slot in zip(running, ("next_mean", "next_variance"), strict=True):
         (value,) = y.op.outputs[slot]

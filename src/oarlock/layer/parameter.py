@@ -1,19 +1,29 @@
 """Parameters: declared in the main block, wherever the layer stands."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from oarlock.errors import ArgumentError, OarlockError, ShapeError
+from oarlock.errors import ArgumentError, DTypeError, OarlockError, ShapeError
 from oarlock.ir.block import Block
+from oarlock.ir.current import current_block
 from oarlock.ir.dtype import DType
 from oarlock.ir.location import here
 from oarlock.ir.names import require_user_name
 from oarlock.ir.program import Program
 from oarlock.ir.size import Shape
 from oarlock.ir.variable import Var
-from oarlock.layer.initializer import Rule
+from oarlock.layer.initializer import Rule, xavier
 
-__all__ = ["layer_name", "new_parameter", "new_state", "output_name", "require_count", "require_number", "undone_on_error"]
+__all__ = [
+    "create_parameter",
+    "layer_name",
+    "new_parameter",
+    "new_state",
+    "output_name",
+    "require_count",
+    "require_number",
+    "undone_on_error",
+]
 
 
 def layer_name(program: Program, given: str | None, kind: str) -> str:
@@ -24,6 +34,28 @@ def layer_name(program: Program, given: str | None, kind: str) -> str:
 def output_name(program: Program, name: str) -> str:
     """What a layer's result is called: `fc_0.out`; numbered where layers share a name."""
     return f"{name}.out" if program.is_free(f"{name}.out") else program.unique(f"{name}.out")
+
+
+def create_parameter(
+    shape: Sequence[int],
+    *,
+    dtype: DType | str = DType.FLOAT32,
+    initializer: Rule | None = None,
+    trainable: bool = True,
+    name: str | None = None,
+) -> Var:
+    """A parameter by itself, for a layer or a cell of one's own: T[*shape], Xavier-uniform unless `initializer` says otherwise.
+
+    It is called `<name>`, or parameter_0, parameter_1; what is called alike is one parameter. It is declared in the main block, even where
+    it is asked for in a loop. Raises ArgumentError for a size that is no number, DTypeError for a dtype that is no float, ShapeError for
+    a parameter of that name that has another shape.
+    """
+    kind = DType.of(dtype)
+    if not kind.is_floating:
+        raise DTypeError(f"create_parameter: dtype is a float, not {kind}", location=here())
+    sizes = tuple(require_count(size, "create_parameter: a size") for size in shape)
+    block = current_block()
+    return new_parameter(block, layer_name(block.program, name, "parameter"), sizes, kind, initializer or xavier(), trainable=trainable)
 
 
 def new_parameter(block: Block, name: str, shape: tuple[int, ...], dtype: DType, rule: Rule, *, trainable: bool = True) -> Var:

@@ -1,0 +1,122 @@
+"""Measure Oarlock on one workload, in this process.
+
+    python benchmarks/measure.py --workload W6 [--variant default] [--min-time 1.5]
+    python benchmarks/measure.py --list
+
+Prints one line, RESULT and a JSON object, as every peer of `benchmarks/run.py` does. The first step is timed from building the
+program to the value of the first loss, imports and data excluded; a step is the median over chunks of about 30 ms; a call of inference
+is timed by itself. Memory is the peak of this process.
+"""
+
+import argparse
+import json
+import os
+import resource
+import statistics
+import sys
+import time
+from collections.abc import Callable
+
+THREADS = int(os.environ.get("BENCH_THREADS", "2"))
+if __name__ == "__main__":  # read where these are imported
+    os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), str(THREADS))
+
+import numpy  # noqa: E402
+import torch  # noqa: E402
+from workloads import INFERENCE, TRAINING, draw, write  # noqa: E402
+
+import oarlock as ol  # noqa: E402
+
+VARIANTS = {"default": {}, "interpret": {"interpret": True}}
+
+
+def as_tensors(feed: dict[str, object]) -> dict[str, object]:
+    """What is fed as tensors that this process already holds; a ragged value as its elements and its row splits."""
+    tensors: dict[str, object] = {}
+    for name, value in feed.items():
+        if isinstance(value, ol.Ragged):
+            tensors[name] = torch.tensor(value.values)
+            tensors[f"{name}.splits"] = torch.tensor(value.splits[0])
+        else:
+            tensors[name] = torch.tensor(value)
+    return tensors
+
+
+def peak_megabytes() -> float:
+    """The most memory that this process has had."""
+    kilobytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return kilobytes / (2**20 if sys.platform == "darwin" else 2**10)
+
+
+def time_steps(step: Callable[[], object], min_time: float, *, chunked: bool, steps: int | None) -> tuple[list[float], int]:
+    """Milliseconds a step, for each chunk of steps after warming up, and how many steps a chunk has."""
+    start, warm = time.perf_counter(), 0
+    while warm < 3 or (time.perf_counter() - start < min(0.5, min_time / 3) and warm < (steps or warm + 3) // 3):
+        step()
+        warm += 1
+    each = (time.perf_counter() - start) / warm
+    size = 1 if not chunked else 10 if steps else max(1, int(0.03 / each))
+    times: list[float] = []
+    start = time.perf_counter()
+    while warm + len(times) * size < steps if steps else time.perf_counter() - start < min_time or len(times) < 7:
+        begin = time.perf_counter()
+        for _ in range(size):
+            step()
+        times.append((time.perf_counter() - begin) / size * 1e3)
+    return times, size
+
+
+def measure(name: str, variant: str = "default", min_time: float = 1.5) -> dict[str, object]:
+    """Run a workload; what a RESULT line says."""
+    weights, feed = draw(name)
+    before = peak_megabytes()
+    start = time.perf_counter()
+    workload = write(name, weights, feed)
+    executor, scope, held = ol.Executor(**VARIANTS[variant]), workload.scope(), as_tensors(feed)
+
+    def step() -> torch.Tensor:
+        fetched = executor.run(workload.program, held, [workload.fetch], scope=scope, training=workload.training, return_numpy=False)
+        return fetched[0]  # type: ignore[return-value]
+
+    def value() -> float:
+        result = step()
+        return result.item() if result.numel() == 1 else result.double().abs().mean().item()
+
+    losses = [value()]
+    first = time.perf_counter() - start
+    losses += [value(), value()]
+    times, size = time_steps(step, min_time, chunked=workload.training, steps=workload.steps)
+    report = executor.eval(workload.program, list(workload.report.values()), held, scope=scope, training=workload.training)
+    return {
+        "peer": "oarlock",
+        "variant": variant,
+        "workload": name,
+        "losses": losses,
+        "first_step_s": first,
+        "median_ms": statistics.median(times),
+        "min_ms": min(times),
+        "p90_ms": float(numpy.percentile(times, 90)),
+        "chunks": len(times),
+        "steps_per_chunk": size,
+        "rss_peak_mb": peak_megabytes(),
+        "rss_import_mb": before,
+        "extra": {label: value.item() for label, value in zip(workload.report, report, strict=True)} or None,
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--workload", choices=[*TRAINING, *INFERENCE])
+    parser.add_argument("--variant", choices=list(VARIANTS), default="default")
+    parser.add_argument("--min-time", type=float, default=1.5, help="seconds of steps that are timed")
+    parser.add_argument("--list", action="store_true", help="print the variants of each workload as JSON")
+    arguments = parser.parse_args()
+    if arguments.list:
+        print(json.dumps({name: list(VARIANTS) for name in (*TRAINING, *INFERENCE)}))
+        return
+    torch.set_num_threads(THREADS)
+    print("RESULT " + json.dumps(measure(arguments.workload, arguments.variant, arguments.min_time)), flush=True)
+
+
+if __name__ == "__main__":
+    main()
