@@ -14,6 +14,7 @@ from oarlock.layer.literal import larger_than, minibatch, sequence, var
 from oarlock.layer.lookup import embedding
 from oarlock.layer.normalization import batch_norm, layer_norm
 from oarlock.layer.objective import accuracy, cross_entropy, mse, softmax_with_cross_entropy
+from oarlock.layer.parameter import create_parameter
 from oarlock.layer.recurrence import Recurrence
 from oarlock.layer.repetition import WhileLoop, while_loop
 from oarlock.layer.selection import Switch, case, cond, switch, switch_case
@@ -47,6 +48,7 @@ __all__ = [
     "concat",
     "cond",
     "conv2d",
+    "create_parameter",
     "cross_entropy",
     "data",
     "dropout",
