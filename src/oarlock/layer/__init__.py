@@ -7,6 +7,7 @@ from oarlock.layer import initializer
 from oarlock.layer.attending import attention
 from oarlock.layer.branching import IfElse, ifelse
 from oarlock.layer.convolution import conv2d, global_pool2d, pool2d
+from oarlock.layer.decoding import beam_search
 from oarlock.layer.dense import fc
 from oarlock.layer.gated import gru, lstm
 from oarlock.layer.inputs import data
@@ -28,7 +29,7 @@ from oarlock.layer.sequences import (
     sequence_unpad,
 )
 from oarlock.layer.step_network import add_to, rnn
-from oarlock.op.activation import gelu, relu, sigmoid, softmax, tanh
+from oarlock.op.activation import gelu, log_softmax, relu, sigmoid, softmax, tanh
 from oarlock.op.randomness import dropout
 from oarlock.op.reduction import mean
 from oarlock.op.selection import argmax, one_hot, top_k
@@ -44,6 +45,7 @@ __all__ = [
     "argmax",
     "attention",
     "batch_norm",
+    "beam_search",
     "case",
     "concat",
     "cond",
@@ -62,6 +64,7 @@ __all__ = [
     "initializer",
     "larger_than",
     "layer_norm",
+    "log_softmax",
     "lstm",
     "mean",
     "minibatch",

@@ -4,12 +4,12 @@ import math
 
 import torch
 
-from oarlock.op.elementwise import multiply, subtract
+from oarlock.op.elementwise import exp, multiply, negative, subtract
 from oarlock.op.filling import fill
 from oarlock.op.reduction import reduce_sum
 from oarlock.registry import Case, GradCheck, Rejects, operator
 
-__all__ = ["causal_softmax", "gelu", "relu", "sigmoid", "softmax", "tanh"]
+__all__ = ["causal_softmax", "gelu", "log_softmax", "relu", "sigmoid", "softmax", "tanh"]
 
 
 @operator(
@@ -182,6 +182,35 @@ def softmax_dx_dy(y, dy, ddx):
     along_dy = reduce_sum(multiply(dy, y), axis=-1, keep=True)
     along_ddx = reduce_sum(multiply(ddx, y), axis=-1, keep=True)
     return subtract(multiply(ddx, subtract(dy, along_dy)), multiply(dy, along_ddx))
+
+
+@operator(
+    "x: float[*b k] -> y: float[*b k]",
+    cases=[
+        Case(x=[[0.0, 1.0986122886681098], [-1e4, 0.0]], y=[[-1.3862943611198906, -0.2876820724517809], [-1e4, 0.0]]),
+        GradCheck(x=(2, 3)),
+        GradCheck(x=(3,)),
+    ],
+)
+def log_softmax(x):
+    """The logarithm of ``softmax(x)``, finite where that rounds to 0."""
+    return torch.log_softmax(x, dim=-1)
+
+
+@log_softmax.gradient("x")
+def log_softmax_dx(y, dy):
+    """``dx = dy - exp(y) * sum(dy)``, the sum along the last axis."""
+    return dy - torch.exp(y) * dy.sum(-1, keepdim=True)
+
+
+@log_softmax_dx.gradient_program("dy")
+def log_softmax_dx_ddy(y, ddx):
+    return subtract(ddx, reduce_sum(multiply(exp(y), ddx), axis=-1, keep=True))
+
+
+@log_softmax_dx.gradient_program("y")
+def log_softmax_dx_dy(y, dy, ddx):
+    return negative(multiply(multiply(exp(y), ddx), reduce_sum(dy, axis=-1, keep=True)))
 
 
 @operator(

@@ -10,7 +10,7 @@ from oarlock.ir.size import Shape, format_shape
 from oarlock.op.reduction import expand_to
 from oarlock.registry import Case, GradCheck, Rejects, operator
 
-__all__ = ["choose", "merge", "put", "rows", "take"]
+__all__ = ["choose", "merge", "put", "row_numbers", "rows", "take"]
 
 
 @operator(
@@ -27,6 +27,19 @@ __all__ = ["choose", "merge", "put", "rows", "take"]
 def rows(condition, *, holds: bool = True):
     """The numbers of the rows where the condition is ``holds``, ascending; there may be none."""
     return torch.nonzero(condition == holds).flatten()
+
+
+@operator(
+    "like: shape[n ...d] -> y: int64[n]",
+    cases=[
+        Case(like=[[0.5], [0.5], [0.5]], y=[0, 1, 2]),
+        Case(like=[], y=[]),
+        Rejects("like has 0 dimensions, where [n ...d] needs at least 1", like=1.0),
+    ],
+)
+def row_numbers(like):
+    """The numbers of all rows of ``like``, from 0."""
+    return torch.arange(like[0])
 
 
 @operator(
