@@ -56,7 +56,7 @@ def catch(fault: Fault | None, root: Path, seed: int, count: int) -> Caught:
         command = [sys.executable, "-m", "generated.faults.noticing", str(seed), str(count), str(copy / "src")]
         done = subprocess.run(command, cwd=copy, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
-        last = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
+        last = ([line for line in done.stderr.splitlines() if line[:1].strip()] or ["it said nothing"])[-1]  # what is indented explains it
         return Caught(None, f"no check: the process ended with {done.returncode}: {last}")
     found = json.loads(done.stdout.splitlines()[-1])
     return Caught(found["programs"], found["reason"])
