@@ -65,7 +65,7 @@ def test_a_block_belongs_to_an_op():
     refuse(
         change,
         "block 2 (orphan) belongs to no op\n"
-        "  Try: if you wrote it, close what it belongs to by calling it, as in `y = ie(condition)` or `states = rnn()`"
+        "  Try: if you wrote it, call what it belongs to: `y = ie(condition)`, `states = rnn()`"
         "    (oarlock explain VerifyError)",
     )
 
@@ -605,7 +605,7 @@ def test_a_step_block_that_was_never_closed_is_named():
     with pytest.raises(ol.VerifyError) as caught:
         verify_program(program)
     assert caught.value.message == "block 1 (rnn_0.body) belongs to no op"
-    assert caught.value.hint == "if you wrote it, close what it belongs to by calling it, as in `y = ie(condition)` or `states = rnn()`"
+    assert caught.value.hint == "if you wrote it, call what it belongs to: `y = ie(condition)`, `states = rnn()`"
 
 
 def test_a_variable_of_a_block_beside_is_not_read():

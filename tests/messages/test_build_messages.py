@@ -407,7 +407,7 @@ def test_python_cannot_branch_on_a_variable(require):
         oarlock.ArgumentError: "greater_0" has no value while the program is being written, so Python cannot branch on it
           model.py:4      if age > 15:
               "greater_0"   bool[n]   from greater at model.py:4
-          Try: ol.op.cast(x, dtype="float32") is 1 where x holds and 0 elsewhere: compute with that    (oarlock explain ArgumentError)
+          Try: ol.cond chooses by one bool, ol.ifelse for each row, ol.while_loop repeats    (oarlock explain ArgumentError)
         """,
     )
 

@@ -123,5 +123,5 @@ class Var:
             f'"{self.name}" has no value while the program is being written, so Python cannot branch on it',
             location=here(),
             given=[self.describe()],
-            hint='ol.op.cast(x, dtype="float32") is 1 where x holds and 0 elsewhere: compute with that',
+            hint="ol.cond chooses by one bool, ol.ifelse for each row, ol.while_loop repeats",
         )

@@ -107,7 +107,7 @@ def verify_ownership(program: Program) -> None:
             raise VerifyError(
                 f"block {block.index} ({block.name}) belongs to no op",
                 location=next((op.location for op in block.ops if op.location is not None), None),
-                hint="if you wrote it, close what it belongs to by calling it, as in `y = ie(condition)` or `states = rnn()`",
+                hint="if you wrote it, call what it belongs to: `y = ie(condition)`, `states = rnn()`",
             )
 
 

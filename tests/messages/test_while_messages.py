@@ -1,0 +1,334 @@
+"""What a user reads who repeats by `ol.while_loop`: the whole text, of which line 1 is the first of `model.py`."""
+
+
+def test_python_that_branches_on_a_variable(require):
+    require(
+        """
+        import oarlock as ol
+        with ol.Program():
+            s = ol.layer.data("s", shape=[], batch=None)
+            b = ol.layer.data("b", shape=[], dtype="bool", batch=None)
+            y = s if b else -s
+        """,
+        """
+        oarlock.ArgumentError: "b" has no value while the program is being written, so Python cannot branch on it
+          model.py:5      y = s if b else -s
+              "b"   bool[]   fed; declared at model.py:4
+          Try: ol.cond chooses by one bool, ol.ifelse for each row, ol.while_loop repeats    (oarlock explain ArgumentError)
+        """,
+    )
+
+
+def test_no_trips_at_all(require):
+    require(
+        """
+        import oarlock as ol
+        with ol.Program():
+            b = ol.layer.data("b", shape=[], dtype="bool", batch=None)
+            ol.while_loop(b, max_trips=0)
+        """,
+        """
+        oarlock.ArgumentError: while_loop: max_trips is a number of trips, not 0
+          model.py:4      ol.while_loop(b, max_trips=0)
+        """,
+    )
+
+
+def test_a_loop_whose_condition_is_of_rows(require):
+    require(
+        """
+        import oarlock as ol
+        with ol.Program():
+            c = ol.layer.data("c", shape=[], dtype="bool")
+            ol.while_loop(c)
+        """,
+        """
+        oarlock.ShapeError: while_loop: the condition is one bool, bool[], not bool[n]
+          model.py:4      ol.while_loop(c)
+              "c"   bool[n]   fed; declared at model.py:3
+          Try: ol.ifelse() takes a condition for each row    (oarlock explain ShapeError)
+        """,
+    )
+
+
+def test_a_condition_that_is_never_updated(require):
+    require(
+        """
+        import oarlock as ol
+        with ol.Program():
+            s = ol.layer.data("s", shape=[], batch=None)
+            b = ol.layer.data("b", shape=[], dtype="bool", batch=None)
+            loop = ol.while_loop(b)
+            with loop.block():
+                loop.carry(s, s + s)
+            loop()
+        """,
+        """
+        oarlock.ProgramError: while_loop: its condition is never updated, so it would never end
+          model.py:8      loop()
+          Try: loop.update_condition(condition) in the body    (oarlock explain ProgramError)
+        """,
+    )
+
+
+def test_nothing_that_is_carried(require):
+    require(
+        """
+        import oarlock as ol
+        with ol.Program():
+            s = ol.layer.data("s", shape=[], batch=None)
+            b = ol.layer.data("b", shape=[], dtype="bool", batch=None)
+            loop = ol.while_loop(b)
+            with loop.block():
+                loop.update_condition(s < s + s)
+            loop()
+        """,
+        """
+        oarlock.ProgramError: while_loop: nothing is carried from trip to trip, so every trip would be the same
+          model.py:8      loop()
+          Try: loop.carry(var, value) in the body    (oarlock explain ProgramError)
+        """,
+    )
+
+
+def test_a_condition_that_stays_what_it_was(require):
+    require(
+        """
+        import oarlock as ol
+        with ol.Program():
+            s = ol.layer.data("s", shape=[], batch=None)
+            b = ol.layer.data("b", shape=[], dtype="bool", batch=None)
+            loop = ol.while_loop(b)
+            with loop.block():
+                loop.carry(s, s + s)
+                loop.update_condition(b)
+        """,
+        """
+        oarlock.ProgramError: while_loop.update_condition: "b" is not computed in the body, so the loop would never end
+          model.py:8      loop.update_condition(b)
+              "b"   bool[]   fed; declared at model.py:4
+          Try: compute it from what the trip has computed    (oarlock explain ProgramError)
+        """,
+    )
+
+
+def test_a_condition_that_nothing_changes(require):
+    require(
+        """
+        import oarlock as ol
+        with ol.Program():
+            s = ol.layer.data("s", shape=[], batch=None)
+            x = ol.layer.data("x", shape=[2])
+            b = ol.layer.data("b", shape=[], dtype="bool", batch=None)
+            loop = ol.while_loop(b)
+            with loop.block():
+                loop.carry(s, s + s)
+                loop.update_condition(ol.op.reduce_sum(x) < 3.0)
+            loop()
+        """,
+        """
+        oarlock.ProgramError: while_loop: its condition "less_0" does not depend on what is carried, so it would never change
+          model.py:10      loop()
+              "less_0"   bool[]   from less at model.py:9
+          Try: compute it from a variable that is carried, or from its next value    (oarlock explain ProgramError)
+        """,
+    )
+
+
+def test_a_condition_that_is_updated_twice(require):
+    require(
+        """
+        import oarlock as ol
+        with ol.Program():
+            s = ol.layer.data("s", shape=[], batch=None)
+            b = ol.layer.data("b", shape=[], dtype="bool", batch=None)
+            loop = ol.while_loop(b)
+            with loop.block():
+                loop.update_condition(s < 2.0)
+                loop.update_condition(s < 3.0)
+        """,
+        """
+        oarlock.ProgramError: while_loop.update_condition: the condition is updated already
+          model.py:8      loop.update_condition(s < 3.0)
+              "less_0"   bool[]   from less at model.py:7
+        """,
+    )
+
+
+def test_a_value_that_is_carried_twice(require):
+    require(
+        """
+        import oarlock as ol
+        with ol.Program():
+            s = ol.layer.data("s", shape=[], batch=None)
+            b = ol.layer.data("b", shape=[], dtype="bool", batch=None)
+            loop = ol.while_loop(b)
+            with loop.block():
+                loop.carry(s, s + s)
+                loop.carry(s, s)
+        """,
+        """
+        oarlock.ProgramError: while_loop.carry: "s" is carried already
+          model.py:8      loop.carry(s, s)
+              "add_0"   float32[]   from add at model.py:7
+        """,
+    )
+
+
+def test_a_value_that_becomes_another_type(require):
+    require(
+        """
+        import oarlock as ol
+        with ol.Program():
+            s = ol.layer.data("s", shape=[], batch=None)
+            x = ol.layer.data("x", shape=[2])
+            b = ol.layer.data("b", shape=[], dtype="bool", batch=None)
+            loop = ol.while_loop(b)
+            with loop.block():
+                loop.carry(s, x)
+        """,
+        """
+        oarlock.ShapeError: while_loop.carry: "s" begins as float32[] but goes on as float32[n, 2]
+          model.py:8      loop.carry(s, x)
+              "s"   float32[]   fed; declared at model.py:3
+              "x"   float32[n, 2]   fed; declared at model.py:4
+        """,
+    )
+
+
+def test_a_value_of_the_body_that_is_carried(require):
+    require(
+        """
+        import oarlock as ol
+        with ol.Program():
+            s = ol.layer.data("s", shape=[], batch=None)
+            b = ol.layer.data("b", shape=[], dtype="bool", batch=None)
+            loop = ol.while_loop(b)
+            with loop.block():
+                h = ol.op.tanh(s)
+                loop.carry(h, s)
+        """,
+        """
+        oarlock.ProgramError: while_loop.carry: "tanh_0" has a value inside the body only, yet the loop needs it before its first trip
+          model.py:8      loop.carry(h, s)
+              "tanh_0"   float32[]   from tanh at model.py:7
+          Try: carry a variable from outside, which gives the first value    (oarlock explain ProgramError)
+        """,
+    )
+
+
+def test_rows_that_are_more_and_fewer_from_trip_to_trip(require):
+    require(
+        """
+        import oarlock as ol
+        with ol.Program():
+            x = ol.layer.data("x", shape=[2])
+            b = ol.layer.data("b", shape=[], dtype="bool", batch=None)
+            loop = ol.while_loop(b)
+            with loop.block():
+                some = ol.op.rows(ol.op.reduce_sum(x, axis=1) > 0.0)
+                loop.output(ol.op.take(x, some))
+        """,
+        """
+        oarlock.ShapeError: while_loop.output: "take_0" has size_0 rows, another number in each trip, so its trips cannot be stacked
+          model.py:8      loop.output(ol.op.take(x, some))
+              "take_0"   float32[size_0, 2]   from take at model.py:8
+          Try: hand out what is the same size in each trip: a sum, a mean, the rows merged in their order    (oarlock explain ShapeError)
+        """,
+    )
+
+
+def test_carrying_outside_the_body(require):
+    require(
+        """
+        import oarlock as ol
+        with ol.Program():
+            s = ol.layer.data("s", shape=[], batch=None)
+            b = ol.layer.data("b", shape=[], dtype="bool", batch=None)
+            loop = ol.while_loop(b)
+            loop.carry(s, s + s)
+        """,
+        """
+        oarlock.ProgramError: while_loop.carry: call it inside `with loop.block():`
+          model.py:6      loop.carry(s, s + s)
+        """,
+    )
+
+
+def test_a_second_body(require):
+    require(
+        """
+        import oarlock as ol
+        with ol.Program():
+            s = ol.layer.data("s", shape=[], batch=None)
+            b = ol.layer.data("b", shape=[], dtype="bool", batch=None)
+            loop = ol.while_loop(b)
+            with loop.block():
+                loop.carry(s, s + s)
+            with loop.block():
+                loop.carry(s, s + s)
+        """,
+        """
+        oarlock.ProgramError: while_loop: it has a body already
+          model.py:8      with loop.block():
+        """,
+    )
+
+
+def test_a_loop_without_a_body(require):
+    require(
+        """
+        import oarlock as ol
+        with ol.Program():
+            b = ol.layer.data("b", shape=[], dtype="bool", batch=None)
+            ol.while_loop(b)()
+        """,
+        """
+        oarlock.ProgramError: while_loop: close it once, after its body
+          model.py:4      ol.while_loop(b)()
+        """,
+    )
+
+
+def test_a_loop_that_is_never_closed(require):
+    require(
+        """
+        import oarlock as ol
+        with ol.Program():
+            s = ol.layer.data("s", shape=[], batch=None)
+            b = ol.layer.data("b", shape=[], dtype="bool", batch=None)
+            loop = ol.while_loop(b)
+            with loop.block():
+                loop.carry(s, s + s)
+            y = s + s
+            ol.eval(y, {"s": 1.0, "b": True})
+        """,
+        """
+        oarlock.VerifyError: block 1 (while_0.body) belongs to no op
+          model.py:7      loop.carry(s, s + s)
+          Try: if you wrote it, call what it belongs to: `y = ie(condition)`, `states = rnn()`    (oarlock explain VerifyError)
+        """,
+    )
+
+
+def test_more_trips_than_are_allowed(require):
+    require(
+        """
+        import oarlock as ol
+        with ol.Program():
+            s = ol.layer.data("s", shape=[], batch=None)
+            loop = ol.while_loop(s < 10.0, max_trips=3)
+            with loop.block():
+                loop.carry(s, s + s)
+                loop.update_condition(s + s < 10.0)
+            ol.eval(loop(), {"s": 1.0})
+        """,
+        """
+        oarlock.KernelError: while: the condition still holds after max_trips=3 trips
+          model.py:8      ol.eval(loop(), {"s": 1.0})
+          running   main, op 2 of 3, scope main/while_0/3
+              condition = "less_0" bool[]
+              initial   = "s" float32[], values 1 to 1
+          Try: nothing was changed; feed values that fit and run the step again    (oarlock explain KernelError)
+        """,
+    )
