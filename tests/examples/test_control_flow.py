@@ -53,6 +53,20 @@ def test_counting_words_does_not_tell_glad_sentences(capsys):
     assert result.history[-1].validation["accuracy"] < 0.8
 
 
-@pytest.mark.parametrize("name", ["digits_ifelse", "sentiment"])
+def test_a_decoder_translates_by_beam_search_and_is_saved_search_and_all(tmp_path, capsys):
+    example = load("translation")
+    path = tmp_path / "translation.safetensors"
+    assert example["main"](seed=0, path=str(path)) > 0.95
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[-1] == f"saved {path}: what translates, search and all"
+    assert len(lines) < 40, "the stop rule ended it, not the number of epochs"
+    model = ol.load_model(path)
+    assert [var.name for var in model.program.main.inputs] == ["source", "source.splits"]
+    assert [op.type for op in model.program.main.ops if op.blocks] == ["recurrent", "while", "recurrent"]
+    pairs = example["make_pairs"](100, 99)
+    assert example["share_right"](ol.infer(model, {"source": pairs["source"]}), pairs) > 0.9
+
+
+@pytest.mark.parametrize("name", ["digits_ifelse", "sentiment", "translation"])
 def test_the_example_is_short(name):
-    assert len((EXAMPLES / f"{name}.py").read_text().splitlines()) < 120
+    assert len((EXAMPLES / f"{name}.py").read_text().splitlines()) < 160
