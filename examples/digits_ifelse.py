@@ -1,6 +1,6 @@
 """Digits by two networks: the rows of digits below 5 take one, the others the other, and their logits are merged.
 
-python examples/digits_ifelse.py
+oarlock train examples/digits_ifelse.py
 """
 
 import argparse

@@ -1,6 +1,6 @@
 """Tell glad sentences from sad ones: a gated recurrent network, written as one step, over sentences of any lengths.
 
-python examples/sentiment.py
+oarlock train examples/sentiment.py
 """
 
 import argparse

@@ -1,6 +1,6 @@
 """Learn to translate: an encoder, a decoder that attends to what was encoded, and beam search, all in one program.
 
-python examples/translation.py
+oarlock train examples/translation.py
 """
 
 import argparse

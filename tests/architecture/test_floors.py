@@ -83,6 +83,8 @@ PUBLIC = [
     "Variable",
     "VerifyError",
     "append_backward",
+    "case",
+    "cond",
     "content_hash",
     "cpp",
     "create_rnn",
@@ -94,6 +96,7 @@ PUBLIC = [
     "framework",
     "get_variable",
     "gradients",
+    "ifelse",
     "infer",
     "infer_shape",
     "inference",
@@ -120,11 +123,14 @@ PUBLIC = [
     "save_model",
     "scope",
     "sequence",
+    "switch",
+    "switch_case",
     "testing",
     "train",
     "training",
     "var",
     "variable",
+    "while_loop",
 ]
 
 
