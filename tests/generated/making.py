@@ -58,15 +58,9 @@ def _make(choices: Choices) -> Case:
     if between and choices.chance(25):
         wanted.append(choices.pick(between))
         w.features.add("gradient of a value on the way")
-    second = choices.chance(30) and not _meets_known_defects(w)
+    second = choices.chance(30)
     w.features |= {"gradients of gradients"} if second else set()
     return Case(w.program, w.arrays, targets, wanted, second, w.features, choices.made)
-
-
-def _meets_known_defects(w: Writing) -> bool:
-    """Whether gradients of gradients would fail in ways that are known: what is to be repaired there is left out until it is."""
-    stopped = any(var.stop_gradient for op in walk(w.program.main) if op.blocks for var in op.writes)
-    return "switch" in w.features or stopped
 
 
 def _choose_targets(w: Writing) -> list[tuple[str, str | None]]:

@@ -62,9 +62,9 @@ class Prepared:
         copy, catalogue = self.program.clone(), self.interpreter.catalogue
         blocks = zip(copy.blocks, self.program.blocks, strict=True)
         origin = {copied: op for theirs, ours in blocks for copied, op in zip(theirs.ops, ours.ops, strict=True)}
+        wanted = [copy.main.vars[path.var.name] for path in self.fetched]
         if not update:
             copy.main.keep([op for op in copy.main.ops if not op.is_commit])
-        wanted = [copy.main.vars[path.var.name] for path in self.fetched]
         applied = optimize(copy, wanted, catalogue, passes)
         tail = copy.main.tail
         ops = [op for op in copy.main.ops if not op.is_commit]

@@ -91,8 +91,9 @@ class GradientBlock:
     def _handed_out(self, var: Var) -> Var:
         """The output of the forward op that holds what `var` was: one that is there, or one more."""
         inner = self.handed_out
-        if var in inner:
-            return self.op.outputs[self.slot][inner.index(var)]
+        for handed, outer in zip(inner, self.op.outputs[self.slot], strict=True):
+            if handed is var and not outer.stop_gradient:  # a gradient of this gradient goes through what is read here
+                return outer
         assert var.shape is not None
         outer = self.op.block.new_var(self.op.block.program.unique(f"{var.name}@STACK"), var.dtype, self.outside(var.shape))
         outer.op = self.op
@@ -101,8 +102,8 @@ class GradientBlock:
         return outer
 
     def wanted(self) -> list[Var]:
-        """The inputs of the forward block whose gradient is wanted outside."""
-        return [var for var, outer in self.given.items() if self.backward.wants(outer)]
+        """The inputs of the forward block whose gradient is wanted outside, and which do not end the path."""
+        return [var for var, outer in self.given.items() if self.backward.wants(outer) and not var.stop_gradient]
 
 
 def _is_constant(op: Op) -> bool:

@@ -82,7 +82,7 @@ class LoopGradient(GradientBlock):
             wanted = [*self.wanted(), *carried, *free]
             found = self.backward.differentiate(self.forward.ops, self.block, seeds, wanted, self.read)
             following = [found[memory] if memory in found else _zeros_like(inside[memory]) for memory in carried]
-        if not found:
+        if not found and not carried:  # without a trip, what is carried goes through as it is
             self.block.program.discard_block(self.block)
             return []
         steps = [var for var in self.wanted() if var in found]
@@ -100,6 +100,8 @@ class LoopGradient(GradientBlock):
             summed=len(free),
             reverse=self.reverse,
         )
+        for var, gradient in zip(steps, stacked, strict=True):
+            gradient.shape = self.given[var].shape  # one for each step that there was: no new size
         gradients = [(self.given[var], gradient) for var, gradient in zip(steps, stacked, strict=True)]
         gradients += [(self.start[memory], gradient) for memory, gradient in zip(carried, finals, strict=True)]
         return gradients + list(zip(free, sums, strict=True))
@@ -143,11 +145,12 @@ class LoopGradient(GradientBlock):
         """
         depends = self.backward.depends
         sources = {*self.wanted(), *(var for var in self.op.inputs["free"] if self.backward.wants(var))}
-        reached = {memory for memory, initial in self.start.items() if self.backward.wants(initial)}
+        passing = [memory for memory in self.start if not memory.stop_gradient]
+        reached = {memory for memory in passing if self.backward.wants(self.start[memory])}
         while True:
             targets = {self.following[memory] for memory in self.start if memory not in reached}
             found = depends(self.forward.ops, targets, sources | reached)
-            more = {memory for memory in self.start if self.following[memory] in found} - reached
+            more = {memory for memory in passing if self.following[memory] in found} - reached
             if not more:
                 break
             reached |= more
