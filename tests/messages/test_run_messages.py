@@ -153,7 +153,7 @@ def test_a_fetch_of_another_program(require):
     require(
         'ol.Executor().run(program.clone(), {"image": images, "label": labels}, [cost], scope=scope)',
         """
-        oarlock.UndefinedVarError: "main/mean_0" is not a variable of the main block of this program
+        oarlock.UndefinedVarError: "main/mean_0" is not a variable of this program
           model.py:14      ol.Executor().run(program.clone(), {"image": images, "label": labels}, [cost], scope=scope)
               "mean_0"   float32[]   from mean at model.py:7
           Try: fetch by name where the program is a copy or was loaded from a file    (oarlock explain UndefinedVarError)
