@@ -175,7 +175,7 @@ class WhileLoop:
 def _may_change(body: Block, condition: Var, carried: set[Var]) -> bool:
     """Whether `condition` may be another one in another trip: it depends on what is carried, or on chance."""
     ops = needed_ops(body.ops, [condition])
-    return any(var in carried for op in ops for var in op.reads) or any(standard.get(op.type).wants_context for op in ops if not op.blocks)
+    return any(var in carried for op in ops for var in op.reads) or any(standard.get(op.type).effects for op in ops)
 
 
 def while_loop(condition: Var, *, max_trips: int | None = None) -> WhileLoop:

@@ -16,6 +16,7 @@ from oarlock.ir.variable import Var
 from oarlock.ir.walk import needed_ops
 from oarlock.op.elementwise import sum_
 from oarlock.op.filling import fill_like
+from oarlock.passes.missing_path import explain_missing_path
 from oarlock.registry.catalogue import standard
 from oarlock.registry.gradient import Rule, parameter_source
 
@@ -40,7 +41,7 @@ def append_backward(cost: Var, parameters: Sequence[Var] | None = None) -> list[
     pairs = []
     for parameter, gradient in zip(chosen, found, strict=True):
         if gradient is None:
-            raise _missing_path(cost, parameter)
+            raise explain_missing_path(cost, parameter)
         pairs.append((parameter, gradient))
     return pairs
 
@@ -83,25 +84,6 @@ def gradients(targets: Sequence[Var], inputs: Sequence[Var], target_gradients: S
         ]
         found = _Differentiation(ops, block, arrived, inputs, lambda var: var).run()
     return [found.get(var) for var in inputs]
-
-
-def _missing_path(cost: Var, parameter: Var) -> GradientError:
-    """The error for a parameter that the cost depends on, yet not differentiably: it names the op in between."""
-    ops = needed_ops(cost.block.ops, [cost])
-    active = _reach(ops, {parameter})
-    reaching = {cost}
-    for op in reversed(ops):
-        if any(var in reaching for var in op.writes):
-            if any(var in active for var in op.reads):
-                return GradientError(
-                    f'"{op.type}" has no gradient, yet "{cost.name}" reaches "{parameter.name}" only through it',
-                    location=op.location,
-                    given=[parameter.describe()],
-                    hint=f'mark "{parameter.name}" not trainable, or declare the gradient of "{op.type}"',
-                    op=op.type,
-                )
-            reaching |= set(op.reads)
-    return GradientError(f'"{cost.name}" does not depend on "{parameter.name}"', given=[parameter.describe()])
 
 
 def _reach(ops: Sequence[Op], sources: set[Var]) -> set[Var]:
