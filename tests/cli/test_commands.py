@@ -319,7 +319,8 @@ def test_infer_refuses_what_it_cannot_do(folder, model, tmp_path, refuses):
         f'MissingFileError: there is no file "{tmp_path / "none.safetensors"}"'
     )
     assert refuses("infer", model, "--data", "digits:tset") == (
-        'DataError: there is no data set "digits:tset"\n  one of digits:train, digits:test, digits:all, or a .npz file of arrays'
+        'DataError: there is no data set "digits:tset"\n  one of digits:train, digits:test, digits:all, '
+        "mnist:train, mnist:test, mnist:all, or a .npz file of arrays"
     )
     assert refuses("infer", model, "--data", "none.npz") == 'DataError: there is no file "none.npz"'
     assert refuses("infer", model, "--data", "digits:test", "--output", tmp_path / "none" / "x.npy") == (

@@ -1,6 +1,6 @@
 """Data that examples and tests train on. Each is a dict of arrays with the rows first."""
 
-from oarlock.datasets import digits
+from oarlock.datasets import digits, mnist
 from oarlock.datasets.loading import load
 
-__all__ = ["digits", "load"]
+__all__ = ["digits", "load", "mnist"]

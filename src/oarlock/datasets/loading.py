@@ -4,17 +4,17 @@ from pathlib import Path
 
 import numpy
 
-from oarlock.datasets import digits
+from oarlock.datasets import digits, mnist
 from oarlock.errors import DataError
 
 __all__ = ["load"]
 
-_SETS = {"digits": digits}
+_SETS = {"digits": digits, "mnist": mnist}
 _PARTS = ("train", "test", "all")
 
 
 def load(name: str, *, seed: int = 0) -> dict[str, numpy.ndarray]:
-    """The arrays of `digits:train`, `digits:test`, `digits:all`, or of a `.npz` file. Raises DataError.
+    """The arrays of `digits:train`, `digits:test`, `digits:all`, of `mnist` likewise, or of a `.npz` file. Raises DataError.
 
     `seed` draws the parts. A file is read without running anything that it holds.
     """
