@@ -18,6 +18,7 @@ from oarlock.cli.main import run
 from oarlock.registry import standard
 
 SEED = 1
+GOLDEN = Path(__file__).parents[1] / "golden" / "v1"
 
 
 @dataclass
@@ -107,7 +108,7 @@ def test_python_m_oarlock_shows_every_verb(tmp_path):
     ended = run_oarlock(tmp_path, "--help")
     assert (ended.returncode, ended.stderr) == (0, "")
     verbs = re.findall(r"^│ (\w+)  ", ended.stdout, re.MULTILINE)
-    assert verbs == ["train", "infer", "show", "check", "diff", "prune", "ops", "explain", "hash"]
+    assert verbs == ["train", "infer", "show", "check", "diff", "plan", "prune", "ops", "explain", "hash"]
 
 
 def test_an_error_of_another_process_goes_to_its_error_output_without_a_traceback(tmp_path):
@@ -116,7 +117,7 @@ def test_an_error_of_another_process_goes_to_its_error_output_without_a_tracebac
     assert ended.stderr == 'MissingFileError: there is no file "none.safetensors"\n'
 
 
-@pytest.mark.parametrize("verb", ["train", "infer", "show", "check", "diff", "prune", "ops", "explain", "hash"])
+@pytest.mark.parametrize("verb", ["train", "infer", "show", "check", "diff", "plan", "prune", "ops", "explain", "hash"])
 def test_every_verb_has_a_page(verb, prints):
     page = prints(verb, "--help")
     assert re.match(rf"\s*Usage: .*oarlock {verb} ", page)
@@ -200,6 +201,19 @@ def test_hash_is_the_same_for_the_same_program_in_any_file(model, tmp_path, prin
 
 
 # diff, prune
+
+
+def test_plan_prints_the_python_that_a_program_is_run_as(model, tmp_path, prints, oarlock):
+    text = prints("plan", model)
+    assert text.startswith("# passes, and how often each applied: lift 0, sink 0\ndef plan(context_of, device, image_1, ")
+    assert re.search(r"^    softmax_0_\d+ = softmax_\d+\(", text, re.MULTILINE)
+    loop = tmp_path / "loop.txt"
+    loop.write_text(ol.load_model(GOLDEN / "recurrent.safetensors").program.to_text())
+    assert prints("plan", loop).startswith("# passes, and how often each applied: lift 0, sink 2\n")
+    assert prints("plan", loop, "--without", "sink").startswith("# passes, and how often each applied: lift 0\n")
+    ended = oarlock("plan", model, "--without", "lifft")
+    assert ended.status == 2
+    assert "'lifft' is no pass; the passes are lift, sink" in ended.error
 
 
 def test_diff_tells_programs_apart_and_says_so_by_its_status_when_asked(folder, model, oarlock, prints):

@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Literal, overload
 
-from oarlock.errors import ArgumentError
+from oarlock.errors import ArgumentError, ProgramError
 from oarlock.ir.location import here
 from oarlock.ir.program import Program
 from oarlock.ir.variable import Var
@@ -18,6 +18,7 @@ from oarlock.runtime.context import Context
 from oarlock.runtime.interpreter import Interpreter
 from oarlock.runtime.paths import find_path
 from oarlock.runtime.place import Place, one_place
+from oarlock.runtime.plan import Plan
 from oarlock.runtime.prepared import Prepared, Values
 from oarlock.runtime.scope import Scope
 from oarlock.runtime.scopes import Scopes
@@ -152,6 +153,21 @@ class Executor:
             return prepared.run(feed, budgeted, return_numpy=return_numpy)[0]
 
         return step
+
+    def plan(self, program: Program, fetch: Sequence[Var | str] = ()) -> Plan:
+        """The plan by which `run` would compute `fetch` and the updates: its `text`, and what each pass `applied`.
+
+        Raises ProgramError where the interpreter would run instead.
+        """
+        _require_list(fetch)
+        found = self._prepare(program, tuple(fetch), update=True, whole=False).plan
+        if found is None:
+            raise ProgramError(
+                "this is not run by a plan, but by the interpreter, op by op",
+                location=here(),
+                contract="an executor without limits and checks plans what is fetched from the main block, blocks nested up to nine deep",
+            )
+        return found
 
     def _execute(
         self,

@@ -1,0 +1,36 @@
+"""`oarlock plan`: what a program runs as."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.syntax import Syntax
+
+import oarlock.op.update  # noqa: F401  training programs use its operators
+from oarlock.cli.reading import read_program_file
+from oarlock.cli.untrusted import Untrusted
+from oarlock.passes.optimizing import PASSES
+from oarlock.runtime.executor import Executor
+
+__all__ = ["plan"]
+
+
+def plan(
+    path: Annotated[Path, typer.Argument(metavar="FILE", help="A model file, or a program's bytes or text.")],
+    without: Annotated[list[str] | None, typer.Option(metavar="PASS", help="Leave a pass out; may be given more than once.")] = None,
+    untrusted: Untrusted = False,
+) -> None:
+    """Print the Python that a program is run as, for its targets and its updates, and how often each pass applied."""
+    unknown = [name for name in without or () if name not in PASSES]
+    if unknown:
+        raise typer.BadParameter(f"{unknown[0]!r} is no pass; the passes are {', '.join(PASSES)}", param_hint="--without")
+    program = read_program_file(path, untrusted=untrusted)
+    made = Executor(passes=[name for name in PASSES if name not in (without or ())]).plan(program, list(program.targets))
+    applied = ", ".join(f"{name} {count}" for name, count in made.applied.items()) or "none"
+    text = f"# passes, and how often each applied: {applied}\n{made.text}"
+    console = Console()
+    if console.is_terminal:
+        console.print(Syntax(text, "python", background_color="default", word_wrap=True))
+    else:
+        typer.echo(text, nl=False)
