@@ -63,8 +63,8 @@ def test_a_decoder_translates_by_beam_search_and_is_saved_search_and_all(tmp_pat
     model = ol.load_model(path)
     assert [var.name for var in model.program.main.inputs] == ["source", "source.splits"]
     assert [op.type for op in model.program.main.ops if op.blocks] == ["recurrent", "while", "recurrent"]
-    pairs = example["make_pairs"](100, 99)
-    assert example["share_right"](ol.infer(model, {"source": pairs["source"]}), pairs) > 0.9
+    pairs = example["make_pairs"](500, 99)
+    assert example["share_right"](ol.infer(model, {"source": pairs["source"]}), pairs) > 0.85
 
 
 @pytest.mark.parametrize("name", ["digits_ifelse", "sentiment", "translation"])
