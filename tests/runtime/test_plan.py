@@ -171,7 +171,7 @@ def test_lifting_and_sinking_keep_values_and_gradients(steps, reverse):
     random = numpy.random.default_rng(0)
     feed = {"x": random.normal(size=(steps, 2, 3)), "start": random.normal(size=(2, 4))}
     expected = ol.Executor(interpret=True).run(program, feed, fetched, scope=scope)
-    for passes in ((), ("lift",), ("sink",), ("lift", "sink")):
+    for passes in ((), ("hoist",), ("lift",), ("sink",), ("hoist", "lift", "sink")):
         actual = ol.Executor(passes=passes).run(program, feed, fetched, scope=scope)
         for one, other in zip(actual, expected, strict=True):
             numpy.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-14, equal_nan=True)
@@ -182,7 +182,42 @@ def test_the_input_product_is_lifted_and_every_parameter_gradient_is_sunk():
     executor = ol.Executor()
     feed = {"x": numpy.zeros((5, 2, 3)), "start": numpy.zeros((2, 4))}
     executor.run(program, feed, fetched, scope=ol.init(program, ol.Scope()))
-    assert plan_of(executor).applied == {"lift": 1, "sink": 3}
+    assert plan_of(executor).applied == {"hoist": 0, "lift": 1, "sink": 3}
+
+
+def test_what_is_the_same_in_every_trip_is_computed_once():
+    with ol.Program() as program:
+        x = ol.layer.data("x", shape=[2], dtype="float64", batch="t")
+        start = ol.layer.data("start", shape=[2], dtype="float64", batch=None)
+        w = ol.layer.data("w", shape=[2], dtype="float64", batch=None)
+        rnn = ol.rnn()
+        with rnn.step():
+            state = rnn.memory(init=start)
+            before = rnn.previous_memory(state)
+            after = (1 - ol.op.sigmoid(w)) * before + rnn.step_input(x)
+            rnn.update_memory(state, after)
+            rnn.output(after)
+        y = rnn()
+    executor = ol.Executor(passes=("hoist",))
+    for steps in (0, 3):
+        feed = {"x": numpy.ones((steps, 2)), "start": [1.0, 2.0], "w": [0.5, -0.5]}
+        (planned,) = executor.run(program, feed, [y], scope=ol.Scope())
+        (interpreted,) = ol.Executor(interpret=True).run(program, feed, [y], scope=ol.Scope())
+        assert planned.tobytes() == interpreted.tobytes()
+    assert plan_of(executor).applied == {"hoist": 3}
+
+
+def test_what_may_refuse_its_values_stays_in_a_loop_that_makes_no_trip():
+    with ol.Program() as program:
+        x = ol.layer.data("x", shape=[2], batch="t")
+        rows = ol.layer.data("rows", shape=[], dtype="int64", batch="k")
+        table = ol.layer.data("table", shape=[2], batch="v")
+        rnn = ol.rnn()
+        with rnn.step():
+            rnn.output(rnn.step_input(x) + ol.op.reduce_sum(ol.op.take(table, rows)))
+        y = rnn()
+    feed = {"x": numpy.zeros((0, 2), "float32"), "rows": [7], "table": numpy.zeros((3, 2), "float32")}
+    assert ol.Executor().run(program, feed, [y], scope=ol.Scope())[0].shape == (0, 2)
 
 
 def test_what_a_trip_draws_is_not_lifted():
@@ -196,6 +231,6 @@ def test_what_a_trip_draws_is_not_lifted():
     feed = {"x": numpy.ones((4, 2, 3), "float32")}
     (planned,) = executor.run(program, feed, [y], scope=ol.Scope(), training=True)
     (interpreted,) = ol.Executor(interpret=True).run(program, feed, [y], scope=ol.Scope(), training=True)
-    assert plan_of(executor).applied == {"lift": 0, "sink": 0}
+    assert plan_of(executor).applied == {"hoist": 0, "lift": 0, "sink": 0}
     assert planned.tobytes() == interpreted.tobytes()
     assert len({row.tobytes() for row in planned}) > 1

@@ -99,7 +99,8 @@ def _fits_group(operator: Operator, op: Op, group: str | None, varying: Collecti
 def copy_op(op: Op, into: Block, position: int, replaced: dict[Var, Var], outputs: dict[str, tuple[Var, ...]]) -> Op:
     """Insert a copy of `op` that reads and defines other variables."""
     inputs = {slot: tuple(replaced.get(var, var) for var in vars) for slot, vars in op.inputs.items()}
-    copied = Op(into, op.type, inputs, outputs, op.attributes, role=op.role, location=op.location)
+    attributes = {name: replaced.get(value, value) if isinstance(value, Var) else value for name, value in op.attributes.items()}
+    copied = Op(into, op.type, inputs, outputs, attributes, role=op.role, location=op.location)
     into.ops.insert(position, copied)
     for var in copied.writes:
         var.op = copied

@@ -4,6 +4,7 @@ from collections.abc import Callable, Collection, Iterable
 
 from oarlock.ir.program import Program
 from oarlock.ir.variable import Var
+from oarlock.passes.invariants import hoist
 from oarlock.passes.lifting import lift
 from oarlock.passes.pruning import remove_dead_code
 from oarlock.passes.sinking import sink
@@ -11,7 +12,7 @@ from oarlock.registry.catalogue import Catalogue
 
 __all__ = ["PASSES", "optimize"]
 
-PASSES: dict[str, Callable[[Program, Catalogue], int]] = {"lift": lift, "sink": sink}
+PASSES: dict[str, Callable[[Program, Catalogue], int]] = {"hoist": hoist, "lift": lift, "sink": sink}
 """Each changes a program in place and returns how often it applied."""
 
 
