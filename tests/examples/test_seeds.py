@@ -26,6 +26,7 @@ def test_every_listing_has_its_program():
         "context_and_place",
         "create_rnn",
         "gemm",
+        "if_else",
         "layers_of_variables",
         "net_builder",
         "net_life",
