@@ -143,3 +143,18 @@ def test_a_nest_that_is_pruned_to_a_target_gives_the_same_value(constructs):
 def test_a_nest_is_built_the_same_each_time():
     first, second = (nest(rows, repeat, switch).program.to_bytes() for _ in range(2))
     assert first == second
+
+
+@pytest.mark.mission("B4", "B7", "B8")
+@pytest.mark.parametrize("constructs", [*itertools.permutations(CONSTRUCTS, 2), *THREE_DEEP], ids=name)
+def test_the_tree_of_scopes_is_as_high_as_blocks_are_nested(constructs):
+    """A branch is one scope, a loop one and one more for each trip; nothing is gone when the run ends, nor in its gradient."""
+    twins = nest(*constructs)
+    _, scopes = ol.Executor().run(twins.program, ARRAYS, [twins.cost], scope=ol.Scope(), keep_scopes=True)
+    paths = list(scopes)
+    high = sum(2 if construct in (rnn, repeat) else 1 for construct in constructs)
+    for part in ([path for path in paths if "@GRAD" not in path], paths):
+        assert max(path.count("/") for path in part) == high
+    parents = {path.rpartition("/")[0] for path in paths[1:]}
+    assert parents <= set(paths)
+    assert len(paths) == len(set(paths))
