@@ -134,14 +134,14 @@ path = Path(tempfile.mkdtemp()) / "model.safetensors"
 files = [make(11, number).data for number in range(1_000)] + [draft_of(name).to_bytes() for name in SEEDS]
 path.write_bytes(draft_of("digits").to_bytes())
 ol.load_model(path)  # what the package imports when it is first used
-seen, watching = [], False
+seen, watching = {}, False
 WATCHED = ("code.__new__", "compile", "ctypes", "exec", "import", "marshal", "open", "os.",
            "pickle", "shutil", "socket", "subprocess", "tempfile")
 
 def hook(event, arguments):
     ours = event == "open" and (str(arguments[0]) == str(path) or type(arguments[0]) is int)  # a number is a file that is open already
     if watching and event.startswith(WATCHED) and not ours:
-        seen.append((event, str(arguments)[:200]))
+        seen.setdefault(event, str(arguments)[:200])
 
 sys.addaudithook(hook)
 loaded = 0
@@ -156,7 +156,7 @@ for data in files:
     except REFUSALS:
         pass
 watching = False
-print(loaded > 50, sorted(set(seen))[:5])
+print(loaded > 50, sorted(seen.items()))
 """
 
 
