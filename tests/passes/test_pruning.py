@@ -142,3 +142,40 @@ def test_pruning_never_changes_a_fetched_value(wanted):
     values = ol.Executor().run(kept, feed, sorted(wanted), scope=ol.init(kept, ol.Scope()))
     assert [value.tobytes() for value in values] == [VALUES[name].tobytes() for name in sorted(wanted)]
     assert len(list(walk(kept.main))) <= len(list(walk(PROGRAM.main)))
+
+
+def test_a_loop_keeps_a_sequence_to_count_its_trips_by():
+    with ol.Program() as program:
+        x = ol.layer.data("x", shape=[2], batch="t")
+        y = ol.layer.data("y", shape=[2], batch="t")
+        start = ol.layer.data("start", shape=[2], batch=None)
+        rnn = ol.rnn()
+        with rnn.step():
+            rnn.output(rnn.step_input(x) * rnn.step_input(y))
+            state = rnn.memory(init=start)
+            rnn.update_memory(state, rnn.previous_memory(state) * 2.0)
+        rnn()
+        final = rnn.final_memory(state)
+    kept = ol.prune(program, {"final": final})
+    assert [var.name for var in kept.main.inputs] == ["x", "start"]
+    (loop,) = (op for op in kept.main.ops if op.type == "recurrent")
+    assert [var.name for var in loop.inputs["sequences"]] == ["x"]
+    assert (loop.outputs["stacked"], len(loop.outputs["final"])) == ((), 1)
+    feed = {"x": numpy.zeros((3, 2), "float32"), "start": [1.0, 2.0]}
+    assert ol.Executor().run(kept, feed, ["final"], scope=ol.Scope())[0].tolist() == [8.0, 16.0]
+
+
+def test_a_ragged_loop_keeps_the_sequence_that_tells_its_rows():
+    with ol.Program() as program:
+        x = ol.layer.data("x", shape=[2], ragged=1)
+        other = ol.op.square(x)
+        rnn = ol.rnn()
+        with rnn.step():
+            rnn.step_input(x)
+            rnn.output(rnn.step_input(other))
+        y = rnn()
+    kept = ol.prune(program, {"y": y})
+    (loop,) = (op for op in kept.main.ops if op.type == "recurrent")
+    assert [var.name for var in loop.inputs["sequences"]] == ["x", "square_0"]
+    feed = {"x": [[[1.0, 2.0]], [], [[3.0, 4.0], [5.0, 6.0]]]}
+    assert ol.Executor().run(kept, feed, ["y"], scope=ol.Scope())[0].tolist() == [[1.0, 4.0], [9.0, 16.0], [25.0, 36.0]]
