@@ -1,7 +1,7 @@
 """One process of `generated.faults`: programs are made and checked until a check fails.
 
-The last line that it prints is {"programs": how many were made by then, or null, "reason": the error}. A program that cannot even be
-made, or takes longer than a minute, ends the process with an error: that is no failing check.
+The last line that it prints is {"programs": how many were made by then, or null, "reason": the error}. A program that takes longer than
+a minute ends the process with an error: that is no failing check.
 """
 
 import json
@@ -22,9 +22,8 @@ def main(seed: int, count: int, source: Path) -> None:
     found: dict[str, object] = {"programs": None, "reason": f"no check of {count:,} programs fails"}
     for number in range(count):
         signal.alarm(SECONDS)  # the signal ends the process
-        case = make(seed, number)
         try:
-            check(case)
+            check(make(seed, number))
         except Exception as error:
             found = {"programs": number + 1, "reason": f"{type(error).__name__}: {error}".partition("\n")[0]}
             break
