@@ -12,6 +12,7 @@ from oarlock.errors import ArgumentError, DeclarationError
 from oarlock.ir.attribute import Sizes
 from oarlock.ir.block import Block
 from oarlock.ir.dtype import DType
+from oarlock.ir.size import Shape
 from oarlock.ir.variable import Var
 from oarlock.registry.case import Case, GradCheck, Rejects
 from oarlock.registry.catalogue import Catalogue, standard
@@ -306,10 +307,11 @@ def _name_fresh_sizes(typed: dict[str, list[TensorType]], fresh: Callable[[], st
             names[size] = fresh()
     if not names:
         return typed
-    return {
-        slot: [TensorType(dtype, shape and tuple(names.get(size, size) for size in shape)) for dtype, shape in types]
-        for slot, types in typed.items()
-    }  # type: ignore[call-overload]
+
+    def named(shape: Shape | None) -> Shape | None:
+        return None if shape is None else tuple(names.get(size, size) if isinstance(size, str) else size for size in shape)
+
+    return {slot: [TensorType(dtype, named(shape)) for dtype, shape in types] for slot, types in typed.items()}
 
 
 def operator(
