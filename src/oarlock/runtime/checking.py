@@ -76,7 +76,10 @@ def _bind(vars: Iterable[Var], scope: Scope, op: Op | None) -> dict[str, int]:
 
 
 def _check_uneven(stack: list, var: Var, op: Op | None) -> None:
-    """Of a stack whose trips differ in size, what can be checked: the dtype and the number of dimensions."""
+    """Of a stack whose trips differ in size, what can be checked: the dtype and the number of dimensions.
+
+    Each list stands for the dimension in front of what is in it; that of a ragged loop, for the first dimension of its items too.
+    """
     for item in stack:
         for tensor in leaves(item):
             if tensor.dtype != to_torch(var.dtype):
@@ -84,7 +87,7 @@ def _check_uneven(stack: list, var: Var, op: Op | None) -> None:
         depth, inner = 1, item
         while isinstance(inner, list) and inner:
             depth, inner = depth + 1, inner[0]
-        if isinstance(inner, torch.Tensor) and var.shape is not None and depth + inner.ndim != len(var.shape):
+        if isinstance(inner, torch.Tensor) and var.shape is not None and not 0 <= depth + inner.ndim - len(var.shape) <= depth:
             _refuse(ShapeError, var, inner, op)
 
 

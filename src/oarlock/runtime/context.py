@@ -10,7 +10,7 @@ import torch
 from oarlock.ir.block import Block
 from oarlock.ir.names import COUNTER
 from oarlock.ir.operation import Op
-from oarlock.ir.size import Size, evaluate
+from oarlock.ir.size import Size, evaluate, names_in
 from oarlock.ir.variable import Var
 from oarlock.op.torch_dtype import to_torch
 from oarlock.runtime import random
@@ -87,7 +87,7 @@ class KernelContext:
                 self._loop.var(var.name).value = value
 
     def zeros(self, var: Var, *, leading: tuple[int, ...] = ()) -> torch.Tensor:
-        """Zeros of the declared type of `var`, after `leading` sizes. Sizes that no value tells count as 0."""
+        """Zeros of the declared type of `var`, after `leading` sizes. Names of sizes that no value tells count as 0."""
         shape = [self._size(size) for size in var.shape or ()]
         return torch.zeros((*leading, *shape), dtype=to_torch(var.dtype), device=self._context.place.device)
 
@@ -106,4 +106,4 @@ class KernelContext:
                     declared: actual for declared, actual in zip(var.shape or (), value.shape, strict=False) if isinstance(declared, str)
                 }
                 number = evaluate(size, sizes)
-        return number or 0
+        return evaluate(size, {**dict.fromkeys(names_in(size), 0), **sizes}) or 0

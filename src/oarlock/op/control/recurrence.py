@@ -108,8 +108,9 @@ class RaggedSteps:
         self.rows = [int((lengths > step).sum()) for step in range(self.count)]
         self.by_row = [is_by_row(var, body) for var in body.inputs]
         self.body = body
-        for sequence, by_row in zip(sequences, self.by_row, strict=False):
-            if len(sequence) != (self.total if by_row else self.count):
+        self.by_element = [by_row and isinstance(sequence, torch.Tensor) for sequence, by_row in zip(sequences, self.by_row, strict=False)]
+        for sequence, by_element in zip(sequences, self.by_element, strict=True):
+            if len(sequence) != (self.total if by_element else self.count):
                 raise ValueError(f"a sequence of {len(sequence)}, where the row splits end at {self.total}, after {self.count} steps")
 
     def _elements(self, step: int) -> torch.Tensor:
@@ -118,8 +119,8 @@ class RaggedSteps:
 
     def take(self, step: int) -> list[Stack]:
         elements = self._elements(step)
-        pairs = zip(self.sequences, self.by_row, strict=False)
-        return [sequence.index_select(0, elements) if by_row else sequence[step] for sequence, by_row in pairs]  # type: ignore[union-attr]
+        pairs = zip(self.sequences, self.by_element, strict=True)
+        return [sequence.index_select(0, elements) if by_element else sequence[step] for sequence, by_element in pairs]  # type: ignore[union-attr]
 
     def _memories_by_row(self) -> list[bool]:
         return self.by_row[len(self.sequences) :]
@@ -145,7 +146,8 @@ class RaggedSteps:
         if not is_by_row(var, self.body):
             return stack(values)
         first = values[0]
-        assert isinstance(first, torch.Tensor)
+        if not isinstance(first, torch.Tensor) or any(isinstance(value, list) or value.shape[1:] != first.shape[1:] for value in values):
+            return list(values)  # each row has something of another size in each step: an uneven stack
         joined = first.new_empty((self.total, *first.shape[1:]))
         for step, value in enumerate(values):
             joined[self._elements(step)] = value  # type: ignore[assignment]

@@ -3,7 +3,7 @@
 import torch
 
 from oarlock.ir.attribute import Sizes
-from oarlock.ir.size import evaluate
+from oarlock.ir.size import evaluate, names_in
 from oarlock.ir.variable import Var
 from oarlock.op.control.recurrence import RaggedSteps, is_by_row, require_one_length
 from oarlock.op.control.repetition import require_trips
@@ -25,8 +25,8 @@ def size_of(value: Stack, axis: int, known: int) -> int:
 
 
 def zeros(device: torch.device, *numbers: int, var: Var, symbols: tuple[str, ...], leading: tuple[int, ...]) -> torch.Tensor:
-    """Zeros of the declared type of `var` after `leading` sizes, where `symbols` are `numbers`; a size that nothing tells counts as 0."""
-    sizes = dict(zip(symbols, numbers, strict=True))
+    """Zeros of the declared type of `var` after `leading` sizes, where `symbols` are `numbers`; a name that nothing tells counts as 0."""
+    sizes = {**dict.fromkeys((name for size in var.shape or () for name in names_in(size)), 0), **dict(zip(symbols, numbers, strict=True))}
     shape = [evaluate(size, sizes) or 0 for size in var.shape or ()]
     return torch.zeros((*leading, *shape), dtype=to_torch(var.dtype), device=device)
 
