@@ -2,6 +2,9 @@
 
     PYTHONPATH=src:tests python -m generated --seed 0 --count 10000
 
+Beside these, runs of the same program are held against each other: by the interpreter and by plans, of the whole and of parts
+(`parts`), by executors that were used before (`reusing`), in training (`randomness`).
+
 Each program follows from the seed and its number alone; `--only 1234` makes, prints and checks that one again. What fails
 is made smaller and written to `tests/generated/kept`, where a test runs it from then on.
 """

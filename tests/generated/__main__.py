@@ -8,7 +8,7 @@ from pathlib import Path
 
 from generated.checking import check
 from generated.keeping import KEPT, write_case
-from generated.making import make
+from generated.making import Case, make
 from generated.shrinking import shrink
 
 MAX_FAILURES = 20  # what is broken that much is seen by then
@@ -19,21 +19,27 @@ def run(seed: int, numbers: range, keep: Path, *, show: bool = False, max_failur
     features: Counter[str] = Counter()
     failures = []
     for number in numbers:
-        case = make(seed, number)
-        if show:
-            print(case.program.to_text(source=False))
-            print("targets:", case.targets, "wanted:", case.wanted)
+        case = None
         try:
+            case = make(seed, number)
+            if show:
+                print(case.program.to_text(source=False))
+                print("targets:", case.targets, "wanted:", case.wanted)
             features.update(case.features | check(case))
-        except Exception:
-            smaller, error = shrink(case)
-            path = keep / f"{seed}-{number}.json"
-            write_case(smaller, path, f"{type(error).__name__}: {error}")
-            failures.append(f"--seed {seed} --only {number}: {type(error).__name__}: {error}\n  kept as {path}")
+        except Exception as error:
+            told = f"making: {type(error).__name__}: {error}" if case is None else _keep(case, keep / f"{seed}-{number}.json")
+            failures.append(f"--seed {seed} --only {number}: {told}")
             print(f"FAILED {failures[-1]}", flush=True)
             if len(failures) == max_failures:
                 break
     return features, failures
+
+
+def _keep(case: Case, path: Path) -> str:
+    """Make a case that fails smaller, and write it; return what it fails with, and where it is."""
+    smaller, error = shrink(case)
+    write_case(smaller, path, f"{type(error).__name__}: {error}")
+    return f"{type(error).__name__}: {error}\n  kept as {path}"
 
 
 def main() -> int:

@@ -1,16 +1,17 @@
 """Filling blocks: what loops and branches share. `loops` and `branches` add their constructs to the table here."""
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 
 import oarlock as ol
-from generated.statements import STATEMENTS
-from generated.writing import Writing, is_cut_in_front
+from generated.statements import STATEMENTS, forbidden
+from generated.writing import LIMIT, Writing, is_cut_in_front
 from oarlock.ir.block import Block
 from oarlock.ir.current import current_block
 from oarlock.ir.size import Shape, Size, names_in
 from oarlock.ir.walk import free_vars, inner_blocks
 
-__all__ = ["CONSTRUCTS", "alike", "construct", "fill", "hand_out", "shadow", "successor", "write_statements"]
+__all__ = ["CONSTRUCTS", "alike", "construct", "fill", "hand_out", "initials", "shadow", "successors", "write_statements"]
 
 CONSTRUCTS: list[tuple[int, Callable[[Writing], None]]] = []
 MAX_DEPTH = 3
@@ -36,6 +37,9 @@ def write_statements(w: Writing, count: int, *, nested: int) -> None:
 
 
 def fill(w: Writing) -> None:
+    """Write statements into the open block of a construct; one that would raise, at times, where that never runs."""
+    if not w.runs and w.choices.chance(50):
+        forbidden(w)
     write_statements(w, 1 + w.choices.below(4), nested=(0, 30, 20, 0)[w.depth])
 
 
@@ -46,6 +50,27 @@ def successor(w: Writing, before: ol.Var) -> ol.Var:
     other = w.value(lambda var: before.shape[len(before.shape) - len(var.shape) :] == var.shape, before)
     after = ol.op.add(ol.op.multiply(before, w.number(0.6)), other) if w.choices.chance(50) else ol.op.multiply(before, other)
     return w.keep(ol.op.tanh(after), 1.0)
+
+
+def successors(w: Writing, before: Sequence[ol.Var]) -> list[ol.Var]:
+    """What follows each value that is carried; at times, one goes on as the next of its type, and the last as the first."""
+    following = [successor(w, var) for var in before]
+    alike = [number for number, var in enumerate(before) if var.shape == before[0].shape]
+    if len(alike) > 1 and w.choices.chance(40):
+        w.features.add("memories in turn")
+        for number, other in pairwise(alike):
+            changed = w.choices.chance(40)
+            following[number] = ol.op.multiply(before[other], w.number(0.8)) if changed else before[other]
+        if w.choices.chance(50):
+            following[alike[-1]] = before[alike[0]]
+    return following
+
+
+def initials(w: Writing, vars: Sequence[ol.Var]) -> list[ol.Var]:
+    """What memories start as: values; or constants like them."""
+    if w.choices.chance(75):
+        return list(vars)
+    return [w.keep(ol.op.fill_like(var, value=0.4, dtype="float64"), LIMIT) for var in vars]
 
 
 def hand_out(w: Writing, block: Block, rows: Size | None = None) -> list[ol.Var]:

@@ -1,8 +1,9 @@
-"""The three ways to check a program: another evaluator, finite differences, and what files and texts keep of it."""
+"""The ways to check a program: another evaluator, finite differences, what files and texts keep of it, and the checks of other files."""
 
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
+from random import Random
 
 import numpy
 from tolerances import FINITE_DIFFERENCE_STEP, GENERATED_DIFFERENCES, GENERATED_GRADIENTS, GENERATED_VALUES
@@ -10,19 +11,15 @@ from tolerances import FINITE_DIFFERENCE_STEP, GENERATED_DIFFERENCES, GENERATED_
 import oarlock as ol
 from generated.evaluator import Evaluated, evaluate
 from generated.making import Case
-from oarlock.ir.walk import inner_blocks
+from generated.parts import check_parts
+from generated.randomness import check_randomness
+from generated.reusing import check_reuse
+from generated.running import DisagreementError, differentiate, feed_of, require_alike, require_close, require_same, run, scope_of
+from oarlock.ir.walk import inner_blocks, walk
 
 __all__ = ["DisagreementError", "check"]
 
 REDRAWS = 20
-
-
-class DisagreementError(Exception):
-    """A program for which two ways disagree. `check` names the check, so that shrinking stays with it."""
-
-    def __init__(self, check: str, message: str):
-        super().__init__(f"{check}: {message}")
-        self.check = check
 
 
 def check(case: Case) -> set[str]:
@@ -30,12 +27,12 @@ def check(case: Case) -> set[str]:
     features: set[str] = set()
     program = case.program
     names = [var.name for op in program.main.ops for var in op.writes]
-    before = _run(program, case.arrays, names)
-    differentiated, found = _differentiate(program, case)
+    before = run(program, case.arrays, names)
+    differentiated, found = differentiate(program, case)
     derived = [None if var is None else var.name for var in found]
-    again = _run(differentiated, case.arrays, [*names, *(name for name in derived if name is not None)])
+    again = run(differentiated, case.arrays, [*names, *(name for name in derived if name is not None)])
     for name in names:
-        _require_same(f'"{name}" with and without gradients', again[name], before[name])
+        require_same(f'"{name}" with and without gradients', again[name], before[name])
     weights = {name: numpy.ones(before[name].shape if name in before else case.arrays[name].shape) for name, _ in case.targets}
     weights |= {name: case.arrays[weight] for name, weight in case.targets if weight is not None}
     reference = evaluate(program.to_bytes(source=False), case.arrays, weights, case.wanted, second=case.second)
@@ -46,51 +43,13 @@ def check(case: Case) -> set[str]:
         _check_second(differentiated, found, case, reference)
     _check_differences(case, gradients, features)
     _check_files(differentiated, case.arrays, again)
+    random = Random(program.to_bytes(source=False))
+    check_parts(case, differentiated, again, random)
+    check_reuse(case, differentiated, again, random)
+    if any(op.type == "dropout" for op in walk(program.main)):
+        reached = {wanted: name for wanted, name in zip(case.wanted, derived, strict=True) if name is not None}
+        check_randomness(case, differentiated, reached, weights)
     return features
-
-
-def _differentiate(program: ol.Program, case: Case) -> tuple[ol.Program, list[ol.Var | None]]:
-    """A copy of the program with gradients, and the gradient of each wanted variable."""
-    copy = program.clone()
-    starts = [None if weight is None else copy.main.var(weight) for _, weight in case.targets]
-    targets = [copy.main.var(name) for name, _ in case.targets]
-    wanted = [copy.main.var(name) for name in case.wanted]
-    scalar = len(targets) == 1 and starts == [None] and targets[0].shape == ()
-    found = ol.gradients(targets, wanted, starts)
-    if scalar:  # the other door to the same gradients
-        other = program.clone()
-        reached = [other.main.var(var.name) for var, gradient in zip(wanted, found, strict=True) if gradient is not None]
-        if reached:
-            ol.append_backward(other.main.var(targets[0].name), reached)
-            if other.to_bytes(source=False) != copy.to_bytes(source=False) and len(reached) == len(wanted):
-                raise DisagreementError("append_backward", "it writes another program than gradients()")
-    return copy, found
-
-
-def _scope(program: ol.Program, arrays: Mapping[str, numpy.ndarray]) -> ol.Scope:
-    scope = ol.Scope()
-    for var in program.persistables():
-        scope.set(var.name, arrays[var.name])
-    return scope
-
-
-def _run(program: ol.Program, arrays: Mapping[str, numpy.ndarray], names: list[str], *, planned: bool = False) -> dict[str, numpy.ndarray]:
-    """The values of variables, by the interpreter, which checks the type of each; or by a plan."""
-    feed = {var.name: arrays[var.name] for var in program.main.inputs}
-    values = ol.Executor(check=not planned).run(program, feed, names, scope=_scope(program, arrays))
-    return dict(zip(names, values, strict=True))  # type: ignore[arg-type]
-
-
-def _require_same(what: str, actual: numpy.ndarray, expected: numpy.ndarray) -> None:
-    if (actual.dtype, actual.shape, actual.tobytes()) != (expected.dtype, expected.shape, expected.tobytes()):
-        raise DisagreementError("same bits", f"{what}: {actual!r} is not {expected!r}")
-
-
-def _require_close(check: str, what: str, actual: numpy.ndarray, expected: numpy.ndarray, tolerance: tuple[float, float]) -> None:
-    if actual.shape != expected.shape:
-        raise DisagreementError(check, f"{what} is {list(actual.shape)}, not {list(expected.shape)}")
-    if not numpy.allclose(actual, expected, rtol=tolerance[0], atol=tolerance[1]):
-        raise DisagreementError(check, f"{what} is\n{actual!r}\nnot\n{expected!r}")
 
 
 # Another evaluator
@@ -98,7 +57,7 @@ def _require_close(check: str, what: str, actual: numpy.ndarray, expected: numpy
 
 def _compare_values(values: Mapping[str, numpy.ndarray], reference: Evaluated) -> None:
     for name, value in values.items():
-        _require_close("values", f'"{name}"', value, reference.values[name].numpy(force=True), GENERATED_VALUES)
+        require_close("values", f'"{name}"', value, reference.values[name].numpy(force=True), GENERATED_VALUES)
 
 
 def _compare_gradients(
@@ -109,7 +68,7 @@ def _compare_gradients(
         zeros = numpy.zeros(like[name].shape)
         actual = zeros if gradient is None else gradient
         other = expected[name]
-        _require_close(check, f'of "{name}"', actual, zeros if other is None else other.numpy(force=True), GENERATED_GRADIENTS)  # type: ignore[attr-defined]
+        require_close(check, f'of "{name}"', actual, zeros if other is None else other.numpy(force=True), GENERATED_GRADIENTS)  # type: ignore[attr-defined]
 
 
 def _check_second(program: ol.Program, found: list[ol.Var | None], case: Case, reference: Evaluated) -> None:
@@ -122,7 +81,7 @@ def _check_second(program: ol.Program, found: list[ol.Var | None], case: Case, r
     if not targets or len(set(targets)) < len(targets):
         return
     again = ol.gradients(targets, [program.main.var(name) for name in given])
-    values = _run(program, case.arrays, [var.name for var in again if var is not None])
+    values = run(program, case.arrays, [var.name for var in again if var is not None])
     gradients = {name: None if var is None else values[var.name] for name, var in zip(given, again, strict=True)}
     like = {name: value.numpy(force=True) for name, value in reference.values.items()}
     _compare_gradients("second gradients", gradients, reference.second, like)
@@ -142,8 +101,8 @@ def _check_differences(case: Case, gradients: Mapping[str, numpy.ndarray | None]
         for block in inner_blocks(program.main):
             for var in block.vars.values():
                 var.stop_gradient = False
-        free, found = _differentiate(program, case)
-        values = _run(free, case.arrays, [var.name for var in found if var is not None])
+        free, found = differentiate(program, case)
+        values = run(free, case.arrays, [var.name for var in found if var is not None])
         gradients = {name: None if var is None else values[var.name] for name, var in zip(case.wanted, found, strict=True)}
         features.add("differences without stops")
     random = numpy.random.default_rng(len(moved))
@@ -169,7 +128,7 @@ EPSILON = FINITE_DIFFERENCE_STEP
 
 
 def _weighed(program: ol.Program, arrays: Mapping[str, numpy.ndarray], case: Case) -> float:
-    values = _run(program, arrays, [name for name, _ in case.targets], planned=True)
+    values = run(program, arrays, [name for name, _ in case.targets], ol.Executor())
     return sum(float(numpy.sum(values[name] * (1.0 if weight is None else arrays[weight]))) for name, weight in case.targets)
 
 
@@ -186,18 +145,14 @@ def _check_files(program: ol.Program, arrays: Mapping[str, numpy.ndarray], value
         raise DisagreementError("text", "what is parsed from the text is another program")
     with tempfile.TemporaryDirectory() as folder:
         first, second = Path(folder, "first"), Path(folder, "second")
-        ol.save_model(program, _scope(program, arrays), first)
+        ol.save_model(program, scope_of(program, arrays), first)
         model = ol.load_model(first)
         ol.save_model(model, second)
         if first.read_bytes() != second.read_bytes():
             raise DisagreementError("file", "it is saved, loaded and saved as other bytes")
-    feed = {var.name: arrays[var.name] for var in model.program.main.inputs}
+    feed = feed_of(model.program, arrays)
     loaded = ol.Executor(passes=()).run(model.program, feed, list(values), scope=model.scope)  # a plan as it is: the interpreter's bits
     for name, value in zip(values, loaded, strict=True):
-        _require_same(f'"{name}" of the loaded program', value, values[name])  # type: ignore[arg-type]
+        require_same(f'"{name}" of the loaded program', value, values[name])  # type: ignore[arg-type]
     passed = ol.Executor().run(model.program, feed, list(values), scope=model.scope)  # after the passes, which may round otherwise
-    for name, value in zip(values, passed, strict=True):
-        if value.dtype.kind == "f":
-            _require_close("passes", f'"{name}" after the passes', value, values[name], GENERATED_GRADIENTS)  # type: ignore[arg-type]
-        else:
-            _require_same(f'"{name}" after the passes', value, values[name])  # type: ignore[arg-type]
+    require_alike("after the passes", dict(zip(values, passed, strict=True)), values)  # type: ignore[arg-type]

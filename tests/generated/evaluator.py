@@ -43,15 +43,17 @@ def evaluate(
     wanted: Sequence[str] = (),
     *,
     second: bool = False,
+    masks: Mapping[str, numpy.ndarray] | None = None,
 ) -> Evaluated:
     """Run a `ProgramFile` on `arrays`, the values of inputs and parameters; differentiate where there are `targets`.
 
     `targets` gives each target the weight of its elements; `wanted` are variables of the main block. With `second`, the sum of the
-    gradients is differentiated again.
+    gradients is differentiated again. `masks` are those of dropouts in training, by the path of their scope and their name:
+    `main/rnn_0/3/dropout_0.mask`; without them nothing is dropped.
     """
     program = wire.ProgramFile.FromString(data).program
-    run = _Run(program)
-    main = _Frame(program.blocks[0], wanted=wanted)
+    run = _Run(program, masks)
+    main = _Frame(program.blocks[0], "main", wanted=wanted)
     for var in program.blocks[0].vars:
         if var.name in arrays:
             main.define(var.name, _tensor(arrays[var.name]))
@@ -81,10 +83,11 @@ def _differentiate(cost: torch.Tensor, given: Mapping[str, torch.Tensor], wanted
 
 
 class _Frame:
-    """The values of one run of a block. Names are looked up where they are declared, from the inside out."""
+    """The values of one run of a block, whose scope has a path. Names are looked up where they are declared, from the inside out."""
 
-    def __init__(self, block: wire.BlockDesc, around: "_Frame | None" = None, wanted: Sequence[str] = ()):
+    def __init__(self, block: wire.BlockDesc, path: str, around: "_Frame | None" = None, wanted: Sequence[str] = ()):
         self.block = block
+        self.path = path
         self.around = around
         self.wanted = wanted
         self.declared = {var.name: var for var in block.vars}
@@ -107,8 +110,9 @@ class _Frame:
 
 
 class _Run:
-    def __init__(self, program: wire.ProgramDesc):
+    def __init__(self, program: wire.ProgramDesc, masks: Mapping[str, numpy.ndarray] | None):
         self.program = program
+        self.masks = masks
         self.symbols: dict[str, int] = {}
         self.trace: list[object] = []
         self.owners = {"recurrent": self._recurrent, "while": self._while, "branch": self._branch}
@@ -149,6 +153,8 @@ class _Run:
         attributes = {item.name: self._attribute(item, frame) for item in op.attributes}
         if op.type in self.owners:
             results = self.owners[op.type](frame, inputs, **attributes)
+        elif op.type == "dropout":
+            results = self._dropout(f"{frame.path}/{op.outputs[1].vars[0]}", inputs["x"][0])
         else:
             several = {"xs", "stacks"} | ({"like"} if op.type == "split_like" else set())
             arguments = {slot: vars if slot in several else vars[0] for slot, vars in inputs.items()}
@@ -160,6 +166,10 @@ class _Run:
             for name, value in zip(slot.vars, result if isinstance(result, list) else [result], strict=True):
                 self.bind(frame.declared[name], value)
                 frame.define(name, value)
+
+    def _dropout(self, path: str, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        mask = torch.ones_like(x) if self.masks is None else _tensor(self.masks[path])
+        return x * mask, mask
 
     def _attribute(self, item: wire.AttributeDesc, frame: _Frame) -> object:
         kind = item.WhichOneof("value")
@@ -174,8 +184,10 @@ class _Run:
 
     # Ops that own blocks
 
-    def _enter(self, block: wire.BlockDesc, around: _Frame, given: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-        frame = _Frame(block, around)
+    def _enter(self, block: wire.BlockDesc, around: _Frame, given: Sequence[torch.Tensor], trip: int | None = None) -> list[torch.Tensor]:
+        """What a block hands out. Its scope is called as it is; that of a trip is inside the loop's."""
+        name = block.name if trip is None else f"{block.name.partition('.')[0]}/{trip}"
+        frame = _Frame(block, f"{around.path}/{name}", around)
         for name, value in zip(block.inputs, given, strict=True):
             self.bind(frame.declared[name], value)
             frame.define(name, value)
@@ -203,12 +215,12 @@ class _Run:
         totals: list[torch.Tensor] = []
         for step in reversed(range(count)) if reverse else range(count):
             if rows is None:
-                handed = self._enter(block, frame, [sequence[step] for sequence in sequences] + memories)
+                handed = self._enter(block, frame, [sequence[step] for sequence in sequences] + memories, step)
             else:
                 active = rows.active(step)
                 given = [sequence[rows.starts[active] + step] for sequence in sequences]
                 pairs = zip(memories, by_row[first_memory:], strict=False)
-                handed = self._enter(block, frame, given + [memory[active] if cut else memory for memory, cut in pairs])
+                handed = self._enter(block, frame, given + [memory[active] if cut else memory for memory, cut in pairs], step)
             for stack, value in zip(stacks, handed, strict=False):
                 stack.append(value)
             after = handed[first_memory : first_memory + len(memories)]
@@ -236,7 +248,7 @@ class _Run:
         trips = 0
         while bool(condition):
             assert trips < (max_trips or MAX_TRIPS), "more trips than allowed"
-            condition, *handed = self._enter(block, frame, carried)
+            condition, *handed = self._enter(block, frame, carried, trips)
             for stack, value in zip(stacks, handed, strict=False):
                 stack.append(value)
             carried = handed[count:]
@@ -329,7 +341,6 @@ OPERATORS: dict[str, Callable] = {
     "sigmoid": torch.sigmoid,
     "tanh": torch.tanh,
     "softmax": lambda x: torch.softmax(x, dim=-1),
-    "dropout": lambda x, rate=0.5, random_id=0: (x, torch.ones_like(x)),  # no run here is training
     "cast": lambda x, dtype: x.to(dtype),
     "greater": lambda x, y: x > y,
     "greater_equal": lambda x, y: x >= y,

@@ -1,7 +1,7 @@
 """Loops: `ol.rnn` over sequences, `ol.while_loop` for as long as data say."""
 
 import oarlock as ol
-from generated.blocks import construct, fill, hand_out, shadow, successor
+from generated.blocks import construct, fill, hand_out, initials, shadow, successors
 from generated.writing import LIMIT, Writing, is_cut_in_front
 from oarlock.ir.current import current_block
 from oarlock.ir.size import Size
@@ -18,16 +18,21 @@ def recurrence(w: Writing) -> None:
     sequences = [first]
     for _ in range(w.choices.below(3)):
         sequences.append(w.value(lambda var: bool(var.shape) and var.shape[0] == length, first))
-    initial = [_initial(w, first, rows) for _ in range(w.choices.pick((1, 2, 0, 3)))]
+    initial: list[ol.Var] = []
+    for _ in range(w.choices.pick((1, 2, 0, 3))):
+        initial.append(w.choices.pick(initial) if initial and w.choices.chance(40) else _initial(w, first, rows))
+    initial = initials(w, initial)
     zero = ol.op.fill(shape=(), value=0.0, dtype="int64") if w.choices.chance(10) and rows is None else None
     reverse = w.choices.chance(40)
     rnn = ol.rnn(reverse=reverse)
     w.features |= {"rnn: reversed"} if reverse else set()
     w.features |= {f"rnn: {len(initial)} memories", f"rnn: {w.count(length)} steps" if rows is None else "rnn: ragged"}
-    with w.inside("rnn", rows), rnn.step():
+    with w.inside("rnn", rows, runs=length != 0), rnn.step():
         body = current_block()
         for sequence in sequences:
-            w.keep(rnn.step_input(sequence), w.bound(sequence))
+            step = w.keep(rnn.step_input(sequence), w.bound(sequence))
+            if w.choices.chance(30) and all(isinstance(size, int) for size in step.shape):
+                w.keep(ol.op.add(step, w.parameter(*step.shape)), w.bound(step) + 1)
         memories = [rnn.memory(init=var) for var in initial]
         before = [w.keep(rnn.previous_memory(memory), LIMIT) for memory in memories]
         if zero is not None:
@@ -37,8 +42,8 @@ def recurrence(w: Writing) -> None:
             w.keep(ol.op.multiply(ol.op.cast(count, dtype="float64"), w.number(0.2)), 1.0)
             w.features.add("rnn: counter")
         fill(w)
-        for memory, var in zip(memories, before, strict=True):
-            rnn.update_memory(memory, successor(w, var))
+        for memory, var in zip(memories, successors(w, before), strict=True):
+            rnn.update_memory(memory, var)
         outputs = hand_out(w, body, rows)
         if before and w.choices.chance(20):
             outputs.append(w.choices.pick(before))
@@ -77,16 +82,20 @@ def while_loop(w: Writing) -> None:
     fuel = ol.op.add(ol.op.multiply(ol.op.sigmoid(w.scalar()), w.number(start)), w.number(least))
     w.keep(fuel, LIMIT)
     w.features |= {"while: no trip"} if least < 0 else set()
-    carried = [w.value(lambda var: len(var.shape) <= 2, (w.width,)) for _ in range(w.choices.pick((1, 2, 0)))]
+    carried: list[ol.Var] = []
+    for _ in range(w.choices.pick((1, 2, 0, 3))):
+        shapes = {var.shape for var in carried if w.choices.chance(40)}
+        carried.append(w.value(lambda var, shapes=shapes: var.shape in shapes if shapes else len(var.shape) <= 2, (w.width,)))
+    carried = initials(w, carried)
     carried = [var for var in dict.fromkeys(carried) if var is not fuel]
     for var in (fuel, *carried):
         w.bound_anew(var, LIMIT)  # inside, it stands for what it is in each trip
     loop = ol.while_loop(ol.op.greater(fuel, w.number(0.0)), max_trips=w.choices.pick((None, 20)))
-    with w.inside("while"), loop.block():
+    with w.inside("while", runs=least >= 0), loop.block():
         body = current_block()
         fill(w)
-        for var in carried:
-            loop.carry(var, successor(w, var))
+        for var, following in zip(carried, successors(w, carried), strict=True):
+            loop.carry(var, following)
         burnt = ol.op.add(ol.op.multiply(ol.op.sigmoid(w.scalar()), w.number(0.3)), w.number(0.6))
         left = w.keep(ol.op.subtract(fuel, burnt), LIMIT)
         loop.carry(fuel, left)

@@ -9,7 +9,7 @@ import oarlock as ol
 from generated.writing import LIMIT, Writing
 from oarlock.ir.size import Shape
 
-__all__ = ["STATEMENTS"]
+__all__ = ["STATEMENTS", "forbidden"]
 
 Statement = Callable[[Writing], object]
 
@@ -47,10 +47,12 @@ def smooth(w: Writing) -> ol.Var:
 def kinked(w: Writing) -> ol.Var:
     """Functions with kinks, which lie where values hardly ever are."""
     x = ol.op.add(_any(w), w.number(w.choices.pick((0.3717, -0.2113))))
-    name = w.choices.pick(("relu", "absolute", "clip"))
+    name = w.choices.pick(("relu", "absolute", "clip", "absolute of relu"))
     if name == "clip":
         lower, upper = w.choices.pick(((True, True), (True, False), (False, True)))
         y = ol.op.clip(x, w.number(-0.6113) if lower else None, w.number(0.7219) if upper else None)
+    elif name == "absolute of relu":  # of zeros, wherever x is
+        y = ol.op.absolute(ol.op.relu(x))
     else:
         y = getattr(ol.op, name)(x)
     return w.keep(y, LIMIT)
@@ -175,6 +177,20 @@ def taken(w: Writing) -> ol.Var:
     return w.keep(ol.op.take(x, rows), w.bound(x))
 
 
+def dropped(w: Writing) -> ol.Var:
+    """A value times the mean of what a dropout leaves of many elements."""
+    x = _any(w)
+    share = ol.op.mean(ol.op.dropout(w.wide(), rate=w.choices.pick((0.5, 0.25))))
+    w.features.add("dropout in a block" if w.depth else "dropout")
+    return w.keep(ol.op.multiply(x, share), 2 * w.bound(x))
+
+
+def forbidden(w: Writing) -> ol.Var:
+    """What raises where it is run."""
+    w.features.add("what would raise")
+    return w.keep(ol.op.take(w.parameter(w.width, w.other), w.far()), 1.0)
+
+
 STATEMENTS: list[tuple[int, Statement]] = [
     (30, smooth),
     (25, binary),
@@ -189,4 +205,5 @@ STATEMENTS: list[tuple[int, Statement]] = [
     (4, masked),
     (2, classified),
     (2, taken),
+    (4, dropped),
 ]

@@ -17,6 +17,9 @@ LIMIT = 6.0
 """No value is larger, so that nothing overflows however often loops are nested, and differences stay exact enough."""
 
 
+WIDE = 32
+
+
 class Writing:
     """The state of one program's making.
 
@@ -34,6 +37,7 @@ class Writing:
         self.arrays: dict[str, numpy.ndarray] = {}
         self.features: set[str] = set()
         self.kinds: list[str] = []
+        self.runs = True  # whether the open block may run at all
         self._cut: list[tuple[Size, set[Block]]] = []  # a size that blocks around cut into rows, and the blocks around those
         self.statements = 2 + choices.below(9)
         self._bounds: dict[ol.Var, float] = {}
@@ -121,6 +125,28 @@ class Writing:
         """Whether a ragged input can be stepped through here."""
         return all(size != "n" for size, _ in self._cut)
 
+    def wide(self) -> ol.Var:
+        """A parameter of so many elements that two random masks of it are never the same by chance; in reach of nothing else."""
+        found = self.program.main.find_var("wide")
+        return self._new_parameter("wide", (WIDE,)) if found is None else found
+
+    def far(self) -> ol.Var:
+        """An input that is the number of a row which nothing has."""
+        found = self.program.main.find_var("far")
+        if found is not None:
+            return found
+        self.arrays["far"] = numpy.array(99)
+        with self.program.main:
+            return ol.layer.data("far", [], "int64", batch=None)
+
+    def guarded(self, length: Size, poison: float) -> tuple[ol.Var, ol.Var]:
+        """Two new inputs: a guard of some rows, and another, from 0.5 to 1.5 where the guard is above 0, `poison` in the other rows."""
+        with self.program.main:
+            guard = self._feed((length,), "float64", self._random.uniform(-1, 1, size=self._numbers([length])))
+            values = self._random.uniform(0.5, 1.5, size=self._numbers([length, self.width]))
+            values[self.arrays[guard.name] <= 0] = poison
+            return guard, self._feed((length, self.width), "float64", values)
+
     def weight(self, shape: Shape) -> str:
         """The name of a new input that weighs a target."""
         return self._feed(shape, "float64", self._random.uniform(-1.5, 1.5, size=self._numbers(shape))).name
@@ -152,13 +178,13 @@ class Writing:
         found = [var for var in self._bounds if var.parameter and var.shape == shape]
         if found and self.choices.chance(40):
             return self.choices.pick(found)
-        name = f"w{len(self.arrays)}"
-        self.arrays[name] = self._random.uniform(-1, 1, size=shape)
         if self.depth:
             self.features.add("parameter made inside")
-        main = self.program.main
-        var = main.new_var(name, ol.DType.FLOAT64, shape, persistable=True, parameter=True, trainable=not self.choices.chance(5))
-        return self.keep(var, 1.0)
+        return self.keep(self._new_parameter(f"w{len(self.arrays)}", shape, trainable=not self.choices.chance(5)), 1.0)
+
+    def _new_parameter(self, name: str, shape: tuple[int, ...], *, trainable: bool = True) -> ol.Var:
+        self.arrays[name] = self._random.uniform(-1, 1, size=shape)
+        return self.program.main.new_var(name, ol.DType.FLOAT64, shape, persistable=True, parameter=True, trainable=trainable)
 
     def scalar(self) -> ol.Var:
         """A float[] that depends on one of the values in reach."""
@@ -184,18 +210,26 @@ class Writing:
     # Blocks
 
     @contextmanager
-    def inside(self, kind: str, cut: Size | None = None) -> Iterator[None]:
-        """Write what follows inside a block of a construct of this kind, which cuts a size into rows."""
+    def inside(self, kind: str, cut: Size | None = None, *, runs: bool = True) -> Iterator[None]:
+        """Write what follows inside a block of a construct of this kind, which cuts a size into rows, and may run or never does."""
         if self.kinds:
             self.features.add(f"{kind} in {self.kinds[-1]}")
         self.kinds.append(kind)
         self.features |= {kind, f"depth {len(self.kinds)}"}
         if isinstance(cut, str):
             self._cut.append((cut, set(current_block().enclosing())))
-        yield
+        with self.where(runs):
+            yield
         if isinstance(cut, str):
             self._cut.pop()
         self.kinds.pop()
+
+    @contextmanager
+    def where(self, runs: bool) -> Iterator[None]:
+        """Write what follows where it may run, or never does."""
+        before, self.runs = self.runs, self.runs and runs
+        yield
+        self.runs = before
 
 
 def is_cut_in_front(shape: Shape, size: Size) -> bool:

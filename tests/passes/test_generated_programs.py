@@ -16,7 +16,7 @@ from generated.__main__ import run
 from generated.checking import DisagreementError, check
 from generated.evaluator import evaluate
 from generated.keeping import KEPT, read_case, write_case
-from generated.making import from_choices, make
+from generated.making import Case, from_choices, make
 from generated.shrinking import shrink
 
 import oarlock as ol
@@ -43,7 +43,8 @@ def test_generated_programs_are_as_varied_as_was_agreed(features):
     least = {
         "control flow": 40, "depth 2": 15, "depth 3": 3, "shadowed": 10, "used 3 times or more": 10, "stop_gradient": 10,
         "gradients of gradients": 5, "weighed target": 10, "while: no trip": 5, "if_else: all true": 5, "if_else: all false": 5,
-        "switch: condition in a block": 5,
+        "switch: condition in a block": 5, "dropout in a block": 10, "what would raise": 5, "memories in turn": 3,
+        "if_else: poisoned input": 3,
     }  # fmt: skip
     assert {name: features[name] for name, percent in least.items() if 100 * features[name] < percent * PROGRAMS} == {}
     assert 100 * (features["2 targets"] + features["3 targets"]) >= 10 * PROGRAMS
@@ -102,6 +103,32 @@ def test_a_program_follows_from_its_seed_and_number():
 def _wrong_tanh(x: torch.Tensor) -> torch.Tensor:
     """The tanh of x; its derivative is a hundredth too large."""
     return torch.tanh(x) + 0.01 * (torch.tanh(x) - torch.tanh(x).detach())
+
+
+def test_a_program_that_cannot_be_made_has_failed(monkeypatch, tmp_path):
+    def fail(seed: int, number: int) -> Case:
+        raise ol.ShapeError("no such shape")
+
+    monkeypatch.setattr("generated.__main__.make", fail)
+    features, failures = run(0, range(3), tmp_path, max_failures=2)
+    assert failures == [f"--seed 0 --only {number}: making: ShapeError: no such shape" for number in range(2)]
+    assert not features
+
+
+def test_the_evaluator_drops_what_masks_say_in_each_trip():
+    with ol.Program() as program:
+        x = ol.layer.data("x", [2], dtype="float64", batch="t")
+        rnn = ol.rnn()
+        with rnn.step():
+            rnn.output(ol.op.dropout(rnn.step_input(x), rate=0.5))
+        y = rnn()
+    (op,) = program.blocks[1].ops
+    name = op.outputs["mask"][0].name
+    masks = {f"main/rnn_0/{trip}/{name}": numpy.array(mask) for trip, mask in enumerate(([2.0, 0.0], [0.0, 2.0]))}
+    arrays = {"x": numpy.array([[1.0, 2.0], [3.0, 4.0]])}
+    found = evaluate(program.to_bytes(), arrays, {y.name: numpy.ones((2, 2))}, ["x"], masks=masks)
+    assert found.values[y.name].tolist() == [[2.0, 0.0], [0.0, 8.0]]
+    assert found.gradients["x"].tolist() == [[2.0, 0.0], [0.0, 2.0]]
 
 
 def test_a_program_that_fails_is_made_small_and_kept_and_read_again(monkeypatch, tmp_path):
