@@ -7,6 +7,7 @@ from oarlock.errors import ProgramError, ShapeError
 from oarlock.ir.block import Block
 from oarlock.ir.dtype import DType
 from oarlock.ir.location import here
+from oarlock.ir.restoring import restored_on_error
 from oarlock.ir.size import names_in
 from oarlock.ir.variable import Var
 from oarlock.op.shaping import reshape
@@ -17,14 +18,14 @@ __all__ = ["as_scalar", "count_values", "open_block", "require_even", "require_h
 
 @contextmanager
 def open_block(name: str, around: Block) -> Iterator[Block]:
-    """A new block inside `around`, in which what is written meanwhile is written; discarded where that raises."""
-    block = around.program.new_block(name, around)
-    try:
+    """A new block inside `around`, in which what is written meanwhile is written.
+
+    Where that raises, it is taken back, and all that was written with it: parameters too.
+    """
+    with restored_on_error(around.program):
+        block = around.program.new_block(name, around)
         with block:
             yield block
-    except BaseException:
-        around.program.discard_block(block)
-        raise
 
 
 def require_same_block(block: Block, around: Block, what: str) -> None:

@@ -12,6 +12,7 @@ from oarlock.ir.block import Block
 from oarlock.ir.location import here
 from oarlock.ir.names import gradient_name
 from oarlock.ir.operation import Op, Role
+from oarlock.ir.restoring import restored_on_error
 from oarlock.ir.variable import Var
 from oarlock.ir.walk import needed_ops
 from oarlock.op.elementwise import sum_
@@ -37,12 +38,13 @@ def append_backward(cost: Var, parameters: Sequence[Var] | None = None) -> list[
             hint="ol.layer.mean(x) makes a cost of many values",
         )
     chosen = trained_by(cost) if parameters is None else list(parameters)
-    found = gradients([cost], chosen)
-    pairs = []
-    for parameter, gradient in zip(chosen, found, strict=True):
-        if gradient is None:
-            raise explain_missing_path(cost, parameter)
-        pairs.append((parameter, gradient))
+    with restored_on_error(cost.block.program):
+        found = gradients([cost], chosen)
+        pairs = []
+        for parameter, gradient in zip(chosen, found, strict=True):
+            if gradient is None:
+                raise explain_missing_path(cost, parameter)
+            pairs.append((parameter, gradient))
     return pairs
 
 
@@ -77,7 +79,7 @@ def gradients(targets: Sequence[Var], inputs: Sequence[Var], target_gradients: S
                 given=[target.describe(), start.describe()],
             )
     ops = needed_ops(block.ops, targets)
-    with block, block.program.write_as(Role.BACKWARD):
+    with restored_on_error(block.program), block, block.program.write_as(Role.BACKWARD):
         arrived = [
             (target, start if start is not None else fill_like(target, value=1.0, dtype=target.dtype))
             for target, start in zip(targets, given, strict=True)

@@ -42,8 +42,25 @@ def define_outputs(
         if slot.variadic:
             names = [f"{names[0]}.{number}" for number in range(len(types))]
         items = wanted.get(slot.name, names[: len(types)])
+        if slot.name not in wanted:
+            _require_free(operator, block, items)
         outputs[slot.name] = [_define(block, item, type) for item, type in zip(items, types, strict=True)]
     return outputs
+
+
+def _require_free(operator: Operator, block: Block, names: Sequence[Var | str]) -> None:
+    """Raises ProgramError where `block` has a variable of one of these names: a result is a new variable."""
+    for name in names:
+        found = block.find_var(str(name), recursive=False)
+        if found is not None:
+            raise ProgramError(
+                f'{operator.type}: "{name}" is the name of another variable of {block.path}',
+                location=here(),
+                contract="the result of an operator is a variable of its own",
+                given=[found.describe()],
+                hint="choose another name, or leave name= out",
+                op=operator.type,
+            )
 
 
 def _stem(operator: Operator, block: Block, name: str | None) -> str:

@@ -98,7 +98,7 @@ class GradientBlock:
         outer = self.op.block.new_var(self.op.block.program.unique(f"{var.name}@STACK"), var.dtype, self.outside(var.shape))
         outer.op = self.op
         self.forward.outputs.insert(self.first + len(inner), var)
-        self.op.outputs[self.slot] = (*self.op.outputs[self.slot], outer)
+        self.op.outputs = {**self.op.outputs, self.slot: (*self.op.outputs[self.slot], outer)}
         return outer
 
     def wanted(self) -> list[Var]:
