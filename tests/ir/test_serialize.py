@@ -262,6 +262,14 @@ def test_a_seed_has_64_bits():
             ol.Program(seed=seed)
 
 
+@pytest.mark.parametrize("seed", [1.5, True, "a", None])
+def test_a_seed_is_a_whole_number(seed):
+    with pytest.raises(ol.ProgramError) as raised:
+        ol.Program(seed=seed)
+    assert raised.value.message == f"a seed is a whole number from 0 to 2**64 - 1, not {seed!r}"
+    assert ol.Program(seed=numpy.int64(3)).to_bytes() == ol.Program(seed=3).to_bytes()
+
+
 def test_reading_a_program_loads_no_torch():
     script = (
         f"import sys; from oarlock.ir import Program; from pathlib import Path; "

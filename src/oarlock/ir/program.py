@@ -1,6 +1,7 @@
 """Program: a model - forward, backward, update - as one value."""
 
 import itertools
+import numbers
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -39,9 +40,9 @@ class Program:
     """
 
     def __init__(self, *, seed: int = 0):
-        if not 0 <= seed < 2**64:
-            raise ProgramError(f"a seed is a whole number from 0 to 2**64 - 1, not {seed}")
-        self.seed = seed
+        if not isinstance(seed, numbers.Integral) or isinstance(seed, bool) or not 0 <= seed < 2**64:
+            raise ProgramError(f"a seed is a whole number from 0 to 2**64 - 1, not {seed!r:.60}")
+        self.seed = int(seed)
         self.blocks: list[Block] = [Block(self, 0, "main", None)]
         self.targets: dict[str, Var] = {}
         self.training: Training | None = None
