@@ -179,3 +179,37 @@ def test_a_ragged_loop_keeps_the_sequence_that_tells_its_rows():
     assert [var.name for var in loop.inputs["sequences"]] == ["x", "square_0"]
     feed = {"x": [[[1.0, 2.0]], [], [[3.0, 4.0], [5.0, 6.0]]]}
     assert ol.Executor().run(kept, feed, ["y"], scope=ol.Scope())[0].tolist() == [[1.0, 4.0], [9.0, 16.0], [25.0, 36.0]]
+
+
+@pytest.mark.parametrize(
+    ("targets", "message"),
+    [
+        (["nope"], "targets are a dict, {\"label\": variable}, not list ['nope']"),
+        ("q", "targets are a dict, {\"label\": variable}, not str 'q'"),
+        (5, 'targets are a dict, {"label": variable}, not int 5'),
+        ({"a": "q"}, "targets are labels and variables, not 'a': str 'q'"),
+    ],
+)
+def test_targets_that_are_no_labels_with_variables_are_refused(targets, message):
+    program = running_sum()
+    with pytest.raises(ol.ArgumentError) as raised:
+        ol.prune(program, targets)
+    assert raised.value.message == message
+
+
+@pytest.mark.parametrize("label", ["", "a b", "..", "a" * 257])
+def test_a_label_that_no_file_can_hold_is_refused_before_anything_is_written(label, tmp_path):
+    program = running_sum()
+    scope, path = ol.Scope(), tmp_path / "model"
+    scope.set("w", [0.5, 2.0])
+    targets = {label: program.targets["cost"]}
+    program.targets.update(targets)
+    for refused in (
+        lambda: ol.prune(program, targets),
+        lambda: ol.save_model(targets, scope, path),
+        lambda: ol.save_model(program, scope, path),
+    ):
+        with pytest.raises(ol.ProgramError) as raised:
+            refused()
+        assert raised.value.message == f"{label!r:.80} cannot be a target's label"
+    assert not path.exists()

@@ -18,7 +18,7 @@ from oarlock.ir.serialize import read_program
 from oarlock.ir.variable import Var
 from oarlock.ir.walk import walk
 from oarlock.op.torch_dtype import from_torch
-from oarlock.passes.pruning import prune
+from oarlock.passes.pruning import prune, require_targets
 from oarlock.proto.limits import Limits
 from oarlock.registry.catalogue import Catalogue, standard
 from oarlock.registry.checking import typecheck
@@ -88,6 +88,7 @@ def _value(var: Var, scope: Scope) -> torch.Tensor:
 def _program_of(target: object) -> Program:
     """The program to write for a target: itself, or pruned to the variables."""
     if isinstance(target, Program):
+        require_targets(target.targets)
         return target
     targets = {"predict": target} if isinstance(target, Var) else target
     if isinstance(targets, list | tuple) and targets and all(isinstance(item, Var) for item in targets):

@@ -2,15 +2,17 @@
 
 from collections.abc import Iterable, Mapping
 
-from oarlock.errors import UndefinedVarError
+from oarlock.errors import ArgumentError, ProgramError, UndefinedVarError
 from oarlock.ir.block import Block
+from oarlock.ir.location import here
+from oarlock.ir.names import is_name
 from oarlock.ir.operation import Op
 from oarlock.ir.program import Program
 from oarlock.ir.variable import Var
 from oarlock.ir.walk import inner_blocks, needed_ops
 from oarlock.op.control.layout import Layout
 
-__all__ = ["prune", "remove_dead_code"]
+__all__ = ["prune", "remove_dead_code", "require_targets"]
 
 
 def prune(program: Program, targets: Mapping[str, Var]) -> Program:
@@ -24,9 +26,10 @@ def prune(program: Program, targets: Mapping[str, Var]) -> Program:
 
     Updates go: what reads a persistable variable reads its value from before the step. Inputs, parameters and
     blocks that nothing needs any more go too; row splits stay with what they cut. `program` itself is not changed.
-    Raises UndefinedVarError for a target of another program.
+    Raises ArgumentError where `targets` are something else, ProgramError for a label that no file can hold, UndefinedVarError
+    for a target of another program.
     """
-    for var in targets.values():
+    for var in require_targets(targets).values():
         if var.block.program is not program or var.block is not program.main:
             raise UndefinedVarError(f'target "{var.name}" is not a variable of the main block of this program', given=[var.describe()])
     kept = program.clone()
@@ -39,6 +42,26 @@ def prune(program: Program, targets: Mapping[str, Var]) -> Program:
     kept.main.inputs = [var for var in kept.main.inputs if var in used]
     kept.main.keep(kept.main.ops)
     return kept
+
+
+def require_targets(targets: object) -> Mapping[str, Var]:
+    """`targets` as labels and their variables. Raises ArgumentError where they are none, ProgramError for an illegal label."""
+    if not isinstance(targets, Mapping):
+        raise ArgumentError(f'targets are a dict, {{"label": variable}}, not {type(targets).__name__} {targets!r:.60}', location=here())
+    for label, var in targets.items():
+        if not isinstance(label, str) or not isinstance(var, Var):
+            raise ArgumentError(
+                f"targets are labels and variables, not {label!r:.60}: {type(var).__name__} {var!r:.60}",
+                location=here(),
+                hint='{"label": program.main.var("name")}',
+            )
+        if not is_name(label):
+            raise ProgramError(
+                f"{label!r:.80} cannot be a target's label",
+                location=here(),
+                contract="a label has 1 to 256 of the characters A-Z a-z 0-9 _ . / @ - and no '..'",
+            )
+    return targets
 
 
 def remove_dead_code(block: Block, wanted: Iterable[Var]) -> None:
