@@ -110,7 +110,7 @@ def test_a_pair_that_is_neither_elements_nor_padded_rows(pair, require):
     require(
         f'run({{"words": {pair}}})',
         f"""
-        oarlock.FeedError: "words": a tuple is elements and lengths, or padded rows and lengths, both arrays, of which this is neither
+        oarlock.FeedError: "words": a tuple is an array of elements and lengths, or of padded rows and lengths, of which this is neither
           {WORDS}
           Try: feed={{"words": ol.Ragged.from_lists(rows)}} says which it is    {EXPLAIN}
         """,

@@ -56,8 +56,10 @@ def test_two_levels_are_declared_from_the_outermost_to_the_innermost():
         (numpy.array([1, 2, 3]), numpy.array([2, 0, 1])),
         (torch.tensor([1, 2, 3]), torch.tensor([2, 0, 1], dtype=torch.int32)),
         (numpy.array([[1, 2], [7, 7], [3, 7]]), numpy.array([2, 0, 1])),
+        (numpy.array([1, 2, 3]), [2, 0, 1]),
+        (numpy.array([[1, 2], [7, 7], [3, 7]]), [2, 0, 1]),
     ],
-    ids=["lists", "Ragged", "arrays", "tensors", "objects", "lengths", "tensors and lengths", "padded"],
+    ids=["lists", "Ragged", "arrays", "tensors", "objects", "lengths", "tensors and lengths", "padded", "listed lengths", "padded, listed"],
 )
 def test_every_form_of_the_same_rows_feeds_the_same(value):
     program, fetch = words_program()

@@ -54,7 +54,7 @@ def spread_ragged(program: Program, feed: Mapping[str, object]) -> dict[str, obj
 def as_ragged(var: Var, value: object, levels: int) -> Ragged:
     """`value` as the rows of the ragged input `var`. Raises FeedError.
 
-    A Ragged; a list of rows, each a list or an array; or a pair of arrays, the elements and the lengths of the rows, or
+    A Ragged; a list of rows, each a list or an array; or a pair, an array of elements and the lengths of the rows, or
     padded rows and their lengths, which the number of dimensions tells apart. Python's numbers take the dtype of `var`.
     """
     try:
@@ -94,10 +94,18 @@ def _of_lists(var: Var, value: object, levels: int) -> Ragged:
 
 def _of_pair(var: Var, value: tuple, levels: int) -> Ragged:
     rank = len(var.shape or ())
-    arrays = [getattr(item, "ndim", None) for item in value]
-    if levels == 1 and len(value) == 2 and arrays[1] == 1 and arrays[0] in (rank, rank + 1):
-        return (Ragged.from_lengths if arrays[0] == rank else Ragged.from_padded)(*value)
-    raise ArgumentError("a tuple is elements and lengths, or padded rows and lengths, both arrays, of which this is neither")
+    if levels == 1 and len(value) == 2 and _is_lengths(value[1]):
+        dimensions = getattr(value[0], "ndim", None)
+        if dimensions in (rank, rank + 1):
+            return (Ragged.from_lengths if dimensions == rank else Ragged.from_padded)(*value)
+    raise ArgumentError("a tuple is an array of elements and lengths, or of padded rows and lengths, of which this is neither")
+
+
+def _is_lengths(value: object) -> bool:
+    """Whether `value` may be the lengths of rows: an array of one dimension, or a list of whole numbers."""
+    if isinstance(value, list | tuple):
+        return all(isinstance(item, int | numpy.integer) and not isinstance(item, bool) for item in value)
+    return getattr(value, "ndim", None) == 1
 
 
 def _hint(var: Var, levels: int) -> str:
