@@ -234,3 +234,18 @@ def test_what_a_trip_draws_is_not_lifted():
     assert plan_of(executor).applied == {"hoist": 0, "lift": 0, "sink": 0}
     assert planned.tobytes() == interpreted.tobytes()
     assert len({row.tobytes() for row in planned}) > 1
+
+
+@pytest.mark.parametrize("interpret", [False, True])
+def test_a_run_in_a_dropped_scope_is_refused(interpret):
+    with ol.Program() as program:
+        y = ol.op.relu(ol.layer.data("x", shape=[2]))
+    scope, executor = ol.Scope(), ol.Executor(interpret=interpret)
+    step = executor.prepare(program, [y], scope=scope)
+    feed = {"x": numpy.ones((1, 2), "float32")}
+    step(feed)
+    scope.drop()
+    for refused in (lambda: step(feed), lambda: executor.run(program, feed, [y], scope=scope)):
+        with pytest.raises(ol.ScopeError) as raised:
+            refused()
+        assert raised.value.message == "this scope was dropped"
