@@ -108,3 +108,24 @@ def test_names_are_told_apart_by_their_blocks_when_pruning():
     assert [op.type for op in walk(ol.prune(program, {"z": z}).main)] == ["negative"]
     with pytest.raises(ol.UndefinedVarError, match="^target .* is not a variable of the main block of this program"):
         ol.prune(program, {"inner": program.blocks[1].var("z")})
+
+
+def test_evaluating_initialises_the_parameters_that_the_targets_need_and_no_others():
+    with ol.Program() as program:
+        x = ol.layer.data("x", shape=[3])
+        y = ol.layer.fc(x, 2, name="first")
+        ol.layer.fc(y, 2, name="second")
+        loop = ol.rnn()
+        with loop.step():
+            inside = ol.layer.fc(loop.step_input(x), 2, name="inside")
+            loop.output(inside)
+        loop()
+    scope, feed = ol.Scope(), {"x": numpy.ones((4, 3), "float32")}
+    context = ol.Context(scope)
+    assert ol.eval(y, feed, context=context).shape == (4, 2)
+    assert list(scope) == ["first.w", "first.b"]
+    assert ol.eval(inside, feed, context=context).shape == (4, 2)
+    assert list(scope) == ["first.w", "first.b", "inside.w", "inside.b"]
+    ol.eval(program.main.var("second.w"), context=context)
+    assert "second.w" in scope
+    assert "second.b" not in scope

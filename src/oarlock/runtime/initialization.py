@@ -1,7 +1,7 @@
 """Give the persistable variables of a program their first values."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 import torch
 
@@ -18,8 +18,10 @@ __all__ = ["init", "initial_value", "require_type"]
 _AT_ONCE = 2**20  # elements that are drawn together, in float64 and then some
 
 
-def init(program: Program, scope: Scope, *, overwrite: bool = False, limits: Limits | None = None) -> Scope:
-    """Fill what `scope` lacks of the program's parameters and state; return `scope`.
+def init(
+    program: Program, scope: Scope, *, overwrite: bool = False, limits: Limits | None = None, only: Collection[Var] | None = None
+) -> Scope:
+    """Fill what `scope` lacks of the program's parameters and state, or of those of them that are in `only`; return `scope`.
 
     Each value follows from the program's seed and the variable's name, so the order plays no part. What has
     a value keeps it unless `overwrite`. Raises ShapeError, before anything is filled, where a value that is there
@@ -27,6 +29,8 @@ def init(program: Program, scope: Scope, *, overwrite: bool = False, limits: Lim
     """
     missing = []
     for var in program.persistables():
+        if only is not None and var not in only:
+            continue
         found = scope.find_var(var.name)
         if found is None or not found.is_set or overwrite:
             missing.append(var)
