@@ -75,6 +75,8 @@ _NAMES = {
     "oarlock.layer.recurrence": ("rnn",),
     "oarlock.layer.step_network": ("create_rnn",),
     "oarlock.net": ("Net", "NetBuilder"),
+    "oarlock.op.activation": ("sigmoid",),
+    "oarlock.op.elementwise": ("add",),
     "oarlock.passes.backward": ("append_backward", "gradients"),
     "oarlock.passes.pruning": ("prune",),
     "oarlock.proto.limits": ("Limits",),

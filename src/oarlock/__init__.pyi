@@ -66,6 +66,8 @@ from oarlock.layer.recurrence import rnn as rnn
 from oarlock.layer.step_network import create_rnn as create_rnn
 from oarlock.net import Net as Net
 from oarlock.net import NetBuilder as NetBuilder
+from oarlock.op.activation import sigmoid as sigmoid
+from oarlock.op.elementwise import add as add
 from oarlock.passes.backward import append_backward as append_backward
 from oarlock.passes.backward import gradients as gradients
 from oarlock.passes.pruning import prune as prune

@@ -130,3 +130,29 @@ def test_train_makes_a_context_of_training_and_measures_outside_it():
         assert record.training["loss"] != 1.0
         assert 0.5 < record.training["loss"] < 1.5
         assert record.validation["loss"] == 1.0
+
+
+def test_a_scalar_is_added_whether_it_is_a_number_or_a_variable_of_one():
+    with ol.Program():
+        x, s = ol.minibatch([10, 20]), ol.op.fill(shape=(), value=2.0)
+        sums = [ol.layer.add_scalar(x, y) for y in (1, 2.5, ol.var(0.5), s)]
+        of_scalar = ol.layer.add_scalar(s, ol.var(1))
+        assert [item.type_text for item in (*sums, of_scalar)] == ["float32[n, 1]"] * 4 + ["float32[]"]
+        values = ol.eval([*sums, of_scalar])
+    assert [value.tolist() for value in values] == [[[11], [21]], [[12.5], [22.5]], [[10.5], [20.5]], [[12], [22]], 3]
+
+
+def test_what_is_no_scalar_is_refused_by_add_scalar():
+    with ol.Program() as program:
+        x = ol.minibatch([10, 20], name="x")
+        count = ol.layer.data("count", shape=[], dtype="int64", batch=None)
+        written = len(program.main.ops)
+        with pytest.raises(ol.ShapeError, match=r"^add_scalar: y is one number, float32\[\] or float32\[1\], not float32\[n, 1\]"):
+            ol.layer.add_scalar(x, x)
+        with pytest.raises(ol.ArgumentError, match="^\"x\" and str '1' do not combine; numbers and variables do"):
+            ol.layer.add_scalar(x, "1")
+        with pytest.raises(ol.ArgumentError, match="^add_scalar: x must be a variable of a program, not int 1"):
+            ol.layer.add_scalar(1, x)
+        with pytest.raises(ol.DTypeError, match="^add: "):
+            ol.layer.add_scalar(x, count)
+        assert len(program.main.ops) == written

@@ -11,7 +11,7 @@ from oarlock.layer.decoding import beam_search
 from oarlock.layer.dense import fc
 from oarlock.layer.gated import gru, lstm
 from oarlock.layer.inputs import data
-from oarlock.layer.literal import larger_than, minibatch, sequence, var
+from oarlock.layer.literal import add_scalar, larger_than, minibatch, sequence, var
 from oarlock.layer.lookup import embedding
 from oarlock.layer.normalization import batch_norm, layer_norm
 from oarlock.layer.objective import accuracy, cross_entropy, mse, softmax_with_cross_entropy
@@ -41,6 +41,7 @@ __all__ = [
     "Switch",
     "WhileLoop",
     "accuracy",
+    "add_scalar",
     "add_to",
     "argmax",
     "attention",

@@ -3,11 +3,12 @@
 x = ol.minibatch([10, 20, 30])      # float32[n, 1]
 y = ol.var(0.314, param=True)       # a trainable float32[1]
 ol.eval(ol.larger_than(x, 15))      # [[False], [True], [True]]
+ol.layer.add_scalar(x, y)           # float32[n, 1]
 """
 
 import numpy
 
-from oarlock.errors import ArgumentError
+from oarlock.errors import ArgumentError, ShapeError
 from oarlock.ir.attribute import Sizes
 from oarlock.ir.current import current_block
 from oarlock.ir.dtype import DType
@@ -18,9 +19,12 @@ from oarlock.layer.inputs import data
 from oarlock.layer.parameter import layer_name, new_parameter
 from oarlock.op.arithmetic import constant_like
 from oarlock.op.comparison import greater
+from oarlock.op.elementwise import add
 from oarlock.op.filling import fill
+from oarlock.op.shaping import reshape
+from oarlock.registry.creator import require_type
 
-__all__ = ["larger_than", "minibatch", "sequence", "var"]
+__all__ = ["add_scalar", "larger_than", "minibatch", "sequence", "var"]
 
 
 def minibatch(values: object, *, name: str | None = None) -> Var:
@@ -57,3 +61,20 @@ def var(value: float, *, param: bool = False, name: str | None = None) -> Var:
 def larger_than(x: Var, y: Var | float) -> Var:
     """Where ``x > y``: bool, element by element; `y` may be a number."""
     return greater(x, constant_like(y, x))
+
+
+def add_scalar(x: Var, y: Var | float) -> Var:
+    """``x + y``, of the type of `x`; `y` is a number, or a variable of its dtype that holds one: float32[] or float32[1].
+
+    Raises ArgumentError or DTypeError for a `y` that does not combine with `x`, ShapeError for one that holds more than one number.
+    """
+    require_type(x, "add_scalar: x")
+    scalar = constant_like(y, x)
+    if scalar.shape not in ((), (1,)):
+        raise ShapeError(
+            f"add_scalar: y is one number, {x.dtype}[] or {x.dtype}[1], not {scalar.type_text}",
+            location=here(),
+            given=[x.describe(), scalar.describe()],
+            hint="ol.add(x, y) adds variables of any sizes that broadcast",
+        )
+    return add(x, reshape(scalar, shape=()) if scalar.shape == (1,) and x.shape == () else scalar)

@@ -28,7 +28,7 @@ with pd.Program() as program:
 
     ie = pd.ifelse()
     with ie.true_block():
-        d = x + y  # add_scalar
+        d = pd.layer.add_scalar(x, y)
         ie.output(d, pd.layer.softmax(d))
     with ie.false_block():
         d = pd.layer.fc(z, 1, name="fc")  # of size 1, so that both blocks hand out rows of one width

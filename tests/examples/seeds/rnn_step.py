@@ -30,10 +30,10 @@ with pd.Program() as program:
         x_now = rnn.step_input(x)  # inside the step, x itself is the whole sequence
         h = rnn.memory(init=m)
         h_prev = rnn.previous_memory(h)
-        a = W * x_now
+        a = W * x_now  # fc of one weight, for which docs/from_2017.md has the spelling
         b = U * h_prev
-        s = pd.op.add(a, b)
-        act = pd.layer.sigmoid(s)
+        s = pd.add(a, b)
+        act = pd.sigmoid(s)
         rnn.update_memory(h, act)
         rnn.output(a, b)
     o1, o2 = rnn()
