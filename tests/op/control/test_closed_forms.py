@@ -51,7 +51,7 @@ def test_a_carried_value_that_is_squared_again_and_again(n, x):
     agree(value, x ** (2**n), EXACT)
     agree(slope, 2**n * x ** (2**n - 1), EXACT)
     if (n, x) == (3, 1.1):
-        agree(slope, 15.58974, ORACLES)
+        agree(slope, 15.5897368, ORACLES)  # 8 * 1.1**7
 
 
 @pytest.mark.parametrize("n", range(5))
