@@ -212,3 +212,13 @@ def test_a_switch_that_is_refused_leaves_no_block_behind():
             with pytest.raises((ol.ShapeError, ol.ProgramError)):
                 ol.case([(x < 0.0, lambda: x), (lambda: x < 1.0, wrong)], lambda: x)
         assert [block.name for block in program.blocks] == ["main"]
+
+
+@pytest.mark.parametrize("second", [3, lambda z: z])
+def test_functions_are_refused_before_anything_is_written(second):
+    with ol.Program() as program:
+        x, holds = number("x"), ol.layer.data("holds", shape=[], dtype="bool", batch=None)
+        for write in (lambda: ol.cond(holds, lambda: x, second), lambda: ol.case([(holds, lambda: x)], second)):
+            with pytest.raises(ol.ArgumentError, match="a block is written by a function"):
+                write()
+        assert [(block.name, len(block.ops)) for block in program.blocks] == [("main", 0)]

@@ -408,3 +408,69 @@ def test_a_value_that_a_case_has_and_the_program_around_it_has_not(require):
           Try: hand it out of its block as an output    (oarlock explain UndefinedVarError)
         """,
     )
+
+
+def test_a_function_that_wants_an_argument(require):
+    require(
+        """
+        import oarlock as ol
+        with ol.Program():
+            x = ol.layer.data("x", shape=[2])
+            b = ol.layer.data("b", shape=[], dtype="bool", batch=None)
+            ol.cond(b, lambda z: x, lambda: x)
+        """,
+        """
+        oarlock.ArgumentError: cond: a block is written by a function that takes nothing, not one of (z)
+          model.py:5      ol.cond(b, lambda z: x, lambda: x)
+          Try: lambda: x, or the name of a function that takes nothing    (oarlock explain ArgumentError)
+        """,
+    )
+
+
+def test_a_condition_that_wants_an_argument(require):
+    require(
+        """
+        import oarlock as ol
+        with ol.Program():
+            s = ol.layer.data("s", shape=[], batch=None)
+            ol.case([(lambda z: z < 0.0, lambda: -s)], lambda: s)
+        """,
+        """
+        oarlock.ArgumentError: case: a condition is written by a function that takes nothing, not one of (z)
+          model.py:4      ol.case([(lambda z: z < 0.0, lambda: -s)], lambda: s)
+          Try: lambda: x, or the name of a function that takes nothing    (oarlock explain ArgumentError)
+        """,
+    )
+
+
+def test_cases_that_are_no_list(require):
+    require(
+        """
+        import oarlock as ol
+        with ol.Program():
+            x = ol.layer.data("x", shape=[2])
+            ol.case(None, lambda: x)
+        """,
+        """
+        oarlock.ArgumentError: case: the cases are a list of pairs, not NoneType None
+          model.py:4      ol.case(None, lambda: x)
+          Try: ol.case([(x < 0.0, lambda: -x)], lambda: x)    (oarlock explain ArgumentError)
+        """,
+    )
+
+
+def test_functions_without_keys(require):
+    require(
+        """
+        import oarlock as ol
+        with ol.Program():
+            s = ol.layer.data("s", shape=[], batch=None)
+            i = ol.layer.data("i", shape=[], dtype="int64", batch=None)
+            ol.switch_case(i, None, lambda: -s)
+        """,
+        """
+        oarlock.ArgumentError: switch_case: the functions are a dict, a key for each, not NoneType None
+          model.py:5      ol.switch_case(i, None, lambda: -s)
+          Try: ol.switch_case(index, {0: lambda: x, 1: lambda: -x}, lambda: x * 0.0)    (oarlock explain ArgumentError)
+        """,
+    )

@@ -12,6 +12,7 @@ rate = switch()
 Each block becomes a `branch` that runs or does not, and `choose` gives the value of the one that ran.
 """
 
+import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
@@ -78,6 +79,7 @@ class Switch:
         self._require_writable(part)
         if isinstance(condition, Var) or not callable(condition):
             return self._write(as_scalar(condition, self._kind), None, part)
+        _require_function(condition, self._kind, "a condition")
         if not self._cases:
             return self._write(as_scalar(condition(), self._kind), None, part)
         with open_block(f"{self._stem}.{part}_condition", self._around) as test:
@@ -210,20 +212,26 @@ def cond(condition: Var, true: Callable[[], Written], false: Callable[[], Writte
     Each is called once, with a block of its own open, and returns a variable or a sequence of them. Both return the same types.
     Raises what `Switch` raises.
     """
+    require_type(condition, "cond: the condition")
+    for function in (true, false):
+        _require_function(function, "cond", "a block")
     choice = Switch("cond")
-    _write_function(choice, choice._write_case(require_type(condition, "cond: the condition"), "true"), true)
+    _write_function(choice, choice._write_case(condition, "true"), true)
     _write_function(choice, choice._write(None, None, "false"), false)
     return choice()
 
 
 def case(pairs: Sequence[tuple[Var | Callable[[], Var], Callable[[], Written]]], default: Callable[[], Written]) -> Var | tuple[Var, ...]:
     """What the function beside the first condition that holds writes, else what `default` writes; as `cond`."""
+    hint = "ol.case([(x < 0.0, lambda: -x)], lambda: x)"
+    if not isinstance(pairs, list | tuple):
+        raise ArgumentError(f"case: the cases are a list of pairs, not {describe_value(pairs)}", location=here(), hint=hint)
     for pair in pairs:
         if not isinstance(pair, tuple) or len(pair) != 2:
             raise ArgumentError(
                 f"case: a case is a pair, (condition, function), not {describe_value(pair)}",
                 location=here(),
-                hint="ol.case([(x < 0.0, lambda: -x)], lambda: x)",
+                hint=hint,
             )
     return _choose_first("case", pairs, default)
 
@@ -231,6 +239,8 @@ def case(pairs: Sequence[tuple[Var | Callable[[], Var], Callable[[], Written]]],
 def _choose_first(kind: str, pairs: Sequence[tuple[Var | Callable[[], Var], Callable[[], Written]]], default: Callable[[], Written]):
     if not pairs:
         raise ArgumentError(f"{kind}: there is nothing to choose from: no cases", location=here())
+    for function in (*(function for _, function in pairs), default):
+        _require_function(function, kind, "a block")
     choice = Switch(kind)
     for condition, function in pairs:
         _write_function(choice, choice.case(condition), function)
@@ -248,6 +258,12 @@ def switch_case(index: Var, functions: Mapping[int, Callable[[], Written]], defa
         raise ShapeError(
             f"switch_case: index is one whole number, int64[], not {index.type_text}", location=here(), given=[index.describe()]
         )
+    if not isinstance(functions, Mapping):
+        raise ArgumentError(
+            f"switch_case: the functions are a dict, a key for each, not {describe_value(functions)}",
+            location=here(),
+            hint="ol.switch_case(index, {0: lambda: x, 1: lambda: -x}, lambda: x * 0.0)",
+        )
     for number in functions:
         if not isinstance(number, int) or isinstance(number, bool):
             raise ArgumentError(f"switch_case: a key is a whole number, not {describe_value(number)}", location=here())
@@ -255,13 +271,24 @@ def switch_case(index: Var, functions: Mapping[int, Callable[[], Written]], defa
     return _choose_first("switch_case", pairs, default)
 
 
-def _write_function(choice: Switch, block: AbstractContextManager[None], function: Callable[[], Written]) -> None:
+def _require_function(function: object, kind: str, what: str) -> None:
+    """Raises ArgumentError for what is no function, or for one that cannot be called with nothing."""
+    hint = "lambda: x, or the name of a function that takes nothing"
     if not callable(function):
+        raise ArgumentError(f"{kind}: {what} is written by a function, not {describe_value(function)}", location=here(), hint=hint)
+    try:
+        signature = inspect.signature(function)
+    except ValueError:  # written in C: calling it will tell
+        return
+    try:
+        signature.bind()
+    except TypeError:
         raise ArgumentError(
-            f"{choice._kind}: a block is written by a function, not {describe_value(function)}",
-            location=here(),
-            hint="lambda: x, or the name of a function that takes nothing",
-        )
+            f"{kind}: {what} is written by a function that takes nothing, not one of {signature}", location=here(), hint=hint
+        ) from None
+
+
+def _write_function(choice: Switch, block: AbstractContextManager[None], function: Callable[[], Written]) -> None:
     with block:
         written = function()
         if written is None:

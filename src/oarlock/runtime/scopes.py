@@ -4,7 +4,8 @@ import difflib
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from oarlock.errors import ScopeError
+from oarlock.errors import ArgumentError, ScopeError
+from oarlock.ir.location import here
 from oarlock.runtime.scope import Scope
 
 __all__ = ["Scopes"]
@@ -22,7 +23,16 @@ class Scopes:
     frame: Scope
 
     def __getitem__(self, path: str) -> Scope:
-        """The scope at `path`. Raises ScopeError with the nearest that there are, or where the scopes were dropped."""
+        """The scope at `path`. Raises ScopeError with the nearest that there are, or where the scopes were dropped.
+
+        Raises ArgumentError for what is no text.
+        """
+        if not isinstance(path, str):
+            raise ArgumentError(
+                f"a scope of a run is had by its path, a str, not {type(path).__name__} {path!r:.60}",
+                location=here(),
+                hint='scopes["main/rnn_0/3"] is trip 3 of a loop; list(scopes) has every path',
+            )
         if self.frame.dropped:
             raise ScopeError(f'"{path}": these scopes were dropped')
         found = self._find(path)
