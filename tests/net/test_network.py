@@ -445,3 +445,26 @@ def test_the_operations_of_a_block_are_a_graph_without_cycles():
     first.inputs[0].vars[0] = first.outputs[0].vars[0]
     with pytest.raises(ol.VerifyError, match='^main, op 0 .linear.: it reads "fc.out" before that has a value'):
         ol.Net(desc)
+
+
+def test_a_variable_of_another_program_is_refused_and_neither_program_grows():
+    net, cost = regression()
+    other, foreign = regression()
+    before = net.program.to_bytes(), other.program.to_bytes()
+    builder = ol.NetBuilder(net)
+    for refused in (
+        lambda: net.add_op("negative", {"x": foreign}),
+        lambda: net.add_op("sum", {"xs": [cost, foreign]}),
+        lambda: net.add_op("negative", {"x": cost}, {"y": foreign}),
+        lambda: net.add_op("dropout", {"x": cost}, attributes={"rate": foreign}),
+        lambda: net.add_backward_ops(foreign),
+        lambda: builder.add_op("fc", input=foreign, size=2),
+        lambda: builder.add_op("mse", input=[cost, foreign]),
+        lambda: builder.add_op("mse", input=cost, target=foreign),
+        lambda: builder.backward_from(foreign),
+    ):
+        with pytest.raises(ol.ProgramError) as raised:
+            refused()
+        assert raised.value.message == f'"{foreign.name}" is a variable of another program than the net'
+        assert raised.value.given[1] == f"it is of {other.program!r}, the net of {net.program!r}"
+        assert (net.program.to_bytes(), other.program.to_bytes()) == before

@@ -9,7 +9,7 @@ from oarlock.ir.location import here
 from oarlock.ir.operation import Role
 from oarlock.ir.variable import Var
 from oarlock.layer.activation import activate
-from oarlock.net.network import Net
+from oarlock.net.network import Net, require_vars_of
 from oarlock.registry import standard
 from oarlock.runtime import Context, Scope, init
 from oarlock.runtime.current import current_scope
@@ -46,8 +46,10 @@ class NetBuilder:
         """Append a layer (`ol.layer`) or, where none has the name, an operator; return what it computes.
 
         `input` is its variable, or several in order; `attributes` its other arguments, `size` among them. Backward and
-        update ops that were built are taken away, and built anew by the next run. Raises what the layer raises.
+        update ops that were built are taken away, and built anew by the next run. Raises ProgramError for a variable of another
+        program, else what the layer raises.
         """
+        require_vars_of(self.net.program, [input, *attributes.values()])
         self._forward_only()
         self.need_rebuild = self.need_rebuild or self._loss is not None
         known = type in oarlock.layer.__all__ and callable(getattr(oarlock.layer, type))
@@ -57,7 +59,8 @@ class NetBuilder:
             return activate(layer(*inputs, **attributes), activation)
 
     def backward_from(self, loss: Var) -> None:
-        """Differentiate `loss`, float[], when next run with `need_backward`."""
+        """Differentiate `loss`, float[], when next run with `need_backward`. Raises ProgramError where it is of another program."""
+        require_vars_of(self.net.program, [loss])
         self._loss = loss
         self.need_rebuild = True
 

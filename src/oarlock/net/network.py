@@ -14,7 +14,7 @@ There is no second form of a program here: a net has a block, its ops are the bl
 """
 
 import difflib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import oarlock.optimizer
 from oarlock.errors import ArgumentError, ProgramError
@@ -36,7 +36,7 @@ from oarlock.runtime import Context, Scope, init, run_block
 from oarlock.runtime import infer_shape as infer_block_shape
 from oarlock.runtime.current import current_scope
 
-__all__ = ["Net"]
+__all__ = ["Net", "require_vars_of"]
 
 
 class Net:
@@ -85,8 +85,11 @@ class Net:
     ) -> int:
         """Append an op, given by its operator and slots or as an OpDesc; return its index.
 
-        Shapes are inferred at once, and outputs declared where they are not. Raises what calling the operator raises.
+        Shapes are inferred at once, and outputs declared where they are not. Raises ProgramError for a variable of another
+        program, else what calling the operator raises.
         """
+        for given in (inputs, outputs, attributes):
+            require_vars_of(self.program, (given or {}).values())
         if isinstance(op, wire.OpDesc):
             return self._index(append_desc(self.block, op))
         return self._index(append_op(self.block, op, inputs or {}, outputs, attributes, name))
@@ -97,8 +100,10 @@ class Net:
     def add_backward_ops(self, cost: Var | str) -> list[tuple[Var, Var]]:
         """Append the gradient of `cost`, float[], with respect to every parameter; return (parameter, gradient) pairs.
 
-        Raises ProgramError where there are backward ops already, else what `ol.append_backward` raises.
+        Raises ProgramError where there are backward ops already or `cost` is of another program, else what
+        `ol.append_backward` raises.
         """
+        require_vars_of(self.program, [cost])
         if any(op.role is Role.BACKWARD for op in self):
             raise ProgramError("this net has its backward ops already", location=here(), hint="net.remove_backward_ops() takes them away")
         self._pairs = append_backward(self.block.var(cost) if isinstance(cost, str) else cost)
@@ -163,6 +168,19 @@ class Net:
         """
         chosen = scope if scope is not None else context.scope if context is not None else current_scope()
         run_block(self.block, chosen, context, begin, end)
+
+
+def require_vars_of(program: Program, values: Iterable[object]) -> None:
+    """Raise ProgramError where a variable among `values`, or in a list of them, is one of another program."""
+    for value in values:
+        for var in value if isinstance(value, list | tuple) else [value]:
+            if isinstance(var, Var) and var.block.program is not program:
+                raise ProgramError(
+                    f'"{var.name}" is a variable of another program than the net',
+                    location=here(),
+                    given=[var.describe(), f"it is of {var.block.program!r}, the net of {program!r}"],
+                    hint="build a model inside one `with net.program:`",
+                )
 
 
 def _program_of(source: object) -> Program:
