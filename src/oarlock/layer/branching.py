@@ -21,12 +21,13 @@ from oarlock.ir.current import current_block
 from oarlock.ir.dtype import DType
 from oarlock.ir.location import here
 from oarlock.ir.rewrite import rename_sizes, replace_reads
-from oarlock.ir.size import Size, names_in, rename
+from oarlock.ir.size import Size, add, names_in, rename
 from oarlock.ir.variable import Var
 from oarlock.ir.walk import free_vars, inner_blocks
 from oarlock.layer.writing import count_values, open_block, require_handed_out, require_same_block
 from oarlock.op.control.branching import branch
 from oarlock.op.routing import merge, rows, take
+from oarlock.op.sequence_layout import sequence_elements
 from oarlock.op.shaping import flatten
 from oarlock.registry.catalogue import standard
 from oarlock.registry.checking import check_blocks
@@ -43,6 +44,15 @@ class _Side:
     outputs: list[Var] = field(default_factory=list)
     split: dict[Var, Var] = field(default_factory=dict)  # a variable outside -> its rows inside
     whole: dict[Var, Var] = field(default_factory=dict)  # a variable outside -> the same inside, all of it
+    ragged: dict[Var, "_Ragged"] = field(default_factory=dict)  # row splits outside -> what is captured of the sequences they cut
+
+
+@dataclass(eq=False)
+class _Ragged:
+    """Sequences, one for each row, of which a block sees those of its rows."""
+
+    splits: Var  # inside
+    values: dict[Var, Var]  # the elements outside -> inside
 
 
 class IfElse:
@@ -191,13 +201,15 @@ class IfElse:
                 if var.shape and var.shape[0] == length and var not in side.split:
                     _require_rows_in_front(var, length)
                     side.split[var] = self._new_input(side, var, var.shape)
+            names |= self._cut_sequences(side, length)
             replace_reads(side.block, side.split)  # where the length is a number, only what `input` returned means rows
             names[length] = symbol
         for var in side.whole:
             names |= {f"{self._stem}.{name}": name for item in var.shape or () for name in names_in(item)}
         rename_sizes(side.block, names)
         side.outputs = side.block.outputs
-        side.block.inputs = [*side.split.values(), *side.whole.values()]
+        ragged = [var for cut in side.ragged.values() for var in (cut.splits, *cut.values.values())]
+        side.block.inputs = [*side.split.values(), *side.whole.values(), *ragged]
         try:
             check_blocks(inner_blocks(side.block), standard)
         except VerifyError as error:
@@ -216,6 +228,25 @@ class IfElse:
                     contract="what a block hands out has the rows of that block",
                     hint=_rows_hint(var, length),
                 )
+
+    def _cut_sequences(self, side: _Side, length: str) -> dict[str, Size]:
+        """Let the block see, of ragged values that have a sequence for each row, those of its rows; return new names of their sizes."""
+        names: dict[str, Size] = {}
+        for var in free_vars(side.block):
+            size = var.partitions or (var.shape[0] if var.shape else None)
+            splits = self._around.splits_of(size) if isinstance(size, str) else None
+            if splits is None or splits.shape != (add(length, 1),):
+                continue
+            if splits not in side.ragged:
+                inside = self._new_input(side, splits, splits.shape)
+                inside.partitions = size
+                side.ragged[splits] = _Ragged(inside, {})
+                names[size] = self._around.program.unique(f"{size}.{side.block.name.rpartition('.')[2]}")  # type: ignore[index, arg-type]
+            if var is not splits:
+                side.ragged[splits].values[var] = self._new_input(side, var, var.shape or ())
+        for splits, cut in side.ragged.items():
+            replace_reads(side.block, {splits: cut.splits, **cut.values})
+        return names
 
     def _require_alike(self) -> None:
         for number, (yes, no) in enumerate(zip(self._sides[True].outputs, self._sides[False].outputs, strict=True)):
@@ -236,7 +267,13 @@ class IfElse:
             chosen.shape = (side.outputs[0].shape[0],)  # type: ignore[index]
         self._around.program.claim_symbols(chosen.shape)
         values = [take(var, chosen) for var in side.split]
-        return branch([*values, *side.whole], free_vars(side.block), body=side.block, name=f"{side.block.name}.out")
+        sequences: list[Var] = []
+        for splits, cut in side.ragged.items():
+            elements, own = sequence_elements(splits, chosen)
+            elements.shape = (cut.splits.partitions,)  # type: ignore[assignment]
+            self._around.program.claim_symbols(elements.shape)
+            sequences += [own, *(take(var, elements) for var in cut.values)]
+        return branch([*values, *side.whole, *sequences], free_vars(side.block), body=side.block, name=f"{side.block.name}.out")
 
 
 def _require_rows_in_front(var: Var, length: str) -> None:

@@ -8,7 +8,7 @@ from oarlock.op.sequence import owners, sequences_in
 from oarlock.registry import Case, GradCheck, Rejects, operator
 from oarlock.registry.signature import TensorType
 
-__all__ = ["sequence_concat", "sequence_pad", "sequence_split", "sequence_unpad"]
+__all__ = ["sequence_concat", "sequence_elements", "sequence_pad", "sequence_split", "sequence_unpad"]
 
 
 def _places(splits: list[torch.Tensor], counts: list[int]) -> list[torch.Tensor]:
@@ -224,3 +224,26 @@ def _require_rows(shape: torch.Size, splits: torch.Tensor) -> None:
     _require_same(shape[0], len(splits) - 1)
     if _longest(splits) > shape[1]:
         raise ValueError(f"a sequence of {_longest(splits)} does not fit rows of {shape[1]}")
+
+
+@operator(
+    "splits: int64[s], rows: int64[k] -> elements: int64[?], own_splits: int64[k+1]",
+    may_fail=True,
+    cases=[
+        Case(splits=[0, 2, 2, 5], rows=[2, 0, 1], elements=[2, 3, 4, 0, 1], own_splits=[0, 3, 5, 5]),
+        Case(splits=[0, 2, 2, 5], rows=[], elements=[], own_splits=[0]),
+        Case(splits=[0], rows=[], elements=[], own_splits=[0]),
+        Rejects("row 3 is asked for, where there are 3", splits=[0, 1, 2, 3], rows=[3]),
+    ],
+)
+def sequence_elements(splits, rows):
+    """The numbers of the elements of some sequences, one sequence after another, and the row splits of these: what ``take`` asks for."""
+    count = len(splits) - 1
+    if len(rows) and not 0 <= int(rows.min()) <= int(rows.max()) < count:
+        wrong = int(rows.max()) if int(rows.max()) >= count else int(rows.min())
+        raise ValueError(f"row {wrong} is asked for, where there are {count}")
+    lengths = splits.diff().index_select(0, rows)
+    own_splits = torch.cat([lengths.new_zeros(1), lengths.cumsum(0)])
+    first = splits[:-1].index_select(0, rows) - own_splits[:-1]
+    own = torch.repeat_interleave(torch.arange(len(rows), device=rows.device), lengths)
+    return torch.arange(int(own_splits[-1]), device=rows.device) + first.index_select(0, own), own_splits
