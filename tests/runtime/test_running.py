@@ -319,3 +319,59 @@ def test_ops_run_in_the_order_in_which_they_stand_and_locals_stay_inside():
     scope = scope_with(xs=numpy.array([2, 3], "float32"))
     ol.run_block(program.main, scope)
     assert (scope[squares.name].tolist(), "inside" in scope) == ([4, 9], False)
+
+
+def one_loop():
+    with ol.Program() as program:
+        xs = ol.layer.data("xs", shape=[2], batch="t")
+        loop = ol.rnn()
+        with loop.step():
+            loop.output(ol.op.square(loop.step_input(xs), name="squared"))
+        loop()
+    return program
+
+
+@pytest.mark.parametrize("run", [ol.run_block, lambda block, scope: ol.Net(block.program).run(scope)], ids=["block", "net"])
+def test_a_loop_that_runs_again_in_a_scope_leaves_its_last_scope_alone(run):
+    program, scope = one_loop(), scope_with(xs=X[:, :2])
+    mine = scope.new_scope("mine")
+    for _ in range(52):
+        run(program.main, scope)
+    assert [child.name for child in scope.children] == ["mine", "rnn_0"]
+    assert scope.children[0] is mine
+    scope.set("xs", 2 * X[:1, :2])
+    run(program.main, scope)
+    (trip,) = scope.children[1].children
+    assert trip["squared"].tolist() == [4, 16]
+
+
+def test_a_branch_that_runs_again_in_a_scope_leaves_its_last_scope_alone():
+    with ol.Program() as program:
+        x = ol.layer.data("x", shape=[3])
+        branches = ol.ifelse()
+        with branches.true_block():
+            branches.output(ol.op.square(branches.input(x)))
+        with branches.false_block():
+            branches.output(ol.op.negative(branches.input(x)))
+        branches(ol.op.reduce_sum(x, axis=1, keep=True) > 0.0)
+    scope = scope_with(x=X)
+    for _ in range(3):
+        ol.run_block(program.main, scope)
+    assert [child.name for child in scope.children] == ["if_else_0.true", "if_else_0.false"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"place": [ol.CPUPlace(), ol.CPUPlace()]}, "a program runs at one place, not at 2"),
+        ({"place": "cpu"}, "a place is ol.CPUPlace() or ol.GPUPlace(index), not 'cpu'"),
+        ({"place": []}, "a place is ol.CPUPlace() or ol.GPUPlace(index), not []"),
+        ({"training": "yes"}, "training is True or False, not 'yes'"),
+        ({"training": 1}, "training is True or False, not 1"),
+    ],
+)
+def test_a_context_has_one_place_and_is_training_or_not(settings, message):
+    with pytest.raises(ol.ArgumentError) as raised:
+        ol.Context(ol.Scope(), **settings)
+    assert raised.value.message == message
+    assert ol.Context(ol.Scope(), place=[ol.CPUPlace()]).place == ol.CPUPlace()

@@ -7,7 +7,9 @@ from typing import Protocol
 
 import torch
 
+from oarlock.errors import ArgumentError
 from oarlock.ir.block import Block
+from oarlock.ir.location import here
 from oarlock.ir.names import COUNTER
 from oarlock.ir.operation import Op
 from oarlock.ir.size import Size, evaluate, names_in
@@ -15,7 +17,7 @@ from oarlock.ir.variable import Var
 from oarlock.op.torch_dtype import to_torch
 from oarlock.runtime import random
 from oarlock.runtime.budget import Budget
-from oarlock.runtime.place import CPUPlace, Place
+from oarlock.runtime.place import CPUPlace, Place, one_place
 from oarlock.runtime.scope import Scope
 
 __all__ = ["Context", "KernelContext"]
@@ -25,13 +27,19 @@ __all__ = ["Context", "KernelContext"]
 class Context:
     """The environment of a run: a scope, a place, whether this is training, and what it may use.
 
-    Whether dropout drops is a property of the run, not of the program.
+    Whether dropout drops is a property of the run, not of the program. A list of one place counts as that place. Raises
+    ArgumentError for several, for what is no place, and for a `training` that is neither True nor False.
     """
 
     scope: Scope
     place: Place = field(default_factory=CPUPlace)
     training: bool = False
     budget: Budget | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "place", one_place(self.place))
+        if not isinstance(self.training, bool):
+            raise ArgumentError(f"training is True or False, not {self.training!r:.60}", location=here())
 
 
 class _BlockRunner(Protocol):
@@ -75,10 +83,17 @@ class KernelContext:
 
     def _enter(self, block: Block, trip: int | None) -> tuple[Scope, tuple[str, ...]]:
         if trip is None:
-            return self._scope.new_scope(block.name), (block.name, *self._trips)
+            return self._renew(block.name), (block.name, *self._trips)
         if self._loop is None:
-            self._loop = self._scope.new_scope(block.name.partition(".")[0])
+            self._loop = self._renew(block.name.partition(".")[0])
         return self._loop.new_scope(str(trip)), (str(trip), self._loop.name, *self._trips)
+
+    def _renew(self, name: str) -> Scope:
+        """A new child in place of the one that an earlier run of this op in the same scope left."""
+        for child in self._scope.children:
+            if child.name == name:
+                child.drop()
+        return self._scope.new_scope(name)
 
     def leave(self, vars: Sequence[Var], values: Sequence[object]) -> None:
         """Leave what a loop carries, under the names that its trips have for it, in the scope around its trips; of no trips, none."""
