@@ -241,3 +241,42 @@ def test_an_optimizer_of_ones_own_is_a_few_lines(small):
     step(small.program, scope)
     torch.testing.assert_close((scope["fc_0.w"] - before).abs(), torch.full((3, 2), 0.25))
     assert "signdescent_0.rate" in scope
+
+
+@pytest.mark.parametrize("kind", [ol.optimizer.SGD, ol.optimizer.Momentum, ol.optimizer.Adam])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_variable_is_the_learning_rate_of_every_optimizer(kind, dtype):
+    """Fed 0.5 at each step, it moves the parameters bit for bit as the number 0.5 does; fed 0, it does not move them."""
+    fed, fixed = small_classifier(), small_classifier()
+    with fed.program:
+        rate = ol.layer.data("rate", shape=[], dtype=dtype, batch=None)
+    kind(rate).minimize(fed.cost)
+    kind(0.5).minimize(fixed.cost)
+    assert not [var.name for var in fed.program.persistables() if var.name.endswith(".rate")]
+    scopes = [ol.init(each.program, ol.Scope()) for each in (fed, fixed)]
+    feed = {**ROWS, "rate": numpy.asarray(0.5, dtype)}
+    for _ in range(2):
+        ol.Executor().run(fed.program, feed, scope=scopes[0], training=True)
+        step(fixed.program, scopes[1])
+    before = {var.name: scopes[0][var.name] for var in fed.program.parameters()}
+    assert all(torch.equal(value, scopes[1][name]) for name, value in before.items())
+    ol.Executor().run(fed.program, {**feed, "rate": numpy.asarray(0, dtype)}, scope=scopes[0], training=True)
+    assert all(torch.equal(scopes[0][name], value) for name, value in before.items())
+
+
+def test_a_learning_rate_that_is_another_variable_is_refused(small):
+    with small.program:
+        vector = ol.layer.data("vector", shape=[3], batch=None)
+        whole = ol.layer.data("whole", shape=[], dtype="int64", batch=None)
+    with ol.Program():
+        foreign = ol.layer.data("rate", shape=[], batch=None)
+    before = small.program.to_bytes()
+    for rate, kind, message in (
+        (vector, ol.ShapeError, 'the learning rate "vector" is float32[3], not one number'),
+        (whole, ol.DTypeError, 'the learning rate "whole" is int64[], not a float'),
+        (foreign, ol.ProgramError, 'the learning rate "rate" is not a variable of the main block of this program'),
+    ):
+        with pytest.raises(kind) as raised:
+            ol.optimizer.SGD(rate).minimize(small.cost)
+        assert raised.value.message == message
+    assert small.program.to_bytes() == before

@@ -64,7 +64,7 @@ class NetBuilder:
         self._loss = loss
         self.need_rebuild = True
 
-    def add_optimization(self, rate: float, optimizer: str = "sgd") -> None:
+    def add_optimization(self, rate: float | Var, optimizer: str = "sgd") -> None:
         """Update every parameter by the optimizer of that name when next run with `need_backward`."""
         self._optimization = {"type": optimizer, "rate": rate}
         self.need_rebuild = True

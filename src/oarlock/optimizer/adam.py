@@ -10,7 +10,7 @@ __all__ = ["Adam"]
 class Adam(Optimizer):
     """Steps scaled by running moments of the gradient (Kingma and Ba, 2015, algorithm 1)."""
 
-    def __init__(self, rate: float = 1e-3, *, beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-8):
+    def __init__(self, rate: float | Var = 1e-3, *, beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-8):
         super().__init__(rate)
         self.beta1 = float(beta1)
         self.beta2 = float(beta2)

@@ -10,7 +10,7 @@ __all__ = ["Momentum"]
 class Momentum(Optimizer):
     """``v' = mu v + dw``; ``w' = w - rate v'``, or with `nesterov` ``w - rate (dw + mu v')`` (Sutskever et al., 2013)."""
 
-    def __init__(self, rate: float = 0.01, mu: float = 0.9, *, nesterov: bool = False):
+    def __init__(self, rate: float | Var = 0.01, mu: float = 0.9, *, nesterov: bool = False):
         super().__init__(rate)
         self.mu = float(mu)
         self.nesterov = nesterov

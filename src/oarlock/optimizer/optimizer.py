@@ -4,13 +4,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from oarlock.errors import ArgumentError, ProgramError
+from oarlock.errors import ArgumentError, DTypeError, ProgramError, ShapeError
 from oarlock.ir.block import Block
 from oarlock.ir.dtype import DType
 from oarlock.ir.location import here
 from oarlock.ir.names import COUNTER, next_name
 from oarlock.ir.operation import Role
 from oarlock.ir.variable import Initializer, Var
+from oarlock.op.casting import cast
 from oarlock.op.elementwise import add
 from oarlock.op.filling import fill
 from oarlock.passes.backward import append_backward, trained_by
@@ -41,24 +42,32 @@ class Step:
 
 
 class Optimizer(ABC):
-    """A rule that turns gradients into new parameters. Its state is variables of the program."""
+    """A rule that turns gradients into new parameters. Its state is variables of the program.
 
-    def __init__(self, rate: float):
-        if not rate > 0:
+    The learning rate is a number above 0, or a variable, float[], that the program computes or is fed. Raises ArgumentError
+    for another number, ShapeError or DTypeError for another variable.
+    """
+
+    def __init__(self, rate: float | Var):
+        if isinstance(rate, Var):
+            _require_rate(rate)
+        elif not rate > 0:
             raise ArgumentError(f"a learning rate is above 0, not {rate}")
-        self.rate = float(rate)
+        self.rate = rate if isinstance(rate, Var) else float(rate)
 
     def minimize(self, cost: Var, parameters: Sequence[Var] | None = None) -> list[tuple[Var, Var]]:
         """Append to the program of `cost` its gradients and a step that lowers it; return (parameter, gradient) pairs.
 
         `parameters` are the trainable ones that `cost` depends on, unless given. The learning rate is a
-        variable, `sgd_0.rate` (`sgd_1.rate` of a second SGD): float64[], which a caller may set between steps. Raises ProgramError, before
-        the program is changed, for a parameter that a step updates already, or where there is nothing to update.
+        variable, `sgd_0.rate` (`sgd_1.rate` of a second SGD): float64[], which a caller may set between steps; none is declared
+        where the rate is a variable already. Raises ProgramError, before the program is changed, for a parameter that a step
+        updates already, for a rate of another program, or where there is nothing to update.
         """
         chosen = trained_by(cost) if parameters is None else list(parameters)
         if not chosen:
             raise ProgramError(f'"{cost.name}" depends on no trainable parameter, so there is nothing to update', location=here())
         _require_not_updated(cost.block.program.main, chosen)
+        self._require_rate_in(cost.block.program.main)
         pairs = append_backward(cost, chosen)
         self.apply(pairs)
         return pairs
@@ -69,12 +78,23 @@ class Optimizer(ABC):
             raise ProgramError("there are no gradients, so there is nothing to update", location=here())
         main = pairs[0][0].block.program.main
         _require_not_updated(main, [parameter for parameter, _ in pairs])
+        self._require_rate_in(main)
         with main, main.program.write_as(Role.UPDATE):
             step = Step(main, self._rate(main), self._count(main))
             for parameter, gradient in pairs:
                 self.update(step, parameter, gradient)
 
+    def _require_rate_in(self, main: Block) -> None:
+        if isinstance(self.rate, Var) and self.rate.block is not main:
+            raise ProgramError(
+                f'the learning rate "{self.rate.name}" is not a variable of the main block of this program',
+                location=here(),
+                given=[self.rate.describe()],
+            )
+
     def _rate(self, main: Block) -> Var:
+        if isinstance(self.rate, Var):
+            return self.rate if self.rate.dtype is DType.FLOAT64 else cast(self.rate, dtype=DType.FLOAT64)
         kind, number = type(self).__name__.lower(), 0
         while main.find_var(f"{kind}_{number}.rate") is not None:
             number += 1
@@ -96,6 +116,13 @@ class Optimizer(ABC):
     @abstractmethod
     def update(self, step: Step, parameter: Var, gradient: Var) -> None:
         """Append the ops that give `parameter` and its state their next values, and commit these."""
+
+
+def _require_rate(rate: Var) -> None:
+    if rate.shape != ():
+        raise ShapeError(f'the learning rate "{rate.name}" is {rate.type_text}, not one number', location=here(), given=[rate.describe()])
+    if not rate.dtype.is_floating:
+        raise DTypeError(f'the learning rate "{rate.name}" is {rate.type_text}, not a float', location=here(), given=[rate.describe()])
 
 
 def _require_not_updated(main: Block, parameters: Sequence[Var]) -> None:

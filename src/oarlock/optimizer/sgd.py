@@ -10,7 +10,7 @@ __all__ = ["SGD"]
 class SGD(Optimizer):
     """``w' = w - rate * dw``."""
 
-    def __init__(self, rate: float = 0.01):
+    def __init__(self, rate: float | Var = 0.01):
         super().__init__(rate)
 
     def update(self, step: Step, parameter: Var, gradient: Var) -> None:
