@@ -5,6 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 import numpy
 import torch
 
+from oarlock.errors import ScopeError
 from oarlock.ir.operation import Op
 from oarlock.ir.program import Program
 from oarlock.ir.variable import Var
@@ -76,7 +77,8 @@ class Prepared:
     def run(self, feed: Mapping[str, object], context: Context, *, return_numpy: bool, keep: bool = False) -> tuple[Values, Scopes | None]:
         """The values that are fetched and, where the caller keeps them, the scopes of the run. Writes the updates last."""
         tensors = check_feed(self.program, feed, self.read, context.place)
-        context.scope.require_alive()
+        if context.scope.dropped:  # a plan may read nothing of it
+            raise ScopeError("this scope was dropped")
         if self.plan is not None:
             return self._run_plan(self.plan, tensors, context, return_numpy), None
         frame = context.scope.new_scope("main")

@@ -35,7 +35,7 @@ class Scope:
         child.parent = self
         child.name = name
         with self._lock:
-            self.require_alive()
+            self._require_alive()
             self.children.append(child)
         return child
 
@@ -65,8 +65,7 @@ class Scope:
             scope._variables = {}
             scope.dropped = True
 
-    def require_alive(self) -> None:
-        """Raises ScopeError where this scope was dropped."""
+    def _require_alive(self) -> None:
         if self.dropped:
             raise ScopeError("this scope was dropped")
 
@@ -75,14 +74,14 @@ class Scope:
     def var(self, name: str) -> Variable:
         """The variable called `name` here, made where there is none. The parent is not asked."""
         with self._lock:
-            self.require_alive()
+            self._require_alive()
             found = self._variables.get(name)
             return self.new_var(name) if found is None else found
 
     def new_var(self, name: str | None = None) -> Variable:
         """Make a variable here, under a name of its own where none is given. Raises ScopeError where `name` is taken here."""
         with self._lock:
-            self.require_alive()
+            self._require_alive()
             if name is None:
                 number = len(self._variables)
                 while f"variable_{number}" in self._variables:
@@ -99,7 +98,7 @@ class Scope:
         """The variable called `name` here or in the nearest parent that has one; None where none has. Makes nothing."""
         scope: Scope | None = self
         while scope is not None:
-            scope.require_alive()
+            scope._require_alive()
             found = scope._variables.get(name)
             if found is not None:
                 return found
@@ -108,7 +107,7 @@ class Scope:
 
     def find_local_var(self, name: str) -> Variable | None:
         """The variable called `name` here; None where there is none."""
-        self.require_alive()
+        self._require_alive()
         return self._variables.get(name)
 
     # Values
