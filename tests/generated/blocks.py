@@ -56,19 +56,19 @@ def successors(w: Writing, before: Sequence[ol.Var]) -> list[ol.Var]:
     """What follows each value that is carried; at times, one goes on as the next of its type, and the last as the first."""
     following = [successor(w, var) for var in before]
     alike = [number for number, var in enumerate(before) if var.shape == before[0].shape]
-    if len(alike) > 1 and w.choices.chance(40):
+    if len(alike) > 1 and w.choices.chance(50):
         w.features.add("memories in turn")
         for number, other in pairwise(alike):
             changed = w.choices.chance(40)
             following[number] = ol.op.multiply(before[other], w.number(0.8)) if changed else before[other]
-        if w.choices.chance(50):
+        if w.choices.chance(40):
             following[alike[-1]] = before[alike[0]]
     return following
 
 
 def initials(w: Writing, vars: Sequence[ol.Var]) -> list[ol.Var]:
     """What memories start as: values; or constants like them."""
-    if w.choices.chance(75):
+    if w.choices.chance(65):
         return list(vars)
     return [w.keep(ol.op.fill_like(var, value=0.4, dtype="float64"), LIMIT) for var in vars]
 

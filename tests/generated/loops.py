@@ -19,7 +19,7 @@ def recurrence(w: Writing) -> None:
     for _ in range(w.choices.below(3)):
         sequences.append(w.value(lambda var: bool(var.shape) and var.shape[0] == length, first))
     initial: list[ol.Var] = []
-    for _ in range(w.choices.pick((1, 2, 0, 3))):
+    for _ in range(w.choices.pick((1, 2, 2, 0, 3))):
         initial.append(w.choices.pick(initial) if initial and w.choices.chance(40) else _initial(w, first, rows))
     initial = initials(w, initial)
     zero = ol.op.fill(shape=(), value=0.0, dtype="int64") if w.choices.chance(10) and rows is None else None
@@ -83,7 +83,7 @@ def while_loop(w: Writing) -> None:
     w.keep(fuel, LIMIT)
     w.features |= {"while: no trip"} if least < 0 else set()
     carried: list[ol.Var] = []
-    for _ in range(w.choices.pick((1, 2, 0, 3))):
+    for _ in range(w.choices.pick((1, 2, 2, 0, 3))):
         shapes = {var.shape for var in carried if w.choices.chance(40)}
         carried.append(w.value(lambda var, shapes=shapes: var.shape in shapes if shapes else len(var.shape) <= 2, (w.width,)))
     carried = initials(w, carried)

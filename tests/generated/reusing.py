@@ -85,11 +85,10 @@ def _check_updates(case: Case, program: ol.Program, values: Arrays, random: Rand
     persistent = [var.name for var in program.persistables()]
     scopes = [scope_of(program, case.arrays) for _ in range(2)]
     kinds = [("eval", False), ("run", False), ("run", True), ("eval", True), ("run", False)]
-    interpreter = ol.Executor(interpret=True)
     for number, (kind, training) in enumerate(kinds):
         feed = feed_of(program, case.arrays)
         results = []
-        for executor, scope in zip((interpreter, PLAIN), scopes, strict=True):
+        for executor, scope in zip((ol.Executor(interpret=True), PLAIN), scopes, strict=True):
             if kind == "eval":
                 results.append(executor.eval(program, names, feed, scope=scope, training=training))
             else:

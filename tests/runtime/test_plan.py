@@ -220,6 +220,19 @@ def test_what_may_refuse_its_values_stays_in_a_loop_that_makes_no_trip():
     assert ol.Executor().run(program, feed, [y], scope=ol.Scope())[0].shape == (0, 2)
 
 
+def test_a_gradient_of_the_shape_of_what_no_step_changes_is_not_lifted():
+    with ol.Program() as program:
+        x = ol.layer.data("x", shape=[2], batch=None)
+        uppers = ol.layer.data("uppers", shape=[2], batch="t")
+        rnn = ol.rnn()
+        with rnn.step():
+            rnn.output(ol.op.clip(x, upper=rnn.step_input(uppers)))
+        (gradient,) = ol.gradients([rnn()], [x])
+    feed = {"x": numpy.array([1.0, 2.0], "float32"), "uppers": numpy.array([[2.0, 1.0], [2.0, 3.0], [0.0, 3.0]], "float32")}
+    for passes in ((), ("lift",), ("hoist", "lift", "sink")):
+        assert ol.Executor(passes=passes).run(program, feed, [gradient], scope=ol.Scope())[0].tolist() == [2.0, 2.0]
+
+
 def test_what_a_trip_draws_is_not_lifted():
     with ol.Program(seed=1) as program:
         x = ol.layer.data("x", shape=["n", 3], batch="t")

@@ -62,9 +62,11 @@ def computes_rows_alone(operator: Operator, op: Op, varying: Collection[Var]) ->
 
 
 def broadcasts(operator: Operator, op: Op, varying: Collection[Var]) -> bool:
-    """The same for an operator that broadcasts: what varies must have every dimension of the result."""
+    """The same for an operator that broadcasts: what varies must have every dimension of the result, and give it its shape."""
     slots = (*operator.signature.inputs, *operator.signature.outputs)
     if operator.infer_function or not all(slot.axes and len(slot.axes) == 1 and slot.axes[0].kind == "broadcast" for slot in slots):
+        return False
+    if any(var not in varying for slot in operator.signature.outputs if slot.like for var in op.inputs.get(slot.like, ())):
         return False
     rank = len(op.writes[0].shape or ())
     return any(var in varying for var in op.reads) and all(len(var.shape or ()) == rank for var in op.reads if var in varying)
