@@ -40,7 +40,7 @@ def _lift_from(loop: Op, catalogue: Catalogue) -> int:
     for op in layout.body.ops:
         shapes = [outside_shape(layout, var, names) for var in op.writes]
         free = all(var in whole or var.block is not layout.body for var in op.reads)
-        if not free or None in shapes or not computes_rows_alone(catalogue.get(op.type), op, whole):
+        if not free or None in shapes or not computes_rows_alone(catalogue.get(op.type), op, whole, ragged=ragged):
             kept.append(op)
             continue
         outer = {var: _declare(loop.block, var, shape) for var, shape in zip(op.writes, shapes, strict=True)}

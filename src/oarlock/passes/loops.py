@@ -43,9 +43,10 @@ def outside_shape(layout: Layout, inner: Var, names: set[str]) -> Shape | None:
     return (leading, *shape) if even else None
 
 
-def computes_rows_alone(operator: Operator, op: Op, varying: Collection[Var]) -> bool:
+def computes_rows_alone(operator: Operator, op: Op, varying: Collection[Var], *, ragged: bool = False) -> bool:
     """Whether `op` on stacks of the `varying` is the stack of `op` on each: the others are the same in every trip.
 
+    Stacks of a `ragged` loop have no dimension more: rows follow rows, so these must be among what is computed alone.
     Not so where values can make the kernel raise: its message would no longer say in which trip.
     """
     if (
@@ -58,7 +59,7 @@ def computes_rows_alone(operator: Operator, op: Op, varying: Collection[Var]) ->
     group = operator.row_group
     if group is None:
         return broadcasts(operator, op, varying)
-    return _fits_group(operator, op, group, varying)
+    return _fits_group(operator, op, group, varying, ragged)
 
 
 def broadcasts(operator: Operator, op: Op, varying: Collection[Var]) -> bool:
@@ -72,15 +73,15 @@ def broadcasts(operator: Operator, op: Op, varying: Collection[Var]) -> bool:
     return any(var in varying for var in op.reads) and all(len(var.shape or ()) == rank for var in op.reads if var in varying)
 
 
-def sums_rows(operator: Operator, op: Op, varying: Collection[Var]) -> bool:
-    """Whether `op` on stacks of the `varying` is the sum of `op` on each."""
+def sums_rows(operator: Operator, op: Op, varying: Collection[Var], *, ragged: bool = False) -> bool:
+    """Whether `op` on stacks of the `varying` is the sum of `op` on each; `ragged` as in `computes_rows_alone`."""
     if operator.effects or op.blocks or any(isinstance(value, Var) for value in op.attributes.values()):
         return False
     if set(operator.summed_outputs) != {slot.name for slot in operator.signature.outputs}:
         return False
     groups = {slot.leading_group for slot in operator.signature.inputs} - {None}
     if len(groups) == 1:
-        return _fits_group(operator, op, groups.pop(), varying)
+        return _fits_group(operator, op, groups.pop(), varying, ragged)
     shape_only = {slot.name for slot in operator.signature.inputs if slot.shape_only}
     summed = [var for slot, vars in op.inputs.items() if slot not in shape_only for var in vars]
     return (
@@ -91,8 +92,10 @@ def sums_rows(operator: Operator, op: Op, varying: Collection[Var]) -> bool:
     )
 
 
-def _fits_group(operator: Operator, op: Op, group: str | None, varying: Collection[Var]) -> bool:
-    leading = {slot.name for slot in operator.signature.inputs if slot.leading_group == group}
+def _fits_group(operator: Operator, op: Op, group: str | None, varying: Collection[Var], ragged: bool) -> bool:
+    leading = {slot.name: len(slot.axes or ()) for slot in operator.signature.inputs if slot.leading_group == group}
+    if ragged and any(len(var.shape or ()) < axes for slot, axes in leading.items() for var in op.inputs.get(slot, ())):
+        return False  # the group is empty, and rows are what the operator computes across
     return any(op.inputs.get(slot) for slot in leading) and all(
         (var in varying) == (slot in leading) for slot, vars in op.inputs.items() for var in vars
     )

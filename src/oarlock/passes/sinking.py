@@ -31,15 +31,16 @@ def sink(program: Program, catalogue: Catalogue) -> int:
 def _sink_from(loop: Op, catalogue: Catalogue) -> int:
     layout = Layout.of(loop)
     names = stacked_names(loop.block)
+    ragged = "splits" in loop.inputs
     position = loop.block.ops.index(loop) + 1
     count = 0
     for op in reversed(layout.body.ops):
         operator = catalogue.get(op.type)
         if op.type == "sum" and _is_only_summed(op, layout):
             _split_sum(op, layout, position)
-        elif _is_only_summed(op, layout) and sums_rows(operator, op, _Inside(layout)):
+        elif _is_only_summed(op, layout) and sums_rows(operator, op, _Inside(layout), ragged=ragged):
             count += _move(op, layout, position, names, summed=True)
-        elif _is_only_stacked(op, layout) and computes_rows_alone(operator, op, _Inside(layout)):
+        elif _is_only_stacked(op, layout) and computes_rows_alone(operator, op, _Inside(layout), ragged=ragged):
             count += _move(op, layout, position, names, summed=False)
     layout.write()
     return count
