@@ -235,13 +235,13 @@ class IfElse:
         for var in free_vars(side.block):
             size = var.partitions or (var.shape[0] if var.shape else None)
             splits = self._around.splits_of(size) if isinstance(size, str) else None
-            if splits is None or splits.shape != (add(length, 1),):
+            if not isinstance(size, str) or splits is None or splits.shape != (add(length, 1),):
                 continue
             if splits not in side.ragged:
-                inside = self._new_input(side, splits, splits.shape)
+                inside = self._new_input(side, splits, (add(length, 1),))
                 inside.partitions = size
                 side.ragged[splits] = _Ragged(inside, {})
-                names[size] = self._around.program.unique(f"{size}.{side.block.name.rpartition('.')[2]}")  # type: ignore[index, arg-type]
+                names[size] = self._around.program.unique(f"{size}.{side.block.name.rpartition('.')[2]}")
             if var is not splits:
                 side.ragged[splits].values[var] = self._new_input(side, var, var.shape or ())
         for splits, cut in side.ragged.items():
@@ -270,7 +270,8 @@ class IfElse:
         sequences: list[Var] = []
         for splits, cut in side.ragged.items():
             elements, own = sequence_elements(splits, chosen)
-            elements.shape = (cut.splits.partitions,)  # type: ignore[assignment]
+            assert cut.splits.partitions is not None
+            elements.shape = (cut.splits.partitions,)
             self._around.program.claim_symbols(elements.shape)
             sequences += [own, *(take(var, elements) for var in cut.values)]
         return branch([*values, *side.whole, *sequences], free_vars(side.block), body=side.block, name=f"{side.block.name}.out")
