@@ -3,6 +3,7 @@
 import threading
 
 import numpy as np
+import pytest
 import torch
 
 import oarlock as ol
@@ -71,3 +72,16 @@ def test_threads_that_train_in_scopes_of_their_own_get_the_bits_of_one_after_ano
         assert all(torch.equal(values[name], expected_values[name]) for name in expected_values)
     assert all(torch.equal(parent[name], shared[name]) for name in shared)
     assert all(not scope.children for scope in scopes)
+
+
+@pytest.mark.mission("A36")
+@pytest.mark.parametrize("use", [lambda scope: scope.var("x"), lambda scope: scope.new_scope("child")])
+def test_a_scope_that_one_thread_is_in_makes_another_wait(use):
+    scope = ol.Scope()
+    done = threading.Event()
+    other = threading.Thread(target=lambda: (use(scope), done.set()))
+    with scope._lock:
+        other.start()
+        assert not done.wait(0.2)
+    assert done.wait(5.0)
+    other.join()
