@@ -127,13 +127,13 @@ def random_like(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tenso
 # The kernel
 
 
-def compute(operator: Operator, arguments: Arguments) -> Tensors:
-    """What the kernel itself gives, by output slot; in training, where that makes a difference."""
+def compute(operator: Operator, arguments: Arguments, *, training: bool = True) -> Tensors:
+    """What the kernel itself gives, by output slot; in training, where that makes a difference and nothing else is said."""
     given = positional(operator, arguments)
     if operator.wants_context:
         scope = ol.Scope()
         op = build(operator, arguments).op
-        given.insert(0, KernelContext(op, scope.new_scope("main"), ol.Context(scope, training=True), _run_no_block))
+        given.insert(0, KernelContext(op, scope.new_scope("main"), ol.Context(scope, training=training), _run_no_block))
     return by_slot(operator, operator.kernel(*given, **operator.convert_attributes(arguments.attributes)))
 
 

@@ -1,28 +1,23 @@
-"""What an operator says of itself, and passes rely on: pure kernels, their other forms, rows, and sums."""
+"""What an operator says of itself, and passes rely on: pure kernels, rows, and sums. Where outputs lie is in `test_memory.py`."""
 
 import itertools
 from collections.abc import Callable
-from functools import partial
 
 import pytest
 import torch
 from op.arguments import (
     DERIVED,
-    DTYPES,
     FORWARD,
     AnyCase,
     Arguments,
     Tensors,
     arguments_of,
-    by_slot,
     cases_of,
     compute,
-    has_floats,
-    positional,
     root,
     root_arguments,
 )
-from op.edges import edges_of, row_shape, rows, strided, transposed
+from op.edges import row_shape, rows, strided, transposed
 from tolerances import CLAIMS
 
 from oarlock.registry import Case, GradCheck, Operator
@@ -61,48 +56,6 @@ def test_a_kernel_leaves_its_inputs_as_they_were(operator: Operator, case: AnyCa
 def test_a_kernel_gives_the_same_wherever_its_inputs_lie_in_memory(operator: Operator, case: AnyCase, arrange: Callable):
     arguments = arguments_of(operator, case)
     require_close(compute(operator, arguments.replaced(lambda _, tensor: arrange(tensor))), compute(operator, arguments))
-
-
-# The forms beside a kernel
-
-
-def at_cases_and_edges(operators: list[Operator]) -> list:
-    """Each operator with a function that makes arguments of it."""
-    found = []
-    for operator, dtype in itertools.product(operators, DTYPES):
-        cases = [
-            (f"{name}-{DTYPES[dtype]}", case)
-            for name, case in cases_of(operator, Case, GradCheck)
-            if isinstance(case, GradCheck) or has_floats(operator, case) or dtype is torch.float64
-        ]
-        found += [pytest.param(operator, partial(root_arguments, operator, case, dtype), id=name) for name, case in cases]
-        found += [pytest.param(operator, edge, id=name) for name, edge in edges_of(operator, cases, dtype)]
-    return found
-
-
-@pytest.mark.parametrize(("operator", "make"), at_cases_and_edges([item for item in FORWARD if item.into_kernel]))
-def test_the_form_that_writes_into_a_tensor_gives_the_bits_of_the_kernel(operator: Operator, make: Callable[[], Arguments]):
-    arguments = make()
-    (expected,) = [tensor for items in compute(operator, arguments).values() for tensor in items]
-    out = torch.full_like(expected, 77)
-    address = out.data_ptr()
-    result = operator.into_kernel(*positional(operator, arguments), out=out, **operator.convert_attributes(arguments.attributes))
-    assert result is out
-    assert out.data_ptr() == address
-    assert same_bits([out], [expected])
-
-
-@pytest.mark.parametrize(("operator", "make"), at_cases_and_edges([item for item in FORWARD if item.in_place_kernels]))
-def test_the_form_that_reuses_an_input_gives_the_bits_of_the_kernel(operator: Operator, make: Callable[[], Arguments]):
-    arguments = make()
-    expected = compute(operator, arguments)
-    for reused, kernel in operator.in_place_kernels.items():
-        given = copied(arguments)
-        (memory,) = [tensor.data_ptr() for tensor in given.tensors[reused]]
-        actual = by_slot(operator, kernel(*positional(operator, given), **operator.convert_attributes(arguments.attributes)))
-        assert all(same_bits(actual[slot], expected[slot]) for slot in expected)
-        assert any(tensor.data_ptr() == memory for items in actual.values() for tensor in items), f"the memory of {reused} is not reused"
-        assert all(same_bits(given.tensors[slot], arguments.tensors[slot]) for slot in given.tensors if slot != reused)
 
 
 # Rows and sums

@@ -127,6 +127,32 @@ def test_zero_by_meaning_is_said_of_an_input(twice):
 def test_an_in_place_form_reuses_an_input(twice):
     with pytest.raises(ol.DeclarationError, match="^twice has no input z$"):
         twice.in_place("z")(lambda x: x)
+    with pytest.raises(ol.DeclarationError, match="^twice has no input z$"):
+        twice.in_place("x", "z")(lambda x: x)
+
+
+def test_an_in_place_form_is_known_by_the_inputs_that_give_their_memory(twice):
+    reusing = twice.in_place("x")(lambda x, bias=None, *, factor: x.mul_(factor))
+    both = twice.in_place("x", "bias")(lambda x, bias=None, *, factor: x.mul_(factor))
+    assert twice.in_place_kernels == {("x",): reusing, ("x", "bias"): both}
+
+
+def test_a_view_is_of_an_input():
+    def same(x):
+        return x
+
+    assert declare("x: float[*b] -> y: float[*b]", same, views=("x",)).views == ("x",)
+    with pytest.raises(ol.DeclarationError, match="^same has no input z$"):
+        declare("x: float[*b] -> y: float[*b]", same, views=("z",))
+
+
+def test_a_gradient_may_be_a_view(twice):
+    @twice.gradient("x", views=("dy",))
+    def twice_dx(dy):
+        return dy
+
+    assert twice_dx.views == ("dy",)
+    assert twice.views == ()
 
 
 def test_a_gradient_reads_what_its_operator_has(twice):

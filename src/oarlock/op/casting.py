@@ -10,6 +10,7 @@ __all__ = ["cast"]
 
 @operator(
     "x: any[...s] -> y: any[...s]",
+    views=("x",),
     cases=[
         Case(x=[1.7, -1.7], dtype="int64", y=[1, -1]),
         Case(x=[0, 2], dtype="bool", y=[False, True]),

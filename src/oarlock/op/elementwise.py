@@ -260,6 +260,7 @@ absolute_dx.no_gradient("x")  # a step function of x
 
 @operator(
     "x: float[*#s], lower?: float[*#s], upper?: float[*#s] -> y: float[*#s]",
+    views=("x",),
     cases=[
         Case(x=[-2.0, 0.5, 2.0], lower=-1.0, upper=1.0, y=[-1.0, 0.5, 1.0]),
         Case(x=[-2.0, 0.5], lower=[0.0, 0.0], y=[0.0, 0.5]),
@@ -300,7 +301,7 @@ def clip_dx_ddy(x, ddx, dy_shape, lower=None, upper=None):
 clip_dx.no_gradient("x", "lower", "upper")  # a step function of each: zero wherever it has a derivative
 
 
-@operator("x: T[*b] -> y: T[*b]", cases=[Case(x=[1.0, 2.0], y=[1.0, 2.0]), GradCheck(x=(2, 3))])
+@operator("x: T[*b] -> y: T[*b]", views=("x",), cases=[Case(x=[1.0, 2.0], y=[1.0, 2.0]), GradCheck(x=(2, 3))])
 def assign(x):
     """``x`` itself, under another name. At the end of the main block it gives a persistable variable its next value."""
     return x
@@ -313,6 +314,7 @@ def assign_dx(dy):
 
 @operator(
     "*xs: float[...s] -> y: float[...s]",
+    views=("xs",),
     cases=[
         Case(xs=([1.0, 2.0], [3.0, 4.0], [5.0, 6.0]), y=[9.0, 12.0]),
         Case(xs=([1.0],), y=[1.0]),

@@ -149,6 +149,7 @@ def layer_norm_slope_drstd(x, mean, rstd, given, slope, dslope, gain=None):
     "x: float[n c ...s], running_mean: float[c], running_variance: float[c], gain?: float[c], offset?: float[c]"
     " -> y: float[n c ...s], mean: float[c], rstd: float[c], next_mean: float[c], next_variance: float[c], of_batch: bool[]",
     intermediate=("mean", "rstd", "next_mean", "next_variance", "of_batch"),
+    views=("running_mean", "running_variance"),
     cases=[
         Case(
             x=[[1.0], [3.0]], gain=[2.0], offset=[1.0], running_mean=[2.0], running_variance=[0.25], epsilon=0.0,

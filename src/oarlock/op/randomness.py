@@ -15,6 +15,7 @@ __all__ = ["dropout"]
     effects="random",
     may_fail=True,
     variable_attributes=("rate",),
+    views=("x",),
     cases=[
         Case(x=[1.0, 2.0], rate=0.5, y=[1.0, 2.0], mask=[1.0, 1.0]),
         GradCheck(x=(3, 4), rate=0.25),

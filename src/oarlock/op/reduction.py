@@ -18,9 +18,11 @@ def same_shape(x: Var, y: Var) -> bool:
 
 @operator(
     "x: float[...r], like: shape[...s] -> y: sum float[...s]",
+    views=("x",),
     cases=[
         Case(x=[[1.0, 2.0], [3.0, 4.0]], like=[0.0, 0.0], y=[4.0, 6.0]),
         Case(x=[[1.0, 2.0], [3.0, 4.0]], like=[[0.0], [0.0]], y=[[3.0], [7.0]]),
+        Case(x=[1.0, 2.0], like=[0.0, 0.0], y=[1.0, 2.0]),
         GradCheck(x=(3, 2), like=(2,)),
     ],
 )
@@ -36,7 +38,12 @@ def reduce_to_dx(x_shape, dy):
 
 @operator(
     "x: float[...r], like: shape[...s] -> y: float[...s]",
-    cases=[Case(x=[1.0, 2.0], like=[[0.0, 0.0], [0.0, 0.0]], y=[[1.0, 2.0], [1.0, 2.0]]), GradCheck(x=(2,), like=(3, 2))],
+    views=("x",),
+    cases=[
+        Case(x=[1.0, 2.0], like=[[0.0, 0.0], [0.0, 0.0]], y=[[1.0, 2.0], [1.0, 2.0]]),
+        Case(x=[1.0, 2.0], like=[[0.0, 0.0]], y=[[1.0, 2.0]]),
+        GradCheck(x=(2,), like=(3, 2)),
+    ],
 )
 def expand_to(x, like):
     """Broadcast ``x`` to the shape of ``like``."""
@@ -70,6 +77,7 @@ def _reduced(x: TensorType, *, axis: int | None = None, keep: bool) -> Shape:
         Case(x=[[1.0, 2.0], [3.0, 4.0]], axis=-1, y=[3.0, 7.0]),
         Case(x=[[1.0, 2.0], [3.0, 4.0]], axis=0, keep=True, y=[[4.0, 6.0]]),
         GradCheck(x=(2, 3), axis=1),
+        GradCheck(x=(2, 1), axis=-1),
         GradCheck(x=(2, 3)),
         Rejects("axis 2 is not an axis of x", x=(2, 3), axis=2),
     ],
@@ -82,7 +90,7 @@ def reduce_sum(x, *, axis: int | None = None, keep: bool = False):
 reduce_sum.infer_with(_reduced)
 
 
-@reduce_sum.gradient("x")
+@reduce_sum.gradient("x", views=("dy",))
 def reduce_sum_dx(dy, x_shape, *, axis=None, keep):
     return _spread(dy, x_shape, axis, keep)
 

@@ -219,6 +219,7 @@ def _spread(condition: torch.Tensor, shape: torch.Size, values: torch.Tensor) ->
 @operator(
     "*stacks: T[k_i ...d] -> y: T[...d]",
     may_fail=True,
+    views=("stacks",),
     cases=[
         Case(stacks=([[1.0, 2.0]],), y=[1.0, 2.0]),
         Case(stacks=([], [3.0], []), y=3.0),

@@ -45,6 +45,7 @@ def argmax_shape(x, *, axis, keep):
 @operator(
     "x: number[...s] -> y: number[...t], index: int64[...t]",
     intermediate=("index",),
+    views=("x",),
     cases=[
         Case(x=[[1.0, 3.0], [4.0, 2.0]], y=4.0, index=2),
         Case(x=[[1.0, 3.0], [4.0, 4.0]], axis=-1, y=[3.0, 4.0], index=[1, 0]),
@@ -90,7 +91,7 @@ def reduce_max_dx(index, dy, x_shape, *, axis=None, keep):
     return dy.new_zeros(x_shape).scatter(axis, index, dy)
 
 
-@reduce_max_dx.gradient("dy")
+@reduce_max_dx.gradient("dy", views=("ddx",))
 def reduce_max_dx_ddy(index, ddx, *, axis=None, keep):
     """What of ``ddx`` stands where the largest elements stood."""
     if axis is None:

@@ -16,6 +16,7 @@ _MOST_PARTS = 2**16  # a file could ask for any number of parts of nothing
 
 @operator(
     "x: T[...r], like: shape[...s] -> y: T[...s]",
+    views=("x",),
     cases=[Case(x=[1.0, 2.0], like=[[0.0], [0.0]], y=[[1.0], [2.0]]), GradCheck(x=(2, 3), like=(6,))],
 )
 def reshape_like(x, like):
@@ -30,6 +31,7 @@ def reshape_like_dx(x_shape, dy):
 
 @operator(
     "x: T[...s] -> y: T[...t]",
+    views=("x",),
     cases=[
         Case(x=[[[1.0], [2.0]], [[3.0], [4.0]]], y=[[1.0, 2.0], [3.0, 4.0]]),
         Case(x=[[1.0, 2.0]], start=0, y=[1.0, 2.0]),
@@ -60,6 +62,7 @@ def flatten_dx(x_shape, dy, *, start):
 @operator(
     "x: T[...s] -> y: T[...t]",
     variable_attributes=("shape",),
+    views=("x",),
     cases=[
         Case(x=[[1.0, 2.0], [3.0, 4.0]], shape=(4,), y=[1.0, 2.0, 3.0, 4.0]),
         Case(x=[[1.0, 2.0], [3.0, 4.0]], shape=(-1, 1), y=[[1.0], [2.0], [3.0], [4.0]]),
@@ -136,6 +139,7 @@ def concat_dxs(xs_shape, dy, *, axis):
 
 @operator(
     "x: T, *like: shape -> *ys: T",
+    views=("x",),
     cases=[Case(x=[1.0, 2.0, 3.0], like=([0.0], [0.0, 0.0]), ys=([1.0], [2.0, 3.0])), GradCheck(x=(2, 3), like=[(2, 1), (2, 2)], axis=1)],
 )
 def split_like(x, like, *, axis: int = 0):
@@ -163,6 +167,7 @@ def _require_axis(x: TensorType, axis: int) -> int:
 
 @operator(
     "x: T[...s] -> *ys: T",
+    views=("x",),
     cases=[
         Case(x=[1.0, 2.0, 3.0, 4.0], parts=2, ys=([1.0, 2.0], [3.0, 4.0])),
         Case(x=[[1, 2], [3, 4]], parts=2, axis=1, ys=([[1], [3]], [[2], [4]])),
@@ -200,6 +205,7 @@ def split_dx(dys, *, axis):
 
 @operator(
     "x: T[...s] -> y: T[...t]",
+    views=("x",),
     cases=[
         Case(x=[1.0, 2.0, 3.0, 4.0], start=1, stop=3, y=[2.0, 3.0]),
         Case(x=[[1, 2, 3], [4, 5, 6]], axis=1, start=-2, y=[[2, 3], [5, 6]]),
@@ -302,6 +308,7 @@ def stack_dxs(xs_shape, dy, *, axis):
 
 @operator(
     "x: T[...s] -> y: T[...t]",
+    views=("x",),
     cases=[
         Case(x=[[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], axes=(1, 0), y=[[1.0, 3.0, 5.0], [2.0, 4.0, 6.0]]),
         Case(x=[[[1, 2]], [[3, 4]]], axes=(2, 0, 1), y=[[[1], [3]], [[2], [4]]]),

@@ -86,7 +86,8 @@ class Operator:
     """What an op of this type takes, gives and does.
 
     Calling an operator on variables appends an op to their program and returns what it defines.
-    `kernel` computes it on tensors. `row_claim` may be relied on by passes and is tested.
+    `kernel` computes it on tensors. What else is declared, such as the input slots `views` whose memory an output may share,
+    may be relied on by passes and plans, and is tested.
     """
 
     def __init__(
@@ -102,9 +103,11 @@ class Operator:
         effects: str | None = None,
         may_fail: bool = False,
         variable_attributes: Sequence[str] = (),
+        views: Sequence[str] = (),
         catalogue: Catalogue | None = None,
     ):
         self.variable_attributes = tuple(variable_attributes)
+        self.views = tuple(views)
         self.type = type
         self.kernel = kernel
         self.forward = forward
@@ -116,11 +119,12 @@ class Operator:
         self.gradients: dict[str, Rule] = {}
         self.gradient_builder: Builder | None = None
         self.into_kernel: Callable[..., object] | None = None
-        self.in_place_kernels: dict[str, Callable[..., object]] = {}
+        self.in_place_kernels: dict[tuple[str, ...], Callable[..., object]] = {}
         self.infer_function: Callable[..., object] | None = None
         self.catalogue = standard if catalogue is None else catalogue
         if signature is not None:
             self.signature = signature
+        self._require_inputs(self.views)
         self.catalogue.add(self)
 
     def __repr__(self) -> str:
@@ -229,20 +233,32 @@ class Operator:
     # What stands beside the kernel
 
     def into(self, kernel: Callable[..., object]) -> Callable[..., object]:
-        """Declare the form that writes into a tensor `out`; bit-identical to the kernel."""
+        """Declare the form that writes into `out`, a tensor of the output's shape and dtype that overlaps no input.
+
+        It is bit-identical to the kernel, wherever `out` lies in memory: it may be a slice of columns of a larger tensor.
+        """
         self.into_kernel = kernel
         return kernel
 
-    def in_place(self, slot: str) -> Callable[[Callable[..., object]], Callable[..., object]]:
-        """Declare the form that reuses the memory of input `slot`; bit-identical to the kernel."""
+    def in_place(self, *slots: str) -> Callable[[Callable[..., object]], Callable[..., object]]:
+        """Declare the form in which output `i` takes the memory of input `slots[i]`; bit-identical to the kernel.
+
+        Of a variadic slot it is the memory of the first variable. The form is called only where the input that gives its memory
+        has the shape and the dtype of the output; an uneven stack gives none, and the output is fresh memory.
+        """
 
         def declare(kernel: Callable[..., object]) -> Callable[..., object]:
-            if self.signature.input(slot) is None:
-                raise DeclarationError(f"{self.type} has no input {slot}")
-            self.in_place_kernels[slot] = kernel
+            self._require_inputs(slots)
+            self.in_place_kernels[slots] = kernel
             return kernel
 
         return declare
+
+    def _require_inputs(self, slots: Sequence[str]) -> None:
+        """Raises DeclarationError for a slot that is no input. A derived signature is not made just for this: tests look there."""
+        for slot in slots:
+            if self.forward is None and self.signature.input(slot) is None:
+                raise DeclarationError(f"{self.type} has no input {slot}")
 
     def infer_with(self, function: Callable[..., object]) -> Callable[..., object]:
         """Declare how shapes follow, where the signature cannot state it.
@@ -253,16 +269,16 @@ class Operator:
         self.infer_function = function
         return function
 
-    def gradient(self, slot: str) -> "Callable[[Callable[..., object]], Operator]":
+    def gradient(self, slot: str, *, views: Sequence[str] = ()) -> "Callable[[Callable[..., object]], Operator]":
         """Declare the kernel of the gradient with respect to input `slot`.
 
         Its parameters say what it needs: any input, any output, `d<output>`, or `<input>_shape` where only
-        the shape matters. It becomes an operator called `<type>_d<slot>`.
+        the shape matters. It becomes an operator called `<type>_d<slot>`. `views` is that of `operator`.
         """
 
         def declare(kernel: Callable[..., object]) -> Operator:
             name = require_gradient_name(self, slot, kernel)
-            derived = Operator(name, kernel, None, forward=self, wrt=slot, catalogue=self.catalogue)
+            derived = Operator(name, kernel, None, forward=self, wrt=slot, views=views, catalogue=self.catalogue)
             self.gradients[slot] = Rule(slot, operator=derived)
             return derived
 
@@ -283,9 +299,8 @@ class Operator:
 
     def no_gradient(self, *slots: str) -> None:
         """Declare that the gradient with respect to `slots` is zero by meaning."""
+        self._require_inputs(slots)
         for slot in slots:
-            if self.forward is None and self.signature.input(slot) is None:
-                raise DeclarationError(f"{self.type} has no input {slot}")
             self.gradients[slot] = Rule(slot)
 
     def build_gradient(self, builder: Builder) -> Builder:
@@ -322,6 +337,7 @@ def operator(
     effects: str | None = None,
     may_fail: bool = False,
     variable_attributes: Sequence[str] = (),
+    views: Sequence[str] = (),
     catalogue: Catalogue | None = None,
 ) -> Callable[[Callable[..., object]], Operator]:
     """Declare an operator by its kernel.
@@ -334,6 +350,8 @@ def operator(
     `intermediate` outputs are kept for the gradient and not returned to callers. `effects` is "random"
     where two runs differ. `may_fail` says that values, not only shapes, can make the kernel raise.
     `variable_attributes` are those that a variable of the program may stand for, read when the op runs.
+    `views` are the inputs whose memory an output may share: the kernel may return them, or views of them. Where nothing is
+    declared, outputs are fresh memory.
     Raises DeclarationError where the kernel's parameters and the signature disagree.
     """
 
@@ -350,6 +368,7 @@ def operator(
             effects=effects,
             may_fail=may_fail,
             variable_attributes=variable_attributes,
+            views=views,
             catalogue=catalogue,
         )
 

@@ -49,8 +49,9 @@ def _promises(operator: Operator) -> list[str]:
     if operator.row_group:
         promises.append(f"each leading index *{operator.row_group} is computed alone")
     promises += [f"{name} is a sum over the rows" for name in operator.summed_outputs]
-    if operator.in_place_kernels:
-        promises.append(f"may reuse the memory of {', '.join(operator.in_place_kernels)}")
+    if operator.views:
+        promises.append(f"may give {', '.join(operator.views)}, or a view of it")
+    promises += [f"may reuse the memory of {' and '.join(slots)}" for slots in operator.in_place_kernels]
     if operator.into_kernel:
         promises.append("may write into a given tensor")
     if operator.effects:

@@ -1,0 +1,182 @@
+"""Where an operator's outputs lie in memory: what it says of that, and plans rely on."""
+
+import itertools
+from collections.abc import Callable
+from functools import partial
+
+import pytest
+import torch
+from op.arguments import (
+    DERIVED,
+    DTYPES,
+    FORWARD,
+    Arguments,
+    Tensors,
+    by_slot,
+    cases_of,
+    compute,
+    derive,
+    has_floats,
+    positional,
+    root,
+    root_arguments,
+)
+from op.edges import edges_of, strided, transposed
+
+from oarlock.registry import Case, GradCheck, Operator
+
+OPERATORS = [*FORWARD, *DERIVED]
+ARRANGEMENTS = [torch.clone, strided, transposed]
+
+
+def at_cases_and_edges(operators: list[Operator]) -> list:
+    """Each operator with a function that makes arguments of it."""
+    found = []
+    for operator, dtype in itertools.product(operators, DTYPES):
+        cases = [
+            (f"{name}-{DTYPES[dtype]}", case)
+            for name, case in cases_of(operator, Case, GradCheck)
+            if isinstance(case, GradCheck) or has_floats(root(operator), case) or dtype is torch.float64
+        ]
+        found += [pytest.param(operator, partial(_at_case, operator, case, dtype), id=name) for name, case in cases]
+        found += [pytest.param(operator, partial(_at_edge, operator, edge), id=name) for name, edge in edges_of(operator, cases, dtype)]
+    return found
+
+
+def _at_case(operator: Operator, case: Case | GradCheck, dtype: torch.dtype) -> Arguments:
+    return derive(operator, root_arguments(root(operator), case, dtype))
+
+
+def _at_edge(operator: Operator, edge: Callable[[], Arguments]) -> Arguments:
+    return derive(operator, edge())
+
+
+def arranged(arguments: Arguments, arrange: Callable[[torch.Tensor], torch.Tensor]) -> Arguments:
+    """The same arguments, each in memory of its own."""
+    return arguments.replaced(lambda _, tensor: arrange(tensor))
+
+
+def memory(tensors: list[torch.Tensor]) -> set[int]:
+    """The addresses of the memory of tensors; empty ones have none."""
+    return {tensor.untyped_storage().data_ptr() for tensor in tensors if tensor.numel()}
+
+
+def same_bits(actual: torch.Tensor, expected: torch.Tensor) -> bool:
+    """Whether two tensors hold the same: NaN where NaN is, and the same sign of 0."""
+    if actual.dtype != expected.dtype or actual.shape != expected.shape:
+        return False
+    if not actual.is_floating_point():
+        return torch.equal(actual, expected)
+    return torch.equal(actual.signbit(), expected.signbit()) and torch.equal(actual.nan_to_num(nan=77.0), expected.nan_to_num(nan=77.0))
+
+
+# Views
+
+
+@pytest.mark.parametrize(("operator", "make"), at_cases_and_edges(OPERATORS))
+def test_outputs_share_the_memory_of_no_input_but_those_declared(operator: Operator, make: Callable[[], Arguments]):
+    for arrange, training in itertools.product(ARRANGEMENTS, [True, False] if operator.wants_context else [True]):
+        arguments = arranged(make(), arrange)
+        outputs = compute(operator, arguments, training=training)
+        found = memory([tensor for items in outputs.values() for tensor in items])
+        shared = {slot for slot, items in arguments.tensors.items() if memory(items) & found}
+        assert shared <= set(operator.views), f"it gives the memory of {', '.join(sorted(shared))}"
+
+
+@pytest.mark.parametrize(("operator", "make"), at_cases_and_edges([item for item in OPERATORS if not item.views]))
+def test_outputs_share_no_memory_with_each_other_where_no_view_is_declared(operator: Operator, make: Callable[[], Arguments]):
+    outputs = [tensor for items in compute(operator, make()).values() for tensor in items if tensor.numel()]
+    assert len(memory(outputs)) == len(outputs)
+
+
+@pytest.mark.parametrize("operator", [pytest.param(operator, id=operator.type) for operator in OPERATORS if operator.views])
+def test_a_view_is_declared_of_an_input_that_is_seen_to_be_shared(operator: Operator):
+    """What is declared and never so costs memory for nothing."""
+    shared: set[str] = set()
+    for param in at_cases_and_edges([operator]):
+        for training in (True, False):
+            arguments = arranged(param.values[1](), torch.clone)
+            found = memory([tensor for items in compute(operator, arguments, training=training).values() for tensor in items])
+            shared |= {slot for slot, items in arguments.tensors.items() if memory(items) & found}
+    assert shared == set(operator.views)
+
+
+# The forms beside a kernel
+
+
+def column_slice(like: torch.Tensor) -> torch.Tensor:
+    """A tensor like `like` that is a slice of columns of a larger one: of its last axis, where it has one."""
+    if not like.ndim:
+        return torch.full((3,), 77, dtype=like.dtype)[1]
+    wide = torch.full((*like.shape[:-1], like.shape[-1] + 5), 77, dtype=like.dtype)
+    return wide[..., 2 : like.shape[-1] + 2]
+
+
+def row_of_trips(like: torch.Tensor) -> torch.Tensor:
+    """A tensor like `like` that is one row of a stack, as a loop fills one."""
+    return torch.full((3, *like.shape), 77, dtype=like.dtype)[1]
+
+
+PLACES = [partial(torch.full_like, fill_value=77, memory_format=torch.contiguous_format), column_slice, row_of_trips]
+
+
+@pytest.mark.parametrize(("operator", "make"), at_cases_and_edges([item for item in OPERATORS if item.into_kernel]))
+def test_the_form_that_writes_into_a_tensor_gives_the_bits_of_the_kernel(operator: Operator, make: Callable[[], Arguments]):
+    attributes = operator.convert_attributes(make().attributes)
+    for place, arrange in itertools.product(PLACES, ARRANGEMENTS):
+        arguments = arranged(make(), arrange)
+        (expected,) = [tensor for items in compute(operator, arguments).values() for tensor in items]
+        out = place(expected)
+        whole = out if out._base is None else out._base
+        around = whole.numel() - out.numel()
+        result = operator.into_kernel(*positional(operator, arguments), out=out, **attributes)
+        assert result is out
+        assert same_bits(out, expected)
+        out.fill_(77)
+        assert (whole == out.new_full((), 77)).sum() == around + out.numel(), "it writes beside its place"
+        before = make().tensors
+        assert all(torch.equal(one, two) for slot in before for one, two in zip(arguments.tensors[slot], before[slot], strict=True))
+
+
+@pytest.mark.parametrize(("operator", "make"), at_cases_and_edges([item for item in OPERATORS if item.in_place_kernels]))
+def test_the_form_that_reuses_inputs_gives_the_bits_of_the_kernel(operator: Operator, make: Callable[[], Arguments]):
+    attributes = operator.convert_attributes(make().attributes)
+    for (reused, kernel), arrange in itertools.product(operator.in_place_kernels.items(), ARRANGEMENTS):
+        given = arranged(make(), arrange)
+        expected = compute(operator, given)
+        if not fits(operator, given, expected, reused):
+            continue
+        before = arranged(given, torch.clone)
+        addresses = [given.tensors[slot][0].data_ptr() for slot in reused]
+        actual = by_slot(operator, kernel(*positional(operator, given), **attributes))
+        for slot in expected:
+            assert all(same_bits(one, other) for one, other in zip(actual[slot], expected[slot], strict=True))
+        outputs = [actual[slot.name][0] for slot in operator.signature.outputs]
+        assert [output.data_ptr() for output in outputs[: len(reused)]] == addresses, f"the memory of {reused} is not reused"
+        others = {slot: items[1:] if slot in reused else items for slot, items in given.tensors.items()}
+        kept = {slot: items[1:] if slot in reused else items for slot, items in before.tensors.items()}
+        assert all(torch.equal(one, two) for slot in kept for one, two in zip(others[slot], kept[slot], strict=True))
+
+
+def fits(operator: Operator, given: Arguments, expected: Tensors, reused: tuple[str, ...]) -> bool:
+    """Whether the inputs that are to give their memory are given, and have the shapes and dtypes of the outputs that take it."""
+    pairs = zip(reused, operator.signature.outputs, strict=False)
+    held = [(given.tensors.get(slot, [None])[0], expected[output.name][0]) for slot, output in pairs]
+    return all(one is not None and one.shape == other.shape and one.dtype == other.dtype for one, other in held)
+
+
+@pytest.mark.parametrize("operator", [pytest.param(operator, id=operator.type) for operator in OPERATORS])
+def test_what_is_said_of_memory_is_said_of_inputs(operator: Operator):
+    named = [slot for slots in operator.in_place_kernels for slot in slots] + list(operator.views)
+    assert all(operator.signature.input(slot) for slot in named)
+    assert all(len(slots) <= len(operator.signature.outputs) for slots in operator.in_place_kernels)
+
+
+@pytest.mark.parametrize("operator", [pytest.param(operator, id=operator.type) for operator in OPERATORS if operator.in_place_kernels])
+def test_every_form_that_reuses_an_input_is_tried(operator: Operator):
+    tried = set()
+    for param in at_cases_and_edges([operator]):
+        given = param.values[1]()
+        expected = compute(operator, given)
+        tried |= {slots for slots in operator.in_place_kernels if fits(operator, given, expected, slots)}
+    assert tried == set(operator.in_place_kernels)
