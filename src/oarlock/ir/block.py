@@ -41,6 +41,7 @@ class Block:
         self.inputs: list[Var] = []
         self.outputs: list[Var] = []
         self.vars: dict[str, Var] = {}
+        self.splits: dict[Size, Var] = {}  # a size -> who was last said to cut it, be it a variable of this block still or not
         self.ops: list[Op] = []
 
     @property
@@ -88,8 +89,8 @@ class Block:
         """The row splits by which a dimension of this size is cut, here or in the nearest block around; None where it is not."""
         if isinstance(size, str):
             for block in self.enclosing():
-                found = next((var for var in block.vars.values() if var.partitions == size), None)
-                if found is not None:
+                found = block.splits.get(size)
+                if found is not None and found.partitions == size and block.vars.get(found.name) is found:
                     return found
         return None
 
@@ -160,9 +161,11 @@ class Block:
     @property
     def tail(self) -> list[Op]:
         """The ops at the end that write persistable variables."""
-        return self.ops[self._tail_start() :]
+        return self.ops[self.tail_start :]
 
-    def _tail_start(self) -> int:
+    @property
+    def tail_start(self) -> int:
+        """Where the tail begins: how many ops stand before it."""
         start = len(self.ops)
         while start and self.ops[start - 1].is_commit:
             start -= 1
@@ -200,7 +203,7 @@ class Block:
             location=location or here(),
             name=name,
         )
-        self.ops.insert(len(self.ops) if op.is_commit else self._tail_start(), op)
+        self.ops.insert(len(self.ops) if op.is_commit else self.tail_start, op)
         for var in op.writes:
             if not var.persistable:
                 var.op = op

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from oarlock.ir.program import Program
     from oarlock.ir.variable import Var
 
-__all__ = ["current_block", "default_program", "get_variable", "open_blocks", "pop", "push"]
+__all__ = ["current_block", "default_program", "get_variable", "innermost_block", "open_blocks", "pop", "push"]
 
 _stack: "ContextVar[tuple[Block, ...]]" = ContextVar("oarlock_blocks", default=())
 _default: "list[Program]" = []
@@ -36,6 +36,11 @@ def current_block() -> "Block":
     """The innermost block being filled; outside any `with`, the main block of `default_program()`."""
     stack = _stack.get()
     return stack[-1] if stack else default_program().main
+
+
+def innermost_block(program: "Program") -> "Block":
+    """The innermost block of `program` being filled, whatever other programs are; its main block where none is."""
+    return next((block for block in reversed(_stack.get()) if block.program is program), program.main)
 
 
 def get_variable(name: str) -> "Var":

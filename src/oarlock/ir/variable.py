@@ -32,6 +32,7 @@ class Var:
     """
 
     __slots__ = (
+        "_partitions",
         "block",
         "dtype",
         "initializer",
@@ -39,7 +40,6 @@ class Var:
         "name",
         "op",
         "parameter",
-        "partitions",
         "persistable",
         "shape",
         "stop_gradient",
@@ -70,9 +70,21 @@ class Var:
         self.trainable = trainable
         self.stop_gradient = stop_gradient
         self.initializer = initializer
+        self._partitions: str | None = None
         self.partitions = partitions
         self.location = location
         self.op: Op | None = None
+
+    @property
+    def partitions(self) -> str | None:
+        """The size that these row splits cut into rows; None for what are no row splits."""
+        return self._partitions
+
+    @partitions.setter
+    def partitions(self, size: str | None) -> None:
+        self._partitions = size
+        if size is not None:
+            self.block.splits[size] = self  # one that is asked for long after this is not searched for among all variables
 
     @property
     def path(self) -> str:

@@ -2,10 +2,11 @@
 
 from oarlock.errors import ArgumentError, ShapeError
 from oarlock.ir.location import here
+from oarlock.ir.restoring import undone_on_error
 from oarlock.ir.variable import Var
 from oarlock.layer.activation import activate, require_activation
 from oarlock.layer.initializer import Rule, constant, kaiming
-from oarlock.layer.parameter import layer_name, new_parameter, output_name, require_count, require_number, undone_on_error
+from oarlock.layer.parameter import layer_name, new_parameter, output_name, require_count, require_number
 from oarlock.op import convolution, pooling
 from oarlock.op.reduction import mean
 from oarlock.op.selection import reduce_max

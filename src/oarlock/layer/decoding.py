@@ -11,14 +11,13 @@ decoder is saved, loaded and run as any program is.
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 
 from oarlock.errors import ArgumentError, ShapeError
-from oarlock.ir.block import Block
 from oarlock.ir.current import current_block
 from oarlock.ir.dtype import DType
 from oarlock.ir.location import here
+from oarlock.ir.restoring import undone_on_error
 from oarlock.ir.size import Size, format_shape
 from oarlock.ir.variable import Var
 from oarlock.layer.parameter import require_count
@@ -62,7 +61,7 @@ def beam_search(
             raise ArgumentError(f"beam_search: {what} is the id of a token, not {value!r:.60}", location=here())
     if not callable(step) or isinstance(step, Var):
         raise ArgumentError(f"beam_search: step is a function that writes a step, not {describe_value(step)}", location=here())
-    with _undone(current_block()):
+    with undone_on_error(states[0].block.program):
         numbers = reshape(row_numbers(states[0]), shape=(length, 1))
         owners = reshape(add(numbers, fill(shape=(beam_size,), value=0.0, dtype=DType.INT64)), shape=(-1,))
         states = [take(state, owners) for state in states]
@@ -196,19 +195,3 @@ def _written(step: Callable[..., Var | Sequence[Var]], last: Var, states: list[V
                 given=[state.describe(), after.describe()],
             )
     return logs, following
-
-
-@contextmanager
-def _undone(block: Block) -> Iterator[None]:
-    """Take back what was appended to `block`, and the parameters declared meanwhile, where something is raised."""
-    ops = len(block.ops)
-    declared = {place: len(place.vars) for place in (block, block.program.main)}
-    try:
-        yield
-    except BaseException:
-        del block.ops[ops:]
-        for place, count in declared.items():
-            for name in list(place.vars)[count:]:
-                del place.vars[name]
-        block.program.changed()
-        raise

@@ -5,10 +5,11 @@ from collections.abc import Sequence
 from oarlock.errors import ArgumentError
 from oarlock.ir.location import here
 from oarlock.ir.names import require_user_name
+from oarlock.ir.restoring import undone_on_error
 from oarlock.ir.variable import Var
 from oarlock.layer.activation import activate, require_activation
 from oarlock.layer.initializer import Rule, constant, xavier
-from oarlock.layer.parameter import layer_name, new_parameter, output_name, require_count, require_number, undone_on_error
+from oarlock.layer.parameter import layer_name, new_parameter, output_name, require_count, require_number
 from oarlock.op.matrix import linear
 from oarlock.registry.creator import require_type
 

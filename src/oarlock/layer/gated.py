@@ -6,10 +6,11 @@ from dataclasses import dataclass
 
 from oarlock.errors import ShapeError
 from oarlock.ir.location import here
+from oarlock.ir.restoring import undone_on_error
 from oarlock.ir.variable import Var
 from oarlock.layer.initializer import Rule, constant, uniform
 from oarlock.layer.memory import Memory
-from oarlock.layer.parameter import layer_name, new_parameter, require_count, require_number, undone_on_error
+from oarlock.layer.parameter import layer_name, new_parameter, require_count, require_number
 from oarlock.layer.recurrence import Recurrence
 from oarlock.op.activation import sigmoid, tanh
 from oarlock.op.elementwise import add, multiply, subtract

@@ -6,9 +6,10 @@ from oarlock.errors import ArgumentError, DTypeError
 from oarlock.ir.dtype import DType
 from oarlock.ir.location import here
 from oarlock.ir.names import require_user_name
+from oarlock.ir.restoring import undone_on_error
 from oarlock.ir.variable import Var
 from oarlock.layer.initializer import Rule, normal
-from oarlock.layer.parameter import layer_name, new_parameter, output_name, require_count, undone_on_error
+from oarlock.layer.parameter import layer_name, new_parameter, output_name, require_count
 from oarlock.op.routing import take
 from oarlock.registry.creator import require_type
 

@@ -3,10 +3,11 @@
 from oarlock.errors import ProgramError
 from oarlock.ir.location import here
 from oarlock.ir.names import next_name
+from oarlock.ir.restoring import undone_on_error
 from oarlock.ir.variable import Var
 from oarlock.layer.activation import activate, require_activation
 from oarlock.layer.initializer import Rule, constant
-from oarlock.layer.parameter import layer_name, new_parameter, new_state, output_name, require_number, undone_on_error
+from oarlock.layer.parameter import layer_name, new_parameter, new_state, output_name, require_number
 from oarlock.op import normalization
 from oarlock.registry.creator import block_for, require_type
 

@@ -1,9 +1,8 @@
 """Parameters: declared in the main block, wherever the layer stands."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 
-from oarlock.errors import ArgumentError, DTypeError, OarlockError, ShapeError
+from oarlock.errors import ArgumentError, DTypeError, ShapeError
 from oarlock.ir.block import Block
 from oarlock.ir.current import current_block
 from oarlock.ir.dtype import DType
@@ -22,7 +21,6 @@ __all__ = [
     "output_name",
     "require_count",
     "require_number",
-    "undone_on_error",
 ]
 
 
@@ -77,19 +75,6 @@ def new_parameter(block: Block, name: str, shape: tuple[int, ...], dtype: DType,
 def new_state(main: Block, name: str, shape: tuple[int, ...], dtype: DType, rule: Rule) -> Var:
     """Declare what a layer keeps from step to step, yet nobody trains."""
     return main.new_var(name, dtype, shape, persistable=True, stop_gradient=True, initializer=rule(shape))
-
-
-@contextmanager
-def undone_on_error(program: Program) -> Iterator[None]:
-    """Take back the parameters declared meanwhile where one of our errors is raised: a layer is all there or not at all."""
-    before = len(program.main.vars)
-    try:
-        yield
-    except OarlockError:
-        for name in list(program.main.vars)[before:]:
-            del program.main.vars[name]
-        program.changed()
-        raise
 
 
 def require_count(value: object, what: str) -> int:

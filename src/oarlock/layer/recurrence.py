@@ -20,10 +20,10 @@ from contextvars import ContextVar
 
 from oarlock.errors import ArgumentError, ProgramError, ShapeError, VerifyError
 from oarlock.ir.block import Block
-from oarlock.ir.current import current_block, open_blocks
+from oarlock.ir.current import current_block, innermost_block
 from oarlock.ir.dtype import DType
 from oarlock.ir.location import here
-from oarlock.ir.operation import Op
+from oarlock.ir.restoring import undone_on_error
 from oarlock.ir.rewrite import rename_sizes, replace_reads
 from oarlock.ir.size import Size, add, names_in
 from oarlock.ir.variable import Var
@@ -90,7 +90,10 @@ class Recurrence:
 
     def _forget(self) -> None:
         """As if no step had been written."""
-        self._take_back([op for op in self._around.ops if not any(var in self._starts for var in op.writes)])
+        for var in self._starts:
+            if self._around.vars.get(var.name) is var:
+                self._around.ops.remove(var.op)  # type: ignore[arg-type]
+                del self._around.vars[var.name]
         self._starts.clear()
         self._body, self._splits = None, None
         for written in (self.memories, self._sequences, self._accumulators, self._outputs):
@@ -264,26 +267,17 @@ class Recurrence:
         body, program = self._body, self._around.program
         if body is None or self._open or self._called:
             raise ProgramError("rnn(): close it once, after its step block", location=here())
-        where = next((block for block in reversed(open_blocks()) if block.program is program), program.main)
-        require_same_block(where, self._around, "rnn")
-        ops = list(self._around.ops)
+        require_same_block(innermost_block(program), self._around, "rnn")
         try:
-            self._require_complete()
-            stacked = self._close(body)
+            with undone_on_error(program):
+                self._require_complete()
+                stacked = self._close(body)
         except BaseException:
             program.discard_block(body)
-            self._take_back(ops)
             self._forget()
             raise
         self._called = True
         return stacked[0] if len(stacked) == 1 else tuple(stacked)
-
-    def _take_back(self, ops: list[Op]) -> None:
-        """Leave the block around with just these ops, which it had before."""
-        for op in [op for op in self._around.ops if op not in ops]:
-            self._around.ops.remove(op)
-            for var in op.writes:
-                del self._around.vars[var.name]
 
     def _require_complete(self) -> None:
         for memory in self.memories:

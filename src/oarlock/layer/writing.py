@@ -2,12 +2,13 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain
 
 from oarlock.errors import ProgramError, ShapeError
 from oarlock.ir.block import Block
 from oarlock.ir.dtype import DType
 from oarlock.ir.location import here
-from oarlock.ir.restoring import restored_on_error
+from oarlock.ir.restoring import undone_on_error
 from oarlock.ir.size import names_in
 from oarlock.ir.variable import Var
 from oarlock.op.shaping import reshape
@@ -22,7 +23,7 @@ def open_block(name: str, around: Block) -> Iterator[Block]:
 
     Where that raises, it is taken back, and all that was written with it: parameters too.
     """
-    with restored_on_error(around.program):
+    with undone_on_error(around.program):
         block = around.program.new_block(name, around)
         with block:
             yield block
@@ -60,9 +61,8 @@ def count_values(count: int) -> str:
 
 def require_even(vars: Sequence[Var], block: Block, what: str) -> None:
     """Raises ShapeError where a value has a size that is another one in each trip, so that a stack of it has gaps."""
-    inside = _sizes_made_in(block)
     for var in vars:
-        uneven = [name for size in var.shape or () for name in names_in(size) if name in inside]
+        uneven = [name for size in var.shape or () for name in names_in(size) if not _is_size_around(name, block)]
         if uneven:
             raise ShapeError(
                 f'{what}: "{var.name}" has {uneven[0]} rows, another number in each trip, so its trips cannot be stacked',
@@ -72,18 +72,11 @@ def require_even(vars: Sequence[Var], block: Block, what: str) -> None:
             )
 
 
-def _sizes_made_in(block: Block) -> set[str]:
-    """The names of sizes that no variable around `block` has: each trip makes its own."""
-    around = {
-        name
-        for outer in block.enclosing()
-        if outer is not block
-        for var in outer.vars.values()
-        for size in var.shape or ()
-        for name in names_in(size)
-    }
-    inside = {name for var in block.vars.values() for size in var.shape or () for name in names_in(size)}
-    return inside - around
+def _is_size_around(name: str, block: Block) -> bool:
+    """Whether a variable around `block` has a size of this name; trips make the others. Looks where it finds soon: inputs, new ones."""
+    around = [outer for outer in block.enclosing() if outer is not block]
+    vars = (var for outer in around for var in chain(outer.inputs, reversed(outer.vars.values())))
+    return any(name in names_in(size) for var in vars for size in var.shape or ())
 
 
 def as_scalar(condition: Var, what: str) -> Var:

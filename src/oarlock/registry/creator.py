@@ -178,7 +178,7 @@ def block_for(vars: Sequence[Var], what: str) -> Block:
             hint="build a model inside one `with ol.Program() as program:`",
         )
     program = vars[0].block.program
-    block = next((block for block in reversed(current.open_blocks()) if block.program is program), program.main)
+    block = current.innermost_block(program)
     around = set(block.enclosing())
     for var in vars:
         if var.block not in around:
