@@ -147,22 +147,31 @@ def test_the_form_that_reuses_inputs_gives_the_bits_of_the_kernel(operator: Oper
         if not fits(operator, given, expected, reused):
             continue
         before = arranged(given, torch.clone)
-        addresses = [given.tensors[slot][0].data_ptr() for slot in reused]
+        addresses = [tensor.data_ptr() for items in givers(operator, given, reused).values() for tensor in items]
         actual = by_slot(operator, kernel(*positional(operator, given), **attributes))
         for slot in expected:
             assert all(same_bits(one, other) for one, other in zip(actual[slot], expected[slot], strict=True))
-        outputs = [actual[slot.name][0] for slot in operator.signature.outputs]
-        assert [output.data_ptr() for output in outputs[: len(reused)]] == addresses, f"the memory of {reused} is not reused"
-        others = {slot: items[1:] if slot in reused else items for slot, items in given.tensors.items()}
-        kept = {slot: items[1:] if slot in reused else items for slot, items in before.tensors.items()}
+        outputs = [tensor for slot in operator.signature.outputs[: len(reused)] for tensor in actual[slot.name]]
+        assert [output.data_ptr() for output in outputs] == addresses, f"the memory of {reused} is not reused"
+        count = {slot: len(items) for slot, items in givers(operator, given, reused).items()}
+        others = {slot: items[count.get(slot, 0) :] for slot, items in given.tensors.items()}
+        kept = {slot: items[count.get(slot, 0) :] for slot, items in before.tensors.items()}
         assert all(torch.equal(one, two) for slot in kept for one, two in zip(others[slot], kept[slot], strict=True))
+
+
+def givers(operator: Operator, given: Arguments, reused: tuple[str, ...]) -> Tensors:
+    """The tensors that are to give their memory, by slot: the first, or where the output is variadic all of them."""
+    pairs = zip(reused, operator.signature.outputs, strict=False)
+    return {slot: given.tensors.get(slot, [])[: None if output.variadic else 1] for slot, output in pairs}
 
 
 def fits(operator: Operator, given: Arguments, expected: Tensors, reused: tuple[str, ...]) -> bool:
     """Whether the inputs that are to give their memory are given, and have the shapes and dtypes of the outputs that take it."""
-    pairs = zip(reused, operator.signature.outputs, strict=False)
-    held = [(given.tensors.get(slot, [None])[0], expected[output.name][0]) for slot, output in pairs]
-    return all(one is not None and one.shape == other.shape and one.dtype == other.dtype for one, other in held)
+    pairs = []
+    for items, output in zip(givers(operator, given, reused).values(), operator.signature.outputs, strict=False):
+        wanted = expected[output.name] if output.variadic else expected[output.name][:1]
+        pairs += itertools.zip_longest(items, wanted)
+    return all(one is not None and one.shape == other.shape and one.dtype == other.dtype for one, other in pairs)
 
 
 @pytest.mark.parametrize("operator", [pytest.param(operator, id=operator.type) for operator in OPERATORS])

@@ -1,12 +1,89 @@
-"""One step of an optimizer, as an op: parameter and state in, their next values out."""
+"""One step of an optimizer, as an op: parameters and state in, their next values out.
 
-import math
+The `multi_tensor_` operators do for many parameters what the others do for one, to the same bits. Passes write them, and
+`sgd_linear` and `linear_dw_onto`.
+
+PyTorch's fused kernels change tensors in place and read memory from end to end, whatever the strides say. So each is written
+here once, in place, with what it needs made contiguous; the kernels call it on copies.
+"""
+
+from collections.abc import Callable, Sequence
 
 import torch
 
-from oarlock.registry import Case, operator
+from oarlock.errors import ShapeError
+from oarlock.ir.size import Shape, format_shape
+from oarlock.registry import Case, Rejects, operator
+from oarlock.registry.signature import TensorType
 
-__all__ = ["adam", "momentum", "sgd"]
+__all__ = [
+    "adam",
+    "linear_dw_onto",
+    "momentum",
+    "multi_tensor_adam",
+    "multi_tensor_momentum",
+    "multi_tensor_sgd",
+    "sgd",
+    "sgd_linear",
+]
+
+Tensors = Sequence[torch.Tensor]
+
+
+def _copies(tensors: Tensors) -> list[torch.Tensor]:
+    return [tensor.clone(memory_format=torch.contiguous_format) for tensor in tensors]
+
+
+def _run_in_place(fused: Callable[..., object], grads: Tensors, *changed: Tensors) -> None:
+    """Call ``fused(grads, *changed)`` on contiguous tensors; what it does to `changed` is done to them."""
+    dense = [[tensor.contiguous() for tensor in tensors] for tensors in changed]
+    fused([grad.contiguous() for grad in grads], *dense)
+    for tensors, computed in zip(changed, dense, strict=True):
+        for tensor, result in zip(tensors, computed, strict=True):
+            if result is not tensor:
+                tensor.copy_(result)
+
+
+def _update_by_momentum(params: Tensors, grads: Tensors, velocities: Tensors, rate: torch.Tensor, mu: float, nesterov: bool) -> None:
+    def fused(grads, params, velocities):
+        torch._fused_sgd_(  # type: ignore[attr-defined]
+            params,
+            grads,
+            velocities,
+            lr=rate.item(),
+            momentum=mu or 1.0,  # at 0 PyTorch keeps no velocity; in a first step it takes the gradient for it, which is what we mean
+            is_first_step=mu == 0.0,
+            nesterov=nesterov and mu != 0.0,
+            dampening=0.0,
+            weight_decay=0.0,
+            maximize=False,
+        )
+
+    _run_in_place(fused, grads, params, velocities)
+
+
+def _update_by_adam(params: Tensors, grads: Tensors, moments1: Tensors, moments2: Tensors, step, rate, beta1, beta2, epsilon) -> None:
+    def fused(grads, params, moments1, moments2):
+        torch._fused_adam_(  # type: ignore[attr-defined]
+            params,
+            grads,
+            moments1,
+            moments2,
+            [],
+            [step.to(torch.float32)] * len(params),
+            lr=rate.item(),
+            beta1=beta1,
+            beta2=beta2,
+            eps=epsilon,
+            weight_decay=0.0,
+            amsgrad=False,
+            maximize=False,
+        )
+
+    _run_in_place(fused, grads, params, moments1, moments2)
+
+
+# One parameter
 
 
 @operator(
@@ -18,18 +95,29 @@ def sgd(param, grad, rate):
     return torch.sub(param, grad, alpha=rate.item())
 
 
+@sgd.in_place("param")
+def sgd_in_place(param, grad, rate):
+    return param.sub_(grad, alpha=rate.item())
+
+
 @operator(
     "param: float[...s], grad: float[...s], velocity: float[...s], rate: float64[] -> next: float[...s], next_velocity: float[...s]",
     cases=[
         Case(param=[1.0], grad=[2.0], velocity=[4.0], rate=0.1, mu=0.5, next=[0.6], next_velocity=[4.0]),
         Case(param=[1.0], grad=[2.0], velocity=[4.0], rate=0.1, mu=0.5, nesterov=True, next=[0.6], next_velocity=[4.0]),
+        Case(param=[1.0], grad=[2.0], velocity=[4.0], rate=0.1, mu=0.0, next=[0.8], next_velocity=[2.0]),
+        Case(param=[1.0], grad=[2.0], velocity=[4.0], rate=0.1, mu=0.0, nesterov=True, next=[0.8], next_velocity=[2.0]),
     ],
 )
 def momentum(param, grad, velocity, rate, *, mu: float = 0.9, nesterov: bool = False):
     """``v' = mu v + grad``; ``next = param - rate v'``, or with ``nesterov`` ``param - rate (grad + mu v')``."""
-    velocity = torch.add(grad, velocity, alpha=mu)
-    step = torch.add(grad, velocity, alpha=mu) if nesterov else velocity
-    return torch.sub(param, step, alpha=rate.item()), velocity
+    return momentum_in_place(*_copies([param]), grad, *_copies([velocity]), rate, mu=mu, nesterov=nesterov)
+
+
+@momentum.in_place("param", "velocity")
+def momentum_in_place(param, grad, velocity, rate, *, mu, nesterov):
+    _update_by_momentum([param], [grad], [velocity], rate, mu, nesterov)
+    return param, velocity
 
 
 @operator(
@@ -47,8 +135,154 @@ def adam(param, grad, moment1, moment2, step, rate, *, beta1: float = 0.9, beta2
 
     ``next = param - rate (m / (1 - beta1**step)) / (sqrt(v / (1 - beta2**step)) + epsilon)``.
     """
-    count = step.item()
-    moment1 = torch.lerp(moment1, grad, 1.0 - beta1)
-    moment2 = torch.mul(moment2, beta2).addcmul_(grad, grad, value=1.0 - beta2)
-    spread = torch.sqrt(moment2).div_(math.sqrt(1.0 - beta2**count)).add_(epsilon)
-    return torch.addcdiv(param, moment1, spread, value=-rate.item() / (1.0 - beta1**count)), moment1, moment2
+    param, moment1, moment2 = _copies([param, moment1, moment2])
+    return adam_in_place(param, grad, moment1, moment2, step, rate, beta1=beta1, beta2=beta2, epsilon=epsilon)
+
+
+@adam.in_place("param", "moment1", "moment2")
+def adam_in_place(param, grad, moment1, moment2, step, rate, *, beta1, beta2, epsilon):
+    _update_by_adam([param], [grad], [moment1], [moment2], step, rate, beta1, beta2, epsilon)
+    return param, moment1, moment2
+
+
+# Many parameters
+
+
+def _shapes(params: Sequence[TensorType], *others: Sequence[TensorType]) -> list[Shape | None]:
+    """The shapes of the next values: those of `params`, which what stands beside them has too. Raises ShapeError."""
+    for number, param in enumerate(params):
+        for tensors in others:
+            beside = tensors[number] if number < len(tensors) else None
+            if beside is None:
+                raise ShapeError(f"there are {len(params)} params, but {len(tensors)} of what goes with them")
+            if None not in (param.shape, beside.shape) and param.shape != beside.shape:
+                raise ShapeError(f"params.{number} is {format_shape(param.shape)}, but what goes with it {format_shape(beside.shape)}")
+    return [param.shape for param in params]
+
+
+@operator(
+    "*params: float, *grads: float, rate: float64[] -> *next: float",
+    cases=[
+        Case(params=[[1.0, 2.0], [[3.0]]], grads=[[10.0, -10.0], [[20.0]]], rate=0.1, next=[[0.0, 3.0], [[1.0]]]),
+        Rejects("params.1 is [1], but what goes with it [2]", params=[(2,), (1,)], grads=[(2,), (2,)], rate=0.1),
+        Rejects("there are 2 params, but 1 of what goes with them", params=[(2,), (1,)], grads=[(2,)], rate=0.1),
+    ],
+)
+def multi_tensor_sgd(params, grads, rate):
+    """`sgd` for each of ``params``."""
+    return torch._foreach_sub(params, grads, alpha=rate.item())  # type: ignore[attr-defined]
+
+
+@multi_tensor_sgd.infer_with
+def _multi_tensor_sgd_shapes(params, grads, rate):
+    return _shapes(params, grads)
+
+
+@multi_tensor_sgd.in_place("params")
+def multi_tensor_sgd_in_place(params, grads, rate):
+    torch._foreach_sub_(params, grads, alpha=rate.item())  # type: ignore[attr-defined]
+    return params
+
+
+@operator(
+    "*params: float, *grads: float, *velocities: float, rate: float64[] -> *next: float, *next_velocities: float",
+    cases=[
+        Case(
+            params=[[1.0, 1.0], [[3.0]]], grads=[[2.0, 2.0], [[1.0]]], velocities=[[4.0, 0.0], [[0.0]]], rate=0.1, mu=0.5,
+            next=[[0.6, 0.8], [[2.9]]], next_velocities=[[4.0, 2.0], [[1.0]]],
+        ),
+        Case(
+            params=[[1.0], [3.0]], grads=[[2.0], [1.0]], velocities=[[4.0], [0.0]], rate=0.1, mu=0.5, nesterov=True,
+            next=[[0.6], [2.85]], next_velocities=[[4.0], [1.0]],
+        ),
+    ],
+)  # fmt: skip
+def multi_tensor_momentum(params, grads, velocities, rate, *, mu: float = 0.9, nesterov: bool = False):
+    """`momentum` for each of ``params``."""
+    return multi_tensor_momentum_in_place(_copies(params), grads, _copies(velocities), rate, mu=mu, nesterov=nesterov)
+
+
+@multi_tensor_momentum.infer_with
+def _multi_tensor_momentum_shapes(params, grads, velocities, rate, *, mu, nesterov):
+    shapes = _shapes(params, grads, velocities)
+    return shapes, shapes
+
+
+@multi_tensor_momentum.in_place("params", "velocities")
+def multi_tensor_momentum_in_place(params, grads, velocities, rate, *, mu, nesterov):
+    _update_by_momentum(params, grads, velocities, rate, mu, nesterov)
+    return params, velocities
+
+
+@operator(
+    "*params: float, *grads: float, *moments1: float, *moments2: float, step: int64[], rate: float64[]"
+    " -> *next: float, *next_moments1: float, *next_moments2: float",
+    cases=[
+        Case(
+            params=[[1.0, 2.0], [[1.0]]], grads=[[0.5, 0.5], [[-0.5]]], moments1=[[0.0, 0.0], [[0.0]]],
+            moments2=[[0.0, 0.0], [[0.0]]], step=1, rate=0.1, epsilon=0.0,
+            next=[[0.9, 1.9], [[1.1]]], next_moments1=[[0.05, 0.05], [[-0.05]]], next_moments2=[[0.00025, 0.00025], [[0.00025]]],
+        )
+    ],
+)  # fmt: skip
+def multi_tensor_adam(params, grads, moments1, moments2, step, rate, *, beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-8):
+    """`adam` for each of ``params``."""
+    params, moments1, moments2 = map(_copies, (params, moments1, moments2))
+    return multi_tensor_adam_in_place(params, grads, moments1, moments2, step, rate, beta1=beta1, beta2=beta2, epsilon=epsilon)
+
+
+@multi_tensor_adam.infer_with
+def _multi_tensor_adam_shapes(params, grads, moments1, moments2, step, rate, *, beta1, beta2, epsilon):
+    shapes = _shapes(params, grads, moments1, moments2)
+    return shapes, shapes, shapes
+
+
+@multi_tensor_adam.in_place("params", "moments1", "moments2")
+def multi_tensor_adam_in_place(params, grads, moments1, moments2, step, rate, *, beta1, beta2, epsilon):
+    _update_by_adam(params, grads, moments1, moments2, step, rate, beta1, beta2, epsilon)
+    return params, moments1, moments2
+
+
+# The gradient of a weight, as it is computed
+
+
+@operator(
+    "param: float[k n], x: float[...b k], dout: float[...b n], rate: float64[] -> next: float[k n]",
+    cases=[
+        Case(param=[[1.0], [2.0]], x=[[1.0, 2.0], [3.0, 4.0]], dout=[[1.0], [10.0]], rate=0.1, next=[[-2.1], [-2.2]]),
+        Case(param=[[1.0], [2.0]], x=[[[1.0, 2.0]], [[3.0, 4.0]]], dout=[[[1.0]], [[10.0]]], rate=0.1, next=[[-2.1], [-2.2]]),
+        Case(param=[[1.0], [2.0]], x=[1.0, 2.0], dout=[10.0], rate=0.1, next=[[0.0], [0.0]]),
+        Rejects("dimension k is 2 in param but 3 in x", param=(2, 4), x=(5, 3), dout=(5, 4), rate=0.1),
+    ],
+)
+def sgd_linear(param, x, dout, rate):
+    """`sgd` with the gradient ``linear_dw(x, dout)``: ``next = param - rate * x.mT @ dout``."""
+    return torch.addmm(param, _rows(x).mT, _rows(dout), alpha=-rate.item())
+
+
+def _rows(x: torch.Tensor) -> torch.Tensor:
+    return x if x.dim() == 2 else x.reshape(x.shape[:-1].numel(), x.shape[-1])
+
+
+@sgd_linear.in_place("param")
+def sgd_linear_in_place(param, x, dout, rate):
+    return param.addmm_(_rows(x).mT, _rows(dout), alpha=-rate.item())
+
+
+@operator(
+    "base: float[k n], x: float[...b k], dout: float[...b n] -> total: float[k n]",
+    cases=[
+        Case(base=[[1.0], [2.0]], x=[[1.0, 2.0], [3.0, 4.0]], dout=[[1.0], [10.0]], total=[[32.0], [44.0]]),
+        Case(base=[[1.0], [2.0]], x=[[[1.0, 2.0]], [[3.0, 4.0]]], dout=[[[1.0]], [[10.0]]], scale=0.5, total=[[31.5], [43.0]]),
+        Case(base=[[1.0], [2.0]], x=[1.0, 2.0], dout=[10.0], scale=0.0, total=[[10.0], [20.0]]),
+        Rejects("dimension n is 4 in base but 3 in dout", base=(2, 4), x=(5, 2), dout=(5, 3)),
+    ],
+)
+def linear_dw_onto(base, x, dout, *, scale: float = 1.0):
+    """``total = scale * base + linear_dw(x, dout)``."""
+    return torch.addmm(base, _rows(x).mT, _rows(dout), beta=scale)
+
+
+@linear_dw_onto.in_place("base")
+def linear_dw_onto_in_place(base, x, dout, *, scale):
+    return base.addmm_(_rows(x).mT, _rows(dout), beta=scale)

@@ -243,8 +243,9 @@ class Operator:
     def in_place(self, *slots: str) -> Callable[[Callable[..., object]], Callable[..., object]]:
         """Declare the form in which output `i` takes the memory of input `slots[i]`; bit-identical to the kernel.
 
-        Of a variadic slot it is the memory of the first variable. The form is called only where the input that gives its memory
-        has the shape and the dtype of the output; an uneven stack gives none, and the output is fresh memory.
+        Of a variadic slot it is the memory of the first variable; a variadic output takes that of all of them, one for one. The
+        form is called only where the input that gives its memory has the shape and the dtype of the output; an uneven stack
+        gives none, and the output is fresh memory.
         """
 
         def declare(kernel: Callable[..., object]) -> Callable[..., object]:
