@@ -1,0 +1,196 @@
+"""Operators that do the work of two or three in one pass over memory.
+
+Nobody needs to write them: `passes/fusing.py` forms them from the operators that they stand for.
+"""
+
+import torch
+
+from oarlock.op.elementwise import multiply, negative, subtract
+from oarlock.op.filling import fill
+from oarlock.op.matrix import linear, linear_dw, linear_dx
+from oarlock.registry import Case, GradCheck, Rejects, operator
+
+__all__ = ["interpolate", "linear_dx_onto", "linear_onto", "multiply_add"]
+
+
+def _rows(x: torch.Tensor) -> torch.Tensor:
+    """All but the last dimension as one: a view of x wherever its strides allow one."""
+    return x if x.dim() == 2 else torch.atleast_2d(x).flatten(0, -2)
+
+
+def _onto(base: torch.Tensor, x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    return torch.addmm(base, x, w) if base.dim() == 2 else torch.addmm(_rows(base), _rows(x), w).view(base.shape)
+
+
+def _onto_into(base: torch.Tensor, x: torch.Tensor, w: torch.Tensor, out: torch.Tensor) -> torch.Tensor:
+    torch.addmm(_rows(base), _rows(x), w, out=_rows(out))
+    return out
+
+
+def _onto_in_place(base: torch.Tensor, x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    rows = _rows(base)
+    if rows.stride(-1) != 1 or rows.data_ptr() != base.data_ptr():  # other products, rounded otherwise; rows that are a copy
+        return base.copy_(_onto(base, x, w))
+    rows.addmm_(_rows(x), w)
+    return base
+
+
+@operator(
+    "base: float[*b n], x: float[*b k], w: float[k n] -> out: float[*b n]",
+    cases=[
+        Case(base=[[100.0]], x=[[1.0, 2.0]], w=[[3.0], [4.0]], out=[[111.0]]),
+        GradCheck(base=(5, 2, 4), x=(5, 2, 3), w=(3, 4)),
+        GradCheck(base=(2, 4), x=(2, 3), w=(3, 4)),
+        GradCheck(base=(4,), x=(3,), w=(3, 4)),
+        Rejects("dimension n is 3 in base but 2 in w", base=(2, 3), x=(2, 4), w=(4, 2)),
+    ],
+)
+def linear_onto(base, x, w):
+    """Rows times a shared matrix, added to what is there: ``out = base + x @ w``."""
+    return _onto(base, x, w)
+
+
+@linear_onto.into
+def linear_onto_into(base, x, w, out):
+    return _onto_into(base, x, w, out)
+
+
+@linear_onto.in_place("base")
+def linear_onto_in_place(base, x, w):
+    return _onto_in_place(base, x, w)
+
+
+@linear_onto.gradient_program("base")
+def linear_onto_dbase(dout):
+    return dout
+
+
+@linear_onto.gradient_program("x")
+def linear_onto_dx(w, dout):
+    return linear_dx(w, dout)
+
+
+@linear_onto.gradient_program("w")
+def linear_onto_dw(x, dout):
+    return linear_dw(x, dout)
+
+
+@operator(
+    "base: float[*b k], w: float[k n], given: float[*b n] -> out: float[*b k]",
+    cases=[
+        Case(base=[[100.0, 200.0]], w=[[3.0], [4.0]], given=[[2.0]], out=[[106.0, 208.0]]),
+        GradCheck(base=(5, 2, 3), w=(3, 4), given=(5, 2, 4)),
+        GradCheck(base=(2, 3), w=(3, 4), given=(2, 4)),
+        GradCheck(base=(3,), w=(3, 4), given=(4,)),
+        Rejects("dimension n is 4 in w but 2 in given", base=(2, 3), w=(3, 4), given=(2, 2)),
+    ],
+)
+def linear_dx_onto(base, w, given):
+    """The gradient ``given`` at the output of ``linear``, led back to its rows and added to what is there: ``out = base + given @ w.T``."""
+    return _onto(base, given, w.mT)
+
+
+@linear_dx_onto.into
+def linear_dx_onto_into(base, w, given, out):
+    return _onto_into(base, given, w.mT, out)
+
+
+@linear_dx_onto.in_place("base")
+def linear_dx_onto_in_place(base, w, given):
+    return _onto_in_place(base, given, w.mT)
+
+
+@linear_dx_onto.gradient_program("base")
+def linear_dx_onto_dbase(dout):
+    return dout
+
+
+@linear_dx_onto.gradient_program("w")
+def linear_dx_onto_dw(given, dout):
+    return linear_dw(dout, given)
+
+
+@linear_dx_onto.gradient_program("given")
+def linear_dx_onto_dgiven(w, dout):
+    return linear(dout, w)
+
+
+@operator(
+    "base: float[*b], x: float[*b], y: float[*b] -> z: float[*b]",
+    cases=[
+        Case(base=[10.0, 20.0], x=[1.0, 2.0], y=[3.0, 5.0], z=[13.0, 30.0]),
+        Case(base=[10.0, 20.0], x=[1.0, 2.0], y=[3.0, 5.0], subtracted=True, z=[7.0, 10.0]),
+        GradCheck(base=(2, 3), x=(2, 3), y=(2, 3)),
+        GradCheck(base=(2, 3), x=(2, 3), y=(2, 3), subtracted=True),
+        Rejects("*b is [2, 3] in base but [3] in x", base=(2, 3), x=(3,), y=(2, 3)),
+    ],
+)
+def multiply_add(base, x, y, *, subtracted: bool = False):
+    """``z = base + x * y``, or ``base - x * y`` where the product is ``subtracted``; element by element."""
+    return torch.addcmul(base, x, y, value=-1 if subtracted else 1)
+
+
+@multiply_add.into
+def multiply_add_into(base, x, y, out, *, subtracted):
+    return torch.addcmul(base, x, y, value=-1 if subtracted else 1, out=out)
+
+
+@multiply_add.in_place("base")
+def multiply_add_in_place(base, x, y, *, subtracted):
+    return base.addcmul_(x, y, value=-1 if subtracted else 1)
+
+
+@multiply_add.gradient_program("base")
+def multiply_add_dbase(dz):
+    return dz
+
+
+@multiply_add.gradient_program("x")
+def multiply_add_dx(y, dz, *, subtracted):
+    return _signed(multiply(dz, y), subtracted)
+
+
+@multiply_add.gradient_program("y")
+def multiply_add_dy(x, dz, *, subtracted):
+    return _signed(multiply(dz, x), subtracted)
+
+
+def _signed(gradient, subtracted):
+    return negative(gradient) if subtracted else gradient
+
+
+@operator(
+    "start: float[*b], end: float[*b], weight: float[*b] -> y: float[*b]",
+    cases=[
+        Case(start=[10.0, 10.0, 10.0], end=[20.0, 20.0, 20.0], weight=[0.0, 0.25, 1.0], y=[10.0, 12.5, 20.0]),
+        GradCheck(start=(2, 3), end=(2, 3), weight=[[0.2, 0.7, 0.9], [-0.4, 1.3, 0.1]]),
+    ],
+)
+def interpolate(start, end, weight):
+    """What lies between ``start``, where the weight is 0, and ``end``, where it is 1: ``y = (1 - weight) * start + weight * end``."""
+    return torch.lerp(start, end, weight)
+
+
+@interpolate.into
+def interpolate_into(start, end, weight, out):
+    return torch.lerp(start, end, weight, out=out)
+
+
+@interpolate.in_place("start")
+def interpolate_in_place(start, end, weight):
+    return start.lerp_(end, weight)
+
+
+@interpolate.gradient_program("start")
+def interpolate_dstart(weight, dy):
+    return multiply(dy, subtract(fill(shape=(), value=1.0, dtype=weight.dtype), weight))
+
+
+@interpolate.gradient_program("end")
+def interpolate_dend(weight, dy):
+    return multiply(dy, weight)
+
+
+@interpolate.gradient_program("weight")
+def interpolate_dweight(start, end, dy):
+    return multiply(dy, subtract(end, start))
