@@ -65,13 +65,6 @@ class _BranchGradient(GradientBlock):
 
     def build(self) -> list[tuple[Var, Var]]:
         """Append the branch; return each input of the forward branch that has a gradient, with it."""
-        try:
-            return self._build()
-        except BaseException:
-            self.block.program.discard_block(self.block)
-            raise
-
-    def _build(self) -> list[tuple[Var, Var]]:
         with self.block:
             seeds = [(var, self.take(gradient, var)) for var, gradient in self.arrived("outputs", self.handed_out)]
             free = [var for var in self.op.inputs["free"] if self.backward.wants(var)]

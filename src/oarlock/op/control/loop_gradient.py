@@ -58,13 +58,6 @@ class LoopGradient(GradientBlock):
 
     def build(self) -> list[tuple[Var, Var]]:
         """Append the loop; return each input of the forward loop that has a gradient, with it."""
-        try:
-            return self._build()
-        except BaseException:
-            self.block.program.discard_block(self.block)
-            raise
-
-    def _build(self) -> list[tuple[Var, Var]]:
         arrived_stacks = self.arrived("stacked", self.handed_out)
         arrived_sums = self.arrived("sums", self.sums) if self.sums else []
         final = dict(self.arrived("final", list(self.start)))
