@@ -380,7 +380,7 @@ def test_a_tensor_that_is_added_to_is_one_without_a_value_and_is_added_to_once()
         rnn()
         ol.layer.fc(accum, 1)
     assert accum.op.type == "recurrent"
-    assert [op.type for op in program.main.ops] == ["tanh", "reduce_sum", "fill_like", "recurrent", "linear"]
+    assert [op.type for op in program.main.ops] == ["tanh", "fill_rows", "recurrent", "linear"]
 
 
 def test_a_loop_that_does_not_close_takes_back_what_it_wrote_around_itself():

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 
-from oarlock.errors import ProgramError, ShapeError, VerifyError
+from oarlock.errors import ProgramError, ShapeError
 from oarlock.ir.block import Block
 from oarlock.ir.current import current_block
 from oarlock.ir.dtype import DType
@@ -23,14 +23,12 @@ from oarlock.ir.location import here
 from oarlock.ir.rewrite import rename_sizes, replace_reads
 from oarlock.ir.size import Size, add, names_in, rename
 from oarlock.ir.variable import Var
-from oarlock.ir.walk import free_vars, inner_blocks
-from oarlock.layer.writing import count_values, open_block, require_handed_out, require_same_block
+from oarlock.ir.walk import free_vars
+from oarlock.layer.writing import count_values, open_block, require_consistent, require_handed_out, require_same_block
 from oarlock.op.control.branching import branch
 from oarlock.op.routing import merge, rows, take
 from oarlock.op.sequence_layout import sequence_elements
 from oarlock.op.shaping import flatten
-from oarlock.registry.catalogue import standard
-from oarlock.registry.checking import check_blocks
 from oarlock.registry.creator import require_type
 
 __all__ = ["IfElse", "ifelse"]
@@ -210,15 +208,12 @@ class IfElse:
         side.outputs = side.block.outputs
         ragged = [var for cut in side.ragged.values() for var in (cut.splits, *cut.values.values())]
         side.block.inputs = [*side.split.values(), *side.whole.values(), *ragged]
-        try:
-            check_blocks(inner_blocks(side.block), standard)
-        except VerifyError as error:
-            raise ShapeError(
-                f"ifelse: {error.message}",
-                location=error.location,
-                contract="a block sees its own rows of what leads with the size of the condition",
-                hint="ie.whole(x) inside the block is all of x",
-            ) from None
+        require_consistent(
+            side.block,
+            "ifelse",
+            contract="a block sees its own rows of what leads with the size of the condition",
+            hint="ie.whole(x) inside the block is all of x",
+        )
         for var in side.outputs:
             if not var.shape or var.shape[0] != symbol:
                 raise ShapeError(

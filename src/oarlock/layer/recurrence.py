@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 
-from oarlock.errors import ArgumentError, ProgramError, ShapeError, VerifyError
+from oarlock.errors import ArgumentError, ProgramError, ShapeError
 from oarlock.ir.block import Block
 from oarlock.ir.current import current_block, innermost_block
 from oarlock.ir.dtype import DType
@@ -27,15 +27,13 @@ from oarlock.ir.restoring import undone_on_error
 from oarlock.ir.rewrite import rename_sizes, replace_reads
 from oarlock.ir.size import Size, add, names_in
 from oarlock.ir.variable import Var
-from oarlock.ir.walk import free_vars, inner_blocks
+from oarlock.ir.walk import free_vars
 from oarlock.layer.memory import Memory
-from oarlock.layer.writing import open_block, require_even, require_handed_out, require_same_block
+from oarlock.layer.writing import open_block, require_consistent, require_even, require_handed_out, require_same_block
 from oarlock.op.elementwise import add as add_values
 from oarlock.op.filling import fill, fill_like, fill_rows
 from oarlock.op.reduction import reduce_sum
 from oarlock.op.sequence import sequence_lengths, sequence_sum
-from oarlock.registry.catalogue import standard
-from oarlock.registry.checking import check_blocks
 from oarlock.registry.creator import append_op, require_type
 
 __all__ = ["Memory", "Recurrence", "innermost_recurrence", "rnn"]
@@ -176,7 +174,10 @@ class Recurrence:
                 location=here(),
                 hint="rnn.step_input(sequence) before rnn.memory(shape=...)",
             )
-        dtype = sequence.dtype if sequence.dtype.is_floating else DType.FLOAT32
+        return self._fill_rows(sequence, shape, sequence.dtype if sequence.dtype.is_floating else DType.FLOAT32)
+
+    def _fill_rows(self, sequence: Var, shape: Sequence[int], dtype: DType) -> Var:
+        """Zeros of `shape` for each row of a step of `sequence`, made before the loop."""
         with self._around:
             if self._splits is None:
                 self._starts.append(fill_rows(sequence, axis=1, shape=shape, value=0.0, dtype=dtype))
@@ -325,25 +326,26 @@ class Recurrence:
         body.outputs += inside.values()
         symbol = f"{name}.rows"
         rename_sizes(body, {rows: symbol if body.program.is_free(symbol) else body.program.unique(symbol)})
-        try:
-            check_blocks(inner_blocks(body), standard)
-        except VerifyError as error:
-            raise ShapeError(
-                f"rnn: {error.message}",
-                location=error.location,
-                contract=f"a step sees, of what has a row for each of the {rows} sequences in front, the rows that still have a step",
-                hint="bring what is needed into that form before the loop",
-            ) from None
+        require_consistent(
+            body,
+            "rnn",
+            contract=f"a step sees, of what has a row for each of the {rows} sequences in front, the rows that still have a step",
+            hint="bring what is needed into that form before the loop",
+        )
         return constants
 
     def _zeros(self, memory: Memory) -> Var:
         """Zeros of the type of a memory, made before the loop."""
-        like = self._sequence_like(memory.previous)
-        with self._around:
-            if like is None:
-                return fill(shape=memory.previous.shape, value=0.0, dtype=memory.previous.dtype)
+        previous = memory.previous
+        like = self._sequence_like(previous)
+        if _is_fixed(previous) or like is None:
+            with self._around:
+                return fill(shape=previous.shape, value=0.0, dtype=previous.dtype)
+        if all(isinstance(size, int) for size in previous.shape[1:]):  # type: ignore[index]
+            return self._fill_rows(like, previous.shape[1:], previous.dtype)  # type: ignore[index, arg-type]
+        with self._around:  # only a sum over the steps has all the sizes
             total = reduce_sum(like, axis=0) if self._splits is None else sequence_sum(like, self._splits)
-            return fill_like(total, value=0.0, dtype=memory.previous.dtype)
+            return fill_like(total, value=0.0, dtype=previous.dtype)
 
     def final_memory(self, memory: Memory) -> Var:
         """The state after the last step, of each row its own; what it started as where there was none."""

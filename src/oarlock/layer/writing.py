@@ -4,17 +4,20 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain
 
-from oarlock.errors import ProgramError, ShapeError
+from oarlock.errors import ProgramError, ShapeError, VerifyError
 from oarlock.ir.block import Block
 from oarlock.ir.dtype import DType
 from oarlock.ir.location import here
 from oarlock.ir.restoring import undone_on_error
 from oarlock.ir.size import names_in
 from oarlock.ir.variable import Var
+from oarlock.ir.walk import inner_blocks
 from oarlock.op.shaping import reshape
+from oarlock.registry.catalogue import standard
+from oarlock.registry.checking import check_blocks
 from oarlock.registry.creator import require_type
 
-__all__ = ["as_scalar", "count_values", "open_block", "require_even", "require_handed_out", "require_same_block"]
+__all__ = ["as_scalar", "count_values", "open_block", "require_consistent", "require_even", "require_handed_out", "require_same_block"]
 
 
 @contextmanager
@@ -77,6 +80,14 @@ def _is_size_around(name: str, block: Block) -> bool:
     around = [outer for outer in block.enclosing() if outer is not block]
     vars = (var for outer in around for var in chain(outer.inputs, reversed(outer.vars.values())))
     return any(name in names_in(size) for var in vars for size in var.shape or ())
+
+
+def require_consistent(block: Block, what: str, *, contract: str, hint: str) -> None:
+    """Raises ShapeError where the ops of `block`, made to see other rows than they were written for, do not fit together any more."""
+    try:
+        check_blocks(inner_blocks(block), standard)
+    except VerifyError as error:
+        raise ShapeError(f"{what}: {error.message}", location=error.location, contract=contract, hint=hint) from None
 
 
 def as_scalar(condition: Var, what: str) -> Var:

@@ -31,52 +31,30 @@ def sink(program: Program, catalogue: Catalogue) -> int:
 def _sink_from(loop: Op, catalogue: Catalogue) -> int:
     layout = Layout.of(loop)
     names = stacked_names(loop.block)
+    varying = set(layout.body.vars.values())
     ragged = "splits" in loop.inputs
     position = loop.block.ops.index(loop) + 1
     count = 0
     for op in reversed(layout.body.ops):
         operator = catalogue.get(op.type)
-        if op.type == "sum" and _is_only_summed(op, layout):
+        summed = _is_only_in(layout.summed, layout.stacked, op, layout)
+        if op.type == "sum" and summed:
             _split_sum(op, layout, position)
-        elif _is_only_summed(op, layout) and sums_rows(operator, op, _Inside(layout), ragged=ragged):
+        elif summed and sums_rows(operator, op, varying, ragged=ragged):
             count += _move(op, layout, position, names, summed=True)
-        elif _is_only_stacked(op, layout) and computes_rows_alone(operator, op, _Inside(layout), ragged=ragged):
+        elif _is_only_in(layout.stacked, layout.summed, op, layout) and computes_rows_alone(operator, op, varying, ragged=ragged):
             count += _move(op, layout, position, names, summed=False)
     layout.write()
     return count
 
 
-class _Inside:
-    """The variables of a loop's body: what varies from step to step."""
-
-    def __init__(self, layout: Layout):
-        self.body = layout.body
-
-    def __contains__(self, var: object) -> bool:
-        return isinstance(var, Var) and var.block is self.body
-
-    def __iter__(self):
-        return iter(self.body.vars.values())
-
-    def __len__(self) -> int:
-        return len(self.body.vars)
-
-
-def _read_inside(var: Var, layout: Layout) -> bool:
-    following = any(each.following is var for each in layout.carried)
-    return following or any(var in op.reads for op in layout.body.ops)
-
-
-def _is_only_summed(op: Op, layout: Layout) -> bool:
-    summed = {inner for inner, _ in layout.summed}
-    stacked = {inner for inner, _ in layout.stacked}
-    return all(var in summed and var not in stacked and not _read_inside(var, layout) for var in op.writes)
-
-
-def _is_only_stacked(op: Op, layout: Layout) -> bool:
-    summed = {inner for inner, _ in layout.summed}
-    stacked = {inner for inner, _ in layout.stacked}
-    return all(var in stacked and var not in summed and not _read_inside(var, layout) for var in op.writes)
+def _is_only_in(pairs: list[tuple[Var, Var]], others: list[tuple[Var, Var]], op: Op, layout: Layout) -> bool:
+    """Whether what `op` defines is handed out in `pairs`, not in `others`, and is read by no op of the body nor by the next step."""
+    handed_out = {inner for inner, _ in pairs}
+    if not handed_out.issuperset(op.writes):
+        return False
+    read = {inner for inner, _ in others} | {each.following for each in layout.carried}
+    return read.isdisjoint(op.writes) and not any(var in op.writes for other in layout.body.ops for var in other.reads)
 
 
 def _split_sum(op: Op, layout: Layout, position: int) -> None:
