@@ -182,7 +182,8 @@ def test_the_input_product_is_lifted_and_every_parameter_gradient_is_sunk():
     executor = ol.Executor()
     feed = {"x": numpy.zeros((5, 2, 3)), "start": numpy.zeros((2, 4))}
     executor.run(program, feed, fetched, scope=ol.init(program, ol.Scope()))
-    assert plan_of(executor).applied == {"hoist": 0, "lift": 1, "sink": 3}
+    applied = plan_of(executor).applied
+    assert (applied["hoist"], applied["lift"], applied["sink"]) == (0, 1, 3)
 
 
 def test_what_is_the_same_in_every_trip_is_computed_once():
@@ -244,7 +245,7 @@ def test_what_a_trip_draws_is_not_lifted():
     feed = {"x": numpy.ones((4, 2, 3), "float32")}
     (planned,) = executor.run(program, feed, [y], scope=ol.Scope(), training=True)
     (interpreted,) = ol.Executor(interpret=True).run(program, feed, [y], scope=ol.Scope(), training=True)
-    assert plan_of(executor).applied == {"hoist": 0, "lift": 0, "sink": 0}
+    assert set(plan_of(executor).applied.values()) == {0}
     assert planned.tobytes() == interpreted.tobytes()
     assert len({row.tobytes() for row in planned}) > 1
 

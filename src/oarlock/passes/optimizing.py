@@ -4,6 +4,9 @@ from collections.abc import Callable, Collection, Iterable
 
 from oarlock.ir.program import Program
 from oarlock.ir.variable import Var
+from oarlock.passes.common_subexpressions import share
+from oarlock.passes.folding import fold
+from oarlock.passes.identities import simplify
 from oarlock.passes.invariants import hoist
 from oarlock.passes.lifting import lift
 from oarlock.passes.pruning import remove_dead_code
@@ -12,7 +15,14 @@ from oarlock.registry.catalogue import Catalogue
 
 __all__ = ["PASSES", "optimize"]
 
-PASSES: dict[str, Callable[[Program, Catalogue], int]] = {"hoist": hoist, "lift": lift, "sink": sink}
+PASSES: dict[str, Callable[[Program, Catalogue], int]] = {
+    "simplify": simplify,
+    "fold": fold,
+    "share": share,
+    "hoist": hoist,
+    "lift": lift,
+    "sink": sink,
+}
 """Each changes a program in place and returns how often it applied."""
 
 

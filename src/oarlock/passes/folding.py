@@ -1,0 +1,112 @@
+"""Fold constants: what is computed of constants alone is a constant."""
+
+import math
+from collections.abc import Mapping
+
+import torch
+
+from oarlock.ir.attribute import Sizes
+from oarlock.ir.operation import Op
+from oarlock.ir.program import Program
+from oarlock.ir.variable import Var
+from oarlock.passes.rewriting import declare, is_pure, new_op, rewrite
+from oarlock.registry.catalogue import Catalogue
+from oarlock.registry.declaration import Operator
+
+__all__ = ["fold"]
+
+_MOST_ELEMENTS = 4096  # that are computed while a plan is prepared
+
+
+def fold(program: Program, catalogue: Catalogue) -> int:
+    """Fold the constants of `program`; return how many ops became one.
+
+    Before                                   After
+        zero = fill(0, int64)                    c = fill(true, bool)
+        limit = fill(50, int64)                  s, n = while(c, s0, zero, body=...)
+        c = less(zero, limit)
+        s, n = while(c, s0, zero, body=...)
+
+    Legal for an op of constants, and of shapes that are numbers, that computes the same at any time and cannot refuse values, where each
+    result is one finite number repeated: it becomes a `fill`, so that the program stays data. The op's own kernel computes it, once: values
+    keep their bits. Does not apply to results of different elements, or to tensors of more than 4096: the plan would wait for these.
+    """
+    return rewrite(program, _Folding(catalogue))
+
+
+class _Folding:
+    def __init__(self, catalogue: Catalogue):
+        self.catalogue = catalogue
+        self.constants: set[Var] = set()
+
+    def __call__(self, op: Op, before: list[Op]) -> Mapping[Var, Var]:
+        operator = self.catalogue.get(op.type)
+        if op.type == "fill":
+            if _is_small(op.writes[0]) and not any(isinstance(value, Var) for value in op.attributes.values()):
+                self.constants.update(op.writes)
+            return {}
+        if not self._is_foldable(operator, op):
+            return {}
+        try:
+            results = _compute(operator, op, self.catalogue)
+        except Exception:  # it fails when it runs, too, and the message tells where
+            return {}
+        numbers = [_repeated(result) for result in results]
+        if None in numbers:
+            return {}
+        replaced: dict[Var, Var] = {}
+        for var, number, result in zip(op.writes, numbers, results, strict=True):
+            replaced[var] = declare(var, tuple(result.shape))
+            shape = Sizes(result.shape)
+            before.append(new_op(op, "fill", {}, {"y": replaced[var]}, self.catalogue, shape=shape, value=number, dtype=var.dtype))
+        self.constants.update(replaced.values())
+        return replaced
+
+    def _is_foldable(self, operator: Operator, op: Op) -> bool:
+        if operator.may_fail or not is_pure(operator, op) or op.is_commit or not op.inputs:
+            return False
+        if any(isinstance(value, Var) for value in op.attributes.values()) or not all(map(_is_small, op.writes)):
+            return False
+        shape_only = {slot.name for slot in operator.signature.inputs if slot.shape_only}
+        return all(_is_static(var) if slot in shape_only else var in self.constants for slot, vars in op.inputs.items() for var in vars)
+
+
+def _is_static(var: Var) -> bool:
+    return var.shape is not None and all(isinstance(size, int) for size in var.shape)
+
+
+def _is_small(var: Var) -> bool:
+    return _is_static(var) and math.prod(var.shape or ()) <= _MOST_ELEMENTS  # type: ignore[arg-type]
+
+
+def _compute(operator: Operator, op: Op, catalogue: Catalogue) -> list[torch.Tensor]:
+    """What the kernel gives, on the CPU."""
+    arguments = []
+    for slot in operator.signature.inputs:
+        vars = op.inputs.get(slot.name, ())
+        values = [torch.Size(var.shape) if slot.shape_only else _value(var, catalogue) for var in vars]  # type: ignore[arg-type]
+        arguments.append(values if slot.variadic else values[0] if values else None)
+    with torch.no_grad(), torch.device("cpu"):
+        results = operator.kernel(*arguments, **op.attributes)
+    slots = [slot for slot in operator.signature.outputs if slot.name in op.outputs]
+    each = results if len(operator.signature.outputs) > 1 else [results]
+    return [tensor for slot, result in zip(slots, each, strict=True) for tensor in (result if slot.variadic else [result])]  # type: ignore[arg-type]
+
+
+def _value(var: Var, catalogue: Catalogue) -> torch.Tensor:
+    assert var.op is not None
+    return catalogue.get("fill").kernel(**var.op.attributes)  # type: ignore[return-value]
+
+
+def _repeated(tensor: torch.Tensor) -> float | None:
+    """The number that every element is, as a `fill` holds it; None where they differ, or where it cannot."""
+    if not tensor.numel():
+        return None
+    first = tensor.reshape(-1)[0]
+    number = float(first.item())
+    filled = torch.full(tensor.shape, number, dtype=tensor.dtype) if math.isfinite(number) else None
+    return number if filled is not None and _bits(filled) == _bits(tensor) else None
+
+
+def _bits(tensor: torch.Tensor) -> bytes:
+    return tensor.contiguous().view(-1).view(torch.uint8).numpy().tobytes()

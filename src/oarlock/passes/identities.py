@@ -1,0 +1,142 @@
+"""Simplify what changes nothing: sums with 0, products with 1, shapes that are given anew, opposites that undo each other."""
+
+from collections.abc import Callable, Mapping
+
+from oarlock.ir.operation import Op
+from oarlock.ir.program import Program
+from oarlock.ir.variable import Var
+from oarlock.passes.rewriting import is_elementwise, rewrite, sees
+from oarlock.registry.catalogue import Catalogue
+
+__all__ = ["number_of", "simplify"]
+
+
+def simplify(program: Program, catalogue: Catalogue) -> int:
+    """Simplify `program` by what holds of any value; return how many ops are not read any more, or read less.
+
+    Before                                     After
+        zero = fill_like(a, 0)                     y = multiply(a, b)
+        total = sum([a, zero])
+        y = multiply(total, negative(negative(b)))
+
+    Legal where the types say that the result is the input: a neutral element that is a constant, and a result of the declared type of the
+    other side; `reshape` and its like to the shape that is there, or of one another; `transpose` and `negative` of one another; `sum` and
+    `concat` of one. What reads only a shape reads it of the first value that has it, so that nothing is computed for its shape. Values
+    keep their bits, but for the sign of a zero to which 0 is added. Costs nothing. Does not apply to sizes that only values tell.
+    """
+    simplification = _Simplification(catalogue)
+    return rewrite(program, simplification) + simplification.count
+
+
+def number_of(var: Var) -> float | None:
+    """The number that each element of a constant is; None of what is no constant."""
+    op = var.op
+    value = op.attributes["value"] if op is not None and op.type in ("fill", "fill_like", "fill_rows") else None
+    return value if isinstance(value, float) else None
+
+
+class _Simplification:
+    def __init__(self, catalogue: Catalogue):
+        self.catalogue = catalogue
+        self.count = 0  # of ops that read another input than before
+
+    def __call__(self, op: Op, before: list[Op]) -> Mapping[Var, Var]:
+        if op.blocks or op.is_commit:
+            return {}
+        self._read_shapes_early(op)
+        rule = _RULES.get(op.type)
+        found = rule(self, op) if rule is not None else None
+        (result,) = op.writes if found is not None else (None,)
+        return {} if result is None or found is None or not _same_type(found, result) else {result: found}
+
+    def _read(self, op: Op, slot: str, *vars: Var) -> bool:
+        """Let `op` read `vars` in a slot; False where its block does not see them."""
+        if not all(sees(op.block, var) for var in vars):
+            return False
+        if op.inputs[slot] != vars:
+            op.inputs = {**op.inputs, slot: vars}
+            self.count += 1
+        return True
+
+    def _read_shapes_early(self, op: Op) -> None:
+        for slot in self.catalogue.get(op.type).signature.inputs:
+            if slot.shape_only and op.inputs.get(slot.name):
+                self._read(op, slot.name, *(self._first_of_shape(var) for var in op.inputs[slot.name]))
+
+    def _first_of_shape(self, var: Var) -> Var:
+        """The value from which `var` has its shape, element for element."""
+        while var.shape and var.op is not None and is_elementwise(self.catalogue.get(var.op.type), var.op):
+            source = next((read for read in var.op.reads if read.shape == var.shape), None)
+            if source is None:
+                break
+            var = source
+        return var
+
+    def either(self, op: Op, neutral: float) -> Var | None:
+        """The operand beside a neutral one."""
+        (x,), (y,) = op.inputs["x"], op.inputs["y"]
+        for one, other in ((x, y), (y, x)):
+            if number_of(other) == neutral and _same_type(one, op.writes[0]):
+                return one
+        return None
+
+    def second(self, op: Op, neutral: float) -> Var | None:
+        """The first operand, where the second is neutral."""
+        return op.inputs["x"][0] if number_of(op.inputs["y"][0]) == neutral else None
+
+    def sum(self, op: Op) -> Var | None:
+        """A sum without its zeros; where one term is left, that."""
+        terms = op.inputs["xs"]
+        kept = tuple(var for var in terms if number_of(var) != 0) or terms[:1]
+        self._read(op, "xs", *kept)
+        return kept[0] if len(kept) == 1 else None
+
+    def only(self, op: Op) -> Var | None:
+        """What is joined with nothing else."""
+        return op.inputs["xs"][0] if len(op.inputs["xs"]) == 1 else None
+
+    def source(self, op: Op) -> Var | None:
+        """What is given another type: itself, if that is its type."""
+        return op.inputs["x"][0]
+
+    def reshaped(self, op: Op) -> Var | None:
+        """What is given another shape; of what was given one before, the first."""
+        (x,) = op.inputs["x"]
+        if x.op is not None and x.op.type in _RESHAPES and self._read(op, "x", *x.op.inputs["x"]):
+            (x,) = op.inputs["x"]
+        return x
+
+    def undone(self, op: Op) -> Var | None:
+        """What is negated twice."""
+        (x,) = op.inputs["x"]
+        return x.op.inputs["x"][0] if x.op is not None and x.op.type == op.type else None
+
+    def transposed(self, op: Op) -> Var | None:
+        """What is put in another order; of what was put in one before, both at once."""
+        (x,) = op.inputs["x"]
+        axes: tuple[int, ...] = op.attributes["axes"]  # type: ignore[assignment]
+        if x.op is not None and x.op.type == op.type and self._read(op, "x", *x.op.inputs["x"]):
+            first: tuple[int, ...] = x.op.attributes["axes"]  # type: ignore[assignment]
+            axes = tuple(first[axis] for axis in axes)
+            op.attributes = {**op.attributes, "axes": axes}
+            (x,) = op.inputs["x"]
+        return x if axes == tuple(range(len(axes))) else None
+
+
+def _same_type(one: Var, other: Var) -> bool:
+    return one.shape is not None and (one.dtype, one.shape) == (other.dtype, other.shape)
+
+
+_RESHAPES = ("flatten", "reshape", "reshape_like")
+_RULES: dict[str, Callable[[_Simplification, Op], Var | None]] = {
+    "add": lambda pass_, op: pass_.either(op, 0.0),
+    "subtract": lambda pass_, op: pass_.second(op, 0.0),
+    "multiply": lambda pass_, op: pass_.either(op, 1.0),
+    "divide": lambda pass_, op: pass_.second(op, 1.0),
+    "negative": _Simplification.undone,
+    "sum": _Simplification.sum,
+    "concat": _Simplification.only,
+    "transpose": _Simplification.transposed,
+    **dict.fromkeys(("assign", "cast", "expand_to", "reduce_to"), _Simplification.source),
+    **dict.fromkeys(_RESHAPES, _Simplification.reshaped),
+}

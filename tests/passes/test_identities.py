@@ -1,0 +1,102 @@
+"""What changes nothing is left out, where the types prove it."""
+
+import numpy
+import pytest
+from rewritten import require_same_values, rewritten
+
+import oarlock as ol
+
+FEED = {"x": numpy.linspace(-1.0, 1.0, 6).reshape(2, 3)}
+
+
+def data() -> ol.Var:
+    return ol.layer.data("x", shape=[3], dtype="float64")
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda x: x + 0.0,
+        lambda x: 0.0 + x,
+        lambda x: x - 0.0,
+        lambda x: x * 1.0,
+        lambda x: x / 1.0,
+        lambda x: ol.op.negative(ol.op.negative(x)),
+        lambda x: ol.op.sum([x]),
+        lambda x: ol.op.sum([ol.op.fill_like(x, value=0.0, dtype="float64"), x]),
+        lambda x: ol.op.concat([x]),
+        lambda x: ol.op.assign(x),
+        lambda x: ol.op.cast(x, dtype="float64"),
+        lambda x: ol.op.expand_to(x, x),
+        lambda x: ol.op.reduce_to(x, ol.op.exp(x)),
+        lambda x: ol.op.reshape(x, shape=(-1, 3)),
+        lambda x: ol.op.reshape_like(ol.op.reshape(x, shape=(-1,)), x),
+        lambda x: ol.op.transpose(ol.op.transpose(x, axes=(1, 0)), axes=(1, 0)),
+    ],
+)
+def test_what_changes_nothing_is_left_out(write):
+    with ol.Program() as program:
+        x = data()
+        y = ol.op.exp(write(x))
+    lines, applied = rewritten(program, [y], "simplify")
+    assert [line.partition(" = ")[2] for line in lines] == ["exp(x=x)"]
+    assert applied["simplify"] > 0
+    require_same_values(program, FEED, [y], "simplify")
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda x: x + 1.0,
+        lambda x: 0.0 - x,
+        lambda x: 1.0 / x,
+        lambda x: x * 0.0,
+        lambda x: ol.op.slice(x, axis=0, stop=1) + ol.op.fill_like(x, value=0.0, dtype="float64"),
+        lambda x: ol.op.cast(x, dtype="float32"),
+        lambda x: ol.op.transpose(x, axes=(1, 0)),
+        lambda x: ol.op.reduce_to(x, ol.op.reduce_sum(x, axis=0)),
+    ],
+)
+def test_what_changes_something_stays(write):
+    with ol.Program() as program:
+        x = data()
+        y = ol.op.exp(write(x))
+    assert rewritten(program, [y], "simplify")[1] == {"simplify": 0}
+    require_same_values(program, FEED, [y], "simplify")
+
+
+def test_several_shapes_and_orders_are_one():
+    with ol.Program() as program:
+        x = ol.layer.data("x", shape=[2, 3], dtype="float64")
+        y = ol.op.exp(ol.op.reshape(ol.op.flatten(x, start=0), shape=(-1, 3)))
+        z = ol.op.exp(ol.op.transpose(ol.op.transpose(x, axes=(1, 2, 0)), axes=(2, 1, 0)))
+    lines, applied = rewritten(program, [y, z], "simplify")
+    assert applied == {"simplify": 2}
+    assert [line.partition(" = ")[2] for line in lines] == [
+        "reshape(x=x, shape=shape[-1, 3])",
+        "exp(x=reshape_0)",
+        "transpose(x=x, axes=[0, 2, 1])",
+        "exp(x=transpose_1)",
+    ]
+    require_same_values(program, {"x": numpy.arange(12.0).reshape(2, 2, 3)}, [y, z], "simplify")
+
+
+def test_zeros_are_no_terms_of_a_sum():
+    with ol.Program() as program:
+        x = data()
+        zeros = ol.op.fill_like(x, value=0.0, dtype="float64")
+        y = ol.op.exp(ol.op.sum([zeros, x, zeros, ol.op.tanh(x)]))
+        z = ol.op.exp(ol.op.sum([zeros, zeros]))
+    lines, _ = rewritten(program, [y, z], "simplify")
+    assert [line.partition(" = ")[2] for line in lines if "sum" in line] == ["sum(xs=[x, tanh_0])", "exp(x=sum_0)"]
+    require_same_values(program, FEED, [y, z], "simplify")
+
+
+def test_nothing_is_computed_for_its_shape():
+    with ol.Program() as program:
+        x = data()
+        y = ol.op.fill_like(ol.op.square(ol.op.tanh(x) * 2.0), value=3.0)
+    lines, applied = rewritten(program, [y], "simplify")
+    assert applied == {"simplify": 1}
+    assert lines == ["fill_like_0: float32[n, 3] = fill_like(like=x, dtype=float32, value=3.0)"]
+    require_same_values(program, FEED, [y], "simplify")
