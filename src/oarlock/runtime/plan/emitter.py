@@ -1,6 +1,6 @@
 """From ops to the lines of a plan: one line an op. What ops with blocks become is in `loops.py`."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 
@@ -14,9 +14,24 @@ from oarlock.registry.catalogue import Catalogue
 from oarlock.registry.signature import Slot
 from oarlock.runtime.plan import loops, trips
 from oarlock.runtime.plan.liveness import Liveness
+from oarlock.runtime.plan.placement import Placement
 from oarlock.runtime.plan.source import Source
 
-__all__ = ["Emitter"]
+__all__ = ["Emitter", "Line"]
+
+
+class Line:
+    """Ops that are written one after another, the values that stay after them, and where each result lies."""
+
+    def __init__(self, ops: Sequence[Op], kept: Iterable[Var], catalogue: Catalogue, names: Collection[str], given: Collection[Var] = ()):
+        self.ops = ops
+        self.liveness = Liveness(ops, kept, catalogue)
+        self.placement = Placement(ops, self.liveness, catalogue, names, given)
+        self.number = 0  # of the op that is being written
+
+    def may_write_over(self, var: Var) -> bool:
+        """Whether the op that is being written may write over `var`, which it reads."""
+        return self.placement.is_even(var) and self.placement.memory.is_free(var, self.number, self.ops[self.number])
 
 
 class Emitter:
@@ -29,15 +44,25 @@ class Emitter:
         self._sizes: dict[str, str] = {}  # a symbol -> the name of its number
         self._unsure: set[str] = set()  # symbols read off what may be an uneven stack: the next value of that size tells better
         self._asked = _asked_symbols(ops)
+        self._names: set[str] = set()  # sizes that are one number wherever they stand
+        self.lines: list[Line] = []  # that are being written, the innermost last
 
-    def straight(self, ops: Sequence[Op], kept: Iterable[Var]) -> None:
-        """Write `ops`, after which the values `kept` are still there."""
-        liveness = Liveness(ops, kept, self.catalogue)
-        for number, op in enumerate(ops):
+    def line(self, block: Block, ops: Sequence[Op], kept: Iterable[Var], given: Collection[Var] = ()) -> Line:
+        """The line of some ops of `block`; see `Line`."""
+        return Line(ops, kept, self.catalogue, self._names | sizes_of(block), given)
+
+    def straight(self, line: Line, block: Block) -> None:
+        """Write the ops of a line, which are some of `block`."""
+        added = sizes_of(block) - self._names
+        self._names |= added
+        self.lines.append(line)
+        for line.number, op in enumerate(line.ops):
             loops.WRITERS.get(op.type, Emitter.call)(self, op)
             for var in op.writes:
                 self.define(var, uneven=bool(op.blocks))
-            self._drop(liveness, number)
+            self._drop(line.liveness, line.number)
+        self.lines.pop()
+        self._names -= added
 
     def define(self, var: Var, *, uneven: bool = False) -> None:
         """Note that `var` has its value now, which may be an uneven stack: the sizes that zeros will ask for are read off it."""
@@ -83,7 +108,11 @@ class Emitter:
             arguments.insert(0, self._context(op))
         arguments += [f"{name}={self._attribute(op, name, value)}" for name, value in op.attributes.items()]
         results = ", ".join(self._result(slot, op.outputs[slot.name]) for slot in operator.signature.outputs)
-        self.source.write(f"{results} = {self.source.bind(op.type, operator.kernel)}({', '.join(arguments)})", op)
+        form = self.lines[-1].placement.form(op)
+        if form.place is not None:
+            arguments.append(f"out={form.place}")
+        stem = f"{op.type}_into" if form.place else op.type if form.kernel is operator.kernel else f"{op.type}_in_place"
+        self.source.write(f"{results} = {self.source.bind(stem, form.kernel)}({', '.join(arguments)})", op)
 
     def _argument(self, slot: Slot, vars: Sequence[Var]) -> str:
         values = [self._shape(var) if slot.shape_only else self.source.name(var) for var in vars]
@@ -118,6 +147,20 @@ class Emitter:
         symbols = [symbol for symbol in sorted(_symbols([var])) if symbol in self._sizes]
         made = partial(trips.zeros, var=var, symbols=tuple(symbols), leading=leading)
         return f"{self.source.bind('zeros', made)}({', '.join(['device', *(self._sizes[symbol] for symbol in symbols)])})"
+
+    def space(self, var: Var, count: str) -> str | None:
+        """The text of memory for `count` values of the declared type of `var`; None where its size is not known yet."""
+        symbols = sorted(_symbols([var]))
+        if var.shape is None or any(symbol not in self._sizes or symbol in self._unsure for symbol in symbols):
+            return None
+        made = partial(trips.space, var=var, symbols=tuple(symbols))
+        return f"{self.source.bind('space', made)}({', '.join(['device', count, *(self._sizes[symbol] for symbol in symbols)])})"
+
+
+def sizes_of(block: Block) -> set[str]:
+    """The names of sizes that `block` declares, but for those that only blocks inside it tell: their stacks may be uneven."""
+    uneven = {var for op in block.ops if op.blocks for var in (*op.outputs.get("stacked", ()), *op.outputs.get("outputs", ()))}
+    return _symbols(var for var in block.vars.values() if var not in uneven)
 
 
 def _asked_symbols(ops: Sequence[Op]) -> frozenset[str]:

@@ -1,105 +1,190 @@
 """What ops with blocks become: a `for`, a `while`, an `if`, around the lines of their blocks."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from oarlock.ir.block import Block
 from oarlock.ir.operation import Op
 from oarlock.ir.variable import Var
-from oarlock.op.control.recurrence import split_outputs
+from oarlock.op.control.layout import Layout
 from oarlock.runtime.plan import trips
 
 if TYPE_CHECKING:
-    from oarlock.runtime.plan.emitter import Emitter
+    from oarlock.runtime.plan.emitter import Emitter, Line
 
 __all__ = ["WRITERS"]
 
 
 def _recurrent(emitter: "Emitter", op: Op) -> None:
-    """A `for` over the steps; of ragged sequences, with the books that the kernel keeps."""
+    """A `for` over the steps. What it stacks is computed in the stack where it can be, or in the memory of a sequence that ends here."""
     source = emitter.source
     write, name = source.write, source.name
-    body = _body_of(op)
-    sequences, initial = op.inputs["sequences"], op.inputs["initial"]
-    reverse = bool(op.attributes["reverse"])
-    memories = [name(var) for var in body.inputs[len(sequences) :]]
-    stacked, following, summed = split_outputs(body.outputs, len(memories), op.attributes["summed"])  # type: ignore[arg-type]
-    ragged = "splits" in op.inputs
+    layout, reverse = Layout.of(op), bool(op.attributes["reverse"])
+    body = layout.body
+    outer_line = emitter.lines[-1]
+    line = emitter.line(body, body.ops, body.outputs, [inner for inner, outer in layout.steps if outer_line.may_write_over(outer)])
+    steps = [source.fresh(f"{inner.name}_steps") for inner, _ in layout.steps]
+    count, trip = source.fresh("count"), source.fresh("trip")
+    write(f"{_listed(steps)} = {source.bind('steps', trips.steps_of)}({', '.join(name(outer) for _, outer in layout.steps)})", op)
+    write(f"{count} = len({steps[0]})")
+    stacks = _Stacks(emitter, line, layout, count, reverse=reverse)
+    memories = [name(each.inside) for each in layout.carried]
+    _assign(emitter, memories, (name(each.initial) for each in layout.carried))
+    totals = [source.fresh(f"{inner.name}_total") for inner, _ in layout.summed]
+    _assign(emitter, totals, ("None" for _ in totals))
+    variables = [trip, *(name(inner) for inner, _ in layout.steps), *stacks.places]
+    numbers = f"range({count} - 1, -1, -1)" if reverse else f"range({count})"
+    parts = [numbers, *(f"reversed({step})" if reverse else step for step in steps), *stacks.parts]
+    write(f"for {', '.join(variables)} in zip({', '.join(parts)}):")
+    with source.indented(), emitter.body(body, trip):
+        _write_body(emitter, line, body)
+        stacks.append()
+        for total, (var, _) in zip(totals, layout.summed, strict=True):
+            more = f"{total}.add_({name(var)})" if _only_summed(line, layout, var) else f"{total} + {name(var)}"
+            write(f"{total} = {name(var)} if {total} is None else {more}")
+        _assign(emitter, memories, (name(each.following) for each in layout.carried))
+        _forget_trip(emitter, body, set(memories), stacks.places)
+    stacks.close()
+    if totals:
+        write(f"if not {count}:")
+        with source.indented():
+            _assign(emitter, totals, (emitter.zeros(var) for var, _ in layout.summed))
+    _assign(emitter, [name(each.final) for each in layout.carried], memories)
+    _assign(emitter, [name(outer) for _, outer in layout.summed], totals)
+    emitter.forget([*steps, *stacks.names, *totals, *memories])
+
+
+def _only_summed(line: "Line", layout: Layout, var: Var) -> bool:
+    """Whether the sum over the trips may be computed in the memory of the first value of `var`."""
+    handed_out = sum(other is var for other in layout.body.outputs)
+    return handed_out == 1 and line.placement.is_new(var) and line.placement.is_even(var)
+
+
+class _Stacks:
+    """The stacks that a `for` fills: spaces that each trip computes a part of, stacks of sequences that they take over, or lists."""
+
+    def __init__(self, emitter: "Emitter", line: "Line", layout: Layout, count: str, *, reverse: bool):
+        self.places: list[str] = []
+        self.parts: list[str] = []  # what each place is taken from, in the order of the trips
+        self.names: list[str] = []
+        self._emitter, self._reverse, self._count = emitter, reverse, count
+        self._copies: list[tuple[str, Var]] = []  # what is not computed in its place
+        self._lists: list[tuple[str, Var, Var]] = []
+        self._results: list[tuple[Var, str]] = []
+        source = emitter.source
+        memories = {}
+        for each in layout.carried:
+            if any(inner is each.inside for inner, _ in layout.stacked) and each.inside not in memories:
+                space = self._open(each.following, f"{count} + 1")
+                if space is not None:
+                    memories[each.inside] = f"{space}[1:]" if reverse else f"{space}[:-1]"
+                    memories.setdefault(each.following, f"{space}[:-1]" if reverse else f"{space}[1:]")
+                    source.write(f"{space}[{'-1' if reverse else '0'}].copy_({source.name(each.initial)})")
+                    self._place(line, each.following, f"{space}.unbind(0)[{'-2::-1' if reverse else '1:'}]")
+        sequences = dict(layout.steps)
+        for inner, outer in layout.stacked:
+            origin = line.placement.origin(inner)
+            if inner in memories:
+                self._results.append((outer, memories[inner]))
+            elif origin is not None and (outer.dtype, outer.shape) == (sequences[origin].dtype, sequences[origin].shape):
+                self._results.append((outer, source.name(sequences[origin])))
+            elif line.placement.is_new(inner) and (space := self._open(inner, count)) is not None:
+                self._place(line, inner, f"{space}.unbind(0)" + ("[::-1]" if reverse else ""))
+                self._results.append((outer, space))
+            else:
+                self._lists.append((source.fresh(f"{inner.name}_stack"), inner, outer))
+        _assign(emitter, [stack for stack, _, _ in self._lists], ("[]" for _ in self._lists))
+
+    def _open(self, var: Var, count: str) -> str | None:
+        text = self._emitter.space(var, count)
+        if text is None:
+            return None
+        self.names.append(self._emitter.source.fresh(f"{var.name}_space"))
+        self._emitter.source.write(f"{self.names[-1]} = {text}")
+        return self.names[-1]
+
+    def _place(self, line: "Line", var: Var, parts: str) -> None:
+        self.places.append(self._emitter.source.fresh(f"{var.name}_place"))
+        self.parts.append(parts)
+        if not line.placement.put(var, self.places[-1]):
+            self._copies.append((self.places[-1], var))
+
+    def append(self) -> None:
+        """At the end of a trip."""
+        for place, var in self._copies:
+            self._emitter.source.write(f"{place}.copy_({self._emitter.source.name(var)})")
+        for stack, var, _ in self._lists:
+            self._emitter.source.write(f"{stack}.append({self._emitter.source.name(var)})")
+
+    def close(self) -> None:
+        """After the loop."""
+        source = self._emitter.source
+        for outer, text in self._results:
+            source.write(f"{source.name(outer)} = {text}")
+        for stack, var, outer in self._lists:
+            values = f"{stack}[::-1]" if self._reverse else stack
+            empty = self._emitter.zeros(var, (0,))
+            source.write(f"{source.name(outer)} = {source.bind('stack', trips.stack)}({values}) if {self._count} else {empty}")
+        self.names += [stack for stack, _, _ in self._lists]
+
+
+def _ragged(emitter: "Emitter", op: Op) -> None:
+    """A `for` over the steps of ragged sequences, with the books that the kernel keeps."""
+    source = emitter.source
+    write, name = source.write, source.name
+    layout, reverse = Layout.of(op), bool(op.attributes["reverse"])
+    body = layout.body
+    taken = [inner for inner, outer in layout.steps if trips.is_by_row(inner, body) and emitter.lines[-1].placement.is_even(outer)]
+    line = emitter.line(body, body.ops, body.outputs, taken)  # the rows of a step are gathered: they are new
     steps, count, trip, held = (source.fresh(stem) for stem in ("steps", "count", "trip", "memories"))
-    stacks = [source.fresh(f"{var.name}_stack") for var in stacked]
-    totals = [source.fresh(f"{var.name}_total") for var in summed]
-    given = _listed(name(var) for var in sequences)
-    if ragged:
-        write(
-            f"{steps} = {source.bind('ragged', trips.RaggedSteps)}({given}, {name(op.inputs['splits'][0])}, {source.bind('body', body)})",
-            op,
-        )
-        write(f"{count} = {steps}.count")
-        write(f"{held} = {steps}.begin({_listed(name(var) for var in initial)})")
-    else:
-        write(f"{steps} = {source.bind('steps', trips.steps_of)}(*{given})", op)
-        write(f"{count} = len({steps}[0])")
-        _assign(emitter, memories, (name(var) for var in initial))
+    stacks = [source.fresh(f"{inner.name}_stack") for inner, _ in layout.stacked]
+    totals = [source.fresh(f"{inner.name}_total") for inner, _ in layout.summed]
+    given, initial = _listed(name(outer) for _, outer in layout.steps), _listed(name(each.initial) for each in layout.carried)
+    write(f"{steps} = {source.bind('ragged', trips.RaggedSteps)}({given}, {name(op.inputs['splits'][0])}, {source.bind('body', body)})", op)
+    write(f"{count} = {steps}.count")
+    write(f"{held} = {steps}.begin({initial})")
     _assign(emitter, stacks, ("[]" for _ in stacks))
     _assign(emitter, totals, ("None" for _ in totals))
     write(f"for {trip} in range({f'{count} - 1, -1, -1' if reverse else count}):")
     with source.indented(), emitter.body(body, trip):
-        if ragged:
-            taken = f"{steps}.take({trip}) + {steps}.before({held}, {trip})"
-            write(f"{_listed(name(var) for var in body.inputs)} = {taken}")
-        else:
-            _assign(
-                emitter,
-                [name(var) for var in body.inputs[: len(sequences)]],
-                (f"{steps}[{number}][{trip}]" for number in range(len(sequences))),
-            )
-        _write_body(emitter, body)
-        _append(emitter, stacks, stacked)
-        for total, var in zip(totals, summed, strict=True):
+        write(f"{_listed(name(var) for var in body.inputs)} = {steps}.take({trip}) + {steps}.before({held}, {trip})")
+        _write_body(emitter, line, body)
+        for stack, (inner, _) in zip(stacks, layout.stacked, strict=True):
+            write(f"{stack}.append({name(inner)})")
+        for total, (var, _) in zip(totals, layout.summed, strict=True):
             write(f"{total} = {name(var)} if {total} is None else {total} + {name(var)}")
-        if ragged:
-            write(f"{held} = {steps}.after({held}, {_listed(name(var) for var in following)}, {trip})")
-        else:
-            _assign(emitter, memories, (name(var) for var in following))
-        _forget_trip(emitter, body, set() if ragged else set(memories))
+        write(f"{held} = {steps}.after({held}, {_listed(name(each.following) for each in layout.carried)}, {trip})")
+        _forget_trip(emitter, body, set())
     write(f"if {count}:")
     with source.indented():
-        for outer, stack, var in zip(op.outputs["stacked"], stacks, stacked, strict=True):
-            values = f"{stack}[::-1]" if reverse else stack
-            write(
-                f"{name(outer)} = "
-                + (f"{steps}.join({source.bind('var', var)}, {values})" if ragged else f"{source.bind('stack', trips.stack)}({values})")
-            )
-        if ragged:
-            write(f"{held} = {steps}.end({held})")
+        for stack, (inner, outer) in zip(stacks, layout.stacked, strict=True):
+            write(f"{name(outer)} = {steps}.join({source.bind('var', inner)}, {stack}{'[::-1]' if reverse else ''})")
+        write(f"{held} = {steps}.end({held})")
     write("else:")
     with source.indented():
-        for outer, var in zip(op.outputs["stacked"], stacked, strict=True):
-            write(f"{name(outer)} = {emitter.zeros(var, () if ragged and trips.is_by_row(var, body) else (0,))}")
-        for total, var in zip(totals, summed, strict=True):
+        for inner, outer in layout.stacked:
+            write(f"{name(outer)} = {emitter.zeros(inner, () if trips.is_by_row(inner, body) else (0,))}")
+        for total, (var, _) in zip(totals, layout.summed, strict=True):
             write(f"{total} = {emitter.zeros(var)}")
-        if ragged:
-            write(f"{held} = {_listed(name(var) for var in initial)}")
-    if ragged:
-        write(f"{_listed(name(var) for var in op.outputs['final'])} = {held}")
-    else:
-        _assign(emitter, [name(var) for var in op.outputs["final"]], memories)
-    _assign(emitter, [name(var) for var in op.outputs["sums"]], totals)
-    emitter.forget([steps, *stacks, *totals, *([held] if ragged else memories)])
+        write(f"{held} = {initial}")
+    write(f"{_listed(name(each.final) for each in layout.carried)} = {held}")
+    _assign(emitter, [name(outer) for _, outer in layout.summed], totals)
+    emitter.forget([steps, *stacks, *totals, held])
 
 
 def _while(emitter: "Emitter", op: Op) -> None:
     """A `while` on the condition that the body hands out."""
     source = emitter.source
     write, name = source.write, source.name
-    body = _body_of(op)
-    carried = [name(var) for var in body.inputs]
-    stacked = body.outputs[1 : len(body.outputs) - len(carried)]
-    following = body.outputs[len(body.outputs) - len(carried) :]
+    layout = Layout.of(op)
+    body = layout.body
+    assert layout.condition is not None
+    line = emitter.line(body, body.ops, body.outputs)
+    carried = [name(each.inside) for each in layout.carried]
     condition, trip = source.fresh("condition"), source.fresh("trip")
-    stacks = [source.fresh(f"{var.name}_stack") for var in stacked]
+    stacks = [source.fresh(f"{inner.name}_stack") for inner, _ in layout.stacked]
     write(f"{condition} = {name(op.inputs['condition'][0])}")
-    _assign(emitter, carried, (name(var) for var in op.inputs["initial"]))
+    _assign(emitter, carried, (name(each.initial) for each in layout.carried))
     _assign(emitter, stacks, ("[]" for _ in stacks))
     write(f"{trip} = 0")
     write(f"while {condition}:", op)
@@ -108,15 +193,16 @@ def _while(emitter: "Emitter", op: Op) -> None:
             write(
                 f"{source.bind('require_trips', trips.require_trips)}({trip}, {source.bind('max_trips', op.attributes['max_trips'])})", op
             )
-        _write_body(emitter, body)
-        write(f"{condition} = {name(body.outputs[0])}")
-        _append(emitter, stacks, stacked)
-        _assign(emitter, carried, (name(var) for var in following))
+        _write_body(emitter, line, body)
+        write(f"{condition} = {name(layout.condition)}")
+        for stack, (inner, _) in zip(stacks, layout.stacked, strict=True):
+            write(f"{stack}.append({name(inner)})")
+        _assign(emitter, carried, (name(each.following) for each in layout.carried))
         write(f"{trip} += 1")
         _forget_trip(emitter, body, set(carried))
-    for outer, stack, var in zip(op.outputs["stacked"], stacks, stacked, strict=True):
-        write(f"{name(outer)} = {source.bind('stack', trips.stack)}({stack}) if {trip} else {emitter.zeros(var, (0,))}")
-    _assign(emitter, [name(var) for var in op.outputs["final"]], carried)
+    for stack, (inner, outer) in zip(stacks, layout.stacked, strict=True):
+        write(f"{name(outer)} = {source.bind('stack', trips.stack)}({stack}) if {trip} else {emitter.zeros(inner, (0,))}")
+    _assign(emitter, [name(each.final) for each in layout.carried], carried)
     emitter.forget([condition, *stacks, *carried])
 
 
@@ -124,61 +210,56 @@ def _branch(emitter: "Emitter", op: Op) -> None:
     """The lines of the block as they are or, for a condition, inside an `if`."""
     source = emitter.source
     write, name = source.write, source.name
-    body = _body_of(op)
-    given = [name(var) for var in op.inputs["values"]]
-    inside = [name(var) for var in body.inputs]
-    outputs = [name(var) for var in op.outputs["outputs"]]
+    layout = Layout.of(op)
+    body = layout.body
+    line = emitter.line(body, body.ops, body.outputs)
+    given = [name(outer) for _, outer in layout.steps]
+    inside = [name(inner) for inner, _ in layout.steps]
+    outputs = [name(outer) for _, outer in layout.stacked]
     if "when" not in op.inputs:
         _assign(emitter, inside, given)
         with emitter.body(body, None):
-            _write_body(emitter, body)
-        _assign(emitter, outputs, (name(var) for var in body.outputs))
+            _write_body(emitter, line, body)
+        _assign(emitter, outputs, (name(inner) for inner, _ in layout.stacked))
         _forget_trip(emitter, body, set())
         return
     write(f"if {name(op.inputs['when'][0])}:", op)
     with source.indented(), emitter.body(body, None):
         _assign(emitter, inside, (f"{value}[0]" for value in given))
-        _write_body(emitter, body)
-        _assign(emitter, outputs, (f"{source.bind('stack', trips.stack)}([{name(var)}])" for var in body.outputs))
+        _write_body(emitter, line, body)
+        _assign(emitter, outputs, (f"{source.bind('stack', trips.stack)}([{name(inner)}])" for inner, _ in layout.stacked))
         _forget_trip(emitter, body, set())
     write("else:")
     with source.indented():
-        _assign(emitter, outputs, (emitter.zeros(var, (0,)) for var in body.outputs))
+        _assign(emitter, outputs, (emitter.zeros(inner, (0,)) for inner, _ in layout.stacked))
 
 
-WRITERS: dict[str, Callable[["Emitter", Op], None]] = {"recurrent": _recurrent, "while": _while, "branch": _branch}
+def _loop(emitter: "Emitter", op: Op) -> None:
+    (_ragged if "splits" in op.inputs else _recurrent)(emitter, op)
 
 
-def _body_of(op: Op) -> Block:
-    body = op.attributes["body"]
-    assert isinstance(body, Block)
-    return body
+WRITERS: dict[str, Callable[["Emitter", Op], None]] = {"recurrent": _loop, "while": _while, "branch": _branch}
 
 
-def _write_body(emitter: "Emitter", body: Block) -> None:
+def _write_body(emitter: "Emitter", line: "Line", body: Block) -> None:
     for var in body.inputs:
         emitter.define(var, uneven=True)
-    emitter.straight(body.ops, body.outputs)
+    emitter.straight(line, body)
 
 
-def _forget_trip(emitter: "Emitter", body: Block, carried: set[str]) -> None:
+def _forget_trip(emitter: "Emitter", body: Block, carried: set[str], places: Sequence[str] = ()) -> None:
     """Let go of what a trip was given and of what it has handed out: a stack or a memory holds on to what goes on."""
     computed = {var for op in body.ops for var in op.writes}
     gone = [*body.inputs, *(var for var in body.outputs if var in computed)]
-    emitter.forget(text for text in map(emitter.source.name, gone) if text not in carried)
+    emitter.forget([*(text for text in map(emitter.source.name, gone) if text not in carried), *places])
 
 
-def _append(emitter: "Emitter", stacks: Sequence[str], vars: Sequence[Var]) -> None:
-    for stack, var in zip(stacks, vars, strict=True):
-        emitter.source.write(f"{stack}.append({emitter.source.name(var)})")
-
-
-def _assign(emitter: "Emitter", names: Sequence[str], values) -> None:
+def _assign(emitter: "Emitter", names: Iterable[str], values: Iterable[str]) -> None:
     """Give each name its value, all at once."""
-    values = list(values)
+    names = list(names)
     if names:
         emitter.source.write(f"{', '.join(names)} = {', '.join(values)}")
 
 
-def _listed(names) -> str:
+def _listed(names: Iterable[str]) -> str:
     return f"[{', '.join(names)}]"

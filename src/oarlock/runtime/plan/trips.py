@@ -1,5 +1,7 @@
 """What the loops and branches of a plan call: they step through sequences and stack results exactly as the kernels do."""
 
+from collections.abc import Sequence
+
 import torch
 
 from oarlock.ir.attribute import Sizes
@@ -10,13 +12,13 @@ from oarlock.op.control.repetition import require_trips
 from oarlock.op.stacks import Stack, stack
 from oarlock.op.torch_dtype import to_torch
 
-__all__ = ["RaggedSteps", "is_by_row", "require_trips", "size_of", "sizes_in", "stack", "steps_of", "zeros"]
+__all__ = ["RaggedSteps", "is_by_row", "require_trips", "size_of", "sizes_in", "space", "stack", "steps_of", "zeros"]
 
 
-def steps_of(*sequences: Stack) -> list[list[Stack]]:
+def steps_of(*sequences: Stack) -> list[Sequence[Stack]]:
     """The steps of each sequence. Raises ValueError for sequences of different lengths."""
     require_one_length(sequences)
-    return [list(sequence.unbind(0)) if isinstance(sequence, torch.Tensor) else sequence for sequence in sequences]
+    return [sequence.unbind(0) if isinstance(sequence, torch.Tensor) else sequence for sequence in sequences]
 
 
 def size_of(value: Stack, axis: int, known: int) -> int:
@@ -29,6 +31,12 @@ def zeros(device: torch.device, *numbers: int, var: Var, symbols: tuple[str, ...
     sizes = {**dict.fromkeys((name for size in var.shape or () for name in names_in(size)), 0), **dict(zip(symbols, numbers, strict=True))}
     shape = [evaluate(size, sizes) or 0 for size in var.shape or ()]
     return torch.zeros((*leading, *shape), dtype=to_torch(var.dtype), device=device)
+
+
+def space(device: torch.device, count: int, *numbers: int, var: Var, symbols: tuple[str, ...]) -> torch.Tensor:
+    """Memory for `count` values of the declared type of `var`, where `symbols` are `numbers`."""
+    sizes = dict(zip(symbols, numbers, strict=True))
+    return torch.empty((count, *(evaluate(size, sizes) for size in var.shape or ())), dtype=to_torch(var.dtype), device=device)  # type: ignore[arg-type]
 
 
 def sizes_in(numbers: torch.Tensor) -> Sizes:

@@ -1,0 +1,93 @@
+"""Which values of a straight line of ops share memory, and whose memory may be written over."""
+
+from collections.abc import Collection, Iterable, Sequence
+
+from oarlock.ir.operation import Op
+from oarlock.ir.variable import Var
+from oarlock.op.control.layout import Layout
+from oarlock.registry.catalogue import Catalogue
+from oarlock.runtime.plan.liveness import Liveness
+
+__all__ = ["Memory"]
+
+_Pieces = frozenset[object]
+
+
+class Memory:
+    """The pieces of memory that the values of a line of ops lie in, as far as operators declare it.
+
+    A kernel's result has memory of its own, unless its operator says that it may be a view of an input. What comes from
+    elsewhere - fed, captured, a parameter - is not ours to write over, but for the values in `given`.
+    """
+
+    def __init__(self, liveness: Liveness, catalogue: Catalogue, given: Collection[Var] = ()):
+        self._liveness = liveness
+        self._catalogue = catalogue
+        self._pieces: dict[Var, _Pieces] = {var: frozenset([var]) for var in given}
+        self._owned: set[object] = set(given)
+        self._sharing: dict[object, list[Var]] = {var: [var] for var in given}
+
+    def define(self, op: Op) -> None:
+        """Note where the results of `op` lie."""
+        if op.blocks:
+            self._define_handed_out(op)
+            return
+        operator = self._catalogue.get(op.type)
+        viewed = [var for slot in operator.views for var in op.inputs.get(slot, ())]
+        for var in op.writes:
+            self._place(var, self._pieces_of(viewed) if viewed else self._new(var))
+
+    def reuse(self, result: Var, source: Var) -> None:
+        """Note that `result` is computed in the memory of `source`."""
+        self._place(result, self._pieces_of([source]))
+
+    def is_free(self, var: Var, number: int, reader: Op) -> bool:
+        """Whether op `number`, the `reader`, may write over `var`: nobody reads its memory afterwards, nor as another input."""
+        pieces = self._pieces.get(var)
+        if pieces is None or not pieces <= self._owned:
+            return False
+        if any(not self._liveness.has_ended(other, number) for piece in pieces for other in self._sharing[piece]):
+            return False
+        return sum(bool(self._pieces_of([other]) & pieces) for other in reader.reads) == 1
+
+    def _define_handed_out(self, op: Op) -> None:
+        """What a block hands out: a memory or a sum may be any value that the block can see; a stack is new, but may hold memories."""
+        layout = Layout.of(op)
+        inside = Memory(Liveness(layout.body.ops, (), self._catalogue), self._catalogue)
+        for inner in layout.body.ops:
+            inside.define(inner)
+        carried = inside._pieces_of(var for each in layout.carried for var in (each.inside, each.following))
+        around = self._pieces_of(op.reads)
+
+        def pieces(var: Var) -> _Pieces:
+            of_body = (piece for piece in inside._pieces_of([var]) if piece in carried or piece in inside._owned)
+            return frozenset(op if piece in carried else piece for piece in of_body)
+
+        for each in layout.carried:
+            self._hand_out(each.final, pieces(each.following), around)
+        for inner, outer in layout.summed:
+            self._hand_out(outer, pieces(inner), around)
+        for inner, outer in layout.stacked:
+            if op.type != "branch":
+                self._hand_out(outer, pieces(inner) or self._new(outer))
+            elif "when" in op.inputs:
+                self._place(outer, self._new(outer))
+            else:
+                self._hand_out(outer, pieces(inner), around)
+
+    def _hand_out(self, var: Var, inside: _Pieces, around: _Pieces = frozenset()) -> None:
+        self._owned |= inside
+        self._place(var, inside | around)
+
+    def _new(self, var: Var) -> _Pieces:
+        self._owned.add(var)
+        return frozenset([var])
+
+    def _place(self, var: Var, pieces: _Pieces) -> None:
+        self._pieces[var] = pieces
+        for piece in pieces:
+            self._sharing.setdefault(piece, []).append(var)
+
+    def _pieces_of(self, vars: Iterable[Var]) -> _Pieces:
+        return frozenset(piece for var in vars for piece in self._pieces.get(var, (var,)))
+

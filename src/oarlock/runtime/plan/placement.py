@@ -1,0 +1,107 @@
+"""Where each op of a straight line writes: into new memory, over an input that has ended, or into a place that it is given."""
+
+from collections.abc import Callable, Collection, Sequence
+from typing import NamedTuple
+
+from oarlock.ir.operation import Op
+from oarlock.ir.size import names_in
+from oarlock.ir.variable import Var
+from oarlock.registry.catalogue import Catalogue
+from oarlock.runtime.plan.liveness import Liveness
+from oarlock.runtime.plan.memory import Memory
+
+__all__ = ["Form", "Placement"]
+
+
+class Form(NamedTuple):
+    """How an op is called: by its kernel, or by a form of it that writes over an input, or into `place`."""
+
+    kernel: Callable[..., object]
+    place: str | None = None
+
+
+class Placement:
+    """The forms of the ops of a line.
+
+    An op writes over an input where its operator has a form for that, nobody reads the memory of the input afterwards, and input and
+    output have one type. Values in `given` come from outside and may be written over too. Sizes in `names` are one number
+    wherever they stand; what has others may be an uneven stack, for which there are no such forms.
+    """
+
+    def __init__(self, ops: Sequence[Op], liveness: Liveness, catalogue: Catalogue, names: Collection[str], given: Collection[Var] = ()):
+        self.memory = Memory(liveness, catalogue, given)
+        self._catalogue = catalogue
+        self._names = names
+        self._given = frozenset(given)
+        self._makers: dict[Var, Op] = {}
+        self._over: dict[Var, Var] = {}  # a result -> the input that it is written over
+        self._forms: dict[Op, Form] = {}
+        self._placed: set[Var] = set()
+        for number, op in enumerate(ops):
+            self._makers.update(dict.fromkeys(op.writes, op))
+            if not op.blocks:
+                self._choose(op, number)
+            for var in op.writes:
+                if var in self._over:
+                    self.memory.reuse(var, self._over[var])
+            if not any(var in self._over for var in op.writes):
+                self.memory.define(op)
+
+    def form(self, op: Op) -> Form:
+        """How `op`, which has no block, is called."""
+        return self._forms[op]
+
+    def is_even(self, var: Var) -> bool:
+        """Whether the value of `var` is a tensor, never an uneven stack."""
+        return var.shape is not None and all(name in self._names for size in var.shape for name in names_in(size))
+
+    def is_new(self, var: Var) -> bool:
+        """Whether the value of `var` is computed here, in memory that no other value lies in."""
+        maker = self._makers.get(var)
+        return maker is not None and not maker.blocks and not self._catalogue.get(maker.type).views
+
+    def origin(self, var: Var) -> Var | None:
+        """The value that came from outside and that `var` is written over, step by step; None where it lies elsewhere."""
+        chain = self._chain(var)
+        return chain[-1] if chain[-1] in self._given and len(chain) > 1 else None
+
+    def put(self, var: Var, place: str) -> bool:
+        """Let `var` be computed in `place`, a tensor of its type, and say whether that could be done."""
+        chain = self._chain(var)
+        if self._placed.intersection(chain):
+            return False
+        for made in reversed(chain):
+            maker = self._makers.get(made)
+            if maker is None or maker.blocks or len(maker.writes) != 1:
+                continue
+            into = self._catalogue.get(maker.type).into_kernel
+            if into is not None and self.is_even(made):
+                self._forms[maker] = Form(into, place)
+                self._over.pop(made, None)
+                self._placed.update(chain)
+                return True
+        return False
+
+    def _chain(self, var: Var) -> list[Var]:
+        """`var`, what it is written over, and so on."""
+        chain = [var]
+        while chain[-1] in self._over:
+            chain.append(self._over[chain[-1]])
+        return chain
+
+    def _choose(self, op: Op, number: int) -> None:
+        operator = self._catalogue.get(op.type)
+        for slots, kernel in operator.in_place_kernels.items():
+            sources = [op.inputs[slot][0] for slot in slots if op.inputs.get(slot)]
+            results = [vars[0] for vars in op.outputs.values()][: len(slots)]
+            if len(sources) == len(slots) == len(op.writes) and all(
+                self._fits(result, source) and self.memory.is_free(source, number, op)
+                for result, source in zip(results, sources, strict=True)
+            ):
+                self._over.update(zip(results, sources, strict=True))
+                self._forms[op] = Form(kernel)
+                return
+        self._forms[op] = Form(operator.kernel)
+
+    def _fits(self, result: Var, source: Var) -> bool:
+        return result.dtype is source.dtype and result.shape == source.shape and self.is_even(source)
