@@ -49,7 +49,7 @@ def test_names_of_a_file_are_spelled_anew_in_a_plan():
     executor.run(program, {"x": [[1.0, 2.0]]}, [z], scope=ol.Scope())
     text = plan_of(executor).text
     assert "import_os_None_2 = tanh_3(x_1)" in text
-    assert "v0_4 = tanh_3(import_os_None_2)" in text
+    assert "v0_4 = tanh_in_place_5(import_os_None_2)" in text
 
 
 def test_a_kernel_that_fails_in_a_plan_is_explained_as_the_interpreter_explains_it():

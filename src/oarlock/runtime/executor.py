@@ -39,7 +39,8 @@ class Executor:
 
     What is run is a plan: the program after `passes`, as Python that is written once. Without passes it computes what the
     interpreter would, bit for bit; passes may round in another order, as each says. With `interpret`, `check` or `limits`, for values
-    of inner blocks and where scopes are kept, it is the interpreter itself.
+    of inner blocks and where scopes are kept, it is the interpreter itself. With `poison`, for those who work on plans, memory is
+    spoilt with NaN as soon as nobody should read it any more.
     """
 
     def __init__(
@@ -51,7 +52,9 @@ class Executor:
         limits: RunLimits | None = None,
         interpret: bool = False,
         passes: Collection[str] = tuple(PASSES),
+        poison: bool = False,
     ):
+        self.poison = poison
         self.place = one_place(place)
         self.limits = limits
         self.interpreter = Interpreter(catalogue, check=check)
@@ -195,7 +198,7 @@ class Executor:
                 verify_program(program)
                 typecheck(program, self.interpreter.catalogue)
                 passes = self.passes if self.planned and not whole else None
-                found = Prepared(program, fetched, self.interpreter, update=update, whole=whole, passes=passes)
+                found = Prepared(program, fetched, self.interpreter, update=update, whole=whole, passes=passes, poison=self.poison)
                 if len(self._prepared) >= _MAX_PREPARED:
                     self._prepared.pop(next(iter(self._prepared)))
                 self._prepared[key] = found

@@ -43,6 +43,7 @@ class Prepared:
         update: bool,
         whole: bool,
         passes: Collection[str] | None,
+        poison: bool = False,
     ):
         self.program = program
         self.fetched = list(fetched)
@@ -56,9 +57,9 @@ class Prepared:
             self.ops = needed_ops(program.main.ops, targets)
         self.read = {var for op in (*self.ops, *self.tail) for var in op.reads} | {path.var for path in fetched}
         plain = not any(path.trips for path in fetched) and max(map(_depth, self.ops), default=0) <= _MAX_DEPTH
-        self.plan = self._plan(passes, update=update) if plain and passes is not None else None
+        self.plan = self._plan(passes, update=update, poison=poison) if plain and passes is not None else None
 
-    def _plan(self, passes: Collection[str], *, update: bool) -> Plan:
+    def _plan(self, passes: Collection[str], *, update: bool, poison: bool) -> Plan:
         """The plan of a copy of the program, which the passes rewrite."""
         copy, catalogue = self.program.clone(), self.interpreter.catalogue
         blocks = zip(copy.blocks, self.program.blocks, strict=True)
@@ -72,7 +73,7 @@ class Prepared:
         outputs = [*wanted, *(op.reads[0] for op in tail)]
         computed = {var for op in ops for var in op.writes}
         read = dict.fromkeys(var for var in (*(var for op in ops for var in op.reads), *outputs) if var not in computed)
-        return Plan(ops, list(read), outputs, catalogue, [op.writes[0].name for op in tail], origin, applied)
+        return Plan(copy.main, ops, list(read), outputs, catalogue, [op.writes[0].name for op in tail], origin, applied, poison=poison)
 
     def run(self, feed: Mapping[str, object], context: Context, *, return_numpy: bool, keep: bool = False) -> tuple[Values, Scopes | None]:
         """The values that are fetched and, where the caller keeps them, the scopes of the run. Writes the updates last."""

@@ -21,12 +21,25 @@ __all__ = ["Emitter", "Line"]
 
 
 class Line:
-    """Ops that are written one after another, the values that stay after them, and where each result lies."""
+    """Ops of a block that are written one after another, and where their results lie.
 
-    def __init__(self, ops: Sequence[Op], kept: Iterable[Var], catalogue: Catalogue, names: Collection[str], given: Collection[Var] = ()):
+    The values `kept` stay after them; those in `given` come from outside, and may be written over. Sizes with the names `around`
+    are one number wherever they stand, as are those that `block` declares.
+    """
+
+    def __init__(
+        self,
+        block: Block,
+        ops: Sequence[Op],
+        kept: Iterable[Var],
+        catalogue: Catalogue,
+        around: Collection[str] = (),
+        given: Collection[Var] = (),
+    ):
         self.ops = ops
+        self.sizes = sizes_of(block)
         self.liveness = Liveness(ops, kept, catalogue)
-        self.placement = Placement(ops, self.liveness, catalogue, names, given)
+        self.placement = Placement(ops, self.liveness, catalogue, (self.sizes, around), given)
         self.number = 0  # of the op that is being written
 
     def may_write_over(self, var: Var) -> bool:
@@ -37,9 +50,10 @@ class Line:
 class Emitter:
     """Writes the ops of a block, and of the blocks inside it, into a `Source`."""
 
-    def __init__(self, source: Source, catalogue: Catalogue, ops: Sequence[Op]):
+    def __init__(self, source: Source, catalogue: Catalogue, ops: Sequence[Op], *, poison: bool = False):
         self.source = source
         self.catalogue = catalogue
+        self._poison = poison
         self._shapes: dict[Var, str] = {}  # values that are gone, whose shapes were kept
         self._sizes: dict[str, str] = {}  # a symbol -> the name of its number
         self._unsure: set[str] = set()  # symbols read off what may be an uneven stack: the next value of that size tells better
@@ -47,20 +61,21 @@ class Emitter:
         self._names: set[str] = set()  # sizes that are one number wherever they stand
         self.lines: list[Line] = []  # that are being written, the innermost last
 
-    def line(self, block: Block, ops: Sequence[Op], kept: Iterable[Var], given: Collection[Var] = ()) -> Line:
-        """The line of some ops of `block`; see `Line`."""
-        return Line(ops, kept, self.catalogue, self._names | sizes_of(block), given)
+    def line(self, block: Block, kept: Iterable[Var], ops: Sequence[Op] | None = None, given: Collection[Var] = ()) -> Line:
+        """The line of a block, or of some of its ops."""
+        return Line(block, block.ops if ops is None else ops, kept, self.catalogue, self._names, given)
 
-    def straight(self, line: Line, block: Block) -> None:
-        """Write the ops of a line, which are some of `block`."""
-        added = sizes_of(block) - self._names
+    def straight(self, line: Line) -> None:
+        """Write the ops of a line."""
+        added = line.sizes - self._names
         self._names |= added
         self.lines.append(line)
-        for line.number, op in enumerate(line.ops):
+        for number, op in enumerate(line.ops):
+            line.number = number
             loops.WRITERS.get(op.type, Emitter.call)(self, op)
             for var in op.writes:
                 self.define(var, uneven=bool(op.blocks))
-            self._drop(line.liveness, line.number)
+            self._drop(line.liveness, number)
         self.lines.pop()
         self._names -= added
 
@@ -80,6 +95,8 @@ class Emitter:
             if liveness.needs_shape_after(var, number):
                 self._shapes[var] = self.source.fresh(f"{var.name}_shape")
                 self.source.write(f"{self._shapes[var]} = {self.source.name(var)}.shape")
+            if self._poison and self.lines[-1].placement.memory.has_ended(var, number):
+                self.source.write(f"{self.source.bind('poison', trips.poison)}({self.source.name(var)})")
         self.forget(self.source.name(var) for var in ending)
 
     def forget(self, names: Iterable[str]) -> None:

@@ -22,7 +22,7 @@ def _recurrent(emitter: "Emitter", op: Op) -> None:
     layout, reverse = Layout.of(op), bool(op.attributes["reverse"])
     body = layout.body
     outer_line = emitter.lines[-1]
-    line = emitter.line(body, body.ops, body.outputs, [inner for inner, outer in layout.steps if outer_line.may_write_over(outer)])
+    line = emitter.line(body, body.outputs, given=[inner for inner, outer in layout.steps if outer_line.may_write_over(outer)])
     steps = [source.fresh(f"{inner.name}_steps") for inner, _ in layout.steps]
     count, trip = source.fresh("count"), source.fresh("trip")
     write(f"{_listed(steps)} = {source.bind('steps', trips.steps_of)}({', '.join(name(outer) for _, outer in layout.steps)})", op)
@@ -135,7 +135,7 @@ def _ragged(emitter: "Emitter", op: Op) -> None:
     layout, reverse = Layout.of(op), bool(op.attributes["reverse"])
     body = layout.body
     taken = [inner for inner, outer in layout.steps if trips.is_by_row(inner, body) and emitter.lines[-1].placement.is_even(outer)]
-    line = emitter.line(body, body.ops, body.outputs, taken)  # the rows of a step are gathered: they are new
+    line = emitter.line(body, body.outputs, given=taken)  # the rows of a step are gathered: they are new
     steps, count, trip, held = (source.fresh(stem) for stem in ("steps", "count", "trip", "memories"))
     stacks = [source.fresh(f"{inner.name}_stack") for inner, _ in layout.stacked]
     totals = [source.fresh(f"{inner.name}_total") for inner, _ in layout.summed]
@@ -179,7 +179,7 @@ def _while(emitter: "Emitter", op: Op) -> None:
     layout = Layout.of(op)
     body = layout.body
     assert layout.condition is not None
-    line = emitter.line(body, body.ops, body.outputs)
+    line = emitter.line(body, body.outputs)
     carried = [name(each.inside) for each in layout.carried]
     condition, trip = source.fresh("condition"), source.fresh("trip")
     stacks = [source.fresh(f"{inner.name}_stack") for inner, _ in layout.stacked]
@@ -212,7 +212,7 @@ def _branch(emitter: "Emitter", op: Op) -> None:
     write, name = source.write, source.name
     layout = Layout.of(op)
     body = layout.body
-    line = emitter.line(body, body.ops, body.outputs)
+    line = emitter.line(body, body.outputs)
     given = [name(outer) for _, outer in layout.steps]
     inside = [name(inner) for inner, _ in layout.steps]
     outputs = [name(outer) for _, outer in layout.stacked]
@@ -244,7 +244,7 @@ WRITERS: dict[str, Callable[["Emitter", Op], None]] = {"recurrent": _loop, "whil
 def _write_body(emitter: "Emitter", line: "Line", body: Block) -> None:
     for var in body.inputs:
         emitter.define(var, uneven=True)
-    emitter.straight(line, body)
+    emitter.straight(line)
 
 
 def _forget_trip(emitter: "Emitter", body: Block, carried: set[str], places: Sequence[str] = ()) -> None:

@@ -1,6 +1,6 @@
 """Which values of a straight line of ops share memory, and whose memory may be written over."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 
 from oarlock.ir.operation import Op
 from oarlock.ir.variable import Var
@@ -43,12 +43,14 @@ class Memory:
 
     def is_free(self, var: Var, number: int, reader: Op) -> bool:
         """Whether op `number`, the `reader`, may write over `var`: nobody reads its memory afterwards, nor as another input."""
+        return self.has_ended(var, number) and sum(bool(self._pieces_of([other]) & self._pieces[var]) for other in reader.reads) == 1
+
+    def has_ended(self, var: Var, number: int) -> bool:
+        """Whether the memory of `var` is ours, and nobody reads it after op `number`."""
         pieces = self._pieces.get(var)
-        if pieces is None or not pieces <= self._owned:
-            return False
-        if any(not self._liveness.has_ended(other, number) for piece in pieces for other in self._sharing[piece]):
-            return False
-        return sum(bool(self._pieces_of([other]) & pieces) for other in reader.reads) == 1
+        return pieces is not None and all(
+            piece in self._owned and all(self._liveness.has_ended(other, number) for other in self._sharing[piece]) for piece in pieces
+        )
 
     def _define_handed_out(self, op: Op) -> None:
         """What a block hands out: a memory or a sum may be any value that the block can see; a stack is new, but may hold memories."""
@@ -90,4 +92,3 @@ class Memory:
 
     def _pieces_of(self, vars: Iterable[Var]) -> _Pieces:
         return frozenset(piece for var in vars for piece in self._pieces.get(var, (var,)))
-

@@ -28,7 +28,14 @@ class Placement:
     wherever they stand; what has others may be an uneven stack, for which there are no such forms.
     """
 
-    def __init__(self, ops: Sequence[Op], liveness: Liveness, catalogue: Catalogue, names: Collection[str], given: Collection[Var] = ()):
+    def __init__(
+        self,
+        ops: Sequence[Op],
+        liveness: Liveness,
+        catalogue: Catalogue,
+        names: Sequence[Collection[str]],
+        given: Collection[Var] = (),
+    ):
         self.memory = Memory(liveness, catalogue, given)
         self._catalogue = catalogue
         self._names = names
@@ -53,7 +60,7 @@ class Placement:
 
     def is_even(self, var: Var) -> bool:
         """Whether the value of `var` is a tensor, never an uneven stack."""
-        return var.shape is not None and all(name in self._names for size in var.shape for name in names_in(size))
+        return var.shape is not None and all(any(name in names for names in self._names) for size in var.shape for name in names_in(size))
 
     def is_new(self, var: Var) -> bool:
         """Whether the value of `var` is computed here, in memory that no other value lies in."""

@@ -8,6 +8,7 @@ from types import TracebackType
 import torch
 
 from oarlock.errors import OarlockError
+from oarlock.ir.block import Block
 from oarlock.ir.operation import Op
 from oarlock.ir.variable import Var
 from oarlock.registry.catalogue import Catalogue
@@ -32,6 +33,7 @@ class Plan:
 
     def __init__(
         self,
+        block: Block,
         ops: Sequence[Op],
         inputs: Sequence[Var],
         outputs: Sequence[Var],
@@ -39,13 +41,15 @@ class Plan:
         updates: Sequence[str] = (),
         origin: Mapping[Op, Op] | None = None,
         applied: Mapping[str, int] | None = None,
+        *,
+        poison: bool = False,
     ):
         source = Source()
-        emitter = Emitter(source, catalogue, ops)
+        emitter = Emitter(source, catalogue, ops, poison=poison)
         parameters = [source.name(var) for var in inputs]
         for var in inputs:
             emitter.define(var)
-        emitter.straight(ops, outputs)
+        emitter.straight(emitter.line(block, outputs, ops))
         source.write(f"return [{', '.join(source.name(var) for var in outputs)}]")
         self.inputs = list(inputs)
         self.outputs = list(outputs)

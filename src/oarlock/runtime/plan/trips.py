@@ -9,10 +9,10 @@ from oarlock.ir.size import evaluate, names_in
 from oarlock.ir.variable import Var
 from oarlock.op.control.recurrence import RaggedSteps, is_by_row, require_one_length
 from oarlock.op.control.repetition import require_trips
-from oarlock.op.stacks import Stack, stack
+from oarlock.op.stacks import Stack, leaves, stack
 from oarlock.op.torch_dtype import to_torch
 
-__all__ = ["RaggedSteps", "is_by_row", "require_trips", "size_of", "sizes_in", "space", "stack", "steps_of", "zeros"]
+__all__ = ["RaggedSteps", "is_by_row", "poison", "require_trips", "size_of", "sizes_in", "space", "stack", "steps_of", "zeros"]
 
 
 def steps_of(*sequences: Stack) -> list[Sequence[Stack]]:
@@ -42,3 +42,10 @@ def space(device: torch.device, count: int, *numbers: int, var: Var, symbols: tu
 def sizes_in(numbers: torch.Tensor) -> Sizes:
     """A shape that is given by a variable."""
     return Sizes(numbers.tolist())
+
+
+def poison(value: Stack) -> None:
+    """Spoil memory that nobody reads any more, so that whoever does will show it: NaN, and numbers far out."""
+    for tensor in leaves(value):
+        if tensor.dtype is not torch.bool:
+            tensor.fill_(float("nan") if tensor.is_floating_point() else torch.iinfo(tensor.dtype).min)
