@@ -1,10 +1,12 @@
 """Convolution of images."""
 
+from collections.abc import Sequence
+
 import torch
-from torch.nn import grad as torch_gradients
 
 from oarlock.errors import ShapeError
 from oarlock.ir import size
+from oarlock.op.memory_format import channels_last, contiguous, empty_as, is_channels_last
 from oarlock.op.reduction import expand_to
 from oarlock.op.shaping import reshape
 from oarlock.registry import Case, GradCheck, Rejects, operator
@@ -35,7 +37,7 @@ def window_size(length: size.Size, window: size.Size, stride: int, padding: int)
 )
 def conv2d(x, filter, bias=None, *, stride: tuple[int, ...] = (1, 1), padding: tuple[int, ...] = (0, 0)):
     """Slide ``f`` filters over ``n`` images of ``c`` channels (a cross-correlation, as everywhere in this field)."""
-    return torch.nn.functional.conv2d(x, filter, bias, stride=stride, padding=padding)
+    return torch.nn.functional.conv2d(channels_last(x), filter, bias, stride=stride, padding=padding)
 
 
 @conv2d.infer_with
@@ -49,12 +51,26 @@ def conv2d_shape(x, filter, bias=None, *, stride, padding):
 
 @conv2d.gradient("x")
 def conv2d_dx(filter, dy, x_shape, *, stride, padding):
-    return torch_gradients.conv2d_input(x_shape, filter, dy, stride=stride, padding=padding)
+    dy = channels_last(dy)
+    like_x = empty_as(dy, x_shape, last=is_channels_last(dy))
+    return _backward(dy, like_x, filter, stride, padding, [True, False, False])[0]
 
 
 @conv2d.gradient("filter")
 def conv2d_dfilter(x, dy, filter_shape, *, stride, padding):
-    return torch_gradients.conv2d_weight(x, filter_shape, dy, stride=stride, padding=padding)
+    return _backward(channels_last(dy), channels_last(x), empty_as(dy, filter_shape, last=False), stride, padding, [False, True, False])[1]
+
+
+def _backward(dy, x, filter, stride: Sequence[int], padding: Sequence[int], wanted: Sequence[bool]):
+    """The gradients of ``x``, ``filter`` and the bias, as far as they are `wanted`.
+
+    PyTorch reads only the shape of what no wanted gradient depends on. The filter's has the usual strides, as a parameter has, so that
+    an update reads both in one go.
+    """
+    dx, dfilter, dbias = torch.ops.aten.convolution_backward(
+        dy, x, filter, [filter.shape[0]], stride, padding, (1, 1), False, (0, 0), 1, wanted
+    )
+    return dx, dfilter if dfilter is None else contiguous(dfilter), dbias
 
 
 @conv2d.gradient("bias")

@@ -1,9 +1,12 @@
 """Normalization: values of mean 0 and variance 1, along the last axis or over a batch."""
 
+from collections.abc import Sequence
+
 import torch
 
 from oarlock.op.elementwise import divide, multiply, negative, square, subtract
 from oarlock.op.matrix import linear_dbias
+from oarlock.op.memory_format import in_format_of
 from oarlock.op.reduction import mean as average
 from oarlock.op.reduction import mean_dx, reduce_sum, reduce_to
 from oarlock.registry import Case, GradCheck, Rejects, operator
@@ -194,14 +197,20 @@ def batch_norm_dx(x, mean, rstd, of_batch, dy, gain=None):
     """With ``g = dy * gain``: ``rstd * (g - mean(g) - xhat * mean(g * xhat))``, or ``rstd * g`` where the statistics were not of x."""
     if not of_batch:
         return dy * _by_channel(rstd if gain is None else rstd * gain, x)
-    return torch.ops.aten.native_batch_norm_backward(dy, x, gain, None, None, mean, rstd, True, 0.0, [True, False, False])[0]
+    return _batch_backward(x, mean, rstd, dy, gain, [True, False, False])[0]
 
 
 @batch_norm.gradient("gain")
 def batch_norm_dgain(x, mean, rstd, of_batch, dy):
     if not of_batch:
         return _sum_by_channel(dy * (x - _by_channel(mean, x))) * rstd
-    return torch.ops.aten.native_batch_norm_backward(dy, x, None, None, None, mean, rstd, True, 0.0, [False, True, False])[1]
+    return _batch_backward(x, mean, rstd, dy, None, [False, True, False])[1]
+
+
+def _batch_backward(x, mean, rstd, dy, gain, wanted: Sequence[bool]):
+    """The gradients of ``x``, gain and offset, as far as they are `wanted`, where the statistics are of ``x``."""
+    dy = in_format_of(dy, x)
+    return torch.ops.aten.native_batch_norm_backward(dy, x, gain, None, None, mean, rstd, True, 0.0, wanted)
 
 
 @batch_norm.gradient("offset")

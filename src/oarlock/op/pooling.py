@@ -4,6 +4,7 @@ import torch
 
 from oarlock.errors import ArgumentError, ShapeError
 from oarlock.op.convolution import window_size
+from oarlock.op.memory_format import empty_as, is_channels_last
 from oarlock.registry import Case, GradCheck, Rejects, operator
 
 __all__ = ["average_pool2d", "max_pool2d"]
@@ -39,11 +40,10 @@ def max_pool2d_shapes(x, *, size, stride, padding):
 
 
 @max_pool2d.gradient("x")
-def max_pool2d_dx(index, dy, x_shape):
+def max_pool2d_dx(index, dy, x_shape, *, size, stride, padding):
     """Each window's gradient goes to where its largest value stood."""
-    dx = dy.new_zeros(x_shape)
-    dx.flatten(2).scatter_add_(2, index.flatten(2), dy.flatten(2))
-    return dx
+    like_x = empty_as(dy, x_shape, last=is_channels_last(index))  # of which PyTorch reads the shape and the format
+    return torch.ops.aten.max_pool2d_with_indices_backward(dy, like_x, size, stride, padding, (1, 1), False, index)
 
 
 @operator(
@@ -63,7 +63,7 @@ average_pool2d.infer_with(_pooled)
 
 @average_pool2d.gradient("x")
 def average_pool2d_dx(dy, x_shape, *, size, stride, padding):
-    like_x = dy.new_empty(x_shape)  # of which PyTorch reads the shape
+    like_x = empty_as(dy, x_shape, last=is_channels_last(dy))  # of which PyTorch reads the shape and the format
     return torch.ops.aten.avg_pool2d_backward(dy, like_x, size, stride, padding, False, True, None)
 
 

@@ -1,0 +1,38 @@
+"""How the elements of images lie in memory. Only kernels know: a tensor has the same elements, in the same order, either way."""
+
+from collections.abc import Sequence
+
+import torch
+
+__all__ = ["channels_last", "contiguous", "empty_as", "in_format_of", "is_channels_last"]
+
+
+def is_channels_last(x: torch.Tensor) -> bool:
+    """Whether the channels of each place of an image stand side by side, and it is no question which format that is."""
+    return x.is_contiguous(memory_format=torch.channels_last) and not x.is_contiguous()
+
+
+def channels_last(x: torch.Tensor) -> torch.Tensor:
+    """``x`` in the format in which PyTorch convolves single precision fastest on a CPU; as it is elsewhere. Copied where it must be."""
+    if x.ndim != 4 or x.dtype is not torch.float32 or x.device.type != "cpu" or not torch.backends.mkldnn.is_available():
+        return x
+    n, c, h, w = x.shape
+    if c == 1:  # which lies in either format, and which it is told by the strides alone
+        return x.contiguous().as_strided((n, c, h, w), (h * w, 1, w, 1))
+    return x.contiguous(memory_format=torch.channels_last)
+
+
+def contiguous(x: torch.Tensor) -> torch.Tensor:
+    """``x`` in the usual order, with the usual strides where a size is 1 too, so that kernels see it lie as others do."""
+    return x.reshape(-1).view(x.shape)
+
+
+def in_format_of(x: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
+    """``x`` in the format of the image ``like``, for kernels that are slow, or copy, where the formats of their inputs differ."""
+    return x.contiguous(memory_format=torch.channels_last) if is_channels_last(like) else x
+
+
+def empty_as(like: torch.Tensor, shape: Sequence[int], *, last: bool) -> torch.Tensor:
+    """Memory of which nothing is known, with the dtype and the place of ``like``; channels last if `last` and it has four axes."""
+    memory_format = torch.channels_last if last and len(shape) == 4 else torch.contiguous_format
+    return torch.empty(shape, dtype=like.dtype, device=like.device, memory_format=memory_format)
