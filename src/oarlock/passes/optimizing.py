@@ -4,8 +4,10 @@ from collections.abc import Callable, Collection, Iterable
 
 from oarlock.ir.program import Program
 from oarlock.ir.variable import Var
+from oarlock.passes.accumulating import accumulate
 from oarlock.passes.common_subexpressions import share
 from oarlock.passes.folding import fold
+from oarlock.passes.grouping import group
 from oarlock.passes.identities import simplify
 from oarlock.passes.invariants import hoist
 from oarlock.passes.lifting import lift
@@ -22,19 +24,27 @@ PASSES: dict[str, Callable[[Program, Catalogue], int]] = {
     "hoist": hoist,
     "lift": lift,
     "sink": sink,
+    "accumulate": accumulate,
+    "group": group,
 }
 """Each changes a program in place and returns how often it applied."""
+
+_LAST = {"group"}
+"""Passes after which others find less to do."""
 
 
 def optimize(program: Program, wanted: Iterable[Var], catalogue: Catalogue, passes: Collection[str] = tuple(PASSES)) -> dict[str, int]:
     """Rewrite `program` so that `wanted`, and its updates, are computed faster; return how often each pass applied.
 
-    Passes are applied twice, since one makes room for another; what nothing needs is dropped before and after.
+    Passes are applied twice, since one makes room for another, but for those that stand in the way of others; what nothing needs
+    is dropped before and after. `wanted` become the targets of the program.
     """
     wanted = list(wanted)
+    program.targets = {f"wanted_{number}": var for number, var in enumerate(wanted)}
     applied = dict.fromkeys((name for name in PASSES if name in passes), 0)
     remove_dead_code(program.main, wanted)
-    for name in [*applied, *applied]:
+    first = [name for name in applied if name not in _LAST]
+    for name in [*first, *first, *(name for name in applied if name in _LAST)]:
         applied[name] += PASSES[name](program, catalogue)
         remove_dead_code(program.main, wanted)
     return applied

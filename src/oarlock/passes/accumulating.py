@@ -1,0 +1,107 @@
+"""Accumulate products: add the gradient of a weight to what an update changes while it is computed."""
+
+from collections import Counter
+
+from oarlock.ir.operation import Op
+from oarlock.ir.program import Program
+from oarlock.ir.variable import Var
+from oarlock.ir.walk import inner_blocks
+from oarlock.passes.rewriting import declare, reader_counts
+from oarlock.registry.catalogue import Catalogue
+
+__all__ = ["accumulate"]
+
+
+def accumulate(program: Program, catalogue: Catalogue) -> int:
+    """Let updates of `program` take the products that their gradients are made of; return how many products that were.
+
+    Before                                     After
+        g = linear_dw(x, dy)                       w@NEXT = sgd_linear(w, x, dy, rate)
+        w@NEXT = sgd(w, g, rate)
+
+        g = linear_dw(x, dy)                       v@NEXT = linear_dw_onto(v, x, dy, scale=mu)
+        w@NEXT, v@NEXT = momentum(w, g, v, rate)   w@NEXT = sgd(w, v@NEXT, rate)
+
+    Of a sum of gradients each product is taken, one after another, and what is left over is added as before. Legal where
+    nothing else reads the gradient. Sums are rounded in another order: values change in their last bits. Saves the memory of the
+    gradient and writing and reading it; costs keeping what the product is made of until the update. Does not apply to momentum
+    with `nesterov` and to Adam, which need the gradient itself, nor to gradients that are scaled, clipped or fetched.
+    """
+    reads = Counter(reader_counts(program))
+    reads.update(program.targets.values())
+    count = 0
+    for block in inner_blocks(program.main):
+        ops: list[Op] = []
+        for op in block.ops:
+            products, rest = _parts(op, reads) if op.type in _WRITERS else ([], [])
+            ops += _WRITERS[op.type](op, products, rest) if products else [op]
+            count += len(products)
+        block.ops = ops
+    if count:
+        program.changed()
+    return count
+
+
+def _parts(update: Op, reads: Counter[Var]) -> tuple[list[Op], list[Var]]:
+    """The products that the gradient of an update is the sum of, and the other terms of that sum."""
+    products: list[Op] = []
+    rest: list[Var] = []
+    pending = list(update.inputs["grad"])
+    while pending:
+        var = pending.pop(0)
+        op = var.op if reads[var] == 1 else None
+        if op is not None and op.block is update.block and op.type == "linear_dw":
+            products.append(op)
+        elif op is not None and op.block is update.block and op.type == "sum":
+            pending = [*op.inputs["xs"], *pending]
+        else:
+            rest.append(var)
+    return ([], []) if update.attributes.get("nesterov") else (products, rest)
+
+
+def _sgd(update: Op, products: list[Op], rest: list[Var]) -> list[Op]:
+    """``param - rate * (products + rest)``."""
+    rate = update.inputs["rate"]
+    (held,), (result,) = update.inputs["param"], update.outputs["next"]
+    ops: list[Op] = []
+    for number, product in enumerate(products):
+        following = result if number == len(products) - 1 and not rest else declare(result, result.shape)
+        ops.append(_new_op(update, "sgd_linear", {"param": (held,), **product.inputs, "rate": rate}, {"next": (following,)}))
+        held = following
+    if rest:
+        total, added = _added(update, rest)
+        ops += [*added, _new_op(update, "sgd", {"param": (held,), "grad": (total,), "rate": rate}, update.outputs)]
+    return ops
+
+
+def _momentum(update: Op, products: list[Op], rest: list[Var]) -> list[Op]:
+    """The velocity, ``mu velocity + products + rest``, and a step along it."""
+    (held,), (velocity,) = update.inputs["velocity"], update.outputs["next_velocity"]
+    ops: list[Op] = []
+    for number, product in enumerate(products):
+        following = velocity if number == len(products) - 1 and not rest else declare(velocity, velocity.shape)
+        scale = 1.0 if number else update.attributes["mu"]
+        ops.append(_new_op(update, "linear_dw_onto", {"base": (held,), **product.inputs}, {"total": (following,)}, scale=scale))
+        held = following
+    if rest:
+        ops.append(_new_op(update, "sum", {"xs": (held, *rest)}, {"y": (velocity,)}))
+    step = {"param": update.inputs["param"], "grad": (velocity,), "rate": update.inputs["rate"]}
+    return [*ops, _new_op(update, "sgd", step, {"next": update.outputs["next"]})]
+
+
+_WRITERS = {"sgd": _sgd, "momentum": _momentum}
+
+
+def _added(update: Op, terms: list[Var]) -> tuple[Var, list[Op]]:
+    """A variable that is the sum of some, and the op that adds them up where there are several."""
+    if len(terms) == 1:
+        return terms[0], []
+    total = declare(terms[0], terms[0].shape)
+    return total, [_new_op(update, "sum", {"xs": tuple(terms)}, {"y": (total,)})]
+
+
+def _new_op(update: Op, type: str, inputs: dict[str, tuple[Var, ...]], outputs: dict[str, tuple[Var, ...]], **attributes: object) -> Op:
+    made = Op(update.block, type, inputs, outputs, attributes, role=update.role, location=update.location)
+    for var in made.writes:
+        var.op = made
+    return made

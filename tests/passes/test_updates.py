@@ -1,0 +1,241 @@
+"""Updates as a plan makes them: many parameters in one op, and products that are added to what they change."""
+
+import numpy
+import pytest
+import torch
+
+import oarlock as ol
+from oarlock.ir.verify import verify_program
+from oarlock.op import update
+from oarlock.passes.optimizing import optimize
+from oarlock.registry import standard, typecheck
+
+OPTIMIZERS = {
+    "sgd": lambda: ol.optimizer.SGD(0.1),
+    "momentum": lambda: ol.optimizer.Momentum(0.1, mu=0.5),
+    "without a memory": lambda: ol.optimizer.Momentum(0.1, mu=0.0),
+    "nesterov": lambda: ol.optimizer.Momentum(0.1, mu=0.5, nesterov=True),
+    "adam": lambda: ol.optimizer.Adam(0.1),
+}
+FEED = {"x": numpy.random.default_rng(0).normal(size=(5, 3))}
+
+
+def updates(program: ol.Program, wanted: list[ol.Var], *passes: str) -> tuple[list[str], dict[str, int]]:
+    """What stands among the updates after `passes`, but for the commits; and how often each pass applied."""
+    copy = program.clone()
+    applied = optimize(copy, [copy.main.vars[var.name] for var in wanted], standard, passes)
+    verify_program(copy)
+    typecheck(copy, standard)
+    lines = [line.strip() for line in copy.to_text(source=False).partition("  update:\n")[2].splitlines()]
+    updating = [line for line in lines if " = " in line and ("@NEXT" in line or "@VALUE" in line)]
+    return [line for line in updating if not line.startswith("@STEP")], applied
+
+
+def require_same_steps(program: ol.Program, cost: ol.Var, *passes: str, steps: int = 4, close: bool = True) -> None:
+    """Some steps after `passes` lead where they lead in the interpreter: to the bits, or where sums may be rounded otherwise closely."""
+    found = []
+    for executor in (ol.Executor(interpret=True), ol.Executor(passes=passes)):
+        scope = ol.init(program, ol.Scope())
+        losses = [float(executor.run(program, FEED, [cost], scope=scope, training=True)[0]) for _ in range(steps)]
+        found.append({name: scope[name] for name in sorted(scope)} | {"losses": torch.tensor(losses, dtype=torch.float64)})
+    assert len(set(found[0]["losses"].tolist())) == steps, "something is learned"
+    for name, expected in found[0].items():
+        torch.testing.assert_close(found[1][name], expected, rtol=1e-10 if close else 0.0, atol=1e-12 if close else 0.0)
+
+
+def network(*, shared: bool = False, rank: int = 2) -> tuple[ol.Program, ol.Var]:
+    with ol.Program(seed=0) as program:
+        x = ol.layer.data("x", shape=[3], dtype="float64")
+        x = ol.op.stack([x, x * x], axis=1) if rank == 3 else x
+        hidden = ol.layer.fc(x, 3, act="tanh", name="f")
+        return program, ol.layer.mean(ol.op.square(ol.layer.fc(hidden, 3, name="f" if shared else "g")))
+
+
+# One op for many parameters
+
+
+def test_parameters_that_are_updated_alike_are_updated_by_one_op():
+    program, cost = network()
+    ol.optimizer.Momentum(0.1).minimize(cost)
+    lines, applied = updates(program, [cost], "group")
+    assert applied == {"group": 4}
+    assert lines == [
+        "[f.w@NEXT: float64[3, 3], f.b@NEXT: float64[3], g.w@NEXT: float64[3, 3], g.b@NEXT: float64[3]],"
+        " [f.w@VELOCITY@NEXT: float64[3, 3], f.b@VELOCITY@NEXT: float64[3], g.w@VELOCITY@NEXT: float64[3, 3],"
+        " g.b@VELOCITY@NEXT: float64[3]] = multi_tensor_momentum(params=[f.w, f.b, g.w, g.b],"
+        " grads=[f.w@GRAD, f.b@GRAD, g.w@GRAD, g.b@GRAD], velocities=[f.w@VELOCITY, f.b@VELOCITY, g.w@VELOCITY, g.b@VELOCITY],"
+        " rate=momentum_0.rate, mu=0.9, nesterov=false)"
+    ]
+
+
+@pytest.mark.parametrize("kind", list(OPTIMIZERS))
+def test_many_parameters_in_one_op_end_in_the_same_bits(kind):
+    program, cost = network()
+    OPTIMIZERS[kind]().minimize(cost)
+    assert updates(program, [cost], "group")[1] == {"group": 4}
+    require_same_steps(program, cost, "group", close=False)
+
+
+def test_rates_states_and_dtypes_keep_parameters_apart():
+    with ol.Program(seed=0) as program:
+        x = ol.layer.data("x", shape=[3], dtype="float64")
+        cost = ol.layer.mean(ol.layer.fc(ol.op.cast(ol.layer.fc(x, 3, name="f"), dtype="float32"), 3, name="g"))
+        weight, bias, *others = program.parameters()
+        ol.optimizer.SGD(0.1).minimize(cost, parameters=[weight, *others])
+        ol.optimizer.SGD(0.1).minimize(cost, parameters=[bias])
+    lines, applied = updates(program, [cost], "group")
+    assert applied == {"group": 2}
+    assert lines == [
+        "f.w@NEXT: float64[3, 3] = sgd(param=f.w, grad=f.w@GRAD, rate=sgd_0.rate)",
+        "[g.w@NEXT: float32[3, 3], g.b@NEXT: float32[3]] = multi_tensor_sgd(params=[g.w, g.b], grads=[g.w@GRAD, g.b@GRAD],"
+        " rate=sgd_0.rate)",
+        "f.b@NEXT: float64[3] = sgd(param=f.b, grad=f.b@GRAD, rate=sgd_1.rate)",
+    ]
+
+
+def test_what_reads_a_parameter_as_it_will_be_comes_after_its_update():
+    program, cost = network()
+    with program:
+        rate = ol.op.fill(shape=(), value=0.1, dtype="float64")
+        ol.optimizer.SGD(rate).minimize(cost, parameters=program.parameters()[:2])
+        ahead = ol.op.reduce_sum(program.main.var("f.w@NEXT"))
+        ol.optimizer.SGD(rate).minimize(cost, parameters=program.parameters()[2:])
+    lines, applied = updates(program, [cost, ahead], "group")
+    assert applied == {"group": 4}
+    starts = [line[: line.index(":")] for line in lines]
+    assert starts == ["[f.w@NEXT", "reduce_sum_0", "[g.w@NEXT"]
+    require_same_steps(program, cost, "group", close=False)
+
+
+@pytest.mark.parametrize("one", [update.momentum, update.adam, update.sgd], ids=lambda operator: operator.type)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_many_tensors_of_any_size_and_layout_get_the_bits_of_one(one, dtype):
+    generator = torch.Generator().manual_seed(0)
+    many = standard.get(f"multi_tensor_{one.type}")
+    count = sum(slot.variadic for slot in many.signature.inputs)
+    shapes = [(), (0, 2), (67,), (13, 9), (2, 3, 5)]
+    tensors = [[torch.rand(shape, generator=generator, dtype=dtype) for shape in shapes] for _ in range(count)]
+    tensors[1] = [tensor.mT.contiguous().mT if tensor.ndim > 1 else tensor for tensor in tensors[1]]
+    shared = [torch.tensor(3)] * (one.type == "adam") + [torch.tensor(0.1, dtype=torch.float64)]
+    attributes = one.convert_attributes({})
+    for kernel, alone in ((many.kernel, one.kernel), (many.in_place_kernels, one.in_place_kernels)):
+        if isinstance(kernel, dict):
+            (kernel,), (alone,) = kernel.values(), alone.values()
+        copies = [[[tensor.clone() for tensor in items] for items in tensors] for _ in range(2)]
+        results = kernel(*copies[0], *shared, **attributes)
+        expected = [alone(*items, *shared, **attributes) for items in zip(*copies[1], strict=True)]
+        if one.type == "sgd":
+            results, expected = [results], [[item] for item in expected]
+        for actual, wanted in zip(results, zip(*expected, strict=True), strict=True):
+            assert all(torch.equal(*pair) for pair in zip(actual, wanted, strict=True))
+
+
+# Products that are added to what they change
+
+
+def test_a_step_takes_the_product_that_is_its_gradient():
+    program, cost = network()
+    ol.optimizer.SGD(0.1).minimize(cost)
+    lines, applied = updates(program, [cost], "accumulate")
+    assert applied == {"accumulate": 2}
+    assert lines == [
+        "f.w@NEXT: float64[3, 3] = sgd_linear(param=f.w, x=x, dout=f.out@GRAD, rate=sgd_0.rate)",
+        "f.b@NEXT: float64[3] = sgd(param=f.b, grad=f.b@GRAD, rate=sgd_0.rate)",
+        "g.w@NEXT: float64[3, 3] = sgd_linear(param=g.w, x=tanh_0, dout=g.out@GRAD, rate=sgd_0.rate)",
+        "g.b@NEXT: float64[3] = sgd(param=g.b, grad=g.b@GRAD, rate=sgd_0.rate)",
+    ]
+
+
+def test_a_velocity_takes_the_product_and_the_step_goes_along_it():
+    program, cost = network()
+    (weight, *_) = program.parameters()
+    ol.optimizer.Momentum(0.1).minimize(cost, parameters=[weight])
+    lines, applied = updates(program, [cost], "accumulate")
+    assert applied == {"accumulate": 1}
+    assert lines == [
+        "f.w@VELOCITY@NEXT: float64[3, 3] = linear_dw_onto(base=f.w@VELOCITY, x=x, dout=f.out@GRAD, scale=0.9)",
+        "f.w@NEXT: float64[3, 3] = sgd(param=f.w, grad=f.w@VELOCITY@NEXT, rate=momentum_0.rate)",
+    ]
+
+
+def test_each_product_of_a_sum_is_taken_and_the_rest_is_added():
+    program, cost = network(shared=True)
+    weight = program.main.var("f.w")
+    with program:
+        cost = cost + ol.layer.mean(ol.op.square(weight))
+    ol.optimizer.Momentum(0.1).minimize(cost, parameters=[weight])
+    lines, applied = updates(program, [cost], "accumulate")
+    assert applied == {"accumulate": 2}
+    assert lines == [
+        "f.w@VALUE_0: float64[3, 3] = linear_dw_onto(base=f.w@VELOCITY, x=tanh_0, dout=f.out_0@GRAD, scale=0.9)",
+        "f.w@VALUE_1: float64[3, 3] = linear_dw_onto(base=f.w@VALUE_0, x=x, dout=f.out@GRAD, scale=1.0)",
+        "f.w@VELOCITY@NEXT: float64[3, 3] = sum(xs=[f.w@VALUE_1, f.w@GRAD_2])",
+        "f.w@NEXT: float64[3, 3] = sgd(param=f.w, grad=f.w@VELOCITY@NEXT, rate=momentum_0.rate)",
+    ]
+
+
+@pytest.mark.parametrize("rank", [2, 3])
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize("kind", ["sgd", "momentum", "without a memory"])
+def test_products_that_are_taken_lead_to_the_same_parameters(kind, shared, rank):
+    program, cost = network(shared=shared, rank=rank)
+    with program:
+        cost = cost + ol.layer.mean(ol.op.square(program.main.var("f.w")))
+    OPTIMIZERS[kind]().minimize(cost)
+    assert updates(program, [cost], "accumulate")[1] == {"accumulate": 2}
+    require_same_steps(program, cost, "accumulate")
+    require_same_steps(program, cost, "accumulate", "group")
+
+
+@pytest.mark.parametrize("kind", ["nesterov", "adam"])
+def test_updates_that_need_the_gradient_itself_keep_it(kind):
+    program, cost = network()
+    OPTIMIZERS[kind]().minimize(cost)
+    assert updates(program, [cost], "accumulate")[1] == {"accumulate": 0}
+
+
+def test_a_gradient_that_is_fetched_stays():
+    program, cost = network()
+    pairs = dict(ol.optimizer.SGD(0.1).minimize(cost))
+    gradient = pairs[program.main.var("f.w")]
+    lines, applied = updates(program, [cost, gradient], "accumulate")
+    assert applied == {"accumulate": 1}
+    assert lines[0] == "f.w@NEXT: float64[3, 3] = sgd(param=f.w, grad=f.w@GRAD, rate=sgd_0.rate)"
+
+
+def test_a_gradient_that_something_else_reads_stays():
+    program, cost = network()
+    pairs = ol.append_backward(cost)
+    with program:
+        norm = ol.op.reduce_sum(ol.op.square(pairs[0][1]))
+    ol.optimizer.SGD(0.1).apply(pairs)
+    assert updates(program, [cost, norm], "accumulate")[1] == {"accumulate": 1}
+    assert updates(program, [cost], "accumulate")[1] == {"accumulate": 2}, "what nobody asks for reads nothing"
+
+
+def test_a_gradient_that_is_changed_stays_and_a_parameter_that_is_frozen_has_none():
+    program, cost = network()
+    program.parameters()[2].trainable = False
+    with program:
+        pairs = [(parameter, ol.op.multiply(gradient, ol.op.sigmoid(gradient))) for parameter, gradient in ol.append_backward(cost)]
+    ol.optimizer.SGD(0.1).apply(pairs)
+    lines, applied = updates(program, [cost], "accumulate")
+    assert applied == {"accumulate": 0}
+    assert [line.partition("@NEXT")[0] for line in lines if "sgd(" in line] == ["f.w", "f.b", "g.b"]
+
+
+def test_a_gradient_that_a_loop_sums_up_is_taken_once_it_is_one_product():
+    with ol.Program(seed=0) as program:
+        x = ol.layer.data("x", shape=[3], dtype="float64", batch="t")
+        start = ol.op.fill(shape=(3,), value=0.0, dtype="float64")
+        rnn = ol.rnn()
+        with rnn.step():
+            state = rnn.memory(init=start)
+            after = ol.layer.fc(rnn.step_input(x) + rnn.previous_memory(state), 3, act="tanh", name="f")
+            rnn.update_memory(state, after)
+            rnn.output(after)
+        cost = ol.layer.mean(ol.op.square(rnn()))
+    ol.optimizer.SGD(0.1).minimize(cost)
+    assert updates(program, [cost], "accumulate")[1] == {"accumulate": 0}
+    assert updates(program, [cost], "sink", "accumulate")[1]["accumulate"] == 1
+    require_same_steps(program, cost, "sink", "accumulate", "group")
