@@ -21,7 +21,7 @@ def rewritten(program: ol.Program, wanted: Sequence[ol.Var], *passes: str) -> tu
     typecheck(copy, standard)
     text = copy.to_text(source=False)
     assert ol.parse_program(text).to_text(source=False) == text
-    lines = [line.strip() for line in text.splitlines()]
+    lines = [line.strip() for line in text.splitlines() if not line.startswith("target ")]
     return [line for line in lines if " = " in line or "<-" in line or line.startswith("block ")][1:], applied
 
 
