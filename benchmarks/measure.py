@@ -27,7 +27,7 @@ from workloads import INFERENCE, TRAINING, draw, write  # noqa: E402
 
 import oarlock as ol  # noqa: E402
 
-VARIANTS = {"default": {}, "interpret": {"interpret": True}}
+VARIANTS = {"default": {}, "untuned": {}, "interpret": {"interpret": True}}  # `untuned`: in the process as PyTorch leaves it
 
 
 def as_tensors(feed: dict[str, object]) -> dict[str, object]:
@@ -114,7 +114,10 @@ def main() -> None:
     if arguments.list:
         print(json.dumps({name: list(VARIANTS) for name in (*TRAINING, *INFERENCE)}))
         return
-    torch.set_num_threads(THREADS)
+    if arguments.variant == "untuned":
+        torch.set_num_threads(THREADS)
+    else:
+        ol.tune_process(threads=THREADS)
     print("RESULT " + json.dumps(measure(arguments.workload, arguments.variant, arguments.min_time)), flush=True)
 
 

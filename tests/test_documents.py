@@ -7,7 +7,15 @@ import pytest
 from processes import run_python
 
 ROOT = Path(__file__).resolve().parent.parent
-DOCUMENTS = ["README.md", "docs/add_an_operator.md", "docs/control_flow.md", "docs/language.md", "docs/ragged.md", "docs/scopes.md"]
+DOCUMENTS = [
+    "README.md",
+    "docs/add_an_operator.md",
+    "docs/control_flow.md",
+    "docs/language.md",
+    "docs/performance.md",
+    "docs/ragged.md",
+    "docs/scopes.md",
+]
 CHECKS = {
     # The operator of the guide passes the checks that it says come for free.
     "docs/add_an_operator.md": """

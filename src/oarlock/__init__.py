@@ -81,7 +81,20 @@ _NAMES = {
     "oarlock.passes.pruning": ("prune",),
     "oarlock.proto.limits": ("Limits",),
     "oarlock.registry": ("Case", "GradCheck", "Rejects", "operator", "parse_program"),
-    "oarlock.runtime": ("CPUPlace", "Context", "Executor", "GPUPlace", "Ragged", "RunLimits", "Scope", "infer_shape", "init", "run_block"),
+    "oarlock.runtime": (
+        "CPUPlace",
+        "Context",
+        "Executor",
+        "GPUPlace",
+        "ProcessSettings",
+        "Ragged",
+        "RunLimits",
+        "Scope",
+        "infer_shape",
+        "init",
+        "run_block",
+        "tune_process",
+    ),
     "oarlock.training": ("TrainingResult", "train"),
 }
 _HOMES: dict[str, tuple[str, str]] = {}

@@ -81,12 +81,14 @@ from oarlock.runtime import Context as Context
 from oarlock.runtime import CPUPlace as CPUPlace
 from oarlock.runtime import Executor as Executor
 from oarlock.runtime import GPUPlace as GPUPlace
+from oarlock.runtime import ProcessSettings as ProcessSettings
 from oarlock.runtime import Ragged as Ragged
 from oarlock.runtime import RunLimits as RunLimits
 from oarlock.runtime import Scope as Scope
 from oarlock.runtime import infer_shape as infer_shape
 from oarlock.runtime import init as init
 from oarlock.runtime import run_block as run_block
+from oarlock.runtime import tune_process as tune_process
 from oarlock.training import TrainingResult as TrainingResult
 from oarlock.training import train as train
 

@@ -11,9 +11,10 @@ from rich.markup import escape
 from oarlock import inference
 from oarlock.cli.drawing import draw_predictions
 from oarlock.cli.untrusted import Untrusted
-from oarlock.cli.writing import destination
+from oarlock.cli.writing import destination, is_child
 from oarlock.datasets.loading import load
 from oarlock.errors import MissingFileError
+from oarlock.runtime.tuning import tune_process
 
 __all__ = ["infer"]
 
@@ -31,6 +32,7 @@ def infer(
     """
     if output is not None and not output.absolute().parent.is_dir():
         raise MissingFileError(f'there is no folder "{output.parent}"')
+    tune_process(keep_memory=not is_child())
     model = inference.load_model(path, untrusted=untrusted)
     arrays = load(data, seed=model.program.seed if seed is None else seed)
     feed = {var.name: arrays[var.name] for var in model.program.main.inputs if var.name in arrays}

@@ -9,10 +9,11 @@ import typer
 
 from oarlock import training
 from oarlock.cli.untrusted import Untrusted
-from oarlock.cli.writing import destination
+from oarlock.cli.writing import destination, is_child
 from oarlock.datasets.loading import load
 from oarlock.errors import ArgumentError, MissingFileError
 from oarlock.io.model import load_model, save_model
+from oarlock.runtime.tuning import tune_process
 
 __all__ = ["train"]
 
@@ -39,6 +40,7 @@ def train(
     """
     if not path.exists():
         raise MissingFileError(f'there is no file "{path}"')
+    tune_process(keep_memory=not is_child())  # a stranger's file is held to the memory that it needs
     if path.suffix == ".py":
         given = {"--data": data, "--validate": validate, "--save": save, "--untrusted": untrusted or None}
         for option, value in given.items():
@@ -56,7 +58,7 @@ def train(
     model = load_model(path, untrusted=untrusted)
     split = model.program.seed if seed is None else seed
     held_out = None if validate is None else load(validate, seed=split)
-    result = training.train(model, load(data, seed=split), epochs=epochs, steps=steps, validate=held_out)
+    result = training.train(model, load(data, seed=split), epochs=epochs, steps=steps, validate=held_out, tune=False)
     save_model(result, destination(save or path))
     typer.echo(f"{result.steps} steps in all; saved {save or path}")
 

@@ -9,6 +9,7 @@ from oarlock.runtime.place import CPUPlace, GPUPlace
 from oarlock.runtime.ragged import Ragged
 from oarlock.runtime.running import run_block
 from oarlock.runtime.scope import Scope
+from oarlock.runtime.tuning import ProcessSettings, tune_process
 from oarlock.runtime.variable import State, Variable
 
 __all__ = [
@@ -16,6 +17,7 @@ __all__ = [
     "Context",
     "Executor",
     "GPUPlace",
+    "ProcessSettings",
     "Ragged",
     "RunLimits",
     "Scope",
@@ -24,4 +26,5 @@ __all__ = [
     "infer_shape",
     "init",
     "run_block",
+    "tune_process",
 ]

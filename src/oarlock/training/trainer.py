@@ -24,6 +24,7 @@ from oarlock.runtime.initialization import init
 from oarlock.runtime.place import Place
 from oarlock.runtime.ragged import Ragged
 from oarlock.runtime.scope import Scope
+from oarlock.runtime.tuning import tune_process
 from oarlock.training.batches import Batches
 from oarlock.training.progress import Display, SilentDisplay, choose_display
 
@@ -66,6 +67,7 @@ def train(
     scope: Scope | None = None,
     place: Place | None = None,
     progress: bool | Display = True,
+    tune: bool = True,
 ) -> TrainingResult:
     """Lower `cost` on `data`, and return the parameters and what each epoch measured.
 
@@ -75,12 +77,14 @@ def train(
     an epoch is one step. `optimizer` is SGD(0.01), `epochs` 1 and `batch_size` 32 unless said otherwise.
     `validate` is data to measure on after each epoch. `show` names further variables to report. `steps` ends
     the run early, after so many more steps. `scope` receives the parameters, and keeps those it has. `progress`
-    is False for silence.
+    is False for silence. With `tune`, the process is set up for kernels first, all of it: `ol.tune_process` says how.
 
     Raises FeedError, ArgumentError, ProgramError or GradientError; a step that raises changes nothing.
     """
     if steps is not None:
         _require_count("steps", steps, least=0)
+    if tune:
+        tune_process()
     if isinstance(cost, Var):
         rows = 32 if batch_size is None else _require_count("batch_size", batch_size)
         program = _training_program(cost, optimizer, show or {}, Training(rows, 1 if epochs is None else _require_count("epochs", epochs)))
