@@ -161,6 +161,11 @@ class Operator:
                 specs[name] = AttributeSpec(name, options[0] if optional else kind, parameter.default, name in self.variable_attributes)
         return specs
 
+    @cached_property
+    def is_built_in(self) -> bool:
+        """Whether the kernel is one of ours."""
+        return self.kernel.__module__.startswith("oarlock.op.")
+
     @property
     def block_attributes(self) -> tuple[str, ...]:
         return tuple(spec.name for spec in self.attributes.values() if spec.type is Block)

@@ -1,24 +1,27 @@
 """One way of running a program, decided once: what is needed of it, and the plan that computes that."""
 
+import threading
 from collections.abc import Collection, Mapping, Sequence
 
 import numpy
 import torch
 
-from oarlock.errors import ScopeError
+from oarlock.errors import ScopeError, ShapeError
 from oarlock.ir.operation import Op
 from oarlock.ir.program import Program
 from oarlock.ir.variable import Var
 from oarlock.ir.walk import needed_ops
+from oarlock.op.torch_dtype import from_torch, to_torch
 from oarlock.passes.optimizing import optimize
 from oarlock.runtime.context import Context
 from oarlock.runtime.feeding import check_feed
 from oarlock.runtime.interpreter import Interpreter, commit, read_var
 from oarlock.runtime.paths import Path
 from oarlock.runtime.plan import Plan
-from oarlock.runtime.scope import Scope
+from oarlock.runtime.scope import Scope, lock_of_writing
 from oarlock.runtime.scopes import Scopes
 from oarlock.runtime.value import to_numpy
+from oarlock.runtime.variable import Variable
 
 __all__ = ["Prepared", "Values"]
 
@@ -73,7 +76,18 @@ class Prepared:
         outputs = [*wanted, *(op.reads[0] for op in tail)]
         computed = {var for op in ops for var in op.writes}
         read = dict.fromkeys(var for var in (*(var for op in ops for var in op.reads), *outputs) if var not in computed)
-        return Plan(copy.main, ops, list(read), outputs, catalogue, [op.writes[0].name for op in tail], origin, applied, poison=poison)
+        return Plan(
+            copy.main,
+            ops,
+            list(read),
+            outputs,
+            catalogue,
+            [op.writes[0].name for op in tail],
+            [path.require_tensor for path in self.fetched],
+            origin,
+            applied,
+            poison=poison,
+        )
 
     def run(self, feed: Mapping[str, object], context: Context, *, return_numpy: bool, keep: bool = False) -> tuple[Values, Scopes | None]:
         """The values that are fetched and, where the caller keeps them, the scopes of the run. Writes the updates last."""
@@ -101,21 +115,54 @@ class Prepared:
         return results, scopes
 
     def _run_plan(self, plan: Plan, fed: Mapping[str, torch.Tensor], context: Context, return_numpy: bool) -> Values:
-        values = [fed[var.name] if var.name in fed else self._held(var, context.scope) for var in plan.inputs]
-        with torch.no_grad():
-            computed = plan.run(values, context)
-        fetched = [path.require_tensor(value) for path, value in zip(self.fetched, computed, strict=False)]
-        results = [to_numpy(value) for value in fetched] if return_numpy else fetched
-        commit(zip(plan.updates, computed[len(fetched) :], strict=True), context.scope)
-        return results
+        held = {var.name: self._held(var, context.scope) for var in plan.inputs if var.name not in fed}
+        if not plan.overwritten:
+            values = [fed[var.name] if var.name in fed else held[var.name].value for var in plan.inputs]
+            computed = plan.run(values, context)  # type: ignore[arg-type]
+            results = self._results(computed, return_numpy)
+            commit(zip(plan.updates, computed[len(results) :], strict=True), context.scope)
+            return results
+        written = {plan.inputs[number].name for number in plan.overwritten}
+        following: dict[str, torch.Tensor] = {}
+        lock = lock_of_writing(context.scope)
+        with lock:
+            try:
+                values = [
+                    fed[name] if name in fed else self._take(var, held[name], lock) if name in written else held[name].value
+                    for var, name in ((var, var.name) for var in plan.inputs)
+                ]
+                computed = plan.run(values, context)  # type: ignore[arg-type]
+                following = dict(zip(plan.updates, computed[len(self.fetched) :], strict=True))
+            finally:
+                for name in written:
+                    held[name].give_back(following.get(name))
+            commit(((name, value) for name, value in following.items() if name not in written), context.scope)
+        return self._results(computed, return_numpy)
 
-    def _held(self, var: Var, scope: Scope) -> torch.Tensor:
-        """What `scope` holds for a persistable variable. Raises UnsetVarError or UndefinedVarError where that is nothing."""
+    def _results(self, computed: list[torch.Tensor], return_numpy: bool) -> Values:
+        fetched = [path.require_tensor(value) for path, value in zip(self.fetched, computed, strict=False)]
+        return [to_numpy(value) for value in fetched] if return_numpy else fetched
+
+    def _take(self, var: Var, held: Variable, lock: "threading.RLock") -> torch.Tensor:
+        """The value of `held`, to write over. Raises ShapeError where it is not what `var` declares: it could not be written whole."""
+        value = held.take(lock)
+        if value.dtype != to_torch(var.dtype) or tuple(value.shape) != var.shape:
+            raise ShapeError(
+                f'"{var.name}" holds {from_torch(value.dtype)}{list(value.shape)} in the scope, but is {var.type_text} in the program',
+                location=var.location,
+                given=[var.describe()],
+            )
+        return value
+
+    def _held(self, var: Var, scope: Scope) -> Variable:
+        """What `scope` has for a persistable variable. Raises UnsetVarError or UndefinedVarError where that holds nothing."""
         found = scope.find_var(var.name)
         if found is not None and found.is_set:
-            return found.value  # type: ignore[return-value]
+            return found
         reader = next((op for op in (*self.ops, *self.tail) if any(read.name == var.name for read in op.reads)), None)
-        return scope[var.name] if reader is None else read_var(var, reader, scope)  # type: ignore[return-value]
+        if reader is not None:
+            read_var(var, reader, scope)
+        raise AssertionError(scope[var.name])  # which raises
 
     def _read(self, frame: Scope, context: Context) -> list[torch.Tensor]:
         """What is fetched, read before the tail writes: a step that raises writes nothing, and values are from before it."""

@@ -7,7 +7,7 @@ from oarlock.errors import ScopeError, UnsetVarError
 from oarlock.runtime.value import to_tensor
 from oarlock.runtime.variable import Variable
 
-__all__ = ["Scope"]
+__all__ = ["Scope", "lock_of_writing"]
 
 
 class Scope:
@@ -26,6 +26,7 @@ class Scope:
         self.dropped = False
         self._variables: dict[str, Variable] = {}
         self._lock = threading.RLock()
+        self._writing = threading.RLock()
 
     # Children
 
@@ -148,3 +149,10 @@ class Scope:
 
     def __repr__(self) -> str:
         return f"<Scope {self.name!r} of {len(self)} variables, {len(self.children)} children>"
+
+
+def lock_of_writing(scope: Scope) -> threading.RLock:
+    """Held by a run that writes over tensors of a scope, its parents and all their children: one run at a time."""
+    while scope.parent is not None:
+        scope = scope.parent
+    return scope._writing

@@ -1,5 +1,7 @@
 """Variable: one typed slot of a scope."""
 
+import sys
+import threading
 import weakref
 from enum import Enum
 from typing import TYPE_CHECKING, Protocol, TypeVar
@@ -15,6 +17,8 @@ if TYPE_CHECKING:
     from oarlock.runtime.scope import Scope
 
 __all__ = ["State", "Variable"]
+
+_BY_US = 3  # references to a tensor that nobody else holds, as `Variable.take` counts them
 
 _T = TypeVar("_T")
 _EMPTY = object()
@@ -41,7 +45,7 @@ class Variable:
     A half is a `numpy.float16`, an operation an `Op` (or an `Operator`).
     """
 
-    __slots__ = ("__weakref__", "_label", "_scope", "_value", "estimated")
+    __slots__ = ("__weakref__", "_label", "_of_run", "_scope", "_taken", "_value", "estimated")
 
     def __init__(self, token: object, scope: "Scope", label: str):
         if token is not _BY_SCOPE:
@@ -49,6 +53,8 @@ class Variable:
         self._label = label  # for messages
         self._scope: weakref.ref[_Owner] = weakref.ref(scope)
         self._value: object = _EMPTY
+        self._of_run = False  # whether a run made the value: then nobody holds its memory but those to whom it was handed out
+        self._taken: threading.RLock | None = None  # held by the run that is about to write over the value
         self.estimated = False
         """Whether training may change it: what a program calls `trainable`."""
 
@@ -81,12 +87,40 @@ class Variable:
         self._require_scope()
         if self._value is _EMPTY:
             raise UnsetVarError(f'"{self._label}" is declared, but has no value yet')
-        return self._value
+        value = self._value  # held before anything is asked, so that a run sees that it is, or we see that the run has taken it
+        taken = self._taken
+        if taken is None:
+            return value
+        with taken:
+            return self._value
 
     @value.setter
     def value(self, value: object) -> None:
         self._require_scope()
         self._value = value
+        self._of_run = False
+
+    # What a run does, which may write over memory that nobody else holds
+
+    def take(self, lock: "threading.RLock") -> torch.Tensor:
+        """The tensor, for a run that writes over it: itself where nobody else holds its memory, else a copy.
+
+        Until `give_back`, whoever asks for the value waits for `lock`, which the run holds.
+        """
+        self._taken = lock
+        value = self._value
+        assert isinstance(value, torch.Tensor)
+        alone = (
+            self._of_run and sys.getrefcount(value) == _BY_US and torch._C._storage_Use_Count(value.untyped_storage()._cdata) == _BY_US - 1
+        )  # type: ignore[attr-defined]
+        return value if alone else value.clone(memory_format=torch.contiguous_format)
+
+    def give_back(self, value: torch.Tensor | None) -> None:
+        """Hold what a run has made; what it held before, where that is None."""
+        if value is not None:
+            self._value = value
+            self._of_run = True
+        self._taken = None
 
     def is_type(self, type: type) -> bool:
         """Whether it holds a `type`: int, bool, float, str, numpy.float16, torch.Tensor, Op or Scope. A bool is no int."""

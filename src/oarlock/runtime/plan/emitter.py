@@ -1,6 +1,6 @@
 """From ops to the lines of a plan: one line an op. What ops with blocks become is in `loops.py`."""
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 
@@ -23,8 +23,8 @@ __all__ = ["Emitter", "Line"]
 class Line:
     """Ops of a block that are written one after another, and where their results lie.
 
-    The values `kept` stay after them; those in `given` come from outside, and may be written over. Sizes with the names `around`
-    are one number wherever they stand, as are those that `block` declares.
+    The values `kept` stay after them; those in `given` and `states` come from outside, and may be written over; see `Placement`.
+    Sizes with the names `around` are one number wherever they stand, as are those that `block` declares.
     """
 
     def __init__(
@@ -35,11 +35,12 @@ class Line:
         catalogue: Catalogue,
         around: Collection[str] = (),
         given: Collection[Var] = (),
+        states: Mapping[Var, Var] | None = None,
     ):
         self.ops = ops
         self.sizes = sizes_of(block)
         self.liveness = Liveness(ops, kept, catalogue)
-        self.placement = Placement(ops, self.liveness, catalogue, (self.sizes, around), given)
+        self.placement = Placement(ops, self.liveness, catalogue, (self.sizes, around), given, states)
         self.number = 0  # of the op that is being written
 
     def may_write_over(self, var: Var) -> bool:
@@ -61,17 +62,17 @@ class Emitter:
         self._names: set[str] = set()  # sizes that are one number wherever they stand
         self.lines: list[Line] = []  # that are being written, the innermost last
 
-    def line(self, block: Block, kept: Iterable[Var], ops: Sequence[Op] | None = None, given: Collection[Var] = ()) -> Line:
-        """The line of a block, or of some of its ops."""
-        return Line(block, block.ops if ops is None else ops, kept, self.catalogue, self._names, given)
+    def line(self, block: Block, kept: Iterable[Var], given: Collection[Var] = ()) -> Line:
+        """The line of a block inside."""
+        return Line(block, block.ops, kept, self.catalogue, self._names, given)
 
-    def straight(self, line: Line) -> None:
-        """Write the ops of a line."""
+    def straight(self, line: Line, start: int = 0, stop: int | None = None) -> None:
+        """Write the ops of a line, or those from `start` to `stop`."""
         added = line.sizes - self._names
         self._names |= added
         self.lines.append(line)
-        for number, op in enumerate(line.ops):
-            line.number = number
+        for number in range(start, len(line.ops) if stop is None else stop):
+            line.number, op = number, line.ops[number]
             loops.WRITERS.get(op.type, Emitter.call)(self, op)
             for var in op.writes:
                 self.define(var, uneven=bool(op.blocks))

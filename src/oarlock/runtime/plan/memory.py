@@ -41,15 +41,20 @@ class Memory:
         """Note that `result` is computed in the memory of `source`."""
         self._place(result, self._pieces_of([source]))
 
-    def is_free(self, var: Var, number: int, reader: Op) -> bool:
-        """Whether op `number`, the `reader`, may write over `var`: nobody reads its memory afterwards, nor as another input."""
-        return self.has_ended(var, number) and sum(bool(self._pieces_of([other]) & self._pieces[var]) for other in reader.reads) == 1
+    def is_free(self, var: Var, number: int, reader: Op, *, ours: bool = False) -> bool:
+        """Whether op `number`, the `reader`, may write over `var`: nobody reads its memory afterwards, nor as another input.
 
-    def has_ended(self, var: Var, number: int) -> bool:
+        With `ours`, the memory of `var` itself counts as ours, though it came from elsewhere.
+        """
+        pieces = self._pieces_of([var])
+        return self.has_ended(var, number, ours=ours) and sum(bool(self._pieces_of([other]) & pieces) for other in reader.reads) == 1
+
+    def has_ended(self, var: Var, number: int, *, ours: bool = False) -> bool:
         """Whether the memory of `var` is ours, and nobody reads it after op `number`."""
-        pieces = self._pieces.get(var)
-        return pieces is not None and all(
-            piece in self._owned and all(self._liveness.has_ended(other, number) for other in self._sharing[piece]) for piece in pieces
+        owned = self._owned | {var} if ours else self._owned
+        return all(
+            piece in owned and all(self._liveness.has_ended(other, number) for other in (var, *self._sharing.get(piece, ())))
+            for piece in self._pieces_of([var])
         )
 
     def _define_handed_out(self, op: Op) -> None:

@@ -1,12 +1,13 @@
 """Where each op of a straight line writes: into new memory, over an input that has ended, or into a place that it is given."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from oarlock.ir.operation import Op
 from oarlock.ir.size import names_in
 from oarlock.ir.variable import Var
 from oarlock.registry.catalogue import Catalogue
+from oarlock.registry.declaration import Operator
 from oarlock.runtime.plan.liveness import Liveness
 from oarlock.runtime.plan.memory import Memory
 
@@ -35,7 +36,9 @@ class Placement:
         catalogue: Catalogue,
         names: Sequence[Collection[str]],
         given: Collection[Var] = (),
+        states: Mapping[Var, Var] | None = None,
     ):
+        self._states = states or {}
         self.memory = Memory(liveness, catalogue, given)
         self._catalogue = catalogue
         self._names = names
@@ -99,16 +102,27 @@ class Placement:
     def _choose(self, op: Op, number: int) -> None:
         operator = self._catalogue.get(op.type)
         for slots, kernel in operator.in_place_kernels.items():
-            sources = [op.inputs[slot][0] for slot in slots if op.inputs.get(slot)]
-            results = [vars[0] for vars in op.outputs.values()][: len(slots)]
-            if len(sources) == len(slots) == len(op.writes) and all(
-                self._fits(result, source) and self.memory.is_free(source, number, op)
-                for result, source in zip(results, sources, strict=True)
-            ):
-                self._over.update(zip(results, sources, strict=True))
+            pairs = list(_pairs(operator, slots, op))
+            if pairs and len(pairs) == len(op.writes) and all(self._may_take(result, source, op, number) for result, source in pairs):
+                self._over.update(pairs)
                 self._forms[op] = Form(kernel)
                 return
         self._forms[op] = Form(operator.kernel)
 
-    def _fits(self, result: Var, source: Var) -> bool:
-        return result.dtype is source.dtype and result.shape == source.shape and self.is_even(source)
+    def _may_take(self, result: Var, source: Var, op: Op, number: int) -> bool:
+        """Whether op `number` may compute `result` in the memory of `source`."""
+        ours = self._states.get(result) is source
+        fits = result.dtype is source.dtype and result.shape == source.shape and self.is_even(source)
+        return fits and self.memory.is_free(source, number, op, ours=ours)
+
+    def overwritten(self) -> set[Var]:
+        """Those of the states that are written over."""
+        return {source for result, source in self._over.items() if self._states.get(result) is source}
+
+
+def _pairs(operator: Operator, slots: Sequence[str], op: Op) -> Iterator[tuple[Var, Var]]:
+    """Each result of an in-place form, and the input whose memory it takes; nothing where an input is absent."""
+    if all(op.inputs.get(slot) for slot in slots):
+        for output, slot in zip(operator.signature.outputs, slots, strict=False):
+            results, sources = op.outputs[output.name], op.inputs[slot]
+            yield from zip(results, sources, strict=True) if output.variadic else zip(results, sources[:1], strict=True)

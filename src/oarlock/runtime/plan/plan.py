@@ -11,10 +11,13 @@ from oarlock.errors import OarlockError
 from oarlock.ir.block import Block
 from oarlock.ir.operation import Op
 from oarlock.ir.variable import Var
+from oarlock.ir.walk import walk
 from oarlock.registry.catalogue import Catalogue
 from oarlock.runtime.context import Context, KernelContext
+from oarlock.runtime.dispatching import below_autograd
 from oarlock.runtime.explaining import explain
-from oarlock.runtime.plan.emitter import Emitter
+from oarlock.runtime.interrupts import uninterrupted
+from oarlock.runtime.plan.emitter import Emitter, Line
 from oarlock.runtime.plan.source import Source
 
 __all__ = ["Plan"]
@@ -26,7 +29,9 @@ class Plan:
     """What the interpreter would compute of some ops, as straight-line Python that was written for them: one line an op.
 
     `inputs` are given from outside, by name; the values of `outputs` are returned, of which the last are the next values of the
-    persistable variables `updates`. A plan is immutable and may be run by many threads. It keeps nothing between runs. Its text is
+    persistable variables `updates`. `checks` are functions that each of the first outputs is given to, where it might be an
+    uneven stack, before anything is written over. The inputs at `overwritten` are: their next values are computed in their
+    memory, after everything else. A plan is immutable and may be run by many threads. It keeps nothing between runs. Its text is
     in `text`, and in the tracebacks of what its lines raise. `origin` gives the op of the user's program for those that were
     in it, `applied` how often each pass did something.
     """
@@ -39,18 +44,39 @@ class Plan:
         outputs: Sequence[Var],
         catalogue: Catalogue,
         updates: Sequence[str] = (),
+        checks: Sequence[Callable[[object], object]] = (),
         origin: Mapping[Op, Op] | None = None,
         applied: Mapping[str, int] | None = None,
         *,
         poison: bool = False,
     ):
+        given = {var.name: var for var in inputs}
+        states = {var: given[name] for var, name in zip(outputs[len(outputs) - len(updates) :], updates, strict=True) if name in given}
+        last = _ops_of_updates(ops, states, catalogue)
+        ops = [*(op for op in ops if op not in last), *(op for op in ops if op in last)]
+        line = Line(block, ops, outputs, catalogue, states=states)
+        overwritten = line.placement.overwritten()
         source = Source()
         emitter = Emitter(source, catalogue, ops, poison=poison)
         parameters = [source.name(var) for var in inputs]
         for var in inputs:
             emitter.define(var)
-        emitter.straight(emitter.line(block, outputs, ops))
-        source.write(f"return [{', '.join(source.name(var) for var in outputs)}]")
+        emitter.straight(line, 0, len(ops) - len(last))
+        if not overwritten:
+            emitter.straight(line, len(ops) - len(last))
+        late = {var for op in last for var in op.writes}
+        results = [source.name(var) for var in outputs]
+        for number, check in enumerate(checks):
+            if not line.placement.is_even(outputs[number]) and outputs[number] not in late:
+                checked = source.fresh("fetched")
+                source.write(f"{checked} = {source.bind('require', check)}({results[number]})")
+                results[number] = checked
+        if overwritten:
+            source.write(f"with {source.bind('uninterrupted', uninterrupted)}():")
+            with source.indented():
+                emitter.straight(line, len(ops) - len(last))
+        source.write(f"return [{', '.join(results)}]")
+        self.overwritten = frozenset(number for number, var in enumerate(inputs) if var in overwritten)
         self.inputs = list(inputs)
         self.outputs = list(outputs)
         self.updates = list(updates)
@@ -58,6 +84,8 @@ class Plan:
         self._origin = dict(origin or {})
         self.text = source.text("plan", ["context_of", "device", *parameters])
         self._source = source
+        types = {op.type for outer in ops for op in (outer, *(inner for block in outer.blocks for inner in walk(block)))}
+        self._mode = below_autograd if all(catalogue.get(type).is_built_in for type in types) else torch.no_grad
         self._file = f"<plan {next(_numbers)}>"
         linecache.cache[self._file] = (len(self.text), None, self.text.splitlines(keepends=True), self._file)
         self._function = _compiled(self.text, self._file, source.bound)
@@ -71,12 +99,13 @@ class Plan:
         def context_of(op: Op, trips: tuple[str, ...]) -> KernelContext:
             return KernelContext(op, context.scope, context, None, trips)
 
-        try:
-            return self._function(context_of, context.place.device, *values)
-        except OarlockError:
-            raise
-        except Exception as error:
-            raise self._explained(error) from error
+        with self._mode():
+            try:
+                return self._function(context_of, context.place.device, *values)
+            except OarlockError:
+                raise
+            except Exception as error:
+                raise self._explained(error) from error
 
     def _explained(self, error: Exception) -> Exception:
         """The error of ours that says which op failed, and on what."""
@@ -91,6 +120,22 @@ class Plan:
         values = {var: held.get(self._source.names.get(read, "")) for var, read in zip(op.reads, line.op.reads, strict=False)}
         stands = [part for name, trip in line.trips for part in ([name] if trip is None else [name, str(held.get(trip))])]
         return explain(error, op, values, "/".join(["main", *stands]))
+
+
+def _ops_of_updates(ops: Sequence[Op], states: Mapping[Var, Var], catalogue: Catalogue) -> set[Op]:
+    """The ops that could compute a next value in the memory of the value before it, and whatever reads what they compute."""
+    late: set[Op] = set()
+    computed: set[Var] = set()
+    for op in ops:
+        may_write_over = (
+            not op.blocks
+            and catalogue.get(op.type).in_place_kernels
+            and any(var in states and states[var] in op.reads for var in op.writes)
+        )
+        if may_write_over or not computed.isdisjoint(op.reads):
+            late.add(op)
+            computed.update(op.writes)
+    return late
 
 
 def _compiled(text: str, file: str, bound: dict[str, object]) -> Callable[..., list[torch.Tensor]]:

@@ -1,0 +1,32 @@
+"""What must not be left half done: an interrupt from the keyboard waits until it is over."""
+
+import signal
+import threading
+from types import FrameType
+
+__all__ = ["uninterrupted"]
+
+
+class uninterrupted:  # noqa: N801 - it reads as a word: `with uninterrupted():`
+    """What runs inside is not cut short by SIGINT, which is delivered when it ends.
+
+    Only the main thread is interrupted by signals, so only there is anything to hold back. A handler of another
+    signal that raises does cut it short.
+    """
+
+    def __enter__(self) -> None:
+        self._noted = False
+        self._handler = None
+        if threading.current_thread() is threading.main_thread():
+            self._handler = signal.getsignal(signal.SIGINT)
+        if self._handler is not None:
+            signal.signal(signal.SIGINT, self._note)
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        self._noted = True
+
+    def __exit__(self, *raised: object) -> None:
+        if self._handler is not None:
+            signal.signal(signal.SIGINT, self._handler)
+            if self._noted:
+                signal.raise_signal(signal.SIGINT)
