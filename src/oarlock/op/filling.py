@@ -10,7 +10,7 @@ from oarlock.registry import Case, Rejects, operator
 from oarlock.registry.declaration import UnknownSizes
 from oarlock.registry.signature import TensorType
 
-__all__ = ["fill", "fill_like", "fill_rows"]
+__all__ = ["element_count", "fill", "fill_like", "fill_rows"]
 
 
 @operator(
@@ -71,6 +71,24 @@ def fill_rows_types(like, *, axis, shape, value, dtype):
     if symbol is not None:
         raise ShapeError(f"{symbol} is no number; only the first size is taken from a tensor")
     return TensorType(dtype, (like.shape[axis], *shape))
+
+
+@operator(
+    "like: shape[...s] -> y: any",
+    cases=[
+        Case(like=[[0.0, 0.0, 0.0], [0.0, 0.0, 0.0]], dtype="float64", y=6.0),
+        Case(like=1.0, dtype="int64", y=1),
+        Case(like=[], dtype="int64", y=0),
+    ],
+)
+def element_count(like, *, dtype: DType = DType.FLOAT32):
+    """How many elements ``like`` has. ``like`` is not kept alive."""
+    return torch.full((), like.numel(), dtype=to_torch(dtype))
+
+
+@element_count.infer_with
+def element_count_types(like, *, dtype):
+    return TensorType(dtype, ())
 
 
 def _as(dtype: DType, value: float) -> float | int | bool:

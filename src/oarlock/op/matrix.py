@@ -1,11 +1,12 @@
-"""Matrix products."""
+"""Products of matrices, and of all the elements of two tensors."""
 
 import torch
 
-from oarlock.op.reduction import expand_to
+from oarlock.op.elementwise import multiply
+from oarlock.op.reduction import expand_to, mean_dx
 from oarlock.registry import Case, GradCheck, Rejects, operator
 
-__all__ = ["batch_matmul", "linear"]
+__all__ = ["batch_matmul", "inner_product", "linear"]
 
 
 @operator(
@@ -125,3 +126,39 @@ def batch_matmul_dy_dx(dz, ddy):
 @batch_matmul_dy.gradient_program("dz")
 def batch_matmul_dy_ddz(x, ddy):
     return batch_matmul(x, ddy)
+
+
+@operator(
+    "x: float[...s], y: float[...s] -> z: float[]",
+    cases=[
+        Case(x=[[1.0, 2.0], [3.0, 4.0]], y=[[1.0, 0.0], [-1.0, 2.0]], z=6.0),
+        Case(x=[1.0, 2.0], y=[1.0, 2.0], mean=True, z=2.5),
+        Case(x=[], y=[], z=0.0),
+        GradCheck(x=(2, 3), y=(2, 3)),
+        GradCheck(x=(2, 3), y=(2, 3), mean=True),
+        GradCheck(x=(), y=()),
+    ],
+)
+def inner_product(x, y, *, mean: bool = False):
+    """The sum of all ``x * y``, or their mean."""
+    if x.numel() < 32 * _PART or x.device.type != "cpu" or x.element_size() < 4:
+        products = x * y
+        return torch.mean(products) if mean else torch.sum(products)
+    x, y = x.reshape(-1), y.reshape(-1)
+    whole = x.numel() // _PART * _PART
+    parts = torch.bmm(x[:whole].view(-1, 1, _PART), y[:whole].view(-1, 1, _PART).mT)  # a view as a column takes PyTorch's slow way
+    total = torch.sum(parts) + torch.sum(x[whole:] * y[whole:])
+    return total / x.numel() if mean else total
+
+
+_PART = 4096  # elements that a matrix product adds up one by one: few enough to round like a sum in pairs
+
+
+@inner_product.gradient_program("x")
+def inner_product_dx(y, dz, *, mean):
+    return multiply(mean_dx(dz, y, keep=False) if mean else expand_to(dz, y), y)
+
+
+@inner_product.gradient_program("y")
+def inner_product_dy(x, dz, *, mean):
+    return multiply(mean_dx(dz, x, keep=False) if mean else expand_to(dz, x), x)

@@ -57,8 +57,8 @@ class _Folding:
         replaced: dict[Var, Var] = {}
         for var, number, result in zip(op.writes, numbers, results, strict=True):
             replaced[var] = declare(var, tuple(result.shape))
-            shape = Sizes(result.shape)
-            before.append(new_op(op, "fill", {}, {"y": replaced[var]}, self.catalogue, shape=shape, value=number, dtype=var.dtype))
+            attributes = {"shape": Sizes(result.shape), "value": number, "dtype": var.dtype}
+            before.append(new_op(op, "fill", {}, {"y": replaced[var]}, self.catalogue, attributes))
         self.constants.update(replaced.values())
         return replaced
 

@@ -12,6 +12,8 @@ from oarlock.passes.identities import simplify
 from oarlock.passes.invariants import hoist
 from oarlock.passes.lifting import lift
 from oarlock.passes.pruning import remove_dead_code
+from oarlock.passes.reductions import fuse_reductions
+from oarlock.passes.scalars import scalarize
 from oarlock.passes.sinking import sink
 from oarlock.registry.catalogue import Catalogue
 
@@ -21,6 +23,8 @@ PASSES: dict[str, Callable[[Program, Catalogue], int]] = {
     "simplify": simplify,
     "fold": fold,
     "share": share,
+    "scalarize": scalarize,
+    "fuse_reductions": fuse_reductions,
     "hoist": hoist,
     "lift": lift,
     "sink": sink,

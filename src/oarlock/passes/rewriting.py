@@ -1,6 +1,7 @@
 """Going through a program once, and putting values in place of others on the way: what the passes on single ops share."""
 
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 
 from oarlock.ir.block import Block
 from oarlock.ir.operation import Op
@@ -21,9 +22,9 @@ def rewrite(program: Program, visit: Visit) -> int:
     """Visit every op in program order, those of a block after what stands before its owner; return how many ops lost a reader by it.
 
     `visit(op, before)` is given an op that already reads what was put in place of what it read. It may append ops to `before`, which then
-    stand before this one, and returns what is to be read in place of the op's outputs. The op itself stays, for those who fetch them:
-    what nobody needs any more is for `remove_dead_code`. A block that has another variable of that name goes on reading the old one. One
-    pass over the program, whatever is replaced.
+    stand before this one, or in its place if they define what it does, and returns what is to be read in place of the op's outputs. The op
+    itself stays otherwise, for those who fetch them: what nobody needs any more is for `remove_dead_code`. A block that has another
+    variable of that name goes on reading the old one. One pass over the program, whatever is replaced.
     """
     return _Rewriting(visit).run(program)
 
@@ -51,7 +52,8 @@ class _Rewriting:
             before: list[Op] = []
             found = self.visit(op, before)
             ops += before
-            ops.append(op)
+            if all(var.op is not made for made in before for var in op.writes):
+                ops.append(op)
             self.replaced |= found
             self.owner |= dict.fromkeys(found, op)
         block.ops = ops
@@ -104,7 +106,14 @@ def declare(like: Var, shape: Shape | None) -> Var:
     return block.new_var(name, like.dtype, shape, location=like.location)
 
 
-def new_op(op: Op, type: str, inputs: Mapping[str, Var], outputs: Mapping[str, Var], catalogue: Catalogue, **attributes: object) -> Op:
+def new_op(
+    op: Op,
+    type: str,
+    inputs: Mapping[str, Var],
+    outputs: Mapping[str, Var],
+    catalogue: Catalogue,
+    attributes: Mapping[str, object] = MappingProxyType({}),
+) -> Op:
     """An op that does part of what `op` did, where that stands. It defines `outputs`."""
     made = Op(
         op.block,
