@@ -21,12 +21,14 @@ THREADS = int(os.environ.get("BENCH_THREADS", "2"))
 if __name__ == "__main__":  # read where these are imported
     os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), str(THREADS))
 
+import further  # noqa: E402
 import numpy  # noqa: E402
 import torch  # noqa: E402
-from workloads import INFERENCE, TRAINING, draw, write  # noqa: E402
+import workloads  # noqa: E402
 
 import oarlock as ol  # noqa: E402
 
+PACKAGES = {name: package for package in (workloads, further) for name in (*package.TRAINING, *package.INFERENCE)}
 VARIANTS = {"default": {}, "untuned": {}, "interpret": {"interpret": True}}  # `untuned`: in the process as PyTorch leaves it
 
 
@@ -68,10 +70,11 @@ def time_steps(step: Callable[[], object], min_time: float, *, chunked: bool, st
 
 def measure(name: str, variant: str = "default", min_time: float = 1.5) -> dict[str, object]:
     """Run a workload; what a RESULT line says."""
-    weights, feed = draw(name)
+    package = PACKAGES[name]
+    weights, feed = package.draw(name)
     before = peak_megabytes()
     start = time.perf_counter()
-    workload = write(name, weights, feed)
+    workload = package.write(name, weights, feed)
     executor, scope, held = ol.Executor(**VARIANTS[variant]), workload.scope(), as_tensors(feed)
 
     def step() -> torch.Tensor:
@@ -106,13 +109,13 @@ def measure(name: str, variant: str = "default", min_time: float = 1.5) -> dict[
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--workload", choices=[*TRAINING, *INFERENCE])
+    parser.add_argument("--workload", choices=list(PACKAGES))
     parser.add_argument("--variant", choices=list(VARIANTS), default="default")
     parser.add_argument("--min-time", type=float, default=1.5, help="seconds of steps that are timed")
     parser.add_argument("--list", action="store_true", help="print the variants of each workload as JSON")
     arguments = parser.parse_args()
     if arguments.list:
-        print(json.dumps({name: list(VARIANTS) for name in (*TRAINING, *INFERENCE)}))
+        print(json.dumps({name: list(VARIANTS) for name in PACKAGES}))
         return
     if arguments.variant == "untuned":
         torch.set_num_threads(THREADS)
