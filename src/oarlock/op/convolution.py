@@ -9,7 +9,7 @@ from oarlock.ir import size
 from oarlock.op.memory_format import channels_last, contiguous, empty_as, is_channels_last
 from oarlock.op.reduction import expand_to
 from oarlock.op.shaping import reshape
-from oarlock.registry import Case, GradCheck, Rejects, operator
+from oarlock.registry import Case, GradCheck, Rejects, joint, operator
 
 __all__ = ["conv2d", "window_size"]
 
@@ -76,6 +76,22 @@ def _backward(dy, x, filter, stride: Sequence[int], padding: Sequence[int], want
 @conv2d.gradient("bias")
 def conv2d_dbias(dy):
     return dy.sum((0, 2, 3))
+
+
+@joint(conv2d_dx, conv2d_dfilter, conv2d_dbias)
+def conv2d_backward(x, filter, dy, *, stride, padding):
+    return _backward(channels_last(dy), channels_last(x), filter, stride, padding, [True, True, True])
+
+
+@joint(conv2d_dx, conv2d_dfilter)
+def conv2d_backward_without_bias(x, filter, dy, *, stride, padding):
+    return _backward(channels_last(dy), channels_last(x), filter, stride, padding, [True, True, False])[:2]
+
+
+@joint(conv2d_dfilter, conv2d_dbias)
+def conv2d_backward_of_parameters(x, dy, filter_shape, *, stride, padding):
+    like_filter = empty_as(dy, filter_shape, last=False)
+    return _backward(channels_last(dy), channels_last(x), like_filter, stride, padding, [False, True, True])[1:]
 
 
 @conv2d_dx.gradient_program("filter")

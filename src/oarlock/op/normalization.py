@@ -9,7 +9,7 @@ from oarlock.op.matrix import linear_dbias
 from oarlock.op.memory_format import in_format_of
 from oarlock.op.reduction import mean as average
 from oarlock.op.reduction import mean_dx, reduce_sum, reduce_to
-from oarlock.registry import Case, GradCheck, Rejects, operator
+from oarlock.registry import Case, GradCheck, Rejects, joint, operator
 
 __all__ = ["batch_norm", "layer_norm", "layer_norm_gain_slope", "layer_norm_slope"]
 
@@ -56,9 +56,9 @@ def layer_norm_doffset(dy, dmean=None, drstd=None):
     return linear_dbias(dy)
 
 
-def _backward(given, x, mean, rstd, gain, wanted):
-    """PyTorch's own, which takes the statistics to lie in memory without gaps."""
-    return torch.ops.aten.native_layer_norm_backward(given, x, x.shape[-1:], mean.contiguous(), rstd.contiguous(), gain, None, wanted)
+def _backward(given, x, mean, rstd, gain, wanted: Sequence[bool]):
+    """PyTorch's own, which takes the statistics to lie in memory without gaps; of an offset it reads the shape, which is the gain's."""
+    return torch.ops.aten.native_layer_norm_backward(given, x, x.shape[-1:], mean.contiguous(), rstd.contiguous(), gain, gain, wanted)
 
 
 @operator(
@@ -148,6 +148,18 @@ def layer_norm_slope_drstd(x, mean, rstd, given, slope, dslope, gain=None):
     return direct + reduce_sum(multiply(dxhat, subtract(x, mean)), axis=-1, keep=True)
 
 
+@joint(layer_norm_slope, layer_norm_gain_slope, linear_dbias, names={"dout": "given"})
+def layer_norm_backward(x, mean, rstd, given, gain=None):
+    """The slopes at x and at the gain, and that at the offset: a sum over rows, as is that of any bias."""
+    return _backward(given, x, mean, rstd, x.new_ones(x.shape[-1]) if gain is None else gain, [True, True, True])
+
+
+@joint(layer_norm_gain_slope, linear_dbias, names={"dout": "given"})
+def layer_norm_backward_of_parameters(x, mean, rstd, given):
+    unread = x.new_empty(x.shape[-1])
+    return _backward(given, x, mean, rstd, unread, [False, True, True])[1:]
+
+
 @operator(
     "x: float[n c ...s], running_mean: float[c], running_variance: float[c], gain?: float[c], offset?: float[c]"
     " -> y: float[n c ...s], mean: float[c], rstd: float[c], next_mean: float[c], next_variance: float[c], of_batch: bool[]",
@@ -216,6 +228,14 @@ def _batch_backward(x, mean, rstd, dy, gain, wanted: Sequence[bool]):
 @batch_norm.gradient("offset")
 def batch_norm_doffset(dy):
     return _sum_by_channel(dy)
+
+
+@joint(batch_norm_dx, batch_norm_dgain, batch_norm_doffset)
+def batch_norm_backward(x, mean, rstd, of_batch, dy, gain=None):
+    if of_batch:
+        return _batch_backward(x, mean, rstd, dy, gain, [True, True, True])
+    dx = dy * _by_channel(rstd if gain is None else rstd * gain, x)
+    return dx, _sum_by_channel(dy * (x - _by_channel(mean, x))) * rstd, _sum_by_channel(dy)
 
 
 batch_norm.no_gradient("running_mean", "running_variance")  # they are what earlier steps have left

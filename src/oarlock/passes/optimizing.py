@@ -10,6 +10,7 @@ from oarlock.passes.folding import fold
 from oarlock.passes.grouping import group
 from oarlock.passes.identities import simplify
 from oarlock.passes.invariants import hoist
+from oarlock.passes.joining import join
 from oarlock.passes.lifting import lift
 from oarlock.passes.pruning import remove_dead_code
 from oarlock.passes.reductions import fuse_reductions
@@ -29,11 +30,12 @@ PASSES: dict[str, Callable[[Program, Catalogue], int]] = {
     "lift": lift,
     "sink": sink,
     "accumulate": accumulate,
+    "join": join,
     "group": group,
 }
 """Each changes a program in place and returns how often it applied."""
 
-_LAST = {"group"}
+_LAST = {"join", "group"}
 """Passes after which others find less to do."""
 
 

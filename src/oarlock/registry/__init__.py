@@ -5,6 +5,7 @@ from oarlock.registry.catalogue import Catalogue, standard
 from oarlock.registry.checking import typecheck
 from oarlock.registry.creator import append_op, create
 from oarlock.registry.declaration import Operator, operator
+from oarlock.registry.joint_operator import joint
 from oarlock.registry.opproto import op_proto
 from oarlock.registry.text import parse_program
 
@@ -16,6 +17,7 @@ __all__ = [
     "Rejects",
     "append_op",
     "create",
+    "joint",
     "op_proto",
     "operator",
     "parse_program",

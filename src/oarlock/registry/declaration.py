@@ -90,6 +90,9 @@ class Operator:
     may be relied on by passes and plans, and is tested.
     """
 
+    parts: "tuple[Operator, ...]" = ()
+    """The operators whose results this one computes together: see `oarlock.registry.joint_operator`."""
+
     def __init__(
         self,
         type: str,
