@@ -92,6 +92,22 @@ def test_a_stack_handed_out_twice_is_handed_out_once():
     require_same_values(program, FEED, [y], "share")
 
 
+def test_a_sum_over_the_steps_is_added_up_once():
+    with ol.Program() as program:
+        x = data(batch="t")
+        b, c = data("b", batch=None), data("c", batch=None)
+        rnn = ol.rnn()
+        with rnn.step():
+            rnn.output(ol.op.tanh(rnn.step_input(x) + b + c))
+        db, dc = ol.gradients([ol.op.reduce_sum(rnn())], [b, c])
+        y = db * dc
+    lines, applied = rewritten(program, [y], "share")
+    assert applied == {"share": 1}
+    (loop,) = (line for line in lines if "recurrent(" in line and "@GRAD" in line.partition(" = ")[0])
+    assert loop.partition(" = ")[0].count("float64[3]") == 1
+    require_same_values(program, {**FEED, "b": numpy.ones(3), "c": numpy.ones(3)}, [y], "share")
+
+
 def test_a_name_that_is_hidden_is_not_read():
     with ol.Program() as written:
         x = data(batch="t")

@@ -37,7 +37,7 @@ class _Sharing:
 
     def __call__(self, op: Op, before: list[Op]) -> Mapping[Var, Var]:
         if op.blocks:
-            return _stacked_twice(op)
+            return _handed_out_twice(op)
         if op.is_commit or not is_pure(self.catalogue.get(op.type), op):
             return {}
         key = _structure(op)
@@ -48,10 +48,14 @@ class _Sharing:
         return {}
 
 
-def _stacked_twice(loop: Op) -> dict[Var, Var]:
-    """Of what an op with a block hands out more than once, the first."""
-    first: dict[Var, Var] = {}
-    return {outer: first[inner] for inner, outer in Layout.of(loop).stacked if first.setdefault(inner, outer) is not outer}
+def _handed_out_twice(owner: Op) -> dict[Var, Var]:
+    """Of the stacks, and of the sums, of one value of a block, the first in place of the others."""
+    layout = Layout.of(owner)
+    replaced: dict[Var, Var] = {}
+    for pairs in (layout.stacked, layout.summed):
+        first: dict[Var, Var] = {}
+        replaced |= {outer: first[inner] for inner, outer in pairs if first.setdefault(inner, outer) is not outer}
+    return replaced
 
 
 def _structure(op: Op) -> object:
