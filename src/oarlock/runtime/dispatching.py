@@ -1,11 +1,21 @@
 """How PyTorch calls kernels while a plan runs."""
 
+import operator
+from functools import reduce
+
 import torch
 
 __all__ = ["below_autograd"]
 
 _GUARD = getattr(torch._C, "_ExcludeDispatchKeyGuard", None)
-_KEYS = ("AutogradCPU", "AutogradCUDA", "ADInplaceOrView")
+
+
+def _keys(*names: str):
+    keys = [torch._C.DispatchKeySet(getattr(torch._C.DispatchKey, name)) for name in names]
+    return reduce(operator.or_, keys)
+
+
+_EXCLUDED = _keys("AutogradCPU", "AutogradCUDA", "ADInplaceOrView")
 
 
 class below_autograd:  # noqa: N801 - it stands where `torch.no_grad` does
@@ -15,17 +25,10 @@ class below_autograd:  # noqa: N801 - it stands where `torch.no_grad` does
     """
 
     def __init__(self) -> None:
-        self._guard = torch.no_grad() if _GUARD is None else _GUARD(_excluded())
+        self._guard = torch.no_grad() if _GUARD is None else _GUARD(_EXCLUDED)
 
     def __enter__(self) -> None:
         self._guard.__enter__()
 
     def __exit__(self, *raised: object) -> None:
         self._guard.__exit__(*raised)
-
-
-def _excluded():
-    keys = torch._C.DispatchKeySet(getattr(torch._C.DispatchKey, _KEYS[0]))
-    for name in _KEYS[1:]:
-        keys = keys | torch._C.DispatchKeySet(getattr(torch._C.DispatchKey, name))
-    return keys

@@ -1,10 +1,12 @@
 """What must not be left half done: an interrupt from the keyboard waits until it is over."""
 
-import signal
+import _signal  # pyright: ignore[reportMissingImports]  # `signal` without the enumerations around it, which cost ten times the call
 import threading
 from types import FrameType
 
 __all__ = ["uninterrupted"]
+
+_SIGINT = int(_signal.SIGINT)
 
 
 class uninterrupted:  # noqa: N801 - it reads as a word: `with uninterrupted():`
@@ -18,15 +20,15 @@ class uninterrupted:  # noqa: N801 - it reads as a word: `with uninterrupted():`
         self._noted = False
         self._handler = None
         if threading.current_thread() is threading.main_thread():
-            self._handler = signal.getsignal(signal.SIGINT)
+            self._handler = _signal.getsignal(_SIGINT)
         if self._handler is not None:
-            signal.signal(signal.SIGINT, self._note)
+            _signal.signal(_SIGINT, self._note)
 
     def _note(self, number: int, frame: FrameType | None) -> None:
         self._noted = True
 
     def __exit__(self, *raised: object) -> None:
         if self._handler is not None:
-            signal.signal(signal.SIGINT, self._handler)
+            _signal.signal(_SIGINT, self._handler)
             if self._noted:
-                signal.raise_signal(signal.SIGINT)
+                _signal.raise_signal(_SIGINT)

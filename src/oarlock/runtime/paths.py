@@ -214,6 +214,8 @@ def _path_of(program: Program, var: Var) -> Path:
             given=[var.describe()],
             hint="fetch by name where the program is a copy or was loaded from a file",
         )
+    if var.block is program.main:
+        return Path(var)
     path = Path(var, (None,) * (len(list(var.block.enclosing())) - 1))
     for block in path.blocks:
         _require_scope_of_its_own(block)

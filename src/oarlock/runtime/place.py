@@ -9,6 +9,8 @@ from oarlock.ir.location import here
 
 __all__ = ["CPUPlace", "GPUPlace", "Place", "one_place"]
 
+_CPU = torch.device("cpu")
+
 
 @dataclass(frozen=True)
 class CPUPlace:
@@ -16,7 +18,7 @@ class CPUPlace:
 
     @property
     def device(self) -> torch.device:
-        return torch.device("cpu")
+        return _CPU
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,8 @@ def one_place(places: object) -> Place:
 
     A program runs at one place. Several want a program that is split over them, which a pass would write.
     """
+    if isinstance(places, Place):
+        return places
     if places is None:
         return CPUPlace()
     chosen = list(places) if isinstance(places, list | tuple) else [places]

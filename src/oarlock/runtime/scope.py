@@ -99,7 +99,8 @@ class Scope:
         """The variable called `name` here or in the nearest parent that has one; None where none has. Makes nothing."""
         scope: Scope | None = self
         while scope is not None:
-            scope._require_alive()
+            if scope.dropped:
+                scope._require_alive()
             found = scope._variables.get(name)
             if found is not None:
                 return found

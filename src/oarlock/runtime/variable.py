@@ -79,7 +79,8 @@ class Variable:
 
     @property
     def is_set(self) -> bool:
-        return self.state is State.SET
+        self._require_scope()
+        return self._value is not _EMPTY
 
     @property
     def value(self) -> object:
