@@ -117,7 +117,8 @@ def torch_gradients(operator: Operator, arguments: Arguments, chosen: slice = EV
     for slot, number in wanted(operator, arguments):
         leaves.append(arguments.tensors[slot][number].clone().requires_grad_())
         arguments = replaced(arguments, (slot, number), leaves[-1])
-    outputs = returned(operator, compute(operator, arguments))
+    with torch.autograd.graph.saved_tensors_hooks(torch.clone, torch.clone):  # a kernel may write over what it computed on the way
+        outputs = returned(operator, compute(operator, arguments))
     cost = weighted_sum(outputs[chosen], weights_of(outputs)[chosen])
     try:
         return list(torch.autograd.grad(cost, leaves, allow_unused=True, materialize_grads=True))

@@ -11,6 +11,13 @@ from oarlock.registry import Case, GradCheck, Rejects, operator
 
 __all__ = ["causal_softmax", "gelu", "log_softmax", "relu", "sigmoid", "softmax", "tanh"]
 
+_aten = torch.ops.aten
+
+
+def _without_gaps(x: torch.Tensor, out: torch.Tensor) -> bool:
+    """Whether both lie in memory without gaps. Where one does not, PyTorch may compute element by element, and round differently."""
+    return x.is_contiguous() and out.is_contiguous()
+
 
 @operator(
     "x: float[*b] -> y: float[*b]",
@@ -30,10 +37,25 @@ def relu_in_place(x):
     return torch.relu_(x)
 
 
+@relu.into
+def relu_into(x, out):
+    return torch.clamp_min(x, 0, out=out)
+
+
 @relu.gradient("x")
 def relu_dx(y, dy):
-    """``dx = dy`` where ``y > 0``, else 0. Needs only the output, so ``x`` may be freed."""
-    return dy * (y > 0)
+    """``dx = dy``, but 0 where ``y <= 0``. Needs only the output, so ``x`` may be freed."""
+    return _aten.threshold_backward.default(dy, y, 0)
+
+
+@relu_dx.in_place("dy")
+def relu_dx_in_place(y, dy):
+    return relu_dx_into(y, dy, dy)
+
+
+@relu_dx.into
+def relu_dx_into(y, dy, out):
+    return _aten.threshold_backward.grad_input(dy, y, 0, grad_input=out)
 
 
 @relu_dx.gradient_program("dy")
@@ -60,14 +82,23 @@ def sigmoid_in_place(x):
 
 @sigmoid.into
 def sigmoid_into(x, out):
-    """Where memory has gaps PyTorch computes one element at a time, which rounds differently."""
-    return torch.sigmoid(x, out=out) if x.is_contiguous() and out.is_contiguous() else out.copy_(torch.sigmoid(x))
+    return torch.sigmoid(x, out=out) if _without_gaps(x, out) else out.copy_(torch.sigmoid(x))
 
 
 @sigmoid.gradient("x")
 def sigmoid_dx(y, dy):
     """``dx = dy * y * (1 - y)``."""
-    return dy * y * (1 - y)
+    return _aten.sigmoid_backward.default(dy, y)
+
+
+@sigmoid_dx.in_place("dy")
+def sigmoid_dx_in_place(y, dy):
+    return _aten.sigmoid_backward.grad_input(dy, y, grad_input=dy)
+
+
+@sigmoid_dx.into
+def sigmoid_dx_into(y, dy, out):
+    return _aten.sigmoid_backward.grad_input(dy, y, grad_input=out)
 
 
 @sigmoid_dx.gradient_program("dy")
@@ -103,7 +134,17 @@ def tanh_into(x, out):
 @tanh.gradient("x")
 def tanh_dx(y, dy):
     """``dx = dy * (1 - y**2)``."""
-    return dy * (1 - y * y)
+    return _aten.tanh_backward.default(dy, y)
+
+
+@tanh_dx.in_place("dy")
+def tanh_dx_in_place(y, dy):
+    return _aten.tanh_backward.grad_input(dy, y, grad_input=dy)
+
+
+@tanh_dx.into
+def tanh_dx_into(y, dy, out):
+    return _aten.tanh_backward.grad_input(dy, y, grad_input=out)
 
 
 @tanh_dx.gradient_program("dy")
@@ -137,9 +178,33 @@ def _form(approximate: bool) -> str:
     return "tanh" if approximate else "none"
 
 
+@gelu.in_place("x")
+def gelu_in_place(x, *, approximate):
+    return _aten.gelu_.default(x, approximate=_form(approximate))
+
+
+@gelu.into
+def gelu_into(x, out, *, approximate):
+    if not _without_gaps(x, out):
+        return out.copy_(gelu.kernel(x, approximate=approximate))
+    return _aten.gelu.out(x, approximate=_form(approximate), out=out)
+
+
 @gelu.gradient("x")
 def gelu_dx(x, dy, *, approximate):
-    return torch.ops.aten.gelu_backward(dy, x, approximate=_form(approximate))
+    return _aten.gelu_backward.default(dy, x, approximate=_form(approximate))
+
+
+@gelu_dx.in_place("dy")
+def gelu_dx_in_place(x, dy, *, approximate):
+    return _aten.gelu_backward.grad_input(dy, x, approximate=_form(approximate), grad_input=dy)
+
+
+@gelu_dx.into
+def gelu_dx_into(x, dy, out, *, approximate):
+    if not (dy.is_contiguous() and _without_gaps(x, out)):
+        return out.copy_(gelu_dx.kernel(x, dy, approximate=approximate))
+    return _aten.gelu_backward.grad_input(dy, x, approximate=_form(approximate), grad_input=out)
 
 
 @gelu_dx.gradient_program("dy")
@@ -167,10 +232,33 @@ def softmax(x):
     return torch.softmax(x, dim=-1)
 
 
+@softmax.in_place("x")
+def softmax_in_place(x):
+    return torch.softmax(x, dim=-1, out=x)
+
+
+@softmax.into
+def softmax_into(x, out):
+    return torch.softmax(x, dim=-1, out=out)
+
+
 @softmax.gradient("x")
 def softmax_dx(y, dy):
     """``dx = y * (dy - sum(dy * y))``, the sum along the last axis."""
-    return y * (dy - (dy * y).sum(-1, keepdim=True))
+    return torch._softmax_backward_data(dy, y, -1, y.dtype)
+
+
+@softmax_dx.in_place("dy")
+def softmax_dx_in_place(y, dy):
+    return softmax_dx_into(y, dy, dy)
+
+
+@softmax_dx.into
+def softmax_dx_into(y, dy, out):
+    """Into memory with gaps PyTorch would write as if it had none."""
+    if not out.is_contiguous():
+        return out.copy_(softmax_dx.kernel(y, dy))
+    return torch._softmax_backward_data(dy, y, -1, y.dtype, grad_input=out)
 
 
 @softmax_dx.gradient_program("dy")
@@ -198,10 +286,33 @@ def log_softmax(x):
     return torch.log_softmax(x, dim=-1)
 
 
+@log_softmax.in_place("x")
+def log_softmax_in_place(x):
+    return torch.log_softmax(x, dim=-1, out=x)
+
+
+@log_softmax.into
+def log_softmax_into(x, out):
+    return torch.log_softmax(x, dim=-1, out=out)
+
+
 @log_softmax.gradient("x")
 def log_softmax_dx(y, dy):
     """``dx = dy - exp(y) * sum(dy)``, the sum along the last axis."""
-    return dy - torch.exp(y) * dy.sum(-1, keepdim=True)
+    return torch._log_softmax_backward_data(dy, y, -1, y.dtype)
+
+
+@log_softmax_dx.in_place("dy")
+def log_softmax_dx_in_place(y, dy):
+    return log_softmax_dx_into(y, dy, dy)
+
+
+@log_softmax_dx.into
+def log_softmax_dx_into(y, dy, out):
+    """As for softmax."""
+    if not out.is_contiguous():
+        return out.copy_(log_softmax_dx.kernel(y, dy))
+    return torch._log_softmax_backward_data(dy, y, -1, y.dtype, out=out)
 
 
 @log_softmax_dx.gradient_program("dy")

@@ -52,6 +52,16 @@ def add_into(x, y, out):
     return torch.add(x, y, out=out)
 
 
+@add.in_place("x")
+def add_in_place_of_x(x, y):
+    return x.add_(y)
+
+
+@add.in_place("y")
+def add_in_place_of_y(x, y):
+    return torch.add(x, y, out=y)
+
+
 @add.gradient_program("x")
 def add_dx(dz, x_shape):
     return _fit(dz, x_shape)
@@ -74,6 +84,16 @@ def subtract(x, y):
 @subtract.into
 def subtract_into(x, y, out):
     return torch.sub(x, y, out=out)
+
+
+@subtract.in_place("x")
+def subtract_in_place_of_x(x, y):
+    return x.sub_(y)
+
+
+@subtract.in_place("y")
+def subtract_in_place_of_y(x, y):
+    return torch.sub(x, y, out=y)
 
 
 @subtract.gradient_program("x")
@@ -100,6 +120,16 @@ def multiply_into(x, y, out):
     return torch.mul(x, y, out=out)
 
 
+@multiply.in_place("x")
+def multiply_in_place_of_x(x, y):
+    return x.mul_(y)
+
+
+@multiply.in_place("y")
+def multiply_in_place_of_y(x, y):
+    return torch.mul(x, y, out=y)
+
+
 @multiply.gradient_program("x")
 def multiply_dx(y, dz, x_shape):
     return _fit(multiply(dz, y), x_shape)
@@ -120,6 +150,21 @@ def multiply_dy(x, dz, y_shape):
 def divide(x, y):
     """``z = x / y``."""
     return x / y
+
+
+@divide.into
+def divide_into(x, y, out):
+    return torch.div(x, y, out=out)
+
+
+@divide.in_place("x")
+def divide_in_place_of_x(x, y):
+    return x.div_(y)
+
+
+@divide.in_place("y")
+def divide_in_place_of_y(x, y):
+    return torch.div(x, y, out=y)
 
 
 @divide.gradient_program("x")
@@ -190,6 +235,16 @@ def negative(x):
     return -x
 
 
+@negative.into
+def negative_into(x, out):
+    return torch.neg(x, out=out)
+
+
+@negative.in_place("x")
+def negative_in_place(x):
+    return x.neg_()
+
+
 @negative.gradient_program("x")
 def negative_dx(dy):
     return negative(dy)
@@ -199,6 +254,16 @@ def negative_dx(dy):
 def square(x):
     """``y = x * x``."""
     return x * x
+
+
+@square.into
+def square_into(x, out):
+    return torch.mul(x, x, out=out)
+
+
+@square.in_place("x")
+def square_in_place(x):
+    return x.mul_(x)
 
 
 @square.gradient_program("x")
@@ -212,6 +277,16 @@ def sqrt(x):
     return torch.sqrt(x)
 
 
+@sqrt.into
+def sqrt_into(x, out):
+    return torch.sqrt(x, out=out)
+
+
+@sqrt.in_place("x")
+def sqrt_in_place(x):
+    return x.sqrt_()
+
+
 @sqrt.gradient_program("x")
 def sqrt_dx(y, dy):
     return divide(dy, multiply(y, fill(shape=(), value=2.0, dtype=y.dtype)))
@@ -221,6 +296,16 @@ def sqrt_dx(y, dy):
 def exp(x):
     """``e`` to the power ``x``."""
     return torch.exp(x)
+
+
+@exp.into
+def exp_into(x, out):
+    return torch.exp(x, out=out)
+
+
+@exp.in_place("x")
+def exp_in_place(x):
+    return x.exp_()
 
 
 @exp.gradient_program("x")
@@ -234,6 +319,16 @@ def log(x):
     return torch.log(x)
 
 
+@log.into
+def log_into(x, out):
+    return torch.log(x, out=out)
+
+
+@log.in_place("x")
+def log_in_place(x):
+    return x.log_()
+
+
 @log.gradient_program("x")
 def log_dx(x, dy):
     return divide(dy, x)
@@ -245,9 +340,29 @@ def absolute(x):
     return torch.abs(x)
 
 
+@absolute.into
+def absolute_into(x, out):
+    return torch.abs(x, out=out)
+
+
+@absolute.in_place("x")
+def absolute_in_place(x):
+    return x.abs_()
+
+
 @absolute.gradient("x")
 def absolute_dx(x, dy):
-    return dy * torch.sign(x)
+    return torch.sign(x).mul_(dy)
+
+
+@absolute_dx.in_place("dy")
+def absolute_dx_in_place(x, dy):
+    return dy.mul_(torch.sign(x))
+
+
+@absolute_dx.into
+def absolute_dx_into(x, dy, out):
+    return torch.mul(torch.sign(x), dy, out=out)
 
 
 @absolute_dx.gradient_program("dy")
@@ -272,6 +387,16 @@ absolute_dx.no_gradient("x")  # a step function of x
 def clip(x, lower=None, upper=None):
     """``x`` held between ``lower`` and ``upper``; an absent bound does not bind. Bounds take no gradient."""
     return x if lower is None and upper is None else torch.clamp(x, lower, upper)
+
+
+@clip.into
+def clip_into(x, lower=None, upper=None, *, out):
+    return out.copy_(x) if lower is None and upper is None else torch.clamp(x, lower, upper, out=out)
+
+
+@clip.in_place("x")
+def clip_in_place(x, lower=None, upper=None):
+    return x if lower is None and upper is None else torch.clamp(x, lower, upper, out=x)
 
 
 @clip.gradient("x")
@@ -307,6 +432,11 @@ def assign(x):
     return x
 
 
+@assign.into
+def assign_into(x, out):
+    return out.copy_(x)
+
+
 @assign.gradient_program("x")
 def assign_dx(dy):
     return dy
@@ -319,14 +449,31 @@ def assign_dx(dy):
         Case(xs=([1.0, 2.0], [3.0, 4.0], [5.0, 6.0]), y=[9.0, 12.0]),
         Case(xs=([1.0],), y=[1.0]),
         GradCheck(xs=[(2, 3), (2, 3)]),
+        GradCheck(xs=[(2, 3), (2, 3), (2, 3)]),
     ],
 )
 def sum_(xs):
     """The sum of one or more tensors of one shape, from the first to the last. Uneven stacks of loops add up step by step."""
-    total = xs[0]
-    for x in xs[1:]:
-        total = add_stacks(total, x)
+    if len(xs) < 3:
+        return xs[0] if len(xs) == 1 else add_stacks(*xs)
+    return _add_up(add_stacks(xs[0], xs[1]), xs[2:])
+
+
+def _add_up(total, xs):
+    """``total`` and ``xs`` added up in the memory of ``total``; in fresh memory where they are uneven stacks."""
+    for x in xs:
+        total = total.add_(x) if isinstance(total, torch.Tensor) else add_stacks(total, x)
     return total
+
+
+@sum_.in_place("xs")
+def sum_in_place(xs):
+    return _add_up(xs[0], xs[1:])
+
+
+@sum_.into
+def sum_into(xs, out):
+    return _add_up(out.copy_(xs[0]) if len(xs) == 1 else torch.add(xs[0], xs[1], out=out), xs[2:])
 
 
 @sum_.gradient_program("xs")

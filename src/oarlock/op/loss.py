@@ -6,6 +6,8 @@ from oarlock.registry import Case, GradCheck, Rejects, operator
 
 __all__ = ["accuracy", "softmax_with_cross_entropy"]
 
+_NO_REDUCTION = 0
+
 
 @operator(
     "logits: float[*b k], label: int64[*b] -> loss: float[*b], softmax: float[*b k]",
@@ -16,6 +18,8 @@ __all__ = ["accuracy", "softmax_with_cross_entropy"]
         Case(logits=[[0.0, 0.0]], label=[-100], loss=[0.0], softmax=[[0.5, 0.5]]),
         GradCheck(logits=(4, 3), label=[0, 2, -100, 1]),
         GradCheck(logits=(2, 3), label=[255, 1], ignore_index=255),
+        GradCheck(logits=(3, 3), label=[0, 1, 2], ignore_index=1),
+        GradCheck(logits=(3,), label=2),
         GradCheck(logits=(2, 2, 3), label=[[0, 1], [2, 0]]),
         Rejects("label 3 is not one of the classes 0 to 2", logits=(1, 3), label=[3]),
         Rejects("label -1 is not one of the classes 0 to 2", logits=(1, 3), label=[-1]),
@@ -24,27 +28,62 @@ __all__ = ["accuracy", "softmax_with_cross_entropy"]
 )
 def softmax_with_cross_entropy(logits, label, *, ignore_index: int = -100):
     """Cross entropy of ``softmax(logits)`` against class ids, computed stably in log space; ignored rows give 0."""
-    ignored = label == ignore_index
-    counted = label.masked_fill(ignored, 0)
-    classes = logits.shape[-1]
-    wrong = (counted < 0) | (counted >= classes)
-    if wrong.any():
-        raise ValueError(f"label {int(counted[wrong][0])} is not one of the classes 0 to {classes - 1}")
+    if label.device.type != "cpu":  # elsewhere a label that is no class ends the process
+        _require_classes(label, logits.shape[-1], ignore_index)
     log_p = torch.log_softmax(logits, dim=-1)
-    picked = log_p.gather(-1, counted.unsqueeze(-1)).squeeze(-1)  # [*b]
-    return torch.where(ignored, 0.0, -picked), log_p.exp()
+    flat = label.dim() == 1
+    rows, labels = (log_p, label) if flat else (log_p.reshape(label.numel(), log_p.shape[-1]), label.reshape(-1))
+    try:
+        loss, _ = torch.ops.aten.nll_loss_forward.default(rows, labels, None, _NO_REDUCTION, ignore_index)
+    except IndexError:
+        _require_classes(label, logits.shape[-1], ignore_index)
+        raise
+    return loss if flat else loss.view(label.shape), log_p.exp_()
+
+
+def _require_classes(label: torch.Tensor, classes: int, ignore_index: int) -> None:
+    """Raises ValueError where a label is neither a class nor ignored."""
+    wrong = ((label < 0) | (label >= classes)) & (label != ignore_index)
+    if wrong.any():
+        raise ValueError(f"label {int(label[wrong][0])} is not one of the classes 0 to {classes - 1}")
 
 
 @softmax_with_cross_entropy.gradient("logits")
 def softmax_with_cross_entropy_dlogits(softmax, label, dloss, dsoftmax=None, *, ignore_index):
     """``dlogits = (softmax - onehot(label)) * dloss``; ignored rows get 0. A gradient of the softmax adds its own part."""
-    ignored = label == ignore_index
-    dloss = dloss.masked_fill(ignored, 0.0).unsqueeze(-1)  # [*b, 1]
-    target = label.masked_fill(ignored, 0).unsqueeze(-1)
-    dlogits = (softmax * dloss).scatter_add(-1, target, -dloss)
-    if dsoftmax is None:
-        return dlogits
-    return dlogits + softmax * (dsoftmax - (dsoftmax * softmax).sum(-1, keepdim=True))
+    return _dlogits(softmax, label, dloss, dsoftmax, ignore_index, None)
+
+
+@softmax_with_cross_entropy_dlogits.in_place("softmax")
+def softmax_with_cross_entropy_dlogits_in_place(softmax, label, dloss, dsoftmax=None, *, ignore_index):
+    return _dlogits(softmax, label, dloss, dsoftmax, ignore_index, softmax)
+
+
+@softmax_with_cross_entropy_dlogits.into
+def softmax_with_cross_entropy_dlogits_into(softmax, label, dloss, dsoftmax=None, *, out, ignore_index):
+    return _dlogits(softmax, label, dloss, dsoftmax, ignore_index, out)
+
+
+def _dlogits(softmax, label, dloss, dsoftmax, ignore_index: int, out):
+    """In ``out``, or in fresh memory where it is None."""
+    beside = None if dsoftmax is None else torch._softmax_backward_data(dsoftmax, softmax, -1, softmax.dtype)
+    label, dloss = label.unsqueeze(-1), dloss.unsqueeze(-1)  # [*b, 1]
+    if _some_ignored(softmax, label, ignore_index):
+        ignored = label == ignore_index
+        label, dloss = label.masked_fill(ignored, 0), dloss.masked_fill(ignored, 0.0)
+    dlogits = torch.mul(softmax, dloss, out=out).scatter_add_(-1, label, -dloss)
+    return dlogits if beside is None else dlogits.add_(beside)
+
+
+def _some_ignored(softmax, label, ignore_index: int) -> bool:
+    """Whether a row may be ignored. On a CPU, PyTorch refuses a label that is no class: looking up costs less than comparing."""
+    if softmax.device.type != "cpu" or 0 <= ignore_index < softmax.shape[-1]:
+        return True
+    try:
+        softmax.gather(-1, label)
+    except RuntimeError:
+        return True
+    return False
 
 
 @softmax_with_cross_entropy_dlogits.gradient("dloss")
@@ -76,4 +115,4 @@ def softmax_with_cross_entropy_dlogits_ddsoftmax(softmax, ddlogits):
 )
 def accuracy(predict, label):
     """The share of rows whose largest entry is at ``label``: 0 to 1, NaN for no rows."""
-    return (predict.argmax(-1) == label).float().mean()
+    return (predict.argmax(-1) == label).mean(dtype=torch.float32)

@@ -23,40 +23,68 @@ __all__ = ["batch_matmul", "inner_product", "linear"]
 )
 def linear(x, w, bias=None):
     """Rows times a shared matrix, plus a shared row: ``out = x @ w + bias``."""
-    if bias is None:
-        return x @ w
     if x.dim() == 2:
-        return torch.addmm(bias, x, w)
-    return torch.addmm(bias, _as_rows(x), w).reshape(*x.shape[:-1], w.shape[-1])
+        return torch.mm(x, w) if bias is None else torch.addmm(bias, x, w)
+    rows = _as_rows(x)
+    out = torch.mm(rows, w) if bias is None else torch.addmm(bias, rows, w)
+    return out.view(x.shape[:-1] + w.shape[-1:])
 
 
 def _as_rows(x: torch.Tensor) -> torch.Tensor:
-    return x.reshape(x.shape[:-1].numel(), x.shape[-1])
+    """``x`` as one matrix, so that a product with another is one."""
+    return x if x.dim() == 2 else x.reshape(x.shape[:-1].numel(), x.shape[-1])
 
 
 @linear.into
 def linear_into(x, w, bias=None, *, out):
-    if bias is None:
-        torch.matmul(torch.atleast_2d(x), w, out=torch.atleast_2d(out))  # PyTorch would resize a vector `out`
-    else:
-        torch.addmm(bias, _as_rows(x), w, out=_as_rows(out))
+    if x.dim() == 2:
+        return torch.mm(x, w, out=out) if bias is None else torch.addmm(bias, x, w, out=out)
+    rows = _rows_of(out)
+    if rows is None:
+        return out.copy_(linear.kernel(x, w, bias))
+    linear_into(_as_rows(x), w, bias, out=rows)
     return out
+
+
+def _rows_of(out: torch.Tensor) -> torch.Tensor | None:
+    """The memory of ``out`` as one matrix; None where its rows do not lie at equal distances."""
+    try:
+        return out.view(out.shape[:-1].numel(), out.shape[-1])
+    except RuntimeError:
+        return None
 
 
 @linear.gradient("x")
 def linear_dx(w, dout):
-    return dout @ w.mT
+    if dout.dim() == 2:
+        return torch.mm(dout, w.t())
+    return torch.mm(_as_rows(dout), w.t()).view(dout.shape[:-1] + w.shape[:1])
+
+
+@linear_dx.into
+def linear_dx_into(w, dout, out):
+    return linear_into(dout, w.t(), out=out)
 
 
 @linear.gradient("w")
 def linear_dw(x, dout):
     """Sums over all rows, so a loop's many small products may become one."""
-    return _as_rows(x).mT @ _as_rows(dout)
+    return torch.mm(_as_rows(x).t(), _as_rows(dout))
+
+
+@linear_dw.into
+def linear_dw_into(x, dout, out):
+    return torch.mm(_as_rows(x).t(), _as_rows(dout), out=out)
 
 
 @linear.gradient("bias")
 def linear_dbias(dout):
     return _as_rows(dout).sum(0)
+
+
+@linear_dbias.into
+def linear_dbias_into(dout, out):
+    return torch.sum(_as_rows(dout), 0, out=out)
 
 
 @linear_dx.gradient_program("w")
@@ -90,22 +118,38 @@ def linear_dbias_ddout(dout_shape, ddbias):
         Case(x=[[[1.0, 2.0]]], y=[[[3.0], [4.0]]], z=[[[11.0]]]),
         GradCheck(x=(2, 3, 4), y=(2, 4, 2)),
         GradCheck(x=(3, 4), y=(4, 2)),
+        GradCheck(x=(2, 2, 3, 4), y=(2, 2, 4, 2)),
         Rejects("dimension k is 4 in x but 5 in y", x=(2, 3, 4), y=(2, 5, 2)),
     ],
 )
 def batch_matmul(x, y):
     """A matrix product for each leading index: ``z[b] = x[b] @ y[b]``."""
-    return x @ y
+    return torch.bmm(x, y) if x.dim() == 3 else torch.matmul(x, y)
+
+
+@batch_matmul.into
+def batch_matmul_into(x, y, out):
+    return torch.bmm(x, y, out=out) if x.dim() == 3 else torch.matmul(x, y, out=out)
 
 
 @batch_matmul.gradient("x")
 def batch_matmul_dx(y, dz):
-    return dz @ y.mT
+    return batch_matmul.kernel(dz, y.mT)
+
+
+@batch_matmul_dx.into
+def batch_matmul_dx_into(y, dz, out):
+    return batch_matmul_into(dz, y.mT, out)
 
 
 @batch_matmul.gradient("y")
 def batch_matmul_dy(x, dz):
-    return x.mT @ dz
+    return batch_matmul.kernel(x.mT, dz)
+
+
+@batch_matmul_dy.into
+def batch_matmul_dy_into(x, dz, out):
+    return batch_matmul_into(x.mT, dz, out)
 
 
 @batch_matmul_dx.gradient_program("y")
