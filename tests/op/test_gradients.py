@@ -120,6 +120,8 @@ def torch_gradients(operator: Operator, arguments: Arguments, chosen: slice = EV
     with torch.autograd.graph.saved_tensors_hooks(torch.clone, torch.clone):  # a kernel may write over what it computed on the way
         outputs = returned(operator, compute(operator, arguments))
     cost = weighted_sum(outputs[chosen], weights_of(outputs)[chosen])
+    if leaves and not cost.requires_grad:
+        pytest.skip("the kernel reads numbers out of tensors: finite differences judge it alone")
     try:
         return list(torch.autograd.grad(cost, leaves, allow_unused=True, materialize_grads=True))
     except NotImplementedError as error:  # it does not differentiate every kernel of its own: finite differences judge these alone

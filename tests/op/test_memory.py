@@ -127,10 +127,12 @@ def test_the_form_that_writes_into_a_tensor_gives_the_bits_of_the_kernel(operato
         arguments = arranged(make(), arrange)
         (expected,) = [tensor for items in compute(operator, arguments).values() for tensor in items]
         out = place(expected)
+        address = out.data_ptr()
         whole = out if out._base is None else out._base
         around = whole.numel() - out.numel()
         result = operator.into_kernel(*positional(operator, arguments), out=out, **attributes)
         assert result is out
+        assert out.data_ptr() == address, "it gives its argument other memory"
         assert same_bits(out, expected)
         out.fill_(77)
         assert (whole == out.new_full((), 77)).sum() == around + out.numel(), "it writes beside its place"

@@ -16,10 +16,20 @@ def greater(x, y):
     return torch.gt(x, y)
 
 
+@greater.into
+def greater_into(x, y, out):
+    return torch.gt(x, y, out=out)
+
+
 @operator("x: number[*#s], y: number[*#s] -> z: bool[*#s]", cases=[Case(x=[10.0, 20.0], y=[10.0, 30.0], z=[True, False])])
 def greater_equal(x, y):
     """Where ``x >= y``."""
     return torch.ge(x, y)
+
+
+@greater_equal.into
+def greater_equal_into(x, y, out):
+    return torch.ge(x, y, out=out)
 
 
 @operator("x: number[*#s], y: number[*#s] -> z: bool[*#s]", cases=[Case(x=[10.0, 20.0], y=15.0, z=[True, False])])
@@ -28,10 +38,20 @@ def less(x, y):
     return torch.lt(x, y)
 
 
+@less.into
+def less_into(x, y, out):
+    return torch.lt(x, y, out=out)
+
+
 @operator("x: number[*#s], y: number[*#s] -> z: bool[*#s]", cases=[Case(x=[10.0, 20.0], y=[10.0, 10.0], z=[True, False])])
 def less_equal(x, y):
     """Where ``x <= y``."""
     return torch.le(x, y)
+
+
+@less_equal.into
+def less_equal_into(x, y, out):
+    return torch.le(x, y, out=out)
 
 
 @operator("x: T[*#s], y: T[*#s] -> z: bool[*#s]", cases=[Case(x=[1, 2], y=[1, 3], z=[True, False])])
@@ -40,7 +60,17 @@ def equal(x, y):
     return torch.eq(x, y)
 
 
+@equal.into
+def equal_into(x, y, out):
+    return torch.eq(x, y, out=out)
+
+
 @operator("x: T[*#s], y: T[*#s] -> z: bool[*#s]", cases=[Case(x=[1, 2], y=[1, 3], z=[False, True]), Case(x=[True], y=[False], z=[True])])
 def not_equal(x, y):
     """Where ``x`` and ``y`` are different values; NaN differs from itself."""
     return torch.ne(x, y)
+
+
+@not_equal.into
+def not_equal_into(x, y, out):
+    return torch.ne(x, y, out=out)

@@ -24,7 +24,12 @@ __all__ = ["element_count", "fill", "fill_like", "fill_rows"]
 )
 def fill(*, shape: Sizes, value: float, dtype: DType = DType.FLOAT32):
     """A tensor of ``shape``, every element ``value``."""
-    return torch.full([int(size) for size in shape], _as(dtype, value), dtype=to_torch(dtype))
+    return torch.full(shape, value, dtype=to_torch(dtype))
+
+
+@fill.into
+def fill_into(out, *, shape, value, dtype):
+    return out.fill_(value)
 
 
 @fill.infer_with
@@ -41,7 +46,12 @@ def fill_types(*, shape, value, dtype):
 )
 def fill_like(like, *, value: float, dtype: DType = DType.FLOAT32):
     """A tensor of the shape of ``like``, every element ``value``. ``like`` is not kept alive."""
-    return torch.full(like, _as(dtype, value), dtype=to_torch(dtype))
+    return torch.full(like, value, dtype=to_torch(dtype))
+
+
+@fill_like.into
+def fill_like_into(like, out, *, value, dtype):
+    return out.fill_(value)
 
 
 @fill_like.infer_with
@@ -60,7 +70,12 @@ def fill_like_types(like, *, value, dtype):
 )
 def fill_rows(like, *, axis: int = 0, shape: Sizes, value: float, dtype: DType = DType.FLOAT32):
     """Rows of ``shape``, one for each index along ``axis`` of ``like``, every element ``value``. ``like`` is not kept alive."""
-    return torch.full((like[axis], *(int(size) for size in shape)), _as(dtype, value), dtype=to_torch(dtype))
+    return torch.full((like[axis], *shape), value, dtype=to_torch(dtype))
+
+
+@fill_rows.into
+def fill_rows_into(like, out, *, axis, shape, value, dtype):
+    return out.fill_(value)
 
 
 @fill_rows.infer_with
@@ -89,7 +104,3 @@ def element_count(like, *, dtype: DType = DType.FLOAT32):
 @element_count.infer_with
 def element_count_types(like, *, dtype):
     return TensorType(dtype, ())
-
-
-def _as(dtype: DType, value: float) -> float | int | bool:
-    return value if dtype.is_floating else bool(value) if dtype is DType.BOOL else int(value)

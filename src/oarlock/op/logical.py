@@ -21,6 +21,11 @@ def logical_and(x, y):
     return torch.logical_and(x, y)
 
 
+@logical_and.into
+def logical_and_into(x, y, out):
+    return torch.logical_and(x, y, out=out)
+
+
 @operator(
     "x: bool[*#s], y: bool[*#s] -> z: bool[*#s]",
     cases=[Case(x=[False, False, True, True], y=[False, True, False, True], z=[False, True, True, True])],
@@ -30,10 +35,20 @@ def logical_or(x, y):
     return torch.logical_or(x, y)
 
 
+@logical_or.into
+def logical_or_into(x, y, out):
+    return torch.logical_or(x, y, out=out)
+
+
 @operator("x: bool[*b] -> y: bool[*b]", cases=[Case(x=[False, True], y=[True, False])])
 def logical_not(x):
     """Where ``x`` is false."""
     return torch.logical_not(x)
+
+
+@logical_not.into
+def logical_not_into(x, out):
+    return torch.logical_not(x, out=out)
 
 
 def _reduced(x, *, axis=None, keep):

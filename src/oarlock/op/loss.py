@@ -6,8 +6,6 @@ from oarlock.registry import Case, GradCheck, Rejects, operator
 
 __all__ = ["accuracy", "softmax_with_cross_entropy"]
 
-_NO_REDUCTION = 0
-
 
 @operator(
     "logits: float[*b k], label: int64[*b] -> loss: float[*b], softmax: float[*b k]",
@@ -28,13 +26,13 @@ _NO_REDUCTION = 0
 )
 def softmax_with_cross_entropy(logits, label, *, ignore_index: int = -100):
     """Cross entropy of ``softmax(logits)`` against class ids, computed stably in log space; ignored rows give 0."""
-    if label.device.type != "cpu":  # elsewhere a label that is no class ends the process
+    if not label.is_cpu:  # elsewhere a label that is no class ends the process
         _require_classes(label, logits.shape[-1], ignore_index)
     log_p = torch.log_softmax(logits, dim=-1)
     flat = label.dim() == 1
     rows, labels = (log_p, label) if flat else (log_p.reshape(label.numel(), log_p.shape[-1]), label.reshape(-1))
     try:
-        loss, _ = torch.ops.aten.nll_loss_forward.default(rows, labels, None, _NO_REDUCTION, ignore_index)
+        loss = torch.nn.functional.nll_loss(rows, labels, ignore_index=ignore_index, reduction="none")
     except IndexError:
         _require_classes(label, logits.shape[-1], ignore_index)
         raise
@@ -77,7 +75,7 @@ def _dlogits(softmax, label, dloss, dsoftmax, ignore_index: int, out):
 
 def _some_ignored(softmax, label, ignore_index: int) -> bool:
     """Whether a row may be ignored. On a CPU, PyTorch refuses a label that is no class: looking up costs less than comparing."""
-    if softmax.device.type != "cpu" or 0 <= ignore_index < softmax.shape[-1]:
+    if not softmax.is_cpu or 0 <= ignore_index < softmax.shape[-1]:
         return True
     try:
         softmax.gather(-1, label)

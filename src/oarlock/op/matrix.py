@@ -23,42 +23,41 @@ __all__ = ["batch_matmul", "inner_product", "linear"]
 )
 def linear(x, w, bias=None):
     """Rows times a shared matrix, plus a shared row: ``out = x @ w + bias``."""
+    if bias is None:
+        return torch.matmul(x, w)
     if x.dim() == 2:
-        return torch.mm(x, w) if bias is None else torch.addmm(bias, x, w)
-    rows = _as_rows(x)
-    out = torch.mm(rows, w) if bias is None else torch.addmm(bias, rows, w)
-    return out.view(x.shape[:-1] + w.shape[-1:])
+        return torch.addmm(bias, x, w)
+    return torch.addmm(bias, _as_rows(x), w).view(*x.shape[:-1], w.shape[-1])
 
 
 def _as_rows(x: torch.Tensor) -> torch.Tensor:
     """``x`` as one matrix, so that a product with another is one."""
-    return x if x.dim() == 2 else x.reshape(x.shape[:-1].numel(), x.shape[-1])
+    dimensions = x.dim()
+    return x if dimensions == 2 else x.flatten(0, -2) if dimensions > 2 else x.unsqueeze(0)
 
 
 @linear.into
 def linear_into(x, w, bias=None, *, out):
     if x.dim() == 2:
         return torch.mm(x, w, out=out) if bias is None else torch.addmm(bias, x, w, out=out)
-    rows = _rows_of(out)
-    if rows is None:
+    rows, out_rows = _rows_of(x), _rows_of(out)
+    if rows is None or out_rows is None:
         return out.copy_(linear.kernel(x, w, bias))
-    linear_into(_as_rows(x), w, bias, out=rows)
+    linear_into(rows, w, bias, out=out_rows)
     return out
 
 
-def _rows_of(out: torch.Tensor) -> torch.Tensor | None:
-    """The memory of ``out`` as one matrix; None where its rows do not lie at equal distances."""
+def _rows_of(x: torch.Tensor) -> torch.Tensor | None:
+    """The memory of ``x`` as one matrix; None where its rows do not lie at equal distances."""
     try:
-        return out.view(out.shape[:-1].numel(), out.shape[-1])
+        return x.view(x.shape[:-1].numel(), x.shape[-1])
     except RuntimeError:
         return None
 
 
 @linear.gradient("x")
 def linear_dx(w, dout):
-    if dout.dim() == 2:
-        return torch.mm(dout, w.t())
-    return torch.mm(_as_rows(dout), w.t()).view(dout.shape[:-1] + w.shape[:1])
+    return torch.matmul(dout, w.t())
 
 
 @linear_dx.into
@@ -129,7 +128,10 @@ def batch_matmul(x, y):
 
 @batch_matmul.into
 def batch_matmul_into(x, y, out):
-    return torch.bmm(x, y, out=out) if x.dim() == 3 else torch.matmul(x, y, out=out)
+    dimensions = x.dim()
+    if dimensions == 3:
+        return torch.bmm(x, y, out=out)
+    return torch.mm(x, y, out=out) if dimensions == 2 else out.copy_(torch.matmul(x, y))
 
 
 @batch_matmul.gradient("x")

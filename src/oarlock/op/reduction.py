@@ -50,6 +50,11 @@ def expand_to(x, like):
     return x.expand(like).contiguous()
 
 
+@expand_to.into
+def expand_to_into(x, like, out):
+    return out.copy_(x)
+
+
 @expand_to.gradient_program("x")
 def expand_to_dx(x_shape, dy):
     return reduce_to(dy, x_shape)
@@ -84,7 +89,12 @@ def _reduced(x: TensorType, *, axis: int | None = None, keep: bool) -> Shape:
 )
 def reduce_sum(x, *, axis: int | None = None, keep: bool = False):
     """The sum over ``axis``, over everything where it is None. ``keep`` leaves a size of 1 behind."""
-    return _over(torch.sum, x, axis, keep)
+    return torch.sum(x, axis, keep)
+
+
+@reduce_sum.into
+def reduce_sum_into(x, out, *, axis=None, keep):
+    return torch.sum(x, axis, keep, out=out)
 
 
 reduce_sum.infer_with(_reduced)
@@ -92,7 +102,14 @@ reduce_sum.infer_with(_reduced)
 
 @reduce_sum.gradient("x", views=("dy",))
 def reduce_sum_dx(dy, x_shape, *, axis=None, keep):
-    return _spread(dy, x_shape, axis, keep)
+    if axis is None and dy.is_cpu:
+        return dy.new_full(x_shape, dy.item())
+    return _beside(dy, axis, keep).expand(x_shape).contiguous()
+
+
+@reduce_sum_dx.into
+def reduce_sum_dx_into(dy, x_shape, out, *, axis=None, keep):
+    return out.copy_(_beside(dy, axis, keep))
 
 
 @reduce_sum_dx.gradient_program("dy")
@@ -111,7 +128,12 @@ def reduce_sum_dx_ddy(ddx, *, axis=None, keep):
 )
 def mean(x, *, axis: int | None = None, keep: bool = False):
     """The mean over ``axis``, over everything where it is None. The mean of nothing is NaN."""
-    return _over(torch.mean, x, axis, keep)
+    return torch.mean(x, axis, keep)
+
+
+@mean.into
+def mean_into(x, out, *, axis=None, keep):
+    return torch.mean(x, axis, keep, out=out)
 
 
 mean.infer_with(_reduced)
@@ -119,8 +141,25 @@ mean.infer_with(_reduced)
 
 @mean.gradient("x")
 def mean_dx(dy, x_shape, *, axis=None, keep):
-    count = torch.Size(x_shape).numel() if axis is None else x_shape[axis]
-    return _spread(dy / count, x_shape, axis, keep)
+    if axis is None and dy.is_cpu:
+        return dy.new_full(x_shape, _share(dy, x_shape))
+    return _beside(dy / _count(x_shape, axis), axis, keep).expand(x_shape).contiguous()
+
+
+@mean_dx.into
+def mean_dx_into(dy, x_shape, out, *, axis=None, keep):
+    if axis is None and dy.is_cpu:
+        return out.fill_(_share(dy, x_shape))
+    return out.copy_(_beside(dy / _count(x_shape, axis), axis, keep))
+
+
+def _share(dy, x_shape) -> float:
+    """What each of the elements gets, rather than a tensor of it; of none, which nothing reads."""
+    return dy.item() / (torch.Size(x_shape).numel() or 1)
+
+
+def _count(x_shape, axis: int | None) -> int:
+    return torch.Size(x_shape).numel() if axis is None else x_shape[axis]
 
 
 @mean_dx.gradient_program("dy")
@@ -128,13 +167,6 @@ def mean_dx_ddy(ddx, *, axis=None, keep):
     return mean(ddx, axis=axis, keep=keep)
 
 
-def _over(reduce, x, axis: int | None, keep: bool):
-    if axis is not None:
-        return reduce(x, dim=axis, keepdim=keep)
-    return reduce(x).reshape((1,) * x.ndim) if keep else reduce(x)
-
-
-def _spread(dy, x_shape, axis: int | None, keep: bool):
-    if axis is not None and not keep:
-        dy = dy.unsqueeze(axis)
-    return dy.expand(x_shape).contiguous()
+def _beside(dy, axis: int | None, keep: bool):
+    """``dy`` in a shape that broadcasts to that of x."""
+    return dy if axis is None or keep else dy.unsqueeze(axis)

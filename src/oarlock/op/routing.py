@@ -71,6 +71,14 @@ def take(x, rows):
     return x.index_select(0, rows.flatten()).reshape(rows.shape + x.shape[1:])
 
 
+@take.into
+def take_into(x, rows, out):
+    if rows.dim() != 1:
+        return out.copy_(take.kernel(x, rows))
+    _require_rows(rows, x.shape[0], "x")
+    return torch.index_select(x, 0, rows, out=out)
+
+
 @take.infer_with
 def take_shape(x, rows):
     return (*rows.shape, *x.shape[1:])
@@ -105,6 +113,12 @@ def put(values, rows, like):
     """
     _require_rows(rows, like[0], "like")
     return values.new_zeros(like).index_add_(0, rows.flatten(), values.reshape(rows.numel(), *like[1:]))
+
+
+@put.into
+def put_into(values, rows, like, out):
+    _require_rows(rows, like[0], "like")
+    return out.zero_().index_add_(0, rows.flatten(), values.reshape(rows.numel(), *like[1:]))
 
 
 @put.infer_with
