@@ -67,16 +67,23 @@ def take(x, rows):
 
     A number that is no row's fails; negative ones do not count from the end.
     """
-    _require_rows(rows, x.shape[0], "x")
-    return x.index_select(0, rows.flatten()).reshape(rows.shape + x.shape[1:])
+    return _taken(x, rows) if rows.dim() == 1 else _taken(x, rows.flatten()).view(rows.shape + x.shape[1:])
 
 
 @take.into
 def take_into(x, rows, out):
-    if rows.dim() != 1:
-        return out.copy_(take.kernel(x, rows))
-    _require_rows(rows, x.shape[0], "x")
-    return torch.index_select(x, 0, rows, out=out)
+    return _taken(x, rows, out) if rows.dim() == 1 else out.copy_(take.kernel(x, rows))
+
+
+def _taken(x, rows, out=None):
+    """Rows by number, in ``out`` or in fresh memory."""
+    if not _checks_rows(x):
+        _require_rows(rows, x.shape[0], "x")
+    try:
+        return torch.index_select(x, 0, rows, out=out)
+    except (IndexError, RuntimeError):
+        _require_rows(rows, x.shape[0], "x")
+        raise
 
 
 @take.infer_with
@@ -111,14 +118,25 @@ def put(values, rows, like):
 
     What several values put into one row adds up.
     """
-    _require_rows(rows, like[0], "like")
-    return values.new_zeros(like).index_add_(0, rows.flatten(), values.reshape(rows.numel(), *like[1:]))
+    return _added(values.new_zeros(like), values, rows)
 
 
 @put.into
 def put_into(values, rows, like, out):
-    _require_rows(rows, like[0], "like")
-    return out.zero_().index_add_(0, rows.flatten(), values.reshape(rows.numel(), *like[1:]))
+    return _added(out.zero_(), values, rows)
+
+
+def _added(y, values, rows):
+    """``y`` with ``values`` added to its rows."""
+    if rows.dim() != 1:
+        rows, values = rows.flatten(), values.reshape(rows.numel(), *y.shape[1:])
+    if not _checks_rows(y):
+        _require_rows(rows, y.shape[0], "like")
+    try:
+        return y.index_add_(0, rows, values)
+    except (IndexError, RuntimeError):
+        _require_rows(rows, y.shape[0], "like")
+        raise
 
 
 @put.infer_with
@@ -133,6 +151,11 @@ def put_shape(values, rows, like):
 @put.gradient_program("values")
 def put_dvalues(rows, dy):
     return take(dy, rows)
+
+
+def _checks_rows(x: torch.Tensor) -> bool:
+    """Whether PyTorch refuses numbers that are no rows of ``x``, which costs less than looking at them first."""
+    return x.is_cpu and x.numel() > 0
 
 
 def _require_rows(numbers: torch.Tensor, count: int, owner: str) -> None:
