@@ -26,12 +26,13 @@ from oarlock.layer.repetition import WhileLoop
 from oarlock.op.arithmetic import constant_like
 from oarlock.op.casting import cast
 from oarlock.op.comparison import equal, greater, less
-from oarlock.op.elementwise import add, floor_divide, log, multiply, remainder
+from oarlock.op.elementwise import add, floor_divide, multiply, remainder
 from oarlock.op.filling import fill, fill_like, fill_rows
 from oarlock.op.logical import any_, logical_and, logical_not, logical_or
 from oarlock.op.routing import merge, row_numbers, rows, take
 from oarlock.op.selection import one_hot, top_k
 from oarlock.op.shaping import concat, reshape, transpose
+from oarlock.op.unary import log
 from oarlock.registry.creator import describe_value, require_type
 
 __all__ = ["beam_search"]

@@ -2,8 +2,9 @@
 
 from oarlock.ir.variable import Var
 from oarlock.op import loss
-from oarlock.op.elementwise import square, subtract
+from oarlock.op.elementwise import subtract
 from oarlock.op.reduction import mean
+from oarlock.op.unary import square
 
 __all__ = ["accuracy", "cross_entropy", "mse", "softmax_with_cross_entropy"]
 

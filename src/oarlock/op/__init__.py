@@ -25,6 +25,7 @@ from oarlock.op import (
     sequence,
     sequence_layout,
     shaping,
+    unary,
 )
 from oarlock.op.control import branching, loop_gradient, recurrence, repetition
 from oarlock.registry.catalogue import standard
@@ -55,6 +56,7 @@ __all__ = [
     "sequence",
     "sequence_layout",
     "shaping",
+    "unary",
 ]
 
 

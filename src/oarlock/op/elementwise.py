@@ -1,26 +1,20 @@
-"""Arithmetic, element by element, with broadcasting."""
+"""Arithmetic, element by element, with broadcasting. Functions of one number are in `op/unary.py`."""
 
 import torch
 
-from oarlock.op.filling import fill
 from oarlock.op.reduction import reduce_to, same_shape
 from oarlock.op.stacks import add_stacks
 from oarlock.registry import Case, GradCheck, Rejects, operator
 
 __all__ = [
-    "absolute",
     "add",
     "assign",
     "clip",
     "divide",
-    "exp",
     "floor_divide",
-    "log",
     "multiply",
     "negative",
     "remainder",
-    "sqrt",
-    "square",
     "subtract",
     "sum_",
 ]
@@ -248,129 +242,6 @@ def negative_in_place(x):
 @negative.gradient_program("x")
 def negative_dx(dy):
     return negative(dy)
-
-
-@operator("x: float[*b] -> y: float[*b]", cases=[Case(x=[3.0, -2.0], y=[9.0, 4.0]), GradCheck(x=(2, 3))])
-def square(x):
-    """``y = x * x``."""
-    return x * x
-
-
-@square.into
-def square_into(x, out):
-    return torch.mul(x, x, out=out)
-
-
-@square.in_place("x")
-def square_in_place(x):
-    return x.mul_(x)
-
-
-@square.gradient_program("x")
-def square_dx(x, dy):
-    return multiply(multiply(dy, x), fill(shape=(), value=2.0, dtype=x.dtype))
-
-
-@operator("x: float[*b] -> y: float[*b]", cases=[Case(x=[4.0, 0.25], y=[2.0, 0.5]), GradCheck(low=0.5, high=2.0, x=(2, 3))])
-def sqrt(x):
-    """The square root; NaN below zero."""
-    return torch.sqrt(x)
-
-
-@sqrt.into
-def sqrt_into(x, out):
-    return torch.sqrt(x, out=out)
-
-
-@sqrt.in_place("x")
-def sqrt_in_place(x):
-    return x.sqrt_()
-
-
-@sqrt.gradient_program("x")
-def sqrt_dx(y, dy):
-    return divide(dy, multiply(y, fill(shape=(), value=2.0, dtype=y.dtype)))
-
-
-@operator("x: float[*b] -> y: float[*b]", cases=[Case(x=[0.0, 1.0], y=[1.0, 2.718281828459045]), GradCheck(x=(2, 3))])
-def exp(x):
-    """``e`` to the power ``x``."""
-    return torch.exp(x)
-
-
-@exp.into
-def exp_into(x, out):
-    return torch.exp(x, out=out)
-
-
-@exp.in_place("x")
-def exp_in_place(x):
-    return x.exp_()
-
-
-@exp.gradient_program("x")
-def exp_dx(y, dy):
-    return multiply(dy, y)
-
-
-@operator("x: float[*b] -> y: float[*b]", cases=[Case(x=[1.0, 2.718281828459045], y=[0.0, 1.0]), GradCheck(low=0.5, high=2.0, x=(2, 3))])
-def log(x):
-    """The natural logarithm; NaN below zero."""
-    return torch.log(x)
-
-
-@log.into
-def log_into(x, out):
-    return torch.log(x, out=out)
-
-
-@log.in_place("x")
-def log_in_place(x):
-    return x.log_()
-
-
-@log.gradient_program("x")
-def log_dx(x, dy):
-    return divide(dy, x)
-
-
-@operator("x: number[*b] -> y: number[*b]", cases=[Case(x=[-1.5, 2.0], y=[1.5, 2.0]), GradCheck(low=0.5, high=2.0, x=(2, 3))])
-def absolute(x):
-    """``|x|``; its gradient at 0 is 0."""
-    return torch.abs(x)
-
-
-@absolute.into
-def absolute_into(x, out):
-    return torch.abs(x, out=out)
-
-
-@absolute.in_place("x")
-def absolute_in_place(x):
-    return x.abs_()
-
-
-@absolute.gradient("x")
-def absolute_dx(x, dy):
-    return torch.sign(x).mul_(dy)
-
-
-@absolute_dx.in_place("dy")
-def absolute_dx_in_place(x, dy):
-    return dy.mul_(torch.sign(x))
-
-
-@absolute_dx.into
-def absolute_dx_into(x, dy, out):
-    return torch.mul(torch.sign(x), dy, out=out)
-
-
-@absolute_dx.gradient_program("dy")
-def absolute_dx_ddy(x, ddx):
-    return absolute_dx(x, ddx)
-
-
-absolute_dx.no_gradient("x")  # a step function of x
 
 
 @operator(

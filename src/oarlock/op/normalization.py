@@ -4,11 +4,12 @@ from collections.abc import Sequence
 
 import torch
 
-from oarlock.op.elementwise import divide, multiply, negative, square, subtract
+from oarlock.op.elementwise import divide, multiply, negative, subtract
 from oarlock.op.matrix import linear_dbias
 from oarlock.op.memory_format import in_format_of
 from oarlock.op.reduction import mean as average
 from oarlock.op.reduction import mean_dx, reduce_sum, reduce_to
+from oarlock.op.unary import square
 from oarlock.registry import Case, GradCheck, Rejects, joint, operator
 
 __all__ = ["batch_norm", "layer_norm", "layer_norm_gain_slope", "layer_norm_slope"]
