@@ -24,7 +24,7 @@ __all__ = ["element_count", "fill", "fill_like", "fill_rows"]
 )
 def fill(*, shape: Sizes, value: float, dtype: DType = DType.FLOAT32):
     """A tensor of ``shape``, every element ``value``."""
-    return torch.full(shape, value, dtype=to_torch(dtype))
+    return torch.full(shape, value, dtype=to_torch(dtype))  # type: ignore[arg-type]  # no symbol is left when it runs
 
 
 @fill.into
@@ -70,7 +70,7 @@ def fill_like_types(like, *, value, dtype):
 )
 def fill_rows(like, *, axis: int = 0, shape: Sizes, value: float, dtype: DType = DType.FLOAT32):
     """Rows of ``shape``, one for each index along ``axis`` of ``like``, every element ``value``. ``like`` is not kept alive."""
-    return torch.full((like[axis], *shape), value, dtype=to_torch(dtype))
+    return torch.full((like[axis], *shape), value, dtype=to_torch(dtype))  # type: ignore[arg-type]
 
 
 @fill_rows.into
