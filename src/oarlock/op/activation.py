@@ -10,7 +10,7 @@ from oarlock.op.reduction import reduce_sum
 from oarlock.op.unary import exp
 from oarlock.registry import Case, GradCheck, Rejects, operator
 
-__all__ = ["causal_softmax", "gelu", "log_softmax", "relu", "sigmoid", "softmax", "tanh"]
+__all__ = ["causal_softmax", "gelu", "log_softmax", "relu", "sigmoid", "softmax", "softmax_slope", "tanh"]
 
 _aten = torch.ops.aten
 _softmax_backward = torch._softmax_backward_data  # type: ignore[reportPrivateImportUsage]  # half the cost of a call through aten
@@ -248,6 +248,11 @@ def softmax_into(x, out):
 @softmax.gradient("x")
 def softmax_dx(y, dy):
     """``dx = y * (dy - sum(dy * y))``, the sum along the last axis."""
+    return softmax_slope(y, dy)
+
+
+def softmax_slope(y: torch.Tensor, dy: torch.Tensor) -> torch.Tensor:
+    """What a gradient ``dy`` at ``y``, a softmax, is at its input."""
     return _softmax_backward(dy, y, -1, y.dtype)
 
 
@@ -260,7 +265,7 @@ def softmax_dx_in_place(y, dy):
 def softmax_dx_into(y, dy, out):
     """Into memory with gaps PyTorch would write as if it had none."""
     if not out.is_contiguous():
-        return out.copy_(softmax_dx.kernel(y, dy))
+        return out.copy_(softmax_slope(y, dy))
     return _softmax_backward(dy, y, -1, y.dtype, grad_input=out)
 
 

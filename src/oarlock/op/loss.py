@@ -2,7 +2,7 @@
 
 import torch
 
-from oarlock.op.activation import softmax_dx
+from oarlock.op.activation import softmax_slope
 from oarlock.registry import Case, GradCheck, Rejects, operator
 
 __all__ = ["accuracy", "softmax_with_cross_entropy"]
@@ -65,7 +65,7 @@ def softmax_with_cross_entropy_dlogits_into(softmax, label, dloss, dsoftmax=None
 
 def _dlogits(softmax, label, dloss, dsoftmax, ignore_index: int, out):
     """In ``out``, or in fresh memory where it is None."""
-    beside = None if dsoftmax is None else softmax_dx.kernel(softmax, dsoftmax)
+    beside = None if dsoftmax is None else softmax_slope(softmax, dsoftmax)
     label, dloss = label.unsqueeze(-1), dloss.unsqueeze(-1)  # [*b, 1]
     if _some_ignored(softmax, label, ignore_index):
         ignored = label == ignore_index
