@@ -34,7 +34,7 @@ def test_the_text_of_a_plan_has_a_line_for_an_op_and_lets_go_of_what_has_ended()
     assert plan_of(executor).text == (
         "def plan(context_of, device, x_1):\n"
         "    tanh_0_2 = tanh_3(x_1)\n"
-        "    square_0_4 = square_5(tanh_0_2)\n"
+        "    square_0_4 = square_in_place_5(tanh_0_2)\n"
         "    del tanh_0_2\n"
         "    return [square_0_4]\n"
     )
