@@ -7,6 +7,7 @@ Importing this package registers every operator of a forward program. Those that
 from oarlock.op import (
     activation,
     arithmetic,
+    attention,
     casting,
     comparison,
     convolution,
@@ -34,6 +35,7 @@ from oarlock.registry.declaration import Operator
 __all__ = [
     "activation",
     "arithmetic",
+    "attention",
     "branching",
     "casting",
     "comparison",
