@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import ExitStack
 
 import numpy
 import torch
@@ -16,6 +17,7 @@ from oarlock.passes.optimizing import optimize
 from oarlock.runtime.context import Context
 from oarlock.runtime.feeding import check_feed
 from oarlock.runtime.interpreter import Interpreter, commit, read_var
+from oarlock.runtime.interrupts import uninterrupted
 from oarlock.runtime.paths import Path
 from oarlock.runtime.plan import Plan
 from oarlock.runtime.scope import Scope, lock_of_writing
@@ -135,22 +137,25 @@ class Prepared:
 
     def _run_plan(self, plan: Plan, fed: Mapping[str, torch.Tensor], context: Context, return_numpy: bool) -> Values:
         held = {var.name: self._held(var, context.scope) for var in plan.inputs if var.name not in fed}
+        lock = lock_of_writing(context.scope)
         if not plan.overwritten:
-            values = [fed[var.name] if var.name in fed else held[var.name].value for var in plan.inputs]
+            with lock:  # all of one step, whoever else trains here
+                values = [fed[var.name] if var.name in fed else held[var.name].value for var in plan.inputs]
             computed = plan.run(values, context)  # type: ignore[arg-type]
             results = self._results(computed, return_numpy)
-            commit(zip(plan.updates, computed[len(results) :], strict=True), context.scope)
+            if plan.updates:
+                with lock, uninterrupted():
+                    commit(zip(plan.updates, computed[len(results) :], strict=True), context.scope)
             return results
         written = {plan.inputs[number].name for number in plan.overwritten}
         following: dict[str, torch.Tensor] = {}
-        lock = lock_of_writing(context.scope)
-        with lock:
+        with lock, ExitStack() as until_committed:
             try:
                 values = [
-                    fed[name] if name in fed else self._take(var, held[name], lock) if name in written else held[name].value
+                    fed[name] if name in fed else self._take(var, held[name], lock if name in written else None)
                     for var, name in ((var, var.name) for var in plan.inputs)
                 ]
-                computed = plan.run(values, context)  # type: ignore[arg-type]
+                computed = plan.run(values, context, lambda: until_committed.enter_context(uninterrupted()))  # type: ignore[arg-type]
                 following = dict(zip(plan.updates, computed[len(self.fetched) :], strict=True))
             finally:
                 for name in written:
@@ -162,10 +167,13 @@ class Prepared:
         fetched = [path.require_tensor(value) for path, value in zip(self.fetched, computed, strict=False)]
         return [to_numpy(value) for value in fetched] if return_numpy else fetched
 
-    def _take(self, var: Var, held: Variable, lock: "threading.RLock") -> torch.Tensor:
-        """The value of `held`, to write over. Raises ShapeError where it is not what `var` declares: it could not be written whole."""
-        value = held.take(lock)
-        if value.dtype != to_torch(var.dtype) or tuple(value.shape) != var.shape:
+    def _take(self, var: Var, held: Variable, lock: "threading.RLock | None") -> torch.Tensor:
+        """The value of `held`; with a lock, to write over.
+
+        Raises ShapeError where it is not what `var` declares, for updates must not fail halfway.
+        """
+        value = held.get(torch.Tensor) if lock is None else held.take(lock)
+        if (lock is not None and value.dtype != to_torch(var.dtype)) or tuple(value.shape) != var.shape:
             raise ShapeError(
                 f'"{var.name}" holds {from_torch(value.dtype)}{list(value.shape)} in the scope, but is {var.type_text} in the program',
                 location=var.location,

@@ -2,7 +2,7 @@
 
 import itertools
 import linecache
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import TracebackType
 
 import torch
@@ -16,7 +16,6 @@ from oarlock.registry.catalogue import Catalogue
 from oarlock.runtime.context import Context, KernelContext
 from oarlock.runtime.dispatching import below_autograd
 from oarlock.runtime.explaining import explain
-from oarlock.runtime.interrupts import uninterrupted
 from oarlock.runtime.plan.emitter import Emitter, Line
 from oarlock.runtime.plan.source import Source
 
@@ -31,9 +30,9 @@ class Plan:
     `inputs` are given from outside, by name; the values of `outputs` are returned, of which the last are the next values of the
     persistable variables `updates`. `checks` are functions that each of the first outputs is given to, where it might be an
     uneven stack, before anything is written over. The inputs at `overwritten` are: their next values are computed in their
-    memory, after everything else. A plan is immutable and may be run by many threads. It keeps nothing between runs. Its text is
-    in `text`, and in the tracebacks of what its lines raise. `origin` gives the op of the user's program for those that were
-    in it, `applied` how often each pass did something.
+    memory, after everything else, and by ops of ours that cannot fail. A plan is immutable and may be run by many threads. It
+    keeps nothing between runs. Its text is in `text`, and in the tracebacks of what its lines raise. `origin` gives the op of
+    the user's program for those that were in it, `applied` how often each pass did something.
     """
 
     def __init__(
@@ -52,7 +51,8 @@ class Plan:
     ):
         given = {var.name: var for var in inputs}
         states = {var: given[name] for var, name in zip(outputs[len(outputs) - len(updates) :], updates, strict=True) if name in given}
-        last = _ops_of_updates(ops, states, catalogue)
+        last = _ops_of_updates(ops, states, catalogue, [var for var in outputs[: len(checks)] if not _is_sized(var)])
+        states = {var: held for var, held in states.items() if var.op in last}
         ops = [*(op for op in ops if op not in last), *(op for op in ops if op in last)]
         line = Line(block, ops, outputs, catalogue, states=states)
         overwritten = line.placement.overwritten()
@@ -64,17 +64,15 @@ class Plan:
         emitter.straight(line, 0, len(ops) - len(last))
         if not overwritten:
             emitter.straight(line, len(ops) - len(last))
-        late = {var for op in last for var in op.writes}
         results = [source.name(var) for var in outputs]
         for number, check in enumerate(checks):
-            if not line.placement.is_even(outputs[number]) and outputs[number] not in late:
+            if not line.placement.is_even(outputs[number]):
                 checked = source.fresh("fetched")
                 source.write(f"{checked} = {source.bind('require', check)}({results[number]})")
                 results[number] = checked
         if overwritten:
-            source.write(f"with {source.bind('uninterrupted', uninterrupted)}():")
-            with source.indented():
-                emitter.straight(line, len(ops) - len(last))
+            source.write("before_updates()")
+            emitter.straight(line, len(ops) - len(last))
         source.write(f"return [{', '.join(results)}]")
         self.overwritten = frozenset(number for number, var in enumerate(inputs) if var in overwritten)
         self.inputs = list(inputs)
@@ -82,7 +80,7 @@ class Plan:
         self.updates = list(updates)
         self.applied = dict(applied or {})
         self._origin = dict(origin or {})
-        self.text = source.text("plan", ["context_of", "device", *parameters])
+        self.text = source.text("plan", ["context_of", "device", *(["before_updates"] if overwritten else []), *parameters])
         self._source = source
         types = {op.type for outer in ops for op in (outer, *(inner for block in outer.blocks for inner in walk(block)))}
         self._mode = below_autograd if all(catalogue.get(type).is_built_in for type in types) else torch.no_grad
@@ -93,14 +91,21 @@ class Plan:
     def __del__(self) -> None:
         linecache.cache.pop(self._file, None)
 
-    def run(self, values: Sequence[torch.Tensor], context: Context) -> list[torch.Tensor]:
-        """The values of `outputs`, given those of `inputs`. Raises what the interpreter raises."""
+    def run(
+        self, values: Sequence[torch.Tensor], context: Context, before_updates: Callable[[], object] = lambda: None
+    ) -> list[torch.Tensor]:
+        """The values of `outputs`, given those of `inputs`; `before_updates` is called before the first of them is written over.
+
+        Raises what the interpreter raises.
+        """
 
         def context_of(op: Op, trips: tuple[str, ...]) -> KernelContext:
             return KernelContext(op, context.scope, context, None, trips)
 
         with self._mode():
             try:
+                if self.overwritten:
+                    return self._function(context_of, context.place.device, before_updates, *values)
                 return self._function(context_of, context.place.device, *values)
             except OarlockError:
                 raise
@@ -122,13 +127,27 @@ class Plan:
         return explain(error, op, values, "/".join(["main", *stands]))
 
 
-def _ops_of_updates(ops: Sequence[Op], states: Mapping[Var, Var], catalogue: Catalogue) -> set[Op]:
-    """The ops that could compute a next value in the memory of the value before it, and whatever reads what they compute."""
+def _is_sized(var: Var) -> bool:
+    return all(isinstance(size, int) for size in var.shape or ("?",))
+
+
+def _ops_of_updates(ops: Sequence[Op], states: Mapping[Var, Var], catalogue: Catalogue, first: Iterable[Var]) -> set[Op]:
+    """The ops that could compute a next value in the memory of the value before it, and whatever reads what they compute.
+
+    Not one of them can fail, since there is no way back then: what can, what that needs, and what `first` needs, come before.
+    """
+    needed = set(first)
+    early: set[Op] = set()
+    for op in reversed(ops):
+        operator = catalogue.get(op.type)
+        if op.blocks or operator.may_fail or not operator.is_built_in or not needed.isdisjoint(op.writes):
+            early.add(op)
+            needed.update(op.reads)
     late: set[Op] = set()
     computed: set[Var] = set()
     for op in ops:
         may_write_over = (
-            not op.blocks
+            op not in early
             and catalogue.get(op.type).in_place_kernels
             and any(var in states and states[var] in op.reads for var in op.writes)
         )
