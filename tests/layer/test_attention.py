@@ -37,6 +37,14 @@ def test_heads_that_do_not_divide_the_columns_are_refused():
     assert program.main.ops == []
 
 
+def test_a_second_derivative_is_refused_by_name():
+    with ol.Program():
+        x = ol.layer.data("x", shape=["t", 4])
+        (dx,) = ol.gradients([ol.op.reduce_sum(ol.layer.attention(x, x, x))], [x])
+        with pytest.raises(ol.GradientError, match='"scaled_dot_product_attention_d(query|key|value)" has no gradient with respect to'):
+            ol.gradients([ol.op.reduce_sum(dx)], [x])
+
+
 @pytest.mark.parametrize("mode", ["average", "max"])
 def test_a_pool_over_a_whole_image_leaves_its_channels(mode):
     with ol.Program() as program:
