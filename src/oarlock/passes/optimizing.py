@@ -2,11 +2,14 @@
 
 from collections.abc import Callable, Collection, Iterable
 
+from oarlock.errors import VerifyError
 from oarlock.ir.program import Program
 from oarlock.ir.variable import Var
+from oarlock.ir.verify import verify_program
 from oarlock.passes.accumulating import accumulate
 from oarlock.passes.common_subexpressions import share
 from oarlock.passes.folding import fold
+from oarlock.passes.fusing import fuse
 from oarlock.passes.grouping import group
 from oarlock.passes.identities import simplify
 from oarlock.passes.invariants import hoist
@@ -17,6 +20,7 @@ from oarlock.passes.reductions import fuse_reductions
 from oarlock.passes.scalars import scalarize
 from oarlock.passes.sinking import sink
 from oarlock.registry.catalogue import Catalogue
+from oarlock.registry.checking import typecheck
 
 __all__ = ["PASSES", "optimize"]
 
@@ -29,6 +33,7 @@ PASSES: dict[str, Callable[[Program, Catalogue], int]] = {
     "hoist": hoist,
     "lift": lift,
     "sink": sink,
+    "fuse": fuse,
     "accumulate": accumulate,
     "join": join,
     "group": group,
@@ -39,11 +44,19 @@ _LAST = {"join", "group"}
 """Passes after which others find less to do."""
 
 
-def optimize(program: Program, wanted: Iterable[Var], catalogue: Catalogue, passes: Collection[str] = tuple(PASSES)) -> dict[str, int]:
+def optimize(
+    program: Program,
+    wanted: Iterable[Var],
+    catalogue: Catalogue,
+    passes: Collection[str] = tuple(PASSES),
+    *,
+    checked: bool = False,
+) -> dict[str, int]:
     """Rewrite `program` so that `wanted`, and its updates, are computed faster; return how often each pass applied.
 
     Passes are applied twice, since one makes room for another, but for those that stand in the way of others; what nothing needs
-    is dropped before and after. `wanted` become the targets of the program.
+    is dropped before and after. `wanted` become the targets of the program. Where it is `checked`, the program is verified and
+    typechecked after each pass; an error names the pass.
     """
     wanted = list(wanted)
     program.targets = {f"wanted_{number}": var for number, var in enumerate(wanted)}
@@ -53,4 +66,15 @@ def optimize(program: Program, wanted: Iterable[Var], catalogue: Catalogue, pass
     for name in [*first, *first, *(name for name in applied if name in _LAST)]:
         applied[name] += PASSES[name](program, catalogue)
         remove_dead_code(program.main, wanted)
+        if checked:
+            _check(program, catalogue, name)
     return applied
+
+
+def _check(program: Program, catalogue: Catalogue, after: str) -> None:
+    """Raise VerifyError where the pass `after` has left an illegal program."""
+    try:
+        verify_program(program)
+        typecheck(program, catalogue)
+    except VerifyError as error:
+        raise VerifyError(f"after the pass {after}: {error.message}", given=program.to_text(source=False).splitlines()) from error

@@ -9,6 +9,7 @@ from oarlock.ir.program import Program
 from oarlock.ir.size import Shape, names_in
 from oarlock.ir.variable import Var
 from oarlock.ir.walk import walk
+from oarlock.passes.identities import number_of
 
 __all__ = ["FUSED", "OPERANDS", "SUMS", "Operand", "Readers", "Sum", "Term"]
 
@@ -72,9 +73,7 @@ class Readers:
         if op is None or op.type != "subtract":
             return None
         (one,), (other,) = op.inputs["x"], op.inputs["y"]
-        constant = self.definitions.get(one)
-        is_one = constant is not None and constant.type in ("fill", "fill_like") and constant.attributes["value"] == 1.0
-        return other if is_one and other.shape == var.shape else None
+        return other if number_of(one) == 1 and other.shape == var.shape else None
 
 
 class Sum:
