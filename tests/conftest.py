@@ -1,9 +1,12 @@
 """What every test may ask for: files of expected text, compared whole and rewritten on demand."""
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
+
+from oarlock.passes.optimizing import optimize
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -30,3 +33,9 @@ def _no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is printed does not depend on what the machine that runs the tests thinks of colours."""
     for name in ("FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
         monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture(autouse=True)
+def _checked_passes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever is planned, the program is legal after each pass."""
+    monkeypatch.setattr("oarlock.runtime.prepared.optimize", partial(optimize, checked=True))

@@ -5,10 +5,8 @@ from collections.abc import Mapping, Sequence
 import numpy
 
 import oarlock as ol
-from oarlock.ir.verify import verify_program
 from oarlock.passes.optimizing import optimize
 from oarlock.registry.catalogue import standard
-from oarlock.registry.checking import typecheck
 
 __all__ = ["require_same_values", "rewritten"]
 
@@ -16,9 +14,7 @@ __all__ = ["require_same_values", "rewritten"]
 def rewritten(program: ol.Program, wanted: Sequence[ol.Var], *passes: str) -> tuple[list[str], dict[str, int]]:
     """The ops of a copy after `passes`, one a line, and how often each pass applied. The copy is legal, and a file can hold it."""
     copy = program.clone()
-    applied = optimize(copy, [copy.main.vars[var.name] for var in wanted], standard, passes)
-    verify_program(copy)
-    typecheck(copy, standard)
+    applied = optimize(copy, [copy.main.vars[var.name] for var in wanted], standard, passes, checked=True)
     text = copy.to_text(source=False)
     assert ol.parse_program(text).to_text(source=False) == text
     lines = [line.strip() for line in text.splitlines() if not line.startswith("target ")]
