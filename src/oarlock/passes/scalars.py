@@ -160,5 +160,7 @@ class _Scalars:
 
 
 def _broadcasts(operator: Operator, op: Op) -> bool:
-    """Whether each input of `op` may have fewer elements than the result."""
+    """Whether each input of `op` may have fewer elements than the result, and none of them alone gives the result its shape."""
+    if any(slot.like for slot in operator.signature.outputs):
+        return False
     return is_elementwise(operator, op) and all(slot.axes and slot.axes[0].kind == "broadcast" for slot in operator.signature.inputs)
