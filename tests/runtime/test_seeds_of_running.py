@@ -97,7 +97,7 @@ def test_a_program_is_nested_blocks_of_locals_and_ops_that_run_in_the_order_writ
             return known.kernel(*arguments)
 
         catalogue.operators[type] = type_with(known, kernel)
-    ol.Executor(catalogue=catalogue).run(program, {"x": np.ones((1, 1), "float32")}, [third], scope=ol.Scope())
+    ol.Executor(catalogue=catalogue).run(program, {"x": np.ones((1, 1), "float32")}, [first, second, third], scope=ol.Scope())
     assert ran == ["relu", "tanh", "add"]
     desc = wire.ProgramFile.FromString(running_product().to_bytes()).program
     assert [block.name for block in desc.blocks] == ["main", "rnn_0.body"]

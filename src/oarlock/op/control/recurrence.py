@@ -8,11 +8,12 @@ from oarlock.errors import ShapeError
 from oarlock.ir.block import Block
 from oarlock.ir.size import Size, add
 from oarlock.ir.variable import Var
+from oarlock.op.control.ragged_rows import RaggedRows
 from oarlock.op.stacks import Stack, stack
 from oarlock.registry import operator
 from oarlock.registry.signature import TensorType
 
-__all__ = ["RaggedSteps", "is_by_row", "recurrent", "require_one_length", "split_outputs"]
+__all__ = ["is_by_row", "recurrent", "require_one_length", "split_outputs"]
 
 
 @operator("*sequences: any, *initial: any, *free: any, splits?: int64[s] -> *stacked: any, *final: any, *sums: any")
@@ -94,64 +95,38 @@ class Steps:
 
 
 class RaggedSteps:
-    """The steps of ragged sequences. Inside, rows are in the order of their lengths, so that those with a step are the first ones."""
+    """The steps of ragged sequences, in which a memory has as many rows as have a step."""
 
     def __init__(self, sequences: list[Stack], splits: torch.Tensor, body: Block):
-        self.sequences = sequences
-        lengths = splits[1:] - splits[:-1]
-        if len(splits) == 0 or int(splits[0]) != 0 or bool((lengths < 0).any()):
-            raise ValueError("row splits begin with 0 and do not decrease")
-        self.total = int(splits[-1])
-        self.order = torch.argsort(lengths, descending=True, stable=True)
-        self.starts = splits[:-1][self.order]
-        self.count = int(lengths.max()) if len(lengths) else 0
-        self.rows = [int((lengths > step).sum()) for step in range(self.count)]
-        self.by_row = [is_by_row(var, body) for var in body.inputs]
+        self.rows = RaggedRows(splits)
+        self.count = self.rows.steps
         self.body = body
-        self.by_element = [by_row and isinstance(sequence, torch.Tensor) for sequence, by_row in zip(sequences, self.by_row, strict=False)]
-        for sequence, by_element in zip(sequences, self.by_element, strict=True):
-            if len(sequence) != (self.total if by_element else self.count):
-                raise ValueError(f"a sequence of {len(sequence)}, where the row splits end at {self.total}, after {self.count} steps")
-
-    def _elements(self, step: int) -> torch.Tensor:
-        """Where the elements of a step stand among all."""
-        return self.starts[: self.rows[step]] + step
+        self.by_row = [is_by_row(var, body) for var in body.inputs]
+        self.steps = [self.rows.split(sequence, by_row=by_row) for sequence, by_row in zip(sequences, self.by_row, strict=False)]
 
     def take(self, step: int) -> list[Stack]:
-        elements = self._elements(step)
-        pairs = zip(self.sequences, self.by_element, strict=True)
-        return [sequence.index_select(0, elements) if by_element else sequence[step] for sequence, by_element in pairs]  # type: ignore[union-attr]
+        return [steps[step] for steps in self.steps]
 
     def _memories_by_row(self) -> list[bool]:
-        return self.by_row[len(self.sequences) :]
+        return self.by_row[len(self.steps) :]
 
     def begin(self, initial: list) -> list:
-        pairs = zip(initial, self._memories_by_row(), strict=True)
-        return [memory.index_select(0, self.order) if by_row else memory for memory, by_row in pairs]
+        return [self.rows.sort(memory) if by_row else memory for memory, by_row in zip(initial, self._memories_by_row(), strict=True)]
 
     def end(self, memories: list) -> list:
-        pairs = zip(memories, self._memories_by_row(), strict=True)
-        return [torch.empty_like(memory).index_copy_(0, self.order, memory) if by_row else memory for memory, by_row in pairs]
+        return [self.rows.unsort(memory) if by_row else memory for memory, by_row in zip(memories, self._memories_by_row(), strict=True)]
 
     def before(self, memories: list, step: int) -> list:
         pairs = zip(memories, self._memories_by_row(), strict=True)
-        return [memory[: self.rows[step]] if by_row else memory for memory, by_row in pairs]
+        return [memory[: self.rows.counts[step]] if by_row else memory for memory, by_row in pairs]
 
     def after(self, memories: list, following: list, step: int) -> list:
-        count = self.rows[step]
+        count = self.rows.counts[step]
         triples = zip(memories, following, self._memories_by_row(), strict=True)
         return [torch.cat([new, old[count:]]) if by_row else new for old, new, by_row in triples]
 
     def join(self, var: Var, values: list[Stack]) -> Stack:
-        if not is_by_row(var, self.body):
-            return stack(values)
-        first = values[0]
-        if not isinstance(first, torch.Tensor) or any(isinstance(value, list) or value.shape[1:] != first.shape[1:] for value in values):
-            return list(values)  # each row has something of another size in each step: an uneven stack
-        joined = first.new_empty((self.total, *first.shape[1:]))
-        for step, value in enumerate(values):
-            joined[self._elements(step)] = value  # type: ignore[assignment]
-        return joined
+        return self.rows.join(values) if is_by_row(var, self.body) else stack(values)
 
     def empty(self, context, var: Var) -> torch.Tensor:
         return context.zeros(var) if is_by_row(var, self.body) else context.zeros(var, leading=(0,))

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
+from functools import cached_property, partial
 
 from oarlock.ir.attribute import Sizes
 from oarlock.ir.block import Block
@@ -38,10 +38,30 @@ class Line:
         states: Mapping[Var, Var] | None = None,
     ):
         self.ops = ops
+        self.kept = set(kept)
         self.sizes = sizes_of(block)
-        self.liveness = Liveness(ops, kept, catalogue)
+        self.liveness = Liveness(ops, self.kept, catalogue)
         self.placement = Placement(ops, self.liveness, catalogue, (self.sizes, around), given, states)
         self.number = 0  # of the op that is being written
+        self.rows: dict[Var, str] = {}  # row splits -> the name of the rows that they cut
+        self.packed: dict[Var, str] = {}  # what a ragged loop has handed out -> the name of its steps
+        self.unjoined: set[Var] = set()  # those of them that nobody needs but as steps
+
+    @cached_property
+    def _readers(self) -> dict[Var, list[Op]]:
+        readers: dict[Var, list[Op]] = {}
+        for op in self.ops:
+            for var in dict.fromkeys(op.reads):
+                readers.setdefault(var, []).append(op)
+        return readers
+
+    def is_stepped_through(self, var: Var, splits: Var) -> bool:
+        """Whether `var` is read as a sequence alone, by loops over the rows that `splits` cut."""
+        return var not in self.kept and all(
+            reader.inputs.get("splits") == (splits,)
+            and sum(var is other for other in reader.reads) == reader.inputs["sequences"].count(var)
+            for reader in self._readers.get(var, ())
+        )
 
     def may_write_over(self, var: Var) -> bool:
         """Whether the op that is being written may write over `var`, which it reads."""
@@ -80,6 +100,11 @@ class Emitter:
         self.lines.pop()
         self._names -= added
 
+    def know(self, symbol: str, number: str) -> None:
+        """Note that the size `symbol` is the value of the name `number`."""
+        self._sizes[symbol] = number
+        self._unsure.discard(symbol)
+
     def define(self, var: Var, *, uneven: bool = False) -> None:
         """Note that `var` has its value now, which may be an uneven stack: the sizes that zeros will ask for are read off it."""
         for axis, size in enumerate(var.shape or ()):
@@ -98,7 +123,10 @@ class Emitter:
                 self.source.write(f"{self._shapes[var]} = {self.source.name(var)}.shape")
             if self._poison and self.lines[-1].placement.memory.has_ended(var, number):
                 self.source.write(f"{self.source.bind('poison', trips.poison)}({self.source.name(var)})")
-        self.forget(self.source.name(var) for var in ending)
+        line = self.lines[-1]
+        self.forget(
+            text for var in ending for text in (line.packed.pop(var, None), None if var in line.unjoined else self.source.name(var)) if text
+        )
 
     def forget(self, names: Iterable[str]) -> None:
         """Let go of values."""
@@ -166,12 +194,12 @@ class Emitter:
         made = partial(trips.zeros, var=var, symbols=tuple(symbols), leading=leading)
         return f"{self.source.bind('zeros', made)}({', '.join(['device', *(self._sizes[symbol] for symbol in symbols)])})"
 
-    def space(self, var: Var, count: str) -> str | None:
-        """The text of memory for `count` values of the declared type of `var`; None where its size is not known yet."""
-        symbols = sorted(_symbols([var]))
+    def space(self, var: Var, count: str, skip: int = 0) -> str | None:
+        """The text of memory for `count` values of the declared type of `var`, less its first `skip` sizes; None where one is unknown."""
+        symbols = sorted({name for size in (var.shape or ())[skip:] for name in names_in(size)})
         if var.shape is None or any(symbol not in self._sizes or symbol in self._unsure for symbol in symbols):
             return None
-        made = partial(trips.space, var=var, symbols=tuple(symbols))
+        made = partial(trips.space, var=var, symbols=tuple(symbols), skip=skip)
         return f"{self.source.bind('space', made)}({', '.join(['device', count, *(self._sizes[symbol] for symbol in symbols)])})"
 
 

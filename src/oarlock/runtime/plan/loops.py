@@ -129,47 +129,134 @@ class _Stacks:
 
 
 def _ragged(emitter: "Emitter", op: Op) -> None:
-    """A `for` over the steps of ragged sequences, with the books that the kernel keeps."""
+    """A `for` over the steps of ragged sequences, which are packed: the rows that have a step lie one after another."""
     source = emitter.source
     write, name = source.write, source.name
     layout, reverse = Layout.of(op), bool(op.attributes["reverse"])
-    body = layout.body
-    taken = [inner for inner, outer in layout.steps if trips.is_by_row(inner, body) and emitter.lines[-1].placement.is_even(outer)]
-    line = emitter.line(body, body.outputs, given=taken)  # the rows of a step are gathered: they are new
-    steps, count, trip, held = (source.fresh(stem) for stem in ("steps", "count", "trip", "memories"))
-    stacks = [source.fresh(f"{inner.name}_stack") for inner, _ in layout.stacked]
+    body, outer_line, (splits,) = layout.body, emitter.lines[-1], op.inputs["splits"]
+    count, trip = source.fresh("count"), source.fresh("trip")
+    if splits not in outer_line.rows:
+        outer_line.rows[splits] = source.fresh("rows")
+        write(f"{outer_line.rows[splits]} = {source.bind('ragged_rows', trips.RaggedRows)}({name(splits)})", op)
+    rows, used = outer_line.rows[splits], _read_inside(body)
+    steps, given = [], []
+    for inner, outer in layout.steps:
+        packed, by_row = outer_line.packed.get(outer), trips.is_by_row(inner, body)
+        if outer_line.placement.is_even(outer) and (outer_line.may_write_over(outer) if packed else by_row):
+            given.append(inner)  # packed now, it is new
+        steps.append(source.fresh(f"{inner.name}_steps"))
+        if inner in used:
+            write(f"{steps[-1]} = " + (packed or f"{rows}.split({name(outer)}, by_row={by_row})"), op)
+        elif outer not in outer_line.unjoined:
+            write(f"{rows}.check({name(outer)}, by_row={by_row})", op)
+    line = emitter.line(body, body.outputs, given=given)
+    write(f"{count} = {rows}.steps")
+    memories = [name(each.inside) for each in layout.carried]
+    by_row = [trips.is_by_row(each.inside, body) for each in layout.carried]
+    ends = [source.fresh(f"{each.inside.name}_rows") for each in layout.carried]  # what rows without a step have
+    for each, sorted_, memory, end in zip(layout.carried, by_row, memories, ends, strict=True):
+        write(f"{end} = {rows}.sort({name(each.initial)})" if sorted_ else f"{end} = {name(each.initial)}")
+        if sorted_:
+            begun = end if reverse else f"{rows}.sort({name(each.initial)})"  # forward, rows that have ended are written into `end`
+            write(f"{memory} = {begun}[:{rows}.counts[{-1 if reverse else 0}] if {count} else 0]")
+        else:
+            write(f"{memory} = {end}")
+    stacks = _RaggedStacks(emitter, line, layout, rows, count, splits, reverse=reverse)
     totals = [source.fresh(f"{inner.name}_total") for inner, _ in layout.summed]
-    given, initial = _listed(name(outer) for _, outer in layout.steps), _listed(name(each.initial) for each in layout.carried)
-    write(f"{steps} = {source.bind('ragged', trips.RaggedSteps)}({given}, {name(op.inputs['splits'][0])}, {source.bind('body', body)})", op)
-    write(f"{count} = {steps}.count")
-    write(f"{held} = {steps}.begin({initial})")
-    _assign(emitter, stacks, ("[]" for _ in stacks))
     _assign(emitter, totals, ("None" for _ in totals))
-    write(f"for {trip} in range({f'{count} - 1, -1, -1' if reverse else count}):")
+    following = source.fresh("next_count")
+    counts = f"[*{rows}.counts[-2::-1], 0]" if reverse else f"[*{rows}.counts[1:], 0]"
+    taken = [(name(inner), step) for (inner, _), step in zip(layout.steps, steps, strict=True) if inner in used]
+    active, now = source.fresh("count"), f"reversed({rows}.counts)" if reverse else f"{rows}.counts"
+    variables = [trip, active, following, *(text for text, _ in taken), *stacks.places]
+    numbers = f"range({count} - 1, -1, -1)" if reverse else f"range({count})"
+    parts = [numbers, now, counts, *(f"reversed({step})" if reverse else step for _, step in taken), *stacks.parts]
+    write(f"for {', '.join(variables)} in zip({', '.join(parts)}):")
     with source.indented(), emitter.body(body, trip):
-        write(f"{_listed(name(var) for var in body.inputs)} = {steps}.take({trip}) + {steps}.before({held}, {trip})")
+        emitter.know(body.inputs[0].shape[0], active)  # type: ignore[index, arg-type]
         _write_body(emitter, line, body)
-        for stack, (inner, _) in zip(stacks, layout.stacked, strict=True):
-            write(f"{stack}.append({name(inner)})")
+        stacks.append()
         for total, (var, _) in zip(totals, layout.summed, strict=True):
             write(f"{total} = {name(var)} if {total} is None else {total} + {name(var)}")
-        write(f"{held} = {steps}.after({held}, {_listed(name(each.following) for each in layout.carried)}, {trip})")
-        _forget_trip(emitter, body, set())
-    write(f"if {count}:")
-    with source.indented():
-        for stack, (inner, outer) in zip(stacks, layout.stacked, strict=True):
-            write(f"{name(outer)} = {steps}.join({source.bind('var', inner)}, {stack}{'[::-1]' if reverse else ''})")
-        write(f"{held} = {steps}.end({held})")
-    write("else:")
-    with source.indented():
-        for inner, outer in layout.stacked:
-            write(f"{name(outer)} = {emitter.zeros(inner, () if trips.is_by_row(inner, body) else (0,))}")
-        for total, (var, _) in zip(totals, layout.summed, strict=True):
-            write(f"{total} = {emitter.zeros(var)}")
-        write(f"{held} = {initial}")
-    write(f"{_listed(name(each.final) for each in layout.carried)} = {held}")
+        _assign(emitter, memories, (name(each.following) for each in layout.carried))
+        _forget_trip(emitter, body, {*memories, *(name(inner) for inner, _ in layout.steps if inner not in used)}, stacks.places)
+        for memory, sorted_, end in zip(memories, by_row, ends, strict=True):
+            if sorted_ and reverse:
+                write(f"if {following}:")
+                with source.indented():
+                    write(f"{memory} = {source.bind('grown', trips.grown)}({memory}, {end}, {following})")
+            elif sorted_:
+                write(f"{memory} = {source.bind('settle', trips.settle)}({end}, {memory}, {following})")
+    stacks.close()
+    if totals:
+        write(f"if not {count}:")
+        with source.indented():
+            _assign(emitter, totals, (emitter.zeros(var) for var, _ in layout.summed))
+    for each, sorted_, memory, end in zip(layout.carried, by_row, memories, ends, strict=True):
+        if sorted_ and reverse:
+            write(f"{end} = {source.bind('grown', trips.grown)}({memory}, {end}, len({end}))")
+        write(f"{name(each.final)} = " + (f"{rows}.unsort({end})" if sorted_ else memory))
     _assign(emitter, [name(outer) for _, outer in layout.summed], totals)
-    emitter.forget([steps, *stacks, *totals, held])
+    emitter.forget([*(text for _, text in taken), *stacks.names, *totals, *memories, *ends])
+
+
+class _RaggedStacks:
+    """What a `for` over ragged sequences hands out: steps, computed in a packed space where they can be."""
+
+    def __init__(self, emitter: "Emitter", line: "Line", layout: Layout, rows: str, count: str, splits: Var, *, reverse: bool):
+        self.places: list[str] = []
+        self.parts: list[str] = []
+        self.names: list[str] = []
+        self._emitter, self._rows, self._count, self._splits, self._reverse = emitter, rows, count, splits, reverse
+        self._copies: list[tuple[str, Var]] = []
+        self._lists: list[tuple[str, Var]] = []
+        self._steps: dict[Var, str] = {}
+        self._spaces: dict[Var, str] = {}
+        self._layout = layout
+        source = emitter.source
+        for inner in dict.fromkeys(inner for inner, _ in layout.stacked):
+            by_row = trips.is_by_row(inner, layout.body)
+            text = emitter.space(inner, f"{rows}.total" if by_row else count, int(by_row)) if line.placement.is_new(inner) else None
+            self._steps[inner] = source.fresh(f"{inner.name}_steps")
+            if text is None:
+                self._lists.append((self._steps[inner], inner))
+                source.write(f"{self._steps[inner]} = []")
+                continue
+            self._spaces[inner] = source.fresh(f"{inner.name}_space")
+            self.places.append(source.fresh(f"{inner.name}_place"))
+            source.write(f"{self._spaces[inner]} = {text}")
+            source.write(f"{self._steps[inner]} = {self._spaces[inner]}." + (f"split({rows}.counts)" if by_row else "unbind(0)"))
+            self.parts.append(f"reversed({self._steps[inner]})" if reverse else self._steps[inner])
+            if not line.placement.put(inner, self.places[-1]):
+                self._copies.append((self.places[-1], inner))
+
+    def append(self) -> None:
+        """At the end of a trip."""
+        for place, var in self._copies:
+            self._emitter.source.write(f"{place}.copy_({self._emitter.source.name(var)})")
+        for steps, var in self._lists:
+            self._emitter.source.write(f"{steps}.append({self._emitter.source.name(var)})")
+
+    def close(self) -> None:
+        """After the loop: what others need than loops over the same rows is joined."""
+        source, line, body = self._emitter.source, self._emitter.lines[-1], self._layout.body
+        for steps, _ in self._lists if self._reverse else ():
+            source.write(f"{steps}.reverse()")
+        for inner, outer in self._layout.stacked:
+            steps, space = self._steps[inner], self._spaces.get(inner)
+            if trips.is_by_row(inner, body):
+                line.packed[outer] = source.fresh(f"{outer.name}_steps")
+                source.write(f"{line.packed[outer]} = {steps}")
+                if line.is_stepped_through(outer, self._splits):
+                    line.unjoined.add(outer)
+                    continue
+                joined = f"{self._rows}.unpack({space})" if space else f"{self._rows}.join({steps})"
+                empty = self._emitter.zeros(inner)
+            else:
+                joined = space or f"{source.bind('stack', trips.stack)}({steps})"
+                empty = self._emitter.zeros(inner, (0,))
+            source.write(f"{source.name(outer)} = " + (joined if space else f"{joined} if {self._count} else {empty}"))
+        self.names = [*self._steps.values(), *self._spaces.values()]
 
 
 def _while(emitter: "Emitter", op: Op) -> None:
@@ -252,6 +339,11 @@ def _forget_trip(emitter: "Emitter", body: Block, carried: set[str], places: Seq
     computed = {var for op in body.ops for var in op.writes}
     gone = [*body.inputs, *(var for var in body.outputs if var in computed)]
     emitter.forget([*(text for text in map(emitter.source.name, gone) if text not in carried), *places])
+
+
+def _read_inside(body: Block) -> set[Var]:
+    """What the ops of a body read or it hands out."""
+    return {*body.outputs, *(var for op in body.ops for var in op.reads)}
 
 
 def _assign(emitter: "Emitter", names: Iterable[str], values: Iterable[str]) -> None:

@@ -58,29 +58,36 @@ class Memory:
         )
 
     def _define_handed_out(self, op: Op) -> None:
-        """What a block hands out: a memory or a sum may be any value that the block can see; a stack is new, but may hold memories."""
+        """What a block hands out: it may have been there before; a stack is new, but may hold memories."""
         layout = Layout.of(op)
         inside = Memory(Liveness(layout.body.ops, (), self._catalogue), self._catalogue)
         for inner in layout.body.ops:
             inside.define(inner)
         carried = inside._pieces_of(var for each in layout.carried for var in (each.inside, each.following))
-        around = self._pieces_of(op.reads)
+        given = {inner: self._pieces_of([outer]) for inner, outer in layout.steps}
+        given |= {each.inside: self._pieces_of([each.initial]) for each in layout.carried}
 
-        def pieces(var: Var) -> _Pieces:
+        def new(var: Var) -> _Pieces:
+            """What a trip computes for `var`: the memories of a loop count as one piece."""
             of_body = (piece for piece in inside._pieces_of([var]) if piece in carried or piece in inside._owned)
             return frozenset(op if piece in carried else piece for piece in of_body)
 
+        def old(var: Var) -> _Pieces:
+            """What `var` may be of what was there before."""
+            seen = (piece for piece in inside._pieces_of([var]) if piece not in inside._owned)
+            return frozenset().union(*(given.get(piece) or self._pieces_of([piece]) for piece in seen))  # type: ignore[list-item, arg-type]
+
         for each in layout.carried:
-            self._hand_out(each.final, pieces(each.following), around)
+            self._hand_out(each.final, new(each.following) | {op}, old(each.following) | self._pieces_of([each.initial]))
         for inner, outer in layout.summed:
-            self._hand_out(outer, pieces(inner), around)
+            self._hand_out(outer, new(inner), old(inner))
         for inner, outer in layout.stacked:
-            if op.type != "branch":
-                self._hand_out(outer, pieces(inner) or self._new(outer))
-            elif "when" in op.inputs:
-                self._place(outer, self._new(outer))
+            if "when" in op.inputs:
+                self._place(outer, self._new(outer))  # a copy
+            elif op.type == "branch" or "splits" in op.inputs:
+                self._hand_out(outer, new(inner), old(inner))  # the value itself
             else:
-                self._hand_out(outer, pieces(inner), around)
+                self._hand_out(outer, new(inner) or self._new(outer))
 
     def _hand_out(self, var: Var, inside: _Pieces, around: _Pieces = frozenset()) -> None:
         self._owned |= inside

@@ -7,12 +7,26 @@ import torch
 from oarlock.ir.attribute import Sizes
 from oarlock.ir.size import evaluate, names_in
 from oarlock.ir.variable import Var
-from oarlock.op.control.recurrence import RaggedSteps, is_by_row, require_one_length
+from oarlock.op.control.ragged_rows import RaggedRows
+from oarlock.op.control.recurrence import is_by_row, require_one_length
 from oarlock.op.control.repetition import require_trips
 from oarlock.op.stacks import Stack, leaves, stack
 from oarlock.op.torch_dtype import to_torch
 
-__all__ = ["RaggedSteps", "is_by_row", "poison", "require_trips", "size_of", "sizes_in", "space", "stack", "steps_of", "zeros"]
+__all__ = [
+    "RaggedRows",
+    "grown",
+    "is_by_row",
+    "poison",
+    "require_trips",
+    "settle",
+    "size_of",
+    "sizes_in",
+    "space",
+    "stack",
+    "steps_of",
+    "zeros",
+]
 
 
 def steps_of(*sequences: Stack) -> list[Sequence[Stack]]:
@@ -33,10 +47,24 @@ def zeros(device: torch.device, *numbers: int, var: Var, symbols: tuple[str, ...
     return torch.zeros((*leading, *shape), dtype=to_torch(var.dtype), device=device)
 
 
-def space(device: torch.device, count: int, *numbers: int, var: Var, symbols: tuple[str, ...]) -> torch.Tensor:
-    """Memory for `count` values of the declared type of `var`, where `symbols` are `numbers`."""
+def grown(memory: torch.Tensor, initial: torch.Tensor, count: int) -> torch.Tensor:
+    """A memory of the first rows, with what the next ones begin as, up to `count` rows."""
+    return memory if len(memory) == count else torch.cat([memory, initial[len(memory) : count]])
+
+
+def settle(final: torch.Tensor, memory: torch.Tensor, count: int) -> torch.Tensor:
+    """The rows of a memory that go on, the first `count`; those of the others are final, and are kept in `final`."""
+    rows = len(memory)
+    if rows == count:
+        return memory
+    final[count:rows] = memory[count:]
+    return memory[:count]
+
+
+def space(device: torch.device, count: int, *numbers: int, var: Var, symbols: tuple[str, ...], skip: int) -> torch.Tensor:
+    """Memory for `count` values of the declared type of `var`, where `symbols` are `numbers`; without its first `skip` sizes."""
     sizes = dict(zip(symbols, numbers, strict=True))
-    return torch.empty((count, *(evaluate(size, sizes) for size in var.shape or ())), dtype=to_torch(var.dtype), device=device)  # type: ignore[arg-type]
+    return torch.empty((count, *(evaluate(size, sizes) for size in (var.shape or ())[skip:])), dtype=to_torch(var.dtype), device=device)  # type: ignore[arg-type]
 
 
 def sizes_in(numbers: torch.Tensor) -> Sizes:
