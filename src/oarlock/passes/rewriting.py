@@ -60,6 +60,8 @@ class _Rewriting:
         block.outputs = [self._read(var, block) for var in block.outputs]
 
     def _update_reads(self, op: Op) -> None:
+        if op.is_commit and any(found.persistable for found in map(self.replaced.get, op.reads) if found is not None):
+            return  # what is committed is a value of this step, though it be that of another persistable variable
         op.inputs = {slot: tuple(self._read(var, op.block) for var in vars) for slot, vars in op.inputs.items()}
         op.attributes = {name: self._read(value, op.block) if isinstance(value, Var) else value for name, value in op.attributes.items()}
 
