@@ -322,7 +322,7 @@ def _placed(values: torch.Tensor, rows: torch.Tensor, like: torch.Tensor) -> tor
     return zeros.index_add(0, rows.reshape(-1), values.reshape(-1, *like.shape[1:])) if len(rows.reshape(-1)) else zeros
 
 
-def _elements(splits: torch.Tensor, rows: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+def _elements(splits: torch.Tensor, rows: torch.Tensor, like: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     sequences = [torch.arange(int(splits[row]), int(splits[row + 1])) for row in rows.tolist()]
     lengths = torch.tensor([0, *map(len, sequences)])
     return torch.cat([lengths[:0], *sequences]), lengths.cumsum(0)
@@ -379,6 +379,7 @@ OPERATORS: dict[str, Callable] = {
     "take": lambda x, rows: x[rows],
     "put": _placed,
     "sequence_elements": _elements,
+    "sequence_splits": lambda splits, elements: torch.stack([(elements < split).sum() for split in splits]),
     "merge": _rows_in_order,
     "choose": lambda stacks: next(stack[0] for stack in stacks if len(stack)),
 }

@@ -17,6 +17,7 @@ from generated.running import (
     run,
     scope_of,
 )
+from oarlock.ir.size import Size
 from oarlock.ir.walk import walk
 
 __all__ = ["check_reuse"]
@@ -45,19 +46,22 @@ def _check_sizes(case: Case, program: ol.Program, values: Arrays, random: Random
 
 
 def resized(program: ol.Program, arrays: Arrays) -> dict[str, numpy.ndarray]:
-    """Values for a program where "n" is one more than before: rows come again from the first one on."""
+    """Values for a program where "n" is one more than before: rows, and elements of ragged values, come again from the first one on."""
     found = dict(arrays)
-    ragged = {splits: var for var, levels in program.ragged_inputs().items() for splits in levels}
-    for splits, var in ragged.items():
+    changed: dict[Size, int] = {}
+    for splits in [var for var in program.main.inputs if var.partitions is not None]:
         lengths = numpy.diff(arrays[splits.name])
         lengths = numpy.resize(lengths, len(lengths) + 1)
         found[splits.name] = numpy.concatenate([[0], numpy.cumsum(lengths)]).astype("int64")
-        found[var.name] = numpy.resize(arrays[var.name], (lengths.sum(), *arrays[var.name].shape[1:]))
+        changed[splits.partitions] = int(lengths.sum())  # type: ignore[index]
     for var in program.main.inputs:
-        if var not in ragged and var not in ragged.values() and "n" in var.shape:  # type: ignore[operator]
+        assert var.shape is not None
+        if var.partitions is None and ("n" in var.shape or not changed.keys().isdisjoint(var.shape)):
             before = arrays[var.name]
-            shape = [size + (symbol == "n") for size, symbol in zip(before.shape, var.shape, strict=True)]  # type: ignore[arg-type]
-            found[var.name] = numpy.resize(before, shape) if var.shape[0] == "n" else numpy.ones_like(before, shape=shape)  # type: ignore[index]
+            sizes = zip(before.shape, var.shape, strict=True)
+            shape = tuple(number + 1 if size == "n" else changed.get(size, number) for number, size in sizes)
+            cut = var.shape[0] == "n" or var.shape[0] in changed
+            found[var.name] = numpy.resize(before, shape) if cut else numpy.ones_like(before, shape=shape)
     return found
 
 

@@ -27,7 +27,7 @@ from oarlock.ir.walk import free_vars
 from oarlock.layer.writing import count_values, open_block, require_consistent, require_handed_out, require_same_block
 from oarlock.op.control.branching import branch
 from oarlock.op.routing import merge, rows, take
-from oarlock.op.sequence_layout import sequence_elements
+from oarlock.op.sequence_layout import sequence_elements, sequence_splits
 from oarlock.op.shaping import flatten
 from oarlock.registry.creator import require_type
 
@@ -42,6 +42,7 @@ class _Side:
     outputs: list[Var] = field(default_factory=list)
     split: dict[Var, Var] = field(default_factory=dict)  # a variable outside -> its rows inside
     whole: dict[Var, Var] = field(default_factory=dict)  # a variable outside -> the same inside, all of it
+    splits: dict[Var, Var] = field(default_factory=dict)  # row splits outside, which cut the rows themselves -> those of its rows
     ragged: dict[Var, "_Ragged"] = field(default_factory=dict)  # row splits outside -> what is captured of the sequences they cut
 
 
@@ -200,6 +201,7 @@ class IfElse:
                     _require_rows_in_front(var, length)
                     side.split[var] = self._new_input(side, var, var.shape)
             names |= self._cut_sequences(side, length)
+            self._cut_splits(side, length)
             replace_reads(side.block, side.split)  # where the length is a number, only what `input` returned means rows
             names[length] = symbol
         for var in side.whole:
@@ -207,7 +209,7 @@ class IfElse:
         rename_sizes(side.block, names)
         side.outputs = side.block.outputs
         ragged = [var for cut in side.ragged.values() for var in (cut.splits, *cut.values.values())]
-        side.block.inputs = [*side.split.values(), *side.whole.values(), *ragged]
+        side.block.inputs = [*side.split.values(), *side.whole.values(), *side.splits.values(), *ragged]
         require_consistent(
             side.block,
             "ifelse",
@@ -243,6 +245,14 @@ class IfElse:
             replace_reads(side.block, {splits: cut.splits, **cut.values})
         return names
 
+    def _cut_splits(self, side: _Side, length: str) -> None:
+        """Where the rows are elements of sequences themselves, let the block see where its own ones are cut."""
+        for splits in free_vars(side.block):
+            if splits.partitions == length:
+                side.splits[splits] = self._new_input(side, splits, splits.shape or ())
+                side.splits[splits].partitions = length
+        replace_reads(side.block, side.splits)
+
     def _require_alike(self) -> None:
         for number, (yes, no) in enumerate(zip(self._sides[True].outputs, self._sides[False].outputs, strict=True)):
             if yes.dtype is not no.dtype or yes.shape[1:] != no.shape[1:]:  # type: ignore[index]
@@ -262,9 +272,9 @@ class IfElse:
             chosen.shape = (side.outputs[0].shape[0],)  # type: ignore[index]
         self._around.program.claim_symbols(chosen.shape)
         values = [take(var, chosen) for var in side.split]
-        sequences: list[Var] = []
+        sequences = [sequence_splits(splits, chosen) for splits in side.splits]
         for splits, cut in side.ragged.items():
-            elements, own = sequence_elements(splits, chosen)
+            elements, own = sequence_elements(splits, chosen, condition)
             assert cut.splits.partitions is not None
             elements.shape = (cut.splits.partitions,)
             self._around.program.claim_symbols(elements.shape)

@@ -3,12 +3,12 @@
 import torch
 
 from oarlock.errors import ArgumentError, ShapeError
-from oarlock.ir.size import Size
+from oarlock.ir.size import Size, add
 from oarlock.op.sequence import owners, sequences_in
 from oarlock.registry import Case, GradCheck, Rejects, operator
 from oarlock.registry.signature import TensorType
 
-__all__ = ["sequence_concat", "sequence_elements", "sequence_pad", "sequence_split", "sequence_unpad"]
+__all__ = ["sequence_concat", "sequence_elements", "sequence_pad", "sequence_split", "sequence_splits", "sequence_unpad"]
 
 
 def _places(splits: list[torch.Tensor], counts: list[int]) -> list[torch.Tensor]:
@@ -193,7 +193,7 @@ def sequence_unpad(padded, splits, like):
 
 @sequence_unpad.infer_with
 def sequence_unpad_shape(padded, splits, like):
-    _require_same(padded.shape[0], sequences_in(splits))
+    _require_same("padded", padded.shape[0], sequences_in(splits))
     return (like.shape[0], *padded.shape[2:])
 
 
@@ -206,7 +206,7 @@ def sequence_unpad_dpadded(splits, dy, padded_shape):
 
 @sequence_unpad_dpadded.infer_with
 def sequence_unpad_dpadded_shape(splits, dy, padded_shape):
-    _require_same(padded_shape.shape[0], sequences_in(splits))
+    _require_same("padded", padded_shape.shape[0], sequences_in(splits))
     return padded_shape.shape
 
 
@@ -215,30 +215,35 @@ def sequence_unpad_dpadded_ddy(splits, ddpadded, dy_shape):
     return sequence_unpad(ddpadded, splits, dy_shape)
 
 
-def _require_same(rows: Size, count: Size) -> None:
+def _require_same(name: str, rows: Size, count: Size) -> None:
     if rows != count and isinstance(rows, int) == isinstance(count, int):
-        raise ShapeError(f"padded has {rows} rows, where splits cut {count} sequences")
+        raise ShapeError(f"{name} has {rows} rows, where splits cut {count} sequences")
 
 
 def _require_rows(shape: torch.Size, splits: torch.Tensor) -> None:
-    _require_same(shape[0], len(splits) - 1)
+    _require_same("padded", shape[0], len(splits) - 1)
     if _longest(splits) > shape[1]:
         raise ValueError(f"a sequence of {_longest(splits)} does not fit rows of {shape[1]}")
 
 
 @operator(
-    "splits: int64[s], rows: int64[k] -> elements: int64[?], own_splits: int64[k+1]",
+    "splits: int64[s], rows: int64[k], like: shape[n ...d] -> elements: int64[?], own_splits: int64[k+1]",
     may_fail=True,
     cases=[
-        Case(splits=[0, 2, 2, 5], rows=[2, 0, 1], elements=[2, 3, 4, 0, 1], own_splits=[0, 3, 5, 5]),
-        Case(splits=[0, 2, 2, 5], rows=[], elements=[], own_splits=[0]),
-        Case(splits=[0], rows=[], elements=[], own_splits=[0]),
-        Rejects("row 3 is asked for, where there are 3", splits=[0, 1, 2, 3], rows=[3]),
+        Case(splits=[0, 2, 2, 5], rows=[2, 0, 1], like=[0.0] * 3, elements=[2, 3, 4, 0, 1], own_splits=[0, 3, 5, 5]),
+        Case(splits=[0, 2, 2, 5], rows=[], like=[[0]] * 3, elements=[], own_splits=[0]),
+        Case(splits=[0], rows=[], like=[], elements=[], own_splits=[0]),
+        Rejects("row 3 is asked for, where there are 3", splits=[0, 1, 2, 3], rows=[3], like=[0.0] * 3),
+        Rejects("like has 2 rows, where splits cut 3 sequences", splits=[0, 1, 2, 3], rows=[1], like=(2,)),
     ],
 )
-def sequence_elements(splits, rows):
-    """The numbers of the elements of some sequences, one sequence after another, and the row splits of these: what ``take`` asks for."""
+def sequence_elements(splits, rows, like):
+    """The numbers of the elements of some sequences, one sequence after another, and the row splits of these: what ``take`` asks for.
+
+    ``rows`` are numbers of rows of ``like``, which has one for each sequence.
+    """
     count = len(splits) - 1
+    _require_same("like", like[0], count)
     if len(rows) and not 0 <= int(rows.min()) <= int(rows.max()) < count:
         wrong = int(rows.max()) if int(rows.max()) >= count else int(rows.min())
         raise ValueError(f"row {wrong} is asked for, where there are {count}")
@@ -247,3 +252,23 @@ def sequence_elements(splits, rows):
     first = splits[:-1].index_select(0, rows) - own_splits[:-1]
     own = torch.repeat_interleave(torch.arange(len(rows), device=rows.device), lengths)
     return torch.arange(int(own_splits[-1]), device=rows.device) + first.index_select(0, own), own_splits
+
+
+@sequence_elements.infer_with
+def sequence_elements_shapes(splits, rows, like):
+    _require_same("like", like.shape[0], sequences_in(splits))
+    return ("?elements",), (add(rows.shape[0], 1),)
+
+
+@operator(
+    "splits: int64[s], elements: int64[k] -> own_splits: int64[s]",
+    cases=[
+        Case(splits=[0, 2, 2, 5], elements=[1, 2, 4], own_splits=[0, 1, 1, 3]),
+        Case(splits=[0, 2, 2, 5], elements=[], own_splits=[0, 0, 0, 0]),
+        Case(splits=[0, 3], elements=[0, 1, 2], own_splits=[0, 3]),
+        Case(splits=[0], elements=[], own_splits=[0]),
+    ],
+)
+def sequence_splits(splits, elements):
+    """The row splits of sequences of which only some elements are left; ``elements`` are the numbers of these, ascending."""
+    return torch.searchsorted(elements.contiguous(), splits.contiguous())
