@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 from processes import run_python
 
+from oarlock.passes.optimizing import PASSES
+
 ROOT = Path(__file__).resolve().parent.parent
 DOCUMENTS = [
     "README.md",
@@ -51,6 +53,11 @@ def test_the_code_of_a_document_runs_and_prints_what_it_shows(document, tmp_path
     assert code
     printed = run_python("\n".join(code) + CHECKS.get(document, ""), tmp_path)
     assert printed.split() == "\n".join(shown).split()
+
+
+def test_the_table_of_passes_has_every_pass_in_its_order():
+    table = re.findall(r"^\| `(\w+)` \|", (ROOT / "docs/performance.md").read_text(), re.MULTILINE)
+    assert table == list(PASSES)
 
 
 def test_the_links_of_the_documents_lead_to_files():

@@ -206,13 +206,16 @@ def test_hash_is_the_same_for_the_same_program_in_any_file(model, tmp_path, prin
 
 def test_plan_prints_the_python_that_a_program_is_run_as(model, tmp_path, prints, oarlock):
     text = prints("plan", model)
-    counts = ", ".join(f"{name} 0" for name in PASSES)
-    assert text.startswith(f"# passes, and how often each applied: {counts}\ndef plan(context_of, device, image_1, ")
-    assert re.search(r"^    softmax_0_\d+ = softmax_\d+\(", text, re.MULTILINE)
+    passes, plan = text.split("\n\n", 1)
+    applied = {name: int(count) for name, count in re.findall(r"^# (\w+) +(\d+)   [A-Z].*[.]$", passes, re.MULTILINE)}
+    assert applied == dict.fromkeys(PASSES, 0)
+    assert plan.startswith("def plan(context_of, device, image_1, ")
+    assert re.search(r"^    softmax_0_\d+ = softmax_(?:in_place_)?\d+\(", text, re.MULTILINE)
     loop = tmp_path / "loop.txt"
     loop.write_text(ol.load_model(GOLDEN / "recurrent.safetensors").program.to_text())
-    assert " sink 2" in prints("plan", loop).splitlines()[0]
-    assert "sink" not in prints("plan", loop, "--without", "sink").splitlines()[0]
+    assert re.search(r"^# sink +2   Sink what no step of a loop reads again: ", prints("plan", loop), re.MULTILINE)
+    assert "# sink" not in prints("plan", loop, "--without", "sink")
+    assert prints("plan", loop, *(word for name in PASSES for word in ("--without", name))).startswith("# No passes.\n\ndef plan(")
     ended = oarlock("plan", model, "--without", "lifft")
     assert ended.status == 2
     assert f"'lifft' is no pass; the passes are {', '.join(PASSES)}" in " ".join(ended.error.replace("│", "").split())

@@ -39,6 +39,7 @@ class Writing:
         self.kinds: list[str] = []
         self.runs = True  # whether the open block may run at all
         self._cut: list[tuple[Size, set[Block]]] = []  # a size that blocks around cut into rows, and the blocks around those
+        self._cutters: list[str] = []  # the kinds of constructs that these are
         self.statements = 2 + choices.below(9)
         self._bounds: dict[ol.Var, float] = {}
         self._random = numpy.random.default_rng(choices.below(1000))
@@ -59,7 +60,12 @@ class Writing:
 
     def _is_torn(self, var: ol.Var) -> bool:
         """Whether a block around cuts into rows a size that `var`, from outside it, has elsewhere than in front."""
-        return any(var.block in outside and _has_within(var.shape, size) for size, outside in self._cut)
+        return self._is_lost(var.shape) or any(var.block in outside and _has_within(var.shape, size) for size, outside in self._cut)
+
+    def _is_lost(self, shape: Shape) -> bool:
+        """Whether it is the shape of ragged values in a branch of the rows of a ragged step, not numbered as sequences are."""
+        by = [kind for (size, _), kind in zip(self._cut, self._cutters, strict=True) if size == "n"]
+        return bool(shape) and by[:1] == ["rnn"] and "if_else" in by and self.rows_of(shape[0]) is not None
 
     def find_value(self, fits: Callable[[ol.Var], bool] = lambda var: True) -> ol.Var | None:
         """One of the values in reach that fit, later ones more likely; None where there is none."""
@@ -157,7 +163,7 @@ class Writing:
 
     def may_be_fed(self, shape: Shape) -> bool:
         """Whether an input of this shape can be read here."""
-        return all(map(self.is_fed, shape)) and not any(_has_within(shape, size) for size, _ in self._cut)
+        return all(map(self.is_fed, shape)) and not self._is_lost(shape) and not any(_has_within(shape, size) for size, _ in self._cut)
 
     def has_rows(self, shape: Shape) -> bool:
         """Whether `ol.ifelse` can take rows: the first size is a number or one name, and no other size is or has it."""
@@ -218,10 +224,12 @@ class Writing:
         self.features |= {kind, f"depth {len(self.kinds)}"}
         if isinstance(cut, str):
             self._cut.append((cut, set(current_block().enclosing())))
+            self._cutters.append(kind)
         with self.where(runs):
             yield
         if isinstance(cut, str):
             self._cut.pop()
+            self._cutters.pop()
         self.kinds.pop()
 
     @contextmanager

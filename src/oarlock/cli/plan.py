@@ -1,5 +1,7 @@
 """`oarlock plan`: what a program runs as."""
 
+from collections.abc import Mapping
+from inspect import getmodule
 from pathlib import Path
 from typing import Annotated
 
@@ -21,16 +23,21 @@ def plan(
     without: Annotated[list[str] | None, typer.Option(metavar="PASS", help="Leave a pass out; may be given more than once.")] = None,
     untrusted: Untrusted = False,
 ) -> None:
-    """Print the Python that a program is run as, for its targets and its updates, and how often each pass applied."""
+    """Print the Python that a program is run as, for its targets and its updates, and above it how often each pass applied."""
     unknown = [name for name in without or () if name not in PASSES]
     if unknown:
         raise typer.BadParameter(f"{unknown[0]!r} is no pass; the passes are {', '.join(PASSES)}", param_hint="--without")
     program = read_program_file(path, untrusted=untrusted)
     made = Executor(passes=[name for name in PASSES if name not in (without or ())]).plan(program, list(program.targets))
-    applied = ", ".join(f"{name} {count}" for name, count in made.applied.items()) or "none"
-    text = f"# passes, and how often each applied: {applied}\n{made.text}"
+    text = f"{_table(made.applied)}{made.text}"
     console = Console()
     if console.is_terminal:
         console.print(Syntax(text, "python", background_color="default", word_wrap=True))
     else:
         typer.echo(text, nl=False)
+
+
+def _table(applied: Mapping[str, int]) -> str:
+    """A line of comment for each pass: its name, how often it applied, what it is for."""
+    lines = [f"# {name:<16}{count:>4}   {(getmodule(PASSES[name]).__doc__ or '').splitlines()[0]}" for name, count in applied.items()]  # type: ignore[union-attr]
+    return "\n".join(["# The passes, and how often each applied:", *lines] if lines else ["# No passes."]) + "\n\n"
