@@ -25,6 +25,9 @@ GENERATED_VALUES = (1e-10, 1e-12)
 GENERATED_GRADIENTS = (1e-8, 1e-10)
 GENERATED_DIFFERENCES = (1e-4, 1e-5)
 
+# generated programs after passes that round in another order, against the interpreter, in float64
+PASSES_DIFFER = (1e-10, 1e-10)
+
 # a layer against PyTorch's, in float64
 LAYERS = (1e-12, 1e-12)
 

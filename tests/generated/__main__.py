@@ -10,12 +10,23 @@ from generated.checking import check
 from generated.keeping import KEPT, write_case
 from generated.making import Case, make
 from generated.shrinking import shrink
+from generated.training import FIRED
+from oarlock.passes.optimizing import PASSES
 
 MAX_FAILURES = 20  # what is broken that much is seen by then
 
 
-def run(seed: int, numbers: range, keep: Path, *, show: bool = False, max_failures: int = MAX_FAILURES) -> tuple[Counter[str], list[str]]:
-    """Make and check programs, one after another; return how many have each feature, and what failed."""
+ENOUGH = 300  # programs, for each pass to have something to do
+PAIRS = 10  # every so many programs, all pairs of passes are tried
+
+
+def run(
+    seed: int, numbers: range, keep: Path, *, show: bool = False, quick: bool = True, max_failures: int = MAX_FAILURES
+) -> tuple[Counter[str], list[str]]:
+    """Make and check programs, one after another; return how many have each feature, and what failed.
+
+    Passes are tried alone and in pairs: some with each program or, where that is not `quick`, all of them.
+    """
     features: Counter[str] = Counter()
     failures = []
     for number in numbers:
@@ -25,7 +36,7 @@ def run(seed: int, numbers: range, keep: Path, *, show: bool = False, max_failur
             if show:
                 print(case.program.to_text(source=False))
                 print("targets:", case.targets, "wanted:", case.wanted)
-            features.update(case.features | check(case))
+            features.update(case.features | check(case, passes=not quick, pairs=not quick and number % PAIRS == 0))
         except Exception as error:
             told = f"making: {type(error).__name__}: {error}" if case is None else _keep(case, keep / f"{seed}-{number}.json")
             failures.append(f"--seed {seed} --only {number}: {told}")
@@ -48,14 +59,21 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=300)
     parser.add_argument("--only", type=int, help="make, print and check this one program")
     parser.add_argument("--keep", type=Path, default=KEPT, help="a folder for the programs that fail, made smaller")
+    parser.add_argument("--quick", action="store_true", help="try a few combinations of passes for each program, not all")
     arguments = parser.parse_args()
     numbers = range(arguments.count) if arguments.only is None else range(arguments.only, arguments.only + 1)
     begun = time.monotonic()
-    features, failures = run(arguments.seed, numbers, arguments.keep, show=arguments.only is not None)
+    features, failures = run(arguments.seed, numbers, arguments.keep, show=arguments.only is not None, quick=arguments.quick)
+    fired = {name: features.pop(FIRED + name, 0) for name in PASSES}
     for feature, count in sorted(features.items(), key=lambda item: (-item[1], item[0])):
         print(f"{count:8,}  {100 * count / len(numbers):5.1f} %  {feature}")
+    for name, count in fired.items():
+        print(f"{count:8,}  {100 * count / len(numbers):5.1f} %  have something to do for the pass {name}")
+    idle = [name for name, count in fired.items() if not count] if len(numbers) >= ENOUGH else []
+    if idle:
+        print(f"FAILED: nothing was ever done by {', '.join(idle)}")
     print(f"{len(numbers):,} programs in {time.monotonic() - begun:.0f} s, {len(failures)} failed")
-    return 1 if failures else 0
+    return 1 if failures or idle else 0
 
 
 if __name__ == "__main__":

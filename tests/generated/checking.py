@@ -15,6 +15,7 @@ from generated.parts import check_parts
 from generated.randomness import check_randomness
 from generated.reusing import check_reuse
 from generated.running import DisagreementError, differentiate, feed_of, require_alike, require_close, require_same, run, scope_of
+from generated.training import check_training
 from oarlock.ir.walk import inner_blocks, walk
 
 __all__ = ["DisagreementError", "check"]
@@ -22,8 +23,11 @@ __all__ = ["DisagreementError", "check"]
 REDRAWS = 20
 
 
-def check(case: Case) -> set[str]:
-    """Run every check; return what the histogram shall count of them. Raises DisagreementError, or whatever the framework raises."""
+def check(case: Case, *, passes: bool = False, pairs: bool = False) -> set[str]:
+    """Run every check; return what the histogram shall count of them. Raises DisagreementError, or whatever the framework raises.
+
+    With `passes` every pass is tried alone, with `pairs` every two of them; otherwise some.
+    """
     features: set[str] = set()
     program = case.program
     names = [var.name for op in program.main.ops for var in op.writes]
@@ -46,6 +50,7 @@ def check(case: Case) -> set[str]:
     random = Random(program.to_bytes(source=False))
     check_parts(case, differentiated, again, random)
     check_reuse(case, differentiated, again, random)
+    features |= check_training(case, random, passes=passes, pairs=pairs)
     if any(op.type == "dropout" for op in walk(program.main)):
         reached = {wanted: name for wanted, name in zip(case.wanted, derived, strict=True) if name is not None}
         check_randomness(case, differentiated, reached, weights)

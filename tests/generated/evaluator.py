@@ -328,6 +328,14 @@ def _elements(splits: torch.Tensor, rows: torch.Tensor, like: torch.Tensor) -> t
     return torch.cat([lengths[:0], *sequences]), lengths.cumsum(0)
 
 
+def _normalized(x: torch.Tensor, gain: torch.Tensor | None, offset: torch.Tensor | None, epsilon: float) -> tuple[torch.Tensor, ...]:
+    mean = x.mean(-1, keepdim=True)
+    rstd = (((x - mean) ** 2).mean(-1, keepdim=True) + epsilon) ** -0.5
+    y = (x - mean) * rstd
+    y = y if gain is None else y * gain
+    return y if offset is None else y + offset, mean, rstd
+
+
 OPERATORS: dict[str, Callable] = {
     # element by element
     "add": lambda x, y: x + y,
@@ -359,6 +367,7 @@ OPERATORS: dict[str, Callable] = {
     "logical_not": lambda x: ~x,
     "any": lambda x, axis=None, keep=False: _reduced(x, axis, keep, torch.any),
     "all": lambda x, axis=None, keep=False: _reduced(x, axis, keep, torch.all),
+    "layer_norm": lambda x, gain=None, offset=None, epsilon=1e-5: _normalized(x, gain, offset, epsilon),
     # matrices, reductions, shapes
     "linear": lambda x, w, bias=None: torch.matmul(x, w) if bias is None else torch.matmul(x, w) + bias,
     "batch_matmul": lambda x, y: torch.matmul(x, y),

@@ -86,6 +86,13 @@ def linear(w: Writing) -> ol.Var:
     return w.keep(ol.op.linear(x, matrix, bias), 1 + x.shape[-1] * w.bound(x) * w.bound(matrix))
 
 
+def normalized(w: Writing) -> ol.Var:
+    """Rows brought to mean 0 and variance 1, scaled and shifted, which has a gradient for each of these."""
+    x = w.value(lambda var: bool(var.shape) and isinstance(var.shape[-1], int) and var.shape[-1] > 0, (w.width,))
+    gain, offset = (w.parameter(x.shape[-1]) if w.choices.chance(80) else None for _ in range(2))
+    return w.keep(ol.op.layer_norm(x, gain, offset, epsilon=0.5), x.shape[-1] ** 0.5 + 1)
+
+
 def matrices(w: Writing) -> ol.Var:
     x = w.value(lambda var: len(var.shape) >= 2 and isinstance(var.shape[-1], int), (w.other, w.width))
     y = w.find_value(lambda var: len(var.shape) == len(x.shape) and var.shape[:-2] == x.shape[:-2] and var.shape[-2] == x.shape[-1])
@@ -202,6 +209,7 @@ STATEMENTS: list[tuple[int, Statement]] = [
     (5, joined),
     (5, broadcast),
     (4, reshaped),
+    (4, normalized),
     (4, masked),
     (2, classified),
     (2, taken),

@@ -1,0 +1,93 @@
+"""Training: what plans make of a program and its updates, after each pass, in memory that is used again and spoilt where it is free."""
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import combinations
+from random import Random
+
+import numpy
+from tolerances import PASSES_DIFFER
+
+import oarlock as ol
+from generated.making import Case
+from generated.running import Arrays, feed_of, require_all_same, require_close, scope_of
+from oarlock.passes.optimizing import PASSES
+
+__all__ = ["FIRED", "check_training"]
+
+FIRED = "pass: "
+"""What a feature begins with that names a pass which did something."""
+
+STEPS = 2
+OPTIMIZERS = (
+    lambda: ol.optimizer.SGD(0.05),
+    lambda: ol.optimizer.Momentum(0.05, mu=0.5),
+    lambda: ol.optimizer.Momentum(0.05, nesterov=True),
+    lambda: ol.optimizer.Adam(0.05, epsilon=0.1),
+)
+
+Combination = tuple[str, ...]
+
+
+def check_training(case: Case, random: Random, *, passes: bool = False, pairs: bool = False) -> set[str]:
+    """Train a program by the interpreter and by plans; return which passes did something.
+
+    By a plan without passes the bits are the same. With all of them, with some alone or two at a time - all that there are with
+    `passes` and with `pairs` - values may be rounded otherwise.
+    """
+    program, names = _trained(case, random)
+    expected = _run(program, case, names, ol.Executor(interpret=True))
+    for executor in (ol.Executor(passes=()), ol.Executor(passes=(), poison=True)):
+        for number, (step, values) in enumerate(zip(expected, _run(program, case, names, executor), strict=True)):
+            require_all_same(f"after step {number} of training by a plan", values, step)
+    applied = ol.Executor().plan(program, names).applied
+    for combination in _combinations(random, passes=passes, pairs=pairs):
+        executor = ol.Executor(passes=combination, poison=True)
+        if any(executor.plan(program, names).applied.values()):
+            what = f"in training after {', '.join(combination) if len(combination) < len(PASSES) else 'all passes'}"
+            _require_near(what, _run(program, case, names, executor), expected)
+    return {f"{FIRED}{name}" for name, count in applied.items() if count}
+
+
+def _combinations(random: Random, *, passes: bool, pairs: bool) -> Iterator[Combination]:
+    alone = [(name,) for name in PASSES]
+    both = list(combinations(PASSES, 2))
+    yield tuple(PASSES)
+    yield from alone if passes else random.sample(alone, 2)
+    yield from both if pairs else random.sample(both, 1)
+
+
+def _trained(case: Case, random: Random) -> tuple[ol.Program, list[str]]:
+    """A copy of the program with a cost and, where that depends on parameters, a step; and what is fetched of it."""
+    program = case.program.clone()
+    with program:
+        parts = [ol.op.reduce_sum(_squared(program, name, random)) for name, _ in case.targets]
+        cost = ol.op.multiply(ol.op.sum(parts), ol.op.fill(shape=(), value=0.05, dtype="float64"))
+    wanted = [var for var in program.parameters() if var.trainable]
+    found = [(var, gradient) for var, gradient in zip(wanted, ol.gradients([cost], wanted), strict=True) if gradient is not None]
+    names = [cost.name, *(name for name, _ in random.sample(case.targets, 1))]
+    if found:
+        random.choice(OPTIMIZERS)().apply(found)
+        names += [gradient.name for _, gradient in random.sample(found, 1)] if random.random() < 0.3 else []
+        names += [var.name for var, _ in random.sample(found, 1)] if random.random() < 0.3 else []
+    return program, list(dict.fromkeys(names))
+
+
+def _squared(program: ol.Program, name: str, random: Random) -> ol.Var:
+    var = program.main.var(name)
+    return random.choice((ol.op.square, lambda x: ol.op.multiply(x, x), lambda x: ol.op.multiply(ol.op.tanh(x), x)))(var)
+
+
+def _run(program: ol.Program, case: Case, names: Sequence[str], executor: ol.Executor) -> list[dict[str, numpy.ndarray]]:
+    """What is fetched of each step, and what the scope has in the end."""
+    scope = scope_of(program, case.arrays)
+    step = executor.prepare(program, names, scope=scope)
+    feed = feed_of(program, case.arrays)
+    steps = [dict(zip(names, step(feed), strict=True)) for _ in range(STEPS)]
+    return [*steps, {name: numpy.array(scope[name]) for name in scope}]  # type: ignore[list-item]
+
+
+def _require_near(what: str, found: Iterable[Arrays], expected: Collection[Arrays]) -> None:
+    for values, others in zip(found, expected, strict=True):
+        for name, value in values.items():
+            if value.size or others[name].size:  # of what has no elements, nothing may tell the sizes
+                require_close("passes", f'"{name}" {what}', value, others[name], PASSES_DIFFER)

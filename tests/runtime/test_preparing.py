@@ -1,0 +1,120 @@
+"""Preparing a plan: in time that grows as the program does, and anew for a program that has changed."""
+
+import gc
+import math
+import time
+
+import numpy
+import pytest
+
+import oarlock as ol
+
+STEEPEST = 1.2
+"""Of the exponents e of time = c * size ** e; 1 is linear."""
+
+
+def chain(count):
+    """A straight line of ops that cannot be shared, of which each reads the one before."""
+    with ol.Program() as program:
+        x = ol.layer.data("x", shape=[2])
+        y = x
+        for number in range(count):
+            y = ol.op.add(y, x) if number % 10 == 9 else ol.op.tanh(y)
+    return program, y
+
+
+def loops(count):
+    """One loop after another, with gradients."""
+    with ol.Program() as program:
+        x = ol.layer.data("x", shape=[2], batch="t")
+        start = ol.layer.data("start", shape=[2], batch=None)
+        y = start
+        for _ in range(count):
+            rnn = ol.rnn()
+            with rnn.step():
+                state = rnn.memory(init=y)
+                after = ol.op.tanh(rnn.step_input(x) + rnn.previous_memory(state))
+                rnn.update_memory(state, after)
+            rnn()
+            y = rnn.final_memory(state)
+    return program, y
+
+
+def seconds_to_prepare(build, size, passes):
+    """The least of three, of CPU time, without the collector, which walks every object again."""
+    best = math.inf
+    for _ in range(2):
+        program, fetched = build(size)
+        executor = ol.Executor() if passes else ol.Executor(passes=())
+        gc.collect()
+        gc.disable()
+        start = time.process_time()
+        executor.plan(program, [fetched])
+        best = min(best, time.process_time() - start)
+        gc.enable()
+    return best
+
+
+@pytest.mark.parametrize("passes", [False, True], ids=["as it is", "after all passes"])
+@pytest.mark.parametrize(("build", "sizes"), [(chain, (500, 2000, 8000)), (loops, (25, 100, 400))], ids=["ops", "loops"])
+def test_the_time_to_prepare_grows_with_the_program_and_no_faster(build, sizes, passes):
+    times = [seconds_to_prepare(build, size, passes) for size in sizes]
+    slope = math.log(times[-1] / times[0]) / math.log(sizes[-1] / sizes[0])
+    assert slope < STEEPEST, f"{dict(zip(sizes, times, strict=True))}"
+
+
+# Programs that change
+
+
+def test_a_program_that_has_changed_is_prepared_anew():
+    with ol.Program() as program:
+        x = ol.layer.data("x", shape=[], dtype="float64", batch=None)
+        y = ol.op.multiply(x, ol.op.fill(shape=(), value=2.0, dtype="float64"))
+    executor = ol.Executor()
+    (fill,) = (op for op in program.main.ops if op.type == "fill")
+    for value in (3.0, 4.0, 2.0):
+        fill.attributes = {**fill.attributes, "value": value}
+        program.changed()
+        assert executor.run(program, {"x": 10.0}, [y], scope=ol.Scope())[0] == 10 * value
+
+
+def test_programs_made_where_others_were_are_not_taken_for_these():
+    executor, serials = ol.Executor(), set()
+    for number in range(200):  # more than are kept; each is gone when the next is made, so addresses come again
+        with ol.Program() as program:
+            x = ol.layer.data("x", shape=[], dtype="float64", batch=None)
+            y = x + float(number)
+        assert executor.run(program, {"x": 1.0}, [y.name], scope=ol.Scope())[0] == 1.0 + number
+        serials.add(program.serial)
+        del program, x, y
+        gc.collect()
+    assert len(serials) == 200
+
+
+def test_a_fetch_a_kind_of_run_and_an_update_have_plans_of_their_own():
+    with ol.Program() as program:
+        x = ol.layer.data("x", shape=[2], dtype="float64")
+        w = program.main.new_var("w", ol.DType.FLOAT64, (2,), persistable=True, parameter=True, trainable=True)
+        cost = ol.op.reduce_sum(ol.op.square(x * w))
+    executor, scope = ol.Executor(), ol.Scope()
+    scope.set("w", numpy.array([1.0, 2.0]))
+    feed = {"x": [[1.0, 1.0]]}
+    assert executor.run(program, feed, [cost], scope=scope)[0] == 5.0
+    with program:
+        ol.optimizer.SGD(0.25).minimize(cost)
+    ol.init(program, scope)
+    scope.set("w", numpy.array([1.0, 2.0]))
+    assert executor.eval(program, [cost], feed, scope=scope)[0] == 5.0
+    assert scope["w"].tolist() == [1.0, 2.0]
+    assert executor.run(program, feed, [w], scope=scope)[0].tolist() == [1.0, 2.0]
+    assert scope["w"].tolist() == [0.5, 1.0]
+    assert executor.run(program, feed, [cost], scope=scope)[0] == 1.25
+
+
+def test_what_a_plan_binds_it_holds_so_that_an_address_is_never_two_things():
+    from oarlock.runtime.plan.source import Source
+
+    source, names = Source(), {}
+    for number in range(1000):
+        names[source.bind("value", [number])] = number  # nobody else holds the list
+    assert {name: source.bound[name][0] for name in names} == names
