@@ -18,8 +18,10 @@ from generated.evaluator import evaluate
 from generated.keeping import KEPT, read_case, write_case
 from generated.making import Case, from_choices, make
 from generated.shrinking import shrink
+from generated.training import FIRED
 
 import oarlock as ol
+from oarlock.passes.optimizing import PASSES
 
 PROGRAMS = 300
 CONSTRUCTS = ("rnn", "while", "if_else", "switch")
@@ -50,6 +52,10 @@ def test_generated_programs_are_as_varied_as_was_agreed(features):
     assert 100 * (features["2 targets"] + features["3 targets"]) >= 10 * PROGRAMS
     pairs = {f"{inner} in {outer}" for outer in CONSTRUCTS for inner in CONSTRUCTS}
     assert pairs - features.keys() == set()
+
+
+def test_every_pass_has_something_to_do_in_them(features):
+    assert [name for name in PASSES if not features[FIRED + name]] == []
 
 
 def test_edges_are_met_by_every_fifth_program():

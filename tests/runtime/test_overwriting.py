@@ -170,7 +170,7 @@ def test_one_tensor_that_two_parameters_hold_is_two_values():
         ol.optimizer.SGD(0.5).minimize(cost)
     scope, tensor = ol.Scope(), torch.tensor([1.0, 2.0], dtype=torch.float64)
     for var in program.persistables():
-        scope.set(var.name, torch.full(var.shape, 0.5, dtype=torch.float64))
+        scope.set(var.name, numpy.full(var.shape, 0.5, str(var.dtype)))
     scope.set("a", tensor)
     scope.set("b", tensor)
     del tensor
@@ -293,7 +293,7 @@ def test_a_rate_that_is_no_number_is_refused_before_anything_changes():
     del parameters
     scope = ol.Scope()
     for var in program.persistables():
-        scope.set(var.name, torch.full(var.shape, 0.1, dtype=torch.float64))
+        scope.set(var.name, numpy.full(var.shape, 0.1, str(var.dtype)))
     step = step_of(program, scope)
     step(FEED)
     scope.set("sgd_1.rate", numpy.array([0.1, 0.2]))
@@ -446,7 +446,7 @@ def equals():
         ol.optimizer.SGD(1.0).minimize(cost)
     scope = ol.Scope()
     for var in program.persistables():
-        scope.set(var.name, torch.full(var.shape, float("rate" in var.name), dtype=torch.float64))
+        scope.set(var.name, numpy.full(var.shape, "rate" in var.name, str(var.dtype)))
     return program, scope
 
 

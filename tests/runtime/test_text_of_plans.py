@@ -11,15 +11,19 @@ from generated.making import make
 from processes import INSTALLED, run_python
 
 import oarlock as ol
+from oarlock.op.control.ragged_rows import RaggedRows
+from oarlock.op.control.recurrence import RaggedSteps
 
 OURS = {"context_of", "device", "before_updates", "zip", "range", "len", "reversed", "str"}
-METHODS = {"shape", "append", "unbind", "copy_", "add_", "item", "count", "begin", "take", "before", "after", "join", "end"}
+METHODS = {name for kind in (RaggedRows, RaggedSteps) for name in dir(kind) if not name.startswith("_")} | {
+    "shape", "total", "counts", "steps", "reverse", "append", "unbind", "copy_", "add_", "item", "split",
+}  # fmt: skip
 OPERATORS = [*ol.registry.standard.operators.values(), *ol.registry.standard.gradient_operators.values()]
-KEYWORDS = {"out", *(name for operator in OPERATORS for name in operator.attributes)}
+KEYWORDS = {"out", "by_row", *(name for operator in OPERATORS for name in operator.attributes)}
 NODES = (
     ast.Module, ast.FunctionDef, ast.arguments, ast.arg, ast.Assign, ast.Delete, ast.For, ast.While, ast.If, ast.IfExp, ast.Return,
     ast.Expr, ast.Call, ast.keyword, ast.Name, ast.Attribute, ast.Constant, ast.Tuple, ast.List, ast.Subscript, ast.Slice, ast.Compare,
-    ast.UnaryOp, ast.BinOp, ast.AugAssign, ast.Pass, ast.expr_context, ast.operator, ast.unaryop, ast.cmpop,
+    ast.UnaryOp, ast.Starred, ast.BinOp, ast.AugAssign, ast.Pass, ast.expr_context, ast.operator, ast.unaryop, ast.cmpop,
 )  # fmt: skip
 
 

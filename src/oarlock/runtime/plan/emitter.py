@@ -116,14 +116,14 @@ class Emitter:
                 (self._unsure.add if uneven and axis else self._unsure.discard)(size)
 
     def _drop(self, liveness: Liveness, number: int) -> None:
-        ending = liveness.ending(number)
+        line, ending = self.lines[-1], liveness.ending(number)
+        lent = {*line.ops[number].inputs.get("sequences", ()), *line.unjoined}  # what a loop gives may lie in what it has stepped through
         for var in ending:
             if liveness.needs_shape_after(var, number):
                 self._shapes[var] = self.source.fresh(f"{var.name}_shape")
                 self.source.write(f"{self._shapes[var]} = {self.source.name(var)}.shape")
-            if self._poison and self.lines[-1].placement.memory.has_ended(var, number):
+            if self._poison and var not in lent and line.placement.memory.has_ended(var, number):
                 self.source.write(f"{self.source.bind('poison', trips.poison)}({self.source.name(var)})")
-        line = self.lines[-1]
         self.forget(
             text for var in ending for text in (line.packed.pop(var, None), None if var in line.unjoined else self.source.name(var)) if text
         )

@@ -36,6 +36,10 @@ class Liveness:
         """The values computed here that nobody reads after op `number`, but did until then."""
         return self._ending.get(number, [])
 
+    def end(self, var: Var) -> int:
+        """The number of the op that reads `var` last; -1 where none does."""
+        return self._end.get(var, -1)
+
     def has_ended(self, var: Var, number: int) -> bool:
         """Whether nobody reads the value of `var` after op `number`."""
         return self._end.get(var, -1) <= number

@@ -25,7 +25,7 @@ class Memory:
         self._catalogue = catalogue
         self._pieces: dict[Var, _Pieces] = {var: frozenset([var]) for var in given}
         self._owned: set[object] = set(given)
-        self._sharing: dict[object, list[Var]] = {var: [var] for var in given}
+        self._ends: dict[object, int] = {var: liveness.end(var) for var in given}  # of all that lies in a piece, the latest
 
     def define(self, op: Op) -> None:
         """Note where the results of `op` lie."""
@@ -51,10 +51,8 @@ class Memory:
 
     def has_ended(self, var: Var, number: int, *, ours: bool = False) -> bool:
         """Whether the memory of `var` is ours, and nobody reads it after op `number`."""
-        owned = self._owned | {var} if ours else self._owned
-        return all(
-            piece in owned and all(self._liveness.has_ended(other, number) for other in (var, *self._sharing.get(piece, ())))
-            for piece in self._pieces_of([var])
+        return self._liveness.has_ended(var, number) and all(
+            (piece in self._owned or (ours and piece is var)) and self._ends.get(piece, -1) <= number for piece in self._pieces_of([var])
         )
 
     def _define_handed_out(self, op: Op) -> None:
@@ -100,7 +98,7 @@ class Memory:
     def _place(self, var: Var, pieces: _Pieces) -> None:
         self._pieces[var] = pieces
         for piece in pieces:
-            self._sharing.setdefault(piece, []).append(var)
+            self._ends[piece] = max(self._ends.get(piece, -1), self._liveness.end(var))
 
     def _pieces_of(self, vars: Iterable[Var]) -> _Pieces:
         return frozenset(piece for var in vars for piece in self._pieces.get(var, (var,)))
