@@ -21,6 +21,7 @@ from op.edges import row_shape, rows, strided, transposed
 from tolerances import CLAIMS
 
 from oarlock.registry import Case, GradCheck, Operator
+from oarlock.registry.axes import attributes_on_stacks, axes_alone
 
 OPERATORS = [*FORWARD, *DERIVED]
 USES = [(operator, name, case) for operator in OPERATORS for name, case in cases_of(operator, Case, GradCheck)]
@@ -121,3 +122,55 @@ def test_a_sum_over_any_axes_sums_a_stack(operator: Operator, case: AnyCase):
     one, two, both = (compute(operator, given) for given in (single, double, stacked))
     for slot in operator.summed_outputs:
         require_close([one[slot][0] + two[slot][0]], both[slot])
+
+
+# Axes in front of those that are computed across
+
+
+def named(operator: Operator, arguments: Arguments) -> dict[str, object]:
+    """The attributes as an op has them."""
+    converted = operator.convert_attributes(arguments.attributes)
+    return {name: value for name, value in converted.items() if value is not None}
+
+
+ALONG = [
+    pytest.param(operator, case, id=name)
+    for operator, name, case in USES
+    if operator.across and attributes_on_stacks(operator, named(operator, arguments_of(operator, case))) is not None
+]
+
+
+@pytest.mark.parametrize("operator", [pytest.param(operator, id=operator.type) for operator in OPERATORS if operator.across])
+def test_what_is_computed_across_is_an_attribute_that_some_case_gives(operator: Operator):
+    assert operator.across in operator.attributes
+    assert any(param.values[0] is operator for param in ALONG)
+
+
+@pytest.mark.parametrize(("operator", "case"), ALONG)
+def test_one_axis_more_in_front_is_computed_alone(operator: Operator, case: AnyCase):
+    arguments = arguments_of(operator, case)
+    other = arguments.replaced(lambda _, tensor: tensor.flip(0) if tensor.ndim and tensor.dtype != torch.int64 else tensor)
+    both = {slot: [torch.stack(pair) for pair in zip(items, other.tensors[slot], strict=True)] for slot, items in arguments.tensors.items()}
+    stacked = attributes_on_stacks(operator, named(operator, arguments))
+    assert stacked is not None
+    actual = compute(operator, Arguments(both, stacked))
+    one, two = compute(operator, arguments), compute(operator, other)
+    for slot, items in actual.items():
+        require_close(items, [torch.stack(pair) for pair in zip(one[slot], two[slot], strict=True)])
+
+
+@pytest.mark.parametrize(("operator", "case"), ALONG)
+def test_the_axes_in_front_are_computed_alone(operator: Operator, case: AnyCase):
+    arguments = arguments_of(operator, case)
+    whole = compute(operator, arguments)
+    tensors = [tensor for found in (arguments.tensors, whole) for items in found.values() for tensor in items]
+    count = axes_alone(operator, named(operator, arguments), max(tensor.ndim for tensor in tensors))
+    for axis in range(count):
+        assert len({tensor.shape[axis] for tensor in tensors}) == 1
+        middle = (tensors[0].shape[axis] + 1) // 2
+        halves = [
+            compute(operator, arguments.replaced(lambda _, tensor, at=axis, cut=cut: tensor.movedim(at, 0)[cut].movedim(0, at)))
+            for cut in (slice(middle), slice(middle, None))
+        ]
+        for slot, items in whole.items():
+            require_close([torch.cat(parts, axis) for parts in zip(*(half[slot] for half in halves), strict=True)], items)

@@ -7,6 +7,7 @@ import oarlock as ol
 from oarlock.ir.attribute import Sizes
 from oarlock.ir.block import Block
 from oarlock.registry import Catalogue, op_proto, operator
+from oarlock.registry.axes import attributes_on_stacks, axes_alone
 
 
 def declare(signature, kernel, **options):
@@ -144,6 +145,24 @@ def test_a_view_is_of_an_input():
     assert declare("x: float[*b] -> y: float[*b]", same, views=("x",)).views == ("x",)
     with pytest.raises(ol.DeclarationError, match="^same has no input z$"):
         declare("x: float[*b] -> y: float[*b]", same, views=("z",))
+
+
+def test_the_axes_in_front_of_those_computed_across_are_counted_from_either_end():
+    def halves(x, *, axis: int | None = None):
+        return x
+
+    def turned(x, *, axes: tuple[int, ...]):
+        return x
+
+    along = declare("x: float[...s] -> y: float[...s]", halves, across="axis")
+    assert [axes_alone(along, {"axis": axis}, 3) for axis in (0, 2, -1, -3)] == [0, 2, 2, 0]
+    assert axes_alone(along, {}, 3) == 0
+    assert attributes_on_stacks(along, {"axis": 1}) == {"axis": 2}
+    assert attributes_on_stacks(along, {"axis": -1}) == {"axis": -1}
+    assert attributes_on_stacks(along, {}) is None
+    order = declare("x: float[...s] -> y: float[...s]", turned, across="axes")
+    assert [axes_alone(order, {"axes": axes}, 3) for axes in ((1, 0, 2), (0, 2, 1), (0, 1, 2))] == [0, 1, 3]
+    assert attributes_on_stacks(order, {"axes": (1, 0)}) == {"axes": (0, 2, 1)}
 
 
 def test_a_gradient_may_be_a_view(twice):

@@ -57,6 +57,7 @@ def _reduced(x, *, axis=None, keep):
 
 @operator(
     "x: bool[...s] -> y: bool[...t]",
+    across="axis",
     cases=[
         Case(x=[[False, True], [False, False]], y=True),
         Case(x=[[False, True], [False, False]], axis=0, y=[False, True]),
@@ -76,6 +77,7 @@ any_.infer_with(_reduced)
 
 @operator(
     "x: bool[...s] -> y: bool[...t]",
+    across="axis",
     cases=[
         Case(x=[[True, True], [False, True]], y=False),
         Case(x=[[True, True], [False, True]], axis=0, y=[False, True]),

@@ -77,6 +77,7 @@ def _reduced(x: TensorType, *, axis: int | None = None, keep: bool) -> Shape:
 
 @operator(
     "x: float[...s] -> y: float[...t]",
+    across="axis",
     cases=[
         Case(x=[[1.0, 2.0], [3.0, 4.0]], y=10.0),
         Case(x=[[1.0, 2.0], [3.0, 4.0]], axis=-1, y=[3.0, 7.0]),
@@ -100,7 +101,7 @@ def reduce_sum_into(x, out, *, axis=None, keep):
 reduce_sum.infer_with(_reduced)
 
 
-@reduce_sum.gradient("x", views=("dy",))
+@reduce_sum.gradient("x", views=("dy",), across="axis")
 def reduce_sum_dx(dy, x_shape, *, axis=None, keep):
     if axis is None and dy.is_cpu:
         return dy.new_full(x_shape, dy.item())
@@ -119,6 +120,7 @@ def reduce_sum_dx_ddy(ddx, *, axis=None, keep):
 
 @operator(
     "x: float[...s] -> y: float[...t]",
+    across="axis",
     cases=[
         Case(x=[[1.0, 2.0], [3.0, 6.0]], y=3.0),
         Case(x=[[1.0, 2.0], [3.0, 6.0]], axis=0, y=[2.0, 4.0]),
@@ -139,7 +141,7 @@ def mean_into(x, out, *, axis=None, keep):
 mean.infer_with(_reduced)
 
 
-@mean.gradient("x")
+@mean.gradient("x", across="axis")
 def mean_dx(dy, x_shape, *, axis=None, keep):
     if axis is None and dy.is_cpu:
         return dy.new_full(x_shape, _share(dy, x_shape))

@@ -24,6 +24,7 @@ def _shape_of_largest(x: TensorType, axis: int | None, keep: bool) -> Shape:
 
 @operator(
     "x: number[...s] -> y: int64[...t]",
+    across="axis",
     cases=[
         Case(x=[[1.0, 3.0, 2.0], [5.0, 5.0, 4.0]], y=[1, 0]),
         Case(x=[[1, 3], [2, 0]], axis=0, y=[1, 0]),
@@ -46,6 +47,7 @@ def argmax_shape(x, *, axis, keep):
     "x: number[...s] -> y: number[...t], index: int64[...t]",
     intermediate=("index",),
     views=("x",),
+    across="axis",
     cases=[
         Case(x=[[1.0, 3.0], [4.0, 2.0]], y=4.0, index=2),
         Case(x=[[1.0, 3.0], [4.0, 4.0]], axis=-1, y=[3.0, 4.0], index=[1, 0]),
@@ -81,7 +83,7 @@ def reduce_max_shapes(x, *, axis=None, keep):
     return shape, shape
 
 
-@reduce_max.gradient("x")
+@reduce_max.gradient("x", across="axis")
 def reduce_max_dx(index, dy, x_shape, *, axis=None, keep):
     """``dy`` where the largest elements stood, zeros elsewhere."""
     if axis is None:
@@ -91,7 +93,7 @@ def reduce_max_dx(index, dy, x_shape, *, axis=None, keep):
     return dy.new_zeros(x_shape).scatter(axis, index, dy)
 
 
-@reduce_max_dx.gradient("dy", views=("ddx",))
+@reduce_max_dx.gradient("dy", views=("ddx",), across="axis")
 def reduce_max_dx_ddy(index, ddx, *, axis=None, keep):
     """What of ``ddx`` stands where the largest elements stood."""
     if axis is None:

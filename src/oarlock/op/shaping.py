@@ -37,6 +37,7 @@ def reshape_like_dx(x_shape, dy):
 @operator(
     "x: T[...s] -> y: T[...t]",
     views=("x",),
+    across="start",
     cases=[
         Case(x=[[[1.0], [2.0]], [[3.0], [4.0]]], y=[[1.0, 2.0], [3.0, 4.0]]),
         Case(x=[[1.0, 2.0]], start=0, y=[1.0, 2.0]),
@@ -121,6 +122,7 @@ def reshape_dx(x_shape, dy, *, shape):
 
 @operator(
     "*xs: T -> y: T",
+    across="axis",
     cases=[
         Case(xs=([[1.0], [2.0]], [[3.0], [4.0]]), axis=1, y=[[1.0, 3.0], [2.0, 4.0]]),
         Case(xs=([1.0], [2.0, 3.0]), y=[1.0, 2.0, 3.0]),
@@ -160,6 +162,7 @@ def concat_dxs(xs_shape, dy, *, axis):
 @operator(
     "x: T, *like: shape -> *ys: T",
     views=("x",),
+    across="axis",
     cases=[Case(x=[1.0, 2.0, 3.0], like=([0.0], [0.0, 0.0]), ys=([1.0], [2.0, 3.0])), GradCheck(x=(2, 3), like=[(2, 1), (2, 2)], axis=1)],
 )
 def split_like(x, like, *, axis: int = 0):
@@ -188,6 +191,7 @@ def _require_axis(x: TensorType, axis: int) -> int:
 @operator(
     "x: T[...s] -> *ys: T",
     views=("x",),
+    across="axis",
     cases=[
         Case(x=[1.0, 2.0, 3.0, 4.0], parts=2, ys=([1.0, 2.0], [3.0, 4.0])),
         Case(x=[[1, 2], [3, 4]], parts=2, axis=1, ys=([[1], [3]], [[2], [4]])),
@@ -226,6 +230,7 @@ def split_dx(dys, *, axis):
 @operator(
     "x: T[...s] -> y: T[...t]",
     views=("x",),
+    across="axis",
     cases=[
         Case(x=[1.0, 2.0, 3.0, 4.0], start=1, stop=3, y=[2.0, 3.0]),
         Case(x=[[1, 2, 3], [4, 5, 6]], axis=1, start=-2, y=[[2, 3], [5, 6]]),
@@ -273,7 +278,7 @@ def slice_shape(x, *, axis, start, stop=None):
     return (*x.shape[:axis], length, *x.shape[axis + 1 :])
 
 
-@slice_.gradient("x")
+@slice_.gradient("x", across="axis")
 def slice_dx(x_shape, dy, *, axis, start, stop=None):
     """``dy`` where the slice stood, zeros around it."""
     return slice_dx_into(x_shape, dy, dy.new_empty(x_shape), axis=axis, start=start, stop=stop)
@@ -303,6 +308,7 @@ def _range(whole: int, axis: int, start: int, stop: int | None) -> tuple[int, in
 
 @operator(
     "*xs: T[...s] -> y: T[...t]",
+    across="axis",
     cases=[
         Case(xs=([1.0, 2.0], [3.0, 4.0]), y=[[1.0, 2.0], [3.0, 4.0]]),
         Case(xs=([1, 2], [3, 4]), axis=1, y=[[1, 3], [2, 4]]),
@@ -343,6 +349,7 @@ def stack_dxs(xs_shape, dy, *, axis):
 @operator(
     "x: T[...s] -> y: T[...t]",
     views=("x",),
+    across="axes",
     cases=[
         Case(x=[[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], axes=(1, 0), y=[[1.0, 3.0, 5.0], [2.0, 4.0, 6.0]]),
         Case(x=[[[1, 2]], [[3, 4]]], axes=(2, 0, 1), y=[[[1], [3]], [[2], [4]]]),

@@ -5,7 +5,7 @@ from oarlock.ir.operation import Op
 from oarlock.ir.program import Program
 from oarlock.ir.variable import Var
 from oarlock.op.control.layout import Layout
-from oarlock.passes.loops import computes_rows_alone, copy_op, loops_in, outside_shape, stacked_names
+from oarlock.passes.loops import attributes_outside, copy_op, loops_in, outside_shape, stacked_names
 from oarlock.registry.catalogue import Catalogue
 
 __all__ = ["lift"]
@@ -20,10 +20,10 @@ def lift(program: Program, catalogue: Catalogue) -> int:
             h' = tanh(add(z, linear(h, u)))                  h' = tanh(add(z, linear(h, u)))
             -> h', h')                                       -> h', h')
 
-    Legal for an op that computes each leading index alone, where all that varies from step to step comes from the sequences,
-    as its signature promises. One product of many rows rounds differently from many products: values change in their last bits.
-    Costs the memory of the stack. Does not apply to values whose sizes differ from step to step, to random ops, or to what
-    depends on a memory.
+    Legal for an op that computes each leading index alone, where all that varies from step to step comes from the sequences, as its
+    signature promises, or what is said of its axes: a `split` of a step becomes one of the sequence. One product of many rows rounds
+    differently from many products: values change in their last bits. Costs the memory of the stack. Does not apply to values whose
+    sizes differ from step to step, to random ops, or to what depends on a memory.
     """
     count = 0
     for op in loops_in(program.main):
@@ -40,7 +40,8 @@ def _lift_from(loop: Op, catalogue: Catalogue) -> int:
     for op in layout.body.ops:
         shapes = [outside_shape(layout, var, names) for var in op.writes]
         free = all(var in whole or var.block is not layout.body for var in op.reads)
-        if not free or None in shapes or not computes_rows_alone(catalogue.get(op.type), op, whole, ragged=ragged):
+        attributes = attributes_outside(catalogue.get(op.type), op, whole, ragged=ragged)
+        if not free or None in shapes or attributes is None:
             kept.append(op)
             continue
         outer = {var: _declare(loop.block, var, shape) for var, shape in zip(op.writes, shapes, strict=True)}
@@ -50,6 +51,7 @@ def _lift_from(loop: Op, catalogue: Catalogue) -> int:
             loop.block.ops.index(loop),
             whole,
             {slot: tuple(outer[var] for var in vars) for slot, vars in op.outputs.items()},
+            attributes,
         )
         for var, stack in outer.items():
             var.op = None

@@ -1,6 +1,6 @@
 """What the passes on loops share: which values a loop steps through, and what an operator promises of stacks of them."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 
 from oarlock.ir.block import Block
 from oarlock.ir.operation import Op
@@ -9,9 +9,10 @@ from oarlock.ir.variable import Var
 from oarlock.ir.walk import inner_blocks
 from oarlock.op.control.layout import Layout
 from oarlock.op.control.recurrence import is_by_row
+from oarlock.registry.axes import attributes_on_stacks, axes_alone
 from oarlock.registry.declaration import Operator
 
-__all__ = ["broadcasts", "computes_rows_alone", "copy_op", "loops_in", "outside_shape", "stacked_names", "sums_rows"]
+__all__ = ["attributes_outside", "broadcasts", "copy_op", "loops_in", "outside_shape", "stacked_names", "sums_rows"]
 
 
 def loops_in(block: Block) -> Iterator[Op]:
@@ -43,11 +44,11 @@ def outside_shape(layout: Layout, inner: Var, names: set[str]) -> Shape | None:
     return (leading, *shape) if even else None
 
 
-def computes_rows_alone(operator: Operator, op: Op, varying: Collection[Var], *, ragged: bool = False) -> bool:
-    """Whether `op` on stacks of the `varying` is the stack of `op` on each: the others are the same in every trip.
+def attributes_outside(operator: Operator, op: Op, varying: Collection[Var], *, ragged: bool = False) -> Mapping[str, object] | None:
+    """The attributes with which `op` on stacks of the `varying` is the stack of `op` on each: the others are the same in every trip.
 
-    Stacks of a `ragged` loop have no dimension more: rows follow rows, so these must be among what is computed alone.
-    Not so where values can make the kernel raise: its message would no longer say in which trip.
+    None where nothing promises that there are any. Stacks of a `ragged` loop have no dimension more: rows follow rows, so these
+    must be among what is computed alone. Not so where values can make the kernel raise: its message would no longer say in which trip.
     """
     if (
         operator.effects
@@ -55,11 +56,16 @@ def computes_rows_alone(operator: Operator, op: Op, varying: Collection[Var], *,
         or op.blocks
         or any(isinstance(value, Var) and value in varying for value in op.attributes.values())
     ):
-        return False
+        return None
     group = operator.row_group
-    if group is None:
-        return broadcasts(operator, op, varying)
-    return _fits_group(operator, op, group, varying, ragged)
+    if group is not None:
+        return op.attributes if _fits_group(operator, op, group, varying, ragged) else None
+    if operator.across is not None and all(var in varying for var in op.reads):
+        rank = max(len(var.shape or ()) for var in (*op.reads, *op.writes))
+        if not ragged:
+            return attributes_on_stacks(operator, op.attributes)
+        return op.attributes if axes_alone(operator, op.attributes, rank) > 0 else None
+    return op.attributes if broadcasts(operator, op, varying) else None
 
 
 def broadcasts(operator: Operator, op: Op, varying: Collection[Var]) -> bool:
@@ -74,7 +80,7 @@ def broadcasts(operator: Operator, op: Op, varying: Collection[Var]) -> bool:
 
 
 def sums_rows(operator: Operator, op: Op, varying: Collection[Var], *, ragged: bool = False) -> bool:
-    """Whether `op` on stacks of the `varying` is the sum of `op` on each; `ragged` as in `computes_rows_alone`."""
+    """Whether `op` on stacks of the `varying` is the sum of `op` on each; `ragged` as in `attributes_outside`."""
     if operator.effects or op.blocks or any(isinstance(value, Var) for value in op.attributes.values()):
         return False
     if set(operator.summed_outputs) != {slot.name for slot in operator.signature.outputs}:
@@ -101,10 +107,18 @@ def _fits_group(operator: Operator, op: Op, group: str | None, varying: Collecti
     )
 
 
-def copy_op(op: Op, into: Block, position: int, replaced: dict[Var, Var], outputs: dict[str, tuple[Var, ...]]) -> Op:
-    """Insert a copy of `op` that reads and defines other variables."""
+def copy_op(
+    op: Op,
+    into: Block,
+    position: int,
+    replaced: dict[Var, Var],
+    outputs: dict[str, tuple[Var, ...]],
+    attributes: Mapping[str, object] | None = None,
+) -> Op:
+    """Insert a copy of `op` that reads and defines other variables, and has other `attributes` where any are given."""
+    given = op.attributes if attributes is None else attributes
     inputs = {slot: tuple(replaced.get(var, var) for var in vars) for slot, vars in op.inputs.items()}
-    attributes = {name: replaced.get(value, value) if isinstance(value, Var) else value for name, value in op.attributes.items()}
+    attributes = {name: replaced.get(value, value) if isinstance(value, Var) else value for name, value in given.items()}
     copied = Op(into, op.type, inputs, outputs, attributes, role=op.role, location=op.location)
     into.ops.insert(position, copied)
     for var in copied.writes:

@@ -1,10 +1,15 @@
 """Sink what no step of a loop reads again: one op on the stacks, after the loop, in place of one in each step."""
 
+from collections.abc import Iterable, Mapping
+from math import prod
+
+from oarlock.ir.block import Block
 from oarlock.ir.operation import Op
 from oarlock.ir.program import Program
+from oarlock.ir.size import Shape
 from oarlock.ir.variable import Var
 from oarlock.op.control.layout import Layout
-from oarlock.passes.loops import computes_rows_alone, copy_op, loops_in, outside_shape, stacked_names, sums_rows
+from oarlock.passes.loops import attributes_outside, copy_op, loops_in, outside_shape, stacked_names, sums_rows
 from oarlock.registry.catalogue import Catalogue
 
 __all__ = ["sink"]
@@ -21,6 +26,18 @@ def sink(program: Program, catalogue: Catalogue) -> int:
     Legal for what is only summed over the steps, where the operator sums over leading indices, and for what is only
     stacked, where it computes each leading index alone. Sums are rounded in another order: values change in their last bits.
     Costs the stacks of what the op reads. Does not apply to values whose sizes differ from step to step.
+
+    A view of a value, such as a part of a `split`, need not be handed out where the value can be: the view is taken of the stack, and the
+    step, where it reads the view too, takes its own. So is what a `concat` that is handed out consists of.
+
+    Before                                               After
+        ps, qs = recurrent(xs, body=                         zs = recurrent(xs, body=
+            p, q = split(z)                                      p, q = split(z)
+            y = add(p, q) -> p, q)                               y = add(p, q) -> z)
+                                                             ps, qs = split(zs)
+
+    That costs the memory of the value for that of what was stacked of it, up to four times as much, and saves a copy in each step:
+    a list of views would have kept the value alive as well.
     """
     count = 0
     for op in loops_in(program.main):
@@ -41,9 +58,14 @@ def _sink_from(loop: Op, catalogue: Catalogue) -> int:
         if op.type == "sum" and summed:
             _split_sum(op, layout, position)
         elif summed and sums_rows(operator, op, varying, ragged=ragged):
-            count += _move(op, layout, position, names, summed=True)
-        elif _is_only_in(layout.stacked, layout.summed, op, layout) and computes_rows_alone(operator, op, varying, ragged=ragged):
-            count += _move(op, layout, position, names, summed=False)
+            count += _move(op, layout, position, names, layout.summed, op.attributes)
+        elif (attributes := attributes_outside(operator, op, varying, ragged=ragged)) is not None:
+            if _is_only_in(layout.stacked, layout.summed, op, layout):
+                count += _move(op, layout, position, names, layout.stacked, attributes)
+            elif operator.views and _keeps_most(op, layout):
+                count += _move(op, layout, position, names, layout.stacked, attributes, stays=True)
+            elif op.type == "concat":
+                count += _take_parts(op, layout, position, attributes)
     layout.write()
     return count
 
@@ -76,25 +98,87 @@ def _split_sum(op: Op, layout: Layout, position: int) -> None:
     layout.body.ops.remove(op)
 
 
-def _move(op: Op, layout: Layout, position: int, names: set[str], *, summed: bool) -> int:
-    """Take `op` out of the body, and put it behind the loop; 0 where what it reads has no stack."""
+def _keeps_most(op: Op, layout: Layout) -> bool:
+    """Whether at least a quarter of what `op` gives views of is handed out by it."""
+    handed_out = {inner for inner, _ in layout.stacked}
+    return bool(handed_out.intersection(op.writes)) and _is_within(
+        _counts(op.reads), _counts([var for var in op.writes if var in handed_out]), 4
+    )
+
+
+def _counts(vars: Iterable[Var]) -> dict[tuple[str, ...], int]:
+    """How many elements variables have together: the factor of each product of symbols."""
+    counts: dict[tuple[str, ...], int] = {}
+    for var in vars:
+        symbols = tuple(sorted(size for size in var.shape or () if isinstance(size, str)))
+        counts[symbols] = counts.get(symbols, 0) + prod(size for size in var.shape or () if isinstance(size, int))
+    return counts
+
+
+def _is_within(one: Mapping[tuple[str, ...], int], other: Mapping[tuple[str, ...], int], times: int) -> bool:
+    return all(symbols in other and count <= times * other[symbols] for symbols, count in one.items())
+
+
+def _take_parts(op: Op, layout: Layout, position: int, attributes: Mapping[str, object]) -> int:
+    """Hand out no part of a `concat` whose stack is handed out, but take the part of that; return how many parts those were."""
+    whole = next((outer for inner, outer in layout.stacked if inner is op.writes[0]), None)
+    axis = attributes["axis"]
+    sizes = [var.shape[op.attributes["axis"]] for var in op.reads if var.shape is not None]  # type: ignore[index]
+    if whole is None or not all(isinstance(size, int) for size in sizes):
+        return 0
+    block, start, kept, taken = layout.op.block, 0, list(layout.stacked), 0
+    for part, size in zip(op.inputs["xs"], sizes, strict=True):
+        for pair in [pair for pair in kept if pair[0] is part]:
+            outputs = {"y": (pair[1],)}
+            where = {"axis": axis, "start": start, "stop": start + size}  # type: ignore[operator]
+            slice_ = Op(block, "slice", {"x": (whole,)}, outputs, where, role=op.role, location=op.location)
+            block.ops.insert(position, slice_)
+            pair[1].op = slice_
+            kept.remove(pair)
+            taken += 1
+        start += size  # type: ignore[operator]
+    layout.stacked = kept
+    return taken
+
+
+def _move(
+    op: Op,
+    layout: Layout,
+    position: int,
+    names: set[str],
+    pairs: list[tuple[Var, Var]],
+    attributes: Mapping[str, object],
+    *,
+    stays: bool = False,
+) -> int:
+    """Take `op` out of the body, unless it stays there, and put it behind the loop; 0 where what it reads has no stack.
+
+    What it gave is not handed out any more in `pairs`.
+    """
     block = layout.op.block
     whole = dict((*layout.steps, *layout.stacked))
     inside = [var for var in dict.fromkeys(op.reads) if var.block is layout.body]
-    shapes = {var: outside_shape(layout, var, names) for var in inside}
+    shapes = {var: outside_shape(layout, var, names) for var in (*inside, *(op.writes if stays else ()))}
     if None in shapes.values():
         return 0
-    pairs = layout.summed if summed else layout.stacked
-    results = [[outer for inner, outer in pairs if inner is var] for var in op.writes]
-    if any(len(outer) != 1 for outer in results):
+    results = {var: [outer for inner, outer in pairs if inner is var] for var in op.writes}
+    if any(len(outer) > 1 or not (outer or stays) for outer in results.values()):
         return 0
     for var in inside:
         if var not in whole:
-            whole[var] = block.new_var(block.program.unique(f"{var.name.partition('@')[0]}@STACK"), var.dtype, shapes[var])
+            whole[var] = _declare(block, var, shapes[var])
             whole[var].op = layout.op
             layout.stacked.append((var, whole[var]))
-    outputs = {slot: tuple(results[op.writes.index(var)][0] for var in vars) for slot, vars in op.outputs.items()}
+    outputs = {
+        slot: tuple(results[var][0] if results[var] else _declare(block, var, shapes[var]) for var in vars)
+        for slot, vars in op.outputs.items()
+    }
     pairs[:] = [pair for pair in pairs if pair[0] not in op.writes]
-    copy_op(op, block, position, whole, outputs)
-    layout.body.ops.remove(op)
+    copy_op(op, block, position, whole, outputs, attributes)
+    if not stays:
+        layout.body.ops.remove(op)
     return 1
+
+
+def _declare(block: Block, var: Var, shape: Shape | None) -> Var:
+    return block.new_var(block.program.unique(f"{var.name.partition('@')[0]}@STACK"), var.dtype, shape)

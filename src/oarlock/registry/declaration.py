@@ -12,12 +12,11 @@ from oarlock.errors import ArgumentError, DeclarationError
 from oarlock.ir.attribute import Sizes
 from oarlock.ir.block import Block
 from oarlock.ir.dtype import DType
-from oarlock.ir.size import Shape
 from oarlock.ir.variable import Var
 from oarlock.registry.case import Case, GradCheck, Rejects
 from oarlock.registry.catalogue import Catalogue, standard
 from oarlock.registry.gradient import Builder, GradientProgram, Rule, derive_signature, require_gradient_name
-from oarlock.registry.signature import Signature, TensorType, parse_signature
+from oarlock.registry.signature import Signature, TensorType, name_fresh_sizes, parse_signature
 
 __all__ = ["AttributeSpec", "Operator", "operator"]
 
@@ -107,10 +106,12 @@ class Operator:
         may_fail: bool = False,
         variable_attributes: Sequence[str] = (),
         views: Sequence[str] = (),
+        across: str | None = None,
         catalogue: Catalogue | None = None,
     ):
         self.variable_attributes = tuple(variable_attributes)
         self.views = tuple(views)
+        self.across = across
         self.type = type
         self.kernel = kernel
         self.forward = forward
@@ -236,7 +237,7 @@ class Operator:
             typed[slot.name] = [
                 item if isinstance(item, TensorType) else TensorType(self.signature.infer_dtype(slot, binding), item) for item in items
             ]
-        return _name_fresh_sizes(typed, fresh)
+        return name_fresh_sizes(typed, fresh)
 
     # What stands beside the kernel
 
@@ -278,16 +279,16 @@ class Operator:
         self.infer_function = function
         return function
 
-    def gradient(self, slot: str, *, views: Sequence[str] = ()) -> "Callable[[Callable[..., object]], Operator]":
+    def gradient(self, slot: str, *, views: Sequence[str] = (), across: str | None = None) -> "Callable[[Callable[..., object]], Operator]":
         """Declare the kernel of the gradient with respect to input `slot`.
 
         Its parameters say what it needs: any input, any output, `d<output>`, or `<input>_shape` where only
-        the shape matters. It becomes an operator called `<type>_d<slot>`. `views` is that of `operator`.
+        the shape matters. It becomes an operator called `<type>_d<slot>`. `views` and `across` are those of `operator`.
         """
 
         def declare(kernel: Callable[..., object]) -> Operator:
             name = require_gradient_name(self, slot, kernel)
-            derived = Operator(name, kernel, None, forward=self, wrt=slot, views=views, catalogue=self.catalogue)
+            derived = Operator(name, kernel, None, forward=self, wrt=slot, views=views, across=across, catalogue=self.catalogue)
             self.gradients[slot] = Rule(slot, operator=derived)
             return derived
 
@@ -323,21 +324,6 @@ class Operator:
         return create(self, arguments, keywords, name=name)
 
 
-def _name_fresh_sizes(typed: dict[str, list[TensorType]], fresh: Callable[[], str]) -> dict[str, list[TensorType]]:
-    """The types with a name for each size that only values tell."""
-    names: dict[str, str] = {}
-    for size in (size for items in typed.values() for type in items for size in type.shape or ()):
-        if isinstance(size, str) and size.startswith("?") and size not in names:
-            names[size] = fresh()
-    if not names:
-        return typed
-
-    def named(shape: Shape | None) -> Shape | None:
-        return None if shape is None else tuple(names.get(size, size) if isinstance(size, str) else size for size in shape)
-
-    return {slot: [TensorType(dtype, named(shape)) for dtype, shape in types] for slot, types in typed.items()}
-
-
 def operator(
     signature: str,
     *,
@@ -347,6 +333,7 @@ def operator(
     may_fail: bool = False,
     variable_attributes: Sequence[str] = (),
     views: Sequence[str] = (),
+    across: str | None = None,
     catalogue: Catalogue | None = None,
 ) -> Callable[[Callable[..., object]], Operator]:
     """Declare an operator by its kernel.
@@ -361,6 +348,8 @@ def operator(
     `variable_attributes` are those that a variable of the program may stand for, read when the op runs.
     `views` are the inputs whose memory an output may share: the kernel may return them, or views of them. Where nothing is
     declared, outputs are fresh memory.
+    `across` names the attribute that says which axes are computed across, counted from the front, or from the back where it is
+    negative: the first of them, or all axes in their new order. Each index of the axes in front of that one is computed alone.
     Raises DeclarationError where the kernel's parameters and the signature disagree.
     """
 
@@ -378,6 +367,7 @@ def operator(
             may_fail=may_fail,
             variable_attributes=variable_attributes,
             views=views,
+            across=across,
             catalogue=catalogue,
         )
 

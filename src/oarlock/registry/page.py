@@ -49,6 +49,8 @@ def _promises(operator: Operator) -> list[str]:
     if operator.row_group:
         promises.append(f"each leading index *{operator.row_group} is computed alone")
     promises += [f"{name} is a sum over the rows" for name in operator.summed_outputs]
+    if operator.across:
+        promises.append(f"each index of the axes in front of {operator.across} is computed alone")
     if operator.views:
         promises.append(f"may give {', '.join(operator.views)}, or a view of it")
     promises += [f"may reuse the memory of {' and '.join(slots)}" for slots in operator.in_place_kernels]

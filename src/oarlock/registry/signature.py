@@ -27,7 +27,7 @@ from oarlock.errors import DeclarationError, DTypeError, ShapeError
 from oarlock.ir.dtype import DType
 from oarlock.ir.size import Shape, Size, add, format_shape, rename
 
-__all__ = ["Axis", "Binding", "Signature", "Slot", "TensorType", "parse_signature"]
+__all__ = ["Axis", "Binding", "Signature", "Slot", "TensorType", "name_fresh_sizes", "parse_signature"]
 
 _SLOT = re.compile(r"(\*?)([A-Za-z_]\w*)(\??): (sum )?([A-Za-z]\w*)(?:\[([^\]]*)\])?$")
 _AXIS = re.compile(
@@ -275,6 +275,21 @@ def _require_size(name: str, value: object) -> Size:
     if isinstance(value, int) and value < 0:
         raise ShapeError(f"{name} is {value}, where a size is at least 0")
     return value  # type: ignore[return-value]
+
+
+def name_fresh_sizes(typed: dict[str, list[TensorType]], fresh: Callable[[], str]) -> dict[str, list[TensorType]]:
+    """The types with a name for each size that only values tell."""
+    names: dict[str, str] = {}
+    for size in (size for items in typed.values() for type in items for size in type.shape or ()):
+        if isinstance(size, str) and size.startswith("?") and size not in names:
+            names[size] = fresh()
+    if not names:
+        return typed
+
+    def named(shape: Shape | None) -> Shape | None:
+        return None if shape is None else tuple(names.get(size, size) if isinstance(size, str) else size for size in shape)
+
+    return {slot: [TensorType(dtype, named(shape)) for dtype, shape in types] for slot, types in typed.items()}
 
 
 def parse_signature(text: str) -> Signature:

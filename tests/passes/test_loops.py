@@ -1,0 +1,165 @@
+"""What goes out of a loop: before it what only sequences tell, behind it what no step reads, and the views of what it hands out."""
+
+import numpy
+import pytest
+from rewritten import require_same_values, rewritten
+
+import oarlock as ol
+
+TOLERANCE = 1e-10
+
+
+def data(name: str = "x", shape=("n", 4), batch: str | None = "t") -> ol.Var:
+    return ol.layer.data(name, shape=list(shape), dtype="float64", batch=batch)
+
+
+def body_of(lines: list[str]) -> list[str]:
+    """What each step computes, op by op."""
+    start = next(number for number, line in enumerate(lines) if line.startswith("block "))
+    return [line.partition(" = ")[2].partition("(")[0] for line in lines[start + 1 :] if " = " in line]
+
+
+def before_and_behind(lines: list[str]) -> list[str]:
+    start = next((number for number, line in enumerate(lines) if line.startswith("block ")), len(lines))
+    return [line.partition(" = ")[2] for line in lines[:start] if " = " in line]
+
+
+def stepped(write, *, shape=("n", 4)) -> tuple[ol.Program, ol.Var]:
+    """A loop that hands out what `write` makes of a step, and of a memory."""
+    with ol.Program(seed=1) as program:
+        x = data(shape=shape)
+        rnn = ol.rnn()
+        with rnn.step():
+            rnn.output(write(rnn.step_input(x)))
+        return program, rnn()
+
+
+FEED = {"x": numpy.random.default_rng(0).standard_normal((5, 3, 4))}
+
+
+@pytest.mark.parametrize(
+    ("write", "lifted"),
+    [
+        (lambda x: ol.op.split(x, parts=2, axis=-1)[1], "split(x=x, axis=-1, parts=2)"),
+        (lambda x: ol.op.split(x, parts=2, axis=1)[1], "split(x=x, axis=2, parts=2)"),
+        (lambda x: ol.op.concat([x, x], axis=0), "concat(xs=[x, x], axis=1)"),
+        (lambda x: ol.op.slice(x, axis=1, start=1, stop=3), "slice(x=x, axis=2, start=1, stop=3)"),
+        (lambda x: ol.op.transpose(x, axes=(1, 0)), "transpose(x=x, axes=[0, 2, 1])"),
+        (lambda x: ol.op.flatten(x, start=0), "flatten(x=x, start=1)"),
+        (lambda x: ol.op.stack([x, x], axis=1), "stack(xs=[x, x], axis=2)"),
+        (lambda x: ol.op.reduce_max(x, axis=0), "reduce_max(x=x, axis=1, keep=false)"),
+        (lambda x: ol.op.mean(x, axis=-1), "mean(x=x, axis=-1, keep=false)"),
+    ],
+)
+def test_what_moves_or_reduces_axes_is_lifted_with_the_axes_of_the_sequence(write, lifted):
+    program, ys = stepped(write)
+    lines, applied = rewritten(program, [ys], "lift")
+    assert applied == {"lift": 1}
+    assert lifted in before_and_behind(lines)
+    assert body_of(lines) == []
+    require_same_values(program, FEED, [ys], "lift")
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda x: ol.op.reduce_sum(x),
+        lambda x: ol.op.reduce_max(x),
+        lambda x: ol.op.reshape(x, shape=(-1, 2)),
+    ],
+)
+def test_what_is_computed_across_all_axes_stays(write):
+    program, ys = stepped(write)
+    assert rewritten(program, [ys], "lift")[1] == {"lift": 0}
+
+
+def ragged(write) -> tuple[ol.Program, list[ol.Var]]:
+    """A loop over ragged sequences with a memory, and its gradient."""
+    with ol.Program(seed=1) as program:
+        x = ol.layer.data("x", shape=[4], dtype="float64", ragged=1)
+        rnn = ol.rnn()
+        with rnn.step():
+            step = rnn.step_input(x)
+            memory = rnn.memory(shape=[2])
+            after = ol.op.tanh(write(step) + rnn.previous_memory(memory))
+            rnn.update_memory(memory, after)
+            rnn.output(after)
+        ys = rnn()
+        return program, [ys, *ol.gradients([ol.op.reduce_sum(ol.op.square(ys))], [x])]
+
+
+RAGGED = {"x": numpy.random.default_rng(0).standard_normal((6, 4)), "x.splits": numpy.array([0, 2, 2, 5, 6])}
+
+
+@pytest.mark.parametrize(
+    ("write", "lifted"),
+    [
+        (lambda x: ol.op.split(x, parts=2, axis=-1)[1], "split(x=x, axis=-1, parts=2)"),
+        (lambda x: ol.op.split(x, parts=2, axis=1)[0], "split(x=x, axis=1, parts=2)"),
+    ],
+)
+def test_rows_of_ragged_sequences_follow_one_another_and_keep_their_axes(write, lifted):
+    program, found = ragged(write)
+    lines, applied = rewritten(program, found, "lift")
+    assert applied["lift"] > 0
+    assert lifted in before_and_behind(lines)
+    require_same_values(program, RAGGED, found, "lift", "sink", tolerance=TOLERANCE)
+
+
+def test_what_is_computed_across_the_rows_of_ragged_sequences_stays():
+    program, found = ragged(lambda x: ol.op.reduce_max(ol.op.slice(x, axis=1, stop=2), axis=0))
+    lines, applied = rewritten(program, found[:1], "lift")
+    assert applied == {"lift": 1}  # the slice, of each row alone
+    assert "reduce_max" in body_of(lines)
+    require_same_values(program, RAGGED, found, "lift", "sink", tolerance=TOLERANCE)
+
+
+def gated() -> tuple[ol.Program, list[ol.Var]]:
+    """Parts of a product with the memory, and one part of it joined with others: what a gated cell is made of."""
+    with ol.Program(seed=1) as program:
+        x = data(shape=("n", 6))
+        u = ol.layer.create_parameter([2, 6], dtype="float64", name="u")
+        rnn = ol.rnn()
+        with rnn.step():
+            given = ol.op.split(rnn.step_input(x), parts=3, axis=-1)
+            state = rnn.memory(shape=[2])
+            before = rnn.previous_memory(state)
+            back = ol.op.split(ol.op.linear(before, u), parts=3, axis=-1)
+            gate = ol.op.sigmoid(given[0] + back[0])
+            after = ol.op.tanh(given[1] + gate * back[1]) * ol.op.sigmoid(given[2] + back[2]) + gate * before
+            rnn.update_memory(state, after)
+            rnn.output(after)
+        ys = rnn()
+        return program, [ys, *ol.gradients([ol.op.reduce_sum(ol.op.square(ys))], [x, u])]
+
+
+def test_parts_of_a_product_are_taken_of_its_stack_and_the_joined_of_parts_is_a_stack():
+    program, found = gated()
+    lines, applied = rewritten(program, found, "lift", "sink")
+    outside = [line.partition(" = ")[2] for line in lines]
+    assert applied["lift"] > 0
+    assert "split(x=x, axis=-1, parts=3)" in outside  # of the sequence
+    assert any(line.startswith("split(x=linear_0@STACK_0") for line in outside)  # of the products, for the gradient
+    assert "concat(xs=[add_0@STACK_0, add_1@STACK_0, add_2@STACK_0], axis=-1)" in outside  # the sequence's gradient, which no step reads
+    assert sum(line.startswith("slice(x=linear_0@STACK_1") for line in outside) == 2
+    assert sum("split(x=linear_0, " in line for line in lines) == 1
+    assert sum("concat(xs=[add_0@GRAD, split_1.1@GRAD, add_2@GRAD]" in line for line in lines) == 1  # for the product that leads back
+    for steps in (0, 1, 5):
+        feed = {"x": numpy.random.default_rng(1).standard_normal((steps, 3, 6))}
+        require_same_values(program, feed, found, "lift", "sink", tolerance=TOLERANCE)
+
+
+def test_a_small_part_of_a_product_is_handed_out_by_itself():
+    with ol.Program(seed=1) as program:
+        x = data()
+        u = ol.layer.create_parameter([1, 5], dtype="float64", name="u")
+        rnn = ol.rnn()
+        with rnn.step():
+            step = ol.op.slice(rnn.step_input(x), axis=1, stop=1)
+            state = rnn.memory(shape=[1])
+            wide = ol.op.linear(ol.op.tanh(rnn.previous_memory(state)), u)
+            part = ol.op.slice(wide, axis=1, stop=1)
+            rnn.update_memory(state, ol.op.reduce_max(wide, axis=1, keep=True) + part * step)
+            rnn.output(part)
+        ys = rnn()
+    assert rewritten(program, [ys], "sink")[1] == {"sink": 0}
