@@ -27,6 +27,7 @@ class RaggedRows:
         rank = torch.empty_like(self.order).index_copy_(0, self.order, torch.arange(rows, device=splits.device))
         step = torch.arange(self.total, device=splits.device) - splits[:-1].repeat_interleave(lengths, output_size=self.total)
         self.packed = torch.argsort(step * rows + rank.repeat_interleave(lengths, output_size=self.total))
+        self._unpacked = torch.empty_like(self.packed).index_copy_(0, self.packed, torch.arange(self.total, device=splits.device))
         self.counts: list[int] = torch.bincount(step).tolist()
         self.steps = len(self.counts)
 
@@ -52,7 +53,7 @@ class RaggedRows:
 
     def unpack(self, packed: torch.Tensor) -> torch.Tensor:
         """Packed elements, row after row."""
-        return torch.empty_like(packed).index_copy_(0, self.packed, packed)
+        return packed.index_select(0, self._unpacked)
 
     def sort(self, memory: torch.Tensor) -> torch.Tensor:
         """A value for each row, the longest row first."""
