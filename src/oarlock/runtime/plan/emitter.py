@@ -41,7 +41,7 @@ class Line:
         self.kept = set(kept)
         self.sizes = sizes_of(block)
         self.liveness = Liveness(ops, self.kept, catalogue)
-        self.placement = Placement(ops, self.liveness, catalogue, (self.sizes, around), given, states)
+        self.placement = Placement(ops, self.kept, self.liveness, catalogue, (self.sizes, around), given, states)
         self.number = 0  # of the op that is being written
         self.rows: dict[Var, str] = {}  # row splits -> the name of the rows that they cut
         self.packed: dict[Var, str] = {}  # what a ragged loop has handed out -> the name of its steps
@@ -146,6 +146,12 @@ class Emitter:
 
     def call(self, op: Op) -> None:
         """Write the call of an op's kernel."""
+        form = self.lines[-1].placement.form(op)
+        if form.copies is not None:
+            for part, place in form.copies:
+                self.source.write(f"{place}.copy_({self.source.name(part)})", op)
+            self.source.write(f"{self.source.name(op.writes[0])} = {form.place}", op)
+            return
         operator = self.catalogue.get(op.type)
         arguments = [self._argument(slot, op.inputs.get(slot.name, ())) for slot in operator.signature.inputs]
         while arguments and arguments[-1] == "None":
@@ -154,7 +160,6 @@ class Emitter:
             arguments.insert(0, self._context(op))
         arguments += [f"{name}={self._attribute(op, name, value)}" for name, value in op.attributes.items()]
         results = ", ".join(self._result(slot, op.outputs[slot.name]) for slot in operator.signature.outputs)
-        form = self.lines[-1].placement.form(op)
         if form.place is not None:
             arguments.append(f"out={form.place}")
         stem = f"{op.type}_into" if form.place else op.type if form.kernel is operator.kernel else f"{op.type}_in_place"

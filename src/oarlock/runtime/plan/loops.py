@@ -80,7 +80,7 @@ class _Stacks:
                     memories[each.inside] = f"{space}[1:]" if reverse else f"{space}[:-1]"
                     memories.setdefault(each.following, f"{space}[:-1]" if reverse else f"{space}[1:]")
                     source.write(f"{space}[{'-1' if reverse else '0'}].copy_({source.name(each.initial)})")
-                    self._place(line, each.following, f"{space}.unbind(0)[{'-2::-1' if reverse else '1:'}]")
+                    self._place(line, each.following, space, f".unbind(0)[{'-2::-1' if reverse else '1:'}]")
         sequences = dict(layout.steps)
         for inner, outer in layout.stacked:
             origin = line.placement.origin(inner)
@@ -89,7 +89,7 @@ class _Stacks:
             elif origin is not None and (outer.dtype, outer.shape) == (sequences[origin].dtype, sequences[origin].shape):
                 self._results.append((outer, source.name(sequences[origin])))
             elif line.placement.is_new(inner) and (space := self._open(inner, count)) is not None:
-                self._place(line, inner, f"{space}.unbind(0)" + ("[::-1]" if reverse else ""))
+                self._place(line, inner, space, ".unbind(0)" + ("[::-1]" if reverse else ""))
                 self._results.append((outer, space))
             else:
                 self._lists.append((source.fresh(f"{inner.name}_stack"), inner, outer))
@@ -103,11 +103,12 @@ class _Stacks:
         self._emitter.source.write(f"{self.names[-1]} = {text}")
         return self.names[-1]
 
-    def _place(self, line: "Line", var: Var, parts: str) -> None:
-        self.places.append(self._emitter.source.fresh(f"{var.name}_place"))
-        self.parts.append(parts)
-        if not line.placement.put(var, self.places[-1]):
-            self._copies.append((self.places[-1], var))
+    def _place(self, line: "Line", var: Var, space: str, cut: str) -> None:
+        place = self._emitter.source.fresh(f"{var.name}_place")
+        self.places.append(place)
+        self.parts.append(f"{space}{cut}")
+        if not _gathered(self._emitter, self, line, var, place, space, cut) and not line.placement.put(var, place):
+            self._copies.append((place, var))
 
     def append(self) -> None:
         """At the end of a trip."""
@@ -200,6 +201,21 @@ def _ragged(emitter: "Emitter", op: Op) -> None:
     emitter.forget([*(text for _, text in taken), *stacks.names, *totals, *memories, *ends])
 
 
+def _gathered(emitter: "Emitter", stacks: "_Stacks | _RaggedStacks", line: "Line", var: Var, place: str, space: str, cut: str) -> bool:
+    """Let what `var` is the concatenation of be computed in the columns of `space`, which `cut` cuts into places; say whether it is."""
+    parts = line.placement.parts_of(var)
+    places = [emitter.source.fresh(f"{part.name}_place") for part in parts]
+    if not parts or not line.placement.gather(var, places, place):
+        return False
+    start = 0
+    for part, text in zip(parts, places, strict=True):
+        width = part.shape[-1]  # type: ignore[index]
+        stacks.places.append(text)
+        stacks.parts.append(f"{space}[..., {start}:{start + width}]{cut}")  # type: ignore[operator]
+        start += width  # type: ignore[operator, assignment]
+    return True
+
+
 class _RaggedStacks:
     """What a `for` over ragged sequences hands out: steps, computed in a packed space where they can be."""
 
@@ -225,10 +241,13 @@ class _RaggedStacks:
             self._spaces[inner] = source.fresh(f"{inner.name}_space")
             self.places.append(source.fresh(f"{inner.name}_place"))
             source.write(f"{self._spaces[inner]} = {text}")
-            source.write(f"{self._steps[inner]} = {self._spaces[inner]}." + (f"split({rows}.counts)" if by_row else "unbind(0)"))
+            cut = f".split({rows}.counts)" if by_row else ".unbind(0)"
+            source.write(f"{self._steps[inner]} = {self._spaces[inner]}{cut}")
             self.parts.append(f"reversed({self._steps[inner]})" if reverse else self._steps[inner])
-            if not line.placement.put(inner, self.places[-1]):
-                self._copies.append((self.places[-1], inner))
+            place = self.places[-1]
+            gathered = _gathered(self._emitter, self, line, inner, place, self._spaces[inner], cut + ("[::-1]" if reverse else ""))
+            if not gathered and not line.placement.put(inner, place):
+                self._copies.append((place, inner))
 
     def append(self) -> None:
         """At the end of a trip."""

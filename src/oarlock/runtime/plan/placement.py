@@ -15,10 +15,14 @@ __all__ = ["Form", "Placement"]
 
 
 class Form(NamedTuple):
-    """How an op is called: by its kernel, or by a form of it that writes over an input, or into `place`."""
+    """How an op is called: by its kernel, or by a form of it that writes over an input, or into `place`.
+
+    With `copies` it is not called at all: what it would compute is in `place` once these values are in these places.
+    """
 
     kernel: Callable[..., object]
     place: str | None = None
+    copies: Sequence[tuple[Var, str]] | None = None
 
 
 class Placement:
@@ -32,6 +36,7 @@ class Placement:
     def __init__(
         self,
         ops: Sequence[Op],
+        kept: Collection[Var],
         liveness: Liveness,
         catalogue: Catalogue,
         names: Sequence[Collection[str]],
@@ -47,6 +52,10 @@ class Placement:
         self._over: dict[Var, Var] = {}  # a result -> the input that it is written over
         self._forms: dict[Op, Form] = {}
         self._placed: set[Var] = set()
+        self._readers: dict[Var, list[Op | None]] = {var: [None] for var in kept}
+        for op in ops:
+            for var in dict.fromkeys(op.reads):
+                self._readers.setdefault(var, []).append(op)
         for number, op in enumerate(ops):
             self._makers.update(dict.fromkeys(op.writes, op))
             if not op.blocks:
@@ -91,6 +100,39 @@ class Placement:
                 self._placed.update(chain)
                 return True
         return False
+
+    def parts_of(self, var: Var) -> list[Var]:
+        """What `var` is the concatenation of, along its last axis, where each part is as long as a number says and stands there once."""
+        maker = self._makers.get(var)
+        if maker is None or maker.type != "concat" or maker.attributes["axis"] not in (-1, len(var.shape or ()) - 1):
+            return []
+        parts = list(maker.inputs["xs"])
+        plain = all(self.is_even(part) and isinstance(part.shape[-1], int) for part in parts)  # type: ignore[index]
+        return parts if plain and len(set(parts)) == len(parts) else []
+
+    def gather(self, var: Var, places: Sequence[str], place: str) -> bool:
+        """Let the parts of `var` be computed in `places`, of which `place` consists; False where none can be, and nothing is changed."""
+        maker = self._makers[var]
+        parts = dict(zip(maker.inputs["xs"], places, strict=True))
+        placed = {part for part, text in parts.items() if self._put_alone(part, text, maker)}
+        if placed:
+            copies = [(part, text) for part, text in parts.items() if part not in placed]
+            self._forms[maker] = Form(self._forms[maker].kernel, place, copies)
+            self._placed.add(var)
+        return bool(placed)
+
+    def _put_alone(self, part: Var, place: str, reader: Op) -> bool:
+        """`put` by the op that makes it, for what has gaps in memory: kernels may round otherwise where they read such."""
+        maker = self._makers.get(part)
+        if maker is None or maker.blocks or len(maker.writes) != 1 or part in self._placed or self._readers[part] != [reader]:
+            return False
+        into = self._catalogue.get(maker.type).into_kernel
+        if into is None:
+            return False
+        self._forms[maker] = Form(into, place)
+        self._over.pop(part, None)
+        self._placed.add(part)
+        return True
 
     def _chain(self, var: Var) -> list[Var]:
         """`var`, what it is written over, and so on."""
