@@ -26,7 +26,12 @@ __all__ = ["choose", "merge", "put", "row_numbers", "rows", "take"]
 )
 def rows(condition, *, holds: bool = True):
     """The numbers of the rows where the condition is ``holds``, ascending; there may be none."""
-    return torch.nonzero(condition == holds).flatten()
+    return _numbers(condition if holds else condition.logical_not())
+
+
+def _numbers(condition: torch.Tensor) -> torch.Tensor:
+    """The numbers of the rows where the condition is true: to take and to put by number is faster than by a mask."""
+    return condition.nonzero().view(-1)
 
 
 @operator(
@@ -202,27 +207,25 @@ def merge(condition, yes, no):
 
     ``merge(c, take(x, rows(c)), take(x, rows(c, holds=False)))`` is ``x``. Fails where there are not as many rows as asked for.
     """
-    true = int(condition.sum())
-    false = len(condition) - true
+    of_yes, of_no = _numbers(condition), _numbers(condition.logical_not())
+    true, false = len(of_yes), len(of_no)
     if (len(yes), len(no)) != (true, false):
         raise ValueError(
             f"the condition is true for {true} row{'' if true == 1 else 's'} and false for {false}, "
             f"where yes has {len(yes)} and no has {len(no)}"
         )
     y = yes.new_empty((len(condition), *yes.shape[1:]))
-    y[condition] = yes
-    y[~condition] = no
-    return y
+    return y.index_copy_(0, of_yes, yes).index_copy_(0, of_no, no)
 
 
 @merge.gradient("yes")
 def merge_dyes(condition, yes_shape, dy):
-    return dy[condition]
+    return dy.index_select(0, _numbers(condition))
 
 
 @merge.gradient("no")
 def merge_dno(condition, no_shape, dy):
-    return dy[~condition]
+    return dy.index_select(0, _numbers(condition.logical_not()))
 
 
 @merge_dyes.gradient("dy")
@@ -234,7 +237,7 @@ def merge_dyes_ddy(condition, dy_shape, ddyes):
 @merge_dno.gradient("dy")
 def merge_dno_ddy(condition, dy_shape, ddno):
     """``ddno`` in the rows where the condition is false, zeros in the others."""
-    return _spread(~condition, dy_shape, ddno)
+    return _spread(condition.logical_not(), dy_shape, ddno)
 
 
 @merge_dyes_ddy.gradient_program("ddyes")
@@ -248,9 +251,7 @@ def merge_dno_ddy_dddno(condition, ddno_shape, dddy):
 
 
 def _spread(condition: torch.Tensor, shape: torch.Size, values: torch.Tensor) -> torch.Tensor:
-    y = values.new_zeros(shape)
-    y[condition] = values
-    return y
+    return values.new_zeros(shape).index_copy_(0, _numbers(condition), values)
 
 
 @operator(
