@@ -83,7 +83,7 @@ def _run(program: ol.Program, case: Case, names: Sequence[str], executor: ol.Exe
     step = executor.prepare(program, names, scope=scope)
     feed = feed_of(program, case.arrays)
     steps = [dict(zip(names, step(feed), strict=True)) for _ in range(STEPS)]
-    return [*steps, {name: numpy.array(scope[name]) for name in scope}]  # type: ignore[list-item]
+    return [*steps, {name: scope[name].numpy().copy() for name in scope}]  # type: ignore[attr-defined]
 
 
 def _require_near(what: str, found: Iterable[Arrays], expected: Collection[Arrays]) -> None:
