@@ -12,6 +12,7 @@ from oarlock.passes.folding import fold
 from oarlock.passes.fusing import fuse
 from oarlock.passes.grouping import group
 from oarlock.passes.identities import simplify
+from oarlock.passes.inlining import inline
 from oarlock.passes.invariants import hoist
 from oarlock.passes.joining import join
 from oarlock.passes.lifting import lift
@@ -25,6 +26,7 @@ from oarlock.registry.checking import typecheck
 __all__ = ["PASSES", "optimize"]
 
 PASSES: dict[str, Callable[[Program, Catalogue], int]] = {
+    "inline": inline,
     "simplify": simplify,
     "fold": fold,
     "share": share,
