@@ -31,7 +31,7 @@ _STEP = 1e-6
 
 
 def check_operator(operator: Operator) -> None:
-    """Run every case of `operator`: stated values, gradients against finite differences in float64, refusals.
+    """Run every case of `operator`: stated values, gradients against finite differences in float64, refusals; what is said of memory.
 
     Raises AssertionError for the first that does not hold, and for an operator without a Case, or with gradients but
     no GradCheck.
@@ -47,6 +47,8 @@ def check_operator(operator: Operator) -> None:
             _check_gradients(operator, case, tensors, attributes)
         else:
             _check_values(operator, case, tensors, attributes)
+        if not isinstance(case, Rejects) and not operator.wants_context:
+            _check_memory(operator, tensors, attributes)
 
 
 def case_arguments(
@@ -133,8 +135,9 @@ def _check_gradients(operator: Operator, case: GradCheck, tensors: dict[str, lis
     with call.program:
         total = []
         for number, (output, weight) in enumerate(zip(outputs, weights, strict=True)):
-            weighed = multiply(output, data(f"weight.{number}", list(weight.shape), str(from_torch(weight.dtype)), batch=None))
-            call.feed[f"weight.{number}"] = weight
+            name = call.program.unique("weight")
+            weighed = multiply(output, data(name, list(weight.shape), str(from_torch(weight.dtype)), batch=None))
+            call.feed[name] = weight
             total.append(reduce_sum(weighed))
         found = gradients(total, [var for _, var in wanted])
     for (slot, var), gradient in zip(wanted, found, strict=True):
@@ -164,3 +167,77 @@ def _check_refusal(operator: Operator, case: Rejects, tensors: dict[str, list[to
             return
         raise AssertionError(f"{operator.type}: {case} is refused, but with {error.message!r}") from error
     raise AssertionError(f"{operator.type}: {case} is not refused")
+
+
+def _check_memory(operator: Operator, tensors: dict[str, list[torch.Tensor]], attributes: dict[str, Any]) -> None:
+    """That outputs share the memory of the declared views alone, that cheaper forms give the kernel's bits; of its gradients too."""
+    given = _copied(tensors)
+    results = operator.kernel(*_positional(operator, given), **operator.convert_attributes(attributes))
+    expected = _leaves(results)
+    shared = {slot for slot, items in given.items() if _memory(items) & _memory(expected)} - set(operator.views)
+    assert not shared, f"{operator.type}: it gives the memory of {', '.join(sorted(shared))}, which views does not name"
+    _require_unchanged(operator, "its kernel", given, tensors)
+    expected = [value.clone() for value in expected]
+    _check_forms(operator, tensors, operator.convert_attributes(attributes), expected)
+    slots = [slot.name for slot in operator.signature.outputs]
+    parts: Any = [results] if len(slots) == 1 else results
+    outputs = {name: _leaves(part) for name, part in zip(slots, parts, strict=True)}
+    known = {**tensors, **outputs}
+    known |= {f"d{name}": [torch.full_like(item, 0.5) for item in items] for name, items in outputs.items()}
+    known |= {f"{name}_shape": items for name, items in known.items()}
+    for gradient in (rule.operator for rule in operator.gradients.values()):
+        if gradient is not None and not gradient.wants_context:
+            read = {slot.name: known[slot.name] for slot in gradient.signature.inputs if slot.name in known}
+            _check_memory(gradient, read, {name: value for name, value in attributes.items() if name in gradient.attributes})
+
+
+def _check_forms(
+    operator: Operator, tensors: dict[str, list[torch.Tensor]], attributes: dict[str, Any], expected: list[torch.Tensor]
+) -> None:
+    if operator.into_kernel is not None:
+        (wanted,) = expected
+        shape = (*wanted.shape[:-1], wanted.shape[-1] + 2) if wanted.ndim else (2,)
+        wide = torch.zeros(shape, dtype=wanted.dtype)
+        out = wide[..., 1:-1] if wanted.ndim else wide[1]
+        given = _copied(tensors)
+        operator.into_kernel(*_positional(operator, given), out=out, **attributes)
+        assert torch.equal(out, wanted), f"{operator.type}: its form into gives {out.tolist()}, where the kernel gives {wanted.tolist()}"
+        _require_unchanged(operator, "its form into", given, tensors)
+    for slots, kernel in operator.in_place_kernels.items():
+        given = _copied(tensors)
+        taken = [given[slot][0] for slot in slots if given.get(slot)]
+        fits = all(one.shape == other.shape and one.dtype == other.dtype for one, other in zip(taken, expected, strict=False))
+        if len(taken) < len(slots) or not fits:
+            continue
+        actual = _leaves(kernel(*_positional(operator, given), **attributes))
+        what = f"{operator.type}: its form in_place{slots}"
+        assert all(map(torch.equal, actual, expected)), f"{what} gives {actual}, where the kernel gives {expected}"
+        assert all(one.data_ptr() == other.data_ptr() for one, other in zip(taken, actual, strict=False)), f"{what} gives other memory"
+        _require_unchanged(operator, what, {slot: items for slot, items in given.items() if slot not in slots}, tensors)
+
+
+def _positional(operator: Operator, tensors: dict[str, list[torch.Tensor]]) -> list[object]:
+    """The arguments as kernels take them."""
+    given: list[object] = []
+    for slot in operator.signature.inputs:
+        values = [item.shape if slot.shape_only else item for item in tensors.get(slot.name, ())]
+        given.append(values if slot.variadic else values[0] if values else None)
+    return given
+
+
+def _copied(tensors: dict[str, list[torch.Tensor]]) -> dict[str, list[torch.Tensor]]:
+    return {slot: [item.clone() for item in items] for slot, items in tensors.items()}
+
+
+def _leaves(results: Any) -> list[torch.Tensor]:
+    return [results] if isinstance(results, torch.Tensor) else [leaf for item in results for leaf in _leaves(item)]
+
+
+def _memory(tensors: list[torch.Tensor]) -> set[int]:
+    """The addresses of the memory of tensors; empty ones have none."""
+    return {tensor.untyped_storage().data_ptr() for tensor in tensors if tensor.numel()}
+
+
+def _require_unchanged(operator: Operator, what: str, given: dict[str, list[torch.Tensor]], before: dict[str, list[torch.Tensor]]) -> None:
+    changed = [slot for slot, items in given.items() if not all(map(torch.equal, items, before[slot]))]
+    assert not changed, f"{operator.type}: {what} changes {', '.join(changed)}"

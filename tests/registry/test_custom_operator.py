@@ -132,7 +132,79 @@ def test_our_own_operators_hold_to_theirs(type):
 def test_a_refusal_that_does_not_come_is_noticed():
     @operator("x: float[*b] -> y: float[*b]", cases=[Case(x=[1.0], y=[1.0]), Rejects("too large", x=(2,))])
     def accepts_all(x):
-        return x
+        return x.clone()
 
     with pytest.raises(AssertionError, match="accepts_all: .* is not refused"):
         check_operator(accepts_all)
+
+
+@operator("x: float[*b] -> y: float[*b]", cases=[Case(x=[1.0, -2.0], y=[2.0, -4.0]), GradCheck(x=(2, 3))])
+def doubled(x):
+    """Twice ``x``."""
+    return x * 2
+
+
+@doubled.gradient("x")
+def doubled_dx(dy):
+    return dy * 2
+
+
+@doubled.into
+def doubled_into(x, out):
+    return torch.mul(x, 2, out=out)
+
+
+@doubled.in_place("x")
+def doubled_in_place(x):
+    return x.mul_(2)
+
+
+def test_forms_that_are_their_kernel_pass():
+    check_operator(doubled)
+
+
+@pytest.mark.parametrize(
+    ("form", "message"),
+    [
+        (lambda x, out: out.copy_(x * 2.5), "doubled: its form into gives"),
+        (lambda x, out: out.copy_(x.mul_(2)), "doubled: its form into changes x"),
+    ],
+)
+def test_a_form_into_that_is_not_its_kernel_is_found(form, message, monkeypatch):
+    monkeypatch.setattr(doubled, "into_kernel", form)
+    with pytest.raises(AssertionError, match=message):
+        check_operator(doubled)
+
+
+@pytest.mark.parametrize(
+    ("form", "message"),
+    [
+        (lambda x: x * 2, r"doubled: its form in_place\('x',\) gives other memory"),
+        (lambda x: x.mul_(3), r"doubled: its form in_place\('x',\) gives \["),
+    ],
+)
+def test_a_form_in_place_that_is_not_its_kernel_is_found(form, message, monkeypatch):
+    monkeypatch.setitem(doubled.in_place_kernels, ("x",), form)
+    with pytest.raises(AssertionError, match=message):
+        check_operator(doubled)
+
+
+def test_memory_that_is_shared_without_saying_so_is_found():
+    cases = [Case(x=[1.0], y=[1.0]), GradCheck(x=(2,))]
+
+    @operator("x: float[*b] -> y: float[*b]", cases=cases[:1])
+    def same_in_secret(x):
+        return x
+
+    @operator("x: float[*b] -> y: float[*b]", views=("x",), cases=cases)
+    def same(x):
+        return x
+
+    @same.gradient("x")
+    def same_dx(dy):
+        return dy
+
+    with pytest.raises(AssertionError, match="same_in_secret: it gives the memory of x, which views does not name"):
+        check_operator(same_in_secret)
+    with pytest.raises(AssertionError, match="same_dx: it gives the memory of dy, which views does not name"):
+        check_operator(same)
