@@ -134,7 +134,7 @@ def _check_gradients(operator: Operator, case: GradCheck, tensors: dict[str, lis
     weights = [torch.empty(value.shape, dtype=value.dtype).uniform_(-1, 1, generator=generator) for value in call.run(outputs)]
     with call.program:
         total = []
-        for number, (output, weight) in enumerate(zip(outputs, weights, strict=True)):
+        for output, weight in zip(outputs, weights, strict=True):
             name = call.program.unique("weight")
             weighed = multiply(output, data(name, list(weight.shape), str(from_torch(weight.dtype)), batch=None))
             call.feed[name] = weight

@@ -109,9 +109,14 @@ class Emitter:
         """Note that `var` has its value now, which may be an uneven stack: the sizes that zeros will ask for are read off it."""
         for axis, size in enumerate(var.shape or ()):
             if isinstance(size, str) and size in self._asked and (size not in self._sizes or size in self._unsure):
-                value, known = self.source.name(var), self._sizes.get(size, "0")
+                known = self._sizes.get(size, "0")
                 self._sizes[size] = self.source.fresh(size)
-                number = f"{self.source.bind('size_of', trips.size_of)}({value}, {axis}, {known})" if uneven else f"{value}.shape[{axis}]"
+                if self.lines and var in self.lines[-1].unjoined:
+                    number = f"{self.source.bind('size_of_steps', trips.size_of_steps)}({self.lines[-1].packed[var]}, {axis}, {known})"
+                elif uneven:
+                    number = f"{self.source.bind('size_of', trips.size_of)}({self.source.name(var)}, {axis}, {known})"
+                else:
+                    number = f"{self.source.name(var)}.shape[{axis}]"
                 self.source.write(f"{self._sizes[size]} = {number}")
                 (self._unsure.add if uneven and axis else self._unsure.discard)(size)
 

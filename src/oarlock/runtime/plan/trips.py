@@ -21,6 +21,7 @@ __all__ = [
     "require_trips",
     "settle",
     "size_of",
+    "size_of_steps",
     "sizes_in",
     "space",
     "stack",
@@ -38,6 +39,11 @@ def steps_of(*sequences: Stack) -> list[Sequence[Stack]]:
 def size_of(value: Stack, axis: int, known: int) -> int:
     """How large `value` is along an axis; what is `known` where it is uneven, and only its trips could tell."""
     return value.shape[axis] if isinstance(value, torch.Tensor) else len(value) if axis == 0 else known
+
+
+def size_of_steps(steps: Sequence[Stack], axis: int, known: int) -> int:
+    """The same for what the steps of ragged sequences would be joined to."""
+    return sum(map(len, steps)) if axis == 0 else size_of(steps[0], axis, known) if steps else known
 
 
 def zeros(device: torch.device, *numbers: int, var: Var, symbols: tuple[str, ...], leading: tuple[int, ...]) -> torch.Tensor:
