@@ -95,7 +95,8 @@ class Emitter:
             line.number, op = number, line.ops[number]
             loops.WRITERS.get(op.type, Emitter.call)(self, op)
             for var in op.writes:
-                self.define(var, uneven=bool(op.blocks))
+                if var not in line.unjoined:  # a list of steps tells what each step tells
+                    self.define(var, uneven=bool(op.blocks))
             self._drop(line.liveness, number)
         self.lines.pop()
         self._names -= added
@@ -122,12 +123,12 @@ class Emitter:
 
     def _drop(self, liveness: Liveness, number: int) -> None:
         line, ending = self.lines[-1], liveness.ending(number)
-        lent = {*line.ops[number].inputs.get("sequences", ()), *line.unjoined}  # what a loop gives may lie in what it has stepped through
+        stepped_through = line.ops[number].inputs.get("sequences", ())  # what a loop gives may lie there
         for var in ending:
             if liveness.needs_shape_after(var, number):
                 self._shapes[var] = self.source.fresh(f"{var.name}_shape")
                 self.source.write(f"{self._shapes[var]} = {self.source.name(var)}.shape")
-            if self._poison and var not in lent and line.placement.memory.has_ended(var, number):
+            if self._poison and var not in (*stepped_through, *line.unjoined) and line.placement.memory.has_ended(var, number):
                 self.source.write(f"{self.source.bind('poison', trips.poison)}({self.source.name(var)})")
         self.forget(
             text for var in ending for text in (line.packed.pop(var, None), None if var in line.unjoined else self.source.name(var)) if text
