@@ -37,7 +37,7 @@ def strangers(text):
         name = node.id if isinstance(node, ast.Name) else node.arg if isinstance(node, ast.arg) else None
         if name is not None and name not in OURS and not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*_[0-9]+", name):
             found.add(name)
-        if isinstance(node, ast.Constant) and not (node.value is None or type(node.value) in (int, bool)):
+        if isinstance(node, ast.Constant) and not (node.value in (None, ...) or type(node.value) in (int, bool)):
             found.add(repr(node.value))
         if isinstance(node, ast.Attribute) and node.attr not in METHODS:
             found.add(f".{node.attr}")
