@@ -7,6 +7,7 @@ from oarlock.ir.operation import Op
 from oarlock.ir.size import Shape, names_in
 from oarlock.ir.variable import Var
 from oarlock.ir.walk import inner_blocks
+from oarlock.op.control.even_sizes import even_sizes
 from oarlock.op.control.layout import Layout
 from oarlock.op.control.recurrence import is_by_row
 from oarlock.registry.axes import attributes_on_stacks, axes_alone
@@ -24,9 +25,8 @@ def loops_in(block: Block) -> Iterator[Op]:
 def stacked_names(block: Block) -> set[str]:
     """The names of sizes that every trip of a loop in `block` agrees on: all that `block` can see, but for those of uneven stacks."""
     names: set[str] = set()
-    for around in block.enclosing():
-        uneven = {var for op in around.ops if op.blocks for var in (*op.outputs.get("stacked", ()), *op.outputs.get("outputs", ()))}
-        names |= {name for var in around.vars.values() if var not in uneven for size in var.shape or () for name in names_in(size)}
+    for around in reversed(list(block.enclosing())):
+        names |= even_sizes(around, names)
     return names
 
 

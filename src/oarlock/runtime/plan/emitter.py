@@ -10,6 +10,7 @@ from oarlock.ir.operation import Op
 from oarlock.ir.size import names_in
 from oarlock.ir.variable import Var
 from oarlock.ir.walk import inner_blocks
+from oarlock.op.control.even_sizes import even_sizes
 from oarlock.registry.catalogue import Catalogue
 from oarlock.registry.signature import Slot
 from oarlock.runtime.plan import loops, trips
@@ -39,7 +40,7 @@ class Line:
     ):
         self.ops = ops
         self.kept = set(kept)
-        self.sizes = sizes_of(block)
+        self.sizes = even_sizes(block, around)
         self.liveness = Liveness(ops, self.kept, catalogue)
         self.placement = Placement(ops, self.kept, self.liveness, catalogue, (self.sizes, around), given, states)
         self.number = 0  # of the op that is being written
@@ -212,12 +213,6 @@ class Emitter:
             return None
         made = partial(trips.space, var=var, symbols=tuple(symbols), skip=skip)
         return f"{self.source.bind('space', made)}({', '.join(['device', count, *(self._sizes[symbol] for symbol in symbols)])})"
-
-
-def sizes_of(block: Block) -> set[str]:
-    """The names of sizes that `block` declares, but for those that only blocks inside it tell: their stacks may be uneven."""
-    uneven = {var for op in block.ops if op.blocks for var in (*op.outputs.get("stacked", ()), *op.outputs.get("outputs", ()))}
-    return _symbols(var for var in block.vars.values() if var not in uneven)
 
 
 def _asked_symbols(ops: Sequence[Op]) -> frozenset[str]:
