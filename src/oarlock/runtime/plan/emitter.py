@@ -60,7 +60,7 @@ class Line:
         """Whether `var` is read as a sequence alone, by loops over the rows that `splits` cut."""
         return var not in self.kept and all(
             reader.inputs.get("splits") == (splits,)
-            and sum(var is other for other in reader.reads) == reader.inputs["sequences"].count(var)
+            and sum(var is other for other in reader.reads) == reader.inputs.get("sequences", ()).count(var)
             for reader in self._readers.get(var, ())
         )
 

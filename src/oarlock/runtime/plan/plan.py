@@ -89,7 +89,7 @@ class Plan:
         self._function = _compiled(self.text, self._file, source.bound)
 
     def __del__(self) -> None:
-        linecache.cache.pop(self._file, None)
+        linecache.cache.pop(getattr(self, "_file", None), None)  # an error may have come before it
 
     def run(
         self, values: Sequence[torch.Tensor], context: Context, before_updates: Callable[[], object] = lambda: None
