@@ -64,8 +64,7 @@ def attributes_outside(operator: Operator, op: Op, varying: Collection[Var], *, 
         rank = max(len(var.shape or ()) for var in (*op.reads, *op.writes))
         if not ragged:
             return attributes_on_stacks(operator, op.attributes)
-        # of ragged loops only views: with others, the translation example learns something else, and nobody knows yet why
-        return op.attributes if operator.views and axes_alone(operator, op.attributes, rank) > 0 else None
+        return op.attributes if axes_alone(operator, op.attributes, rank) > 0 else None
     return op.attributes if broadcasts(operator, op, varying) else None
 
 

@@ -47,6 +47,7 @@ class Line:
         self.rows: dict[Var, str] = {}  # row splits -> the name of the rows that they cut
         self.packed: dict[Var, str] = {}  # what a ragged loop has handed out -> the name of its steps
         self.unjoined: set[Var] = set()  # those of them that nobody needs but as steps
+        self.apart: set[Var] = set()  # those of them of which each step has memory of its own; of a memory that stays, all are one
 
     @cached_property
     def _readers(self) -> dict[Var, list[Op]]:

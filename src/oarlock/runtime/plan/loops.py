@@ -143,7 +143,7 @@ def _ragged(emitter: "Emitter", op: Op) -> None:
     steps, given = [], []
     for inner, outer in layout.steps:
         packed, by_row = outer_line.packed.get(outer), trips.is_by_row(inner, body)
-        if outer_line.placement.is_even(outer) and (outer_line.may_write_over(outer) if packed else by_row):
+        if outer_line.placement.is_even(outer) and (outer in outer_line.apart and outer_line.may_write_over(outer) if packed else by_row):
             given.append(inner)  # packed now, it is new
         steps.append(source.fresh(f"{inner.name}_steps"))
         if inner in used:
@@ -229,10 +229,11 @@ class _RaggedStacks:
         self._steps: dict[Var, str] = {}
         self._spaces: dict[Var, str] = {}
         self._layout = layout
+        self._apart = {inner for inner, _ in layout.stacked if line.placement.is_new(inner)}
         source = emitter.source
         for inner in dict.fromkeys(inner for inner, _ in layout.stacked):
             by_row = trips.is_by_row(inner, layout.body)
-            text = emitter.space(inner, f"{rows}.total" if by_row else count, int(by_row)) if line.placement.is_new(inner) else None
+            text = emitter.space(inner, f"{rows}.total" if by_row else count, int(by_row)) if inner in self._apart else None
             self._steps[inner] = source.fresh(f"{inner.name}_steps")
             if text is None:
                 self._lists.append((self._steps[inner], inner))
@@ -266,6 +267,8 @@ class _RaggedStacks:
             if trips.is_by_row(inner, body):
                 line.packed[outer] = source.fresh(f"{outer.name}_steps")
                 source.write(f"{line.packed[outer]} = {steps}")
+                if inner in self._apart:
+                    line.apart.add(outer)
                 if line.is_stepped_through(outer, self._splits):
                     line.unjoined.add(outer)
                     continue

@@ -49,6 +49,7 @@ class Plan:
         *,
         poison: bool = False,
     ):
+        self._file = f"<plan {next(_numbers)}>"  # first: an unfinished plan is deleted too
         given = {var.name: var for var in inputs}
         states = {var: given[name] for var, name in zip(outputs[len(outputs) - len(updates) :], updates, strict=True) if name in given}
         last = _ops_of_updates(ops, states, catalogue, [var for var in outputs[: len(checks)] if not _is_sized(var)])
@@ -84,12 +85,11 @@ class Plan:
         self._source = source
         types = {op.type for outer in ops for op in (outer, *(inner for block in outer.blocks for inner in walk(block)))}
         self._mode = below_autograd if all(catalogue.get(type).is_built_in for type in types) else torch.no_grad
-        self._file = f"<plan {next(_numbers)}>"
         linecache.cache[self._file] = (len(self.text), None, self.text.splitlines(keepends=True), self._file)
         self._function = _compiled(self.text, self._file, source.bound)
 
     def __del__(self) -> None:
-        linecache.cache.pop(getattr(self, "_file", None), None)  # an error may have come before it
+        linecache.cache.pop(self._file, None)
 
     def run(
         self, values: Sequence[torch.Tensor], context: Context, before_updates: Callable[[], object] = lambda: None
