@@ -4,8 +4,9 @@
 
 A peer is a command that takes `--list`, `--workload`, `--variant` and `--min-time` and prints what `benchmarks/measure.py` does, which is
 the first of them. Each run is a process of its own; peers take turns, and in every round another one begins. Step times are medians over
-the rounds; the ratios say how much longer Oarlock takes than the best peer, and than the limit: the time that `--limits` (a JSON object,
-`{"w": {"W1": {"limit_ms": 0.07}}}`) grants the arithmetic alone. Peers whose first three losses differ did other work, and fail the run.
+the rounds; the ratios say how much longer Oarlock takes than the best peer (the median of the ratios in each round), than the peer that
+`--reference` names, and than the limit: the time that `--limits` (a JSON object, `{"w": {"W1": {"limit_ms": 0.07}}}`) grants the arithmetic
+alone. Peers whose first three losses differ did other work, and fail the run.
 """
 
 import argparse
@@ -15,6 +16,7 @@ import shlex
 import statistics
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 OURS = "oarlock"
@@ -81,16 +83,43 @@ def summarize(results: list[Result]) -> list[Result]:
     return sorted(rows, key=lambda row: (order.index(row["workload"]), row.get("median_ms", float("inf"))))
 
 
-def compare(rows: list[Result], limits: dict[str, float]) -> dict[str, tuple[float | None, float | None]]:
-    """For each workload that Oarlock ran: how much longer it took than the best peer, and than the limit."""
-    ratios = {}
+@dataclass(frozen=True)
+class Comparison:
+    """One workload: our fastest variant and the peers' fastest, as rows, and how much longer ours takes; None is what was not run."""
+
+    ours: Result
+    best: Result | None
+    to_best: float | None
+    to_reference: float | None
+    to_limit: float | None
+
+
+def compare(results: list[Result], limits: dict[str, float], reference: str | None = None) -> dict[str, Comparison]:
+    """For each workload that Oarlock ran. A ratio is the median of those of each round; the reference is no peer."""
+    compared = {}
+    rows = [row for row in summarize(results) if "median_ms" in row]  # the fastest first
     for workload in dict.fromkeys(row["workload"] for row in rows):
-        timed = [row for row in rows if row["workload"] == workload and "median_ms" in row]
-        ours = min((row["median_ms"] for row in timed if row["peer"] == OURS), default=None)
-        best = min((row["median_ms"] for row in timed if row["peer"] != OURS), default=None)
-        if ours is not None:
-            ratios[workload] = (ours / best if best else None, ours / limits[workload] if workload in limits else None)
-    return ratios
+        mine = [row for row in rows if row["workload"] == workload]
+        ours = next((row for row in mine if row["peer"] == OURS), None)
+        if ours is None:
+            continue
+        best = next((row for row in mine if row["peer"] not in (OURS, reference)), None)
+        bound = next((row for row in mine if row["peer"] == reference), None)
+        to_limit = ours["median_ms"] / limits[workload] if workload in limits else None
+        compared[workload] = Comparison(ours, best, _ratio(results, ours, best), _ratio(results, ours, bound), to_limit)
+    return compared
+
+
+def _ratio(results: list[Result], ours: Result, theirs: Result | None) -> float | None:
+    """The median over the rounds of how much longer we took in each."""
+    if theirs is None:
+        return None
+
+    def times(row: Result) -> list[float]:
+        key = [row[name] for name in ("workload", "peer", "variant")]
+        return [item["median_ms"] for item in results if [item[name] for name in ("workload", "peer", "variant")] == key]
+
+    return statistics.median(mine / other for mine, other in zip(times(ours), times(theirs), strict=True))
 
 
 def disagreements(rows: list[Result]) -> list[str]:
@@ -108,13 +137,11 @@ def disagreements(rows: list[Result]) -> list[str]:
     return found
 
 
-def table(rows: list[Result], ratios: dict[str, tuple[float | None, float | None]]) -> str:
-    """What is printed."""
+def details(rows: list[Result]) -> str:
+    """Every variant of every workload."""
     lines = []
     for workload in dict.fromkeys(row["workload"] for row in rows):
-        best, limit = ratios.get(workload, (None, None))
-        said = [f"{ratio:.2f} x {what}" for ratio, what in ((best, "the best peer"), (limit, "the limit")) if ratio is not None]
-        lines.append(f"{workload}   {', '.join(said)}".rstrip())
+        lines.append(workload)
         for row in (row for row in rows if row["workload"] == workload):
             name = f"  {row['peer']:<10} {row['variant']:<16}"
             if "error" in row:
@@ -124,6 +151,33 @@ def table(rows: list[Result], ratios: dict[str, tuple[float | None, float | None
                     f"{name} {row['median_ms']:>10.3f} ms a step   first {row['first_step_s']:>7.2f} s   peak {row['rss_peak_mb']:>6.0f} MB"
                 )
     return "\n".join(lines)
+
+
+def table(compared: dict[str, Comparison], reference: str | None = None) -> str:
+    """A line for each workload, in Markdown, and the geometric means over the workloads of each letter."""
+    to_reference = [f"ours / {reference}"] if reference else []
+    lines = [_line("", "ours, ms", "best peer", "ours / best", *to_reference, "ours / limit", "first step, s", "peak, MB")]
+    lines.append(_line(*["---"] * lines[0].count(" | "), "---"))
+    for workload, one in compared.items():
+        best = f"{one.best['peer']} {one.best['variant']} {one.best['median_ms']:.3g}" if one.best else ""
+        ratios = [one.to_best, *([one.to_reference] if reference else []), one.to_limit]
+        said = ["" if ratio is None else f"{ratio:.2f}" for ratio in ratios]
+        lines.append(
+            _line(
+                workload, f"{one.ours['median_ms']:.3g}", best, *said, f"{one.ours['first_step_s']:.2f}", f"{one.ours['rss_peak_mb']:.0f}"
+            )
+        )
+    for kind in dict.fromkeys(workload[0] for workload in compared):
+        for what, name in (("best", "to_best"), *([(reference, "to_reference")] if reference else [])):
+            ratios = [getattr(one, name) for workload, one in compared.items() if workload[0] == kind]
+            if any(ratio is not None for ratio in ratios):
+                mean = statistics.geometric_mean(ratio for ratio in ratios if ratio is not None)
+                lines.append(f"geometric mean of ours / {what}, {kind}: {mean:.2f}")
+    return "\n".join(lines)
+
+
+def _line(*cells: str) -> str:
+    return f"| {' | '.join(cells)} |"
 
 
 def read_limits(path: Path | None) -> dict[str, float]:
@@ -141,6 +195,7 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--min-time", type=float, default=1.5, help="seconds of steps that each process times")
     parser.add_argument("--timeout", type=float, default=600.0, help="seconds that a process may take")
+    parser.add_argument("--reference", metavar="NAME", help="a peer that is compared by itself, such as a program written by hand")
     parser.add_argument("--limits", type=Path, help="a JSON file")
     parser.add_argument("--out", type=Path, help="where every result is written, as JSON")
     arguments = parser.parse_args()
@@ -153,7 +208,8 @@ def main() -> int:
     rows = summarize(results)
     if arguments.out:
         arguments.out.write_text(json.dumps({"summary": rows, "results": results}, indent=1), encoding="utf-8")
-    print(table(rows, compare(rows, read_limits(arguments.limits))))
+    print(details(rows))
+    print(table(compare(results, read_limits(arguments.limits), arguments.reference), arguments.reference))
     wrong = disagreements(rows)
     print("\n".join(["losses that differ:", *wrong]) if wrong else f"losses agree to {AGREEMENT:g}")
     return 1 if wrong or any("error" in row for row in rows) else 0

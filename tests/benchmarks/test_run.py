@@ -22,24 +22,44 @@ def result(median: float = 2.0, losses: tuple[float, ...] = (3.0, 2.0, 1.0), **s
     return {"workload": "W1", "peer": "oarlock", "variant": "default", **measured, **said}
 
 
-def test_the_table_has_medians_the_fastest_first_and_ratios():
-    results = [result(4.0), result(2.0), result(3.0), result(1.5, peer="torch"), result(peer="jax", error="no module")]
-    rows = run.summarize(results)
-    assert [(row["peer"], row.get("median_ms")) for row in rows] == [("torch", 1.5), ("oarlock", 3.0), ("jax", None)]
-    ratios = run.compare(rows, {"W1": 0.5})
-    assert ratios == {"W1": (2.0, 6.0)}
-    assert run.table(rows, ratios).splitlines() == [
-        "W1   2.00 x the best peer, 6.00 x the limit",
-        "  torch      default               1.500 ms a step   first    0.50 s   peak    300 MB",
+def test_the_table_has_medians_and_ratios_of_each_round():
+    ours, torch, hand = (4.0, 2.0, 3.0), (2.0, 1.6, 1.5), (1.0, 2.0, 3.0)
+    rounds = [
+        (result(mine), result(other, peer="torch"), result(bound, peer="hand"), result(peer="jax", error="no module"))
+        for mine, other, bound in zip(ours, torch, hand, strict=True)
+    ]
+    results = [item for items in rounds for item in items]
+    compared = run.compare(results, {"W1": 0.5}, "hand")
+    assert (compared["W1"].to_best, compared["W1"].to_reference, compared["W1"].to_limit) == (2.0, 1.0, 6.0)
+    assert run.details(run.summarize(results)).splitlines() == [
+        "W1",
+        "  torch      default               1.600 ms a step   first    0.50 s   peak    300 MB",
+        "  hand       default               2.000 ms a step   first    0.50 s   peak    300 MB",
         "  oarlock    default               3.000 ms a step   first    0.50 s   peak    300 MB",
         "  jax        default          failed: no module",
+    ]
+    assert run.table(compared, "hand").splitlines() == [
+        "|  | ours, ms | best peer | ours / best | ours / hand | ours / limit | first step, s | peak, MB |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- |",
+        "| W1 | 3 | torch default 1.6 | 2.00 | 1.00 | 6.00 | 0.50 | 300 |",
+        "geometric mean of ours / best, W: 2.00",
+        "geometric mean of ours / hand, W: 1.00",
+    ]
+
+
+def test_without_peers_the_table_has_what_we_took():
+    results = [result(), result(0.1, workload="I1"), result(0.2, workload="I1", variant="untuned"), result(workload="W2", peer="torch")]
+    assert run.table(run.compare(results, {})).splitlines()[2:] == [
+        "| W1 | 2 |  |  |  | 0.50 | 300 |",
+        "| I1 | 0.1 |  |  |  | 0.50 | 300 |",
     ]
 
 
 def test_a_variant_that_fails_in_one_round_has_failed():
-    (row,) = run.summarize([result(), {"workload": "W1", "peer": "oarlock", "variant": "default", "error": "killed"}])
+    results = [result(), {"workload": "W1", "peer": "oarlock", "variant": "default", "error": "killed"}]
+    (row,) = run.summarize(results)
     assert row["error"] == "killed"
-    assert run.compare([row], {}) == {}
+    assert run.compare(results, {}) == {}
 
 
 def test_losses_that_differ_are_named():
