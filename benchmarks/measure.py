@@ -68,32 +68,26 @@ def time_steps(step: Callable[[], object], min_time: float, *, chunked: bool, st
     return times, size
 
 
-def measure(name: str, variant: str = "default", min_time: float = 1.5) -> dict[str, object]:
-    """Run a workload; what a RESULT line says."""
-    package = PACKAGES[name]
-    weights, feed = package.draw(name)
-    before = peak_megabytes()
-    start = time.perf_counter()
-    workload = package.write(name, weights, feed)
-    executor, scope, held = ol.Executor(**VARIANTS[variant]), workload.scope(), as_tensors(feed)
-
-    def step() -> torch.Tensor:
-        fetched = executor.run(workload.program, held, [workload.fetch], scope=scope, training=workload.training, return_numpy=False)
-        return fetched[0]  # type: ignore[return-value]
+def measure_steps(
+    begin: Callable[[], tuple[Callable[[], torch.Tensor], Callable[[], object]]],
+    min_time: float,
+    *,
+    chunked: bool = True,
+    steps: int | None = None,
+) -> dict[str, object]:
+    """The measurements of a RESULT line. `begin` builds a workload, and returns a step and what says the `extra` of the line at the end."""
 
     def value() -> float:
         result = step()
         return result.item() if result.numel() == 1 else result.double().abs().mean().item()
 
+    before, start = peak_megabytes(), time.perf_counter()
+    step, extra = begin()
     losses = [value()]
     first = time.perf_counter() - start
     losses += [value(), value()]
-    times, size = time_steps(step, min_time, chunked=workload.training, steps=workload.steps)
-    report = executor.eval(workload.program, list(workload.report.values()), held, scope=scope, training=workload.training)
+    times, size = time_steps(step, min_time, chunked=chunked, steps=steps)
     return {
-        "peer": "oarlock",
-        "variant": variant,
-        "workload": name,
         "losses": losses,
         "first_step_s": first,
         "median_ms": statistics.median(times),
@@ -103,8 +97,32 @@ def measure(name: str, variant: str = "default", min_time: float = 1.5) -> dict[
         "steps_per_chunk": size,
         "rss_peak_mb": peak_megabytes(),
         "rss_import_mb": before,
-        "extra": {label: value.item() for label, value in zip(workload.report, report, strict=True)} or None,
+        "extra": extra(),
     }
+
+
+def measure(name: str, variant: str = "default", min_time: float = 1.5) -> dict[str, object]:
+    """Run a workload; what a RESULT line says."""
+    package = PACKAGES[name]
+    weights, feed = package.draw(name)
+    training = name in package.TRAINING
+
+    def begin() -> tuple[Callable[[], torch.Tensor], Callable[[], object]]:
+        workload = package.write(name, weights, feed)
+        executor, scope, held = ol.Executor(**VARIANTS[variant]), workload.scope(), as_tensors(feed)
+
+        def step() -> torch.Tensor:
+            fetched = executor.run(workload.program, held, [workload.fetch], scope=scope, training=training, return_numpy=False)
+            return fetched[0]  # type: ignore[return-value]
+
+        def extra() -> dict[str, float] | None:
+            values = executor.eval(workload.program, list(workload.report.values()), held, scope=scope, training=training)
+            return {label: value.item() for label, value in zip(workload.report, values, strict=True)} or None
+
+        return step, extra
+
+    measured = measure_steps(begin, min_time, chunked=training, steps=package.STEPS.get(name))
+    return {"peer": "oarlock", "variant": variant, "workload": name, **measured}
 
 
 def main() -> None:

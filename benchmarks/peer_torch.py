@@ -8,14 +8,11 @@ Loops are Python's; rows of rows are padded, and a mask keeps the state of what 
 
 import argparse
 import json
-import statistics
-import time
 from collections.abc import Callable
 
-import numpy
 import torch
 from further import TRAINING, draw
-from measure import THREADS, peak_megabytes, time_steps
+from measure import THREADS, measure_steps
 from torch.nn import functional
 
 VARIANTS = ["eager"]
@@ -120,27 +117,7 @@ def stepper(name: str) -> Callable[[], torch.Tensor]:
 
 def measure(name: str, min_time: float) -> dict[str, object]:
     """Run a workload; what a RESULT line says."""
-    before, start = peak_megabytes(), time.perf_counter()
-    step = stepper(name)
-    losses = [step().item()]
-    first = time.perf_counter() - start
-    losses += [step().item(), step().item()]
-    times, size = time_steps(step, min_time, chunked=True, steps=None)
-    return {
-        "peer": "torch",
-        "variant": "eager",
-        "workload": name,
-        "losses": losses,
-        "first_step_s": first,
-        "median_ms": statistics.median(times),
-        "min_ms": min(times),
-        "p90_ms": float(numpy.percentile(times, 90)),
-        "chunks": len(times),
-        "steps_per_chunk": size,
-        "rss_peak_mb": peak_megabytes(),
-        "rss_import_mb": before,
-        "extra": None,
-    }
+    return {"peer": "torch", "variant": "eager", "workload": name, **measure_steps(lambda: (stepper(name), lambda: None), min_time)}
 
 
 def main() -> None:

@@ -13,7 +13,7 @@ import oarlock as ol
 from further import models
 from further.data import draw
 
-__all__ = ["INFERENCE", "TRAINING", "describe", "draw", "write"]
+__all__ = ["INFERENCE", "STEPS", "TRAINING", "describe", "draw", "write"]
 
 TRAINING: dict[str, Callable[[], ol.Var]] = {
     "X1": models.minimal_gated_unit,
@@ -26,6 +26,9 @@ TRAINING: dict[str, Callable[[], ol.Var]] = {
 
 INFERENCE: dict[str, Callable[[], ol.Var]] = {}
 
+STEPS: dict[str, int] = {}
+"""Workloads whose steps change as they train, and how many are run: none."""
+
 
 def describe(name: str) -> Workload:
     """The workload called `name`, X1 to X5. Raises KeyError."""
@@ -36,4 +39,4 @@ def write(name: str, weights: dict[str, numpy.ndarray], feed: dict[str, object])
     """`describe`, of data that is drawn already."""
     with ol.Program() as program:
         cost = TRAINING[name]()
-    return Workload(program, cost, {}, feed, weights, training=True, steps=None)
+    return Workload(program, cost, {}, feed, weights, training=True)

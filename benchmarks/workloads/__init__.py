@@ -13,7 +13,7 @@ import oarlock as ol
 from workloads import branching, images, language, perceptrons, ragged, recurrent
 from workloads.data import draw
 
-__all__ = ["INFERENCE", "TRAINING", "Workload", "describe", "draw", "write"]
+__all__ = ["INFERENCE", "STEPS", "TRAINING", "Workload", "describe", "draw", "write"]
 
 TRAINING: dict[str, Callable[[], ol.Var]] = {
     "W1": perceptrons.mlp_small,
@@ -53,7 +53,6 @@ class Workload:
     feed: dict[str, object]
     weights: dict[str, numpy.ndarray]
     training: bool
-    steps: int | None
 
     def scope(self) -> ol.Scope:
         """A new scope with the weights that every framework starts from. Raises UndefinedVarError for one that the model does not have."""
@@ -72,4 +71,4 @@ def write(name: str, weights: dict[str, numpy.ndarray], feed: dict[str, object])
     """`describe`, of data that is drawn already."""
     with ol.Program() as program:
         fetch = (TRAINING | INFERENCE)[name]()
-    return Workload(program, fetch, dict(program.targets), feed, weights, name in TRAINING, STEPS.get(name))
+    return Workload(program, fetch, dict(program.targets), feed, weights, name in TRAINING)
