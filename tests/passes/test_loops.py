@@ -1,5 +1,8 @@
 """What goes out of a loop: before it what only sequences tell, behind it what no step reads, and the views of what it hands out."""
 
+import re
+from collections import Counter
+
 import numpy
 import pytest
 from rewritten import require_same_values, rewritten
@@ -112,6 +115,35 @@ def test_what_is_computed_across_the_rows_of_ragged_sequences_stays():
     assert applied == {"lift": 1}  # the slice, of each row alone
     assert "reduce_max" in body_of(lines)
     require_same_values(program, RAGGED, found, "lift", "sink", tolerance=TOLERANCE)
+
+
+def test_what_is_computed_of_a_step_that_is_an_uneven_stack_stays_in_the_loop():
+    """Loops in loops in loops: of what the trips of the innermost have handed out, a gradient loop is given lists, as its steps."""
+    with ol.Program(seed=1) as program:
+        x, w = data(shape=("m", 2)), data("w", shape=(2, 2), batch=None)
+        rnn = ol.rnn()
+        with rnn.step():
+            inner = ol.rnn()
+            with inner.step():
+                state = inner.step_input(rnn.step_input(x))
+                left = ol.op.reduce_sum(state)
+                loop = ol.while_loop(left > 0.0)
+                with loop.block():
+                    loop.carry(state, ol.op.tanh(ol.op.linear(state, w)))
+                    loop.carry(left, left - 1.0)
+                    loop.update_condition(left > 1.0)
+                inner.output(loop()[0])
+            rnn.output(inner())
+        gradients = ol.gradients([ol.op.reduce_sum(ol.op.square(rnn()))], [x, w])
+    random = numpy.random.default_rng(0)
+    feed = {"x": random.uniform(0.2, 2.0, size=(3, 4, 2)), "w": random.standard_normal((2, 2))}
+    _, scopes = ol.Executor().run(program, feed, scope=ol.Scope(), keep_scopes=True)
+    trips = Counter(path.rpartition("/")[0] for path in scopes if re.fullmatch(r"main/rnn_0/./rnn_1/./while_0/.", path))
+    assert len(set(trips.values())) > 1
+    _, applied = rewritten(program, gradients, "lift", "sink")
+    assert applied["sink"] > 0
+    for passes in ((), ("lift",), ("sink",), ("lift", "sink")):
+        require_same_values(program, feed, gradients, *passes, tolerance=TOLERANCE)
 
 
 def gated() -> tuple[ol.Program, list[ol.Var]]:

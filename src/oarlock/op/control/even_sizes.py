@@ -12,13 +12,20 @@ __all__ = ["even_sizes"]
 def even_sizes(block: Block, around: Collection[str] = ()) -> set[str]:
     """The names that `block` declares, where those in `around` are even already.
 
-    Left out are those that only the stacks of blocks inside it tell, which may be uneven, and whatever is computed from such.
+    Left out are those that only uneven stacks may tell, and whatever is computed from such: the stacks of blocks inside it, what it
+    captures, and what it is given. A step of an uneven stack may be an uneven stack itself, of which nothing is sure but its length.
     """
     computed = {var for op in block.ops for var in op.writes}
-    known = {name for var in block.vars.values() if var not in computed for name in _names(var)}
+    given = set() if block.parent is None else set(block.inputs)
+    known = {name for var in block.vars.values() if var not in computed and var not in given for name in _names(var)}
+    known |= {name for var in given if var.shape and len(names := names_in(var.shape[0])) == 1 for name in names}
+    captured = {var for op in block.ops for var in op.reads if var.block is not block}
+    uneven = {name for var in captured for name in _names(var)}
+    uneven |= {name for var in given for size in (var.shape or ())[1:] for name in names_in(size)}
+    known -= uneven
     for op in block.ops:
         if not op.blocks and all(name in known or name in around for var in op.reads for name in _names(var)):
-            known.update(name for var in op.writes for name in _names(var))
+            known.update(name for var in op.writes for name in _names(var) if name not in uneven)
     return known
 
 
