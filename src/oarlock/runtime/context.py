@@ -37,7 +37,8 @@ class Context:
     budget: Budget | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "place", one_place(self.place))
+        if type(self.place) is not CPUPlace:
+            object.__setattr__(self, "place", one_place(self.place))
         if not isinstance(self.training, bool):
             raise ArgumentError(f"training is True or False, not {self.training!r:.60}", location=here())
 

@@ -10,7 +10,7 @@ main/if_else_0.true/z       z in that branch
 import difflib
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 
@@ -29,8 +29,7 @@ __all__ = ["Path", "find_path"]
 _TRIP = re.compile(r"0|[1-9][0-9]{0,8}", re.ASCII)
 
 
-@dataclass(frozen=True)
-class Path:
+class Path(NamedTuple):
     """A variable and, for each block from the main one inwards to its own, the trip that is meant; None where it is every trip."""
 
     var: Var

@@ -1,8 +1,6 @@
 """One way of running a program, decided once: what is needed of it, and the plan that computes that."""
 
-import threading
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import ExitStack
 
 import numpy
 import torch
@@ -12,7 +10,7 @@ from oarlock.ir.operation import Op
 from oarlock.ir.program import Program
 from oarlock.ir.variable import Var
 from oarlock.ir.walk import needed_ops
-from oarlock.op.torch_dtype import from_torch, to_torch
+from oarlock.op.torch_dtype import from_torch
 from oarlock.passes.optimizing import optimize
 from oarlock.runtime.context import Context
 from oarlock.runtime.feeding import check_feed
@@ -62,7 +60,9 @@ class Prepared:
             self.ops = needed_ops(program.main.ops, targets)
         self.read = {var for op in (*self.ops, *self.tail) for var in op.reads} | {path.var for path in fetched}
         plain = not any(path.trips for path in fetched) and max(map(_depth, self.ops), default=0) <= _MAX_DEPTH
-        self._accepted: dict[str, tuple[object, ...]] = {}  # what was fed last, where types tell all about it
+        self._accepted: dict[str, tuple[torch.dtype, torch.Size, torch.device]] | None = (
+            None  # what was fed last, where types tell all about it
+        )
         self.plan = self._plan(passes, update=update, poison=poison) if plain and passes is not None else None
 
     def _plan(self, passes: Collection[str], *, update: bool, poison: bool) -> Plan:
@@ -94,7 +94,9 @@ class Prepared:
 
     def run(self, feed: Mapping[str, object], context: Context, *, return_numpy: bool, keep: bool = False) -> tuple[Values, Scopes | None]:
         """The values that are fetched and, where the caller keeps them, the scopes of the run. Writes the updates last."""
-        tensors = self._recognize(feed) or self._check(feed, context)
+        tensors = self._recognize(feed)
+        if tensors is None:
+            tensors = self._check(feed, context)
         if context.scope.dropped:  # a plan may read nothing of it
             raise ScopeError("this scope was dropped")
         if self.plan is not None:
@@ -122,64 +124,65 @@ class Prepared:
         tensors = check_feed(self.program, feed, self.read, context.place)
         plain = all(isinstance(value, torch.Tensor) and value.device == context.place.device for value in feed.values())
         if plain and feed.keys() == tensors.keys() and all(var.partitions is None for var in self.program.main.inputs):
-            self._accepted = {name: _signature(value) for name, value in feed.items()}  # type: ignore[arg-type]
+            self._accepted = {name: (value.dtype, value.shape, value.device) for name, value in tensors.items()}
         return tensors
 
-    def _recognize(self, feed: Mapping[str, object]) -> dict[str, torch.Tensor] | None:
+    def _recognize(self, feed: Mapping[str, object]) -> Mapping[str, torch.Tensor] | None:
         """The same, for tensors of the types that were fed last; None where it takes a closer look."""
         accepted = self._accepted
-        if feed.keys() != accepted.keys():
+        if accepted is None or len(feed) != len(accepted):
             return None
         for name, value in feed.items():
-            if type(value) is not torch.Tensor or value.requires_grad or _signature(value) != accepted[name]:
+            if name not in accepted or type(value) is not torch.Tensor or value.requires_grad:
                 return None
-        return dict(feed)  # type: ignore[arg-type]
+            dtype, shape, device = accepted[name]
+            if value.dtype is not dtype or value.shape != shape or value.device != device:
+                return None
+        return feed  # type: ignore[return-value]
 
     def _run_plan(self, plan: Plan, fed: Mapping[str, torch.Tensor], context: Context, return_numpy: bool) -> Values:
-        held = {var.name: self._held(var, context.scope) for var in plan.inputs if var.name not in fed}
-        lock = lock_of_writing(context.scope)
-        if not plan.overwritten:
+        scope = context.scope
+        lock = lock_of_writing(scope)
+        values: list[torch.Tensor] = []
+        if not plan.overwrites:
             with lock:  # all of one step, whoever else trains here
-                values = [fed[var.name] if var.name in fed else held[var.name].value for var in plan.inputs]
-            computed = plan.run(values, context)  # type: ignore[arg-type]
+                for var, *_ in plan.inputs:
+                    value = fed.get(var.name)
+                    values.append(self._held(var, scope).value if value is None else value)  # type: ignore[arg-type]
+            computed = plan.run(values, context)
             results = self._results(computed, return_numpy)
-            if plan.updates:
+            if plan.committed:
                 with lock, uninterrupted():
-                    commit(zip(plan.updates, computed[len(results) :], strict=True), context.scope)
+                    commit([(name, computed[number]) for name, number in plan.committed], scope)
             return results
-        written = {plan.inputs[number].name for number in plan.overwritten}
-        following: dict[str, torch.Tensor] = {}
-        with lock, ExitStack() as until_committed:
+        taken: list[tuple[Variable, int]] = []
+        computed: list[torch.Tensor] = []
+        with lock, uninterrupted(at_once=False) as updates:
             try:
-                values = [
-                    fed[name] if name in fed else self._take(var, held[name], lock if name in written else None)
-                    for var, name in ((var, var.name) for var in plan.inputs)
-                ]
-                computed = plan.run(values, context, lambda: until_committed.enter_context(uninterrupted()))  # type: ignore[arg-type]
-                following = dict(zip(plan.updates, computed[len(self.fetched) :], strict=True))
+                for var, dtype, following in plan.inputs:
+                    value: object = fed.get(var.name)
+                    if value is None:
+                        held = self._held(var, scope)
+                        if following is None:
+                            value = held.value
+                        else:
+                            taken.append((held, following))
+                            value = held.take(lock)
+                        if not isinstance(value, torch.Tensor) or value.shape != var.shape or (value.dtype is not dtype is not None):
+                            raise _not_declared(value, var)  # before anything is written over: updates must not fail halfway
+                    values.append(value)  # type: ignore[arg-type]
+                computed = plan.run(values, context, updates.begin)
             finally:
-                for name in written:
-                    held[name].give_back(following.get(name))
-            commit(((name, value) for name, value in following.items() if name not in written), context.scope)
+                for held, following in taken:
+                    held.give_back(computed[following] if computed else None)
+            if plan.committed:
+                commit([(name, computed[number]) for name, number in plan.committed], scope)
         return self._results(computed, return_numpy)
 
     def _results(self, computed: list[torch.Tensor], return_numpy: bool) -> Values:
-        fetched = [path.require_tensor(value) for path, value in zip(self.fetched, computed, strict=False)]
+        """What was fetched, of which the plan knows that it is tensors."""
+        fetched = computed[: len(self.fetched)]
         return [to_numpy(value) for value in fetched] if return_numpy else fetched
-
-    def _take(self, var: Var, held: Variable, lock: "threading.RLock | None") -> torch.Tensor:
-        """The value of `held`; with a lock, to write over.
-
-        Raises ShapeError where it is not what `var` declares, for updates must not fail halfway.
-        """
-        value = held.get(torch.Tensor) if lock is None else held.take(lock)
-        if (lock is not None and value.dtype != to_torch(var.dtype)) or tuple(value.shape) != var.shape:
-            raise ShapeError(
-                f'"{var.name}" holds {from_torch(value.dtype)}{list(value.shape)} in the scope, but is {var.type_text} in the program',
-                location=var.location,
-                given=[var.describe()],
-            )
-        return value
 
     def _held(self, var: Var, scope: Scope) -> Variable:
         """What `scope` has for a persistable variable. Raises UnsetVarError or UndefinedVarError where that holds nothing."""
@@ -201,8 +204,12 @@ class Prepared:
         return values
 
 
-def _signature(tensor: torch.Tensor) -> tuple[object, ...]:
-    return tensor.dtype, tensor.shape, tensor.device
+def _not_declared(value: object, var: Var) -> ShapeError:
+    """What to say of a value in a scope that is not what `var` declares."""
+    held = f"{from_torch(value.dtype)}{list(value.shape)}" if isinstance(value, torch.Tensor) else f"a {type(value).__name__}"
+    return ShapeError(
+        f'"{var.name}" holds {held} in the scope, but is {var.type_text} in the program', location=var.location, given=[var.describe()]
+    )
 
 
 def _depth(op: Op) -> int:

@@ -79,13 +79,17 @@ class Variable:
 
     @property
     def is_set(self) -> bool:
-        self._require_scope()
+        scope = self._scope()
+        if scope is None or scope.dropped:
+            self._require_scope()
         return self._value is not _EMPTY
 
     @property
     def value(self) -> object:
         """What it holds. Raises UnsetVarError where that is nothing yet."""
-        self._require_scope()
+        scope = self._scope()
+        if scope is None or scope.dropped:
+            self._require_scope()
         if self._value is _EMPTY:
             raise UnsetVarError(f'"{self._label}" is declared, but has no value yet')
         value = self._value  # held before anything is asked, so that a run sees that it is, or we see that the run has taken it

@@ -4,6 +4,7 @@ import itertools
 import linecache
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import TracebackType
+from typing import NamedTuple
 
 import torch
 
@@ -12,6 +13,7 @@ from oarlock.ir.block import Block
 from oarlock.ir.operation import Op
 from oarlock.ir.variable import Var
 from oarlock.ir.walk import walk
+from oarlock.op.torch_dtype import to_torch
 from oarlock.registry.catalogue import Catalogue
 from oarlock.runtime.context import Context, KernelContext
 from oarlock.runtime.dispatching import below_autograd
@@ -24,15 +26,24 @@ __all__ = ["Plan"]
 _numbers = itertools.count()
 
 
+class Given(NamedTuple):
+    """An input of a plan. Where its next value is computed in its memory: of which dtype it must be, and the number of that output."""
+
+    var: Var
+    dtype: torch.dtype | None = None
+    following: int | None = None
+
+
 class Plan:
     """What the interpreter would compute of some ops, as straight-line Python that was written for them: one line an op.
 
     `inputs` are given from outside, by name; the values of `outputs` are returned, of which the last are the next values of the
     persistable variables `updates`. `checks` are functions that each of the first outputs is given to, where it might be an
-    uneven stack, before anything is written over. The inputs at `overwritten` are: their next values are computed in their
-    memory, after everything else, and by ops of ours that cannot fail. A plan is immutable and may be run by many threads. It
-    keeps nothing between runs. Its text is in `text`, and in the tracebacks of what its lines raise. `origin` gives the op of
-    the user's program for those that were in it, `applied` how often each pass did something.
+    uneven stack, before anything is written over. Some inputs are: their next values are computed in their memory, after everything
+    else, and by ops of ours that cannot fail. `overwrites` says whether there are any; `committed` are the other updates, each with the
+    number of its output. A plan is immutable and may be run by many threads. It keeps nothing between runs. Its text is in `text`, and in
+    the tracebacks of what its lines raise. `origin` gives the op of the user's program for those that were in it, `applied` how often each
+    pass did something.
     """
 
     def __init__(
@@ -75,10 +86,11 @@ class Plan:
             source.write("before_updates()")
             emitter.straight(line, len(ops) - len(last))
         source.write(f"return [{', '.join(results)}]")
-        self.overwritten = frozenset(number for number, var in enumerate(inputs) if var in overwritten)
-        self.inputs = list(inputs)
-        self.outputs = list(outputs)
-        self.updates = list(updates)
+        following = list(zip(updates, range(len(outputs) - len(updates), len(outputs)), strict=True))
+        over = {given[name]: number for name, number in following if given.get(name) in overwritten}
+        self.inputs = [Given(var, to_torch(var.dtype) if var in over else None, over.get(var)) for var in inputs]
+        self.committed = [(name, number) for name, number in following if number not in over.values()]
+        self.overwrites = bool(over)
         self.applied = dict(applied or {})
         self._origin = dict(origin or {})
         self.text = source.text("plan", ["context_of", "device", *(["before_updates"] if overwritten else []), *parameters])
@@ -104,7 +116,7 @@ class Plan:
 
         with self._mode():
             try:
-                if self.overwritten:
+                if self.overwrites:
                     return self._function(context_of, context.place.device, before_updates, *values)
                 return self._function(context_of, context.place.device, *values)
             except OarlockError:
