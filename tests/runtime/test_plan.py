@@ -177,6 +177,31 @@ def test_lifting_and_sinking_keep_values_and_gradients(steps, reverse):
             numpy.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-14, equal_nan=True)
 
 
+@pytest.mark.parametrize("passes", [(), ("sink",), ("lift", "sink"), None], ids=["none", "sink", "lift and sink", "all"])
+@pytest.mark.parametrize("stays", ["in itself", "in turn"])
+def test_a_memory_that_stays_is_not_written_over_in_the_gradient_of_a_ragged_loop(stays, passes):
+    """What it hands out of each step is one and the same tensor, or one of two."""
+    with ol.Program() as program:
+        x = ol.layer.data("x", shape=[3], dtype="float64", ragged=1)
+        keys = ol.layer.data("keys", shape=[3], dtype="float64")
+        initial = [ol.op.negative(keys), ol.op.square(keys)]
+        rnn = ol.rnn()
+        with rnn.step():
+            step = rnn.step_input(x)
+            memories = [rnn.memory(init=var) for var in initial[: 1 if stays == "in itself" else 2]]
+            before = [rnn.previous_memory(memory) for memory in memories]
+            for memory, var in zip(memories, reversed(before), strict=True):
+                rnn.update_memory(memory, var)
+            rnn.output(ol.op.exp(step * before[0]) * step)
+        gradients = ol.gradients([ol.op.reduce_sum(ol.op.square(rnn()))], [x, keys])
+    random = numpy.random.default_rng(0)
+    feed = {"x": random.standard_normal((7, 3)), "x.splits": [0, 2, 2, 5, 7], "keys": random.standard_normal((4, 3))}
+    executor = ol.Executor(poison=True) if passes is None else ol.Executor(passes=passes, poison=True)
+    expected = ol.Executor(interpret=True).eval(program, gradients, feed, scope=ol.Scope())
+    for actual, value in zip(executor.eval(program, gradients, feed, scope=ol.Scope()), expected, strict=True):
+        numpy.testing.assert_allclose(actual, value, rtol=1e-10, atol=1e-10)
+
+
 def test_the_input_product_is_lifted_and_every_parameter_gradient_is_sunk():
     program, fetched = recurrence()
     executor = ol.Executor()
