@@ -17,6 +17,7 @@ from oarlock.runtime.feeding import check_feed
 from oarlock.runtime.interpreter import Interpreter, commit, read_var
 from oarlock.runtime.interrupts import uninterrupted
 from oarlock.runtime.paths import Path
+from oarlock.runtime.place import made_at
 from oarlock.runtime.plan import Plan
 from oarlock.runtime.scope import Scope, lock_of_writing
 from oarlock.runtime.scopes import Scopes
@@ -99,8 +100,11 @@ class Prepared:
             tensors = self._check(feed, context)
         if context.scope.dropped:  # a plan may read nothing of it
             raise ScopeError("this scope was dropped")
+        if context.place.device.type != "cpu" or torch.cuda.is_initialized():
+            self._bring(context)
         if self.plan is not None:
-            return self._run_plan(self.plan, tensors, context, return_numpy), None
+            with made_at(context.place):
+                return self._run_plan(self.plan, tensors, context, return_numpy), None
         frame = context.scope.new_scope("main")
         scopes = None
         try:
@@ -108,7 +112,7 @@ class Prepared:
                 context.budget.hold(tensors.values())
             for name, tensor in tensors.items():
                 frame.var(name).value = tensor
-            with torch.no_grad():
+            with torch.no_grad(), made_at(context.place):
                 self.interpreter.run_ops(self.ops, frame, context)
                 values = self._read(frame, context)
                 results = [to_numpy(value) for value in values] if return_numpy else values
@@ -118,6 +122,16 @@ class Prepared:
             if scopes is None:
                 frame.drop()
         return results, scopes
+
+    def _bring(self, context: Context) -> None:
+        """Move the persistable variables that are read to the place of the run, where they stay: a scope is at one place at a time."""
+        device = context.place.device
+        with lock_of_writing(context.scope):
+            for var in self.read:
+                found = context.scope.find_var(var.name) if var.persistable else None
+                value = found.value if found is not None and found.is_set else None
+                if found is not None and isinstance(value, torch.Tensor) and value.device != device:
+                    found.value = value.to(device)
 
     def _check(self, feed: Mapping[str, object], context: Context) -> dict[str, torch.Tensor]:
         """The tensors to start with. Raises FeedError."""

@@ -15,6 +15,7 @@ from oarlock.runtime.checking import infer_shape
 from oarlock.runtime.context import Context
 from oarlock.runtime.initialization import initial_value
 from oarlock.runtime.interpreter import Interpreter
+from oarlock.runtime.place import made_at
 from oarlock.runtime.scope import Scope
 
 __all__ = ["run_block"]
@@ -59,7 +60,7 @@ def run_block(
             scope.var(var.name).value = initial_value(var, block.program.seed).to(run.place.device)
     if check:
         infer_shape(block, scope)
-    with torch.no_grad():
+    with torch.no_grad(), made_at(run.place):
         Interpreter(catalogue, check=check).run_ops(block.ops[first:last], scope, run)
 
 
