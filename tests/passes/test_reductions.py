@@ -62,3 +62,48 @@ def test_a_training_step_is_the_same_after_the_passes():
     _, applied = rewritten(program, [cost, *gradients], "simplify", "fold", "share", "scalarize", "fuse_reductions")
     assert (applied["scalarize"], applied["fuse_reductions"]) == (2, 1)
     require_same_values(program, FEED, [cost, *gradients], "simplify", "fold", "share", "scalarize", "fuse_reductions", tolerance=1e-12)
+
+
+def classifier(total):
+    """Rows of three classes, the total of their losses, and its gradient."""
+    with ol.Program() as program:
+        x, label = data(), ol.layer.data("label", shape=[], dtype="int64")
+        loss = ol.op.softmax_with_cross_entropy(x, label)
+        cost = total(loss)
+        program.targets |= {"cost": cost, "softmax": loss.op.outputs["softmax"][0]}
+        ol.append_backward(cost, parameters=[x])
+        program.targets["slope"] = program.main.var("x@GRAD")
+    return program
+
+
+TOTALS = {"mean": ol.layer.mean, "sum": ol.op.reduce_sum}
+BEFORE = ("simplify", "fold", "share", "scalarize")
+
+
+@pytest.mark.parametrize("label", [[2, 0], [-100, 1], [-100, -100]], ids=["all", "one ignored", "none"])
+@pytest.mark.parametrize("total", list(TOTALS))
+def test_the_total_of_losses_and_its_gradient_are_one_op_each(total, label):
+    program = classifier(TOTALS[total])
+    wanted = [program.targets[name] for name in ("cost", "slope")]
+    lines, applied = rewritten(program, wanted, *BEFORE, "fuse_reductions")
+    assert applied["fuse_reductions"] == 2
+    mean = str(total == "mean").lower()
+    forward, _, backward = [line.partition(" = ")[2] for line in lines]
+    assert forward == f"total_cross_entropy(logits=x, label=label, ignore_index=-100, mean={mean})"
+    assert backward.startswith("total_cross_entropy_slope(")
+    assert backward.endswith(f"ignore_index=-100, mean={mean})")
+    feed = {"x": FEED["x"], "label": numpy.array(label)}
+    require_same_values(program, feed, [*wanted, program.targets["softmax"]], *BEFORE, "fuse_reductions", tolerance=1e-14)
+
+
+def test_losses_that_are_read_elsewhere_are_made_one_by_one():
+    program = classifier(lambda loss: ol.layer.mean(loss) + ol.op.reduce_sum(ol.op.square(loss)))
+    lines, _ = rewritten(program, [program.targets["cost"]], *BEFORE, "fuse_reductions")
+    assert not any("total_cross_entropy" in line for line in lines)
+
+
+def test_losses_of_few_digits_are_added_up_as_they_were():
+    with ol.Program() as program:
+        x = ol.op.cast(data(), dtype="float16")
+        cost = ol.layer.mean(ol.op.softmax_with_cross_entropy(x, ol.layer.data("label", shape=[], dtype="int64")))
+    assert rewritten(program, [cost], *BEFORE, "fuse_reductions")[1]["fuse_reductions"] == 0

@@ -1,12 +1,14 @@
 """Simplify what changes nothing: sums with 0, products with 1, shapes that are given anew, opposites that undo each other."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from oarlock.ir.operation import Op
 from oarlock.ir.program import Program
 from oarlock.ir.variable import Var
 from oarlock.passes.rewriting import is_elementwise, rewrite, sees
 from oarlock.registry.catalogue import Catalogue
+from oarlock.registry.declaration import Operator
+from oarlock.registry.signature import Slot
 
 __all__ = ["number_of", "simplify"]
 
@@ -64,9 +66,11 @@ class _Simplification:
                 self._read(op, slot.name, *(self._first_of_shape(var) for var in op.inputs[slot.name]))
 
     def _first_of_shape(self, var: Var) -> Var:
-        """The value from which `var` has its shape, element for element."""
-        while var.shape and var.op is not None and is_elementwise(self.catalogue.get(var.op.type), var.op):
-            source = next((read for read in var.op.reads if read.shape == var.shape), None)
+        """The value from which `var` has its shape, element for element or row for row."""
+        while var.shape and var.op is not None:
+            operator = self.catalogue.get(var.op.type)
+            given = var.op.reads if is_elementwise(operator, var.op) else _rows_of(var, operator)
+            source = next((read for read in given if read.shape == var.shape), None)
             if source is None:
                 break
             var = source
@@ -121,6 +125,20 @@ class _Simplification:
             op.attributes = {**op.attributes, "axes": axes}
             (x,) = op.inputs["x"]
         return x if axes == tuple(range(len(axes))) else None
+
+
+def _rows_of(var: Var, operator: Operator) -> list[Var]:
+    """What an op reads that has one number for each row `*b`, as `var` does, which it gives."""
+    op, group = var.op, operator.row_group
+    if op is None or group is None or op.blocks or operator.effects:
+        return []
+
+    def of_rows(slots: Sequence[Slot]) -> set[str]:
+        return {slot.name for slot in slots if len(slot.axes) == 1 and slot.leading_group == group}  # type: ignore[arg-type]
+
+    outputs, inputs = of_rows(operator.signature.outputs), of_rows(operator.signature.inputs)
+    given = any(var in vars for slot, vars in op.outputs.items() if slot in outputs)
+    return [read for slot, vars in op.inputs.items() if slot in inputs for read in vars] if given else []
 
 
 def _same_type(one: Var, other: Var) -> bool:

@@ -1,47 +1,100 @@
-"""Fuse reductions with the products that they add up."""
+"""Fuse reductions with the products and the losses that they add up."""
 
 from collections.abc import Mapping
 
+from oarlock.ir.dtype import DType
 from oarlock.ir.operation import Op
 from oarlock.ir.program import Program
 from oarlock.ir.variable import Var
-from oarlock.passes.rewriting import new_op, reader_counts, rewrite
+from oarlock.ir.walk import inner_blocks, walk
+from oarlock.passes.rewriting import new_op, reader_counts, rewrite, sees
 from oarlock.registry.catalogue import Catalogue
 
 __all__ = ["fuse_reductions"]
 
 
 def fuse_reductions(program: Program, catalogue: Catalogue) -> int:
-    """Fuse sums and means of everything in `program` with products that nobody else reads; return how many.
+    """Fuse sums and means of everything in `program` with products and losses that nobody else reads; return how many.
 
-    Before                          After
-        s = square(x)                   y = inner_product(x, x, mean=true)
+    Before                                               After
+        s = square(x)                                        y = inner_product(x, x, mean=true)
         y = mean(s)
 
-    Legal for `square`, and for `multiply` of two tensors of one shape. Products are not rounded before they are added, and are added in
-    another order: values change in their last bits. Costs nothing, and saves a tensor of products. Does not apply to sums along one axis.
+        loss, p = softmax_with_cross_entropy(z, label)       y, p = total_cross_entropy(z, label, mean=true)
+        y = mean(loss)
+
+        g = mean_dx(dy, label)                               dz = total_cross_entropy_slope(p, label, dy, mean=true)
+        dz = softmax_with_cross_entropy_dlogits(p, label, g)
+
+    Legal for `square`, for `multiply` of two tensors of one shape, and for the cross entropy whatever its rows. Products are not rounded
+    before they are added, and both are added in another order: values change in their last bits. Costs nothing, and saves a tensor
+    of products, or of one number for each row. Does not apply to sums along one axis, to losses in float16 and bfloat16, whose mean is
+    added up in more digits than those have, nor where the softmax has a gradient of its own.
     """
     fusion = _Fusion(program, catalogue)
     rewrite(program, fusion)
+    for block in inner_blocks(program.main):
+        block.ops = [op for op in block.ops if op not in fusion.taken]
     return fusion.count
+
+
+_LARGE = (DType.FLOAT32, DType.FLOAT64)
 
 
 class _Fusion:
     def __init__(self, program: Program, catalogue: Catalogue):
         self.catalogue = catalogue
         self.readers = reader_counts(program)
+        self.reductions = {op.inputs["x"][0]: op for op in walk(program.main) if _is_total(op)}
+        self.taken: set[Op] = set()  # reductions that an op before them does
         self.count = 0
 
     def __call__(self, op: Op, before: list[Op]) -> Mapping[Var, Var]:
-        if op.type not in ("mean", "reduce_sum") or op.attributes.get("axis") is not None or op.writes[0].shape != ():
-            return {}
+        made = self._of_loss(op) or self._of_gradient(op) or self._of_products(op)
+        if made is not None:
+            before.append(made)
+            self.count += 1
+        return {}
+
+    def _of_products(self, op: Op) -> Op | None:
+        if not _is_total(op) or op in self.taken:
+            return None
         (products,) = op.inputs["x"]
         made = products.op
         if made is None or made.type not in ("multiply", "square") or made.block is not op.block or self.readers.get(products) != 1:
-            return {}
+            return None
         x, y = made.inputs["x"][0], made.inputs.get("y", made.inputs["x"])[0]
         if not products.shape or not x.shape == y.shape == products.shape:
-            return {}
-        before.append(new_op(op, "inner_product", {"x": x, "y": y}, {"z": op.writes[0]}, self.catalogue, {"mean": op.type == "mean"}))
-        self.count += 1
-        return {}
+            return None
+        return new_op(op, "inner_product", {"x": x, "y": y}, {"z": op.writes[0]}, self.catalogue, {"mean": op.type == "mean"})
+
+    def _of_loss(self, op: Op) -> Op | None:
+        if op.type != "softmax_with_cross_entropy":
+            return None
+        (loss,), (softmax,) = op.outputs["loss"], op.outputs["softmax"]
+        reduction = self.reductions.get(loss)
+        if reduction is None or reduction.block is not op.block or self.readers.get(loss) != 1 or loss.dtype not in _LARGE:
+            return None
+        self.taken.add(reduction)
+        inputs = {slot: vars[0] for slot, vars in op.inputs.items()}
+        outputs = {"loss": reduction.writes[0], "softmax": softmax}
+        return new_op(op, "total_cross_entropy", inputs, outputs, self.catalogue, {**op.attributes, "mean": reduction.type == "mean"})
+
+    def _of_gradient(self, op: Op) -> Op | None:
+        if op.type != "softmax_with_cross_entropy_dlogits" or op.inputs.get("dsoftmax"):
+            return None
+        (each,) = op.inputs["dloss"]
+        made = each.op
+        if made is None or made.type not in ("mean_dx", "reduce_sum_dx", "expand_to") or self.readers.get(each) != 1:
+            return None
+        total = made.inputs["x" if made.type == "expand_to" else "dy"][0]
+        if total.shape != () or not sees(op.block, total):
+            return None
+        inputs = {"softmax": op.inputs["softmax"][0], "label": op.inputs["label"][0], "dtotal": total}
+        attributes = {**op.attributes, "mean": made.type == "mean_dx"}
+        return new_op(op, "total_cross_entropy_slope", inputs, {"dlogits": op.writes[0]}, self.catalogue, attributes)
+
+
+def _is_total(op: Op) -> bool:
+    """Whether `op` adds up everything into one number."""
+    return op.type in ("mean", "reduce_sum") and op.attributes.get("axis") is None and op.writes[0].shape == ()
