@@ -23,11 +23,15 @@ def _onto(base: torch.Tensor, x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
 
 
 def _onto_into(base: torch.Tensor, x: torch.Tensor, w: torch.Tensor, out: torch.Tensor) -> torch.Tensor:
+    if out.dim() == 2:
+        return torch.addmm(base, x, w, out=out)
     torch.addmm(_rows(base), _rows(x), w, out=_rows(out))
     return out
 
 
 def _onto_in_place(base: torch.Tensor, x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    if base.dim() == 2 and base.stride(1) == 1:
+        return base.addmm_(x, w)
     rows = _rows(base)
     if rows.stride(-1) != 1 or rows.data_ptr() != base.data_ptr():  # other products, rounded otherwise; rows that are a copy
         return base.copy_(_onto(base, x, w))

@@ -23,10 +23,10 @@ __all__ = ["batch_matmul", "inner_product", "linear"]
 )
 def linear(x, w, bias=None):
     """Rows times a shared matrix, plus a shared row: ``out = x @ w + bias``."""
+    if x.dim() == 2:
+        return torch.mm(x, w) if bias is None else torch.addmm(bias, x, w)
     if bias is None:
         return torch.matmul(x, w)
-    if x.dim() == 2:
-        return torch.addmm(bias, x, w)
     return torch.addmm(bias, _as_rows(x), w).view(*x.shape[:-1], w.shape[-1])
 
 
@@ -57,7 +57,7 @@ def _rows_of(x: torch.Tensor) -> torch.Tensor | None:
 
 @linear.gradient("x")
 def linear_dx(w, dout):
-    return torch.matmul(dout, w.t())
+    return linear.kernel(dout, w.t())
 
 
 @linear_dx.into

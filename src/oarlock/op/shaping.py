@@ -207,8 +207,7 @@ def _require_axis(x: TensorType, axis: int) -> int:
 )
 def split(x, *, parts: int, axis: int = 0):
     """Cut ``x`` along ``axis`` into ``parts`` of one size."""
-    size = x.shape[axis] // parts
-    return [x.narrow(axis, number * size, size) for number in range(parts)]
+    return list(x.split_with_sizes([x.shape[axis] // parts] * parts, axis))
 
 
 @split.infer_with

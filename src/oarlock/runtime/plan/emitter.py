@@ -2,14 +2,14 @@
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cached_property, partial
+from functools import partial
 
 from oarlock.ir.attribute import Sizes
 from oarlock.ir.block import Block
 from oarlock.ir.operation import Op
 from oarlock.ir.size import names_in
 from oarlock.ir.variable import Var
-from oarlock.ir.walk import inner_blocks
+from oarlock.ir.walk import walk
 from oarlock.op.control.even_sizes import even_sizes
 from oarlock.registry.catalogue import Catalogue
 from oarlock.registry.signature import Slot
@@ -47,27 +47,26 @@ class Line:
         self.rows: dict[Var, str] = {}  # row splits -> the name of the rows that they cut
         self.packed: dict[Var, str] = {}  # what a ragged loop has handed out -> the name of its steps
         self.unjoined: set[Var] = set()  # those of them that nobody needs but as steps
+        self.rooms: dict[Var, str] = {}  # a sequence -> the space that it lies in, with room for the first value of a memory
+        self.bodies: dict[Op, Line] = {}  # the lines of loops, as far as they were asked for
         self.apart: set[Var] = set()  # those of them of which each step has memory of its own; of a memory that stays, all are one
-
-    @cached_property
-    def _readers(self) -> dict[Var, list[Op]]:
-        readers: dict[Var, list[Op]] = {}
-        for op in self.ops:
-            for var in dict.fromkeys(op.reads):
-                readers.setdefault(var, []).append(op)
-        return readers
 
     def is_stepped_through(self, var: Var, splits: Var) -> bool:
         """Whether `var` is read as a sequence alone, by loops over the rows that `splits` cut."""
-        return var not in self.kept and all(
-            reader.inputs.get("splits") == (splits,)
+        return all(
+            reader is not None
+            and reader.inputs.get("splits") == (splits,)
             and sum(var is other for other in reader.reads) == reader.inputs.get("sequences", ()).count(var)
-            for reader in self._readers.get(var, ())
+            for reader in self.placement.readers(var)
         )
 
     def may_write_over(self, var: Var) -> bool:
         """Whether the op that is being written may write over `var`, which it reads."""
-        return self.placement.is_even(var) and self.placement.memory.is_free(var, self.number, self.ops[self.number])
+        return self.may_be_written_over(var, self.number)
+
+    def may_be_written_over(self, var: Var, number: int) -> bool:
+        """The same for op `number`."""
+        return self.placement.is_even(var) and self.placement.memory.is_free(var, number, self.ops[number])
 
 
 class Emitter:
@@ -154,7 +153,7 @@ class Emitter:
 
     def call(self, op: Op) -> None:
         """Write the call of an op's kernel."""
-        form = self.lines[-1].placement.form(op)
+        form = loops.with_room(self, op) or self.lines[-1].placement.form(op)
         if form.copies is not None:
             for part, place in form.copies:
                 self.source.write(f"{place}.copy_({self.source.name(part)})", op)
@@ -209,16 +208,41 @@ class Emitter:
 
     def space(self, var: Var, count: str, skip: int = 0) -> str | None:
         """The text of memory for `count` values of the declared type of `var`, less its first `skip` sizes; None where one is unknown."""
-        symbols = sorted({name for size in (var.shape or ())[skip:] for name in names_in(size)})
-        if var.shape is None or any(symbol not in self._sizes or symbol in self._unsure for symbol in symbols):
+        symbols = self._symbols_of_space(var, skip)
+        if symbols is None:
             return None
         made = partial(trips.space, var=var, symbols=tuple(symbols), skip=skip)
         return f"{self.source.bind('space', made)}({', '.join(['device', count, *(self._sizes[symbol] for symbol in symbols)])})"
 
+    def length(self, var: Var) -> str | None:
+        """The text of the first size of `var`; None where its number is unknown."""
+        size = (var.shape or (None,))[0]
+        if isinstance(size, int):
+            return str(size)
+        return None if size in self._unsure else self._sizes.get(size or "")
 
-def _asked_symbols(ops: Sequence[Op]) -> frozenset[str]:
-    """The symbols of whatever a block hands out: without a trip it is made of zeros, whose sizes must be known."""
-    return frozenset(_symbols(var for op in ops for block in op.blocks for inner in inner_blocks(block) for var in inner.outputs))
+    def growing_space(self, var: Var, first: str | None) -> str | None:
+        """The text of memory for any number of values of the declared type of `var`, of which one may be there `first`."""
+        symbols = self._symbols_of_space(var, 0)
+        if symbols is None:
+            return None
+        made = trips.GrowingSpaces(partial(trips.space, var=var, symbols=tuple(symbols), skip=0))
+        return f"{self.source.bind('growing', made)}({', '.join([str(first), 'device', *(self._sizes[symbol] for symbol in symbols)])})"
+
+    def _symbols_of_space(self, var: Var, skip: int) -> list[str] | None:
+        """The names in the sizes of `var` after the first `skip`; None where the number of one is unknown."""
+        if var.shape is None:
+            return None
+        symbols = sorted({name for size in var.shape[skip:] for name in names_in(size)})
+        return None if any(symbol not in self._sizes or symbol in self._unsure for symbol in symbols) else symbols
+
+
+def _asked_symbols(ops: Sequence[Op]) -> set[str]:
+    """The symbols of whatever a block hands out, which is zeros of known sizes where it makes no trip; and how long a memory is stacked."""
+    owners = [owner for op in ops for owner in (op, *(inner for block in op.blocks for inner in walk(block))) if owner.blocks]
+    stacked = [var for op in owners if loops.stacks_a_memory(op) for var in op.inputs["sequences"]]
+    lengths = {name for var in stacked for size in (var.shape or ())[:1] for name in names_in(size)}
+    return lengths | _symbols(var for op in owners for block in op.blocks for var in block.outputs)
 
 
 def _symbols(vars: Iterable[Var]) -> set[str]:

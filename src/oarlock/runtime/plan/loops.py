@@ -8,11 +8,13 @@ from oarlock.ir.operation import Op
 from oarlock.ir.variable import Var
 from oarlock.op.control.layout import Layout
 from oarlock.runtime.plan import trips
+from oarlock.runtime.plan.placement import Form
+from oarlock.runtime.plan.stacks import GrowingStacks, RaggedStacks, Stacks
 
 if TYPE_CHECKING:
     from oarlock.runtime.plan.emitter import Emitter, Line
 
-__all__ = ["WRITERS"]
+__all__ = ["WRITERS", "stacks_a_memory", "with_room"]
 
 
 def _recurrent(emitter: "Emitter", op: Op) -> None:
@@ -21,13 +23,13 @@ def _recurrent(emitter: "Emitter", op: Op) -> None:
     write, name = source.write, source.name
     layout, reverse = Layout.of(op), bool(op.attributes["reverse"])
     body = layout.body
-    outer_line = emitter.lines[-1]
-    line = emitter.line(body, body.outputs, given=[inner for inner, outer in layout.steps if outer_line.may_write_over(outer)])
+    line = _body_line(emitter, op)
     steps = [source.fresh(f"{inner.name}_steps") for inner, _ in layout.steps]
     count, trip = source.fresh("count"), source.fresh("trip")
     write(f"{_listed(steps)} = {source.bind('steps', trips.steps_of)}({', '.join(name(outer) for _, outer in layout.steps)})", op)
     write(f"{count} = len({steps[0]})")
-    stacks = _Stacks(emitter, line, layout, count, reverse=reverse)
+    stacks = Stacks(emitter, line, layout, count, reverse=reverse)
+    stacks.open()
     memories = [name(each.inside) for each in layout.carried]
     _assign(emitter, memories, (name(each.initial) for each in layout.carried))
     totals = [source.fresh(f"{inner.name}_total") for inner, _ in layout.summed]
@@ -58,75 +60,6 @@ def _only_summed(line: "Line", layout: Layout, var: Var) -> bool:
     """Whether the sum over the trips may be computed in the memory of the first value of `var`."""
     handed_out = sum(other is var for other in layout.body.outputs)
     return handed_out == 1 and line.placement.is_new(var) and line.placement.is_even(var)
-
-
-class _Stacks:
-    """The stacks that a `for` fills: spaces that each trip computes a part of, stacks of sequences that they take over, or lists."""
-
-    def __init__(self, emitter: "Emitter", line: "Line", layout: Layout, count: str, *, reverse: bool):
-        self.places: list[str] = []
-        self.parts: list[str] = []  # what each place is taken from, in the order of the trips
-        self.names: list[str] = []
-        self._emitter, self._reverse, self._count = emitter, reverse, count
-        self._copies: list[tuple[str, Var]] = []  # what is not computed in its place
-        self._lists: list[tuple[str, Var, Var]] = []
-        self._results: list[tuple[Var, str]] = []
-        source = emitter.source
-        memories = {}
-        for each in layout.carried:
-            if any(inner is each.inside for inner, _ in layout.stacked) and each.inside not in memories:
-                space = self._open(each.following, f"{count} + 1")
-                if space is not None:
-                    memories[each.inside] = f"{space}[1:]" if reverse else f"{space}[:-1]"
-                    memories.setdefault(each.following, f"{space}[:-1]" if reverse else f"{space}[1:]")
-                    source.write(f"{space}[{'-1' if reverse else '0'}].copy_({source.name(each.initial)})")
-                    self._place(line, each.following, space, f".unbind(0)[{'-2::-1' if reverse else '1:'}]")
-        sequences = dict(layout.steps)
-        for inner, outer in layout.stacked:
-            origin = line.placement.origin(inner)
-            if inner in memories:
-                self._results.append((outer, memories[inner]))
-            elif origin is not None and (outer.dtype, outer.shape) == (sequences[origin].dtype, sequences[origin].shape):
-                self._results.append((outer, source.name(sequences[origin])))
-            elif line.placement.is_new(inner) and (space := self._open(inner, count)) is not None:
-                self._place(line, inner, space, ".unbind(0)" + ("[::-1]" if reverse else ""))
-                self._results.append((outer, space))
-            else:
-                self._lists.append((source.fresh(f"{inner.name}_stack"), inner, outer))
-        _assign(emitter, [stack for stack, _, _ in self._lists], ("[]" for _ in self._lists))
-
-    def _open(self, var: Var, count: str) -> str | None:
-        text = self._emitter.space(var, count)
-        if text is None:
-            return None
-        self.names.append(self._emitter.source.fresh(f"{var.name}_space"))
-        self._emitter.source.write(f"{self.names[-1]} = {text}")
-        return self.names[-1]
-
-    def _place(self, line: "Line", var: Var, space: str, cut: str) -> None:
-        place = self._emitter.source.fresh(f"{var.name}_place")
-        self.places.append(place)
-        self.parts.append(f"{space}{cut}")
-        if not _gathered(self._emitter, self, line, var, place, space, cut) and not line.placement.put(var, place):
-            self._copies.append((place, var))
-
-    def append(self) -> None:
-        """At the end of a trip."""
-        for place, var in self._copies:
-            self._emitter.source.write(f"{place}.copy_({self._emitter.source.name(var)})")
-        for stack, var, _ in self._lists:
-            self._emitter.source.write(f"{stack}.append({self._emitter.source.name(var)})")
-
-    def close(self) -> None:
-        """After the loop."""
-        source = self._emitter.source
-        for outer, text in self._results:
-            source.write(f"{source.name(outer)} = {text}")
-        for stack, var, outer in self._lists:
-            values = f"{stack}[::-1]" if self._reverse else stack
-            empty = self._emitter.zeros(var, (0,))
-            source.write(f"{source.name(outer)} = {source.bind('stack', trips.stack)}({values}) if {self._count} else {empty}")
-        self.names += [stack for stack, _, _ in self._lists]
 
 
 def _ragged(emitter: "Emitter", op: Op) -> None:
@@ -162,7 +95,8 @@ def _ragged(emitter: "Emitter", op: Op) -> None:
             write(f"{memory} = {begun}[:{rows}.counts[{-1 if reverse else 0}] if {count} else 0]")
         else:
             write(f"{memory} = {end}")
-    stacks = _RaggedStacks(emitter, line, layout, rows, count, splits, reverse=reverse)
+    stacks = RaggedStacks(emitter, line, layout, rows, count, splits, reverse=reverse)
+    stacks.open()
     totals = [source.fresh(f"{inner.name}_total") for inner, _ in layout.summed]
     _assign(emitter, totals, ("None" for _ in totals))
     following = source.fresh("next_count")
@@ -201,86 +135,6 @@ def _ragged(emitter: "Emitter", op: Op) -> None:
     emitter.forget([*(text for _, text in taken), *stacks.names, *totals, *memories, *ends])
 
 
-def _gathered(emitter: "Emitter", stacks: "_Stacks | _RaggedStacks", line: "Line", var: Var, place: str, space: str, cut: str) -> bool:
-    """Let what `var` is the concatenation of be computed in the columns of `space`, which `cut` cuts into places; say whether it is."""
-    parts = line.placement.parts_of(var)
-    places = [emitter.source.fresh(f"{part.name}_place") for part in parts]
-    if not parts or not line.placement.gather(var, places, place):
-        return False
-    start = 0
-    for part, text in zip(parts, places, strict=True):
-        width = part.shape[-1]  # type: ignore[index]
-        stacks.places.append(text)
-        stacks.parts.append(f"{space}[..., {start}:{start + width}]{cut}")  # type: ignore[operator]
-        start += width  # type: ignore[operator, assignment]
-    return True
-
-
-class _RaggedStacks:
-    """What a `for` over ragged sequences hands out: steps, computed in a packed space where they can be."""
-
-    def __init__(self, emitter: "Emitter", line: "Line", layout: Layout, rows: str, count: str, splits: Var, *, reverse: bool):
-        self.places: list[str] = []
-        self.parts: list[str] = []
-        self.names: list[str] = []
-        self._emitter, self._rows, self._count, self._splits, self._reverse = emitter, rows, count, splits, reverse
-        self._copies: list[tuple[str, Var]] = []
-        self._lists: list[tuple[str, Var]] = []
-        self._steps: dict[Var, str] = {}
-        self._spaces: dict[Var, str] = {}
-        self._layout = layout
-        self._apart = {inner for inner, _ in layout.stacked if line.placement.is_new(inner)}
-        source = emitter.source
-        for inner in dict.fromkeys(inner for inner, _ in layout.stacked):
-            by_row = trips.is_by_row(inner, layout.body)
-            text = emitter.space(inner, f"{rows}.total" if by_row else count, int(by_row)) if inner in self._apart else None
-            self._steps[inner] = source.fresh(f"{inner.name}_steps")
-            if text is None:
-                self._lists.append((self._steps[inner], inner))
-                source.write(f"{self._steps[inner]} = []")
-                continue
-            self._spaces[inner] = source.fresh(f"{inner.name}_space")
-            self.places.append(source.fresh(f"{inner.name}_place"))
-            source.write(f"{self._spaces[inner]} = {text}")
-            cut = f".split({rows}.counts)" if by_row else ".unbind(0)"
-            source.write(f"{self._steps[inner]} = {self._spaces[inner]}{cut}")
-            self.parts.append(f"reversed({self._steps[inner]})" if reverse else self._steps[inner])
-            place = self.places[-1]
-            gathered = _gathered(self._emitter, self, line, inner, place, self._spaces[inner], cut + ("[::-1]" if reverse else ""))
-            if not gathered and not line.placement.put(inner, place):
-                self._copies.append((place, inner))
-
-    def append(self) -> None:
-        """At the end of a trip."""
-        for place, var in self._copies:
-            self._emitter.source.write(f"{place}.copy_({self._emitter.source.name(var)})")
-        for steps, var in self._lists:
-            self._emitter.source.write(f"{steps}.append({self._emitter.source.name(var)})")
-
-    def close(self) -> None:
-        """After the loop: what others need than loops over the same rows is joined."""
-        source, line, body = self._emitter.source, self._emitter.lines[-1], self._layout.body
-        for steps, _ in self._lists if self._reverse else ():
-            source.write(f"{steps}.reverse()")
-        for inner, outer in self._layout.stacked:
-            steps, space = self._steps[inner], self._spaces.get(inner)
-            if trips.is_by_row(inner, body):
-                line.packed[outer] = source.fresh(f"{outer.name}_steps")
-                source.write(f"{line.packed[outer]} = {steps}")
-                if inner in self._apart:
-                    line.apart.add(outer)
-                if line.is_stepped_through(outer, self._splits):
-                    line.unjoined.add(outer)
-                    continue
-                joined = f"{self._rows}.unpack({space})" if space else f"{self._rows}.join({steps})"
-                empty = self._emitter.zeros(inner)
-            else:
-                joined = space or f"{source.bind('stack', trips.stack)}({steps})"
-                empty = self._emitter.zeros(inner, (0,))
-            source.write(f"{source.name(outer)} = " + (joined if space else f"{joined} if {self._count} else {empty}"))
-        self.names = [*self._steps.values(), *self._spaces.values()]
-
-
 def _while(emitter: "Emitter", op: Op) -> None:
     """A `while` on the condition that the body hands out."""
     source = emitter.source
@@ -291,28 +145,28 @@ def _while(emitter: "Emitter", op: Op) -> None:
     line = emitter.line(body, body.outputs)
     carried = [name(each.inside) for each in layout.carried]
     condition, trip = source.fresh("condition"), source.fresh("trip")
-    stacks = [source.fresh(f"{inner.name}_stack") for inner, _ in layout.stacked]
     write(f"{condition} = {name(op.inputs['condition'][0])}")
     _assign(emitter, carried, (name(each.initial) for each in layout.carried))
-    _assign(emitter, stacks, ("[]" for _ in stacks))
     write(f"{trip} = 0")
+    stacks = GrowingStacks(emitter, line, layout, trip)
+    stacks.open()
     write(f"while {condition}:", op)
     with source.indented(), emitter.body(body, trip):
         if op.attributes["max_trips"]:
             write(
                 f"{source.bind('require_trips', trips.require_trips)}({trip}, {source.bind('max_trips', op.attributes['max_trips'])})", op
             )
+        for place, part in zip(stacks.places, stacks.parts, strict=True):
+            write(f"{place} = {part}")
         _write_body(emitter, line, body)
         write(f"{condition} = {name(layout.condition)}")
-        for stack, (inner, _) in zip(stacks, layout.stacked, strict=True):
-            write(f"{stack}.append({name(inner)})")
+        stacks.append()
         _assign(emitter, carried, (name(each.following) for each in layout.carried))
         write(f"{trip} += 1")
-        _forget_trip(emitter, body, set(carried))
-    for stack, (inner, outer) in zip(stacks, layout.stacked, strict=True):
-        write(f"{name(outer)} = {source.bind('stack', trips.stack)}({stack}) if {trip} else {emitter.zeros(inner, (0,))}")
+        _forget_trip(emitter, body, set(carried), stacks.places)
+    stacks.close()
     _assign(emitter, [name(each.final) for each in layout.carried], carried)
-    emitter.forget([condition, *stacks, *carried])
+    emitter.forget([condition, *stacks.names, *carried])
 
 
 def _branch(emitter: "Emitter", op: Op) -> None:
@@ -341,6 +195,50 @@ def _branch(emitter: "Emitter", op: Op) -> None:
     write("else:")
     with source.indented():
         _assign(emitter, outputs, (emitter.zeros(inner, (0,)) for inner, _ in layout.stacked))
+
+
+def _body_line(emitter: "Emitter", op: Op) -> "Line":
+    """The line of a loop over even sequences, which writes over the steps that nobody reads afterwards."""
+    outer_line, layout = emitter.lines[-1], Layout.of(op)
+    if op not in outer_line.bodies:
+        number = outer_line.ops.index(op)
+        given = [inner for inner, outer in layout.steps if outer_line.may_be_written_over(outer, number)]
+        outer_line.bodies[op] = emitter.line(layout.body, layout.body.outputs, given)
+    return outer_line.bodies[op]
+
+
+def stacks_a_memory(op: Op) -> bool:
+    """Whether `op` is a loop over even sequences that hands out what a memory was before each trip."""
+    if op.type != "recurrent" or "splits" in op.inputs:
+        return False
+    layout = Layout.of(op)
+    return not {each.inside for each in layout.carried}.isdisjoint(inner for inner, _ in layout.stacked)
+
+
+def with_room(emitter: "Emitter", op: Op) -> Form | None:
+    """How `op` computes a sequence with room for one value more: that of a memory, whose next values a loop writes over the steps.
+
+    None where there is no such loop, or where `op` has no form that computes in a place.
+    """
+    line, operator = emitter.lines[-1], emitter.catalogue.get(op.type)
+    if operator.into_kernel is None or len(op.writes) != 1 or line.placement.form(op) != Form(operator.kernel):
+        return None
+    (sequence,) = op.writes
+    loop = next((reader for reader in line.placement.readers(sequence) if reader is not None and stacks_a_memory(reader)), None)
+    if loop is None or not line.may_be_written_over(sequence, line.ops.index(loop)):
+        return None
+    layout, body_line = Layout.of(loop), _body_line(emitter, loop)
+    step = next((inner for inner, outer in layout.steps if outer is sequence), None)
+    stacked = {inner for inner, _ in layout.stacked}
+    if step is None or not any(each.inside in stacked and body_line.placement.origin(each.following) is step for each in layout.carried):
+        return None
+    length = emitter.length(sequence)
+    text = None if length is None else emitter.space(sequence, f"{length} + 1", 1)
+    if text is None:
+        return None
+    line.rooms[sequence] = emitter.source.fresh(f"{sequence.name.partition('@')[0]}_space")
+    emitter.source.write(f"{line.rooms[sequence]} = {text}")
+    return Form(operator.into_kernel, f"{line.rooms[sequence]}[{':-1' if loop.attributes['reverse'] else '1:'}]")
 
 
 def _loop(emitter: "Emitter", op: Op) -> None:

@@ -70,6 +70,10 @@ class Placement:
         """How `op`, which has no block, is called."""
         return self._forms[op]
 
+    def readers(self, var: Var) -> Sequence[Op | None]:
+        """The ops that read `var`; None among them where it is kept."""
+        return self._readers.get(var, ())
+
     def is_even(self, var: Var) -> bool:
         """Whether the value of `var` is a tensor, never an uneven stack."""
         return var.shape is not None and all(any(name in names for names in self._names) for size in var.shape for name in names_in(size))
@@ -83,6 +87,10 @@ class Placement:
         """The value that came from outside and that `var` is written over, step by step; None where it lies elsewhere."""
         chain = self._chain(var)
         return chain[-1] if chain[-1] in self._given and len(chain) > 1 else None
+
+    def stay(self, var: Var) -> None:
+        """Let `var` be computed where it is: it can be put nowhere else from now on."""
+        self._placed.update(self._chain(var))
 
     def put(self, var: Var, place: str) -> bool:
         """Let `var` be computed in `place`, a tensor of its type, and say whether that could be done."""

@@ -1,0 +1,227 @@
+"""Where what the trips of a loop hand out is computed: each in its part of memory for all trips or, where that cannot be, anywhere."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from oarlock.ir.variable import Var
+from oarlock.op.control.layout import Carried, Layout
+from oarlock.runtime.plan import trips
+
+if TYPE_CHECKING:
+    from oarlock.runtime.plan.emitter import Emitter, Line
+
+__all__ = ["GrowingStacks", "RaggedStacks", "Stacks"]
+
+
+class Stacks:
+    """The stacks that a `for` fills: spaces that each trip computes a part of, stacks of sequences that they take over, or lists.
+
+    A memory that is stacked has its first value in front of the others, in one space with what follows it.
+    """
+
+    def __init__(self, emitter: "Emitter", line: "Line", layout: Layout, count: str, *, reverse: bool = False):
+        self.places: list[str] = []
+        self.parts: list[str] = []  # what each place is taken from, in the order of the trips
+        self.names: list[str] = []
+        self._emitter, self._line, self._layout = emitter, line, layout
+        self._reverse, self._count = reverse, count
+        self._lists: list[tuple[str, Var]] = []
+        self._closing: list[Callable[[], None]] = []
+
+    def open(self) -> None:
+        """Before the loop."""
+        memories: dict[Var, str] = {}
+        wanted = {inner for inner, _ in self._layout.stacked}
+        for each in self._layout.carried:
+            if each.inside in wanted and each.inside not in memories:
+                whole = self._open_memory(each)
+                if whole is not None:
+                    memories[each.inside] = f"{whole}[1:]" if self._reverse else f"{whole}[:-1]"
+                    memories.setdefault(each.following, f"{whole}[:-1]" if self._reverse else f"{whole}[1:]")
+        for inner, outer in self._layout.stacked:
+            if inner in memories:
+                self._hand_out(outer, memories[inner])
+            elif (origin := self._origin(inner)) is not None and (outer.dtype, outer.shape) == (origin.dtype, origin.shape):
+                self._hand_out(outer, self._emitter.source.name(origin))
+            elif (space := self._open(inner)) is not None:
+                self._hand_out(outer, space)
+            else:
+                self._open_list(inner, outer)
+
+    def append(self) -> None:
+        """At the end of a trip."""
+        for stack, var in self._lists:
+            self._emitter.source.write(f"{stack}.append({self._emitter.source.name(var)})")
+
+    def close(self) -> None:
+        """After the loop."""
+        for write in self._closing:
+            write()
+
+    def _hand_out(self, outer: Var, text: str) -> None:
+        source = self._emitter.source
+        self._closing.append(lambda: source.write(f"{source.name(outer)} = {text}"))
+
+    def _origin(self, inner: Var) -> Var | None:
+        """The sequence whose steps `inner` is written over."""
+        origin = self._line.placement.origin(inner)
+        return None if origin is None else dict(self._layout.steps)[origin]
+
+    def _open_memory(self, each: Carried) -> str | None:
+        """One space, or a list, for the first value of a memory and all that follow; its name. None where sizes may differ."""
+        source, following, first = self._emitter.source, each.following, self._emitter.source.name(each.initial)
+        sequence = self._origin(following)
+        if sequence is not None and sequence in self._emitter.lines[-1].rooms:
+            space = self._emitter.lines[-1].rooms.pop(sequence)
+            source.write(f"{space}[{self._first}].copy_({first})")
+            self.names.append(space)
+            self._line.placement.stay(following)
+            return space
+        text = self._space(following, first)
+        if text is None:
+            return None
+        space = source.fresh(f"{following.name}_space")
+        if self._put(following, space, first=True):
+            self._write_space(space, text, first)
+        else:
+            stack = self._new_list(following, first)
+            self._closing.append(lambda: self._join(space, stack))
+        self.names.append(space)
+        return space
+
+    def _open(self, inner: Var) -> str | None:
+        """Memory for what every trip computes of `inner`; its name. None where that cannot be computed there."""
+        text = self._space(inner) if self._line.placement.is_new(inner) else None
+        space = self._emitter.source.fresh(f"{inner.name}_space")
+        if text is None or not self._put(inner, space):
+            return None
+        self._write_space(space, text)
+        self.names.append(space)
+        return space
+
+    @property
+    def _first(self) -> int:
+        """Where the first value of a memory lies."""
+        return -1 if self._reverse else 0
+
+    def _space(self, var: Var, first: str | None = None) -> str | None:
+        """The text of memory for what every trip computes of `var`, and for what is `first`; None where a size is unknown."""
+        return self._emitter.space(var, self._count if first is None else f"{self._count} + 1")
+
+    def _write_space(self, space: str, text: str, first: str | None = None) -> None:
+        self._emitter.source.write(f"{space} = {text}")
+        if first is not None:
+            self._emitter.source.write(f"{space}[{self._first}].copy_({first})")
+
+    def _open_list(self, inner: Var, outer: Var) -> None:
+        source = self._emitter.source
+        stack = self._new_list(inner)
+        empty = self._emitter.zeros(inner, (0,))
+        self._closing.append(lambda: self._join(source.name(outer), stack, empty))
+
+    def _new_list(self, var: Var, first: str = "") -> str:
+        stack = self._emitter.source.fresh(f"{var.name}_stack")
+        self.names.append(stack)
+        self._lists.append((stack, var))
+        self._emitter.source.write(f"{stack} = [{first}]")
+        return stack
+
+    def _join(self, name: str, stack: str, empty: str | None = None) -> None:
+        """Write the stack of a list, which is in the order of the trips; `empty` where there was none."""
+        source = self._emitter.source
+        values = f"{source.bind('stack', trips.stack)}({stack}{'[::-1]' if self._reverse else ''})"
+        source.write(f"{name} = {values}" + (f" if {self._count} else {empty}" if empty else ""))
+
+    def _put(self, var: Var, space: str, *, first: bool = False) -> bool:
+        """Let `var` be computed in `space`, where something may be `first`; False where it cannot be, and nothing is changed."""
+        source, placement = self._emitter.source, self._line.placement
+        place, parts = source.fresh(f"{var.name}_place"), placement.parts_of(var)
+        columns = [source.fresh(f"{part.name}_place") for part in parts]
+        if not parts or not placement.gather(var, columns, place):
+            if not placement.put(var, place):
+                return False
+            parts = []
+        self.places.append(place)
+        self.parts.append(self._part(space, var, first=first))
+        start = 0
+        for part, column in zip(parts, columns, strict=False):
+            stop: int = start + part.shape[-1]  # type: ignore[index, operator]
+            self.places.append(column)
+            self.parts.append(self._part(space, var, f"[..., {start}:{stop}]", first=first))
+            start = stop
+        return True
+
+    def _part(self, space: str, var: Var, columns: str = "", *, first: bool) -> str:
+        """The places in `space`, in the order of the trips."""
+        order = f"[{'-2::-1' if self._reverse else '1:'}]" if first else "[::-1]" if self._reverse else ""
+        return f"{space}{columns}.unbind(0){order}"
+
+
+class RaggedStacks(Stacks):
+    """What a `for` over ragged sequences hands out: steps, computed in a packed space where they can be."""
+
+    def __init__(self, emitter: "Emitter", line: "Line", layout: Layout, rows: str, count: str, splits: Var, *, reverse: bool):
+        super().__init__(emitter, line, layout, count, reverse=reverse)
+        self._rows, self._splits = rows, splits
+        self._steps: dict[Var, str] = {}
+        self._spaces: dict[Var, str] = {}
+        self._apart = {inner for inner, _ in layout.stacked if line.placement.is_new(inner)}
+
+    def open(self) -> None:
+        source = self._emitter.source
+        for inner in dict.fromkeys(inner for inner, _ in self._layout.stacked):
+            by_row = trips.is_by_row(inner, self._layout.body)
+            text = (
+                self._emitter.space(inner, f"{self._rows}.total" if by_row else self._count, int(by_row)) if inner in self._apart else None
+            )
+            space = source.fresh(f"{inner.name}_space")
+            if text is None or not self._put(inner, space):
+                self._steps[inner] = self._new_list(inner)
+                continue
+            self._spaces[inner], self._steps[inner] = space, source.fresh(f"{inner.name}_steps")
+            source.write(f"{space} = {text}")
+            source.write(f"{self._steps[inner]} = {space}{self._cut(inner)}")
+
+    def _cut(self, var: Var) -> str:
+        return f".split({self._rows}.counts)" if trips.is_by_row(var, self._layout.body) else ".unbind(0)"
+
+    def _part(self, space: str, var: Var, columns: str = "", *, first: bool) -> str:
+        return f"{space}{columns}{self._cut(var)}{'[::-1]' if self._reverse else ''}"
+
+    def close(self) -> None:
+        """After the loop: what others need than loops over the same rows is joined."""
+        source, line, body = self._emitter.source, self._emitter.lines[-1], self._layout.body
+        for steps, _ in self._lists if self._reverse else ():
+            source.write(f"{steps}.reverse()")
+        for inner, outer in self._layout.stacked:
+            steps, space = self._steps[inner], self._spaces.get(inner)
+            if trips.is_by_row(inner, body):
+                line.packed[outer] = source.fresh(f"{outer.name}_steps")
+                source.write(f"{line.packed[outer]} = {steps}")
+                if inner in self._apart:
+                    line.apart.add(outer)
+                if line.is_stepped_through(outer, self._splits):
+                    line.unjoined.add(outer)
+                    continue
+                joined = f"{self._rows}.unpack({space})" if space else f"{self._rows}.join({steps})"
+                empty = self._emitter.zeros(inner)
+            else:
+                joined = space or f"{source.bind('stack', trips.stack)}({steps})"
+                empty = self._emitter.zeros(inner, (0,))
+            source.write(f"{source.name(outer)} = " + (joined if space else f"{joined} if {self._count} else {empty}"))
+        self.names += [*self._steps.values(), *self._spaces.values()]
+
+
+class GrowingStacks(Stacks):
+    """The stacks that a `while` fills: nobody knows before how many trips it makes, so the spaces grow."""
+
+    def _space(self, var: Var, first: str | None = None) -> str | None:
+        return self._emitter.growing_space(var, first)
+
+    def _write_space(self, space: str, text: str, first: str | None = None) -> None:
+        super()._write_space(space, text)
+        source = self._emitter.source
+        self._closing.append(lambda: source.write(f"{space} = {space}.filled()"))
+
+    def _part(self, space: str, var: Var, columns: str = "", *, first: bool) -> str:
+        return f"{self.places[-1]}{columns}" if columns else f"{space}.place()"
