@@ -18,6 +18,7 @@ from oarlock.passes.joining import join
 from oarlock.passes.lifting import lift
 from oarlock.passes.pruning import remove_dead_code
 from oarlock.passes.reductions import fuse_reductions
+from oarlock.passes.rotating import rotate
 from oarlock.passes.scalars import scalarize
 from oarlock.passes.sinking import sink
 from oarlock.registry.catalogue import Catalogue
@@ -35,6 +36,7 @@ PASSES: dict[str, Callable[[Program, Catalogue], int]] = {
     "hoist": hoist,
     "lift": lift,
     "sink": sink,
+    "rotate": rotate,
     "fuse": fuse,
     "accumulate": accumulate,
     "join": join,
