@@ -23,6 +23,7 @@ def recurrence(w: Writing) -> None:
         initial.append(w.choices.pick(initial) if initial and w.choices.chance(40) else _initial(w, first, rows))
     initial = initials(w, initial)
     zero = ol.op.fill(shape=(), value=0.0, dtype="int64") if w.choices.chance(10) and rows is None else None
+    zeros = ol.op.fill(shape=(w.width,), value=0.0, dtype="float64") if zero is not None else None
     reverse = w.choices.chance(40)
     rnn = ol.rnn(reverse=reverse)
     w.features |= {"rnn: reversed"} if reverse else set()
@@ -41,6 +42,11 @@ def recurrence(w: Writing) -> None:
             rnn.update_memory(counter, count)
             w.keep(ol.op.multiply(ol.op.cast(count, dtype="float64"), w.number(0.2)), 1.0)
             w.features.add("rnn: counter")
+            state = rnn.memory(init=zeros)
+            arrived = w.value(lambda var: var.shape == (w.width,), (w.width,))
+            product = ol.op.linear(rnn.previous_memory(state), w.parameter(w.width, w.width))
+            rnn.update_memory(state, w.keep(ol.op.tanh(ol.op.add(arrived, product)), 1.0))
+            w.features.add("rnn: cell")
         fill(w)
         for memory, var in zip(memories, successors(w, before), strict=True):
             rnn.update_memory(memory, var)
