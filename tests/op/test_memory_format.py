@@ -4,6 +4,7 @@ import pytest
 import torch
 
 import oarlock as ol
+from oarlock.op import update
 from oarlock.op.memory_format import channels_last, contiguous, is_channels_last
 
 pytestmark = pytest.mark.skipif(not torch.backends.mkldnn.is_available(), reason="PyTorch was built without the convolutions that want it")
@@ -30,10 +31,96 @@ def test_convolutions_give_images_channels_last(channels):
         assert is_channels_last(kernel("conv2d_dx")(filter, dy, x.shape, **STEP))
 
 
-@pytest.mark.parametrize("channels", [1, 3])
-def test_the_gradient_of_a_filter_lies_as_the_filter_does(channels):
-    x, filter, dy = random(2, channels, 6, 6), random(4, channels, 3, 3), random(2, 4, 6, 6)
-    assert kernel("conv2d_dfilter")(x, dy, filter.shape, **STEP).stride() == filter.stride()
+def test_the_gradient_of_a_filter_lies_as_it_is_computed():
+    for channels in (1, 3):
+        x, dy = random(2, channels, 6, 6), random(2, 4, 6, 6)
+        gradient = kernel("conv2d_dfilter")(x, dy, (4, channels, 3, 3), **STEP)
+        assert gradient.stride() == random(4, channels, 3, 3, last=channels > 1).stride()  # one channel lies in either format
+
+
+UPDATES = {
+    "sgd": (1, {}),
+    "multi_tensor_sgd": (1, {}),
+    "momentum": (2, {"mu": 0.9, "nesterov": False}),
+    "multi_tensor_momentum": (2, {"mu": 0.9, "nesterov": False}),
+    "adam": (3, {"beta1": 0.9, "beta2": 0.999, "epsilon": 1e-8}),
+    "multi_tensor_adam": (3, {"beta1": 0.9, "beta2": 0.999, "epsilon": 1e-8}),
+}
+
+
+def updated(name: str, grad: torch.Tensor, held: list[torch.Tensor], *, in_place: bool) -> list[torch.Tensor]:
+    """What an update makes of a parameter and of its state."""
+    operator = getattr(update, name)
+    function = next(iter(operator.in_place_kernels.values())) if in_place else operator.kernel
+    rate = torch.tensor(0.1, dtype=torch.float64)
+    rest = [torch.tensor(3), rate] if "adam" in name else [rate]
+    several = name.startswith("multi_tensor")
+    param, *state = [[tensor] for tensor in held] if several else held
+    results = function(param, [grad] if several else grad, *state, *rest, **UPDATES[name][1])
+    results = results if len(held) > 1 else (results,)
+    return [item[0] for item in results] if several else list(results)
+
+
+@pytest.mark.parametrize("name", UPDATES)
+@pytest.mark.parametrize("last", [True, False])
+def test_an_update_lays_a_filter_as_its_gradient_lies_in_its_own_memory(name, last):
+    grad = random(4, 3, 5, 5, last=last)
+    held = [random(4, 3, 5, 5, last=not last) + number for number in range(UPDATES[name][0])]
+    assert all(is_channels_last(tensor) is not last for tensor in held)
+    expected = updated(name, grad.contiguous(), [tensor.contiguous() for tensor in held], in_place=False)
+    memory = [tensor.data_ptr() for tensor in held]
+    computed = updated(name, grad, held, in_place=False)
+    results = updated(name, grad, held, in_place=True)
+    assert [result.data_ptr() for result in results] == memory
+    for result, same, wanted in zip(results, computed, expected, strict=True):
+        assert is_channels_last(result) is last
+        assert torch.equal(result, same)
+        torch.testing.assert_close(result, wanted)  # which a kernel may round differently where an element lies elsewhere
+
+
+@pytest.mark.parametrize("name", UPDATES)
+def test_an_update_moves_no_element_of_memory_in_which_another_tensor_lies(name):
+    """Steps of a sequence are such."""
+    stacks = [random(1, 4, 3, 5, 5) + number for number in range(UPDATES[name][0])]
+    grad = random(4, 3, 5, 5, last=True)
+    expected = updated(name, grad, [stack[0].clone() for stack in stacks], in_place=True)
+    updated(name, grad, [stack[0] for stack in stacks], in_place=True)
+    for stack, wanted in zip(stacks, expected, strict=True):
+        assert torch.equal(stack[0], wanted)
+
+
+def test_a_filter_that_is_trained_is_copied_no_more():
+    with ol.Program() as program:
+        y = ol.layer.conv2d(ol.layer.data("x", shape=[3, 6, 6]), 4, 3, bias=False)
+        cost = ol.op.mean(ol.op.square(y))
+        ol.optimizer.Momentum(0.1, 0.9).minimize(cost)
+    scope, executor = ol.init(program, ol.Scope()), ol.Executor()
+    (filter,) = [var.name for var in program.main.vars.values() if var.trainable]
+    before = scope.get(filter)
+    executor.run(program, {"x": random(2, 3, 6, 6)}, [cost], scope=scope)
+    interpreted = ol.Scope()
+    ol.init(program, interpreted)
+    interpreted.set(filter, before)
+    ol.Executor(check=True).run(program, {"x": random(2, 3, 6, 6)}, [cost], scope=interpreted)
+    held = scope.find_var(filter).value
+    assert channels_last(held) is held
+    assert scope.get(filter).tolist() == interpreted.get(filter).tolist()
+
+
+def test_the_gradient_of_relu_lies_as_its_output_does():
+    y, dy = random(2, 4, 3, 3, last=True), random(2, 4, 3, 3)
+    expected = torch.where(y > 0, dy, 0.0)
+    given = kernel("relu_dx")(y, dy)
+    assert is_channels_last(given)
+    assert torch.equal(given, expected)
+    in_place = ol.op.relu_dx.in_place_kernels[("dy",)]
+    stack = dy[None].clone()
+    assert torch.equal(in_place(y, stack[0]), expected)
+    assert torch.equal(stack[0], expected)
+    over = in_place(y, dy)
+    assert torch.equal(over, expected)
+    assert is_channels_last(over)
+    assert over.data_ptr() == dy.data_ptr()
 
 
 def test_what_follows_a_convolution_keeps_its_format():

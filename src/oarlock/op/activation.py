@@ -6,6 +6,7 @@ import torch
 
 from oarlock.op.elementwise import multiply, negative, subtract
 from oarlock.op.filling import fill
+from oarlock.op.memory_format import in_format_of, lay_as
 from oarlock.op.reduction import reduce_sum
 from oarlock.op.unary import exp
 from oarlock.registry import Case, GradCheck, Rejects, operator
@@ -48,11 +49,12 @@ def relu_into(x, out):
 @relu.gradient("x")
 def relu_dx(y, dy):
     """``dx = dy``, but 0 where ``y <= 0``. Needs only the output, so ``x`` may be freed."""
-    return _aten.threshold_backward.default(dy, y, 0)
+    return _aten.threshold_backward.default(in_format_of(dy, y), y, 0)
 
 
 @relu_dx.in_place("dy")
 def relu_dx_in_place(y, dy):
+    dy = lay_as(dy, y)
     return relu_dx_into(y, dy, dy)
 
 

@@ -37,7 +37,7 @@ def window_size(length: size.Size, window: size.Size, stride: int, padding: int)
 )
 def conv2d(x, filter, bias=None, *, stride: tuple[int, ...] = (1, 1), padding: tuple[int, ...] = (0, 0)):
     """Slide ``f`` filters over ``n`` images of ``c`` channels (a cross-correlation, as everywhere in this field)."""
-    return torch.nn.functional.conv2d(channels_last(x), filter, bias, stride=stride, padding=padding)
+    return torch.nn.functional.conv2d(channels_last(x), channels_last(filter), bias, stride=stride, padding=padding)
 
 
 @conv2d.infer_with
@@ -51,26 +51,27 @@ def conv2d_shape(x, filter, bias=None, *, stride, padding):
 
 @conv2d.gradient("x")
 def conv2d_dx(filter, dy, x_shape, *, stride, padding):
-    dy = channels_last(dy)
-    like_x = empty_as(dy, x_shape, last=is_channels_last(dy))
-    return _backward(dy, like_x, filter, stride, padding, [True, False, False])[0]
+    return _backward(dy, None, filter, stride, padding, [True, False, False], x_shape=x_shape)[0]
 
 
 @conv2d.gradient("filter")
 def conv2d_dfilter(x, dy, filter_shape, *, stride, padding):
-    return _backward(channels_last(dy), channels_last(x), empty_as(dy, filter_shape, last=False), stride, padding, [False, True, False])[1]
+    return _backward(dy, x, None, stride, padding, [False, True, False], filter_shape=filter_shape)[1]
 
 
-def _backward(dy, x, filter, stride: Sequence[int], padding: Sequence[int], wanted: Sequence[bool]):
+def _backward(dy, x, filter, stride: Sequence[int], padding: Sequence[int], wanted: Sequence[bool], *, x_shape=(), filter_shape=()):
     """The gradients of ``x``, ``filter`` and the bias, as far as they are `wanted`.
 
-    PyTorch reads only the shape of what no wanted gradient depends on. The filter's has the usual strides, as a parameter has, so that
-    an update reads both in one go.
+    PyTorch reads only the shape, and the format, of what no wanted gradient depends on: there the shape may stand for the tensor.
     """
+    dy = channels_last(dy)
+    last = is_channels_last(dy)
+    x = empty_as(dy, x_shape, last=last) if x is None else channels_last(x)
+    filter = empty_as(dy, filter_shape, last=last) if filter is None else channels_last(filter)
     dx, dfilter, dbias = torch.ops.aten.convolution_backward(
         dy, x, filter, [filter.shape[0]], stride, padding, (1, 1), False, (0, 0), 1, wanted
     )
-    return dx, dfilter if dfilter is None else contiguous(dfilter), dbias
+    return dx, dfilter if dfilter is None or is_channels_last(dfilter) else contiguous(dfilter), dbias
 
 
 @conv2d.gradient("bias")
@@ -80,18 +81,17 @@ def conv2d_dbias(dy):
 
 @joint(conv2d_dx, conv2d_dfilter, conv2d_dbias)
 def conv2d_backward(x, filter, dy, *, stride, padding):
-    return _backward(channels_last(dy), channels_last(x), filter, stride, padding, [True, True, True])
+    return _backward(dy, x, filter, stride, padding, [True, True, True])
 
 
 @joint(conv2d_dx, conv2d_dfilter)
 def conv2d_backward_without_bias(x, filter, dy, *, stride, padding):
-    return _backward(channels_last(dy), channels_last(x), filter, stride, padding, [True, True, False])[:2]
+    return _backward(dy, x, filter, stride, padding, [True, True, False])[:2]
 
 
 @joint(conv2d_dfilter, conv2d_dbias)
 def conv2d_backward_of_parameters(x, dy, filter_shape, *, stride, padding):
-    like_filter = empty_as(dy, filter_shape, last=False)
-    return _backward(channels_last(dy), channels_last(x), like_filter, stride, padding, [False, True, True])[1:]
+    return _backward(dy, x, None, stride, padding, [False, True, True], filter_shape=filter_shape)[1:]
 
 
 @conv2d_dx.gradient_program("filter")

@@ -4,7 +4,9 @@ from collections.abc import Sequence
 
 import torch
 
-__all__ = ["channels_last", "contiguous", "empty_as", "in_format_of", "is_channels_last"]
+__all__ = ["channels_last", "contiguous", "dense", "empty_as", "in_format_of", "in_memory_order", "is_channels_last", "lay_as"]
+
+_ITS_OWN = 2  # references to the memory of a tensor: the tensor's, and that by which they are counted
 
 
 def is_channels_last(x: torch.Tensor) -> bool:
@@ -27,9 +29,35 @@ def contiguous(x: torch.Tensor) -> torch.Tensor:
     return x.reshape(-1).view(x.shape)
 
 
+def dense(x: torch.Tensor) -> torch.Tensor:
+    """``x`` in either format, without gaps in its memory. Copied where it must be."""
+    return x if is_channels_last(x) else x.contiguous()
+
+
 def in_format_of(x: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
-    """``x`` in the format of the image ``like``, for kernels that are slow, or copy, where the formats of their inputs differ."""
-    return x.contiguous(memory_format=torch.channels_last) if is_channels_last(like) else x
+    """``x`` in the format of ``like``, for kernels that are slow, or copy, where formats differ. Copied where it must be."""
+    last = is_channels_last(like)
+    if is_channels_last(x) is last or not (last or like.is_contiguous()):
+        return x
+    return x.contiguous(memory_format=torch.channels_last if last else torch.contiguous_format)
+
+
+def lay_as(x: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
+    """``x``, whose elements have moved within its memory into the format of ``like``.
+
+    As it was, where that memory has gaps, or where another tensor lies in it too: that one would see its elements move.
+    """
+    if x.stride() == like.stride() or x.ndim != 4 or not (x.is_contiguous() or is_channels_last(x)):
+        return x
+    values = in_format_of(x, like)
+    if values is x or torch._C._storage_Use_Count(x.untyped_storage()._cdata) > _ITS_OWN:  # type: ignore[attr-defined]
+        return x
+    return x.as_strided_(x.shape, values.stride()).copy_(values)
+
+
+def in_memory_order(x: torch.Tensor) -> torch.Tensor:
+    """The memory of ``x``, which is `dense`, as a contiguous tensor."""
+    return x.permute(0, 2, 3, 1) if is_channels_last(x) else x
 
 
 def empty_as(like: torch.Tensor, shape: Sequence[int], *, last: bool) -> torch.Tensor:

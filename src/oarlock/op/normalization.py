@@ -165,7 +165,6 @@ def layer_norm_backward_of_parameters(x, mean, rstd, given):
     "x: float[n c ...s], running_mean: float[c], running_variance: float[c], gain?: float[c], offset?: float[c]"
     " -> y: float[n c ...s], mean: float[c], rstd: float[c], next_mean: float[c], next_variance: float[c], of_batch: bool[]",
     intermediate=("mean", "rstd", "next_mean", "next_variance", "of_batch"),
-    views=("running_mean", "running_variance"),
     cases=[
         Case(
             x=[[1.0], [3.0]], gain=[2.0], offset=[1.0], running_mean=[2.0], running_variance=[0.25], epsilon=0.0,
@@ -190,10 +189,10 @@ def batch_norm(context, x, running_mean, running_variance, gain=None, offset=Non
         scale = rstd if gain is None else rstd * gain
         y = (x - _by_channel(running_mean, x)) * _by_channel(scale, x)
         y = y if offset is None else y + _by_channel(offset, x)
-        return y, running_mean, rstd, running_mean, running_variance, torch.tensor(False)
+        return y, running_mean.clone(), rstd, running_mean.clone(), running_variance.clone(), torch.tensor(False)
     next_mean, next_variance = running_mean.clone(), running_variance.clone()
     y, mean, rstd = torch.native_batch_norm(x, gain, offset, next_mean, next_variance, True, momentum, epsilon)
-    return y, mean, rstd, next_mean, next_variance if count > 1 else running_variance, torch.tensor(True)
+    return y, mean, rstd, next_mean, next_variance if count > 1 else running_variance.clone(), torch.tensor(True)
 
 
 def _by_channel(values: torch.Tensor, x: torch.Tensor) -> torch.Tensor:

@@ -4,7 +4,7 @@ import torch
 
 from oarlock.errors import ArgumentError, ShapeError
 from oarlock.op.convolution import window_size
-from oarlock.op.memory_format import empty_as, is_channels_last
+from oarlock.op.memory_format import empty_as, in_format_of, is_channels_last
 from oarlock.registry import Case, GradCheck, Rejects, operator
 
 __all__ = ["average_pool2d", "max_pool2d"]
@@ -43,6 +43,7 @@ def max_pool2d_shapes(x, *, size, stride, padding):
 def max_pool2d_dx(index, dy, x_shape, *, size, stride, padding):
     """Each window's gradient goes to where its largest value stood."""
     like_x = empty_as(dy, x_shape, last=is_channels_last(index))  # of which PyTorch reads the shape and the format
+    dy = in_format_of(dy, index)
     return torch.ops.aten.max_pool2d_with_indices_backward(dy, like_x, size, stride, padding, (1, 1), False, index)
 
 

@@ -4,7 +4,8 @@ The `multi_tensor_` operators do for many parameters what the others do for one,
 `sgd_linear` and `linear_dw_onto`.
 
 PyTorch's fused kernels change tensors in place and read memory from end to end, whatever the strides say. So each is written
-here once, in place, with what it needs made contiguous; the kernels call it on copies.
+here once, in place, with what it needs free of gaps; the kernels call it on copies. A parameter of images takes the format in
+which its gradient is computed, and so the kernels that read both stop copying after one step.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,6 +14,7 @@ import torch
 
 from oarlock.errors import ShapeError
 from oarlock.ir.size import Shape, format_shape
+from oarlock.op.memory_format import dense, in_format_of, in_memory_order, lay_as
 from oarlock.registry import Case, Rejects, operator
 from oarlock.registry.signature import TensorType
 
@@ -35,13 +37,26 @@ def _copies(tensors: Tensors) -> list[torch.Tensor]:
 
 
 def _run_in_place(fused: Callable[..., object], grads: Tensors, *changed: Tensors) -> None:
-    """Call ``fused(grads, *changed)`` on contiguous tensors; what it does to `changed` is done to them."""
-    dense = [[tensor.contiguous() for tensor in tensors] for tensors in changed]
-    fused([grad.contiguous() for grad in grads], *dense)
-    for tensors, computed in zip(changed, dense, strict=True):
+    """Call ``fused(grads, *changed)`` on tensors that lie alike; what it does to `changed` is done to them.
+
+    A filter, and what stands beside it, takes the format of its gradient, in its own memory: once, since it stays so.
+    """
+    grads = [dense(grad) if grad.ndim == 4 else grad.contiguous() for grad in grads]
+    laid = [
+        [_laid_beside(grad, tensor) if grad.ndim == 4 else tensor.contiguous() for tensor, grad in zip(tensors, grads, strict=True)]
+        for tensors in changed
+    ]
+    fused(*([in_memory_order(tensor) if tensor.ndim == 4 else tensor for tensor in tensors] for tensors in (grads, *laid)))
+    for tensors, computed in zip(changed, laid, strict=True):
         for tensor, result in zip(tensors, computed, strict=True):
             if result is not tensor:
                 tensor.copy_(result)
+
+
+def _laid_beside(grad: torch.Tensor, tensor: torch.Tensor) -> torch.Tensor:
+    """``tensor`` in the format of ``grad``; a copy where its elements cannot be moved within its memory."""
+    tensor = dense(tensor)
+    return tensor if tensor.stride() == grad.stride() else in_format_of(lay_as(tensor, grad), grad)
 
 
 def _update_by_momentum(params: Tensors, grads: Tensors, velocities: Tensors, rate: torch.Tensor, mu: float, nesterov: bool) -> None:
@@ -92,12 +107,12 @@ def _update_by_adam(params: Tensors, grads: Tensors, moments1: Tensors, moments2
 )
 def sgd(param, grad, rate):
     """``next = param - rate * grad``."""
-    return torch.sub(param, grad, alpha=rate.item())
+    return torch.sub(in_format_of(param, grad), grad, alpha=rate.item())
 
 
 @sgd.in_place("param")
 def sgd_in_place(param, grad, rate):
-    return param.sub_(grad, alpha=rate.item())
+    return lay_as(param, grad).sub_(grad, alpha=rate.item())
 
 
 @operator(
@@ -170,7 +185,8 @@ def _shapes(params: Sequence[TensorType], *others: Sequence[TensorType]) -> list
 )
 def multi_tensor_sgd(params, grads, rate):
     """`sgd` for each of ``params``."""
-    return torch._foreach_sub(params, grads, alpha=rate.item())  # type: ignore[attr-defined]
+    laid = list(map(in_format_of, params, grads))
+    return torch._foreach_sub(laid, grads, alpha=rate.item())  # type: ignore[attr-defined]
 
 
 @multi_tensor_sgd.infer_with
@@ -180,7 +196,7 @@ def _multi_tensor_sgd_shapes(params, grads, rate):
 
 @multi_tensor_sgd.in_place("params")
 def multi_tensor_sgd_in_place(params, grads, rate):
-    torch._foreach_sub_(params, grads, alpha=rate.item())  # type: ignore[attr-defined]
+    torch._foreach_sub_(list(map(lay_as, params, grads)), grads, alpha=rate.item())  # type: ignore[attr-defined]
     return params
 
 
