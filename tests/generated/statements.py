@@ -174,14 +174,21 @@ def classified(w: Writing) -> ol.Var:
 
 
 def taken(w: Writing) -> ol.Var:
-    """Rows by number, some of them more than once, as of a table of words."""
+    """Rows by number, some of them more than once, as of a table of words; at times only their product with a matrix is in reach."""
     x = w.value(lambda var: bool(var.shape) and isinstance(var.shape[0], int) and var.shape[0] > 0, (w.width, w.other))
-    shape = w.choices.pick((("n",), (3,), ("t", 2)))
+    multiplied = w.choices.chance(50)
+    if multiplied and (len(x.shape) != 2 or not isinstance(x.shape[1], int)):  # type: ignore[arg-type]
+        x = w.parameter(w.width, w.other)
+    matrix = w.parameter(x.shape[1], w.width) if multiplied else None  # type: ignore[index]
+    shape = w.choices.pick((("n",), (3,), ("t", 2), (4, 2)))
     if not w.may_be_fed(shape):
         shape = (3,)
     with w.program.main:
         rows = w.label(x.shape[0], *shape)  # type: ignore[index, arg-type]
-    return w.keep(ol.op.take(x, rows), w.bound(x))
+    y = ol.op.take(x, rows)
+    if matrix is None:
+        return w.keep(y, w.bound(x))
+    return w.keep(ol.op.linear(y, matrix), matrix.shape[0] * w.bound(x) * w.bound(matrix))
 
 
 def dropped(w: Writing) -> ol.Var:
@@ -212,6 +219,6 @@ STATEMENTS: list[tuple[int, Statement]] = [
     (4, normalized),
     (4, masked),
     (2, classified),
-    (2, taken),
+    (4, taken),
     (4, dropped),
 ]

@@ -26,6 +26,7 @@ from oarlock.op import (
     sequence,
     sequence_layout,
     shaping,
+    table,
     unary,
 )
 from oarlock.op.control import branching, loop_gradient, recurrence, repetition
@@ -58,6 +59,7 @@ __all__ = [
     "sequence",
     "sequence_layout",
     "shaping",
+    "table",
     "unary",
 ]
 

@@ -8,6 +8,7 @@ from oarlock.ir.variable import Var
 from oarlock.ir.verify import verify_program
 from oarlock.passes.accumulating import accumulate
 from oarlock.passes.common_subexpressions import share
+from oarlock.passes.exchanging import exchange
 from oarlock.passes.folding import fold
 from oarlock.passes.fusing import fuse
 from oarlock.passes.grouping import group
@@ -37,6 +38,7 @@ PASSES: dict[str, Callable[[Program, Catalogue], int]] = {
     "lift": lift,
     "sink": sink,
     "rotate": rotate,
+    "exchange": exchange,
     "fuse": fuse,
     "accumulate": accumulate,
     "join": join,

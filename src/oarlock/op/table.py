@@ -1,0 +1,119 @@
+"""Products of rows that are taken from a table, computed once for each row of the table where that is less work.
+
+Nobody needs to write them: `passes/exchanging.py` forms them from `take` and `linear`. For n numbers of rows and a table of v, the product
+of the table is taken by number where 2 v <= n: it is the same for all that ask for a row. On the way back what arrives at each row of
+the table is added up first. So values are rounded otherwise for other sizes, and always alike for the same.
+"""
+
+import torch
+
+from oarlock.op.matrix import linear, linear_dbias, linear_dw, linear_dx
+from oarlock.op.routing import put, take
+from oarlock.registry import Case, GradCheck, Rejects, joint, operator
+
+__all__ = ["take_linear"]
+
+
+@operator(
+    "x: float[v k], rows: int64[*b], w: float[k n], bias?: float[n] -> out: float[*b n]",
+    may_fail=True,
+    cases=[
+        Case(x=[[1.0, 2.0], [3.0, 4.0]], rows=[1, 0], w=[[1.0], [10.0]], out=[[43.0], [21.0]]),
+        Case(x=[[1.0], [2.0]], rows=[[1, 0], [1, 1]], w=[[10.0]], bias=[5.0], out=[[[25.0], [15.0]], [[25.0], [25.0]]]),
+        Case(x=[[1.0, 2.0], [3.0, 4.0]], rows=1, w=[[1.0], [10.0]], out=[43.0]),
+        GradCheck(x=(3, 2), rows=[2, 0, 2], w=(2, 4), bias=(4,)),
+        GradCheck(x=(3, 2), rows=[[2, 0, 2, 0], [0, 2, 2, 2]], w=(2, 4), bias=(4,)),
+        GradCheck(x=(2, 2), rows=[1, 1, 1, 1], w=(2, 3)),
+        GradCheck(x=(2, 2), rows=[], w=(2, 3)),
+        GradCheck(x=(0, 2), rows=[], w=(2, 3)),
+        Rejects("row 3 is asked for, where x has 3 rows, numbered from 0", x=(3, 2), rows=[0, 3], w=(2, 4)),
+        Rejects("row -1 is asked for, where x has 1 row, numbered from 0", x=(1, 2), rows=[0, -1], w=(2, 4)),
+        Rejects("dimension k is 2 in x but 3 in w", x=(3, 2), rows=[0], w=(3, 4)),
+    ],
+)
+def take_linear(x, rows, w, bias=None):
+    """Rows of ``x`` by number, times a shared matrix, plus a shared row: ``out[i] = x[rows[i]] @ w + bias``. It fails where `take` does."""
+    if _repeats(x.shape[0], rows, x):
+        return take.kernel(linear.kernel(x, w, bias), rows)
+    return linear.kernel(take.kernel(x, rows), w, bias)
+
+
+def _repeats(count: int, rows: torch.Tensor, like: torch.Tensor) -> bool:
+    """Whether a table of `count` rows is asked for each of them twice or more; not where sums of its elements would be too coarse."""
+    return 2 * count <= rows.numel() and like.element_size() >= 4
+
+
+@take_linear.gradient("x")
+def take_linear_dx(rows, w, x_shape, dout):
+    """What arrives at each row that was taken, led back through the product."""
+    if not _repeats(x_shape[0], rows, dout):
+        return put.kernel(linear_dx.kernel(w, dout), rows, x_shape)
+    return _sums_dx(_sums(x_shape[0], rows, dout), rows, w)
+
+
+@take_linear.gradient("w")
+def take_linear_dw(x, rows, dout):
+    if not _repeats(x.shape[0], rows, x):
+        return linear_dw.kernel(take.kernel(x, rows), dout)
+    return _sums_dw(_sums(x.shape[0], rows, dout), x, rows)
+
+
+@take_linear.gradient_program("bias")
+def take_linear_dbias(dout):
+    return linear_dbias(dout)
+
+
+@joint(take_linear_dx, take_linear_dw, linear_dbias)
+def take_linear_backward(x, rows, w, dout):
+    if not _repeats(x.shape[0], rows, x):
+        return take_linear_dx.kernel(rows, w, x.shape, dout), take_linear_dw.kernel(x, rows, dout), linear_dbias.kernel(dout)
+    sums = _sums(x.shape[0], rows, dout)
+    return _sums_dx(sums, rows, w), _sums_dw(sums, x, rows), sums.sum(0)
+
+
+@joint(take_linear_dx, take_linear_dw)
+def take_linear_backward_without_bias(x, rows, w, dout):
+    if not _repeats(x.shape[0], rows, x):
+        return take_linear_dx.kernel(rows, w, x.shape, dout), take_linear_dw.kernel(x, rows, dout)
+    sums = _sums(x.shape[0], rows, dout)
+    return _sums_dx(sums, rows, w), _sums_dw(sums, x, rows)
+
+
+def _sums(count: int, rows: torch.Tensor, dout: torch.Tensor) -> torch.Tensor:
+    """For each row of a table the sum of what arrives at it."""
+    return put.kernel(dout, rows, (count, dout.shape[-1]))  # type: ignore[return-value]
+
+
+def _sums_dx(sums: torch.Tensor, rows: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    return _only_taken(torch.mm(sums, w.t()), rows)
+
+
+def _sums_dw(sums: torch.Tensor, x: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
+    return torch.mm(_only_taken(x, rows).t(), sums)
+
+
+def _only_taken(table: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
+    """The table with zeros in rows that nobody took: an infinity or NaN in them, or in a factor, has no part in the result."""
+    unasked = torch.ones(table.shape[0], 1, dtype=torch.bool, device=table.device)
+    unasked[rows.flatten()] = False
+    return table.masked_fill(unasked, 0.0)
+
+
+@take_linear_dx.gradient_program("w")
+def take_linear_dx_dw(rows, dout, ddx):
+    return take_linear_dw(ddx, rows, dout)
+
+
+@take_linear_dx.gradient_program("dout")
+def take_linear_dx_ddout(rows, w, ddx):
+    return take_linear(ddx, rows, w)
+
+
+@take_linear_dw.gradient_program("x")
+def take_linear_dw_dx(rows, x_shape, dout, ddw):
+    return take_linear_dx(rows, ddw, x_shape, dout)
+
+
+@take_linear_dw.gradient_program("dout")
+def take_linear_dw_ddout(x, rows, ddw):
+    return take_linear(x, rows, ddw)

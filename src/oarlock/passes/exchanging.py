@@ -1,0 +1,166 @@
+"""Exchange a lookup and a product: the rows of a table are multiplied once each, not as often as they are asked for."""
+
+from math import prod
+
+from oarlock.ir.block import Block
+from oarlock.ir.operation import Op
+from oarlock.ir.program import Program
+from oarlock.ir.variable import Var
+from oarlock.ir.walk import walk
+from oarlock.registry.catalogue import Catalogue, standard
+
+__all__ = ["exchange"]
+
+_KNOWN = ("linear", "linear_dw", "linear_dx", "put", "take", "take_linear", "take_linear_dw", "take_linear_dx")
+
+
+def exchange(program: Program, catalogue: Catalogue) -> int:
+    """Let products in `program` know that their rows are taken from a table; return how many products that were.
+
+    Before                                     After
+        x = take(table, ids)                       y = take_linear(table, ids, w, b)
+        y = linear(x, w, b)                        dw = take_linear_dw(table, ids, dy)
+        dw = linear_dw(x, dy)                      dtable = take_linear_dx(ids, w, table, dy)
+        dx = linear_dx(w, dy)
+        dtable = put(dx, ids, table)
+
+    What becomes of them decides when it runs which way is shorter: for twice as many ids as rows, or more, `take(linear(table, w, b), ids)`
+    and, on the way back, the sums of `dy` for each row. Legal for a table [v, k] whose rows are what is multiplied. The lookup is made
+    where it was, with the product, and refuses ids with the same message. The products with w are those of other rows, and gradients
+    are added up in another order: values change in their last bits. Saves the products of rows that are asked for again. Where
+    there are fewer ids, the rows are taken once more for dw in place of being kept, and an update does not take dw as a product.
+
+    Does not apply to a table whose number of rows is no number, so that it may grow with the ids, or that is known to be larger;
+    where the rows are read otherwise, but for their shape; or where w is computed after the lookup. dtable is exchanged by itself.
+    """
+    if any(catalogue.find(type) is not standard.find(type) for type in _KNOWN):
+        return 0  # its operators are someone else's
+    readers = _Readers(program)
+    lookups = [op for op in walk(program.main) if op.type == "take" and _may_repeat(*op.inputs["x"], *op.inputs["rows"])]
+    count = sum(_Lookup(op, readers, catalogue).exchange() for op in lookups)
+    if count:
+        program.changed()
+    return count
+
+
+def _may_repeat(table: Var, rows: Var) -> bool:
+    """Whether a table of vectors, of a declared number of rows, might be asked for each of them twice."""
+    if table.shape is None or rows.shape is None or len(table.shape) != 2 or not isinstance(table.shape[0], int):
+        return False
+    asked = [size for size in rows.shape if isinstance(size, int)]
+    return len(asked) < len(rows.shape) or prod(asked) >= 2 * table.shape[0]
+
+
+class _Readers:
+    """The ops that read a variable, of a whole program, and the variables that are wanted otherwise."""
+
+    def __init__(self, program: Program):
+        self.wanted = {*program.targets.values(), *(var for block in program.blocks for var in block.outputs)}
+        self._ops: dict[Var, list[Op]] = {}
+        for op in walk(program.main):
+            self.insert(op)
+
+    def of(self, var: Var) -> list[Op]:
+        return list(self._ops.get(var, ()))
+
+    def insert(self, op: Op) -> None:
+        for var in dict.fromkeys(op.reads):
+            self._ops.setdefault(var, []).append(op)
+
+    def remove(self, op: Op) -> None:
+        for var in dict.fromkeys(op.reads):
+            self._ops[var].remove(op)
+
+
+class _Lookup:
+    """Rows that are taken from a table, and what is computed of them."""
+
+    def __init__(self, take: Op, readers: _Readers, catalogue: Catalogue):
+        self.take = take
+        self.block: Block = take.block
+        self.readers = readers
+        self.catalogue = catalogue
+        (self.table,), (self.rows,), (self.taken,) = take.inputs["x"], take.inputs["rows"], take.writes
+
+    def exchange(self) -> int:
+        return self._exchange_gradients_of_table() + self._exchange_products()
+
+    def _exchange_gradients_of_table(self) -> int:
+        after = set(self.block.ops[self.block.ops.index(self.take) :])
+        puts = [op for op in self.readers.of(self.rows) if op.type == "put" and op in after]
+        count = 0
+        for put in puts:
+            (values,) = put.inputs["values"]
+            made = values.op
+            if put.inputs["like"] != (self.table,) or made is None or made.type != "linear_dx" or made.block is not self.block:
+                continue
+            if values in self.readers.wanted or self.readers.of(values) != [put] or put.inputs["rows"] != (self.rows,):
+                continue
+            slots = {"rows": (self.rows,), "w": made.inputs["w"], "x_shape": (self.table,), "dout": made.inputs["dout"]}
+            self._replace(put, "take_linear_dx", slots)
+            count += 1
+        return count
+
+    def _exchange_products(self) -> int:
+        readers = self.readers.of(self.taken)
+        products = [op for op in readers if op.type == "linear" and self._multiplies(op)]
+        gradients = [op for op in readers if op.type == "linear_dw" and self._multiplies(op)]
+        others = [op for op in readers if op not in products and op not in gradients]
+        if not products or self.taken in self.readers.wanted or not all(map(self._reads_shape, others)):
+            return 0
+        first = next((op for op in products if self._is_there(op)), None)
+        if first is None:
+            return 0
+        for op in products:
+            if op is not first:
+                self._replace(op, "take_linear", self._inputs_of(op))
+        for op in gradients:
+            self._replace(op, "take_linear_dw", {**self.take.inputs, "dout": op.inputs["dout"]})
+        self._take_over(first, keeps=bool(others))
+        return len(products) + len(gradients)
+
+    def _multiplies(self, op: Op) -> bool:
+        return op.block is self.block and op.inputs["x"] == (self.taken,) and op.reads.count(self.taken) == 1
+
+    def _reads_shape(self, op: Op) -> bool:
+        """Whether `op` reads only the shape of what is taken."""
+        read = {slot for slot, vars in op.inputs.items() if self.taken in vars}
+        return read <= {slot.name for slot in self.catalogue.get(op.type).signature.inputs if slot.shape_only}
+
+    def _is_there(self, product: Op) -> bool:
+        """Whether all that a product reads besides is there before the lookup."""
+        later = set(self.block.ops[self.block.ops.index(self.take) :])
+        return not any(var.op in later for var in product.reads if var is not self.taken)
+
+    def _inputs_of(self, product: Op) -> dict[str, tuple[Var, ...]]:
+        """What `take_linear` reads in place of a product: the table and the rows for what is multiplied."""
+        return {**self.take.inputs, **{slot: vars for slot, vars in product.inputs.items() if slot != "x"}}
+
+    def _replace(self, op: Op, type: str, inputs: dict[str, tuple[Var, ...]]) -> None:
+        (output,) = self.catalogue.get(type).signature.outputs
+        made = Op(self.block, type, inputs, {output.name: op.writes}, {}, role=op.role, location=op.location)
+        self.block.ops[self.block.ops.index(op)] = made
+        self.readers.remove(op)
+        self.readers.insert(made)
+        for var in made.writes:
+            var.op = made
+
+    def _take_over(self, product: Op, *, keeps: bool) -> None:
+        """Let the lookup compute a product. It stays the op that it was: so what it refuses is told as before."""
+        take, block = self.take, self.block
+        self.readers.remove(take)
+        self.readers.remove(product)
+        if keeps:
+            again = Op(block, "take", take.inputs, take.outputs, {}, role=take.role, location=take.location)
+            self.taken.op = again
+            block.ops.insert(block.ops.index(take) + 1, again)
+            self.readers.insert(again)
+        else:
+            del block.vars[self.taken.name]
+        take.type = "take_linear"
+        take.inputs = self._inputs_of(product)
+        self.readers.insert(take)
+        take.outputs = product.outputs
+        block.ops.remove(product)
+        for var in take.writes:
+            var.op = take

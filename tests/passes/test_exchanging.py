@@ -1,0 +1,221 @@
+"""Rows of a table are multiplied once each where they are asked for more often, whichever way that is decided when it runs."""
+
+import numpy
+import pytest
+from rewritten import require_same_values, rewritten
+
+import oarlock as ol
+
+TOLERANCE = 1e-12
+IDS = {"few": [4, 0, 4], "many": [4, 0, 4, 1, 1, 1, 3, 0, 4, 4, 4, 3]}  # fewer than twice the rows of the table, and more
+
+
+def ids() -> ol.Var:
+    return ol.layer.data("ids", shape=[], dtype="int64")
+
+
+def table(rows: int = 5, name: str = "table") -> ol.Var:
+    return ol.layer.create_parameter([rows, 2], name=name, dtype="float64")
+
+
+def matrix(name: str = "w", size: int = 3) -> ol.Var:
+    return ol.layer.create_parameter([2, size], name=name, dtype="float64")
+
+
+def cost_of(y: ol.Var) -> ol.Var:
+    return ol.op.reduce_sum(ol.op.square(ol.op.tanh(y)))
+
+
+def gradients(cost: ol.Var) -> list[ol.Var]:
+    trainable = [var for var in cost.block.program.main.vars.values() if var.trainable]
+    return [var for var in ol.gradients([cost], trainable) if var is not None]
+
+
+def types(lines: list[str]) -> list[str]:
+    return [line.partition(" = ")[2].partition("(")[0] for line in lines]
+
+
+def test_a_product_of_looked_up_rows_knows_the_table_and_so_do_its_gradients():
+    with ol.Program(seed=1) as program:
+        bias = ol.layer.create_parameter([3], name="b", dtype="float64")
+        y = ol.op.linear(ol.op.take(table(), ids()), matrix(), bias)
+        found = gradients(ol.op.reduce_sum(y))
+    before, _ = rewritten(program, [y, *found])
+    assert {"take", "linear", "linear_dx", "linear_dw", "put"} <= set(types(before))
+    lines, applied = rewritten(program, [y, *found], "exchange")
+    assert applied == {"exchange": 3}
+    text = "\n".join(line for line in lines if "take" in line or "put(" in line)
+    assert text == (
+        "linear_0: float64[n, 3] = take_linear(x=table, rows=ids, w=w, bias=b)\n"
+        "w@GRAD: float64[2, 3] = take_linear_dw(x=table, rows=ids, dout=linear_0@GRAD)\n"
+        "table@GRAD: float64[5, 2] = take_linear_dx(rows=ids, w=w, x_shape=table, dout=linear_0@GRAD)"
+    )
+    lines, applied = rewritten(program, [y, *found], "exchange", "join")
+    assert applied == {"exchange": 3, "join": 1}
+    assert "take_linear_backward" in types(lines)
+
+
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("passes", [("exchange",), ("exchange", "join")])
+@pytest.mark.parametrize("asked", IDS)
+def test_values_and_gradients_stay_however_often_rows_are_asked_for(asked, passes, bias):
+    with ol.Program(seed=1) as program:
+        hidden = ol.op.take(table(), ids())
+        y = ol.op.linear(hidden, matrix(), ol.layer.create_parameter([3], name="b", dtype="float64") if bias else None)
+        found = [y, *gradients(cost_of(y))]
+    assert rewritten(program, found, *passes)[1]["exchange"] == 3
+    require_same_values(program, {"ids": numpy.array(IDS[asked])}, found, *passes, tolerance=TOLERANCE)
+
+
+@pytest.mark.parametrize("asked", IDS)
+def test_gradients_of_gradients_stay(asked):
+    with ol.Program(seed=1) as program:
+        e, w = table(), matrix()
+        y = ol.op.linear(ol.op.take(e, ids()), w)
+        slopes = ol.gradients([cost_of(y)], [e, w])
+        found = [*slopes, *gradients(ol.op.reduce_sum(ol.op.square(slopes[0])) + ol.op.reduce_sum(ol.op.tanh(slopes[1])))]
+    assert rewritten(program, found, "exchange")[1]["exchange"] > 3
+    require_same_values(program, {"ids": numpy.array(IDS[asked])}, found, "exchange", "join", tolerance=TOLERANCE)
+
+
+def test_several_products_of_the_same_rows_are_exchanged_and_a_shape_that_is_read_keeps_the_lookup():
+    with ol.Program(seed=1) as program:
+        hidden = ol.op.take(table(), ids())
+        zeros = ol.op.fill_like(hidden, value=0.5, dtype="float64")
+        y = ol.op.linear(hidden, matrix("w")) + ol.op.linear(hidden, matrix("v")) + ol.op.linear(zeros, matrix("u"))
+        found = [y, *gradients(cost_of(y))]
+    lines, applied = rewritten(program, found, "exchange")
+    assert applied == {"exchange": 4}, "the gradient of the table is put there once, of a sum"
+    assert (types(lines).count("take_linear"), types(lines).count("take_linear_dw"), types(lines).count("take")) == (2, 2, 1)
+    assert types(lines).index("take_linear") < types(lines).index("take")
+    for asked in IDS.values():
+        require_same_values(program, {"ids": numpy.array(asked)}, found, "exchange", tolerance=TOLERANCE)
+
+
+def _read_elsewhere():
+    hidden = ol.op.take(table(), ids())
+    return [ol.op.linear(hidden, matrix()), ol.op.tanh(hidden)]
+
+
+def _wanted():
+    hidden = ol.op.take(table(), ids())
+    return [ol.op.linear(hidden, matrix()), hidden]
+
+
+def _matrix_that_comes_later():
+    hidden = ol.op.take(table(), ids())
+    return [ol.op.linear(hidden, ol.op.tanh(matrix()))]
+
+
+def _table_that_grows():
+    return [ol.op.linear(ol.op.take(ol.layer.data("x", shape=[2], dtype="float64"), ids()), matrix())]
+
+
+def _table_that_is_larger():
+    return [ol.op.linear(ol.op.take(table(5), ol.layer.data("nine", shape=[9], dtype="int64", batch=None)), matrix())]
+
+
+def _table_of_matrices():
+    cubes = ol.layer.create_parameter([5, 4, 2], name="cubes", dtype="float64")
+    return [ol.op.linear(ol.op.take(cubes, ids()), matrix())]
+
+
+def _row_of_numbers():
+    numbers = ol.layer.create_parameter([5], name="numbers", dtype="float64")
+    return [ol.op.linear(ol.op.take(numbers, ol.layer.data("pairs", shape=[2], dtype="int64")), matrix())]
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        _read_elsewhere,
+        _wanted,
+        _matrix_that_comes_later,
+        _table_that_grows,
+        _table_that_is_larger,
+        _table_of_matrices,
+        _row_of_numbers,
+    ],
+)
+def test_other_lookups_stay(write):
+    with ol.Program(seed=1) as program:
+        found = write()
+    lines, applied = rewritten(program, found, "exchange")
+    assert applied == {"exchange": 0}
+    assert "take" in types(lines)
+
+
+def test_the_gradient_of_the_table_is_exchanged_where_the_rows_are_read_otherwise_but_not_where_it_is_more_than_a_product():
+    with ol.Program(seed=1) as program:
+        hidden = ol.op.take(table(), ids())
+        y = ol.op.linear(hidden, matrix())
+        (slope,) = ol.gradients([cost_of(y)], [program.main.var("table")])
+    lines, applied = rewritten(program, [y, hidden, slope], "exchange")
+    assert applied == {"exchange": 1}
+    assert "take_linear_dx" in types(lines)
+    for asked in IDS.values():
+        require_same_values(program, {"ids": numpy.array(asked)}, [y, hidden, slope], "exchange", tolerance=TOLERANCE)
+    with ol.Program(seed=1) as program:
+        hidden = ol.op.take(table(), ids())
+        more = gradients(cost_of(ol.op.linear(hidden, matrix())) + cost_of(hidden))
+    lines, applied = rewritten(program, more, "exchange")
+    assert applied == {"exchange": 0}
+    assert "put" in types(lines)
+
+
+@pytest.mark.parametrize("asked", IDS)
+def test_rows_that_nobody_asks_for_may_be_infinite(asked):
+    with ol.Program(seed=1) as program:
+        y = ol.op.linear(ol.op.take(table(), ids()), matrix())
+        found = [y, *gradients(cost_of(y))]
+    scope = ol.init(program, ol.Scope())
+    held = scope["table"].clone()
+    held[2] = numpy.inf
+    scope["table"] = held
+    feed = {"ids": numpy.array(IDS[asked])}
+    expected = ol.Executor(interpret=True).eval(program, found, feed, scope=scope)
+    actual = ol.Executor(passes=("exchange", "join")).eval(program, found, feed, scope=scope)
+    for one, other in zip(actual, expected, strict=True):
+        assert numpy.isfinite(one).all()
+        numpy.testing.assert_allclose(one, other, rtol=TOLERANCE, atol=TOLERANCE)
+
+
+@pytest.mark.parametrize("asked", [[0, 5], [5, *IDS["many"]], [-1, *IDS["many"]]])
+def test_a_row_that_is_not_there_is_refused_in_the_same_words(asked):
+    with ol.Program(seed=1) as program:
+        y = ol.op.linear(ol.op.take(table(), ids()), matrix())
+        found = [y, *gradients(cost_of(y))]
+    scope = ol.init(program, ol.Scope())
+    errors = []
+    for executor in (ol.Executor(interpret=True), ol.Executor(passes=("exchange",))):
+        with pytest.raises(ol.KernelError) as caught:
+            executor.eval(program, found, {"ids": numpy.array(asked)}, scope=scope)
+        errors.append(caught.value)
+    assert errors[0].message.startswith("take: row ")
+    assert (errors[0].message, errors[0].location, errors[0].given) == (errors[1].message, errors[1].location, errors[1].given)
+
+
+@pytest.mark.parametrize("optimizer", [ol.optimizer.SGD(0.1), ol.optimizer.Adam(0.1)])
+def test_training_a_recurrent_network_of_words_is_the_same_after_all_passes(optimizer):
+    with ol.Program(seed=1) as program:
+        words = ol.layer.data("words", shape=["n"], dtype="int64", batch="t")
+        embedded = ol.layer.embedding(words, (5, 4), dtype="float64")
+        start = ol.layer.data("start", shape=[3], dtype="float64")
+        rnn = ol.rnn()
+        with rnn.step():
+            step = rnn.step_input(embedded)
+            state = rnn.memory(init=start)
+            both = ol.layer.fc(step, 3) + ol.layer.fc(rnn.previous_memory(state), 3, bias=False)
+            rnn.update_memory(state, ol.op.tanh(both))
+            rnn.output(ol.op.tanh(both))
+        cost = ol.layer.mean(ol.op.square(rnn()))
+        optimizer.minimize(cost)
+    feed = {"words": numpy.random.default_rng(0).integers(5, size=(6, 4)), "start": numpy.zeros((4, 3))}
+    executors = (ol.Executor(interpret=True), ol.Executor())
+    assert executors[1].plan(program, [cost]).applied["exchange"] == 3
+    scopes = [ol.init(program, ol.Scope()) for _ in executors]
+    for _ in range(3):
+        for executor, scope in zip(executors, scopes, strict=True):
+            executor.run(program, feed, [cost], scope=scope)
+    for var in program.parameters():
+        numpy.testing.assert_allclose(scopes[0][var.name].numpy(), scopes[1][var.name].numpy(), rtol=1e-10, atol=1e-10)
