@@ -7,6 +7,8 @@ import pytest
 from sample_programs import nested_loops
 
 import oarlock as ol
+from oarlock.ir.rewrite import replace_reads
+from oarlock.registry.text import parse_program
 
 FEED = {"pages": numpy.linspace(-1, 1, 18, dtype="float32").reshape(2, 3, 3), "start": numpy.ones(3, "float32")}
 
@@ -200,6 +202,26 @@ def test_a_memory_that_stays_is_not_written_over_in_the_gradient_of_a_ragged_loo
     expected = ol.Executor(interpret=True).eval(program, gradients, feed, scope=ol.Scope())
     for actual, value in zip(executor.eval(program, gradients, feed, scope=ol.Scope()), expected, strict=True):
         numpy.testing.assert_allclose(actual, value, rtol=1e-10, atol=1e-10)
+
+
+def test_steps_of_some_rows_are_not_taken_for_steps_of_others():
+    """A sequence that one ragged loop hands out is read by another, with row splits of its own."""
+    with ol.Program() as program:
+        sequences = [ol.layer.data(name, shape=[2], dtype="float64", ragged=1) for name in ("a", "b")]
+        for x in sequences:
+            rnn = ol.rnn()
+            with rnn.step():
+                step, memory = rnn.step_input(x), rnn.memory(shape=[2])
+                after = ol.op.tanh(rnn.previous_memory(memory) + step)
+                rnn.update_memory(memory, after)
+                rnn.output(after)
+            program.targets[x.name] = rnn()
+    replace_reads(program.main, {sequences[1]: program.targets["a"]})
+    text = program.to_text(source=False).replace("b: float64[b.t, 2], ", "").replace(" partitions b.t", "").replace("b.t", "a.t")
+    program, values = parse_program(text), numpy.random.default_rng(0).standard_normal((6, 2))
+    feed = {"a": values, "a.splits": [0, 2, 2, 5, 6], "b.splits": [0, 1, 4, 4, 6]}
+    expected = ol.Executor(interpret=True).eval(program, [program.targets["b"]], feed, scope=ol.Scope())
+    assert numpy.array_equal(ol.Executor(passes=()).eval(program, [program.targets["b"]], feed, scope=ol.Scope()), expected)
 
 
 def test_the_input_product_is_lifted_and_every_parameter_gradient_is_sunk():

@@ -17,6 +17,7 @@ from oarlock.runtime.plan import loops, trips
 from oarlock.runtime.plan.liveness import Liveness
 from oarlock.runtime.plan.placement import Placement
 from oarlock.runtime.plan.source import Source
+from oarlock.runtime.plan.stacks import Packed
 
 __all__ = ["Emitter", "Line"]
 
@@ -45,11 +46,10 @@ class Line:
         self.placement = Placement(ops, self.kept, self.liveness, catalogue, (self.sizes, around), given, states)
         self.number = 0  # of the op that is being written
         self.rows: dict[Var, str] = {}  # row splits -> the name of the rows that they cut
-        self.packed: dict[Var, str] = {}  # what a ragged loop has handed out -> the name of its steps
+        self.packed: dict[Var, Packed] = {}  # what a ragged loop has handed out
         self.unjoined: set[Var] = set()  # those of them that nobody needs but as steps
         self.rooms: dict[Var, str] = {}  # a sequence -> the space that it lies in, with room for the first value of a memory
         self.bodies: dict[Op, Line] = {}  # the lines of loops, as far as they were asked for
-        self.apart: set[Var] = set()  # those of them of which each step has memory of its own; of a memory that stays, all are one
 
     def is_stepped_through(self, var: Var, splits: Var) -> bool:
         """Whether `var` is read as a sequence alone, by loops over the rows that `splits` cut."""
@@ -114,7 +114,8 @@ class Emitter:
                 known = self._sizes.get(size, "0")
                 self._sizes[size] = self.source.fresh(size)
                 if self.lines and var in self.lines[-1].unjoined:
-                    number = f"{self.source.bind('size_of_steps', trips.size_of_steps)}({self.lines[-1].packed[var]}, {axis}, {known})"
+                    steps = self.lines[-1].packed[var].steps
+                    number = f"{self.source.bind('size_of_steps', trips.size_of_steps)}({steps}, {axis}, {known})"
                 elif uneven:
                     number = f"{self.source.bind('size_of', trips.size_of)}({self.source.name(var)}, {axis}, {known})"
                 else:
@@ -131,9 +132,13 @@ class Emitter:
                 self.source.write(f"{self._shapes[var]} = {self.source.name(var)}.shape")
             if self._poison and var not in (*stepped_through, *line.unjoined) and line.placement.memory.has_ended(var, number):
                 self.source.write(f"{self.source.bind('poison', trips.poison)}({self.source.name(var)})")
-        self.forget(
-            text for var in ending for text in (line.packed.pop(var, None), None if var in line.unjoined else self.source.name(var)) if text
-        )
+        gone: list[str] = []
+        for var in ending:
+            if var in line.packed:
+                gone.append(line.packed.pop(var).steps)
+            if var not in line.unjoined:
+                gone.append(self.source.name(var))
+        self.forget(gone)
 
     def forget(self, names: Iterable[str]) -> None:
         """Let go of values."""

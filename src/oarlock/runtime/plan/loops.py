@@ -76,11 +76,13 @@ def _ragged(emitter: "Emitter", op: Op) -> None:
     steps, given = [], []
     for inner, outer in layout.steps:
         packed, by_row = outer_line.packed.get(outer), trips.is_by_row(inner, body)
-        if outer_line.placement.is_even(outer) and (outer in outer_line.apart and outer_line.may_write_over(outer) if packed else by_row):
+        if packed and packed.splits is not splits:  # other rows
+            packed = None
+        if outer_line.placement.is_even(outer) and (packed.apart and outer_line.may_write_over(outer) if packed else by_row):
             given.append(inner)  # packed now, it is new
         steps.append(source.fresh(f"{inner.name}_steps"))
         if inner in used:
-            write(f"{steps[-1]} = " + (packed or f"{rows}.split({name(outer)}, by_row={by_row})"), op)
+            write(f"{steps[-1]} = " + (packed.steps if packed else f"{rows}.split({name(outer)}, by_row={by_row})"), op)
         elif outer not in outer_line.unjoined:
             write(f"{rows}.check({name(outer)}, by_row={by_row})", op)
     line = emitter.line(body, body.outputs, given=given)

@@ -1,7 +1,7 @@
 """Where what the trips of a loop hand out is computed: each in its part of memory for all trips or, where that cannot be, anywhere."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from oarlock.ir.variable import Var
 from oarlock.op.control.layout import Carried, Layout
@@ -10,7 +10,18 @@ from oarlock.runtime.plan import trips
 if TYPE_CHECKING:
     from oarlock.runtime.plan.emitter import Emitter, Line
 
-__all__ = ["GrowingStacks", "RaggedStacks", "Stacks"]
+__all__ = ["GrowingStacks", "Packed", "RaggedStacks", "Stacks"]
+
+
+class Packed(NamedTuple):
+    """What a ragged loop has handed out: the name of its steps, of the rows that `splits` cut.
+
+    They are `apart` where each has memory of its own: of a memory that stays, all are one.
+    """
+
+    steps: str
+    splits: Var
+    apart: bool
 
 
 class Stacks:
@@ -196,10 +207,8 @@ class RaggedStacks(Stacks):
         for inner, outer in self._layout.stacked:
             steps, space = self._steps[inner], self._spaces.get(inner)
             if trips.is_by_row(inner, body):
-                line.packed[outer] = source.fresh(f"{outer.name}_steps")
-                source.write(f"{line.packed[outer]} = {steps}")
-                if inner in self._apart:
-                    line.apart.add(outer)
+                line.packed[outer] = Packed(source.fresh(f"{outer.name}_steps"), self._splits, apart=inner in self._apart)
+                source.write(f"{line.packed[outer].steps} = {steps}")
                 if line.is_stepped_through(outer, self._splits):
                     line.unjoined.add(outer)
                     continue
