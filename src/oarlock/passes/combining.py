@@ -8,7 +8,7 @@ from oarlock.ir.block import Block
 from oarlock.ir.operation import Op
 from oarlock.ir.variable import Var
 from oarlock.op.control.layout import Layout
-from oarlock.passes.loops import outside_shape, stacked_names
+from oarlock.passes.loops import StackedNames, outside_shape
 from oarlock.passes.terms import FUSED, OPERANDS, Operand, Readers, Sum, Term
 from oarlock.registry.catalogue import standard
 
@@ -18,13 +18,13 @@ __all__ = ["Combination", "Step", "Trips"]
 class Trips:
     """Of a block: which of its variables are known before its trips, where it has any."""
 
-    def __init__(self, block: Block, owner: Op | None):
+    def __init__(self, block: Block, owner: Op | None, names: StackedNames):
         self.block = block
         self.repeats = owner is not None and owner.type in ("recurrent", "while")
         self.steps: dict[Var, Var] = {}
         if owner is not None and owner.type == "recurrent":
-            layout, names = Layout.of(owner), stacked_names(owner.block)
-            self.steps = {inner: outer for inner, outer in layout.steps if outside_shape(layout, inner, names) is not None}
+            layout, known = Layout.of(owner), names.of(owner.block)
+            self.steps = {inner: outer for inner, outer in layout.steps if outside_shape(layout, inner, known) is not None}
         self.inside = {outer: inner for inner, outer in self.steps.items()}
 
     def leaves(self, var: Var, rank: int) -> bool:

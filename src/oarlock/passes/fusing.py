@@ -6,6 +6,7 @@ from oarlock.ir.program import Program
 from oarlock.ir.variable import Var
 from oarlock.ir.walk import inner_blocks, walk
 from oarlock.passes.combining import Combination, Trips
+from oarlock.passes.loops import StackedNames
 from oarlock.passes.terms import FUSED, SUMS, Readers, Sum
 from oarlock.registry.catalogue import Catalogue, standard
 
@@ -35,13 +36,13 @@ def fuse(program: Program, catalogue: Catalogue) -> int:
     """
     if any(catalogue.find(type) is not standard.find(type) for type in _FORMED):
         return 0  # its operators are someone else's
-    readers = Readers(program)
+    readers, names = Readers(program), StackedNames()
     owners = {block: op for op in walk(program.main) for block in op.blocks}
-    return sum(_fuse_block(block, owners.get(block), readers) for block in inner_blocks(program.main))
+    return sum(_fuse_block(block, owners.get(block), readers, names) for block in inner_blocks(program.main))
 
 
-def _fuse_block(block: Block, owner: Op | None, readers: Readers) -> int:
-    trips = Trips(block, owner)
+def _fuse_block(block: Block, owner: Op | None, readers: Readers, names: StackedNames) -> int:
+    trips = Trips(block, owner, names)
     written: dict[Op, list[Op]] = {}
     seen: set[Op] = set()
     count = 0

@@ -5,7 +5,7 @@ from oarlock.ir.operation import Op
 from oarlock.ir.program import Program
 from oarlock.ir.variable import Var
 from oarlock.op.control.layout import Layout
-from oarlock.passes.loops import attributes_outside, copy_op, loops_in, outside_shape, stacked_names
+from oarlock.passes.loops import StackedNames, attributes_outside, copy_op, loops_in, outside_shape
 from oarlock.registry.catalogue import Catalogue
 
 __all__ = ["lift"]
@@ -25,15 +25,14 @@ def lift(program: Program, catalogue: Catalogue) -> int:
     differently from many products: values change in their last bits. Costs the memory of the stack. Does not apply to values whose
     sizes differ from step to step, to random ops, or to what depends on a memory.
     """
-    count = 0
+    count, names = 0, StackedNames()
     for op in loops_in(program.main):
-        count += _lift_from(op, catalogue)
+        count += _lift_from(op, names.of(op.block), catalogue)
     return count
 
 
-def _lift_from(loop: Op, catalogue: Catalogue) -> int:
+def _lift_from(loop: Op, names: set[str], catalogue: Catalogue) -> int:
     layout = Layout.of(loop)
-    names = stacked_names(loop.block)
     ragged = "splits" in loop.inputs
     whole = {inner: outer for inner, outer in layout.steps if not ragged or outside_shape(layout, inner, names) is not None}
     kept: list[Op] = []

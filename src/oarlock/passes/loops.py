@@ -13,7 +13,7 @@ from oarlock.op.control.recurrence import is_by_row
 from oarlock.registry.axes import attributes_on_stacks, axes_alone
 from oarlock.registry.declaration import Operator
 
-__all__ = ["attributes_outside", "broadcasts", "copy_op", "loops_in", "outside_shape", "stacked_names", "sums_rows"]
+__all__ = ["StackedNames", "attributes_outside", "broadcasts", "copy_op", "loops_in", "outside_shape", "sums_rows"]
 
 
 def loops_in(block: Block) -> Iterator[Op]:
@@ -22,12 +22,20 @@ def loops_in(block: Block) -> Iterator[Op]:
         yield from [op for op in inner.ops if op.type == "recurrent"]
 
 
-def stacked_names(block: Block) -> set[str]:
-    """The names of sizes that every trip of a loop in `block` agrees on: all that `block` can see, but for those of uneven stacks."""
-    names: set[str] = set()
-    for around in reversed(list(block.enclosing())):
-        names |= even_sizes(around, names)
-    return names
+class StackedNames:
+    """Of each block the names of sizes that every trip of a loop in it agrees on: all that it can see, but for those of uneven stacks.
+
+    Each block is looked through once: for the time of a pass, whose new variables have sizes of these names.
+    """
+
+    def __init__(self):
+        self._found: dict[Block, set[str]] = {}
+
+    def of(self, block: Block) -> set[str]:
+        if block not in self._found:
+            around = self.of(block.parent) if block.parent is not None else set()
+            self._found[block] = around | even_sizes(block, around)
+        return self._found[block]
 
 
 def outside_shape(layout: Layout, inner: Var, names: set[str]) -> Shape | None:

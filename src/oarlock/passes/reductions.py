@@ -50,10 +50,10 @@ class _Fusion:
         self.count = 0
 
     def __call__(self, op: Op, before: list[Op]) -> Mapping[Var, Var]:
-        made = self._of_loss(op) or self._of_gradient(op) or self._of_products(op)
+        made = self._of_gradient(op) or self._of_products(op)
         if made is not None:
             before.append(made)
-            self.count += 1
+        self.count += made is not None or self._is_total_of_losses(op)
         return {}
 
     def _of_products(self, op: Op) -> Op | None:
@@ -68,17 +68,24 @@ class _Fusion:
             return None
         return new_op(op, "inner_product", {"x": x, "y": y}, {"z": op.writes[0]}, self.catalogue, {"mean": op.type == "mean"})
 
-    def _of_loss(self, op: Op) -> Op | None:
+    def _is_total_of_losses(self, op: Op) -> bool:
+        """Whether `op` is a cross entropy that may be added up where it is computed.
+
+        It does so itself from now on, so what it refuses is told as before: of the op that the user wrote.
+        """
         if op.type != "softmax_with_cross_entropy":
-            return None
+            return False
         (loss,), (softmax,) = op.outputs["loss"], op.outputs["softmax"]
         reduction = self.reductions.get(loss)
         if reduction is None or reduction.block is not op.block or self.readers.get(loss) != 1 or loss.dtype not in _LARGE:
-            return None
+            return False
         self.taken.add(reduction)
-        inputs = {slot: vars[0] for slot, vars in op.inputs.items()}
-        outputs = {"loss": reduction.writes[0], "softmax": softmax}
-        return new_op(op, "total_cross_entropy", inputs, outputs, self.catalogue, {**op.attributes, "mean": reduction.type == "mean"})
+        (total,) = reduction.writes
+        op.type, op.outputs = "total_cross_entropy", {"loss": (total,), "softmax": (softmax,)}
+        op.attributes = {**op.attributes, "mean": reduction.type == "mean"}
+        total.op = op
+        del op.block.vars[loss.name]
+        return True
 
     def _of_gradient(self, op: Op) -> Op | None:
         if op.type != "softmax_with_cross_entropy_dlogits" or op.inputs.get("dsoftmax"):

@@ -36,11 +36,8 @@ def rotate(program: Program, catalogue: Catalogue) -> int:
     """
     if any(catalogue.find(type) is not standard.find(type) for type in (*_ROWS, "add", "sum", "fill_like", "fill_rows")):
         return 0  # its operators are someone else's
-    count = 0
-    for loop in loops_in(program.main):
-        if "splits" not in loop.inputs:
-            count += _rotate(loop, reader_counts(program), catalogue)
-    return count
+    counts = reader_counts(program)
+    return sum(_rotate(loop, counts, catalogue) for loop in loops_in(program.main) if "splits" not in loop.inputs)
 
 
 def _rotate(loop: Op, counts: dict[Var, int], catalogue: Catalogue) -> int:
@@ -72,6 +69,7 @@ def _rotate(loop: Op, counts: dict[Var, int], catalogue: Catalogue) -> int:
         copy_op(product, loop.block, loop.block.ops.index(loop) + 1, {rows: final}, {slot: (each.final,)})
         layout.carried[number] = Carried(inside, rows, first, final)
         final.op = loop
+        counts[matrix] += 1
         rotated += 1
     if rotated:
         layout.write()

@@ -9,7 +9,7 @@ from oarlock.ir.program import Program
 from oarlock.ir.size import Shape
 from oarlock.ir.variable import Var
 from oarlock.op.control.layout import Layout
-from oarlock.passes.loops import attributes_outside, copy_op, loops_in, outside_shape, stacked_names, sums_rows
+from oarlock.passes.loops import StackedNames, attributes_outside, copy_op, loops_in, outside_shape, sums_rows
 from oarlock.registry.catalogue import Catalogue
 
 __all__ = ["sink"]
@@ -39,15 +39,14 @@ def sink(program: Program, catalogue: Catalogue) -> int:
     That costs the memory of the value for that of what was stacked of it, up to four times as much, and saves a copy in each step:
     a list of views would have kept the value alive as well.
     """
-    count = 0
+    count, names = 0, StackedNames()
     for op in loops_in(program.main):
-        count += _sink_from(op, catalogue)
+        count += _sink_from(op, names.of(op.block), catalogue)
     return count
 
 
-def _sink_from(loop: Op, catalogue: Catalogue) -> int:
+def _sink_from(loop: Op, names: set[str], catalogue: Catalogue) -> int:
     layout = Layout.of(loop)
-    names = stacked_names(loop.block)
     varying = set(layout.body.vars.values())
     ragged = "splits" in loop.inputs
     position = loop.block.ops.index(loop) + 1
