@@ -80,8 +80,8 @@ def test_a_memory_that_does_not_begin_as_zeros_stays():
     assert applied == {"rotate": 0}
 
 
-@pytest.mark.parametrize("read", ["handed out", "multiplied"])
-def test_a_product_that_more_than_a_sum_reads_stays(read):
+def product(read: str = "added") -> tuple[ol.Program, list[ol.Var]]:
+    """A loop whose memory is a product, which is `read` besides, or otherwise; what it hands out, and its last memory."""
     with ol.Program(seed=1) as program:
         x = ol.layer.data("x", ["n", 3], batch="t", dtype="float64")
         u = ol.layer.create_parameter([3, 3], name="u", dtype="float64")
@@ -93,22 +93,18 @@ def test_a_product_that_more_than_a_sum_reads_stays(read):
             after = ol.op.linear(added, u)
             rnn.update_memory(state, after)
             rnn.output(after if read == "handed out" else added)
-        outputs = rnn()
-    _, applied = rewritten(program, [outputs], "rotate")
+        return program, [rnn(), rnn.final_memory(state)]
+
+
+@pytest.mark.parametrize("read", ["handed out", "multiplied"])
+def test_a_product_that_more_than_a_sum_reads_stays(read):
+    program, found = product(read)
+    _, applied = rewritten(program, found[:1], "rotate")
     assert applied == {"rotate": 0}
 
 
 def test_a_memory_that_is_a_product_is_rotated_without_gradients_too():
-    with ol.Program(seed=1) as program:
-        x = ol.layer.data("x", ["n", 3], batch="t", dtype="float64")
-        u = ol.layer.create_parameter([3, 3], name="u", dtype="float64")
-        rnn = ol.rnn()
-        with rnn.step():
-            step, state = rnn.step_input(x), rnn.memory(shape=[3])
-            added = ol.op.tanh(step + rnn.previous_memory(state))
-            rnn.update_memory(state, ol.op.linear(added, u))
-            rnn.output(added)
-        found = [rnn(), rnn.final_memory(state)]
+    program, found = product()
     lines, applied = rewritten(program, found, "rotate")
     assert applied == {"rotate": 1}
     assert "linear_0: float64[n, 3] = linear(x=tanh_0, w=u)" not in lines

@@ -48,14 +48,14 @@ def take_linear_dx(rows, w, x_shape, dout):
     """What arrives at each row that was taken, led back through the product."""
     if not _repeats(x_shape[0], rows, dout):
         return put.kernel(linear_dx.kernel(w, dout), rows, x_shape)
-    return _sums_dx(_sums(x_shape[0], rows, dout), rows, w)
+    return _sums_dx(_sums(x_shape[0], rows, dout), w, _untaken(x_shape[0], rows))
 
 
 @take_linear.gradient("w")
 def take_linear_dw(x, rows, dout):
     if not _repeats(x.shape[0], rows, x):
         return linear_dw.kernel(take.kernel(x, rows), dout)
-    return _sums_dw(_sums(x.shape[0], rows, dout), x, rows)
+    return _sums_dw(_sums(x.shape[0], rows, dout), x, _untaken(x.shape[0], rows))
 
 
 @take_linear.gradient_program("bias")
@@ -65,18 +65,21 @@ def take_linear_dbias(dout):
 
 @joint(take_linear_dx, take_linear_dw, linear_dbias)
 def take_linear_backward(x, rows, w, dout):
-    if not _repeats(x.shape[0], rows, x):
-        return take_linear_dx.kernel(rows, w, x.shape, dout), take_linear_dw.kernel(x, rows, dout), linear_dbias.kernel(dout)
-    sums = _sums(x.shape[0], rows, dout)
-    return _sums_dx(sums, rows, w), _sums_dw(sums, x, rows), sums.sum(0)
+    dx, dw, arriving = _backward(x, rows, w, dout)
+    return dx, dw, linear_dbias.kernel(arriving)
 
 
 @joint(take_linear_dx, take_linear_dw)
 def take_linear_backward_without_bias(x, rows, w, dout):
+    return _backward(x, rows, w, dout)[:2]
+
+
+def _backward(x, rows, w, dout):
+    """The gradients of ``x`` and ``w``, and what the bias's is the sum of: what arrives at each row, of the table or of those taken."""
     if not _repeats(x.shape[0], rows, x):
-        return take_linear_dx.kernel(rows, w, x.shape, dout), take_linear_dw.kernel(x, rows, dout)
-    sums = _sums(x.shape[0], rows, dout)
-    return _sums_dx(sums, rows, w), _sums_dw(sums, x, rows)
+        return take_linear_dx.kernel(rows, w, x.shape, dout), take_linear_dw.kernel(x, rows, dout), dout
+    sums, untaken = _sums(x.shape[0], rows, dout), _untaken(x.shape[0], rows)
+    return _sums_dx(sums, w, untaken), _sums_dw(sums, x, untaken), sums
 
 
 def _sums(count: int, rows: torch.Tensor, dout: torch.Tensor) -> torch.Tensor:
@@ -84,19 +87,19 @@ def _sums(count: int, rows: torch.Tensor, dout: torch.Tensor) -> torch.Tensor:
     return put.kernel(dout, rows, (count, dout.shape[-1]))  # type: ignore[return-value]
 
 
-def _sums_dx(sums: torch.Tensor, rows: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
-    return _only_taken(torch.mm(sums, w.t()), rows)
+def _untaken(count: int, rows: torch.Tensor) -> torch.Tensor:
+    """Which rows of a table nobody took: an infinity or NaN in them, or in a factor, has no part in the result."""
+    untaken = torch.ones(count, 1, dtype=torch.bool, device=rows.device)
+    untaken[rows.flatten()] = False
+    return untaken
 
 
-def _sums_dw(sums: torch.Tensor, x: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
-    return torch.mm(_only_taken(x, rows).t(), sums)
+def _sums_dx(sums: torch.Tensor, w: torch.Tensor, untaken: torch.Tensor) -> torch.Tensor:
+    return torch.mm(sums, w.t()).masked_fill_(untaken, 0.0)
 
 
-def _only_taken(table: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
-    """The table with zeros in rows that nobody took: an infinity or NaN in them, or in a factor, has no part in the result."""
-    unasked = torch.ones(table.shape[0], 1, dtype=torch.bool, device=table.device)
-    unasked[rows.flatten()] = False
-    return table.masked_fill(unasked, 0.0)
+def _sums_dw(sums: torch.Tensor, x: torch.Tensor, untaken: torch.Tensor) -> torch.Tensor:
+    return torch.mm(x.masked_fill(untaken, 0.0).t(), sums)
 
 
 @take_linear_dx.gradient_program("w")

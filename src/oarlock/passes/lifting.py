@@ -1,11 +1,10 @@
 """Lift what each step of a loop computes of its sequences alone: one op on the whole sequence, before the loop."""
 
-from oarlock.ir.block import Block
 from oarlock.ir.operation import Op
 from oarlock.ir.program import Program
-from oarlock.ir.variable import Var
 from oarlock.op.control.layout import Layout
 from oarlock.passes.loops import StackedNames, attributes_outside, copy_op, loops_in, outside_shape
+from oarlock.passes.rewriting import declare
 from oarlock.registry.catalogue import Catalogue
 
 __all__ = ["lift"]
@@ -43,7 +42,7 @@ def _lift_from(loop: Op, names: set[str], catalogue: Catalogue) -> int:
         if not free or None in shapes or attributes is None:
             kept.append(op)
             continue
-        outer = {var: _declare(loop.block, var, shape) for var, shape in zip(op.writes, shapes, strict=True)}
+        outer = {var: declare(var, shape, "LIFTED", loop.block) for var, shape in zip(op.writes, shapes, strict=True)}
         copy_op(
             op,
             loop.block,
@@ -61,7 +60,3 @@ def _lift_from(loop: Op, names: set[str], catalogue: Catalogue) -> int:
         layout.body.ops = kept
         layout.write()
     return lifted
-
-
-def _declare(block: Block, var: Var, shape) -> Var:
-    return block.new_var(block.program.unique(f"{var.name.partition('@')[0]}@LIFTED"), var.dtype, shape, location=var.location)

@@ -101,11 +101,11 @@ def is_elementwise(operator: Operator, op: Op) -> bool:
     return kinds in ({"group"}, {"broadcast"})
 
 
-def declare(like: Var, shape: Shape | None) -> Var:
-    """A new variable of the block and dtype of `like`."""
-    block = like.block
-    name = block.program.unique(f"{like.name.partition('@')[0]}@{'SCALAR' if shape == () else 'VALUE'}")
-    return block.new_var(name, like.dtype, shape, location=like.location)
+def declare(like: Var, shape: Shape | None, mark: str = "", block: Block | None = None) -> Var:
+    """A new variable of the dtype of `like`, with a name that tells what it comes from; of its block, where no other is given."""
+    block = like.block if block is None else block
+    mark = mark or ("SCALAR" if shape == () else "VALUE")
+    return block.new_var(block.program.unique(f"{like.name.partition('@')[0]}@{mark}"), like.dtype, shape, location=like.location)
 
 
 def new_op(

@@ -6,7 +6,7 @@ from oarlock.ir.variable import Var
 from oarlock.op.control.layout import Carried, Layout
 from oarlock.passes.identities import number_of
 from oarlock.passes.loops import copy_op, loops_in
-from oarlock.passes.rewriting import reader_counts
+from oarlock.passes.rewriting import declare, reader_counts
 from oarlock.passes.terms import FUSED, OPERANDS
 from oarlock.registry.catalogue import Catalogue, standard
 
@@ -60,8 +60,8 @@ def _rotate(loop: Op, counts: dict[Var, int], catalogue: Catalogue) -> int:
         first = _zeros(rows, each, loop, catalogue)
         if first is None:
             continue
-        inside = layout.body.new_var(layout.body.program.unique(f"{each.inside.name.partition('@')[0]}@ROTATED"), rows.dtype, rows.shape)
-        final = loop.block.new_var(loop.block.program.unique(f"{each.final.name.partition('@')[0]}@ROTATED"), rows.dtype, rows.shape)
+        inside = declare(each.inside, rows.shape, "ROTATED")
+        final = declare(each.final, rows.shape, "ROTATED")
         (slot,) = product.outputs
         copy_op(product, layout.body, layout.body.ops.index(reader), {rows: inside}, {slot: (each.inside,)})
         layout.body.ops.remove(product)
@@ -89,7 +89,7 @@ def _zeros(rows: Var, memory: Carried, loop: Op, catalogue: Catalogue) -> Var | 
     else:
         return None
     block = loop.block
-    zeros = block.new_var(block.program.unique(f"{initial.name.partition('@')[0]}@ROTATED"), rows.dtype, shape)
+    zeros = declare(initial, shape, "ROTATED", block)
     op = Op(block, type, {"like": (initial,)}, {"y": (zeros,)}, catalogue.get(type).convert_attributes(given), role=loop.role)
     block.ops.insert(block.ops.index(loop), op)
     zeros.op = op

@@ -3,13 +3,12 @@
 from collections.abc import Iterable, Mapping
 from math import prod
 
-from oarlock.ir.block import Block
 from oarlock.ir.operation import Op
 from oarlock.ir.program import Program
-from oarlock.ir.size import Shape
 from oarlock.ir.variable import Var
 from oarlock.op.control.layout import Layout
 from oarlock.passes.loops import StackedNames, attributes_outside, copy_op, loops_in, outside_shape, sums_rows
+from oarlock.passes.rewriting import declare
 from oarlock.registry.catalogue import Catalogue
 
 __all__ = ["sink"]
@@ -165,11 +164,11 @@ def _move(
         return 0
     for var in inside:
         if var not in whole:
-            whole[var] = _declare(block, var, shapes[var])
+            whole[var] = declare(var, shapes[var], "STACK", block)
             whole[var].op = layout.op
             layout.stacked.append((var, whole[var]))
     outputs = {
-        slot: tuple(results[var][0] if results[var] else _declare(block, var, shapes[var]) for var in vars)
+        slot: tuple(results[var][0] if results[var] else declare(var, shapes[var], "STACK", block) for var in vars)
         for slot, vars in op.outputs.items()
     }
     pairs[:] = [pair for pair in pairs if pair[0] not in op.writes]
@@ -177,7 +176,3 @@ def _move(
     if not stays:
         layout.body.ops.remove(op)
     return 1
-
-
-def _declare(block: Block, var: Var, shape: Shape | None) -> Var:
-    return block.new_var(block.program.unique(f"{var.name.partition('@')[0]}@STACK"), var.dtype, shape)

@@ -61,9 +61,8 @@ class Prepared:
             self.ops = needed_ops(program.main.ops, targets)
         self.read = {var for op in (*self.ops, *self.tail) for var in op.reads} | {path.var for path in fetched}
         plain = not any(path.trips for path in fetched) and max(map(_depth, self.ops), default=0) <= _MAX_DEPTH
-        self._accepted: dict[str, tuple[torch.dtype, torch.Size, torch.device]] | None = (
-            None  # what was fed last, where types tell all about it
-        )
+        # what was fed last, where types tell all about it
+        self._accepted: dict[str, tuple[torch.dtype, torch.Size, torch.device]] | None = None
         self.plan = self._plan(passes, update=update, poison=poison) if plain and passes is not None else None
 
     def _plan(self, passes: Collection[str], *, update: bool, poison: bool) -> Plan:

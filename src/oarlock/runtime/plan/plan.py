@@ -39,11 +39,11 @@ class Plan:
 
     `inputs` are given from outside, by name; the values of `outputs` are returned, of which the last are the next values of the
     persistable variables `updates`. `checks` are functions that each of the first outputs is given to, where it might be an
-    uneven stack, before anything is written over. Some inputs are: their next values are computed in their memory, after everything
-    else, and by ops of ours that cannot fail. `overwrites` says whether there are any; `committed` are the other updates, each with the
-    number of its output. A plan is immutable and may be run by many threads. It keeps nothing between runs. Its text is in `text`, and in
-    the tracebacks of what its lines raise. `origin` gives the op of the user's program for those that were in it, `applied` how often each
-    pass did something.
+    uneven stack, before anything is written over. Some inputs are: their next values are computed in their memory, after everything else,
+    and by ops of ours that cannot fail. `overwrites` says whether there are any; `committed` are the other updates, each with the number
+    of its output. A plan is immutable and may be run by many threads. Between runs it keeps only how many trips a `while` made, to take
+    as much memory for the next. Its text is in `text`, and in the tracebacks of what its lines raise. `origin` gives the op of the user's
+    program for those that were in it, `applied` how often each pass did something.
     """
 
     def __init__(
