@@ -10,7 +10,7 @@ from generated.checking import check
 from generated.keeping import KEPT, write_case
 from generated.making import Case, make
 from generated.shrinking import shrink
-from generated.training import FIRED
+from generated.training import ALONE, FIRED
 from oarlock.passes.optimizing import PASSES
 
 MAX_FAILURES = 20  # what is broken that much is seen by then
@@ -30,15 +30,16 @@ def run(
     features: Counter[str] = Counter()
     failures = []
     for number in numbers:
-        case = None
+        case, pairs = None, not quick and number % PAIRS == 0
         try:
             case = make(seed, number)
             if show:
                 print(case.program.to_text(source=False))
                 print("targets:", case.targets, "wanted:", case.wanted)
-            features.update(case.features | check(case, passes=not quick, pairs=not quick and number % PAIRS == 0))
+            features.update(case.features | check(case, passes=not quick, pairs=pairs))
         except Exception as error:
-            told = f"making: {type(error).__name__}: {error}" if case is None else _keep(case, keep / f"{seed}-{number}.json")
+            path = keep / f"{seed}-{number}.json"
+            told = f"making: {type(error).__name__}: {error}" if case is None else _keep(case, path, passes=not quick, pairs=pairs)
             failures.append(f"--seed {seed} --only {number}: {told}")
             print(f"FAILED {failures[-1]}", flush=True)
             if len(failures) == max_failures:
@@ -46,9 +47,9 @@ def run(
     return features, failures
 
 
-def _keep(case: Case, path: Path) -> str:
+def _keep(case: Case, path: Path, *, passes: bool, pairs: bool) -> str:
     """Make a case that fails smaller, and write it; return what it fails with, and where it is."""
-    smaller, error = shrink(case)
+    smaller, error = shrink(case, passes=passes, pairs=pairs)
     write_case(smaller, path, f"{type(error).__name__}: {error}")
     return f"{type(error).__name__}: {error}\n  kept as {path}"
 
@@ -56,23 +57,27 @@ def _keep(case: Case, path: Path) -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m generated", description="Make random programs and check what they compute.")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--first", type=int, default=0, help="the number of the first program, for a run in pieces")
     parser.add_argument("--count", type=int, default=300)
     parser.add_argument("--only", type=int, help="make, print and check this one program")
     parser.add_argument("--keep", type=Path, default=KEPT, help="a folder for the programs that fail, made smaller")
     parser.add_argument("--quick", action="store_true", help="try a few combinations of passes for each program, not all")
     arguments = parser.parse_args()
-    numbers = range(arguments.count) if arguments.only is None else range(arguments.only, arguments.only + 1)
+    first, count = (arguments.first, arguments.count) if arguments.only is None else (arguments.only, 1)
+    numbers = range(first, first + count)
     begun = time.monotonic()
     features, failures = run(arguments.seed, numbers, arguments.keep, show=arguments.only is not None, quick=arguments.quick)
-    fired = {name: features.pop(FIRED + name, 0) for name in PASSES}
+    fired = {name: (features.pop(FIRED + name, 0), features.pop(ALONE + name, 0)) for name in PASSES}
     for feature, count in sorted(features.items(), key=lambda item: (-item[1], item[0])):
         print(f"{count:8,}  {100 * count / len(numbers):5.1f} %  {feature}")
-    for name, count in fired.items():
-        print(f"{count:8,}  {100 * count / len(numbers):5.1f} %  have something to do for the pass {name}")
-    idle = [name for name, count in fired.items() if not count] if len(numbers) >= ENOUGH else []
+    for name, (among, alone) in fired.items():
+        told = "" if arguments.quick else f", {alone:,} for it alone"
+        print(f"{among:8,}  {100 * among / len(numbers):5.1f} %  have something to do for the pass {name}{told}")
+    idle = [name for name, (among, _) in fired.items() if not among] if len(numbers) >= ENOUGH else []
     if idle:
         print(f"FAILED: nothing was ever done by {', '.join(idle)}")
-    print(f"{len(numbers):,} programs in {time.monotonic() - begun:.0f} s, {len(failures)} failed")
+    seconds = time.monotonic() - begun
+    print(f"{count:,} programs from {first:,}, seed {arguments.seed}, in {seconds:.0f} s: {len(failures)} failed")
     return 1 if failures or idle else 0
 
 

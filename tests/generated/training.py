@@ -9,13 +9,20 @@ from tolerances import PASSES_DIFFER
 
 import oarlock as ol
 from generated.making import Case
+from generated.rewriting import Rewritings, State
 from generated.running import Arrays, feed_of, require_all_same, require_close, scope_of
 from oarlock.passes.optimizing import PASSES
 
-__all__ = ["FIRED", "check_training"]
+__all__ = ["ALONE", "FIRED", "check_training", "trained"]
 
 FIRED = "pass: "
-"""What a feature begins with that names a pass which did something."""
+"""What a feature begins with that names a pass which did something among all of them."""
+
+ALONE = "pass alone: "
+"""The same, for a pass that did something without the others."""
+
+EXACT = {"inline", "simplify", "fold", "share", "hoist", "group"}
+"""Passes that round nothing otherwise; a zero may lose its sign."""
 
 STEPS = 2
 OPTIMIZERS = (
@@ -32,31 +39,47 @@ def check_training(case: Case, random: Random, *, passes: bool = False, pairs: b
     """Train a program by the interpreter and by plans; return which passes did something.
 
     By a plan without passes the bits are the same. With all of them, with some alone or two at a time - all that there are with
-    `passes` and with `pairs` - values may be rounded otherwise.
+    `passes` and with `pairs` - values may be rounded otherwise, unless the passes say that they round nothing. What combinations
+    of passes make of the program is found without plans; what is the same is run once.
     """
-    program, names = _trained(case, random)
+    program, names = trained(case, random)
     expected = _run(program, case, names, ol.Executor(interpret=True))
     for executor in (ol.Executor(passes=()), ol.Executor(passes=(), poison=True)):
         for number, (step, values) in enumerate(zip(expected, _run(program, case, names, executor), strict=True)):
             require_all_same(f"after step {number} of training by a plan", values, step)
-    applied = ol.Executor().plan(program, names).applied
-    for combination in _combinations(random, passes=passes, pairs=pairs):
-        executor = ol.Executor(passes=combination, poison=True)
-        if any(executor.plan(program, names).applied.values()):
-            what = f"in training after {', '.join(combination) if len(combination) < len(PASSES) else 'all passes'}"
-            _require_near(what, _run(program, case, names, executor), expected)
-    return {f"{FIRED}{name}" for name, count in applied.items() if count}
+    executor = ol.Executor(poison=True)
+    _require_near("in training after all passes", _run(program, case, names, executor), expected, PASSES_DIFFER)
+    features = {FIRED + name for name, count in executor.plan(program, names).applied.items() if count}
+    rewritings = Rewritings(program, names)
+    labels = list(rewritings.start.program.targets)
+    for state, sequences in _states(rewritings, _combinations(random, passes=passes, pairs=pairs)).items():
+        found = _run(program, case, labels, ol.Executor(passes=(), poison=True), state.program)
+        values = [dict(zip(names, step.values(), strict=True)) for step in found[:-1]]
+        exact = any(EXACT.issuperset(combination) for combination in sequences)
+        tolerance = (0.0, 0.0) if exact else PASSES_DIFFER
+        _require_near(f"in training after {' and '.join(sequences[0])}", [*values, found[-1]], expected, tolerance)
+    rewritings.check()
+    return features | {ALONE + name for name in PASSES if rewritings.start.counts.get(name)}
 
 
 def _combinations(random: Random, *, passes: bool, pairs: bool) -> Iterator[Combination]:
     alone = [(name,) for name in PASSES]
     both = list(combinations(PASSES, 2))
-    yield tuple(PASSES)
     yield from alone if passes else random.sample(alone, 2)
     yield from both if pairs else random.sample(both, 1)
 
 
-def _trained(case: Case, random: Random) -> tuple[ol.Program, list[str]]:
+def _states(rewritings: Rewritings, tried: Iterable[Combination]) -> dict[State, list[Combination]]:
+    """What passes make of a program, and by which combinations of them; but for what is as it was."""
+    found: dict[State, list[Combination]] = {}
+    for combination in tried:
+        state, _ = rewritings.after(combination)
+        if state is not rewritings.start:
+            found.setdefault(state, []).append(combination)
+    return found
+
+
+def trained(case: Case, random: Random) -> tuple[ol.Program, list[str]]:
     """A copy of the program with a cost and, where that depends on parameters, a step; and what is fetched of it."""
     program = case.program.clone()
     with program:
@@ -77,17 +100,19 @@ def _squared(program: ol.Program, name: str, random: Random) -> ol.Var:
     return random.choice((ol.op.square, lambda x: ol.op.multiply(x, x), lambda x: ol.op.multiply(ol.op.tanh(x), x)))(var)
 
 
-def _run(program: ol.Program, case: Case, names: Sequence[str], executor: ol.Executor) -> list[dict[str, numpy.ndarray]]:
-    """What is fetched of each step, and what the scope has in the end."""
+def _run(
+    program: ol.Program, case: Case, names: Sequence[str], executor: ol.Executor, rewritten: ol.Program | None = None
+) -> list[dict[str, numpy.ndarray]]:
+    """What is fetched of each step, and what the scope has in the end; of what was made of a program, where that is given."""
     scope = scope_of(program, case.arrays)
-    step = executor.prepare(program, names, scope=scope)
+    step = executor.prepare(rewritten or program, names, scope=scope)
     feed = feed_of(program, case.arrays)
     steps = [dict(zip(names, step(feed), strict=True)) for _ in range(STEPS)]
     return [*steps, {name: scope[name].numpy().copy() for name in scope}]  # type: ignore[attr-defined]
 
 
-def _require_near(what: str, found: Iterable[Arrays], expected: Collection[Arrays]) -> None:
+def _require_near(what: str, found: Iterable[Arrays], expected: Collection[Arrays], tolerance: tuple[float, float]) -> None:
     for values, others in zip(found, expected, strict=True):
         for name, value in values.items():
             if value.size or others[name].size:  # of what has no elements, nothing may tell the sizes
-                require_close("passes", f'"{name}" {what}', value, others[name], PASSES_DIFFER)
+                require_close("passes", f'"{name}" {what}', value, others[name], tolerance)

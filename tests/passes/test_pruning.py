@@ -213,3 +213,28 @@ def test_a_label_that_no_file_can_hold_is_refused_before_anything_is_written(lab
             refused()
         assert raised.value.message == f"{label!r:.80} cannot be a target's label"
     assert not path.exists()
+
+
+def test_a_memory_that_only_a_dropped_memory_of_an_inner_loop_read_goes_at_once():
+    with ol.Program() as program:
+        xs = ol.layer.data("xs", [3], batch="t")
+        ys = ol.layer.data("ys", [2], batch="n")
+        start = ol.layer.data("start", [2], batch=None)
+        outer = ol.rnn()
+        with outer.step():
+            x = outer.step_input(xs)
+            state = outer.memory(init=start)
+            inner = ol.rnn()
+            with inner.step():
+                y = inner.step_input(ys)
+                nested = inner.memory(init=outer.previous_memory(state))
+                inner.update_memory(nested, ol.op.tanh(inner.previous_memory(nested)))
+                inner.output(ol.op.square(y))
+            squares = inner()
+            outer.update_memory(state, ol.op.tanh(outer.previous_memory(state)))
+            outer.output(ol.op.add(ol.op.reduce_sum(squares), ol.op.reduce_sum(x)))
+        sums = outer()
+    kept = ol.prune(program, {"sums": sums})
+    assert [len(block.inputs) for block in kept.blocks[1:]] == [1, 1]
+    assert [var.name for var in kept.main.inputs] == ["xs", "ys"]
+    assert kept.to_bytes() == ol.prune(kept, {"sums": kept.targets["sums"]}).to_bytes()

@@ -1,6 +1,7 @@
 """Op: one use of an operator, over variables."""
 
 from enum import IntEnum
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from oarlock.ir.location import Location
@@ -57,12 +58,12 @@ class Op:
     def reads(self) -> tuple[Var, ...]:
         """Every variable in an input slot, in order, with repetitions; then those that attributes are given by."""
         attributes = [value for value in self.attributes.values() if isinstance(value, Var)]
-        return (*(var for slot in self.inputs.values() for var in slot), *attributes)
+        return (*chain.from_iterable(self.inputs.values()), *attributes)
 
     @property
     def writes(self) -> tuple[Var, ...]:
         """Every variable in an output slot, in order."""
-        return tuple(var for slot in self.outputs.values() for var in slot)
+        return tuple(chain.from_iterable(self.outputs.values()))
 
     @property
     def is_commit(self) -> bool:

@@ -25,7 +25,7 @@ from oarlock.passes.sinking import sink
 from oarlock.registry.catalogue import Catalogue
 from oarlock.registry.checking import typecheck
 
-__all__ = ["PASSES", "optimize"]
+__all__ = ["PASSES", "apply", "begin", "in_turn", "optimize"]
 
 PASSES: dict[str, Callable[[Program, Catalogue], int]] = {
     "inline": inline,
@@ -47,7 +47,6 @@ PASSES: dict[str, Callable[[Program, Catalogue], int]] = {
 """Each changes a program in place and returns how often it applied."""
 
 _LAST = {"join", "group"}
-"""Passes after which others find less to do."""
 
 
 def optimize(
@@ -60,21 +59,47 @@ def optimize(
 ) -> dict[str, int]:
     """Rewrite `program` so that `wanted`, and its updates, are computed faster; return how often each pass applied.
 
-    Passes are applied twice, since one makes room for another, but for those that stand in the way of others; what nothing needs
-    is dropped before and after. `wanted` become the targets of the program. Where it is `checked`, the program is verified and
-    typechecked after each pass; an error names the pass.
+    Passes are applied `in_turn`; what nothing needs is dropped before and after. `wanted` become the targets of the program. Where it is
+    `checked`, the program is verified and typechecked after each pass; an error names the pass.
     """
-    wanted = list(wanted)
-    program.targets = {f"wanted_{number}": var for number, var in enumerate(wanted)}
+    begin(program, wanted)
     applied = dict.fromkeys((name for name in PASSES if name in passes), 0)
-    remove_dead_code(program.main, wanted)
-    first = [name for name in applied if name not in _LAST]
-    for name in [*first, *first, *(name for name in applied if name in _LAST)]:
-        applied[name] += PASSES[name](program, catalogue)
-        remove_dead_code(program.main, wanted)
+    idle: set[str] = set()  # those that have nothing to do as long as no other pass changes the program
+    for name in in_turn(passes):
+        if name in idle:
+            continue
+        count = apply(name, program, catalogue)
+        idle = set() if count else idle | {name}
+        applied[name] += count
         if checked:
             _check(program, catalogue, name)
     return applied
+
+
+def begin(program: Program, wanted: Iterable[Var]) -> None:
+    """Make `wanted` the targets of `program`, and drop what nothing needs."""
+    program.targets = {f"wanted_{number}": var for number, var in enumerate(wanted)}
+    remove_dead_code(program.main, program.targets.values())
+
+
+def in_turn(passes: Collection[str]) -> list[str]:
+    """The passes as they are applied: twice, since one makes room for another, but for those after which others find less to do."""
+    chosen = [name for name in PASSES if name in passes]
+    first = [name for name in chosen if name not in _LAST]
+    return [*first, *first, *(name for name in chosen if name in _LAST)]
+
+
+def apply(name: str, program: Program, catalogue: Catalogue) -> int:
+    """Apply one pass and drop what nothing needs any more; return how often it applied. At 0 the program is as it was."""
+    before = _number_of_ops(program)
+    count = PASSES[name](program, catalogue)
+    if count or _number_of_ops(program) != before:  # what found no reader, such as a constant, is dropped too
+        remove_dead_code(program.main, program.targets.values())
+    return count
+
+
+def _number_of_ops(program: Program) -> int:
+    return sum(len(block.ops) for block in program.blocks)
 
 
 def _check(program: Program, catalogue: Catalogue, after: str) -> None:

@@ -1,6 +1,6 @@
 """Keep what the targets need."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from oarlock.errors import ArgumentError, ProgramError, UndefinedVarError
 from oarlock.ir.block import Block
@@ -10,7 +10,7 @@ from oarlock.ir.operation import Op
 from oarlock.ir.program import Program
 from oarlock.ir.variable import Var
 from oarlock.ir.walk import inner_blocks, needed_ops
-from oarlock.op.control.layout import Layout
+from oarlock.op.control.layout import Carried, Layout
 
 __all__ = ["prune", "remove_dead_code", "require_targets"]
 
@@ -93,10 +93,8 @@ def _clean(block: Block, wanted: set[Var]) -> None:
     block.keep(kept[::-1])
 
 
-def _shrink(layout: Layout, wanted: set[Var]) -> None:
-    """Let an op hand out what is wanted, and its block compute only that."""
-    layout.stacked = [pair for pair in layout.stacked if pair[1] in wanted]
-    layout.summed = [pair for pair in layout.summed if pair[1] in wanted]
+def _alive(layout: Layout, wanted: Collection[Var]) -> list[Carried]:
+    """The memories that are wanted after the last trip, or that what is handed out depends on."""
     handed_out = {inner for inner, _ in (*layout.stacked, *layout.summed)} | {layout.condition}
     alive = [each for each in layout.carried if each.final in wanted]
     while True:
@@ -104,11 +102,23 @@ def _shrink(layout: Layout, wanted: set[Var]) -> None:
         read = {var for op in needed_ops(layout.body.ops, targets) for var in op.reads} | set(targets)
         more = [each for each in layout.carried if each.inside in read and each not in alive]
         if not more:
-            break
+            return [each for each in layout.carried if each in alive]
         alive += more
-    layout.carried = [each for each in layout.carried if each in alive]
-    layout.write()
-    _clean(layout.body, set(layout.body.outputs))
+
+
+def _shrink(layout: Layout, wanted: set[Var]) -> None:
+    """Let an op hand out what is wanted, and its block compute only that."""
+    layout.stacked = [pair for pair in layout.stacked if pair[1] in wanted]
+    layout.summed = [pair for pair in layout.summed if pair[1] in wanted]
+    alive = _alive(layout, wanted)
+    while True:
+        layout.carried = alive
+        layout.write()
+        _clean(layout.body, set(layout.body.outputs))
+        if any(op.blocks for op in layout.body.ops):  # they may read less than before, and so fewer memories
+            alive = _alive(layout, wanted)
+        if len(alive) == len(layout.carried):
+            break
     read = {var for op in layout.body.ops for var in op.reads} | set(layout.body.outputs)
     needed = [pair for pair in layout.steps if pair[0] in read]
     if not needed and "sequences" in layout.op.inputs:

@@ -55,6 +55,7 @@ def _sink_from(loop: Op, names: set[str], catalogue: Catalogue) -> int:
         summed = _is_only_in(layout.summed, layout.stacked, op, layout)
         if op.type == "sum" and summed:
             _split_sum(op, layout, position)
+            count += 1
         elif summed and sums_rows(operator, op, varying, ragged=ragged):
             count += _move(op, layout, position, names, layout.summed, op.attributes)
         elif (attributes := attributes_outside(operator, op, varying, ragged=ragged)) is not None:

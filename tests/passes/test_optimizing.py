@@ -1,0 +1,53 @@
+"""The order of passes, and what holds for each of them."""
+
+from collections import Counter
+from random import Random
+
+import pytest
+from generated.making import make
+from generated.rewriting import Rewritings
+from generated.running import DisagreementError
+from generated.training import trained
+
+import oarlock as ol
+from oarlock.ir.walk import inner_blocks
+from oarlock.passes.optimizing import PASSES, in_turn, optimize
+from oarlock.registry.catalogue import standard
+
+
+def test_passes_take_turns_twice_and_those_that_leave_less_to_do_come_last():
+    assert in_turn(["join", "fuse", "share", "group"]) == ["share", "fuse", "share", "fuse", "join", "group"]
+
+
+def _ops(program: ol.Program) -> list[list[str]]:
+    return [[op.type for op in block.ops] for block in inner_blocks(program.main)]
+
+
+@pytest.mark.parametrize("number", range(0, 40, 4))
+def test_sequences_that_are_followed_once_lead_where_optimize_leads(number):
+    program, names = trained(make(7, number), Random(number))
+    rewritings = Rewritings(program, names)
+    for passes in (tuple(PASSES), ("sink", "lift"), ("share",), ("scalarize", "simplify"), ("fuse", "inline", "hoist")):
+        copy = program.clone()
+        applied = optimize(copy, [copy.main.vars[name] for name in names], standard, passes, checked=True)
+        state, counts = rewritings.after(passes)
+        assert _ops(state.program) == _ops(copy)
+        assert counts == Counter(applied)
+    rewritings.check()
+
+
+def test_a_pass_that_says_that_it_did_nothing_is_believed_only_where_that_is_so(monkeypatch):
+    def rename(program: ol.Program, catalogue: object) -> int:
+        program.main.rename(program.main.inputs[0], "other")
+        return 0
+
+    with ol.Program() as program:
+        y = ol.op.tanh(ol.layer.data("x", [2]))
+    honest = Rewritings(program, [y.name])
+    assert honest.after(["fuse"])[0] is honest.start
+    honest.check()
+    monkeypatch.setitem(PASSES, "fuse", rename)
+    rewritings = Rewritings(program, [y.name])
+    rewritings.after(["fuse"])
+    with pytest.raises(DisagreementError, match="one of fuse changes what it says that it does not"):
+        rewritings.check()
