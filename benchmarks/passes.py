@@ -41,16 +41,13 @@ def compare(name: str, rounds: int, min_time: float) -> tuple[float, dict[str, i
     return statistics.median(times[""]), applied, ratios
 
 
-def _step(workload, held: dict[str, object], passes: tuple[str, ...]) -> Callable[[], None]:
-    executor, scope = ol.Executor(passes=passes), workload.scope()
-
-    def step() -> None:
-        executor.run(workload.program, held, [workload.fetch], scope=scope, training=workload.training, return_numpy=False)
-
-    return step
+def _step(workload, held: dict[str, object], passes: tuple[str, ...]) -> Callable[[], object]:
+    executor = ol.Executor(passes=passes)
+    step = executor.prepare(workload.program, [workload.fetch], scope=workload.scope(), training=workload.training, return_numpy=False)
+    return lambda: step(held)
 
 
-def _time(step: Callable[[], None], count: int) -> float:
+def _time(step: Callable[[], object], count: int) -> float:
     """Milliseconds: the median of `count` steps."""
     times = []
     for _ in range(count):

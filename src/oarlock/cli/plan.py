@@ -1,6 +1,5 @@
 """`oarlock plan`: what a program runs as."""
 
-from collections.abc import Mapping
 from inspect import getmodule
 from pathlib import Path
 from typing import Annotated
@@ -14,6 +13,7 @@ from oarlock.cli.reading import read_program_file
 from oarlock.cli.untrusted import Untrusted
 from oarlock.passes.optimizing import PASSES
 from oarlock.runtime.executor import Executor
+from oarlock.runtime.plan import Plan
 
 __all__ = ["plan"]
 
@@ -29,7 +29,7 @@ def plan(
         raise typer.BadParameter(f"{unknown[0]!r} is no pass; the passes are {', '.join(PASSES)}", param_hint="--without")
     program = read_program_file(path, untrusted=untrusted)
     made = Executor(passes=[name for name in PASSES if name not in (without or ())]).plan(program, list(program.targets))
-    text = f"{_table(made.applied)}{made.text}"
+    text = f"{_table(made)}{made.text}"
     console = Console()
     if console.is_terminal:
         console.print(Syntax(text, "python", background_color="default", word_wrap=True))
@@ -37,7 +37,12 @@ def plan(
         typer.echo(text, nl=False)
 
 
-def _table(applied: Mapping[str, int]) -> str:
-    """A line of comment for each pass: its name, how often it applied, what it is for."""
-    lines = [f"# {name:<16}{count:>4}   {(getmodule(PASSES[name]).__doc__ or '').splitlines()[0]}" for name, count in applied.items()]  # type: ignore[union-attr]
-    return "\n".join(["# The passes, and how often each applied:", *lines] if lines else ["# No passes."]) + "\n\n"
+def _table(plan: Plan) -> str:
+    """A line of comment for each pass: its name, how often it applied, what it is for; and one for each constant: its name and type."""
+    passes = [
+        f"# {name:<16}{count:>4}   {(getmodule(PASSES[name]).__doc__ or '').splitlines()[0]}"  # type: ignore[union-attr]
+        for name, count in plan.applied.items()
+    ]
+    held = [f"# {name:<19} {op.writes[0].type_text}" for name, op in plan.constants.items()]
+    lines = ["# The passes, and how often each applied:", *passes] if passes else ["# No passes."]
+    return "\n".join([*lines, *(["# Held from one run to the next:", *held] if held else [])]) + "\n\n"

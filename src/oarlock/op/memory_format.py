@@ -47,7 +47,7 @@ def lay_as(x: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
 
     As it was, where that memory has gaps, or where another tensor lies in it too: that one would see its elements move.
     """
-    if x.stride() == like.stride() or x.ndim != 4 or not (x.is_contiguous() or is_channels_last(x)):
+    if x.ndim != 4 or x.stride() == like.stride() or not (x.is_contiguous() or is_channels_last(x)):
         return x
     values = in_format_of(x, like)
     if values is x or torch._C._storage_Use_Count(x.untyped_storage()._cdata) > _ITS_OWN:  # type: ignore[attr-defined]

@@ -22,6 +22,7 @@ from oarlock.runtime.plan import Plan
 from oarlock.runtime.prepared import Prepared, Values
 from oarlock.runtime.scope import Scope
 from oarlock.runtime.scopes import Scopes
+from oarlock.runtime.step import Step
 
 __all__ = ["Executor"]
 
@@ -150,10 +151,12 @@ class Executor:
         _require_list(fetch)
         prepared = self._prepare(program, tuple(fetch), update=True, whole=False)
         context = Context(scope, self.place, training)
+        if prepared.plan is not None:
+            return Step(prepared, prepared.plan, context, return_numpy)
 
         def step(feed: Mapping[str, object]) -> Values:
             budgeted = context if self.limits is None else replace(context, budget=Budget(self.limits))
-            return prepared.run(feed, budgeted, return_numpy=return_numpy)[0]
+            return prepared.interpret(feed, budgeted, return_numpy=return_numpy)[0]
 
         return step
 
@@ -185,20 +188,28 @@ class Executor:
     ) -> tuple[Values, Scopes | None]:
         _require_list(fetch)
         prepared = self._prepare(program, tuple(fetch), update=update, whole=keep)
+        if prepared.plan is not None:
+            return Step(prepared, prepared.plan, context, return_numpy)(feed or {}), None
         if self.limits is not None:
             context = replace(context, budget=Budget(self.limits))
-        return prepared.run(feed or {}, context, return_numpy=return_numpy, keep=keep)
+        return prepared.interpret(feed or {}, context, return_numpy=return_numpy, keep=keep)
 
     def _prepare(self, program: Program, fetch: tuple[Var | str, ...], *, update: bool, whole: bool) -> Prepared:
+        paths = (item if isinstance(item, Var) else find_path(program, item) for item in fetch)
+        key = (program.serial, program.revision, update, whole, *paths)
+        found = self._prepared.get(key)
+        if found is not None:
+            return found
         fetched = [find_path(program, item) for item in fetch]
-        key = (program.serial, program.revision, update, whole, *fetched)
         with self._lock:
             found = self._prepared.get(key)
             if found is None:
                 verify_program(program)
                 typecheck(program, self.interpreter.catalogue)
                 passes = self.passes if self.planned and not whole else None
-                found = Prepared(program, fetched, self.interpreter, update=update, whole=whole, passes=passes, poison=self.poison)
+                found = Prepared(
+                    program, fetched, self.interpreter, update=update, whole=whole, passes=passes, place=self.place, poison=self.poison
+                )
                 if len(self._prepared) >= _MAX_PREPARED:
                     self._prepared.pop(next(iter(self._prepared)))
                 self._prepared[key] = found

@@ -2,6 +2,7 @@
 
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 
@@ -18,6 +19,8 @@ _AS_EVER = nullcontext()
 class CPUPlace:
     """The processor."""
 
+    is_cpu: ClassVar[bool] = True
+
     @property
     def device(self) -> torch.device:
         return _CPU
@@ -28,6 +31,7 @@ class GPUPlace:
     """One GPU, by its number. Raises ArgumentError where this machine has no such GPU."""
 
     index: int = 0
+    is_cpu: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         count = torch.cuda.device_count()
@@ -44,7 +48,7 @@ Place = CPUPlace | GPUPlace
 
 def made_at(place: Place) -> AbstractContextManager[object]:
     """Meanwhile kernels make tensors from nothing at `place`. It costs nothing at the processor, and some of each call elsewhere."""
-    return _AS_EVER if place.device is _CPU else place.device
+    return _AS_EVER if place.is_cpu else place.device
 
 
 def one_place(places: object) -> Place:

@@ -5,24 +5,20 @@ from collections.abc import Collection, Mapping, Sequence
 import numpy
 import torch
 
-from oarlock.errors import ScopeError, ShapeError
+from oarlock.errors import ScopeError
 from oarlock.ir.operation import Op
 from oarlock.ir.program import Program
-from oarlock.ir.variable import Var
 from oarlock.ir.walk import needed_ops
-from oarlock.op.torch_dtype import from_torch
 from oarlock.passes.optimizing import optimize
 from oarlock.runtime.context import Context
 from oarlock.runtime.feeding import check_feed
-from oarlock.runtime.interpreter import Interpreter, commit, read_var
-from oarlock.runtime.interrupts import uninterrupted
+from oarlock.runtime.interpreter import Interpreter
 from oarlock.runtime.paths import Path
-from oarlock.runtime.place import made_at
+from oarlock.runtime.place import Place, made_at
 from oarlock.runtime.plan import Plan
 from oarlock.runtime.scope import Scope, lock_of_writing
 from oarlock.runtime.scopes import Scopes
 from oarlock.runtime.value import to_numpy
-from oarlock.runtime.variable import Variable
 
 __all__ = ["Prepared", "Values"]
 
@@ -47,6 +43,7 @@ class Prepared:
         update: bool,
         whole: bool,
         passes: Collection[str] | None,
+        place: Place,
         poison: bool = False,
     ):
         self.program = program
@@ -63,9 +60,9 @@ class Prepared:
         plain = not any(path.trips for path in fetched) and max(map(_depth, self.ops), default=0) <= _MAX_DEPTH
         # what was fed last, where types tell all about it
         self._accepted: dict[str, tuple[torch.dtype, torch.Size, torch.device]] | None = None
-        self.plan = self._plan(passes, update=update, poison=poison) if plain and passes is not None else None
+        self.plan = self._plan(passes, place, update=update, poison=poison) if plain and passes is not None else None
 
-    def _plan(self, passes: Collection[str], *, update: bool, poison: bool) -> Plan:
+    def _plan(self, passes: Collection[str], place: Place, *, update: bool, poison: bool) -> Plan:
         """The plan of a copy of the program, which the passes rewrite."""
         copy, catalogue = self.program.clone(), self.interpreter.catalogue
         blocks = zip(copy.blocks, self.program.blocks, strict=True)
@@ -89,21 +86,26 @@ class Prepared:
             [path.require_tensor for path in self.fetched],
             origin,
             applied,
+            device=place.device,
             poison=poison,
         )
 
-    def run(self, feed: Mapping[str, object], context: Context, *, return_numpy: bool, keep: bool = False) -> tuple[Values, Scopes | None]:
-        """The values that are fetched and, where the caller keeps them, the scopes of the run. Writes the updates last."""
+    def given(self, feed: Mapping[str, object], context: Context) -> Mapping[str, torch.Tensor]:
+        """The tensors to start a run with, of which everything is at the place of the run. Raises FeedError, and ScopeError."""
         tensors = self._recognize(feed)
         if tensors is None:
             tensors = self._check(feed, context)
         if context.scope.dropped:  # a plan may read nothing of it
             raise ScopeError("this scope was dropped")
-        if context.place.device.type != "cpu" or torch.cuda.is_initialized():
+        if not context.place.is_cpu or torch.cuda.is_initialized():
             self._bring(context)
-        if self.plan is not None:
-            with made_at(context.place):
-                return self._run_plan(self.plan, tensors, context, return_numpy), None
+        return tensors
+
+    def interpret(
+        self, feed: Mapping[str, object], context: Context, *, return_numpy: bool, keep: bool = False
+    ) -> tuple[Values, Scopes | None]:
+        """The values that are fetched and, where the caller keeps them, the scopes of the run. Writes the updates last."""
+        tensors = self.given(feed, context)
         frame = context.scope.new_scope("main")
         scopes = None
         try:
@@ -153,60 +155,6 @@ class Prepared:
                 return None
         return feed  # type: ignore[return-value]
 
-    def _run_plan(self, plan: Plan, fed: Mapping[str, torch.Tensor], context: Context, return_numpy: bool) -> Values:
-        scope = context.scope
-        lock = lock_of_writing(scope)
-        values: list[torch.Tensor] = []
-        if not plan.overwrites:
-            with lock:  # all of one step, whoever else trains here
-                for var, *_ in plan.inputs:
-                    value = fed.get(var.name)
-                    values.append(self._held(var, scope).value if value is None else value)  # type: ignore[arg-type]
-            computed = plan.run(values, context)
-            results = self._results(computed, return_numpy)
-            if plan.committed:
-                with lock, uninterrupted():
-                    commit([(name, computed[number]) for name, number in plan.committed], scope)
-            return results
-        taken: list[tuple[Variable, int]] = []
-        computed: list[torch.Tensor] = []
-        with lock, uninterrupted(at_once=False) as updates:
-            try:
-                for var, dtype, following in plan.inputs:
-                    value: object = fed.get(var.name)
-                    if value is None:
-                        held = self._held(var, scope)
-                        if following is None:
-                            value = held.value
-                        else:
-                            taken.append((held, following))
-                            value = held.take(lock)
-                        if not isinstance(value, torch.Tensor) or value.shape != var.shape or (value.dtype is not dtype is not None):
-                            raise _not_declared(value, var)  # before anything is written over: updates must not fail halfway
-                    values.append(value)  # type: ignore[arg-type]
-                computed = plan.run(values, context, updates.begin)
-            finally:
-                for held, following in taken:
-                    held.give_back(computed[following] if computed else None)
-            if plan.committed:
-                commit([(name, computed[number]) for name, number in plan.committed], scope)
-        return self._results(computed, return_numpy)
-
-    def _results(self, computed: list[torch.Tensor], return_numpy: bool) -> Values:
-        """What was fetched, of which the plan knows that it is tensors."""
-        fetched = computed[: len(self.fetched)]
-        return [to_numpy(value) for value in fetched] if return_numpy else fetched
-
-    def _held(self, var: Var, scope: Scope) -> Variable:
-        """What `scope` has for a persistable variable. Raises UnsetVarError or UndefinedVarError where that holds nothing."""
-        found = scope.find_var(var.name)
-        if found is not None and found.is_set:
-            return found
-        reader = next((op for op in (*self.ops, *self.tail) if any(read.name == var.name for read in op.reads)), None)
-        if reader is not None:
-            read_var(var, reader, scope)
-        raise AssertionError(scope[var.name])  # which raises
-
     def _read(self, frame: Scope, context: Context) -> list[torch.Tensor]:
         """What is fetched, read before the tail writes: a step that raises writes nothing, and values are from before it."""
         values = []
@@ -215,14 +163,6 @@ class Prepared:
             if context.budget is not None and path.trips:
                 context.budget.hold(values[-1:])
         return values
-
-
-def _not_declared(value: object, var: Var) -> ShapeError:
-    """What to say of a value in a scope that is not what `var` declares."""
-    held = f"{from_torch(value.dtype)}{list(value.shape)}" if isinstance(value, torch.Tensor) else f"a {type(value).__name__}"
-    return ShapeError(
-        f'"{var.name}" holds {held} in the scope, but is {var.type_text} in the program', location=var.location, given=[var.describe()]
-    )
 
 
 def _depth(op: Op) -> int:

@@ -105,16 +105,22 @@ class Variable:
         self._value = value
         self._of_run = False
 
-    # What a run does, which may write over memory that nobody else holds
+    # What a run does, which has seen that the scope is there, holds the lock of writing, and may write over memory that nobody else holds
 
-    def take(self, lock: "threading.RLock") -> torch.Tensor:
-        """The tensor, for a run that writes over it: itself where nobody else holds its memory, else a copy.
+    @property
+    def held(self) -> object:
+        """What it holds; where that is nothing yet, something that is no tensor."""
+        return self._value
+
+    def take(self, lock: "threading.RLock") -> object:
+        """What it `held`, for a run that writes over it: a tensor itself where nobody else holds its memory, else a copy.
 
         Until `give_back`, whoever asks for the value waits for `lock`, which the run holds.
         """
         self._taken = lock
         value = self._value
-        assert isinstance(value, torch.Tensor)
+        if not isinstance(value, torch.Tensor):
+            return value
         alone = (
             self._of_run and sys.getrefcount(value) == _BY_US and torch._C._storage_Use_Count(value.untyped_storage()._cdata) == _BY_US - 1
         )  # type: ignore[attr-defined]

@@ -4,6 +4,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 
+import torch
+
 from oarlock.ir.attribute import Sizes
 from oarlock.ir.block import Block
 from oarlock.ir.operation import Op
@@ -14,6 +16,7 @@ from oarlock.op.control.even_sizes import even_sizes
 from oarlock.registry.catalogue import Catalogue
 from oarlock.registry.signature import Slot
 from oarlock.runtime.plan import loops, trips
+from oarlock.runtime.plan.constants import find_constants, make_constant
 from oarlock.runtime.plan.liveness import Liveness
 from oarlock.runtime.plan.placement import Placement
 from oarlock.runtime.plan.source import Source
@@ -26,7 +29,8 @@ class Line:
     """Ops of a block that are written one after another, and where their results lie.
 
     The values `kept` stay after them; those in `given` and `states` come from outside, and may be written over; see `Placement`.
-    Sizes with the names `around` are one number wherever they stand, as are those that `block` declares.
+    Sizes with the names `around` are one number wherever they stand, as are those that `block` declares. With `constants`, what is
+    the same in each run is made once.
     """
 
     def __init__(
@@ -38,12 +42,16 @@ class Line:
         around: Collection[str] = (),
         given: Collection[Var] = (),
         states: Mapping[Var, Var] | None = None,
+        *,
+        constants: bool = False,
     ):
         self.ops = ops
         self.kept = set(kept)
         self.sizes = even_sizes(block, around)
         self.liveness = Liveness(ops, self.kept, catalogue)
-        self.placement = Placement(ops, self.kept, self.liveness, catalogue, (self.sizes, around), given, states)
+        made_once = find_constants(ops, catalogue) if constants else set()
+        self.placement = Placement(ops, self.kept, self.liveness, catalogue, (self.sizes, around), given, states, made_once)
+        self.constants = {var for var in made_once if not self.placement.memory.stays(var)}
         self.number = 0  # of the op that is being written
         self.rows: dict[Var, str] = {}  # row splits -> the name of the rows that they cut
         self.packed: dict[Var, Packed] = {}  # what a ragged loop has handed out
@@ -70,22 +78,24 @@ class Line:
 
 
 class Emitter:
-    """Writes the ops of a block, and of the blocks inside it, into a `Source`."""
+    """Writes the ops of a block, and of the blocks inside it, into a `Source`; constants are made at `device`, where one is given."""
 
-    def __init__(self, source: Source, catalogue: Catalogue, ops: Sequence[Op], *, poison: bool = False):
+    def __init__(self, source: Source, catalogue: Catalogue, ops: Sequence[Op], device: torch.device | None, *, poison: bool = False):
         self.source = source
         self.catalogue = catalogue
+        self._device = device
         self._poison = poison
         self._shapes: dict[Var, str] = {}  # values that are gone, whose shapes were kept
         self._sizes: dict[str, str] = {}  # a symbol -> the name of its number
         self._unsure: set[str] = set()  # symbols read off what may be an uneven stack: the next value of that size tells better
         self._asked = _asked_symbols(ops)
         self._names: set[str] = set()  # sizes that are one number wherever they stand
+        self.constants: dict[str, Op] = {}  # the name of one that the plan holds -> the op that made it
         self.lines: list[Line] = []  # that are being written, the innermost last
 
     def line(self, block: Block, kept: Iterable[Var], given: Collection[Var] = ()) -> Line:
         """The line of a block inside."""
-        return Line(block, block.ops, kept, self.catalogue, self._names, given)
+        return Line(block, block.ops, kept, self.catalogue, self._names, given, constants=self._device is not None)
 
     def straight(self, line: Line, start: int = 0, stop: int | None = None) -> None:
         """Write the ops of a line, or those from `start` to `stop`."""
@@ -94,6 +104,8 @@ class Emitter:
         self.lines.append(line)
         for number in range(start, len(line.ops) if stop is None else stop):
             line.number, op = number, line.ops[number]
+            if not line.constants.isdisjoint(op.writes) and self._hold(op):
+                continue
             loops.WRITERS.get(op.type, Emitter.call)(self, op)
             for var in op.writes:
                 if var not in line.unjoined:  # a list of steps tells what each step tells
@@ -101,6 +113,18 @@ class Emitter:
             self._drop(line.liveness, number)
         self.lines.pop()
         self._names -= added
+
+    def _hold(self, op: Op) -> bool:
+        """Let the result of `op` be an object of the plan, and say whether that could be done."""
+        assert self._device is not None
+        value = make_constant(op, self.catalogue, self._device)
+        if value is None:
+            self.lines[-1].constants.difference_update(op.writes)
+            return False
+        (var,) = op.writes
+        self.source.names[var] = self.source.bind(var.name, value)
+        self.constants[self.source.names[var]] = op
+        return True
 
     def know(self, symbol: str, number: str) -> None:
         """Note that the size `symbol` is the value of the name `number`."""
@@ -136,7 +160,7 @@ class Emitter:
         for var in ending:
             if var in line.packed:
                 gone.append(line.packed.pop(var).steps)
-            if var not in line.unjoined:
+            if var not in line.unjoined and var not in line.constants:
                 gone.append(self.source.name(var))
         self.forget(gone)
 

@@ -6,9 +6,9 @@ from oarlock.ir.operation import Op
 from oarlock.ir.variable import Var
 from oarlock.registry.catalogue import Catalogue
 
-__all__ = ["Liveness"]
+__all__ = ["NEVER", "Liveness"]
 
-_NEVER = 1 << 62
+NEVER = 1 << 62
 
 
 class Liveness:
@@ -26,10 +26,10 @@ class Liveness:
             for slot, vars in op.inputs.items():
                 (self._shape_end if slot in shape_only else self._end).update((var, number) for var in vars)
             self._end.update((value, number) for value in op.attributes.values() if isinstance(value, Var))
-        self._end.update((var, _NEVER) for var in kept)
+        self._end.update((var, NEVER) for var in kept)
         self._ending: dict[int, list[Var]] = {}
         for var, number in self._end.items():
-            if var in computed and number != _NEVER:
+            if var in computed and number != NEVER:
                 self._ending.setdefault(number, []).append(var)
 
     def ending(self, number: int) -> list[Var]:
@@ -37,7 +37,7 @@ class Liveness:
         return self._ending.get(number, [])
 
     def end(self, var: Var) -> int:
-        """The number of the op that reads `var` last; -1 where none does."""
+        """The number of the op that reads `var` last; -1 where none does, `NEVER` where it stays."""
         return self._end.get(var, -1)
 
     def has_ended(self, var: Var, number: int) -> bool:

@@ -6,7 +6,7 @@ from oarlock.ir.operation import Op
 from oarlock.ir.variable import Var
 from oarlock.op.control.layout import Layout
 from oarlock.registry.catalogue import Catalogue
-from oarlock.runtime.plan.liveness import Liveness
+from oarlock.runtime.plan.liveness import NEVER, Liveness
 
 __all__ = ["Memory"]
 
@@ -17,12 +17,14 @@ class Memory:
     """The pieces of memory that the values of a line of ops lie in, as far as operators declare it.
 
     A kernel's result has memory of its own, unless its operator says that it may be a view of an input. What comes from
-    elsewhere - fed, captured, a parameter - is not ours to write over, but for the values in `given`.
+    elsewhere - fed, captured, a parameter - is not ours to write over, but for the values in `given`; nor are `constants`, which
+    may be held from one run to the next.
     """
 
-    def __init__(self, liveness: Liveness, catalogue: Catalogue, given: Collection[Var] = ()):
+    def __init__(self, liveness: Liveness, catalogue: Catalogue, given: Collection[Var] = (), constants: Collection[Var] = ()):
         self._liveness = liveness
         self._catalogue = catalogue
+        self._constants = constants
         self._pieces: dict[Var, _Pieces] = {var: frozenset([var]) for var in given}
         self._owned: set[object] = set(given)
         self._ends: dict[object, int] = {var: liveness.end(var) for var in given}  # of all that lies in a piece, the latest
@@ -91,8 +93,13 @@ class Memory:
         self._owned |= inside
         self._place(var, inside | around)
 
+    def stays(self, var: Var) -> bool:
+        """Whether something that lies in the memory of `var` is kept."""
+        return any(self._ends.get(piece, -1) == NEVER for piece in self._pieces_of([var]))
+
     def _new(self, var: Var) -> _Pieces:
-        self._owned.add(var)
+        if var not in self._constants:
+            self._owned.add(var)
         return frozenset([var])
 
     def _place(self, var: Var, pieces: _Pieces) -> None:

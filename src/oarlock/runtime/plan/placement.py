@@ -42,9 +42,10 @@ class Placement:
         names: Sequence[Collection[str]],
         given: Collection[Var] = (),
         states: Mapping[Var, Var] | None = None,
+        constants: Collection[Var] = (),
     ):
         self._states = states or {}
-        self.memory = Memory(liveness, catalogue, given)
+        self.memory = Memory(liveness, catalogue, given, constants)
         self._catalogue = catalogue
         self._names = names
         self._given = frozenset(given)

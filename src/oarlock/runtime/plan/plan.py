@@ -18,10 +18,11 @@ from oarlock.registry.catalogue import Catalogue
 from oarlock.runtime.context import Context, KernelContext
 from oarlock.runtime.dispatching import below_autograd
 from oarlock.runtime.explaining import explain
+from oarlock.runtime.place import made_at
 from oarlock.runtime.plan.emitter import Emitter, Line
 from oarlock.runtime.plan.source import Source
 
-__all__ = ["Plan"]
+__all__ = ["Given", "Plan"]
 
 _numbers = itertools.count()
 
@@ -41,9 +42,10 @@ class Plan:
     persistable variables `updates`. `checks` are functions that each of the first outputs is given to, where it might be an
     uneven stack, before anything is written over. Some inputs are: their next values are computed in their memory, after everything else,
     and by ops of ours that cannot fail. `overwrites` says whether there are any; `committed` are the other updates, each with the number
-    of its output. A plan is immutable and may be run by many threads. Between runs it keeps only how many trips a `while` made, to take
-    as much memory for the next. Its text is in `text`, and in the tracebacks of what its lines raise. `origin` gives the op of the user's
-    program for those that were in it, `applied` how often each pass did something.
+    of its output. A plan runs at `device`. It is immutable and may be run by many threads; between runs it keeps small constants, and how
+    many trips a `while` made, to take as much memory for the next. Its text is in `text`, and in the tracebacks of what its lines raise;
+    the names of the constants, which have no line there, are in `constants`. `origin` gives the op of the user's program for those that
+    were in it, `applied` how often each pass did something.
     """
 
     def __init__(
@@ -58,6 +60,7 @@ class Plan:
         origin: Mapping[Op, Op] | None = None,
         applied: Mapping[str, int] | None = None,
         *,
+        device: torch.device,
         poison: bool = False,
     ):
         self._file = f"<plan {next(_numbers)}>"  # first: an unfinished plan is deleted too
@@ -66,10 +69,13 @@ class Plan:
         last = _ops_of_updates(ops, states, catalogue, [var for var in outputs[: len(checks)] if not _is_sized(var)])
         states = {var: held for var, held in states.items() if var.op in last}
         ops = [*(op for op in ops if op not in last), *(op for op in ops if op in last)]
-        line = Line(block, ops, outputs, catalogue, states=states)
+        types = {op.type for outer in ops for op in (outer, *(inner for block in outer.blocks for inner in walk(block)))}
+        all_ours = all(catalogue.get(type).is_built_in for type in types)
+        self._mode = below_autograd if all_ours else torch.no_grad
+        line = Line(block, ops, outputs, catalogue, states=states, constants=all_ours)  # what others do with their inputs is not known
         overwritten = line.placement.overwritten()
         source = Source()
-        emitter = Emitter(source, catalogue, ops, poison=poison)
+        emitter = Emitter(source, catalogue, ops, device if all_ours else None, poison=poison)
         parameters = [source.name(var) for var in inputs]
         for var in inputs:
             emitter.define(var)
@@ -92,11 +98,10 @@ class Plan:
         self.committed = [(name, number) for name, number in following if number not in over.values()]
         self.overwrites = bool(over)
         self.applied = dict(applied or {})
+        self.constants = emitter.constants
         self._origin = dict(origin or {})
         self.text = source.text("plan", ["context_of", "device", *(["before_updates"] if overwritten else []), *parameters])
         self._source = source
-        types = {op.type for outer in ops for op in (outer, *(inner for block in outer.blocks for inner in walk(block)))}
-        self._mode = below_autograd if all(catalogue.get(type).is_built_in for type in types) else torch.no_grad
         linecache.cache[self._file] = (len(self.text), None, self.text.splitlines(keepends=True), self._file)
         self._function = _compiled(self.text, self._file, source.bound)
 
@@ -110,7 +115,12 @@ class Plan:
 
         Raises what the interpreter raises.
         """
+        if context.place.is_cpu:
+            return self._run(values, context, before_updates)
+        with made_at(context.place):
+            return self._run(values, context, before_updates)
 
+    def _run(self, values: Sequence[torch.Tensor], context: Context, before_updates: Callable[[], object]) -> list[torch.Tensor]:
         def context_of(op: Op, trips: tuple[str, ...]) -> KernelContext:
             return KernelContext(op, context.scope, context, None, trips)
 
@@ -132,7 +142,7 @@ class Plan:
         line = self._source.ops.get(trace.tb_lineno) if trace is not None else None
         if trace is None or line is None:
             return error
-        held: Mapping[str, object] = trace.tb_frame.f_locals
+        held: Mapping[str, object] = {**self._source.bound, **trace.tb_frame.f_locals}
         op = self._origin.get(line.op, line.op)
         values = {var: held.get(self._source.names.get(read, "")) for var, read in zip(op.reads, line.op.reads, strict=False)}
         stands = [part for name, trip in line.trips for part in ([name] if trip is None else [name, str(held.get(trip))])]

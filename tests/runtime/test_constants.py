@@ -1,0 +1,132 @@
+"""Small tensors that are the same in each run: a plan makes them once, nobody writes over them, and nobody is handed them."""
+
+import numpy
+import pytest
+
+import oarlock as ol
+
+
+def constant(value=2.0, shape=(2,)):
+    return ol.op.fill(shape=shape, value=value, dtype="float32")
+
+
+def planned(program, fetch):
+    return ol.Executor(passes=()).plan(program, fetch)
+
+
+def run_twice(program, fetch, feed=None, scope=None, **options):
+    """What a second run gives, after the caller has written over all that the first one gave."""
+    executor, scope = ol.Executor(passes=(), poison=True, **options), scope or ol.Scope()
+    for value in executor.run(program, feed or {}, fetch, scope=scope, return_numpy=False):
+        value.fill_(7)
+    return [value.tolist() for value in executor.run(program, feed or {}, fetch, scope=scope)]
+
+
+def test_what_is_only_read_is_made_once():
+    with ol.Program() as program:
+        y = ol.layer.data("x", shape=[2]) * constant()
+    plan = planned(program, [y])
+    assert plan.text == "def plan(context_of, device, x_1):\n    multiply_0_3 = multiply_4(x_1, fill_0_2)\n    return [multiply_0_3]\n"
+    assert [(name, op.type) for name, op in plan.constants.items()] == [("fill_0_2", "fill")]
+    assert run_twice(program, [y], {"x": [[1.0, 2.0]]}) == [[[2.0, 4.0]]]
+
+
+def test_what_is_handed_out_is_made_each_time():
+    with ol.Program() as program:
+        fetch = [constant(), ol.op.reshape(constant(3.0), shape=(1, 2))]
+    assert not planned(program, fetch).constants
+    assert run_twice(program, fetch) == [[2.0, 2.0], [[3.0, 3.0]]]
+
+
+@pytest.mark.parametrize("trips", [0, 3])
+def test_what_a_loop_may_hand_out_as_it_was_is_made_each_time(trips):
+    with ol.Program() as program:
+        x, first, rnn = ol.layer.data("x", shape=[2], batch="t"), constant(), ol.rnn()
+        with rnn.step():
+            memory = rnn.memory(first)
+            rnn.update_memory(memory, rnn.previous_memory(memory) * rnn.step_input(x))
+            rnn.output(rnn.previous_memory(memory))
+        rnn()
+        final = rnn.final_memory(memory)
+    assert not planned(program, [final]).constants
+    assert run_twice(program, [final], {"x": numpy.full((trips, 2), 2.0, "float32")}) == [[2.0 * 2.0**trips] * 2]
+
+
+def test_a_constant_of_a_loop_s_body_is_made_once():
+    with ol.Program() as program:
+        x, rnn = ol.layer.data("x", shape=[2], batch="t"), ol.rnn()
+        with rnn.step():
+            rnn.output(rnn.step_input(x) * constant())
+        y = rnn()
+    plan = planned(program, [y])
+    assert len(plan.constants) == 1
+    assert run_twice(program, [y], {"x": [[1.0, 2.0], [3.0, 4.0]]}) == [[[2.0, 4.0], [6.0, 8.0]]]
+
+
+def test_nobody_writes_over_a_constant():
+    with ol.Program() as program:
+        c = constant()
+        y = ol.op.tanh(c)
+        z = ol.op.tanh(ol.op.reshape(c, shape=(1, 2)))
+    plan = planned(program, [y, z])
+    assert len(plan.constants) == 1
+    assert "in_place" not in plan.text
+    flat, row = run_twice(program, [y, z])
+    assert [flat] == row
+    assert flat == pytest.approx([numpy.tanh(2.0)] * 2)
+
+
+def test_a_next_value_is_the_scope_s_own():
+    with ol.Program() as program:
+        held = program.main.new_var("held", ol.DType.FLOAT32, (2,), persistable=True)
+        program.main.commit(held, constant())
+    scope = ol.Scope()
+    scope.set("held", numpy.zeros(2, "float32"))
+    executor = ol.Executor()
+    assert not executor.plan(program).constants
+    for _ in range(2):
+        executor.run(program, scope=scope)
+        assert scope["held"].tolist() == [2.0, 2.0]
+        scope["held"].fill_(7)
+
+
+def test_large_tensors_and_those_of_fed_sizes_are_made_each_time():
+    with ol.Program() as program:
+        x = ol.layer.data("x", shape=[5000])
+        fetch = [x + constant(shape=(5000,)), x + ol.op.fill_like(x, value=1.0)]
+    assert not planned(program, fetch).constants
+
+
+def test_an_op_that_fails_does_so_when_it_runs():
+    with ol.Program() as program:
+        y = ol.op.fill(shape=(2,), value=float("inf"), dtype="int64") + ol.layer.data("x", shape=[2], dtype="int64")
+    assert not planned(program, [y]).constants
+    with pytest.raises(ol.KernelError, match="fill"):
+        ol.Executor(passes=()).run(program, {"x": [[1, 2]]}, [y], scope=ol.Scope())
+
+
+def test_operators_of_others_may_do_with_their_inputs_what_they_like():
+    catalogue = ol.registry.Catalogue()
+    catalogue.operators.update(ol.registry.standard.operators)
+
+    @ol.operator("x: float[*b] -> y: float[*b]", catalogue=catalogue)
+    def careless(x):
+        return x.mul_(2.0).clone()
+
+    with ol.Program() as program:
+        y = careless(constant())
+    assert not ol.Executor(catalogue=catalogue, passes=()).plan(program, [y]).constants
+    assert run_twice(program, [y], catalogue=catalogue) == [[4.0, 4.0]]
+
+
+def test_a_line_that_fails_tells_of_its_constants():
+    with ol.Program() as program:
+        rows = ol.op.fill(shape=(1,), value=9, dtype="int64")
+        y = ol.op.take(ol.layer.data("x", shape=[2]), rows)
+    messages = []
+    for executor in (ol.Executor(interpret=True), ol.Executor(passes=())):
+        with pytest.raises(ol.KernelError) as caught:
+            executor.run(program, {"x": [[1.0, 2.0]]}, [y], scope=ol.Scope())
+        messages.append(str(caught.value))
+    assert messages[0] == messages[1]
+    assert '"fill_0"' in messages[0]
