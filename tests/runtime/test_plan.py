@@ -1,5 +1,6 @@
 """The plan: what it computes, what its text is, and what it says where a line fails."""
 
+import re
 import threading
 
 import numpy
@@ -10,6 +11,7 @@ import oarlock as ol
 from oarlock.ir.rewrite import replace_reads
 from oarlock.registry.text import parse_program
 
+op = ol.op
 FEED = {"pages": numpy.linspace(-1, 1, 18, dtype="float32").reshape(2, 3, 3), "start": numpy.ones(3, "float32")}
 
 
@@ -222,6 +224,90 @@ def test_steps_of_some_rows_are_not_taken_for_steps_of_others():
     feed = {"a": values, "a.splits": [0, 2, 2, 5, 6], "b.splits": [0, 1, 4, 4, 6]}
     expected = ol.Executor(interpret=True).eval(program, [program.targets["b"]], feed, scope=ol.Scope())
     assert numpy.array_equal(ol.Executor(passes=()).eval(program, [program.targets["b"]], feed, scope=ol.Scope()), expected)
+
+
+def cells(cell, *, ragged=False, reverse=False):
+    """What a loop gives whose memory becomes `cell(x, h)`, and the gradient of what it steps through."""
+    with ol.Program(seed=1) as program:
+        x = ol.layer.data("x", [6], dtype="float64", ragged=1) if ragged else ol.layer.data("x", ["n", 6], dtype="float64", batch="t")
+        start = ol.layer.data("start", [6], dtype="float64")
+        sequence = op.square(x)
+        rnn = ol.rnn(reverse=reverse)
+        with rnn.step():
+            state = rnn.memory(init=start)
+            after = cell(rnn.step_input(sequence), rnn.previous_memory(state))
+            rnn.update_memory(state, after)
+            rnn.output(after)
+        y = rnn()
+        return program, [y, *ol.gradients([op.reduce_sum(op.square(y))], [x])]
+
+
+def halves(x, axis=-1):
+    return ol.layer.split(x, parts=2, axis=axis)
+
+
+def gated(x, h):
+    """The sum is computed in the step, and its parts are read alone."""
+    a, b = halves(op.tanh(x + h))
+    return op.concat([op.sigmoid(a) * b, b], axis=-1)
+
+
+def swapped(x, h):
+    """What is cut is stacked for the gradient, in a space."""
+    a, b = halves(op.sigmoid(op.linear(h, ol.layer.create_parameter([6, 6], dtype="float64"))))
+    c, d = halves(x)
+    return op.concat([b * c, op.tanh(a + d)], axis=-1)
+
+
+def of_rows(x, h):
+    """Rows are cut, not columns."""
+    a, b = halves(op.reshape(op.tanh(x + h), shape=[-1, 2, 3]), axis=1)
+    return op.concat([op.reshape(b, shape=[-1, 3]), op.reshape(a * a, shape=[-1, 3])], axis=-1)
+
+
+def of_a_memory(x, h):
+    """A memory lies wherever the trip before left it."""
+    a, b = halves(h)
+    return x + op.concat([b, a], axis=-1)
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("ragged", [False, True])
+@pytest.mark.parametrize("passes", [(), tuple(ol.Executor().passes)], ids=["no passes", "all passes"])
+@pytest.mark.parametrize("cell", [gated, swapped, of_rows, of_a_memory])
+def test_what_a_trip_cuts_is_what_the_interpreter_cuts(cell, passes, ragged, reverse):
+    program, fetched = cells(cell, ragged=ragged, reverse=reverse)
+    random = numpy.random.default_rng(0)
+    feed = {"x": random.normal(size=(7, 6) if ragged else (5, 4, 6)), "start": random.normal(size=(4, 6))}
+    feed |= {"x.splits": [0, 2, 2, 5, 7]} if ragged else {}
+    scope = ol.init(program, ol.Scope())
+    expected = ol.Executor(interpret=True).run(program, feed, fetched, scope=scope)
+    for poison in (False, True):
+        actual = ol.Executor(passes=passes, poison=poison).run(program, feed, fetched, scope=scope)
+        for one, other in zip(actual, expected, strict=True):
+            assert passes or one.tobytes() == other.tobytes()
+            numpy.testing.assert_allclose(one, other, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("cell", "ragged", "whole"),
+    [
+        (gated, False, "square_0"),  # the sequence, whose steps are written over
+        (gated, True, "tanh_0_space"),
+        (swapped, False, "sigmoid_0_space"),
+        (swapped, True, "sigmoid_0_space"),
+        (of_rows, False, None),
+        (of_a_memory, False, None),
+    ],
+)
+def test_what_lies_in_parts_of_a_whole_is_cut_before_the_loop(cell, ragged, whole):
+    program, fetched = cells(cell, ragged=ragged)
+    _, _, text = ol.Executor().plan(program, fetched).text.partition("    for ")
+    loop, *lines = text.splitlines()
+    body = lines[: next(number for number, line in enumerate(lines) if not line.startswith(" " * 8))]
+    columns = re.findall(r"(\w+)_\d+\[\.\.\., (\d:\d)\]", loop)
+    assert [each for each in columns if each[0] != "concat_0_space"] == ([(whole, "0:3"), (whole, "3:6")] if whole else [])
+    assert any(" = split_" in line for line in body) is (whole is None)
 
 
 def test_the_input_product_is_lifted_and_every_parameter_gradient_is_sunk():

@@ -57,6 +57,7 @@ class Line:
         self.packed: dict[Var, Packed] = {}  # what a ragged loop has handed out
         self.unjoined: set[Var] = set()  # those of them that nobody needs but as steps
         self.rooms: dict[Var, str] = {}  # a sequence -> the space that it lies in, with room for the first value of a memory
+        self.cut: set[Op] = set()  # ops that are not called: what they would cut is cut before the loop
         self.bodies: dict[Op, Line] = {}  # the lines of loops, as far as they were asked for
 
     def is_stepped_through(self, var: Var, splits: Var) -> bool:
@@ -182,6 +183,8 @@ class Emitter:
 
     def call(self, op: Op) -> None:
         """Write the call of an op's kernel."""
+        if op in self.lines[-1].cut:
+            return
         form = loops.with_room(self, op) or self.lines[-1].placement.form(op)
         if form.copies is not None:
             for part, place in form.copies:

@@ -34,9 +34,9 @@ def _recurrent(emitter: "Emitter", op: Op) -> None:
     _assign(emitter, memories, (name(each.initial) for each in layout.carried))
     totals = [source.fresh(f"{inner.name}_total") for inner, _ in layout.summed]
     _assign(emitter, totals, ("None" for _ in totals))
-    variables = [trip, *(name(inner) for inner, _ in layout.steps), *stacks.places]
+    variables = [trip, *(name(inner) for inner, _ in layout.steps), *stacks.given]
     numbers = f"range({count} - 1, -1, -1)" if reverse else f"range({count})"
-    parts = [numbers, *(f"reversed({step})" if reverse else step for step in steps), *stacks.parts]
+    parts = [numbers, *(f"reversed({step})" if reverse else step for step in steps), *stacks.given.values()]
     write(f"for {', '.join(variables)} in zip({', '.join(parts)}):")
     with source.indented(), emitter.body(body, trip):
         _write_body(emitter, line, body)
@@ -105,9 +105,9 @@ def _ragged(emitter: "Emitter", op: Op) -> None:
     counts = f"[*{rows}.counts[-2::-1], 0]" if reverse else f"[*{rows}.counts[1:], 0]"
     taken = [(name(inner), step) for (inner, _), step in zip(layout.steps, steps, strict=True) if inner in used]
     active, now = source.fresh("count"), f"reversed({rows}.counts)" if reverse else f"{rows}.counts"
-    variables = [trip, active, following, *(text for text, _ in taken), *stacks.places]
+    variables = [trip, active, following, *(text for text, _ in taken), *stacks.given]
     numbers = f"range({count} - 1, -1, -1)" if reverse else f"range({count})"
-    parts = [numbers, now, counts, *(f"reversed({step})" if reverse else step for _, step in taken), *stacks.parts]
+    parts = [numbers, now, counts, *(f"reversed({step})" if reverse else step for _, step in taken), *stacks.given.values()]
     write(f"for {', '.join(variables)} in zip({', '.join(parts)}):")
     with source.indented(), emitter.body(body, trip):
         emitter.know(body.inputs[0].shape[0], active)  # type: ignore[index, arg-type]
@@ -158,7 +158,7 @@ def _while(emitter: "Emitter", op: Op) -> None:
             write(
                 f"{source.bind('require_trips', trips.require_trips)}({trip}, {source.bind('max_trips', op.attributes['max_trips'])})", op
             )
-        for place, part in zip(stacks.places, stacks.parts, strict=True):
+        for place, part in stacks.given.items():
             write(f"{place} = {part}")
         _write_body(emitter, line, body)
         write(f"{condition} = {name(layout.condition)}")

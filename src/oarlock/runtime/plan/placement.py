@@ -1,6 +1,6 @@
 """Where each op of a straight line writes: into new memory, over an input that has ended, or into a place that it is given."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from oarlock.ir.operation import Op
@@ -89,6 +89,10 @@ class Placement:
         chain = self._chain(var)
         return chain[-1] if chain[-1] in self._given and len(chain) > 1 else None
 
+    def root(self, var: Var) -> Var:
+        """The value whose memory `var` is computed in, step by step."""
+        return self._chain(var)[-1]
+
     def stay(self, var: Var) -> None:
         """Let `var` be computed where it is: it can be put nowhere else from now on."""
         self._placed.update(self._chain(var))
@@ -115,9 +119,17 @@ class Placement:
         maker = self._makers.get(var)
         if maker is None or maker.type != "concat" or maker.attributes["axis"] not in (-1, len(var.shape or ()) - 1):
             return []
-        parts = list(maker.inputs["xs"])
-        plain = all(self.is_even(part) and isinstance(part.shape[-1], int) for part in parts)  # type: ignore[index]
-        return parts if plain and len(set(parts)) == len(parts) else []
+        parts = maker.inputs["xs"]
+        return list(parts) if self._are_columns(parts) and len(set(parts)) == len(parts) else []
+
+    def columns_of(self, op: Op) -> list[Var]:
+        """What `op` cuts a value into along its last axis, where it does so, and each part is as long as a number says."""
+        if op.type != "split" or op.attributes["axis"] not in (-1, len(op.reads[0].shape or ()) - 1):
+            return []
+        return list(op.writes) if self._are_columns((*op.reads, *op.writes)) else []
+
+    def _are_columns(self, vars: Iterable[Var]) -> bool:
+        return all(self.is_even(var) and var.shape != () and isinstance(var.shape[-1], int) for var in vars)  # type: ignore[index]
 
     def gather(self, var: Var, places: Sequence[str], place: str) -> bool:
         """Let the parts of `var` be computed in `places`, of which `place` consists; False where none can be, and nothing is changed."""
@@ -128,6 +140,8 @@ class Placement:
             copies = [(part, text) for part, text in parts.items() if part not in placed]
             self._forms[maker] = Form(self._forms[maker].kernel, place, copies)
             self._placed.add(var)
+            for part in placed:
+                self.memory.reuse(part, var)
         return bool(placed)
 
     def _put_alone(self, part: Var, place: str, reader: Op) -> bool:

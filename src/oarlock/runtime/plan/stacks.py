@@ -1,6 +1,6 @@
 """Where what the trips of a loop hand out is computed: each in its part of memory for all trips or, where that cannot be, anywhere."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from oarlock.ir.variable import Var
@@ -32,15 +32,18 @@ class Stacks:
 
     def __init__(self, emitter: "Emitter", line: "Line", layout: Layout, count: str, *, reverse: bool = False):
         self.places: list[str] = []
-        self.parts: list[str] = []  # what each place is taken from, in the order of the trips
+        self._parts: list[str] = []  # what each place is taken from, in the order of the trips
+        self._columns: dict[str, str] = {}  # what a trip need not cut -> the columns of a whole, in the order of the trips
         self.names: list[str] = []
         self._emitter, self._line, self._layout = emitter, line, layout
         self._reverse, self._count = reverse, count
         self._lists: list[tuple[str, Var]] = []
         self._closing: list[Callable[[], None]] = []
+        self._wholes: dict[Var, Callable[[str], str]] = {}  # what lies in a part of a whole -> the text of columns of all parts
 
     def open(self) -> None:
         """Before the loop."""
+        self._find_sequences()
         memories: dict[Var, str] = {}
         wanted = {inner for inner, _ in self._layout.stacked}
         for each in self._layout.carried:
@@ -58,6 +61,12 @@ class Stacks:
                 self._hand_out(outer, space)
             else:
                 self._open_list(inner, outer)
+        self._cut_wholes()
+
+    @property
+    def given(self) -> dict[str, str]:
+        """What each trip is given for what it computes, and what from, in the order of the trips."""
+        return dict(zip(self.places, self._parts, strict=True)) | self._columns
 
     def append(self) -> None:
         """At the end of a trip."""
@@ -143,6 +152,28 @@ class Stacks:
         values = f"{source.bind('stack', trips.stack)}({stack}{'[::-1]' if self._reverse else ''})"
         source.write(f"{name} = {values}" + (f" if {self._count} else {empty}" if empty else ""))
 
+    def _cut_wholes(self) -> None:
+        """Cut before the loop what its trips cut: a `split` of what lies in parts of a whole gives parts of columns of the whole.
+
+        One call makes the views for all trips, where each trip made some.
+        """
+        placement = self._line.placement
+        for op in self._layout.body.ops:
+            parts = placement.columns_of(op)
+            whole = self._wholes.get(placement.root(op.reads[0])) if parts else None
+            if whole is not None:
+                self._line.cut.add(op)
+                for part, (start, stop) in zip(parts, _ranges(parts), strict=True):
+                    self._columns[self._emitter.source.name(part)] = whole(f"[..., {start}:{stop}]")
+
+    def _find_sequences(self) -> None:
+        """Note what is in the steps of sequences: a value that is written over a step lies there."""
+        outer_line, order = self._emitter.lines[-1], "[::-1]" if self._reverse else ""
+        for inner, outer in self._layout.steps:
+            if outer_line.placement.is_even(outer):
+                name = self._emitter.source.name(outer)
+                self._wholes[inner] = lambda columns, name=name: f"{name}{columns}.unbind(0){order}"
+
     def _put(self, var: Var, space: str, *, first: bool = False) -> bool:
         """Let `var` be computed in `space`, where something may be `first`; False where it cannot be, and nothing is changed."""
         source, placement = self._emitter.source, self._line.placement
@@ -152,14 +183,12 @@ class Stacks:
             if not placement.put(var, place):
                 return False
             parts = []
+            self._wholes[placement.root(var)] = lambda columns: self._part(space, var, columns, first=first)
         self.places.append(place)
-        self.parts.append(self._part(space, var, first=first))
-        start = 0
-        for part, column in zip(parts, columns, strict=False):
-            stop: int = start + part.shape[-1]  # type: ignore[index, operator]
+        self._parts.append(self._part(space, var, first=first))
+        for column, (start, stop) in zip(columns, _ranges(parts), strict=False):
             self.places.append(column)
-            self.parts.append(self._part(space, var, f"[..., {start}:{stop}]", first=first))
-            start = stop
+            self._parts.append(self._part(space, var, f"[..., {start}:{stop}]", first=first))
         return True
 
     def _part(self, space: str, var: Var, columns: str = "", *, first: bool) -> str:
@@ -185,19 +214,21 @@ class RaggedStacks(Stacks):
             text = (
                 self._emitter.space(inner, f"{self._rows}.total" if by_row else self._count, int(by_row)) if inner in self._apart else None
             )
-            space = source.fresh(f"{inner.name}_space")
+            space, self._steps[inner] = source.fresh(f"{inner.name}_space"), source.fresh(f"{inner.name}_steps")
             if text is None or not self._put(inner, space):
                 self._steps[inner] = self._new_list(inner)
                 continue
-            self._spaces[inner], self._steps[inner] = space, source.fresh(f"{inner.name}_steps")
+            self._spaces[inner] = space
             source.write(f"{space} = {text}")
             source.write(f"{self._steps[inner]} = {space}{self._cut(inner)}")
+        self._cut_wholes()
 
     def _cut(self, var: Var) -> str:
         return f".split({self._rows}.counts)" if trips.is_by_row(var, self._layout.body) else ".unbind(0)"
 
     def _part(self, space: str, var: Var, columns: str = "", *, first: bool) -> str:
-        return f"{space}{columns}{self._cut(var)}{'[::-1]' if self._reverse else ''}"
+        steps = f"{space}{columns}{self._cut(var)}" if columns else self._steps[var]
+        return f"{steps}[::-1]" if self._reverse else steps
 
     def close(self) -> None:
         """After the loop: what others need than loops over the same rows is joined."""
@@ -234,3 +265,15 @@ class GrowingStacks(Stacks):
 
     def _part(self, space: str, var: Var, columns: str = "", *, first: bool) -> str:
         return f"{self.places[-1]}{columns}" if columns else f"{space}.place()"
+
+    def _cut_wholes(self) -> None:
+        """Nothing is cut before the loop: a space that grows moves."""
+
+
+def _ranges(parts: Sequence[Var]) -> Iterator[tuple[int, int]]:
+    """Where each of `parts`, which stand one after another along their last axis, begins and ends."""
+    start = 0
+    for part in parts:
+        stop: int = start + part.shape[-1]  # type: ignore[index, operator]
+        yield start, stop
+        start = stop
