@@ -23,6 +23,7 @@ from op.arguments import (
 )
 from op.edges import edges_of, strided, transposed
 
+import oarlock as ol
 from oarlock.registry import Case, GradCheck, Operator
 
 OPERATORS = [*FORWARD, *DERIVED]
@@ -138,6 +139,19 @@ def test_the_form_that_writes_into_a_tensor_gives_the_bits_of_the_kernel(operato
         assert (whole == out.new_full((), 77)).sum() == around + out.numel(), "it writes beside its place"
         before = make().tensors
         assert all(torch.equal(one, two) for slot in before for one, two in zip(arguments.tensors[slot], before[slot], strict=True))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("operator", [ol.op.sigmoid, ol.op.tanh, ol.op.gelu], ids=lambda operator: operator.type)
+def test_columns_of_a_wider_tensor_give_the_bits_of_the_kernel_in_every_place(operator: Operator, dtype: torch.dtype):
+    """Gates are such columns. The last elements of a row fill no vector of the processor: other loops round those differently."""
+    attributes = operator.convert_attributes({})
+    for rows, length in itertools.product((1, 3), range(1, 40)):
+        wide = torch.linspace(-4, 4, rows * 3 * length, dtype=dtype).reshape(rows, 3 * length)
+        for x in (wide[:, length : 2 * length], wide[:, :length].t(), wide[:, None, ::3], wide[:1, :length].expand(3, length)):
+            expected = operator.kernel(x, **attributes)
+            for place in PLACES:
+                assert same_bits(operator.into_kernel(x, out=place(expected), **attributes), expected), (rows, length, x.stride())
 
 
 @pytest.mark.parametrize(("operator", "make"), at_cases_and_edges([item for item in OPERATORS if item.in_place_kernels]))

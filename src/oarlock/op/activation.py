@@ -1,6 +1,7 @@
 """Activations."""
 
 import math
+from itertools import pairwise
 
 import torch
 
@@ -18,9 +19,14 @@ _softmax_backward = torch._softmax_backward_data  # type: ignore[reportPrivateIm
 _log_softmax_backward = torch._log_softmax_backward_data  # type: ignore[reportPrivateImportUsage]
 
 
-def _without_gaps(x: torch.Tensor, out: torch.Tensor) -> bool:
-    """Whether both lie in memory without gaps. Where one does not, PyTorch may compute element by element, and round differently."""
-    return x.is_contiguous() and out.is_contiguous()
+def _lies_as_made(out: torch.Tensor, x: torch.Tensor) -> bool:
+    """Whether `out` lies in memory as what a kernel makes of `x` would: in its order, without gaps. There may be gaps between rows of `x`.
+
+    Elsewhere PyTorch may go over the elements in another order, some of them one by one, and round those differently.
+    """
+    if not out.is_contiguous():
+        return False
+    return x.is_contiguous() or (x.stride(-1) == 1 and all(before >= after for before, after in pairwise(x.stride())))
 
 
 @operator(
@@ -87,7 +93,7 @@ def sigmoid_in_place(x):
 
 @sigmoid.into
 def sigmoid_into(x, out):
-    return torch.sigmoid(x, out=out) if _without_gaps(x, out) else out.copy_(torch.sigmoid(x))
+    return torch.sigmoid(x, out=out) if _lies_as_made(out, x) else out.copy_(torch.sigmoid(x))
 
 
 @sigmoid.gradient("x")
@@ -190,7 +196,7 @@ def gelu_in_place(x, *, approximate):
 
 @gelu.into
 def gelu_into(x, out, *, approximate):
-    if not _without_gaps(x, out):
+    if not _lies_as_made(out, x):
         return out.copy_(gelu.kernel(x, approximate=approximate))
     return _aten.gelu.out(x, approximate=_form(approximate), out=out)
 
@@ -207,7 +213,7 @@ def gelu_dx_in_place(x, dy, *, approximate):
 
 @gelu_dx.into
 def gelu_dx_into(x, dy, out, *, approximate):
-    if not (dy.is_contiguous() and _without_gaps(x, out)):
+    if not (dy.is_contiguous() and _lies_as_made(out, x)):
         return out.copy_(gelu_dx.kernel(x, dy, approximate=approximate))
     return _aten.gelu_backward.grad_input(dy, x, approximate=_form(approximate), grad_input=out)
 
