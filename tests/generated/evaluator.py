@@ -336,6 +336,17 @@ def _normalized(x: torch.Tensor, gain: torch.Tensor | None, offset: torch.Tensor
     return y if offset is None else y + offset, mean, rstd
 
 
+def _attended(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, heads: int = 1, causal: bool = False) -> tuple:
+    q, k, v = (torch.stack(x.chunk(heads, -1), -3) for x in (query, key, value))
+    fit = q @ k.mT / q.shape[-1] ** 0.5
+    if causal:
+        later = torch.arange(fit.shape[-1]) > torch.arange(fit.shape[-2])[:, None] + (fit.shape[-1] - fit.shape[-2])
+        fit = fit.masked_fill(later, -torch.inf)
+    return torch.cat((torch.softmax(fit, -1) @ v).unbind(-3), -1), torch.logsumexp(fit, -1)
+
+
+NAMES = {"x": "input", "filter": "weight"}  # of arguments, in PyTorch
+
 OPERATORS: dict[str, Callable] = {
     # element by element
     "add": lambda x, y: x + y,
@@ -370,6 +381,8 @@ OPERATORS: dict[str, Callable] = {
     "layer_norm": lambda x, gain=None, offset=None, epsilon=1e-5: _normalized(x, gain, offset, epsilon),
     # matrices, reductions, shapes
     "linear": lambda x, w, bias=None: torch.matmul(x, w) if bias is None else torch.matmul(x, w) + bias,
+    "conv2d": lambda **given: torch.nn.functional.conv2d(**{NAMES.get(name, name): value for name, value in given.items()}),
+    "scaled_dot_product_attention": _attended,
     "batch_matmul": lambda x, y: torch.matmul(x, y),
     "mean": lambda x, axis=None, keep=False: _reduced(x, axis, keep, torch.mean),
     "reduce_sum": lambda x, axis=None, keep=False: _reduced(x, axis, keep, torch.sum),

@@ -6,7 +6,7 @@ from generated.writing import LIMIT, Writing, is_cut_in_front
 from oarlock.ir.current import current_block
 from oarlock.ir.size import Size
 
-__all__ = ["recurrence", "while_loop"]
+__all__ = ["cell", "recurrence", "while_loop"]
 
 
 @construct(10)
@@ -60,6 +60,44 @@ def recurrence(w: Writing) -> None:
         w.keep(var, w.bound(inner))
     for memory in memories:
         w.keep(rnn.final_memory(memory), LIMIT)
+    shadow(w, body)
+
+
+@construct(8)
+def cell(w: Writing) -> None:
+    """A recurrent layer as it is mostly written: what arrives and a product of the state, perhaps behind a gate."""
+
+    def fits(var: ol.Var) -> bool:
+        return len(var.shape) in (2, 3) and isinstance(var.shape[-1], int) and var.shape[-1] > 0 and w.rows_of(var.shape[0]) is None
+
+    x = w.find_value(fits)
+    x = w.of_shape("t", w.width) if x is None else x
+    size = w.choices.pick((w.width, w.other))
+    weights = [w.parameter(x.shape[-1], size) for _ in range(2)]  # type: ignore[arg-type]
+    recurrent = [w.parameter(size, size) for _ in range(2)]
+    bias = w.parameter(size) if w.choices.chance(50) else None
+    start = ol.op.tanh(ol.op.reduce_sum(ol.op.linear(x, weights[0]), axis=0))
+    start = ol.op.fill_like(start, value=0.0, dtype="float64") if w.choices.chance(50) else start
+    activation = w.choices.pick((ol.op.tanh, ol.op.tanh, ol.op.sigmoid))
+    kind = w.choices.pick(("plain", "plain", "gated"))
+    rnn = ol.rnn(reverse=w.choices.chance(30))
+    w.features.add(f"cell: {kind}")
+    with w.inside("rnn", runs=x.shape[0] != 0), rnn.step():
+        body = current_block()
+        step = rnn.step_input(x)
+        memory = rnn.memory(init=start)
+        before = rnn.previous_memory(memory)
+        arrived, product = ol.op.linear(step, weights[0], bias), ol.op.linear(before, recurrent[0])
+        state = activation(ol.op.add(arrived, product) if w.choices.chance(70) else ol.op.sum([product, arrived]))
+        if kind == "gated":
+            gate = ol.op.sigmoid(ol.op.add(ol.op.linear(step, weights[1]), ol.op.linear(before, recurrent[1])))
+            one = w.number(1.0)
+            state = ol.op.add(ol.op.multiply(gate, before), ol.op.multiply(ol.op.subtract(one, gate), state))
+        rnn.update_memory(memory, state)
+        rnn.output(state)
+    w.ends.add(w.keep(rnn(), 1.0))
+    if w.choices.chance(20):
+        w.keep(rnn.final_memory(memory), 1.0)
     shadow(w, body)
 
 

@@ -58,7 +58,7 @@ def _make(choices: Choices) -> Case:
     if between and choices.chance(25):
         wanted.append(choices.pick(between))
         w.features.add("gradient of a value on the way")
-    second = choices.chance(30)
+    second = choices.chance(30) and "attention" not in w.features  # whose gradient has none
     w.features |= {"gradients of gradients"} if second else set()
     return Case(w.program, w.arrays, targets, wanted, second, w.features, choices.made)
 
@@ -67,6 +67,7 @@ def _choose_targets(w: Writing) -> list[tuple[str, str | None]]:
     found = w.visible(lambda var: var.op is not None) or w.visible()
     chosen = [found[min(w.choices.below(len(found)), w.choices.below(len(found)))] for _ in range(w.choices.pick((1, 1, 2, 3)))]
     chosen += w.visible(lambda var: var.parameter)[:1] if w.choices.chance(3) else []
+    chosen += w.visible(w.ends.__contains__)[:1] if w.choices.chance(60) else []
     targets: list[tuple[str, str | None]] = []
     for var in dict.fromkeys(chosen):
         weight = None

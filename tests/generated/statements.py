@@ -176,7 +176,7 @@ def classified(w: Writing) -> ol.Var:
 def taken(w: Writing) -> ol.Var:
     """Rows by number, some of them more than once, as of a table of words; at times only their product with a matrix is in reach."""
     x = w.value(lambda var: bool(var.shape) and isinstance(var.shape[0], int) and var.shape[0] > 0, (w.width, w.other))
-    multiplied = w.choices.chance(50)
+    multiplied = w.choices.chance(70)
     if multiplied and (len(x.shape) != 2 or not isinstance(x.shape[1], int)):  # type: ignore[arg-type]
         x = w.parameter(w.width, w.other)
     matrix = w.parameter(x.shape[1], w.width) if multiplied else None  # type: ignore[index]
@@ -188,7 +188,42 @@ def taken(w: Writing) -> ol.Var:
     y = ol.op.take(x, rows)
     if matrix is None:
         return w.keep(y, w.bound(x))
-    return w.keep(ol.op.linear(y, matrix), matrix.shape[0] * w.bound(x) * w.bound(matrix))
+    product = w.keep(ol.op.linear(y, matrix), matrix.shape[0] * w.bound(x) * w.bound(matrix))
+    w.ends.add(product)
+    return product
+
+
+def filtered(w: Writing) -> ol.Var:
+    """Images under filters."""
+
+    def is_image(var: ol.Var) -> bool:
+        return len(var.shape) == 4 and all(isinstance(size, int) and size > 0 for size in var.shape[1:])
+
+    x = w.find_value(is_image)
+    x = w.of_shape("n", w.width, 3, 2) if x is None else x
+    channels, *sizes = x.shape[1:]  # type: ignore[misc]
+    padding = (w.choices.below(2), w.choices.below(2))
+    window = [1 + w.choices.below(min(2, size + 2 * pad)) for size, pad in zip(sizes, padding, strict=True)]
+    filter = w.parameter(w.other, channels, *window)  # type: ignore[arg-type]
+    bias = w.parameter(w.other) if w.choices.chance(50) else None
+    y = ol.op.conv2d(x, filter, bias, stride=w.choices.pick(((1, 1), (2, 1))), padding=padding)
+    w.features.add("convolution")
+    return w.keep(y, 1 + channels * window[0] * window[1] * w.bound(x))  # type: ignore[operator]
+
+
+def attended(w: Writing) -> ol.Var:
+    """What queries make of keys and values, which are the same at times."""
+
+    def fits(var: ol.Var) -> bool:
+        return len(var.shape) >= 2 and isinstance(var.shape[-1], int) and var.shape[-1] > 0
+
+    query = w.value(fits, (w.other, w.width))
+    key = w.value(lambda var: fits(var) and var.shape[:-2] == query.shape[:-2] and var.shape[-1] == query.shape[-1], query)
+    value = w.value(lambda var: fits(var) and var.shape[:-1] == key.shape[:-1], key)
+    heads = 2 if query.shape[-1] % 2 == value.shape[-1] % 2 == 0 and w.choices.chance(50) else 1
+    causal = query.shape[-2] == key.shape[-2] and w.choices.chance(50)
+    w.features.add("attention")
+    return w.keep(ol.op.scaled_dot_product_attention(query, key, value, heads=heads, causal=causal), w.bound(value))
 
 
 def dropped(w: Writing) -> ol.Var:
@@ -219,6 +254,8 @@ STATEMENTS: list[tuple[int, Statement]] = [
     (4, normalized),
     (4, masked),
     (2, classified),
-    (4, taken),
+    (8, taken),
+    (3, filtered),
+    (2, attended),
     (4, dropped),
 ]

@@ -37,6 +37,7 @@ class Writing:
         self.arrays: dict[str, numpy.ndarray] = {}
         self.features: set[str] = set()
         self.kinds: list[str] = []
+        self.ends: set[ol.Var] = set()  # values that are targets more often than others, so that gradients reach what made them
         self.runs = True  # whether the open block may run at all
         self._cut: list[tuple[Size, set[Block]]] = []  # a size that blocks around cut into rows, and the blocks around those
         self._cutters: list[str] = []  # the kinds of constructs that these are

@@ -527,3 +527,26 @@ def test_who_reads_a_scope_while_another_trains_never_sees_half_an_update(many_s
             assert torch.equal(value, value.clone())
 
     run_threads(train, look, look)
+
+
+def test_what_a_memory_began_as_is_kept_where_it_goes_on_by_way_of_two_others():
+    with ol.Program() as program:
+        x = ol.layer.data("x", [3], dtype="float64", batch=None)
+        xs = ol.layer.data("xs", [1], dtype="float64", batch="t")
+        rnn = ol.rnn()
+        first = ol.op.tanh(x)
+        with rnn.step():
+            rnn.step_input(xs)
+            memories = [rnn.memory(init=var) for var in (first, x, x)]
+            before = [rnn.previous_memory(memory) for memory in memories]
+            for memory, following in zip(memories, (*before[1:], before[0]), strict=True):
+                rnn.update_memory(memory, following)
+            rnn.output(before[0])
+        rnn()
+        after = ol.op.exp(first)  # which may not be computed where `first` lies: after two steps, the second memory is `first`
+        y = ol.op.add(after, rnn.final_memory(memories[1]))
+    feed = {"x": numpy.array([0.1, 0.2, 0.3]), "xs": numpy.zeros((2, 1))}
+    for executor in (ol.Executor(interpret=True), ol.Executor(passes=()), ol.Executor(), ol.Executor(poison=True)):
+        (found,) = executor.run(program, feed, [y], scope=ol.Scope())
+        first_value = numpy.tanh(feed["x"])
+        numpy.testing.assert_allclose(found, numpy.exp(first_value) + first_value)

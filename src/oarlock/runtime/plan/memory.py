@@ -77,8 +77,12 @@ class Memory:
             seen = (piece for piece in inside._pieces_of([var]) if piece not in inside._owned)
             return frozenset().union(*(given.get(piece) or self._pieces_of([piece]) for piece in seen))  # type: ignore[list-item, arg-type]
 
+        held = -1
+        while held != (held := sum(map(len, given.values()))):  # what one memory began as goes on as others, trip by trip
+            for each in layout.carried:
+                given[each.inside] |= old(each.following)
         for each in layout.carried:
-            self._hand_out(each.final, new(each.following) | {op}, old(each.following) | self._pieces_of([each.initial]))
+            self._hand_out(each.final, new(each.following) | {op}, given[each.inside])
         for inner, outer in layout.summed:
             self._hand_out(outer, new(inner), old(inner))
         for inner, outer in layout.stacked:
