@@ -13,6 +13,8 @@ from oarlock.registry import Case, GradCheck, Rejects, joint, operator
 
 __all__ = ["conv2d", "window_size"]
 
+_convolution_backward = torch.ops.aten.convolution_backward.default
+
 
 def window_size(length: size.Size, window: size.Size, stride: int, padding: int) -> size.Size:
     """How many windows fit: ``(length + 2 padding - window) // stride + 1``. Raises ShapeError where none does."""
@@ -68,9 +70,7 @@ def _backward(dy, x, filter, stride: Sequence[int], padding: Sequence[int], want
     last = is_channels_last(dy)
     x = empty_as(dy, x_shape, last=last) if x is None else channels_last(x)
     filter = empty_as(dy, filter_shape, last=last) if filter is None else channels_last(filter)
-    dx, dfilter, dbias = torch.ops.aten.convolution_backward(
-        dy, x, filter, [filter.shape[0]], stride, padding, (1, 1), False, (0, 0), 1, wanted
-    )
+    dx, dfilter, dbias = _convolution_backward(dy, x, filter, [filter.shape[0]], stride, padding, (1, 1), False, (0, 0), 1, wanted)
     return dx, dfilter if dfilter is None or is_channels_last(dfilter) else contiguous(dfilter), dbias
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import torch
 
-__all__ = ["channels_last", "contiguous", "dense", "empty_as", "in_format_of", "in_memory_order", "is_channels_last", "lay_as"]
+__all__ = ["channels_last", "contiguous", "dense", "empty_as", "in_format_of", "is_channels_last", "lay_as"]
 
 _ITS_OWN = 2  # references to the memory of a tensor: the tensor's, and that by which they are counted
 
@@ -16,6 +16,8 @@ def is_channels_last(x: torch.Tensor) -> bool:
 
 def channels_last(x: torch.Tensor) -> torch.Tensor:
     """``x`` in the format in which PyTorch convolves single precision fastest on a CPU; as it is elsewhere. Copied where it must be."""
+    if is_channels_last(x):
+        return x
     if x.ndim != 4 or x.dtype is not torch.float32 or x.device.type != "cpu" or not torch.backends.mkldnn.is_available():
         return x
     n, c, h, w = x.shape
@@ -53,11 +55,6 @@ def lay_as(x: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
     if values is x or torch._C._storage_Use_Count(x.untyped_storage()._cdata) > _ITS_OWN:  # type: ignore[attr-defined]
         return x
     return x.as_strided_(x.shape, values.stride()).copy_(values)
-
-
-def in_memory_order(x: torch.Tensor) -> torch.Tensor:
-    """The memory of ``x``, which is `dense`, as a contiguous tensor."""
-    return x.permute(0, 2, 3, 1) if is_channels_last(x) else x
 
 
 def empty_as(like: torch.Tensor, shape: Sequence[int], *, last: bool) -> torch.Tensor:

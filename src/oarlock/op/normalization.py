@@ -14,6 +14,9 @@ from oarlock.registry import Case, GradCheck, Rejects, joint, operator
 
 __all__ = ["batch_norm", "layer_norm", "layer_norm_gain_slope", "layer_norm_slope"]
 
+_layer_norm_backward = torch.ops.aten.native_layer_norm_backward.default
+_batch_norm_backward = torch.ops.aten.native_batch_norm_backward.default
+
 _ROWS = [[0.5, -1.0, 2.0], [0.1, 0.7, -0.4]]
 
 
@@ -59,7 +62,7 @@ def layer_norm_doffset(dy, dmean=None, drstd=None):
 
 def _backward(given, x, mean, rstd, gain, wanted: Sequence[bool]):
     """PyTorch's own, which takes the statistics to lie in memory without gaps; of an offset it reads the shape, which is the gain's."""
-    return torch.ops.aten.native_layer_norm_backward(given, x, x.shape[-1:], mean.contiguous(), rstd.contiguous(), gain, gain, wanted)
+    return _layer_norm_backward(given, x, x.shape[-1:], mean.contiguous(), rstd.contiguous(), gain, gain, wanted)
 
 
 @operator(
@@ -192,7 +195,7 @@ def batch_norm(context, x, running_mean, running_variance, gain=None, offset=Non
         return y, running_mean.clone(), rstd, running_mean.clone(), running_variance.clone(), torch.tensor(False)
     next_mean, next_variance = running_mean.clone(), running_variance.clone()
     y, mean, rstd = torch.native_batch_norm(x, gain, offset, next_mean, next_variance, True, momentum, epsilon)
-    return y, mean, rstd, next_mean, next_variance if count > 1 else running_variance.clone(), torch.tensor(True)
+    return y, mean, rstd, next_mean, next_variance if count > 1 else running_variance.clone(), x.new_ones((), dtype=torch.bool)
 
 
 def _by_channel(values: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
@@ -222,7 +225,7 @@ def batch_norm_dgain(x, mean, rstd, of_batch, dy):
 def _batch_backward(x, mean, rstd, dy, gain, wanted: Sequence[bool]):
     """The gradients of ``x``, gain and offset, as far as they are `wanted`, where the statistics are of ``x``."""
     dy = in_format_of(dy, x)
-    return torch.ops.aten.native_batch_norm_backward(dy, x, gain, None, None, mean, rstd, True, 0.0, wanted)
+    return _batch_norm_backward(dy, x, gain, None, None, mean, rstd, True, 0.0, wanted)
 
 
 @batch_norm.gradient("offset")

@@ -9,6 +9,9 @@ from oarlock.registry import Case, GradCheck, Rejects, operator
 
 __all__ = ["average_pool2d", "max_pool2d"]
 
+_max_pool_backward = torch.ops.aten.max_pool2d_with_indices_backward.default
+_average_pool_backward = torch.ops.aten.avg_pool2d_backward.default
+
 
 def _pooled(x, *, size, stride, padding):
     if not len(size) == len(stride) == len(padding) == 2:
@@ -44,7 +47,7 @@ def max_pool2d_dx(index, dy, x_shape, *, size, stride, padding):
     """Each window's gradient goes to where its largest value stood."""
     like_x = empty_as(dy, x_shape, last=is_channels_last(index))  # of which PyTorch reads the shape and the format
     dy = in_format_of(dy, index)
-    return torch.ops.aten.max_pool2d_with_indices_backward(dy, like_x, size, stride, padding, (1, 1), False, index)
+    return _max_pool_backward(dy, like_x, size, stride, padding, (1, 1), False, index)
 
 
 @operator(
@@ -65,7 +68,7 @@ average_pool2d.infer_with(_pooled)
 @average_pool2d.gradient("x")
 def average_pool2d_dx(dy, x_shape, *, size, stride, padding):
     like_x = empty_as(dy, x_shape, last=is_channels_last(dy))  # of which PyTorch reads the shape and the format
-    return torch.ops.aten.avg_pool2d_backward(dy, like_x, size, stride, padding, False, True, None)
+    return _average_pool_backward(dy, like_x, size, stride, padding, False, True, None)
 
 
 @average_pool2d_dx.gradient_program("dy")

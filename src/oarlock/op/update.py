@@ -14,7 +14,7 @@ import torch
 
 from oarlock.errors import ShapeError
 from oarlock.ir.size import Shape, format_shape
-from oarlock.op.memory_format import dense, in_format_of, in_memory_order, lay_as
+from oarlock.op.memory_format import dense, in_format_of, lay_as
 from oarlock.registry import Case, Rejects, operator
 from oarlock.registry.signature import TensorType
 
@@ -41,12 +41,12 @@ def _run_in_place(fused: Callable[..., object], grads: Tensors, *changed: Tensor
 
     A filter, and what stands beside it, takes the format of its gradient, in its own memory: once, since it stays so.
     """
-    grads = [dense(grad) if grad.ndim == 4 else grad.contiguous() for grad in grads]
+    grads = [dense(grad) for grad in grads]
     laid = [
-        [_laid_beside(grad, tensor) if grad.ndim == 4 else tensor.contiguous() for tensor, grad in zip(tensors, grads, strict=True)]
+        [tensor if tensor.stride() == grad.stride() else _laid_beside(grad, tensor) for tensor, grad in zip(tensors, grads, strict=True)]
         for tensors in changed
     ]
-    fused(*([in_memory_order(tensor) if tensor.ndim == 4 else tensor for tensor in tensors] for tensors in (grads, *laid)))
+    fused(grads, *laid)
     for tensors, computed in zip(changed, laid, strict=True):
         for tensor, result in zip(tensors, computed, strict=True):
             if result is not tensor:
@@ -55,8 +55,7 @@ def _run_in_place(fused: Callable[..., object], grads: Tensors, *changed: Tensor
 
 def _laid_beside(grad: torch.Tensor, tensor: torch.Tensor) -> torch.Tensor:
     """``tensor`` in the format of ``grad``; a copy where its elements cannot be moved within its memory."""
-    tensor = dense(tensor)
-    return tensor if tensor.stride() == grad.stride() else in_format_of(lay_as(tensor, grad), grad)
+    return in_format_of(lay_as(dense(tensor), grad), grad)
 
 
 def _update_by_momentum(params: Tensors, grads: Tensors, velocities: Tensors, rate: torch.Tensor, mu: float, nesterov: bool) -> None:

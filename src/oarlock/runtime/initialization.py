@@ -15,7 +15,7 @@ from oarlock.runtime.scope import Scope
 
 __all__ = ["init", "initial_value", "require_type"]
 
-_AT_ONCE = 2**20  # elements that are drawn together, in float64 and then some
+_AT_ONCE = 2**14  # elements that are drawn together: what that takes, in float64 and int64, stays in the cache
 
 
 def init(
