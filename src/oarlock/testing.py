@@ -203,6 +203,13 @@ def _check_forms(
         operator.into_kernel(*_positional(operator, given), out=out, **attributes)
         assert torch.equal(out, wanted), f"{operator.type}: its form into gives {out.tolist()}, where the kernel gives {wanted.tolist()}"
         _require_unchanged(operator, "its form into", given, tensors)
+    if operator.host_form is not None and all(item.numel() for items in tensors.values() for item in items):
+        numbers = {slot: [item.flatten()[0] for item in items] for slot, items in tensors.items()}
+        (wanted,) = _leaves(operator.kernel(*_positional(operator, numbers)))
+        if not wanted.is_floating_point():
+            number = operator.host_form(*(item.item() for item in _positional(operator, numbers)))  # type: ignore[attr-defined]
+            one = torch.full((), number, dtype=wanted.dtype)  # type: ignore[call-overload]
+            assert torch.equal(one, wanted), f"{operator.type}: its form on_host gives {number}, where the kernel gives {wanted.item()}"
     for slots, kernel in operator.in_place_kernels.items():
         given = _copied(tensors)
         taken = [given[slot][0] for slot in slots if given.get(slot)]

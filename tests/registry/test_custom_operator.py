@@ -189,6 +189,19 @@ def test_a_form_in_place_that_is_not_its_kernel_is_found(form, message, monkeypa
         check_operator(doubled)
 
 
+@operator("x: number[*#s], y: number[*#s] -> z: bool[*#s]", cases=[Case(x=[[3, 2]], y=[3, 5], z=[[True, False]])])
+def divides(x, y):
+    return torch.remainder(y, x) == 0
+
+
+def test_a_form_on_numbers_that_is_not_its_kernel_is_found(monkeypatch):
+    monkeypatch.setattr(divides, "host_form", lambda x, y: y % x == 0)
+    check_operator(divides)
+    monkeypatch.setattr(divides, "host_form", lambda x, y: y % x == 1)
+    with pytest.raises(AssertionError, match="divides: its form on_host gives False, where the kernel gives True"):
+        check_operator(divides)
+
+
 def test_memory_that_is_shared_without_saying_so_is_found():
     cases = [Case(x=[1.0], y=[1.0]), GradCheck(x=(2,))]
 

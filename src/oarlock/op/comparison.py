@@ -1,5 +1,7 @@
 """Comparisons, element by element, with broadcasting. They have no gradient: their outputs are bool."""
 
+import operator as numbers
+
 import torch
 
 from oarlock.registry import Case, Rejects, operator
@@ -16,6 +18,9 @@ def greater(x, y):
     return torch.gt(x, y)
 
 
+greater.on_host(numbers.gt)
+
+
 @greater.into
 def greater_into(x, y, out):
     return torch.gt(x, y, out=out)
@@ -25,6 +30,9 @@ def greater_into(x, y, out):
 def greater_equal(x, y):
     """Where ``x >= y``."""
     return torch.ge(x, y)
+
+
+greater_equal.on_host(numbers.ge)
 
 
 @greater_equal.into
@@ -38,6 +46,9 @@ def less(x, y):
     return torch.lt(x, y)
 
 
+less.on_host(numbers.lt)
+
+
 @less.into
 def less_into(x, y, out):
     return torch.lt(x, y, out=out)
@@ -47,6 +58,9 @@ def less_into(x, y, out):
 def less_equal(x, y):
     """Where ``x <= y``."""
     return torch.le(x, y)
+
+
+less_equal.on_host(numbers.le)
 
 
 @less_equal.into
@@ -60,6 +74,9 @@ def equal(x, y):
     return torch.eq(x, y)
 
 
+equal.on_host(numbers.eq)
+
+
 @equal.into
 def equal_into(x, y, out):
     return torch.eq(x, y, out=out)
@@ -69,6 +86,9 @@ def equal_into(x, y, out):
 def not_equal(x, y):
     """Where ``x`` and ``y`` are different values; NaN differs from itself."""
     return torch.ne(x, y)
+
+
+not_equal.on_host(numbers.ne)
 
 
 @not_equal.into

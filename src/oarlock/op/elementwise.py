@@ -1,5 +1,7 @@
 """Arithmetic, element by element, with broadcasting. Functions of one number are in `op/unary.py`."""
 
+import operator as numbers
+
 import torch
 
 from oarlock.op.reduction import reduce_to, same_shape
@@ -41,6 +43,9 @@ def add(x, y):
     return x + y
 
 
+add.on_host(numbers.add)
+
+
 @add.into
 def add_into(x, y, out):
     return torch.add(x, y, out=out)
@@ -75,6 +80,9 @@ def subtract(x, y):
     return x - y
 
 
+subtract.on_host(numbers.sub)
+
+
 @subtract.into
 def subtract_into(x, y, out):
     return torch.sub(x, y, out=out)
@@ -107,6 +115,9 @@ def subtract_dy(dz, y_shape):
 def multiply(x, y):
     """``z = x * y``, element by element."""
     return x * y
+
+
+multiply.on_host(numbers.mul)
 
 
 @multiply.into
@@ -227,6 +238,9 @@ def remainder_dy(x, y, dz, y_shape):
 def negative(x):
     """``y = -x``."""
     return -x
+
+
+negative.on_host(numbers.neg)
 
 
 @negative.into

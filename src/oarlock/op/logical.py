@@ -1,5 +1,7 @@
 """Logic on bools: element by element, with broadcasting, and over an axis. It has no gradient."""
 
+import operator as numbers
+
 import torch
 
 from oarlock.op.reduction import reduced_shape
@@ -21,6 +23,9 @@ def logical_and(x, y):
     return torch.logical_and(x, y)
 
 
+logical_and.on_host(numbers.and_)
+
+
 @logical_and.into
 def logical_and_into(x, y, out):
     return torch.logical_and(x, y, out=out)
@@ -35,6 +40,9 @@ def logical_or(x, y):
     return torch.logical_or(x, y)
 
 
+logical_or.on_host(numbers.or_)
+
+
 @logical_or.into
 def logical_or_into(x, y, out):
     return torch.logical_or(x, y, out=out)
@@ -44,6 +52,9 @@ def logical_or_into(x, y, out):
 def logical_not(x):
     """Where ``x`` is false."""
     return torch.logical_not(x)
+
+
+logical_not.on_host(numbers.not_)
 
 
 @logical_not.into

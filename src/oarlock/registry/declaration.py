@@ -124,6 +124,7 @@ class Operator:
         self.gradient_builder: Builder | None = None
         self.into_kernel: Callable[..., object] | None = None
         self.in_place_kernels: dict[tuple[str, ...], Callable[..., object]] = {}
+        self.host_form: Callable[..., object] | None = None
         self.infer_function: Callable[..., object] | None = None
         self.catalogue = standard if catalogue is None else catalogue
         if signature is not None:
@@ -263,6 +264,15 @@ class Operator:
             return kernel
 
         return declare
+
+    def on_host(self, function: Callable[..., object]) -> Callable[..., object]:
+        """Declare the form on Python's numbers, for tensors of one number each. It is called only for what is a bool, which is the
+        kernel's, or an integer: the kernel's if integers had no end, for the plan cuts them. It takes no attributes.
+        """
+        if self.attributes:
+            raise DeclarationError(f"{self.type} takes attributes, which a form on numbers is not given")
+        self.host_form = function
+        return function
 
     def _require_inputs(self, slots: Sequence[str]) -> None:
         """Raises DeclarationError for a slot that is no input. A derived signature is not made just for this: tests look there."""

@@ -56,6 +56,8 @@ def _promises(operator: Operator) -> list[str]:
     promises += [f"may reuse the memory of {' and '.join(slots)}" for slots in operator.in_place_kernels]
     if operator.into_kernel:
         promises.append("may write into a given tensor")
+    if operator.host_form:
+        promises.append("may compute numbers of Python")
     if operator.effects:
         promises.append(f"effect: {operator.effects}; two runs differ")
     if operator.may_fail:

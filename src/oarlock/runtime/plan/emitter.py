@@ -18,6 +18,7 @@ from oarlock.registry.signature import Slot
 from oarlock.runtime.plan import loops, trips
 from oarlock.runtime.plan.constants import find_constants, make_constant
 from oarlock.runtime.plan.liveness import Liveness
+from oarlock.runtime.plan.numbers import Numbers, wrapping
 from oarlock.runtime.plan.placement import Placement
 from oarlock.runtime.plan.source import Source
 from oarlock.runtime.plan.stacks import Packed
@@ -81,9 +82,19 @@ class Line:
 class Emitter:
     """Writes the ops of a block, and of the blocks inside it, into a `Source`; constants are made at `device`, where one is given."""
 
-    def __init__(self, source: Source, catalogue: Catalogue, ops: Sequence[Op], device: torch.device | None, *, poison: bool = False):
+    def __init__(
+        self,
+        source: Source,
+        catalogue: Catalogue,
+        ops: Sequence[Op],
+        numbers: Numbers,
+        device: torch.device | None,
+        *,
+        poison: bool = False,
+    ):
         self.source = source
         self.catalogue = catalogue
+        self.numbers = numbers
         self._device = device
         self._poison = poison
         self._shapes: dict[Var, str] = {}  # values that are gone, whose shapes were kept
@@ -118,6 +129,8 @@ class Emitter:
     def _hold(self, op: Op) -> bool:
         """Let the result of `op` be an object of the plan, and say whether that could be done."""
         assert self._device is not None
+        if self.numbers.vanishes(op.writes[0]):
+            return True
         value = make_constant(op, self.catalogue, self._device)
         if value is None:
             self.lines[-1].constants.difference_update(op.writes)
@@ -155,13 +168,15 @@ class Emitter:
             if liveness.needs_shape_after(var, number):
                 self._shapes[var] = self.source.fresh(f"{var.name}_shape")
                 self.source.write(f"{self._shapes[var]} = {self.source.name(var)}.shape")
+            if self.numbers.has(var) or self.numbers.vanishes(var):
+                continue
             if self._poison and var not in (*stepped_through, *line.unjoined) and line.placement.memory.has_ended(var, number):
                 self.source.write(f"{self.source.bind('poison', trips.poison)}({self.source.name(var)})")
         gone: list[str] = []
         for var in ending:
             if var in line.packed:
                 gone.append(line.packed.pop(var).steps)
-            if var not in line.unjoined and var not in line.constants:
+            if var not in line.unjoined and var not in line.constants and not self.numbers.vanishes(var):
                 gone.append(self.source.name(var))
         self.forget(gone)
 
@@ -182,8 +197,11 @@ class Emitter:
     # One op
 
     def call(self, op: Op) -> None:
-        """Write the call of an op's kernel."""
-        if op in self.lines[-1].cut:
+        """Write the call of an op's kernel, or of its form on numbers."""
+        if op in self.lines[-1].cut or self.numbers.vanishes(op.writes[0]):
+            return
+        if self.numbers.has(op.writes[0]):
+            self._call_on_host(op)
             return
         form = loops.with_room(self, op) or self.lines[-1].placement.form(op)
         if form.copies is not None:
@@ -204,6 +222,25 @@ class Emitter:
         stem = f"{op.type}_into" if form.place else op.type if form.kernel is operator.kernel else f"{op.type}_in_place"
         self.source.write(f"{results} = {self.source.bind(stem, form.kernel)}({', '.join(arguments)})", op)
 
+    def _call_on_host(self, op: Op) -> None:
+        operator, (result,) = self.catalogue.get(op.type), op.writes
+        read = (var for slot in operator.signature.inputs for var in op.inputs[slot.name])
+        text = f"{self.source.bind(f'{op.type}_on_host', operator.host_form)}({', '.join(map(self.number, read))})"
+        if result.dtype.is_integer:
+            text = f"{self.source.bind(str(result.dtype), wrapping(result.dtype))}({text})"
+        self.source.write(f"{self.source.name(result)} = {text}", op)
+
+    def number(self, var: Var) -> str:
+        """The text of the one number that `var` is."""
+        constant = self.numbers.constant(var)
+        if constant is None:
+            return self.source.name(var) if self.numbers.has(var) else f"{self.source.name(var)}.item()"
+        return self._literal("number", constant)
+
+    def truth(self, var: Var) -> str:
+        """The text of what is asked whether `var` is true: the number or the tensor."""
+        return self.source.name(var) if self.numbers.constant(var) is None else self.number(var)
+
     def _argument(self, slot: Slot, vars: Sequence[Var]) -> str:
         values = [self._shape(var) if slot.shape_only else self.source.name(var) for var in vars]
         if slot.variadic:
@@ -217,7 +254,10 @@ class Emitter:
         if isinstance(value, Var):
             if self.catalogue.get(op.type).attributes[name].type is Sizes:
                 return f"{self.source.bind('sizes', trips.sizes_in)}({self.source.name(value)})"
-            return f"{self.source.name(value)}.item()"
+            return self.number(value)
+        return self._literal(name, value)
+
+    def _literal(self, name: str, value: object) -> str:
         if isinstance(value, bool) or (isinstance(value, int) and abs(value) < 2**31):
             return repr(value)
         return self.source.bind(name, value)

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 from oarlock.ir.block import Block
 from oarlock.ir.operation import Op
 from oarlock.ir.variable import Var
-from oarlock.op.control.layout import Layout
+from oarlock.op.control.layout import Carried, Layout
 from oarlock.runtime.plan import trips
+from oarlock.runtime.plan.numbers import one_number
 from oarlock.runtime.plan.placement import Form
 from oarlock.runtime.plan.stacks import GrowingStacks, RaggedStacks, Stacks
 
@@ -147,8 +148,9 @@ def _while(emitter: "Emitter", op: Op) -> None:
     line = emitter.line(body, body.outputs)
     carried = [name(each.inside) for each in layout.carried]
     condition, trip = source.fresh("condition"), source.fresh("trip")
-    write(f"{condition} = {name(op.inputs['condition'][0])}")
-    _assign(emitter, carried, (name(each.initial) for each in layout.carried))
+    taken = [emitter.number if emitter.numbers.has(each.inside) else name for each in layout.carried]
+    write(f"{condition} = {emitter.truth(op.inputs['condition'][0])}")
+    _assign(emitter, carried, (text(each.initial) for text, each in zip(taken, layout.carried, strict=True)))
     write(f"{trip} = 0")
     stacks = GrowingStacks(emitter, line, layout, trip)
     stacks.open()
@@ -161,14 +163,22 @@ def _while(emitter: "Emitter", op: Op) -> None:
         for place, part in stacks.given.items():
             write(f"{place} = {part}")
         _write_body(emitter, line, body)
-        write(f"{condition} = {name(layout.condition)}")
+        write(f"{condition} = {emitter.truth(layout.condition)}")
         stacks.append()
-        _assign(emitter, carried, (name(each.following) for each in layout.carried))
+        _assign(emitter, carried, (text(each.following) for text, each in zip(taken, layout.carried, strict=True)))
         write(f"{trip} += 1")
         _forget_trip(emitter, body, set(carried), stacks.places)
     stacks.close()
-    _assign(emitter, [name(each.final) for each in layout.carried], carried)
+    _assign(emitter, [name(each.final) for each in layout.carried], (_final(emitter, each) for each in layout.carried))
     emitter.forget([condition, *stacks.names, *carried])
+
+
+def _final(emitter: "Emitter", each: Carried) -> str:
+    """What a carried value is after a `while`: a tensor is made of a number for those who read one."""
+    source, numbers = emitter.source, emitter.numbers
+    if not numbers.has(each.inside) or numbers.has(each.final) or not emitter.lines[-1].placement.readers(each.final):
+        return source.name(each.inside)
+    return f"{source.bind('one_number', one_number(each.final.dtype))}({source.name(each.inside)})"
 
 
 def _branch(emitter: "Emitter", op: Op) -> None:
@@ -188,7 +198,7 @@ def _branch(emitter: "Emitter", op: Op) -> None:
         _assign(emitter, outputs, (name(inner) for inner, _ in layout.stacked))
         _forget_trip(emitter, body, set())
         return
-    write(f"if {name(op.inputs['when'][0])}:", op)
+    write(f"if {emitter.truth(op.inputs['when'][0])}:", op)
     with source.indented(), emitter.body(body, None):
         _assign(emitter, inside, (f"{value}[0]" for value in given))
         _write_body(emitter, line, body)
@@ -259,7 +269,7 @@ def _write_body(emitter: "Emitter", line: "Line", body: Block) -> None:
 def _forget_trip(emitter: "Emitter", body: Block, carried: set[str], places: Sequence[str] = ()) -> None:
     """Let go of what a trip was given and of what it has handed out: a stack or a memory holds on to what goes on."""
     computed = {var for op in body.ops for var in op.writes}
-    gone = [*body.inputs, *(var for var in body.outputs if var in computed)]
+    gone = [*body.inputs, *(var for var in body.outputs if var in computed and not emitter.numbers.vanishes(var))]
     emitter.forget([*(text for text in map(emitter.source.name, gone) if text not in carried), *places])
 
 

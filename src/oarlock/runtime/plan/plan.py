@@ -20,6 +20,7 @@ from oarlock.runtime.dispatching import below_autograd
 from oarlock.runtime.explaining import explain
 from oarlock.runtime.place import made_at
 from oarlock.runtime.plan.emitter import Emitter, Line
+from oarlock.runtime.plan.numbers import Numbers, one_number
 from oarlock.runtime.plan.source import Source
 
 __all__ = ["Given", "Plan"]
@@ -75,7 +76,8 @@ class Plan:
         line = Line(block, ops, outputs, catalogue, states=states, constants=all_ours)  # what others do with their inputs is not known
         overwritten = line.placement.overwritten()
         source = Source()
-        emitter = Emitter(source, catalogue, ops, device if all_ours else None, poison=poison)
+        self._numbers = Numbers(ops, outputs, catalogue)
+        emitter = Emitter(source, catalogue, ops, self._numbers, device if all_ours else None, poison=poison)
         parameters = [source.name(var) for var in inputs]
         for var in inputs:
             emitter.define(var)
@@ -144,9 +146,15 @@ class Plan:
             return error
         held: Mapping[str, object] = {**self._source.bound, **trace.tb_frame.f_locals}
         op = self._origin.get(line.op, line.op)
-        values = {var: held.get(self._source.names.get(read, "")) for var, read in zip(op.reads, line.op.reads, strict=False)}
+        values = {var: self._value(read, held) for var, read in zip(op.reads, line.op.reads, strict=False)}
         stands = [part for name, trip in line.trips for part in ([name] if trip is None else [name, str(held.get(trip))])]
         return explain(error, op, values, "/".join(["main", *stands]))
+
+    def _value(self, var: Var, held: Mapping[str, object]) -> object:
+        """The value of `var` among what the plan held, as the interpreter has it."""
+        constant = self._numbers.constant(var)
+        value = held.get(self._source.names.get(var, "")) if constant is None else constant
+        return one_number(var.dtype)(value) if isinstance(value, bool | int | float) else value
 
 
 def _is_sized(var: Var) -> bool:
