@@ -5,7 +5,7 @@
 
 Prints one line, RESULT and a JSON object, as every peer of `benchmarks/run.py` does. The first step is timed from building the
 program to the value of the first loss, imports and data excluded; a step is the median over chunks of about 30 ms; a call of inference
-is timed by itself. Memory is the peak of this process.
+is timed by itself. Memory is the peak of this process, and that after its imports.
 """
 
 import argparse

@@ -4,9 +4,10 @@
 
 A peer is a command that takes `--list`, `--workload`, `--variant` and `--min-time` and prints what `benchmarks/measure.py` does, which is
 the first of them. Each run is a process of its own; peers take turns, and in every round another one begins. Step times are medians over
-the rounds; the ratios say how much longer Oarlock takes than the best peer (the median of the ratios in each round), than the peer that
-`--reference` names, and than the limit: the time that `--limits` (a JSON object, `{"w": {"W1": {"limit_ms": 0.07}}}`) grants the arithmetic
-alone. Peers whose first three losses differ did other work, and fail the run.
+the rounds, and so is memory: what a process takes at its peak beyond its imports. The ratios say how much longer Oarlock takes than the
+best peer (the median of the ratios in each round), than the peer that `--reference` names, and than the limit: the time that `--limits` (a
+JSON object, `{"w": {"W1": {"limit_ms": 0.07}}}`) grants the arithmetic alone. Peers whose first three losses differ did other work, and
+fail the run.
 """
 
 import argparse
@@ -76,7 +77,8 @@ def summarize(results: list[Result]) -> list[Result]:
         if len(good) < len(mine):
             row["error"] = next(item["error"] for item in mine if "error" in item)
         elif good:
-            row |= {name: statistics.median(item[name] for item in good) for name in ("median_ms", "first_step_s", "rss_peak_mb")}
+            row |= {name: statistics.median(item[name] for item in good) for name in ("median_ms", "first_step_s")}
+            row["memory_mb"] = statistics.median(item["rss_peak_mb"] - item["rss_import_mb"] for item in good)
             row["losses"] = good[0]["losses"]
         rows.append(row)
     order = list(dict.fromkeys(row["workload"] for row in rows))
@@ -148,7 +150,7 @@ def details(rows: list[Result]) -> str:
                 lines.append(f"{name} failed: {row['error']}")
             else:
                 lines.append(
-                    f"{name} {row['median_ms']:>10.3f} ms a step   first {row['first_step_s']:>7.2f} s   peak {row['rss_peak_mb']:>6.0f} MB"
+                    f"{name} {row['median_ms']:>10.3f} ms a step   first {row['first_step_s']:>7.2f} s   memory {row['memory_mb']:>5.0f} MB"
                 )
     return "\n".join(lines)
 
@@ -156,16 +158,14 @@ def details(rows: list[Result]) -> str:
 def table(compared: dict[str, Comparison], reference: str | None = None) -> str:
     """A line for each workload, in Markdown, and the geometric means over the workloads of each letter."""
     to_reference = [f"ours / {reference}"] if reference else []
-    lines = [_line("", "ours, ms", "best peer", "ours / best", *to_reference, "ours / limit", "first step, s", "peak, MB")]
+    lines = [_line("", "ours, ms", "best peer", "ours / best", *to_reference, "ours / limit", "first step, s", "memory, MB")]
     lines.append(_line(*["---"] * lines[0].count(" | "), "---"))
     for workload, one in compared.items():
         best = f"{one.best['peer']} {one.best['variant']} {one.best['median_ms']:.3g}" if one.best else ""
         ratios = [one.to_best, *([one.to_reference] if reference else []), one.to_limit]
         said = ["" if ratio is None else f"{ratio:.2f}" for ratio in ratios]
         lines.append(
-            _line(
-                workload, f"{one.ours['median_ms']:.3g}", best, *said, f"{one.ours['first_step_s']:.2f}", f"{one.ours['rss_peak_mb']:.0f}"
-            )
+            _line(workload, f"{one.ours['median_ms']:.3g}", best, *said, f"{one.ours['first_step_s']:.2f}", f"{one.ours['memory_mb']:.0f}")
         )
     for kind in dict.fromkeys(workload[0] for workload in compared):
         for what, name in (("best", "to_best"), *([(reference, "to_reference")] if reference else [])):

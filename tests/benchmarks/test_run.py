@@ -18,7 +18,7 @@ else:
 
 
 def result(median: float = 2.0, losses: tuple[float, ...] = (3.0, 2.0, 1.0), **said: object) -> dict:
-    measured = {"median_ms": median, "first_step_s": 0.5, "rss_peak_mb": 300.0, "losses": list(losses)}
+    measured = {"median_ms": median, "first_step_s": 0.5, "rss_peak_mb": 300.0, "rss_import_mb": 220.0, "losses": list(losses)}
     return {"workload": "W1", "peer": "oarlock", "variant": "default", **measured, **said}
 
 
@@ -33,15 +33,15 @@ def test_the_table_has_medians_and_ratios_of_each_round():
     assert (compared["W1"].to_best, compared["W1"].to_reference, compared["W1"].to_limit) == (2.0, 1.0, 6.0)
     assert run.details(run.summarize(results)).splitlines() == [
         "W1",
-        "  torch      default               1.600 ms a step   first    0.50 s   peak    300 MB",
-        "  hand       default               2.000 ms a step   first    0.50 s   peak    300 MB",
-        "  oarlock    default               3.000 ms a step   first    0.50 s   peak    300 MB",
+        "  torch      default               1.600 ms a step   first    0.50 s   memory    80 MB",
+        "  hand       default               2.000 ms a step   first    0.50 s   memory    80 MB",
+        "  oarlock    default               3.000 ms a step   first    0.50 s   memory    80 MB",
         "  jax        default          failed: no module",
     ]
     assert run.table(compared, "hand").splitlines() == [
-        "|  | ours, ms | best peer | ours / best | ours / hand | ours / limit | first step, s | peak, MB |",
+        "|  | ours, ms | best peer | ours / best | ours / hand | ours / limit | first step, s | memory, MB |",
         "| --- | --- | --- | --- | --- | --- | --- | --- |",
-        "| W1 | 3 | torch default 1.6 | 2.00 | 1.00 | 6.00 | 0.50 | 300 |",
+        "| W1 | 3 | torch default 1.6 | 2.00 | 1.00 | 6.00 | 0.50 | 80 |",
         "geometric mean of ours / best, W: 2.00",
         "geometric mean of ours / hand, W: 1.00",
     ]
@@ -50,8 +50,8 @@ def test_the_table_has_medians_and_ratios_of_each_round():
 def test_without_peers_the_table_has_what_we_took():
     results = [result(), result(0.1, workload="I1"), result(0.2, workload="I1", variant="untuned"), result(workload="W2", peer="torch")]
     assert run.table(run.compare(results, {})).splitlines()[2:] == [
-        "| W1 | 2 |  |  |  | 0.50 | 300 |",
-        "| I1 | 0.1 |  |  |  | 0.50 | 300 |",
+        "| W1 | 2 |  |  |  | 0.50 | 80 |",
+        "| I1 | 0.1 |  |  |  | 0.50 | 80 |",
     ]
 
 
@@ -74,7 +74,7 @@ def test_losses_that_differ_are_named():
 def test_peers_take_turns_in_processes_of_their_own(tmp_path, monkeypatch, capsys):
     for name, median in (("one", 2.0), ("two", 1.0)):
         (tmp_path / f"{name}.py").write_text(
-            PEER % json.dumps({"median_ms": median, "first_step_s": 1.0, "rss_peak_mb": 9.0, "losses": [1, 1, 1]})
+            PEER % json.dumps({"median_ms": median, "first_step_s": 1.0, "rss_peak_mb": 9.0, "rss_import_mb": 4.0, "losses": [1, 1, 1]})
         )
     peers = {name: [sys.executable, "-S", str(tmp_path / f"{name}.py")] for name in ("one", "two")}
     results = run.run_rounds(peers, ["W1"], "plain", 2, 0.1, 60.0)
