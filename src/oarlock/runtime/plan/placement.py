@@ -178,7 +178,21 @@ class Placement:
         """Whether op `number` may compute `result` in the memory of `source`."""
         ours = self._states.get(result) is source
         fits = result.dtype is source.dtype and result.shape == source.shape and self.is_even(source)
-        return fits and self.memory.is_free(source, number, op, ours=ours)
+        if not fits or not self.memory.is_free(source, number, op, ours=ours):
+            return False
+        return not (self._is_part(self.root(source)) and any(map(self._adds_up, self.readers(result))))
+
+    def _is_part(self, var: Var) -> bool:
+        """Whether `var` may be a part of a wider value, with gaps in memory."""
+        maker = self._makers.get(var)
+        return maker is not None and not maker.blocks and bool(self._catalogue.get(maker.type).views)
+
+    def _adds_up(self, reader: Op | None) -> bool:
+        """Whether a reader may round otherwise where there are gaps in its input than where a kernel has made that anew."""
+        if reader is None or reader.blocks:
+            return True
+        operator = self._catalogue.get(reader.type)
+        return bool(operator.views or operator.across or operator.summed_outputs)
 
     def overwritten(self) -> set[Var]:
         """Those of the states that are written over."""
