@@ -1,6 +1,7 @@
 """`ol.tune_process`: what it sets holds in the kernels of this thread and of the pool. Each test has a process of its own."""
 
 import sys
+from pathlib import Path
 
 import pytest
 from processes import run_oarlock, run_python
@@ -84,6 +85,29 @@ print(settings.keeps_memory, resident() - before > 200)
 @pytest.mark.parametrize("keep", [True, False])
 def test_freed_memory_stays_in_the_process_where_it_is_asked_for(tmp_path, keep):
     assert run_python(FREED % keep, tmp_path) == f"{keep} {keep}\n"
+
+
+ADVISED = """
+import re, torch, oarlock as ol
+def resident():
+    return int(re.search(r"VmRSS:\\s+(\\d+)", open("/proc/self/status").read())[1]) // 1024
+def large_pages(tensor):
+    for mapping in re.split(r"\\n(?=[0-9a-f]+-)", open("/proc/self/smaps").read()):
+        first, last = (int(end, 16) for end in mapping.split(maxsplit=1)[0].split("-"))
+        if first <= tensor.data_ptr() < last:
+            return " hg " in mapping
+before = resident()
+for _ in range(2):
+    ol.tune_process(keep_memory=%s)
+taken = resident() - before
+print(large_pages(torch.empty(2**24)), taken < 64)
+"""
+
+
+@pytest.mark.skipif(not Path("/sys/kernel/mm/transparent_hugepage").exists(), reason="a system with large pages, and glibc's allocator")
+@pytest.mark.parametrize("keep", [True, False])
+def test_memory_that_is_kept_comes_in_large_pages_and_none_is_taken_before_it_is_used(tmp_path, keep):
+    assert run_python(ADVISED % keep, tmp_path) == f"{keep} True\n"
 
 
 def test_a_system_without_glibc_keeps_nothing(monkeypatch):

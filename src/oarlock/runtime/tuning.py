@@ -5,6 +5,7 @@ the process. docs/performance.md says what each setting is worth.
 """
 
 import ctypes
+import mmap
 import os
 import sys
 import threading
@@ -53,7 +54,7 @@ def tune_process(*, threads: int | None = None, keep_memory: bool = True) -> Pro
     - a kernel is divided among `threads`. Without a number, among no more than there are cores to run on, where a processor may
       show each core twice and a container may be allowed fewer; `OMP_NUM_THREADS`, and a number given before, stay;
     - memory that is freed stays in the process for what comes next, in place of going back to the system, which clears every page that it
-      hands out. The process keeps the most that it ever needed. Not so with `keep_memory=False`, or without glibc.
+      hands out. The process keeps the most that it ever needed. The system is asked to give it in large pages. Not so with `keep_memory=False`, or without glibc.
 
     PyTorch starts the threads of its pool for its first large kernel. They treat numbers as the thread does that starts them, and go on
     so: where they run already, they keep denormals, and the result says so; all the rest holds. Calling it again does no harm.
@@ -99,7 +100,27 @@ def _keep_memory() -> bool:
     if not hasattr(library, "gnu_get_libc_version"):
         return False
     from_heap = any(library.mallopt(_M_MMAP_THRESHOLD, size) for size in _KEPT_BYTES)
-    return bool(from_heap and library.mallopt(_M_TRIM_THRESHOLD, _TRIMMED_BYTES) and library.mallopt(_M_TOP_PAD, _GROWN_BYTES))
+    kept = from_heap and library.mallopt(_M_TRIM_THRESHOLD, _TRIMMED_BYTES) and library.mallopt(_M_TOP_PAD, _GROWN_BYTES)
+    if kept:
+        _ask_for_large_pages(library)
+    return bool(kept)
+
+
+def _ask_for_large_pages(library: ctypes.CDLL) -> None:
+    """Have the heap grow once, now, and ask the system to back what it grew by with pages of 2 MiB, where they are to be asked for.
+
+    A stack of gates that lies in pages of 4 KiB takes more of them than a processor keeps the addresses of: each row waits for one.
+    It is advice alone: memory that nobody touches is taken in no case, and a system that has no such pages goes on as before.
+    """
+    library.sbrk.restype, library.sbrk.argtypes = ctypes.c_void_p, [ctypes.c_ssize_t]
+    library.malloc.restype, library.malloc.argtypes = ctypes.c_void_p, [ctypes.c_size_t]
+    library.free.restype, library.free.argtypes = None, [ctypes.c_void_p]
+    library.madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+    page = mmap.PAGESIZE
+    start = -(-library.sbrk(0) // page) * page
+    library.free(library.malloc(_GROWN_BYTES))
+    if library.sbrk(0) > start:
+        library.madvise(start, library.sbrk(0) - start, mmap.MADV_HUGEPAGE)
 
 
 def _pool_flushes() -> bool:
