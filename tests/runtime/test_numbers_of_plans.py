@@ -223,6 +223,16 @@ def test_a_constant_is_a_number_for_some_and_a_tensor_for_others():
     assert any("add_on_host" in line and ", 1)" in line for line in body_of(text))
 
 
+@pytest.fixture(params=[False, True], ids=["kept", "flushed"])
+def denormals(request):
+    """Denormal numbers are as they are, or zero, in this thread."""
+    before = float("1e-310") == 0.0
+    torch.set_flush_denormal(request.param)
+    yield
+    torch.set_flush_denormal(before)
+
+
+@pytest.mark.usefixtures("denormals")
 @pytest.mark.parametrize(("value", "dtype"), [(1e-40, "float32"), (1e-310, "float64"), (1e-7, "float16")])
 def test_a_constant_that_might_be_flushed_to_zero_stays_a_tensor(value, dtype):
     with ol.Program() as program:

@@ -1,5 +1,6 @@
 """Which values of a plan are numbers of Python, rather than tensors of one number: the counters and conditions of loops."""
 
+import struct
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, partial
 from typing import Any
@@ -156,7 +157,8 @@ def _constant(op: Op) -> Number | None:
     dtype = to_torch(op.writes[0].dtype)
     if dtype.is_floating_point:
         limits = torch.finfo(dtype)
-        return one_number(op.writes[0].dtype)(value).item() if value == 0 or limits.smallest_normal <= abs(value) <= limits.max else None
+        zero = not any(struct.pack("d", abs(value)))  # by its bits: where denormal numbers are flushed, they equal zero
+        return one_number(op.writes[0].dtype)(value).item() if zero or limits.smallest_normal <= abs(value) <= limits.max else None
     low, high = (0, 1) if dtype is torch.bool else (torch.iinfo(dtype).min, torch.iinfo(dtype).max)
     return (bool if dtype is torch.bool else int)(value) if float(value).is_integer() and low <= value <= high else None
 

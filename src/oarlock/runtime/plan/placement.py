@@ -51,6 +51,7 @@ class Placement:
         self._given = frozenset(given)
         self._makers: dict[Var, Op] = {}
         self._over: dict[Var, Var] = {}  # a result -> the input that it is written over
+        self._roots: dict[Var, Var] = {}  # a result that is written over an input -> the value that had that memory first
         self._forms: dict[Op, Form] = {}
         self._placed: set[Var] = set()
         self._readers: dict[Var, list[Op | None]] = {var: [None] for var in kept}
@@ -170,6 +171,7 @@ class Placement:
             pairs = list(_pairs(operator, slots, op))
             if pairs and len(pairs) == len(op.writes) and all(self._may_take(result, source, op, number) for result, source in pairs):
                 self._over.update(pairs)
+                self._roots.update((result, self._roots.get(source, source)) for result, source in pairs)
                 self._forms[op] = Form(kernel)
                 return
         self._forms[op] = Form(operator.kernel)
@@ -180,7 +182,7 @@ class Placement:
         fits = result.dtype is source.dtype and result.shape == source.shape and self.is_even(source)
         if not fits or not self.memory.is_free(source, number, op, ours=ours):
             return False
-        return not (self._is_part(self.root(source)) and any(map(self._adds_up, self.readers(result))))
+        return not (self._is_part(self._roots.get(source, source)) and any(map(self._adds_up, self.readers(result))))
 
     def _is_part(self, var: Var) -> bool:
         """Whether `var` may be a part of a wider value, with gaps in memory."""
