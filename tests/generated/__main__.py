@@ -68,8 +68,8 @@ def main() -> int:
     begun = time.monotonic()
     features, failures = run(arguments.seed, numbers, arguments.keep, show=arguments.only is not None, quick=arguments.quick)
     fired = {name: (features.pop(FIRED + name, 0), features.pop(ALONE + name, 0)) for name in PASSES}
-    for feature, count in sorted(features.items(), key=lambda item: (-item[1], item[0])):
-        print(f"{count:8,}  {100 * count / len(numbers):5.1f} %  {feature}")
+    for feature, times in sorted(features.items(), key=lambda item: (-item[1], item[0])):
+        print(f"{times:8,}  {100 * times / len(numbers):5.1f} %  {feature}")
     for name, (among, alone) in fired.items():
         told = "" if arguments.quick else f", {alone:,} for it alone"
         print(f"{among:8,}  {100 * among / len(numbers):5.1f} %  have something to do for the pass {name}{told}")
