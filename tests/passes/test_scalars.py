@@ -108,3 +108,15 @@ def test_what_no_small_float_counts_stays():
         (gradient,) = ol.gradients([ol.layer.mean(x)], [x])
         y = gradient * x
     assert rewritten(program, [y], "fold", "scalarize")[1]["scalarize"] == 0
+
+
+def test_a_number_that_is_made_in_a_block_belongs_to_that_block():
+    with ol.Program() as program:
+        two = ol.op.fill(shape=(), value=2.0, dtype="float64")
+        x, rnn = data(batch="t"), ol.rnn()
+        with rnn.step():
+            rnn.output(ol.op.tanh(-(rnn.step_input(x) * two)))
+        y = rnn()
+    _, applied = rewritten(program, [y], "scalarize")
+    assert applied["scalarize"] == 1
+    require_same_values(program, {"x": FEED["x"]}, [y], "scalarize", tolerance=1e-14)

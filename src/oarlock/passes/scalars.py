@@ -69,7 +69,7 @@ class _Scalars:
         self, op: Op, before: list[Op], type: str, inputs: Mapping[str, Var], like: Var, attributes: Mapping[str, object] | None = None
     ) -> Var:
         """The number that an op of this type gives, which is put before `op`."""
-        result = declare(like, ())
+        result = declare(like, (), block=op.block)
         (slot,) = self.catalogue.get(type).signature.outputs
         before.append(new_op(op, type, inputs, {slot.name: result}, self.catalogue, attributes or {}))
         return result
