@@ -116,3 +116,25 @@ def test_what_a_plan_binds_it_holds_so_that_an_address_is_never_two_things():
     for number in range(1000):
         names[source.bind("value", [number])] = number  # nobody else holds the list
     assert {name: source.bound[name][0] for name in names} == names
+
+
+def test_what_is_prepared_for_a_scope_sees_what_comes_nearer_what_is_reset_and_what_is_dropped():
+    with ol.Program() as program:
+        held = program.main.new_var("held", ol.DType.FLOAT32, (), persistable=True)
+        y = ol.layer.data("x", shape=[], batch=None) * held
+    around = ol.Scope()
+    around.set("held", numpy.float32(2.0))
+    scope = around.new_scope()
+    step = ol.Executor().prepare(program, [y], scope=scope)
+    feed = {"x": numpy.float32(3.0)}
+    assert step(feed)[0] == 6.0
+    scope.set("held", numpy.float32(5.0))
+    assert [step(feed)[0] for _ in range(2)] == [15.0, 15.0]
+    scope.set("held", numpy.float32(7.0))
+    assert step(feed)[0] == 21.0
+    scope.find_var("held").reset()
+    with pytest.raises(ol.UnsetVarError, match='multiply reads "held", which has no value'):
+        step(feed)
+    scope.drop()
+    with pytest.raises(ol.ScopeError, match="dropped"):
+        step(feed)

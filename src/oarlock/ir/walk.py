@@ -6,7 +6,7 @@ from oarlock.ir.block import Block
 from oarlock.ir.operation import Op
 from oarlock.ir.variable import Var
 
-__all__ = ["free_vars", "inner_blocks", "needed_ops", "walk"]
+__all__ = ["free_vars", "inner_blocks", "needed_ops", "walk", "walk_ops"]
 
 
 def walk(block: Block) -> Iterator[Op]:
@@ -25,6 +25,14 @@ def walk(block: Block) -> Iterator[Op]:
         inside = [inner for inner in op.blocks if inner not in entered]
         entered.update(inside)
         pending.extend(iter(inner.ops) for inner in reversed(inside))
+
+
+def walk_ops(ops: Iterable[Op]) -> Iterator[Op]:
+    """Each of some ops of a block, followed by every op of the blocks inside it."""
+    for op in ops:
+        yield op
+        for block in op.blocks:
+            yield from walk(block)
 
 
 def inner_blocks(block: Block) -> list[Block]:

@@ -13,7 +13,7 @@ from oarlock.passes.rewriting import declare, is_pure, new_op, rewrite
 from oarlock.registry.catalogue import Catalogue
 from oarlock.registry.declaration import Operator
 
-__all__ = ["fold"]
+__all__ = ["fold", "is_small"]
 
 _MOST_ELEMENTS = 4096  # that are computed while a plan is prepared
 
@@ -42,7 +42,7 @@ class _Folding:
     def __call__(self, op: Op, before: list[Op]) -> Mapping[Var, Var]:
         operator = self.catalogue.get(op.type)
         if op.type == "fill":
-            if _is_small(op.writes[0]) and not any(isinstance(value, Var) for value in op.attributes.values()):
+            if is_small(op.writes[0]) and not any(isinstance(value, Var) for value in op.attributes.values()):
                 self.constants.update(op.writes)
             return {}
         if not self._is_foldable(operator, op):
@@ -65,7 +65,7 @@ class _Folding:
     def _is_foldable(self, operator: Operator, op: Op) -> bool:
         if operator.may_fail or not is_pure(operator, op) or op.is_commit or not op.inputs:
             return False
-        if any(isinstance(value, Var) for value in op.attributes.values()) or not all(map(_is_small, op.writes)):
+        if any(isinstance(value, Var) for value in op.attributes.values()) or not all(map(is_small, op.writes)):
             return False
         shape_only = {slot.name for slot in operator.signature.inputs if slot.shape_only}
         return all(_is_static(var) if slot in shape_only else var in self.constants for slot, vars in op.inputs.items() for var in vars)
@@ -75,7 +75,8 @@ def _is_static(var: Var) -> bool:
     return var.shape is not None and all(isinstance(size, int) for size in var.shape)
 
 
-def _is_small(var: Var) -> bool:
+def is_small(var: Var) -> bool:
+    """Whether `var` has so few elements, by its declared shape, that a plan may have them while it is prepared."""
     return _is_static(var) and math.prod(var.shape or ()) <= _MOST_ELEMENTS  # type: ignore[arg-type]
 
 

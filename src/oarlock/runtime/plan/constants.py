@@ -1,17 +1,16 @@
 """Constants of a line of ops: small tensors that are the same in each run, so a plan makes them once and holds them."""
 
-import math
 from collections.abc import Sequence
 
 import torch
 
 from oarlock.ir.operation import Op
 from oarlock.ir.variable import Var
+from oarlock.passes.folding import is_small
+from oarlock.passes.rewriting import is_pure
 from oarlock.registry.catalogue import Catalogue
 
 __all__ = ["find_constants", "make_constant"]
-
-_MOST_ELEMENTS = 4096  # each is held as long as the plan is
 
 
 def find_constants(ops: Sequence[Op], catalogue: Catalogue) -> set[Var]:
@@ -21,10 +20,7 @@ def find_constants(ops: Sequence[Op], catalogue: Catalogue) -> set[Var]:
 
 def _is_constant(op: Op, catalogue: Catalogue) -> bool:
     operator = catalogue.get(op.type)
-    if op.reads or op.blocks or len(op.writes) != 1 or not operator.is_built_in or operator.wants_context or operator.effects:
-        return False
-    shape = op.writes[0].shape
-    return shape is not None and all(isinstance(size, int) for size in shape) and math.prod(shape) <= _MOST_ELEMENTS  # type: ignore[arg-type]
+    return not op.reads and is_pure(operator, op) and operator.is_built_in and len(op.writes) == 1 and is_small(op.writes[0])
 
 
 def make_constant(op: Op, catalogue: Catalogue, device: torch.device) -> torch.Tensor | None:

@@ -11,7 +11,7 @@ from oarlock.ir.block import Block
 from oarlock.ir.operation import Op
 from oarlock.ir.size import names_in
 from oarlock.ir.variable import Var
-from oarlock.ir.walk import walk
+from oarlock.ir.walk import walk_ops
 from oarlock.op.control.even_sizes import even_sizes
 from oarlock.registry.catalogue import Catalogue
 from oarlock.registry.signature import Slot
@@ -116,7 +116,7 @@ class Emitter:
         self.lines.append(line)
         for number in range(start, len(line.ops) if stop is None else stop):
             line.number, op = number, line.ops[number]
-            if not line.constants.isdisjoint(op.writes) and self._hold(op):
+            if any(map(self.numbers.vanishes, op.writes)) or (not line.constants.isdisjoint(op.writes) and self._hold(op)):
                 continue
             loops.WRITERS.get(op.type, Emitter.call)(self, op)
             for var in op.writes:
@@ -129,8 +129,6 @@ class Emitter:
     def _hold(self, op: Op) -> bool:
         """Let the result of `op` be an object of the plan, and say whether that could be done."""
         assert self._device is not None
-        if self.numbers.vanishes(op.writes[0]):
-            return True
         value = make_constant(op, self.catalogue, self._device)
         if value is None:
             self.lines[-1].constants.difference_update(op.writes)
@@ -198,7 +196,7 @@ class Emitter:
 
     def call(self, op: Op) -> None:
         """Write the call of an op's kernel, or of its form on numbers."""
-        if op in self.lines[-1].cut or self.numbers.vanishes(op.writes[0]):
+        if op in self.lines[-1].cut:
             return
         if self.numbers.has(op.writes[0]):
             self._call_on_host(op)
@@ -311,7 +309,7 @@ class Emitter:
 
 def _asked_symbols(ops: Sequence[Op]) -> set[str]:
     """The symbols of whatever a block hands out, which is zeros of known sizes where it makes no trip; and how long a memory is stacked."""
-    owners = [owner for op in ops for owner in (op, *(inner for block in op.blocks for inner in walk(block))) if owner.blocks]
+    owners = [op for op in walk_ops(ops) if op.blocks]
     stacked = [var for op in owners if loops.stacks_a_memory(op) for var in op.inputs["sequences"]]
     lengths = {name for var in stacked for size in (var.shape or ())[:1] for name in names_in(size)}
     return lengths | _symbols(var for op in owners for block in op.blocks for var in block.outputs)

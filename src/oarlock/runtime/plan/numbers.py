@@ -1,7 +1,7 @@
 """Which values of a plan are numbers of Python, rather than tensors of one number: the counters and conditions of loops."""
 
 import struct
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache, partial
 from typing import Any
 
@@ -11,7 +11,7 @@ from oarlock.ir.attribute import Sizes
 from oarlock.ir.dtype import DType
 from oarlock.ir.operation import Op
 from oarlock.ir.variable import Var
-from oarlock.ir.walk import walk
+from oarlock.ir.walk import walk_ops
 from oarlock.op.control.layout import Carried, Layout
 from oarlock.op.torch_dtype import to_torch
 from oarlock.registry.catalogue import Catalogue
@@ -43,7 +43,7 @@ class Numbers:
         self._tensors = set(outputs)  # what is read as a tensor in any case
         self._constants: dict[Var, Number] = {}
         conditions: list[Var] = []
-        for op in _all_ops(ops):
+        for op in walk_ops(ops):
             if op.blocks:
                 conditions += self._read_of_blocks(op)
             else:
@@ -140,13 +140,6 @@ class Numbers:
         if var in self._tensors or any(each.inside not in self._held for each in self._goes_on.get(var, ())):
             return True
         return any(self._held.isdisjoint(op.writes) for op in self._readers.get(var, ()))
-
-
-def _all_ops(ops: Iterable[Op]) -> Iterator[Op]:
-    for op in ops:
-        yield op
-        for block in op.blocks:
-            yield from walk(block)
 
 
 def _constant(op: Op) -> Number | None:

@@ -51,7 +51,7 @@ class Placement:
         self._given = frozenset(given)
         self._makers: dict[Var, Op] = {}
         self._over: dict[Var, Var] = {}  # a result -> the input that it is written over
-        self._roots: dict[Var, Var] = {}  # a result that is written over an input -> the value that had that memory first
+        self._parts: set[Var] = set()  # what may lie in a part of a wider value, with gaps in memory
         self._forms: dict[Op, Form] = {}
         self._placed: set[Var] = set()
         self._readers: dict[Var, list[Op | None]] = {var: [None] for var in kept}
@@ -171,10 +171,12 @@ class Placement:
             pairs = list(_pairs(operator, slots, op))
             if pairs and len(pairs) == len(op.writes) and all(self._may_take(result, source, op, number) for result, source in pairs):
                 self._over.update(pairs)
-                self._roots.update((result, self._roots.get(source, source)) for result, source in pairs)
+                self._parts.update(result for result, source in pairs if source in self._parts)
                 self._forms[op] = Form(kernel)
                 return
         self._forms[op] = Form(operator.kernel)
+        if operator.views:
+            self._parts.update(op.writes)
 
     def _may_take(self, result: Var, source: Var, op: Op, number: int) -> bool:
         """Whether op `number` may compute `result` in the memory of `source`."""
@@ -182,12 +184,7 @@ class Placement:
         fits = result.dtype is source.dtype and result.shape == source.shape and self.is_even(source)
         if not fits or not self.memory.is_free(source, number, op, ours=ours):
             return False
-        return not (self._is_part(self._roots.get(source, source)) and any(map(self._adds_up, self.readers(result))))
-
-    def _is_part(self, var: Var) -> bool:
-        """Whether `var` may be a part of a wider value, with gaps in memory."""
-        maker = self._makers.get(var)
-        return maker is not None and not maker.blocks and bool(self._catalogue.get(maker.type).views)
+        return not (source in self._parts and any(map(self._adds_up, self.readers(result))))
 
     def _adds_up(self, reader: Op | None) -> bool:
         """Whether a reader may round otherwise where there are gaps in its input than where a kernel has made that anew."""

@@ -12,7 +12,7 @@ from oarlock.errors import OarlockError
 from oarlock.ir.block import Block
 from oarlock.ir.operation import Op
 from oarlock.ir.variable import Var
-from oarlock.ir.walk import walk
+from oarlock.ir.walk import walk_ops
 from oarlock.op.torch_dtype import to_torch
 from oarlock.registry.catalogue import Catalogue
 from oarlock.runtime.context import Context, KernelContext
@@ -70,8 +70,7 @@ class Plan:
         last = _ops_of_updates(ops, states, catalogue, [var for var in outputs[: len(checks)] if not _is_sized(var)])
         states = {var: held for var, held in states.items() if var.op in last}
         ops = [*(op for op in ops if op not in last), *(op for op in ops if op in last)]
-        types = {op.type for outer in ops for op in (outer, *(inner for block in outer.blocks for inner in walk(block)))}
-        all_ours = all(catalogue.get(type).is_built_in for type in types)
+        all_ours = all(catalogue.get(type).is_built_in for type in {op.type for op in walk_ops(ops)})
         self._mode = below_autograd if all_ours else torch.no_grad
         line = Line(block, ops, outputs, catalogue, states=states, constants=all_ours)  # what others do with their inputs is not known
         overwritten = line.placement.overwritten()
