@@ -102,6 +102,42 @@ def test_a_view_is_declared_of_an_input_that_is_seen_to_be_shared(operator: Oper
     assert shared == set(operator.views)
 
 
+@pytest.mark.parametrize(("operator", "make"), at_cases_and_edges([item for item in OPERATORS if item.disjoint]))
+def test_outputs_that_are_disjoint_share_no_element(operator: Operator, make: Callable[[], Arguments]):
+    outputs = [tensor for items in compute(operator, arranged(make(), strided)).values() for tensor in items]
+    for number, output in enumerate(outputs):
+        output.fill_(number)
+    assert all((output == number).all() for number, output in enumerate(outputs))
+
+
+def test_parts_of_values_are_disjoint():
+    assert {operator.type for operator in OPERATORS if operator.disjoint} == {"split", "split_like"}
+
+
+SUMS_NOTHING = [item for item in OPERATORS if not (item.views or item.across or item.summed_outputs or item.effects)]
+
+
+def rounds_by_layout(operator: Operator, make: Callable[[], Arguments]) -> bool:
+    """Whether gaps in the memory of one of the inputs make a difference."""
+    plain = compute(operator, arranged(make(), torch.clone))
+    for slot in make().tensors:
+        arguments = make().replaced(lambda name, tensor, slot=slot: column_slice(tensor).copy_(tensor) if name == slot else tensor.clone())
+        found = compute(operator, arguments)
+        if not all(same_bits(one, other) for name in plain for one, other in zip(plain[name], found[name], strict=True)):
+            return True
+    return False
+
+
+@pytest.mark.parametrize(("operator", "make"), at_cases_and_edges([item for item in SUMS_NOTHING if not item.rounds_by_layout]))
+def test_an_operator_gives_the_same_bits_whether_there_are_gaps_in_memory_or_not(operator: Operator, make: Callable[[], Arguments]):
+    assert not rounds_by_layout(operator, make)
+
+
+@pytest.mark.parametrize("operator", [pytest.param(item, id=item.type) for item in OPERATORS if item.rounds_by_layout])
+def test_what_rounds_by_layout_is_seen_to(operator: Operator):
+    assert any(rounds_by_layout(*param.values) for param in at_cases_and_edges([operator]))
+
+
 # The forms beside a kernel
 
 

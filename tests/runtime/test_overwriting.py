@@ -552,18 +552,129 @@ def test_what_a_memory_began_as_is_kept_where_it_goes_on_by_way_of_two_others():
         numpy.testing.assert_allclose(found, numpy.exp(first_value) + first_value)
 
 
-@pytest.mark.parametrize("adds_up", [True, False])
-def test_a_part_of_a_wider_value_is_not_written_over_where_the_result_is_added_up(adds_up):
+def forms_of(program, wanted, operator):
+    """Where a plan without passes, which gives the interpreter's bits, writes over what an operator reads."""
+    plan = ol.Executor(passes=()).plan(program, wanted)
+    lines = [line for line in plan.text.splitlines() if f" = {operator}_" in line]
+    return [f" = {operator}_in_place_" in line for line in lines]
+
+
+def require_bits(program, feed, wanted):
+    for executor in (ol.Executor(passes=()), ol.Executor(passes=(), poison=True)):
+        found = executor.run(program, feed, wanted, scope=ol.Scope())
+        expected = ol.Executor(interpret=True).run(program, feed, wanted, scope=ol.Scope())
+        assert [one.tobytes() for one in found] == [other.tobytes() for other in expected]
+
+
+READERS = {
+    "multiply": (lambda y: ol.op.multiply(y, y), True),
+    "reduce_sum": (ol.op.reduce_sum, False),
+    "sigmoid": (ol.op.sigmoid, False),  # takes what does not fill a vector one by one, and rounds that otherwise
+    "split": (lambda y: ol.op.split(y, axis=-1, parts=1)[0], False),
+}
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_a_part_of_a_wider_value_is_not_written_over_where_the_result_would_be_rounded_otherwise(reader):
+    read, in_place = READERS[reader]
     with ol.Program() as program:
-        x = ol.layer.data("x", [12], dtype="float64", batch="n")
-        part = ol.op.split(ol.op.tanh(x), axis=-1, parts=3)[2]
-        y = ol.op.tanh(part)
-        y = ol.op.reduce_sum(y) if adds_up else ol.op.multiply(y, y)
-    executor = ol.Executor(passes=())
-    written_over = [line.strip() for line in executor.plan(program, [y]).text.splitlines() if "= tanh_in_place" in line]
-    assert len(written_over) == (0 if adds_up else 1)
-    for rows in range(1, 12):  # sums of elements with gaps between them are added in another order
-        feed = {"x": numpy.random.default_rng(rows).uniform(-1, 1, (rows, 12))}
-        (found,) = executor.run(program, feed, [y], scope=ol.Scope())
-        (expected,) = ol.Executor(interpret=True).run(program, feed, [y], scope=ol.Scope())
-        assert found.tobytes() == expected.tobytes()
+        x = ol.layer.data("x", [21], dtype="float64", batch="n")
+        y = read(ol.op.tanh(ol.op.split(ol.op.exp(x), axis=-1, parts=3)[2]))
+    assert forms_of(program, [y], "tanh") == [in_place]
+    for rows in range(1, 12):
+        require_bits(program, {"x": numpy.random.default_rng(rows).uniform(-1, 1, (rows, 21))}, [y])
+
+
+def gates(between=lambda whole, parts, first: None, size=12):
+    """Parts of one value, of which the second is read after the first may have been written over, and what stands `between`."""
+    with ol.Program() as program:
+        whole = ol.op.exp(ol.layer.data("x", [size], dtype="float64", batch="n"))
+        parts = ol.op.split(whole, axis=-1, parts=3)
+        first = ol.op.tanh(parts[0])
+        other = between(whole, parts, first)
+        y = ol.op.multiply(first, ol.op.tanh(parts[1]))
+        y = ol.op.multiply(y, y)
+    return program, [y] if other is None else [y, other]
+
+
+@pytest.mark.parametrize(
+    ("between", "in_place"),
+    [
+        (lambda whole, parts, first: None, [True, True]),
+        (lambda whole, parts, first: ol.op.multiply(whole, whole), [False, True]),
+        (lambda whole, parts, first: ol.op.multiply(parts[0], parts[2]), [False, True]),
+        (lambda whole, parts, first: ol.op.multiply(ol.op.slice(whole, axis=-1, start=0, stop=4), parts[2]), [False, True]),
+        (lambda whole, parts, first: ol.op.multiply(ol.op.split(whole, axis=-1, parts=3)[0], parts[2]), [False, True]),
+        (lambda whole, parts, first: ol.op.exp(ol.op.split(parts[0], axis=-1, parts=2)[1]), [False, True]),
+        (lambda whole, parts, first: whole, [False, False]),
+        (lambda whole, parts, first: parts[0], [False, True]),
+        (lambda whole, parts, first: parts[2], [True, True]),
+    ],
+    ids=["nothing", "whole", "part", "slice", "second split", "part of part", "whole kept", "part kept", "other part kept"],
+)
+def test_a_part_is_written_over_where_neither_it_nor_the_whole_is_read_again(between, in_place):
+    program, wanted = gates(between)
+    assert forms_of(program, wanted, "tanh") == in_place
+    require_bits(program, {"x": numpy.random.default_rng(0).uniform(-1, 1, (5, 12))}, wanted)
+
+
+def test_an_op_that_reads_a_part_and_the_whole_writes_over_neither():
+    with ol.Program() as program:
+        whole = ol.op.exp(ol.layer.data("x", [12], dtype="float64", batch="n"))
+        part = ol.op.split(whole, axis=0, parts=1)[0]  # all rows: the shapes fit
+        y = ol.op.multiply(part, whole)
+        z = ol.op.multiply(y, y)
+    assert forms_of(program, [z], "multiply")[0] is False
+    require_bits(program, {"x": numpy.random.default_rng(0).uniform(-1, 1, (5, 12))}, [z])
+
+
+@pytest.mark.parametrize("read_after", [False, True])
+def test_gates_are_computed_over_the_steps_of_a_sequence_that_nobody_reads_after_the_loop(read_after):
+    with ol.Program() as program:
+        x = ol.layer.data("x", [8], dtype="float64", batch="t")
+        start = ol.layer.data("start", [4], dtype="float64", batch=None)
+        xs = ol.op.exp(x)
+        rnn = ol.rnn()
+        with rnn.step():
+            step = rnn.step_input(xs)
+            left, right = ol.op.split(step, axis=-1, parts=2)
+            memory = rnn.memory(init=start)
+            rnn.update_memory(memory, ol.op.multiply(ol.op.tanh(left), ol.op.add(ol.op.tanh(right), rnn.previous_memory(memory))))
+        rnn()
+        y = rnn.final_memory(memory)
+        wanted = [y, ol.op.multiply(xs, xs)] if read_after else [y]
+    assert forms_of(program, wanted, "tanh") == [not read_after] * 2
+    require_bits(program, {"x": numpy.random.default_rng(0).uniform(-1, 1, (6, 8)), "start": numpy.zeros(4)}, wanted)
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_steps_with_gaps_are_not_written_over_where_the_result_would_be_rounded_otherwise(reader):
+    read, in_place = READERS[reader]
+    with ol.Program() as program:
+        x = ol.layer.data("x", [5, 21], dtype="float64", batch="t")
+        xs = ol.op.split(ol.op.exp(x), axis=-1, parts=3)[1]
+        rnn = ol.rnn()
+        with rnn.step():
+            step = rnn.step_input(xs)
+            rnn.output(read(ol.op.tanh(step)))
+        y = rnn()
+    assert forms_of(program, [y], "tanh") == [in_place]
+    require_bits(program, {"x": numpy.random.default_rng(0).uniform(-1, 1, (6, 5, 21))}, [y])
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_a_memory_with_gaps_is_not_written_over_where_the_result_would_be_rounded_otherwise(reader):
+    read, in_place = READERS[reader]
+    with ol.Program() as program:
+        x = ol.layer.data("x", [5, 21], dtype="float64", batch="t")
+        start = ol.op.exp(ol.layer.data("start", [5, 7], dtype="float64", batch=None))
+        rnn = ol.rnn()
+        with rnn.step():
+            step = rnn.step_input(x)
+            memory = rnn.memory(init=start)
+            rnn.update_memory(memory, ol.op.split(ol.op.exp(step), axis=-1, parts=3)[1])
+        rnn()
+        y = read(ol.op.tanh(rnn.final_memory(memory)))
+    assert forms_of(program, [y], "tanh") == [in_place]
+    feed = {"x": numpy.random.default_rng(0).uniform(-1, 1, (6, 5, 21)), "start": numpy.zeros((5, 7))}
+    require_bits(program, feed, [y])

@@ -310,6 +310,28 @@ def test_what_lies_in_parts_of_a_whole_is_cut_before_the_loop(cell, ragged, whol
     assert any(" = split_" in line for line in body) is (whole is None)
 
 
+def test_what_a_while_stacks_is_computed_part_by_part():
+    """Its space moves as it grows: the places of the parts are taken from that of the whole, in each trip."""
+    with ol.Program() as program:
+        x = ol.layer.data("x", [6], dtype="float64", batch="n")
+        loop = ol.while_loop(ol.op.mean(x) < 5.0)
+        with loop.block():
+            a, b = halves(x)
+            whole = ol.op.concat([a + b, ol.op.exp(b)], axis=-1)
+            loop.carry(x, x + whole)
+            loop.update_condition(ol.op.mean(x + whole) < 5.0)
+            loop.output(whole)
+        fetched = list(loop())
+    feed = {"x": numpy.linspace(-2, -1, 12).reshape(2, 6)}
+    expected = ol.Executor(interpret=True).run(program, feed, fetched, scope=ol.Scope())
+    assert len(expected[1]) > 4
+    for executor in (ol.Executor(passes=()), ol.Executor(passes=(), poison=True)):
+        assert "exp_into_" in executor.plan(program, fetched).text
+        for _ in range(2):
+            found = executor.run(program, feed, fetched, scope=ol.Scope())
+            assert [one.tobytes() for one in found] == [other.tobytes() for other in expected]
+
+
 def test_the_input_product_is_lifted_and_every_parameter_gradient_is_sunk():
     program, fetched = recurrence()
     executor = ol.Executor()

@@ -74,7 +74,7 @@ def _backward(dy, x, filter, stride: Sequence[int], padding: Sequence[int], want
     return dx, dfilter if dfilter is None or is_channels_last(dfilter) else contiguous(dfilter), dbias
 
 
-@conv2d.gradient("bias")
+@conv2d.gradient("bias", rounds_by_layout=True)
 def conv2d_dbias(dy):
     return dy.sum((0, 2, 3))
 

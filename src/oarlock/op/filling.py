@@ -7,7 +7,7 @@ from oarlock.ir.attribute import Sizes
 from oarlock.ir.dtype import DType
 from oarlock.op.torch_dtype import to_torch
 from oarlock.registry import Case, Rejects, operator
-from oarlock.registry.declaration import UnknownSizes
+from oarlock.registry.attribute_spec import UnknownSizes
 from oarlock.registry.signature import TensorType
 
 __all__ = ["element_count", "fill", "fill_like", "fill_rows"]

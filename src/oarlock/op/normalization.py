@@ -168,6 +168,7 @@ def layer_norm_backward_of_parameters(x, mean, rstd, given):
     "x: float[n c ...s], running_mean: float[c], running_variance: float[c], gain?: float[c], offset?: float[c]"
     " -> y: float[n c ...s], mean: float[c], rstd: float[c], next_mean: float[c], next_variance: float[c], of_batch: bool[]",
     intermediate=("mean", "rstd", "next_mean", "next_variance", "of_batch"),
+    rounds_by_layout=True,
     cases=[
         Case(
             x=[[1.0], [3.0]], gain=[2.0], offset=[1.0], running_mean=[2.0], running_variance=[0.25], epsilon=0.0,
@@ -207,7 +208,7 @@ def _sum_by_channel(x: torch.Tensor) -> torch.Tensor:
     return x.sum([axis for axis in range(x.ndim) if axis != 1])
 
 
-@batch_norm.gradient("x")
+@batch_norm.gradient("x", rounds_by_layout=True)
 def batch_norm_dx(x, mean, rstd, of_batch, dy, gain=None):
     """With ``g = dy * gain``: ``rstd * (g - mean(g) - xhat * mean(g * xhat))``, or ``rstd * g`` where the statistics were not of x."""
     if not of_batch:
@@ -215,7 +216,7 @@ def batch_norm_dx(x, mean, rstd, of_batch, dy, gain=None):
     return _batch_backward(x, mean, rstd, dy, gain, [True, False, False])[0]
 
 
-@batch_norm.gradient("gain")
+@batch_norm.gradient("gain", rounds_by_layout=True)
 def batch_norm_dgain(x, mean, rstd, of_batch, dy):
     if not of_batch:
         return _sum_by_channel(dy * (x - _by_channel(mean, x))) * rstd

@@ -6,7 +6,7 @@ from oarlock.errors import ShapeError
 from oarlock.ir import size
 from oarlock.ir.attribute import Sizes
 from oarlock.registry import Case, GradCheck, Rejects, operator
-from oarlock.registry.declaration import UnknownSizes
+from oarlock.registry.attribute_spec import UnknownSizes
 from oarlock.registry.signature import TensorType
 
 __all__ = ["concat", "flatten", "reshape", "reshape_like", "slice_", "split", "split_like", "stack", "transpose"]
@@ -162,6 +162,7 @@ def concat_dxs(xs_shape, dy, *, axis):
 @operator(
     "x: T, *like: shape -> *ys: T",
     views=("x",),
+    disjoint=True,
     across="axis",
     cases=[Case(x=[1.0, 2.0, 3.0], like=([0.0], [0.0, 0.0]), ys=([1.0], [2.0, 3.0])), GradCheck(x=(2, 3), like=[(2, 1), (2, 2)], axis=1)],
 )
@@ -191,6 +192,7 @@ def _require_axis(x: TensorType, axis: int) -> int:
 @operator(
     "x: T[...s] -> *ys: T",
     views=("x",),
+    disjoint=True,
     across="axis",
     cases=[
         Case(x=[1.0, 2.0, 3.0, 4.0], parts=2, ys=([1.0, 2.0], [3.0, 4.0])),

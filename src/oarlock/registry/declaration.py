@@ -4,81 +4,18 @@ import inspect
 import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 from oarlock.errors import ArgumentError, DeclarationError
-from oarlock.ir.attribute import Sizes
 from oarlock.ir.block import Block
-from oarlock.ir.dtype import DType
 from oarlock.ir.variable import Var
+from oarlock.registry.attribute_spec import REQUIRED, AttributeSpec
 from oarlock.registry.case import Case, GradCheck, Rejects
 from oarlock.registry.catalogue import Catalogue, standard
 from oarlock.registry.gradient import Builder, GradientProgram, Rule, derive_signature, require_gradient_name
 from oarlock.registry.signature import Signature, TensorType, name_fresh_sizes, parse_signature
 
-__all__ = ["AttributeSpec", "Operator", "operator"]
-
-_REQUIRED = inspect.Parameter.empty
-
-
-@dataclass(frozen=True)
-class AttributeSpec:
-    """One attribute: a keyword-only parameter of the kernel. With `variable`, a variable may stand for its value."""
-
-    name: str
-    type: Any
-    default: object
-    variable: bool = False
-
-    @property
-    def required(self) -> bool:
-        return self.default is _REQUIRED
-
-    @property
-    def type_text(self) -> str:
-        return self.type.__name__ if isinstance(self.type, type) and not typing.get_origin(self.type) else str(self.type)
-
-    def convert(self, value: object) -> object:
-        """`value` as the attribute holds it. Raises ArgumentError where it cannot."""
-        if isinstance(value, Var):
-            return self._require_variable(value)
-        if self.type is float and isinstance(value, int) and not isinstance(value, bool):
-            return float(value)
-        if self.type is DType:
-            return DType.of(value)
-        if self.type is Sizes and isinstance(value, tuple | list):
-            if all(isinstance(item, int | str) for item in value):
-                return Sizes(value)
-        elif typing.get_origin(self.type) is tuple:
-            item_type = typing.get_args(self.type)[0]
-            if isinstance(value, tuple | list) and all(type(item) is item_type for item in value):
-                return tuple(value)
-        elif isinstance(value, self.type) and (self.type is bool or not isinstance(value, bool)):
-            return value
-        raise ArgumentError(f"attribute {self.name} must be {self.type_text}, not {value!r}")
-
-    def _require_variable(self, var: Var) -> Var:
-        """`var`, if it may stand for this attribute: one number, or a vector of int64 for a shape. Raises ArgumentError."""
-        if not self.variable:
-            raise ArgumentError(f"attribute {self.name} must be {self.type_text} when the program is written, not a variable")
-        if self.type is Sizes:
-            fits = var.dtype is DType.INT64 and var.ndim == 1 and isinstance(var.shape[0], int)  # type: ignore[index]
-        else:
-            fits = var.shape in ((), (1,)) and (var.dtype.is_floating if self.type is float else var.dtype.is_integer)
-        if not fits:
-            wanted = "int64[r], where r is a number" if self.type is Sizes else f"one {self.type_text}"
-            raise ArgumentError(f'attribute {self.name} must be {wanted}, yet "{var.name}" is {var.type_text}')
-        return var
-
-    def unknown(self, var: Var, fresh: Callable[[], str]) -> object:
-        """What can be said of the value of `var` before the run: of a shape, how many sizes it has."""
-        return UnknownSizes(fresh() for _ in range(var.shape[0])) if self.type is Sizes else self.default  # type: ignore[index, arg-type]
-
-
-class UnknownSizes(Sizes):
-    """A shape that a variable will hold: its sizes are symbols that nothing else uses."""
+__all__ = ["Operator", "operator"]
 
 
 class Operator:
@@ -106,11 +43,15 @@ class Operator:
         may_fail: bool = False,
         variable_attributes: Sequence[str] = (),
         views: Sequence[str] = (),
+        disjoint: bool = False,
+        rounds_by_layout: bool = False,
         across: str | None = None,
         catalogue: Catalogue | None = None,
     ):
         self.variable_attributes = tuple(variable_attributes)
         self.views = tuple(views)
+        self.disjoint = disjoint
+        self.rounds_by_layout = rounds_by_layout
         self.across = across
         self.type = type
         self.kernel = kernel
@@ -205,7 +146,7 @@ class Operator:
         converted: dict[str, object] = {}
         for name, spec in self.attributes.items():
             value = given.get(name, spec.default)
-            if value is _REQUIRED:
+            if value is REQUIRED:
                 raise ArgumentError(f"attribute {name} is required")
             if value is not None:
                 converted[name] = spec.convert(value)
@@ -289,16 +230,28 @@ class Operator:
         self.infer_function = function
         return function
 
-    def gradient(self, slot: str, *, views: Sequence[str] = (), across: str | None = None) -> "Callable[[Callable[..., object]], Operator]":
+    def gradient(
+        self, slot: str, *, views: Sequence[str] = (), across: str | None = None, rounds_by_layout: bool = False
+    ) -> "Callable[[Callable[..., object]], Operator]":
         """Declare the kernel of the gradient with respect to input `slot`.
 
         Its parameters say what it needs: any input, any output, `d<output>`, or `<input>_shape` where only
-        the shape matters. It becomes an operator called `<type>_d<slot>`. `views` and `across` are those of `operator`.
+        the shape matters. It becomes an operator called `<type>_d<slot>`. The other arguments are those of `operator`.
         """
 
         def declare(kernel: Callable[..., object]) -> Operator:
             name = require_gradient_name(self, slot, kernel)
-            derived = Operator(name, kernel, None, forward=self, wrt=slot, views=views, across=across, catalogue=self.catalogue)
+            derived = Operator(
+                name,
+                kernel,
+                None,
+                forward=self,
+                wrt=slot,
+                views=views,
+                across=across,
+                rounds_by_layout=rounds_by_layout,
+                catalogue=self.catalogue,
+            )
             self.gradients[slot] = Rule(slot, operator=derived)
             return derived
 
@@ -343,6 +296,8 @@ def operator(
     may_fail: bool = False,
     variable_attributes: Sequence[str] = (),
     views: Sequence[str] = (),
+    disjoint: bool = False,
+    rounds_by_layout: bool = False,
     across: str | None = None,
     catalogue: Catalogue | None = None,
 ) -> Callable[[Callable[..., object]], Operator]:
@@ -357,7 +312,9 @@ def operator(
     where two runs differ. `may_fail` says that values, not only shapes, can make the kernel raise.
     `variable_attributes` are those that a variable of the program may stand for, read when the op runs.
     `views` are the inputs whose memory an output may share: the kernel may return them, or views of them. Where nothing is
-    declared, outputs are fresh memory.
+    declared, outputs are fresh memory. Where they are `disjoint`, no two of them share an element, unless two elements of an input do.
+    `rounds_by_layout` says that the kernel may round an element otherwise where there are gaps in the memory of an input, though it sums
+    nothing: it takes some elements in vectors, and those at the end of a row one by one.
     `across` names the attribute that says which axes are computed across, counted from the front, or from the back where it is
     negative: the first of them, or all axes in their new order. Each index of the axes in front of that one is computed alone.
     Raises DeclarationError where the kernel's parameters and the signature disagree.
@@ -377,6 +334,8 @@ def operator(
             may_fail=may_fail,
             variable_attributes=variable_attributes,
             views=views,
+            disjoint=disjoint,
+            rounds_by_layout=rounds_by_layout,
             across=across,
             catalogue=catalogue,
         )

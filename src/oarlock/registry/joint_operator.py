@@ -5,7 +5,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 
 from oarlock.errors import DeclarationError
-from oarlock.registry.declaration import AttributeSpec, Operator
+from oarlock.registry.attribute_spec import AttributeSpec
+from oarlock.registry.declaration import Operator
 from oarlock.registry.signature import Signature, Slot, TensorType, renamed
 
 __all__ = ["JointOperator", "joint"]

@@ -52,7 +52,9 @@ def _promises(operator: Operator) -> list[str]:
     if operator.across:
         promises.append(f"each index of the axes in front of {operator.across} is computed alone")
     if operator.views:
-        promises.append(f"may give {', '.join(operator.views)}, or a view of it")
+        promises.append(f"may give {', '.join(operator.views)}, or {'disjoint views' if operator.disjoint else 'a view'} of it")
+    if operator.rounds_by_layout:
+        promises.append("may round otherwise where there are gaps in memory")
     promises += [f"may reuse the memory of {' and '.join(slots)}" for slots in operator.in_place_kernels]
     if operator.into_kernel:
         promises.append("may write into a given tensor")

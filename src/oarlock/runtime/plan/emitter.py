@@ -45,13 +45,14 @@ class Line:
         states: Mapping[Var, Var] | None = None,
         *,
         constants: bool = False,
+        gapped: Collection[Var] = (),
     ):
         self.ops = ops
         self.kept = set(kept)
         self.sizes = even_sizes(block, around)
         self.liveness = Liveness(ops, self.kept, catalogue)
         made_once = find_constants(ops, catalogue) if constants else set()
-        self.placement = Placement(ops, self.kept, self.liveness, catalogue, (self.sizes, around), given, states, made_once)
+        self.placement = Placement(ops, self.kept, self.liveness, catalogue, (self.sizes, around), given, states, made_once, gapped)
         self.constants = {var for var in made_once if not self.placement.memory.stays(var)}
         self.number = 0  # of the op that is being written
         self.rows: dict[Var, str] = {}  # row splits -> the name of the rows that they cut
@@ -105,9 +106,9 @@ class Emitter:
         self.constants: dict[str, Op] = {}  # the name of one that the plan holds -> the op that made it
         self.lines: list[Line] = []  # that are being written, the innermost last
 
-    def line(self, block: Block, kept: Iterable[Var], given: Collection[Var] = ()) -> Line:
+    def line(self, block: Block, kept: Iterable[Var], given: Collection[Var] = (), gapped: Collection[Var] = ()) -> Line:
         """The line of a block inside."""
-        return Line(block, block.ops, kept, self.catalogue, self._names, given, constants=self._device is not None)
+        return Line(block, block.ops, kept, self.catalogue, self._names, given, constants=self._device is not None, gapped=gapped)
 
     def straight(self, line: Line, start: int = 0, stop: int | None = None) -> None:
         """Write the ops of a line, or those from `start` to `stop`."""

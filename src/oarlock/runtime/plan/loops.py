@@ -215,7 +215,8 @@ def _body_line(emitter: "Emitter", op: Op) -> "Line":
     if op not in outer_line.bodies:
         number = outer_line.ops.index(op)
         given = [inner for inner, outer in layout.steps if outer_line.may_be_written_over(outer, number)]
-        outer_line.bodies[op] = emitter.line(layout.body, layout.body.outputs, given)
+        gapped = [inner for inner, outer in layout.steps if outer_line.placement.has_gaps(outer)]
+        outer_line.bodies[op] = emitter.line(layout.body, layout.body.outputs, given, gapped)
     return outer_line.bodies[op]
 
 

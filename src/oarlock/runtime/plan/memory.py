@@ -1,6 +1,7 @@
 """Which values of a straight line of ops share memory, and whose memory may be written over."""
 
 from collections.abc import Collection, Iterable
+from typing import NamedTuple
 
 from oarlock.ir.operation import Op
 from oarlock.ir.variable import Var
@@ -13,12 +14,20 @@ __all__ = ["Memory"]
 _Pieces = frozenset[object]
 
 
+class _Part(NamedTuple):
+    """A part of a piece, which shares no element with the parts of other numbers."""
+
+    whole: object
+    number: int
+
+
 class Memory:
     """The pieces of memory that the values of a line of ops lie in, as far as operators declare it.
 
     A kernel's result has memory of its own, unless its operator says that it may be a view of an input. What comes from
     elsewhere - fed, captured, a parameter - is not ours to write over, but for the values in `given`; nor are `constants`, which
-    may be held from one run to the next.
+    may be held from one run to the next. Of a value that an op cuts into disjoint outputs, each is a part. A piece is cut once: what
+    others cut of it counts as the whole, what they cut of a part as that part.
     """
 
     def __init__(self, liveness: Liveness, catalogue: Catalogue, given: Collection[Var] = (), constants: Collection[Var] = ()):
@@ -28,6 +37,7 @@ class Memory:
         self._pieces: dict[Var, _Pieces] = {var: frozenset([var]) for var in given}
         self._owned: set[object] = set(given)
         self._ends: dict[object, int] = {var: liveness.end(var) for var in given}  # of all that lies in a piece, the latest
+        self._ends_of_parts: dict[object, int] = {}  # of all that lies in parts of a piece that is cut
 
     def define(self, op: Op) -> None:
         """Note where the results of `op` lie."""
@@ -36,8 +46,13 @@ class Memory:
             return
         operator = self._catalogue.get(op.type)
         viewed = [var for slot in operator.views for var in op.inputs.get(slot, ())]
-        for var in op.writes:
-            self._place(var, self._pieces_of(viewed) if viewed else self._new(var))
+        pieces = self._pieces_of(viewed)
+        cuts = operator.disjoint and not any(isinstance(piece, _Part) or piece in self._ends_of_parts for piece in pieces)
+        if cuts:
+            self._ends_of_parts.update(dict.fromkeys(pieces, -1))
+        for number, var in enumerate(op.writes):
+            parts = frozenset(_Part(piece, number) for piece in pieces) if cuts else pieces
+            self._place(var, parts if viewed else self._new(var))
 
     def reuse(self, result: Var, source: Var) -> None:
         """Note that `result` is computed in the memory of `source`."""
@@ -49,12 +64,12 @@ class Memory:
         With `ours`, the memory of `var` itself counts as ours, though it came from elsewhere.
         """
         pieces = self._pieces_of([var])
-        return self.has_ended(var, number, ours=ours) and sum(bool(self._pieces_of([other]) & pieces) for other in reader.reads) == 1
+        return self.has_ended(var, number, ours=ours) and sum(_overlap(self._pieces_of([other]), pieces) for other in reader.reads) == 1
 
     def has_ended(self, var: Var, number: int, *, ours: bool = False) -> bool:
         """Whether the memory of `var` is ours, and nobody reads it after op `number`."""
         return self._liveness.has_ended(var, number) and all(
-            (piece in self._owned or (ours and piece is var)) and self._ends.get(piece, -1) <= number for piece in self._pieces_of([var])
+            (_whole(piece) in self._owned or (ours and piece is var)) and self._end(piece) <= number for piece in self._pieces_of([var])
         )
 
     def _define_handed_out(self, op: Op) -> None:
@@ -63,18 +78,18 @@ class Memory:
         inside = Memory(Liveness(layout.body.ops, (), self._catalogue), self._catalogue)
         for inner in layout.body.ops:
             inside.define(inner)
-        carried = inside._pieces_of(var for each in layout.carried for var in (each.inside, each.following))
+        carried = inside._wholes_of(var for each in layout.carried for var in (each.inside, each.following))
         given = {inner: self._pieces_of([outer]) for inner, outer in layout.steps}
         given |= {each.inside: self._pieces_of([each.initial]) for each in layout.carried}
 
         def new(var: Var) -> _Pieces:
             """What a trip computes for `var`: the memories of a loop count as one piece."""
-            of_body = (piece for piece in inside._pieces_of([var]) if piece in carried or piece in inside._owned)
+            of_body = (piece for piece in inside._wholes_of([var]) if piece in carried or piece in inside._owned)
             return frozenset(op if piece in carried else piece for piece in of_body)
 
         def old(var: Var) -> _Pieces:
             """What `var` may be of what was there before."""
-            seen = (piece for piece in inside._pieces_of([var]) if piece not in inside._owned)
+            seen = (piece for piece in inside._wholes_of([var]) if piece not in inside._owned)
             return frozenset().union(*(given.get(piece) or self._pieces_of([piece]) for piece in seen))  # type: ignore[list-item, arg-type]
 
         held = -1
@@ -99,7 +114,7 @@ class Memory:
 
     def stays(self, var: Var) -> bool:
         """Whether something that lies in the memory of `var` is kept."""
-        return any(self._ends.get(piece, -1) == NEVER for piece in self._pieces_of([var]))
+        return any(self._end(piece) == NEVER for piece in self._pieces_of([var]))
 
     def _new(self, var: Var) -> _Pieces:
         if var not in self._constants:
@@ -110,6 +125,25 @@ class Memory:
         self._pieces[var] = pieces
         for piece in pieces:
             self._ends[piece] = max(self._ends.get(piece, -1), self._liveness.end(var))
+            if isinstance(piece, _Part):
+                self._ends_of_parts[piece.whole] = max(self._ends_of_parts[piece.whole], self._liveness.end(var))
+
+    def _end(self, piece: object) -> int:
+        """When what may lie in `piece` is read last: in it, in its parts, or in the whole that it is a part of."""
+        return max(self._ends.get(piece, -1), self._ends_of_parts.get(piece, -1), self._ends.get(_whole(piece), -1))
 
     def _pieces_of(self, vars: Iterable[Var]) -> _Pieces:
         return frozenset(piece for var in vars for piece in self._pieces.get(var, (var,)))
+
+    def _wholes_of(self, vars: Iterable[Var]) -> _Pieces:
+        return frozenset(map(_whole, self._pieces_of(vars)))
+
+
+def _whole(piece: object) -> object:
+    return piece.whole if isinstance(piece, _Part) else piece
+
+
+def _overlap(some: _Pieces, others: _Pieces) -> bool:
+    """Whether what lies in these pieces may share an element."""
+    wholes, other_wholes = (frozenset(each.whole for each in pieces if isinstance(each, _Part)) for pieces in (some, others))
+    return not (some.isdisjoint(others) and some.isdisjoint(other_wholes) and others.isdisjoint(wholes))

@@ -6,6 +6,7 @@ from typing import NamedTuple
 from oarlock.ir.operation import Op
 from oarlock.ir.size import names_in
 from oarlock.ir.variable import Var
+from oarlock.op.control.layout import Layout
 from oarlock.registry.catalogue import Catalogue
 from oarlock.registry.declaration import Operator
 from oarlock.runtime.plan.liveness import Liveness
@@ -29,7 +30,8 @@ class Placement:
     """The forms of the ops of a line.
 
     An op writes over an input where its operator has a form for that, nobody reads the memory of the input afterwards, and input and
-    output have one type. Values in `given` come from outside and may be written over too. Sizes in `names` are one number
+    output have one type. Values in `given` come from outside and may be written over too; those that are
+    `gapped` lie in parts of wider values. Sizes in `names` are one number
     wherever they stand; what has others may be an uneven stack, for which there are no such forms.
     """
 
@@ -43,6 +45,7 @@ class Placement:
         given: Collection[Var] = (),
         states: Mapping[Var, Var] | None = None,
         constants: Collection[Var] = (),
+        gapped: Collection[Var] = (),
     ):
         self._states = states or {}
         self.memory = Memory(liveness, catalogue, given, constants)
@@ -51,7 +54,7 @@ class Placement:
         self._given = frozenset(given)
         self._makers: dict[Var, Op] = {}
         self._over: dict[Var, Var] = {}  # a result -> the input that it is written over
-        self._parts: set[Var] = set()  # what may lie in a part of a wider value, with gaps in memory
+        self._parts = set(gapped)  # what may lie in a part of a wider value, with gaps in memory
         self._forms: dict[Op, Form] = {}
         self._placed: set[Var] = set()
         self._readers: dict[Var, list[Op | None]] = {var: [None] for var in kept}
@@ -60,7 +63,9 @@ class Placement:
                 self._readers.setdefault(var, []).append(op)
         for number, op in enumerate(ops):
             self._makers.update(dict.fromkeys(op.writes, op))
-            if not op.blocks:
+            if op.blocks:
+                self._parts.update(_views_handed_out(op))
+            else:
                 self._choose(op, number)
             for var in op.writes:
                 if var in self._over:
@@ -84,6 +89,10 @@ class Placement:
         """Whether the value of `var` is computed here, in memory that no other value lies in."""
         maker = self._makers.get(var)
         return maker is not None and not maker.blocks and not self._catalogue.get(maker.type).views
+
+    def has_gaps(self, var: Var) -> bool:
+        """Whether `var` may lie in a part of a wider value."""
+        return var in self._parts
 
     def origin(self, var: Var) -> Var | None:
         """The value that came from outside and that `var` is written over, step by step; None where it lies elsewhere."""
@@ -184,18 +193,28 @@ class Placement:
         fits = result.dtype is source.dtype and result.shape == source.shape and self.is_even(source)
         if not fits or not self.memory.is_free(source, number, op, ours=ours):
             return False
-        return not (source in self._parts and any(map(self._adds_up, self.readers(result))))
+        return not (source in self._parts and any(map(self._may_round_by_layout, self.readers(result))))
 
-    def _adds_up(self, reader: Op | None) -> bool:
+    def _may_round_by_layout(self, reader: Op | None) -> bool:
         """Whether a reader may round otherwise where there are gaps in its input than where a kernel has made that anew."""
         if reader is None or reader.blocks:
             return True
         operator = self._catalogue.get(reader.type)
-        return bool(operator.views or operator.across or operator.summed_outputs)
+        return any(
+            not each.is_built_in or each.views or each.across or each.summed_outputs or each.rounds_by_layout
+            for each in (operator, *operator.parts)
+        )
 
     def overwritten(self) -> set[Var]:
         """Those of the states that are written over."""
         return {source for result, source in self._over.items() if self._states.get(result) is source}
+
+
+def _views_handed_out(op: Op) -> list[Var]:
+    """What a block hands out that may be a view of something, since it is no stack."""
+    layout = Layout.of(op)
+    stacks = () if op.type == "branch" and "when" not in op.inputs else (outer for _, outer in layout.stacked)
+    return list(set(op.writes).difference(stacks))
 
 
 def _pairs(operator: Operator, slots: Sequence[str], op: Op) -> Iterator[tuple[Var, Var]]:

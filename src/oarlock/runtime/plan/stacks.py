@@ -186,9 +186,9 @@ class Stacks:
             self._wholes[placement.root(var)] = lambda columns: self._part(space, var, columns, first=first)
         self.places.append(place)
         self._parts.append(self._part(space, var, first=first))
-        for column, (start, stop) in zip(columns, _ranges(parts), strict=False):
-            self.places.append(column)
-            self._parts.append(self._part(space, var, f"[..., {start}:{stop}]", first=first))
+        if parts:
+            self._parts += [self._part(space, var, f"[..., {start}:{stop}]", first=first) for start, stop in _ranges(parts)]
+            self.places += columns
         return True
 
     def _part(self, space: str, var: Var, columns: str = "", *, first: bool) -> str:

@@ -1,0 +1,74 @@
+"""What an operator says of its attributes: their types, and what may stand for them."""
+
+import inspect
+import typing
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from oarlock.errors import ArgumentError
+from oarlock.ir.attribute import Sizes
+from oarlock.ir.dtype import DType
+from oarlock.ir.variable import Var
+
+__all__ = ["REQUIRED", "AttributeSpec", "UnknownSizes"]
+
+REQUIRED = inspect.Parameter.empty
+
+
+@dataclass(frozen=True)
+class AttributeSpec:
+    """One attribute: a keyword-only parameter of the kernel. With `variable`, a variable may stand for its value."""
+
+    name: str
+    type: Any
+    default: object
+    variable: bool = False
+
+    @property
+    def required(self) -> bool:
+        return self.default is REQUIRED
+
+    @property
+    def type_text(self) -> str:
+        return self.type.__name__ if isinstance(self.type, type) and not typing.get_origin(self.type) else str(self.type)
+
+    def convert(self, value: object) -> object:
+        """`value` as the attribute holds it. Raises ArgumentError where it cannot."""
+        if isinstance(value, Var):
+            return self._require_variable(value)
+        if self.type is float and isinstance(value, int) and not isinstance(value, bool):
+            return float(value)
+        if self.type is DType:
+            return DType.of(value)
+        if self.type is Sizes and isinstance(value, tuple | list):
+            if all(isinstance(item, int | str) for item in value):
+                return Sizes(value)
+        elif typing.get_origin(self.type) is tuple:
+            item_type = typing.get_args(self.type)[0]
+            if isinstance(value, tuple | list) and all(type(item) is item_type for item in value):
+                return tuple(value)
+        elif isinstance(value, self.type) and (self.type is bool or not isinstance(value, bool)):
+            return value
+        raise ArgumentError(f"attribute {self.name} must be {self.type_text}, not {value!r}")
+
+    def _require_variable(self, var: Var) -> Var:
+        """`var`, if it may stand for this attribute: one number, or a vector of int64 for a shape. Raises ArgumentError."""
+        if not self.variable:
+            raise ArgumentError(f"attribute {self.name} must be {self.type_text} when the program is written, not a variable")
+        if self.type is Sizes:
+            fits = var.dtype is DType.INT64 and var.ndim == 1 and isinstance(var.shape[0], int)  # type: ignore[index]
+        else:
+            fits = var.shape in ((), (1,)) and (var.dtype.is_floating if self.type is float else var.dtype.is_integer)
+        if not fits:
+            wanted = "int64[r], where r is a number" if self.type is Sizes else f"one {self.type_text}"
+            raise ArgumentError(f'attribute {self.name} must be {wanted}, yet "{var.name}" is {var.type_text}')
+        return var
+
+    def unknown(self, var: Var, fresh: Callable[[], str]) -> object:
+        """What can be said of the value of `var` before the run: of a shape, how many sizes it has."""
+        return UnknownSizes(fresh() for _ in range(var.shape[0])) if self.type is Sizes else self.default  # type: ignore[index, arg-type]
+
+
+class UnknownSizes(Sizes):
+    """A shape that a variable will hold: its sizes are symbols that nothing else uses."""
