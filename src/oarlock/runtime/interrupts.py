@@ -1,7 +1,6 @@
 """What must not be left half done: an interrupt from the keyboard waits until it is over."""
 
 import _signal  # pyright: ignore[reportMissingImports]  # `signal` without the enumerations around it, which cost ten times the call
-from threading import get_ident, main_thread
 from types import FrameType
 
 __all__ = ["uninterrupted"]
@@ -30,10 +29,14 @@ class uninterrupted:  # noqa: N801 - it reads as a word: `with uninterrupted():`
 
     def begin(self) -> None:
         """Hold interrupts back from now on."""
-        if get_ident() == main_thread().ident:
-            self._handler = _signal.getsignal(_SIGINT)
-            if self._handler is not None:
-                _signal.signal(_SIGINT, self._note)
+        handler = _signal.getsignal(_SIGINT)
+        if handler is None:
+            return
+        try:
+            _signal.signal(_SIGINT, self._note)
+        except ValueError:  # not the main thread
+            return
+        self._handler = handler
 
     def _note(self, number: int, frame: FrameType | None) -> None:
         self._noted = True

@@ -13,6 +13,7 @@ from oarlock.passes.optimizing import optimize
 from oarlock.runtime.context import Context
 from oarlock.runtime.feeding import check_feed
 from oarlock.runtime.interpreter import Interpreter
+from oarlock.runtime.likeness import Likeness
 from oarlock.runtime.paths import Path
 from oarlock.runtime.place import Place, made_at
 from oarlock.runtime.plan import Plan
@@ -58,8 +59,7 @@ class Prepared:
             self.ops = needed_ops(program.main.ops, targets)
         self.read = {var for op in (*self.ops, *self.tail) for var in op.reads} | {path.var for path in fetched}
         plain = not any(path.trips for path in fetched) and max(map(_depth, self.ops), default=0) <= _MAX_DEPTH
-        # what was fed last, where types tell all about it
-        self._accepted: dict[str, tuple[torch.dtype, torch.Size, torch.device]] | None = None
+        self._accepted: tuple[list[str], Likeness] | None = None  # what was fed last, where types tell all about it
         self.plan = self._plan(passes, place, update=update, poison=poison) if plain and passes is not None else None
 
     def _plan(self, passes: Collection[str], place: Place, *, update: bool, poison: bool) -> Plan:
@@ -92,7 +92,7 @@ class Prepared:
 
     def given(self, feed: Mapping[str, object], context: Context) -> Mapping[str, torch.Tensor]:
         """The tensors to start a run with, of which everything is at the place of the run. Raises FeedError, and ScopeError."""
-        tensors = self._recognize(feed)
+        tensors = self.recognize(feed)
         if tensors is None:
             tensors = self._check(feed, context)
         if context.scope.dropped:  # a plan may read nothing of it
@@ -139,21 +139,15 @@ class Prepared:
         tensors = check_feed(self.program, feed, self.read, context.place)
         plain = all(isinstance(value, torch.Tensor) and value.device == context.place.device for value in feed.values())
         if plain and feed.keys() == tensors.keys() and all(var.partitions is None for var in self.program.main.inputs):
-            self._accepted = {name: (value.dtype, value.shape, value.device) for name, value in tensors.items()}
+            self._accepted = list(tensors), Likeness(list(tensors.values()))
         return tensors
 
-    def _recognize(self, feed: Mapping[str, object]) -> Mapping[str, torch.Tensor] | None:
-        """The same, for tensors of the types that were fed last; None where it takes a closer look."""
-        accepted = self._accepted
-        if accepted is None or len(feed) != len(accepted):
+    def recognize(self, feed: Mapping[str, object]) -> Mapping[str, torch.Tensor] | None:
+        """What is fed, where that is tensors of the types that were fed last; None where it takes a closer look."""
+        if self._accepted is None:
             return None
-        for name, value in feed.items():
-            if name not in accepted or type(value) is not torch.Tensor or value.requires_grad:
-                return None
-            dtype, shape, device = accepted[name]
-            if value.dtype is not dtype or value.shape != shape or value.device != device:
-                return None
-        return feed  # type: ignore[return-value]
+        names, alike = self._accepted
+        return feed if len(feed) == len(names) and alike(*map(feed.get, names)) else None  # type: ignore[return-value]
 
     def _read(self, frame: Scope, context: Context) -> list[torch.Tensor]:
         """What is fetched, read before the tail writes: a step that raises writes nothing, and values are from before it."""

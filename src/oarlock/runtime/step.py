@@ -1,5 +1,6 @@
 """Step: one plan on the variables of one scope, as a function of what is fed."""
 
+import weakref
 from collections.abc import Mapping
 from typing import NoReturn
 
@@ -11,11 +12,12 @@ from oarlock.op.torch_dtype import from_torch
 from oarlock.runtime.context import Context
 from oarlock.runtime.interpreter import commit, read_var
 from oarlock.runtime.interrupts import uninterrupted
+from oarlock.runtime.likeness import Likeness
 from oarlock.runtime.plan import Given, Plan
 from oarlock.runtime.prepared import Prepared, Values
 from oarlock.runtime.scope import lock_of_writing
 from oarlock.runtime.value import to_numpy
-from oarlock.runtime.variable import Variable
+from oarlock.runtime.variable import Claim, Variable
 
 __all__ = ["Step"]
 
@@ -26,22 +28,31 @@ class Step:
     """A run by the plan of `prepared` in the scope of `context`: called with what is fed, it returns what is fetched.
 
     Between calls it remembers the variables that the scope itself has, which are the same until it is dropped; those of its parents
-    are looked for each time, since a variable of that name may have come nearer.
+    are looked for each time, since a variable of that name may have come nearer. As long as its claim on them stands, their values
+    are the last step's, and only what is fed is looked at.
     """
 
-    __slots__ = ("_context", "_lock", "_plan", "_prepared", "_return_numpy", "_sources")
+    __slots__ = (
+        "_alike", "_claim", "_claimed", "_context", "_lasts", "_lock", "_overwritten", "_plan", "_prepared", "_return_numpy", "_scope",
+        "_sources",
+    )  # fmt: skip
 
     def __init__(self, prepared: Prepared, plan: Plan, context: Context, return_numpy: bool):
         self._prepared = prepared
         self._plan = plan
         self._context = context
+        self._scope = context.scope
         self._return_numpy = return_numpy
         self._lock = lock_of_writing(context.scope)
-        self._sources: list[_Source] | None = None
+        self._sources: list[_Source] = []
+        self._overwritten: list[tuple[Variable, int]] = []  # with the numbers of the outputs that are their next values
+        self._lasts = False  # whether these are the variables of the next call too
+        self._alike: Likeness | None = None  # what a run that writes over variables was given, all of which was checked
+        self._claim = Claim(self._lock)
+        self._claimed = weakref.ref(self._claim)  # which variables know it by: they do not keep what once ran
 
     def __call__(self, feed: Mapping[str, object]) -> Values:
-        fed = self._prepared.given(feed, self._context)
-        computed = self._overwrite(fed) if self._plan.overwrites else self._compute(fed)
+        computed = self._overwrite(feed) if self._plan.overwrites else self._compute(self._prepared.given(feed, self._context))
         fetched = computed[: len(self._prepared.fetched)]
         return [to_numpy(value) for value in fetched] if self._return_numpy else fetched
 
@@ -49,8 +60,8 @@ class Step:
         """The outputs of a plan that writes over nothing."""
         plan, values = self._plan, []
         with self._lock:  # all of one step, whoever else trains here
-            for given, variable in self._sources or self._find():
-                value = fed[given.var.name] if variable is None else variable.held
+            for given, variable in self._find():
+                value = fed[given.var.name] if variable is None else variable.read()
                 if not isinstance(value, torch.Tensor):
                     self._refuse(given.var, variable)
                 values.append(value)
@@ -60,49 +71,67 @@ class Step:
                 self._commit(computed)
         return computed
 
-    def _overwrite(self, fed: Mapping[str, torch.Tensor]) -> list[torch.Tensor]:
+    def _overwrite(self, feed: Mapping[str, object]) -> list[torch.Tensor]:
         """The same, of a plan that computes next values in the memory of those before them."""
-        plan, lock = self._plan, self._lock
-        values: list[torch.Tensor] = []
-        taken: list[tuple[Variable, int]] = []
-        computed: list[torch.Tensor] = []
-        with lock, uninterrupted(at_once=False) as updates:
+        plan, claim = self._plan, self._claim
+        with self._lock, uninterrupted(at_once=False) as updates:
+            fed = self._prepared.recognize(feed) if claim.stands and not self._scope.dropped else None
+            if fed is None:
+                fed = self._prepared.given(feed, self._context)
+            if claim.stands:
+                values = [fed[given.var.name] if variable is None else variable.held for given, variable in self._sources]
+            else:
+                values = self._take(fed)
             try:
-                for given, variable in self._sources or self._find():
-                    if variable is None:
-                        values.append(fed[given.var.name])
-                        continue
-                    var, dtype, following = given
-                    if following is None:
-                        value = variable.held
-                    else:
-                        taken.append((variable, following))
-                        value = variable.take(lock)
-                    # before anything is written over: updates must not fail halfway
-                    if not isinstance(value, torch.Tensor) or value.shape != var.shape or value.dtype is not dtype is not None:
-                        self._refuse(var, variable)
-                    values.append(value)
-                computed = plan.run(values, self._context, updates.begin)
-            finally:
-                for variable, following in taken:
-                    variable.give_back(computed[following] if computed else None)
+                computed = plan.run(values, self._context, updates.begin)  # type: ignore[arg-type]
+            except BaseException:
+                claim.stands = False  # the traceback holds values
+                raise
+            for variable, following in self._overwritten:
+                if variable.held is not computed[following]:
+                    variable.follow(computed[following])
             if plan.committed:
                 self._commit(computed)
         return computed
 
+    def _take(self, fed: Mapping[str, torch.Tensor]) -> list[torch.Tensor]:
+        """The values of the inputs of the plan, on which nobody else has a claim; those that are written over are nobody else's."""
+        sources, claimed = self._find(), self._claimed
+        values = []
+        for given, variable in sources:
+            if variable is None:
+                values.append(fed[given.var.name])
+            else:
+                values.append(variable.read(claimed) if given.following is None else variable.take(claimed))
+        if self._alike is None or not self._alike(*values):  # before anything is written over: updates must not fail halfway
+            self._require(sources, values)
+        self._claim.stands = self._lasts and not self._plan.hands_out_updates
+        return values
+
+    def _require(self, sources: list[_Source], values: list[torch.Tensor]) -> None:
+        """Raise where a value is not of its type: UnsetVarError, ShapeError. What fits once is recognized from then on."""
+        for ((var, dtype, _), variable), value in zip(sources, values, strict=True):
+            fits = isinstance(value, torch.Tensor) and value.shape == var.shape and (dtype is None or value.dtype is dtype)
+            if variable is not None and not fits:
+                self._refuse(var, variable)
+        self._alike = Likeness(values)
+
     def _commit(self, computed: list[torch.Tensor]) -> None:
-        commit([(name, computed[number]) for name, number in self._plan.committed], self._context.scope)
+        commit([(name, computed[number]) for name, number in self._plan.committed], self._scope)
 
     def _find(self) -> list[_Source]:
         """Whence each input of the plan comes: a variable, or None for what is fed. Raises UnsetVarError."""
-        scope, inputs = self._context.scope, self._plan.inputs
-        sources = [(given, self._variable(given.var) if given.var.persistable else None) for given in inputs]
-        if all(variable is None or scope.find_local_var(given.var.name) is variable for given, variable in sources):
-            self._sources = sources
-        return sources
+        if not self._lasts:
+            scope, inputs = self._scope, self._plan.inputs
+            self._sources = [(given, self._variable(given.var) if given.var.persistable else None) for given in inputs]
+            self._overwritten = [
+                (variable, given.following) for given, variable in self._sources if variable and given.following is not None
+            ]
+            self._lasts = all(variable is None or scope.find_local_var(given.var.name) is variable for given, variable in self._sources)
+        return self._sources
 
     def _variable(self, var: Var) -> Variable:
-        found = self._context.scope.find_var(var.name)
+        found = self._scope.find_var(var.name)
         if found is None or not found.is_set:
             self._miss(var)
         return found
@@ -119,7 +148,7 @@ class Step:
 
     def _miss(self, var: Var) -> NoReturn:
         """Raise UnsetVarError of the op that reads `var`, or where it is only fetched, of itself."""
-        prepared, scope = self._prepared, self._context.scope
+        prepared, scope = self._prepared, self._scope
         reader = next((op for op in (*prepared.ops, *prepared.tail) if any(read.name == var.name for read in op.reads)), None)
         if reader is not None:
             read_var(var, reader, scope)

@@ -3,6 +3,7 @@
 import sys
 import threading
 import weakref
+from collections.abc import Callable
 from enum import Enum
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
@@ -16,11 +17,12 @@ from oarlock.registry.declaration import Operator
 if TYPE_CHECKING:
     from oarlock.runtime.scope import Scope
 
-__all__ = ["State", "Variable"]
+__all__ = ["Claim", "State", "Variable"]
 
 _BY_US = 3  # references to a tensor that nobody else holds, as `Variable.take` counts them
 
 _T = TypeVar("_T")
+_R = TypeVar("_R")
 _EMPTY = object()
 _BY_SCOPE = object()
 
@@ -36,6 +38,19 @@ class _Owner(Protocol):
     dropped: bool
 
 
+class Claim:
+    """That nobody but a run and those after it holds what some variables hold. It stands until somebody asks for one of them.
+
+    Whoever asks waits for `lock`, which is held while a run writes over the values.
+    """
+
+    __slots__ = ("__weakref__", "lock", "stands")
+
+    def __init__(self, lock: "threading.RLock"):
+        self.lock = lock
+        self.stands = False
+
+
 class Variable:
     """What one name of one scope stands for: an int, bool, float, half, string, tensor, operator or scope, or nothing yet.
 
@@ -45,16 +60,16 @@ class Variable:
     A half is a `numpy.float16`, an operation an `Op` (or an `Operator`).
     """
 
-    __slots__ = ("__weakref__", "_label", "_of_run", "_scope", "_taken", "_value", "estimated")
+    __slots__ = ("__weakref__", "_claim", "_label", "_of_run", "_scope", "estimated", "held")
 
     def __init__(self, token: object, scope: "Scope", label: str):
         if token is not _BY_SCOPE:
             raise ScopeError("only a scope makes a variable: scope.var(name)")
         self._label = label  # for messages
         self._scope: weakref.ref[_Owner] = weakref.ref(scope)
-        self._value: object = _EMPTY
+        self.held: object = _EMPTY  # for a run that has a claim on it; others ask for the value
         self._of_run = False  # whether a run made the value: then nobody holds its memory but those to whom it was handed out
-        self._taken: threading.RLock | None = None  # held by the run that is about to write over the value
+        self._claim: weakref.ref[Claim] | None = None
         self.estimated = False
         """Whether training may change it: what a program calls `trainable`."""
 
@@ -64,7 +79,7 @@ class Variable:
         return cls(_BY_SCOPE, scope, label)
 
     def __repr__(self) -> str:
-        return f"<Variable {State.DECLARED.value if self._value is _EMPTY else type(self._value).__name__}>"
+        return f"<Variable {State.DECLARED.value if self.held is _EMPTY else type(self.held).__name__}>"
 
     def _require_scope(self) -> None:
         scope = self._scope()
@@ -75,14 +90,14 @@ class Variable:
     def state(self) -> State:
         """`DECLARED` until it is given a value."""
         self._require_scope()
-        return State.DECLARED if self._value is _EMPTY else State.SET
+        return State.DECLARED if self.held is _EMPTY else State.SET
 
     @property
     def is_set(self) -> bool:
         scope = self._scope()
         if scope is None or scope.dropped:
             self._require_scope()
-        return self._value is not _EMPTY
+        return self.held is not _EMPTY
 
     @property
     def value(self) -> object:
@@ -90,35 +105,53 @@ class Variable:
         scope = self._scope()
         if scope is None or scope.dropped:
             self._require_scope()
-        if self._value is _EMPTY:
+        if self.held is _EMPTY:
             raise UnsetVarError(f'"{self._label}" is declared, but has no value yet')
-        value = self._value  # held before anything is asked, so that a run sees that it is, or we see that the run has taken it
-        taken = self._taken
-        if taken is None:
-            return value
-        with taken:
-            return self._value
+        value = self.held  # held before anything is asked, so that a run sees that it is, or we see that the run has claimed it
+        return value if self._claim is None else self._contest(lambda: self.held)
 
     @value.setter
     def value(self, value: object) -> None:
         self._require_scope()
-        self._value = value
+        if self._claim is None:
+            self._hold(value)
+        else:
+            self._contest(lambda: self._hold(value))
+
+    def _hold(self, value: object) -> None:
+        self.held = value
         self._of_run = False
 
-    # What a run does, which has seen that the scope is there, holds the lock of writing, and may write over memory that nobody else holds
+    def _contest(self, then: Callable[[], _R]) -> _R:
+        """Do something when no run has a claim any more."""
+        claim = self._claim() if self._claim is not None else None
+        if claim is None:
+            return then()
+        with claim.lock:
+            self._end_claim()
+            return then()
 
-    @property
-    def held(self) -> object:
-        """What it holds; where that is nothing yet, something that is no tensor."""
-        return self._value
+    def _end_claim(self) -> None:
+        claim = self._claim() if self._claim is not None else None
+        if claim is not None:
+            claim.stands = False
+        self._claim = None
 
-    def take(self, lock: "threading.RLock") -> object:
-        """What it `held`, for a run that writes over it: a tensor itself where nobody else holds its memory, else a copy.
+    # What a run does, which has seen that the scope is there, and holds the lock of writing
 
-        Until `give_back`, whoever asks for the value waits for `lock`, which the run holds.
-        """
-        self._taken = lock
-        value = self._value
+    def read(self, claim: "weakref.ref[Claim] | None" = None) -> object:
+        """What is `held`, for a run that does not write over it, and may have a `claim`; any other ends."""
+        if self._claim is not None:
+            self._end_claim()
+        self._claim = claim
+        return self.held
+
+    def take(self, claim: "weakref.ref[Claim]") -> object:
+        """What is `held`, for a run that writes over it: a tensor itself where nobody else holds its memory, else a copy."""
+        if self._claim is not None:
+            self._end_claim()
+        self._claim = claim
+        value = self.held
         if not isinstance(value, torch.Tensor):
             return value
         alone = (
@@ -126,17 +159,15 @@ class Variable:
         )  # type: ignore[attr-defined]
         return value if alone else value.clone(memory_format=torch.contiguous_format)
 
-    def give_back(self, value: torch.Tensor | None) -> None:
-        """Hold what a run has made; what it held before, where that is None."""
-        if value is not None:
-            self._value = value
-            self._of_run = True
-        self._taken = None
+    def follow(self, value: torch.Tensor) -> None:
+        """Hold what a run has made."""
+        self.held = value
+        self._of_run = True
 
     def is_type(self, type: type) -> bool:
         """Whether it holds a `type`: int, bool, float, str, numpy.float16, torch.Tensor, Op or Scope. A bool is no int."""
         self._require_scope()
-        return _is_a(self._value, type)
+        return _is_a(self.held, type)
 
     def get(self, type: type[_T]) -> _T:
         """What it holds, which is a `type`. Raises UnsetVarError where it holds nothing, ScopeError for another type."""
@@ -152,8 +183,8 @@ class Variable:
         never replaced silently: `reset()` comes first.
         """
         self._require_scope()
-        if self._value is _EMPTY:
-            self._value = self._make(type)
+        if self.held is _EMPTY:
+            self.held = self._make(type)
         return self.get(type)
 
     def _make(self, type: type) -> object:
@@ -168,7 +199,7 @@ class Variable:
     def reset(self) -> None:
         """Hold nothing again."""
         self._require_scope()
-        self._value = _EMPTY
+        self._contest(lambda: self._hold(_EMPTY))
 
 
 def _is_a(value: object, type: type) -> bool:

@@ -116,6 +116,10 @@ class Memory:
         """Whether something that lies in the memory of `var` is kept."""
         return any(self._end(piece) == NEVER for piece in self._pieces_of([var]))
 
+    def may_share(self, vars: Iterable[Var], others: Iterable[Var]) -> bool:
+        """Whether something of `vars` may lie in the memory of something of `others`."""
+        return not self._pieces_of(vars).isdisjoint(self._pieces_of(others))
+
     def _new(self, var: Var) -> _Pieces:
         if var not in self._constants:
             self._owned.add(var)

@@ -42,8 +42,10 @@ class Plan:
     `inputs` are given from outside, by name; the values of `outputs` are returned, of which the last are the next values of the
     persistable variables `updates`. `checks` are functions that each of the first outputs is given to, where it might be an
     uneven stack, before anything is written over. Some inputs are: their next values are computed in their memory, after everything else,
-    and by ops of ours that cannot fail. `overwrites` says whether there are any; `committed` are the other updates, each with the number
-    of its output. A plan runs at `device`. It is immutable and may be run by many threads; between runs it keeps small constants, and how
+    and by ops of ours that cannot fail. `overwrites` says whether there are any, `hands_out_updates` whether others than their variables
+    may hold what was computed there; `committed` are the other updates, each with the number of its output.
+
+    A plan runs at `device`. It is immutable and may be run by many threads; between runs it keeps small constants, and how
     many trips a `while` made, to take as much memory for the next. Its text is in `text`, and in the tracebacks of what its lines raise;
     the names of the constants, which have no line there, are in `constants`. `origin` gives the op of the user's program for those that
     were in it, `applied` how often each pass did something.
@@ -98,6 +100,9 @@ class Plan:
         self.inputs = [Given(var, to_torch(var.dtype) if var in over else None, over.get(var)) for var in inputs]
         self.committed = [(name, number) for name, number in following if number not in over.values()]
         self.overwrites = bool(over)
+        self.hands_out_updates = not all_ours or line.placement.memory.may_share(
+            outputs[: len(outputs) - len(updates)], (outputs[number] for number in over.values())
+        )
         self.applied = dict(applied or {})
         self.constants = emitter.constants
         self._origin = dict(origin or {})

@@ -1,0 +1,42 @@
+"""Likeness: what some tensors were like, to tell of others at once whether they are the same."""
+
+from collections.abc import Sequence
+
+import torch
+
+__all__ = ["Likeness"]
+
+_GUARDS = getattr(getattr(torch._C, "_dynamo", None), "guards", None)
+
+
+class Likeness:
+    """Called with as many values, it says whether they are tensors of the dtypes, sizes and devices of `tensors` that record no gradients.
+
+    It may deny it of such too (one of them stands there twice, say): then it takes a closer look. How they lie in memory does not matter.
+    """
+
+    __slots__ = ("_agree",)
+
+    def __init__(self, tensors: Sequence[torch.Tensor]):
+        if _GUARDS is None:
+            self._agree = _Types(tensors)
+        else:  # one call for all, a fifth of what it takes to ask each
+            sizes = [list(tensor.shape) for tensor in tensors]
+            strides = [[None] * tensor.dim() for tensor in tensors]
+            self._agree = _GUARDS.TensorGuards(*tensors, dynamic_dims_sizes=sizes, dynamic_dims_strides=strides).check
+
+    def __call__(self, *values: object) -> bool:
+        return self._agree(*values)
+
+
+class _Types:
+    """The same, where PyTorch has no such call."""
+
+    def __init__(self, tensors: Sequence[torch.Tensor]):
+        self._types = [(tensor.dtype, tensor.shape, tensor.device) for tensor in tensors]
+
+    def __call__(self, *values: object) -> bool:
+        return all(
+            type(value) is torch.Tensor and not value.requires_grad and (value.dtype, value.shape, value.device) == known
+            for value, known in zip(values, self._types, strict=True)
+        )
