@@ -585,6 +585,15 @@ def test_a_part_of_a_wider_value_is_not_written_over_where_the_result_would_be_r
         require_bits(program, {"x": numpy.random.default_rng(rows).uniform(-1, 1, (rows, 21))}, [y])
 
 
+def test_a_part_is_not_written_over_where_the_next_op_would_have_to_take_new_memory_for_that():
+    with ol.Program() as program:
+        x = ol.layer.data("x", [12], dtype="float64", batch="n")
+        part = ol.op.split(ol.op.exp(x), axis=-1, parts=3)[2]
+        y = ol.op.tanh(ol.op.exp(part))
+    assert (forms_of(program, [y], "exp"), forms_of(program, [y], "tanh")) == ([False, False], [True])
+    require_bits(program, {"x": numpy.random.default_rng(0).uniform(-1, 1, (5, 12))}, [y])
+
+
 def gates(between=lambda whole, parts, first: None, size=12):
     """Parts of one value, of which the second is read after the first may have been written over, and what stands `between`."""
     with ol.Program() as program:

@@ -193,7 +193,20 @@ class Placement:
         fits = result.dtype is source.dtype and result.shape == source.shape and self.is_even(source)
         if not fits or not self.memory.is_free(source, number, op, ours=ours):
             return False
-        return not (source in self._parts and any(map(self._may_round_by_layout, self.readers(result))))
+        return source not in self._parts or not any(
+            self._may_round_by_layout(reader) or self._wants(reader, result) for reader in self.readers(result)
+        )
+
+    def _wants(self, reader: Op | None, var: Var) -> bool:
+        """Whether a reader would write over `var`, and nothing else, if that did not lie in a part of a wider value.
+
+        Then new memory is as cheap, since two ops share it, and without gaps it may be where the reader's result is wanted.
+        """
+        if reader is None or reader.blocks or reader.reads.count(var) > 1:
+            return False
+        operator = self._catalogue.get(reader.type)
+        taken = {source for slots in operator.in_place_kernels for _, source in _pairs(operator, slots, reader)}
+        return taken == {var} and any(self._may_round_by_layout(each) for made in reader.writes for each in self.readers(made))
 
     def _may_round_by_layout(self, reader: Op | None) -> bool:
         """Whether a reader may round otherwise where there are gaps in its input than where a kernel has made that anew."""
