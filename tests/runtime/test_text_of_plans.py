@@ -13,10 +13,10 @@ from processes import INSTALLED, run_python
 import oarlock as ol
 from oarlock.op.control.ragged_rows import RaggedRows
 from oarlock.op.control.recurrence import RaggedSteps
-from oarlock.runtime.plan.trips import GrowingSpace
+from oarlock.runtime.plan.workspace import GrowingSpace, Workspace
 
-OURS = {"context_of", "device", "before_updates", "zip", "range", "len", "reversed", "str"}
-METHODS = {name for kind in (RaggedRows, RaggedSteps, GrowingSpace) for name in dir(kind) if not name.startswith("_")} | {
+OURS = {"context_of", "device", "workspace", "before_updates", "zip", "range", "len", "reversed", "str"}
+METHODS = {name for kind in (RaggedRows, RaggedSteps, Workspace, GrowingSpace) for name in dir(kind) if not name.startswith("_")} | {
     "shape", "total", "counts", "steps", "reverse", "append", "unbind", "copy_", "add_", "item", "split",
 }  # fmt: skip
 OPERATORS = [*ol.registry.standard.operators.values(), *ol.registry.standard.gradient_operators.values()]

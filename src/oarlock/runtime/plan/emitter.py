@@ -9,10 +9,11 @@ import torch
 from oarlock.ir.attribute import Sizes
 from oarlock.ir.block import Block
 from oarlock.ir.operation import Op
-from oarlock.ir.size import names_in
+from oarlock.ir.size import Size, names_in
 from oarlock.ir.variable import Var
 from oarlock.ir.walk import walk_ops
 from oarlock.op.control.even_sizes import even_sizes
+from oarlock.op.torch_dtype import to_torch
 from oarlock.registry.catalogue import Catalogue
 from oarlock.registry.signature import Slot
 from oarlock.runtime.plan import loops, trips
@@ -21,7 +22,8 @@ from oarlock.runtime.plan.liveness import Liveness
 from oarlock.runtime.plan.numbers import Numbers, wrapping
 from oarlock.runtime.plan.placement import Placement
 from oarlock.runtime.plan.source import Source
-from oarlock.runtime.plan.stacks import Packed
+from oarlock.runtime.plan.stacks import Packed, Steps
+from oarlock.runtime.plan.workspace import Growth
 
 __all__ = ["Emitter", "Line"]
 
@@ -59,6 +61,9 @@ class Line:
         self.packed: dict[Var, Packed] = {}  # what a ragged loop has handed out
         self.unjoined: set[Var] = set()  # those of them that nobody needs but as steps
         self.rooms: dict[Var, str] = {}  # a sequence -> the space that it lies in, with room for the first value of a memory
+        self.sequences = {self.placement.root(var) for op in ops for var in loops.steps_through(op)}  # what lies where one begins
+        self.steps: dict[Var, Steps] = {}  # what lies in a space that is held -> the steps of that
+        self.held: dict[str, list[Var]] = {}  # a space that is to be given back -> what lies in it, beside what is written over that
         self.cut: set[Op] = set()  # ops that are not called: what they would cut is cut before the loop
         self.bodies: dict[Op, Line] = {}  # the lines of loops, as far as they were asked for
 
@@ -70,6 +75,16 @@ class Line:
             and sum(var is other for other in reader.reads) == reader.inputs.get("sequences", ()).count(var)
             for reader in self.placement.readers(var)
         )
+
+    def steps_of(self, var: Var) -> Steps | None:
+        """The steps of `var`, where it lies in a space that is held."""
+        return self.steps.get(self.placement.root(var))
+
+    def hold(self, steps: Steps, var: Var) -> None:
+        """Note that `var` lies in a space, which is given back no sooner than nobody reads it, if it is held."""
+        if steps.space in self.held:
+            self.held[steps.space].append(var)
+            self.steps[var] = steps
 
     def may_write_over(self, var: Var) -> bool:
         """Whether the op that is being written may write over `var`, which it reads."""
@@ -103,6 +118,7 @@ class Emitter:
         self._unsure: set[str] = set()  # symbols read off what may be an uneven stack: the next value of that size tells better
         self._asked = _asked_symbols(ops)
         self._names: set[str] = set()  # sizes that are one number wherever they stand
+        self.has_spaces = False
         self.constants: dict[str, Op] = {}  # the name of one that the plan holds -> the op that made it
         self.lines: list[Line] = []  # that are being written, the innermost last
 
@@ -178,6 +194,23 @@ class Emitter:
             if var not in line.unjoined and var not in line.constants and not self.numbers.vanishes(var):
                 gone.append(self.source.name(var))
         self.forget(gone)
+        self._give_back(number)
+
+    def _give_back(self, number: int) -> None:
+        """Give back the spaces in which nothing is read after op `number`."""
+        line = self.lines[-1]
+        ended = [space for space, vars in line.held.items() if all(line.placement.memory.end(var) <= number for var in vars)]
+        for space in ended:
+            del line.held[space]
+            if self._poison:
+                self.source.write(f"{self.source.bind('poison', trips.poison)}({space}.whole)")
+        if ended:
+            self.source.write(f"workspace.give_back({', '.join(ended)})")
+
+    def holds(self, vars: Iterable[Var]) -> bool:
+        """Whether a space in which `vars` lie is to be given back: one of an outermost loop, where none of them is handed out."""
+        line = self.lines[-1]
+        return self._device is not None and len(self.lines) == 1 and not any(map(line.placement.memory.stays, vars))
 
     def forget(self, names: Iterable[str]) -> None:
         """Let go of values."""
@@ -202,7 +235,7 @@ class Emitter:
         if self.numbers.has(op.writes[0]):
             self._call_on_host(op)
             return
-        form = loops.with_room(self, op) or self.lines[-1].placement.form(op)
+        form = loops.with_room(self, op) or loops.in_steps(self, op) or self.lines[-1].placement.form(op)
         if form.copies is not None:
             for part, place in form.copies:
                 self.source.write(f"{place}.copy_({self.source.name(part)})", op)
@@ -277,13 +310,28 @@ class Emitter:
         made = partial(trips.zeros, var=var, symbols=tuple(symbols), leading=leading)
         return f"{self.source.bind('zeros', made)}({', '.join(['device', *(self._sizes[symbol] for symbol in symbols)])})"
 
-    def space(self, var: Var, count: str, skip: int = 0) -> str | None:
-        """The text of memory for `count` values of the declared type of `var`, less its first `skip` sizes; None where one is unknown."""
-        symbols = self._symbols_of_space(var, skip)
-        if symbols is None:
+    def space(self, var: Var, count: str, skip: int = 0, *, held: bool = False) -> str | None:
+        """The text of a space for `count` values of the declared type of `var`, less its first `skip` sizes; None where one is unknown.
+
+        Where it is `held`, it will be given back.
+        """
+        sizes = self._size_texts(var, skip)
+        if sizes is None:
             return None
-        made = partial(trips.space, var=var, symbols=tuple(symbols), skip=skip)
-        return f"{self.source.bind('space', made)}({', '.join(['device', count, *(self._sizes[symbol] for symbol in symbols)])})"
+        dtype = self.source.bind(str(var.dtype), to_torch(var.dtype))
+        return f"{self._workspace()}.{'take' if held else 'make'}({', '.join([dtype, count, *sizes])})"
+
+    def growing_space(self, var: Var, *, held: bool) -> str | None:
+        """The text of a space for any number of values of the declared type of `var`."""
+        sizes = self._size_texts(var, 0)
+        if sizes is None:
+            return None
+        growth = self.source.bind("growth", Growth(to_torch(var.dtype)))
+        return f"{self._workspace()}.{'take_growing' if held else 'make_growing'}({', '.join([growth, *sizes])})"
+
+    def _workspace(self) -> str:
+        self.has_spaces = True
+        return "workspace"
 
     def length(self, var: Var) -> str | None:
         """The text of the first size of `var`; None where its number is unknown."""
@@ -292,27 +340,32 @@ class Emitter:
             return str(size)
         return None if size in self._unsure else self._sizes.get(size or "")
 
-    def growing_space(self, var: Var, first: str | None) -> str | None:
-        """The text of memory for any number of values of the declared type of `var`, of which one may be there `first`."""
-        symbols = self._symbols_of_space(var, 0)
-        if symbols is None:
-            return None
-        made = trips.GrowingSpaces(partial(trips.space, var=var, symbols=tuple(symbols), skip=0))
-        return f"{self.source.bind('growing', made)}({', '.join([str(first), 'device', *(self._sizes[symbol] for symbol in symbols)])})"
-
-    def _symbols_of_space(self, var: Var, skip: int) -> list[str] | None:
-        """The names in the sizes of `var` after the first `skip`; None where the number of one is unknown."""
+    def _size_texts(self, var: Var, skip: int) -> list[str] | None:
+        """The sizes of `var` after the first `skip`; None where the number of one is unknown."""
         if var.shape is None:
             return None
-        symbols = sorted({name for size in var.shape[skip:] for name in names_in(size)})
-        return None if any(symbol not in self._sizes or symbol in self._unsure for symbol in symbols) else symbols
+        names = {name for size in var.shape[skip:] for name in names_in(size)}
+        if any(name not in self._sizes or name in self._unsure for name in names):
+            return None
+        return [self._size_text(size) for size in var.shape[skip:]]
+
+    def _size_text(self, size: Size) -> str:
+        if isinstance(size, int):
+            return self._literal("size", size)
+        if size in self._sizes:
+            return self._sizes[size]
+        names = tuple(sorted(names_in(size)))
+        made = partial(trips.evaluated, size=size, names=names)
+        return f"{self.source.bind('size', made)}({', '.join(self._sizes[name] for name in names)})"
 
 
 def _asked_symbols(ops: Sequence[Op]) -> set[str]:
     """The symbols of whatever a block hands out, which is zeros of known sizes where it makes no trip; and how long a memory is stacked."""
     owners = [op for op in walk_ops(ops) if op.blocks]
-    stacked = [var for op in owners if loops.stacks_a_memory(op) for var in op.inputs["sequences"]]
-    lengths = {name for var in stacked for size in (var.shape or ())[:1] for name in names_in(size)}
+    outermost = set(ops)
+    sequences = [var for op in owners if op in outermost or loops.stacks_a_memory(op) for var in loops.steps_through(op)]
+    computed = [var for var in sequences if var.op is not None and not var.op.blocks]
+    lengths = {name for var in computed for size in (var.shape or ())[:1] for name in names_in(size)}
     return lengths | _symbols(var for op in owners for block in op.blocks for var in block.outputs)
 
 

@@ -10,12 +10,12 @@ from oarlock.op.control.layout import Carried, Layout
 from oarlock.runtime.plan import trips
 from oarlock.runtime.plan.numbers import one_number
 from oarlock.runtime.plan.placement import Form
-from oarlock.runtime.plan.stacks import GrowingStacks, RaggedStacks, Stacks
+from oarlock.runtime.plan.stacks import GrowingStacks, RaggedStacks, Stacks, Steps
 
 if TYPE_CHECKING:
     from oarlock.runtime.plan.emitter import Emitter, Line
 
-__all__ = ["WRITERS", "stacks_a_memory", "with_room"]
+__all__ = ["WRITERS", "in_steps", "stacks_a_memory", "steps_through", "with_room"]
 
 
 def _recurrent(emitter: "Emitter", op: Op) -> None:
@@ -27,8 +27,10 @@ def _recurrent(emitter: "Emitter", op: Op) -> None:
     line = _body_line(emitter, op)
     steps = [source.fresh(f"{inner.name}_steps") for inner, _ in layout.steps]
     count, trip = source.fresh("count"), source.fresh("trip")
-    write(f"{_listed(steps)} = {source.bind('steps', trips.steps_of)}({', '.join(name(outer) for _, outer in layout.steps)})", op)
+    stepped = ", ".join(_stepped(emitter, outer) for _, outer in layout.steps)
+    write(f"{_listed(steps)} = {source.bind('steps', trips.steps_of)}({stepped})", op)
     write(f"{count} = len({steps[0]})")
+    _hold_longer(emitter, line, layout)
     stacks = Stacks(emitter, line, layout, count, reverse=reverse)
     stacks.open()
     memories = [name(each.inside) for each in layout.carried]
@@ -55,6 +57,26 @@ def _recurrent(emitter: "Emitter", op: Op) -> None:
     _assign(emitter, [name(each.final) for each in layout.carried], memories)
     _assign(emitter, [name(outer) for _, outer in layout.summed], totals)
     emitter.forget([*steps, *stacks.names, *totals, *memories])
+
+
+def _stepped(emitter: "Emitter", sequence: Var) -> str:
+    """The text of a sequence, or of its steps where these are known."""
+    steps = emitter.lines[-1].steps_of(sequence)
+    return emitter.source.name(sequence) if steps is None else steps.text()
+
+
+def _hold_longer(emitter: "Emitter", line: "Line", layout: Layout) -> None:
+    """Hold the spaces of sequences until nobody reads what the trips have written over their steps.
+
+    What loops inside write over is not known: all that this one hands out may be that.
+    """
+    outer_line, memory = emitter.lines[-1], line.placement.memory
+    nested = any(op.blocks for op in layout.body.ops)
+    handed_out = [*layout.stacked, *layout.summed, *((each.following, each.final) for each in layout.carried)]
+    for step, sequence in layout.steps:
+        steps = outer_line.steps_of(sequence)
+        if steps is not None:
+            outer_line.held[steps.space] += [outer for inner, outer in handed_out if nested or memory.may_share(inner, step)]
 
 
 def _only_summed(line: "Line", layout: Layout, var: Var) -> bool:
@@ -220,9 +242,14 @@ def _body_line(emitter: "Emitter", op: Op) -> "Line":
     return outer_line.bodies[op]
 
 
+def steps_through(op: Op) -> Sequence[Var]:
+    """The even sequences that `op` is a loop over."""
+    return op.inputs["sequences"] if op.type == "recurrent" and "splits" not in op.inputs else ()
+
+
 def stacks_a_memory(op: Op) -> bool:
     """Whether `op` is a loop over even sequences that hands out what a memory was before each trip."""
-    if op.type != "recurrent" or "splits" in op.inputs:
+    if not steps_through(op):
         return False
     layout = Layout.of(op)
     return not {each.inside for each in layout.carried}.isdisjoint(inner for inner, _ in layout.stacked)
@@ -242,16 +269,45 @@ def with_room(emitter: "Emitter", op: Op) -> Form | None:
         return None
     layout, body_line = Layout.of(loop), _body_line(emitter, loop)
     step = next((inner for inner, outer in layout.steps if outer is sequence), None)
-    stacked = {inner for inner, _ in layout.stacked}
-    if step is None or not any(each.inside in stacked and body_line.placement.origin(each.following) is step for each in layout.carried):
+    if step is None:
         return None
-    length = emitter.length(sequence)
-    text = None if length is None else emitter.space(sequence, f"{length} + 1", 1)
+    stacked, origin = {inner for inner, _ in layout.stacked}, body_line.placement.origin
+    memories = [each for each in layout.carried if each.inside in stacked and origin(each.following) is step]
+    if not memories:
+        return None
+    held = emitter.holds([sequence, *(each.final for each in memories)])  # which is one memory with what is stacked
+    steps = _space_of(emitter, sequence, "[:-1]" if loop.attributes["reverse"] else "[1:]", more=" + 1", held=held)
+    if steps is None:
+        return None
+    line.rooms[sequence] = steps.space
+    return Form(operator.into_kernel, steps.whole)
+
+
+def in_steps(emitter: "Emitter", op: Op) -> Form | None:
+    """How `op` computes a sequence in a space that is held from run to run, as its steps are; None where it is not one, or cannot be."""
+    line, operator = emitter.lines[-1], emitter.catalogue.get(op.type)
+    if operator.into_kernel is None or len(op.writes) != 1 or line.placement.form(op) != Form(operator.kernel):
+        return None
+    (result,) = op.writes
+    if result not in line.sequences or not line.placement.is_even(result) or not emitter.holds([result]):
+        return None
+    steps = _space_of(emitter, result, held=True)
+    return None if steps is None else Form(operator.into_kernel, steps.whole)
+
+
+def _space_of(emitter: "Emitter", sequence: Var, slice: str = "", *, more: str = "", held: bool) -> Steps | None:
+    """Make a space in which `sequence`, which is about to be computed, is a slice; None where a size is unknown."""
+    line, length = emitter.lines[-1], emitter.length(sequence)
+    text = None if length is None else emitter.space(sequence, f"{length}{more}", 1, held=held)
     if text is None:
         return None
-    line.rooms[sequence] = emitter.source.fresh(f"{sequence.name.partition('@')[0]}_space")
-    emitter.source.write(f"{line.rooms[sequence]} = {text}")
-    return Form(operator.into_kernel, f"{line.rooms[sequence]}[{':-1' if loop.attributes['reverse'] else '1:'}]")
+    space = emitter.source.fresh(f"{sequence.name.partition('@')[0]}_space")
+    emitter.source.write(f"{space} = {text}")
+    steps = Steps(space, slice)
+    if held:
+        line.held[space] = []
+        line.hold(steps, sequence)
+    return steps
 
 
 def _loop(emitter: "Emitter", op: Op) -> None:

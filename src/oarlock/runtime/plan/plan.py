@@ -18,10 +18,11 @@ from oarlock.registry.catalogue import Catalogue
 from oarlock.runtime.context import Context, KernelContext
 from oarlock.runtime.dispatching import below_autograd
 from oarlock.runtime.explaining import explain
-from oarlock.runtime.place import made_at
+from oarlock.runtime.place import Place, made_at
 from oarlock.runtime.plan.emitter import Emitter, Line
 from oarlock.runtime.plan.numbers import Numbers, one_number
 from oarlock.runtime.plan.source import Source
+from oarlock.runtime.plan.workspace import Workspace
 
 __all__ = ["Given", "Plan"]
 
@@ -105,8 +106,11 @@ class Plan:
         )
         self.applied = dict(applied or {})
         self.constants = emitter.constants
+        self._has_spaces = emitter.has_spaces
+        self._idle: list[Workspace] = []  # those that no run has now
         self._origin = dict(origin or {})
-        self.text = source.text("plan", ["context_of", "device", *(["before_updates"] if overwritten else []), *parameters])
+        asked = {"workspace": emitter.has_spaces, "before_updates": bool(overwritten)}
+        self.text = source.text("plan", ["context_of", "device", *(name for name, needed in asked.items() if needed), *parameters])
         self._source = source
         linecache.cache[self._file] = (len(self.text), None, self.text.splitlines(keepends=True), self._file)
         self._function = _compiled(self.text, self._file, source.bound)
@@ -130,15 +134,30 @@ class Plan:
         def context_of(op: Op, trips: tuple[str, ...]) -> KernelContext:
             return KernelContext(op, context.scope, context, None, trips)
 
+        workspace = self._workspace(context.place) if self._has_spaces else None
+        given: list[object] = [context_of, context.place.device]
+        if workspace is not None:
+            given.append(workspace)
+        if self.overwrites:
+            given.append(before_updates)
         with self._mode():
             try:
-                if self.overwrites:
-                    return self._function(context_of, context.place.device, before_updates, *values)
-                return self._function(context_of, context.place.device, *values)
+                computed = self._function(*given, *values)
             except OarlockError:
                 raise
             except Exception as error:
                 raise self._explained(error) from error
+        if workspace is not None and context.place.is_cpu:  # elsewhere a run may have ended before its kernels have
+            workspace.end_run()
+            self._idle.append(workspace)
+        return computed
+
+    def _workspace(self, place: Place) -> Workspace:
+        """One that no other run has."""
+        try:
+            return self._idle.pop()
+        except IndexError:
+            return Workspace(place.device)
 
     def _explained(self, error: Exception) -> Exception:
         """The error of ours that says which op failed, and on what."""

@@ -1,6 +1,7 @@
 """Where what the trips of a loop hand out is computed: each in its part of memory for all trips or, where that cannot be, anywhere."""
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from oarlock.ir.variable import Var
@@ -10,7 +11,9 @@ from oarlock.runtime.plan import trips
 if TYPE_CHECKING:
     from oarlock.runtime.plan.emitter import Emitter, Line
 
-__all__ = ["GrowingStacks", "Packed", "RaggedStacks", "Stacks"]
+__all__ = ["GrowingStacks", "Packed", "RaggedStacks", "Stacks", "Steps"]
+
+_Columns = tuple[int, int]
 
 
 class Packed(NamedTuple):
@@ -24,10 +27,28 @@ class Packed(NamedTuple):
     apart: bool
 
 
+class Steps(NamedTuple):
+    """The steps of what lies in a space: all of them, or those of a slice."""
+
+    space: str
+    slice: str = ""
+
+    @property
+    def whole(self) -> str:
+        """The text of the value itself."""
+        return f"{self.space}.whole{self.slice}"
+
+    def text(self, columns: _Columns | None = None, order: str = "") -> str:
+        """The text of the steps, or of some columns of them."""
+        steps = f"columns({columns[0]}, {columns[1]})" if columns else "steps"
+        return f"{self.space}.{steps}{self.slice}{order}"
+
+
 class Stacks:
     """The stacks that a `for` fills: spaces that each trip computes a part of, stacks of sequences that they take over, or lists.
 
-    A memory that is stacked has its first value in front of the others, in one space with what follows it.
+    A memory that is stacked has its first value in front of the others, in one space with what follows it. A list is copied to a space
+    after the loop, where that is held for the next run.
     """
 
     def __init__(self, emitter: "Emitter", line: "Line", layout: Layout, count: str, *, reverse: bool = False):
@@ -39,26 +60,27 @@ class Stacks:
         self._reverse, self._count = reverse, count
         self._lists: list[tuple[str, Var]] = []
         self._closing: list[Callable[[], None]] = []
-        self._wholes: dict[Var, Callable[[str], str]] = {}  # what lies in a part of a whole -> the text of columns of all parts
+        self._wholes: dict[Var, Callable[[_Columns], str]] = {}  # what lies in a part of a whole -> the text of columns of all parts
 
     def open(self) -> None:
         """Before the loop."""
         self._find_sequences()
-        memories: dict[Var, str] = {}
+        memories: dict[Var, Steps] = {}
         wanted = {inner for inner, _ in self._layout.stacked}
         for each in self._layout.carried:
             if each.inside in wanted and each.inside not in memories:
-                whole = self._open_memory(each)
-                if whole is not None:
-                    memories[each.inside] = f"{whole}[1:]" if self._reverse else f"{whole}[:-1]"
-                    memories.setdefault(each.following, f"{whole}[:-1]" if self._reverse else f"{whole}[1:]")
+                space = self._open_memory(each)
+                if space is not None:
+                    before, after = ("[1:]", "[:-1]") if self._reverse else ("[:-1]", "[1:]")
+                    memories[each.inside] = Steps(space, before)
+                    memories.setdefault(each.following, Steps(space, after))
         for inner, outer in self._layout.stacked:
             if inner in memories:
                 self._hand_out(outer, memories[inner])
             elif (origin := self._origin(inner)) is not None and (outer.dtype, outer.shape) == (origin.dtype, origin.shape):
-                self._hand_out(outer, self._emitter.source.name(origin))
+                self._hand_over(outer, origin)
             elif (space := self._open(inner)) is not None:
-                self._hand_out(outer, space)
+                self._hand_out(outer, Steps(space))
             else:
                 self._open_list(inner, outer)
         self._cut_wholes()
@@ -78,66 +100,97 @@ class Stacks:
         for write in self._closing:
             write()
 
-    def _hand_out(self, outer: Var, text: str) -> None:
-        source = self._emitter.source
-        self._closing.append(lambda: source.write(f"{source.name(outer)} = {text}"))
+    def _hand_out(self, outer: Var, steps: Steps) -> None:
+        source, line = self._emitter.source, self._emitter.lines[-1]
+        self._closing.append(lambda: source.write(f"{source.name(outer)} = {steps.whole}"))
+        line.hold(steps, outer)
+
+    def _hand_over(self, outer: Var, sequence: Var) -> None:
+        """Let `outer` be the sequence that the trips have written over."""
+        source, line = self._emitter.source, self._emitter.lines[-1]
+        self._closing.append(lambda: source.write(f"{source.name(outer)} = {source.name(sequence)}"))
+        steps = line.steps_of(sequence)
+        if steps is not None:
+            line.steps[outer] = steps
 
     def _origin(self, inner: Var) -> Var | None:
         """The sequence whose steps `inner` is written over."""
         origin = self._line.placement.origin(inner)
         return None if origin is None else dict(self._layout.steps)[origin]
 
+    def _outer(self, *inside: Var) -> list[Var]:
+        """What the loop hands out as the stacks of these."""
+        return [outer for inner, outer in self._layout.stacked if inner in inside]
+
     def _open_memory(self, each: Carried) -> str | None:
-        """One space, or a list, for the first value of a memory and all that follow; its name. None where sizes may differ."""
+        """A space for the first value of a memory and all that follow; its name. None where sizes may differ."""
         source, following, first = self._emitter.source, each.following, self._emitter.source.name(each.initial)
         sequence = self._origin(following)
         if sequence is not None and sequence in self._emitter.lines[-1].rooms:
             space = self._emitter.lines[-1].rooms.pop(sequence)
-            source.write(f"{space}[{self._first}].copy_({first})")
-            self.names.append(space)
+            source.write(f"{space}.steps[{self._first}].copy_({first})")
+            self._leave(space)
             self._line.placement.stay(following)
             return space
-        text = self._space(following, first)
-        if text is None:
+        held = self._emitter.holds(self._outer(each.inside, following))
+        text = self._space(following, held=held, first=True)
+        if text is None or not self._line.placement.is_even(following):
             return None
         space = source.fresh(f"{following.name}_space")
         if self._put(following, space, first=True):
             self._write_space(space, text, first)
         else:
-            stack = self._new_list(following, first)
-            self._closing.append(lambda: self._join(space, stack))
-        self.names.append(space)
+            text = self._emitter.space(following, f"{self._count} + 1", held=held) or text
+            self._stack_later(space, text, self._new_list(following, first))
+        self._leave(space, held=held)
         return space
 
     def _open(self, inner: Var) -> str | None:
-        """Memory for what every trip computes of `inner`; its name. None where that cannot be computed there."""
-        text = self._space(inner) if self._line.placement.is_new(inner) else None
+        """A space for what every trip computes of `inner`; its name. None where that cannot be computed there."""
+        held = self._emitter.holds(self._outer(inner))
+        text = self._space(inner, held=held) if self._line.placement.is_new(inner) else None
         space = self._emitter.source.fresh(f"{inner.name}_space")
         if text is None or not self._put(inner, space):
             return None
         self._write_space(space, text)
-        self.names.append(space)
+        self._leave(space, held=held)
         return space
+
+    def _leave(self, space: str, *, held: bool = False) -> None:
+        """After the loop, `space` is let go of; or it is given back some time, where it is `held`."""
+        line = self._emitter.lines[-1]
+        if held:
+            line.held[space] = []
+        elif space not in line.held:
+            self.names.append(space)
 
     @property
     def _first(self) -> int:
         """Where the first value of a memory lies."""
         return -1 if self._reverse else 0
 
-    def _space(self, var: Var, first: str | None = None) -> str | None:
-        """The text of memory for what every trip computes of `var`, and for what is `first`; None where a size is unknown."""
-        return self._emitter.space(var, self._count if first is None else f"{self._count} + 1")
+    def _space(self, var: Var, *, held: bool, first: bool = False) -> str | None:
+        """The text of a space for what every trip computes of `var`, and for the `first` value; None where a size is unknown."""
+        return self._emitter.space(var, f"{self._count} + 1" if first else self._count, held=held)
 
     def _write_space(self, space: str, text: str, first: str | None = None) -> None:
         self._emitter.source.write(f"{space} = {text}")
         if first is not None:
-            self._emitter.source.write(f"{space}[{self._first}].copy_({first})")
+            self._emitter.source.write(f"{space}.steps[{self._first}].copy_({first})")
 
     def _open_list(self, inner: Var, outer: Var) -> None:
         source = self._emitter.source
         stack = self._new_list(inner)
-        empty = self._emitter.zeros(inner, (0,))
-        self._closing.append(lambda: self._join(source.name(outer), stack, empty))
+        held = self._line.placement.is_even(inner) and self._emitter.holds([outer])
+        text = self._emitter.space(inner, self._count, held=True) if held else None
+        if text is not None:
+            space = source.fresh(f"{inner.name}_space")
+            self._stack_later(space, text, stack)
+            self._leave(space, held=True)
+            self._hand_out(outer, Steps(space))
+            return
+        values = f"{source.bind('stack', trips.stack)}({self._ordered(stack)}) if {self._count} else {self._emitter.zeros(inner, (0,))}"
+        self._closing.append(lambda: source.write(f"{source.name(outer)} = {values}"))
 
     def _new_list(self, var: Var, first: str = "") -> str:
         stack = self._emitter.source.fresh(f"{var.name}_stack")
@@ -146,11 +199,15 @@ class Stacks:
         self._emitter.source.write(f"{stack} = [{first}]")
         return stack
 
-    def _join(self, name: str, stack: str, empty: str | None = None) -> None:
-        """Write the stack of a list, which is in the order of the trips; `empty` where there was none."""
+    def _stack_later(self, space: str, text: str, stack: str) -> None:
+        """After the loop, make a space and copy a list to it."""
         source = self._emitter.source
-        values = f"{source.bind('stack', trips.stack)}({stack}{'[::-1]' if self._reverse else ''})"
-        source.write(f"{name} = {values}" + (f" if {self._count} else {empty}" if empty else ""))
+        self._closing.append(lambda: source.write(f"{space} = {text}"))
+        self._closing.append(lambda: source.write(f"{space}.stack({self._ordered(stack)})"))
+
+    def _ordered(self, stack: str) -> str:
+        """A list, which is in the order of the trips, in the order of the steps."""
+        return f"{stack}[::-1]" if self._reverse else stack
 
     def _cut_wholes(self) -> None:
         """Cut before the loop what its trips cut: a `split` of what lies in parts of a whole gives parts of columns of the whole.
@@ -164,15 +221,18 @@ class Stacks:
             if whole is not None:
                 self._line.cut.add(op)
                 for part, (start, stop) in zip(parts, _ranges(parts), strict=True):
-                    self._columns[self._emitter.source.name(part)] = whole(f"[..., {start}:{stop}]")
+                    self._columns[self._emitter.source.name(part)] = whole((start, stop))
 
     def _find_sequences(self) -> None:
         """Note what is in the steps of sequences: a value that is written over a step lies there."""
         outer_line, order = self._emitter.lines[-1], "[::-1]" if self._reverse else ""
         for inner, outer in self._layout.steps:
             if outer_line.placement.is_even(outer):
-                name = self._emitter.source.name(outer)
-                self._wholes[inner] = lambda columns, name=name: f"{name}{columns}.unbind(0){order}"
+                name, steps = self._emitter.source.name(outer), outer_line.steps_of(outer)
+                if steps is not None:
+                    self._wholes[inner] = partial(steps.text, order=order)
+                else:
+                    self._wholes[inner] = lambda columns, name=name: f"{name}[..., {columns[0]}:{columns[1]}].unbind(0){order}"
 
     def _put(self, var: Var, space: str, *, first: bool = False) -> bool:
         """Let `var` be computed in `space`, where something may be `first`; False where it cannot be, and nothing is changed."""
@@ -187,14 +247,14 @@ class Stacks:
         self.places.append(place)
         self._parts.append(self._part(space, var, first=first))
         if parts:
-            self._parts += [self._part(space, var, f"[..., {start}:{stop}]", first=first) for start, stop in _ranges(parts)]
+            self._parts += [self._part(space, var, part, first=first) for part in _ranges(parts)]
             self.places += columns
         return True
 
-    def _part(self, space: str, var: Var, columns: str = "", *, first: bool) -> str:
+    def _part(self, space: str, var: Var, columns: _Columns | None = None, *, first: bool) -> str:
         """The places in `space`, in the order of the trips."""
         order = f"[{'-2::-1' if self._reverse else '1:'}]" if first else "[::-1]" if self._reverse else ""
-        return f"{space}{columns}.unbind(0){order}"
+        return Steps(space).text(columns, order)
 
 
 class RaggedStacks(Stacks):
@@ -219,15 +279,15 @@ class RaggedStacks(Stacks):
                 self._steps[inner] = self._new_list(inner)
                 continue
             self._spaces[inner] = space
-            source.write(f"{space} = {text}")
+            source.write(f"{space} = {text}.whole")
             source.write(f"{self._steps[inner]} = {space}{self._cut(inner)}")
         self._cut_wholes()
 
     def _cut(self, var: Var) -> str:
         return f".split({self._rows}.counts)" if trips.is_by_row(var, self._layout.body) else ".unbind(0)"
 
-    def _part(self, space: str, var: Var, columns: str = "", *, first: bool) -> str:
-        steps = f"{space}{columns}{self._cut(var)}" if columns else self._steps[var]
+    def _part(self, space: str, var: Var, columns: _Columns | None = None, *, first: bool) -> str:
+        steps = f"{space}[..., {columns[0]}:{columns[1]}]{self._cut(var)}" if columns else self._steps[var]
         return f"{steps}[::-1]" if self._reverse else steps
 
     def close(self) -> None:
@@ -255,16 +315,18 @@ class RaggedStacks(Stacks):
 class GrowingStacks(Stacks):
     """The stacks that a `while` fills: nobody knows before how many trips it makes, so the spaces grow."""
 
-    def _space(self, var: Var, first: str | None = None) -> str | None:
-        return self._emitter.growing_space(var, first)
+    def _space(self, var: Var, *, held: bool, first: bool = False) -> str | None:
+        return self._emitter.growing_space(var, held=held)
 
     def _write_space(self, space: str, text: str, first: str | None = None) -> None:
-        super()._write_space(space, text)
         source = self._emitter.source
-        self._closing.append(lambda: source.write(f"{space} = {space}.filled()"))
+        super()._write_space(space, text)
+        if first is not None:
+            source.write(f"{space}.place().copy_({first})")
+        self._closing.append(lambda: source.write(f"{space}.filled()"))
 
-    def _part(self, space: str, var: Var, columns: str = "", *, first: bool) -> str:
-        return f"{self.places[-1]}{columns}" if columns else f"{space}.place()"
+    def _part(self, space: str, var: Var, columns: _Columns | None = None, *, first: bool) -> str:
+        return f"{self.places[-1]}[..., {columns[0]}:{columns[1]}]" if columns else f"{space}.place()"
 
     def _cut_wholes(self) -> None:
         """Nothing is cut before the loop: a space that grows moves."""

@@ -1,6 +1,6 @@
 """What the loops and branches of a plan call: they step through sequences and stack results exactly as the kernels do."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import torch
 
@@ -14,8 +14,8 @@ from oarlock.op.stacks import Stack, leaves, stack
 from oarlock.op.torch_dtype import to_torch
 
 __all__ = [
-    "GrowingSpaces",
     "RaggedRows",
+    "evaluated",
     "grown",
     "is_by_row",
     "poison",
@@ -24,7 +24,6 @@ __all__ = [
     "size_of",
     "size_of_steps",
     "sizes_in",
-    "space",
     "stack",
     "steps_of",
     "zeros",
@@ -68,52 +67,9 @@ def settle(final: torch.Tensor, memory: torch.Tensor, count: int) -> torch.Tenso
     return memory[:count]
 
 
-def space(device: torch.device, count: int, *numbers: int, var: Var, symbols: tuple[str, ...], skip: int) -> torch.Tensor:
-    """Memory for `count` values of the declared type of `var`, where `symbols` are `numbers`; without its first `skip` sizes."""
-    sizes = dict(zip(symbols, numbers, strict=True))
-    return torch.empty((count, *(evaluate(size, sizes) for size in (var.shape or ())[skip:])), dtype=to_torch(var.dtype), device=device)  # type: ignore[arg-type]
-
-
-class GrowingSpaces:
-    """Spaces for what the trips of a `while` compute: each begins as large as the one before had to be, for trips are often as many."""
-
-    def __init__(self, allocate: Callable[..., torch.Tensor]):
-        self.allocate = allocate
-        self.expected = 8
-
-    def __call__(self, first: torch.Tensor | None, device: torch.device, *numbers: int) -> "GrowingSpace":
-        """A space that is empty, or holds what was there `first`."""
-        space = GrowingSpace(self, (device, *numbers))
-        if first is not None:
-            space.place().copy_(first)
-        return space
-
-
-class GrowingSpace:
-    """Memory for any number of values. Twice as much is taken where it is full, so every value is copied about once at most."""
-
-    def __init__(self, spaces: GrowingSpaces, sizes: tuple):
-        self._spaces, self._sizes = spaces, sizes
-        self._memory = spaces.allocate(sizes[0], spaces.expected, *sizes[1:])
-        self._places = self._memory.unbind(0)
-        self._used = 0
-
-    def place(self) -> torch.Tensor:
-        """Where the next value is computed."""
-        if self._used == len(self._places):
-            self._grow()
-        self._used += 1
-        return self._places[self._used - 1]
-
-    def filled(self) -> torch.Tensor:
-        """All values."""
-        self._spaces.expected = max(self._used, 1)
-        return self._memory[: self._used]
-
-    def _grow(self) -> None:
-        memory = self._spaces.allocate(self._sizes[0], 2 * self._used, *self._sizes[1:])
-        memory[: self._used].copy_(self._memory)
-        self._memory, self._places = memory, memory.unbind(0)
+def evaluated(*numbers: int, size: str, names: tuple[str, ...]) -> int | None:
+    """The number that `size` is, where `names` are `numbers`."""
+    return evaluate(size, dict(zip(names, numbers, strict=True)))
 
 
 def sizes_in(numbers: torch.Tensor) -> Sizes:

@@ -1,0 +1,131 @@
+"""Memory for what loops stack, and its steps: held from one run to the next where no value of a run can lie in it any more."""
+
+import torch
+
+__all__ = ["GrowingSpace", "Growth", "Space", "Workspace"]
+
+_Key = tuple[object, ...]
+
+
+class Space:
+    """Memory for a value of each trip: the `whole`, and its `steps`, views that are made once."""
+
+    __slots__ = ("_columns", "_steps", "key", "whole")
+
+    def __init__(self, whole: torch.Tensor, key: _Key):
+        self.whole = whole
+        self.key = key
+        self._steps: tuple[torch.Tensor, ...] | None = None
+        self._columns: dict[tuple[int, int], tuple[torch.Tensor, ...]] = {}
+
+    @property
+    def steps(self) -> tuple[torch.Tensor, ...]:
+        """The part of each trip."""
+        if self._steps is None:
+            self._steps = self.whole.unbind(0)
+        return self._steps
+
+    def columns(self, start: int, stop: int) -> tuple[torch.Tensor, ...]:
+        """The same of some columns, the last axis from `start` to `stop`."""
+        if (start, stop) not in self._columns:
+            self._columns[start, stop] = self.whole[..., start:stop].unbind(0)
+        return self._columns[start, stop]
+
+    def stack(self, values: list[torch.Tensor]) -> None:
+        """Copy one value to each step."""
+        if values:
+            torch.stack(values, out=self.whole)
+
+
+class Growth:
+    """How much memory a stack of a `while` begins with: as much as was filled before, for trips are often as many."""
+
+    def __init__(self, dtype: torch.dtype):
+        self.dtype = dtype
+        self.expected = 8
+
+
+class GrowingSpace(Space):
+    """Memory for any number of values. Twice as much is taken where it is full, so every value is copied about once at most.
+
+    `whole` and `steps` are there once it is `filled`.
+    """
+
+    __slots__ = ("_growth", "_memory", "_places", "_used")
+
+    def __init__(self, memory: torch.Tensor, key: _Key, growth: Growth):
+        super().__init__(memory, key)
+        self._growth = growth
+        self._memory, self._places = memory, memory.unbind(0)
+        self._used = 0
+
+    def place(self) -> torch.Tensor:
+        """Where the next value is computed."""
+        if self._used == len(self._places):
+            self._grow()
+        self._used += 1
+        return self._places[self._used - 1]
+
+    def filled(self) -> None:
+        """No more values come."""
+        used, self._used = self._used, 0
+        self._growth.expected = max(used, 1)
+        self.whole, self._steps = self._memory[:used], self._places[:used]
+        self._columns.clear()
+
+    @property
+    def is_much_too_large(self) -> bool:
+        """Whether it has room for four times what was filled last."""
+        return len(self._places) > 4 * max(len(self.steps), 8)
+
+    def _grow(self) -> None:
+        memory = self._memory.new_empty((2 * len(self._places), *self._memory.shape[1:]))
+        memory[: self._used].copy_(self._memory)
+        self._memory, self._places = memory, memory.unbind(0)
+
+
+class Workspace:
+    """The spaces of one run at a time.
+
+    A plan gives a space back after the last line that reads anything in it; whoever takes one of that type and those sizes afterwards,
+    in that run or the next, gets it with its steps. What was not given back is no longer here: a run failed, or hands out a value in it.
+    What a run did not take is let go of when it ends: of sizes that change from run to run, the latest are held.
+    """
+
+    def __init__(self, device: torch.device):
+        self._device = device
+        self._before: dict[_Key, list[Space]] = {}  # given back in the run before
+        self._idle: dict[_Key, list[Space]] = {}  # given back in this one
+
+    def take(self, dtype: torch.dtype, *sizes: int) -> Space:
+        """A space of `sizes`, whose first is the number of trips, to be given back."""
+        key = (dtype, *sizes)
+        return self._held(key) or self.make(*key)
+
+    def take_growing(self, growth: Growth, *sizes: int) -> GrowingSpace:
+        """The same for a number of trips that nobody knows, each of `sizes`."""
+        held = self._held((growth, *sizes))
+        return held if isinstance(held, GrowingSpace) else self.make_growing(growth, *sizes)
+
+    def make(self, dtype: torch.dtype, *sizes: int) -> Space:
+        """A space that is new, and is not given back."""
+        return Space(torch.empty(sizes, dtype=dtype, device=self._device), (dtype, *sizes))
+
+    def make_growing(self, growth: Growth, *sizes: int) -> GrowingSpace:
+        """The same for a number of trips that nobody knows."""
+        memory = torch.empty((growth.expected, *sizes), dtype=growth.dtype, device=self._device)
+        return GrowingSpace(memory, (growth, *sizes), growth)
+
+    def give_back(self, *spaces: Space) -> None:
+        """Nobody reads anything in these any more."""
+        for space in spaces:
+            if not (isinstance(space, GrowingSpace) and space.is_much_too_large):
+                self._idle.setdefault(space.key, []).append(space)
+
+    def end_run(self) -> None:
+        """Let go of what the run did not take."""
+        self._before, self._idle = self._idle, {}
+
+    def _held(self, key: _Key) -> Space | None:
+        held = self._idle.get(key) or self._before.get(key)
+        return held.pop() if held else None
