@@ -76,7 +76,7 @@ def _hold_longer(emitter: "Emitter", line: "Line", layout: Layout) -> None:
     for step, sequence in layout.steps:
         steps = outer_line.steps_of(sequence)
         if steps is not None:
-            outer_line.held[steps.space] += [outer for inner, outer in handed_out if nested or memory.may_share(inner, step)]
+            outer_line.held[steps.space] += [outer for inner, outer in handed_out if nested or memory.may_share([inner], [step])]
 
 
 def _only_summed(line: "Line", layout: Layout, var: Var) -> bool:

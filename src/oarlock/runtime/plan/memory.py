@@ -116,17 +116,13 @@ class Memory:
         """The number of the op that reads last what may lie in the memory of `var`; -1 where none does, `NEVER` where something stays."""
         return max([self._liveness.end(var), *map(self._end, self._wholes_of([var]))])
 
-    def may_share(self, var: Var, other: Var) -> bool:
-        """Whether the two may share an element."""
-        return _overlap(self._pieces_of([var]), self._pieces_of([other]))
-
     def stays(self, var: Var) -> bool:
         """Whether something that lies in the memory of `var` is kept."""
         return any(self._end(piece) == NEVER for piece in self._pieces_of([var]))
 
     def may_share(self, vars: Iterable[Var], others: Iterable[Var]) -> bool:
         """Whether something of `vars` may lie in the memory of something of `others`."""
-        return not self._pieces_of(vars).isdisjoint(self._pieces_of(others))
+        return _overlap(self._pieces_of(vars), self._pieces_of(others))
 
     def _new(self, var: Var) -> _Pieces:
         if var not in self._constants:
