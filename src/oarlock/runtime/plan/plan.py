@@ -46,10 +46,10 @@ class Plan:
     and by ops of ours that cannot fail. `overwrites` says whether there are any, `hands_out_updates` whether others than their variables
     may hold what was computed there; `committed` are the other updates, each with the number of its output.
 
-    A plan runs at `device`. It is immutable and may be run by many threads; between runs it keeps small constants, how
-    many trips a `while` made, to take as much memory for the next, and one workspace for each run that there was at a time. Its text is in `text`, and in the tracebacks of what its lines raise;
-    the names of the constants, which have no line there, are in `constants`. `origin` gives the op of the user's program for those that
-    were in it, `applied` how often each pass did something.
+    A plan runs at `device`. It is immutable and may be run by many threads; between runs it keeps small constants, how many trips a
+    `while` made, to take as much memory for the next, and one workspace for each run that there was at a time. Its text is in `text`, and
+    in the tracebacks of what its lines raise; the names of the constants, which have no line there, are in `constants`. `origin` gives
+    the op of the user's program for those that were in it, `applied` how often each pass did something.
     """
 
     def __init__(
