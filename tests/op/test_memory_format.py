@@ -31,6 +31,16 @@ def test_convolutions_give_images_channels_last(channels):
         assert is_channels_last(kernel("conv2d_dx")(filter, dy, x.shape, **STEP))
 
 
+@pytest.mark.parametrize("shape", [(2, 1, 6, 6), (1, 1, 3, 3), (0, 1, 6, 6)])
+def test_an_image_of_one_channel_is_convolved_whichever_format_it_tells(shape):
+    x, filter, dy = random(*shape), random(4, 1, 3, 3), random(shape[0], 4, *shape[2:])
+    for other in (channels_last(x), x.mT.contiguous().mT):
+        assert torch.equal(kernel("conv2d")(x, filter, **STEP), kernel("conv2d")(other, filter, **STEP))
+        of_x, of_other = (kernel("conv2d_dfilter")(image, dy, filter.shape, **STEP) for image in (x, other))
+        assert torch.equal(of_x, of_other)
+        assert of_x.stride() == of_other.stride()
+
+
 def test_the_gradient_of_a_filter_lies_as_it_is_computed():
     for channels in (1, 3):
         x, dy = random(2, channels, 6, 6), random(2, 4, 6, 6)
@@ -131,6 +141,7 @@ def test_what_follows_a_convolution_keeps_its_format():
         assert is_channels_last(kernel("max_pool2d_dx")(index, dy, x.shape, **POOL))
     assert is_channels_last(kernel("average_pool2d")(x, **POOL))
     assert is_channels_last(kernel("average_pool2d_dx")(pooled, x.shape, **POOL))
+    assert is_channels_last(kernel("global_average_pool2d_dx")(random(2, 4), x.shape))
     for dy in (random(2, 4, 6, 6), random(2, 4, 6, 6, last=True)):
         assert is_channels_last(kernel("batch_norm_dx")(x, running, running, torch.tensor(True), dy))
     assert is_channels_last(kernel("add")(kernel("relu")(x), x))
@@ -150,7 +161,7 @@ def test_what_kernels_cannot_use_is_left_as_it_is():
         assert channels_last(x) is x
 
 
-@pytest.mark.parametrize("name", ["conv2d", "max_pool2d", "average_pool2d", "batch_norm"])
+@pytest.mark.parametrize("name", ["conv2d", "max_pool2d", "average_pool2d", "global_average_pool2d", "batch_norm"])
 def test_a_network_computes_the_same_of_either_format(name):
     with ol.Program() as program:
         x = ol.layer.data("x", shape=[4, 6, 6])
@@ -159,7 +170,7 @@ def test_a_network_computes_the_same_of_either_format(name):
         elif name == "batch_norm":
             y = ol.layer.batch_norm(x)
         else:
-            y = ol.op.__getattr__(name)(x, **POOL)
+            y = ol.op.__getattr__(name)(x, **({} if name.startswith("global") else POOL))
             y = y[0] if isinstance(y, tuple) else y
         gradients = ol.gradients([ol.op.reduce_sum(ol.op.square(y))], [x, *(var for var in program.main.vars.values() if var.trainable)])
     scope = ol.init(program, ol.Scope())

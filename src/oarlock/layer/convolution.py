@@ -8,7 +8,6 @@ from oarlock.layer.activation import activate, require_activation
 from oarlock.layer.initializer import Rule, constant, kaiming
 from oarlock.layer.parameter import layer_name, new_parameter, output_name, require_count, require_number
 from oarlock.op import convolution, pooling
-from oarlock.op.reduction import mean
 from oarlock.op.selection import reduce_max
 from oarlock.op.shaping import flatten
 from oarlock.registry.creator import require_type
@@ -70,8 +69,7 @@ def global_pool2d(input: Var, *, mode: str = "average") -> Var:
         raise ShapeError(f"global_pool2d: input is float[n c h w], not {input.type_text}", location=here(), given=[input.describe()])
     if mode not in ("average", "max"):
         raise ArgumentError(f"global_pool2d: mode is 'max' or 'average', not {mode!r:.60}", location=here())
-    pixels = flatten(input, start=2)
-    return mean(pixels, axis=-1) if mode == "average" else reduce_max(pixels, axis=-1)
+    return pooling.global_average_pool2d(input) if mode == "average" else reduce_max(flatten(input, start=2), axis=-1)
 
 
 def _pair(value: int | tuple[int, int], what: str) -> tuple[int, int]:

@@ -39,7 +39,12 @@ def window_size(length: size.Size, window: size.Size, stride: int, padding: int)
 )
 def conv2d(x, filter, bias=None, *, stride: tuple[int, ...] = (1, 1), padding: tuple[int, ...] = (0, 0)):
     """Slide ``f`` filters over ``n`` images of ``c`` channels (a cross-correlation, as everywhere in this field)."""
-    return torch.nn.functional.conv2d(channels_last(x), channels_last(filter), bias, stride=stride, padding=padding)
+    return torch.conv2d(_laid(x), channels_last(filter), bias, stride, padding)
+
+
+def _laid(x):
+    """``x`` as `channels_last` has it, where that says more than the filter beside it does: one channel lies in either format."""
+    return x if x.shape[1] == 1 and x.is_contiguous() else channels_last(x)
 
 
 @conv2d.infer_with
@@ -68,7 +73,7 @@ def _backward(dy, x, filter, stride: Sequence[int], padding: Sequence[int], want
     """
     dy = channels_last(dy)
     last = is_channels_last(dy)
-    x = empty_as(dy, x_shape, last=last) if x is None else channels_last(x)
+    x = empty_as(dy, x_shape, last=last) if x is None else _laid(x)
     filter = empty_as(dy, filter_shape, last=last) if filter is None else channels_last(filter)
     dx, dfilter, dbias = _convolution_backward(dy, x, filter, [filter.shape[0]], stride, padding, (1, 1), False, (0, 0), 1, wanted)
     return dx, dfilter if dfilter is None or is_channels_last(dfilter) else contiguous(dfilter), dbias

@@ -193,7 +193,9 @@ def inner_product(x, y, *, mean: bool = False):
     x, y = x.reshape(-1), y.reshape(-1)
     whole = x.numel() // _PART * _PART
     parts = torch.bmm(x[:whole].view(-1, 1, _PART), y[:whole].view(-1, 1, _PART).mT)  # a view as a column takes PyTorch's slow way
-    total = torch.sum(parts) + torch.sum(x[whole:] * y[whole:])
+    total = torch.sum(parts)
+    if whole < x.numel():
+        total = total + torch.sum(x[whole:] * y[whole:])
     return total / x.numel() if mean else total
 
 

@@ -4,10 +4,10 @@ import torch
 
 from oarlock.errors import ArgumentError, ShapeError
 from oarlock.op.convolution import window_size
-from oarlock.op.memory_format import empty_as, in_format_of, is_channels_last
+from oarlock.op.memory_format import channels_last, dense, empty_as, in_format_of, is_channels_last
 from oarlock.registry import Case, GradCheck, Rejects, operator
 
-__all__ = ["average_pool2d", "max_pool2d"]
+__all__ = ["average_pool2d", "global_average_pool2d", "max_pool2d"]
 
 _max_pool_backward = torch.ops.aten.max_pool2d_with_indices_backward.default
 _average_pool_backward = torch.ops.aten.avg_pool2d_backward.default
@@ -74,3 +74,44 @@ def average_pool2d_dx(dy, x_shape, *, size, stride, padding):
 @average_pool2d_dx.gradient_program("dy")
 def average_pool2d_dx_ddy(ddx, *, size, stride, padding):
     return average_pool2d(ddx, size=size, stride=stride, padding=padding)
+
+
+@operator(
+    "x: float[*b h w] -> y: float[*b]",
+    rounds_by_layout=True,
+    cases=[
+        Case(x=[[[[1.0, 2.0], [3.0, 6.0]], [[0.0, 0.0], [0.0, 1.0]]]], y=[[3.0, 0.25]]),
+        Case(x=[[1.0, 3.0]], y=2.0),
+        GradCheck(x=(2, 3, 4, 2)),
+        GradCheck(x=(2, 3)),
+        Rejects("x has 1 dimension, where [*b h w] needs at least 2", x=(3,)),
+    ],
+)
+def global_average_pool2d(x):
+    """The mean of each channel of each image. The mean of nothing is NaN."""
+    return torch.mean(x, (-2, -1))
+
+
+@global_average_pool2d.into
+def global_average_pool2d_into(x, out):
+    return torch.mean(x, (-2, -1), out=out)
+
+
+@global_average_pool2d.gradient("x")
+def global_average_pool2d_dx(dy, x_shape):
+    """Each pixel's share: channels last where images are, as convolutions will ask for it."""
+    return dense(channels_last(_share(dy, x_shape).expand(x_shape)))
+
+
+@global_average_pool2d_dx.into
+def global_average_pool2d_dx_into(dy, x_shape, out):
+    return out.copy_(_share(dy, x_shape))
+
+
+def _share(dy, x_shape):
+    return (dy / (x_shape[-2] * x_shape[-1])).reshape(*dy.shape, 1, 1)
+
+
+@global_average_pool2d_dx.gradient_program("dy")
+def global_average_pool2d_dx_ddy(ddx):
+    return global_average_pool2d(ddx)
