@@ -33,13 +33,14 @@ class Step:
     """
 
     __slots__ = (
-        "_alike", "_claim", "_claimed", "_context", "_lasts", "_lock", "_overwritten", "_plan", "_prepared", "_return_numpy", "_scope",
-        "_sources",
+        "_alike", "_claim", "_claimed", "_context", "_lasts", "_lock", "_overwritten", "_plan", "_prepared", "_return_numpy", "_run",
+        "_scope", "_sources",
     )  # fmt: skip
 
     def __init__(self, prepared: Prepared, plan: Plan, context: Context, return_numpy: bool):
         self._prepared = prepared
         self._plan = plan
+        self._run = plan.bind(context)
         self._context = context
         self._scope = context.scope
         self._return_numpy = return_numpy
@@ -58,22 +59,22 @@ class Step:
 
     def _compute(self, fed: Mapping[str, torch.Tensor]) -> list[torch.Tensor]:
         """The outputs of a plan that writes over nothing."""
-        plan, values = self._plan, []
+        values = []
         with self._lock:  # all of one step, whoever else trains here
             for given, variable in self._find():
                 value = fed[given.var.name] if variable is None else variable.read()
                 if not isinstance(value, torch.Tensor):
                     self._refuse(given.var, variable)
                 values.append(value)
-        computed = plan.run(values, self._context)
-        if plan.committed:
+        computed = self._run(values)
+        if self._plan.committed:
             with self._lock, uninterrupted():
                 self._commit(computed)
         return computed
 
     def _overwrite(self, feed: Mapping[str, object]) -> list[torch.Tensor]:
         """The same, of a plan that computes next values in the memory of those before them."""
-        plan, claim = self._plan, self._claim
+        claim = self._claim
         with self._lock, uninterrupted(at_once=False) as updates:
             fed = self._prepared.recognize(feed) if claim.stands and not self._scope.dropped else None
             if fed is None:
@@ -83,14 +84,14 @@ class Step:
             else:
                 values = self._take(fed)
             try:
-                computed = plan.run(values, self._context, updates.begin)  # type: ignore[arg-type]
+                computed = self._run(values, updates.begin)
             except BaseException:
                 claim.stands = False  # the traceback holds values
                 raise
             for variable, following in self._overwritten:
                 if variable.held is not computed[following]:
                     variable.follow(computed[following])
-            if plan.committed:
+            if self._plan.committed:
                 self._commit(computed)
         return computed
 

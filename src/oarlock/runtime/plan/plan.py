@@ -3,6 +3,7 @@
 import itertools
 import linecache
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from types import TracebackType
 from typing import NamedTuple
 
@@ -118,46 +119,47 @@ class Plan:
     def __del__(self) -> None:
         linecache.cache.pop(self._file, None)
 
-    def run(
-        self, values: Sequence[torch.Tensor], context: Context, before_updates: Callable[[], object] = lambda: None
-    ) -> list[torch.Tensor]:
-        """The values of `outputs`, given those of `inputs`; `before_updates` is called before the first of them is written over.
+    def bind(self, context: Context) -> Callable[..., list[torch.Tensor]]:
+        """The plan in `context`, as a function of the values of `inputs` that returns those of `outputs`.
 
-        Raises what the interpreter raises.
+        What is called before the first value is written over is given beside them, where the plan `overwrites`. It raises what the
+        interpreter raises.
         """
-        if context.place.is_cpu:
-            return self._run(values, context, before_updates)
-        with made_at(context.place):
-            return self._run(values, context, before_updates)
 
-    def _run(self, values: Sequence[torch.Tensor], context: Context, before_updates: Callable[[], object]) -> list[torch.Tensor]:
         def context_of(op: Op, trips: tuple[str, ...]) -> KernelContext:
             return KernelContext(op, context.scope, context, None, trips)
 
-        workspace = self._workspace(context.place) if self._has_spaces else None
-        given: list[object] = [context_of, context.place.device]
-        if workspace is not None:
-            given.append(workspace)
-        if self.overwrites:
-            given.append(before_updates)
-        with self._mode():
-            try:
-                computed = self._function(*given, *values)
-            except OarlockError:
-                raise
-            except Exception as error:
-                raise self._explained(error) from error
-        if workspace is not None and context.place.is_cpu:  # elsewhere a run may have ended before its kernels have
+        mode, place = self._mode, context.place
+        compute = partial(self._function, context_of, place.device)
+        if self._has_spaces:
+            compute = partial(self._compute, compute, place)
+
+        def run(values: Sequence[torch.Tensor], *before_updates: Callable[[], object]) -> list[torch.Tensor]:
+            with mode():
+                try:
+                    return compute(*before_updates, *values)
+                except OarlockError:
+                    raise
+                except Exception as error:
+                    raise self._explained(error) from error
+
+        def run_there(values: Sequence[torch.Tensor], *before_updates: Callable[[], object]) -> list[torch.Tensor]:
+            with made_at(place):
+                return run(values, *before_updates)
+
+        return run if place.is_cpu else run_there
+
+    def _compute(self, compute: Callable[..., list[torch.Tensor]], place: Place, *given: object) -> list[torch.Tensor]:
+        """What `compute` returns, with a workspace that no other run has meanwhile."""
+        try:
+            workspace = self._idle.pop()
+        except IndexError:
+            workspace = Workspace(place.device)
+        computed = compute(workspace, *given)
+        if place.is_cpu:  # elsewhere a run may have ended before its kernels have
             workspace.end_run()
             self._idle.append(workspace)
         return computed
-
-    def _workspace(self, place: Place) -> Workspace:
-        """One that no other run has."""
-        try:
-            return self._idle.pop()
-        except IndexError:
-            return Workspace(place.device)
 
     def _explained(self, error: Exception) -> Exception:
         """The error of ours that says which op failed, and on what."""
