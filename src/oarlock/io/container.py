@@ -20,7 +20,7 @@ import torch
 from oarlock.errors import FormatError, LimitError
 from oarlock.io.files import read_file, write_file
 from oarlock.ir.dtype import DType
-from oarlock.op.torch_dtype import from_torch, to_torch
+from oarlock.op.torch_dtype import from_bytes, from_torch, to_torch
 from oarlock.proto.limits import Limits
 
 __all__ = ["PROGRAM", "read_container", "write_container"]
@@ -148,4 +148,4 @@ def _tensor(item: Mapping[str, object], key: str, name: str, limits: Limits) -> 
         if count > allowed:
             what = f"{count:,} {limit.replace('_', ' ')}, where {allowed:,} are allowed"
             raise LimitError(f'"{name}", tensor {json.dumps(key[:80])}: {what}', hint=f"limits=Limits({limit}=...)")
-    return torch.frombuffer(bytearray(data), dtype=to_torch(dtype)).reshape(shape) if data else torch.empty(shape, dtype=to_torch(dtype))
+    return from_bytes(data, shape, to_torch(dtype))

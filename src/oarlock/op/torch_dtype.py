@@ -1,10 +1,13 @@
 """Our dtypes and PyTorch's."""
 
+from collections.abc import Sequence
+
+import numpy
 import torch
 
 from oarlock.ir.dtype import DType
 
-__all__ = ["from_torch", "to_torch"]
+__all__ = ["from_bytes", "from_torch", "to_torch"]
 
 _TO_TORCH = {
     DType.FLOAT16: torch.float16,
@@ -28,3 +31,11 @@ def to_torch(dtype: DType) -> torch.dtype:
 def from_torch(dtype: torch.dtype) -> DType | None:
     """Our name for PyTorch's dtype; None for one that we do not have, such as complex64."""
     return _FROM_TORCH.get(dtype)
+
+
+def from_bytes(data: bytes, shape: Sequence[int], dtype: torch.dtype) -> torch.Tensor:
+    """A tensor of elements in row order, little-endian, in memory of its own, which begins where kernels read it fastest."""
+    tensor = torch.empty(shape, dtype=dtype)
+    if data:
+        tensor.reshape(-1).view(torch.uint8).numpy()[:] = numpy.frombuffer(data, numpy.uint8)
+    return tensor

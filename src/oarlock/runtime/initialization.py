@@ -8,7 +8,7 @@ import torch
 from oarlock.errors import LimitError, ProgramError, ShapeError
 from oarlock.ir.program import Program
 from oarlock.ir.variable import Var
-from oarlock.op.torch_dtype import to_torch
+from oarlock.op.torch_dtype import from_bytes, to_torch
 from oarlock.proto.limits import Limits
 from oarlock.runtime import random
 from oarlock.runtime.scope import Scope
@@ -104,4 +104,4 @@ def _array(data: bytes, shape: tuple[int, ...], dtype: torch.dtype) -> torch.Ten
     expected = math.prod(shape) * dtype.itemsize
     if len(data) != expected:
         raise ValueError(f"{len(data)} bytes, where {expected} are needed")
-    return torch.frombuffer(bytearray(data), dtype=dtype).reshape(shape) if data else torch.empty(shape, dtype=dtype)
+    return from_bytes(data, shape, dtype)

@@ -13,6 +13,7 @@ __all__ = ["keeps_numbers", "to_numpy", "to_tensor"]
 def to_tensor(value: object) -> torch.Tensor:
     """`value` as a tensor; NumPy's memory is copied, a tensor is taken as it is.
 
+    The copy lies in memory of PyTorch's, which begins where kernels read it fastest: NumPy's may begin in the middle of a cache line.
     Python floats become float32, as in PyTorch. Raises DTypeError for what no tensor of ours can hold.
     """
     if isinstance(value, torch.Tensor):
@@ -20,7 +21,7 @@ def to_tensor(value: object) -> torch.Tensor:
     elif isinstance(value, numpy.ndarray | numpy.generic):
         if value.dtype.kind not in "fiub" or value.dtype.itemsize > 8:
             raise DTypeError(f"an array of {value.dtype} is not numbers that a program can hold")
-        tensor = torch.from_numpy(numpy.array(value, order="C"))
+        tensor = torch.tensor(numpy.asarray(value, order="C"))
     else:
         try:
             tensor = torch.tensor(value)
