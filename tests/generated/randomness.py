@@ -57,12 +57,13 @@ def _step(program: ol.Program, case: Case, names: Sequence[str], scope: ol.Scope
 
 
 def _masks(program: ol.Program, scopes: Scopes) -> Masks:
-    """Every mask that was drawn, by path."""
-    names = {var.name for op in walk(program.main) if op.type == "dropout" for var in op.outputs["mask"]}
+    """Every mask that was drawn, by path: where what it masked is too, for something outside may have its name."""
+    drawn = {(op.outputs["y"][0].name, op.outputs["mask"][0].name) for op in walk(program.main) if op.type == "dropout"}
     found = {}
     for path in scopes:
         scope = scopes[path]
-        found |= {f"{path}/{name}": scope[name].numpy() for name in names if name in list(scope)}  # type: ignore[attr-defined]
+        here = set(scope)  # type: ignore[call-overload]
+        found |= {f"{path}/{mask}": scope[mask].numpy() for masked, mask in drawn if {masked, mask} <= here}  # type: ignore[union-attr]
     return found
 
 
