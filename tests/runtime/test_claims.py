@@ -239,12 +239,12 @@ def test_who_gives_a_value_while_a_step_runs_waits_for_its_end():
     trainer = threading.Thread(target=train)
     trainer.start()
     for number in range(200):
-        scope["f.b"] = torch.full((3,), float(number), dtype=torch.float64)
+        scope["f.b"] = torch.full((3,), 1000.0 * number, dtype=torch.float64)
         given.append(scope["f.b"].clone())
     stop.set()
     trainer.join()
     for number, value in enumerate(given):
-        assert (value - number).abs().max() < 100, "steps go on from what was given, whole"
+        assert (value - 1000.0 * number).abs().max() < 100, "steps go on from what was given, whole"
         assert not value.isnan().any()
 
 

@@ -12,7 +12,6 @@ from oarlock.op.torch_dtype import from_torch
 from oarlock.runtime.context import Context
 from oarlock.runtime.interpreter import commit, read_var
 from oarlock.runtime.interrupts import uninterrupted
-from oarlock.runtime.likeness import Likeness
 from oarlock.runtime.plan import Given, Plan
 from oarlock.runtime.prepared import Prepared, Values
 from oarlock.runtime.scope import lock_of_writing
@@ -33,7 +32,7 @@ class Step:
     """
 
     __slots__ = (
-        "_alike", "_claim", "_claimed", "_context", "_lasts", "_lock", "_overwritten", "_plan", "_prepared", "_return_numpy", "_run",
+        "_claim", "_claimed", "_context", "_lasts", "_lock", "_overwritten", "_plan", "_prepared", "_return_numpy", "_run",
         "_scope", "_sources",
     )  # fmt: skip
 
@@ -48,7 +47,6 @@ class Step:
         self._sources: list[_Source] = []
         self._overwritten: list[tuple[Variable, int]] = []  # with the numbers of the outputs that are their next values
         self._lasts = False  # whether these are the variables of the next call too
-        self._alike: Likeness | None = None  # what a run that writes over variables was given, all of which was checked
         self._claim = Claim(self._lock)
         self._claimed = weakref.ref(self._claim)  # which variables know it by: they do not keep what once ran
 
@@ -96,26 +94,21 @@ class Step:
         return computed
 
     def _take(self, fed: Mapping[str, torch.Tensor]) -> list[torch.Tensor]:
-        """The values of the inputs of the plan, on which nobody else has a claim; those that are written over are nobody else's."""
-        sources, claimed = self._find(), self._claimed
-        values = []
-        for given, variable in sources:
+        """The values of the inputs of the plan, on which nobody else has a claim; those that are written over are nobody else's.
+
+        Raises UnsetVarError, and ShapeError, before anything is written over: updates must not fail halfway.
+        """
+        claimed, values = self._claimed, []
+        for (var, dtype, following), variable in self._find():
             if variable is None:
-                values.append(fed[given.var.name])
-            else:
-                values.append(variable.read(claimed) if given.following is None else variable.take(claimed))
-        if self._alike is None or not self._alike(*values):  # before anything is written over: updates must not fail halfway
-            self._require(sources, values)
+                values.append(fed[var.name])
+                continue
+            value = variable.read(claimed) if following is None else variable.take(claimed)
+            if not isinstance(value, torch.Tensor) or value.shape != var.shape or value.dtype is not dtype is not None:
+                self._refuse(var, variable)
+            values.append(value)
         self._claim.stands = self._lasts and not self._plan.hands_out_updates
         return values
-
-    def _require(self, sources: list[_Source], values: list[torch.Tensor]) -> None:
-        """Raise where a value is not of its type: UnsetVarError, ShapeError. What fits once is recognized from then on."""
-        for ((var, dtype, _), variable), value in zip(sources, values, strict=True):
-            fits = isinstance(value, torch.Tensor) and value.shape == var.shape and (dtype is None or value.dtype is dtype)
-            if variable is not None and not fits:
-                self._refuse(var, variable)
-        self._alike = Likeness(values)
 
     def _commit(self, computed: list[torch.Tensor]) -> None:
         commit([(name, computed[number]) for name, number in self._plan.committed], self._scope)

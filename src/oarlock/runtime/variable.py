@@ -148,10 +148,7 @@ class Variable:
 
     def take(self, claim: "weakref.ref[Claim]") -> object:
         """What is `held`, for a run that writes over it: a tensor itself where nobody else holds its memory, else a copy."""
-        if self._claim is not None:
-            self._end_claim()
-        self._claim = claim
-        value = self.held
+        value = self.read(claim)
         if not isinstance(value, torch.Tensor):
             return value
         alone = (
