@@ -211,6 +211,30 @@ def test_the_form_that_reuses_inputs_gives_the_bits_of_the_kernel(operator: Oper
         assert all(torch.equal(one, two) for slot in kept for one, two in zip(others[slot], kept[slot], strict=True))
 
 
+@pytest.mark.parametrize(("operator", "make"), at_cases_and_edges([item for item in OPERATORS if item.direct_calls]))
+def test_a_direct_call_gives_the_bits_of_what_it_stands_for(operator: Operator, make: Callable[[], Arguments]):
+    in_place = {form: slots for slots, form in operator.in_place_kernels.items()}
+    for (form, call), arrange in itertools.product(operator.direct_calls.items(), ARRANGEMENTS):
+        given = arranged(make(), arrange)
+        taken = positional(operator, given)
+        first, *others = (value for value in taken if value is not None)
+        if len([slot for slot in operator.signature.inputs if not slot.optional]) != 1 + len(others):
+            continue
+        if call.rank not in (None, first.ndim) or (call.dense and first.stride(-1) != 1):
+            continue
+        (expected,) = [tensor for items in compute(operator, given).values() for tensor in items]
+        if form is operator.kernel:
+            assert same_bits(call.function(first, *others), expected)
+        elif form is operator.into_kernel:
+            for place in PLACES:
+                out = place(expected)
+                assert call.function(first, *others, out=out) is out
+                assert same_bits(out, expected)
+        elif fits(operator, given, {operator.signature.outputs[0].name: [expected]}, in_place[form]):
+            assert call.function(first, *others) is first
+            assert same_bits(first, expected)
+
+
 def givers(operator: Operator, given: Arguments, reused: tuple[str, ...]) -> Tensors:
     """The tensors that are to give their memory, by slot: the first, or where the output is variadic all of them."""
     pairs = zip(reused, operator.signature.outputs, strict=False)

@@ -138,6 +138,11 @@ def test_an_in_place_form_is_known_by_the_inputs_that_give_their_memory(twice):
     assert twice.in_place_kernels == {("x",): reusing, ("x", "bias"): both}
 
 
+def test_a_direct_call_is_of_an_operator_without_attributes(twice):
+    with pytest.raises(ol.DeclarationError, match="^twice takes attributes, which .* is not given$"):
+        twice.calls(torch.mul)
+
+
 def test_a_view_is_of_an_input():
     def same(x):
         return x

@@ -83,6 +83,7 @@ def require_close(actual, expected):
 def test_a_space_that_was_given_back_is_taken_again_with_its_steps():
     workspace = Workspace(CPU)
     space = workspace.take(torch.float32, 3, 2, 4)
+    space.whole.copy_(torch.arange(24.0).reshape(3, 2, 4))
     steps, columns = space.steps, space.columns(1, 3)
     assert [step.data_ptr() for step in steps] == [row.data_ptr() for row in space.whole]
     assert torch.equal(torch.stack(columns), space.whole[..., 1:3])

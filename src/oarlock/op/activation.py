@@ -42,9 +42,7 @@ def relu(x):
     return torch.relu(x)
 
 
-@relu.in_place("x")
-def relu_in_place(x):
-    return torch.relu_(x)
+relu.in_place("x")(torch.relu_)
 
 
 @relu.into
@@ -87,9 +85,8 @@ def sigmoid(x):
     return torch.sigmoid(x)
 
 
-@sigmoid.in_place("x")
-def sigmoid_in_place(x):
-    return torch.sigmoid_(x)
+sigmoid.calls(torch.sigmoid)
+sigmoid.in_place("x")(torch.sigmoid_)
 
 
 @sigmoid.into
@@ -133,14 +130,9 @@ def tanh(x):
     return torch.tanh(x)
 
 
-@tanh.in_place("x")
-def tanh_in_place(x):
-    return torch.tanh_(x)
-
-
-@tanh.into
-def tanh_into(x, out):
-    return torch.tanh(x, out=out)
+tanh.calls(torch.tanh)
+tanh.in_place("x")(torch.tanh_)
+tanh.into(torch.tanh)
 
 
 @tanh.gradient("x")

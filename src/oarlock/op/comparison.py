@@ -19,11 +19,8 @@ def greater(x, y):
 
 
 greater.on_host(numbers.gt)
-
-
-@greater.into
-def greater_into(x, y, out):
-    return torch.gt(x, y, out=out)
+greater.calls(torch.gt)
+greater.into(torch.gt)
 
 
 @operator("x: number[*#s], y: number[*#s] -> z: bool[*#s]", cases=[Case(x=[10.0, 20.0], y=[10.0, 30.0], z=[True, False])])
@@ -33,11 +30,8 @@ def greater_equal(x, y):
 
 
 greater_equal.on_host(numbers.ge)
-
-
-@greater_equal.into
-def greater_equal_into(x, y, out):
-    return torch.ge(x, y, out=out)
+greater_equal.calls(torch.ge)
+greater_equal.into(torch.ge)
 
 
 @operator("x: number[*#s], y: number[*#s] -> z: bool[*#s]", cases=[Case(x=[10.0, 20.0], y=15.0, z=[True, False])])
@@ -47,11 +41,8 @@ def less(x, y):
 
 
 less.on_host(numbers.lt)
-
-
-@less.into
-def less_into(x, y, out):
-    return torch.lt(x, y, out=out)
+less.calls(torch.lt)
+less.into(torch.lt)
 
 
 @operator("x: number[*#s], y: number[*#s] -> z: bool[*#s]", cases=[Case(x=[10.0, 20.0], y=[10.0, 10.0], z=[True, False])])
@@ -61,11 +52,8 @@ def less_equal(x, y):
 
 
 less_equal.on_host(numbers.le)
-
-
-@less_equal.into
-def less_equal_into(x, y, out):
-    return torch.le(x, y, out=out)
+less_equal.calls(torch.le)
+less_equal.into(torch.le)
 
 
 @operator("x: T[*#s], y: T[*#s] -> z: bool[*#s]", cases=[Case(x=[1, 2], y=[1, 3], z=[True, False])])
@@ -75,11 +63,8 @@ def equal(x, y):
 
 
 equal.on_host(numbers.eq)
-
-
-@equal.into
-def equal_into(x, y, out):
-    return torch.eq(x, y, out=out)
+equal.calls(torch.eq)
+equal.into(torch.eq)
 
 
 @operator("x: T[*#s], y: T[*#s] -> z: bool[*#s]", cases=[Case(x=[1, 2], y=[1, 3], z=[False, True]), Case(x=[True], y=[False], z=[True])])
@@ -89,8 +74,5 @@ def not_equal(x, y):
 
 
 not_equal.on_host(numbers.ne)
-
-
-@not_equal.into
-def not_equal_into(x, y, out):
-    return torch.ne(x, y, out=out)
+not_equal.calls(torch.ne)
+not_equal.into(torch.ne)

@@ -44,21 +44,14 @@ def add(x, y):
 
 
 add.on_host(numbers.add)
-
-
-@add.into
-def add_into(x, y, out):
-    return torch.add(x, y, out=out)
-
-
-@add.in_place("x")
-def add_in_place_of_x(x, y):
-    return x.add_(y)
+add.calls(torch.add)
+add.into(torch.add)
+add.in_place("x")(torch.Tensor.add_)
 
 
 @add.in_place("y")
 def add_in_place_of_y(x, y):
-    return torch.add(x, y, out=y)
+    return y.add_(x)
 
 
 @add.gradient_program("x")
@@ -81,16 +74,9 @@ def subtract(x, y):
 
 
 subtract.on_host(numbers.sub)
-
-
-@subtract.into
-def subtract_into(x, y, out):
-    return torch.sub(x, y, out=out)
-
-
-@subtract.in_place("x")
-def subtract_in_place_of_x(x, y):
-    return x.sub_(y)
+subtract.calls(torch.sub)
+subtract.into(torch.sub)
+subtract.in_place("x")(torch.Tensor.sub_)
 
 
 @subtract.in_place("y")
@@ -118,21 +104,14 @@ def multiply(x, y):
 
 
 multiply.on_host(numbers.mul)
-
-
-@multiply.into
-def multiply_into(x, y, out):
-    return torch.mul(x, y, out=out)
-
-
-@multiply.in_place("x")
-def multiply_in_place_of_x(x, y):
-    return x.mul_(y)
+multiply.calls(torch.mul)
+multiply.into(torch.mul)
+multiply.in_place("x")(torch.Tensor.mul_)
 
 
 @multiply.in_place("y")
 def multiply_in_place_of_y(x, y):
-    return torch.mul(x, y, out=y)
+    return y.mul_(x)
 
 
 @multiply.gradient_program("x")
@@ -157,14 +136,9 @@ def divide(x, y):
     return x / y
 
 
-@divide.into
-def divide_into(x, y, out):
-    return torch.div(x, y, out=out)
-
-
-@divide.in_place("x")
-def divide_in_place_of_x(x, y):
-    return x.div_(y)
+divide.calls(torch.div)
+divide.into(torch.div)
+divide.in_place("x")(torch.Tensor.div_)
 
 
 @divide.in_place("y")
@@ -241,16 +215,9 @@ def negative(x):
 
 
 negative.on_host(numbers.neg)
-
-
-@negative.into
-def negative_into(x, out):
-    return torch.neg(x, out=out)
-
-
-@negative.in_place("x")
-def negative_in_place(x):
-    return x.neg_()
+negative.calls(torch.neg)
+negative.into(torch.neg)
+negative.in_place("x")(torch.neg_)
 
 
 @negative.gradient_program("x")

@@ -54,14 +54,11 @@ def linear_onto(base, x, w):
     return _onto(base, x, w)
 
 
-@linear_onto.into
-def linear_onto_into(base, x, w, out):
-    return _onto_into(base, x, w, out)
-
-
-@linear_onto.in_place("base")
-def linear_onto_in_place(base, x, w):
-    return _onto_in_place(base, x, w)
+linear_onto.into(_onto_into)
+linear_onto.in_place("base")(_onto_in_place)
+linear_onto.calls(torch.addmm, rank=2)
+linear_onto.calls(torch.addmm, form=_onto_into, rank=2)
+linear_onto.calls(torch.Tensor.addmm_, form=_onto_in_place, rank=2, dense=True)
 
 
 @linear_onto.gradient_program("base")
@@ -131,17 +128,17 @@ def linear_dx_onto_dgiven(w, dout):
 )
 def multiply_add(base, x, y, *, subtracted: bool = False):
     """``z = base + x * y``, or ``base - x * y`` where the product is ``subtracted``; element by element."""
-    return torch.addcmul(base, x, y, value=-1 if subtracted else 1)
+    return torch.addcmul(base, x, y, value=-1) if subtracted else torch.addcmul(base, x, y)
 
 
 @multiply_add.into
 def multiply_add_into(base, x, y, out, *, subtracted):
-    return torch.addcmul(base, x, y, value=-1 if subtracted else 1, out=out)
+    return torch.addcmul(base, x, y, value=-1, out=out) if subtracted else torch.addcmul(base, x, y, out=out)
 
 
 @multiply_add.in_place("base")
 def multiply_add_in_place(base, x, y, *, subtracted):
-    return base.addcmul_(x, y, value=-1 if subtracted else 1)
+    return base.addcmul_(x, y, value=-1) if subtracted else base.addcmul_(x, y)
 
 
 @multiply_add.gradient_program("base")
@@ -175,14 +172,9 @@ def interpolate(start, end, weight):
     return torch.lerp(start, end, weight)
 
 
-@interpolate.into
-def interpolate_into(start, end, weight, out):
-    return torch.lerp(start, end, weight, out=out)
-
-
-@interpolate.in_place("start")
-def interpolate_in_place(start, end, weight):
-    return start.lerp_(end, weight)
+interpolate.calls(torch.lerp)
+interpolate.into(torch.lerp)
+interpolate.in_place("start")(torch.Tensor.lerp_)
 
 
 @interpolate.gradient_program("start")

@@ -47,6 +47,10 @@ def linear_into(x, w, bias=None, *, out):
     return out
 
 
+linear.calls(torch.mm, rank=2)
+linear.calls(torch.mm, form=linear_into, rank=2)
+
+
 def _rows_of(x: torch.Tensor) -> torch.Tensor | None:
     """The memory of ``x`` as one matrix; None where its rows do not lie at equal distances."""
     try:
@@ -57,7 +61,7 @@ def _rows_of(x: torch.Tensor) -> torch.Tensor | None:
 
 @linear.gradient("x")
 def linear_dx(w, dout):
-    return linear.kernel(dout, w.t())
+    return torch.mm(dout, w.t()) if dout.dim() == 2 else torch.matmul(dout, w.t())
 
 
 @linear_dx.into

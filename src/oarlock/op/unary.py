@@ -36,14 +36,9 @@ def sqrt(x):
     return torch.sqrt(x)
 
 
-@sqrt.into
-def sqrt_into(x, out):
-    return torch.sqrt(x, out=out)
-
-
-@sqrt.in_place("x")
-def sqrt_in_place(x):
-    return x.sqrt_()
+sqrt.calls(torch.sqrt)
+sqrt.into(torch.sqrt)
+sqrt.in_place("x")(torch.sqrt_)
 
 
 @sqrt.gradient_program("x")
@@ -57,14 +52,9 @@ def exp(x):
     return torch.exp(x)
 
 
-@exp.into
-def exp_into(x, out):
-    return torch.exp(x, out=out)
-
-
-@exp.in_place("x")
-def exp_in_place(x):
-    return x.exp_()
+exp.calls(torch.exp)
+exp.into(torch.exp)
+exp.in_place("x")(torch.exp_)
 
 
 @exp.gradient_program("x")
@@ -78,14 +68,9 @@ def log(x):
     return torch.log(x)
 
 
-@log.into
-def log_into(x, out):
-    return torch.log(x, out=out)
-
-
-@log.in_place("x")
-def log_in_place(x):
-    return x.log_()
+log.calls(torch.log)
+log.into(torch.log)
+log.in_place("x")(torch.log_)
 
 
 @log.gradient_program("x")
@@ -99,14 +84,9 @@ def absolute(x):
     return torch.abs(x)
 
 
-@absolute.into
-def absolute_into(x, out):
-    return torch.abs(x, out=out)
-
-
-@absolute.in_place("x")
-def absolute_in_place(x):
-    return x.abs_()
+absolute.calls(torch.abs)
+absolute.into(torch.abs)
+absolute.in_place("x")(torch.abs_)
 
 
 @absolute.gradient("x")

@@ -5,6 +5,7 @@ import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
+from typing import NamedTuple
 
 from oarlock.errors import ArgumentError, DeclarationError
 from oarlock.ir.block import Block
@@ -15,7 +16,15 @@ from oarlock.registry.catalogue import Catalogue, standard
 from oarlock.registry.gradient import Builder, GradientProgram, Rule, derive_signature, require_gradient_name
 from oarlock.registry.signature import Signature, TensorType, name_fresh_sizes, parse_signature
 
-__all__ = ["Operator", "operator"]
+__all__ = ["DirectCall", "Operator", "operator"]
+
+
+class DirectCall(NamedTuple):
+    """What a kernel, or a form of it, comes to: a function of the same inputs; of those of one `rank`, or that lie `dense`, or of any."""
+
+    function: Callable[..., object]
+    rank: int | None
+    dense: bool
 
 
 class Operator:
@@ -66,6 +75,7 @@ class Operator:
         self.into_kernel: Callable[..., object] | None = None
         self.in_place_kernels: dict[tuple[str, ...], Callable[..., object]] = {}
         self.host_form: Callable[..., object] | None = None
+        self.direct_calls: dict[Callable[..., object], DirectCall] = {}
         self.infer_function: Callable[..., object] | None = None
         self.catalogue = standard if catalogue is None else catalogue
         if signature is not None:
@@ -214,6 +224,18 @@ class Operator:
             raise DeclarationError(f"{self.type} takes attributes, which a form on numbers is not given")
         self.host_form = function
         return function
+
+    def calls(
+        self, function: Callable[..., object], *, form: Callable[..., object] | None = None, rank: int | None = None, dense: bool = False
+    ) -> None:
+        """Declare that the kernel, or a `form` of it, does nothing but call `function` with its inputs, and `out` where it takes that.
+
+        A plan calls `function` itself, which saves a call of Python. It does so where no optional input is given and the first input
+        is of that `rank`, where one is named; and where that is `dense`, if asked: no gaps between the elements of its last axis.
+        """
+        if self.attributes:
+            raise DeclarationError(f"{self.type} takes attributes, which {function} is not given")
+        self.direct_calls[form or self.kernel] = DirectCall(function, rank, dense)
 
     def _require_inputs(self, slots: Sequence[str]) -> None:
         """Raises DeclarationError for a slot that is no input. A derived signature is not made just for this: tests look there."""

@@ -1,6 +1,6 @@
 """From ops to the lines of a plan: one line an op. What ops with blocks become is in `loops.py`."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 
@@ -20,7 +20,7 @@ from oarlock.runtime.plan import loops, trips
 from oarlock.runtime.plan.constants import find_constants, make_constant
 from oarlock.runtime.plan.liveness import Liveness
 from oarlock.runtime.plan.numbers import Numbers, wrapping
-from oarlock.runtime.plan.placement import Placement
+from oarlock.runtime.plan.placement import Form, Placement
 from oarlock.runtime.plan.source import Source
 from oarlock.runtime.plan.stacks import Packed, Steps
 from oarlock.runtime.plan.workspace import Growth
@@ -65,6 +65,7 @@ class Line:
         self.steps: dict[Var, Steps] = {}  # what lies in a space that is held -> the steps of that
         self.held: dict[str, list[Var]] = {}  # a space that is to be given back -> what lies in it, beside what is written over that
         self.cut: set[Op] = set()  # ops that are not called: what they would cut is cut before the loop
+        self.dense: set[Var] = set()  # what lies in the steps of a space: no gaps between the elements of its last axis
         self.bodies: dict[Op, Line] = {}  # the lines of loops, as far as they were asked for
 
     def is_stepped_through(self, var: Var, splits: Var) -> bool:
@@ -252,7 +253,18 @@ class Emitter:
         if form.place is not None:
             arguments.append(f"out={form.place}")
         stem = f"{op.type}_into" if form.place else op.type if form.kernel is operator.kernel else f"{op.type}_in_place"
-        self.source.write(f"{results} = {self.source.bind(stem, form.kernel)}({', '.join(arguments)})", op)
+        self.source.write(f"{results} = {self.source.bind(stem, self._function(op, form))}({', '.join(arguments)})", op)
+
+    def _function(self, op: Op, form: Form) -> Callable[..., object]:
+        """The form, or what it does nothing but call."""
+        line, operator = self.lines[-1], self.catalogue.get(op.type)
+        call = operator.direct_calls.get(form.kernel)
+        if call is None or len(op.reads) != sum(not slot.optional for slot in operator.signature.inputs):
+            return form.kernel
+        (first,) = op.inputs[operator.signature.inputs[0].name]
+        fits = call.rank is None or len(first.shape or ()) == call.rank
+        lies = not call.dense or line.placement.root(first) in line.dense
+        return call.function if fits and lies and all(map(line.placement.is_even, op.reads)) else form.kernel
 
     def _call_on_host(self, op: Op) -> None:
         operator, (result,) = self.catalogue.get(op.type), op.writes

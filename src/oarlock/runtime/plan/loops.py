@@ -31,6 +31,7 @@ def _recurrent(emitter: "Emitter", op: Op) -> None:
     write(f"{_listed(steps)} = {source.bind('steps', trips.steps_of)}({stepped})", op)
     write(f"{count} = len({steps[0]})")
     _hold_longer(emitter, line, layout)
+    line.dense.update(inner for inner, outer in layout.steps if emitter.lines[-1].steps_of(outer) is not None)
     stacks = Stacks(emitter, line, layout, count, reverse=reverse)
     stacks.open()
     memories = [name(each.inside) for each in layout.carried]

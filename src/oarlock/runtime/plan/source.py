@@ -34,7 +34,7 @@ class Source:
     trips: list[tuple[str, str | None]] = field(default_factory=list)
     _depth: int = 1
     _count: int = 0
-    _constants: dict[int, str] = field(default_factory=dict)
+    _constants: dict[tuple[str, int], str] = field(default_factory=dict)
 
     def write(self, text: str, op: Op | None = None) -> None:
         """Append a line, of `op` where it is one."""
@@ -72,8 +72,8 @@ class Source:
         return self.names[var]
 
     def bind(self, stem: str, value: object) -> str:
-        """The name by which the plan calls `value`; one name for one object."""
-        key = id(value)
+        """The name by which the plan calls `value` as a `stem`; one name for one object."""
+        key = stem, id(value)
         if key not in self._constants:
             self._constants[key] = self.fresh(stem)
             self.bound[self._constants[key]] = value  # which also keeps it alive, so that its id is its own
