@@ -21,7 +21,7 @@ FIRED = "pass: "
 ALONE = "pass alone: "
 """The same, for a pass that did something without the others."""
 
-EXACT = {"inline", "simplify", "fold", "share", "hoist", "group"}
+EXACT = {"inline", "simplify", "fold", "share", "hoist", "transpose", "group"}
 """Passes that round nothing otherwise; a zero may lose its sign."""
 
 STEPS = 2

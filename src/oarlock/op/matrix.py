@@ -6,7 +6,7 @@ from oarlock.op.elementwise import multiply
 from oarlock.op.reduction import expand_to, mean_dx
 from oarlock.registry import Case, GradCheck, Rejects, operator
 
-__all__ = ["batch_matmul", "inner_product", "linear"]
+__all__ = ["batch_matmul", "inner_product", "linear", "matrix_transpose"]
 
 
 @operator(
@@ -113,6 +113,27 @@ def linear_dw_ddout(x, ddw):
 @linear_dbias.gradient_program("dout")
 def linear_dbias_ddout(dout_shape, ddbias):
     return expand_to(ddbias, dout_shape)
+
+
+@operator(
+    "x: T[*b m n] -> y: T[*b n m]",
+    views=("x",),
+    cases=[
+        Case(x=[[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], y=[[1.0, 3.0, 5.0], [2.0, 4.0, 6.0]]),
+        Case(x=[[[1, 2]], [[3, 4]]], y=[[[1], [2]], [[3], [4]]]),
+        GradCheck(x=(2, 3)),
+        GradCheck(x=(2, 3, 4)),
+        Rejects("x has 1 dimension, where [*b m n] needs at least 2", x=(3,)),
+    ],
+)
+def matrix_transpose(x):
+    """Rows as columns: the last two dimensions of ``x`` change places. A view of ``x``, where ``transpose`` copies it."""
+    return x.mT
+
+
+@matrix_transpose.gradient_program("x")
+def matrix_transpose_dx(dy):
+    return matrix_transpose(dy)
 
 
 @operator(

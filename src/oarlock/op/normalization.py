@@ -61,8 +61,11 @@ def layer_norm_doffset(dy, dmean=None, drstd=None):
 
 
 def _backward(given, x, mean, rstd, gain, wanted: Sequence[bool]):
-    """PyTorch's own, which takes the statistics to lie in memory without gaps; of an offset it reads the shape, which is the gain's."""
-    return _layer_norm_backward(given, x, x.shape[-1:], mean.contiguous(), rstd.contiguous(), gain, gain, wanted)
+    """PyTorch's own, which takes the statistics to lie in memory without gaps; of an offset it reads the shape, which is the gain's.
+
+    A list of sizes costs less to hand to it than a part of a shape.
+    """
+    return _layer_norm_backward(given, x, [x.size(-1)], mean.contiguous(), rstd.contiguous(), gain, gain, wanted)
 
 
 @operator(

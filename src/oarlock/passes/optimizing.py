@@ -22,6 +22,7 @@ from oarlock.passes.reductions import fuse_reductions
 from oarlock.passes.rotating import rotate
 from oarlock.passes.scalars import scalarize
 from oarlock.passes.sinking import sink
+from oarlock.passes.transposing import transpose
 from oarlock.registry.catalogue import Catalogue
 from oarlock.registry.checking import typecheck
 
@@ -42,11 +43,12 @@ PASSES: dict[str, Callable[[Program, Catalogue], int]] = {
     "fuse": fuse,
     "accumulate": accumulate,
     "join": join,
+    "transpose": transpose,
     "group": group,
 }
 """Each changes a program in place and returns how often it applied."""
 
-_LAST = {"join", "group"}
+_LAST = {"join", "transpose", "group"}
 
 
 def optimize(
