@@ -210,6 +210,12 @@ def _check_forms(
             number = operator.host_form(*(item.item() for item in _positional(operator, numbers)))  # type: ignore[attr-defined]
             one = torch.full((), number, dtype=wanted.dtype)  # type: ignore[call-overload]
             assert torch.equal(one, wanted), f"{operator.type}: its form on_host gives {number}, where the kernel gives {wanted.item()}"
+    for slot, (pack, kernel) in operator.packed_forms.items():
+        given = _copied(tensors)
+        packed = pack(given[slot][0], **attributes)
+        actual = _leaves(kernel(*_positional(operator, given), packed=packed, **attributes))
+        assert all(map(torch.equal, actual, expected)), f"{operator.type}: packed it gives {actual}, where the kernel gives {expected}"
+        _require_unchanged(operator, "its packed form", given, tensors)
     for slots, kernel in operator.in_place_kernels.items():
         given = _copied(tensors)
         taken = [given[slot][0] for slot in slots if given.get(slot)]

@@ -20,7 +20,7 @@ METHODS = {name for kind in (RaggedRows, RaggedSteps, Workspace, GrowingSpace) f
     "shape", "total", "counts", "steps", "reverse", "append", "unbind", "copy_", "add_", "item", "split",
 }  # fmt: skip
 OPERATORS = [*ol.registry.standard.operators.values(), *ol.registry.standard.gradient_operators.values()]
-KEYWORDS = {"out", "by_row", *(name for operator in OPERATORS for name in operator.attributes)}
+KEYWORDS = {"out", "packed", "by_row", *(name for operator in OPERATORS for name in operator.attributes)}
 NODES = (
     ast.Module, ast.FunctionDef, ast.arguments, ast.arg, ast.Assign, ast.Delete, ast.For, ast.While, ast.If, ast.IfExp, ast.Return,
     ast.Expr, ast.Call, ast.keyword, ast.Name, ast.Attribute, ast.Constant, ast.Tuple, ast.List, ast.Subscript, ast.Slice, ast.Compare,
@@ -31,10 +31,10 @@ NODES = (
 def strangers(text):
     """What stands in the text of a plan that we did not put there."""
     found = set()
-    (function,) = ast.parse(text).body
-    assert isinstance(function, ast.FunctionDef)
-    assert function.name == "plan"
-    for node in ast.walk(function):
+    module = ast.parse(text)
+    assert all(isinstance(function, ast.FunctionDef) for function in module.body)
+    assert [function.name for function in module.body] in (["plan"], ["plan", "ahead"])
+    for node in ast.walk(module):
         name = node.id if isinstance(node, ast.Name) else node.arg if isinstance(node, ast.arg) else None
         if name is not None and name not in OURS and not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*_[0-9]+", name):
             found.add(name)

@@ -170,7 +170,7 @@ def read_model(path: str | os.PathLike[str], catalogue: Catalogue, *, limits: Li
                 f'the file holds "{name}" as {from_torch(tensor.dtype)}{list(tensor.shape)}',
                 given=[var.describe()],
             )
-        scope.var(name).value = tensor
+        scope.var(name).give(tensor, ours=True)
     for name in tensors:
         raise FormatError(f"the file holds {json.dumps(name[:80])}, which its program does not declare")
     return Model(program, scope, catalogue, RunLimits() if untrusted else None)

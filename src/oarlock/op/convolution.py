@@ -13,6 +13,10 @@ from oarlock.registry import Case, GradCheck, Rejects, joint, operator
 
 __all__ = ["conv2d", "window_size"]
 
+_SMALL_IMAGE = 20480  # elements
+
+_convolve_packed = torch.ops.mkldnn._convolution_pointwise.default
+_reorder = torch.ops.mkldnn._reorder_convolution_weight.default
 _convolution_backward = torch.ops.aten.convolution_backward.default
 
 
@@ -45,6 +49,29 @@ def conv2d(x, filter, bias=None, *, stride: tuple[int, ...] = (1, 1), padding: t
 def _laid(x):
     """``x`` as `channels_last` has it, where that says more than the filter beside it does: one channel lies in either format."""
     return x if x.shape[1] == 1 and x.is_contiguous() else channels_last(x)
+
+
+def _pack(filter, *, stride, padding):
+    """The filter in blocks, as oneDNN computes; None where PyTorch would not call that, or might take the images for another format."""
+    if filter.dtype is not torch.float32 or filter.device.type != "cpu" or filter.shape[2:] == (1, 1) or not filter.numel():
+        return None
+    if not torch.backends.mkldnn.is_available():
+        return None
+    return _reorder(channels_last(filter), padding, stride, (1, 1), 1, None)
+
+
+@conv2d.packed("filter", _pack)
+def conv2d_packed(x, filter, bias=None, *, packed, stride, padding):
+    if packed is None or not _is_by_onednn(x, filter):
+        return conv2d.kernel(x, filter, bias, stride=stride, padding=padding)
+    return _convolve_packed(_laid(x), packed, bias, padding, stride, (1, 1), 1, "none", (), "")
+
+
+def _is_by_onednn(x, filter) -> bool:
+    """Whether `torch.conv2d` would call oneDNN too, for filters of more than one place: small single images it convolves by a product."""
+    n, c, h, w = x.shape
+    large = n > 1 or h * w * c > _SMALL_IMAGE or (filter.shape[2] > 3 and filter.shape[3] > 3)
+    return large and x.dtype is torch.float32 and torch._C._get_mkldnn_enabled()  # type: ignore[attr-defined]
 
 
 @conv2d.infer_with

@@ -76,6 +76,7 @@ class Operator:
         self.in_place_kernels: dict[tuple[str, ...], Callable[..., object]] = {}
         self.host_form: Callable[..., object] | None = None
         self.direct_calls: dict[Callable[..., object], DirectCall] = {}
+        self.packed_forms: dict[str, tuple[Callable[..., object], Callable[..., object]]] = {}
         self.infer_function: Callable[..., object] | None = None
         self.catalogue = standard if catalogue is None else catalogue
         if signature is not None:
@@ -236,6 +237,22 @@ class Operator:
         if self.attributes:
             raise DeclarationError(f"{self.type} takes attributes, which {function} is not given")
         self.direct_calls[form or self.kernel] = DirectCall(function, rank, dense)
+
+    def packed(self, slot: str, pack: Callable[..., object]) -> Callable[[Callable[..., object]], Callable[..., object]]:
+        """Declare the form that is also given, as `packed`, what `pack` has made of input `slot`; bit-identical to the kernel.
+
+        `pack` is given the input and the attributes; what it makes is new, takes about as much memory, and depends on nothing else. It
+        may be None, where it would not help. A plan packs a parameter once for many runs.
+        """
+
+        def declare(kernel: Callable[..., object]) -> Callable[..., object]:
+            self._require_inputs((slot,))
+            if self.packed_forms or self.into_kernel or self.in_place_kernels:
+                raise DeclarationError(f"{self.type} has another form, and only one can be called")
+            self.packed_forms[slot] = pack, kernel
+            return kernel
+
+        return declare
 
     def _require_inputs(self, slots: Sequence[str]) -> None:
         """Raises DeclarationError for a slot that is no input. A derived signature is not made just for this: tests look there."""

@@ -58,6 +58,7 @@ def _promises(operator: Operator) -> list[str]:
     promises += [f"may reuse the memory of {' and '.join(slots)}" for slots in operator.in_place_kernels]
     if operator.into_kernel:
         promises.append("may write into a given tensor")
+    promises += [f"may be given {slot} packed" for slot in operator.packed_forms]
     if operator.host_form:
         promises.append("may compute numbers of Python")
     if operator.effects:

@@ -39,7 +39,7 @@ def init(
     _require_few_bytes(missing, limits or Limits())
     values = {var.name: initial_value(var, program.seed) for var in missing}
     for name, value in values.items():
-        scope.var(name).value = value
+        scope.var(name).give(value, ours=True)
     return scope
 
 

@@ -3,6 +3,8 @@
 import threading
 from collections.abc import Iterator
 
+import torch
+
 from oarlock.errors import ScopeError, UnsetVarError
 from oarlock.runtime.value import to_tensor
 from oarlock.runtime.variable import Variable
@@ -117,7 +119,7 @@ class Scope:
     def set(self, name: str, value: object) -> None:
         """Give the variable called `name` here a value; arrays and numbers become tensors."""
         tensor = to_tensor(value)
-        self.var(name).value = tensor
+        self.var(name).give(tensor, ours=not isinstance(value, torch.Tensor))
 
     def get(self, name: str, default: object = None) -> object:
         """The value called `name`, here or in a parent; `default` where there is none."""

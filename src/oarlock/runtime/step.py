@@ -2,13 +2,13 @@
 
 import weakref
 from collections.abc import Mapping
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import torch
 
 from oarlock.errors import ShapeError
 from oarlock.ir.variable import Var
-from oarlock.op.torch_dtype import from_torch
+from oarlock.op.torch_dtype import from_torch, to_torch
 from oarlock.runtime.context import Context
 from oarlock.runtime.interpreter import commit, read_var
 from oarlock.runtime.interrupts import uninterrupted
@@ -28,11 +28,11 @@ class Step:
 
     Between calls it remembers the variables that the scope itself has, which are the same until it is dropped; those of its parents
     are looked for each time, since a variable of that name may have come nearer. As long as its claim on them stands, their values
-    are the last step's, and only what is fed is looked at.
+    are the last step's, and only what is fed is looked at; what was computed ahead of them holds, too.
     """
 
     __slots__ = (
-        "_claim", "_claimed", "_context", "_lasts", "_lock", "_overwritten", "_plan", "_prepared", "_return_numpy", "_run",
+        "_claim", "_claimed", "_context", "_fed", "_lasts", "_lock", "_overwritten", "_plan", "_prepared", "_return_numpy", "_run",
         "_scope", "_sources",
     )  # fmt: skip
 
@@ -47,28 +47,62 @@ class Step:
         self._sources: list[_Source] = []
         self._overwritten: list[tuple[Variable, int]] = []  # with the numbers of the outputs that are their next values
         self._lasts = False  # whether these are the variables of the next call too
-        self._claim = Claim(self._lock)
+        self._fed = [(number, given.var.name) for number, given in enumerate(plan.inputs) if not given.var.persistable]
+        self._claim = Claim(self._lock, shared=not plan.overwrites)
         self._claimed = weakref.ref(self._claim)  # which variables know it by: they do not keep what once ran
 
     def __call__(self, feed: Mapping[str, object]) -> Values:
-        computed = self._overwrite(feed) if self._plan.overwrites else self._compute(self._prepared.given(feed, self._context))
+        computed = self._overwrite(feed) if self._plan.overwrites else self._compute(feed)
         fetched = computed[: len(self._prepared.fetched)]
         return [to_numpy(value) for value in fetched] if self._return_numpy else fetched
 
-    def _compute(self, fed: Mapping[str, torch.Tensor]) -> list[torch.Tensor]:
+    def _compute(self, feed: Mapping[str, object]) -> list[torch.Tensor]:
         """The outputs of a plan that writes over nothing."""
-        values = []
-        with self._lock:  # all of one step, whoever else trains here
-            for given, variable in self._find():
-                value = fed[given.var.name] if variable is None else variable.read()
-                if not isinstance(value, torch.Tensor):
-                    self._refuse(given.var, variable)
-                values.append(value)
+        claim = self._claim
+        fed = self._prepared.recognize(feed) if claim.stands and not self._scope.dropped else None
+        if fed is None:
+            fed = self._prepared.given(feed, self._context)
+        kept = claim.kept or self._read(fed)  # asked for once: as long as we hold it, nobody writes over what is in it
+        if kept is None:
+            return self._prepared.interpret(feed, self._context, return_numpy=False)[0]  # type: ignore[return-value]
+        values = kept.copy()
+        for number, name in self._fed:
+            values[number] = fed[name]
         computed = self._run(values)
         if self._plan.committed:
             with self._lock, uninterrupted():
                 self._commit(computed)
         return computed
+
+    def _read(self, fed: Mapping[str, torch.Tensor]) -> list[Any] | None:
+        """The values of the inputs of the plan, of one step, whoever else trains here, and what is computed ahead of them.
+
+        They are kept where these are the variables of the next call too and nobody else can have their memory, as far as something was
+        computed of that: who holds it may write over it. None where what it would be computed of has not its declared type: then the
+        interpreter tells which op fails.
+        """
+        plan, claim = self._plan, self._claim
+        with self._lock:
+            if claim.kept is not None:  # another thread has
+                return claim.kept
+            sources = self._find()
+            for given, variable in sources:
+                self._look_at(given.var, variable, fed)
+            read_ahead = [sources[number] for number in plan.read_ahead]
+            lasts = self._lasts and not plan.hands_out_inputs and all(variable.is_unknown() for _, variable in read_ahead if variable)
+            values: list[Any] = [variable and variable.held for _, variable in sources]
+            if any(not _is_declared(values[number], sources[number][0].var) for number in plan.read_ahead):
+                return None
+            if lasts:
+                claim.kept = values = [*values, *plan.look_ahead(values)]
+                claim.stands = True
+        return values if lasts else [*values, *plan.look_ahead(values)]
+
+    def _look_at(self, var: Var, variable: Variable | None, fed: Mapping[str, torch.Tensor]) -> None:
+        """Lay claim to a variable whose value is a tensor. Who hands out the memory of values has no claim, and ends those of others."""
+        value = fed.get(var.name) if variable is None else variable.read(None if self._plan.hands_out_inputs else self._claimed)
+        if not isinstance(value, torch.Tensor):
+            self._refuse(var, variable)
 
     def _overwrite(self, feed: Mapping[str, object]) -> list[torch.Tensor]:
         """The same, of a plan that computes next values in the memory of those before them."""
@@ -147,3 +181,7 @@ class Step:
         if reader is not None:
             read_var(var, reader, scope)
         raise AssertionError(scope[var.name])  # which raises
+
+
+def _is_declared(value: torch.Tensor, var: Var) -> bool:
+    return value.shape == var.shape and value.dtype is to_torch(var.dtype)

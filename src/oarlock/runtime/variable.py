@@ -5,7 +5,7 @@ import threading
 import weakref
 from collections.abc import Callable
 from enum import Enum
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy
 import torch
@@ -41,14 +41,22 @@ class _Owner(Protocol):
 class Claim:
     """That nobody but a run and those after it holds what some variables hold. It stands until somebody asks for one of them.
 
-    Whoever asks waits for `lock`, which is held while a run writes over the values.
+    Whoever asks waits for `lock`, which is held while a run writes over the values. Claims that are `shared` stand side by side: their
+    runs only read. `kept` is what these are given, the values and what was made of them alone; it ends with the claim. Who has taken it
+    before holds values that nobody writes over.
     """
 
-    __slots__ = ("__weakref__", "lock", "stands")
+    __slots__ = ("__weakref__", "kept", "lock", "shared", "stands")
 
-    def __init__(self, lock: "threading.RLock"):
+    def __init__(self, lock: "threading.RLock", *, shared: bool = False):
         self.lock = lock
+        self.shared = shared
         self.stands = False
+        self.kept: list[Any] | None = None
+
+    def end(self) -> None:
+        self.stands = False
+        self.kept = None
 
 
 class Variable:
@@ -60,7 +68,7 @@ class Variable:
     A half is a `numpy.float16`, an operation an `Op` (or an `Operator`).
     """
 
-    __slots__ = ("__weakref__", "_claim", "_label", "_of_run", "_scope", "estimated", "held")
+    __slots__ = ("__weakref__", "_claims", "_label", "_ours", "_scope", "estimated", "held")
 
     def __init__(self, token: object, scope: "Scope", label: str):
         if token is not _BY_SCOPE:
@@ -68,8 +76,8 @@ class Variable:
         self._label = label  # for messages
         self._scope: weakref.ref[_Owner] = weakref.ref(scope)
         self.held: object = _EMPTY  # for a run that has a claim on it; others ask for the value
-        self._of_run = False  # whether a run made the value: then nobody holds its memory but those to whom it was handed out
-        self._claim: weakref.ref[Claim] | None = None
+        self._ours = False  # whether we made the value: then nobody holds its memory but those to whom it was handed out
+        self._claims: tuple[weakref.ref[Claim], ...] = ()  # more than one only where all are shared
         self.estimated = False
         """Whether training may change it: what a program calls `trainable`."""
 
@@ -108,58 +116,79 @@ class Variable:
         if self.held is _EMPTY:
             raise UnsetVarError(f'"{self._label}" is declared, but has no value yet')
         value = self.held  # held before anything is asked, so that a run sees that it is, or we see that the run has claimed it
-        return value if self._claim is None else self._contest(lambda: self.held)
+        return self._contest(lambda: self.held) if self._claims else value
 
     @value.setter
     def value(self, value: object) -> None:
-        self._require_scope()
-        if self._claim is None:
-            self._hold(value)
-        else:
-            self._contest(lambda: self._hold(value))
+        self.give(value)
 
-    def _hold(self, value: object) -> None:
+    def give(self, value: object, *, ours: bool = False) -> None:
+        """Let it hold `value`; `ours` if it was just made, and nobody else holds its memory."""
+        self._require_scope()
+        self._contest(lambda: self._hold(value, ours=ours))
+
+    def _hold(self, value: object, *, ours: bool = False) -> None:
+        self._ours = False
         self.held = value
-        self._of_run = False
+        self._ours = ours
 
     def _contest(self, then: Callable[[], _R]) -> _R:
         """Do something when no run has a claim any more."""
-        claim = self._claim() if self._claim is not None else None
-        if claim is None:
-            return then()
-        with claim.lock:
-            self._end_claim()
-            return then()
+        while True:
+            claims = self._claims
+            claim = next((claim for claim in (known() for known in claims) if claim is not None), None)
+            if claim is not None:
+                with claim.lock:  # which is that of all
+                    self._end_claims()
+                    return then()
+            result = then()
+            if self._claims is claims:  # else a run has claimed it meanwhile, perhaps before we did that
+                return result
 
-    def _end_claim(self) -> None:
-        claim = self._claim() if self._claim is not None else None
-        if claim is not None:
-            claim.stands = False
-        self._claim = None
+    def _end_claims(self, beside: "weakref.ref[Claim] | None" = None) -> None:
+        """End all claims but those that may stand `beside` one."""
+        mine = beside() if beside is not None else None
+        staying = []
+        for known in self._claims:
+            claim = known()
+            if claim is not None and claim is not mine:
+                if mine is not None and mine.shared and claim.shared:
+                    if claim.stands:
+                        staying.append(known)
+                else:
+                    claim.end()
+        self._claims = tuple(staying)
 
     # What a run does, which has seen that the scope is there, and holds the lock of writing
 
     def read(self, claim: "weakref.ref[Claim] | None" = None) -> object:
-        """What is `held`, for a run that does not write over it, and may have a `claim`; any other ends."""
-        if self._claim is not None:
-            self._end_claim()
-        self._claim = claim
+        """What is `held`, for a run that does not write over it, and may have a `claim`; those that may not stand beside it end."""
+        if self._claims:
+            self._end_claims(claim)
+        if claim is not None:
+            self._claims += (claim,)
         return self.held
+
+    def is_unknown(self) -> bool:
+        """Whether nobody holds the memory of what is `held`, a tensor, but runs with a shared claim on it."""
+        value = self.held
+        if not self._ours or not isinstance(value, torch.Tensor):
+            return False
+        keeping = sum(claim is not None and claim.kept is not None for claim in (known() for known in self._claims))
+        return sys.getrefcount(value) == _BY_US + keeping and _uses_of_memory(value) == _BY_US - 1
 
     def take(self, claim: "weakref.ref[Claim]") -> object:
         """What is `held`, for a run that writes over it: a tensor itself where nobody else holds its memory, else a copy."""
         value = self.read(claim)
         if not isinstance(value, torch.Tensor):
             return value
-        alone = (
-            self._of_run and sys.getrefcount(value) == _BY_US and torch._C._storage_Use_Count(value.untyped_storage()._cdata) == _BY_US - 1
-        )  # type: ignore[attr-defined]
+        alone = self._ours and sys.getrefcount(value) == _BY_US and _uses_of_memory(value) == _BY_US - 1
         return value if alone else value.clone(memory_format=torch.contiguous_format)
 
     def follow(self, value: torch.Tensor) -> None:
         """Hold what a run has made."""
         self.held = value
-        self._of_run = True
+        self._ours = True
 
     def is_type(self, type: type) -> bool:
         """Whether it holds a `type`: int, bool, float, str, numpy.float16, torch.Tensor, Op or Scope. A bool is no int."""
@@ -181,7 +210,7 @@ class Variable:
         """
         self._require_scope()
         if self.held is _EMPTY:
-            self.held = self._make(type)
+            self._hold(self._make(type))
         return self.get(type)
 
     def _make(self, type: type) -> object:
@@ -195,8 +224,11 @@ class Variable:
 
     def reset(self) -> None:
         """Hold nothing again."""
-        self._require_scope()
-        self._contest(lambda: self._hold(_EMPTY))
+        self.give(_EMPTY)
+
+
+def _uses_of_memory(value: torch.Tensor) -> int:
+    return torch._C._storage_Use_Count(value.untyped_storage()._cdata)  # type: ignore[attr-defined]
 
 
 def _is_a(value: object, type: type) -> bool:

@@ -122,6 +122,7 @@ class Emitter:
         self.has_spaces = False
         self.constants: dict[str, Op] = {}  # the name of one that the plan holds -> the op that made it
         self.lines: list[Line] = []  # that are being written, the innermost last
+        self.packed: dict[Op, str] = {}  # an op whose input is packed ahead -> the name of what it is packed into
 
     def line(self, block: Block, kept: Iterable[Var], given: Collection[Var] = (), gapped: Collection[Var] = ()) -> Line:
         """The line of a block inside."""
@@ -147,6 +148,8 @@ class Emitter:
     def _hold(self, op: Op) -> bool:
         """Let the result of `op` be an object of the plan, and say whether that could be done."""
         assert self._device is not None
+        if self.source.names.get(op.writes[0]) in self.constants:
+            return True
         value = make_constant(op, self.catalogue, self._device)
         if value is None:
             self.lines[-1].constants.difference_update(op.writes)
@@ -252,12 +255,16 @@ class Emitter:
         results = ", ".join(self._result(slot, op.outputs[slot.name]) for slot in operator.signature.outputs)
         if form.place is not None:
             arguments.append(f"out={form.place}")
+        if op in self.packed:
+            arguments.append(f"packed={self.packed[op]}")
         stem = f"{op.type}_into" if form.place else op.type if form.kernel is operator.kernel else f"{op.type}_in_place"
         self.source.write(f"{results} = {self.source.bind(stem, self._function(op, form))}({', '.join(arguments)})", op)
 
     def _function(self, op: Op, form: Form) -> Callable[..., object]:
         """The form, or what it does nothing but call."""
         line, operator = self.lines[-1], self.catalogue.get(op.type)
+        if op in self.packed:
+            return next(kernel for _, kernel in operator.packed_forms.values())
         call = operator.direct_calls.get(form.kernel)
         if call is None or len(op.reads) != sum(not slot.optional for slot in operator.signature.inputs):
             return form.kernel
@@ -265,6 +272,13 @@ class Emitter:
         fits = call.rank is None or len(first.shape or ()) == call.rank
         lies = not call.dense or line.placement.root(first) in line.dense
         return call.function if fits and lies and all(map(line.placement.is_even, op.reads)) else form.kernel
+
+    def pack(self, op: Op, slot: str) -> None:
+        """Write the packing of an input of `op`."""
+        pack, _ = self.catalogue.get(op.type).packed_forms[slot]
+        attributes = (f"{name}={self._attribute(op, name, value)}" for name, value in op.attributes.items())
+        arguments = ", ".join([self.source.name(op.inputs[slot][0]), *attributes])
+        self.source.write(f"{self.packed[op]} = {self.source.bind('pack', pack)}({arguments})", op)
 
     def _call_on_host(self, op: Op) -> None:
         operator, (result,) = self.catalogue.get(op.type), op.writes

@@ -20,6 +20,7 @@ from oarlock.runtime.context import Context, KernelContext
 from oarlock.runtime.dispatching import below_autograd
 from oarlock.runtime.explaining import explain
 from oarlock.runtime.place import Place, made_at
+from oarlock.runtime.plan.ahead import Ahead, find_ahead
 from oarlock.runtime.plan.emitter import Emitter, Line
 from oarlock.runtime.plan.numbers import Numbers, one_number
 from oarlock.runtime.plan.source import Source
@@ -46,6 +47,9 @@ class Plan:
     uneven stack, before anything is written over. Some inputs are: their next values are computed in their memory, after everything else,
     and by ops of ours that cannot fail. `overwrites` says whether there are any, `hands_out_updates` whether others than their variables
     may hold what was computed there; `committed` are the other updates, each with the number of its output.
+
+    What depends on persistable variables alone, none of which it writes, may be computed `ahead` of it: runs are given what
+    `look_ahead` makes of their values. `hands_out_inputs` says whether others may hold the memory of persistable inputs after a run.
 
     A plan runs at `device`. It is immutable and may be run by many threads; between runs it keeps small constants, how many trips a
     `while` made, to take as much memory for the next, and one workspace for each run that there was at a time. Its text is in `text`, and
@@ -78,10 +82,21 @@ class Plan:
         self._mode = below_autograd if all_ours else torch.no_grad
         line = Line(block, ops, outputs, catalogue, states=states, constants=all_ours)  # what others do with their inputs is not known
         overwritten = line.placement.overwritten()
+        self.hands_out_inputs = not all_ours or line.placement.memory.may_share(outputs, (var for var in inputs if var.persistable))
         source = Source()
         self._numbers = Numbers(ops, outputs, catalogue)
+        ahead = Ahead(ops, [], [], [], [])
+        if all_ours and device.type == "cpu" and not overwritten:
+            ahead = find_ahead(ops, inputs, outputs, updates, catalogue, self._numbers)
+        if ahead.kept:
+            ops, last = ahead.left, set()
+            line = Line(block, ops, outputs, catalogue, constants=True)
         emitter = Emitter(source, catalogue, ops, self._numbers, device if all_ours else None, poison=poison)
         parameters = [source.name(var) for var in inputs]
+        made_ahead = [source.name(var) for var in ahead.kept]
+        for op, slot in ahead.packed:
+            emitter.packed[op] = source.fresh(f"{slot}_packed")
+        made_ahead += emitter.packed.values()
         for var in inputs:
             emitter.define(var)
         emitter.straight(line, 0, len(ops) - len(last))
@@ -97,6 +112,13 @@ class Plan:
             source.write("before_updates()")
             emitter.straight(line, len(ops) - len(last))
         source.write(f"return [{', '.join(results)}]")
+        if made_ahead:
+            with source.function("ahead", [source.name(var) for var in ahead.read]):
+                emitter.straight(Line(block, ahead.ops, ahead.kept, catalogue, constants=True))
+                for op, slot in ahead.packed:
+                    emitter.pack(op, slot)
+                source.write(f"return [{', '.join(made_ahead)}]")
+        self.read_ahead = [number for number, var in enumerate(inputs) if var in ahead.read]
         following = list(zip(updates, range(len(outputs) - len(updates), len(outputs)), strict=True))
         over = {given[name]: number for name, number in following if given.get(name) in overwritten}
         self.inputs = [Given(var, to_torch(var.dtype) if var in over else None, over.get(var)) for var in inputs]
@@ -111,10 +133,12 @@ class Plan:
         self._idle: list[Workspace] = []  # those that no run has now
         self._origin = dict(origin or {})
         asked = {"workspace": emitter.has_spaces, "before_updates": bool(overwritten)}
-        self.text = source.text("plan", ["context_of", "device", *(name for name, needed in asked.items() if needed), *parameters])
+        self.text = source.text(
+            "plan", ["context_of", "device", *(name for name, needed in asked.items() if needed), *parameters, *made_ahead]
+        )
         self._source = source
         linecache.cache[self._file] = (len(self.text), None, self.text.splitlines(keepends=True), self._file)
-        self._function = _compiled(self.text, self._file, source.bound)
+        self._function, self._ahead = _compiled(self.text, self._file, source.bound)
 
     def __del__(self) -> None:
         linecache.cache.pop(self._file, None)
@@ -148,6 +172,16 @@ class Plan:
                 return run(values, *before_updates)
 
         return run if place.is_cpu else run_there
+
+    def look_ahead(self, values: Sequence[torch.Tensor]) -> list[object]:
+        """What runs are given beside `values`, those of `inputs`: made of those with the numbers `read_ahead`, of their declared types."""
+        if self._ahead is None:
+            return []
+        with self._mode():
+            try:
+                return self._ahead(*(values[number] for number in self.read_ahead))
+            except Exception as error:
+                raise self._explained(error) from error
 
     def _compute(self, compute: Callable[..., list[torch.Tensor]], place: Place, *given: object) -> list[torch.Tensor]:
         """What `compute` returns, with a workspace that no other run has meanwhile."""
@@ -212,8 +246,13 @@ def _ops_of_updates(ops: Sequence[Op], states: Mapping[Var, Var], catalogue: Cat
     return late
 
 
-def _compiled(text: str, file: str, bound: dict[str, object]) -> Callable[..., list[torch.Tensor]]:
-    """The function that `text` defines. The text is made of identifiers and integers of ours; nothing in it comes from a file."""
+def _compiled(
+    text: str, file: str, bound: dict[str, object]
+) -> tuple[Callable[..., list[torch.Tensor]], Callable[..., list[object]] | None]:
+    """The functions that `text` defines, of which the second may be missing.
+
+    The text is made of identifiers and integers of ours; nothing in it comes from a file.
+    """
     namespace = dict(bound)
     exec(compile(text, file, "exec"), namespace)  # noqa: S102 - the one place that compiles code
-    return namespace["plan"]  # type: ignore[return-value]
+    return namespace["plan"], namespace.get("ahead")  # type: ignore[return-value]

@@ -53,6 +53,12 @@ class Source:
         self._depth -= 1
 
     @contextmanager
+    def function(self, name: str, parameters: Sequence[str]) -> Iterator[None]:
+        """What is written meanwhile is a function of its own, after that which `text` names; nothing is written after it."""
+        self.lines += ["", "", f"def {name}({', '.join(parameters)}):"]
+        yield
+
+    @contextmanager
     def inside(self, name: str, trip: str | None) -> Iterator[None]:
         """What is written meanwhile is in the loop or branch `name`, whose trip counter is `trip`."""
         self.trips.append((name, trip))

@@ -1,0 +1,102 @@
+"""What a plan computes ahead of its runs: what depends on nothing but persistable variables that it does not write."""
+
+import math
+from collections.abc import Collection, Iterable, Sequence
+from typing import NamedTuple
+
+from oarlock.ir.operation import Op
+from oarlock.ir.variable import Var
+from oarlock.ir.walk import needed_ops, walk_ops
+from oarlock.passes.rewriting import is_pure
+from oarlock.registry.catalogue import Catalogue
+from oarlock.runtime.plan.constants import find_constants
+from oarlock.runtime.plan.liveness import Liveness
+from oarlock.runtime.plan.memory import Memory
+from oarlock.runtime.plan.numbers import Numbers
+
+__all__ = ["Ahead", "find_ahead"]
+
+
+class Ahead(NamedTuple):
+    """What is computed ahead, and what is left for runs.
+
+    The values `kept` of `ops` are given to runs, and the inputs that are `packed`, by op and slot; `read` are the inputs that all this is
+    made of.
+    """
+
+    left: Sequence[Op]
+    ops: list[Op]
+    kept: list[Var]
+    packed: list[tuple[Op, str]]
+    read: list[Var]
+
+
+def find_ahead(
+    ops: Sequence[Op], inputs: Sequence[Var], outputs: Sequence[Var], written: Collection[str], catalogue: Catalogue, numbers: Numbers
+) -> Ahead:
+    """What of `ops` can be computed ahead.
+
+    Ops of ours in the outermost block that are pure, cannot fail by values and have sizes that are numbers, where all that they read is
+    persistable and not `written`, constant, or computed ahead itself. What a run may hand out is computed anew each time, and so is what is
+    made of variables that it may hand out, for others may write over both. An op that may return a view is not computed ahead for a run,
+    but for another op. No op gives more than it reads, and what is kept and packed takes no more than the variables that it is made of: the
+    last ops are left to the runs until that holds. So an inference takes the memory of its parameters twice at most.
+    """
+    memory = Memory(Liveness(ops, outputs, catalogue), catalogue)
+    for op in ops:
+        memory.define(op)
+    sources = [var for var in inputs if var.persistable and var.name not in written and _is_static(var)]
+    sources = [var for var in sources if not memory.may_share([var], outputs)]
+    constants = find_constants(ops, catalogue)
+    known = {*sources, *constants}
+    made: list[Op] = []
+    for op in ops:
+        operator = catalogue.get(op.type)
+        if (
+            not known.isdisjoint(op.reads)
+            and known.issuperset(op.reads)
+            and is_pure(operator, op)
+            and operator.is_built_in
+            and not operator.may_fail
+            and not any(isinstance(value, Var) for value in op.attributes.values())
+            and not any(numbers.has(var) or numbers.vanishes(var) for var in (*op.reads, *op.writes))
+            and all(map(_is_static, op.writes))
+            and not any(map(memory.stays, op.writes))
+            and _bytes(op.writes) <= _bytes(set(op.reads))
+        ):
+            made.append(op)
+            known.update(op.writes)
+    constant_ops = [op for op in ops if not constants.isdisjoint(op.writes)]
+    while True:
+        ahead = _ahead(ops, made, constant_ops, sources, outputs, catalogue)
+        if not made or _bytes(ahead.kept) + _bytes({op.inputs[slot][0] for op, slot in ahead.packed}) <= _bytes(ahead.read):
+            return ahead
+        made.pop()
+
+
+def _ahead(
+    ops: Sequence[Op], made: Sequence[Op], constant_ops: Sequence[Op], sources: Sequence[Var], outputs: Sequence[Var], catalogue: Catalogue
+) -> Ahead:
+    """The same, where the ops `made` are computed ahead."""
+    gone = {op for op in made if not catalogue.get(op.type).views}
+    left = needed_ops([op for op in ops if op not in gone], outputs)
+    own = {var for op in gone for var in op.writes}
+    kept = list(dict.fromkeys(var for op in left for var in op.reads if var in own))
+    packable = {*sources, *kept}
+    packed = [
+        (op, slot)
+        for op in walk_ops(left)
+        for slot in catalogue.get(op.type).packed_forms
+        if packable.issuperset(op.inputs[slot]) and not any(isinstance(value, Var) for value in op.attributes.values())
+    ]
+    needed = needed_ops([*constant_ops, *made], kept)
+    read = {var for op in needed for var in op.reads} | {op.inputs[slot][0] for op, slot in packed}
+    return Ahead(left, needed, kept, packed, [var for var in sources if var in read])
+
+
+def _is_static(var: Var) -> bool:
+    return var.shape is not None and all(isinstance(size, int) for size in var.shape)
+
+
+def _bytes(vars: Iterable[Var]) -> int:
+    return sum(math.prod(var.shape or ()) * var.dtype.itemsize for var in vars)  # type: ignore[arg-type]

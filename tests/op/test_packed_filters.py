@@ -1,0 +1,70 @@
+"""A filter that is packed once gives the bits, and the memory format, of one that is not, whatever is convolved."""
+
+import itertools
+
+import pytest
+import torch
+
+import oarlock as ol
+
+((PACK, KERNEL),) = ol.op.conv2d.packed_forms.values()
+
+SIZES = [(1, 1, 28), (1, 20, 12), (1, 3, 6), (3, 3, 9), (2, 1, 13), (32, 16, 7), (1, 16, 40)]
+WINDOWS = [(1, 1), (3, 3), (5, 5), (2, 3), (1, 5)]
+FORMATS = [torch.contiguous_format, torch.channels_last]
+
+
+@pytest.mark.parametrize(("n", "c", "h"), SIZES)
+@pytest.mark.parametrize("window", WINDOWS)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_a_packed_filter_gives_the_bits_of_the_kernel(n, c, h, window, dtype):
+    generator = torch.Generator().manual_seed(3)
+    x, bias = torch.randn(n, c, h, h, generator=generator, dtype=dtype), torch.randn(8, generator=generator, dtype=dtype)
+    filter = torch.randn(8, c, *window, generator=generator, dtype=dtype)
+    for stride, padding, formats in itertools.product([(1, 1), (2, 1)], [(0, 0), (1, 1)], itertools.product(FORMATS, FORMATS)):
+        images, laid = (value.contiguous(memory_format=format) for value, format in zip((x, filter), formats, strict=True))
+        packed = PACK(laid, stride=stride, padding=padding)
+        for shift in (bias, None):
+            expected = ol.op.conv2d.kernel(images, laid, shift, stride=stride, padding=padding)
+            y = KERNEL(images, laid, shift, packed=packed, stride=stride, padding=padding)
+            assert torch.equal(y, expected)
+            assert y.stride() == expected.stride()
+
+
+def test_some_filters_are_packed_and_convolved_as_such():
+    filter = torch.ones(8, 3, 3, 3)
+    packed = PACK(filter, stride=(1, 1), padding=(0, 0))
+    if packed is None:
+        pytest.skip("PyTorch has no oneDNN here")
+    changed = PACK(2 * filter, stride=(1, 1), padding=(0, 0))
+    x = torch.ones(2, 3, 6, 6)
+    assert KERNEL(x, filter, packed=changed, stride=(1, 1), padding=(0, 0)).unique().tolist() == [54.0]
+    torch._C._set_mkldnn_enabled(False)
+    try:
+        assert KERNEL(x, filter, packed=changed, stride=(1, 1), padding=(0, 0)).unique().tolist() == [27.0]
+    finally:
+        torch._C._set_mkldnn_enabled(True)
+    assert KERNEL(x[:1], filter, packed=changed, stride=(1, 1), padding=(0, 0)).unique().tolist() == [27.0], "PyTorch has another kernel"
+
+
+def test_an_inference_packs_its_filters_once_and_training_none():
+    with ol.Program(seed=1) as program:
+        x = ol.layer.data("x", shape=[3, 12, 12])
+        y = ol.layer.conv2d(ol.layer.conv2d(x, 8, 5), 8, 3)
+        program.targets["y"] = y
+    scope = ol.init(program, ol.Scope())
+    text = ol.Executor().plan(program, ["y"]).text
+    main, ahead = text.split("def ahead")
+    assert main.count("packed=filter_packed") == ahead.count("= pack") == 2
+    feed = {"x": torch.randn(2, 3, 12, 12)}
+    step = ol.Executor().prepare(program, ["y"], scope=scope, return_numpy=False)
+    (expected,) = ol.Executor(interpret=True).run(program, feed, ["y"], scope=scope, return_numpy=False)
+    for _ in range(3):
+        assert torch.equal(step(feed)[0], expected)
+    for name in list(scope):
+        scope[name].mul_(0.5)
+    (expected,) = ol.Executor(interpret=True).run(program, feed, ["y"], scope=scope, return_numpy=False)
+    assert torch.equal(step(feed)[0], expected)
+    with program:
+        ol.optimizer.SGD(0.1).minimize(ol.layer.mean(y))
+    assert "pack" not in ol.Executor().plan(program, ["y"]).text
