@@ -9,6 +9,8 @@ from oarlock.op.activation import softmax_slope
 from oarlock.op.reduction import expand_to, mean_dx
 from oarlock.registry import Case, GradCheck, Rejects, operator
 
+_aten = torch.ops.aten
+
 __all__ = ["accuracy", "softmax_with_cross_entropy", "total_cross_entropy", "total_cross_entropy_slope"]
 
 
@@ -31,22 +33,36 @@ __all__ = ["accuracy", "softmax_with_cross_entropy", "total_cross_entropy", "tot
 )
 def softmax_with_cross_entropy(logits, label, *, ignore_index: int = -100):
     """Cross entropy of ``softmax(logits)`` against class ids, computed stably in log space; ignored rows give 0."""
-    loss, softmax = _losses(logits, label, ignore_index, 0)
+    (loss, _), softmax = _losses(logits, label, _EACH, ignore_index)
     return loss if label.dim() == 1 else loss.view(label.shape), softmax
 
 
-def _losses(logits, label, ignore_index: int, reduction: int):
-    """The losses one after another, or with the `reduction` 2 their sum, as PyTorch numbers them; and the softmax."""
+_EACH, _MEAN, _SUM = 0, 1, 2  # what `nll_loss_forward` returns, as PyTorch numbers it
+
+
+def _losses(logits, label, reduction: int, ignore_index: int):
+    """The losses one after another, or reduced to one number; of how many rows; and the softmax."""
     if not label.is_cpu:  # elsewhere a label that is no class ends the process
         _require_classes(label, logits.shape[-1], ignore_index)
     log_p = torch.log_softmax(logits, -1)
     rows, labels = (log_p, label) if label.dim() == 1 else (log_p.reshape(label.numel(), log_p.shape[-1]), label.reshape(-1))
     try:
-        loss = torch._C._nn.nll_loss_nd(rows, labels, None, reduction, ignore_index)  # type: ignore[attr-defined]
+        losses = _aten.nll_loss_forward.default(rows, labels, None, reduction, ignore_index)
     except IndexError:
         _require_classes(label, logits.shape[-1], ignore_index)
         raise
-    return loss, log_p.exp_()
+    if reduction == _MEAN and not _counts_all(losses[1], label):  # PyTorch's mean is that of the others
+        total, counted = _aten.nll_loss_forward.default(rows, labels, None, _SUM, ignore_index)
+        losses = total.div_(label.numel()), counted
+    return losses, log_p.exp_()
+
+
+def _counts_all(counted, label) -> bool:
+    """Whether as many rows were `counted` as there are labels. On a GPU, and where the dtype does not count that far, nobody asks."""
+    return label.is_cpu and counted.item() == label.numel() < _COUNTABLE.get(counted.dtype, 0)
+
+
+_COUNTABLE = {torch.float32: 2**24, torch.float64: 2**53}  # a dtype holds all integers up to here
 
 
 def _require_classes(label: torch.Tensor, classes: int, ignore_index: int) -> None:
@@ -118,23 +134,31 @@ def softmax_with_cross_entropy_dlogits_ddsoftmax(softmax, ddlogits):
 
 
 @operator(
-    "logits: float[*b k], label: int64[*b] -> loss: float[], softmax: float[*b k]",
-    intermediate=("softmax",),
+    "logits: float[*b k], label: int64[*b] -> loss: float[], softmax: float[*b k], counted: float[]",
+    intermediate=("softmax", "counted"),
     may_fail=True,
     cases=[
-        Case(logits=[[0.0, 0.0], [0.0, 0.0]], label=[1, 0], loss=1.3862943611198906, softmax=[[0.5, 0.5], [0.5, 0.5]]),
-        Case(logits=[[0.0, 0.0], [0.0, 0.0]], label=[1, -100], mean=True, loss=0.34657359027997264, softmax=[[0.5, 0.5], [0.5, 0.5]]),
+        Case(logits=[[0.0, 0.0], [0.0, 0.0]], label=[1, 0], loss=1.3862943611198906, softmax=[[0.5, 0.5], [0.5, 0.5]], counted=2.0),
+        Case(
+            logits=[[0.0, 0.0], [0.0, 0.0]], label=[1, 0], mean=True,
+            loss=0.6931471805599453, softmax=[[0.5, 0.5], [0.5, 0.5]], counted=2.0,
+        ),
+        Case(
+            logits=[[0.0, 0.0], [0.0, 0.0]], label=[1, -100], mean=True,
+            loss=0.34657359027997264, softmax=[[0.5, 0.5], [0.5, 0.5]], counted=1.0,
+        ),
+        Case(logits=[[0.0, 0.0]], label=[-100], mean=True, loss=0.0, softmax=[[0.5, 0.5]], counted=0.0),
         GradCheck(logits=(4, 3), label=[0, 2, -100, 1], mean=True),
         GradCheck(logits=(2, 3), label=[255, 1], ignore_index=255),
         GradCheck(logits=(3,), label=2),
         GradCheck(logits=(2, 2, 3), label=[[0, 1], [2, 0]], mean=True),
         Rejects("label 3 is not one of the classes 0 to 2", logits=(1, 3), label=[3]),
     ],
-)
+)  # fmt: skip
 def total_cross_entropy(logits, label, *, ignore_index: int = -100, mean: bool = False):
-    """The sum of all losses of `softmax_with_cross_entropy`, or their mean, to which ignored rows count as 0."""
-    loss, softmax = _losses(logits, label, ignore_index, 2)
-    return loss.div_(label.numel()) if mean else loss, softmax
+    """The sum of all losses of `softmax_with_cross_entropy`, or their mean, to which ignored rows count as 0; ``counted`` are the others."""
+    (loss, counted), softmax = _losses(logits, label, _MEAN if mean else _SUM, ignore_index)
+    return loss, softmax, counted
 
 
 @total_cross_entropy.gradient_program("logits")
@@ -144,37 +168,43 @@ def total_cross_entropy_dlogits(softmax, label, dloss, dsoftmax=None, *, ignore_
 
 
 @operator(
-    "softmax: float[...b k], label: int64[...b], dtotal: float[] -> dlogits: float[...b k]",
+    "softmax: float[...b k], label: int64[...b], dtotal: float[], counted?: float[] -> dlogits: float[...b k]",
     cases=[
+        Case(softmax=[[0.25, 0.75]], label=[1], dtotal=2.0, counted=1.0, dlogits=[[0.5, -0.5]]),
+        Case(softmax=[[0.25, 0.75], [0.5, 0.5]], label=[1, -100], dtotal=2.0, counted=1.0, mean=True, dlogits=[[0.25, -0.25], [0.0, 0.0]]),
         Case(softmax=[[0.25, 0.75]], label=[1], dtotal=2.0, dlogits=[[0.5, -0.5]]),
         Case(softmax=[[0.25, 0.75], [0.5, 0.5]], label=[1, -100], dtotal=2.0, mean=True, dlogits=[[0.25, -0.25], [0.0, 0.0]]),
         Case(softmax=[[0.25, 0.75], [0.5, 0.5]], label=[1, 0], dtotal=2.0, ignore_index=0, dlogits=[[0.5, -0.5], [0.0, 0.0]]),
         Case(softmax=[0.25, 0.75], label=0, dtotal=1.0, dlogits=[-0.75, 0.75]),
     ],
 )
-def total_cross_entropy_slope(softmax, label, dtotal, *, ignore_index: int = -100, mean: bool = False):
-    """``(softmax - onehot(label)) * dtotal``, by the number of rows where it is a `mean`; ignored rows get 0."""
-    return _slope(softmax, label, dtotal, ignore_index, mean, None)
+def total_cross_entropy_slope(softmax, label, dtotal, counted=None, *, ignore_index: int = -100, mean: bool = False):
+    """``(softmax - onehot(label)) * dtotal``, by the number of rows where it is a `mean`; ignored rows get 0.
+
+    Where ``counted`` says that none is ignored, none is looked for.
+    """
+    return _slope(softmax, label, dtotal, counted, ignore_index, mean, None)
 
 
 @total_cross_entropy_slope.in_place("softmax")
-def total_cross_entropy_slope_in_place(softmax, label, dtotal, *, ignore_index, mean):
-    return _slope(softmax, label, dtotal, ignore_index, mean, softmax)
+def total_cross_entropy_slope_in_place(softmax, label, dtotal, counted=None, *, ignore_index, mean):
+    return _slope(softmax, label, dtotal, counted, ignore_index, mean, softmax)
 
 
 @total_cross_entropy_slope.into
-def total_cross_entropy_slope_into(softmax, label, dtotal, out, *, ignore_index, mean):
-    return _slope(softmax, label, dtotal, ignore_index, mean, out)
+def total_cross_entropy_slope_into(softmax, label, dtotal, counted=None, *, out, ignore_index, mean):
+    return _slope(softmax, label, dtotal, counted, ignore_index, mean, out)
 
 
-def _slope(softmax, label, dtotal, ignore_index: int, mean: bool, out):
+def _slope(softmax, label, dtotal, counted, ignore_index: int, mean: bool, out):
     """In ``out``, or in fresh memory where it is None."""
     classes = label.unsqueeze(-1)  # [*b, 1]
-    if _some_ignored(softmax, classes, ignore_index):
+    if (counted is None or not _counts_all(counted, label)) and _some_ignored(softmax, classes, ignore_index):
         each = dtotal / label.numel() if mean else dtotal
         return _dlogits(softmax, label, each.expand(label.shape), None, ignore_index, out)
     share = dtotal.item() / (label.numel() or 1) if mean else dtotal.item()
-    return torch.mul(softmax, share, out=out).scatter_add_(-1, classes, softmax.new_full(classes.shape, -share))
+    scaled = softmax.mul_(share) if out is softmax else torch.mul(softmax, share, out=out)
+    return scaled.scatter_add_(-1, classes, softmax.new_full(classes.shape, -share))
 
 
 @operator(

@@ -7,7 +7,7 @@ from oarlock.ir.operation import Op
 from oarlock.ir.program import Program
 from oarlock.ir.variable import Var
 from oarlock.ir.walk import inner_blocks, walk
-from oarlock.passes.rewriting import new_op, reader_counts, rewrite, sees
+from oarlock.passes.rewriting import declare, new_op, reader_counts, rewrite, sees
 from oarlock.registry.catalogue import Catalogue
 
 __all__ = ["fuse_reductions"]
@@ -20,10 +20,10 @@ def fuse_reductions(program: Program, catalogue: Catalogue) -> int:
         s = square(x)                                        y = inner_product(x, x, mean=true)
         y = mean(s)
 
-        loss, p = softmax_with_cross_entropy(z, label)       y, p = total_cross_entropy(z, label, mean=true)
+        loss, p = softmax_with_cross_entropy(z, label)       y, p, n = total_cross_entropy(z, label, mean=true)
         y = mean(loss)
 
-        g = mean_dx(dy, label)                               dz = total_cross_entropy_slope(p, label, dy, mean=true)
+        g = mean_dx(dy, label)                               dz = total_cross_entropy_slope(p, label, dy, n, mean=true)
         dz = softmax_with_cross_entropy_dlogits(p, label, g)
 
     Legal for `square`, for `multiply` of two tensors of one shape, and for the cross entropy whatever its rows. Products are not rounded
@@ -81,9 +81,10 @@ class _Fusion:
             return False
         self.taken.add(reduction)
         (total,) = reduction.writes
-        op.type, op.outputs = "total_cross_entropy", {"loss": (total,), "softmax": (softmax,)}
+        counted = declare(softmax, (), "COUNTED")
+        op.type, op.outputs = "total_cross_entropy", {"loss": (total,), "softmax": (softmax,), "counted": (counted,)}
         op.attributes = {**op.attributes, "mean": reduction.type == "mean"}
-        total.op = op
+        total.op = counted.op = op
         del op.block.vars[loss.name]
         return True
 
@@ -97,7 +98,10 @@ class _Fusion:
         total = made.inputs["x" if made.type == "expand_to" else "dy"][0]
         if total.shape != () or not sees(op.block, total):
             return None
-        inputs = {"softmax": op.inputs["softmax"][0], "label": op.inputs["label"][0], "dtotal": total}
+        (softmax,), (label,) = op.inputs["softmax"], op.inputs["label"]
+        inputs = {"softmax": softmax, "label": label, "dtotal": total}
+        if softmax.op is not None and softmax.op.type == "total_cross_entropy":
+            inputs |= {"counted": softmax.op.outputs["counted"][0]}
         attributes = {**op.attributes, "mean": made.type == "mean_dx"}
         return new_op(op, "total_cross_entropy_slope", inputs, {"dlogits": op.writes[0]}, self.catalogue, attributes)
 
