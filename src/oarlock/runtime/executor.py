@@ -22,7 +22,7 @@ from oarlock.runtime.plan import Plan
 from oarlock.runtime.prepared import Prepared, Values
 from oarlock.runtime.scope import Scope
 from oarlock.runtime.scopes import Scopes
-from oarlock.runtime.step import Step
+from oarlock.runtime.step import step_by
 
 __all__ = ["Executor"]
 
@@ -152,7 +152,7 @@ class Executor:
         prepared = self._prepare(program, tuple(fetch), update=True, whole=False)
         context = Context(scope, self.place, training)
         if prepared.plan is not None:
-            return Step(prepared, prepared.plan, context, return_numpy)
+            return step_by(prepared.plan, prepared, context, return_numpy=return_numpy)
 
         def step(feed: Mapping[str, object]) -> Values:
             budgeted = context if self.limits is None else replace(context, budget=Budget(self.limits))
@@ -189,7 +189,7 @@ class Executor:
         _require_list(fetch)
         prepared = self._prepare(program, tuple(fetch), update=update, whole=keep)
         if prepared.plan is not None:
-            return Step(prepared, prepared.plan, context, return_numpy)(feed or {}), None
+            return step_by(prepared.plan, prepared, context, return_numpy=return_numpy)(feed or {}), None
         if self.limits is not None:
             context = replace(context, budget=Budget(self.limits))
         return prepared.interpret(feed or {}, context, return_numpy=return_numpy, keep=keep)

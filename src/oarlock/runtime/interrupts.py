@@ -3,32 +3,23 @@
 import _signal  # pyright: ignore[reportMissingImports]  # `signal` without the enumerations around it, which cost ten times the call
 from types import FrameType
 
-__all__ = ["uninterrupted"]
+__all__ = ["Interrupts", "uninterrupted"]
 
 _SIGINT = int(_signal.SIGINT)
 
 
-class uninterrupted:  # noqa: N801 - it reads as a word: `with uninterrupted():`
-    """What runs inside is not cut short by SIGINT, which is delivered when it ends; not `at_once`, from `begin` on.
+class Interrupts:
+    """Those from the keyboard, which wait from `begin` to `end`; there may be no `begin`.
 
     Only the main thread is interrupted by signals, so only there is anything to hold back. A handler of another
-    signal that raises does cut it short.
+    signal that raises does cut short what is between.
     """
 
-    __slots__ = ("_at_once", "_handler", "_noted")
-
-    def __init__(self, *, at_once: bool = True):
-        self._at_once = at_once
-        self._noted = False
-        self._handler = None
-
-    def __enter__(self) -> "uninterrupted":
-        if self._at_once:
-            self.begin()
-        return self
+    _handler = None
+    _noted = False
 
     def begin(self) -> None:
-        """Hold interrupts back from now on."""
+        """Hold SIGINT back from now on."""
         handler = _signal.getsignal(_SIGINT)
         if handler is None:
             return
@@ -41,8 +32,19 @@ class uninterrupted:  # noqa: N801 - it reads as a word: `with uninterrupted():`
     def _note(self, number: int, frame: FrameType | None) -> None:
         self._noted = True
 
-    def __exit__(self, *raised: object) -> None:
+    def end(self) -> None:
+        """Deliver what came meanwhile."""
         if self._handler is not None:
             _signal.signal(_SIGINT, self._handler)
             if self._noted:
                 _signal.raise_signal(_SIGINT)
+
+
+class uninterrupted(Interrupts):  # noqa: N801 - it reads as a word: `with uninterrupted():`
+    """What runs inside is not cut short by SIGINT, which is delivered when it ends."""
+
+    def __enter__(self) -> None:
+        self.begin()
+
+    def __exit__(self, *raised: object) -> None:
+        self.end()

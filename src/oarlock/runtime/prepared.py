@@ -1,6 +1,7 @@
 """One way of running a program, decided once: what is needed of it, and the plan that computes that."""
 
 from collections.abc import Collection, Mapping, Sequence
+from typing import TypeGuard
 
 import numpy
 import torch
@@ -59,7 +60,7 @@ class Prepared:
             self.ops = needed_ops(program.main.ops, targets)
         self.read = {var for op in (*self.ops, *self.tail) for var in op.reads} | {path.var for path in fetched}
         plain = not any(path.trips for path in fetched) and max(map(_depth, self.ops), default=0) <= _MAX_DEPTH
-        self._accepted: tuple[list[str], Likeness] | None = None  # what was fed last, where types tell all about it
+        self._accepted: tuple[tuple[str, ...], Likeness] | None = None  # what was fed last, where types tell all about it
         self.plan = self._plan(passes, place, update=update, poison=poison) if plain and passes is not None else None
 
     def _plan(self, passes: Collection[str], place: Place, *, update: bool, poison: bool) -> Plan:
@@ -92,9 +93,7 @@ class Prepared:
 
     def given(self, feed: Mapping[str, object], context: Context) -> Mapping[str, torch.Tensor]:
         """The tensors to start a run with, of which everything is at the place of the run. Raises FeedError, and ScopeError."""
-        tensors = self.recognize(feed)
-        if tensors is None:
-            tensors = self._check(feed, context)
+        tensors = feed if self.recognizes(feed) else self._check(feed, context)
         if context.scope.dropped:  # a plan may read nothing of it
             raise ScopeError("this scope was dropped")
         if not context.place.is_cpu or torch.cuda.is_initialized():
@@ -139,15 +138,13 @@ class Prepared:
         tensors = check_feed(self.program, feed, self.read, context.place)
         plain = all(isinstance(value, torch.Tensor) and value.device == context.place.device for value in feed.values())
         if plain and feed.keys() == tensors.keys() and all(var.partitions is None for var in self.program.main.inputs):
-            self._accepted = list(tensors), Likeness(list(tensors.values()))
+            self._accepted = tuple(feed), Likeness([tensors[name] for name in feed])
         return tensors
 
-    def recognize(self, feed: Mapping[str, object]) -> Mapping[str, torch.Tensor] | None:
-        """What is fed, where that is tensors of the types that were fed last; None where it takes a closer look."""
-        if self._accepted is None:
-            return None
-        names, alike = self._accepted
-        return feed if len(feed) == len(names) and alike(*map(feed.get, names)) else None  # type: ignore[return-value]
+    def recognizes(self, feed: Mapping[str, object]) -> TypeGuard[Mapping[str, torch.Tensor]]:
+        """Whether what is fed are tensors of the types that were fed last, in that order; where not, it takes a closer look."""
+        accepted = self._accepted
+        return accepted is not None and tuple(feed) == accepted[0] and accepted[1](*feed.values())
 
     def _read(self, frame: Scope, context: Context) -> list[torch.Tensor]:
         """What is fetched, read before the tail writes: a step that raises writes nothing, and values are from before it."""

@@ -11,60 +11,60 @@ from oarlock.ir.variable import Var
 from oarlock.op.torch_dtype import from_torch, to_torch
 from oarlock.runtime.context import Context
 from oarlock.runtime.interpreter import commit, read_var
-from oarlock.runtime.interrupts import uninterrupted
+from oarlock.runtime.interrupts import Interrupts, uninterrupted
 from oarlock.runtime.plan import Given, Plan
 from oarlock.runtime.prepared import Prepared, Values
 from oarlock.runtime.scope import lock_of_writing
 from oarlock.runtime.value import to_numpy
 from oarlock.runtime.variable import Claim, Variable
 
-__all__ = ["Step"]
+__all__ = ["step_by"]
 
 _Source = tuple[Given, Variable | None]
 
 
-class Step:
-    """A run by the plan of `prepared` in the scope of `context`: called with what is fed, it returns what is fetched.
+def step_by(plan: Plan, prepared: Prepared, context: Context, *, return_numpy: bool) -> "_Step":
+    """The runs by the `plan` of `prepared` in the scope of `context`, as a function of what is fed that returns what is fetched."""
+    return (_Update if plan.overwrites else _Step)(plan, prepared, context, return_numpy)
+
+
+class _Step:
+    """A step by a plan that writes over nothing.
 
     Between calls it remembers the variables that the scope itself has, which are the same until it is dropped; those of its parents
     are looked for each time, since a variable of that name may have come nearer. As long as its claim on them stands, their values
-    are the last step's, and only what is fed is looked at; what was computed ahead of them holds, too.
+    are those it has kept, and only what is fed is looked at; what was computed ahead of them holds, too.
     """
 
     __slots__ = (
-        "_claim", "_claimed", "_context", "_fed", "_lasts", "_lock", "_overwritten", "_plan", "_prepared", "_return_numpy", "_run",
+        "_claim", "_claimed", "_context", "_fed", "_fetched", "_lasts", "_lock", "_plan", "_prepared", "_return_numpy", "_run",
         "_scope", "_sources",
     )  # fmt: skip
 
-    def __init__(self, prepared: Prepared, plan: Plan, context: Context, return_numpy: bool):
-        self._prepared = prepared
+    def __init__(self, plan: Plan, prepared: Prepared, context: Context, return_numpy: bool):
         self._plan = plan
+        self._prepared = prepared
         self._run = plan.bind(context)
         self._context = context
         self._scope = context.scope
         self._return_numpy = return_numpy
+        self._fetched = len(prepared.fetched)
         self._lock = lock_of_writing(context.scope)
         self._sources: list[_Source] = []
-        self._overwritten: list[tuple[Variable, int]] = []  # with the numbers of the outputs that are their next values
         self._lasts = False  # whether these are the variables of the next call too
         self._fed = [(number, given.var.name) for number, given in enumerate(plan.inputs) if not given.var.persistable]
         self._claim = Claim(self._lock, shared=not plan.overwrites)
         self._claimed = weakref.ref(self._claim)  # which variables know it by: they do not keep what once ran
 
     def __call__(self, feed: Mapping[str, object]) -> Values:
-        computed = self._overwrite(feed) if self._plan.overwrites else self._compute(feed)
-        fetched = computed[: len(self._prepared.fetched)]
-        return [to_numpy(value) for value in fetched] if self._return_numpy else fetched
-
-    def _compute(self, feed: Mapping[str, object]) -> list[torch.Tensor]:
-        """The outputs of a plan that writes over nothing."""
         claim = self._claim
-        fed = self._prepared.recognize(feed) if claim.stands and not self._scope.dropped else None
-        if fed is None:
+        if claim.kept is not None and not self._scope.dropped and self._prepared.recognizes(feed):
+            fed = feed
+        else:
             fed = self._prepared.given(feed, self._context)
         kept = claim.kept or self._read(fed)  # asked for once: as long as we hold it, nobody writes over what is in it
         if kept is None:
-            return self._prepared.interpret(feed, self._context, return_numpy=False)[0]  # type: ignore[return-value]
+            return self._hand_out(self._prepared.interpret(feed, self._context, return_numpy=False)[0])  # type: ignore[arg-type]
         values = kept.copy()
         for number, name in self._fed:
             values[number] = fed[name]
@@ -72,7 +72,11 @@ class Step:
         if self._plan.committed:
             with self._lock, uninterrupted():
                 self._commit(computed)
-        return computed
+        return self._hand_out(computed)
+
+    def _hand_out(self, computed: list[torch.Tensor]) -> Values:
+        fetched = computed[: self._fetched]
+        return [to_numpy(value) for value in fetched] if self._return_numpy else fetched
 
     def _read(self, fed: Mapping[str, torch.Tensor]) -> list[Any] | None:
         """The values of the inputs of the plan, of one step, whoever else trains here, and what is computed ahead of them.
@@ -95,7 +99,6 @@ class Step:
                 return None
             if lasts:
                 claim.kept = values = [*values, *plan.look_ahead(values)]
-                claim.stands = True
         return values if lasts else [*values, *plan.look_ahead(values)]
 
     def _look_at(self, var: Var, variable: Variable | None, fed: Mapping[str, torch.Tensor]) -> None:
@@ -103,46 +106,6 @@ class Step:
         value = fed.get(var.name) if variable is None else variable.read(None if self._plan.hands_out_inputs else self._claimed)
         if not isinstance(value, torch.Tensor):
             self._refuse(var, variable)
-
-    def _overwrite(self, feed: Mapping[str, object]) -> list[torch.Tensor]:
-        """The same, of a plan that computes next values in the memory of those before them."""
-        claim = self._claim
-        with self._lock, uninterrupted(at_once=False) as updates:
-            fed = self._prepared.recognize(feed) if claim.stands and not self._scope.dropped else None
-            if fed is None:
-                fed = self._prepared.given(feed, self._context)
-            if claim.stands:
-                values = [fed[given.var.name] if variable is None else variable.held for given, variable in self._sources]
-            else:
-                values = self._take(fed)
-            try:
-                computed = self._run(values, updates.begin)
-            except BaseException:
-                claim.stands = False  # the traceback holds values
-                raise
-            for variable, following in self._overwritten:
-                if variable.held is not computed[following]:
-                    variable.follow(computed[following])
-            if self._plan.committed:
-                self._commit(computed)
-        return computed
-
-    def _take(self, fed: Mapping[str, torch.Tensor]) -> list[torch.Tensor]:
-        """The values of the inputs of the plan, on which nobody else has a claim; those that are written over are nobody else's.
-
-        Raises UnsetVarError, and ShapeError, before anything is written over: updates must not fail halfway.
-        """
-        claimed, values = self._claimed, []
-        for (var, dtype, following), variable in self._find():
-            if variable is None:
-                values.append(fed[var.name])
-                continue
-            value = variable.read(claimed) if following is None else variable.take(claimed)
-            if not isinstance(value, torch.Tensor) or value.shape != var.shape or value.dtype is not dtype is not None:
-                self._refuse(var, variable)
-            values.append(value)
-        self._claim.stands = self._lasts and not self._plan.hands_out_updates
-        return values
 
     def _commit(self, computed: list[torch.Tensor]) -> None:
         commit([(name, computed[number]) for name, number in self._plan.committed], self._scope)
@@ -152,9 +115,6 @@ class Step:
         if not self._lasts:
             scope, inputs = self._scope, self._plan.inputs
             self._sources = [(given, self._variable(given.var) if given.var.persistable else None) for given in inputs]
-            self._overwritten = [
-                (variable, given.following) for given, variable in self._sources if variable and given.following is not None
-            ]
             self._lasts = all(variable is None or scope.find_local_var(given.var.name) is variable for given, variable in self._sources)
         return self._sources
 
@@ -181,6 +141,74 @@ class Step:
         if reader is not None:
             read_var(var, reader, scope)
         raise AssertionError(scope[var.name])  # which raises
+
+
+class _Update(_Step):
+    """A step by a plan that computes next values in the memory of those before them.
+
+    Called behind large kernels it finds nothing of itself in the caches of the processor: each function that it calls costs a microsecond.
+    """
+
+    __slots__ = ("_overwritten",)
+
+    def __init__(self, plan: Plan, prepared: Prepared, context: Context, return_numpy: bool):
+        super().__init__(plan, prepared, context, return_numpy)
+        self._overwritten: list[tuple[int, Variable, int]] = []  # with the numbers of the inputs, and of the outputs that follow
+
+    def __call__(self, feed: Mapping[str, object]) -> Values:
+        claim, interrupts = self._claim, Interrupts()
+        with self._lock:
+            try:
+                if claim.kept is not None and not self._scope.dropped and self._prepared.recognizes(feed):
+                    fed = feed
+                else:
+                    fed = self._prepared.given(feed, self._context)
+                if claim.kept is None:
+                    values = self._take(fed)
+                else:
+                    values = claim.kept.copy()
+                    for number, name in self._fed:
+                        values[number] = fed[name]
+                try:
+                    computed = self._run(values, interrupts.begin)
+                except BaseException:
+                    claim.end()  # the traceback holds values
+                    raise
+                kept = claim.kept
+                for number, variable, following in self._overwritten:
+                    value = computed[following]
+                    if variable.held is not value:
+                        variable.follow(value)
+                        if kept is not None:
+                            kept[number] = value
+                if self._plan.committed:
+                    self._commit(computed)
+            finally:
+                interrupts.end()
+        return self._hand_out(computed)
+
+    def _take(self, fed: Mapping[str, torch.Tensor]) -> list[torch.Tensor]:
+        """The values of the inputs of the plan, on which nobody else has a claim; those that are written over are nobody else's.
+
+        Raises UnsetVarError, and ShapeError, before anything is written over: updates must not fail halfway.
+        """
+        claimed, values = self._claimed, []
+        for (var, dtype, following), variable in self._find():
+            if variable is None:
+                values.append(fed[var.name])
+                continue
+            value = variable.read(claimed) if following is None else variable.take(claimed)
+            if not isinstance(value, torch.Tensor) or value.shape != var.shape or value.dtype is not dtype is not None:
+                self._refuse(var, variable)
+            values.append(value)
+        if self._lasts and not self._plan.hands_out_updates:
+            self._claim.kept = [variable and value for (_, variable), value in zip(self._sources, values, strict=True)]
+        self._overwritten = [
+            (number, variable, given.following)
+            for number, (given, variable) in enumerate(self._sources)
+            if variable is not None and given.following is not None
+        ]
+        return values
 
 
 def _is_declared(value: torch.Tensor, var: Var) -> bool:

@@ -46,16 +46,14 @@ class Claim:
     before holds values that nobody writes over.
     """
 
-    __slots__ = ("__weakref__", "kept", "lock", "shared", "stands")
+    __slots__ = ("__weakref__", "kept", "lock", "shared")
 
     def __init__(self, lock: "threading.RLock", *, shared: bool = False):
         self.lock = lock
         self.shared = shared
-        self.stands = False
-        self.kept: list[Any] | None = None
+        self.kept: list[Any] | None = None  # None where it does not stand
 
     def end(self) -> None:
-        self.stands = False
         self.kept = None
 
 
@@ -153,7 +151,7 @@ class Variable:
             claim = known()
             if claim is not None and claim is not mine:
                 if mine is not None and mine.shared and claim.shared:
-                    if claim.stands:
+                    if claim.kept is not None:
                         staying.append(known)
                 else:
                     claim.end()
