@@ -1,7 +1,9 @@
 """A filter that is packed once gives the bits, and the memory format, of one that is not, whatever is convolved."""
 
 import itertools
+import sys
 
+import numpy as np
 import pytest
 import torch
 
@@ -47,11 +49,34 @@ def test_some_filters_are_packed_and_convolved_as_such():
     assert KERNEL(x[:1], filter, packed=changed, stride=(1, 1), padding=(0, 0)).unique().tolist() == [27.0], "PyTorch has another kernel"
 
 
-def test_an_inference_packs_its_filters_once_and_training_none():
+@pytest.fixture
+def convolutions():
     with ol.Program(seed=1) as program:
         x = ol.layer.data("x", shape=[3, 12, 12])
-        y = ol.layer.conv2d(ol.layer.conv2d(x, 8, 5), 8, 3)
-        program.targets["y"] = y
+        program.targets["y"] = ol.layer.conv2d(ol.layer.conv2d(x, 8, 5), 8, 3)
+    return program
+
+
+def test_filters_are_packed_for_many_runs_not_for_one(convolutions, monkeypatch):
+    packed = []
+    module = sys.modules["oarlock.op.convolution"]
+    reorder = module._reorder
+    monkeypatch.setattr(module, "_reorder", lambda given, *how: (packed.append(given.shape), reorder(given, *how))[1])
+    scope, feed = ol.init(convolutions, ol.Scope()), {"x": torch.randn(2, 3, 12, 12)}
+    (once,) = ol.Executor().run(convolutions, feed, ["y"], scope=scope)
+    assert not packed
+    step = ol.Executor().prepare(convolutions, ["y"], scope=scope)
+    for _ in range(3):
+        assert np.array_equal(step(feed)[0], once)
+    assert len(packed) == 2
+    scope["conv2d_0.w"] = scope["conv2d_0.w"]  # which others may write over from now on
+    for _ in range(3):
+        assert np.array_equal(step(feed)[0], once)
+    assert len(packed) == 2
+
+
+def test_an_inference_packs_its_filters_once_and_training_none(convolutions):
+    program, y = convolutions, convolutions.targets["y"]
     scope = ol.init(program, ol.Scope())
     text = ol.Executor().plan(program, ["y"]).text
     main, ahead = text.split("def ahead")

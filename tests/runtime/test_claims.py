@@ -62,6 +62,19 @@ def test_a_claim_stands_as_long_as_nobody_asks(takes, feed):
     assert len(takes) == 2 * first
 
 
+def test_what_is_fed_is_told_by_its_name_whatever_its_place():
+    with ol.Program() as program:
+        x, y = (ol.layer.data(name, shape=[3], dtype="float64") for name in "xy")
+        program.targets["z"] = x - 2.0 * y
+        ol.optimizer.SGD(0.1).minimize(ol.layer.mean(ol.layer.fc(x * y, 1)))
+    step = ol.Executor().prepare(program, ["z"], scope=ol.init(program, ol.Scope()))
+    one, two = torch.ones(1, 3, dtype=torch.float64), torch.full((1, 3), 2.0, dtype=torch.float64)
+    for _ in range(2):
+        assert (step({"x": one, "y": two})[0] == -3.0).all()
+        assert (step({"y": two, "x": one})[0] == -3.0).all()
+        assert (step({"y": one, "x": two})[0] == 0.0).all()
+
+
 ASKS = {
     "value": lambda scope: scope["f.w"],
     "get": lambda scope: scope.get("f.w"),

@@ -15,7 +15,7 @@ from oarlock.op.control.ragged_rows import RaggedRows
 from oarlock.op.control.recurrence import RaggedSteps
 from oarlock.runtime.plan.workspace import GrowingSpace, Workspace
 
-OURS = {"context_of", "device", "workspace", "before_updates", "zip", "range", "len", "reversed", "str"}
+OURS = {"context_of", "device", "workspace", "before_updates", "for_many", "zip", "range", "len", "reversed", "str"}
 METHODS = {name for kind in (RaggedRows, RaggedSteps, Workspace, GrowingSpace) for name in dir(kind) if not name.startswith("_")} | {
     "shape", "total", "counts", "steps", "reverse", "append", "unbind", "copy_", "add_", "item", "split",
 }  # fmt: skip

@@ -189,7 +189,7 @@ class Executor:
         _require_list(fetch)
         prepared = self._prepare(program, tuple(fetch), update=update, whole=keep)
         if prepared.plan is not None:
-            return step_by(prepared.plan, prepared, context, return_numpy=return_numpy)(feed or {}), None
+            return step_by(prepared.plan, prepared, context, return_numpy=return_numpy, once=True)(feed or {}), None
         if self.limits is not None:
             context = replace(context, budget=Budget(self.limits))
         return prepared.interpret(feed or {}, context, return_numpy=return_numpy, keep=keep)

@@ -23,9 +23,12 @@ __all__ = ["step_by"]
 _Source = tuple[Given, Variable | None]
 
 
-def step_by(plan: Plan, prepared: Prepared, context: Context, *, return_numpy: bool) -> "_Step":
-    """The runs by the `plan` of `prepared` in the scope of `context`, as a function of what is fed that returns what is fetched."""
-    return (_Update if plan.overwrites else _Step)(plan, prepared, context, return_numpy)
+def step_by(plan: Plan, prepared: Prepared, context: Context, *, return_numpy: bool, once: bool = False) -> "_Step":
+    """The runs by the `plan` of `prepared` in the scope of `context`, as a function of what is fed that returns what is fetched.
+
+    It may be called only `once` at little cost, or often.
+    """
+    return (_Update if plan.overwrites else _Step)(plan, prepared, context, return_numpy, once)
 
 
 class _Step:
@@ -37,17 +40,18 @@ class _Step:
     """
 
     __slots__ = (
-        "_claim", "_claimed", "_context", "_fed", "_fetched", "_lasts", "_lock", "_plan", "_prepared", "_return_numpy", "_run",
+        "_claim", "_claimed", "_context", "_fed", "_fetched", "_lasts", "_lock", "_once", "_plan", "_prepared", "_return_numpy", "_run",
         "_scope", "_sources",
     )  # fmt: skip
 
-    def __init__(self, plan: Plan, prepared: Prepared, context: Context, return_numpy: bool):
+    def __init__(self, plan: Plan, prepared: Prepared, context: Context, return_numpy: bool, once: bool):
         self._plan = plan
         self._prepared = prepared
         self._run = plan.bind(context)
         self._context = context
         self._scope = context.scope
         self._return_numpy = return_numpy
+        self._once = once
         self._fetched = len(prepared.fetched)
         self._lock = lock_of_writing(context.scope)
         self._sources: list[_Source] = []
@@ -98,8 +102,8 @@ class _Step:
             if any(not _is_declared(values[number], sources[number][0].var) for number in plan.read_ahead):
                 return None
             if lasts:
-                claim.kept = values = [*values, *plan.look_ahead(values)]
-        return values if lasts else [*values, *plan.look_ahead(values)]
+                claim.kept = values = [*values, *plan.look_ahead(values, for_many=not self._once)]
+        return values if lasts else [*values, *plan.look_ahead(values, for_many=False)]
 
     def _look_at(self, var: Var, variable: Variable | None, fed: Mapping[str, torch.Tensor]) -> None:
         """Lay claim to a variable whose value is a tensor. Who hands out the memory of values has no claim, and ends those of others."""
@@ -151,8 +155,8 @@ class _Update(_Step):
 
     __slots__ = ("_overwritten",)
 
-    def __init__(self, plan: Plan, prepared: Prepared, context: Context, return_numpy: bool):
-        super().__init__(plan, prepared, context, return_numpy)
+    def __init__(self, plan: Plan, prepared: Prepared, context: Context, return_numpy: bool, once: bool):
+        super().__init__(plan, prepared, context, return_numpy, once)
         self._overwritten: list[tuple[int, Variable, int]] = []  # with the numbers of the inputs, and of the outputs that follow
 
     def __call__(self, feed: Mapping[str, object]) -> Values:

@@ -278,7 +278,7 @@ class Emitter:
         pack, _ = self.catalogue.get(op.type).packed_forms[slot]
         attributes = (f"{name}={self._attribute(op, name, value)}" for name, value in op.attributes.items())
         arguments = ", ".join([self.source.name(op.inputs[slot][0]), *attributes])
-        self.source.write(f"{self.packed[op]} = {self.source.bind('pack', pack)}({arguments})", op)
+        self.source.write(f"{self.packed[op]} = {self.source.bind('pack', pack)}({arguments}) if for_many else None", op)
 
     def _call_on_host(self, op: Op) -> None:
         operator, (result,) = self.catalogue.get(op.type), op.writes

@@ -113,7 +113,7 @@ class Plan:
             emitter.straight(line, len(ops) - len(last))
         source.write(f"return [{', '.join(results)}]")
         if made_ahead:
-            with source.function("ahead", [source.name(var) for var in ahead.read]):
+            with source.function("ahead", ["for_many", *(source.name(var) for var in ahead.read)]):
                 emitter.straight(Line(block, ahead.ops, ahead.kept, catalogue, constants=True))
                 for op, slot in ahead.packed:
                     emitter.pack(op, slot)
@@ -173,13 +173,16 @@ class Plan:
 
         return run if place.is_cpu else run_there
 
-    def look_ahead(self, values: Sequence[torch.Tensor]) -> list[object]:
-        """What runs are given beside `values`, those of `inputs`: made of those with the numbers `read_ahead`, of their declared types."""
+    def look_ahead(self, values: Sequence[torch.Tensor], *, for_many: bool) -> list[object]:
+        """What runs are given beside `values`, those of `inputs`: made of those with the numbers `read_ahead`, of their declared types.
+
+        For one run alone, nothing is packed.
+        """
         if self._ahead is None:
             return []
         with self._mode():
             try:
-                return self._ahead(*(values[number] for number in self.read_ahead))
+                return self._ahead(for_many, *(values[number] for number in self.read_ahead))
             except Exception as error:
                 raise self._explained(error) from error
 
