@@ -43,7 +43,7 @@ def window_size(length: size.Size, window: size.Size, stride: int, padding: int)
 )
 def conv2d(x, filter, bias=None, *, stride: tuple[int, ...] = (1, 1), padding: tuple[int, ...] = (0, 0)):
     """Slide ``f`` filters over ``n`` images of ``c`` channels (a cross-correlation, as everywhere in this field)."""
-    if stride[1] > 1 and _is_misread(x, filter, stride, padding):
+    if _is_misread(x, filter, stride, padding):
         return torch.conv2d(contiguous(x), contiguous(filter), bias, stride, padding)
     return torch.conv2d(_laid(x), channels_last(filter), bias, stride, padding)
 
@@ -53,7 +53,7 @@ def _is_misread(x, filter, stride, padding) -> bool:
 
     So it does in PyTorch 2.13 where one window fits sideways, though windows are more than one step apart.
     """
-    return x.shape[1] == 1 and (x.shape[3] + 2 * padding[1] - filter.shape[3]) // stride[1] == 0
+    return stride[1] > 1 and x.shape[1] == 1 and (x.shape[3] + 2 * padding[1] - filter.shape[3]) // stride[1] == 0
 
 
 def _laid(x):
@@ -72,7 +72,7 @@ def _pack(filter, *, stride, padding):
 
 @conv2d.packed("filter", _pack)
 def conv2d_packed(x, filter, bias=None, *, packed, stride, padding):
-    if packed is None or not _is_by_onednn(x, filter) or (stride[1] > 1 and _is_misread(x, filter, stride, padding)):
+    if packed is None or not _is_by_onednn(x, filter) or _is_misread(x, filter, stride, padding):
         return conv2d.kernel(x, filter, bias, stride=stride, padding=padding)
     return _convolve_packed(_laid(x), packed, bias, padding, stride, (1, 1), 1, "none", (), "")
 

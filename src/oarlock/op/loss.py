@@ -156,7 +156,7 @@ def softmax_with_cross_entropy_dlogits_ddsoftmax(softmax, ddlogits):
     ],
 )  # fmt: skip
 def total_cross_entropy(logits, label, *, ignore_index: int = -100, mean: bool = False):
-    """The sum of all losses of `softmax_with_cross_entropy`, or their mean, to which ignored rows count as 0; ``counted`` are others."""
+    """The sum of all losses of `softmax_with_cross_entropy`, or their mean, to which ignored rows count as 0; how many others there are."""
     (loss, counted), softmax = _losses(logits, label, _MEAN if mean else _SUM, ignore_index)
     return loss, softmax, counted
 
