@@ -1,6 +1,6 @@
 """From ops to the lines of a plan: one line an op. What ops with blocks become is in `loops.py`."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 
@@ -12,88 +12,19 @@ from oarlock.ir.operation import Op
 from oarlock.ir.size import Size, names_in
 from oarlock.ir.variable import Var
 from oarlock.ir.walk import walk_ops
-from oarlock.op.control.even_sizes import even_sizes
 from oarlock.op.torch_dtype import to_torch
 from oarlock.registry.catalogue import Catalogue
 from oarlock.registry.signature import Slot
 from oarlock.runtime.plan import loops, trips
-from oarlock.runtime.plan.constants import find_constants, make_constant
+from oarlock.runtime.plan.constants import make_constant
+from oarlock.runtime.plan.line import Line
 from oarlock.runtime.plan.liveness import Liveness
 from oarlock.runtime.plan.numbers import Numbers, wrapping
-from oarlock.runtime.plan.placement import Form, Placement
+from oarlock.runtime.plan.placement import Form
 from oarlock.runtime.plan.source import Source
-from oarlock.runtime.plan.stacks import Packed, Steps
 from oarlock.runtime.plan.workspace import Growth
 
-__all__ = ["Emitter", "Line"]
-
-
-class Line:
-    """Ops of a block that are written one after another, and where their results lie.
-
-    The values `kept` stay after them; those in `given` and `states` come from outside, and may be written over; see `Placement`.
-    Sizes with the names `around` are one number wherever they stand, as are those that `block` declares. With `constants`, what is
-    the same in each run is made once.
-    """
-
-    def __init__(
-        self,
-        block: Block,
-        ops: Sequence[Op],
-        kept: Iterable[Var],
-        catalogue: Catalogue,
-        around: Collection[str] = (),
-        given: Collection[Var] = (),
-        states: Mapping[Var, Var] | None = None,
-        *,
-        constants: bool = False,
-        gapped: Collection[Var] = (),
-    ):
-        self.ops = ops
-        self.kept = set(kept)
-        self.sizes = even_sizes(block, around)
-        self.liveness = Liveness(ops, self.kept, catalogue)
-        made_once = find_constants(ops, catalogue) if constants else set()
-        self.placement = Placement(ops, self.kept, self.liveness, catalogue, (self.sizes, around), given, states, made_once, gapped)
-        self.constants = {var for var in made_once if not self.placement.memory.stays(var)}
-        self.number = 0  # of the op that is being written
-        self.rows: dict[Var, str] = {}  # row splits -> the name of the rows that they cut
-        self.packed: dict[Var, Packed] = {}  # what a ragged loop has handed out
-        self.unjoined: set[Var] = set()  # those of them that nobody needs but as steps
-        self.rooms: dict[Var, str] = {}  # a sequence -> the space that it lies in, with room for the first value of a memory
-        self.sequences = {self.placement.root(var) for op in ops for var in loops.steps_through(op)}  # what lies where one begins
-        self.steps: dict[Var, Steps] = {}  # what lies in a space that is held -> the steps of that
-        self.held: dict[str, list[Var]] = {}  # a space that is to be given back -> what lies in it, beside what is written over that
-        self.cut: set[Op] = set()  # ops that are not called: what they would cut is cut before the loop
-        self.dense: set[Var] = set()  # what lies in the steps of a space: no gaps between the elements of its last axis
-        self.bodies: dict[Op, Line] = {}  # the lines of loops, as far as they were asked for
-
-    def is_stepped_through(self, var: Var, splits: Var) -> bool:
-        """Whether `var` is read as a sequence alone, by loops over the rows that `splits` cut."""
-        return all(
-            reader is not None
-            and reader.inputs.get("splits") == (splits,)
-            and sum(var is other for other in reader.reads) == reader.inputs.get("sequences", ()).count(var)
-            for reader in self.placement.readers(var)
-        )
-
-    def steps_of(self, var: Var) -> Steps | None:
-        """The steps of `var`, where it lies in a space that is held."""
-        return self.steps.get(self.placement.root(var))
-
-    def hold(self, steps: Steps, var: Var) -> None:
-        """Note that `var` lies in a space, which is given back no sooner than nobody reads it, if it is held."""
-        if steps.space in self.held:
-            self.held[steps.space].append(var)
-            self.steps[var] = steps
-
-    def may_write_over(self, var: Var) -> bool:
-        """Whether the op that is being written may write over `var`, which it reads."""
-        return self.may_be_written_over(var, self.number)
-
-    def may_be_written_over(self, var: Var, number: int) -> bool:
-        """The same for op `number`."""
-        return self.placement.is_even(var) and self.placement.memory.is_free(var, number, self.ops[number])
+__all__ = ["Emitter"]
 
 
 class Emitter:
@@ -167,7 +98,7 @@ class Emitter:
     def define(self, var: Var, *, uneven: bool = False) -> None:
         """Note that `var` has its value now, which may be an uneven stack: the sizes that zeros will ask for are read off it."""
         for axis, size in enumerate(var.shape or ()):
-            if isinstance(size, str) and size in self._asked and (size not in self._sizes or size in self._unsure):
+            if isinstance(size, str) and self._asks(size):
                 known = self._sizes.get(size, "0")
                 self._sizes[size] = self.source.fresh(size)
                 if self.lines and var in self.lines[-1].unjoined:
@@ -179,6 +110,13 @@ class Emitter:
                     number = f"{self.source.name(var)}.shape[{axis}]"
                 self.source.write(f"{self._sizes[size]} = {number}")
                 (self._unsure.add if uneven and axis else self._unsure.discard)(size)
+
+    def asks_sizes_of(self, var: Var) -> bool:
+        """Whether a size would be read off the value of `var`."""
+        return any(isinstance(size, str) and self._asks(size) for size in var.shape or ())
+
+    def _asks(self, size: str) -> bool:
+        return size in self._asked and (size not in self._sizes or size in self._unsure)
 
     def _drop(self, liveness: Liveness, number: int) -> None:
         line, ending = self.lines[-1], liveness.ending(number)
@@ -258,7 +196,9 @@ class Emitter:
         if op in self.packed:
             arguments.append(f"packed={self.packed[op]}")
         stem = f"{op.type}_into" if form.place else op.type if form.kernel is operator.kernel else f"{op.type}_in_place"
-        self.source.write(f"{results} = {self.source.bind(stem, self._function(op, form))}({', '.join(arguments)})", op)
+        text = f"{self.source.bind(stem, self._function(op, form))}({', '.join(arguments)})"
+        condition = self.lines[-1].conditions.get(op)
+        self.source.write(f"{results} = {text}" + (f" if {condition} else None" if condition else ""), op)
 
     def _function(self, op: Op, form: Form) -> Callable[..., object]:
         """The form, or what it does nothing but call."""

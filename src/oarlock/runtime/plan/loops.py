@@ -13,7 +13,8 @@ from oarlock.runtime.plan.placement import Form
 from oarlock.runtime.plan.stacks import GrowingStacks, RaggedStacks, Stacks, Steps
 
 if TYPE_CHECKING:
-    from oarlock.runtime.plan.emitter import Emitter, Line
+    from oarlock.runtime.plan.emitter import Emitter
+    from oarlock.runtime.plan.line import Line
 
 __all__ = ["WRITERS", "in_steps", "stacks_a_memory", "steps_through", "with_room"]
 
@@ -32,6 +33,8 @@ def _recurrent(emitter: "Emitter", op: Op) -> None:
     write(f"{count} = len({steps[0]})")
     _hold_longer(emitter, line, layout)
     line.dense.update(inner for inner, outer in layout.steps if emitter.lines[-1].steps_of(outer) is not None)
+    goes_on = f"{trip}" if reverse else f"{trip} + 1 < {count}"
+    line.conditions = dict.fromkeys(_for_the_next_trip(emitter, line, layout), goes_on)
     stacks = Stacks(emitter, line, layout, count, reverse=reverse)
     stacks.open()
     memories = [name(each.inside) for each in layout.carried]
@@ -78,6 +81,35 @@ def _hold_longer(emitter: "Emitter", line: "Line", layout: Layout) -> None:
         steps = outer_line.steps_of(sequence)
         if steps is not None:
             outer_line.held[steps.space] += [outer for inner, outer in handed_out if nested or memory.may_share([inner], [step])]
+
+
+def _for_the_next_trip(emitter: "Emitter", line: "Line", layout: Layout) -> set[Op]:
+    """The ops of a loop over even sequences that the last trip leaves out: they compute what nobody reads but the next trip.
+
+    A memory goes no further where nobody reads its last value, and no trip hands it out. Ops that may refuse values, have effects or
+    blocks, or come from elsewhere, are not left out; nor is what has more than one output, or a size or shape that is read off it.
+    """
+    outer_line, kept = emitter.lines[-1], {inner for inner, _ in (*layout.stacked, *layout.summed)}
+    needed = set(kept)
+    for each in layout.carried:
+        if outer_line.placement.readers(each.final) or each.inside in kept or emitter.asks_sizes_of(each.final):
+            needed.add(each.following)
+    left_out: set[Op] = set()
+    for number, op in reversed(list(enumerate(line.ops))):
+        if needed.isdisjoint(op.writes) and _may_be_left_out(emitter, line, op, number):
+            left_out.add(op)
+        else:
+            needed.update(op.reads)
+    return left_out
+
+
+def _may_be_left_out(emitter: "Emitter", line: "Line", op: Op, number: int) -> bool:
+    operator = emitter.catalogue.get(op.type)
+    if not operator.is_built_in or op.blocks or operator.may_fail or operator.effects or len(op.writes) != 1:
+        return False
+    (result,), (output,) = op.writes, operator.signature.outputs
+    is_read_off = emitter.asks_sizes_of(result) or line.liveness.needs_shape_after(result, number)
+    return not (output.variadic or emitter.numbers.has(result) or is_read_off)
 
 
 def _only_summed(line: "Line", layout: Layout, var: Var) -> bool:

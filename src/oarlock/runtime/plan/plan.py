@@ -21,7 +21,8 @@ from oarlock.runtime.dispatching import below_autograd
 from oarlock.runtime.explaining import explain
 from oarlock.runtime.place import Place, made_at
 from oarlock.runtime.plan.ahead import Ahead, find_ahead
-from oarlock.runtime.plan.emitter import Emitter, Line
+from oarlock.runtime.plan.emitter import Emitter
+from oarlock.runtime.plan.line import Line
 from oarlock.runtime.plan.numbers import Numbers, one_number
 from oarlock.runtime.plan.source import Source
 from oarlock.runtime.plan.workspace import Workspace

@@ -9,7 +9,8 @@ from oarlock.op.control.layout import Carried, Layout
 from oarlock.runtime.plan import trips
 
 if TYPE_CHECKING:
-    from oarlock.runtime.plan.emitter import Emitter, Line
+    from oarlock.runtime.plan.emitter import Emitter
+    from oarlock.runtime.plan.line import Line
 
 __all__ = ["GrowingStacks", "Packed", "RaggedStacks", "Stacks", "Steps"]
 

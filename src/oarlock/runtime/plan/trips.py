@@ -77,8 +77,11 @@ def sizes_in(numbers: torch.Tensor) -> Sizes:
     return Sizes(numbers.tolist())
 
 
-def poison(value: Stack) -> None:
-    """Spoil memory that nobody reads any more, so that whoever does will show it: NaN, and numbers far out."""
-    for tensor in leaves(value):
+def poison(value: Stack | None) -> None:
+    """Spoil memory that nobody reads any more, so that whoever does will show it: NaN, and numbers far out.
+
+    A value that the last trip of a loop has left out is None.
+    """
+    for tensor in () if value is None else leaves(value):
         if tensor.dtype is not torch.bool:
             tensor.fill_(float("nan") if tensor.is_floating_point() else torch.iinfo(tensor.dtype).min)
