@@ -1,52 +1,44 @@
 """Programs at a GPU.
 
-Where there is none, PyTorch's fake tensors stand for its memory: they have a device and a shape, and no elements. Kernels that mix places,
-or that wait for the GPU because they ask for an element, are refused by them as they would be there. What is computed, and
-how fast, only a GPU can tell: those tests are skipped without one.
+Where there is none, PyTorch's fake tensors stand for its memory (`fake_gpu.py`): they have a device and a shape, and no elements. Kernels
+that mix places are refused by them as they would be there, and what waits for the GPU, because the host asks for an element, is noted. What
+is computed, and how fast, only a GPU can tell: those tests are skipped without one.
 """
+
+import re
 
 import numpy
 import pytest
 import torch
 import workloads
-from torch._subclasses import FakeTensorMode
+from fake_gpu import stand_in, waits_noted
+from op.arguments import DERIVED, FORWARD, arguments_of, cases_of, positional
+from torch._subclasses.fake_tensor import DynamicOutputShapeException
 
 import oarlock as ol
+from oarlock.registry import Case, GradCheck, Operator
 
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")
 
 
 @pytest.fixture
 def fake_place(monkeypatch):
-    """A place whose tensors are fake.
-
-    Where PyTorch is built without CUDA, some methods ask for a GPU before they call an op, which would not: here they are the op.
-    """
-    indexed = torch.Tensor.__getitem__
-
-    def item(self, index):
-        if isinstance(index, int):
-            return self.select(0, index)
-        if isinstance(index, slice):
-            return torch.ops.aten.slice(self, 0, index.start, index.stop, index.step or 1)
-        return indexed(self, index)
-
-    monkeypatch.setattr(torch.Tensor, "__getitem__", item)
-    monkeypatch.setattr(torch.Tensor, "copy_", lambda self, other: torch.ops.aten.copy_(self, other))
-    monkeypatch.setattr(torch.Tensor, "contiguous", lambda self, **format: torch.ops.aten.contiguous(self, **format))
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
-    return ol.GPUPlace(0)
+    return stand_in(monkeypatch)
 
 
-def run_fake(executor, program, feed, fetch, scope):
-    """What a run gives, of fake tensors. It is planned before: passes look at numbers."""
-    step = executor.prepare(program, fetch, scope=scope, return_numpy=False)
-    with FakeTensorMode(allow_non_fake_inputs=True):
-        return step(feed)
+def run_fake(executor, program, feed, fetch, scope, *, training=False):
+    """What a run gives, of fake tensors, and what waited in a second run. It is planned before: passes look at numbers."""
+    step = executor.prepare(program, fetch, scope=scope, training=training, return_numpy=False)
+    with waits_noted() as waits:
+        held = {name: torch.tensor(value).to(executor.place.device) for name, value in feed.items()}
+        step(held)  # which brings the parameters there
+        waits.clear()
+        values = step(held)
+    return values, waits
 
 
-def a_loop():
-    """A program, its cost, the gradients of its loop, and what is fed."""
+def a_loop(optimizer=None):
+    """A program, its cost, the gradients of its loop, which train it by `optimizer`, and what is fed."""
     with ol.Program(seed=1) as program:
         x = ol.layer.data("x", shape=["n", 4], batch="t")
         rnn = ol.rnn()
@@ -58,7 +50,9 @@ def a_loop():
             rnn.update_memory(state, after)
             rnn.output(after)
         cost = ol.op.reduce_sum(ol.op.square(rnn()))
-        pairs = ol.append_backward(cost)
+        pairs = ol.append_backward(cost) if optimizer is None else []
+        if optimizer is not None:
+            optimizer.minimize(cost)
     return program, cost, [gradient for _, gradient in pairs], {"x": numpy.linspace(-1, 1, 60, dtype="float32").reshape(5, 3, 4)}
 
 
@@ -66,7 +60,8 @@ def a_loop():
 def test_a_loop_and_its_gradient_stay_at_their_place_and_ask_for_no_element(fake_place, settings):
     program, cost, gradients, feed = a_loop()
     scope = ol.init(program, ol.Scope())
-    values = run_fake(ol.Executor(fake_place, **settings), program, feed, [cost, *gradients], scope)
+    values, waits = run_fake(ol.Executor(fake_place, **settings), program, feed, [cost, *gradients], scope)
+    assert not waits
     assert {value.device for value in values} == {fake_place.device}
     assert [tuple(value.shape) for value in values] == [(), *(tuple(gradient.shape) for gradient in gradients)]
 
@@ -78,19 +73,188 @@ def test_parameters_move_to_the_place_of_the_run_and_what_is_made_of_nothing_is_
     scope = ol.init(program, ol.Scope())
     assert scope["fc.w"].device.type == "cpu"
     for interpret in (False, True):
-        (value,) = run_fake(ol.Executor(fake_place, interpret=interpret), program, {"x": [[1.0, 2.0, 3.0]]}, [y], scope)
+        (value,), _ = run_fake(ol.Executor(fake_place, interpret=interpret), program, {"x": [[1.0, 2.0, 3.0]]}, [y], scope)
         assert value.device == fake_place.device
         assert scope["fc.w"].device == scope["fc.b"].device == fake_place.device
 
 
-def test_a_fake_place_refuses_what_a_gpu_would(fake_place):
-    """So that the tests above can fail."""
-    with FakeTensorMode(allow_non_fake_inputs=True):
-        there = torch.ones(3, 4, device=fake_place.device)
+def test_a_fake_place_refuses_what_a_gpu_would_and_notes_what_waits(fake_place):
+    """So that the tests here can fail."""
+    with waits_noted() as waits:
+        there, here = torch.ones(3, 4, device=fake_place.device), torch.ones(3, 4)
         with pytest.raises(RuntimeError, match="same device"):
-            there + torch.ones(3, 4)
-        with pytest.raises(RuntimeError, match="_local_scalar_dense"):
-            there.sum().item()
+            there + here
+        with pytest.raises(RuntimeError, match="same device"):
+            torch._fused_sgd_([there], [there], [], lr=here.sum(), momentum=0.0, weight_decay=0.0, dampening=0.0, nesterov=False,
+                              maximize=False, is_first_step=True)  # fmt: skip
+        with pytest.raises(DynamicOutputShapeException):
+            there.nonzero()
+        assert not waits
+        there.sum().item()
+        bool(there.any())
+        there.cpu()
+        here.to(fake_place.device)
+        there[0].copy_(here[0])
+    assert [wait.why for wait in waits] == ["asked", "asked", "copied", "copied", "copied"]
+    assert {(wait.line, wait.depth) for wait in waits} == {("", 0)}
+
+
+REFUSING = {
+    "floor_divide", "remainder", "one_hot", "put", "take", "take_linear", "softmax_with_cross_entropy", "total_cross_entropy",
+    "take_linear_dx", "take_linear_dw",
+}  # fmt: skip
+"""They look whether a number is a row, a class or a divisor: a GPU that met another would end the process."""
+
+BY_DATA = {"rows", "merge", "merge_dyes", "merge_dno", "merge_dyes_ddy", "merge_dno_ddy"}
+"""How many rows they give, the data tell."""
+
+
+@pytest.mark.parametrize("operator", [pytest.param(operator, id=operator.type) for operator in [*FORWARD, *DERIVED]])
+def test_kernels_stay_at_their_place_and_wait_only_for_what_data_decide(fake_place, operator: Operator):
+    """With `made_at`, what a kernel makes of nothing is there too. Sequences are cut where data say, by whatever their operators do."""
+    if operator.type.startswith("sequence_"):
+        pytest.skip("where sequences end, data tell")
+    asked = operator.type in REFUSING or operator.type in BY_DATA
+    waited = False
+    for _, case in () if operator.wants_context else cases_of(operator, Case, GradCheck):
+        arguments = arguments_of(operator, case, torch.float32)
+        sizes = {tuple(item.shape) for items in arguments.tensors.values() for item in items}
+        kernels = [operator.kernel, *(operator.in_place_kernels.values() if len(sizes) == 1 else ())]  # those are of equal sizes
+        for kernel in kernels:
+            with waits_noted() as waits, fake_place.device:
+                there = arguments.replaced(_brought)
+                if operator.type in BY_DATA:
+                    with pytest.raises(DynamicOutputShapeException):
+                        kernel(*positional(operator, there), **operator.convert_attributes(there.attributes))
+                    continue
+                try:
+                    result = kernel(*positional(operator, there), **operator.convert_attributes(there.attributes))
+                except ValueError:  # as an answer is made up
+                    assert operator.type in REFUSING
+                    result = ()
+            waited = waited or bool(waits)
+            assert asked or not waits, waits
+            assert {item.device for item in _tensors(result)} <= {fake_place.device}
+    assert waited == (operator.type in REFUSING)
+
+
+def _brought(slot, item):
+    """What a step has of an input at a fake GPU. Whether statistics are those of the batch stays with the host."""
+    return torch.tensor(True, device="cpu") if slot == "of_batch" else torch.empty(item.shape, dtype=item.dtype)
+
+
+def _tensors(result):
+    return [result] if isinstance(result, torch.Tensor) else [item for part in result or () for item in _tensors(part)]
+
+
+WAITS: dict[str, list[str]] = {
+    "W1": ["total_cross_entropy"],
+    "W2": ["total_cross_entropy"],
+    "W3": ["total_cross_entropy"],
+    "W4": ["total_cross_entropy"],
+    "W5": [],
+    "W6": [],
+    "W7": [],
+    "W8": [],
+    "W9": ["take_linear", "take", "total_cross_entropy", "take_linear_backward"],
+    "W10": ["take", "total_cross_entropy", "put"],
+    "I1": [],
+    "I2": [],
+    "I3": [],
+}
+"""What of a step waits: where labels are looked at, and the numbers of rows. W11, W12 and W13 go where data say."""
+
+
+@pytest.mark.parametrize("name", WAITS)
+def test_a_step_waits_only_where_values_may_be_refused_and_in_no_loop(fake_place, name):
+    workload = workloads.describe(name)
+    _, waits = run_fake(
+        ol.Executor(fake_place), workload.program, workload.feed, [workload.fetch], workload.scope(), training=workload.training
+    )
+    assert [re.search(r"= ([a-z_]+?)(_in_place|_into)?_[0-9]+\(", wait.line)[1] for wait in waits] == WAITS[name]
+    assert all(wait.depth == 0 for wait in waits)
+
+
+@pytest.mark.parametrize("settings", [{}, {"passes": ()}], ids=["plan", "without passes"])
+@pytest.mark.parametrize(
+    "optimizer", [ol.optimizer.SGD(0.1), ol.optimizer.Momentum(0.1, 0.9), ol.optimizer.Adam(0.1)], ids=["sgd", "momentum", "adam"]
+)
+def test_a_loop_is_trained_without_waiting(fake_place, optimizer, settings):
+    program, cost, _, feed = a_loop(optimizer)
+    _, waits = run_fake(ol.Executor(fake_place, **settings), program, feed, [cost], ol.init(program, ol.Scope()), training=True)
+    assert not waits
+
+
+def test_a_run_asks_once_how_many_steps_were_done(fake_place):
+    """Random numbers follow from that, which a GPU counts."""
+    with ol.Program(seed=1) as program:
+        x = ol.layer.data("x", shape=["n", 4], batch="t")
+        rnn = ol.rnn()
+        with rnn.step():
+            step = rnn.step_input(x)
+            state = rnn.memory(shape=[4])
+            after = ol.op.dropout(ol.layer.fc(step, 4) + rnn.previous_memory(state), rate=0.5)
+            rnn.update_memory(state, after)
+            rnn.output(ol.op.dropout(after, rate=0.5))
+        cost = ol.op.reduce_sum(rnn())
+        ol.optimizer.SGD(0.1).minimize(cost)
+    scope = ol.init(program, ol.Scope())
+    _, waits = run_fake(ol.Executor(fake_place), program, {"x": numpy.zeros((5, 3, 4), "float32")}, [cost], scope, training=True)
+    assert [wait.why for wait in waits] == ["asked"]
+    assert "dropout" in waits[0].line
+
+
+def test_a_condition_on_data_waits_in_each_trip(fake_place):
+    workload = workloads.describe("W12")
+    _, waits = run_fake(ol.Executor(fake_place), workload.program, workload.feed, [workload.fetch], workload.scope(), training=True)
+    assert len(waits) > 1
+    assert {(wait.why, wait.depth) for wait in waits} == {("asked", 1)}
+    assert all("mean" in wait.line for wait in waits)
+
+
+def test_normalized_batches_in_a_loop_stay_at_their_place(fake_place):
+    """Whether statistics are of the batch the host knows, until that is stacked."""
+    with ol.Program(seed=1) as program:
+        x = ol.layer.data("x", shape=["n", 4], batch="t")
+        mean, variance = ol.layer.data("mean", [4], batch=None), ol.layer.data("variance", [4], batch=None)
+        rnn = ol.rnn()
+        with rnn.step():
+            rnn.output(ol.op.batch_norm(ol.layer.fc(rnn.step_input(x), 4), mean, variance))
+        cost = ol.op.reduce_sum(ol.op.square(rnn()))
+        pairs = ol.append_backward(cost)
+    scope = ol.init(program, ol.Scope())
+    gradients = [gradient for _, gradient in pairs]
+    feed = {"x": numpy.zeros((5, 3, 4), "float32"), "mean": numpy.zeros(4, "float32"), "variance": numpy.ones(4, "float32")}
+    values, waits = run_fake(ol.Executor(fake_place), program, feed, [cost, *gradients], scope, training=True)
+    assert {value.device for value in values} == {fake_place.device}
+    assert waits
+    assert all("batch_norm" in wait.line or (wait.why, wait.depth) == ("copied", 0) for wait in waits)
+
+
+class Elsewhere(torch.Tensor):
+    """A tensor at the processor that says it is not."""
+
+    is_cpu = False
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("operator", [pytest.param(item, id=item.type) for item in FORWARD if item.signature.input("rate")])
+def test_an_update_by_a_rate_that_stays_a_tensor_is_the_update_by_its_number(operator: Operator, dtype):
+    for _, case in cases_of(operator, Case):
+        for kernel in (operator.kernel, *operator.in_place_kernels.values()):
+            expected, actual = (
+                _tensors(kernel(*positional(operator, given), **operator.convert_attributes(given.attributes)))
+                for given in (
+                    arguments_of(operator, case, dtype),
+                    arguments_of(operator, case, dtype).replaced(
+                        lambda slot, item: item.as_subclass(Elsewhere) if slot == "rate" else item
+                    ),
+                )
+            )
+            tolerance = 1e-6 if dtype is torch.float32 else 1e-14
+            actual = [item.as_subclass(torch.Tensor) for item in actual]
+            torch.testing.assert_close(actual, expected, rtol=tolerance, atol=tolerance)
+            assert all(item.dtype is dtype for item in actual)
 
 
 @needs_gpu

@@ -89,9 +89,7 @@ def _sums(count: int, rows: torch.Tensor, dout: torch.Tensor) -> torch.Tensor:
 
 def _untaken(count: int, rows: torch.Tensor) -> torch.Tensor:
     """Which rows of a table nobody took: an infinity or NaN in them, or in a factor, has no part in the result."""
-    untaken = torch.ones(count, 1, dtype=torch.bool, device=rows.device)
-    untaken[rows.flatten()] = False
-    return untaken
+    return torch.ones(count, 1, dtype=torch.bool, device=rows.device).index_fill_(0, rows.flatten(), False)
 
 
 def _sums_dx(sums: torch.Tensor, w: torch.Tensor, untaken: torch.Tensor) -> torch.Tensor:

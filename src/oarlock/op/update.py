@@ -6,6 +6,9 @@ The `multi_tensor_` operators do for many parameters what the others do for one,
 PyTorch's fused kernels change tensors in place and read memory from end to end, whatever the strides say. So each is written
 here once, in place, with what it needs free of gaps; the kernels call it on copies. A parameter of images takes the format in
 which its gradient is computed, and so the kernels that read both stop copying after one step.
+
+At the processor a rate is a number for PyTorch. To ask a GPU for one is to wait until it has done all that went before, so there the
+rate stays a tensor.
 """
 
 from collections.abc import Callable, Sequence
@@ -58,13 +61,30 @@ def _laid_beside(grad: torch.Tensor, tensor: torch.Tensor) -> torch.Tensor:
     return in_format_of(lay_as(dense(tensor), grad), grad)
 
 
+def _for_fused(rate: torch.Tensor, params: Tensors) -> float | torch.Tensor:
+    """The rate as the fused kernels take it. Those of a GPU read a tensor as float32, which is too coarse for parameters of float64."""
+    return rate.item() if rate.is_cpu or params[0].dtype is torch.float64 else rate.to(torch.float32)
+
+
+def _less(param: torch.Tensor, grad: torch.Tensor, rate: torch.Tensor, less: Callable[..., torch.Tensor]) -> torch.Tensor:
+    """``param - rate * grad``, by a subtraction that is in place or not."""
+    return less(param, grad, alpha=rate.item()) if rate.is_cpu else less(param, grad * rate.to(grad.dtype))
+
+
+def _each_less(params: Tensors, grads: Tensors, rate: torch.Tensor, less: Callable[..., list[torch.Tensor]]) -> list[torch.Tensor]:
+    """The same for each of many, by the same operations."""
+    if rate.is_cpu:
+        return less(params, grads, alpha=rate.item())
+    return less(params, torch._foreach_mul(grads, rate.to(grads[0].dtype)))  # type: ignore[attr-defined]
+
+
 def _update_by_momentum(params: Tensors, grads: Tensors, velocities: Tensors, rate: torch.Tensor, mu: float, nesterov: bool) -> None:
     def fused(grads, params, velocities):
         torch._fused_sgd_(  # type: ignore[attr-defined]
             params,
             grads,
             velocities,
-            lr=rate.item(),
+            lr=_for_fused(rate, params),
             momentum=mu or 1.0,  # at 0 PyTorch keeps no velocity; in a first step it takes the gradient for it, which is what we mean
             is_first_step=mu == 0.0,
             nesterov=nesterov and mu != 0.0,
@@ -85,7 +105,7 @@ def _update_by_adam(params: Tensors, grads: Tensors, moments1: Tensors, moments2
             moments2,
             [],
             [step.to(torch.float32)] * len(params),
-            lr=rate.item(),
+            lr=_for_fused(rate, params),
             beta1=beta1,
             beta2=beta2,
             eps=epsilon,
@@ -106,12 +126,12 @@ def _update_by_adam(params: Tensors, grads: Tensors, moments1: Tensors, moments2
 )
 def sgd(param, grad, rate):
     """``next = param - rate * grad``."""
-    return torch.sub(in_format_of(param, grad), grad, alpha=rate.item())
+    return _less(in_format_of(param, grad), grad, rate, torch.sub)
 
 
 @sgd.in_place("param")
 def sgd_in_place(param, grad, rate):
-    return lay_as(param, grad).sub_(grad, alpha=rate.item())
+    return _less(lay_as(param, grad), grad, rate, torch.Tensor.sub_)
 
 
 @operator(
@@ -184,8 +204,7 @@ def _shapes(params: Sequence[TensorType], *others: Sequence[TensorType]) -> list
 )
 def multi_tensor_sgd(params, grads, rate):
     """`sgd` for each of ``params``."""
-    laid = list(map(in_format_of, params, grads))
-    return torch._foreach_sub(laid, grads, alpha=rate.item())  # type: ignore[attr-defined]
+    return _each_less(list(map(in_format_of, params, grads)), grads, rate, torch._foreach_sub)  # type: ignore[attr-defined]
 
 
 @multi_tensor_sgd.infer_with
@@ -195,7 +214,7 @@ def _multi_tensor_sgd_shapes(params, grads, rate):
 
 @multi_tensor_sgd.in_place("params")
 def multi_tensor_sgd_in_place(params, grads, rate):
-    torch._foreach_sub_(list(map(lay_as, params, grads)), grads, alpha=rate.item())  # type: ignore[attr-defined]
+    _each_less(list(map(lay_as, params, grads)), grads, rate, torch._foreach_sub_)  # type: ignore[attr-defined]
     return params
 
 
@@ -272,7 +291,14 @@ def multi_tensor_adam_in_place(params, grads, moments1, moments2, step, rate, *,
 )
 def sgd_linear(param, x, dout, rate):
     """`sgd` with the gradient ``linear_dw(x, dout)``: ``next = param - rate * x.mT @ dout``."""
-    return torch.addmm(param, _rows(x).mT, _rows(dout), alpha=-rate.item())
+    return _less_product(param, x, dout, rate, torch.addmm)
+
+
+def _less_product(param, x, dout, rate: torch.Tensor, add: Callable[..., torch.Tensor]) -> torch.Tensor:
+    """``param - rate * x.mT @ dout``, by an `addmm` that is in place or not."""
+    if rate.is_cpu:
+        return add(param, _rows(x).mT, _rows(dout), alpha=-rate.item())
+    return add(param, _rows(x).mT, _rows(dout) * rate.to(dout.dtype), alpha=-1)
 
 
 def _rows(x: torch.Tensor) -> torch.Tensor:
@@ -281,7 +307,7 @@ def _rows(x: torch.Tensor) -> torch.Tensor:
 
 @sgd_linear.in_place("param")
 def sgd_linear_in_place(param, x, dout, rate):
-    return param.addmm_(_rows(x).mT, _rows(dout), alpha=-rate.item())
+    return _less_product(param, x, dout, rate, torch.Tensor.addmm_)
 
 
 @operator(

@@ -1,8 +1,9 @@
 """Context: what one run is, and what a kernel may ask of it."""
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Protocol
 
 import torch
@@ -20,7 +21,7 @@ from oarlock.runtime.budget import Budget
 from oarlock.runtime.place import CPUPlace, Place, one_place
 from oarlock.runtime.scope import Scope
 
-__all__ = ["Context", "KernelContext"]
+__all__ = ["Context", "KernelContext", "steps_done"]
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,11 @@ class Context:
             raise ArgumentError(f"training is True or False, not {self.training!r:.60}", location=here())
 
 
+def steps_done(scope: Scope) -> int:
+    """How many steps have updated what is in `scope`. Where it counts them at a GPU, the host waits for that."""
+    return int(scope.get(COUNTER, 0))  # type: ignore[call-overload]
+
+
 class _BlockRunner(Protocol):
     def __call__(self, block: Block, scope: Scope, context: Context, trips: tuple[str, ...]) -> None: ...
 
@@ -50,20 +56,28 @@ class _BlockRunner(Protocol):
 class KernelContext:
     """The run, as the kernel of one op sees it."""
 
-    def __init__(self, op: Op, scope: Scope, context: Context, run: _BlockRunner | None, trips: tuple[str, ...] = ("main",)):
+    def __init__(
+        self,
+        op: Op,
+        scope: Scope,
+        context: Context,
+        run: _BlockRunner | None,
+        trips: tuple[str, ...] = ("main",),
+        count_steps: Callable[[], int] | None = None,
+    ):
         self.op = op
         self.training = context.training
         self._scope = scope
         self._context = context
         self._run = run
         self._trips = trips
+        self._count_steps = count_steps or partial(steps_done, scope)
         self._loop: Scope | None = None
         self._trip_count = 0
 
     def uniform(self, shape: tuple[int, ...], random_id: int) -> torch.Tensor:
         """Numbers in [0, 1), float64 of `shape`, that follow from the program's seed, the op, the step and the trip."""
-        step = self._scope.get(COUNTER, torch.tensor(0))
-        key = random.key_of(self.op.block.program.seed, "op", random_id, int(step), *self._trips)  # type: ignore[call-overload]
+        key = random.key_of(self.op.block.program.seed, "op", random_id, self._count_steps(), *self._trips)
         return random.uniform(tuple(shape), key, device=self._context.place.device)
 
     def run_block(self, block: Block, values: list[torch.Tensor], *, trip: int | None = None) -> list[torch.Tensor]:

@@ -3,7 +3,7 @@
 import itertools
 import linecache
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from types import TracebackType
 from typing import NamedTuple
 
@@ -16,7 +16,7 @@ from oarlock.ir.variable import Var
 from oarlock.ir.walk import walk_ops
 from oarlock.op.torch_dtype import to_torch
 from oarlock.registry.catalogue import Catalogue
-from oarlock.runtime.context import Context, KernelContext
+from oarlock.runtime.context import Context, KernelContext, steps_done
 from oarlock.runtime.dispatching import below_autograd
 from oarlock.runtime.explaining import explain
 from oarlock.runtime.place import Place, made_at
@@ -150,9 +150,20 @@ class Plan:
         What is called before the first value is written over is given beside them, where the plan `overwrites`. It raises what the
         interpreter raises.
         """
+        if context.place.is_cpu:
+            return self._bound(context)
+
+        def run_there(values: Sequence[torch.Tensor], *before_updates: Callable[[], object]) -> list[torch.Tensor]:
+            with made_at(context.place):
+                return self._bound(context, cache(partial(steps_done, context.scope)))(values, *before_updates)
+
+        return run_there
+
+    def _bound(self, context: Context, count_steps: Callable[[], int] | None = None) -> Callable[..., list[torch.Tensor]]:
+        """The same for what is made where it has to be. What `count_steps` says, where it is given, holds in all of a run."""
 
         def context_of(op: Op, trips: tuple[str, ...]) -> KernelContext:
-            return KernelContext(op, context.scope, context, None, trips)
+            return KernelContext(op, context.scope, context, None, trips, count_steps)
 
         mode, place = self._mode, context.place
         compute = partial(self._function, context_of, place.device)
@@ -168,11 +179,7 @@ class Plan:
                 except Exception as error:
                     raise self._explained(error) from error
 
-        def run_there(values: Sequence[torch.Tensor], *before_updates: Callable[[], object]) -> list[torch.Tensor]:
-            with made_at(place):
-                return run(values, *before_updates)
-
-        return run if place.is_cpu else run_there
+        return run
 
     def look_ahead(self, values: Sequence[torch.Tensor], *, for_many: bool) -> list[object]:
         """What runs are given beside `values`, those of `inputs`: made of those with the numbers `read_ahead`, of their declared types.

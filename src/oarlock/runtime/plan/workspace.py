@@ -32,9 +32,11 @@ class Space:
         return self._columns[start, stop]
 
     def stack(self, values: list[torch.Tensor]) -> None:
-        """Copy one value to each step."""
-        if values:
+        """Copy one value to each step. What a kernel leaves at the processor is brought to the place of the run."""
+        if values and values[0].device == self.whole.device:
             torch.stack(values, out=self.whole)
+        elif values:
+            self.whole.copy_(torch.stack(values))
 
 
 class Growth:
