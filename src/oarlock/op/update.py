@@ -66,16 +66,12 @@ def _for_fused(rate: torch.Tensor, params: Tensors) -> float | torch.Tensor:
     return rate.item() if rate.is_cpu or params[0].dtype is torch.float64 else rate.to(torch.float32)
 
 
-def _less(param: torch.Tensor, grad: torch.Tensor, rate: torch.Tensor, less: Callable[..., torch.Tensor]) -> torch.Tensor:
-    """``param - rate * grad``, by a subtraction that is in place or not."""
-    return less(param, grad, alpha=rate.item()) if rate.is_cpu else less(param, grad * rate.to(grad.dtype))
+def _times(grad: torch.Tensor, rate: torch.Tensor) -> torch.Tensor:
+    return grad * rate.to(grad.dtype)
 
 
-def _each_less(params: Tensors, grads: Tensors, rate: torch.Tensor, less: Callable[..., list[torch.Tensor]]) -> list[torch.Tensor]:
-    """The same for each of many, by the same operations."""
-    if rate.is_cpu:
-        return less(params, grads, alpha=rate.item())
-    return less(params, torch._foreach_mul(grads, rate.to(grads[0].dtype)))  # type: ignore[attr-defined]
+def _each_times(grads: Tensors, rate: torch.Tensor) -> list[torch.Tensor]:
+    return torch._foreach_mul(grads, rate.to(grads[0].dtype))  # type: ignore[attr-defined]
 
 
 def _update_by_momentum(params: Tensors, grads: Tensors, velocities: Tensors, rate: torch.Tensor, mu: float, nesterov: bool) -> None:
@@ -126,12 +122,14 @@ def _update_by_adam(params: Tensors, grads: Tensors, moments1: Tensors, moments2
 )
 def sgd(param, grad, rate):
     """``next = param - rate * grad``."""
-    return _less(in_format_of(param, grad), grad, rate, torch.sub)
+    laid = in_format_of(param, grad)
+    return torch.sub(laid, grad, alpha=rate.item()) if rate.is_cpu else torch.sub(laid, _times(grad, rate))
 
 
 @sgd.in_place("param")
 def sgd_in_place(param, grad, rate):
-    return _less(lay_as(param, grad), grad, rate, torch.Tensor.sub_)
+    laid = lay_as(param, grad)
+    return laid.sub_(grad, alpha=rate.item()) if rate.is_cpu else laid.sub_(_times(grad, rate))
 
 
 @operator(
@@ -204,7 +202,10 @@ def _shapes(params: Sequence[TensorType], *others: Sequence[TensorType]) -> list
 )
 def multi_tensor_sgd(params, grads, rate):
     """`sgd` for each of ``params``."""
-    return _each_less(list(map(in_format_of, params, grads)), grads, rate, torch._foreach_sub)  # type: ignore[attr-defined]
+    laid = list(map(in_format_of, params, grads))
+    if not rate.is_cpu:
+        return torch._foreach_sub(laid, _each_times(grads, rate))  # type: ignore[attr-defined]
+    return torch._foreach_sub(laid, grads, alpha=rate.item())  # type: ignore[attr-defined]
 
 
 @multi_tensor_sgd.infer_with
@@ -214,7 +215,11 @@ def _multi_tensor_sgd_shapes(params, grads, rate):
 
 @multi_tensor_sgd.in_place("params")
 def multi_tensor_sgd_in_place(params, grads, rate):
-    _each_less(list(map(lay_as, params, grads)), grads, rate, torch._foreach_sub_)  # type: ignore[attr-defined]
+    laid = list(map(lay_as, params, grads))
+    if not rate.is_cpu:
+        torch._foreach_sub_(laid, _each_times(grads, rate))  # type: ignore[attr-defined]
+    else:
+        torch._foreach_sub_(laid, grads, alpha=rate.item())  # type: ignore[attr-defined]
     return params
 
 
@@ -291,14 +296,9 @@ def multi_tensor_adam_in_place(params, grads, moments1, moments2, step, rate, *,
 )
 def sgd_linear(param, x, dout, rate):
     """`sgd` with the gradient ``linear_dw(x, dout)``: ``next = param - rate * x.mT @ dout``."""
-    return _less_product(param, x, dout, rate, torch.addmm)
-
-
-def _less_product(param, x, dout, rate: torch.Tensor, add: Callable[..., torch.Tensor]) -> torch.Tensor:
-    """``param - rate * x.mT @ dout``, by an `addmm` that is in place or not."""
-    if rate.is_cpu:
-        return add(param, _rows(x).mT, _rows(dout), alpha=-rate.item())
-    return add(param, _rows(x).mT, _rows(dout) * rate.to(dout.dtype), alpha=-1)
+    if not rate.is_cpu:
+        return torch.addmm(param, _rows(x).mT, _times(_rows(dout), rate), alpha=-1)
+    return torch.addmm(param, _rows(x).mT, _rows(dout), alpha=-rate.item())
 
 
 def _rows(x: torch.Tensor) -> torch.Tensor:
@@ -307,7 +307,9 @@ def _rows(x: torch.Tensor) -> torch.Tensor:
 
 @sgd_linear.in_place("param")
 def sgd_linear_in_place(param, x, dout, rate):
-    return _less_product(param, x, dout, rate, torch.Tensor.addmm_)
+    if not rate.is_cpu:
+        return param.addmm_(_rows(x).mT, _times(_rows(dout), rate), alpha=-1)
+    return param.addmm_(_rows(x).mT, _rows(dout), alpha=-rate.item())
 
 
 @operator(
