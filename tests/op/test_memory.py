@@ -25,6 +25,8 @@ from op.edges import edges_of, strided, transposed
 
 import oarlock as ol
 from oarlock.registry import Case, GradCheck, Operator
+from oarlock.registry.expression import Expression
+from oarlock.runtime.plan.source import Source
 
 OPERATORS = [*FORWARD, *DERIVED]
 ARRANGEMENTS = [torch.clone, strided, transposed]
@@ -211,28 +213,62 @@ def test_the_form_that_reuses_inputs_gives_the_bits_of_the_kernel(operator: Oper
         assert all(torch.equal(one, two) for slot in kept for one, two in zip(others[slot], kept[slot], strict=True))
 
 
-@pytest.mark.parametrize(("operator", "make"), at_cases_and_edges([item for item in OPERATORS if item.direct_calls]))
-def test_a_direct_call_gives_the_bits_of_what_it_stands_for(operator: Operator, make: Callable[[], Arguments]):
+@pytest.mark.parametrize(("operator", "make"), at_cases_and_edges([item for item in OPERATORS if item.expressions]))
+def test_an_expression_gives_the_bits_of_what_it_stands_for(operator: Operator, make: Callable[[], Arguments]):
     in_place = {form: slots for slots, form in operator.in_place_kernels.items()}
-    for (form, call), arrange in itertools.product(operator.direct_calls.items(), ARRANGEMENTS):
+    attributes = operator.convert_attributes(make().attributes)
+    expressions = [(form, expression) for form, found in operator.expressions.items() for expression in found]
+    for (form, expression), arrange in itertools.product(expressions, ARRANGEMENTS):
         given = arranged(make(), arrange)
-        taken = positional(operator, given)
-        first, *others = (value for value in taken if value is not None)
-        if len([slot for slot in operator.signature.inputs if not slot.optional]) != 1 + len(others):
+        if not holds(expression, operator, given, attributes):
             continue
-        if call.rank not in (None, first.ndim) or (call.dense and first.stride(-1) != 1):
-            continue
-        (expected,) = [tensor for items in compute(operator, given).values() for tensor in items]
+        expected = compute(operator, given)
+        (result,) = [tensor for tensors in expected.values() for tensor in tensors]
         if form is operator.kernel:
-            assert same_bits(call.function(first, *others), expected)
+            assert same_bits(evaluated(expression, given, attributes), result)
         elif form is operator.into_kernel:
             for place in PLACES:
-                out = place(expected)
-                assert call.function(first, *others, out=out) is out
-                assert same_bits(out, expected)
-        elif fits(operator, given, {operator.signature.outputs[0].name: [expected]}, in_place[form]):
-            assert call.function(first, *others) is first
-            assert same_bits(first, expected)
+                out = place(result)
+                assert evaluated(expression, given, attributes, out) is out
+                assert same_bits(out, result)
+        elif fits(operator, given, expected, in_place[form]):
+            (slot,) = in_place[form]
+            (reused,) = given.tensors[slot]
+            assert evaluated(expression, given, attributes) is reused
+            assert same_bits(reused, result)
+
+
+def holds(expression: Expression, operator: Operator, given: Arguments, attributes: dict[str, object]) -> bool:
+    optional = [slot.name for slot in operator.signature.inputs if slot.optional]
+    return (
+        all(bool(given.tensors.get(slot)) is (slot in expression.names) for slot in optional)
+        and all(given.tensors[slot][0].ndim in ranks for slot, ranks in expression.ranks.items())
+        and all(attributes[name] == value for name, value in expression.when.items())
+        and (expression.dense is None or given.tensors[expression.dense][0].stride(-1) == 1)
+    )
+
+
+def evaluated(expression: Expression, given: Arguments, attributes: dict[str, object], out: torch.Tensor | None = None) -> object:
+    source = Source()
+    values = {slot: tensors[0] for slot, tensors in given.tensors.items() if tensors} | attributes | {"out": out}
+    return eval(
+        expression.written({name: name for name in expression.names}, partial(source.bind_torch, "function")), source.bound | values
+    )
+
+
+@pytest.mark.parametrize("operator", [pytest.param(operator, id=operator.type) for operator in OPERATORS if operator.expressions])
+def test_an_expression_says_what_becomes_of_everything_that_is_given(operator: Operator):
+    forms = {form: slots for slots, form in operator.in_place_kernels.items()} | {operator.kernel: (), operator.into_kernel: ("out",)}
+    asked = {slot.name for slot in operator.signature.inputs if not slot.optional and not slot.shape_only}
+    known = {slot.name for slot in operator.signature.inputs} | operator.attributes.keys()
+    assert not any(slot.variadic for slot in (*operator.signature.inputs, *operator.signature.outputs))
+    for form, found in operator.expressions.items():
+        for expression in found:
+            assert ("out" in expression.names) is (forms[form] == ("out",))
+            assert asked <= expression.names
+            assert expression.names <= known | {"out"}
+            assert operator.attributes.keys() <= expression.names | expression.when.keys()
+            assert expression.ranks.keys() | {expression.dense or next(iter(asked))} <= asked
 
 
 def givers(operator: Operator, given: Arguments, reused: tuple[str, ...]) -> Tensors:

@@ -1,5 +1,7 @@
 """What a declaration says, and every way in which it can contradict itself."""
 
+import re
+
 import pytest
 import torch
 
@@ -138,9 +140,19 @@ def test_an_in_place_form_is_known_by_the_inputs_that_give_their_memory(twice):
     assert twice.in_place_kernels == {("x",): reusing, ("x", "bias"): both}
 
 
-def test_a_direct_call_is_of_an_operator_without_attributes(twice):
-    with pytest.raises(ol.DeclarationError, match="^twice takes attributes, which .* is not given$"):
-        twice.calls(torch.mul)
+@pytest.mark.parametrize("text", ["x + x", "torch.mul(x, 0.5)", "torch.add(x, 'y')", "x[0]", "[x for x in y]", "torch.cat([x])"])
+def test_an_expression_is_made_of_calls_names_and_integers(twice, text):
+    with pytest.raises(ol.DeclarationError, match=f"^{re.escape(text)}: what a kernel comes to is written with calls, names and integers$"):
+        twice.comes_to(text)
+
+
+def test_an_expression_is_written_for_the_names_of_a_plan(twice):
+    twice.comes_to("torch.mul(x.t(), factor, out=out)")
+    (expression,) = twice.expressions[twice.kernel]
+    assert expression.names == {"x", "factor", "out"}
+    assert expression.written({"x": "x_1", "factor": "factor_2", "out": "space_3[0]"}, {"torch.mul": "mul_4"}.get) == (
+        "mul_4(x_1.t(), factor_2, out=space_3[0])"
+    )
 
 
 def test_a_view_is_of_an_input():

@@ -16,11 +16,15 @@ from oarlock.op.control.recurrence import RaggedSteps
 from oarlock.runtime.plan.workspace import GrowingSpace, Workspace
 
 OURS = {"context_of", "device", "workspace", "before_updates", "for_many", "zip", "range", "len", "reversed", "str"}
+OPERATORS = [*ol.registry.standard.operators.values(), *ol.registry.standard.gradient_operators.values()]
+FORMS = [found for operator in OPERATORS for found in operator.expressions.values()]
+PARTS = [node for form in FORMS for expression in form for node in ast.walk(ast.parse(expression.text))]
 METHODS = {name for kind in (RaggedRows, RaggedSteps, Workspace, GrowingSpace) for name in dir(kind) if not name.startswith("_")} | {
     "shape", "total", "counts", "steps", "reverse", "append", "unbind", "copy_", "add_", "item", "split",
+    *(node.attr for node in PARTS if isinstance(node, ast.Attribute)),
 }  # fmt: skip
-OPERATORS = [*ol.registry.standard.operators.values(), *ol.registry.standard.gradient_operators.values()]
 KEYWORDS = {"out", "packed", "by_row", *(name for operator in OPERATORS for name in operator.attributes)}
+KEYWORDS |= {str(node.arg) for node in PARTS if isinstance(node, ast.keyword)}
 NODES = (
     ast.Module, ast.FunctionDef, ast.arguments, ast.arg, ast.Assign, ast.Delete, ast.For, ast.While, ast.If, ast.IfExp, ast.Return,
     ast.Expr, ast.Call, ast.keyword, ast.Name, ast.Attribute, ast.Constant, ast.Tuple, ast.List, ast.Subscript, ast.Slice, ast.Compare,

@@ -72,6 +72,8 @@ def relu_dx_ddy(y, ddx):
     return relu_dx(y, ddx)
 
 
+relu_dx.comes_to("aten.threshold_backward.grad_input(dy, y, 0, grad_input=dy)", form=relu_dx_in_place, ranks={"y": range(4)})
+relu_dx.comes_to("aten.threshold_backward.grad_input(dy, y, 0, grad_input=out)", form=relu_dx_into)
 relu_dx.no_gradient("y")  # a step function of y: zero wherever it has a derivative
 
 
@@ -85,7 +87,7 @@ def sigmoid(x):
     return torch.sigmoid(x)
 
 
-sigmoid.calls(torch.sigmoid)
+sigmoid.comes_to("torch.sigmoid(x)")
 sigmoid.in_place("x")(torch.sigmoid_)
 
 
@@ -110,6 +112,11 @@ def sigmoid_dx_into(y, dy, out):
     return _aten.sigmoid_backward.grad_input(dy, y, grad_input=out)
 
 
+sigmoid_dx.comes_to("aten.sigmoid_backward.default(dy, y)")
+sigmoid_dx.comes_to("aten.sigmoid_backward.grad_input(dy, y, grad_input=dy)", form=sigmoid_dx_in_place)
+sigmoid_dx.comes_to("aten.sigmoid_backward.grad_input(dy, y, grad_input=out)", form=sigmoid_dx_into)
+
+
 @sigmoid_dx.gradient_program("dy")
 def sigmoid_dx_ddy(y, ddx):
     return sigmoid_dx(y, ddx)
@@ -130,7 +137,7 @@ def tanh(x):
     return torch.tanh(x)
 
 
-tanh.calls(torch.tanh)
+tanh.comes_to("torch.tanh(x)")
 tanh.in_place("x")(torch.tanh_)
 tanh.into(torch.tanh)
 
@@ -149,6 +156,11 @@ def tanh_dx_in_place(y, dy):
 @tanh_dx.into
 def tanh_dx_into(y, dy, out):
     return _aten.tanh_backward.grad_input(dy, y, grad_input=out)
+
+
+tanh_dx.comes_to("aten.tanh_backward.default(dy, y)")
+tanh_dx.comes_to("aten.tanh_backward.grad_input(dy, y, grad_input=dy)", form=tanh_dx_in_place)
+tanh_dx.comes_to("aten.tanh_backward.grad_input(dy, y, grad_input=out)", form=tanh_dx_into)
 
 
 @tanh_dx.gradient_program("dy")

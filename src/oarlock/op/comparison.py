@@ -19,7 +19,7 @@ def greater(x, y):
 
 
 greater.on_host(numbers.gt)
-greater.calls(torch.gt)
+greater.comes_to("torch.gt(x, y)")
 greater.into(torch.gt)
 
 
@@ -30,7 +30,7 @@ def greater_equal(x, y):
 
 
 greater_equal.on_host(numbers.ge)
-greater_equal.calls(torch.ge)
+greater_equal.comes_to("torch.ge(x, y)")
 greater_equal.into(torch.ge)
 
 
@@ -41,7 +41,7 @@ def less(x, y):
 
 
 less.on_host(numbers.lt)
-less.calls(torch.lt)
+less.comes_to("torch.lt(x, y)")
 less.into(torch.lt)
 
 
@@ -52,7 +52,7 @@ def less_equal(x, y):
 
 
 less_equal.on_host(numbers.le)
-less_equal.calls(torch.le)
+less_equal.comes_to("torch.le(x, y)")
 less_equal.into(torch.le)
 
 
@@ -63,7 +63,7 @@ def equal(x, y):
 
 
 equal.on_host(numbers.eq)
-equal.calls(torch.eq)
+equal.comes_to("torch.eq(x, y)")
 equal.into(torch.eq)
 
 
@@ -74,5 +74,5 @@ def not_equal(x, y):
 
 
 not_equal.on_host(numbers.ne)
-not_equal.calls(torch.ne)
+not_equal.comes_to("torch.ne(x, y)")
 not_equal.into(torch.ne)

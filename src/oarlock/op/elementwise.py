@@ -44,7 +44,7 @@ def add(x, y):
 
 
 add.on_host(numbers.add)
-add.calls(torch.add)
+add.comes_to("torch.add(x, y)")
 add.into(torch.add)
 add.in_place("x")(torch.Tensor.add_)
 
@@ -52,6 +52,9 @@ add.in_place("x")(torch.Tensor.add_)
 @add.in_place("y")
 def add_in_place_of_y(x, y):
     return y.add_(x)
+
+
+add.comes_to("y.add_(x)", form=add_in_place_of_y)
 
 
 @add.gradient_program("x")
@@ -74,7 +77,7 @@ def subtract(x, y):
 
 
 subtract.on_host(numbers.sub)
-subtract.calls(torch.sub)
+subtract.comes_to("torch.sub(x, y)")
 subtract.into(torch.sub)
 subtract.in_place("x")(torch.Tensor.sub_)
 
@@ -82,6 +85,9 @@ subtract.in_place("x")(torch.Tensor.sub_)
 @subtract.in_place("y")
 def subtract_in_place_of_y(x, y):
     return torch.sub(x, y, out=y)
+
+
+subtract.comes_to("torch.sub(x, y, out=y)", form=subtract_in_place_of_y)
 
 
 @subtract.gradient_program("x")
@@ -104,7 +110,7 @@ def multiply(x, y):
 
 
 multiply.on_host(numbers.mul)
-multiply.calls(torch.mul)
+multiply.comes_to("torch.mul(x, y)")
 multiply.into(torch.mul)
 multiply.in_place("x")(torch.Tensor.mul_)
 
@@ -112,6 +118,9 @@ multiply.in_place("x")(torch.Tensor.mul_)
 @multiply.in_place("y")
 def multiply_in_place_of_y(x, y):
     return y.mul_(x)
+
+
+multiply.comes_to("y.mul_(x)", form=multiply_in_place_of_y)
 
 
 @multiply.gradient_program("x")
@@ -136,7 +145,7 @@ def divide(x, y):
     return x / y
 
 
-divide.calls(torch.div)
+divide.comes_to("torch.div(x, y)")
 divide.into(torch.div)
 divide.in_place("x")(torch.Tensor.div_)
 
@@ -144,6 +153,9 @@ divide.in_place("x")(torch.Tensor.div_)
 @divide.in_place("y")
 def divide_in_place_of_y(x, y):
     return torch.div(x, y, out=y)
+
+
+divide.comes_to("torch.div(x, y, out=y)", form=divide_in_place_of_y)
 
 
 @divide.gradient_program("x")
@@ -215,7 +227,7 @@ def negative(x):
 
 
 negative.on_host(numbers.neg)
-negative.calls(torch.neg)
+negative.comes_to("torch.neg(x)")
 negative.into(torch.neg)
 negative.in_place("x")(torch.neg_)
 

@@ -56,9 +56,9 @@ def linear_onto(base, x, w):
 
 linear_onto.into(_onto_into)
 linear_onto.in_place("base")(_onto_in_place)
-linear_onto.calls(torch.addmm, rank=2)
-linear_onto.calls(torch.addmm, form=_onto_into, rank=2)
-linear_onto.calls(torch.Tensor.addmm_, form=_onto_in_place, rank=2, dense=True)
+linear_onto.comes_to("torch.addmm(base, x, w)", ranks={"x": 2})
+linear_onto.comes_to("torch.addmm(base, x, w, out=out)", form=_onto_into, ranks={"x": 2})
+linear_onto.comes_to("base.addmm_(x, w)", form=_onto_in_place, ranks={"x": 2}, dense="base")
 
 
 @linear_onto.gradient_program("base")
@@ -101,6 +101,11 @@ def linear_dx_onto_in_place(base, w, given):
     return _onto_in_place(base, given, w.mT)
 
 
+linear_dx_onto.comes_to("torch.addmm(base, given, w.mT)", ranks={"given": 2})
+linear_dx_onto.comes_to("torch.addmm(base, given, w.mT, out=out)", form=linear_dx_onto_into, ranks={"given": 2})
+linear_dx_onto.comes_to("base.addmm_(given, w.mT)", form=linear_dx_onto_in_place, ranks={"given": 2}, dense="base")
+
+
 @linear_dx_onto.gradient_program("base")
 def linear_dx_onto_dbase(dout):
     return dout
@@ -141,6 +146,12 @@ def multiply_add_in_place(base, x, y, *, subtracted):
     return base.addcmul_(x, y, value=-1) if subtracted else base.addcmul_(x, y)
 
 
+for subtracted, rest in ((False, ""), (True, ", value=-1")):
+    multiply_add.comes_to(f"torch.addcmul(base, x, y{rest})", when={"subtracted": subtracted})
+    multiply_add.comes_to(f"torch.addcmul(base, x, y{rest}, out=out)", form=multiply_add_into, when={"subtracted": subtracted})
+    multiply_add.comes_to(f"base.addcmul_(x, y{rest})", form=multiply_add_in_place, when={"subtracted": subtracted})
+
+
 @multiply_add.gradient_program("base")
 def multiply_add_dbase(dz):
     return dz
@@ -172,7 +183,7 @@ def interpolate(start, end, weight):
     return torch.lerp(start, end, weight)
 
 
-interpolate.calls(torch.lerp)
+interpolate.comes_to("torch.lerp(start, end, weight)")
 interpolate.into(torch.lerp)
 interpolate.in_place("start")(torch.Tensor.lerp_)
 

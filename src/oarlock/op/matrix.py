@@ -47,8 +47,10 @@ def linear_into(x, w, bias=None, *, out):
     return out
 
 
-linear.calls(torch.mm, rank=2)
-linear.calls(torch.mm, form=linear_into, rank=2)
+linear.comes_to("torch.mm(x, w)", ranks={"x": 2})
+linear.comes_to("torch.addmm(bias, x, w)", ranks={"x": 2})
+linear.comes_to("torch.mm(x, w, out=out)", form=linear_into, ranks={"x": 2})
+linear.comes_to("torch.addmm(bias, x, w, out=out)", form=linear_into, ranks={"x": 2})
 
 
 def _rows_of(x: torch.Tensor) -> torch.Tensor | None:
@@ -69,6 +71,10 @@ def linear_dx_into(w, dout, out):
     return linear_into(dout, w.t(), out=out)
 
 
+linear_dx.comes_to("torch.mm(dout, w.t())", ranks={"dout": 2})
+linear_dx.comes_to("torch.mm(dout, w.t(), out=out)", form=linear_dx_into, ranks={"dout": 2})
+
+
 @linear.gradient("w")
 def linear_dw(x, dout):
     """Sums over all rows, so a loop's many small products may become one."""
@@ -80,6 +86,10 @@ def linear_dw_into(x, dout, out):
     return torch.mm(_as_rows(x).t(), _as_rows(dout), out=out)
 
 
+linear_dw.comes_to("torch.mm(x.t(), dout)", ranks={"x": 2, "dout": 2})
+linear_dw.comes_to("torch.mm(x.t(), dout, out=out)", form=linear_dw_into, ranks={"x": 2, "dout": 2})
+
+
 @linear.gradient("bias")
 def linear_dbias(dout):
     return _as_rows(dout).sum(0)
@@ -88,6 +98,10 @@ def linear_dbias(dout):
 @linear_dbias.into
 def linear_dbias_into(dout, out):
     return torch.sum(_as_rows(dout), 0, out=out)
+
+
+linear_dbias.comes_to("dout.sum(0)", ranks={"dout": 2})
+linear_dbias.comes_to("torch.sum(dout, 0, out=out)", form=linear_dbias_into, ranks={"dout": 2})
 
 
 @linear_dx.gradient_program("w")
@@ -129,6 +143,9 @@ def linear_dbias_ddout(dout_shape, ddbias):
 def matrix_transpose(x):
     """Rows as columns: the last two dimensions of ``x`` change places. A view of ``x``, where ``transpose`` copies it."""
     return x.mT
+
+
+matrix_transpose.comes_to("x.mT")
 
 
 @matrix_transpose.gradient_program("x")

@@ -36,7 +36,7 @@ def sqrt(x):
     return torch.sqrt(x)
 
 
-sqrt.calls(torch.sqrt)
+sqrt.comes_to("torch.sqrt(x)")
 sqrt.into(torch.sqrt)
 sqrt.in_place("x")(torch.sqrt_)
 
@@ -52,7 +52,7 @@ def exp(x):
     return torch.exp(x)
 
 
-exp.calls(torch.exp)
+exp.comes_to("torch.exp(x)")
 exp.into(torch.exp)
 exp.in_place("x")(torch.exp_)
 
@@ -68,7 +68,7 @@ def log(x):
     return torch.log(x)
 
 
-log.calls(torch.log)
+log.comes_to("torch.log(x)")
 log.into(torch.log)
 log.in_place("x")(torch.log_)
 
@@ -84,7 +84,7 @@ def absolute(x):
     return torch.abs(x)
 
 
-absolute.calls(torch.abs)
+absolute.comes_to("torch.abs(x)")
 absolute.into(torch.abs)
 absolute.in_place("x")(torch.abs_)
 

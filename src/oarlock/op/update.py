@@ -312,6 +312,9 @@ def sgd_linear_in_place(param, x, dout, rate):
     return param.addmm_(_rows(x).mT, _rows(dout), alpha=-rate.item())
 
 
+sgd_linear.comes_to("param.addmm_(x.mT, dout, alpha=-rate.item())", form=sgd_linear_in_place, ranks={"x": 2, "dout": 2}, at="cpu")
+
+
 @operator(
     "base: float[k n], x: float[...b k], dout: float[...b n] -> total: float[k n]",
     cases=[
@@ -329,3 +332,6 @@ def linear_dw_onto(base, x, dout, *, scale: float = 1.0):
 @linear_dw_onto.in_place("base")
 def linear_dw_onto_in_place(base, x, dout, *, scale):
     return base.addmm_(_rows(x).mT, _rows(dout), beta=scale)
+
+
+linear_dw_onto.comes_to("base.addmm_(x.mT, dout, beta=scale)", form=linear_dw_onto_in_place, ranks={"x": 2, "dout": 2})

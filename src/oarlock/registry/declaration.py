@@ -3,9 +3,8 @@
 import inspect
 import types
 import typing
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
-from typing import NamedTuple
 
 from oarlock.errors import ArgumentError, DeclarationError
 from oarlock.ir.block import Block
@@ -13,18 +12,11 @@ from oarlock.ir.variable import Var
 from oarlock.registry.attribute_spec import REQUIRED, AttributeSpec
 from oarlock.registry.case import Case, GradCheck, Rejects
 from oarlock.registry.catalogue import Catalogue, standard
+from oarlock.registry.expression import Expression
 from oarlock.registry.gradient import Builder, GradientProgram, Rule, derive_signature, require_gradient_name
 from oarlock.registry.signature import Signature, TensorType, name_fresh_sizes, parse_signature
 
-__all__ = ["DirectCall", "Operator", "operator"]
-
-
-class DirectCall(NamedTuple):
-    """What a kernel, or a form of it, comes to: a function of the same inputs; of those of one `rank`, or that lie `dense`, or of any."""
-
-    function: Callable[..., object]
-    rank: int | None
-    dense: bool
+__all__ = ["Operator", "operator"]
 
 
 class Operator:
@@ -75,7 +67,7 @@ class Operator:
         self.into_kernel: Callable[..., object] | None = None
         self.in_place_kernels: dict[tuple[str, ...], Callable[..., object]] = {}
         self.host_form: Callable[..., object] | None = None
-        self.direct_calls: dict[Callable[..., object], DirectCall] = {}
+        self.expressions: dict[Callable[..., object], list[Expression]] = {}  # of the kernel, and of its forms
         self.packed_forms: dict[str, tuple[Callable[..., object], Callable[..., object]]] = {}
         self.infer_function: Callable[..., object] | None = None
         self.catalogue = standard if catalogue is None else catalogue
@@ -226,17 +218,21 @@ class Operator:
         self.host_form = function
         return function
 
-    def calls(
-        self, function: Callable[..., object], *, form: Callable[..., object] | None = None, rank: int | None = None, dense: bool = False
+    def comes_to(
+        self,
+        text: str,
+        *,
+        form: Callable[..., object] | None = None,
+        ranks: Mapping[str, int | Collection[int]] | None = None,
+        when: Mapping[str, object] | None = None,
+        dense: str | None = None,
+        at: str | None = None,
     ) -> None:
-        """Declare that the kernel, or a `form` of it, does nothing but call `function` with its inputs, and `out` where it takes that.
+        """Declare an expression that gives the bits of the kernel, or of a `form` of it: see `Expression`, also for where it holds.
 
-        A plan calls `function` itself, which saves a call of Python. It does so where no optional input is given and the first input
-        is of that `rank`, where one is named; and where that is `dense`, if asked: no gaps between the elements of its last axis.
+        A plan writes it in its line, where a call of the kernel would cost calls of Python more. Of several, the first that holds.
         """
-        if self.attributes:
-            raise DeclarationError(f"{self.type} takes attributes, which {function} is not given")
-        self.direct_calls[form or self.kernel] = DirectCall(function, rank, dense)
+        self.expressions.setdefault(form or self.kernel, []).append(Expression(text, ranks, when, dense, at))
 
     def packed(self, slot: str, pack: Callable[..., object]) -> Callable[[Callable[..., object]], Callable[..., object]]:
         """Declare the form that is also given, as `packed`, what `pack` has made of input `slot`; bit-identical to the kernel.

@@ -1,6 +1,6 @@
 """From ops to the lines of a plan: one line an op. What ops with blocks become is in `loops.py`."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 
@@ -15,12 +15,11 @@ from oarlock.ir.walk import walk_ops
 from oarlock.op.torch_dtype import to_torch
 from oarlock.registry.catalogue import Catalogue
 from oarlock.registry.signature import Slot
-from oarlock.runtime.plan import loops, trips
+from oarlock.runtime.plan import calls, loops, trips
 from oarlock.runtime.plan.constants import make_constant
 from oarlock.runtime.plan.line import Line
 from oarlock.runtime.plan.liveness import Liveness
 from oarlock.runtime.plan.numbers import Numbers, wrapping
-from oarlock.runtime.plan.placement import Form
 from oarlock.runtime.plan.source import Source
 from oarlock.runtime.plan.workspace import Growth
 
@@ -43,7 +42,7 @@ class Emitter:
         self.source = source
         self.catalogue = catalogue
         self.numbers = numbers
-        self._device = device
+        self.device = device
         self._poison = poison
         self._shapes: dict[Var, str] = {}  # values that are gone, whose shapes were kept
         self._sizes: dict[str, str] = {}  # a symbol -> the name of its number
@@ -57,7 +56,7 @@ class Emitter:
 
     def line(self, block: Block, kept: Iterable[Var], given: Collection[Var] = (), gapped: Collection[Var] = ()) -> Line:
         """The line of a block inside."""
-        return Line(block, block.ops, kept, self.catalogue, self._names, given, constants=self._device is not None, gapped=gapped)
+        return Line(block, block.ops, kept, self.catalogue, self._names, given, constants=self.device is not None, gapped=gapped)
 
     def straight(self, line: Line, start: int = 0, stop: int | None = None) -> None:
         """Write the ops of a line, or those from `start` to `stop`."""
@@ -78,10 +77,10 @@ class Emitter:
 
     def _hold(self, op: Op) -> bool:
         """Let the result of `op` be an object of the plan, and say whether that could be done."""
-        assert self._device is not None
+        assert self.device is not None
         if self.source.names.get(op.writes[0]) in self.constants:
             return True
-        value = make_constant(op, self.catalogue, self._device)
+        value = make_constant(op, self.catalogue, self.device)
         if value is None:
             self.lines[-1].constants.difference_update(op.writes)
             return False
@@ -152,7 +151,7 @@ class Emitter:
     def holds(self, vars: Iterable[Var]) -> bool:
         """Whether a space in which `vars` lie is to be given back: one of an outermost loop, where none of them is handed out."""
         line = self.lines[-1]
-        return self._device is not None and len(self.lines) == 1 and not any(map(line.placement.memory.stays, vars))
+        return self.device is not None and len(self.lines) == 1 and not any(map(line.placement.memory.stays, vars))
 
     def forget(self, names: Iterable[str]) -> None:
         """Let go of values."""
@@ -184,39 +183,15 @@ class Emitter:
             self.source.write(f"{self.source.name(op.writes[0])} = {form.place}", op)
             return
         operator = self.catalogue.get(op.type)
-        arguments = [self._argument(slot, op.inputs.get(slot.name, ())) for slot in operator.signature.inputs]
-        while arguments and arguments[-1] == "None":
-            arguments.pop()
-        if operator.wants_context:
-            arguments.insert(0, self._context(op))
-        arguments += [f"{name}={self._attribute(op, name, value)}" for name, value in op.attributes.items()]
         results = ", ".join(self._result(slot, op.outputs[slot.name]) for slot in operator.signature.outputs)
-        if form.place is not None:
-            arguments.append(f"out={form.place}")
-        if op in self.packed:
-            arguments.append(f"packed={self.packed[op]}")
-        stem = f"{op.type}_into" if form.place else op.type if form.kernel is operator.kernel else f"{op.type}_in_place"
-        text = f"{self.source.bind(stem, self._function(op, form))}({', '.join(arguments)})"
         condition = self.lines[-1].conditions.get(op)
-        self.source.write(f"{results} = {text}" + (f" if {condition} else None" if condition else ""), op)
-
-    def _function(self, op: Op, form: Form) -> Callable[..., object]:
-        """The form, or what it does nothing but call."""
-        line, operator = self.lines[-1], self.catalogue.get(op.type)
-        if op in self.packed:
-            return next(kernel for _, kernel in operator.packed_forms.values())
-        call = operator.direct_calls.get(form.kernel)
-        if call is None or len(op.reads) != sum(not slot.optional for slot in operator.signature.inputs):
-            return form.kernel
-        (first,) = op.inputs[operator.signature.inputs[0].name]
-        fits = call.rank is None or len(first.shape or ()) == call.rank
-        lies = not call.dense or line.placement.root(first) in line.dense
-        return call.function if fits and lies and all(map(line.placement.is_even, op.reads)) else form.kernel
+        text = calls.text_of(self, op, form) + (f" if {condition} else None" if condition else "")
+        self.source.write(f"{results} = {text}", op)
 
     def pack(self, op: Op, slot: str) -> None:
         """Write the packing of an input of `op`."""
         pack, _ = self.catalogue.get(op.type).packed_forms[slot]
-        attributes = (f"{name}={self._attribute(op, name, value)}" for name, value in op.attributes.items())
+        attributes = (f"{name}={self.attribute(op, name, value)}" for name, value in op.attributes.items())
         arguments = ", ".join([self.source.name(op.inputs[slot][0]), *attributes])
         self.source.write(f"{self.packed[op]} = {self.source.bind('pack', pack)}({arguments}) if for_many else None", op)
 
@@ -239,7 +214,7 @@ class Emitter:
         """The text of what is asked whether `var` is true: the number or the tensor."""
         return self.source.name(var) if self.numbers.constant(var) is None else self.number(var)
 
-    def _argument(self, slot: Slot, vars: Sequence[Var]) -> str:
+    def argument(self, slot: Slot, vars: Sequence[Var]) -> str:
         values = [self._shape(var) if slot.shape_only else self.source.name(var) for var in vars]
         if slot.variadic:
             return f"[{', '.join(values)}]"
@@ -248,7 +223,7 @@ class Emitter:
     def _shape(self, var: Var) -> str:
         return self._shapes.get(var) or f"{self.source.name(var)}.shape"
 
-    def _attribute(self, op: Op, name: str, value: object) -> str:
+    def attribute(self, op: Op, name: str, value: object) -> str:
         if isinstance(value, Var):
             if self.catalogue.get(op.type).attributes[name].type is Sizes:
                 return f"{self.source.bind('sizes', trips.sizes_in)}({self.source.name(value)})"
@@ -264,7 +239,7 @@ class Emitter:
         names = ", ".join(self.source.name(var) for var in vars)
         return f"[{names}]" if slot.variadic else names
 
-    def _context(self, op: Op) -> str:
+    def context(self, op: Op) -> str:
         """What a kernel that asks for its run is given: the op, and the loops and trips in which it stands, innermost first."""
         stands = [*reversed(self.source.trips), ("main", None)]
         parts = [part for name, trip in stands for part in ([] if trip is None else [f"str({trip})"]) + [self.source.bind("name", name)]]

@@ -4,12 +4,17 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import NamedTuple
+
+import torch
 
 from oarlock.ir.operation import Op
 from oarlock.ir.variable import Var
 
 __all__ = ["Line", "Source"]
+
+_ROOTS = {"torch": torch, "aten": torch.ops.aten}
 
 
 class Line(NamedTuple):
@@ -84,6 +89,12 @@ class Source:
             self._constants[key] = self.fresh(stem)
             self.bound[self._constants[key]] = value  # which also keeps it alive, so that its id is its own
         return self._constants[key]
+
+    def bind_torch(self, stem: str, path: str) -> str:
+        """The name by which the plan calls the function of PyTorch at `path`: see `Expression`."""
+        root, *names = path.split(".")
+        function = reduce(getattr, names, _ROOTS[root])
+        return self.bind(stem, getattr(function, "_op", function))  # an operator of PyTorch is a function of Python around another
 
     def text(self, function: str, parameters: Sequence[str]) -> str:
         return f"def {function}({', '.join(parameters)}):\n" + "\n".join(self.lines) + "\n"
