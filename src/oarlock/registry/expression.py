@@ -17,7 +17,8 @@ class Expression:
     `text` names inputs, attributes, `out`, and functions by their `paths`, which begin with `torch`, or with `aten` for the operators below
     that; beside names there are integers in it, and nothing else. It holds where those optional inputs are given that it names; where
     the inputs in `ranks` have that number of axes, or one of those; where the attributes in `when` have those values; where the input
-    `dense` has no gaps between the elements of its last axis; and at a device of the kind `at`, or at any. Raises DeclarationError for a text of another kind.
+    `dense` has no gaps between the elements of its last axis; and at a device of the kind `at`, or at any. Raises DeclarationError
+    for a text of another kind.
     """
 
     __slots__ = ("_template", "at", "dense", "names", "paths", "ranks", "text", "when")
