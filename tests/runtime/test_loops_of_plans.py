@@ -1,4 +1,4 @@
-"""What the loops of a plan leave out: in the last trip, whatever only the next one would read."""
+"""What the loops of a plan leave out, and which memories they write over: what a program computes shows neither."""
 
 import numpy
 import pytest
@@ -112,3 +112,98 @@ def test_what_is_handed_out_of_the_trips_is_not_left_out():
             rnn.output(before)
         program.targets["y"] = rnn()
     assert left_out(program, ["y"]) == []
+
+
+# Memories that are written over
+
+
+def two_memories(become):
+    """A loop with two memories that begin as one value; `become` says what they become, what is handed out, and what is wanted besides."""
+    with ol.Program() as program:
+        x = ol.layer.data("x", ["n", 3], batch="t", dtype="float64")
+        begun = ol.op.negative(ol.layer.data("begun", [3], batch="n", dtype="float64"))
+        rnn = ol.rnn()
+        with rnn.step():
+            step = rnn.step_input(x)
+            memories = [rnn.memory(begun), rnn.memory(begun)]
+            before = [rnn.previous_memory(memory) for memory in memories]
+            following, out = become(step, *before)
+            for memory, var in zip(memories, following, strict=True):
+                rnn.update_memory(memory, var)
+            rnn.output(out)
+        stacked = rnn()
+        return program, [stacked, *(rnn.final_memory(memory) for memory in memories), ol.op.exp(begun), ol.op.exp(x)]
+
+
+def apart(step, a, b):
+    return (ol.op.tanh(step * a), ol.op.sigmoid(b + step)), ol.op.exp(step)
+
+
+def crossed(step, a, b):
+    return (ol.op.tanh(step * b), ol.op.sigmoid(a + step)), ol.op.exp(step)
+
+
+def exchanged(step, a, b):
+    return (b, ol.op.tanh(a * step)), ol.op.exp(step)
+
+
+def one_value_for_both(step, a, b):
+    value = ol.op.tanh(a * step + b)
+    return (value, value), ol.op.exp(step)
+
+
+def handed_out_before(step, a, b):
+    return (ol.op.tanh(step * a), ol.op.sigmoid(b + step)), a
+
+
+def handed_out_after(step, a, b):
+    after = ol.op.tanh(step * a)
+    return (after, ol.op.sigmoid(b + step)), after
+
+
+def a_view_of_it_handed_out(step, a, b):
+    return (ol.op.tanh(step * a), ol.op.sigmoid(b + step)), ol.op.reshape(a, shape=[-1])
+
+
+def read_again(step, a, b):
+    after = ol.op.tanh(step * a)
+    return (after + a, ol.op.sigmoid(b + step)), ol.op.exp(a * step)
+
+
+def a_step(step, a, b):
+    return (step, ol.op.tanh(b)), ol.op.exp(step) * ol.op.reduce_sum(ol.op.sigmoid(a))
+
+
+def itself(step, a, b):
+    return (a, ol.op.tanh(b * step)), ol.op.exp(b)
+
+
+def a_part(step, a, b):
+    halves = ol.op.split(ol.op.concat([step * a, step + a], axis=-1), parts=2, axis=-1)
+    return (halves[1], ol.op.sigmoid(b)), ol.op.exp(step)
+
+
+WAYS = {
+    apart: 2, crossed: 0, exchanged: 0, one_value_for_both: 0, handed_out_before: 1, handed_out_after: 1, a_view_of_it_handed_out: 1,
+    read_again: 1, a_step: 1, itself: 0, a_part: 1,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("poison", [False, True])
+@pytest.mark.parametrize("steps", [0, 1, 2, 5])
+@pytest.mark.parametrize("become", list(WAYS), ids=lambda become: become.__name__)
+def test_memories_have_the_bits_of_the_interpreter(become, steps, poison):
+    program, fetched = two_memories(become)
+    feed = {"x": RANDOM.standard_normal((steps, 2, 3)), "begun": RANDOM.standard_normal((2, 3))}
+    expected = ol.Executor(interpret=True).run(program, feed, fetched, scope=ol.Scope())
+    executor = ol.Executor(passes=(), poison=poison)
+    for _ in range(2):
+        found = executor.run(program, feed, fetched, scope=ol.Scope())
+        assert [one.tobytes() for one in found] == [other.tobytes() for other in expected]
+
+
+@pytest.mark.parametrize("become", list(WAYS), ids=lambda become: become.__name__)
+def test_a_memory_is_written_over_where_nothing_else_lies_in_it(become):
+    program, fetched = two_memories(become)
+    text = ol.Executor(passes=()).plan(program, fetched).text
+    assert text.count(".clone()") == WAYS[become]

@@ -20,7 +20,7 @@ OPERATORS = [*ol.registry.standard.operators.values(), *ol.registry.standard.gra
 FORMS = [found for operator in OPERATORS for found in operator.expressions.values()]
 PARTS = [node for form in FORMS for expression in form for node in ast.walk(ast.parse(expression.text))]
 METHODS = {name for kind in (RaggedRows, RaggedSteps, Workspace, GrowingSpace) for name in dir(kind) if not name.startswith("_")} | {
-    "shape", "total", "counts", "steps", "reverse", "append", "unbind", "copy_", "add_", "item", "split",
+    "shape", "total", "counts", "steps", "reverse", "append", "unbind", "copy_", "add_", "item", "split", "clone",
     *(node.attr for node in PARTS if isinstance(node, ast.Attribute)),
 }  # fmt: skip
 KEYWORDS = {"out", "packed", "by_row", *(name for operator in OPERATORS for name in operator.attributes)}

@@ -54,6 +54,7 @@ class Line:
         self.held: dict[str, list[Var]] = {}  # a space that is to be given back -> what lies in it, beside what is written over that
         self.cut: set[Op] = set()  # ops that are not called: what they would cut is cut before the loop
         self.dense: set[Var] = set()  # what lies in the steps of a space: no gaps between the elements of its last axis
+        self.own: Collection[Var] = ()  # memories of a loop that its trips write over: what they begin as is a copy
         self.conditions: dict[Op, str] = {}  # an op that not every trip needs -> the text of whether this one does
         self.bodies: dict[Op, Line] = {}  # the lines of loops, as far as they were asked for
 

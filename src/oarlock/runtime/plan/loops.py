@@ -9,6 +9,7 @@ from oarlock.ir.variable import Var
 from oarlock.op.control.layout import Carried, Layout
 from oarlock.runtime.plan import trips
 from oarlock.runtime.plan.numbers import one_number
+from oarlock.runtime.plan.own_memories import with_own_memories
 from oarlock.runtime.plan.placement import Form
 from oarlock.runtime.plan.stacks import GrowingStacks, RaggedStacks, Stacks, Steps
 
@@ -38,7 +39,7 @@ def _recurrent(emitter: "Emitter", op: Op) -> None:
     stacks = Stacks(emitter, line, layout, count, reverse=reverse)
     stacks.open()
     memories = [name(each.inside) for each in layout.carried]
-    _assign(emitter, memories, (name(each.initial) for each in layout.carried))
+    _assign(emitter, memories, (f"{name(each.initial)}{'.clone()' * (each.inside in line.own)}" for each in layout.carried))
     totals = [source.fresh(f"{inner.name}_total") for inner, _ in layout.summed]
     _assign(emitter, totals, ("None" for _ in totals))
     variables = [trip, *(name(inner) for inner, _ in layout.steps), *stacks.given]
@@ -265,13 +266,15 @@ def _branch(emitter: "Emitter", op: Op) -> None:
 
 
 def _body_line(emitter: "Emitter", op: Op) -> "Line":
-    """The line of a loop over even sequences, which writes over the steps that nobody reads afterwards."""
+    """The line of a loop over even sequences, which writes over the steps that nobody reads afterwards, and over its own memories."""
     outer_line, layout = emitter.lines[-1], Layout.of(op)
     if op not in outer_line.bodies:
         number = outer_line.ops.index(op)
         given = [inner for inner, outer in layout.steps if outer_line.may_be_written_over(outer, number)]
         gapped = [inner for inner, outer in layout.steps if outer_line.placement.has_gaps(outer)]
-        outer_line.bodies[op] = emitter.line(layout.body, layout.body.outputs, given, gapped)
+        outer_line.bodies[op] = with_own_memories(
+            lambda memories: emitter.line(layout.body, layout.body.outputs, [*given, *memories], gapped), layout
+        )
     return outer_line.bodies[op]
 
 

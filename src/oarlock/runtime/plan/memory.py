@@ -35,6 +35,7 @@ class Memory:
         self._catalogue = catalogue
         self._constants = constants
         self._pieces: dict[Var, _Pieces] = {var: frozenset([var]) for var in given}
+        self._given = frozenset(given)
         self._owned: set[object] = set(given)
         self._ends: dict[object, int] = {var: liveness.end(var) for var in given}  # of all that lies in a piece, the latest
         self._ends_of_parts: dict[object, int] = {}  # of all that lies in parts of a piece that is cut
@@ -119,6 +120,10 @@ class Memory:
     def stays(self, var: Var) -> bool:
         """Whether something that lies in the memory of `var` is kept."""
         return any(self._end(piece) == NEVER for piece in self._pieces_of([var]))
+
+    def is_new_or_over(self, var: Var, over: Var) -> bool:
+        """Whether `var` lies in memory that was taken here, or in that of `over`, which is one of `given`; nowhere else."""
+        return all(piece is over or (piece in self._owned and piece not in self._given) for piece in self._wholes_of([var]))
 
     def may_share(self, vars: Iterable[Var], others: Iterable[Var]) -> bool:
         """Whether something of `vars` may lie in the memory of something of `others`."""

@@ -1,0 +1,54 @@
+"""Which memories of a loop over even sequences its trips may write over: each is one piece of memory from trip to trip."""
+
+from collections.abc import Callable, Collection
+from typing import TYPE_CHECKING
+
+from oarlock.ir.variable import Var
+from oarlock.op.control.layout import Carried, Layout
+
+if TYPE_CHECKING:
+    from oarlock.runtime.plan.line import Line
+
+__all__ = ["with_own_memories"]
+
+
+def with_own_memories(line_of: Callable[[Collection[Var]], "Line"], layout: Layout) -> "Line":
+    """The line of a body, made by `line_of`, that writes over as many memories as it may, which it names: `own`.
+
+    Before                                   After
+        c = start                                c = start.clone()
+        for ...:                                 for ...:
+            kept = multiply(forget, c)               kept = multiply_in_place(forget, c)
+            c = add_in_place(kept, new)              c = add_in_place(kept, new)
+
+    Legal where nothing but the memory goes on from trip to trip in the memory of its value: no stack, sum or other memory may lie in what
+    it is or becomes. What it becomes lies over what it was, or in memory that the trip has taken, without gaps. So after the copy of
+    what it begins as, nobody outside ever sees that memory, before the loop has ended. Costs the copy; where no op would write over a
+    memory, it is left as it is. Does not apply to memories of a `while`, nor of ragged sequences, whose rows end one by one.
+    """
+    line, own = line_of(()), set[Var]()
+    wanted = _legal(line, layout)
+    while wanted != own:
+        own = wanted
+        line = line_of(own)
+        wanted = own & _legal(line, layout)
+        if wanted == own:
+            wanted = own.intersection(line.placement.root(var) for op in layout.body.ops for var in op.writes)
+    line.own = own
+    return line
+
+
+def _legal(line: "Line", layout: Layout) -> set[Var]:
+    return {each.inside for each in layout.carried if _may_be_own(line, layout, each)}
+
+
+def _may_be_own(line: "Line", layout: Layout, each: Carried) -> bool:
+    """Whether a line that writes over the memory may do so."""
+    placement = line.placement
+    handed_out = [inner for inner, _ in (*layout.stacked, *layout.summed)]
+    handed_out += [other.following for other in layout.carried if other is not each]
+    return (
+        placement.memory.is_new_or_over(each.following, each.inside)
+        and not placement.memory.may_share([each.inside, each.following], handed_out)
+        and not placement.has_gaps(each.following)
+    )
