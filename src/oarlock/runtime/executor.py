@@ -42,6 +42,11 @@ class Executor:
     interpreter would, bit for bit; passes may round in another order, as each says. With `interpret`, `check` or `limits`, for values
     of inner blocks and where scopes are kept, it is the interpreter itself. With `poison`, for those who work on plans, memory is
     spoilt with NaN as soon as nobody should read it any more.
+
+    With `backend="inductor"`, what of a plan's outermost block does nothing but launch kernels, up to the updates, is compiled by PyTorch's
+    compiler when it first runs, anew for each size of what is fed: that takes seconds each time, and a C++ compiler. It rounds
+    otherwise. docs/decisions/0008 tells where it wins. The backend of an executor stays: who wants another one from some step on goes
+    on with another executor, in the same scope.
     """
 
     def __init__(
@@ -54,10 +59,13 @@ class Executor:
         interpret: bool = False,
         passes: Collection[str] = tuple(PASSES),
         poison: bool = False,
+        backend: Literal["inductor"] | None = None,
     ):
         self.poison = poison
+        self.backend = backend
         self.place = one_place(place)
         self.limits = limits
+        _require_backend(backend, self.place, {"interpret": interpret, "check": check, "limits": limits is not None})
         self.interpreter = Interpreter(catalogue, check=check)
         self.planned = not (interpret or check or limits)
         self.passes = tuple(passes)
@@ -208,12 +216,33 @@ class Executor:
                 typecheck(program, self.interpreter.catalogue)
                 passes = self.passes if self.planned and not whole else None
                 found = Prepared(
-                    program, fetched, self.interpreter, update=update, whole=whole, passes=passes, place=self.place, poison=self.poison
+                    program,
+                    fetched,
+                    self.interpreter,
+                    update=update,
+                    whole=whole,
+                    passes=passes,
+                    place=self.place,
+                    poison=self.poison,
+                    backend=self.backend,
                 )
                 if len(self._prepared) >= _MAX_PREPARED:
                     self._prepared.pop(next(iter(self._prepared)))
                 self._prepared[key] = found
         return found
+
+
+def _require_backend(backend: object, place: Place, interpreted: Mapping[str, bool]) -> None:
+    if backend is None:
+        return
+    if backend != "inductor":
+        raise ArgumentError(f'backend is "inductor" or None, not {backend!r:.60}', location=here())
+    if not place.is_cpu:
+        raise ArgumentError(f"{place} has no backend; what is compiled runs at ol.CPUPlace()", location=here(), hint="leave out backend")
+    for option in (option for option, given in interpreted.items() if given):
+        raise ArgumentError(
+            f"with {option} the interpreter runs, which no backend compiles", location=here(), hint=f"leave out {option} or backend"
+        )
 
 
 def _require_list(fetch: object) -> None:

@@ -12,18 +12,19 @@ _GUARDS = getattr(getattr(torch._C, "_dynamo", None), "guards", None)
 class Likeness:
     """Called with as many values, it says whether they are tensors of the dtypes, sizes and devices of `tensors` that record no gradients.
 
-    It may deny it of such too (one of them stands there twice, say): then it takes a closer look. How they lie in memory does not matter.
+    It may deny it of such too (one of them stands there twice, say): then it takes a closer look. How they lie in memory matters where
+    `strides` are asked for.
     """
 
     __slots__ = ("_agree",)
 
-    def __init__(self, tensors: Sequence[torch.Tensor]):
+    def __init__(self, tensors: Sequence[torch.Tensor], *, strides: bool = False):
         if _GUARDS is None:
-            self._agree = _Types(tensors)
+            self._agree = _Types(tensors, strides)
         else:  # one call for all, a fifth of what it takes to ask each
             sizes = [list(tensor.shape) for tensor in tensors]
-            strides = [[None] * tensor.dim() for tensor in tensors]
-            self._agree = _GUARDS.TensorGuards(*tensors, dynamic_dims_sizes=sizes, dynamic_dims_strides=strides).check
+            lie = [list(tensor.stride()) if strides else [None] * tensor.dim() for tensor in tensors]
+            self._agree = _GUARDS.TensorGuards(*tensors, dynamic_dims_sizes=sizes, dynamic_dims_strides=lie).check
 
     def __call__(self, *values: object) -> bool:
         return self._agree(*values)
@@ -32,11 +33,15 @@ class Likeness:
 class _Types:
     """The same, where PyTorch has no such call."""
 
-    def __init__(self, tensors: Sequence[torch.Tensor]):
-        self._types = [(tensor.dtype, tensor.shape, tensor.device) for tensor in tensors]
+    def __init__(self, tensors: Sequence[torch.Tensor], strides: bool):
+        self._strides = strides
+        self._types = [self._type(tensor) for tensor in tensors]
 
     def __call__(self, *values: object) -> bool:
         return all(
-            type(value) is torch.Tensor and not value.requires_grad and (value.dtype, value.shape, value.device) == known
+            type(value) is torch.Tensor and not value.requires_grad and self._type(value) == known
             for value, known in zip(values, self._types, strict=True)
         )
+
+    def _type(self, tensor: torch.Tensor) -> tuple[object, ...]:
+        return tensor.dtype, tensor.shape, tensor.device, tensor.stride() if self._strides else None

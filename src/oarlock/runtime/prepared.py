@@ -47,6 +47,7 @@ class Prepared:
         passes: Collection[str] | None,
         place: Place,
         poison: bool = False,
+        backend: str | None = None,
     ):
         self.program = program
         self.fetched = list(fetched)
@@ -61,9 +62,9 @@ class Prepared:
         self.read = {var for op in (*self.ops, *self.tail) for var in op.reads} | {path.var for path in fetched}
         plain = not any(path.trips for path in fetched) and max(map(_depth, self.ops), default=0) <= _MAX_DEPTH
         self._accepted: tuple[tuple[str, ...], Likeness] | None = None  # what was fed last, where types tell all about it
-        self.plan = self._plan(passes, place, update=update, poison=poison) if plain and passes is not None else None
+        self.plan = self._plan(passes, place, update=update, poison=poison, backend=backend) if plain and passes is not None else None
 
-    def _plan(self, passes: Collection[str], place: Place, *, update: bool, poison: bool) -> Plan:
+    def _plan(self, passes: Collection[str], place: Place, *, update: bool, poison: bool, backend: str | None) -> Plan:
         """The plan of a copy of the program, which the passes rewrite."""
         copy, catalogue = self.program.clone(), self.interpreter.catalogue
         blocks = zip(copy.blocks, self.program.blocks, strict=True)
@@ -89,6 +90,7 @@ class Prepared:
             applied,
             device=place.device,
             poison=poison,
+            backend=backend,
         )
 
     def given(self, feed: Mapping[str, object], context: Context) -> Mapping[str, torch.Tensor]:

@@ -1,6 +1,6 @@
 """From ops to the lines of a plan: one line an op. What ops with blocks become is in `loops.py`."""
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 
@@ -20,6 +20,7 @@ from oarlock.runtime.plan.constants import make_constant
 from oarlock.runtime.plan.line import Line
 from oarlock.runtime.plan.liveness import Liveness
 from oarlock.runtime.plan.numbers import Numbers, wrapping
+from oarlock.runtime.plan.sections import Section
 from oarlock.runtime.plan.source import Source
 from oarlock.runtime.plan.workspace import Growth
 
@@ -75,6 +76,29 @@ class Emitter:
         self.lines.pop()
         self._names -= added
 
+    def section(self, line: Line, section: Section, function: Callable[..., object]) -> None:
+        """Write a call of `function` in place of the ops of a section of `line`."""
+        for number in range(section.start, section.stop):
+            if line.ops[number] not in section.ops:  # made once, or a number
+                self.straight(line, number, number + 1)
+        self.lines.append(line)
+        asking = next((op for op in section.ops if self.catalogue.get(op.type).wants_context), None)
+        arguments = [
+            "None" if asking is None else self.context(asking),
+            *map(self.source.name, section.reads),
+            *map(self._shape, section.shapes),
+        ]
+        for var in section.shapes_left:
+            self._shapes[var] = self.source.fresh(f"{var.name}_shape")
+        results = [*map(self.source.name, section.writes), *(self._shapes[var] for var in section.shapes_left)]
+        self.source.write(f"[{', '.join(results)}] = {self.source.bind('section', function)}({', '.join(arguments)})", section.ops[0])
+        for var in section.writes:
+            self.define(var)
+        line.inside.update(var for op in section.ops for var in op.writes if var not in section.writes)
+        for number in range(section.start, section.stop):
+            self._drop(line.liveness, number)
+        self.lines.pop()
+
     def _hold(self, op: Op) -> bool:
         """Let the result of `op` be an object of the plan, and say whether that could be done."""
         assert self.device is not None
@@ -118,7 +142,8 @@ class Emitter:
         return size in self._asked and (size not in self._sizes or size in self._unsure)
 
     def _drop(self, liveness: Liveness, number: int) -> None:
-        line, ending = self.lines[-1], liveness.ending(number)
+        line = self.lines[-1]
+        ending = [var for var in liveness.ending(number) if var not in line.inside]
         stepped_through = line.ops[number].inputs.get("sequences", ())  # what a loop gives may lie there
         for var in ending:
             if liveness.needs_shape_after(var, number):

@@ -56,6 +56,7 @@ class Line:
         self.dense: set[Var] = set()  # what lies in the steps of a space: no gaps between the elements of its last axis
         self.own: Collection[Var] = ()  # memories of a loop that its trips write over: what they begin as is a copy
         self.conditions: dict[Op, str] = {}  # an op that not every trip needs -> the text of whether this one does
+        self.inside: set[Var] = set()  # what only the ops of a section, which one call computes, read
         self.bodies: dict[Op, Line] = {}  # the lines of loops, as far as they were asked for
 
     def is_stepped_through(self, var: Var, splits: Var) -> bool:

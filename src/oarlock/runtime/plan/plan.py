@@ -21,6 +21,8 @@ from oarlock.runtime.dispatching import below_autograd
 from oarlock.runtime.explaining import explain
 from oarlock.runtime.place import Place, made_at
 from oarlock.runtime.plan.ahead import Ahead, find_ahead
+from oarlock.runtime.plan.compiled import KernelFailure
+from oarlock.runtime.plan.compiling import write_compiled
 from oarlock.runtime.plan.emitter import Emitter
 from oarlock.runtime.plan.line import Line
 from oarlock.runtime.plan.numbers import Numbers, one_number
@@ -52,6 +54,8 @@ class Plan:
     What depends on persistable variables alone, none of which it writes, may be computed `ahead` of it: runs are given what
     `look_ahead` makes of their values. `hands_out_inputs` says whether others may hold the memory of persistable inputs after a run.
 
+    With a `backend`, sections of the outermost block are compiled by it when they first run: see `CompiledSection`.
+
     A plan runs at `device`. It is immutable and may be run by many threads; between runs it keeps small constants, how many trips a
     `while` made, to take as much memory for the next, and one workspace for each run that there was at a time. Its text is in `text`, and
     in the tracebacks of what its lines raise; the names of the constants, which have no line there, are in `constants`. `origin` gives
@@ -72,6 +76,7 @@ class Plan:
         *,
         device: torch.device,
         poison: bool = False,
+        backend: str | None = None,
     ):
         self._file = f"<plan {next(_numbers)}>"  # first: an unfinished plan is deleted too
         given = {var.name: var for var in inputs}
@@ -100,7 +105,10 @@ class Plan:
         made_ahead += emitter.packed.values()
         for var in inputs:
             emitter.define(var)
-        emitter.straight(line, 0, len(ops) - len(last))
+        if backend is None:
+            emitter.straight(line, 0, len(ops) - len(last))
+        else:
+            write_compiled(emitter, line, len(ops) - len(last), device)
         if not overwritten:
             emitter.straight(line, len(ops) - len(last))
         results = [source.name(var) for var in outputs]
@@ -212,13 +220,17 @@ class Plan:
         while trace is not None and trace.tb_frame.f_code.co_filename != self._file:
             trace = trace.tb_next
         line = self._source.ops.get(trace.tb_lineno) if trace is not None else None
+        if isinstance(error, KernelFailure) and isinstance(error.__cause__, Exception):
+            return self._explained_op(error.__cause__, error.op, [error.values[var] for var in error.op.reads], "main")
         if trace is None or line is None:
             return error
         held: Mapping[str, object] = {**self._source.bound, **trace.tb_frame.f_locals}
-        op = self._origin.get(line.op, line.op)
-        values = {var: self._value(read, held) for var, read in zip(op.reads, line.op.reads, strict=False)}
         stands = [part for name, trip in line.trips for part in ([name] if trip is None else [name, str(held.get(trip))])]
-        return explain(error, op, values, "/".join(["main", *stands]))
+        return self._explained_op(error, line.op, [self._value(read, held) for read in line.op.reads], "/".join(["main", *stands]))
+
+    def _explained_op(self, error: Exception, failed: Op, values: Sequence[object], path: str) -> Exception:
+        op = self._origin.get(failed, failed)
+        return explain(error, op, dict(zip(op.reads, values, strict=False)), path)
 
     def _value(self, var: Var, held: Mapping[str, object]) -> object:
         """The value of `var` among what the plan held, as the interpreter has it."""

@@ -47,6 +47,7 @@ def find_sections(
     made_once: Collection[Var] = (),
     is_even: Callable[[Var], bool] = lambda var: True,
     wanted: Iterable[Var] = (),
+    apart: Callable[[Op], bool] = lambda op: False,
     stop: int | None = None,
     at_least: int = 1,
 ) -> list[Section]:
@@ -60,7 +61,7 @@ def find_sections(
     know is whether this is training and, of inputs that the host has, single bools (`is_known`); these come from before the section. What
     it reads and writes is a tensor, which no uneven stack is. What is `made_once`, or a number that nobody computes, stands ahead of a
     section and splits none. A value leaves a section if an op after it reads it, if it stays, or is `wanted`; in a section no value needs
-    memory of its own.
+    memory of its own. Ops that are to stand `apart` are lines too.
 
     Cost. Each type of op, with its attributes and types, is tried once, without values: milliseconds.
     """
@@ -74,6 +75,7 @@ def find_sections(
         operator = catalogue.get(op.type)
         return (
             operator.is_built_in
+            and not apart(op)
             and not (operator.effects or op.blocks or operator.may_fail)
             and not any(isinstance(value, Var) for value in op.attributes.values())
             and not any(numbers.has(var) or numbers.vanishes(var) for var in (*op.reads, *op.writes))
