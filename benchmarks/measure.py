@@ -29,7 +29,8 @@ import workloads  # noqa: E402
 import oarlock as ol  # noqa: E402
 
 PACKAGES = {name: package for package in (workloads, further) for name in (*package.TRAINING, *package.INFERENCE)}
-VARIANTS = {"default": {}, "untuned": {}, "interpret": {"interpret": True}}  # `untuned`: in the process as PyTorch leaves it
+VARIANTS = {"default": {}, "untuned": {}, "interpret": {"interpret": True}, "inductor": {"backend": "inductor"}}
+"""Options of the executor; `untuned` runs in the process as PyTorch leaves it."""
 
 
 def as_tensors(feed: dict[str, object]) -> dict[str, object]:

@@ -223,6 +223,19 @@ def test_plan_prints_the_python_that_a_program_is_run_as(model, tmp_path, prints
     assert f"'lifft' is no pass; the passes are {', '.join(PASSES)}" in " ".join(ended.error.replace("│", "").split())
 
 
+def test_plan_prints_the_sections_that_a_backend_would_compile(tmp_path, prints, oarlock):
+    with ol.Program() as program:
+        program.targets["y"] = ol.op.tanh(ol.op.exp(ol.op.tanh(ol.layer.data("x", shape=[2]))))
+    (tmp_path / "chain.txt").write_text(program.to_text())
+    assert re.search(
+        r"^    \[tanh_1_\d+\] = section_\d+\(None, x_1\)$", prints("plan", tmp_path / "chain.txt", "--backend", "inductor"), re.MULTILINE
+    )
+    assert "section_" not in prints("plan", tmp_path / "chain.txt")
+    ended = oarlock("plan", tmp_path / "chain.txt", "--backend", "xla")
+    assert ended.status == 1
+    assert "backend is \"inductor\" or None, not 'xla'" in " ".join(ended.error.replace("│", "").split())
+
+
 def test_diff_tells_programs_apart_and_says_so_by_its_status_when_asked(folder, model, oarlock, prints):
     assert prints("diff", model, model) == "the programs are the same\n"
     assert prints("diff", "--exit-code", model, model) == "the programs are the same\n"

@@ -174,6 +174,22 @@ def test_a_section_by_its_kernels_agrees_with_the_interpreter_bit_for_bit(by_ker
     assert all(numpy.array_equal(actual, expected) for actual, expected in zip(*results, strict=True))
 
 
+def test_a_run_of_train_may_have_a_backend_and_go_on_without(by_kernels):
+    draw = numpy.random.default_rng(1)
+    data = {"x": draw.normal(size=(12, 3)), "y": draw.normal(size=(12, 1))}
+    losses = []
+    for backends in ((None, None), ("inductor", None)):
+        with ol.Program(seed=4):
+            x, y = (ol.layer.data(name, shape=[size], dtype="float64") for name, size in (("x", 3), ("y", 1)))
+            cost = ol.layer.mse(ol.layer.fc(chain(ol.layer.fc(x, 4, act="tanh")), 1), y)
+        result = ol.train(cost, data, epochs=2, batch_size=4, steps=3, progress=False, tune=False, backend=backends[0])
+        result = ol.train(result, data, progress=False, tune=False, backend=backends[1])
+        losses.append([*(result.parameters[name].numpy() for name in sorted(result.parameters))])
+    assert close(losses[1], losses[0])
+    with pytest.raises(ol.ArgumentError, match='^backend is "inductor" or None, not 3'):
+        ol.train(cost, data, tune=False, backend=3)
+
+
 # What fails
 
 

@@ -12,7 +12,7 @@ import oarlock.op.update  # noqa: F401  training programs use its operators
 from oarlock.cli.reading import read_program_file
 from oarlock.cli.untrusted import Untrusted
 from oarlock.passes.optimizing import PASSES
-from oarlock.runtime.executor import Executor
+from oarlock.runtime.executor import Executor, require_backend
 from oarlock.runtime.plan import Plan
 
 __all__ = ["plan"]
@@ -21,6 +21,7 @@ __all__ = ["plan"]
 def plan(
     path: Annotated[Path, typer.Argument(metavar="FILE", help="A model file, or a program's bytes or text.")],
     without: Annotated[list[str] | None, typer.Option(metavar="PASS", help="Leave a pass out; may be given more than once.")] = None,
+    backend: Annotated[str | None, typer.Option(help="inductor: with the sections that PyTorch's compiler would compile.")] = None,
     untrusted: Untrusted = False,
 ) -> None:
     """Print the Python that a program is run as, for its targets and its updates, and above it how often each pass applied."""
@@ -28,7 +29,8 @@ def plan(
     if unknown:
         raise typer.BadParameter(f"{unknown[0]!r} is no pass; the passes are {', '.join(PASSES)}", param_hint="--without")
     program = read_program_file(path, untrusted=untrusted)
-    made = Executor(passes=[name for name in PASSES if name not in (without or ())]).plan(program, list(program.targets))
+    kept = [name for name in PASSES if name not in (without or ())]
+    made = Executor(passes=kept, backend=require_backend(backend)).plan(program, list(program.targets))
     text = f"{_table(made)}{made.text}"
     console = Console()
     if console.is_terminal:

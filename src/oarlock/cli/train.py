@@ -13,6 +13,7 @@ from oarlock.cli.writing import destination, is_child
 from oarlock.datasets.loading import load
 from oarlock.errors import ArgumentError, MissingFileError
 from oarlock.io.model import load_model, save_model
+from oarlock.runtime.executor import require_backend
 from oarlock.runtime.tuning import tune_process
 
 __all__ = ["train"]
@@ -29,6 +30,7 @@ def train(
     steps: Annotated[int | None, typer.Option(help="Stop after this many further steps.")] = None,
     seed: Annotated[int | None, typer.Option(help="Which split of a bundled data set; the program's own seed, unless given.")] = None,
     save: Annotated[Path | None, typer.Option(help="Where to save the training program; where it came from, unless given.")] = None,
+    backend: Annotated[str | None, typer.Option(help="inductor: sections of the plan are compiled by PyTorch's compiler.")] = None,
     untrusted: Untrusted = False,
 ) -> None:
     """Train a model.
@@ -42,7 +44,7 @@ def train(
         raise MissingFileError(f'there is no file "{path}"')
     tune_process(keep_memory=not is_child())  # a stranger's file is held to the memory that it needs
     if path.suffix == ".py":
-        given = {"--data": data, "--validate": validate, "--save": save, "--untrusted": untrusted or None}
+        given = {"--data": data, "--validate": validate, "--save": save, "--backend": backend, "--untrusted": untrusted or None}
         for option, value in given.items():
             if value is not None:
                 raise ArgumentError(f"{option} is for saved programs; a script loads and saves by itself")
@@ -58,7 +60,9 @@ def train(
     model = load_model(path, untrusted=untrusted)
     split = model.program.seed if seed is None else seed
     held_out = None if validate is None else load(validate, seed=split)
-    result = training.train(model, load(data, seed=split), epochs=epochs, steps=steps, validate=held_out, tune=False)
+    result = training.train(
+        model, load(data, seed=split), epochs=epochs, steps=steps, validate=held_out, tune=False, backend=require_backend(backend)
+    )
     save_model(result, destination(save or path))
     typer.echo(f"{result.steps} steps in all; saved {save or path}")
 

@@ -24,7 +24,9 @@ from oarlock.runtime.scope import Scope
 from oarlock.runtime.scopes import Scopes
 from oarlock.runtime.step import step_by
 
-__all__ = ["Executor"]
+__all__ = ["Backend", "Executor", "require_backend"]
+
+Backend = Literal["inductor"]
 
 _MAX_PREPARED = 64
 
@@ -59,13 +61,14 @@ class Executor:
         interpret: bool = False,
         passes: Collection[str] = tuple(PASSES),
         poison: bool = False,
-        backend: Literal["inductor"] | None = None,
+        backend: Backend | None = None,
     ):
         self.poison = poison
-        self.backend = backend
+        self.backend = require_backend(backend)
         self.place = one_place(place)
         self.limits = limits
-        _require_backend(backend, self.place, {"interpret": interpret, "check": check, "limits": limits is not None})
+        if backend is not None:
+            _require_plans(self.place, {"interpret": interpret, "check": check, "limits": limits is not None})
         self.interpreter = Interpreter(catalogue, check=check)
         self.planned = not (interpret or check or limits)
         self.passes = tuple(passes)
@@ -232,11 +235,15 @@ class Executor:
         return found
 
 
-def _require_backend(backend: object, place: Place, interpreted: Mapping[str, bool]) -> None:
-    if backend is None:
-        return
-    if backend != "inductor":
+def require_backend(backend: object) -> Backend | None:
+    """`backend` as an executor takes it. Raises ArgumentError."""
+    if backend not in (None, "inductor"):
         raise ArgumentError(f'backend is "inductor" or None, not {backend!r:.60}', location=here())
+    return backend  # type: ignore[return-value]
+
+
+def _require_plans(place: Place, interpreted: Mapping[str, bool]) -> None:
+    """Raise ArgumentError where a backend would have nothing to compile."""
     if not place.is_cpu:
         raise ArgumentError(f"{place} has no backend; what is compiled runs at ol.CPUPlace()", location=here(), hint="leave out backend")
     for option in (option for option, given in interpreted.items() if given):

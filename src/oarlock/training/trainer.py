@@ -19,7 +19,7 @@ from oarlock.optimizer.optimizer import Optimizer
 from oarlock.optimizer.sgd import SGD
 from oarlock.passes.pruning import prune
 from oarlock.registry.creator import describe_value
-from oarlock.runtime.executor import Executor
+from oarlock.runtime.executor import Backend, Executor
 from oarlock.runtime.initialization import init
 from oarlock.runtime.place import Place
 from oarlock.runtime.ragged import Ragged
@@ -68,6 +68,7 @@ def train(
     place: Place | None = None,
     progress: bool | Display = True,
     tune: bool = True,
+    backend: Backend | None = None,
 ) -> TrainingResult:
     """Lower `cost` on `data`, and return the parameters and what each epoch measured.
 
@@ -78,6 +79,7 @@ def train(
     `validate` is data to measure on after each epoch. `show` names further variables to report. `steps` ends
     the run early, after so many more steps. `scope` receives the parameters, and keeps those it has. `progress`
     is False for silence. With `tune`, the process is set up for kernels first, all of it: `ol.tune_process` says how.
+    `backend` is that of the executor, "inductor" or None; it is no part of what is saved: a run that goes on is given one, or none, again.
 
     Raises FeedError, ArgumentError, ProgramError or GradientError; a step that raises changes nothing.
     """
@@ -98,7 +100,7 @@ def train(
     held_out = None if validate is None else Batches.of(validate, program, max(256, program.training.batch_size))
     init(program, scope)
     display = choose_display() if progress is True else SilentDisplay() if progress is False else progress
-    executor = Executor(place, limits=cost.limits if isinstance(cost, Model) else None)
+    executor = Executor(place, limits=cost.limits if isinstance(cost, Model) else None, backend=backend)
     return _run(program, scope, batches, held_out, steps, executor, display)
 
 
