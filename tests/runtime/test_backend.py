@@ -284,9 +284,9 @@ def test_the_text_of_a_plan_names_its_sections_and_its_other_lines():
     assert ol.Executor(backend="inductor").plan(program, ["y"]).text == (
         "def plan(context_of, device, x_1):\n"
         "    [exp_0_2] = section_3(None, x_1)\n"
-        "    dropout_0_y_7, dropout_0_mask_8 = dropout_9(context_of(op_5, (name_4,)), exp_0_2, random_id=0, rate=rate_6)\n"
-        "    del exp_0_2, dropout_0_mask_8\n"
-        "    [exp_1_10] = section_11(None, dropout_0_y_7)\n"
-        "    del dropout_0_y_7\n"
+        "    dropout_0_y_4, dropout_0_mask_5 = dropout_9(context_of(op_7, (name_6,)), exp_0_2, random_id=0, rate=rate_8)\n"
+        "    del exp_0_2, dropout_0_mask_5\n"
+        "    [exp_1_10] = section_11(None, dropout_0_y_4)\n"
+        "    del dropout_0_y_4\n"
         "    return [exp_1_10]\n"
     )
