@@ -3,9 +3,12 @@
 Nobody needs to write `total_cross_entropy` and its slope: `passes/reductions.py` forms them.
 """
 
+from functools import lru_cache
+
 import torch
 
 from oarlock.op.activation import softmax_slope
+from oarlock.op.overload import without_python
 from oarlock.op.reduction import expand_to, mean_dx
 from oarlock.registry import Case, GradCheck, Rejects, operator
 
@@ -33,28 +36,32 @@ __all__ = ["accuracy", "softmax_with_cross_entropy", "total_cross_entropy", "tot
 )
 def softmax_with_cross_entropy(logits, label, *, ignore_index: int = -100):
     """Cross entropy of ``softmax(logits)`` against class ids, computed stably in log space; ignored rows give 0."""
-    (loss, _), softmax = _losses(logits, label, _EACH, ignore_index)
+    loss, _, softmax = _losses(logits, label, _EACH, ignore_index)
     return loss if label.dim() == 1 else loss.view(label.shape), softmax
 
 
 _EACH, _MEAN, _SUM = 0, 1, 2  # what `nll_loss_forward` returns, as PyTorch numbers it
 
 
+_nll_loss = without_python(_aten.nll_loss_forward.default)
+
+
 def _losses(logits, label, reduction: int, ignore_index: int):
     """The losses one after another, or reduced to one number; of how many rows; and the softmax."""
     if not label.is_cpu:  # elsewhere a label that is no class ends the process
         _require_classes(label, logits.shape[-1], ignore_index)
-    log_p = torch.log_softmax(logits, -1)
-    rows, labels = (log_p, label) if label.dim() == 1 else (log_p.reshape(label.numel(), log_p.shape[-1]), label.reshape(-1))
+    rows = log_p = torch.log_softmax(logits, -1)
+    if label.dim() != 1:
+        rows, label = log_p.reshape(label.numel(), log_p.shape[-1]), label.reshape(-1)
     try:
-        losses = _aten.nll_loss_forward.default(rows, labels, None, reduction, ignore_index)
+        loss, counted = _nll_loss(rows, label, None, reduction, ignore_index)
     except IndexError:
         _require_classes(label, logits.shape[-1], ignore_index)
         raise
-    if reduction == _MEAN and not _counts_all(losses[1], label):  # PyTorch's mean is that of the others
-        total, counted = _aten.nll_loss_forward.default(rows, labels, None, _SUM, ignore_index)
-        losses = total.div_(label.numel()), counted
-    return losses, log_p.exp_()
+    if reduction == _MEAN and not _counts_all(counted, label):  # PyTorch's mean is that of the others
+        total, counted = _nll_loss(rows, label, None, _SUM, ignore_index)
+        loss = total.div_(label.numel())
+    return loss, counted, log_p.exp_()
 
 
 def _counts_all(counted, label) -> bool:
@@ -157,7 +164,7 @@ def softmax_with_cross_entropy_dlogits_ddsoftmax(softmax, ddlogits):
 )  # fmt: skip
 def total_cross_entropy(logits, label, *, ignore_index: int = -100, mean: bool = False):
     """The sum of all losses of `softmax_with_cross_entropy`, or their mean, to which ignored rows count as 0; how many others there are."""
-    (loss, counted), softmax = _losses(logits, label, _MEAN if mean else _SUM, ignore_index)
+    loss, counted, softmax = _losses(logits, label, _MEAN if mean else _SUM, ignore_index)
     return loss, softmax, counted
 
 
@@ -202,9 +209,21 @@ def _slope(softmax, label, dtotal, counted, ignore_index: int, mean: bool, out):
     if (counted is None or not _counts_all(counted, label)) and _some_ignored(softmax, classes, ignore_index):
         each = dtotal / label.numel() if mean else dtotal
         return _dlogits(softmax, label, each.expand(label.shape), None, ignore_index, out)
-    share = dtotal.item() / (label.numel() or 1) if mean else dtotal.item()
+    rows = label.numel()
+    share = dtotal.item() / (rows or 1) if mean else dtotal.item()
     scaled = softmax.mul_(share) if out is softmax else torch.mul(softmax, share, out=out)
-    return scaled.scatter_add_(-1, classes, softmax.new_full(classes.shape, -share))
+    held = type(softmax) is torch.Tensor and softmax.is_cpu and label.dim() == 1 and rows <= _HELD_ROWS
+    less = _column(rows, -share, softmax.dtype) if held else softmax.new_full(classes.shape, -share)
+    return scaled.scatter_add_(-1, classes, less)
+
+
+_HELD_ROWS = 2**14
+
+
+@lru_cache(maxsize=4)
+def _column(rows: int, value: float, dtype: torch.dtype) -> torch.Tensor:
+    """One number in each row, which nobody writes over: as a rule, the same in each step of a training."""
+    return torch.full((rows, 1), value, dtype=dtype, device="cpu")
 
 
 @operator(

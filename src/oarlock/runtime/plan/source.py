@@ -11,6 +11,7 @@ import torch
 
 from oarlock.ir.operation import Op
 from oarlock.ir.variable import Var
+from oarlock.op.overload import without_python
 
 __all__ = ["Line", "Source"]
 
@@ -94,7 +95,7 @@ class Source:
         """The name by which the plan calls the function of PyTorch at `path`: see `Expression`."""
         root, *names = path.split(".")
         function = reduce(getattr, names, _ROOTS[root])
-        return self.bind(stem, getattr(function, "_op", function))  # an operator of PyTorch is a function of Python around another
+        return self.bind(stem, without_python(function))
 
     def text(self, function: str, parameters: Sequence[str]) -> str:
         return f"def {function}({', '.join(parameters)}):\n" + "\n".join(self.lines) + "\n"
