@@ -210,6 +210,13 @@ def _check_forms(
             number = operator.host_form(*(item.item() for item in _positional(operator, numbers)))  # type: ignore[attr-defined]
             one = torch.full((), number, dtype=wanted.dtype)  # type: ignore[call-overload]
             assert torch.equal(one, wanted), f"{operator.type}: its form on_host gives {number}, where the kernel gives {wanted.item()}"
+    if operator.number_form is not None and expected[0].ndim == 0:
+        given = _copied(tensors)
+        number = operator.number_form(*_positional(operator, given), **attributes)
+        one = torch.full((), number, dtype=expected[0].dtype)  # type: ignore[call-overload]
+        same = torch.equal(one, expected[0]) or bool(one.isnan() & expected[0].isnan())
+        assert same, f"{operator.type}: its form as_number gives {number}, where the kernel gives {expected[0].item()}"
+        _require_unchanged(operator, "its form as_number", given, tensors)
     for slot, (pack, kernel) in operator.packed_forms.items():
         given = _copied(tensors)
         packed = pack(given[slot][0], **attributes)

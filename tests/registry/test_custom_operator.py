@@ -202,6 +202,22 @@ def test_a_form_on_numbers_that_is_not_its_kernel_is_found(monkeypatch):
         check_operator(divides)
 
 
+@operator("x: float[...s] -> y: float[]", cases=[Case(x=[[3.0, 2.0]], y=5.0)])
+def added_up(x):
+    return torch.sum(x)
+
+
+def test_a_number_that_is_not_that_of_the_kernel_is_found(monkeypatch):
+    monkeypatch.setattr(added_up, "number_form", lambda x: x.sum().item())
+    check_operator(added_up)
+    monkeypatch.setattr(added_up, "number_form", lambda x: x.sum().item() + 1)
+    with pytest.raises(AssertionError, match=r"added_up: its form as_number gives 6\.0, where the kernel gives 5\.0"):
+        check_operator(added_up)
+    monkeypatch.setattr(added_up, "number_form", lambda x: x.zero_().sum().item() + 5)
+    with pytest.raises(AssertionError, match="its form as_number"):
+        check_operator(added_up)
+
+
 def test_memory_that_is_shared_without_saying_so_is_found():
     cases = [Case(x=[1.0], y=[1.0]), GradCheck(x=(2,))]
 

@@ -229,19 +229,23 @@ def batch_matmul_dy_ddz(x, ddy):
 )
 def inner_product(x, y, *, mean: bool = False):
     """The sum of all ``x * y``, or their mean."""
-    if x.numel() < 32 * _PART or x.device.type != "cpu" or x.element_size() < 4:
+    count = x.numel()
+    if not x.is_cpu or x.element_size() < 4:
         products = x * y
         return torch.mean(products) if mean else torch.sum(products)
     x, y = x.reshape(-1), y.reshape(-1)
+    total = torch.dot(x, y) if count < 32 * _PART else _sum_of_parts(x, y)
+    return total.div_(count) if mean else total
+
+
+def _sum_of_parts(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     whole = x.numel() // _PART * _PART
     parts = torch.bmm(x[:whole].view(-1, 1, _PART), y[:whole].view(-1, 1, _PART).mT)  # a view as a column takes PyTorch's slow way
     total = torch.sum(parts)
-    if whole < x.numel():
-        total = total + torch.sum(x[whole:] * y[whole:])
-    return total / x.numel() if mean else total
+    return total if whole == x.numel() else total + torch.sum(x[whole:] * y[whole:])
 
 
-_PART = 4096  # elements that a matrix product adds up one by one: few enough to round like a sum in pairs
+_PART = 4096  # elements that each lane of a processor may add up one by one, of some tens: few enough to round like a sum in pairs
 
 
 @inner_product.gradient_program("x")

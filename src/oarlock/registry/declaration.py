@@ -3,8 +3,9 @@
 import inspect
 import types
 import typing
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
+from typing import Any
 
 from oarlock.errors import ArgumentError, DeclarationError
 from oarlock.ir.block import Block
@@ -67,6 +68,7 @@ class Operator:
         self.into_kernel: Callable[..., object] | None = None
         self.in_place_kernels: dict[tuple[str, ...], Callable[..., object]] = {}
         self.host_form: Callable[..., object] | None = None
+        self.number_form: Callable[..., object] | None = None
         self.expressions: dict[Callable[..., object], list[Expression]] = {}  # of the kernel, and of its forms
         self.packed_forms: dict[str, tuple[Callable[..., object], Callable[..., object]]] = {}
         self.infer_function: Callable[..., object] | None = None
@@ -218,21 +220,20 @@ class Operator:
         self.host_form = function
         return function
 
-    def comes_to(
-        self,
-        text: str,
-        *,
-        form: Callable[..., object] | None = None,
-        ranks: Mapping[str, int | Collection[int]] | None = None,
-        when: Mapping[str, object] | None = None,
-        dense: str | None = None,
-        at: str | None = None,
-    ) -> None:
-        """Declare an expression that gives the bits of the kernel, or of a `form` of it: see `Expression`, also for where it holds.
+    def as_number(self, function: Callable[..., object]) -> Callable[..., object]:
+        """Declare the form that gives the one number which the output would hold, of the same inputs and attributes.
+
+        A plan calls it where the host asks for that number and nobody for the tensor.
+        """
+        self.number_form = function
+        return function
+
+    def comes_to(self, text: str, *, form: Callable[..., object] | None = None, **conditions: Any) -> None:
+        """Declare an expression that gives the bits of the kernel, or of a `form` of it, on the `conditions` that `Expression` takes.
 
         A plan writes it in its line, where a call of the kernel would cost calls of Python more. Of several, the first that holds.
         """
-        self.expressions.setdefault(form or self.kernel, []).append(Expression(text, ranks, when, dense, at))
+        self.expressions.setdefault(form or self.kernel, []).append(Expression(text, **conditions))
 
     def packed(self, slot: str, pack: Callable[..., object]) -> Callable[[Callable[..., object]], Callable[..., object]]:
         """Declare the form that is also given, as `packed`, what `pack` has made of input `slot`; bit-identical to the kernel.

@@ -61,6 +61,8 @@ def _promises(operator: Operator) -> list[str]:
     promises += [f"may be given {slot} packed" for slot in operator.packed_forms]
     if operator.host_form:
         promises.append("may compute numbers of Python")
+    if operator.number_form:
+        promises.append("may give the number that it computes to the host")
     if operator.effects:
         promises.append(f"effect: {operator.effects}; two runs differ")
     if operator.may_fail:

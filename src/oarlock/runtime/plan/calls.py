@@ -18,7 +18,12 @@ def text_of(emitter: "Emitter", op: Op, form: Form) -> str:
     """What computes `op` by that form."""
     operator = emitter.catalogue.get(op.type)
     slots = operator.signature.inputs
-    stem = f"{op.type}_into" if form.place else op.type if form.kernel is operator.kernel else f"{op.type}_in_place"
+    if form.place:
+        stem = f"{op.type}_into"
+    elif form.kernel is operator.kernel:
+        stem = op.type
+    else:
+        stem = f"{op.type}_as_number" if form.kernel is operator.number_form else f"{op.type}_in_place"
     if op in emitter.packed:
         (_, kernel) = next(iter(operator.packed_forms.values()))
     else:

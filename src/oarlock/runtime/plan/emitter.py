@@ -20,6 +20,7 @@ from oarlock.runtime.plan.constants import make_constant
 from oarlock.runtime.plan.line import Line
 from oarlock.runtime.plan.liveness import Liveness
 from oarlock.runtime.plan.numbers import Numbers, wrapping
+from oarlock.runtime.plan.placement import Form
 from oarlock.runtime.plan.sections import Section
 from oarlock.runtime.plan.source import Source
 from oarlock.runtime.plan.workspace import Growth
@@ -222,6 +223,10 @@ class Emitter:
 
     def _call_on_host(self, op: Op) -> None:
         operator, (result,) = self.catalogue.get(op.type), op.writes
+        if self.numbers.is_read_off(result):
+            assert operator.number_form is not None
+            self.source.write(f"{self.source.name(result)} = {calls.text_of(self, op, Form(operator.number_form))}", op)
+            return
         read = (var for slot in operator.signature.inputs for var in op.inputs[slot.name])
         text = f"{self.source.bind(f'{op.type}_on_host', operator.host_form)}({', '.join(map(self.number, read))})"
         if result.dtype.is_integer:

@@ -29,6 +29,8 @@ class Numbers:
     of the inputs is a tensor, which is asked for its number: at a GPU the host waits for that as it would for the condition. What goes from
     trip to trip of a `while` is a number where all that it becomes is; after the loop a tensor is made of it for those who want one.
 
+    Where all who read a tensor ask for its number, an operator may have a form that gives that alone (`as_number`).
+
     A `fill` of one number is a number for those who take it, and a tensor for the others; where there are none, it is not computed. Does
     not apply to floats but for such a constant, to what is stacked or fetched, nor to what a loop over steps carries.
     """
@@ -50,12 +52,18 @@ class Numbers:
                 self._read(op)
         self._held = self._needed(conditions)
         self._settle()
+        asked = {var for number in self._held for var in self._inputs(number) if var in self._makers and not self._is_known(var)}
+        self._read_off = {var for var in asked if self._has_number_form(var) and not self._is_read_as_tensor(var)}
         taken = {var for number in self._held for var in self._inputs(number)} | {*conditions}
         self._gone = {var for var in self._constants if var in taken and not self._is_read_as_tensor(var)}
 
     def has(self, var: Var) -> bool:
         """Whether the value of `var` is a number in the plan, which is never `vanishes`."""
-        return var in self._held
+        return var in self._held or var in self._read_off
+
+    def is_read_off(self, var: Var) -> bool:
+        """Whether what makes the number `var` is given tensors."""
+        return var in self._read_off
 
     def constant(self, var: Var) -> Number | None:
         """The number that `var` is in every run; None where that is not known."""
@@ -106,6 +114,9 @@ class Numbers:
             return True
         op = self._makers.get(var)
         return op is not None and self._catalogue.get(op.type).host_form is not None and all(read.shape == () for read in op.reads)
+
+    def _has_number_form(self, var: Var) -> bool:
+        return self._catalogue.get(self._makers[var].type).number_form is not None
 
     def _needed(self, conditions: Iterable[Var]) -> set[Var]:
         """What `conditions` depend on, as far as it might be numbers."""
