@@ -1,7 +1,7 @@
-"""X1 to X5 in plain PyTorch, eager, as a peer of `benchmarks/run.py`.
+"""X1 to X6 in plain PyTorch, eager, as a peer of `benchmarks/run.py`.
 
     python benchmarks/peer_torch.py --workload X1 [--variant eager] [--min-time 1.5]
-    python benchmarks/run.py --workloads X1,X2,X3,X4,X5 --peer torch="python benchmarks/peer_torch.py"
+    python benchmarks/run.py --workloads X1,X2,X3,X4,X5,X6 --peer torch="python benchmarks/peer_torch.py"
 
 Loops are Python's; rows of rows are padded, and a mask keeps the state of what has ended.
 """
@@ -86,6 +86,13 @@ def residual_perceptron(w: Tensors, x: Tensors) -> torch.Tensor:
     return functional.cross_entropy(_dense(w, "logits", norm("norm_last", h)), x["y"])
 
 
+def chain_of_gates(w: Tensors, x: Tensors) -> torch.Tensor:
+    h = _dense(w, "first", x["x"])
+    for _ in range(4):
+        h = h + torch.tanh(h) * torch.sigmoid(h)
+    return h.square().mean()
+
+
 def _dense(w: Tensors, name: str, x: torch.Tensor) -> torch.Tensor:
     return x @ w[f"{name}.w"] + w[f"{name}.b"]
 
@@ -96,6 +103,7 @@ MODELS: dict[str, tuple[Callable[[Tensors, Tensors], torch.Tensor], Callable[[li
     "X3": (one_of_two_networks, lambda parameters: torch.optim.SGD(parameters, 0.05)),
     "X4": (two_directions_with_attention, lambda parameters: torch.optim.Adam(parameters, 1e-3)),
     "X5": (residual_perceptron, lambda parameters: torch.optim.Adam(parameters, 1e-3)),
+    "X6": (chain_of_gates, lambda parameters: torch.optim.SGD(parameters, 0.1)),
 }
 
 

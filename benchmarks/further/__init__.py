@@ -1,4 +1,4 @@
-"""Five workloads more, unlike W1 to W13: another cell, another number type, loops in rows of rows, a switch, two directions.
+"""Six workloads more, unlike W1 to W13: another cell, another number type, loops in rows of rows, a switch, two directions, no loop at all.
 
 They show that what makes the others fast is no matter of their shapes. The interface is that of `workloads`; `benchmarks/peer_torch.py`
 does the same work in plain PyTorch.
@@ -21,6 +21,7 @@ TRAINING: dict[str, Callable[[], ol.Var]] = {
     "X3": models.one_of_two_networks,
     "X4": models.two_directions_with_attention,
     "X5": models.residual_perceptron,
+    "X6": models.chain_of_gates,
 }
 """Each function writes a model and its training step into the current program, and returns the cost."""
 
@@ -31,7 +32,7 @@ STEPS: dict[str, int] = {}
 
 
 def describe(name: str) -> Workload:
-    """The workload called `name`, X1 to X5. Raises KeyError."""
+    """The workload called `name`, X1 to X6. Raises KeyError."""
     return write(name, *draw(name))
 
 

@@ -1,4 +1,4 @@
-"""Data and first weights of X1 to X5, from `numpy.random.RandomState(2000 + number)`: weights first, in the order in which they stand."""
+"""Data and first weights of X1 to X6, from `numpy.random.RandomState(2000 + number)`: weights first, in the order in which they stand."""
 
 from collections.abc import Callable
 
@@ -77,10 +77,15 @@ def _residual_perceptron(random: RandomState) -> tuple[Arrays, Arrays]:
     return weights, {"x": _normal(random, 96, 64), "y": random.randint(0, 10, 96)}
 
 
+def _chain_of_gates(random: RandomState) -> tuple[Arrays, Arrays]:
+    return _dense(random, "first", 256, 256), {"x": _normal(random, 4096, 256)}
+
+
 _DRAWS: dict[str, Callable[[RandomState], tuple[Arrays, Arrays]]] = {
     "X1": _minimal_gated_unit,
     "X2": _documents,
     "X3": _one_of_two_networks,
     "X4": _two_directions,
     "X5": _residual_perceptron,
+    "X6": _chain_of_gates,
 }

@@ -4,7 +4,14 @@ from workloads.cells import gru_cell
 
 import oarlock as ol
 
-__all__ = ["documents", "minimal_gated_unit", "one_of_two_networks", "residual_perceptron", "two_directions_with_attention"]
+__all__ = [
+    "chain_of_gates",
+    "documents",
+    "minimal_gated_unit",
+    "one_of_two_networks",
+    "residual_perceptron",
+    "two_directions_with_attention",
+]
 
 
 def minimal_gated_unit() -> ol.Var:
@@ -107,4 +114,15 @@ def residual_perceptron() -> ol.Var:
         h = h + ol.layer.fc(inner, 192, name=f"down_{block}")
     cost = ol.layer.cross_entropy(ol.layer.fc(ol.layer.layer_norm(h, name="norm_last"), 10, name="logits"), y)
     ol.optimizer.Adam(1e-3).minimize(cost)
+    return cost
+
+
+def chain_of_gates() -> ol.Var:
+    """Many element-wise operators on large tensors, one after another, behind one product; SGD."""
+    x = ol.layer.data("x", shape=[256])
+    h = ol.layer.fc(x, 256, name="first")
+    for _ in range(4):
+        h = h + ol.layer.tanh(h) * ol.layer.sigmoid(h)
+    cost = ol.layer.mean(ol.op.square(h))
+    ol.optimizer.SGD(0.1).minimize(cost)
     return cost

@@ -1,4 +1,4 @@
-"""X1 to X5 do the same work in Oarlock and in plain PyTorch: their first losses agree."""
+"""X1 to X6 do the same work in Oarlock and in plain PyTorch: their first losses agree."""
 
 import json
 import sys
