@@ -10,7 +10,7 @@ from tolerances import PASSES_DIFFER
 
 import oarlock as ol
 from oarlock.registry import standard
-from oarlock.runtime.plan import compiled
+from oarlock.runtime.plan import by_signature, compiled
 
 needs_compiler = pytest.mark.skipif(
     not (shutil.which("g++") or shutil.which("clang++")), reason="PyTorch's compiler needs a C++ compiler, and there is none here"
@@ -37,7 +37,7 @@ def compilations(monkeypatch):
 @pytest.fixture
 def by_kernels(monkeypatch):
     """Nothing is compiled: every signature is one too many."""
-    monkeypatch.setattr(compiled, "_MOST", 0)
+    monkeypatch.setattr(by_signature, "_MOST", 0)
 
 
 def chain(x):
@@ -186,7 +186,7 @@ def test_a_run_of_train_may_have_a_backend_and_go_on_without(by_kernels):
         result = ol.train(result, data, progress=False, tune=False, backend=backends[1])
         losses.append([*(result.parameters[name].numpy() for name in sorted(result.parameters))])
     assert close(losses[1], losses[0])
-    with pytest.raises(ol.ArgumentError, match='^backend is "inductor" or None, not 3'):
+    with pytest.raises(ol.ArgumentError, match='^backend is "inductor", "cuda_graphs" or None, not 3'):
         ol.train(cost, data, tune=False, backend=3)
 
 
@@ -254,7 +254,7 @@ def test_where_the_compiler_itself_fails_the_error_says_so(monkeypatch):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"backend": "xla"}, "backend is \"inductor\" or None, not 'xla'"),
+        ({"backend": "xla"}, 'backend is "inductor", "cuda_graphs" or None, not \'xla\''),
         ({"backend": "inductor", "interpret": True}, "with interpret the interpreter runs, which no backend compiles"),
         ({"backend": "inductor", "check": True}, "with check the interpreter runs, which no backend compiles"),
         ({"backend": "inductor", "limits": ol.RunLimits()}, "with limits the interpreter runs, which no backend compiles"),
@@ -266,11 +266,12 @@ def test_a_backend_that_could_not_be_used_is_refused(options, message):
     assert caught.value.message == message
 
 
-def test_a_gpu_has_no_backend(monkeypatch):
+def test_what_is_compiled_runs_at_the_processor(monkeypatch):
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
     with pytest.raises(ol.ArgumentError) as caught:
         ol.Executor(ol.GPUPlace(0), backend="inductor")
-    assert caught.value.message == "GPUPlace(index=0) has no backend; what is compiled runs at ol.CPUPlace()"
+    assert caught.value.message == 'backend="inductor" compiles what runs at ol.CPUPlace(), not at GPUPlace(index=0)'
+    assert caught.value.hint == 'backend="cuda_graphs", or leave out backend'
 
 
 # What is written

@@ -6,6 +6,8 @@ is computed, and how fast, only a GPU can tell: those tests are skipped without 
 """
 
 import re
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 
 import numpy
 import pytest
@@ -16,7 +18,8 @@ from op.arguments import DERIVED, FORWARD, arguments_of, cases_of, positional
 from torch._subclasses.fake_tensor import DynamicOutputShapeException
 
 import oarlock as ol
-from oarlock.registry import Case, GradCheck, Operator
+from oarlock.registry import Case, GradCheck, Operator, standard
+from oarlock.runtime.plan import captured
 
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")
 
@@ -292,3 +295,148 @@ def test_a_scope_that_was_at_a_gpu_is_read_at_the_processor():
     ol.Executor(ol.GPUPlace(0)).eval(program, [cost], feed, scope=scope)
     (after,) = ol.Executor().eval(program, [cost], feed, scope=scope)
     assert before == after
+
+
+# Captured as CUDA graphs
+
+
+class Graphs:
+    """What is captured is computed once; fake tensors have nothing else to compute."""
+
+    def __init__(self, device):
+        assert device.type == "cuda"
+
+    def turn(self):
+        return nullcontext()
+
+    def warm_up(self, function):
+        return function()
+
+    def capture(self, function):
+        results = function()
+        return lambda: results
+
+
+@pytest.mark.parametrize("name", ["W1", "W2", "W4", "W10"])
+def test_captured_sections_stay_at_their_place_and_wait_nowhere(fake_place, monkeypatch, name):
+    monkeypatch.setattr(captured, "CudaGraphs", Graphs)
+    workload = workloads.describe(name)
+    executor, scope = ol.Executor(fake_place, backend="cuda_graphs"), workload.scope()
+    assert "section_" in executor.plan(workload.program, [workload.fetch]).text
+    step = executor.prepare(workload.program, [workload.fetch], scope=scope, training=workload.training, return_numpy=False)
+    with waits_noted() as waits:
+        held = {name: torch.tensor(value).to(fake_place.device) for name, value in workload.feed.items()}
+        for _ in range(4):
+            waits.clear()
+            (cost,) = step(held)
+    assert cost.device == fake_place.device
+    assert [re.search(r"= ([a-z_]+?)(_in_place|_into)?_[0-9]+\(", wait.line)[1] for wait in waits] == WAITS[name]
+
+
+@pytest.fixture
+def replays(monkeypatch):
+    """A list that grows by each graph that is replayed."""
+    seen = []
+    replay = torch.cuda.CUDAGraph.replay
+
+    def noted(graph):
+        seen.append(graph)
+        replay(graph)
+
+    monkeypatch.setattr(torch.cuda.CUDAGraph, "replay", noted)
+    return seen
+
+
+@needs_gpu
+@pytest.mark.parametrize("name", ["W1", "W2", "W3", "W4", "W5", "W8", "W10", "W11", "W12", "W13"])
+def test_training_by_captured_sections_is_training_by_lines(name, replays):
+    workload = workloads.describe(name)
+    losses = []
+    for backend in (None, "cuda_graphs"):
+        executor, scope = ol.Executor(ol.GPUPlace(0), backend=backend), workload.scope()
+        step = executor.prepare(workload.program, [workload.fetch], scope=scope, training=workload.training)
+        losses.append([step(workload.feed)[0].item() for _ in range(5)])
+    assert losses[1] == pytest.approx(losses[0], rel=1e-4)
+    if name in ("W1", "W2", "W3", "W4", "W10"):  # whose sizes are those of the step before
+        sections = executor.plan(workload.program, [workload.fetch]).text.count("section_")
+        assert len(replays) == 4 * sections > 0  # but the first step
+
+
+def network_of_chains():
+    """A program whose steps wait nowhere and are sections alone, but for the updates."""
+    with ol.Program(seed=1) as program:
+        x = ol.layer.data("x", shape=[64])
+        cost = ol.op.reduce_sum(ol.op.square(ol.layer.fc(ol.layer.fc(x, 32, act="tanh"), 8, act="sigmoid")))
+        ol.optimizer.SGD(0.01).minimize(cost)
+    return program, cost
+
+
+@needs_gpu
+def test_captured_steps_of_changing_sizes_and_inputs_are_those_of_lines(replays):
+    program, cost = network_of_chains()
+    place, kept = ol.GPUPlace(0), []
+    feeds = [torch.randn(rows, 64, device=place.device) for rows in (8, 3, 8, 3, 8, 8, 3, 3, 8)]
+    for backend in (None, "cuda_graphs"):
+        step = ol.Executor(place, backend=backend).prepare(program, [cost], scope=ol.init(program, ol.Scope()), return_numpy=False)
+        kept.append([step({"x": x})[0] for x in feeds])
+    torch.testing.assert_close(*(torch.stack(costs).cpu() for costs in kept), rtol=1e-5, atol=1e-5)
+    assert 7 * len(set(replays)) == 2 * len(replays) > 0  # two graphs of each section, replayed but for the first time of each size
+
+
+@needs_gpu
+def test_a_captured_step_does_not_wait_for_the_gpu():
+    program, cost = network_of_chains()
+    place = ol.GPUPlace(0)
+    step = ol.Executor(place, backend="cuda_graphs").prepare(program, [cost], scope=ol.init(program, ol.Scope()), return_numpy=False)
+    held = {"x": torch.randn(8, 64, device=place.device)}
+    for _ in range(3):
+        step(held)
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        step(held)
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+
+
+@needs_gpu
+def test_threads_with_streams_of_their_own_share_graphs():
+    with ol.Program() as program:
+        y = ol.op.exp(ol.op.tanh(ol.op.multiply(*[ol.layer.data("x", shape=[256])] * 2)))
+    place = ol.GPUPlace(0)
+    executor = ol.Executor(place, backend="cuda_graphs")
+
+    def work(number):
+        results = []
+        with torch.cuda.stream(torch.cuda.Stream(place.device)):
+            for trial in range(20):
+                x = torch.full((512, 256), (number + trial) / 30, device=place.device)
+                (result,) = executor.run(program, {"x": x}, [y], scope=ol.Scope(), return_numpy=False)
+                results.append((result - torch.exp(torch.tanh(x * x))).abs().max().item())
+        return max(results)
+
+    with ThreadPoolExecutor(4) as pool:
+        assert max(pool.map(work, range(4))) < 1e-6
+
+
+@needs_gpu
+def test_what_cannot_be_captured_at_a_gpu_is_run_by_its_kernels(monkeypatch):
+    """And streams are what they were before."""
+    operator = standard.get("tanh")
+    kernel = operator.kernel
+
+    def asking(x):
+        if torch.cuda.is_current_stream_capturing():
+            torch.cuda.synchronize()
+        return kernel(x)
+
+    asking.__module__ = kernel.__module__
+    monkeypatch.setattr(operator, "kernel", asking)
+    with ol.Program() as program:
+        y = ol.op.exp(ol.op.tanh(ol.op.multiply(*[ol.layer.data("x", shape=[3])] * 2)))
+    place = ol.GPUPlace(0)
+    executor, stream = ol.Executor(place, backend="cuda_graphs"), torch.cuda.current_stream()
+    for number in range(4):
+        x = torch.full((2, 3), float(number), device=place.device)
+        (result,) = executor.run(program, {"x": x}, [y], scope=ol.Scope(), return_numpy=False)
+        torch.testing.assert_close(result, torch.exp(torch.tanh(x * x)))
+        assert torch.cuda.current_stream() == stream

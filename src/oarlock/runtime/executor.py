@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import Literal, overload
+from typing import Literal, get_args, overload
 
 from oarlock.errors import ArgumentError, ProgramError
 from oarlock.ir.location import here
@@ -26,7 +26,7 @@ from oarlock.runtime.step import step_by
 
 __all__ = ["Backend", "Executor", "require_backend"]
 
-Backend = Literal["inductor"]
+Backend = Literal["inductor", "cuda_graphs"]
 
 _MAX_PREPARED = 64
 
@@ -47,8 +47,12 @@ class Executor:
 
     With `backend="inductor"`, what of a plan's outermost block does nothing but launch kernels, up to the updates, is compiled by PyTorch's
     compiler when it first runs, anew for each size of what is fed: that takes seconds each time, and a C++ compiler. It rounds
-    otherwise. docs/decisions/0008 tells where it wins. The backend of an executor stays: who wants another one from some step on goes
-    on with another executor, in the same scope.
+    otherwise. docs/decisions/0008 tells where it wins.
+
+    With `backend="cuda_graphs"`, at a GPUPlace, the same is captured as CUDA graphs, one for each size of what is fed, and replayed: the
+    same kernels, launched at once. Nobody has run it on a GPU yet: docs/decisions/0010.
+
+    The backend of an executor stays: who wants another one from some step on goes on with another executor, in the same scope.
     """
 
     def __init__(
@@ -68,7 +72,7 @@ class Executor:
         self.place = one_place(place)
         self.limits = limits
         if backend is not None:
-            _require_plans(self.place, {"interpret": interpret, "check": check, "limits": limits is not None})
+            _require_plans(self.place, backend, {"interpret": interpret, "check": check, "limits": limits is not None})
         self.interpreter = Interpreter(catalogue, check=check)
         self.planned = not (interpret or check or limits)
         self.passes = tuple(passes)
@@ -237,15 +241,25 @@ class Executor:
 
 def require_backend(backend: object) -> Backend | None:
     """`backend` as an executor takes it. Raises ArgumentError."""
-    if backend not in (None, "inductor"):
-        raise ArgumentError(f'backend is "inductor" or None, not {backend!r:.60}', location=here())
+    if backend not in (None, *get_args(Backend)):
+        raise ArgumentError(f'backend is "inductor", "cuda_graphs" or None, not {backend!r:.60}', location=here())
     return backend  # type: ignore[return-value]
 
 
-def _require_plans(place: Place, interpreted: Mapping[str, bool]) -> None:
-    """Raise ArgumentError where a backend would have nothing to compile."""
-    if not place.is_cpu:
-        raise ArgumentError(f"{place} has no backend; what is compiled runs at ol.CPUPlace()", location=here(), hint="leave out backend")
+def _require_plans(place: Place, backend: Backend, interpreted: Mapping[str, bool]) -> None:
+    """Raise ArgumentError where a backend would have nothing to compile, or to capture."""
+    if backend == "inductor" and not place.is_cpu:
+        raise ArgumentError(
+            f'backend="inductor" compiles what runs at ol.CPUPlace(), not at {place}',
+            location=here(),
+            hint='backend="cuda_graphs", or leave out backend',
+        )
+    if backend == "cuda_graphs" and place.is_cpu:
+        raise ArgumentError(
+            f'backend="cuda_graphs" captures what runs at a GPU, not at {place}',
+            location=here(),
+            hint="give it the place ol.GPUPlace(0), or leave out backend",
+        )
     for option in (option for option, given in interpreted.items() if given):
         raise ArgumentError(
             f"with {option} the interpreter runs, which no backend compiles", location=here(), hint=f"leave out {option} or backend"

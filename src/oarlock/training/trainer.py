@@ -79,7 +79,7 @@ def train(
     `validate` is data to measure on after each epoch. `show` names further variables to report. `steps` ends
     the run early, after so many more steps. `scope` receives the parameters, and keeps those it has. `progress`
     is False for silence. With `tune`, the process is set up for kernels first, all of it: `ol.tune_process` says how.
-    `backend` is that of the executor, "inductor" or None; it is no part of what is saved: a run that goes on is given one, or none, again.
+    `backend` is that of the executor, or None; it is no part of what is saved: a run that goes on is given one, or none, again.
 
     Raises FeedError, ArgumentError, ProgramError or GradientError; a step that raises changes nothing.
     """

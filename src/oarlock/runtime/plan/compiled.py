@@ -8,89 +8,36 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from oarlock.errors import OarlockError, ProgramError
-from oarlock.ir.operation import Op
-from oarlock.ir.variable import Var
-from oarlock.registry.catalogue import Catalogue
-from oarlock.runtime.likeness import Likeness
-from oarlock.runtime.plan.sections import Section, Training, call, is_known
+from oarlock.runtime.plan.by_signature import BySignature, Function
+from oarlock.runtime.plan.sections import Section, Training
 
-__all__ = ["CompiledSection", "KernelFailure"]
-
-_MOST = 8  # signatures that are compiled; what comes after them is run by kernels
-_compiling = threading.Lock()  # one at a time in a process, since PyTorch's compiler is one
-
-_Function = Callable[..., Sequence[Any]]
+__all__ = ["CompiledSection"]
 
 
-class KernelFailure(Exception):  # noqa: N818  it carries an error, and is none that anybody sees
-    """What the kernel of `op`, one of a section, has raised on `values`; it is the cause of this."""
+class CompiledSection(BySignature):
+    """A section that is compiled.
 
-    def __init__(self, op: Op, values: dict[Var, object]):
-        super().__init__(op.type)
-        self.op = op
-        self.values = values
-
-
-class CompiledSection:
-    """Called with the values of `reads` and the shapes of `shapes`, it returns the values of `writes` and the shapes of `shapes_left`.
-
-    Before: `a = tanh_1(x)`, `b = exp_2(a)`. After: `[b] = section_3(None, x)`, where one loop computes both. The first argument is the
-    run, for kernels that ask whether it is training.
+    Before: `a = tanh_1(x)`, `b = exp_2(a)`. After: `[b] = section_3(None, x)`, where one loop computes both.
 
     The kernels of the ops, none in a form that writes over something, are recorded on tensors without values, and what was recorded is
-    compiled. What was recorded holds for certain sizes, dtypes, strides, numbers of threads, for training or not, and for the values of
-    single bools: this is the signature, and there is one function for each, up to eight. No two inputs are one tensor where kernels are
-    recorded, so it does not matter whether they are later. A result that shares memory with an input or another result, and does not where
-    kernels compute it, is copied: the plan may write over it.
+    compiled. What was recorded holds for a signature. No two inputs are one tensor where kernels are recorded, so it does not matter
+    whether they are later. A result that shares memory with an input or another result, and does not where kernels compute it, is
+    copied: the plan may write over it.
 
     Sums are rounded in another order, and what is computed of one number after another may be rounded less often.
 
-    Kernels that cannot be recorded, and signatures beyond the eighth, are run as they are, one after another, each with its own error.
+    Kernels that cannot be recorded are run as they are.
     """
 
-    def __init__(self, section: Section, catalogue: Catalogue, device: torch.device):
-        self._section = section
-        self._catalogue = catalogue
-        self._count = len(section.reads)
-        self._known = [number for number, var in enumerate(section.reads) if is_known(var, device)]
-        self._functions: dict[object, _Function] = {}
-        self._last: tuple[object, Likeness, _Function] | None = None  # what ran last, and on what
-
-    def __call__(self, context: Training | None, *given: Any) -> Sequence[Any]:
-        tensors = given[: self._count]
-        rest = (
-            torch.get_num_threads(),
-            context is not None and context.training,
-            [bool(given[number]) for number in self._known],
-            given[self._count :],
-        )
-        last = self._last
-        if last is not None and last[0] == rest and last[1](*tensors):
-            return last[2](*given)
-        key = str(rest), tuple((tensor.shape, tensor.stride(), tensor.dtype) for tensor in tensors)
-        function = self._functions.get(key)
-        if function is None:
-            with _compiling:
-                function = self._functions.get(key)
-                if function is None:
-                    function = self._functions[key] = self._make(Training(rest[1]), given, rest[0])
-        self._last = rest, Likeness(tensors, strides=True), function
-        return function(*given)
-
-    def _make(self, context: Training, given: Sequence[Any], threads: int) -> _Function:
-        """The function for what is like `given`."""
-
-        def by_kernels(*given: Any) -> list[Any]:
-            return self._run(context, given)
-
-        if len(self._functions) >= _MOST:
-            return by_kernels
-        made: list[_Function] = []
+    def _make(self, context: Training, given: Sequence[Any]) -> Function:
+        threads = torch.get_num_threads()
+        made: list[Function] = []
         failed: list[Exception] = []
 
         def work() -> None:
             try:
-                made.append(_compile(self._section, self._run, context, given, self._known, threads) or by_kernels)
+                compiled = _compile(self._section, self._run, context, given, self._known, threads)
+                made.append(compiled or self._by_kernels(context))
             except Exception as error:
                 failed.append(error)
 
@@ -101,24 +48,6 @@ class CompiledSection:
             raise error
         return made[0]
 
-    def _run(self, context: Training, given: Sequence[Any]) -> list[Any]:
-        """What the kernels compute, one after another."""
-        section = self._section
-        values: dict[Var, Any] = dict(zip((*section.reads, *section.shapes), given, strict=True))
-
-        def shape_of(var: Var) -> torch.Size:
-            return getattr(values[var], "shape", values[var])
-
-        for op in section.ops:
-            try:
-                results = call(self._catalogue.get(op.type), op, context, values.__getitem__, shape_of)
-            except OarlockError:
-                raise
-            except Exception as error:
-                raise KernelFailure(op, {var: values[var] for var in op.reads}) from error
-            values.update(zip(op.writes, results, strict=True))
-        return [*(values[var] for var in section.writes), *(values[var].shape for var in section.shapes_left)]
-
 
 def _compile(
     section: Section,
@@ -127,7 +56,7 @@ def _compile(
     given: Sequence[Any],
     known: Sequence[int],
     threads: int,
-) -> _Function | None:
+) -> Function | None:
     """One function for what is like `given`; None where the kernels cannot be recorded. Raises ProgramError."""
     from torch._inductor import compile as compile_graph  # a second, which only those pay who compile something
     from torch.fx.experimental.proxy_tensor import make_fx

@@ -21,8 +21,8 @@ from oarlock.runtime.dispatching import below_autograd
 from oarlock.runtime.explaining import explain
 from oarlock.runtime.place import Place, made_at
 from oarlock.runtime.plan.ahead import Ahead, find_ahead
-from oarlock.runtime.plan.compiled import KernelFailure
-from oarlock.runtime.plan.compiling import write_compiled
+from oarlock.runtime.plan.backends import write_sections
+from oarlock.runtime.plan.by_signature import KernelFailure
 from oarlock.runtime.plan.emitter import Emitter
 from oarlock.runtime.plan.line import Line
 from oarlock.runtime.plan.numbers import Numbers, one_number
@@ -54,7 +54,7 @@ class Plan:
     What depends on persistable variables alone, none of which it writes, may be computed `ahead` of it: runs are given what
     `look_ahead` makes of their values. `hands_out_inputs` says whether others may hold the memory of persistable inputs after a run.
 
-    With a `backend`, sections of the outermost block are compiled by it when they first run: see `CompiledSection`.
+    With a `backend`, sections of the outermost block are compiled or captured by it when they first run: see `BySignature`.
 
     A plan runs at `device`. It is immutable and may be run by many threads; between runs it keeps small constants, how many trips a
     `while` made, to take as much memory for the next, and one workspace for each run that there was at a time. Its text is in `text`, and
@@ -108,7 +108,7 @@ class Plan:
         if backend is None:
             emitter.straight(line, 0, len(ops) - len(last))
         else:
-            write_compiled(emitter, line, len(ops) - len(last), device)
+            write_sections(emitter, line, len(ops) - len(last), device, backend)
         if not overwritten:
             emitter.straight(line, len(ops) - len(last))
         results = [source.name(var) for var in outputs]

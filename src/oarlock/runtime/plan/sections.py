@@ -156,7 +156,7 @@ class _Probe:
         if self._mode is None:
             self._mode = FakeTensorMode()
         try:
-            with torch.no_grad(), self._mode:
+            with torch.no_grad(), self._mode, self._device:  # what kernels make of nothing is there too
                 call(
                     self._catalogue.get(op.type),
                     op,

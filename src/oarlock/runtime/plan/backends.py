@@ -1,19 +1,22 @@
-"""Where a plan calls what PyTorch's compiler makes of its sections."""
+"""Where a plan calls what a backend makes of its sections."""
 
 import torch
 
 from oarlock.ir.operation import Op
+from oarlock.runtime.plan.by_signature import BySignature
+from oarlock.runtime.plan.captured import CapturedSection
 from oarlock.runtime.plan.compiled import CompiledSection
 from oarlock.runtime.plan.emitter import Emitter
 from oarlock.runtime.plan.line import Line
 from oarlock.runtime.plan.sections import find_sections
 
-__all__ = ["write_compiled"]
+__all__ = ["write_sections"]
 
+_BACKENDS: dict[str, type[BySignature]] = {"inductor": CompiledSection, "cuda_graphs": CapturedSection}
 _LEAST = 3  # ops: what fewer save is what the call of a section costs
 
 
-def write_compiled(emitter: Emitter, line: Line, stop: int, device: torch.device) -> None:
+def write_sections(emitter: Emitter, line: Line, stop: int, device: torch.device, backend: str) -> None:
     """Write the first `stop` ops of the outermost line, its sections as calls.
 
     What a loop steps through, and what takes a filter that was packed ahead, stays a line: the plan says where and of what it is computed.
@@ -38,6 +41,6 @@ def write_compiled(emitter: Emitter, line: Line, stop: int, device: torch.device
     start = 0
     for section in sections:
         emitter.straight(line, start, section.start)
-        emitter.section(line, section, CompiledSection(section, emitter.catalogue, device))
+        emitter.section(line, section, _BACKENDS[backend](section, emitter.catalogue, device))
         start = section.stop
     emitter.straight(line, start, stop)
