@@ -90,7 +90,7 @@ class _Noting(TorchDispatchMode):
             elif getattr(given[0], "constant", self) is not None:  # the fake knows
                 return function(*args, **kwargs or {})
             dtype = given[0].dtype
-            return False if name == "is_nonzero" or dtype is torch.bool else 1.0 if dtype.is_floating_point else 1
+            return False if name == "is_nonzero" or dtype is torch.bool else 1e6 if dtype.is_floating_point else 1  # a sum, say
         if name.startswith("_fused_") and "tensor_lr" in str(function):  # has no form without elements
             _require_one_place([*(item for items in args for item in items), (kwargs or {})["lr"]])
             return None
