@@ -60,3 +60,16 @@ def running_sum() -> ol.Program:
         program.targets["cost"] = cost
         program.main.commit(decay_vector, ol.op.subtract(decay_vector, cost, name="w_next"))
     return program
+
+
+def chain(x):
+    """Three element-wise ops, one after another."""
+    return ol.op.exp(ol.op.tanh(ol.op.multiply(x, x)))
+
+
+def program_of_chain(*names):
+    """What is summed of a chain of each input; of `x` alone, where none is named."""
+    with ol.Program() as program:
+        chains = [chain(ol.layer.data(name, shape=[3], dtype="float64")) for name in names or ("x",)]
+        program.targets["y"] = chains[0] if len(chains) == 1 else ol.op.subtract(*chains)
+    return program

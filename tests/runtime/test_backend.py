@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy
 import pytest
 import torch
+from sample_programs import chain, program_of_chain
 from tolerances import PASSES_DIFFER
 
 import oarlock as ol
@@ -40,24 +41,12 @@ def by_kernels(monkeypatch):
     monkeypatch.setattr(by_signature, "_MOST", 0)
 
 
-def chain(x):
-    return ol.op.exp(ol.op.tanh(ol.op.multiply(x, x)))
-
-
 def executor(**options):
     return ol.Executor(backend="inductor", poison=True, **options)
 
 
 def close(actual, expected):
     return all(numpy.allclose(one, other, rtol=RELATIVE, atol=ABSOLUTE) for one, other in zip(actual, expected, strict=True))
-
-
-def program_of_chain(*names):
-    """What is summed of a chain of each input; of `x` alone, where none is named."""
-    with ol.Program() as program:
-        chains = [chain(ol.layer.data(name, shape=[3], dtype="float64")) for name in names or ("x",)]
-        program.targets["y"] = chains[0] if len(chains) == 1 else ol.op.subtract(*chains)
-    return program
 
 
 def run(executor, program, **feed):

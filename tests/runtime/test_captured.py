@@ -8,6 +8,7 @@ from functools import partial
 import numpy
 import pytest
 import torch
+from sample_programs import chain, program_of_chain
 
 import oarlock as ol
 from oarlock.registry import standard
@@ -71,18 +72,6 @@ def executor(**options):
     one = ol.Executor(poison=True, **options)
     one.backend = "cuda_graphs"
     return one
-
-
-def chain(x):
-    return ol.op.exp(ol.op.tanh(ol.op.multiply(x, x)))
-
-
-def program_of_chain(*names):
-    """What is summed of a chain of each input; of `x` alone, where none is named."""
-    with ol.Program() as program:
-        chains = [chain(ol.layer.data(name, shape=[3], dtype="float64")) for name in names or ("x",)]
-        program.targets["y"] = chains[0] if len(chains) == 1 else ol.op.subtract(*chains)
-    return program
 
 
 def run(executor, program, **feed):

@@ -273,6 +273,15 @@ def test_training_at_a_gpu_is_training_at_the_processor(name):
     assert at_the_gpu == pytest.approx(at_the_processor, rel=1e-3)  # TF32 aside, sums are added in another order
 
 
+def require_no_waiting(step, held):
+    """Run a step, which must not wait for the GPU."""
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        step(held)
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+
+
 @needs_gpu
 def test_a_loop_does_not_wait_for_the_gpu():
     program, cost, gradients, feed = a_loop()
@@ -280,11 +289,7 @@ def test_a_loop_does_not_wait_for_the_gpu():
     step = ol.Executor(place).prepare(program, [cost, *gradients], scope=ol.init(program, ol.Scope()), return_numpy=False)
     held = {name: torch.tensor(value, device=place.device) for name, value in feed.items()}
     step(held)
-    torch.cuda.set_sync_debug_mode("error")
-    try:
-        step(held)
-    finally:
-        torch.cuda.set_sync_debug_mode("default")
+    require_no_waiting(step, held)
 
 
 @needs_gpu
@@ -391,11 +396,7 @@ def test_a_captured_step_does_not_wait_for_the_gpu():
     held = {"x": torch.randn(8, 64, device=place.device)}
     for _ in range(3):
         step(held)
-    torch.cuda.set_sync_debug_mode("error")
-    try:
-        step(held)
-    finally:
-        torch.cuda.set_sync_debug_mode("default")
+    require_no_waiting(step, held)
 
 
 @needs_gpu

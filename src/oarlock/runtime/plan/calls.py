@@ -51,12 +51,11 @@ def _expression(emitter: "Emitter", operator: Operator, op: Op, form: Form) -> E
     line, found = emitter.lines[-1], operator.expressions.get(form.kernel, ())  # type: ignore[arg-type]
     if not found or not all(map(line.placement.is_even, op.reads)):
         return None
-    given = {slot.name for slot in operator.signature.inputs if slot.optional and op.inputs.get(slot.name)}
-    absent = {slot.name for slot in operator.signature.inputs if slot.optional} - given
+    optional = {slot.name for slot in operator.signature.inputs if slot.optional}
+    given = {name for name in optional if op.inputs.get(name)}
     for expression in found:
         if (
-            given <= expression.names
-            and absent.isdisjoint(expression.names)
+            optional & expression.names == given
             and all(len(op.inputs[slot][0].shape or ()) in ranks for slot, ranks in expression.ranks.items())
             and all(op.attributes.get(name) == value for name, value in expression.when.items())
             and (expression.at is None or (emitter.device is not None and emitter.device.type == expression.at))
