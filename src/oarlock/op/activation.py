@@ -42,7 +42,7 @@ def relu(x):
     return torch.relu(x)
 
 
-relu.in_place("x")(torch.relu_)
+relu.in_place("x")(torch.Tensor.relu_)
 
 
 @relu.into
@@ -88,7 +88,7 @@ def sigmoid(x):
 
 
 sigmoid.comes_to("torch.sigmoid(x)")
-sigmoid.in_place("x")(torch.sigmoid_)
+sigmoid.in_place("x")(torch.Tensor.sigmoid_)
 
 
 @sigmoid.into
@@ -138,7 +138,7 @@ def tanh(x):
 
 
 tanh.comes_to("torch.tanh(x)")
-tanh.in_place("x")(torch.tanh_)
+tanh.in_place("x")(torch.Tensor.tanh_)
 tanh.into(torch.tanh)
 
 

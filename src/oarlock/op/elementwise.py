@@ -229,7 +229,7 @@ def negative(x):
 negative.on_host(numbers.neg)
 negative.comes_to("torch.neg(x)")
 negative.into(torch.neg)
-negative.in_place("x")(torch.neg_)
+negative.in_place("x")(torch.Tensor.neg_)
 
 
 @negative.gradient_program("x")

@@ -38,7 +38,7 @@ def sqrt(x):
 
 sqrt.comes_to("torch.sqrt(x)")
 sqrt.into(torch.sqrt)
-sqrt.in_place("x")(torch.sqrt_)
+sqrt.in_place("x")(torch.Tensor.sqrt_)
 
 
 @sqrt.gradient_program("x")
@@ -54,7 +54,7 @@ def exp(x):
 
 exp.comes_to("torch.exp(x)")
 exp.into(torch.exp)
-exp.in_place("x")(torch.exp_)
+exp.in_place("x")(torch.Tensor.exp_)
 
 
 @exp.gradient_program("x")
@@ -70,7 +70,7 @@ def log(x):
 
 log.comes_to("torch.log(x)")
 log.into(torch.log)
-log.in_place("x")(torch.log_)
+log.in_place("x")(torch.Tensor.log_)
 
 
 @log.gradient_program("x")
@@ -86,7 +86,7 @@ def absolute(x):
 
 absolute.comes_to("torch.abs(x)")
 absolute.into(torch.abs)
-absolute.in_place("x")(torch.abs_)
+absolute.in_place("x")(torch.Tensor.abs_)
 
 
 @absolute.gradient("x")
