@@ -66,9 +66,9 @@ def prepared(program, fetch, executor=None, *, training=True):
     return executor.prepare(program, fetch, scope=scope, training=training, return_numpy=False), scope
 
 
-def interpreted(program, fetch, feeds):
+def interpreted(program, fetch, feeds, *, training=True):
     """What the interpreter fetches, step by step."""
-    step, _ = prepared(program, fetch, ol.Executor(interpret=True))
+    step, _ = prepared(program, fetch, ol.Executor(interpret=True), training=training)
     return [[value.clone() for value in step(each)] for each in feeds]
 
 
@@ -129,6 +129,20 @@ def test_a_space_that_grows_keeps_its_values_and_is_held_unless_it_is_much_too_l
     assert growth.expected == 2
 
 
+@pytest.mark.parametrize(("sizes", "is_held"), [((3, 2, 4), True), ((9, 1024), True), ((9, 1025), False), ((0, 4), True)])
+def test_what_is_handed_out_is_a_copy_of_a_borrowed_space_if_its_steps_are_small(sizes, is_held):
+    workspace = Workspace(CPU)
+    space = workspace.borrow(torch.float32, *sizes)
+    values = torch.rand(sizes)
+    space.whole.copy_(values)
+    handed_out = workspace.hand_out(space)
+    workspace.end_run()
+    next_one = workspace.borrow(torch.float32, *sizes)
+    assert (next_one is space) is is_held
+    next_one.whole.zero_()
+    assert torch.equal(handed_out, values)
+
+
 # Plans
 
 
@@ -184,6 +198,39 @@ def test_values_that_were_handed_out_are_not_written_over_by_later_runs():
         step(feed(seed=seed))
     assert all(torch.equal(one, other) for one, other in zip(fetched, kept, strict=True))
     assert len({value.untyped_storage().data_ptr() for value in fetched}) == 4
+
+
+@pytest.mark.parametrize("poison", [False, True])
+@pytest.mark.parametrize("rows", [2, 200])
+@pytest.mark.parametrize("beside", ["nothing", "the last", "a square of the last", "the same again"])
+def test_a_stack_that_is_handed_out_may_be_copied_unless_somebody_reads_what_lies_beside_it(beside, rows, poison):
+    """200 rows are more than is copied. The last value of the memory lies in the stack."""
+    with ol.Program(seed=3) as program:
+        x = ol.layer.data("x", ["n", 4], dtype="float64", batch="t")
+        start = ol.layer.data("start", [4], dtype="float64", batch="n")
+        rnn = ol.rnn()
+        with rnn.step():
+            state = rnn.memory(init=start)
+            after = op.tanh(rnn.step_input(x) + rnn.previous_memory(state))
+            rnn.update_memory(state, after)
+            rnn.output(after)
+            rnn.output(after)
+        stacks, last = rnn(), rnn.final_memory(state)
+        again = ol.rnn()  # takes as much memory
+        with again.step():
+            again.output(op.square(again.step_input(stacks[0])))
+        fetched = {"nothing": [], "the last": [last], "a square of the last": [op.square(last)], "the same again": [stacks[1]]}[beside]
+        for number, var in enumerate([stacks[0], again(), *fetched]):
+            program.targets[str(number)] = var
+    names, random = list(program.targets), numpy.random.default_rng(0)
+    feeds = [{"x": random.normal(size=(5, rows, 4)), "start": random.normal(size=(rows, 4))} for _ in range(4)]
+    executor = ol.Executor(passes=(), poison=poison)  # `lift` would leave no second loop
+    step, _ = prepared(program, names, executor, training=False)
+    values = [step(each) for each in feeds]
+    for found, expected in zip(values, interpreted(program, names, feeds, training=False), strict=True):
+        assert all(map(torch.equal, found, expected))
+    plan = executor.plan(program, [program.targets[name] for name in names])
+    assert plan.text.count("workspace.hand_out(") == (2 if beside == "nothing" else 1)  # and the squares
 
 
 @pytest.mark.parametrize("poison", [False, True])

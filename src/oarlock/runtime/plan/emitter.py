@@ -179,6 +179,15 @@ class Emitter:
         line = self.lines[-1]
         return self.device is not None and len(self.lines) == 1 and not any(map(line.placement.memory.stays, vars))
 
+    def may_copy(self, var: Var, others: Iterable[Var]) -> bool:
+        """Whether a space in which `var` lies may be given back though `var` is handed out, as a copy.
+
+        It is that of an outermost loop, and of the `others` that the loop hands out, nobody reads what may lie in it.
+        """
+        memory, readers = self.lines[-1].placement.memory, self.lines[-1].placement.readers
+        is_alone = not any(readers(other) and memory.may_share([var], [other]) for other in others)
+        return self.device is not None and len(self.lines) == 1 and is_alone
+
     def forget(self, names: Iterable[str]) -> None:
         """Let go of values."""
         gone = ", ".join(dict.fromkeys(names))
@@ -281,16 +290,16 @@ class Emitter:
         made = partial(trips.zeros, var=var, symbols=tuple(symbols), leading=leading)
         return f"{self.source.bind('zeros', made)}({', '.join(['device', *(self._sizes[symbol] for symbol in symbols)])})"
 
-    def space(self, var: Var, count: str, skip: int = 0, *, held: bool = False) -> str | None:
+    def space(self, var: Var, count: str, skip: int = 0, *, held: bool = False, copied: bool = False) -> str | None:
         """The text of a space for `count` values of the declared type of `var`, less its first `skip` sizes; None where one is unknown.
 
-        Where it is `held`, it will be given back.
+        Where it is `held`, it will be given back; where it may be `copied`, it will be handed out.
         """
         sizes = self._size_texts(var, skip)
         if sizes is None:
             return None
         dtype = self.source.bind(str(var.dtype), to_torch(var.dtype))
-        return f"{self._workspace()}.{'take' if held else 'make'}({', '.join([dtype, count, *sizes])})"
+        return f"{self._workspace()}.{'take' if held else 'borrow' if copied else 'make'}({', '.join([dtype, count, *sizes])})"
 
     def growing_space(self, var: Var, *, held: bool) -> str | None:
         """The text of a space for any number of values of the declared type of `var`."""

@@ -80,9 +80,7 @@ class Stacks:
                 self._hand_out(outer, memories[inner])
             elif (origin := self._origin(inner)) is not None and (outer.dtype, outer.shape) == (origin.dtype, origin.shape):
                 self._hand_over(outer, origin)
-            elif (space := self._open(inner)) is not None:
-                self._hand_out(outer, Steps(space))
-            else:
+            elif not self._open(inner, outer):
                 self._open_list(inner, outer)
         self._cut_wholes()
 
@@ -146,16 +144,28 @@ class Stacks:
         self._leave(space, held=held)
         return space
 
-    def _open(self, inner: Var) -> str | None:
-        """A space for what every trip computes of `inner`; its name. None where that cannot be computed there."""
+    def _open(self, inner: Var, outer: Var) -> bool:
+        """Hand out a space for what every trip computes of `inner`, and say whether that can be computed there."""
         held = self._emitter.holds(self._outer(inner))
-        text = self._space(inner, held=held) if self._line.placement.is_new(inner) else None
-        space = self._emitter.source.fresh(f"{inner.name}_space")
+        copied = not held and self._may_copy(outer)
+        text = self._space(inner, held=held, copied=copied) if self._line.placement.is_new(inner) else None
+        source = self._emitter.source
+        space = source.fresh(f"{inner.name}_space")
         if text is None or not self._put(inner, space):
-            return None
+            return False
         self._write_space(space, text)
         self._leave(space, held=held)
-        return space
+        if copied:
+            self._closing.append(lambda: source.write(f"{source.name(outer)} = workspace.hand_out({space})"))
+        else:
+            self._hand_out(outer, Steps(space))
+        return True
+
+    def _may_copy(self, outer: Var) -> bool:
+        """Whether the stack `outer` may be a copy of the space that is filled."""
+        finals = (each.final for each in self._layout.carried)
+        results = [*finals, *(other for _, other in (*self._layout.stacked, *self._layout.summed))]
+        return self._emitter.may_copy(outer, (other for other in results if other is not outer))
 
     def _leave(self, space: str, *, held: bool = False) -> None:
         """After the loop, `space` is let go of; or it is given back some time, where it is `held`."""
@@ -170,9 +180,9 @@ class Stacks:
         """Where the first value of a memory lies."""
         return -1 if self._reverse else 0
 
-    def _space(self, var: Var, *, held: bool, first: bool = False) -> str | None:
+    def _space(self, var: Var, *, held: bool, copied: bool = False, first: bool = False) -> str | None:
         """The text of a space for what every trip computes of `var`, and for the `first` value; None where a size is unknown."""
-        return self._emitter.space(var, f"{self._count} + 1" if first else self._count, held=held)
+        return self._emitter.space(var, f"{self._count} + 1" if first else self._count, held=held, copied=copied)
 
     def _write_space(self, space: str, text: str, first: str | None = None) -> None:
         self._emitter.source.write(f"{space} = {text}")
@@ -316,7 +326,11 @@ class RaggedStacks(Stacks):
 class GrowingStacks(Stacks):
     """The stacks that a `while` fills: nobody knows before how many trips it makes, so the spaces grow."""
 
-    def _space(self, var: Var, *, held: bool, first: bool = False) -> str | None:
+    def _may_copy(self, outer: Var) -> bool:
+        """The views of what has grown are there, many or few."""
+        return False
+
+    def _space(self, var: Var, *, held: bool, copied: bool = False, first: bool = False) -> str | None:
         return self._emitter.growing_space(var, held=held)
 
     def _write_space(self, space: str, text: str, first: str | None = None) -> None:
