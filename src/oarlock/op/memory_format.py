@@ -27,8 +27,9 @@ def channels_last(x: torch.Tensor) -> torch.Tensor:
 
 
 def contiguous(x: torch.Tensor) -> torch.Tensor:
-    """``x`` in the usual order, with the usual strides where a size is 1 too, so that kernels see it lie as others do."""
-    return x.reshape(-1).view(x.shape)
+    """Images, or filters, in the usual order, with the usual strides where a size is 1 too, so that kernels see them lie as others do."""
+    n, c, h, w = x.shape
+    return x.contiguous().as_strided((n, c, h, w), (c * h * w, h * w, w, 1))
 
 
 def dense(x: torch.Tensor) -> torch.Tensor:
@@ -59,5 +60,7 @@ def lay_as(x: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
 
 def empty_as(like: torch.Tensor, shape: Sequence[int], *, last: bool) -> torch.Tensor:
     """Memory of which nothing is known, with the dtype and the place of ``like``; channels last if `last` and it has four axes."""
-    memory_format = torch.channels_last if last and len(shape) == 4 else torch.contiguous_format
-    return torch.empty(shape, dtype=like.dtype, device=like.device, memory_format=memory_format)
+    if not last or len(shape) != 4:
+        return like.new_empty(shape)
+    _, c, h, w = shape
+    return like.new_empty_strided(shape, (c * h * w, 1, w * c, c))
