@@ -111,6 +111,67 @@ def test_a_value_that_is_given_between_steps_is_the_next_steps():
         step(FEED)
 
 
+def with_statistics():
+    with ol.Program(seed=3) as program:
+        x = ol.layer.batch_norm(ol.layer.data("x", shape=[3], dtype="float64"), name="n")
+        cost = ol.layer.mean(ol.op.square(ol.op.tanh(ol.layer.fc(x, 3, name="f"))))
+        ol.optimizer.SGD(0.1).minimize(cost)
+    return program
+
+
+def test_a_claim_stands_though_a_step_gives_values_that_are_not_written_over(takes):
+    program = with_statistics()
+    scopes = [ol.init(program, ol.Scope()) for _ in range(2)]
+    step = ol.Executor().prepare(program, scope=scopes[0], training=True)
+    step(FEED)
+    first = len(takes)
+    for _ in range(3):
+        step(FEED)
+    assert len(takes) == first > 0
+    for _ in range(4):
+        ol.Executor(interpret=True).run(program, FEED, scope=scopes[1], training=True)
+    statistics = [name for name in scopes[0] if name.startswith("n.")]
+    assert len(statistics) == 4
+    for name in (*statistics, "f.w"):
+        torch.testing.assert_close(scopes[0][name], scopes[1][name], rtol=1e-12, atol=1e-14)
+
+
+def test_a_value_that_is_given_between_steps_is_the_next_steps_though_it_is_not_written_over():
+    program = with_statistics()
+    (name,) = (var.name for var in program.main.vars.values() if var.persistable and "mean" in var.name)
+    scope = ol.init(program, ol.Scope())
+    step = ol.Executor().prepare(program, scope=scope, training=True)
+    step(FEED)
+    once = scope[name].clone()
+    step(FEED)
+    held = scope[name]
+    twice = held.clone()
+    step(FEED)
+    assert not torch.equal(once, twice)
+    assert torch.equal(held, twice)
+    scope[name] = torch.zeros_like(twice)
+    step(FEED)
+    assert torch.equal(scope[name], once)
+
+
+@pytest.mark.parametrize("viewed", ["f.w@NEXT", "f.w"])
+def test_a_persistable_view_of_what_a_step_writes_over_stays_as_it_is(viewed):
+    program = network()
+    scope = ol.init(program, ol.Scope())
+    seen = program.main.new_var("seen", ol.DType.FLOAT64, (9,), persistable=True)
+    with program:
+        program.main.commit(seen, ol.op.reshape(program.main.var(viewed), shape=(9,)))
+    step = ol.Executor().prepare(program, scope=scope)
+    for steps in (1, 4, 7):
+        step(FEED)
+        held = scope["seen"]
+        expected = trained(network(), steps - (viewed == "f.w")).reshape(9)
+        assert torch.equal(held, expected)
+        step(FEED)
+        step(FEED)
+        assert torch.equal(held, expected)
+
+
 def test_what_an_evaluation_hands_out_between_steps_stays_as_it_is():
     program = network()
     scope = ol.init(program, ol.Scope())

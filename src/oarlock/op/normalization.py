@@ -17,7 +17,8 @@ __all__ = ["batch_norm", "layer_norm", "layer_norm_gain_slope", "layer_norm_slop
 _layer_norm_backward = torch.ops.aten.native_layer_norm_backward.default
 _batch_norm_backward = torch.ops.aten.native_batch_norm_backward.default
 
-_HOST = "cpu"  # where `of_batch` lies at any place: the host, which knows it, asks for it on the way back, and would wait for a GPU
+_YES, _NO = torch.tensor([True, False], device="cpu")
+"""What `of_batch` is, at any place: the host, which knows it, asks for it on the way back, and would wait for a GPU."""
 
 _ROWS = [[0.5, -1.0, 2.0], [0.1, 0.7, -0.4]]
 
@@ -198,10 +199,10 @@ def batch_norm(context, x, running_mean, running_variance, gain=None, offset=Non
         scale = rstd if gain is None else rstd * gain
         y = (x - _by_channel(running_mean, x)) * _by_channel(scale, x)
         y = y if offset is None else y + _by_channel(offset, x)
-        return y, running_mean.clone(), rstd, running_mean.clone(), running_variance.clone(), torch.tensor(False, device=_HOST)
+        return y, running_mean.clone(), rstd, running_mean.clone(), running_variance.clone(), _NO.clone()
     next_mean, next_variance = running_mean.clone(), running_variance.clone()
     y, mean, rstd = torch.native_batch_norm(x, gain, offset, next_mean, next_variance, True, momentum, epsilon)
-    return y, mean, rstd, next_mean, next_variance if count > 1 else running_variance.clone(), torch.tensor(True, device=_HOST)
+    return y, mean, rstd, next_mean, next_variance if count > 1 else running_variance.clone(), _YES.clone()
 
 
 def _by_channel(values: torch.Tensor, x: torch.Tensor) -> torch.Tensor:

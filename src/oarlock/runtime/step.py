@@ -40,8 +40,8 @@ class _Step:
     """
 
     __slots__ = (
-        "_claim", "_claimed", "_context", "_fed", "_fetched", "_lasts", "_lock", "_once", "_plan", "_prepared", "_return_numpy", "_run",
-        "_scope", "_sources",
+        "_claim", "_claimed", "_committed", "_context", "_fed", "_fetched", "_lasts", "_lock", "_once", "_plan", "_prepared",
+        "_return_numpy", "_run", "_scope", "_sources",
     )  # fmt: skip
 
     def __init__(self, plan: Plan, prepared: Prepared, context: Context, return_numpy: bool, once: bool):
@@ -56,6 +56,7 @@ class _Step:
         self._lock = lock_of_writing(context.scope)
         self._sources: list[_Source] = []
         self._lasts = False  # whether these are the variables of the next call too
+        self._committed = plan.committed
         self._fed = [(number, given.var.name) for number, given in enumerate(plan.inputs) if not given.var.persistable]
         self._claim = Claim(self._lock, shared=not plan.overwrites)
         self._claimed = weakref.ref(self._claim)  # which variables know it by: they do not keep what once ran
@@ -73,7 +74,7 @@ class _Step:
         for number, name in self._fed:
             values[number] = fed[name]
         computed = self._run(values)
-        if self._plan.committed:
+        if self._committed:
             with self._lock, uninterrupted():
                 self._commit(computed)
         return self._hand_out(computed)
@@ -112,7 +113,7 @@ class _Step:
             self._refuse(var, variable)
 
     def _commit(self, computed: list[torch.Tensor]) -> None:
-        commit([(name, computed[number]) for name, number in self._plan.committed], self._scope)
+        commit([(name, computed[number]) for name, number in self._committed], self._scope)
 
     def _find(self) -> list[_Source]:
         """Whence each input of the plan comes: a variable, or None for what is fed. Raises UnsetVarError."""
@@ -153,11 +154,13 @@ class _Update(_Step):
     Called behind large kernels it finds nothing of itself in the caches of the processor: each function that it calls costs a microsecond.
     """
 
-    __slots__ = ("_overwritten",)
+    __slots__ = ("_updated",)
 
     def __init__(self, plan: Plan, prepared: Prepared, context: Context, return_numpy: bool, once: bool):
         super().__init__(plan, prepared, context, return_numpy, once)
-        self._overwritten: list[tuple[int, Variable, int]] = []  # with the numbers of the inputs, and of the outputs that follow
+        inputs = {given.var.name for given in plan.inputs}
+        self._committed = [(name, number) for name, number in plan.committed if name not in inputs]
+        self._updated: list[tuple[int, Variable, int, bool]] = []  # the number of the input, that of the output, if it is in that memory
 
     def __call__(self, feed: Mapping[str, object]) -> Values:
         claim, interrupts = self._claim, Interrupts()
@@ -179,13 +182,13 @@ class _Update(_Step):
                     claim.end()  # the traceback holds values
                     raise
                 kept = claim.kept
-                for number, variable, following in self._overwritten:
+                for number, variable, following, is_over in self._updated:
                     value = computed[following]
                     if variable.held is not value:
-                        variable.follow(value)
+                        variable.follow(value, is_over)
                         if kept is not None:
                             kept[number] = value
-                if self._plan.committed:
+                if self._committed:
                     self._commit(computed)
             finally:
                 interrupts.end()
@@ -197,18 +200,18 @@ class _Update(_Step):
         Raises UnsetVarError, and ShapeError, before anything is written over: updates must not fail halfway.
         """
         claimed, values = self._claimed, []
-        for (var, dtype, following), variable in self._find():
+        for (var, _, dtype), variable in self._find():
             if variable is None:
                 values.append(fed[var.name])
                 continue
-            value = variable.read(claimed) if following is None else variable.take(claimed)
+            value = variable.read(claimed) if dtype is None else variable.take(claimed)
             if not isinstance(value, torch.Tensor) or value.shape != var.shape or value.dtype is not dtype is not None:
                 self._refuse(var, variable)
             values.append(value)
         if self._lasts and not self._plan.hands_out_updates:
             self._claim.kept = [variable and value for (_, variable), value in zip(self._sources, values, strict=True)]
-        self._overwritten = [
-            (number, variable, given.following)
+        self._updated = [
+            (number, variable, given.following, given.dtype is not None)
             for number, (given, variable) in enumerate(self._sources)
             if variable is not None and given.following is not None
         ]

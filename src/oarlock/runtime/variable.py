@@ -183,10 +183,11 @@ class Variable:
         alone = self._ours and sys.getrefcount(value) == _BY_US and _uses_of_memory(value) == _BY_US - 1
         return value if alone else value.clone(memory_format=torch.contiguous_format)
 
-    def follow(self, value: torch.Tensor) -> None:
-        """Hold what a run has made."""
+    def follow(self, value: torch.Tensor, ours: bool) -> None:
+        """Hold what a run has made, which claims it; `ours` if it may have written over that."""
+        self._ours = False
         self.held = value
-        self._ours = True
+        self._ours = ours
 
     def is_type(self, type: type) -> bool:
         """Whether it holds a `type`: int, bool, float, str, numpy.float16, torch.Tensor, Op or Scope. A bool is no int."""

@@ -35,11 +35,11 @@ _numbers = itertools.count()
 
 
 class Given(NamedTuple):
-    """An input of a plan. Where its next value is computed in its memory: of which dtype it must be, and the number of that output."""
+    """An input of a plan; the number of the output that is its next value, if it has one; its dtype, where that is made in its memory."""
 
     var: Var
-    dtype: torch.dtype | None = None
     following: int | None = None
+    dtype: torch.dtype | None = None
 
 
 class Plan:
@@ -129,12 +129,13 @@ class Plan:
                 source.write(f"return [{', '.join(made_ahead)}]")
         self.read_ahead = [number for number, var in enumerate(inputs) if var in ahead.read]
         following = list(zip(updates, range(len(outputs) - len(updates), len(outputs)), strict=True))
-        over = {given[name]: number for name, number in following if given.get(name) in overwritten}
-        self.inputs = [Given(var, to_torch(var.dtype) if var in over else None, over.get(var)) for var in inputs]
-        self.committed = [(name, number) for name, number in following if number not in over.values()]
+        numbers = {given[name]: number for name, number in following if name in given}
+        over = {number for var, number in numbers.items() if var in overwritten}
+        self.inputs = [Given(var, numbers.get(var), to_torch(var.dtype) if var in overwritten else None) for var in inputs]
+        self.committed = [(name, number) for name, number in following if number not in over]
         self.overwrites = bool(over)
         self.hands_out_updates = not all_ours or line.placement.memory.may_share(
-            outputs[: len(outputs) - len(updates)], (outputs[number] for number in over.values())
+            (var for number, var in enumerate(outputs) if number not in over), (outputs[number] for number in over)
         )
         self.applied = dict(applied or {})
         self.constants = emitter.constants

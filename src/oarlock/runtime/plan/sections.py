@@ -154,7 +154,7 @@ class _Probe:
     def _runs(self, op: Op, context: Training, known: bool) -> bool:
         """Whether the kernel of `op` runs, where all its bools that are known are `known`."""
         if self._mode is None:
-            self._mode = FakeTensorMode()
+            self._mode = FakeTensorMode(allow_non_fake_inputs=True)  # a kernel may have constants
         try:
             with torch.no_grad(), self._mode, self._device:  # what kernels make of nothing is there too
                 call(
