@@ -124,6 +124,10 @@ def test_a_space_that_grows_keeps_its_values_and_is_held_unless_it_is_much_too_l
     space = fill(40)
     assert fill(50) is space
     assert fill(20) is space
+    views = space.steps, space.columns(0, 1)
+    assert fill(20) is space
+    assert space.steps is views[0]  # where as many come again, none is made
+    assert space.columns(0, 1) is views[1]
     assert fill(2) is space  # which was given back as too large
     assert fill(2) is not space
     assert growth.expected == 2

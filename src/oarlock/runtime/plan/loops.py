@@ -29,8 +29,11 @@ def _recurrent(emitter: "Emitter", op: Op) -> None:
     line = _body_line(emitter, op)
     steps = [source.fresh(f"{inner.name}_steps") for inner, _ in layout.steps]
     count, trip = source.fresh("count"), source.fresh("trip")
-    stepped = ", ".join(_stepped(emitter, outer) for _, outer in layout.steps)
-    write(f"{_listed(steps)} = {source.bind('steps', trips.steps_of)}({stepped})", op)
+    stepped = [_stepped(emitter, outer) for _, outer in layout.steps]
+    if len(steps) == 1 and emitter.lines[-1].steps_of(layout.steps[0][1]) is not None:
+        write(f"{steps[0]} = {stepped[0]}", op)  # there, and of no other length
+    else:
+        write(f"{_listed(steps)} = {source.bind('steps', trips.steps_of)}({', '.join(stepped)})", op)
     write(f"{count} = len({steps[0]})")
     _hold_longer(emitter, line, layout)
     line.dense.update(inner for inner, outer in layout.steps if emitter.lines[-1].steps_of(outer) is not None)

@@ -77,8 +77,9 @@ class GrowingSpace(Space):
         """No more values come."""
         used, self._used = self._used, 0
         self._growth.expected = max(used, 1)
-        self.whole, self._steps = self._memory[:used], self._places[:used]
-        self._columns.clear()
+        if self._steps is None or len(self._steps) != used:  # where as many came before, it did not grow
+            self.whole, self._steps = self._memory[:used], self._places[:used]
+            self._columns.clear()
 
     @property
     def is_much_too_large(self) -> bool:
