@@ -3,7 +3,7 @@
 import re
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy
@@ -411,6 +411,16 @@ def test_an_error_in_a_script_names_its_line(script, refuses):
 def test_an_exception_that_is_a_scripts_own_is_not_hidden(script, oarlock):
     with pytest.raises(KeyError, match="their own"):
         oarlock("train", script, "crash")
+
+
+def test_train_goes_on_with_the_saved_backend_unless_another_is_given(training, prints, refuses):
+    result = ol.load_model(training)
+    result.program.training = replace(result.program.training, backend="cuda_graphs")
+    ol.save_model(result.program, result.scope, training)
+    assert 'the saved run names the backend "cuda_graphs": give another, or "none"' in refuses("train", training, "--data", "digits:train")
+    prints("train", training, "--data", "digits:train", "--steps", "1", "--backend", "none")
+    assert ol.load_model(training).program.training.backend is None
+    assert prints("train", training, "--data", "digits:train", "--steps", "1").endswith(f"saved {training}\n")
 
 
 def test_train_continues_a_saved_program_in_its_file(training, prints):

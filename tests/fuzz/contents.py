@@ -196,6 +196,7 @@ def another_seed(random, program):
 def spoil_the_training(random, program):
     program.training.batch_size = random.choice([0, 1, 2**32 - 1])
     program.training.epochs = random.choice([0, 2**32 - 1])
+    program.training.backend = random.choice(["", "inductor", "../inductor", "x" * 300, "\x00"])
 
 
 @mutator

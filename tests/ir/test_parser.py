@@ -41,7 +41,15 @@ def test_a_program_written_as_text_runs_and_prints_as_it_was_written():
     assert ol.Executor().run(program, feed, ["cost"], scope=scope) == [1.0]
     assert scope["w"].tolist() == [[0.375], [0.375]]
     assert program.training is not None
-    assert (program.training.batch_size, program.training.epochs) == (4, 2)
+    assert (program.training.batch_size, program.training.epochs, program.training.backend) == (4, 2, None)
+
+
+def test_a_backend_stands_behind_the_epochs():
+    text = TRAINING.replace("epochs=2", "epochs=2 backend=inductor")
+    program = ol.parse_program(text)
+    assert program.to_text() == text
+    assert program.training == ol.ir.program.Training(batch_size=4, epochs=2, backend="inductor")
+    assert program.to_bytes() != ol.parse_program(TRAINING).to_bytes()
 
 
 def all_kinds_of_everything():

@@ -50,7 +50,7 @@ def test_a_program_that_is_read_runs_as_the_one_that_was_written():
 
 def test_everything_in_memory_is_in_the_file():
     program = running_sum()
-    program.training = ol.ir.program.Training(batch_size=3, epochs=2)
+    program.training = ol.ir.program.Training(batch_size=3, epochs=2, backend="inductor")
     read = ol.Program.from_bytes(program.to_bytes())
     assert (read.seed, read.training, list(read.targets), read.targets["cost"] is read.main.var("cost")) == (
         1,

@@ -248,6 +248,14 @@ def test_a_step_takes_rows():
     refuse(change, "a training program takes at least 1 row a step, not 0")
 
 
+def test_a_backend_has_a_legal_name():
+    def change(program):
+        program.training.batch_size = 1
+        program.training.backend = "../compiler"
+
+    refuse(change, "backend '../compiler' is not a legal name")
+
+
 def test_an_attribute_of_an_initializer_is_given_once():
     def change(program):
         for value in (0.5, 1.5):

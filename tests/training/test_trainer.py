@@ -405,6 +405,65 @@ def test_a_run_that_is_taken_up_keeps_what_it_is(small, options, message):
     assert result.program.to_bytes() == before
 
 
+def test_data_that_is_refused_leaves_a_run_that_is_taken_up_as_it_was(small):
+    result = ol.train(small.cost, small_rows(), progress=False)
+    before = result.program.to_bytes()
+    with pytest.raises(ol.FeedError, match="the data set has no"):
+        ol.train(result, {"x": small_rows()["x"]}, epochs=9, progress=False)
+    assert result.program.to_bytes() == before
+
+
+@pytest.fixture
+def backends(monkeypatch: pytest.MonkeyPatch) -> list[str | None]:
+    """The backend of each executor of a run; none of them compiles anything."""
+    seen: list[str | None] = []
+
+    class Recorder(ol.Executor):
+        def __init__(self, place=None, *, backend=None, **options):
+            seen.append(backend)
+            super().__init__(place, **options)
+
+    monkeypatch.setattr(trainer, "Executor", Recorder)
+    return seen
+
+
+def test_a_run_goes_on_with_its_backend_until_another_is_given(small, backends, tmp_path):
+    path, options = tmp_path / "run.safetensors", {"progress": False, "steps": 1}
+    ol.save_model(ol.train(small.cost, small_rows(), epochs=9, backend="inductor", **options), path)
+    for given in ({}, {"epochs": 7}, {"backend": "none"}, {}, {"backend": "inductor"}, {}):
+        result = ol.train(ol.load_model(path), small_rows(), **given, **options)
+        ol.save_model(result, path)
+    ol.train(result, small_rows(), **options)
+    assert backends == ["inductor", "inductor", "inductor", None, None, "inductor", "inductor", "inductor"]
+    assert "batch_size=32 epochs=7 backend=inductor\n" in result.program.to_text()
+    ol.train(small.cost, small_rows(), backend="none", **options)
+    assert backends[-1] is None
+
+
+@pytest.mark.parametrize(
+    ("backend", "untrusted", "message"),
+    [
+        ("inductor", True, "with limits the interpreter runs, which no backend compiles"),
+        ("cuda_graphs", False, 'backend="cuda_graphs" captures what runs at a GPU, not at CPUPlace()'),
+        ("xla", False, 'backend is "inductor", "cuda_graphs" or None, not \'xla\''),
+    ],
+)
+def test_a_saved_backend_that_cannot_be_gone_on_with_is_refused_until_none_is_asked_for(small, backend, untrusted, message, tmp_path):
+    path = tmp_path / "run.safetensors"
+    result = ol.train(small.cost, small_rows(), epochs=3, steps=1, progress=False)
+    result.program.training = ol.ir.program.Training(32, 3, backend)
+    ol.save_model(result, path)
+    model = ol.load_model(path, untrusted=untrusted)
+    before, held = model.program.to_bytes(), copy_of(model.scope)
+    with pytest.raises(ol.ArgumentError) as raised:
+        ol.train(model, small_rows(), epochs=2, progress=False)
+    assert raised.value.message == message
+    assert raised.value.hint == f'the saved run names the backend "{backend}": give another, or "none"'
+    assert model.program.to_bytes() == before
+    assert same_values(model.scope, held)
+    assert ol.train(model, small_rows(), epochs=2, progress=False, backend="none").steps == 2
+
+
 def test_a_model_that_only_predicts_cannot_be_taken_up(small, tmp_path):
     ol.save_model(small.predict, ol.train(small.cost, small_rows(), progress=False), tmp_path / "model.safetensors")
     with pytest.raises(ol.ArgumentError) as raised:

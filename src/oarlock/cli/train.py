@@ -13,7 +13,6 @@ from oarlock.cli.writing import destination, is_child
 from oarlock.datasets.loading import load
 from oarlock.errors import ArgumentError, MissingFileError
 from oarlock.io.model import load_model, save_model
-from oarlock.runtime.executor import require_backend
 from oarlock.runtime.tuning import tune_process
 
 __all__ = ["train"]
@@ -30,7 +29,10 @@ def train(
     steps: Annotated[int | None, typer.Option(help="Stop after this many further steps.")] = None,
     seed: Annotated[int | None, typer.Option(help="Which split of a bundled data set; the program's own seed, unless given.")] = None,
     save: Annotated[Path | None, typer.Option(help="Where to save the training program; where it came from, unless given.")] = None,
-    backend: Annotated[str | None, typer.Option(help="inductor: sections of the plan are compiled by PyTorch's compiler.")] = None,
+    backend: Annotated[
+        str | None,
+        typer.Option(help="inductor: PyTorch's compiler compiles sections of the plan; none: no longer. As saved, if not given."),
+    ] = None,
     untrusted: Untrusted = False,
 ) -> None:
     """Train a model.
@@ -61,7 +63,13 @@ def train(
     split = model.program.seed if seed is None else seed
     held_out = None if validate is None else load(validate, seed=split)
     result = training.train(
-        model, load(data, seed=split), epochs=epochs, steps=steps, validate=held_out, tune=False, backend=require_backend(backend)
+        model,
+        load(data, seed=split),
+        epochs=epochs,
+        steps=steps,
+        validate=held_out,
+        tune=False,
+        backend=backend,  # type: ignore[arg-type]
     )
     save_model(result, destination(save or path))
     typer.echo(f"{result.steps} steps in all; saved {save or path}")

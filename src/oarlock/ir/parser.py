@@ -129,6 +129,10 @@ class _Parser:
             self.keyword("epochs")
             self.need("=")
             self.desc.training.epochs = self.number("a number of epochs")
+            if self.peek() == "backend":
+                self.keyword("backend")
+                self.need("=")
+                self.desc.training.backend = self.word("a backend")
         self.block(parent=None, role=Role.FORWARD)
         while self.peek() == "target":
             self.keyword("target")

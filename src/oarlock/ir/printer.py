@@ -20,6 +20,7 @@ def format_program(program: Program, *, source: bool = True) -> str:
     head = f"program seed={program.seed}"
     if program.training:
         head += f" batch_size={program.training.batch_size} epochs={program.training.epochs}"
+        head += f" backend={program.training.backend}" if program.training.backend else ""
     lines = [head, "", *_format_block(program.main, "", Role.FORWARD, source)]
     if program.targets:
         lines += ["", *(f"target {label} = {var.name}" for label, var in program.targets.items())]

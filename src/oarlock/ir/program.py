@@ -25,10 +25,11 @@ _MAX_LEVELS = 16  # of rows of rows; as many as a shape may have dimensions
 
 @dataclass(frozen=True)
 class Training:
-    """How a training program is driven: rows per step, and passes over the data."""
+    """How a training program is driven: rows per step, passes over the data, and by which backend its plans are compiled, if by any."""
 
     batch_size: int
     epochs: int
+    backend: str | None = None
 
 
 class Program:

@@ -44,6 +44,7 @@ def program_desc(program: Program) -> wire.ProgramDesc:
     if program.training:
         desc.training.batch_size = program.training.batch_size
         desc.training.epochs = program.training.epochs
+        desc.training.backend = program.training.backend or ""
     return desc
 
 
@@ -180,7 +181,7 @@ def _build(file: wire.ProgramFile) -> Program:
             raise VerifyError(f'target "{target.label}" is given twice')
         program.targets[target.label] = _local(program.main, target.var, f'target "{target.label}"')
     if desc.HasField("training"):
-        program.training = Training(desc.training.batch_size, desc.training.epochs)
+        program.training = Training(desc.training.batch_size, desc.training.epochs, desc.training.backend or None)
     _build_source(program, file.source)
     program.claim_names()
     program.changed()

@@ -178,9 +178,11 @@ def verify_tail(program: Program) -> None:
 
 
 def verify_targets(program: Program) -> None:
-    """Targets have values, and a training program says by how many rows it goes."""
+    """Targets have values, and a training program says by how many rows it goes, and by which backend, if by any."""
     if program.training and not program.training.batch_size:
         raise VerifyError("a training program takes at least 1 row a step, not 0")
+    if program.training and program.training.backend is not None and not is_name(program.training.backend):
+        raise VerifyError(f"backend {program.training.backend[:80]!r} is not a legal name")
     if program.main.outputs:
         raise VerifyError("main: the main block hands nothing out; a program has targets instead")
     inputs = set(program.main.inputs)

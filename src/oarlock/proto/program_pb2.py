@@ -24,17 +24,17 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1boarlock/proto/program.proto\x12\x07oarlock\"Y\n\x0bProgramFile\x12%\n\x07program\x18\x01 \x01(\x0b\x32\x14.oarlock.ProgramDesc\x12#\n\x06source\x18\x02 \x01(\x0b\x32\x13.oarlock.SourceDesc\"\x9f\x01\n\x0bProgramDesc\x12\x0f\n\x07version\x18\x01 \x01(\r\x12\x0c\n\x04seed\x18\x02 \x01(\x04\x12\"\n\x06\x62locks\x18\x03 \x03(\x0b\x32\x12.oarlock.BlockDesc\x12$\n\x07targets\x18\x04 \x03(\x0b\x32\x13.oarlock.TargetDesc\x12\'\n\x08training\x18\x05 \x01(\x0b\x32\x15.oarlock.TrainingDesc\"(\n\nTargetDesc\x12\r\n\x05label\x18\x01 \x01(\t\x12\x0b\n\x03var\x18\x02 \x01(\t\"2\n\x0cTrainingDesc\x12\x12\n\nbatch_size\x18\x01 \x01(\r\x12\x0e\n\x06\x65pochs\x18\x02 \x01(\r\"\x98\x01\n\tBlockDesc\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x13\n\x06parent\x18\x02 \x01(\rH\x00\x88\x01\x01\x12\x0e\n\x06inputs\x18\x03 \x03(\t\x12\x0f\n\x07outputs\x18\x04 \x03(\t\x12\x1e\n\x04vars\x18\x05 \x03(\x0b\x32\x10.oarlock.VarDesc\x12\x1c\n\x03ops\x18\x06 \x03(\x0b\x32\x0f.oarlock.OpDescB\t\n\x07_parent\"\xee\x01\n\x07VarDesc\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x1d\n\x05\x64type\x18\x02 \x01(\x0e\x32\x0e.oarlock.DType\x12!\n\x05shape\x18\x03 \x01(\x0b\x32\x12.oarlock.ShapeDesc\x12\x13\n\x0bpersistable\x18\x04 \x01(\x08\x12\x11\n\tparameter\x18\x05 \x01(\x08\x12\x11\n\ttrainable\x18\x06 \x01(\x08\x12\x15\n\rstop_gradient\x18\x07 \x01(\x08\x12-\n\x0binitializer\x18\x08 \x01(\x0b\x32\x18.oarlock.InitializerDesc\x12\x12\n\npartitions\x18\t \x01(\t\"-\n\tShapeDesc\x12 \n\x05sizes\x18\x01 \x03(\x0b\x32\x11.oarlock.SizeDesc\"7\n\x08SizeDesc\x12\x10\n\x06number\x18\x01 \x01(\x03H\x00\x12\x10\n\x06symbol\x18\x02 \x01(\tH\x00\x42\x07\n\x05value\"K\n\x0fInitializerDesc\x12\x0c\n\x04type\x18\x01 \x01(\t\x12*\n\nattributes\x18\x02 \x03(\x0b\x32\x16.oarlock.AttributeDesc\"\xb4\x01\n\x06OpDesc\x12\x0c\n\x04type\x18\x01 \x01(\t\x12!\n\x06inputs\x18\x02 \x03(\x0b\x32\x11.oarlock.SlotDesc\x12\"\n\x07outputs\x18\x03 \x03(\x0b\x32\x11.oarlock.SlotDesc\x12*\n\nattributes\x18\x04 \x03(\x0b\x32\x16.oarlock.AttributeDesc\x12\x1b\n\x04role\x18\x05 \x01(\x0e\x32\r.oarlock.Role\x12\x0c\n\x04name\x18\x06 \x01(\t\"&\n\x08SlotDesc\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04vars\x18\x02 \x03(\t\"\xcf\x02\n\rAttributeDesc\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x03int\x18\x02 \x01(\x03H\x00\x12\x0f\n\x05\x66loat\x18\x03 \x01(\x01H\x00\x12\x0e\n\x04\x62ool\x18\x04 \x01(\x08H\x00\x12\x10\n\x06string\x18\x05 \x01(\tH\x00\x12\x0f\n\x05\x62ytes\x18\x06 \x01(\x0cH\x00\x12 \n\x04ints\x18\x07 \x01(\x0b\x32\x10.oarlock.IntListH\x00\x12$\n\x06\x66loats\x18\x08 \x01(\x0b\x32\x12.oarlock.FloatListH\x00\x12&\n\x07strings\x18\t \x01(\x0b\x32\x13.oarlock.StringListH\x00\x12#\n\x05shape\x18\n \x01(\x0b\x32\x12.oarlock.ShapeDescH\x00\x12\x1f\n\x05\x64type\x18\x0b \x01(\x0e\x32\x0e.oarlock.DTypeH\x00\x12\x0f\n\x05\x62lock\x18\x0c \x01(\rH\x00\x12\r\n\x03var\x18\r \x01(\tH\x00\x42\x07\n\x05value\"\x19\n\x07IntList\x12\x0e\n\x06values\x18\x01 \x03(\x03\"\x1b\n\tFloatList\x12\x0e\n\x06values\x18\x01 \x03(\x01\"\x1c\n\nStringList\x12\x0e\n\x06values\x18\x01 \x03(\t\"G\n\nSourceDesc\x12\x0f\n\x07strings\x18\x01 \x03(\t\x12(\n\x06\x62locks\x18\x02 \x03(\x0b\x32\x18.oarlock.BlockSourceDesc\"Z\n\x0f\x42lockSourceDesc\x12#\n\x04vars\x18\x01 \x03(\x0b\x32\x15.oarlock.LocationDesc\x12\"\n\x03ops\x18\x02 \x03(\x0b\x32\x15.oarlock.LocationDesc\"J\n\x0cLocationDesc\x12\x0c\n\x04\x66ile\x18\x01 \x01(\r\x12\x0c\n\x04line\x18\x02 \x01(\r\x12\x10\n\x08\x66unction\x18\x03 \x01(\r\x12\x0c\n\x04text\x18\x04 \x01(\r\"\xc0\x01\n\x07OpProto\x12\x0c\n\x04type\x18\x01 \x01(\t\x12\x11\n\tsignature\x18\x02 \x01(\t\x12\x0b\n\x03\x64oc\x18\x03 \x01(\t\x12\"\n\x06inputs\x18\x04 \x03(\x0b\x32\x12.oarlock.SlotProto\x12#\n\x07outputs\x18\x05 \x03(\x0b\x32\x12.oarlock.SlotProto\x12+\n\nattributes\x18\x06 \x03(\x0b\x32\x17.oarlock.AttributeProto\x12\x11\n\tgradients\x18\x07 \x03(\t\"\x85\x01\n\tSlotProto\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05\x64type\x18\x02 \x01(\t\x12\r\n\x05shape\x18\x03 \x01(\t\x12\x10\n\x08optional\x18\x04 \x01(\x08\x12\x10\n\x08variadic\x18\x05 \x01(\x08\x12\x14\n\x0cintermediate\x18\x06 \x01(\x08\x12\x12\n\nshape_only\x18\x07 \x01(\x08\"O\n\x0e\x41ttributeProto\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04type\x18\x02 \x01(\t\x12\x0f\n\x07\x64\x65\x66\x61ult\x18\x03 \x01(\t\x12\x10\n\x08required\x18\x04 \x01(\x08*\x93\x01\n\x05\x44Type\x12\x15\n\x11\x44TYPE_UNSPECIFIED\x10\x00\x12\x0b\n\x07\x46LOAT16\x10\x01\x12\x0c\n\x08\x42\x46LOAT16\x10\x02\x12\x0b\n\x07\x46LOAT32\x10\x03\x12\x0b\n\x07\x46LOAT64\x10\x04\x12\x08\n\x04INT8\x10\x05\x12\t\n\x05INT16\x10\x06\x12\t\n\x05INT32\x10\x07\x12\t\n\x05INT64\x10\x08\x12\t\n\x05UINT8\x10\t\x12\x08\n\x04\x42OOL\x10\n*-\n\x04Role\x12\x0b\n\x07\x46ORWARD\x10\x00\x12\x0c\n\x08\x42\x41\x43KWARD\x10\x01\x12\n\n\x06UPDATE\x10\x02\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1boarlock/proto/program.proto\x12\x07oarlock\"Y\n\x0bProgramFile\x12%\n\x07program\x18\x01 \x01(\x0b\x32\x14.oarlock.ProgramDesc\x12#\n\x06source\x18\x02 \x01(\x0b\x32\x13.oarlock.SourceDesc\"\x9f\x01\n\x0bProgramDesc\x12\x0f\n\x07version\x18\x01 \x01(\r\x12\x0c\n\x04seed\x18\x02 \x01(\x04\x12\"\n\x06\x62locks\x18\x03 \x03(\x0b\x32\x12.oarlock.BlockDesc\x12$\n\x07targets\x18\x04 \x03(\x0b\x32\x13.oarlock.TargetDesc\x12\'\n\x08training\x18\x05 \x01(\x0b\x32\x15.oarlock.TrainingDesc\"(\n\nTargetDesc\x12\r\n\x05label\x18\x01 \x01(\t\x12\x0b\n\x03var\x18\x02 \x01(\t\"C\n\x0cTrainingDesc\x12\x12\n\nbatch_size\x18\x01 \x01(\r\x12\x0e\n\x06\x65pochs\x18\x02 \x01(\r\x12\x0f\n\x07\x62\x61\x63kend\x18\x03 \x01(\t\"\x98\x01\n\tBlockDesc\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x13\n\x06parent\x18\x02 \x01(\rH\x00\x88\x01\x01\x12\x0e\n\x06inputs\x18\x03 \x03(\t\x12\x0f\n\x07outputs\x18\x04 \x03(\t\x12\x1e\n\x04vars\x18\x05 \x03(\x0b\x32\x10.oarlock.VarDesc\x12\x1c\n\x03ops\x18\x06 \x03(\x0b\x32\x0f.oarlock.OpDescB\t\n\x07_parent\"\xee\x01\n\x07VarDesc\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x1d\n\x05\x64type\x18\x02 \x01(\x0e\x32\x0e.oarlock.DType\x12!\n\x05shape\x18\x03 \x01(\x0b\x32\x12.oarlock.ShapeDesc\x12\x13\n\x0bpersistable\x18\x04 \x01(\x08\x12\x11\n\tparameter\x18\x05 \x01(\x08\x12\x11\n\ttrainable\x18\x06 \x01(\x08\x12\x15\n\rstop_gradient\x18\x07 \x01(\x08\x12-\n\x0binitializer\x18\x08 \x01(\x0b\x32\x18.oarlock.InitializerDesc\x12\x12\n\npartitions\x18\t \x01(\t\"-\n\tShapeDesc\x12 \n\x05sizes\x18\x01 \x03(\x0b\x32\x11.oarlock.SizeDesc\"7\n\x08SizeDesc\x12\x10\n\x06number\x18\x01 \x01(\x03H\x00\x12\x10\n\x06symbol\x18\x02 \x01(\tH\x00\x42\x07\n\x05value\"K\n\x0fInitializerDesc\x12\x0c\n\x04type\x18\x01 \x01(\t\x12*\n\nattributes\x18\x02 \x03(\x0b\x32\x16.oarlock.AttributeDesc\"\xb4\x01\n\x06OpDesc\x12\x0c\n\x04type\x18\x01 \x01(\t\x12!\n\x06inputs\x18\x02 \x03(\x0b\x32\x11.oarlock.SlotDesc\x12\"\n\x07outputs\x18\x03 \x03(\x0b\x32\x11.oarlock.SlotDesc\x12*\n\nattributes\x18\x04 \x03(\x0b\x32\x16.oarlock.AttributeDesc\x12\x1b\n\x04role\x18\x05 \x01(\x0e\x32\r.oarlock.Role\x12\x0c\n\x04name\x18\x06 \x01(\t\"&\n\x08SlotDesc\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04vars\x18\x02 \x03(\t\"\xcf\x02\n\rAttributeDesc\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x03int\x18\x02 \x01(\x03H\x00\x12\x0f\n\x05\x66loat\x18\x03 \x01(\x01H\x00\x12\x0e\n\x04\x62ool\x18\x04 \x01(\x08H\x00\x12\x10\n\x06string\x18\x05 \x01(\tH\x00\x12\x0f\n\x05\x62ytes\x18\x06 \x01(\x0cH\x00\x12 \n\x04ints\x18\x07 \x01(\x0b\x32\x10.oarlock.IntListH\x00\x12$\n\x06\x66loats\x18\x08 \x01(\x0b\x32\x12.oarlock.FloatListH\x00\x12&\n\x07strings\x18\t \x01(\x0b\x32\x13.oarlock.StringListH\x00\x12#\n\x05shape\x18\n \x01(\x0b\x32\x12.oarlock.ShapeDescH\x00\x12\x1f\n\x05\x64type\x18\x0b \x01(\x0e\x32\x0e.oarlock.DTypeH\x00\x12\x0f\n\x05\x62lock\x18\x0c \x01(\rH\x00\x12\r\n\x03var\x18\r \x01(\tH\x00\x42\x07\n\x05value\"\x19\n\x07IntList\x12\x0e\n\x06values\x18\x01 \x03(\x03\"\x1b\n\tFloatList\x12\x0e\n\x06values\x18\x01 \x03(\x01\"\x1c\n\nStringList\x12\x0e\n\x06values\x18\x01 \x03(\t\"G\n\nSourceDesc\x12\x0f\n\x07strings\x18\x01 \x03(\t\x12(\n\x06\x62locks\x18\x02 \x03(\x0b\x32\x18.oarlock.BlockSourceDesc\"Z\n\x0f\x42lockSourceDesc\x12#\n\x04vars\x18\x01 \x03(\x0b\x32\x15.oarlock.LocationDesc\x12\"\n\x03ops\x18\x02 \x03(\x0b\x32\x15.oarlock.LocationDesc\"J\n\x0cLocationDesc\x12\x0c\n\x04\x66ile\x18\x01 \x01(\r\x12\x0c\n\x04line\x18\x02 \x01(\r\x12\x10\n\x08\x66unction\x18\x03 \x01(\r\x12\x0c\n\x04text\x18\x04 \x01(\r\"\xc0\x01\n\x07OpProto\x12\x0c\n\x04type\x18\x01 \x01(\t\x12\x11\n\tsignature\x18\x02 \x01(\t\x12\x0b\n\x03\x64oc\x18\x03 \x01(\t\x12\"\n\x06inputs\x18\x04 \x03(\x0b\x32\x12.oarlock.SlotProto\x12#\n\x07outputs\x18\x05 \x03(\x0b\x32\x12.oarlock.SlotProto\x12+\n\nattributes\x18\x06 \x03(\x0b\x32\x17.oarlock.AttributeProto\x12\x11\n\tgradients\x18\x07 \x03(\t\"\x85\x01\n\tSlotProto\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05\x64type\x18\x02 \x01(\t\x12\r\n\x05shape\x18\x03 \x01(\t\x12\x10\n\x08optional\x18\x04 \x01(\x08\x12\x10\n\x08variadic\x18\x05 \x01(\x08\x12\x14\n\x0cintermediate\x18\x06 \x01(\x08\x12\x12\n\nshape_only\x18\x07 \x01(\x08\"O\n\x0e\x41ttributeProto\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04type\x18\x02 \x01(\t\x12\x0f\n\x07\x64\x65\x66\x61ult\x18\x03 \x01(\t\x12\x10\n\x08required\x18\x04 \x01(\x08*\x93\x01\n\x05\x44Type\x12\x15\n\x11\x44TYPE_UNSPECIFIED\x10\x00\x12\x0b\n\x07\x46LOAT16\x10\x01\x12\x0c\n\x08\x42\x46LOAT16\x10\x02\x12\x0b\n\x07\x46LOAT32\x10\x03\x12\x0b\n\x07\x46LOAT64\x10\x04\x12\x08\n\x04INT8\x10\x05\x12\t\n\x05INT16\x10\x06\x12\t\n\x05INT32\x10\x07\x12\t\n\x05INT64\x10\x08\x12\t\n\x05UINT8\x10\t\x12\x08\n\x04\x42OOL\x10\n*-\n\x04Role\x12\x0b\n\x07\x46ORWARD\x10\x00\x12\x0c\n\x08\x42\x41\x43KWARD\x10\x01\x12\n\n\x06UPDATE\x10\x02\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'oarlock.proto.program_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_DTYPE']._serialized_start=2265
-  _globals['_DTYPE']._serialized_end=2412
-  _globals['_ROLE']._serialized_start=2414
-  _globals['_ROLE']._serialized_end=2459
+  _globals['_DTYPE']._serialized_start=2282
+  _globals['_DTYPE']._serialized_end=2429
+  _globals['_ROLE']._serialized_start=2431
+  _globals['_ROLE']._serialized_end=2476
   _globals['_PROGRAMFILE']._serialized_start=40
   _globals['_PROGRAMFILE']._serialized_end=129
   _globals['_PROGRAMDESC']._serialized_start=132
@@ -42,39 +42,39 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_TARGETDESC']._serialized_start=293
   _globals['_TARGETDESC']._serialized_end=333
   _globals['_TRAININGDESC']._serialized_start=335
-  _globals['_TRAININGDESC']._serialized_end=385
-  _globals['_BLOCKDESC']._serialized_start=388
-  _globals['_BLOCKDESC']._serialized_end=540
-  _globals['_VARDESC']._serialized_start=543
-  _globals['_VARDESC']._serialized_end=781
-  _globals['_SHAPEDESC']._serialized_start=783
-  _globals['_SHAPEDESC']._serialized_end=828
-  _globals['_SIZEDESC']._serialized_start=830
-  _globals['_SIZEDESC']._serialized_end=885
-  _globals['_INITIALIZERDESC']._serialized_start=887
-  _globals['_INITIALIZERDESC']._serialized_end=962
-  _globals['_OPDESC']._serialized_start=965
-  _globals['_OPDESC']._serialized_end=1145
-  _globals['_SLOTDESC']._serialized_start=1147
-  _globals['_SLOTDESC']._serialized_end=1185
-  _globals['_ATTRIBUTEDESC']._serialized_start=1188
-  _globals['_ATTRIBUTEDESC']._serialized_end=1523
-  _globals['_INTLIST']._serialized_start=1525
-  _globals['_INTLIST']._serialized_end=1550
-  _globals['_FLOATLIST']._serialized_start=1552
-  _globals['_FLOATLIST']._serialized_end=1579
-  _globals['_STRINGLIST']._serialized_start=1581
-  _globals['_STRINGLIST']._serialized_end=1609
-  _globals['_SOURCEDESC']._serialized_start=1611
-  _globals['_SOURCEDESC']._serialized_end=1682
-  _globals['_BLOCKSOURCEDESC']._serialized_start=1684
-  _globals['_BLOCKSOURCEDESC']._serialized_end=1774
-  _globals['_LOCATIONDESC']._serialized_start=1776
-  _globals['_LOCATIONDESC']._serialized_end=1850
-  _globals['_OPPROTO']._serialized_start=1853
-  _globals['_OPPROTO']._serialized_end=2045
-  _globals['_SLOTPROTO']._serialized_start=2048
-  _globals['_SLOTPROTO']._serialized_end=2181
-  _globals['_ATTRIBUTEPROTO']._serialized_start=2183
-  _globals['_ATTRIBUTEPROTO']._serialized_end=2262
+  _globals['_TRAININGDESC']._serialized_end=402
+  _globals['_BLOCKDESC']._serialized_start=405
+  _globals['_BLOCKDESC']._serialized_end=557
+  _globals['_VARDESC']._serialized_start=560
+  _globals['_VARDESC']._serialized_end=798
+  _globals['_SHAPEDESC']._serialized_start=800
+  _globals['_SHAPEDESC']._serialized_end=845
+  _globals['_SIZEDESC']._serialized_start=847
+  _globals['_SIZEDESC']._serialized_end=902
+  _globals['_INITIALIZERDESC']._serialized_start=904
+  _globals['_INITIALIZERDESC']._serialized_end=979
+  _globals['_OPDESC']._serialized_start=982
+  _globals['_OPDESC']._serialized_end=1162
+  _globals['_SLOTDESC']._serialized_start=1164
+  _globals['_SLOTDESC']._serialized_end=1202
+  _globals['_ATTRIBUTEDESC']._serialized_start=1205
+  _globals['_ATTRIBUTEDESC']._serialized_end=1540
+  _globals['_INTLIST']._serialized_start=1542
+  _globals['_INTLIST']._serialized_end=1567
+  _globals['_FLOATLIST']._serialized_start=1569
+  _globals['_FLOATLIST']._serialized_end=1596
+  _globals['_STRINGLIST']._serialized_start=1598
+  _globals['_STRINGLIST']._serialized_end=1626
+  _globals['_SOURCEDESC']._serialized_start=1628
+  _globals['_SOURCEDESC']._serialized_end=1699
+  _globals['_BLOCKSOURCEDESC']._serialized_start=1701
+  _globals['_BLOCKSOURCEDESC']._serialized_end=1791
+  _globals['_LOCATIONDESC']._serialized_start=1793
+  _globals['_LOCATIONDESC']._serialized_end=1867
+  _globals['_OPPROTO']._serialized_start=1870
+  _globals['_OPPROTO']._serialized_end=2062
+  _globals['_SLOTPROTO']._serialized_start=2065
+  _globals['_SLOTPROTO']._serialized_end=2198
+  _globals['_ATTRIBUTEPROTO']._serialized_start=2200
+  _globals['_ATTRIBUTEPROTO']._serialized_end=2279
 # @@protoc_insertion_point(module_scope)

@@ -72,12 +72,14 @@ class TargetDesc(_message.Message):
     def __init__(self, label: _Optional[str] = ..., var: _Optional[str] = ...) -> None: ...
 
 class TrainingDesc(_message.Message):
-    __slots__ = ("batch_size", "epochs")
+    __slots__ = ("batch_size", "epochs", "backend")
     BATCH_SIZE_FIELD_NUMBER: _ClassVar[int]
     EPOCHS_FIELD_NUMBER: _ClassVar[int]
+    BACKEND_FIELD_NUMBER: _ClassVar[int]
     batch_size: int
     epochs: int
-    def __init__(self, batch_size: _Optional[int] = ..., epochs: _Optional[int] = ...) -> None: ...
+    backend: str
+    def __init__(self, batch_size: _Optional[int] = ..., epochs: _Optional[int] = ..., backend: _Optional[str] = ...) -> None: ...
 
 class BlockDesc(_message.Message):
     __slots__ = ("name", "parent", "inputs", "outputs", "vars", "ops")

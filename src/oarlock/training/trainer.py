@@ -6,7 +6,8 @@ program and its scope, so a saved training program goes on, bit for bit, where i
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Literal
 
 import numpy
 
@@ -19,7 +20,7 @@ from oarlock.optimizer.optimizer import Optimizer
 from oarlock.optimizer.sgd import SGD
 from oarlock.passes.pruning import prune
 from oarlock.registry.creator import describe_value
-from oarlock.runtime.executor import Backend, Executor
+from oarlock.runtime.executor import Backend, Executor, require_backend
 from oarlock.runtime.initialization import init
 from oarlock.runtime.place import Place
 from oarlock.runtime.ragged import Ragged
@@ -68,7 +69,7 @@ def train(
     place: Place | None = None,
     progress: bool | Display = True,
     tune: bool = True,
-    backend: Backend | None = None,
+    backend: Backend | Literal["none"] | None = None,
 ) -> TrainingResult:
     """Lower `cost` on `data`, and return the parameters and what each epoch measured.
 
@@ -79,7 +80,7 @@ def train(
     `validate` is data to measure on after each epoch. `show` names further variables to report. `steps` ends
     the run early, after so many more steps. `scope` receives the parameters, and keeps those it has. `progress`
     is False for silence. With `tune`, the process is set up for kernels first, all of it: `ol.tune_process` says how.
-    `backend` is that of the executor, or None; it is no part of what is saved: a run that goes on is given one, or none, again.
+    `backend` is that of the executor. It is saved with the run, which goes on with it, until another one is given, or "none".
 
     Raises FeedError, ArgumentError, ProgramError or GradientError; a step that raises changes nothing.
     """
@@ -89,22 +90,24 @@ def train(
         tune_process()
     if isinstance(cost, Var):
         rows = 32 if batch_size is None else _require_count("batch_size", batch_size)
-        program = _training_program(cost, optimizer, show or {}, Training(rows, 1 if epochs is None else _require_count("epochs", epochs)))
+        drive = Training(rows, 1 if epochs is None else _require_count("epochs", epochs), _chosen(backend))
+        executor = Executor(place, backend=require_backend(drive.backend))
+        program = _training_program(cost, optimizer, show or {})
         scope = Scope() if scope is None else scope
     else:
         if scope is not None:
             raise ArgumentError("a training program has its parameters already; scope is for a cost")
-        program, scope = _continued(cost, optimizer, show, epochs, batch_size)
-    assert program.training is not None
-    batches = Batches.of({} if data is None else data, program, program.training.batch_size)
-    held_out = None if validate is None else Batches.of(validate, program, max(256, program.training.batch_size))
+        program, scope = _continued(cost, optimizer, show, batch_size)
+        drive, executor = _driven_on(cost, place, epochs, backend)
+    batches = Batches.of({} if data is None else data, program, drive.batch_size)
+    held_out = None if validate is None else Batches.of(validate, program, max(256, drive.batch_size))
+    program.training = drive
     init(program, scope)
     display = choose_display() if progress is True else SilentDisplay() if progress is False else progress
-    executor = Executor(place, limits=cost.limits if isinstance(cost, Model) else None, backend=backend)
     return _run(program, scope, batches, held_out, steps, executor, display)
 
 
-def _training_program(cost: Var, optimizer: Optimizer | None, show: Mapping[str, Var], training: Training) -> Program:
+def _training_program(cost: Var, optimizer: Optimizer | None, show: Mapping[str, Var]) -> Program:
     """A copy of the program of `cost` that updates its parameters."""
     if optimizer is not None and not isinstance(optimizer, Optimizer):
         raise ArgumentError(f"optimizer is one such as ol.optimizer.Adam(1e-3), not {describe_value(optimizer)}")
@@ -120,12 +123,11 @@ def _training_program(cost: Var, optimizer: Optimizer | None, show: Mapping[str,
     else:
         program = prune(cost.block.program, {"loss": cost, **show})
         (optimizer or SGD()).minimize(program.targets["loss"])
-    program.training = training
     return program
 
 
 def _continued(
-    model: Model | TrainingResult, optimizer: Optimizer | None, show: Mapping[str, Var] | None, epochs: int | None, batch_size: int | None
+    model: Model | TrainingResult, optimizer: Optimizer | None, show: Mapping[str, Var] | None, batch_size: int | None
 ) -> tuple[Program, Scope]:
     """The program and scope of a run to be taken up. A saved run keeps its optimizer and its batch size."""
     if not isinstance(model, Model | TrainingResult):
@@ -137,9 +139,27 @@ def _continued(
         raise ArgumentError("a training program has its optimizer and its targets already; only data and epochs are asked for")
     if batch_size not in (None, program.training.batch_size):
         raise ArgumentError(f"this run has a batch size of {program.training.batch_size}; another would not be the same run")
-    if epochs is not None:
-        program.training = Training(program.training.batch_size, _require_count("epochs", epochs))
     return program, model.scope if isinstance(model, Model) else model.parameters
+
+
+def _driven_on(model: Model | TrainingResult, place: Place | None, epochs: int | None, backend: str | None) -> tuple[Training, Executor]:
+    """How a run to be taken up is driven from now on, and by which executor: as before, but for what is given."""
+    drive = model.program.training
+    assert drive is not None
+    if epochs is not None:
+        drive = replace(drive, epochs=_require_count("epochs", epochs))
+    if backend is not None:
+        drive = replace(drive, backend=_chosen(backend))
+    try:
+        return drive, Executor(place, limits=model.limits if isinstance(model, Model) else None, backend=require_backend(drive.backend))
+    except ArgumentError as error:
+        if backend is None and drive.backend is not None:
+            error.hint = f'the saved run names the backend "{drive.backend}": give another, or "none"'
+        raise
+
+
+def _chosen(backend: str | None) -> str | None:
+    return None if backend == "none" else backend
 
 
 def _require_count(name: str, value: object, *, least: int = 1) -> int:
