@@ -2,7 +2,7 @@
 
 import oarlock as ol
 
-__all__ = ["nested_loops", "running_sum"]
+__all__ = ["chain", "nested_loops", "program_of_chain", "running_sum"]
 
 
 def nested_loops() -> ol.Program:

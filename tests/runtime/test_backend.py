@@ -6,11 +6,11 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy
 import pytest
 import torch
+from failing_kernels import fail_at_tanh
 from sample_programs import chain, program_of_chain
 from tolerances import PASSES_DIFFER
 
 import oarlock as ol
-from oarlock.registry import standard
 from oarlock.runtime.plan import by_signature, compiled
 
 needs_compiler = pytest.mark.skipif(
@@ -183,19 +183,9 @@ def test_a_run_of_train_may_have_a_backend_and_go_on_without(by_kernels):
 
 
 def test_an_op_that_fails_in_a_section_is_reported_as_by_a_plan(monkeypatch, by_kernels):
-    operator = standard.get("tanh")
-    kernel = operator.kernel
-
-    def failing(x):
-        if not isinstance(x, torch._subclasses.FakeTensor):
-            raise ValueError("no such value")
-        return kernel(x)
-
-    failing.__module__ = kernel.__module__
+    fail_at_tanh(monkeypatch, lambda: True)
     program, x = program_of_chain(), numpy.ones((2, 3))
     messages = []
-    monkeypatch.setattr(operator, "kernel", failing)
-    monkeypatch.setattr(operator, "in_place_kernels", {})
     for one in (ol.Executor(), executor()):
         with pytest.raises(ol.KernelError) as caught:
             run(one, program, x=x)

@@ -8,6 +8,7 @@ from functools import partial
 import numpy
 import pytest
 import torch
+from failing_kernels import fail_at_tanh
 from sample_programs import chain, program_of_chain
 
 import oarlock as ol
@@ -234,21 +235,10 @@ def test_what_cannot_be_captured_is_run_by_its_kernels_from_then_on(seen, monkey
 
 @pytest.mark.parametrize("earlier", [0, 1, 2])
 def test_an_op_that_fails_in_a_section_is_reported_as_by_a_plan(earlier, seen, monkeypatch):
-    operator = standard.get("tanh")
-    kernel = operator.kernel
     fails = False
-
-    def failing(x):
-        if fails and not isinstance(x, torch._subclasses.FakeTensor):
-            raise ValueError("no such value")
-        return kernel(x)
-
-    failing.__module__ = kernel.__module__
+    fail_at_tanh(monkeypatch, lambda: fails)
     program, x = program_of_chain(), numpy.ones((2, 3))
     messages = []
-    monkeypatch.setattr(operator, "kernel", failing)
-    monkeypatch.setattr(operator, "in_place_kernels", {})
-    monkeypatch.setattr(operator, "expressions", {})
     for one in (ol.Executor(), executor()):
         fails = False
         for _ in range(earlier):

@@ -1,0 +1,26 @@
+"""A kernel of ours that fails when a test wants it to."""
+
+from collections.abc import Callable
+
+import pytest
+import torch
+
+from oarlock.registry import standard
+
+__all__ = ["fail_at_tanh"]
+
+
+def fail_at_tanh(monkeypatch: pytest.MonkeyPatch, fails: Callable[[], bool]) -> None:
+    """Let `tanh`, which has its kernel alone now, raise ValueError while it `fails`, but where it is recorded without values."""
+    operator = standard.get("tanh")
+    kernel = operator.kernel
+
+    def failing(x):
+        if fails() and not isinstance(x, torch._subclasses.FakeTensor):
+            raise ValueError("no such value")
+        return kernel(x)
+
+    failing.__module__ = kernel.__module__
+    monkeypatch.setattr(operator, "kernel", failing)
+    monkeypatch.setattr(operator, "in_place_kernels", {})
+    monkeypatch.setattr(operator, "expressions", {})
