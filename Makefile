@@ -1,13 +1,15 @@
 # make demo    learn to read handwritten digits, and read some
 # make test    a fresh environment, then the tests
 # make check   format, lint, types and tests, in the environment that development uses
+# make settings  the tests under each setting that changes how kernels round; more than an hour
 # make coverage  every branch of what reads files, taken by its tests
 # make proto   remake the module of the file format from program.proto
 
 PYTHON ?= python3
+IN_PARALLEL = -n 2 --dist worksteal
 FORMAT = src/oarlock/proto/program
 
-.PHONY: demo test check coverage format proto proto-check clean
+.PHONY: demo test check settings coverage format proto proto-check clean
 
 demo: .venv/installed
 	.venv/bin/oarlock train examples/digits.py
@@ -17,13 +19,16 @@ test:
 	rm -rf .venv-test
 	$(PYTHON) -m venv .venv-test
 	.venv-test/bin/pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
-	.venv-test/bin/python -m pytest
+	.venv-test/bin/python -m pytest $(IN_PARALLEL)
 
 check: .venv/developing
 	.venv/bin/ruff format --check .
 	.venv/bin/ruff check .
 	.venv/bin/pyright --pythonpath .venv/bin/python
-	.venv/bin/python -m pytest
+	.venv/bin/python -m pytest $(IN_PARALLEL)
+
+settings: .venv/developing
+	PYTHONPATH=src:tests .venv/bin/python -m settings
 
 coverage: .venv/developing
 	.venv/bin/python -m coverage run -m pytest tests/ir tests/proto tests/registry tests/passes/test_pruning.py tests/runtime/test_budget.py tests/io/test_known_attacks.py

@@ -1,10 +1,13 @@
 """What every test may ask for: files of expected text, compared whole and rewritten on demand."""
 
-from collections.abc import Callable
+import gc
+import os
+from collections.abc import Callable, Generator, Iterator
 from functools import partial
 from pathlib import Path
 
 import pytest
+import torch
 
 from oarlock.passes.optimizing import optimize
 
@@ -13,6 +16,25 @@ GOLDEN = Path(__file__).parent / "golden"
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="rewrite tests/golden with what is there now; review the diff")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Where several processes run the tests, each has one thread, and so have those that it starts, unless the environment says more."""
+    if hasattr(config, "workerinput") and "OMP_NUM_THREADS" not in os.environ:
+        os.environ["OMP_NUM_THREADS"] = "1"
+        torch.set_num_threads(1)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection(session: pytest.Session) -> Generator[None, object, object]:
+    """Tens of thousands of tests stay until the end: so no search for garbage has to look at them, for half a second each."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+        gc.collect()
+        gc.freeze()
 
 
 @pytest.fixture
@@ -28,14 +50,18 @@ def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
     return compare
 
 
-@pytest.fixture(autouse=True)
-def _no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(autouse=True, scope="session")
+def _no_terminal() -> Iterator[None]:
     """What is printed does not depend on what the machine that runs the tests thinks of colours."""
-    for name in ("FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
-        monkeypatch.delenv(name, raising=False)
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
+            patch.delenv(name, raising=False)
+        yield
 
 
-@pytest.fixture(autouse=True)
-def _checked_passes(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(autouse=True, scope="session")
+def _checked_passes() -> Iterator[None]:
     """Whatever is planned, the program is legal after each pass."""
-    monkeypatch.setattr("oarlock.runtime.prepared.optimize", partial(optimize, checked=True))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("oarlock.runtime.prepared.optimize", partial(optimize, checked=True))
+        yield

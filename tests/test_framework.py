@@ -30,6 +30,41 @@ def test_an_operation_is_created_from_its_message_in_whatever_language_that_was_
     assert value.dtype == numpy.float64
 
 
+@pytest.mark.mission("F3")
+def test_a_net_of_messages_is_the_program_that_python_writes():
+    """Slots of one and of many variables, optional ones left out, attributes of each kind, and an operation that owns a block."""
+    with ol.Program() as expected:
+        x = ol.layer.data("x", shape=[3], batch="t")
+        w = ol.layer.data("w", shape=[3, 2], batch=None)
+        linear = ol.op.linear(x, w, name="rows")
+        both = ol.op.concat([linear, linear], axis=1, name="both")
+        shaped = ol.op.reshape(both, shape=("t", 2, 2), name="shaped")
+        rnn = ol.rnn()
+        with rnn.step():
+            rnn.output(ol.op.clip(rnn.step_input(shaped), lower=None, upper=ol.op.fill(shape=(), value=0.5), name="clipped"))
+        total = ol.op.reduce_sum(rnn(), axis=0, name="total")
+    messages = [desc.SerializeToString() for desc in expected.main.compile().ops]
+    with ol.Program() as program:
+        ol.layer.data("x", shape=[3], batch="t")
+        ol.layer.data("w", shape=[3, 2], batch=None)
+        body = wire.BlockDesc.FromString(expected.blocks[1].compile().SerializeToString())
+        for message in messages:
+            desc = wire.OpDesc.FromString(message)
+            if desc.type == "recurrent":
+                block = program.new_block(body.name, program.main)
+                step = block.new_var(body.inputs[0], ol.DType.FLOAT32, (2, 2))
+                block.inputs.append(step)
+                with block:
+                    for inner in body.ops:
+                        ol.framework.create_operation(inner)
+                block.outputs.append(block.var(body.outputs[0]))
+            ol.framework.create_operation(desc)
+    feed = {"x": numpy.arange(12, dtype="float32").reshape(4, 3) / 10, "w": numpy.ones((3, 2), "float32")}
+    values = [ol.Executor().run(made, feed, [total.name], scope=ol.Scope())[0].tolist() for made in (program, expected)]
+    assert values[0] == values[1]
+    assert ol.content_hash(program) == ol.content_hash(expected)
+
+
 def test_a_message_that_makes_no_sense_is_refused():
     with ol.Program() as program:
         ol.layer.data("x", shape=[3])

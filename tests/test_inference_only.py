@@ -60,11 +60,13 @@ def facts(folder: Path) -> dict[str, object]:
     return json.loads(run_python(CODE, folder))
 
 
+@pytest.mark.mission("F10")
 def test_a_process_that_only_infers_loads_no_optimizer_no_training_and_no_backward_pass(facts):
     assert facts["modules at first"] == []
     assert facts["modules at last"] == [], "and loading and running a model brings none of them in"
 
 
+@pytest.mark.mission("F10")
 def test_a_process_that_only_infers_resolves_no_gradient_operator(facts):
     assert facts["gradient operators"] > 10, "they are declared beside their kernels"
     assert facts["resolved at first"] == []

@@ -7,6 +7,13 @@ import torch
 # dtype -> (relative, absolute): a kernel against the values stated in its cases
 VALUES = {torch.float64: (1e-12, 1e-12), torch.float32: (1e-5, 1e-6)}
 
+# dtype -> (relative, absolute): one product computed twice, of the same numbers, by an operator that rounds by place
+BY_PLACE = {torch.float64: (1e-13, 1e-13), torch.float32: (1e-5, 1e-5)}
+
+# dtype -> (relative, absolute): what depends on an operator that rounds by place, by a plan without passes against the
+# interpreter; of what depends on none, bits are compared
+PLANS_DIFFER = {torch.float64: (1e-10, 1e-10), torch.float32: (1e-4, 1e-5)}
+
 # central differences in float64: step, relative, absolute
 FINITE_DIFFERENCE_STEP = 1e-6
 FINITE_DIFFERENCES = (1e-5, 1e-7)

@@ -6,6 +6,7 @@ first and its second derivatives are compared, and the first with central differ
 
 from collections.abc import Callable, Mapping
 from types import SimpleNamespace
+from typing import ClassVar
 
 import numpy
 import torch
@@ -34,6 +35,7 @@ class Ours:
 
     tanh, sqrt, log, square, total = ol.op.tanh, ol.op.sqrt, ol.op.log, ol.op.square, ol.op.reduce_sum
     less, both, cast = ol.op.less, ol.op.logical_and, ol.op.cast
+    loops: ClassVar[list[ol.layer.Recurrence]] = []
 
     @staticmethod
     def of_rows(x):
@@ -41,8 +43,11 @@ class Ours:
 
     @staticmethod
     def scan(sequence, memories, step):
-        """(stacked outputs, final memories); `step(x, memories)` gives both."""
+        """(stacked outputs, final memories); `step(x, memories)` gives both. A loop inside another steps through all of a sequence too."""
+        for loop in Ours.loops:
+            sequence = loop.whole(sequence)
         rnn = ol.rnn()
+        Ours.loops.append(rnn)
         with rnn.step():
             x = rnn.step_input(sequence)
             states = [rnn.memory(init=memory) for memory in memories]
@@ -50,6 +55,7 @@ class Ours:
             for state, value in zip(states, following, strict=True):
                 rnn.update_memory(state, value)
             rnn.output(*outputs)
+        Ours.loops.pop()
         return as_list(rnn()), [rnn.final_memory(state) for state in states]
 
     @staticmethod

@@ -52,6 +52,7 @@ _NAMES = {
         "UnknownOperatorError",
         "UnsetVarError",
         "VerifyError",
+        "WriteError",
     ),
     "oarlock.ir": ("DType", "Program", "Var", "default_program", "get_variable"),
     "oarlock.ir.diff": ("diff_programs",),
@@ -71,6 +72,7 @@ _NAMES = {
         "var",
         "while_loop",
     ),
+    "oarlock.layer.dense": ("fc",),
     "oarlock.layer.inputs": ("variable as Variable",),
     "oarlock.layer.recurrence": ("rnn",),
     "oarlock.layer.step_network": ("create_rnn",),
@@ -86,6 +88,7 @@ _NAMES = {
         "Context",
         "Executor",
         "GPUPlace",
+        "Place",
         "ProcessSettings",
         "Ragged",
         "RunLimits",
@@ -114,7 +117,9 @@ def __getattr__(name: str) -> object:
         module, attribute = _HOMES[name]
         value = getattr(importlib.import_module(module), attribute)
     else:
-        raise AttributeError(f"module 'oarlock' has no attribute {name!r}")
+        from oarlock.errors import no_attribute
+
+        raise no_attribute("oarlock", name, __all__)
     globals()[name] = value
     return value
 

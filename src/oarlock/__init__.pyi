@@ -39,6 +39,7 @@ from oarlock.errors import UndefinedVarError as UndefinedVarError
 from oarlock.errors import UnknownOperatorError as UnknownOperatorError
 from oarlock.errors import UnsetVarError as UnsetVarError
 from oarlock.errors import VerifyError as VerifyError
+from oarlock.errors import WriteError as WriteError
 from oarlock.io import Model as Model
 from oarlock.io import infer as infer
 from oarlock.io import load_model as load_model
@@ -52,6 +53,7 @@ from oarlock.ir.diff import diff_programs as diff_programs
 from oarlock.ir.hashing import content_hash as content_hash
 from oarlock.layer import case as case
 from oarlock.layer import cond as cond
+from oarlock.layer import fc as fc
 from oarlock.layer import ifelse as ifelse
 from oarlock.layer import initializer as initializer
 from oarlock.layer import inputs as _inputs
@@ -81,6 +83,7 @@ from oarlock.runtime import Context as Context
 from oarlock.runtime import CPUPlace as CPUPlace
 from oarlock.runtime import Executor as Executor
 from oarlock.runtime import GPUPlace as GPUPlace
+from oarlock.runtime import Place as Place
 from oarlock.runtime import ProcessSettings as ProcessSettings
 from oarlock.runtime import Ragged as Ragged
 from oarlock.runtime import RunLimits as RunLimits

@@ -1,5 +1,5 @@
 """`python -m oarlock`."""
 
-from oarlock.cli.main import run
+from oarlock.cli.entry import run
 
 run()

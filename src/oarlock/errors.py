@@ -15,19 +15,21 @@
     │   ├── UnsetVarError         LookupError   a variable that has no value yet
     │   ├── KernelError           RuntimeError  PyTorch refused
     │   └── ScopeError            RuntimeError  a handle or a scope used after it was dropped
-    └── while a file is read
+    └── while a file is read, or written
         ├── MissingFileError      FileNotFoundError  no such file
         ├── FormatError           ValueError    not a file of ours, truncated, or changed
         ├── VerifyError           ValueError    a program that breaks a rule of the language
         ├── LimitError            ValueError    a file larger than the reader allows
         ├── TrainingProgramError  ValueError    a training program given to something that only infers
-        └── DataError             ValueError    data that is missing, or not what was asked for
+        ├── DataError             ValueError    data that is missing, or not what was asked for
+        └── WriteError            OSError       the system does not let a file be written
 
 A class exists where a reader has to *do* something different; its docstring says what, and
 `oarlock explain NAME` prints it. Tools read the fields, never the text.
 """
 
-from collections.abc import Sequence
+import difflib
+from collections.abc import Iterable, Sequence
 
 __all__ = [
     "ArgumentError",
@@ -49,7 +51,18 @@ __all__ = [
     "UnknownOperatorError",
     "UnsetVarError",
     "VerifyError",
+    "WriteError",
 ]
+
+
+def no_attribute(module: str, name: str, known: Iterable[str], *, instead: str | None = None) -> AttributeError:
+    """What a module of ours raises where it has no `name`: it says which of the `known` is meant, or what to write `instead`."""
+    near = difflib.get_close_matches(name.lower(), [each for each in known if not each.startswith("_")], n=1) or difflib.get_close_matches(
+        name, known, n=1
+    )
+    short = module.replace("oarlock", "ol", 1)
+    hint = instead or (f"did you mean {short}.{near[0]}?" if near else f"dir({short}) lists what there is")
+    return AttributeError(f"module {module!r} has no attribute {name!r:.80}; {hint}", name=name)
 
 
 class OarlockError(Exception):
@@ -74,20 +87,20 @@ class OarlockError(Exception):
         hint: str | None = None,
         op: str | None = None,
     ):
-        message = _cut(message, _LONGEST_LINE)
+        message = _line(message)
         super().__init__(message)
         self.message = message
         self.location = location
-        self.contract = contract
-        self.running = running
-        self.given = tuple(given)
-        self.hint = hint
-        self.op = op
+        self.contract = contract and _line(contract)
+        self.running = running and _line(running)
+        self.given = tuple(_line(line) for line in given[:_MOST_GIVEN])
+        self.hint = hint and _line(hint)
+        self.op = op and _line(op)
 
     def __str__(self) -> str:
         lines = [self.message]
         if self.location is not None:
-            lines.append(f"  {self.location}")
+            lines.append(f"  {_line(str(self.location))}")
         if self.contract:
             lines.append(f"  {self.contract}")
         if self.running:
@@ -95,11 +108,33 @@ class OarlockError(Exception):
         lines += [f"      {line}" for line in self.given]
         if self.hint:
             lines.append(f"  Try: {self.hint}    (oarlock explain {type(self).__name__})")
-        return _cut("\n".join(_cut(line, _LONGEST_LINE) for line in lines), _LONGEST)
+        return _cut("\n".join(lines), _LONGEST)
 
 
 _LONGEST = 4096
 _LONGEST_LINE = 1500
+_MOST_GIVEN = 64
+_PIECE = 2**16
+
+
+def visible(text: str, *, lines: bool = False) -> str:
+    """`text` as a terminal may show it: what steers one, or cannot be seen, as its escape, such as `\\x1b`.
+
+    With `lines`, the ends of lines and tabulators stay. Memory in proportion to the text.
+    """
+    if text.isprintable():
+        return text
+    kept = "\n\t" if lines else ""
+    return "".join(_escaped(text[at : at + _PIECE], kept) for at in range(0, len(text), _PIECE))
+
+
+def _escaped(text: str, kept: str) -> str:
+    return "".join(letter if letter.isprintable() or letter in kept else letter.encode("unicode_escape").decode() for letter in text)
+
+
+def _line(text: str) -> str:
+    """One line of a message: what a file says neither steers a terminal nor fills a log. Text from files is made so here, and only here."""
+    return _cut(visible(text[: _LONGEST_LINE + 1]), _LONGEST_LINE)
 
 
 def _cut(text: str, longest: int) -> str:
@@ -282,5 +317,15 @@ class TrainingProgramError(OarlockError, ValueError):
 
 class DataError(OarlockError, ValueError):
     """A data set that is unknown, missing on this machine, or not what its checksum says."""
+
+    __module__ = "oarlock"
+
+
+class WriteError(OarlockError, OSError):
+    """The system did not let a file be written; its exception, with the number, is `__cause__`.
+
+    Cause: no room is left, the folder or the file is read-only, a limit on the size of files, a name that is too long. What stood at
+    the path is as it was, and nothing stands beside it. Make room or get the rights there, or save to another place.
+    """
 
     __module__ = "oarlock"

@@ -5,10 +5,13 @@ from collections.abc import Mapping, Sequence
 import numpy
 
 from oarlock.errors import ArgumentError
+from oarlock.ir.current import current_block
 from oarlock.ir.location import here
 from oarlock.ir.program import Program
 from oarlock.ir.variable import Var
 from oarlock.ir.walk import needed_ops
+from oarlock.net import Net
+from oarlock.proto import program_pb2 as wire
 from oarlock.runtime.context import Context
 from oarlock.runtime.current import current_scope
 from oarlock.runtime.executor import Executor
@@ -21,26 +24,42 @@ _executor = Executor()
 
 
 def evaluate(
-    targets: Var | Sequence[Var], feed: Mapping[str, object] | None = None, *, context: Context | None = None
+    targets: Var | str | Sequence[Var | str],
+    feed: Mapping[str, object] | None = None,
+    *,
+    program: "Program | wire.BlockDesc | None" = None,
+    context: Context | None = None,
 ) -> numpy.ndarray | list[numpy.ndarray]:
     """The value of a variable, or of several, as arrays. What they need is run, and nothing else.
 
-    Of the parameters that they need, those without a value are initialised in the scope: the current one, or that of
-    `context`. Raises what `Executor.eval` raises.
+    They may be given by their names, or by anything that `Executor.run` fetches: those are of `program`, which may be a BlockDesc, else
+    of the program of a variable among them, else of the one that is being written. Of the parameters that they need, those without a
+    value are initialised in the scope: the current one, or that of `context`. Raises what `Executor.eval` raises.
     """
-    chosen = [targets] if isinstance(targets, Var) else list(targets)
-    if not chosen or not all(isinstance(item, Var) for item in chosen):
-        raise ArgumentError("eval takes a variable, or a list of them", location=here())
-    program = chosen[0].block.program
+    single = isinstance(targets, Var | str)
+    chosen: list[Var | str] = [targets] if isinstance(targets, Var | str) else list(targets)
+    if not chosen or not all(isinstance(item, Var | str) for item in chosen):
+        raise ArgumentError("eval takes a variable or its name, or a list of them", location=here())
+    program = _program_of(program, chosen)
     context = context or Context(current_scope())
     executor = _executor if context.place == _executor.place else Executor(context.place)
     scope = init(program, context.scope, only=_read_by(program, chosen))
     values = executor.eval(program, chosen, feed, scope=scope, training=context.training)
     arrays = [numpy.asarray(value) for value in values]
-    return arrays[0] if isinstance(targets, Var) else arrays
+    return arrays[0] if single else arrays
 
 
-def _read_by(program: Program, targets: Sequence[Var]) -> set[Var]:
+def _program_of(given: object, targets: Sequence[Var | str]) -> Program:
+    if isinstance(given, wire.BlockDesc):
+        return Net(given).program
+    if given is not None and not isinstance(given, Program):
+        raise ArgumentError(f"eval: program is a program or a BlockDesc, not {given!r:.60}", location=here())
+    return given or next((item.block.program for item in targets if isinstance(item, Var)), None) or current_block().program
+
+
+def _read_by(program: Program, targets: Sequence[Var | str]) -> set[Var]:
     """The variables that are read where `targets` are computed, these among them."""
-    owners = [path.owner for path in (find_path(program, var) for var in targets) if path.owner is not None]
-    return {*targets, *(var for op in needed_ops(program.main.ops, [*targets, *owners]) for var in op.reads)}
+    paths = [find_path(program, item) for item in targets]
+    vars = [path.var for path in paths]
+    owners = [path.owner for path in paths if path.owner is not None]
+    return {*vars, *(var for op in needed_ops(program.main.ops, [*vars, *owners]) for var in op.reads)}

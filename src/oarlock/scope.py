@@ -1,7 +1,19 @@
-"""`ol.scope`: the seeds' spellings for the current scope. Python has no `scope.global()`, for `global` is a keyword."""
+"""`ol.scope`: the seeds' spellings for the current scope.
 
+Python cannot write `ol.scope.global()`, for `global` is a keyword: it is `ol.scope.global_()`, `ol.scope.global_scope()` or, to the letter,
+`getattr(ol.scope, "global")()`.
+"""
+
+from oarlock.errors import no_attribute
 from oarlock.runtime.current import current_scope as current
 from oarlock.runtime.current import global_scope
+from oarlock.runtime.current import global_scope as global_
 from oarlock.runtime.current import scope_guard as guard
 
-__all__ = ["current", "global_scope", "guard"]
+__all__ = ["current", "global_", "global_scope", "guard"]
+
+globals()["global"] = global_scope
+
+
+def __getattr__(name: str) -> object:
+    raise no_attribute(__name__, name, __all__)

@@ -4,14 +4,16 @@ x = ol.variable.tensor("x", numpy.random.randn(200, 100), estimated=True)
 x.estimated = False
 """
 
+import numpy
+
+from oarlock.errors import no_attribute
 from oarlock.ir.operation import Op
 from oarlock.registry.declaration import Operator
 from oarlock.runtime.current import current_scope
 from oarlock.runtime.scope import Scope
-from oarlock.runtime.value import to_tensor
 from oarlock.runtime.variable import Variable
 
-__all__ = ["bool_", "float_", "int_", "new", "operation", "scope", "string", "tensor"]
+__all__ = ["bool_", "float_", "half", "int_", "new", "operation", "scope", "string", "tensor"]
 
 
 def new(name: str) -> Variable:
@@ -19,12 +21,13 @@ def new(name: str) -> Variable:
     return current_scope().var(name)
 
 
-def tensor(name: str, value: object = None, *, estimated: bool = False) -> Variable:
+def tensor(name: str, value: object = None, *, estimated: bool | None = None) -> Variable:
     """A variable for a tensor; with `value`, an array, it holds that, in the array's own dtype."""
     variable = new(name)
     if value is not None:
-        variable.value = to_tensor(value)
-    variable.estimated = estimated
+        current_scope().set(name, value)
+    if estimated is not None:
+        variable.estimated = estimated
     return variable
 
 
@@ -36,6 +39,11 @@ def int_(name: str, value: int) -> Variable:
 def float_(name: str, value: float) -> Variable:
     """A variable that holds a float."""
     return _holding(name, float(value))
+
+
+def half(name: str, value: float) -> Variable:
+    """A variable that holds a float of 16 bits, a `numpy.float16`."""
+    return _holding(name, numpy.float16(value))
 
 
 def bool_(name: str, value: bool) -> Variable:
@@ -68,5 +76,5 @@ def __getattr__(name: str) -> object:
     """`ol.variable.int` and its like, which a module cannot define without hiding Python's own."""
     found = {"int": int_, "float": float_, "bool": bool_}.get(name)
     if found is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        raise no_attribute(__name__, name, __all__)
     return found

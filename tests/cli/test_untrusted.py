@@ -2,10 +2,16 @@
 
 import io
 import json
+import os
 import resource
+import signal
 import socket
 import stat
+import subprocess
 import sys
+import threading
+import time
+import tracemalloc
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -224,55 +230,200 @@ def test_a_child_that_the_system_kills_is_an_error_of_ours(child):
     )
 
 
-def test_a_child_that_only_waits_is_ended(child):
-    assert refusal(ol.LimitError, child("exec sleep 60", seconds=0.2)) == (
-        "check: more than 0.2 seconds in the child process\n  Try: limits=ProcessLimits(seconds=...)    (oarlock explain LimitError)"
-    )
+LATE = "check: more than 0.4 seconds in the child process\n  Try: limits=ProcessLimits(seconds=...)    (oarlock explain LimitError)"
+UNREADABLE = f"check: what the child process answered cannot be read{REPORT.format('KernelError')}"
 
 
-def test_a_child_that_answers_without_end_is_ended(child):
-    assert refusal(ol.LimitError, child("exec yes", output_bytes=1_000_000)) == (
-        "check: the child process hands back more than 1,000,000 bytes\n"
-        "  Try: limits=ProcessLimits(output_bytes=...)    (oarlock explain LimitError)"
+@pytest.mark.parametrize("script", ["exec sleep 60", "exec 1>&-; exec sleep 60", "printf '{'; exec sleep 60", "sleep 60 & wait"])
+def test_a_child_that_only_waits_is_ended(script, child):
+    assert refusal(ol.LimitError, child(script, seconds=0.4)) == LATE
+
+
+def is_gone(process: int) -> bool:
+    """Whether a process has ended, within a while; one that nobody waits for has, too."""
+    for _ in range(100):
+        try:
+            state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+        except (FileNotFoundError, ProcessLookupError):
+            return True
+        if state == "Z":
+            return True
+        time.sleep(0.02)
+    return False
+
+
+@pytest.mark.parametrize(
+    ("script", "kind", "message"),
+    [
+        ("exit 0", ol.KernelError, UNREADABLE),
+        ("exit 3", ol.KernelError, f"check: the child process ended with status 3, and without an answer{REPORT.format('KernelError')}"),
+        ("wait", ol.LimitError, LATE.replace("0.4", "4")),
+    ],
+)
+def test_a_process_that_a_child_leaves_behind_ends_with_it_though_it_holds_the_pipe(script, kind, message, child, tmp_path):
+    run = child(f'trap "" HUP TERM INT; sleep 60 & echo $! > "${{0%/*}}/left"; {script}', seconds=4)
+    started = time.monotonic()
+    assert refusal(kind, run) == message
+    assert time.monotonic() - started < (20 if script == "wait" else 3.5)
+    assert is_gone(int((tmp_path / "left").read_text()))
+
+
+def test_a_process_that_leaves_the_group_and_holds_the_pipe_is_not_waited_for(child, tmp_path):
+    run = child('setsid sleep 60 & echo $! > "${0%/*}/left"; sleep 0.3; exit 0')
+    started = time.monotonic()
+    try:
+        assert refusal(ol.KernelError, run) == UNREADABLE
+        assert time.monotonic() - started < 10
+    finally:
+        os.kill(int((tmp_path / "left").read_text()), signal.SIGKILL)
+
+
+def test_an_interrupt_ends_the_child_too(child, tmp_path):
+    run = child('sleep 60 & echo $! > "${0%/*}/left"; wait')
+
+    def interrupt() -> None:
+        while not (tmp_path / "left").exists() or not (tmp_path / "left").read_text():
+            time.sleep(0.02)
+        signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)  # type: ignore[arg-type]
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    with pytest.raises(KeyboardInterrupt):
+        run()
+    thread.join()
+    assert is_gone(int((tmp_path / "left").read_text()))
+
+
+def taken(run: Callable[[], object]) -> int:
+    """The most bytes that Python held for a call which is refused."""
+    tracemalloc.start()
+    try:
+        with pytest.raises(ol.OarlockError):
+            run()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def head(**fields: object) -> bytes:
+    """The first line of an answer."""
+    return json.dumps({"error": None, "status": 0, "network": False, "text": 0, "output": 0} | fields).encode() + b"\n"
+
+
+@pytest.mark.parametrize("script", ["exec yes", "exec cat /dev/zero"])
+def test_a_child_that_answers_without_end_costs_next_to_nothing(script, child):
+    assert refusal(ol.KernelError, child(script)) == UNREADABLE
+    assert taken(child(script)) < 2 * 2**20
+
+
+@pytest.mark.parametrize("made", [b"[" * 2**18, b"[" + b"[]," * 80_000, b"[" + b"{}," * 80_000, b'["' + b"x" * 200_000])
+def test_what_is_read_before_it_is_known_costs_little(made, child):
+    assert refusal(ol.KernelError, child('cat "${0%/*}/answer"', made + b"\n")) == UNREADABLE
+    assert taken(child('cat "${0%/*}/answer"', made + b"\n")) < 16 * 2**20
+
+
+@pytest.mark.parametrize(("name", "verb"), [("output", "hands back"), ("text", "prints")])
+def test_a_child_that_hands_back_too_much_is_refused_before_it_is_read(name, verb, child):
+    run = child('cat "${0%/*}/answer"; exec cat /dev/zero', head(**{name: 10**15}), **{f"{name}_bytes": 1_000_000})
+    assert refusal(ol.LimitError, run) == (
+        f"check: the child process {verb} more than 1,000,000 bytes\n"
+        f"  Try: limits=ProcessLimits({name}_bytes=...)    (oarlock explain LimitError)"
     )
+    assert taken(run) < 2**20
+
+
+def test_no_more_is_read_of_a_child_than_it_said(child):
+    run = child('cat "${0%/*}/answer"; exec cat /dev/zero', head(status=255, text=2, output=3) + b"ab\x00\x01\x02")
+    assert run() == Ended(255, "ab", b"\x00\x01\x02", False)
 
 
 @pytest.mark.parametrize(
     "answer",
     [
         b"",
-        b"\x80\x04\x95pickle",
-        b"[" * 100_000,
-        b"[]",
-        b"{}",
-        b'{"status": "zero", "text": "", "network": false}',
-        b'{"status": 0, "text": 3, "network": false}',
-        b'{"error": {"kind": "SystemExit", "message": "bye"}}',
-        b'{"error": {"kind": "__builtins__", "message": "bye"}}',
-        b'{"error": {"kind": "FormatError", "message": 3}}',
-        b'{"error": {"kind": "FormatError", "message": "bye", "given": "line"}}',
-        b'{"error": {"kind": "FormatError", "message": "bye", "given": [3]}}',
-        b'{"error": "FormatError"}',
+        b"\x80\x04\x95pickle\n",
+        b"[" * 100_000 + b"\n",
+        b"[]\n",
+        b"{}\n",
+        b"\xef\xbb\xbf" + head(),
+        head().decode().encode("utf-16"),
+        head()[:-1],
+        *(head(status=status) for status in (-1, 256, 10**400, 2.0, True, "0", None, [])),
+        head().replace(b'"status": 0', b'"status": 1e999'),
+        head().replace(b'"status": 0', b'"status": ' + b"9" * 5_000),
+        head(network=0),
+        *(head(**{name: length}) for name in ("text", "output") for length in (-1, True, "1", None, 0.0)),
+        head(text=3) + b"ab",
+        head(output=3) + b"ab",
+        head(text=2) + b"\xff\xfe",
+        head(error="FormatError"),
+        head(error={}),
+        head(error={"kind": "SystemExit", "message": "bye"}),
+        head(error={"kind": "__builtins__", "message": "bye"}),
+        head(error={"kind": ["FormatError"], "message": "bye"}),
+        head(error={"kind": "FormatError"}),
+        head(error={"kind": "FormatError", "message": 3}),
+        head(error={"kind": "FormatError", "message": "bye", "given": "line"}),
+        head(error={"kind": "FormatError", "message": "bye", "given": [3]}),
+        head(error={"kind": "FormatError", "message": "bye", "hint": {}}),
     ],
 )
 def test_an_answer_that_is_none_is_an_error_of_ours(answer, child):
-    assert refusal(ol.KernelError, child('cat "${0%/*}/answer"', answer)) == (
-        f"check: what the child process answered cannot be read{REPORT.format('KernelError')}"
-    )
+    assert refusal(ol.KernelError, child('cat "${0%/*}/answer"', answer)) == UNREADABLE
+
+
+def test_an_answer_imports_nothing(child):
+    """JSON that begins with a mark would have Python look for a codec."""
+    for name in ("utf_8_sig", "utf_16", "utf_32", "utf_16_be"):
+        sys.modules.pop(f"encodings.{name}", None)
+    for text in (b"\xef\xbb\xbf" + head(), head().decode().encode("utf-16")):
+        assert refusal(ol.KernelError, child('cat "${0%/*}/answer"', text)) == UNREADABLE
+    assert not {name for name in sys.modules if name.startswith(("encodings.utf_8_", "encodings.utf_16", "encodings.utf_32"))}
 
 
 def test_an_answer_steers_no_terminal(child):
-    fields = {"status": 2, "network": True, "text": "\x1b[2Jred\tor\r blue\u202e\n"}
-    ended = child('cat "${0%/*}/answer"', json.dumps(fields).encode() + b"\n\x00\xff\n")()
-    assert ended == Ended(2, "[2Jred\tor blue\n", b"\x00\xff\n", True)
-    error = {"kind": "VerifyError", "message": "\x1b]0;title\x07", "given": ["\x1b[0m"], "location": "a.py:3", "hint": None}
-    assert refusal(ol.VerifyError, child('cat "${0%/*}/answer"', json.dumps({"error": error}).encode())) == "]0;title\n  a.py:3\n      [0m"
+    text = "\x1b[2Jred\tor\r blue\u202e\n".encode()
+    ended = child('cat "${0%/*}/answer"', head(status=2, network=True, text=len(text), output=2) + text + b"\x00\xff")()
+    assert ended == Ended(2, "\\x1b[2Jred\tor\\r blue\\u202e\n", b"\x00\xff", True)
+    error = {"kind": "VerifyError", "message": "\x1b]0;title\x07", "given": ["\x1b[0m\n"], "location": "a.py:3\0", "hint": None}
+    assert refusal(ol.VerifyError, child('cat "${0%/*}/answer"', head(error=error))) == (
+        "\\x1b]0;title\\x07\n  a.py:3\\x00\n      \\x1b[0m\\n"
+    )
+
+
+LEFT_BEHIND = """
+import os, sys, time
+from oarlock.cli.confinement import isolate
+isolate()
+print(os.getpid(), flush=True)
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        time.sleep(60)
+time.sleep(0.3)
+os._exit(0)
+"""
+
+
+def test_no_process_outlives_the_child_where_it_has_numbers_of_its_own():
+    """They hold the pipe: reading to its end is waiting for the last of them."""
+    started = time.monotonic()
+    done = subprocess.run([sys.executable, "-c", LEFT_BEHIND], capture_output=True, text=True, timeout=90, check=True)
+    if int(done.stdout) > 2:
+        pytest.skip("this system gives no numbers of its own to a process")
+    assert time.monotonic() - started < 30
+
+
+@pytest.mark.parametrize(("code", "status"), [("os._exit(7)", 7), ("os.kill(os.getpid(), 11)", -11), ("os.kill(os.getpid(), 9)", -9)])
+def test_who_waits_for_the_child_ends_as_it_does(code, status):
+    script = f"import os; from oarlock.cli.confinement import isolate; isolate(); {code}"
+    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == status
 
 
 def test_the_child_is_told_no_secrets(child, monkeypatch):
     for name, value in {"API_TOKEN": "a secret", "OMP_NUM_THREADS": "1", "PYTHONPATH": "/packages"}.items():
         monkeypatch.setenv(name, value)
-    told = child("""printf '{"status": 0, "network": false, "text": ""}\\n'; env; [ -t 0 ] || cat""")().output.decode()
+    told = child('cat "${0%/*}/answer"; (env; [ -t 0 ] || cat; yes) | head -c 4096', head(output=4096))().output.decode()
     assert "a secret" not in told
     assert "OMP_NUM_THREADS=1\n" in told
     assert "CUDA_VISIBLE_DEVICES=\n" in told

@@ -18,6 +18,7 @@ TESTS = (
     "ir/test_initializer.py",
     "ir/test_serialize.py",
     "registry/test_typecheck.py",
+    "registry/test_own_sizes.py",
     "runtime/test_budget.py",
     "io/test_known_attacks.py",
 )

@@ -4,8 +4,11 @@ import argparse
 import resource
 import sys
 import tempfile
+from collections import Counter
 from pathlib import Path
+from random import Random
 
+from fuzz.arrays import judge_arrays, make_arrays
 from fuzz.judging import Tally, judge
 from fuzz.making import make
 
@@ -15,7 +18,7 @@ __all__ = ["run"]
 def run(seed: int, numbers: range, folder: Path, keep: Path | None = None) -> Tally:
     """Make and judge files, one after another, in this process."""
     tally = Tally()
-    path = folder / "fuzzed.safetensors"
+    path = folder / "fuzzed\x1b[2J.safetensors"  # what a file is called is a stranger's, too
     for number in numbers:
         made = make(seed, number)
         path.write_bytes(made.data)
@@ -30,12 +33,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m fuzz", description="Make malformed model files and read them.")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--count", type=int, default=2000)
+    parser.add_argument("--arrays", action="store_true", help="make .npz files, and read them as a data set is")
     parser.add_argument("--only", type=int, help="make and judge this one file")
     parser.add_argument("--keep", type=Path, help="a folder for the files that fail")
     arguments = parser.parse_args()
     numbers = range(arguments.count) if arguments.only is None else range(arguments.only, arguments.only + 1)
     if arguments.keep is not None:
         arguments.keep.mkdir(parents=True, exist_ok=True)
+    if arguments.arrays:
+        return _run_arrays(arguments.seed, numbers)
     with tempfile.TemporaryDirectory() as folder:
         run(arguments.seed, range(20), Path(folder))  # what is made once and kept does not count as growth
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -47,6 +53,21 @@ def main() -> int:
     print(f"memory    grew by {grown:.0f} MiB at its highest")
     print("\n".join(tally.failures[:50]) or "0 failures")
     return 1 if tally.failures else 0
+
+
+def _run_arrays(seed: int, numbers: range) -> int:
+    outcomes: Counter[str] = Counter()
+    failures = []
+    with tempfile.TemporaryDirectory() as folder:
+        for number in numbers:
+            try:
+                outcomes[judge_arrays(Path(folder) / "a\x1b[2J.npz", make_arrays(Random(f"{seed} {number}")))] += 1
+            except Exception as error:
+                failures.append(f"--arrays --seed {seed} --only {number}: {type(error).__name__}: {str(error)[:300]}")
+    for outcome, count in outcomes.most_common():
+        print(f"{count:8,}  {outcome}")
+    print("\n".join(failures[:50]) or "0 failures")
+    return 1 if failures else 0
 
 
 if __name__ == "__main__":

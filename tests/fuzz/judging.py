@@ -12,7 +12,7 @@ import oarlock as ol
 from oarlock.ir.hashing import content_hash
 from oarlock.ir.size import evaluate, names_in
 
-__all__ = ["Tally", "judge", "probe"]
+__all__ = ["Tally", "judge", "probe", "require_readable"]
 
 REFUSALS = (ol.FormatError, ol.VerifyError, ol.LimitError, ol.UnknownOperatorError, ol.TrainingProgramError, ol.MissingFileError)
 RUN = ol.RunLimits(trips=64, ops=2_000, live_bytes=32 * 2**20, seconds=1.0)
@@ -48,19 +48,19 @@ def probe(path: Path) -> str:
     try:
         model = ol.load_model(path)
     except REFUSALS as error:
-        _require_readable(error)
+        require_readable(error)
         return type(error).__name__
     try:
         ol.inference.load_model(path)
     except (ol.TrainingProgramError, ol.UnknownOperatorError) as error:
-        _require_readable(error)
+        require_readable(error)
     _require_round_trips(model.program)
     state = {name: model.scope[name].clone() for name in model.scope}
     try:
         feed = {var.name: _value(var) for var in model.program.main.inputs}
         ol.Executor(limits=RUN).run(model.program, feed, list(model.program.targets), scope=model.scope, training=True)
     except ol.OarlockError as error:
-        _require_readable(error)
+        require_readable(error)
         for name, value in state.items():
             assert torch.equal(model.scope[name].nan_to_num(), value.nan_to_num()), f"{name} changed, yet the run was refused"
         assert set(model.scope) == set(state)
@@ -68,9 +68,11 @@ def probe(path: Path) -> str:
     return "runs"
 
 
-def _require_readable(error: ol.OarlockError) -> None:
+def require_readable(error: ol.OarlockError) -> None:
+    """Raise where a message is too long, says nothing, or could do more than be read."""
     assert len(str(error).encode()) <= LONGEST_MESSAGE, f"a message of {len(str(error))} characters"
     assert error.message.strip()
+    assert all(line.isprintable() for line in str(error).split("\n")), "what a file says steers a terminal"
 
 
 def _require_round_trips(program: ol.Program) -> None:

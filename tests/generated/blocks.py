@@ -84,6 +84,8 @@ def hand_out(w: Writing, block: Block, rows: Size | None = None) -> list[ol.Var]
         return _names(var.shape) <= around and (rows is None or is_cut_in_front(var.shape, rows))
 
     own = w.visible(lambda var: var.block is block and fits(var))
+    ends = [var for var in own if var in w.ends]
+    own = ends if ends and w.choices.chance(50) else own
     chosen = []
     for _ in range(1 + w.choices.below(3)):
         outer = not own or w.choices.chance(10)

@@ -9,12 +9,23 @@ import numpy
 from tolerances import FINITE_DIFFERENCE_STEP, GENERATED_DIFFERENCES, GENERATED_GRADIENTS, GENERATED_VALUES
 
 import oarlock as ol
+from generated.editing import check_edits
 from generated.evaluator import Evaluated, evaluate
 from generated.making import Case
 from generated.parts import check_parts
 from generated.randomness import check_randomness
 from generated.reusing import check_reuse
-from generated.running import DisagreementError, differentiate, feed_of, require_alike, require_close, require_same, run, scope_of
+from generated.running import (
+    DisagreementError,
+    differentiate,
+    feed_of,
+    require_alike,
+    require_close,
+    require_planned,
+    require_same,
+    run,
+    scope_of,
+)
 from generated.training import check_training
 from oarlock.ir.walk import inner_blocks, walk
 
@@ -50,6 +61,8 @@ def check(case: Case, *, passes: bool = False, pairs: bool = False) -> set[str]:
     random = Random(program.to_bytes(source=False))
     check_parts(case, differentiated, again, random)
     check_reuse(case, differentiated, again, random)
+    if random.random() < 0.5:
+        check_edits(case, random)
     features |= check_training(case, random, passes=passes, pairs=pairs)
     if any(op.type == "dropout" for op in walk(program.main)):
         reached = {wanted: name for wanted, name in zip(case.wanted, derived, strict=True) if name is not None}
@@ -156,8 +169,7 @@ def _check_files(program: ol.Program, arrays: Mapping[str, numpy.ndarray], value
         if first.read_bytes() != second.read_bytes():
             raise DisagreementError("file", "it is saved, loaded and saved as other bytes")
     feed = feed_of(model.program, arrays)
-    loaded = ol.Executor(passes=()).run(model.program, feed, list(values), scope=model.scope)  # a plan as it is: the interpreter's bits
-    for name, value in zip(values, loaded, strict=True):
-        require_same(f'"{name}" of the loaded program', value, values[name])  # type: ignore[arg-type]
+    loaded = ol.Executor(passes=()).run(model.program, feed, list(values), scope=model.scope)  # a plan as it is: the interpreter's values
+    require_planned(program, "of the loaded program", dict(zip(values, loaded, strict=True)), values)  # type: ignore[arg-type]
     passed = ol.Executor().run(model.program, feed, list(values), scope=model.scope)  # after the passes, which may round otherwise
     require_alike("after the passes", dict(zip(values, passed, strict=True)), values)  # type: ignore[arg-type]

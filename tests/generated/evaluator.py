@@ -6,6 +6,7 @@ Gradient ops are not looked at: gradients are PyTorch's. So it imports torch, nu
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy
 import torch
@@ -55,8 +56,8 @@ def evaluate(
     run = _Run(program, masks)
     main = _Frame(program.blocks[0], "main", wanted=wanted)
     for var in program.blocks[0].vars:
-        if var.name in arrays:
-            main.define(var.name, _tensor(arrays[var.name]))
+        if var.name in arrays or var.name == "@RANDOM":  # which begins by itself
+            main.define(var.name, _tensor(arrays.get(var.name, numpy.int64(0))))
             run.bind(var, main[var.name])
     with torch.set_grad_enabled(targets is not None):
         run.run_ops(main)
@@ -123,7 +124,9 @@ class _Run:
         """Learn the symbols of a variable's shape from its value."""
         for item, size in zip(var.shape.sizes, value.shape, strict=False):
             if item.WhichOneof("value") == "symbol":
-                self.symbols[item.symbol] = size
+                name, sign, number = item.symbol.partition("-") if "-" in item.symbol else item.symbol.partition("+")
+                if not sign or number.isdigit():  # n+1 tells n
+                    self.symbols[name] = size + (int(number or 0) if sign == "-" else -int(number or 0))
 
     def sizes(self, shape: wire.ShapeDesc) -> list[int]:
         return [self._size(item.symbol) if item.WhichOneof("value") == "symbol" else item.number for item in shape.sizes]
@@ -145,8 +148,8 @@ class _Run:
 
     def run_ops(self, frame: _Frame) -> None:
         for op in frame.block.ops:
-            if op.role == wire.FORWARD:
-                self._run_op(op, frame)
+            if op.role == wire.FORWARD and not any(frame.declared[name].persistable for slot in op.outputs for name in slot.vars):
+                self._run_op(op, frame)  # what writes a persistable variable does so after the step
 
     def _run_op(self, op: wire.OpDesc, frame: _Frame) -> None:
         inputs = {slot.name: [frame[name] for name in slot.vars] for slot in op.inputs}
@@ -328,6 +331,14 @@ def _elements(splits: torch.Tensor, rows: torch.Tensor, like: torch.Tensor) -> t
     return torch.cat([lengths[:0], *sequences]), lengths.cumsum(0)
 
 
+def _sequences(x: torch.Tensor, splits: torch.Tensor) -> list[torch.Tensor]:
+    return [x[start:end] for start, end in pairwise(splits.tolist())]
+
+
+def _pooled(x: torch.Tensor, splits: torch.Tensor, pool: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:
+    return torch.stack([pool(part) for part in _sequences(x, splits)]) if len(splits) > 1 else x[:0]
+
+
 def _normalized(x: torch.Tensor, gain: torch.Tensor | None, offset: torch.Tensor | None, epsilon: float) -> tuple[torch.Tensor, ...]:
     mean = x.mean(-1, keepdim=True)
     rstd = (((x - mean) ** 2).mean(-1, keepdim=True) + epsilon) ** -0.5
@@ -391,11 +402,20 @@ OPERATORS: dict[str, Callable] = {
     "fill": lambda shape, value, dtype=torch.float64: torch.full(shape, value, dtype=dtype),
     "fill_like": lambda like, value, dtype=torch.float64: torch.full(like.shape, value, dtype=dtype),
     "concat": lambda xs, axis=0: torch.cat(xs, dim=axis),
+    "split": lambda x, parts, axis=0: list(torch.tensor_split(x, parts, dim=axis)),
     "split_like": _pieces,
     "reshape": lambda x, shape: x.reshape(shape),
     "reshape_like": lambda x, like: x.reshape(like.shape),
     "flatten": lambda x, start=1: x.reshape(*x.shape[:start], int(numpy.prod(x.shape[start:]))),
     "softmax_with_cross_entropy": _cross_entropy,
+    # sequences
+    "sequence_lengths": lambda splits: splits.diff(),
+    "sequence_sum": lambda x, splits: _pooled(x, splits, lambda part: part.sum(0)),
+    "sequence_mean": lambda x, splits: _pooled(x, splits, lambda part: part.sum(0) / max(1, len(part))),
+    "sequence_first": lambda x, splits: _pooled(x, splits, lambda part: part[0] if len(part) else part.sum(0)),
+    "sequence_last": lambda x, splits: _pooled(x, splits, lambda part: part[-1] if len(part) else part.sum(0)),
+    "sequence_expand": lambda x, splits, like: torch.repeat_interleave(x, splits.diff(), dim=0),
+    "sequence_softmax": lambda x, splits: torch.cat([torch.softmax(part, 0) for part in _sequences(x, splits)] or [x]),
     # rows
     "rows": lambda condition, holds=True: torch.nonzero(condition == holds)[:, 0],
     "take": lambda x, rows: x[rows],

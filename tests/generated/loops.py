@@ -1,12 +1,14 @@
 """Loops: `ol.rnn` over sequences, `ol.while_loop` for as long as data say."""
 
+from collections.abc import Sequence
+
 import oarlock as ol
 from generated.blocks import construct, fill, hand_out, initials, shadow, successors
 from generated.writing import LIMIT, Writing, is_cut_in_front
 from oarlock.ir.current import current_block
 from oarlock.ir.size import Size
 
-__all__ = ["cell", "recurrence", "while_loop"]
+__all__ = ["cell", "recurrence", "sentences", "while_loop"]
 
 
 @construct(10)
@@ -30,8 +32,12 @@ def recurrence(w: Writing) -> None:
     w.features |= {f"rnn: {len(initial)} memories", f"rnn: {w.count(length)} steps" if rows is None else "rnn: ragged"}
     with w.inside("rnn", rows, runs=length != 0), rnn.step():
         body = current_block()
-        for sequence in sequences:
-            step = w.keep(rnn.step_input(sequence), w.bound(sequence))
+        for number, sequence in enumerate(sequences):
+            named = number == 0 or w.choices.chance(70)
+            step = w.keep(rnn.step_input(sequence) if named else body.seen(sequence), w.bound(sequence))
+            if rows is None and w.choices.chance(30):
+                w.keep(rnn.whole(sequence), w.bound(sequence))
+                w.features.add("rnn: whole sequence")
             if w.choices.chance(30) and all(isinstance(size, int) for size in step.shape):
                 w.keep(ol.op.add(step, w.parameter(*step.shape)), w.bound(step) + 1)
         memories = [rnn.memory(init=var) for var in initial]
@@ -85,6 +91,7 @@ def cell(w: Writing) -> None:
     with w.inside("rnn", runs=x.shape[0] != 0), rnn.step():
         body = current_block()
         step = rnn.step_input(x)
+        weights, recurrent = ([rnn.whole(each) if each is x else each for each in those] for those in (weights, recurrent))
         memory = rnn.memory(init=start)
         before = rnn.previous_memory(memory)
         arrived, product = ol.op.linear(step, weights[0], bias), ol.op.linear(before, recurrent[0])
@@ -113,10 +120,70 @@ def _first(w: Writing) -> ol.Var:
 def _initial(w: Writing, sequence: ol.Var, rows: Size | None) -> ol.Var:
     """What a memory starts as: a value in reach, of the shape of a step at times; of a ragged loop, with a row for each sequence."""
     if rows is not None:
-        return w.value(lambda var: is_cut_in_front(var.shape, rows), w.of_shape(rows, w.width))
+        found = w.find_value(lambda var: is_cut_in_front(var.shape, rows))
+        return _row_each(w, sequence, rows) if found is None else found
     if w.choices.chance(40):
         return w.value(lambda var: var.shape == sequence.shape[1:], (w.width,))
     return w.value(lambda var: len(var.shape) <= 2, (w.width,))
+
+
+def _row_each(w: Writing, sequence: ol.Var, rows: Size) -> ol.Var:
+    """A value with a row for each sequence: an input or, where it must not be fed, what pools them."""
+    if w.may_be_fed((rows, w.width)):
+        return w.of_shape(rows, w.width)
+    return w.keep(ol.op.tanh(ol.layer.sequence_pool(sequence, "mean")), 1.0)
+
+
+@construct(8)
+def sentences(w: Writing) -> None:
+    """A ragged loop as it is mostly written: words, a row of each sentence, a scalar that is learnt; perhaps a branch by word."""
+    words = w.find_value(lambda var: len(var.shape) == 2 and w.rows_of(var.shape[0]) is not None and w.may_be_stepped(var.shape[0]))
+    if words is None and not w.may_be_ragged:
+        return recurrence(w)
+    words = w.ragged(w.width) if words is None else words
+    rows, size = w.rows_of(words.shape[0]), words.shape[1]
+    assert rows is not None
+    captured = w.value(
+        lambda var: len(var.shape) == 2 and var.shape[0] == rows and isinstance(var.shape[1], int), _row_each(w, words, rows)
+    )
+    width = captured.shape[1]
+    scale = w.parameter() if w.choices.chance(50) else w.of_shape()
+    kind = w.choices.pick(("plain", "branch", "memory", "branch"))
+    matrices = [w.parameter(size, width) for _ in range(2)]
+    joined = w.parameter(2 * width, width) if kind == "branch" else w.parameter(width, width)
+    rnn = ol.rnn(reverse=w.choices.chance(30))
+    w.features.add(f"sentences: {kind}")
+    with w.inside("rnn", rows), rnn.step():
+        body = current_block()
+        word = rnn.step_input(words)
+        factor = w.choices.pick((ol.op.square, ol.op.sigmoid, lambda x: x * x))(scale)
+        parts = [captured * factor] if w.choices.chance(70) else [w.keep(captured, w.bound(captured))]
+        if kind == "memory":
+            memory = rnn.memory(init=captured)
+            parts.append(ol.op.linear(rnn.previous_memory(memory), joined))
+        if kind == "branch":
+            parts.append(_by_word(w, word, rows, matrices, joined))
+        else:
+            parts.append(ol.op.linear(word, matrices[0]))
+        state = w.keep(ol.op.tanh(ol.op.sum(parts)), 1.0)
+        if kind == "memory":
+            rnn.update_memory(memory, state)
+        outputs = [state, parts[0]] if w.choices.chance(30) else [parts[0] if w.choices.chance(30) else state]
+        rnn.output(*outputs)
+    stacked = rnn()
+    for var in stacked if isinstance(stacked, tuple) else [stacked]:
+        w.ends.add(w.keep(var, LIMIT**3))
+    shadow(w, body)
+
+
+def _by_word(w: Writing, word: ol.Var, rows: Size, matrices: Sequence[ol.Var], joined: ol.Var) -> ol.Var:
+    """Words whose sum is positive go through two networks whose results are joined, the others through one."""
+    ie = ol.ifelse()
+    with w.inside("if_else", rows), ie.true_block():
+        ie.output(ol.op.linear(ol.op.concat([ol.op.tanh(ol.op.linear(word, matrix)) for matrix in matrices], axis=1), joined))
+    with w.inside("if_else", rows), ie.false_block():
+        ie.output(ol.op.linear(word, w.choices.pick(matrices)))
+    return ie(ol.op.greater(ol.op.reduce_sum(word, axis=1), w.number(0.0719)))
 
 
 @construct(10)

@@ -8,7 +8,17 @@ import torch
 
 import oarlock as ol
 from generated.making import Case
-from generated.running import Arrays, DisagreementError, feed_of, require_alike, require_all_same, require_same, run, scope_of
+from generated.running import (
+    Arrays,
+    DisagreementError,
+    feed_of,
+    require_alike,
+    require_all_same,
+    require_planned,
+    require_same,
+    run,
+    scope_of,
+)
 from oarlock.ir.block import Block
 
 __all__ = ["check_parts"]
@@ -28,14 +38,14 @@ def check_parts(case: Case, program: ol.Program, values: Arrays, random: Random)
 
 def _check_all(case: Case, program: ol.Program, values: Arrays, random: Random) -> None:
     names = list(values)
-    require_all_same("where everything is fetched by a plan", run(program, case.arrays, names, ol.Executor(passes=())), values)
+    require_planned(program, "where everything is fetched by a plan", run(program, case.arrays, names, ol.Executor(passes=())), values)
     require_alike("where everything is fetched after the passes", run(program, case.arrays, names, ol.Executor()), values)
 
 
 def _check_single(case: Case, program: ol.Program, values: Arrays, random: Random) -> None:
     for name in _some(list(values), 2, random):
         require_all_same("fetched alone", run(program, case.arrays, [name]), values)
-        require_all_same("fetched alone by a plan", run(program, case.arrays, [name], ol.Executor(passes=())), values)
+        require_planned(program, "fetched alone by a plan", run(program, case.arrays, [name], ol.Executor(passes=())), values)
         require_alike("fetched alone after the passes", run(program, case.arrays, [name], ol.Executor()), values)
 
 

@@ -1,6 +1,7 @@
 """Dropout in training: what is drawn differs from op to op, trip to trip, step to step and seed to seed, and is the same for the same."""
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy
 from tolerances import GENERATED_GRADIENTS, GENERATED_VALUES
@@ -14,8 +15,8 @@ from generated.running import (
     differentiate,
     feed_of,
     require_alike,
-    require_all_same,
     require_close,
+    require_planned,
     require_same,
     run,
     scope_of,
@@ -33,7 +34,7 @@ def check_randomness(case: Case, program: ol.Program, gradients: dict[str, str],
     """Check a program with dropouts. `gradients` gives wanted variables the names of theirs, `weights` are those of the targets."""
     names = list(dict.fromkeys([*(var.name for op in case.program.main.ops for var in op.writes), *gradients.values()]))
     values = run(program, case.arrays, names, training=True)
-    for executor, require in ((ol.Executor(passes=()), require_all_same), (ol.Executor(), require_alike)):
+    for executor, require in ((ol.Executor(passes=()), partial(require_planned, program)), (ol.Executor(), require_alike)):
         run(program, case.arrays, names, executor)  # nothing of another run may be left in what was prepared
         require("in training", run(program, case.arrays, names, executor, training=True), values)
     masks = _masks(program, _step(program, case, names, scope_of(program, case.arrays), values))
@@ -104,8 +105,8 @@ def _check_steps(case: Case, names: Sequence[str]) -> None:
         scope = scope_of(program, case.arrays)
         steps.append([executor.run(program, feed_of(program, case.arrays), names, scope=scope, training=True) for _ in range(2)])
     for step, (expected, values) in enumerate(zip(*steps, strict=True)):
-        for name, one, other in zip(names, values, expected, strict=True):
-            require_same(f'"{name}" of step {step} in training', one, other)  # type: ignore[arg-type]
+        planned, interpreted = (dict(zip(names, found, strict=True)) for found in (values, expected))
+        require_planned(program, f"of step {step} in training", planned, interpreted)  # type: ignore[arg-type]
     scope = scope_of(program, case.arrays)
     first, second = (_masks(program, _step(program, case, [], scope)) for _ in range(2))
     _require_different("two steps", first, second)

@@ -12,16 +12,17 @@ from generated.running import (
     differentiate,
     feed_of,
     require_alike,
-    require_all_same,
-    require_same,
+    require_planned,
     run,
     scope_of,
 )
-from oarlock.ir.size import Size
+from generated.writing import SPLIT
+from oarlock.ir.size import Size, add
 from oarlock.ir.walk import walk
 
 __all__ = ["check_reuse"]
 
+GROWING = ("n", SPLIT)
 PLAIN = ol.Executor(passes=())
 PASSED = ol.Executor()
 """Two executors for all the programs of a process: what they prepare is dropped and made again all the time."""
@@ -29,7 +30,7 @@ PASSED = ol.Executor()
 
 def check_reuse(case: Case, program: ol.Program, values: Arrays, random: Random) -> None:
     """One of the checks. `program` has gradients, and `values` are what a new interpreter computes of it."""
-    part = random.choice((_check_sizes, _check_attributes, _check_updates))
+    part = random.choice((_check_sizes, _check_prepared, _check_attributes, _check_updates))
     part(case, program, values, random)
 
 
@@ -38,29 +39,43 @@ def _check_sizes(case: Case, program: ol.Program, values: Arrays, random: Random
     names = list(values)
     other = resized(program, case.arrays)
     expected = run(program, other, names)
-    require_all_same("by an executor used before", run(program, case.arrays, names, PLAIN), values)
-    require_all_same("of other sizes", run(program, other, names, PLAIN), expected)
-    require_all_same("of the first sizes again", run(program, case.arrays, names, PLAIN), values)
+    require_planned(program, "by an executor used before", run(program, case.arrays, names, PLAIN), values)
+    require_planned(program, "of other sizes", run(program, other, names, PLAIN), expected)
+    require_planned(program, "of the first sizes again", run(program, case.arrays, names, PLAIN), values)
     require_alike("after the passes", run(program, case.arrays, names, PASSED), values)
     require_alike("of other sizes, after the passes", run(program, other, names, PASSED), expected)
 
 
-def resized(program: ol.Program, arrays: Arrays) -> dict[str, numpy.ndarray]:
-    """Values for a program where "n" is one more than before: rows, and elements of ragged values, come again from the first one on."""
+def _check_prepared(case: Case, program: ol.Program, values: Arrays, random: Random) -> None:
+    """One step, prepared once and fed one size after another, back and forth."""
+    names = list(values)
+    fed = [case.arrays, *(resized(program, case.arrays, more) for more in (1, 3))]
+    expected = [values, *(run(program, arrays, names) for arrays in fed[1:])]
+    steps = [executor.prepare(program, names, scope=scope_of(program, case.arrays)) for executor in (PLAIN, PASSED)]
+    for number in (0, 1, 2, 1, 0, *(random.randrange(3) for _ in range(3))):
+        plain, passed = (dict(zip(names, step(feed_of(program, fed[number])), strict=True)) for step in steps)
+        require_planned(program, f"by a prepared step fed the sizes {number}", plain, expected[number])
+        require_alike(f"by a prepared step fed the sizes {number}, after the passes", passed, expected[number])
+
+
+def resized(program: ol.Program, arrays: Arrays, more: int = 1) -> dict[str, numpy.ndarray]:
+    """Values for a program where there are `more` rows and sequences: rows, and elements of ragged values, come again from the first on."""
     found = dict(arrays)
     changed: dict[Size, int] = {}
-    for splits in [var for var in program.main.inputs if var.partitions is not None]:
-        lengths = numpy.diff(arrays[splits.name])
-        lengths = numpy.resize(lengths, len(lengths) + 1)
-        found[splits.name] = numpy.concatenate([[0], numpy.cumsum(lengths)]).astype("int64")
-        changed[splits.partitions] = int(lengths.sum())  # type: ignore[index]
     for var in program.main.inputs:
         assert var.shape is not None
-        if var.partitions is None and ("n" in var.shape or not changed.keys().isdisjoint(var.shape)):
+        before = arrays[var.name]
+        if var.partitions is not None and (rows := add(var.shape[0], -1)) in (*GROWING, *changed):
+            lengths = numpy.resize(numpy.diff(before), changed.setdefault(rows, len(before) - 1 + more))
+            found[var.name] = numpy.concatenate([[0], numpy.cumsum(lengths)]).astype("int64")
+            changed[var.partitions] = int(lengths.sum())
+    for var in program.main.inputs:
+        assert var.shape is not None
+        if var.partitions is None and not {*GROWING, *changed}.isdisjoint(var.shape):
             before = arrays[var.name]
             sizes = zip(before.shape, var.shape, strict=True)
-            shape = tuple(number + 1 if size == "n" else changed.get(size, number) for number, size in sizes)
-            cut = var.shape[0] == "n" or var.shape[0] in changed
+            shape = tuple(number + more if size in GROWING else changed.get(size, number) for number, size in sizes)
+            cut = var.shape[0] in GROWING or var.shape[0] in changed
             found[var.name] = numpy.resize(before, shape) if cut else numpy.ones_like(before, shape=shape)
     return found
 
@@ -76,7 +91,7 @@ def _check_attributes(case: Case, program: ol.Program, values: Arrays, random: R
         op = list(walk(other.main))[number]
         op.attributes = {**op.attributes, "value": op.attributes["value"] + change}  # type: ignore[operator]
         other.changed()
-        require_all_same("with another attribute", run(other, case.arrays, names, PLAIN), run(other, case.arrays, names))
+        require_planned(other, "with another attribute", run(other, case.arrays, names, PLAIN), run(other, case.arrays, names))
 
 
 def _check_updates(case: Case, program: ol.Program, values: Arrays, random: Random) -> None:
@@ -97,8 +112,7 @@ def _check_updates(case: Case, program: ol.Program, values: Arrays, random: Rand
                 results.append(executor.eval(program, names, feed, scope=scope, training=training))
             else:
                 results.append(executor.run(program, feed, names, scope=scope, training=training))
-        for name, expected, value in zip(names, *results, strict=True):
-            require_same(f'"{name}" of run {number}', value, expected)
-        for name in persistent:
-            expected, value = (scope[name].numpy() for scope in scopes)  # type: ignore[attr-defined]
-            require_same(f'what the scope has for "{name}" after run {number}', value, expected)
+        expected, planned = (dict(zip(names, values, strict=True)) for values in results)
+        require_planned(program, f"of run {number}", planned, expected)
+        expected, planned = ({name: scope[name].numpy() for name in persistent} for scope in scopes)  # type: ignore[attr-defined]
+        require_planned(program, f"in the scope after run {number}", planned, expected)

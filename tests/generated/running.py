@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy
 import torch
-from tolerances import GENERATED_GRADIENTS
+from rounding import rounded_by_place
+from tolerances import GENERATED_GRADIENTS, PLANS_DIFFER
 
 import oarlock as ol
 from generated.making import Case
@@ -18,6 +19,7 @@ __all__ = [
     "require_alike",
     "require_all_same",
     "require_close",
+    "require_planned",
     "require_same",
     "run",
     "scope_of",
@@ -102,6 +104,16 @@ def require_same(what: str, actual: numpy.ndarray, expected: numpy.ndarray) -> N
 def require_all_same(what: str, values: Arrays, expected: Arrays) -> None:
     for name, value in values.items():
         require_same(f'"{name}" {what}', value, expected[name])
+
+
+def require_planned(program: ol.Program, what: str, values: Arrays, expected: Arrays) -> None:
+    """That values by a plan without passes are those of the interpreter: to the bit, or near where they are rounded by place."""
+    rounded = rounded_by_place(program)
+    for name, value in values.items():
+        if name in rounded and value.dtype.kind == "f":
+            require_close("same bits", f'"{name}" {what}', value, expected[name], PLANS_DIFFER[torch.float64])
+        else:
+            require_same(f'"{name}" {what}', value, expected[name])
 
 
 def require_close(check: str, what: str, actual: numpy.ndarray, expected: numpy.ndarray, tolerance: tuple[float, float]) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import oarlock as ol
 from generated.writing import LIMIT, Writing
+from oarlock.ir.current import current_block
 from oarlock.ir.size import Shape
 
 __all__ = ["STATEMENTS", "forbidden"]
@@ -234,6 +235,39 @@ def dropped(w: Writing) -> ol.Var:
     return w.keep(ol.op.multiply(x, share), 2 * w.bound(x))
 
 
+def unchanged(w: Writing) -> ol.Var:
+    """Something that no step of a loop changes, computed of values around the open block alone; and a value times it."""
+    around = w.visible(lambda var: var.block is not current_block() and not any(isinstance(size, str) for size in var.shape))
+    if not w.depth or not around:
+        return smooth(w)
+    x = w.choices.pick([var for var in around if not var.shape] or [w.of_shape()]) if w.choices.chance(50) else w.choices.pick(around)
+    factor = getattr(ol.op, w.choices.pick(("square", "tanh", "sigmoid", "negative")))(x)
+    factor = w.keep(ol.op.multiply(factor, x) if w.choices.chance(40) else factor, w.bound(x) ** 3)
+    y = w.value(lambda var: var.shape[len(var.shape) - len(factor.shape) :] == factor.shape, factor)
+    w.features.add("unchanged in a block")
+    product = w.keep(ol.op.multiply(y, factor), w.bound(y) * w.bound(factor))
+    w.ends.add(product)
+    return product
+
+
+def pooled(w: Writing) -> ol.Var:
+    """A row for each sequence of a ragged value, perhaps for each element again; or a softmax within each sequence."""
+
+    def fits(var: ol.Var) -> bool:
+        return bool(var.shape) and w.rows_of(var.shape[0]) is not None and w.may_be_stepped(var.shape[0])
+
+    x = w.find_value(fits)
+    if x is None and not w.may_be_ragged:
+        return smooth(w)
+    x = w.ragged(w.width) if x is None else x
+    name = w.choices.pick(("mean", "sum", "first", "last", "softmax"))
+    w.features.add("pooled")
+    if name == "softmax":
+        return w.keep(ol.layer.sequence_softmax(x), 1.0)
+    y = w.keep(ol.op.tanh(ol.layer.sequence_pool(x, name)), 1.0)
+    return w.keep(ol.layer.sequence_expand(y, x), 1.0) if w.choices.chance(30) else y
+
+
 def forbidden(w: Writing) -> ol.Var:
     """What raises where it is run."""
     w.features.add("what would raise")
@@ -258,4 +292,6 @@ STATEMENTS: list[tuple[int, Statement]] = [
     (3, filtered),
     (2, attended),
     (4, dropped),
+    (6, unchanged),
+    (5, pooled),
 ]

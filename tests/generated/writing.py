@@ -9,7 +9,8 @@ import oarlock as ol
 from generated.choices import Choices
 from oarlock.ir.block import Block
 from oarlock.ir.current import current_block
-from oarlock.ir.size import Shape, Size, names_in
+from oarlock.ir.size import Shape, Size, add, names_in
+from oarlock.layer.standing import STEPS, is_stepped
 
 __all__ = ["LIMIT", "Writing", "is_cut_in_front"]
 
@@ -18,6 +19,9 @@ LIMIT = 6.0
 
 
 WIDE = 32
+
+SPLIT = "m"
+"""A number of sequences that row splits alone tell: nothing that is fed has it as a size."""
 
 
 class Writing:
@@ -33,7 +37,7 @@ class Writing:
         self.width = 1 + choices.below(4)
         self.other = 1 + choices.below(4)
         self.pages = choices.below(4)
-        self.sizes = {symbol: choices.pick((2, 3, 4, 1, 0, 2, 3, 4, 1, 2)) for symbol in ("t", "n")}
+        self.sizes = {symbol: choices.pick((2, 3, 4, 1, 0, 2, 3, 4, 1, 2)) for symbol in ("t", "n", SPLIT)}
         self.arrays: dict[str, numpy.ndarray] = {}
         self.features: set[str] = set()
         self.kinds: list[str] = []
@@ -57,16 +61,22 @@ class Writing:
     def visible(self, fits: Callable[[ol.Var], bool] = lambda var: True) -> list[ol.Var]:
         """The float values that may be read here, the latest first."""
         around = set(current_block().enclosing())
-        return [var for var in reversed(self._bounds) if var.block in around and not self._is_torn(var) and fits(var)]
+        found = [var for var in reversed(self._bounds) if var.block in around and not self._is_torn(var) and fits(var)]
+        return [var for var in found if not _stands_for_its_step(var)]
 
     def _is_torn(self, var: ol.Var) -> bool:
         """Whether a block around cuts into rows a size that `var`, from outside it, has elsewhere than in front."""
         return self._is_lost(var.shape) or any(var.block in outside and _has_within(var.shape, size) for size, outside in self._cut)
 
     def _is_lost(self, shape: Shape) -> bool:
-        """Whether it is the shape of ragged values in a branch of the rows of a ragged step, not numbered as sequences are."""
-        by = [kind for (size, _), kind in zip(self._cut, self._cutters, strict=True) if size == "n"]
-        return bool(shape) and by[:1] == ["rnn"] and "if_else" in by and self.rows_of(shape[0]) is not None
+        """Whether it is the shape of ragged values that a block around cuts twice: by the rows of a ragged step, then by those of a branch;
+        or by the sequences of the sequences that they are elements of."""
+        rows = self.rows_of(shape[0]) if shape else None
+        around = None if rows is None else self.rows_of(rows)
+        if around is not None and any(size == around for size, _ in self._cut):
+            return True
+        by = [kind for (size, _), kind in zip(self._cut, self._cutters, strict=True) if size == rows]
+        return rows is not None and by[:1] == ["rnn"] and "if_else" in by
 
     def find_value(self, fits: Callable[[ol.Var], bool] = lambda var: True) -> ol.Var | None:
         """One of the values in reach that fit, later ones more likely; None where there is none."""
@@ -109,28 +119,35 @@ class Writing:
         return self._feed(shape, "int64", self._random.integers(classes, size=self._numbers(shape)))
 
     def ragged(self, *shape: int) -> ol.Var:
-        """A new ragged input: "n" sequences of any lengths, 0 too, one after another."""
-        lengths = self._random.integers(0, 4, size=self.sizes["n"])
-        name = f"x{len(self.arrays)}"
+        """A new ragged input: sequences of any lengths, 0 too, one after another; at times, sequences of sequences."""
+        name, rows, levels = f"x{len(self.arrays)}", self.choices.pick(("n", "n", SPLIT)), self.choices.pick((1, 1, 1, 2))
         with self.program.main:
-            var = ol.layer.data(name, list(shape), "float64", batch="n", ragged=1)
-        self.sizes[str(var.shape[0])] = int(lengths.sum())
-        self.arrays[name] = self._random.uniform(-1.5, 1.5, size=(lengths.sum(), *shape))
-        self.arrays[f"{name}.splits"] = numpy.concatenate([[0], numpy.cumsum(lengths)]).astype("int64")
+            var = ol.layer.data(name, list(shape), "float64", batch=rows, ragged=levels)
+        count = self.sizes[rows]
+        for splits in [item for item in self.program.main.inputs if item.name.startswith(f"{name}.splits")]:
+            lengths = self._random.integers(0, 4, size=count)
+            count = int(lengths.sum())
+            self.sizes[str(splits.partitions)] = count
+            self.arrays[splits.name] = numpy.concatenate([[0], numpy.cumsum(lengths)]).astype("int64")
+        self.arrays[name] = self._random.uniform(-1.5, 1.5, size=(count, *shape))
+        self.features |= {"ragged: two levels"} if levels == 2 else set()
+        self.features |= {"ragged: splits alone tell how many"} if rows == SPLIT else set()
         return self.keep(var, 1.5)
 
     def rows_of(self, length: Size) -> Size | None:
         """The number of sequences, where values of this length are ragged."""
-        return "n" if isinstance(length, str) and self.program.main.splits_of(length) is not None else None
+        splits = self.program.main.splits_of(length) if isinstance(length, str) else None
+        return None if splits is None or splits.shape is None else add(splits.shape[0], -1)
 
     def may_be_stepped(self, length: Size) -> bool:
         """Whether a loop over values of this length can be written here: over ragged ones not where a block around cuts them."""
-        return self.rows_of(length) is None or not any(size in (length, "n") for size, _ in self._cut)
+        rows = self.rows_of(length)
+        return rows is None or not any(size in (length, rows) for size, _ in self._cut)
 
     @property
     def may_be_ragged(self) -> bool:
         """Whether a ragged input can be stepped through here."""
-        return all(size != "n" for size, _ in self._cut)
+        return all(size not in ("n", SPLIT) for size, _ in self._cut)
 
     def wide(self) -> ol.Var:
         """A parameter of so many elements that two random masks of it are never the same by chance; in reach of nothing else."""
@@ -160,11 +177,13 @@ class Writing:
 
     def is_fed(self, size: Size) -> bool:
         """Whether it is known which number a size is."""
-        return isinstance(size, int) or size in self.sizes
+        return isinstance(size, int) or (size in self.sizes and size != SPLIT)
 
     def may_be_fed(self, shape: Shape) -> bool:
         """Whether an input of this shape can be read here."""
-        return all(map(self.is_fed, shape)) and not self._is_lost(shape) and not any(_has_within(shape, size) for size, _ in self._cut)
+        if not all(map(self.is_fed, shape)) or self._is_lost(shape) or (shape and _is_stepped_through(shape[0])):
+            return False
+        return not any(_has_within(shape, size) for size, _ in self._cut)
 
     def has_rows(self, shape: Shape) -> bool:
         """Whether `ol.ifelse` can take rows: the first size is a number or one name, and no other size is or has it."""
@@ -182,7 +201,7 @@ class Writing:
 
     def parameter(self, *shape: int) -> ol.Var:
         """A parameter: one that is there, at times, else a new one, wherever it is asked for."""
-        found = [var for var in self._bounds if var.parameter and var.shape == shape]
+        found = [var for var in self._bounds if var.parameter and var.shape == shape and not _stands_for_its_step(var)]
         if found and self.choices.chance(40):
             return self.choices.pick(found)
         if self.depth:
@@ -239,6 +258,19 @@ class Writing:
         before, self.runs = self.runs, self.runs and runs
         yield
         self.runs = before
+
+
+def _is_stepped_through(size: Size) -> bool:
+    """Whether a loop around steps through what has this size in front."""
+    loops = [block.stand_in.__self__ for block in current_block().enclosing() if block.stand_in is not None]
+    return any(size == (next(iter(loop._sequences)).shape[0] if loop._sequences else STEPS) for loop in loops)
+
+
+def _stands_for_its_step(var: ol.Var) -> bool:
+    """Whether a loop around, in which `var` is from outside, steps through it: then it has another type here."""
+    around = list(current_block().enclosing())
+    loops = [block.stand_in.__self__ for block in around[: around.index(var.block)] if block.stand_in is not None]
+    return any(is_stepped(var, loop._sequences, loop._around) for loop in loops)
 
 
 def is_cut_in_front(shape: Shape, size: Size) -> bool:

@@ -81,7 +81,7 @@ def test_what_is_no_regular_file_is_refused_at_once(untrusted, tmp_path, descrip
         tmp_path / "none" / "model": f'MissingFileError: there is no file "{tmp_path}/none/model"',
         tmp_path / "pipe" / "model": f'MissingFileError: there is no file "{tmp_path}/pipe/model"',
         tmp_path / "socket": f'MissingFileError: "{tmp_path}/socket" cannot be opened: No such device or address',
-        "a\0b": 'MissingFileError: "a\0b" cannot be opened: embedded null byte',
+        "a\0b": 'MissingFileError: "a\\x00b" cannot be opened: embedded null byte',
         "a" * 300: f'MissingFileError: "{"a" * 300}" cannot be opened: File name too long',
     }.items():
         assert refusal(path, ol.load_model, untrusted=untrusted) == message

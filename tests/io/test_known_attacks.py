@@ -4,8 +4,11 @@ The texts stand in tests/golden/known_attacks.txt; the names lead with the rows 
 """
 
 import json
+import textwrap
 from collections.abc import Callable
+from dataclasses import dataclass
 
+import numpy
 import pytest
 from fuzz.draft import Draft
 from fuzz.files import field, varint
@@ -401,6 +404,79 @@ def _(draft):
     draft.digest = "0" * 64
 
 
+# Programs that are legal, and values that would lead a kernel out of its memory: refused when they run
+
+
+@dataclass(frozen=True)
+class Run:
+    """A program, what its file has for its state, and what it is fed."""
+
+    program: str
+    state: dict[str, list]
+    feed: dict[str, list]
+
+
+RUNS = {
+    "an index of a pooling, in the file": Run(
+        """
+        block main(like: float32[1, 1, 2, 2], d: float32[1, 1, 1, 1]) {
+          state at: int64[1, 1, 1, 1]
+          dx: float32[1, 1, 2, 2] = max_pool2d_dx(index=at, dy=d, x_shape=like, padding=[0, 0], size=[2, 2], stride=[2, 2])
+        }
+        target y=dx
+        """,
+        {"at": [[[[48]]]]},
+        {"like": [[[[0.0, 0.0], [0.0, 0.0]]]], "d": [[[[1.0]]]]},
+    ),
+    "row splits whose differences wrap around": Run(
+        """
+        block main(x: float32[2]) {
+          state splits: int64[5]
+          y: float32[4] = sequence_sum(x=x, splits=splits)
+        }
+        target y=y
+        """,
+        {"splits": [0, 2**63 - 1, -(2**63), -1, 2]},
+        {"x": [1.0, 2.0]},
+    ),
+    "lengths whose sum wraps around": Run(
+        """
+        block main(like: float32[1]) {
+          state splits: int64[2]
+          state rows: int64[4]
+          elements: int64[k], own: int64[5] = sequence_elements(splits=splits, rows=rows, like=like)
+        }
+        target y=elements
+        """,
+        {"splits": [0, 2**62], "rows": [0, 0, 0, 0]},
+        {"like": [1.0]},
+    ),
+    "a sequence that is said to be long": Run(
+        """
+        block main(like: float32[1]) {
+          state splits: int64[2]
+          state rows: int64[1]
+          elements: int64[k], own: int64[2] = sequence_elements(splits=splits, rows=rows, like=like)
+        }
+        target y=elements
+        """,
+        {"splits": [0, 10**10], "rows": [0]},
+        {"like": [1.0]},
+    ),
+}
+
+
+def said_when_it_runs(path, name: str) -> str:
+    attack = RUNS[name]
+    program = ol.registry.parse_program("program seed=0\n" + textwrap.dedent(attack.program))
+    ol.save_model(program, {name: numpy.array(value) for name, value in attack.state.items()}, path)
+    model = ol.load_model(path, untrusted=True)
+    feed = {name: numpy.array(value, "float32") for name, value in attack.feed.items()}
+    with pytest.raises((ol.KernelError, ol.LimitError)) as caught:
+        ol.infer(model, feed)
+    return f"{name}\n{type(caught.value).__name__}: {caught.value}\n"
+
+
 def said(path, name: str) -> str:
     seed, change = ATTACKS[name]
     draft = draft_of(seed)
@@ -415,7 +491,7 @@ def said(path, name: str) -> str:
 
 def test_files_that_broke_others_are_refused_in_these_words(golden, tmp_path):
     path = tmp_path / "model.safetensors"
-    golden("known_attacks.txt", "\n".join(said(path, name) for name in ATTACKS))
+    golden("known_attacks.txt", "\n".join([*(said(path, name) for name in ATTACKS), *(said_when_it_runs(path, name) for name in RUNS)]))
 
 
 def test_there_is_one_for_each_row_of_the_list():

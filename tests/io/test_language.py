@@ -55,10 +55,9 @@ def test_what_dropout_drops_follows_from_the_page_at_the_top_and_in_a_loop(page)
         with loop.step():
             loop.output(ol.layer.dropout(loop.step_input(xs), rate=0.5))
         inside = loop()
-        program.counter()
     ids = [op.attributes["random_id"] for block in program.blocks for op in block.ops if op.type == "dropout"]
     scope = ol.init(program, ol.Scope())
-    scope.set("@STEP", numpy.int64(12))
+    scope.set("@RANDOM", numpy.int64(12))
     at_top, stacked = ol.Executor().run(program, {"xs": numpy.ones((2, 5), "float32")}, [top, inside], scope=scope, training=True)
     key = page["key"](7, "op", ids[0], 12, "main")
     assert at_top.reshape(-1).tolist() == [2.0 * (page["u"](key, i) >= 0.5) for i in range(10)]

@@ -110,3 +110,13 @@ def test_a_gradient_inside_a_loop_takes_no_name_that_the_loop_reads_from_around_
     feed = {"steps": numpy.array([1.0, 2.0]), "x": 3.0}
     for model in (program, ol.Program.from_bytes(program.to_bytes())):
         assert ol.Executor().run(model, feed=feed, fetch=[found.name], scope=ol.Scope())[0] == 36.0  # 4 x sum(steps)
+
+
+@pytest.mark.parametrize("name", ["", None, 3, "a b", "x..y", "\x1b[31m", "a" * 257])
+def test_a_variable_is_declared_under_a_name_or_refused_at_once(name):
+    with ol.Program() as program:
+        before = program.to_text()
+        with pytest.raises(ol.ProgramError) as caught:
+            program.main.new_var(name, ol.DType.FLOAT32, (2,))
+        assert caught.value.message == f"{name!r:.80} cannot be a variable's name"
+    assert program.to_text() == before

@@ -205,6 +205,8 @@ LIMITED = [
     ("elements", 1, 'block 0, "xs": 2 elements, where 1 are allowed'),
     ("tensor_bytes", 7, 'block 0, "xs": 8 tensor bytes, where 7 are allowed'),
     ("parameter_bytes", 7, 'block 0, "w": 8 parameter bytes, where 7 are allowed'),
+    ("location_text_bytes", 6, "the author's lines: 7 location text bytes, where 6 are allowed"),
+    ("location_bytes", 17, "the author's lines: 18 location bytes, where 17 are allowed"),
     ("symbol_bytes", 0, 'block 0, "xs": 1 symbol bytes, where 0 are allowed'),
 ]
 
@@ -214,7 +216,11 @@ def limited() -> bytes:
     program = running_sum()
     start = ol.ir.Initializer("constant", {"text": "four", "items": (1, 2, 3), "shape": Sizes((7,)), "value": 0.0})
     program.main.var("w").initializer = start
-    return program.to_bytes()
+    file = wire.ProgramFile.FromString(program.to_bytes(source=False))
+    file.source.strings.extend(["file.py", "f", "x"])
+    place = wire.LocationDesc(file=0, line=1, function=1, text=2)
+    file.source.blocks.add(ops=[place], vars=[place])
+    return file.SerializeToString(deterministic=True)
 
 
 @pytest.mark.parametrize(("name", "allowed", "message"), LIMITED, ids=[name for name, _, _ in LIMITED])

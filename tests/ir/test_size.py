@@ -3,7 +3,7 @@ import hypothesis.strategies as st
 import pytest
 
 import oarlock as ol
-from oarlock.ir.size import add, evaluate, floor_divide, format_shape, is_symbol, multiply, names_in, rename
+from oarlock.ir.size import add, evaluate, floor_divide, format_shape, is_symbol, multiply, names_in, rename, told
 
 NAMES = ("n", "t", "rows.true", "size_0")
 
@@ -177,3 +177,8 @@ def test_a_shape_prints_as_it_is_written():
     assert format_shape(("n", 1, "2*t+1")) == "[n, 1, 2*t+1]"
     assert format_shape(()) == "[]"
     assert format_shape(None) == "[*]"
+
+
+def test_a_shape_that_has_come_out_tells_its_symbols_and_the_names_in_them():
+    assert told(("n+1", 3, "2*t", "n*t"), (5, 3, 6, 12)) == {"n+1": 5, "n": 4, "2*t": 6, "t": 3, "n*t": 12}
+    assert told(("2*n",), (5,)) == {"2*n": 5}

@@ -59,6 +59,26 @@ def test_a_variable_without_a_name_gets_one_by_the_program_alone():
     assert build()[0] == ["relu_1", "relu_2", "tanh_0"]
 
 
+@pytest.mark.mission("B35")
+def test_a_variable_without_a_name_gets_one_that_no_block_of_the_program_has():
+    with ol.Program() as program:
+        x = ol.layer.data("x", [2], batch="t")
+        rnn = ol.rnn()
+        with rnn.step():
+            step = ol.op.relu(rnn.step_input(x))
+            inner = ol.rnn()
+            with inner.step():
+                inner.output(ol.op.relu(ol.op.relu(inner.step_input(step))))
+            rnn.output(ol.op.relu(inner()))
+        ol.op.relu(rnn())
+    read = ol.Program.from_bytes(program.to_bytes())
+    for written in (program, read):
+        with written:
+            ol.op.relu(written.main.var("x"))
+        names = [var.name for block in written.blocks for op in block.ops if op.type == "relu" for var in op.writes]
+        assert len(names) == len(set(names)) == 6
+
+
 @pytest.mark.mission("B36", "B28")
 def test_a_name_is_found_here_then_around_and_never_inside(program):
     main = program.main

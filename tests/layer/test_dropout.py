@@ -122,3 +122,22 @@ def test_the_gradient_flows_where_nothing_was_dropped():
     for rate, training in ((2.0, True), (1.0, False)):
         value, gradient = ol.Executor().run(program, {"x": ROWS}, [y, dx], scope=ol.Scope(), training=training)
         assert numpy.array_equal(gradient, numpy.where(value == 0, 0.0, rate))
+
+
+@pytest.mark.parametrize("interpret", [True, False])
+def test_what_a_block_calls_as_the_count_of_draws_is_called_is_not_that(interpret):
+    def drawn(name):
+        with ol.Program(seed=3) as program:
+            xs = ol.layer.data("xs", [4], batch="t")
+            rnn = ol.rnn()
+            with rnn.step():
+                squashed = ol.op.tanh(rnn.step_input(xs), name="squashed")
+                rnn.output(ol.op.dropout(squashed, rate=0.5))
+            out = rnn()
+        if name != squashed.name:
+            squashed.block.rename(squashed, name)
+        feed = {"xs": numpy.ones((3, 4), "float32")}
+        executor = ol.Executor(interpret=interpret)
+        return executor.run(program, feed, [out], scope=ol.init(program, ol.Scope()), training=True)[0].tolist()
+
+    assert drawn("@RANDOM") == drawn("squashed")

@@ -131,12 +131,13 @@ def test_rows_of_sequences_are_refused_where_a_step_sees_other_rows():
         rnn = ol.rnn()
         with rnn.step():
             state = rnn.memory(init=z)
+            step = rnn.step_input(x)
             ie = ol.ifelse()
             with ie.true_block():
-                ie.output(ol.layer.sequence_pool(x, "sum"))
+                ie.output(ol.layer.sequence_pool(rnn.whole(x), "sum"))
             with ie.false_block():
                 ie.output(z)
-            rnn.update_memory(state, ie(rnn.step_input(x) > rnn.previous_memory(state)))
+            rnn.update_memory(state, ie(step > rnn.previous_memory(state)))
             rnn.output(state.previous)
         with pytest.raises(ol.errors.ShapeError, match="like has rnn_0.rows rows, where splits cut n sequences"):
             rnn()

@@ -3,7 +3,7 @@
 import numpy
 import pytest
 import torch
-from tolerances import LAYERS
+from tolerances import AUTOGRAD, LAYERS
 
 import oarlock as ol
 import oarlock.op.update
@@ -69,7 +69,7 @@ def test_batch_norm_follows_pytorch_through_training_and_after_it(shape):
     theirs.eval()
     before = {name: scope[f"norm.{name}"].clone() for name in ("mean", "variance")}
     expected = torch.nn.functional.batch_norm(given, before["mean"], before["variance"], theirs.weight, theirs.bias)
-    require_close(executor.run(program, {"x": values}, [y], scope=scope)[0], expected)
+    require_close(executor.run(program, {"x": values}, [y], scope=scope, training=False)[0], expected)
     assert torch.equal(scope["norm.mean"], before["mean"]), "a step that is not training leaves the statistics"
     scope.set("norm.gain", theirs.weight.detach())
     scope.set("norm.offset", theirs.bias.detach())
@@ -115,7 +115,7 @@ def test_what_a_model_file_keeps_of_batch_norm_is_what_inference_reads(tmp_path)
     scope = ol.init(program, ol.Scope())
     ol.Executor().run(program, {"x": random_array(8, 2)}, [], scope=scope, training=True)
     pruned = ol.prune(program, {"y": y})
-    assert [op.type for op in pruned.main.ops] == ["batch_norm"]
+    assert [op.type for op in pruned.main.ops] == ["batch_norm", "assign", "assign"], "the statistics go on with the layer"
     assert {var.name for var in pruned.persistables()} == {"norm.gain", "norm.offset", "norm.mean", "norm.variance"}
     x = random_array(3, 2, seed=1)
     before, after = (ol.Executor().eval(item, [name], {"x": x}, scope=scope)[0] for item, name in ((program, y), (pruned, "norm.out")))
@@ -149,3 +149,47 @@ def test_layers_are_numbered_one_after_another():
         x = ol.layer.data("x", shape=[3])
         names = [layer(x).name for layer in (ol.layer.batch_norm, ol.layer.batch_norm, ol.layer.layer_norm, ol.layer.layer_norm)]
     assert names == ["batch_norm_0.out", "batch_norm_1.out", "layer_norm_0.out", "layer_norm_1.out"]
+
+
+@pytest.mark.parametrize("training", [True, False])
+@pytest.mark.parametrize("shape", [(5, 3), (4, 3, 2, 2), (1, 3, 2)])
+@pytest.mark.parametrize("power", [1, 2])
+def test_gradients_of_the_gradients_of_batch_norm_are_those_of_pytorch(power, shape, training):
+    """By the batch's statistics, which depend on x, and by running ones; where y is in the first gradient, and where it is not."""
+    with ol.Program() as program:
+        x, weight = (ol.layer.data(name, shape=list(shape[1:]), dtype="float64") for name in ("x", "weight"))
+        y = ol.layer.batch_norm(x, name="norm")
+        parameters = [x, *(program.main.vars[f"norm.{name}"] for name in ("gain", "offset"))]
+        cost = ol.op.reduce_sum(ol.op.multiply(weight, y if power == 1 else ol.op.square(y)))
+        penalty = ol.op.sum([ol.op.reduce_sum(ol.op.square(var)) for var in ol.gradients([cost], parameters)])
+        wanted = [*parameters, weight]
+        found = ol.gradients([penalty], wanted)
+    scope = ol.init(program, ol.Scope())
+    fed = {"x": random_array(*shape, seed=1), "weight": random_array(*shape, seed=2)}
+    running, variance, gain, offset = (torch.from_numpy(random_array(3, seed=seed)) for seed in (3, 4, 5, 6))
+    variance = variance.square() + 0.5
+    for name, value in {"mean": running, "variance": variance, "gain": gain, "offset": offset}.items():
+        scope.set(f"norm.{name}", value.clone())
+    leaves = [leaf.clone().requires_grad_() for leaf in (torch.from_numpy(fed["x"]), gain, offset, torch.from_numpy(fed["weight"]))]
+    theirs = torch.nn.functional.batch_norm(leaves[0], running, variance, leaves[1], leaves[2], training=training)
+    first = torch.autograd.grad((leaves[3] * theirs**power).sum(), leaves[:3], create_graph=True)
+    expected = torch.autograd.grad(torch.stack([each.square().sum() for each in first]).sum(), leaves, allow_unused=True)
+    for executor in (ol.Executor(interpret=True), ol.Executor(passes=()), ol.Executor()):
+        reached = [var for var in found if var is not None]
+        values = dict(zip(reached, executor.eval(program, reached, fed, scope=scope, training=training), strict=True))
+        for var, leaf, theirs_of in zip(found, leaves, expected, strict=True):
+            actual = torch.zeros_like(leaf) if var is None else torch.from_numpy(values[var])
+            wanted_of = torch.zeros_like(leaf) if theirs_of is None else theirs_of
+            torch.testing.assert_close(actual, wanted_of, rtol=AUTOGRAD[0], atol=AUTOGRAD[0] * float(wanted_of.abs().max()))
+
+
+def test_the_second_gradient_of_no_rows_is_nothing():
+    with ol.Program() as program:
+        x = ol.layer.data("x", shape=[2], dtype="float64")
+        (first,) = ol.gradients([ol.op.reduce_sum(ol.op.square(ol.layer.batch_norm(x, name="norm")))], [x])
+        found = ol.gradients([ol.op.reduce_sum(ol.op.square(first))], [x, program.main.vars["norm.gain"]])
+    scope = ol.init(program, ol.Scope())
+    for executor in (ol.Executor(interpret=True), ol.Executor()):
+        of_x, of_gain = executor.eval(program, found, {"x": numpy.zeros((0, 2))}, scope=scope, training=True)
+        assert of_x.shape == (0, 2)
+        assert of_gain.tolist() == [0.0, 0.0]

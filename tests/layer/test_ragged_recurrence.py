@@ -434,11 +434,11 @@ def raw(rows="n"):
 @pytest.mark.parametrize(
     ("splits", "message"),
     [
-        ([1, 4], "recurrent: row splits begin with 0 and do not decrease"),
-        ([0, 3, 2, 4], "recurrent: row splits begin with 0 and do not decrease"),
-        ([0, 2], "recurrent: a sequence of 4, where the row splits end at 2, after 2 steps"),
-        ([0, 2, 5], "recurrent: a sequence of 4, where the row splits end at 5, after 3 steps"),
-        ([0], "recurrent: a sequence of 4, where the row splits end at 0, after 0 steps"),
+        ([1, 4], "recurrent: row splits of 4 elements begin with 0, never fall and end at 4, unlike [1, 4]"),
+        ([0, 3, 2, 4], "recurrent: row splits of 4 elements begin with 0, never fall and end at 4, unlike [0, 3, 2, 4]"),
+        ([0, 2], "recurrent: row splits of 4 elements begin with 0, never fall and end at 4, unlike [0, 2]"),
+        ([0, 2, 5], "recurrent: row splits of 4 elements begin with 0, never fall and end at 4, unlike [0, 2, 5]"),
+        ([0], "recurrent: row splits of 4 elements begin with 0, never fall and end at 4, unlike [0]"),
     ],
 )
 @pytest.mark.parametrize("check", [True, False], ids=["interpreter", "plan"])

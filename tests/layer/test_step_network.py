@@ -290,6 +290,27 @@ def test_the_functional_form_adds_the_steps_up_and_leaves_the_sum_in_the_tensor(
 
 
 @pytest.mark.mission("E16")
+def test_a_memory_is_an_output_that_needs_no_other_and_is_differentiated_as_one():
+    """The outputs of the loop are not taken: the final memory is all that is read of it."""
+    with ol.Program() as program:
+        x = ol.layer.data("x", [], dtype="float64", batch="t")
+        start = ol.op.fill(shape=(), value=2.0, dtype="float64")
+        rnn = ol.rnn()
+        with rnn.step():
+            total = rnn.memory(init=start)
+            rnn.update_memory(total, rnn.previous_memory(total) * rnn.step_input(x))
+            rnn.output(rnn.previous_memory(total))
+        rnn()
+        final = rnn.final_memory(total)
+        (slope,) = ol.gradients([final], [x])
+    feed = {"x": [3.0, 5.0, 7.0]}
+    assert [value.tolist() for value in run(program, feed, [final, slope])] == [210.0, [70.0, 42.0, 30.0]]
+    kept = ol.prune(program, {"final": final})
+    assert [op.type for op in kept.blocks[1].ops] == ["multiply"]
+    assert run(kept, feed, ["final"])[0].tolist() == 210.0
+
+
+@pytest.mark.mission("E16")
 def test_without_a_step_the_tensor_is_zeros_and_there_is_no_last_step():
     with ol.Program() as program:
         x = ol.layer.data("x", ["n", 2], batch="t")
@@ -328,8 +349,15 @@ def test_labels_are_for_each_step_or_for_each_sequence_as_the_shapes_say():
         steps = ol.layer.rnn(input=x, step_net=lambda: ol.layer.fc(ol.layer.add_to(accum, None), 8))
         each_step = ol.layer.mse(ol.layer.fc(steps, 1), ol.layer.data("tags", ["n", 1], batch="t"))
         each_sequence = ol.layer.mse(ol.layer.fc(accum, 1), ol.layer.data("labels", [1]))
-    feed = {"features": numpy.ones((3, 2, 4), "float32"), "tags": numpy.ones((3, 2, 1), "float32"), "labels": numpy.ones((2, 1), "float32")}
-    assert [value.shape for value in run(program, feed, [each_step, each_sequence])] == [(), ()]
+    xs, tags, labels = (RANDOM.normal(size=shape).astype("float32") for shape in ((3, 2, 4), (3, 2, 1), (2, 1)))
+    weights = [f"fc_{number}.{part}" for number in range(3) for part in "wb"]
+    scope = ol.init(program, ol.Scope())
+    found = ol.Executor().run(program, {"features": xs, "tags": tags, "labels": labels}, [each_step, each_sequence, *weights], scope=scope)
+    step_w, step_b, each_w, each_b, whole_w, whole_b = found[2:]
+    sums = xs.cumsum(axis=0)
+    for_steps = ((sums @ step_w + step_b) @ each_w + each_b - tags) ** 2  # one label for each step of each sequence
+    for_sequences = (sums[-1] @ whole_w + whole_b - labels) ** 2  # one for each sequence, of the sum after its last step
+    numpy.testing.assert_allclose(found[:2], [for_steps.mean(), for_sequences.mean()], rtol=1e-5)
 
 
 def test_what_is_no_step_net_is_refused_before_anything_is_written():

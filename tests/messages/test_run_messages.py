@@ -23,6 +23,7 @@ def run(feed, fetch=(cost,), scope=scope):
 """
 
 TAKES = "the program takes image: float32[n, 3], label: int64[n]"
+LOSS = "softmax_with_cross_entropy_0"
 IMAGE = 'model.py:4 in model      image = ol.layer.data("image", shape=[3])'
 LABEL = 'model.py:5 in model      label = ol.layer.data("label", shape=[], dtype="int64")'
 
@@ -141,9 +142,10 @@ def test_a_parameter_without_a_value(require):
 def test_a_fetch_that_nothing_is_called(require):
     require(
         'run({"image": images, "label": labels}, ["fc_0.uot"])',
-        """
+        f"""
         oarlock.UndefinedVarError: "fc_0.uot" is not visible in main
           model.py:13 in run      return ol.Executor().run(program, feed, fetch, scope=scope)
+              there are: image, label, fc_0.w, fc_0.b, fc_0.out, {LOSS}.loss, {LOSS}.softmax, mean_0
           Try: did you mean "fc_0.out"?    (oarlock explain UndefinedVarError)
         """,
     )
@@ -183,12 +185,15 @@ def test_a_fetch_that_is_no_variable(require):
     )
 
 
-def test_values_that_do_not_fit_their_variables(require):
+@pytest.mark.parametrize("use", ["ol.init(program, scope)", 'run({"image": images, "label": labels})'])
+def test_values_that_do_not_fit_their_variables(use, require):
     require(
-        'scope.set("fc_0.b", numpy.zeros(3, "float32")); ol.init(program, scope)',
+        f'scope.set("fc_0.b", numpy.zeros(3, "float32")); {use}',
         """
-        oarlock.ShapeError: the scope holds "fc_0.b" as float32[3]
+        oarlock.ShapeError: "fc_0.b" holds float32[3] in the scope, but is float32[2] in the program
+          model.py:6 in model      logits = ol.layer.fc(image, 2)
               "fc_0.b"   float32[2]   parameter; created at model.py:6
+          Try: scope.set("fc_0.b", value), where value.shape is (2,) and value.dtype float32    (oarlock explain ShapeError)
         """,
     )
 

@@ -31,6 +31,27 @@ def filled():
     return scope
 
 
+def started(builder):
+    """The parameters that the net begins with."""
+    scope = ol.init(builder.net.program, ol.Scope())
+    return {var.name: scope[var.name] for var in builder.net.program.parameters()}
+
+
+def torch_costs(parameters):
+    """The costs of 50 steps of Adam in PyTorch, from the same start: two sigmoid layers, then cross entropy of what comes out."""
+    w1, b1, w2, b2 = (parameter.clone().requires_grad_(True) for parameter in parameters.values())
+    optimizer = torch.optim.Adam([w1, b1, w2, b2], lr=1e-2)
+    costs = []
+    for _ in range(50):
+        prediction = torch.sigmoid(torch.sigmoid(torch.tensor(IMAGES) @ w1 + b1) @ w2 + b2)
+        cost = torch.nn.functional.cross_entropy(prediction, torch.tensor(LABELS))
+        optimizer.zero_grad()
+        cost.backward()
+        optimizer.step()
+        costs.append(cost.item())
+    return costs
+
+
 @pytest.mark.mission("N18", "N21")
 def test_layers_are_added_by_their_names_and_the_example_learns():
     builder, cost = build()
@@ -41,6 +62,7 @@ def test_layers_are_added_by_their_names_and_the_example_learns():
     for _ in range(50):
         builder.run(scope)
         costs.append(float(scope[cost.name]))
+    numpy.testing.assert_allclose(costs, torch_costs(started(builder)), rtol=1e-4)
     assert costs[-1] < 0.8 * costs[0]
     with pytest.raises(ol.UnknownOperatorError, match='^no operator "fcc"'):
         builder.add_op("fcc", input=cost)

@@ -9,6 +9,7 @@ from op.edges import edges_of
 from tolerances import FINITE_DIFFERENCE_STEP, FINITE_DIFFERENCES, PYTORCH, VALUES
 
 import oarlock as ol
+from oarlock.ir.size import names_in
 from oarlock.registry import GradCheck, Operator, standard
 
 Where = tuple[str, int]  # a tensor among arguments: its slot, and its number there
@@ -73,13 +74,24 @@ class GradientProgram:
 
     def differentiate(self, targets: list[ol.Var], weights: list[torch.Tensor]) -> list[ol.Var | None]:
         """The gradients, with respect to the inputs, of the weighted sum of `targets`."""
-        given = []
         with self.built.program:
-            for target, weight in zip(targets, weights, strict=True):
-                name = f"weight.{len(self.built.feed)}"
-                given.append(ol.layer.data(name, target.shape, target.dtype, batch=None))
-                self.built.feed[name] = weight
+            given = [self.weigh(target, weight) for target, weight in zip(targets, weights, strict=True)]
         return ol.gradients(targets, self.inputs, given)
+
+    def weigh(self, target: ol.Var, weight: torch.Tensor) -> ol.Var:
+        """A new input of the shape of `target`. Where values tell one of its sizes, no input has that: as many rows of one are taken."""
+        known = {name for var in self.built.program.main.inputs for size in var.shape for name in names_in(size)}
+        own = next((axis for axis, size in enumerate(target.shape) if names_in(size) - known), None)
+        name, shape = f"weight.{len(self.built.feed)}", target.shape
+        if own is None:
+            self.built.feed[name] = weight
+            return ol.layer.data(name, shape, target.dtype, batch=None)
+        self.built.feed[name] = weight.movedim(own, 0)
+        front = [own, *(axis for axis in range(len(shape)) if axis != own)]
+        rows = ol.layer.data(name, [weight.shape[own], *(shape[axis] for axis in front[1:])], target.dtype, batch=None)
+        back = [front.index(axis) for axis in range(len(shape))]
+        taken = ol.op.take(rows, ol.op.row_numbers(ol.op.transpose(target, axes=front) if own else target))
+        return ol.op.transpose(taken, axes=back) if own else taken
 
     def run(self, gradients: list[ol.Var | None] | None = None) -> list[torch.Tensor]:
         """The values of the gradients; zeros where an input has none."""
@@ -138,6 +150,7 @@ def test_every_gradient_has_a_check(operator: Operator):
     assert checked == declared(operator), f"{operator.type} needs a GradCheck that gives {', '.join(declared(operator) - checked)}"
 
 
+@pytest.mark.mission("F9")
 @pytest.mark.parametrize("operator", [pytest.param(operator, id=operator.type) for operator in DIFFERENTIABLE if operator in FORWARD])
 def test_an_operator_with_a_gradient_has_one_for_every_floating_input(operator: Operator):
     for _, case in cases_of(operator, GradCheck):
@@ -152,6 +165,7 @@ def test_gradients_equal_finite_differences(operator: Operator, case: GradCheck)
     require_close(GradientProgram(operator, arguments).run(), numeric_gradients(operator, arguments), FINITE_DIFFERENCES)
 
 
+@pytest.mark.mission("F9")
 @pytest.mark.parametrize(
     ("operator", "case", "dtype"),
     [pytest.param(operator, case, dtype, id=f"{name}-{DTYPES[dtype]}") for operator, name, case in CHECKS for dtype in DTYPES],
@@ -208,11 +222,12 @@ def test_gradients_of_gradients_equal_finite_differences(operator: Operator, cas
         slots = [slot.name for slot in lacking.signature.inputs if not slot.shape_only and slot.name not in lacking.gradients]
         assert slots, f"{lacking.type} declares all its gradients"
         pytest.skip(f"{lacking.type} declares no gradient with respect to {' and '.join(slots)}")
-    executor, scope = ol.Executor(), ol.Scope()
+    executor = ol.Executor()
 
     def cost(var: ol.Var) -> Callable[[torch.Tensor], torch.Tensor]:
         def at(value: torch.Tensor) -> torch.Tensor:
             feed = {**program.built.feed, var.name: value}
+            scope = ol.Scope()  # a new one, in which the first numbers are drawn each time
             return weighted_sum(executor.run(program.built.program, feed, firsts, scope=scope, training=True, return_numpy=False), weights)
 
         return at

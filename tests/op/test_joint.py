@@ -72,6 +72,14 @@ def test_a_joint_kernel_computes_what_the_kernels_of_its_parts_compute(operator:
         assert all(map(torch.equal, items, before.tensors[slot])), f"{slot} was written"
 
 
+def test_a_joint_operator_rounds_by_place_where_one_of_its_parts_does():
+    rounding = {operator.type: {part.rounds_by for part in operator.parts} for operator in JOINT}
+    assert rounding["conv2d_backward_of_parameters"] == {"place", "layout"}
+    for each in JOINT:
+        expected = next(kind for kind in ("place", "layout", None) if kind in rounding[each.type])
+        assert each.rounds_by == expected, each.type
+
+
 def one_output(catalogue: Catalogue):
     @operator("x: float[*b], scale: float[*b] -> y: float[*b]", catalogue=catalogue)
     def scaled(x, scale, *, times: int = 1):

@@ -6,57 +6,14 @@ from functools import partial
 
 import pytest
 import torch
-from op.arguments import (
-    DERIVED,
-    DTYPES,
-    FORWARD,
-    Arguments,
-    Tensors,
-    by_slot,
-    cases_of,
-    compute,
-    derive,
-    has_floats,
-    positional,
-    root,
-    root_arguments,
-)
-from op.edges import edges_of, strided, transposed
+from op.arguments import Arguments, Tensors, by_slot, compute, positional
+from op.arranging import ARRANGEMENTS, OPERATORS, arranged, at_every_use, column_slice, same_bits, same_up_to_place, uses_of
+from op.edges import strided
 
 import oarlock as ol
-from oarlock.registry import Case, GradCheck, Operator
+from oarlock.registry import Operator
 from oarlock.registry.expression import Expression
 from oarlock.runtime.plan.source import Source
-
-OPERATORS = [*FORWARD, *DERIVED]
-ARRANGEMENTS = [torch.clone, strided, transposed]
-
-
-def at_cases_and_edges(operators: list[Operator]) -> list:
-    """Each operator with a function that makes arguments of it."""
-    found = []
-    for operator, dtype in itertools.product(operators, DTYPES):
-        cases = [
-            (f"{name}-{DTYPES[dtype]}", case)
-            for name, case in cases_of(operator, Case, GradCheck)
-            if isinstance(case, GradCheck) or has_floats(root(operator), case) or dtype is torch.float64
-        ]
-        found += [pytest.param(operator, partial(_at_case, operator, case, dtype), id=name) for name, case in cases]
-        found += [pytest.param(operator, partial(_at_edge, operator, edge), id=name) for name, edge in edges_of(operator, cases, dtype)]
-    return found
-
-
-def _at_case(operator: Operator, case: Case | GradCheck, dtype: torch.dtype) -> Arguments:
-    return derive(operator, root_arguments(root(operator), case, dtype))
-
-
-def _at_edge(operator: Operator, edge: Callable[[], Arguments]) -> Arguments:
-    return derive(operator, edge())
-
-
-def arranged(arguments: Arguments, arrange: Callable[[torch.Tensor], torch.Tensor]) -> Arguments:
-    """The same arguments, each in memory of its own."""
-    return arguments.replaced(lambda _, tensor: arrange(tensor))
 
 
 def memory(tensors: list[torch.Tensor]) -> set[int]:
@@ -64,19 +21,10 @@ def memory(tensors: list[torch.Tensor]) -> set[int]:
     return {tensor.untyped_storage().data_ptr() for tensor in tensors if tensor.numel()}
 
 
-def same_bits(actual: torch.Tensor, expected: torch.Tensor) -> bool:
-    """Whether two tensors hold the same: NaN where NaN is, and the same sign of 0."""
-    if actual.dtype != expected.dtype or actual.shape != expected.shape:
-        return False
-    if not actual.is_floating_point():
-        return torch.equal(actual, expected)
-    return torch.equal(actual.signbit(), expected.signbit()) and torch.equal(actual.nan_to_num(nan=77.0), expected.nan_to_num(nan=77.0))
-
-
 # Views
 
 
-@pytest.mark.parametrize(("operator", "make"), at_cases_and_edges(OPERATORS))
+@at_every_use(OPERATORS)
 def test_outputs_share_the_memory_of_no_input_but_those_declared(operator: Operator, make: Callable[[], Arguments]):
     for arrange, training in itertools.product(ARRANGEMENTS, [True, False] if operator.wants_context else [True]):
         arguments = arranged(make(), arrange)
@@ -86,7 +34,7 @@ def test_outputs_share_the_memory_of_no_input_but_those_declared(operator: Opera
         assert shared <= set(operator.views), f"it gives the memory of {', '.join(sorted(shared))}"
 
 
-@pytest.mark.parametrize(("operator", "make"), at_cases_and_edges([item for item in OPERATORS if not item.views]))
+@at_every_use([item for item in OPERATORS if not item.views])
 def test_outputs_share_no_memory_with_each_other_where_no_view_is_declared(operator: Operator, make: Callable[[], Arguments]):
     outputs = [tensor for items in compute(operator, make()).values() for tensor in items if tensor.numel()]
     assert len(memory(outputs)) == len(outputs)
@@ -96,15 +44,15 @@ def test_outputs_share_no_memory_with_each_other_where_no_view_is_declared(opera
 def test_a_view_is_declared_of_an_input_that_is_seen_to_be_shared(operator: Operator):
     """What is declared and never so costs memory for nothing."""
     shared: set[str] = set()
-    for param in at_cases_and_edges([operator]):
+    for _, make in uses_of(operator):
         for training in (True, False):
-            arguments = arranged(param.values[1](), torch.clone)
+            arguments = arranged(make(), torch.clone)
             found = memory([tensor for items in compute(operator, arguments, training=training).values() for tensor in items])
             shared |= {slot for slot, items in arguments.tensors.items() if memory(items) & found}
     assert shared == set(operator.views)
 
 
-@pytest.mark.parametrize(("operator", "make"), at_cases_and_edges([item for item in OPERATORS if item.disjoint]))
+@at_every_use([item for item in OPERATORS if item.disjoint])
 def test_outputs_that_are_disjoint_share_no_element(operator: Operator, make: Callable[[], Arguments]):
     outputs = [tensor for items in compute(operator, arranged(make(), strided)).values() for tensor in items]
     for number, output in enumerate(outputs):
@@ -116,39 +64,7 @@ def test_parts_of_values_are_disjoint():
     assert {operator.type for operator in OPERATORS if operator.disjoint} == {"split", "split_like"}
 
 
-SUMS_NOTHING = [item for item in OPERATORS if not (item.views or item.across or item.summed_outputs or item.effects)]
-
-
-def rounds_by_layout(operator: Operator, make: Callable[[], Arguments]) -> bool:
-    """Whether gaps in the memory of one of the inputs make a difference."""
-    plain = compute(operator, arranged(make(), torch.clone))
-    for slot in make().tensors:
-        arguments = make().replaced(lambda name, tensor, slot=slot: column_slice(tensor).copy_(tensor) if name == slot else tensor.clone())
-        found = compute(operator, arguments)
-        if not all(same_bits(one, other) for name in plain for one, other in zip(plain[name], found[name], strict=True)):
-            return True
-    return False
-
-
-@pytest.mark.parametrize(("operator", "make"), at_cases_and_edges([item for item in SUMS_NOTHING if not item.rounds_by_layout]))
-def test_an_operator_gives_the_same_bits_whether_there_are_gaps_in_memory_or_not(operator: Operator, make: Callable[[], Arguments]):
-    assert not rounds_by_layout(operator, make)
-
-
-@pytest.mark.parametrize("operator", [pytest.param(item, id=item.type) for item in OPERATORS if item.rounds_by_layout])
-def test_what_rounds_by_layout_is_seen_to(operator: Operator):
-    assert any(rounds_by_layout(*param.values) for param in at_cases_and_edges([operator]))
-
-
 # The forms beside a kernel
-
-
-def column_slice(like: torch.Tensor) -> torch.Tensor:
-    """A tensor like `like` that is a slice of columns of a larger one: of its last axis, where it has one."""
-    if not like.ndim:
-        return torch.full((3,), 77, dtype=like.dtype)[1]
-    wide = torch.full((*like.shape[:-1], like.shape[-1] + 5), 77, dtype=like.dtype)
-    return wide[..., 2 : like.shape[-1] + 2]
 
 
 def row_of_trips(like: torch.Tensor) -> torch.Tensor:
@@ -159,8 +75,8 @@ def row_of_trips(like: torch.Tensor) -> torch.Tensor:
 PLACES = [partial(torch.full_like, fill_value=77, memory_format=torch.contiguous_format), column_slice, row_of_trips]
 
 
-@pytest.mark.parametrize(("operator", "make"), at_cases_and_edges([item for item in OPERATORS if item.into_kernel]))
-def test_the_form_that_writes_into_a_tensor_gives_the_bits_of_the_kernel(operator: Operator, make: Callable[[], Arguments]):
+@at_every_use([item for item in OPERATORS if item.into_kernel])
+def test_the_form_that_writes_into_a_tensor_gives_what_the_kernel_gives(operator: Operator, make: Callable[[], Arguments]):
     attributes = operator.convert_attributes(make().attributes)
     for place, arrange in itertools.product(PLACES, ARRANGEMENTS):
         arguments = arranged(make(), arrange)
@@ -172,7 +88,7 @@ def test_the_form_that_writes_into_a_tensor_gives_the_bits_of_the_kernel(operato
         result = operator.into_kernel(*positional(operator, arguments), out=out, **attributes)
         assert result is out
         assert out.data_ptr() == address, "it gives its argument other memory"
-        assert same_bits(out, expected)
+        assert same_up_to_place(operator, out, expected)
         out.fill_(77)
         assert (whole == out.new_full((), 77)).sum() == around + out.numel(), "it writes beside its place"
         before = make().tensors
@@ -192,8 +108,8 @@ def test_columns_of_a_wider_tensor_give_the_bits_of_the_kernel_in_every_place(op
                 assert same_bits(operator.into_kernel(x, out=place(expected), **attributes), expected), (rows, length, x.stride())
 
 
-@pytest.mark.parametrize(("operator", "make"), at_cases_and_edges([item for item in OPERATORS if item.in_place_kernels]))
-def test_the_form_that_reuses_inputs_gives_the_bits_of_the_kernel(operator: Operator, make: Callable[[], Arguments]):
+@at_every_use([item for item in OPERATORS if item.in_place_kernels])
+def test_the_form_that_reuses_inputs_gives_what_the_kernel_gives(operator: Operator, make: Callable[[], Arguments]):
     attributes = operator.convert_attributes(make().attributes)
     for (reused, kernel), arrange in itertools.product(operator.in_place_kernels.items(), ARRANGEMENTS):
         given = arranged(make(), arrange)
@@ -204,7 +120,7 @@ def test_the_form_that_reuses_inputs_gives_the_bits_of_the_kernel(operator: Oper
         addresses = [tensor.data_ptr() for items in givers(operator, given, reused).values() for tensor in items]
         actual = by_slot(operator, kernel(*positional(operator, given), **attributes))
         for slot in expected:
-            assert all(same_bits(one, other) for one, other in zip(actual[slot], expected[slot], strict=True))
+            assert all(same_up_to_place(operator, one, other) for one, other in zip(actual[slot], expected[slot], strict=True))
         outputs = [tensor for slot in operator.signature.outputs[: len(reused)] for tensor in actual[slot.name]]
         assert [output.data_ptr() for output in outputs] == addresses, f"the memory of {reused} is not reused"
         count = {slot: len(items) for slot, items in givers(operator, given, reused).items()}
@@ -213,8 +129,8 @@ def test_the_form_that_reuses_inputs_gives_the_bits_of_the_kernel(operator: Oper
         assert all(torch.equal(one, two) for slot in kept for one, two in zip(others[slot], kept[slot], strict=True))
 
 
-@pytest.mark.parametrize(("operator", "make"), at_cases_and_edges([item for item in OPERATORS if item.expressions]))
-def test_an_expression_gives_the_bits_of_what_it_stands_for(operator: Operator, make: Callable[[], Arguments]):
+@at_every_use([item for item in OPERATORS if item.expressions])
+def test_an_expression_gives_what_it_stands_for(operator: Operator, make: Callable[[], Arguments]):
     in_place = {form: slots for slots, form in operator.in_place_kernels.items()}
     attributes = operator.convert_attributes(make().attributes)
     expressions = [(form, expression) for form, found in operator.expressions.items() for expression in found]
@@ -225,17 +141,17 @@ def test_an_expression_gives_the_bits_of_what_it_stands_for(operator: Operator, 
         expected = compute(operator, given)
         (result,) = [tensor for tensors in expected.values() for tensor in tensors]
         if form is operator.kernel:
-            assert same_bits(evaluated(expression, given, attributes), result)
+            assert same_up_to_place(operator, evaluated(expression, given, attributes), result)
         elif form is operator.into_kernel:
             for place in PLACES:
                 out = place(result)
                 assert evaluated(expression, given, attributes, out) is out
-                assert same_bits(out, result)
+                assert same_up_to_place(operator, out, result)
         elif fits(operator, given, expected, in_place[form]):
             (slot,) = in_place[form]
             (reused,) = given.tensors[slot]
             assert evaluated(expression, given, attributes) is reused
-            assert same_bits(reused, result)
+            assert same_up_to_place(operator, reused, result)
 
 
 def holds(expression: Expression, operator: Operator, given: Arguments, attributes: dict[str, object]) -> bool:
@@ -296,8 +212,8 @@ def test_what_is_said_of_memory_is_said_of_inputs(operator: Operator):
 @pytest.mark.parametrize("operator", [pytest.param(operator, id=operator.type) for operator in OPERATORS if operator.in_place_kernels])
 def test_every_form_that_reuses_an_input_is_tried(operator: Operator):
     tried = set()
-    for param in at_cases_and_edges([operator]):
-        given = param.values[1]()
+    for _, make in uses_of(operator):
+        given = make()
         expected = compute(operator, given)
         tried |= {slots for slots in operator.in_place_kernels if fits(operator, given, expected, slots)}
     assert tried == set(operator.in_place_kernels)

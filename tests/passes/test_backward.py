@@ -359,6 +359,7 @@ def test_variables_of_two_programs_are_not_differentiated_together():
             ol.gradients([y], [x])
 
 
+@pytest.mark.mission("F9")
 def test_an_operator_without_a_gradient_on_the_path_is_named():
     with ol.Program() as program:
         x = ol.layer.data("x", shape=[4])

@@ -219,3 +219,19 @@ def test_training_a_recurrent_network_of_words_is_the_same_after_all_passes(opti
             executor.run(program, feed, [cost], scope=scope)
     for var in program.parameters():
         numpy.testing.assert_allclose(scopes[0][var.name].numpy(), scopes[1][var.name].numpy(), rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("rows", [(5, 7), (7, 5), (5, 5)])
+def test_the_gradients_of_two_tables_of_which_the_same_rows_are_taken_stay_apart(rows):
+    """What is put in the rows of one table is not put in those of the other: that has another number of them."""
+    with ol.Program(seed=1) as program:
+        tables, w, asked = [table(count, name) for count, name in zip(rows, ("one", "other"), strict=True)], matrix(), ids()
+        ys = [ol.op.linear(ol.op.take(each, asked), w) for each in tables]
+        found = [*ys, *gradients(cost_of(ys[0] * ys[1]))]
+    lines, applied = rewritten(program, found, "exchange")
+    assert applied == {"exchange": 6}
+    taken = [line for line in lines if "take_linear_dx" in line]
+    assert sorted(line.partition(":")[0] for line in taken) == ["one@GRAD", "other@GRAD"]
+    assert all(f"x_shape={line.partition('@')[0]}," in line for line in taken)
+    for asked_for in IDS.values():
+        require_same_values(program, {"ids": numpy.array(asked_for)}, found, "exchange", tolerance=TOLERANCE)

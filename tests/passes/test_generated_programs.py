@@ -5,12 +5,14 @@ CONTRIBUTING.md gives the command for 10,000 of them.
 
 import ast
 import json
+import os
 from collections import Counter
 from pathlib import Path
 
 import numpy
 import pytest
 import torch
+from filelock import FileLock
 from generated import evaluator
 from generated.__main__ import run
 from generated.checking import DisagreementError, check
@@ -24,20 +26,44 @@ import oarlock as ol
 from oarlock.passes.optimizing import PASSES
 
 PROGRAMS = 300
+PARTS = 12  # which processes share
 CONSTRUCTS = ("rnn", "while", "if_else", "switch")
 KEPT_CASES = sorted(KEPT.glob("*.json"))
 
 
-@pytest.fixture(scope="module")
-def features(tmp_path_factory) -> Counter[str]:
-    """How many of the programs have each feature; each of them is checked on the way."""
-    counts, failures = run(0, range(PROGRAMS), tmp_path_factory.mktemp("kept"), max_failures=3)
+@pytest.fixture(scope="session")
+def shared(tmp_path_factory) -> Path:
+    """A folder that all processes of this run of the tests share."""
+    folder = tmp_path_factory.getbasetemp()
+    return folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder
+
+
+def features_of(part: int, shared: Path) -> Counter[str]:
+    """How many of a part of the programs have each feature; each of them is checked on the way, by the first process that asks."""
+    found = shared / f"generated_{part}.json"
+    with FileLock(f"{found}.lock"):
+        if not found.exists():
+            numbers = range(part * PROGRAMS // PARTS, (part + 1) * PROGRAMS // PARTS)
+            (shared / "kept").mkdir(exist_ok=True)
+            found.write_text(json.dumps(run(0, numbers, shared / "kept", max_failures=3)))
+    counts, failures = json.loads(found.read_text())
     assert not failures, "\n".join(failures)
-    return counts
+    return Counter(counts)
+
+
+@pytest.fixture(scope="module")
+def features(shared) -> Counter[str]:
+    return sum((features_of(part, shared) for part in range(PARTS)), Counter())
 
 
 @pytest.mark.mission("B49", "B50")
-def test_generated_programs_agree_with_another_evaluator_with_differences_and_with_their_files(features):
+@pytest.mark.parametrize("part", range(PARTS))
+def test_generated_programs_agree_with_another_evaluator_with_differences_and_with_their_files(part, shared):
+    counts = features_of(part, shared)
+    assert sum(counts[kind] for kind in ("control flow", "straight line")) == PROGRAMS // PARTS
+
+
+def test_the_parts_are_all_the_generated_programs(features):
     assert sum(features[kind] for kind in ("control flow", "straight line")) == PROGRAMS
 
 
@@ -76,7 +102,7 @@ def test_the_evaluator_shares_nothing_with_the_framework_but_the_file_format():
     tree = ast.parse(Path(evaluator.__file__).read_text(encoding="utf-8"))
     imported = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
     imported |= {f"{node.module}.{alias.name}" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for alias in node.names}
-    ours = {name for name in imported if name.split(".")[0] not in ("collections", "dataclasses")}
+    ours = {name for name in imported if name.split(".")[0] not in ("collections", "dataclasses", "itertools")}
     assert ours == {"torch", "numpy", "oarlock.proto.program_pb2"}
 
 

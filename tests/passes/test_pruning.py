@@ -184,10 +184,10 @@ def test_a_ragged_loop_keeps_the_sequence_that_tells_its_rows():
 @pytest.mark.parametrize(
     ("targets", "message"),
     [
-        (["nope"], "targets are a dict, {\"label\": variable}, not list ['nope']"),
-        ("q", "targets are a dict, {\"label\": variable}, not str 'q'"),
+        ([6], 'targets are a dict, {"label": variable}, not list [6]'),
+        ([], 'targets are a dict, {"label": variable}, not list []'),
         (5, 'targets are a dict, {"label": variable}, not int 5'),
-        ({"a": "q"}, "targets are labels and variables, not 'a': str 'q'"),
+        ({"a": 6}, "targets are labels and variables, not 'a': int 6"),
     ],
 )
 def test_targets_that_are_no_labels_with_variables_are_refused(targets, message):
@@ -195,6 +195,12 @@ def test_targets_that_are_no_labels_with_variables_are_refused(targets, message)
     with pytest.raises(ol.ArgumentError) as raised:
         ol.prune(program, targets)
     assert raised.value.message == message
+
+
+@pytest.mark.parametrize("targets", [["nope"], "q", {"a": "q"}])
+def test_a_name_of_no_variable_is_no_target(targets):
+    with pytest.raises(ol.UndefinedVarError, match="is not visible in main"):
+        ol.prune(running_sum(), targets)
 
 
 @pytest.mark.parametrize("label", ["", "a b", "..", "a" * 257])

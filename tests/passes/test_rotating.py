@@ -5,6 +5,7 @@ import pytest
 from rewritten import require_same_values, rewritten
 
 import oarlock as ol
+from oarlock.passes.optimizing import PASSES
 
 RANDOM = numpy.random.default_rng(3)
 FEED = {"x": RANDOM.standard_normal((5, 2, 3)), "start": RANDOM.standard_normal((2, 4))}
@@ -80,14 +81,29 @@ def test_a_memory_that_does_not_begin_as_zeros_stays():
     assert applied == {"rotate": 0}
 
 
-def product(read: str = "added") -> tuple[ol.Program, list[ol.Var]]:
-    """A loop whose memory is a product, which is `read` besides, or otherwise; what it hands out, and its last memory."""
+@pytest.mark.parametrize("steps", [0, 1, 5])
+@pytest.mark.parametrize("begun", [0.5, 1.0, "start"])
+def test_a_product_that_begins_as_something_else_than_zeros_stays_the_memory(begun, steps):
+    """Rows of zeros have the product zeros, and no other."""
+    program, found = product(begun=begun)
+    assert rewritten(program, found, "rotate")[1] == {"rotate": 0}
+    feed = {"x": FEED["x"][:steps], "start": FEED["start"][:, :3]}
+    require_same_values(program, feed if begun == "start" else {"x": feed["x"]}, found, *PASSES, tolerance=TOLERANCE)
+
+
+def product(read: str = "added", begun: str | float = 0.0) -> tuple[ol.Program, list[ol.Var]]:
+    """A loop whose memory is a product, which is `read` besides, or otherwise; what it hands out, and its last memory.
+
+    The memory begins as a number, or as an input.
+    """
     with ol.Program(seed=1) as program:
         x = ol.layer.data("x", ["n", 3], batch="t", dtype="float64")
+        start = ol.layer.data("start", [3], batch="n", dtype="float64") if isinstance(begun, str) else None
+        start = ol.op.fill_rows(x, axis=1, shape=(3,), value=begun, dtype="float64") if start is None else start
         u = ol.layer.create_parameter([3, 3], name="u", dtype="float64")
         rnn = ol.rnn()
         with rnn.step():
-            step, state = rnn.step_input(x), rnn.memory(shape=[3])
+            step, state = rnn.step_input(x), rnn.memory(start)
             before = rnn.previous_memory(state)
             added = ol.op.tanh(step * before if read == "multiplied" else step + before)
             after = ol.op.linear(added, u)

@@ -5,6 +5,7 @@ import pytest
 from rewritten import require_same_values, rewritten
 
 import oarlock as ol
+from oarlock.passes.optimizing import PASSES
 
 FEED = {"x": numpy.linspace(-1.0, 1.0, 6).reshape(2, 3), "y": numpy.linspace(2.0, 3.0, 6).reshape(2, 3)}
 
@@ -39,6 +40,20 @@ def test_the_count_of_known_sizes_is_a_constant():
     lines, _ = rewritten(program, [gradient], "simplify", "fold", "scalarize")
     assert [line.partition("(")[0] for line in computations(lines)] == ["fill", "multiply"]
     require_same_values(program, {"x": FEED["x"][0]}, [gradient], "simplify", "fold", "scalarize", tolerance=1e-14)
+
+
+@pytest.mark.parametrize("keep", [True, False])
+@pytest.mark.parametrize(("axis", "count"), [(0, 2), (1, 3), (-1, 3)])
+def test_a_mean_along_an_axis_hands_to_each_element_one_by_the_size_of_that(axis, count, keep):
+    """A mean of everything has one number to count by; this one has fewer elements in each."""
+    with ol.Program() as program:
+        x = data()
+        (gradient,) = ol.gradients([ol.op.reduce_sum(ol.op.mean(x, axis=axis, keep=keep))], [x])
+        twice = ol.op.multiply(gradient, x)
+    for passes in (("scalarize",), tuple(PASSES)):
+        given, product = ol.Executor(passes=passes).run(program, {"x": FEED["x"]}, [gradient, twice], scope=ol.Scope())
+        numpy.testing.assert_allclose(given, numpy.full((2, 3), 1 / count), rtol=1e-14)
+        numpy.testing.assert_allclose(product, FEED["x"] / count, rtol=1e-14)
 
 
 @pytest.mark.parametrize(

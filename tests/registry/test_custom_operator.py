@@ -36,7 +36,7 @@ def model():
     return program
 
 
-@pytest.mark.mission("F6", "F9")
+@pytest.mark.mission("F6")
 def test_a_custom_operator_trains_saves_and_loads_like_any_other(tmp_path):
     program = model()
     x = np.linspace(-1, 1, 12, dtype="float32").reshape(4, 3)
@@ -79,12 +79,13 @@ def test_a_custom_operator_has_a_page_and_promises():
 
 
 @pytest.mark.mission("F2")
-def test_creators_are_generated_and_take_attributes_by_keyword_only():
+def test_creators_are_generated_and_take_attributes_by_name_or_behind_the_inputs():
     with ol.Program():
         x = ol.layer.data("x", shape=[3])
         assert ol.op.signed_power(x).op.attributes == {"power": 2.0}
-        with pytest.raises(ol.ArgumentError, match="2 inputs given, where it takes 1"):
-            ol.op.signed_power(x, 3.0)
+        assert ol.op.signed_power(x, 3.0).op.attributes == ol.op.signed_power(x, power=3.0).op.attributes == {"power": 3.0}
+        with pytest.raises(ol.ArgumentError, match="3 inputs given, where it takes 1"):
+            ol.op.signed_power(x, 3.0, 4.0)
     assert "signed_power" in dir(ol.op)
 
 
@@ -186,6 +187,17 @@ def test_a_form_into_that_is_not_its_kernel_is_found(form, message, monkeypatch)
 def test_a_form_in_place_that_is_not_its_kernel_is_found(form, message, monkeypatch):
     monkeypatch.setitem(doubled.in_place_kernels, ("x",), form)
     with pytest.raises(AssertionError, match=message):
+        check_operator(doubled)
+
+
+def test_a_form_may_round_otherwise_where_the_operator_rounds_by_place(monkeypatch):
+    monkeypatch.setattr(doubled, "into_kernel", lambda x, out: torch.mul(x, 2 + 4e-16, out=out))
+    with pytest.raises(AssertionError, match="doubled: its form into gives"):
+        check_operator(doubled)
+    monkeypatch.setattr(doubled, "rounds_by", "place")
+    check_operator(doubled)
+    monkeypatch.setattr(doubled, "into_kernel", lambda x, out: torch.mul(x, 2 + 4e-12, out=out))
+    with pytest.raises(AssertionError, match="doubled: its form into gives"):
         check_operator(doubled)
 
 

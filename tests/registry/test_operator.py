@@ -191,6 +191,19 @@ def test_a_gradient_may_be_a_view(twice):
     assert twice.views == ()
 
 
+def test_what_bits_depend_on_is_said_in_one_of_two_words(twice):
+    def same(x):
+        return x
+
+    @twice.gradient("x", rounds_by="layout")
+    def twice_dx(dy):
+        return dy
+
+    assert (twice.rounds_by, twice_dx.rounds_by) == (None, "layout")
+    with pytest.raises(ol.DeclarationError, match='^same: rounds_by is "layout", "place" or left out, not "gaps"$'):
+        declare("x: float[*b] -> y: float[*b]", same, rounds_by="gaps")
+
+
 def test_a_gradient_reads_what_its_operator_has(twice):
     @twice.gradient("x")
     def twice_dx(z, dy):

@@ -302,7 +302,7 @@ def test_a_memory_keeps_its_type():
 # Sizes that only values tell
 
 
-def test_a_size_that_only_values_tell_may_be_called_anything_but_is_no_number():
+def test_a_size_that_only_values_tell_has_any_name_of_its_own_and_is_no_number():
     catalogue = Catalogue()
 
     @operator("x: float[n] -> y: float[?]", catalogue=catalogue)

@@ -122,31 +122,50 @@ def test_what_a_step_returns_is_the_callers(fetch):
     assert len({copy.numpy().tobytes() for copy in copies}) == 4, "each step has changed it"
 
 
-def test_memory_that_nobody_holds_is_used_again():
+def places(scope):
+    """Where the values lie that a step writes over; `held` is read, and not lent."""
+    return {name: scope.var(name).held.data_ptr() for name in scope if "rate" not in name}
+
+
+def test_memory_that_was_lent_to_nobody_is_used_again():
     program = network("adam")
     scope = ol.init(program, ol.Scope())
     step = step_of(program, scope)
     step(FEED)
-    places = {name: scope[name].data_ptr() for name in scope if "rate" not in name and "STEP" not in name.upper()}
-    assert set(NAMES) < set(places)
+    before = places(scope)
+    assert set(NAMES) < set(before)
     for _ in range(5):
         step(FEED)
-        assert {name: scope[name].data_ptr() for name in places} == places
+        assert places(scope) == before
 
 
-def test_memory_is_used_again_once_it_was_let_go():
-    program = network("sgd")
+@pytest.mark.parametrize("hold", list(HOLDERS.values()), ids=list(HOLDERS))
+@pytest.mark.parametrize("optimizer", list(OPTIMIZERS))
+def test_what_was_lent_is_copied_once(optimizer, hold):
+    program = network(optimizer)
     scope = ol.init(program, ol.Scope())
     step = step_of(program, scope)
     step(FEED)
-    held = scope["f.w"]
-    place = held.data_ptr()
+    before = places(scope)
+    held = hold(scope)
     step(FEED)
-    other = scope["f.w"].data_ptr()
-    assert other != place
-    del held
+    after = places(scope)
+    assert {name for name in after if after[name] != before[name]} == {"f.w"}
+    del held  # whoever looks for those that hold it would find none now
+    for _ in range(3):
+        step(FEED)
+        assert places(scope) == after
+
+
+@pytest.mark.parametrize("fetched_as_arrays", [True, False])
+def test_a_value_that_a_step_returns_as_an_array_is_not_lent(fetched_as_arrays):
+    program = network("sgd")
+    scope = ol.init(program, ol.Scope())
+    step = step_of(program, scope, ["f.w@NEXT"], return_numpy=fetched_as_arrays)
     step(FEED)
-    assert scope["f.w"].data_ptr() == other
+    before = places(scope)
+    step(FEED)
+    assert (places(scope) == before) is fetched_as_arrays
 
 
 def test_who_looks_on_and_who_does_not_end_with_the_same_bits():
@@ -458,8 +477,8 @@ def test_a_step_that_is_made_while_an_evaluation_reads_is_seen_whole_or_not_at_a
     trainers = []
     read_one = Variable.read
 
-    def read(variable, *claim):
-        found = read_one(variable, *claim)
+    def read(variable, *claim, **options):
+        found = read_one(variable, *claim, **options)
         if not trainers:  # after the first of sixteen
             trainers.append(threading.Thread(target=step, args=({"x": -1.0},)))
             trainers[0].start()

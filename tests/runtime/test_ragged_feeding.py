@@ -7,6 +7,7 @@ import pytest
 import torch
 
 import oarlock as ol
+from oarlock.registry import parse_program
 
 ROWS = [[1, 2], [], [3]]
 
@@ -207,3 +208,34 @@ def test_a_pruned_program_and_its_file_keep_the_rows_of_what_they_are_fed(tmp_pa
     ol.save_model(y, {"words": rows}, scope, tmp_path / "model.safetensors")
     with pytest.raises(ol.FeedError, match="row 0 is float 1.0"):
         ol.save_model(y, {"words": [1.0]}, scope, tmp_path / "model.safetensors")
+
+
+@pytest.mark.parametrize("splits_first", [False, True])
+@pytest.mark.parametrize("end", [1, 2, 4])
+def test_row_splits_end_where_the_elements_do(end: int, splits_first: bool):
+    """Whichever is declared first, and also where what was fed before had the same types and was right."""
+    inputs = ["words: int64[t]", "cuts: int64[n+1] partitions t"]
+    program = parse_program(f"""program seed=0
+        block main({", ".join(reversed(inputs) if splits_first else inputs)}) {{
+          y: int64[n] = sequence_sum(x=words, splits=cuts)
+        }}
+        target y = y""")
+    words, right = torch.tensor([1, 2, 3]), torch.tensor([0, 1, 3])  # tensors of known types are not always looked at again
+    for executor in (ol.Executor(), ol.Executor(passes=()), ol.Executor(interpret=True)):
+        for _ in range(2):
+            assert executor.run(program, {"words": words, "cuts": right}, ["y"], scope=ol.Scope())[0].tolist() == [1, 5]
+        with pytest.raises(ol.FeedError) as raised:
+            executor.run(program, {"words": words, "cuts": torch.tensor([0, 1, end])}, ["y"], scope=ol.Scope())
+        ends, has = f'"cuts" has t = {end}', '"words" has t = 3'
+        assert raised.value.message == (f"{has}, yet {ends}" if splits_first else f"{ends}, yet {has}")
+
+
+@pytest.mark.parametrize("end", [1, 3])
+def test_row_splits_of_rows_of_rows_end_where_the_rows_do(end: int):
+    program, fetch = words_program(levels=2)
+    good = {"words": numpy.arange(3), "words.splits.0": numpy.array([0, 2]), "words.splits.1": numpy.array([0, 1, 3])}
+    assert run(program, good, fetch)[1] == [0, 2]
+    with pytest.raises(ol.FeedError) as raised:
+        run(program, {**good, "words.splits.0": numpy.array([0, end])}, fetch)
+    assert f"words.s1 = {end}" in raised.value.message
+    assert "words.s1 = 2" in raised.value.message

@@ -1,8 +1,12 @@
+import contextlib
+import copy
 import gc
+import pickle
 import sys
 import threading
 import weakref
 
+import numpy as np
 import pytest
 import torch
 
@@ -176,15 +180,104 @@ def test_a_child_whose_parent_was_dropped_says_so():
         child.find_var("x")
 
 
+@pytest.mark.mission("A8", "A9")
 def test_a_handle_outlives_its_scope_only_to_say_so():
     scope = Scope()
     scope.set("x", 1.0)
     handle = scope.var("x")
     scope.drop()
-    for use in (lambda: handle.value, lambda: handle.is_set, lambda: setattr(handle, "value", 2.0)):
+    uses = {
+        "value": lambda: handle.value,
+        "value =": lambda: setattr(handle, "value", 2.0),
+        "is_set": lambda: handle.is_set,
+        "state": lambda: handle.state,
+        "estimated": lambda: handle.estimated,
+        "estimated =": lambda: setattr(handle, "estimated", True),
+        "get": lambda: handle.get(torch.Tensor),
+        "get_mutable": lambda: handle.get_mutable(torch.Tensor),
+        "is_type": lambda: handle.is_type(torch.Tensor),
+        "reset": lambda: handle.reset(),
+        "give": lambda: handle.give(2.0),
+        "held": lambda: handle.held,
+    }
+    ours = {
+        "read",
+        "is_own",
+        "lend",
+        "take",
+        "hold",
+        "settle",
+        "owner",
+        "expect_training",
+    }  # of runs, which have seen that the scope is there
+    assert {name.partition(" ")[0] for name in uses} == {name for name in dir(Variable) if not name.startswith("_")} - ours
+    for name, use in uses.items():
         with pytest.raises(ol.ScopeError) as caught:
             use()
-        assert str(caught.value) == '"x" belonged to a scope that was dropped'
+        assert str(caught.value) == '"x" belonged to a scope that was dropped', name
+    assert repr(handle) == "<Variable of a scope that was dropped>"
+    with pytest.raises(AttributeError, match="a Variable has no attribute 'values'"):
+        handle.values
+
+
+@pytest.mark.mission("A8", "A9")
+@pytest.mark.parametrize("end", ["drop", "drop the parent", "forget"])
+def test_a_handle_does_not_keep_the_bytes_of_a_scope_that_has_gone(end):
+    parent = Scope()
+    scope = parent.new_scope()
+    scope.set("x", np.zeros(4))
+    handle = scope.var("x")
+    watch = weakref.ref(handle.value)
+    assert watch() is not None
+    if end == "drop":
+        scope.drop()
+    elif end == "drop the parent":
+        parent.drop()
+    else:
+        del parent, scope
+        gc.collect()
+    assert watch() is None
+    with pytest.raises(ol.ScopeError, match='^"x" belonged to a scope that was dropped$'):
+        handle.value
+
+
+def test_a_step_that_was_prepared_does_not_keep_the_bytes_of_a_scope_that_was_dropped():
+    with ol.Program(seed=1) as program:
+        cost = ol.layer.mean(ol.layer.fc(ol.layer.data("x", shape=[3]), 2))
+        ol.optimizer.SGD(0.5).minimize(cost)
+    scope = ol.init(program, Scope())
+    step = ol.Executor().prepare(program, [cost], scope=scope)
+    feed = {"x": np.ones((2, 3), "float32")}
+    step(feed)
+    step(feed)
+    watch = weakref.ref(scope.var("fc_0.w").held)  # asked so that no claim ends
+    assert watch() is not None
+    scope.drop()
+    assert watch() is None
+    with pytest.raises(ol.ScopeError, match="this scope was dropped"):
+        step(feed)
+
+
+@pytest.mark.parametrize("way", [copy.copy, copy.deepcopy, pickle.dumps], ids=["copy", "deepcopy", "pickle"])
+def test_a_variable_is_not_copied_out_of_its_scope(way):
+    scope = Scope()
+    scope.set("x", 1.0)
+    with pytest.raises(ol.ScopeError) as caught:
+        way(scope.var("x"))
+    assert str(caught.value) == '"x" belongs to its scope alone, and is not copied: scope.set(name, variable.value)'
+
+
+def test_nothing_public_makes_a_variable_but_a_scope():
+    scope = Scope()
+    taken = scope.var("x")
+    made = []
+    for name in (name for name in dir(Variable) if not name.startswith("_") and callable(getattr(Variable, name))):
+        for arguments in ((), (scope, "y"), (scope,), ("y",)):
+            with contextlib.suppress(Exception):
+                made.append((name, getattr(Variable, name)(*arguments)))
+    assert [name for name, result in made if isinstance(result, Variable)] == []
+    assert list(scope) == ["x"]
+    assert scope.var("x") is taken
 
 
 def test_a_handle_does_not_keep_its_scope_alive():

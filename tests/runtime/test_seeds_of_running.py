@@ -7,7 +7,6 @@ import pytest
 import torch
 
 import oarlock as ol
-from oarlock.ir import DType
 from oarlock.proto import program_pb2 as wire
 from oarlock.registry import Catalogue
 from oarlock.runtime.interpreter import Interpreter
@@ -164,18 +163,6 @@ def test_train_prepares_a_scope_and_a_place_and_says_that_it_trains():
     (epoch,) = result.history
     assert epoch.validation["loss"] == pytest.approx(49.0**2, rel=1e-4)  # nothing is dropped when it is measured
     assert epoch.training["loss"] != pytest.approx(49.0**2, rel=1e-4)
-
-
-@pytest.mark.mission("F18")
-def test_an_output_is_made_at_the_place_of_the_run_in_the_declared_type():
-    with ol.Program() as program:
-        x = ol.layer.data("x", shape=[3], dtype="float64")
-        y = ol.op.linear(x, ol.op.fill(shape=(3, 2), value=1.0, dtype="float64"))
-    executor = ol.Executor(ol.CPUPlace())
-    (value,) = executor.run(program, {"x": np.ones((4, 3))}, [y], scope=ol.Scope(), return_numpy=False)
-    assert value.device == ol.CPUPlace().device
-    assert (value.dtype, tuple(value.shape)) == (torch.float64, (4, 2))
-    assert (y.dtype, y.shape) == (DType.FLOAT64, ("n", 2))
 
 
 @pytest.mark.mission("F22")

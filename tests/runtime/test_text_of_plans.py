@@ -23,7 +23,7 @@ METHODS = {name for kind in (RaggedRows, RaggedSteps, Workspace, GrowingSpace) f
     "shape", "total", "counts", "steps", "reverse", "append", "unbind", "copy_", "add_", "item", "split", "clone",
     *(node.attr for node in PARTS if isinstance(node, ast.Attribute)),
 }  # fmt: skip
-KEYWORDS = {"out", "packed", "by_row", *(name for operator in OPERATORS for name in operator.attributes)}
+KEYWORDS = {"alone", "out", "packed", "by_row", *(name for operator in OPERATORS for name in operator.attributes)}
 KEYWORDS |= {str(node.arg) for node in PARTS if isinstance(node, ast.keyword)}
 NODES = (
     ast.Module, ast.FunctionDef, ast.arguments, ast.arg, ast.Assign, ast.Delete, ast.For, ast.While, ast.If, ast.IfExp, ast.Return,
@@ -102,7 +102,7 @@ def work(change):
         targets = [case.program.main.var(name) for name, _ in case.targets]
         names = [var.name for var in case.program.main.inputs]
         scope = scope_of(case.program, case.arrays)
-        held = [(var, case.arrays[var.name]) for var in case.program.persistables()]
+        held = [(var, scope[var.name]) for var in case.program.persistables()]
         inputs = [(var, case.arrays[var.name]) for var in case.program.main.inputs]
         program = change(case.program, number)
         scope, executor = ol.Scope(), ol.Executor()

@@ -478,7 +478,7 @@ def test_a_scope_whose_values_do_not_fit_is_left_as_it_is(small):
     scope.set("fc_0.b", numpy.zeros(3, "float32"))
     with pytest.raises(ol.ShapeError) as raised:
         ol.train(small.cost, small_rows(), scope=scope, progress=False)
-    assert raised.value.message == 'the scope holds "fc_0.b" as float32[3]'
+    assert raised.value.message == '"fc_0.b" holds float32[3] in the scope, but is float32[2] in the program'
     assert list(scope) == ["fc_0.b"]
 
 
@@ -606,7 +606,8 @@ def test_a_file_gets_one_plain_line_per_epoch(small):
     loss, share = r"loss \d\.\d{4}", r"accuracy \d+\.\d %"
     assert len(lines) == 3
     for epoch, line in enumerate(lines, start=1):
-        assert re.fullmatch(rf"epoch {epoch}/3  {loss}  {share}  test {loss}  test {share}  [\d,]+ rows/s  \d+ s left", line), line
+        metrics = rf"{loss}  {share}  validation {loss}  validation {share}"
+        assert re.fullmatch(rf"epoch {epoch}/3  {metrics}  [\d,]+ rows/s  \d+ s left", line), line
     assert "\x1b" not in printed(console)
     assert lines[-1].endswith(" 0 s left")
 

@@ -1,6 +1,6 @@
 """The child process of `--untrusted`: `python -m oarlock.cli.child LIMITS VERB ...`.
 
-Its standard output is one line of JSON, how the verb ended, then the bytes of the file that the verb would have written.
+Its standard output is an answer (`answer.py`): how the verb ended, what it printed, and the bytes of the file that it would have written.
 Nothing heavy is imported before the process is alone.
 """
 
@@ -10,6 +10,7 @@ import json
 import os
 import sys
 
+from oarlock.cli.answer import write_answer
 from oarlock.cli.confinement import ProcessLimits, isolate, limit
 
 __all__ = ["main"]
@@ -26,31 +27,33 @@ def main(arguments: list[str]) -> None:
 
     handed = hand_over()
     limit(limits)
-    ended: dict[str, object] = {"network": network, "status": 0}
+    status, failed = 0, None
     with contextlib.redirect_stdout(io.StringIO()) as text:
         try:
-            ended["status"] = app(arguments[1:], standalone_mode=False) or 0
+            status = app(arguments[1:], standalone_mode=False) or 0
         except Exception as error:
-            ended["error"] = _describe(error, limits)
-    answer.write(json.dumps(ended | {"text": text.getvalue()}).encode() + b"\n" + handed.getbuffer())
-    answer.flush()
+            failed = _describe(error, limits)
+    if failed is None:
+        write_answer(answer, status=status, network=network, text=text.getvalue(), output=handed.getbuffer())
+    else:
+        write_answer(answer, network=network, error=failed)
     os._exit(0)  # no other thread is waited for
 
 
 def _describe(error: Exception, limits: ProcessLimits) -> dict[str, object]:
     """An exception as the parent raises it again: its class by name, its fields as text."""
-    from oarlock.errors import OarlockError
+    from oarlock.errors import ArgumentError, KernelError, LimitError, OarlockError
 
     if _is_memory(error):
         message = f"more memory than the {limits.memory_bytes:,} bytes that the child process may take"
-        return {"kind": "LimitError", "message": message, "hint": "limits=ProcessLimits(memory_bytes=...)"}
-    if isinstance(error, OarlockError):
-        fields = {name: getattr(error, name) for name in ("message", "contract", "running", "hint", "op")}
-        location = None if error.location is None else str(error.location)
-        return fields | {"kind": type(error).__name__, "location": location, "given": list(error.given)}
-    if hasattr(error, "format_message"):  # wrong usage, as the command line says it
-        return {"kind": "ArgumentError", "message": error.format_message()}  # type: ignore[attr-defined]
-    return {"kind": "KernelError", "message": f"the child process failed: {type(error).__name__}: {error}"}
+        error = LimitError(message, hint="limits=ProcessLimits(memory_bytes=...)")
+    elif hasattr(error, "format_message"):  # wrong usage, as the command line says it
+        error = ArgumentError(error.format_message())  # type: ignore[attr-defined]
+    elif not isinstance(error, OarlockError):
+        error = KernelError(f"the child process failed: {type(error).__name__}: {error}")
+    fields = {name: getattr(error, name) for name in ("message", "contract", "running", "hint", "op")}
+    location = None if error.location is None else str(error.location)
+    return fields | {"kind": type(error).__name__, "location": location, "given": list(error.given)}
 
 
 def _is_memory(error: Exception) -> bool:

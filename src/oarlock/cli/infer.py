@@ -1,5 +1,6 @@
 """`oarlock infer`: run a model file on data."""
 
+import io
 from pathlib import Path
 from typing import Annotated
 
@@ -11,7 +12,7 @@ from rich.markup import escape
 from oarlock import inference
 from oarlock.cli.drawing import draw_predictions
 from oarlock.cli.untrusted import Untrusted
-from oarlock.cli.writing import destination, is_child
+from oarlock.cli.writing import is_child, write
 from oarlock.datasets.loading import load
 from oarlock.errors import MissingFileError
 from oarlock.runtime.tuning import tune_process
@@ -40,7 +41,9 @@ def infer(
     console = Console(highlight=False, soft_wrap=True)
     if output is not None:
         first = predicted if isinstance(predicted, numpy.ndarray) else next(iter(predicted.values()))
-        numpy.save(destination(output), first, allow_pickle=False)
+        written = io.BytesIO()
+        numpy.save(written, first, allow_pickle=False)
+        write(output, written.getvalue())
         console.print(f"saved {output}", markup=False)
     if isinstance(predicted, dict):
         for label, value in predicted.items():

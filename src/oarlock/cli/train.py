@@ -1,9 +1,11 @@
 """`oarlock train`: run a training script, or continue a saved training program."""
 
+import os
 import runpy
+import shlex
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 
@@ -41,8 +43,10 @@ def train(
 
     [bold]oarlock train run.safetensors --data digits:train --epochs 30[/] goes on with a training program that
     [bold]ol.save_model(result, path)[/] saved: the same bits as if it had never stopped, and none of its Python.
+
+    Ctrl-C saves what was trained so far, and says how to go on.
     """
-    if not path.exists():
+    if not os.path.exists(path):
         raise MissingFileError(f'there is no file "{path}"')
     tune_process(keep_memory=not is_child())  # a stranger's file is held to the memory that it needs
     if path.suffix == ".py":
@@ -59,10 +63,31 @@ def train(
         raise ArgumentError("a saved program needs --data", hint="--data digits:train")
     if save is not None and not save.absolute().parent.is_dir():
         raise MissingFileError(f'there is no folder "{save.parent}"')
+    try:
+        with training.Stopping(patience=0.0):
+            result = _go_on(path, data, validate, epochs, steps, seed, backend, untrusted)
+    except training.Interrupted as interrupt:
+        save_model(interrupt.result, destination(save or path))
+        _stopped(interrupt.result, save or path, f"--data {shlex.quote(data)}")
+    save_model(result, destination(save or path))
+    typer.echo(f"{result.steps} steps in all; saved {save or path}")
+
+
+def _go_on(
+    path: Path,
+    data: str,
+    validate: str | None,
+    epochs: int | None,
+    steps: int | None,
+    seed: int | None,
+    backend: str | None,
+    untrusted: bool,
+) -> training.TrainingResult:
+    """Train a saved program."""
     model = load_model(path, untrusted=untrusted)
     split = model.program.seed if seed is None else seed
     held_out = None if validate is None else load(validate, seed=split)
-    result = training.train(
+    return training.train(
         model,
         load(data, seed=split),
         epochs=epochs,
@@ -71,8 +96,12 @@ def train(
         tune=False,
         backend=backend,  # type: ignore[arg-type]
     )
-    save_model(result, destination(save or path))
-    typer.echo(f"{result.steps} steps in all; saved {save or path}")
+
+
+def _stopped(result: training.TrainingResult, path: Path, how: str) -> NoReturn:
+    """Say what an interrupted run left in `path`, and how to go on; end as who is interrupted does."""
+    typer.echo(f"\ninterrupted after {result.steps} steps; saved {path}\nNext: oarlock train {shlex.quote(str(path))} {how}")
+    raise typer.Exit(130)
 
 
 def _run_script(path: Path, arguments: list[str]) -> None:
@@ -82,6 +111,10 @@ def _run_script(path: Path, arguments: list[str]) -> None:
     sys.path.insert(0, folder)
     try:
         runpy.run_path(str(path), run_name="__main__")
+    except training.Interrupted as interrupt:
+        saved = Path(f"{path.stem}.interrupted.safetensors")
+        save_model(interrupt.result, saved)
+        _stopped(interrupt.result, saved, "--data DATA, where DATA is a .npz file of what the script trains on, or digits:train")
     finally:
         sys.argv = before
         sys.path.remove(folder)

@@ -4,9 +4,7 @@ import json
 import os
 import shutil
 import signal
-import subprocess
 import sys
-import threading
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -16,10 +14,12 @@ import typer
 from typer.core import TyperCommand
 
 from oarlock import errors
+from oarlock.cli.answer import Answer, read_answer
 from oarlock.cli.confinement import ProcessLimits
+from oarlock.cli.process_group import ProcessGroup
 from oarlock.cli.writing import is_child
-from oarlock.errors import ArgumentError, KernelError, LimitError, OarlockError
-from oarlock.io.files import write_file
+from oarlock.errors import ArgumentError, KernelError, LimitError, OarlockError, visible
+from oarlock.io.replacing import write_file
 
 __all__ = ["Ended", "ProcessLimits", "Untrusted", "opens_program", "run_untrusted"]
 
@@ -34,8 +34,8 @@ _REPORT = "nothing was written; SECURITY.md says where to report a file that doe
 class Ended:
     """How a verb ended.
 
-    Its exit `status`; the `text` it printed; `output`, the bytes of the file that it writes, empty where it writes none; and whether
-    the child had this process's `network`, because the system does not give it one of its own.
+    Its exit `status`, from 0 to 255; the `text` it printed; `output`, the bytes of the file that it writes, empty where it writes none;
+    and whether the child had this process's `network`, because the system does not give it one of its own.
     """
 
     status: int
@@ -51,8 +51,9 @@ def run_untrusted(*arguments: str | os.PathLike[str], limits: ProcessLimits | No
         predicted = numpy.load(io.BytesIO(ended.output), allow_pickle=False)
 
     The child opens the file where it is no link, writes no file, has no network where the system allows that, no privileges,
-    and bounds on memory, CPU time and open files (`limits`); what it runs is counted (`RunLimits`). It knows the operators of
-    Oarlock alone, and no GPU. Where the verb would write a file, its bytes are returned; writing them is the caller's.
+    and bounds on memory, CPU time and open files (`limits`); no process that it starts outlives it. What it runs
+    is counted (`RunLimits`). It knows the operators of Oarlock alone, and no GPU. Where the verb would write a file, its bytes are
+    returned; writing them is the caller's.
 
     Raises what the verb raises; LimitError for a child that took too much, KernelError for one that broke, ArgumentError
     elsewhere than on Linux.
@@ -63,31 +64,35 @@ def run_untrusted(*arguments: str | os.PathLike[str], limits: ProcessLimits | No
     verb, *rest = [os.fspath(argument) for argument in arguments]
     if "--untrusted" not in rest:
         rest.insert(0, "--untrusted")
-    child = subprocess.Popen(  # noqa: S603  this interpreter, and no shell
-        [sys.executable, "-P", "-B", "-m", "oarlock.cli.child", json.dumps(asdict(limits)), verb, *rest],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        env=_environment(),
-    )
-    assert child.stdout is not None
-    late = threading.Timer(limits.seconds, child.kill)
-    late.start()
+    command = [sys.executable, "-P", "-B", "-m", "oarlock.cli.child", json.dumps(asdict(limits)), verb, *rest]
+    with ProcessGroup(command, _environment(), seconds=limits.seconds) as group:
+        try:
+            answer = _take_answer(verb, group, limits)  # whatever it goes on to do is of no interest
+        except TimeoutError:
+            raise _took(f"{verb}: more than {limits.seconds:g} seconds in the child process", "seconds") from None
+    if answer.error is None:
+        return Ended(answer.status, visible(answer.text, lines=True), answer.output, answer.network)
+    raise _error(verb, answer.error)
+
+
+def _take_answer(verb: str, group: ProcessGroup, limits: ProcessLimits) -> Answer:
+    """The child's answer. The child may be a stranger's by now: nothing in it is more than text and bytes, of a size that was allowed."""
+
+    def allow(name: str, length: int) -> None:
+        most = getattr(limits, f"{name}_bytes")
+        if length > most:
+            what = "prints" if name == "text" else "hands back"
+            raise _took(f"{verb}: the child process {what} more than {most:,} bytes", f"{name}_bytes")
+
     try:
-        answer = child.stdout.read(limits.output_bytes + 1)
-        if len(answer) > limits.output_bytes:
-            raise _took(f"{verb}: the child process hands back more than {limits.output_bytes:,} bytes", "output_bytes")
-        status = child.wait()
-        if not late.is_alive():
-            raise _took(f"{verb}: more than {limits.seconds:g} seconds in the child process", "seconds")
-    finally:
-        late.cancel()
-        child.kill()
-        child.wait()
-        child.stdout.close()
-    if status != 0:
-        raise _died(verb, status, limits)
-    return _read(verb, answer)
+        return read_answer(group.read_line, group.read, allow=allow)
+    except EOFError:
+        status = group.wait()
+        raise (_died(verb, status, limits) if status else _unreadable(verb)) from None
+    except LimitError:  # a ValueError too
+        raise
+    except (ValueError, RecursionError):
+        raise _unreadable(verb) from None
 
 
 def _environment() -> dict[str, str]:
@@ -117,34 +122,19 @@ def _died(verb: str, status: int, limits: ProcessLimits) -> OarlockError:
     return KernelError(f"{verb}: the child process ended with {how}, and without an answer", hint=_REPORT)
 
 
-def _read(verb: str, answer: bytes) -> Ended:
-    """The child's answer. The child may be a stranger's by now: nothing in it is more than text, and no class but ours is made."""
-    line, _, output = answer.partition(b"\n")
-    try:
-        fields = json.loads(line)
-        error = fields.get("error")
-        if error is None:
-            return Ended(int(fields["status"]), _visible(fields["text"]), output, bool(fields["network"]))
-        raised = _error(error)
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-        raise KernelError(f"{verb}: what the child process answered cannot be read", hint=_REPORT) from None
-    raise raised
+def _unreadable(verb: str) -> OarlockError:
+    return KernelError(f"{verb}: what the child process answered cannot be read", hint=_REPORT)
 
 
-def _error(fields: Mapping[str, object]) -> OarlockError:
-    kind = {name: getattr(errors, name) for name in errors.__all__}[str(fields["kind"])]
-    texts = {name: _visible(fields[name]) for name in ("location", "contract", "running", "hint", "op") if fields.get(name) is not None}
-    given = fields.get("given", [])
-    if not isinstance(given, list):
-        raise TypeError
-    return kind(_visible(fields["message"]), given=[_visible(line) for line in given], **texts)
-
-
-def _visible(text: object) -> str:
-    """Text without what would steer a terminal."""
-    if not isinstance(text, str):
-        raise TypeError
-    return "".join(letter for letter in text if letter.isprintable() or letter in "\n\t")
+def _error(verb: str, fields: Mapping[str, object]) -> OarlockError:
+    """The error that the child describes. No class but ours is made, and of nothing but text."""
+    kinds = {name: getattr(errors, name) for name in errors.__all__}
+    kind, given = fields.get("kind"), fields.get("given", [])
+    texts = {name: fields[name] for name in ("message", "location", "contract", "running", "hint", "op") if fields.get(name) is not None}
+    lines = [*texts.values(), *given] if isinstance(given, list) else [None]
+    if not isinstance(kind, str) or kind not in kinds or "message" not in texts or not all(isinstance(line, str) for line in lines):
+        return _unreadable(verb)
+    return kinds[kind](**texts, given=given)  # which makes visible what it is given
 
 
 class _Verb(TyperCommand):

@@ -3,7 +3,9 @@
 import io
 from pathlib import Path
 
-__all__ = ["destination", "hand_over", "is_child"]
+from oarlock.io.replacing import write_file
+
+__all__ = ["destination", "hand_over", "is_child", "write"]
 
 _handed: io.BytesIO | None = None
 
@@ -11,6 +13,15 @@ _handed: io.BytesIO | None = None
 def destination(path: Path) -> Path | io.BytesIO:
     """What a verb writes its file to."""
     return path if _handed is None else _handed
+
+
+def write(path: Path, data: bytes) -> None:
+    """Write the file of a verb. Raises as `write_file` does."""
+    place = destination(path)
+    if isinstance(place, Path):
+        write_file(place, data)
+    else:
+        place.write(data)
 
 
 def hand_over() -> io.BytesIO:

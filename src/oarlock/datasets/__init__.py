@@ -2,5 +2,10 @@
 
 from oarlock.datasets import digits, mnist
 from oarlock.datasets.loading import load
+from oarlock.errors import no_attribute
 
 __all__ = ["digits", "load", "mnist"]
+
+
+def __getattr__(name: str) -> object:
+    raise no_attribute(__name__, name, __all__)

@@ -12,9 +12,10 @@ from pathlib import Path
 import numpy
 
 from oarlock.errors import DataError, MissingFileError
-from oarlock.io.files import read_file, write_file
+from oarlock.io.files import read_file
+from oarlock.io.replacing import write_file
 
-__all__ = ["load", "split"]
+__all__ = ["load", "split", "test", "train"]
 
 _MIRROR = "https://storage.googleapis.com/cvdf-datasets/mnist"
 _FOLDER = Path("~/.cache/oarlock/mnist")
@@ -40,14 +41,27 @@ def load(folder: str | Path | None = None) -> dict[str, numpy.ndarray]:
 
 def split(seed: int = 0, *, folder: str | Path | None = None) -> tuple[dict[str, numpy.ndarray], dict[str, numpy.ndarray]]:
     """The 60,000 to train on and the 10,000 to test on, as their authors parted them, whatever `seed`; otherwise as `load`."""
-    train, test = (
-        {
-            "image": _read(f"{part}-images-idx3-ubyte.gz", folder)[:, None].astype("float32") / numpy.float32(255),
-            "label": _read(f"{part}-labels-idx1-ubyte.gz", folder).astype("int64"),
-        }
-        for part in ("train", "t10k")
-    )
-    return train, test
+    return train(folder), test(folder)
+
+
+def train(folder: str | Path | None = None) -> dict[str, numpy.ndarray]:
+    """The 60,000 to train on: image float32[60000, 1, 28, 28], label int64[60000]. As `load`."""
+    return _part("train", folder)
+
+
+def test(folder: str | Path | None = None) -> dict[str, numpy.ndarray]:  # noqa: PT028  it is no test
+    """The 10,000 to test on: image float32[10000, 1, 28, 28], label int64[10000]. As `load`."""
+    return _part("t10k", folder)
+
+
+test.__test__ = False  # type: ignore[attr-defined]  # pytest would take it for one of its own
+
+
+def _part(part: str, folder: str | Path | None) -> dict[str, numpy.ndarray]:
+    return {
+        "image": _read(f"{part}-images-idx3-ubyte.gz", folder)[:, None].astype("float32") / numpy.float32(255),
+        "label": _read(f"{part}-labels-idx1-ubyte.gz", folder).astype("int64"),
+    }
 
 
 def _read(name: str, folder: str | Path | None) -> numpy.ndarray:

@@ -18,7 +18,8 @@ import safetensors.torch
 import torch
 
 from oarlock.errors import FormatError, LimitError
-from oarlock.io.files import read_file, write_file
+from oarlock.io.files import read_file
+from oarlock.io.replacing import write_file
 from oarlock.ir.dtype import DType
 from oarlock.op.torch_dtype import from_bytes, from_torch, to_torch
 from oarlock.proto.limits import Limits
@@ -105,7 +106,8 @@ def _read_metadata(data: bytes, name: str, limits: Limits) -> dict[str, str]:
             hint="limits=Limits(header_bytes=...)",
         )
     try:
-        header = json.loads(data[8 : 8 + length], object_pairs_hook=_once) if 8 + length <= len(data) else None
+        # Decoded here: of bytes, json would guess an encoding, and import its codec.
+        header = json.loads(data[8 : 8 + length].decode("utf-8"), object_pairs_hook=_once) if 8 + length <= len(data) else None
     except _TwiceError:
         raise FormatError(f'"{name}" is not a safetensors file, or is cut short', given=["a name stands twice in its header"]) from None
     except (ValueError, RecursionError):

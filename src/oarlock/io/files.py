@@ -1,14 +1,13 @@
-"""One file: opened with care, read whole, replaced whole."""
+"""One file: opened with care, read whole."""
 
 import errno
 import os
 import stat
-import tempfile
 from pathlib import Path
 
-from oarlock.errors import ArgumentError, FormatError, LimitError, MissingFileError
+from oarlock.errors import ArgumentError, FormatError, LimitError, MissingFileError, OarlockError
 
-__all__ = ["read_file", "write_file"]
+__all__ = ["read_file"]
 
 # Nothing is waited for (a pipe without a writer), inherited by another process, or made this process's terminal.
 _READ = os.O_RDONLY | sum(getattr(os, flag, 0) for flag in ("O_CLOEXEC", "O_NONBLOCK", "O_NOCTTY", "O_BINARY"))
@@ -45,6 +44,10 @@ def read_file(path: str | os.PathLike[str], *, largest: int, limit: str, untrust
             )
         with open(descriptor, "rb", closefd=False) as file:
             return file.read(status.st_size)
+    except OSError as error:
+        if isinstance(error, OarlockError):
+            raise
+        raise MissingFileError(f'"{path}" cannot be read: {error.strerror or error}') from None
     finally:
         os.close(descriptor)
 
@@ -69,27 +72,3 @@ def _is_link(path: Path, what: str) -> FormatError:
         f'"{path.name}" is {what}, which an untrusted file must not be',
         hint="copy the file, or load it without untrusted where it is yours",
     )
-
-
-def write_file(path: str | os.PathLike[str], data: bytes) -> None:
-    """Write a file beside `path`, then put it in place, so that a reader finds the old file or the new one, whole.
-
-    Raises ArgumentError for a folder, MissingFileError where there is no folder to write in.
-    """
-    path = Path(path)
-    if path.is_dir():
-        raise ArgumentError(f'"{path}" is a folder; a model is one file')
-    try:
-        descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    except (FileNotFoundError, NotADirectoryError):
-        raise MissingFileError(f'there is no folder "{path.parent}"') from None
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise

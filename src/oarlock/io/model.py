@@ -12,6 +12,7 @@ import torch
 
 from oarlock.errors import ArgumentError, FormatError, TrainingProgramError, UndefinedVarError, UnsetVarError
 from oarlock.io.container import read_container, write_container
+from oarlock.ir.names import DRAWS
 from oarlock.ir.operation import Role
 from oarlock.ir.program import Program
 from oarlock.ir.serialize import read_program
@@ -23,9 +24,11 @@ from oarlock.proto.limits import Limits
 from oarlock.registry.catalogue import Catalogue, standard
 from oarlock.registry.checking import typecheck
 from oarlock.runtime.budget import RunLimits
+from oarlock.runtime.declared import require_declared
 from oarlock.runtime.executor import Executor
 from oarlock.runtime.feeding import check_feed
-from oarlock.runtime.initialization import require_type
+from oarlock.runtime.initialization import initial_value
+from oarlock.runtime.ownership import own, states_of
 from oarlock.runtime.place import CPUPlace
 from oarlock.runtime.scope import Scope
 
@@ -57,7 +60,7 @@ def save_model(target: object, *arguments: object) -> None:
 
     `parameters` is a scope, what `ol.train` returned, or a dict of arrays; `path` may also be a binary file that is open.
     Raises ArgumentError, FeedError for a dataset that does not fit, UnsetVarError or ShapeError for a value that is missing
-    or does not fit, MissingFileError where there is no folder; the file at `path` is then as it was.
+    or does not fit, MissingFileError where there is no folder, WriteError where the system refuses; the file at `path` is then as it was.
     """
     program = getattr(target, "program", None)
     path, parameters = (arguments[-1] if arguments else None), target
@@ -74,15 +77,18 @@ def save_model(target: object, *arguments: object) -> None:
 
 
 def _value(var: Var, scope: Scope) -> torch.Tensor:
-    """What `scope` holds for a persistable variable. Raises UnsetVarError or ShapeError."""
+    """What `scope` holds for a persistable variable. Raises UnsetVarError, ShapeError or DTypeError."""
     found = scope.find_var(var.name)
+    if var.name == DRAWS and (found is None or not found.is_set):
+        return initial_value(var, 0)  # nothing was drawn
     if found is None or not found.is_set:
         raise UnsetVarError(
             f'the parameters hold no value of "{var.name}"',
             given=[var.describe()],
             hint="ol.train returns parameters; ol.init(program, scope) makes first ones",
         )
-    return require_type(var, found.value)
+    require_declared(var, found.settle(var.dtype))
+    return require_declared(var, found.value)
 
 
 def _program_of(target: object) -> Program:
@@ -124,7 +130,7 @@ def load_model(*arguments: object, limits: Limits | None = None, untrusted: bool
     """Read a model file; nothing in it is run, and its program is verified first.
 
         load_model(path)            the program in the file and its values
-        load_model(predict, path)   pruned to the variable of that name: a Var, or text
+        load_model(predict, path)   pruned to the variable of that name, a Var or text, which is its target's label too
 
     With `untrusted`, the file must be no symbolic or hard link, and what the model runs is counted (`RunLimits`).
     `ol.run_untrusted` also puts both into a process with limits of the system's own.
@@ -149,7 +155,7 @@ def load_model(*arguments: object, limits: Limits | None = None, untrusted: bool
             given=[f"it was saved for {', '.join(model.program.targets) or 'no target'}, and holds what that needs"],
             hint="ol.save_model([cost, predict], parameters, path) saves what both need",
         )
-    return Model(prune(model.program, {"predict": var}), model.scope, limits=model.limits)
+    return Model(prune(model.program, {name: var}), model.scope, limits=model.limits)
 
 
 def read_model(path: str | os.PathLike[str], catalogue: Catalogue, *, limits: Limits | None = None, untrusted: bool = False) -> Model:
@@ -170,7 +176,8 @@ def read_model(path: str | os.PathLike[str], catalogue: Catalogue, *, limits: Li
                 f'the file holds "{name}" as {from_torch(tensor.dtype)}{list(tensor.shape)}',
                 given=[var.describe()],
             )
-        scope.var(name).give(tensor, ours=True)
+        scope.var(name).give(tensor, own=True)
+    own(program, scope, states_of(program))
     for name in tensors:
         raise FormatError(f"the file holds {json.dumps(name[:80])}, which its program does not declare")
     return Model(program, scope, catalogue, RunLimits() if untrusted else None)
@@ -178,7 +185,7 @@ def read_model(path: str | os.PathLike[str], catalogue: Catalogue, *, limits: Li
 
 def _refuse_training(program: Program) -> None:
     roles = [op.role for op in walk(program.main)]
-    backward, update = roles.count(Role.BACKWARD), len(program.main.tail)
+    backward, update = roles.count(Role.BACKWARD), sum(op.role is Role.UPDATE for op in program.main.tail)
     if backward or update:
         raise TrainingProgramError(
             f"this is a training program: it has {backward} gradient ops and updates {update} variables",
@@ -206,6 +213,8 @@ def infer(target: object, *arguments: object) -> numpy.ndarray | dict[str, numpy
             raise ArgumentError("infer takes a target, perhaps a feed, and perhaps parameters")
     if isinstance(target, Var):
         program, executor = prune(target.block.program, {"predict": target}), Executor()
+        if parameters is None and feed and set(feed) <= {var.name for var in program.persistables()}:
+            feed, parameters = None, feed  # values by the names of parameters, and of nothing that is fed
         scope = Scope() if parameters is None else scope_of(parameters)
     elif isinstance(target, Model):
         if parameters is not None:

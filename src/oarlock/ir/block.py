@@ -1,14 +1,14 @@
 """Block: local variables and the ops over them, in order."""
 
 import difflib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from oarlock.errors import ProgramError, UndefinedVarError
 from oarlock.ir import current
 from oarlock.ir.dtype import DType
 from oarlock.ir.location import Location, here
-from oarlock.ir.names import require_user_name
+from oarlock.ir.names import is_name, require_user_name
 from oarlock.ir.operation import Op, Role
 from oarlock.ir.size import Shape, Size
 from oarlock.ir.variable import Initializer, Var
@@ -43,6 +43,8 @@ class Block:
         self.vars: dict[str, Var] = {}
         self.splits: dict[Size, Var] = {}  # a size -> who was last said to cut it, be it a variable of this block still or not
         self.ops: list[Op] = []
+        self.stand_in: Callable[[Var], Var] | None = None
+        """While the step of a loop is written here: what a variable of outside stands for in it."""
 
     @property
     def path(self) -> str:
@@ -85,6 +87,17 @@ class Block:
             hint=f'did you mean "{near[0]}"?' if near else None,
         )
 
+    def seen(self, var: Var) -> Var:
+        """What is read where an op of this block is given `var`: its step where a loop around is stepping through it, else itself."""
+        if self.parent is None or var.block is self:
+            return var
+        around = list(self.enclosing())
+        if var.block in around:
+            for block in reversed(around[: around.index(var.block)]):
+                if block.stand_in is not None:
+                    var = block.stand_in(var)
+        return var
+
     def splits_of(self, size: Size) -> Var | None:
         """The row splits by which a dimension of this size is cut, here or in the nearest block around; None where it is not."""
         if isinstance(size, str):
@@ -124,7 +137,14 @@ class Block:
         partitions: str | None = None,
         location: Location | None = None,
     ) -> Var:
-        """Declare a variable here. Raises ProgramError where the block has one of that name."""
+        """Declare a variable here. Raises ProgramError where the block has one of that name, and for what is no name at all."""
+        if not isinstance(name, str) or not is_name(name):
+            raise ProgramError(
+                f"{name!r:.80} cannot be a variable's name",
+                location=location or here(),
+                contract="a name has 1 to 256 of the characters A-Z a-z 0-9 _ . / @ - and no '..'",
+                hint="program.unique(stem) makes one that is free",
+            )
         if name in self.vars:
             raise ProgramError(
                 f'"{name}" is declared twice in {self.path}',
@@ -245,10 +265,11 @@ class Block:
 
         return block_desc(self)
 
-    def commit(self, var: Var, value: Var) -> Op:
+    def commit(self, var: Var, value: Var, *, role: Role = Role.UPDATE) -> Op:
         """Make `value` what the persistable `var` holds after the step. Raises ProgramError when it is not legal.
 
-        All commits stand at the end of the main block, so that every op before them reads the old value.
+        All commits stand at the end of the main block, so that every op before them reads the old value. One whose `role` is FORWARD
+        belongs to the ops that predict, as the running statistics of batch norm do: it stays with them where a program is pruned.
         """
         if self.parent is not None or not var.persistable or var.block is not self:
             raise ProgramError(
@@ -258,7 +279,7 @@ class Block:
             )
         if any(var in op.writes for op in self.tail):
             raise ProgramError(f'"{var.name}" is updated twice in one step', location=here())
-        with self.program.write_as(Role.UPDATE):
+        with self.program.write_as(role):
             return self.append("assign", {"x": [value]}, {"y": [var]}, {})
 
     def keep(self, ops: Sequence[Op]) -> None:

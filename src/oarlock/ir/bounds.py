@@ -9,7 +9,7 @@ from oarlock.ir.names import is_name
 from oarlock.proto import program_pb2 as wire
 from oarlock.proto.limits import Limits
 
-__all__ = ["check_bounds"]
+__all__ = ["check_bounds", "check_source_bounds"]
 
 
 def check_bounds(desc: wire.ProgramDesc, limits: Limits) -> None:
@@ -30,6 +30,17 @@ def check_bounds(desc: wire.ProgramDesc, limits: Limits) -> None:
         if not is_name(target.label):
             raise VerifyError(f"target {target.label[:80]!r} is not a legal name")
         bounds.names("a target", target.var)
+
+
+def check_source_bounds(desc: wire.SourceDesc, limits: Limits) -> None:
+    """Raise LimitError where the author's lines are longer than lines are, or a text that a few bytes name is printed too often."""
+    bounds = _Bounds(limits)
+    lengths = [len(text.encode()) for text in desc.strings]
+    bounds.require("the author's lines: ", max(lengths, default=0), "location_text_bytes")
+    sizes = {number: length for number, length in enumerate(lengths) if length}
+    places = (place for block in desc.blocks for places in (block.vars, block.ops) for place in places)
+    total = sum(sizes.get(number, 0) for place in places for number in (place.file, place.function, place.text))
+    bounds.require("the author's lines: ", total, "location_bytes")
 
 
 class _Bounds:

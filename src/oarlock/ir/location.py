@@ -7,8 +7,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
+from oarlock.errors import visible
+
 __all__ = ["Location", "here"]
 
+_LONGEST = 200  # letters, of which the longest take 800 bytes: `Limits.location_text_bytes` allows more
 _PACKAGE = f"{Path(__file__).resolve().parent.parent}{os.sep}"
 
 
@@ -29,7 +32,7 @@ class Location:
         function = "" if self.function == "<module>" else f" in {self.function}"
         text = f"{self.file}:{self.line}{function}      {self.text}".rstrip()
         # A file may say anything here; in a message or a printed program it stays one line of what can be seen.
-        return text if text.isprintable() else "".join(letter if letter.isprintable() else "?" for letter in text)
+        return visible(text)
 
 
 def here() -> Location | None:
@@ -42,7 +45,7 @@ def here() -> Location | None:
     filename = frame.f_code.co_filename
     module = frame.f_globals.get("__name__", "__main__")
     text = linecache.getline(filename, frame.f_lineno).strip()
-    return _location(filename, module, frame.f_lineno, frame.f_code.co_name, text[:200])
+    return _location(filename, module, frame.f_lineno, frame.f_code.co_name, text)
 
 
 @lru_cache(maxsize=4096)
@@ -50,4 +53,4 @@ def _location(filename: str, module: str, line: int, function: str, text: str) -
     """One object for a line, however many ops it makes: a large program is made by few lines."""
     # A module's dotted path is its path below the script's folder; the script itself has only a name.
     file = Path(filename).name if module == "__main__" else module.replace(".", "/") + ".py"
-    return Location(file, line, function, text)
+    return Location(file[-_LONGEST:], line, function[:_LONGEST], text[:_LONGEST])

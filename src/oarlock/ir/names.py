@@ -5,12 +5,15 @@ import re
 from oarlock.errors import ProgramError
 from oarlock.ir.location import here
 
-__all__ = ["COUNTER", "gradient_name", "is_name", "next_name", "require_user_name"]
+__all__ = ["COUNTER", "DRAWS", "gradient_name", "is_name", "next_name", "require_user_name"]
 
 _NAME = re.compile(r"[A-Za-z0-9_./@-]{1,256}", re.ASCII)
 
 COUNTER = "@STEP"
 """The program's step counter: how many steps have been committed."""
+
+DRAWS = "@RANDOM"
+"""The program's random state: how many runs that train have drawn random numbers."""
 
 
 def is_name(text: str) -> bool:

@@ -29,6 +29,7 @@ _SHAPE = re.compile(r"\[([^\[\]\n]*)\]")
 _INT = re.compile(r"-?[0-9]+$")
 _FLOAT = re.compile(r"-?(?:[0-9]+\.[0-9]*(?:e[+-]?[0-9]+)?|[0-9]+e[+-]?[0-9]+|inf|nan)$")
 _ROLES = {text: role for role, text in ROLES.items()}
+_COMMITS = {"commit": Role.UPDATE, "keep": Role.FORWARD}
 
 
 class Slots(NamedTuple):
@@ -57,6 +58,7 @@ class _Parser:
         self.at = 0
         self.slots_of = slots_of
         self.desc = wire.ProgramDesc()
+        self.commits = Role.UPDATE  # of those that are read
 
     # Words
 
@@ -170,10 +172,11 @@ class _Parser:
     def statement(self, desc: wire.BlockDesc, index: int, role: Role) -> Role:
         """One line, with the blocks below it. Returns the role of the lines that follow."""
         start, word = self.at, self.peek()
-        if word in (*_ROLES, "commit"):
+        if word in (*_ROLES, *_COMMITS):
             self.word(word)
             if self.skip(":") and _LINE_END.match(self.text, self.at):  # else a variable of that name
-                return _ROLES.get(word, Role.UPDATE)
+                self.commits = _COMMITS.get(word, self.commits)
+                return _ROLES.get(word, role)
             self.at = start
         if word in ("parameter", "frozen", "state", "var", "value"):
             self.word(word)
@@ -184,7 +187,7 @@ class _Parser:
         if word and not self.sees("["):
             self.word("a variable")
             if self.skip("<-"):
-                op = desc.ops.add(type="assign", role=int(Role.UPDATE))  # type: ignore[arg-type]
+                op = desc.ops.add(type="assign", role=int(self.commits))  # type: ignore[arg-type]
                 op.inputs.add(name="x", vars=[self.word("a variable")])
                 op.outputs.add(name="y", vars=[word])
                 self.op_name(op)

@@ -3,6 +3,8 @@
 The text says all that the program is, and `parser` reads it back. Lines that begin with `#` are the author's, quoted.
 """
 
+from itertools import groupby
+
 from oarlock.ir.attribute import format_attribute
 from oarlock.ir.block import Block
 from oarlock.ir.location import Location
@@ -49,8 +51,9 @@ def _format_block(block: Block, indent: str, role: Role, source: bool) -> list[s
         lines.append(inside + format_op(op))
         for inner in op.blocks:
             lines += _format_block(inner, inside + "  ", op.role, source)
-    if tail:
-        lines += ["", f"{inside}commit:", *(f"{inside}{op.writes[0].name} <- {op.reads[0].name}{_format_name(op)}" for op in tail)]
+    for kept, commits in groupby(tail, lambda op: op.role is Role.FORWARD):
+        lines += ["", f"{inside}{'keep' if kept else 'commit'}:"]
+        lines += [f"{inside}{op.writes[0].name} <- {op.reads[0].name}{_format_name(op)}" for op in commits]
     return [*lines, indent + "}"]
 
 

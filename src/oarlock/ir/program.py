@@ -49,6 +49,8 @@ class Program:
         self.training: Training | None = None
         self.revision = 0
         self.serial = next(_serials)  # caches key on this, never on id()
+        self.lineage: int | str = self.serial
+        """Which program this is, whatever copies of it there are: what it trains with in a scope belongs to it."""
         self.writing: tuple[Role, Location | None] = (Role.FORWARD, None)
         self._taken: set[str] = set()
         self._counts: dict[str, int] = {}
@@ -162,8 +164,9 @@ class Program:
 
     @property
     def is_training(self) -> bool:
-        """Whether a step changes anything: the main block has a tail."""
-        return bool(self.main.tail)
+        """Whether a step updates anything, by an optimizer or by hand. What forward ops keep, running statistics, is no update."""
+        ops = reversed(self.main.ops)  # an optimizer's commits stand last, so this is soon known
+        return any(op.role is Role.UPDATE for op in itertools.takewhile(lambda op: op.is_commit, ops))
 
     def counter(self) -> Var:
         """The variable that counts committed steps, int64[]; declared when first asked for."""
@@ -187,7 +190,9 @@ class Program:
         return read_program(data)
 
     def clone(self) -> "Program":
-        """An independent copy."""
+        """An independent copy, which is the same program to a scope: it goes on with what this one has left there."""
         from oarlock.ir.serialize import copy_program
 
-        return copy_program(self)
+        copy = copy_program(self)
+        copy.lineage = self.lineage
+        return copy

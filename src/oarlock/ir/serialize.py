@@ -7,7 +7,7 @@ from google.protobuf.message import DecodeError
 from oarlock.errors import FormatError, LimitError, VerifyError
 from oarlock.ir.attribute import read_attribute, read_shape, write_attribute, write_shape
 from oarlock.ir.block import Block
-from oarlock.ir.bounds import check_bounds
+from oarlock.ir.bounds import check_bounds, check_source_bounds
 from oarlock.ir.dtype import DType
 from oarlock.ir.location import Location
 from oarlock.ir.operation import Op, Role
@@ -151,7 +151,9 @@ def read_program(data: bytes, *, limits: Limits | None = None) -> Program:
 
 def build_program(file: wire.ProgramFile, *, limits: Limits | None = None) -> Program:
     """The program in a message, its structure verified. Raises LimitError or VerifyError."""
-    check_bounds(file.program, limits or Limits())
+    limits = limits or Limits()
+    check_bounds(file.program, limits)
+    check_source_bounds(file.source, limits)
     program = _build(file)
     verify_program(program)
     return program

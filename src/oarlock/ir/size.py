@@ -20,11 +20,13 @@ __all__ = [
     "floor_divide",
     "format_shape",
     "is_symbol",
+    "linear",
     "multiply",
     "names_in",
     "rename",
     "solve",
     "sum_of",
+    "told",
 ]
 
 Size = int | str
@@ -121,16 +123,28 @@ def solve(size: Size, number: int) -> tuple[str, int | None] | None:
 
     None altogether where `size` is of several names, or of one in another way than `2*n+1`.
     """
-    line = _line(size)
-    if line is None:
+    found = linear(size)
+    if found is None:
         return None
-    name, factor, rest = line
+    name, factor, rest = found
     value, left = divmod(number - rest, factor)
     return name, value if value >= 0 and not left else None
 
 
+def told(shape: Shape, numbers: Iterable[int]) -> dict[str, int]:
+    """What is known where `shape` is `numbers`: what each of its symbols is, and the name that follows from one, as n from `2*n+1`."""
+    values: dict[str, int] = {}
+    for size, number in zip(shape, numbers, strict=False):
+        if isinstance(size, str):
+            values[size] = number
+            name, value = solve(size, number) or (size, number)
+            if value is not None:
+                values[name] = value
+    return values
+
+
 @_remember
-def _line(size: Size) -> tuple[str, int, int] | None:
+def linear(size: Size) -> tuple[str, int, int] | None:
     """Name, factor and rest of a size such as `2*n+1`; None for others."""
     terms = dict(_parse(size))
     rest = terms.pop((), 0)

@@ -3,10 +3,11 @@
 What needs no parameter is the operator itself under its usual name.
 """
 
+from oarlock.errors import no_attribute
 from oarlock.layer import initializer
 from oarlock.layer.attending import attention
 from oarlock.layer.branching import IfElse, ifelse
-from oarlock.layer.convolution import conv2d, global_pool2d, pool2d
+from oarlock.layer.convolution import conv, conv2d, global_pool2d, pool2d
 from oarlock.layer.decoding import beam_search
 from oarlock.layer.dense import fc
 from oarlock.layer.gated import gru, lstm
@@ -14,7 +15,7 @@ from oarlock.layer.inputs import data
 from oarlock.layer.literal import add_scalar, larger_than, minibatch, sequence, var
 from oarlock.layer.lookup import embedding
 from oarlock.layer.normalization import batch_norm, layer_norm
-from oarlock.layer.objective import accuracy, cross_entropy, mse, softmax_with_cross_entropy
+from oarlock.layer.objective import accuracy, cross_entropy, cross_entropy_of_probabilities, mse, softmax_with_cross_entropy
 from oarlock.layer.parameter import create_parameter
 from oarlock.layer.recurrence import Recurrence
 from oarlock.layer.repetition import WhileLoop, while_loop
@@ -34,6 +35,7 @@ from oarlock.op.randomness import dropout
 from oarlock.op.reduction import mean
 from oarlock.op.selection import argmax, one_hot, top_k
 from oarlock.op.shaping import concat, flatten, reshape, split, stack, transpose
+from oarlock.registry.catalogue import standard
 
 __all__ = [
     "IfElse",
@@ -50,9 +52,11 @@ __all__ = [
     "case",
     "concat",
     "cond",
+    "conv",
     "conv2d",
     "create_parameter",
     "cross_entropy",
+    "cross_entropy_of_probabilities",
     "data",
     "dropout",
     "embedding",
@@ -96,3 +100,8 @@ __all__ = [
     "var",
     "while_loop",
 ]
+
+
+def __getattr__(name: str) -> object:
+    operator = f"it is an operator, which needs no parameters: ol.op.{name}" if standard.find(name) else None
+    raise no_attribute(__name__, name, __all__, instead=operator)

@@ -17,8 +17,9 @@ def attention(query: Var, key: Var, value: Var, *, heads: int = 1, causal: bool 
     its own weights. With `causal`, step i of the last t sees no key after it. It has no parameters: `ol.layer.fc` projects what is given
     and what comes out. Its gradient has no gradient. Raises ShapeError or ArgumentError.
     """
+    query, key, value = (require_type(var, f"attention: {what}") for what, var in (("query", query), ("key", key), ("value", value)))
     for what, var in (("query", query), ("key", key), ("value", value)):
-        if len(require_type(var, f"attention: {what}").shape or ()) != 3:
+        if len(var.shape or ()) != 3:
             raise ShapeError(f"attention: {what} is float[n t d], not {var.type_text}", location=here(), given=[var.describe()])
     require_count(heads, "attention: heads")
     for var in (query, key, value):

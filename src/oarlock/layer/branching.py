@@ -104,7 +104,8 @@ class IfElse:
     def input(self, var: Var) -> Var:
         """The rows of `var` that take this block: T[n *d] -> T[rows *d]. Needed only where its leading size is a number."""
         side = self._require_open("input")
-        if not require_type(var, "ifelse.input: var").shape:
+        var = require_type(var, "ifelse.input: var")
+        if not var.shape:
             raise ShapeError(f'ifelse.input: "{var.name}" has no rows', location=here(), given=[var.describe()])
         if var not in side.split:
             leading = var.shape[0] if isinstance(var.shape[0], str) else self._placeholder()  # type: ignore[index]
@@ -114,7 +115,7 @@ class IfElse:
     def whole(self, var: Var) -> Var:
         """All of `var`, whatever rows take this block. Needed only where its leading size is that of the condition."""
         side = self._require_open("whole")
-        require_type(var, "ifelse.whole: var")
+        var = require_type(var, "ifelse.whole: var")
         if var not in side.whole:
             others = {name: f"{self._stem}.{name}" for item in var.shape or () for name in names_in(item)}
             side.whole[var] = self._new_input(side, var, tuple(rename(item, others) for item in var.shape or ()))
@@ -136,7 +137,7 @@ class IfElse:
 
         Returns one variable or a tuple of them. Raises ProgramError or ShapeError, and takes the blocks back, where they do not fit.
         """
-        self._require_complete(condition)
+        condition = self._require_complete(condition)
         self._called = True
         try:
             length = condition.shape[0]  # type: ignore[index]
@@ -152,7 +153,7 @@ class IfElse:
         merged = [merge(flat, first, second) for first, second in zip(yes, no, strict=True)]
         return merged[0] if len(merged) == 1 else tuple(merged)
 
-    def _require_complete(self, condition: Var) -> None:
+    def _require_complete(self, condition: Var) -> Var:
         if self._called or self._open is not None:
             raise ProgramError("ifelse: close it once, after its blocks", location=here())
         require_same_block(current_block(), self._around, "ifelse")
@@ -167,7 +168,7 @@ class IfElse:
                 contract="both blocks hand out the same number of values, at least one",
                 hint="ie.output(...) in each block",
             )
-        require_type(condition, "ifelse: the condition")
+        condition = require_type(condition, "ifelse: the condition")
         shape = condition.shape or ()
         if condition.dtype is not DType.BOOL or not (len(shape) == 1 or (len(shape) == 2 and shape[1] == 1)):
             raise ShapeError(
@@ -176,6 +177,7 @@ class IfElse:
                 given=[condition.describe()],
                 hint="ol.cond(condition, ...) is for one bool",
             )
+        return condition
 
     def _rows_symbol(self, length: Size, holds: bool) -> str:
         """What the number of rows that take a block is called: `n.true`."""

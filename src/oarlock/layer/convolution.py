@@ -12,7 +12,7 @@ from oarlock.op.selection import reduce_max
 from oarlock.op.shaping import flatten
 from oarlock.registry.creator import require_type
 
-__all__ = ["conv2d", "global_pool2d", "pool2d"]
+__all__ = ["conv", "conv2d", "global_pool2d", "pool2d"]
 
 
 def conv2d(
@@ -32,7 +32,7 @@ def conv2d(
     ``oh = (h + 2 padding - size) // stride + 1``. Parameters `<name>.w` [filters, c, kh, kw], Kaiming-normal
     unless `initializer` says otherwise, and `<name>.b` [filters], zeros.
     """
-    require_type(input, "conv2d: input")
+    input = require_type(input, "conv2d: input")
     channels = require_number(input.shape, 1, "conv2d", input)
     name = layer_name(input.block.program, name, "conv2d")
     shape = (require_count(filters, "conv2d: filters"), channels, *_pair(size, "size"))
@@ -42,6 +42,10 @@ def conv2d(
         w = new_parameter(input.block, f"{name}.w", shape, input.dtype, initializer or kaiming())
         b = new_parameter(input.block, f"{name}.b", (filters,), input.dtype, constant(0.0)) if bias else None
         return activate(convolution.conv2d(input, w, b, **window, name=output_name(input.block.program, name)), act)
+
+
+conv = conv2d
+"""`conv2d`, as the Framework document calls it."""
 
 
 def pool2d(
@@ -65,7 +69,8 @@ def pool2d(
 
 def global_pool2d(input: Var, *, mode: str = "average") -> Var:
     """The mean of each channel of each image, or its largest value with ``mode="max"``: float[n c h w] -> float[n c]."""
-    if require_type(input, "global_pool2d: input").ndim != 4:
+    input = require_type(input, "global_pool2d: input")
+    if input.ndim != 4:
         raise ShapeError(f"global_pool2d: input is float[n c h w], not {input.type_text}", location=here(), given=[input.describe()])
     if mode not in ("average", "max"):
         raise ArgumentError(f"global_pool2d: mode is 'max' or 'average', not {mode!r:.60}", location=here())

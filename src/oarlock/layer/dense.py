@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from oarlock.errors import ArgumentError
+from oarlock.errors import ArgumentError, ShapeError
 from oarlock.ir.location import here
 from oarlock.ir.names import require_user_name
 from oarlock.ir.restoring import undone_on_error
@@ -10,32 +10,48 @@ from oarlock.ir.variable import Var
 from oarlock.layer.activation import activate, require_activation
 from oarlock.layer.initializer import Rule, constant, xavier
 from oarlock.layer.parameter import layer_name, new_parameter, output_name, require_count, require_number
+from oarlock.op.arithmetic import constant_like
+from oarlock.op.elementwise import add, multiply
 from oarlock.op.matrix import linear
-from oarlock.registry.creator import require_type
+from oarlock.registry.creator import describe_value, require_type
 
 __all__ = ["fc"]
 
 
 def fc(
     input: Var,
-    size: int | None = None,
+    size: "int | Var | None" = None,
     *,
     output_size: int | None = None,
     act: str | None = None,
+    scale: "float | Var" = 1.0,
     bias: bool = True,
     initializer: Rule | None = None,
     params: Sequence[str] | None = None,
     name: str | None = None,
 ) -> Var:
-    """Contract the last dimension: float[*b k] -> float[*b size], ``act(input @ w + b)``.
+    """Contract the last dimension: float[*b k] -> float[*b size], ``act(scale (input @ w) + b)``.
 
     Parameters `<name>.w` [k, size], Xavier-uniform unless `initializer` says otherwise, and `<name>.b` [size],
     zeros; or `params` says what the two are called. Layers that call them alike share them. `act` names an
-    activation: relu, sigmoid, tanh, softmax. `output_size` is `size` as issue 3129 spells it.
+    activation: relu, sigmoid, tanh, softmax. `output_size` is `size` as issue 3129 spells it. `scale` is a number, or a variable that
+    holds one, float[] or float[1].
+
+    ``fc(w, x)``, of two variables, multiplies `x`, float[*b k], by a weight that there is, float[k size] or, one number, float[1], and
+    makes no parameter and no bias: ``act(scale (x @ w))``.
     Raises ArgumentError where there is not one size, or not a name per parameter; ShapeError for a shared
     parameter of another shape.
     """
-    require_type(input, "fc: input")
+    if isinstance(size, Var):
+        if output_size is not None or initializer is not None or params is not None:
+            raise ArgumentError(
+                "fc: it is given its weight, so it makes none",
+                location=here(),
+                contract="fc(w, x) takes act, scale and name; fc(x, size) takes output_size, initializer and params",
+                given=[input.describe() if isinstance(input, Var) else describe_value(input), size.describe()],
+            )
+        return _weighted(require_type(input, "fc: w"), require_type(size, "fc: x"), act, scale, name)
+    input = require_type(input, "fc: input")
     width = output_size if size is None else size
     if width is None or (size is not None and output_size is not None):
         raise ArgumentError("fc: it takes one size", location=here(), given=[input.describe()], hint="ol.layer.fc(x, 10)")
@@ -49,4 +65,32 @@ def fc(
     with undone_on_error(program):
         w = new_parameter(input.block, names[0], (k, require_count(width, "fc: size")), input.dtype, initializer or xavier())
         b = new_parameter(input.block, names[1], (width,), input.dtype, constant(0.0)) if bias else None
-        return activate(linear(input, w, b, name=output_name(program, name)), act)
+        if _is_one(scale):
+            return activate(linear(input, w, b, name=output_name(program, name)), act)
+        scaled = multiply(linear(input, w), constant_like(scale, input), name=output_name(program, name) if b is None else None)
+        return activate(scaled if b is None else add(scaled, b, name=output_name(program, name)), act)
+
+
+def _weighted(w: Var, x: Var, act: str | None, scale: "float | Var", name: str | None) -> Var:
+    """``act(scale (x @ w))``."""
+    require_activation(act)
+    program = x.block.program
+    with undone_on_error(program):
+        if w.shape == (1,) and x.shape and x.shape[-1] == 1:
+            product = multiply(w, x, name=name)
+        elif w.ndim == 2 and all(isinstance(size, int) for size in w.shape or ()):
+            product = linear(x, w, name=name)
+        else:
+            raise ShapeError(
+                f'fc: "{w.name}" is no weight of "{x.name}"',
+                location=here(),
+                contract="fc(w: float[k size], x: float[*b k]), the weight first, or fc(w: float[1], x: float[*b 1])",
+                given=[w.describe(), x.describe()],
+                hint="ol.layer.fc(x, 10) makes a weight of its own; w * x multiplies element by element",
+            )
+        return activate(product if _is_one(scale) else multiply(product, constant_like(scale, product)), act)
+
+
+def _is_one(scale: object) -> bool:
+    """Whether nothing is to be multiplied."""
+    return isinstance(scale, int | float) and not isinstance(scale, bool) and scale == 1.0

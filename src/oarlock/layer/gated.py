@@ -104,7 +104,7 @@ class _Weights:
 @contextmanager
 def _cell(kind: str, input: Var, size: int, gates: int, rule: Rule | None, name: str | None) -> Iterator[_Weights]:
     """Declare the parameters of a cell; take them back where the layer is refused."""
-    require_type(input, f"{kind}: input")
+    input = require_type(input, f"{kind}: input")
     width = require_count(size, f"{kind}: size")
     shape = input.shape or ()
     ragged = bool(shape) and block_for([input], kind).splits_of(shape[0]) is not None

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 
+from oarlock.errors import no_attribute
 from oarlock.ir.variable import Initializer
 
 __all__ = ["Rule", "constant", "kaiming", "normal", "uniform", "xavier"]
@@ -50,3 +51,7 @@ def _fans(shape: tuple[int, ...]) -> tuple[int, int]:
         return k, n
     window = math.prod(shape[2:])
     return shape[1] * window, shape[0] * window
+
+
+def __getattr__(name: str) -> object:
+    raise no_attribute(__name__, name, __all__)

@@ -16,7 +16,7 @@ from oarlock.ir.variable import Initializer, Var
 from oarlock.layer.parameter import layer_name
 from oarlock.op.torch_dtype import from_torch
 from oarlock.runtime.ragged import Ragged
-from oarlock.runtime.value import to_tensor
+from oarlock.runtime.value import read_as, to_tensor
 
 __all__ = ["data", "variable"]
 
@@ -24,7 +24,7 @@ __all__ = ["data", "variable"]
 def data(
     name: str,
     shape: Sequence[Size] | None = None,
-    dtype: DType | str = "float32",
+    dtype: DType | str | None = None,
     *,
     batch: str | None = "n",
     value: object = None,
@@ -34,10 +34,11 @@ def data(
 
     `batch` is the symbol of the dimension put in front; None puts none. Inputs that share a symbol have one
     size for it in each run. With `value`, an array of rows, the input carries its own value, is fed that where
-    nothing else is, and has its shape and dtype. With `ragged=1`, its n rows are sequences of any lengths: the input is
-    `name`, float32[name.t, *shape], the elements of all rows, and a second input `name.splits`, int64[n+1], says where they
-    are cut. `ragged=2` makes rows of rows: `name.splits.0` cuts name.s1 rows out of n, `name.splits.1` the elements
-    out of those. A further input with `batch="name.t"` is cut alike. Raises ArgumentError or ProgramError.
+    nothing else is, and has its shape and dtype; Python's numbers take `dtype` where that is said.
+    With `ragged=1`, its n rows are sequences of any lengths: the input is `name`, float32[name.t, *shape], the elements of all
+    rows, and a second input `name.splits`, int64[n+1], says where they are cut. `ragged=2` makes rows of rows: `name.splits.0`
+    cuts name.s1 rows out of n, `name.splits.1` the elements out of those. A further input with `batch="name.t"` is cut alike.
+    Raises ArgumentError or ProgramError.
     """
     require_user_name(name)
     main = current_block().program.main
@@ -48,7 +49,7 @@ def data(
         ragged, cuts, value = value.levels, value.splits, value.values
     levels = _require_levels(name, ragged, batch)
     if value is not None:
-        tensor = to_tensor(value)
+        tensor = to_tensor(value) if dtype is None else read_as(value, DType.of(dtype))
         inner = tensor.shape[1:] if batch is not None else tensor.shape
         if batch is not None and not tensor.ndim:
             raise ArgumentError(f'"{name}": one number is no minibatch', location=here(), hint="batch=None")
@@ -72,7 +73,13 @@ def data(
     if taken:
         raise ProgramError(f'"{name}": its row splits would be called "{taken[0]}", which is declared already', location=here())
     rows = levels[-1][2] if levels else batch
-    var = main.new_var(name, DType.of(dtype), tuple(shape) if rows is None else (rows, *shape), stop_gradient=True, initializer=initializer)
+    var = main.new_var(
+        name,
+        DType.of(dtype or DType.FLOAT32),
+        tuple(shape) if rows is None else (rows, *shape),
+        stop_gradient=True,
+        initializer=initializer,
+    )
     main.inputs.append(var)
     for number, (splits, size, inside) in enumerate(levels):
         start = _held(to_tensor(cuts[number])) if cuts else None
@@ -100,7 +107,9 @@ def _held(tensor: torch.Tensor) -> Initializer:
     return Initializer("array", {"data": _little_endian(tensor), "shape": tuple(tensor.shape)})
 
 
-def variable(*, shape: Sequence[Size] | None = None, dtype: DType | str = "float32", name: str | None = None, value: object = None) -> Var:
+def variable(
+    *, shape: Sequence[Size] | None = None, dtype: DType | str | None = None, name: str | None = None, value: object = None
+) -> Var:
     """Declare an input of just this shape, with no batch dimension put in front: T[*shape]. Otherwise as `data`."""
     return data(layer_name(current_block().program, name, "variable"), shape, dtype, batch=None, value=value)
 

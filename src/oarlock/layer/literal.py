@@ -60,7 +60,7 @@ def var(value: float, *, param: bool = False, name: str | None = None) -> Var:
 
 def larger_than(x: Var, y: Var | float) -> Var:
     """Where ``x > y``: bool, element by element; `y` may be a number."""
-    return greater(x, constant_like(y, x))
+    return greater(x, constant_like(y, require_type(x, "larger_than: x")))
 
 
 def add_scalar(x: Var, y: Var | float) -> Var:
@@ -68,7 +68,7 @@ def add_scalar(x: Var, y: Var | float) -> Var:
 
     Raises ArgumentError or DTypeError for a `y` that does not combine with `x`, ShapeError for one that holds more than one number.
     """
-    require_type(x, "add_scalar: x")
+    x = require_type(x, "add_scalar: x")
     scalar = constant_like(y, x)
     if scalar.shape not in ((), (1,)):
         raise ShapeError(

@@ -32,7 +32,7 @@ def embedding(
     Raises ArgumentError where `size` is not two numbers, or `params` not one name; DTypeError for ids that are not int64
     and for a dtype that is no float; ShapeError for a shared parameter of another shape.
     """
-    require_type(ids, "embedding: ids")
+    ids = require_type(ids, "embedding: ids")
     if ids.dtype is not DType.INT64:
         raise DTypeError(
             f"embedding: ids are int64, not {ids.dtype}",

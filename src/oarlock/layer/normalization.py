@@ -3,12 +3,13 @@
 from oarlock.errors import ProgramError
 from oarlock.ir.location import here
 from oarlock.ir.names import next_name
+from oarlock.ir.operation import Role
 from oarlock.ir.restoring import undone_on_error
 from oarlock.ir.variable import Var
 from oarlock.layer.activation import activate, require_activation
 from oarlock.layer.initializer import Rule, constant
 from oarlock.layer.parameter import layer_name, new_parameter, new_state, output_name, require_number
-from oarlock.op import normalization
+from oarlock.op import batch_normalization, normalization
 from oarlock.registry.creator import block_for, require_type
 
 __all__ = ["batch_norm", "layer_norm"]
@@ -19,7 +20,7 @@ def layer_norm(input: Var, *, epsilon: float = 1e-5, name: str | None = None) ->
 
     Parameters `<name>.gain` [k], ones, and `<name>.offset` [k], zeros; `ol.op.layer_norm` takes none (Ba, Kiros and Hinton, 2016).
     """
-    require_type(input, "layer_norm: input")
+    input = require_type(input, "layer_norm: input")
     k = require_number(input.shape, -1, "layer_norm", input)
     program = input.block.program
     name = layer_name(program, name, "layer_norm")
@@ -39,7 +40,7 @@ def batch_norm(input: Var, *, momentum: float = 0.1, epsilon: float = 1e-5, act:
     Parameters `<name>.gain` [c], ones, and `<name>.offset` [c], zeros (Ioffe and Szegedy, 2015).
     Raises ProgramError inside a loop or a branch, from where statistics cannot be kept, and where `name` is that of another such layer.
     """
-    require_type(input, "batch_norm: input")
+    input = require_type(input, "batch_norm: input")
     channels = require_number(input.shape, 1, "batch_norm", input)
     program = input.block.program
     main = block_for([input], "batch_norm")
@@ -61,13 +62,13 @@ def batch_norm(input: Var, *, momentum: float = 0.1, epsilon: float = 1e-5, act:
         gain, offset = _scale_and_shift(input, name, channels)
         running = [new_state(main, f"{name}.{what}", (channels,), input.dtype, rule) for what, rule in _STATISTICS.items()]
         result = output_name(program, name)
-        y = normalization.batch_norm(input, *running, gain, offset, momentum=momentum, epsilon=epsilon, name=result)
+        y = batch_normalization.batch_norm(input, *running, gain, offset, momentum=momentum, epsilon=epsilon, name=result)
     main.rename(y, result)
     assert y.op is not None
     for var, slot in zip(running, ("next_mean", "next_variance"), strict=True):
         (value,) = y.op.outputs[slot]
         main.rename(value, next_name(var.name))
-        main.commit(var, value)
+        main.commit(var, value, role=Role.FORWARD)
     return activate(y, act)
 
 

@@ -10,6 +10,7 @@ with rnn.step():
     rnn.output(after)
 states = rnn()                              # float[t n 64]
 
+In the step, `words` itself stands for its step too, and so does whatever else leads with its number of steps: see `Recurrence`.
 Where `words` is ragged, float[words.t d], the same step runs over sequences of any lengths: `word` has a row for every sequence that
 still has a word, nothing is padded, and `states` is float[words.t 64], ragged as `words` is.
 """
@@ -25,11 +26,11 @@ from oarlock.ir.dtype import DType
 from oarlock.ir.location import here
 from oarlock.ir.restoring import undone_on_error
 from oarlock.ir.rewrite import rename_sizes, replace_reads
-from oarlock.ir.size import Size, add, names_in
 from oarlock.ir.variable import Var
 from oarlock.ir.walk import free_vars
 from oarlock.layer.memory import Memory
-from oarlock.layer.writing import open_block, require_consistent, require_even, require_handed_out, require_same_block
+from oarlock.layer.standing import Wholes, is_stepped, nothing_to_step_through, require_nothing_read, require_rows, require_same_splits
+from oarlock.layer.writing import open_block, require_consistent, require_even, require_handed_out, require_same_block, require_uncut
 from oarlock.op.elementwise import add as add_values
 from oarlock.op.filling import fill, fill_like, fill_rows
 from oarlock.op.reduction import reduce_sum
@@ -47,6 +48,10 @@ class Recurrence:
     Ragged sequences, all cut by the same row splits, make a ragged loop of it. Inside a step of that, whatever has a row for each of
     the n sequences, memories and variables of outside alike, has those rows whose sequence still has a step. Sizes decide by their
     names: it is a variable's leading size being called as the number of rows that makes it one.
+
+    The sequences that the loop steps through stand, in its step, for their step: what was given to `step_input`, and every variable of
+    outside whose leading size is called as theirs. Where the step reads before it has named one, a variable whose leading size is called
+    t, or is cut by row splits, is the first of them. `whole` is all of a variable.
     """
 
     def __init__(self, *, reverse: bool = False):
@@ -55,6 +60,7 @@ class Recurrence:
         self.finals: list[Var] = []
         self._sequences: dict[Var, Var] = {}
         self._splits: Var | None = None
+        self._wholes = Wholes()
         self._accumulators: dict[Var, Memory] = {}  # a tensor that will be the final memory -> the memory
         self._outputs: list[Var] = []
         self._starts: list[Var] = []  # what was computed before the loop for it to start with
@@ -78,12 +84,15 @@ class Recurrence:
         try:
             with open_block(f"{self._around.program.unique('rnn')}.body", self._around) as body:
                 self._body, self._open = body, True
+                body.stand_in = self._stand_in
                 yield
         except BaseException:
             self._forget()
             raise
         finally:
             self._open = False
+            if self._body is not None:
+                self._body.stand_in = None
             _writing.set(_writing.get()[:-1])
 
     def _forget(self) -> None:
@@ -94,7 +103,7 @@ class Recurrence:
                 del self._around.vars[var.name]
         self._starts.clear()
         self._body, self._splits = None, None
-        for written in (self.memories, self._sequences, self._accumulators, self._outputs):
+        for written in (self.memories, self._sequences, self._wholes, self._accumulators, self._outputs):
             written.clear()
 
     def _require_open(self, what: str) -> Block:
@@ -121,31 +130,40 @@ class Recurrence:
         Raises ShapeError for what has no steps, and where one sequence is ragged and another is not, or otherwise.
         """
         body = self._require_open("step_input")
-        self._require_outside(require_type(sequence, "rnn.step_input: sequence"), "step_input")
+        sequence = require_type(sequence, "rnn.step_input: sequence", self._around)
+        self._require_outside(sequence, "step_input")
         if not sequence.shape:
             raise ShapeError(
                 f"rnn.step_input: {sequence.name} has no dimension to step through", location=here(), given=[sequence.describe()]
             )
-        if sequence not in self._sequences:
+        if sequence not in self._sequences or self._sequences[sequence].name not in body.vars:
             splits = self._around.splits_of(sequence.shape[0])
             shape = sequence.shape[1:]
             if splits is not None:
-                shape = (_require_rows(sequence, splits), *shape)
-            self._require_same_splits(sequence, splits)
+                shape = (require_rows(sequence, splits), *shape)
+            for first in list(self._sequences)[:1]:
+                require_same_splits(sequence, splits, first, self._splits)
+            if not self._sequences:
+                require_nothing_read(sequence, body)
             name = body.program.unique(f"{sequence.name.partition('@')[0]}.step")
             self._sequences[sequence] = body.new_var(name, sequence.dtype, shape)
             self._splits = splits
         return self._sequences[sequence]
 
-    def _require_same_splits(self, sequence: Var, splits: Var | None) -> None:
-        for first in list(self._sequences)[:1]:
-            if splits is not self._splits:
-                raise ShapeError(
-                    f'rnn.step_input: "{sequence.name}" {_how_cut(splits)}, but "{first.name}" {_how_cut(self._splits)}',
-                    location=here(),
-                    contract="the sequences of a loop are cut by the same row splits, or none is ragged",
-                    given=[sequence.describe(), first.describe()],
-                )
+    def _stand_in(self, var: Var) -> Var:
+        """What `var`, of outside, stands for in the step: its step, where the loop steps through it."""
+        return self.step_input(var) if is_stepped(var, self._sequences, self._around) else var
+
+    def whole(self, var: Var) -> Var:
+        """All of `var`, in each step: T[t *d] of a sequence, which would else stand for its step. Raises ProgramError."""
+        body = self._require_open("whole")
+        var = require_type(var, "rnn.whole: var", self._around)
+        self._require_outside(var, "whole")
+        return self._wholes.of(var, body, None if self._splits is None else self._rows())
+
+    def _rows(self) -> str:
+        """What the number of rows of the first step is called."""
+        return next(iter(self._sequences.values())).shape[0]  # type: ignore[index, return-value]
 
     def memory(self, init: Var | None = None, *, shape: Sequence[int] | None = None) -> Memory:
         """A state that starts as `init`, or as zeros: `shape=[256]` is 256 of them for each row of the first step input, [n 256].
@@ -159,8 +177,8 @@ class Recurrence:
             raise ArgumentError("rnn.memory: it starts as init or as zeros of a shape, one of the two", location=here())
         if shape is not None:
             init = self._zero_rows(shape)
-        self._require_outside(require_type(init, "rnn.memory: init"), "memory")
-        assert init is not None
+        init = require_type(init, "rnn.memory: init", self._around)
+        self._require_outside(init, "memory")
         previous = body.new_var(body.program.unique("memory"), init.dtype, init.shape)
         self.memories.append(Memory(init, previous))
         return self.memories[-1]
@@ -196,7 +214,7 @@ class Recurrence:
         """Make `value` the state after this step. Raises ProgramError the second time, ShapeError for another type."""
         body = self._require_open("update_memory")
         self._require_own(memory, "update_memory")
-        require_handed_out([require_type(value, "rnn.update_memory: value")], body, "rnn.update_memory")
+        (value,) = require_handed_out([require_type(value, "rnn.update_memory: value")], body, "rnn.update_memory")
         if memory.updated is not None:
             raise ProgramError("rnn.update_memory: this memory is updated already", location=here(), given=[memory.updated.describe()])
         if (value.dtype, value.shape) != (memory.previous.dtype, memory.previous.shape):
@@ -215,14 +233,14 @@ class Recurrence:
         zeros can be made before the first step.
         """
         body = self._require_open("add_to")
-        require_type(accum, "rnn.add_to: accum")
+        accum = require_type(accum, "rnn.add_to: accum", self._around)
         if value is None:
             if len(self._sequences) != 1:
                 raise ProgramError(
                     f"rnn.add_to: None stands for the step input, of which there are {len(self._sequences)}", location=here()
                 )
             (value,) = self._sequences.values()
-        require_handed_out([require_type(value, "rnn.add_to: value")], body, "rnn.add_to")
+        (value,) = require_handed_out([require_type(value, "rnn.add_to: value")], body, "rnn.add_to")
         if accum.shape is not None or accum.op is not None or accum in self._accumulators or accum.block is not self._around:
             raise ArgumentError(
                 f'rnn.add_to: "{accum.name}" cannot become the sum over the steps',
@@ -287,7 +305,7 @@ class Recurrence:
                     "rnn: a memory is never updated", location=memory.previous.location, hint="rnn.update_memory(memory, value) in the step"
                 )
         if not self._sequences:
-            raise ProgramError("rnn: nothing to step through", location=here(), hint="rnn.step_input(sequence) in the step")
+            raise nothing_to_step_through()
 
     def _close(self, body: Block) -> list[Var]:
         """Append the op; return what it stacks."""
@@ -295,6 +313,7 @@ class Recurrence:
         body.inputs = [*self._sequences.values(), *(memory.previous for memory in self.memories)]
         body.outputs = [*self._outputs, *(memory.updated for memory in self.memories if memory.updated is not None)]
         constants = [] if self._splits is None else self._cut_to_rows(body, name)
+        self._wholes.settle(body)
         initial = [self._zeros(memory) if memory.initial in self._accumulators else memory.initial for memory in self.memories]
         final = [memory.initial if memory.initial in self._accumulators else None for memory in self.memories] + [None] * len(constants)
         op = append_op(
@@ -318,7 +337,9 @@ class Recurrence:
 
     def _cut_to_rows(self, body: Block, name: str) -> list[Var]:
         """Make a step one on the rows that still have a step; return what it captures by rows, which becomes memories that never change."""
-        rows: str = next(iter(self._sequences.values())).shape[0]  # type: ignore[index, assignment]
+        rows = self._rows()
+        self._wholes.require_known(rows)
+        require_uncut(body, rows)
         constants = [var for var in free_vars(body) if var.shape and var.shape[0] == rows]
         inside = {var: body.new_var(body.program.unique(var.name.partition("@")[0]), var.dtype, var.shape) for var in constants}
         replace_reads(body, inside)
@@ -357,23 +378,6 @@ class Recurrence:
 
 def _is_fixed(var: Var) -> bool:
     return var.shape is not None and all(isinstance(size, int) for size in var.shape)
-
-
-def _how_cut(splits: Var | None) -> str:
-    return "is not ragged" if splits is None else f'is cut by "{splits.name}"'
-
-
-def _require_rows(sequence: Var, splits: Var) -> Size:
-    """The name of the number of rows into which `splits` cut a sequence. Raises ShapeError where it is no name."""
-    rows = add(splits.shape[0], -1)  # type: ignore[index]
-    if names_in(rows) != {rows}:
-        raise ShapeError(
-            f'rnn.step_input: "{sequence.name}" is cut into {rows} rows, where a ragged loop needs a name for their number',
-            location=here(),
-            given=[sequence.describe(), splits.describe()],
-            hint='declare the row splits as int64[n+1]: ol.layer.data("words", [], ragged=1)',
-        )
-    return rows
 
 
 def innermost_recurrence(var: Var | None, what: str) -> Recurrence:

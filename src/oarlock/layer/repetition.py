@@ -80,7 +80,7 @@ class WhileLoop:
         Raises ProgramError the second time and for a variable of the body, ShapeError for another type.
         """
         body = self._require_open("carry")
-        require_type(var, "while_loop.carry: var")
+        var = require_type(var, "while_loop.carry: var", self._around)
         (value,) = require_handed_out([value], body, "while_loop.carry")
         if var.block not in set(self._around.enclosing()):
             raise ProgramError(

@@ -212,7 +212,7 @@ def cond(condition: Var, true: Callable[[], Written], false: Callable[[], Writte
     Each is called once, with a block of its own open, and returns a variable or a sequence of them. Both return the same types.
     Raises what `Switch` raises.
     """
-    require_type(condition, "cond: the condition")
+    condition = require_type(condition, "cond: the condition")
     for function in (true, false):
         _require_function(function, "cond", "a block")
     choice = Switch("cond")
@@ -253,7 +253,7 @@ def switch_case(index: Var, functions: Mapping[int, Callable[[], Written]], defa
 
     Raises ArgumentError for a key that is no whole number, ShapeError for another `index`.
     """
-    require_type(index, "switch_case: index")
+    index = require_type(index, "switch_case: index")
     if index.dtype.is_floating or index.dtype is DType.BOOL or index.shape != ():
         raise ShapeError(
             f"switch_case: index is one whole number, int64[], not {index.type_text}", location=here(), given=[index.describe()]

@@ -43,7 +43,7 @@ def sequence_lengths(x: Var, *, name: str | None = None) -> Var:
 
 def sequence_expand(x: Var, like: Var, *, name: str | None = None) -> Var:
     """Row i of `x`, T[n ...d], for every element of sequence i of the ragged `like`: T[t ...d]. Raises ArgumentError or ShapeError."""
-    require_type(x, "sequence_expand: x")
+    x, like = require_type(x, "sequence_expand: x"), require_type(like, "sequence_expand: like")
     return operators.sequence_expand(x, _splits_of(like, "sequence_expand: like"), like, name=name)
 
 
@@ -71,13 +71,13 @@ def sequence_pad(x: Var, *, fill: float = 0.0, name: str | None = None) -> Var:
 
 def sequence_unpad(padded: Var, like: Var, *, name: str | None = None) -> Var:
     """Padded rows cut to the lengths of the ragged `like`: T[n longest ...d] -> T[t ...d], ragged too. Raises ArgumentError."""
-    require_type(padded, "sequence_unpad: padded")
+    padded, like = require_type(padded, "sequence_unpad: padded"), require_type(like, "sequence_unpad: like")
     return layout.sequence_unpad(padded, _splits_of(like, "sequence_unpad: like"), like, name=name)
 
 
 def _splits_of(x: Var, what: str) -> Var:
     """The row splits by which the first dimension of `x` is cut. Raises ArgumentError where it is not."""
-    require_type(x, what)
+    x = require_type(x, what)
     splits = block_for([x], what.partition(":")[0]).splits_of(x.shape[0]) if x.shape else None
     if splits is None:
         raise ArgumentError(

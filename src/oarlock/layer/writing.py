@@ -11,13 +11,22 @@ from oarlock.ir.location import here
 from oarlock.ir.restoring import undone_on_error
 from oarlock.ir.size import names_in
 from oarlock.ir.variable import Var
-from oarlock.ir.walk import inner_blocks
+from oarlock.ir.walk import free_vars, inner_blocks, walk
 from oarlock.op.shaping import reshape
 from oarlock.registry.catalogue import standard
 from oarlock.registry.checking import check_blocks
 from oarlock.registry.creator import require_type
 
-__all__ = ["as_scalar", "count_values", "open_block", "require_consistent", "require_even", "require_handed_out", "require_same_block"]
+__all__ = [
+    "as_scalar",
+    "count_values",
+    "open_block",
+    "require_consistent",
+    "require_even",
+    "require_handed_out",
+    "require_same_block",
+    "require_uncut",
+]
 
 
 @contextmanager
@@ -90,9 +99,28 @@ def require_consistent(block: Block, what: str, *, contract: str, hint: str) -> 
         raise ShapeError(f"{what}: {error.message}", location=error.location, contract=contract, hint=hint) from None
 
 
+def require_uncut(body: Block, rows: str) -> None:
+    """Raises ShapeError where a step of a ragged loop reads by what its `rows` are grouped outside: by row splits of all of them.
+
+    It has those that still have a step, the longest first, so that rows which stand side by side outside do not do so here.
+    """
+    groups = {var for var in free_vars(body) if var.partitions == rows}
+    for op in walk(body) if groups else ():
+        splits = next((var for var in op.reads if var in groups), None)
+        if splits is not None:
+            raise ShapeError(
+                f'rnn: {op.type} reads "{splits.name}", which groups all {rows} rows, where a step has those that still have a step',
+                location=op.location,
+                contract="rows stand in a step the longest first, and without those that have ended; nothing groups them there",
+                given=[splits.describe()],
+                hint="group them before the loop, or group what the loop hands out after it",
+                op=op.type,
+            )
+
+
 def as_scalar(condition: Var, what: str) -> Var:
     """A condition as bool[], given as that or as bool[1]. Raises ShapeError or ArgumentError."""
-    require_type(condition, f"{what}: the condition")
+    condition = require_type(condition, f"{what}: the condition")
     if condition.dtype is not DType.BOOL or condition.shape not in ((), (1,)):
         raise ShapeError(
             f"{what}: the condition is one bool, bool[], not {condition.type_text}",

@@ -1,6 +1,11 @@
 """Net and NetBuilder, the faces that the net design gave to a program: thin, for a net is a block."""
 
+from oarlock.errors import no_attribute
 from oarlock.net.builder import NetBuilder
 from oarlock.net.network import Net
 
 __all__ = ["Net", "NetBuilder"]
+
+
+def __getattr__(name: str) -> object:
+    raise no_attribute(__name__, name, __all__)

@@ -4,10 +4,12 @@ Importing this package registers every operator of a forward program. Those that
 `oarlock.op.update`, which an inference-only process never imports.
 """
 
+from oarlock.errors import no_attribute
 from oarlock.op import (
     activation,
     arithmetic,
     attention,
+    batch_normalization,
     casting,
     comparison,
     convolution,
@@ -19,6 +21,7 @@ from oarlock.op import (
     matrix,
     normalization,
     pooling,
+    product,
     randomness,
     reduction,
     routing,
@@ -30,6 +33,7 @@ from oarlock.op import (
     unary,
 )
 from oarlock.op.control import branching, loop_gradient, recurrence, repetition
+from oarlock.op.product import gemm
 from oarlock.registry.catalogue import standard
 from oarlock.registry.declaration import Operator
 
@@ -37,6 +41,7 @@ __all__ = [
     "activation",
     "arithmetic",
     "attention",
+    "batch_normalization",
     "branching",
     "casting",
     "comparison",
@@ -44,12 +49,14 @@ __all__ = [
     "elementwise",
     "filling",
     "fused",
+    "gemm",
     "logical",
     "loop_gradient",
     "loss",
     "matrix",
     "normalization",
     "pooling",
+    "product",
     "randomness",
     "recurrence",
     "reduction",
@@ -67,7 +74,7 @@ __all__ = [
 def __getattr__(name: str) -> Operator:
     found = standard.find(name)
     if found is None:
-        raise AttributeError(f"module {__name__!r} has no operator {name!r}; `oarlock ops` lists them")
+        raise no_attribute(__name__, name, standard.operators)
     return found
 
 

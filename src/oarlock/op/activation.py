@@ -57,8 +57,8 @@ def relu_dx(y, dy):
 
 
 @relu_dx.in_place("dy")
-def relu_dx_in_place(y, dy):
-    dy = lay_as(dy, y)
+def relu_dx_in_place(y, dy, *, alone=False):
+    dy = lay_as(dy, y) if alone else dy
     return relu_dx_into(y, dy, dy)
 
 
@@ -79,7 +79,7 @@ relu_dx.no_gradient("y")  # a step function of y: zero wherever it has a derivat
 
 @operator(
     "x: float[*b] -> y: float[*b]",
-    rounds_by_layout=True,
+    rounds_by="layout",
     cases=[Case(x=[0.0, 0.5], y=[0.5, 0.6224593312018546]), GradCheck(x=(2, 3))],
 )
 def sigmoid(x):
@@ -175,7 +175,7 @@ def tanh_dx_dy(y, dy, ddx):
 
 @operator(
     "x: float[*b] -> y: float[*b]",
-    rounds_by_layout=True,
+    rounds_by="layout",
     cases=[
         Case(x=[0.0, 1.0, -2.0], y=[0.0, 0.841344746068543, -0.045500263896358417]),
         Case(x=[0.0, 1.0, -2.0], approximate=True, y=[0.0, 0.8411919906082768, -0.04540230591222498]),
@@ -207,7 +207,7 @@ def gelu_into(x, out, *, approximate):
     return _aten.gelu.out(x, approximate=_form(approximate), out=out)
 
 
-@gelu.gradient("x", rounds_by_layout=True)
+@gelu.gradient("x", rounds_by="layout")
 def gelu_dx(x, dy, *, approximate):
     return _aten.gelu_backward.default(dy, x, approximate=_form(approximate))
 

@@ -17,7 +17,7 @@ from oarlock.op.elementwise import add, divide, floor_divide, multiply, negative
 from oarlock.op.filling import fill
 from oarlock.op.logical import logical_and, logical_not, logical_or
 from oarlock.op.matrix import batch_matmul, linear
-from oarlock.registry.creator import block_for, describe_value, find_read_hint
+from oarlock.registry.creator import block_for, describe_value, find_read_hint, seen
 
 __all__ = ["constant_like"]
 
@@ -28,7 +28,7 @@ def constant_like(value: object, like: Var) -> Var:
     Raises ArgumentError for what is no number, DTypeError for a number that the dtype would round to another; bools take bools.
     """
     if isinstance(value, Var):
-        return value
+        return seen(value)
     if not isinstance(value, Real):
         raise ArgumentError(
             f'"{like.name}" and {describe_value(value)} do not combine; numbers and variables do',
@@ -67,7 +67,7 @@ def _binary(operator: Callable[[Var, Var], Var]) -> tuple[Callable[[Var, object]
 
 def _matmul(self: Var, other: object) -> Var:
     """Rows times a matrix; matrix by matrix where `other` has more than two dimensions."""
-    return linear(self, other) if not isinstance(other, Var) or other.ndim == 2 else batch_matmul(self, other)
+    return linear(self, other) if not isinstance(other, Var) or seen(other).ndim == 2 else batch_matmul(self, other)
 
 
 _BOTH_SIDES = {

@@ -14,6 +14,7 @@ _LN3 = 1.0986122886681098
 
 @operator(
     "query: float[*b t k], key: float[*b s k], value: float[*b s e] -> y: float[*b t e], logsumexp: float[*b {heads} t]",
+    rounds_by="place",
     intermediate=("logsumexp",),
     may_fail=True,
     cases=[
@@ -42,17 +43,17 @@ def scaled_dot_product_attention(query, key, value, *, heads: int = 1, causal: b
     return _joined(y, query), logsumexp.reshape(*query.shape[:-2], heads, query.shape[-2])
 
 
-@scaled_dot_product_attention.gradient("query")
+@scaled_dot_product_attention.gradient("query", rounds_by="place")
 def scaled_dot_product_attention_dquery(query, key, value, y, logsumexp, dy, *, heads, causal):
     return _backward(query, key, value, y, logsumexp, dy, heads, causal)[0]
 
 
-@scaled_dot_product_attention.gradient("key")
+@scaled_dot_product_attention.gradient("key", rounds_by="place")
 def scaled_dot_product_attention_dkey(query, key, value, y, logsumexp, dy, *, heads, causal):
     return _backward(query, key, value, y, logsumexp, dy, heads, causal)[1]
 
 
-@scaled_dot_product_attention.gradient("value")
+@scaled_dot_product_attention.gradient("value", rounds_by="place")
 def scaled_dot_product_attention_dvalue(query, key, value, y, logsumexp, dy, *, heads, causal):
     return _backward(query, key, value, y, logsumexp, dy, heads, causal)[2]
 

@@ -32,6 +32,7 @@ def window_size(length: size.Size, window: size.Size, stride: int, padding: int)
 
 @operator(
     "x: float[n c h w], filter: float[f c kh kw], bias?: float[f] -> y: float[n f oh ow]",
+    rounds_by="place",
     cases=[
         Case(x=[[[[1.0, 2.0], [3.0, 4.0]]]], filter=[[[[1.0, 0.0], [0.0, 1.0]]]], y=[[[[5.0]]]]),
         Case(x=[[[[1.0, 2.0], [3.0, 4.0]]]], filter=[[[[2.0]]]], bias=[0.5], stride=(2, 2), y=[[[[2.5]]]]),
@@ -93,12 +94,12 @@ def conv2d_shape(x, filter, bias=None, *, stride, padding):
     return (n, f, window_size(h, kh, stride[0], padding[0]), window_size(w, kw, stride[1], padding[1]))
 
 
-@conv2d.gradient("x")
+@conv2d.gradient("x", rounds_by="place")
 def conv2d_dx(filter, dy, x_shape, *, stride, padding):
     return _backward(dy, None, filter, stride, padding, [True, False, False], x_shape=x_shape)[0]
 
 
-@conv2d.gradient("filter")
+@conv2d.gradient("filter", rounds_by="place")
 def conv2d_dfilter(x, dy, filter_shape, *, stride, padding):
     return _backward(dy, x, None, stride, padding, [False, True, False], filter_shape=filter_shape)[1]
 
@@ -116,7 +117,7 @@ def _backward(dy, x, filter, stride: Sequence[int], padding: Sequence[int], want
     return dx, dfilter if dfilter is None or is_channels_last(dfilter) else contiguous(dfilter), dbias
 
 
-@conv2d.gradient("bias", rounds_by_layout=True)
+@conv2d.gradient("bias", rounds_by="layout")
 def conv2d_dbias(dy):
     return dy.sum((0, 2, 3))
 

@@ -11,6 +11,7 @@ __all__ = ["batch_matmul", "inner_product", "linear", "matrix_transpose"]
 
 @operator(
     "x: float[*b k], w: float[k n], bias?: float[n] -> out: float[*b n]",
+    rounds_by="place",
     cases=[
         Case(x=[[1.0, 2.0]], w=[[3.0], [4.0]], out=[[11.0]]),
         Case(x=[1.0, 2.0], w=[[3.0, 0.0], [4.0, 1.0]], bias=[0.5, -0.5], out=[11.5, 1.5]),
@@ -61,7 +62,7 @@ def _rows_of(x: torch.Tensor) -> torch.Tensor | None:
         return None
 
 
-@linear.gradient("x")
+@linear.gradient("x", rounds_by="place")
 def linear_dx(w, dout):
     return torch.mm(dout, w.t()) if dout.dim() == 2 else torch.matmul(dout, w.t())
 
@@ -75,7 +76,7 @@ linear_dx.comes_to("torch.mm(dout, w.t())", ranks={"dout": 2})
 linear_dx.comes_to("torch.mm(dout, w.t(), out=out)", form=linear_dx_into, ranks={"dout": 2})
 
 
-@linear.gradient("w")
+@linear.gradient("w", rounds_by="place")
 def linear_dw(x, dout):
     """Sums over all rows, so a loop's many small products may become one."""
     return torch.mm(_as_rows(x).t(), _as_rows(dout))
@@ -155,6 +156,7 @@ def matrix_transpose_dx(dy):
 
 @operator(
     "x: float[*b m k], y: float[*b k n] -> z: float[*b m n]",
+    rounds_by="place",
     cases=[
         Case(x=[[[1.0, 2.0]]], y=[[[3.0], [4.0]]], z=[[[11.0]]]),
         GradCheck(x=(2, 3, 4), y=(2, 4, 2)),
@@ -176,7 +178,7 @@ def batch_matmul_into(x, y, out):
     return torch.mm(x, y, out=out) if dimensions == 2 else out.copy_(torch.matmul(x, y))
 
 
-@batch_matmul.gradient("x")
+@batch_matmul.gradient("x", rounds_by="place")
 def batch_matmul_dx(y, dz):
     return batch_matmul.kernel(dz, y.mT)
 
@@ -186,7 +188,7 @@ def batch_matmul_dx_into(y, dz, out):
     return batch_matmul_into(dz, y.mT, out)
 
 
-@batch_matmul.gradient("y")
+@batch_matmul.gradient("y", rounds_by="place")
 def batch_matmul_dy(x, dz):
     return batch_matmul.kernel(x.mT, dz)
 
@@ -218,6 +220,7 @@ def batch_matmul_dy_ddz(x, ddy):
 
 @operator(
     "x: float[...s], y: float[...s] -> z: float[]",
+    rounds_by="place",
     cases=[
         Case(x=[[1.0, 2.0], [3.0, 4.0]], y=[[1.0, 0.0], [-1.0, 2.0]], z=6.0),
         Case(x=[1.0, 2.0], y=[1.0, 2.0], mean=True, z=2.5),

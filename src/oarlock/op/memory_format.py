@@ -6,8 +6,6 @@ import torch
 
 __all__ = ["channels_last", "contiguous", "dense", "empty_as", "in_format_of", "is_channels_last", "lay_as"]
 
-_ITS_OWN = 2  # references to the memory of a tensor: the tensor's, and that by which they are counted
-
 
 def is_channels_last(x: torch.Tensor) -> bool:
     """Whether the channels of each place of an image stand side by side, and it is no question which format that is."""
@@ -46,14 +44,14 @@ def in_format_of(x: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
 
 
 def lay_as(x: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
-    """``x``, whose elements have moved within its memory into the format of ``like``.
+    """``x``, whose elements have moved within its memory into the format of ``like``; as it was, where it does not fill that memory.
 
-    As it was, where that memory has gaps, or where another tensor lies in it too: that one would see its elements move.
+    Only for an ``x`` that is known to be alone: another tensor in that memory would see its elements move.
     """
     if x.ndim != 4 or x.stride() == like.stride() or not (x.is_contiguous() or is_channels_last(x)):
         return x
     values = in_format_of(x, like)
-    if values is x or torch._C._storage_Use_Count(x.untyped_storage()._cdata) > _ITS_OWN:  # type: ignore[attr-defined]
+    if values is x or x.untyped_storage().nbytes() != x.nbytes:
         return x
     return x.as_strided_(x.shape, values.stride()).copy_(values)
 

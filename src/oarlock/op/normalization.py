@@ -1,4 +1,4 @@
-"""Normalization: values of mean 0 and variance 1, along the last axis or over a batch."""
+"""Normalization along the last axis: values of mean 0 and variance 1 in each row."""
 
 from collections.abc import Sequence
 
@@ -6,19 +6,14 @@ import torch
 
 from oarlock.op.elementwise import divide, multiply, negative, subtract
 from oarlock.op.matrix import linear_dbias
-from oarlock.op.memory_format import in_format_of
 from oarlock.op.reduction import mean as average
 from oarlock.op.reduction import mean_dx, reduce_sum, reduce_to
 from oarlock.op.unary import square
 from oarlock.registry import Case, GradCheck, Rejects, joint, operator
 
-__all__ = ["batch_norm", "layer_norm", "layer_norm_gain_slope", "layer_norm_slope"]
+__all__ = ["layer_norm", "layer_norm_gain_slope", "layer_norm_slope"]
 
 _layer_norm_backward = torch.ops.aten.native_layer_norm_backward.default
-_batch_norm_backward = torch.ops.aten.native_batch_norm_backward.default
-
-_YES, _NO = torch.tensor([True, False], device="cpu")
-"""What `of_batch` is, at any place: the host, which knows it, asks for it on the way back, and would wait for a GPU."""
 
 _ROWS = [[0.5, -1.0, 2.0], [0.1, 0.7, -0.4]]
 
@@ -168,84 +163,3 @@ def layer_norm_backward(x, mean, rstd, given, gain=None):
 def layer_norm_backward_of_parameters(x, mean, rstd, given):
     unread = x.new_empty(x.shape[-1])
     return _backward(given, x, mean, rstd, unread, [False, True, True])[1:]
-
-
-@operator(
-    "x: float[n c ...s], running_mean: float[c], running_variance: float[c], gain?: float[c], offset?: float[c]"
-    " -> y: float[n c ...s], mean: float[c], rstd: float[c], next_mean: float[c], next_variance: float[c], of_batch: bool[]",
-    intermediate=("mean", "rstd", "next_mean", "next_variance", "of_batch"),
-    rounds_by_layout=True,
-    cases=[
-        Case(
-            x=[[1.0], [3.0]], gain=[2.0], offset=[1.0], running_mean=[2.0], running_variance=[0.25], epsilon=0.0,
-            y=[[-3.0], [5.0]], mean=[2.0], rstd=[2.0], next_mean=[2.0], next_variance=[0.25], of_batch=False,
-        ),
-        GradCheck(x=[[0.5, -1.0], [2.0, 0.1], [0.7, -0.4]], gain=(2,), offset=(2,), running_mean=(2,), running_variance=[0.5, 2.0]),
-        GradCheck(x=(2, 3, 2, 2), running_mean=(3,), running_variance=[0.5, 2.0, 1.0]),
-        Rejects("dimension c is 3 in x but 2 in gain", x=(2, 3), gain=(2,), running_mean=(3,), running_variance=(3,)),
-    ],
-)  # fmt: skip
-def batch_norm(context, x, running_mean, running_variance, gain=None, offset=None, *, momentum: float = 0.1, epsilon: float = 1e-5):
-    """``y = (x - mean) * rstd * gain + offset`` for each of ``c`` channels, where ``rstd = 1 / sqrt(variance + epsilon)``.
-
-    In training, mean and variance are those of the batch, over all but the channels, and the running ones move towards them:
-    ``next = (1 - momentum) running + momentum batch``, the batch's variance taken without bias. Else they are the running
-    ones, which stay. A batch with one value of a channel tells no variance, so that stays, and no rows tell nothing (Ioffe and
-    Szegedy, 2015).
-    """
-    count = x.numel() // x.shape[1] if x.shape[1] else 0
-    if not context.training or not count:
-        rstd = torch.rsqrt(running_variance + epsilon)
-        scale = rstd if gain is None else rstd * gain
-        y = (x - _by_channel(running_mean, x)) * _by_channel(scale, x)
-        y = y if offset is None else y + _by_channel(offset, x)
-        return y, running_mean.clone(), rstd, running_mean.clone(), running_variance.clone(), _NO.clone()
-    next_mean, next_variance = running_mean.clone(), running_variance.clone()
-    y, mean, rstd = torch.native_batch_norm(x, gain, offset, next_mean, next_variance, True, momentum, epsilon)
-    return y, mean, rstd, next_mean, next_variance if count > 1 else running_variance.clone(), _YES.clone()
-
-
-def _by_channel(values: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
-    """A number per channel, in a shape that broadcasts to x."""
-    return values.reshape(-1, *(1 for _ in x.shape[2:]))
-
-
-def _sum_by_channel(x: torch.Tensor) -> torch.Tensor:
-    return x.sum([axis for axis in range(x.ndim) if axis != 1])
-
-
-@batch_norm.gradient("x", rounds_by_layout=True)
-def batch_norm_dx(x, mean, rstd, of_batch, dy, gain=None):
-    """With ``g = dy * gain``: ``rstd * (g - mean(g) - xhat * mean(g * xhat))``, or ``rstd * g`` where the statistics were not of x."""
-    if not of_batch:
-        return dy * _by_channel(rstd if gain is None else rstd * gain, x)
-    return _batch_backward(x, mean, rstd, dy, gain, [True, False, False])[0]
-
-
-@batch_norm.gradient("gain", rounds_by_layout=True)
-def batch_norm_dgain(x, mean, rstd, of_batch, dy):
-    if not of_batch:
-        return _sum_by_channel(dy * (x - _by_channel(mean, x))) * rstd
-    return _batch_backward(x, mean, rstd, dy, None, [False, True, False])[1]
-
-
-def _batch_backward(x, mean, rstd, dy, gain, wanted: Sequence[bool]):
-    """The gradients of ``x``, gain and offset, as far as they are `wanted`, where the statistics are of ``x``."""
-    dy = in_format_of(dy, x)
-    return _batch_norm_backward(dy, x, gain, None, None, mean, rstd, True, 0.0, wanted)
-
-
-@batch_norm.gradient("offset")
-def batch_norm_doffset(dy):
-    return _sum_by_channel(dy)
-
-
-@joint(batch_norm_dx, batch_norm_dgain, batch_norm_doffset)
-def batch_norm_backward(x, mean, rstd, of_batch, dy, gain=None):
-    if of_batch:
-        return _batch_backward(x, mean, rstd, dy, gain, [True, True, True])
-    dx = dy * _by_channel(rstd if gain is None else rstd * gain, x)
-    return dx, _sum_by_channel(dy * (x - _by_channel(mean, x))) * rstd, _sum_by_channel(dy)
-
-
-batch_norm.no_gradient("running_mean", "running_variance")  # they are what earlier steps have left

@@ -9,6 +9,7 @@ from oarlock.errors import ShapeError
 from oarlock.ir.size import Shape, format_shape
 from oarlock.op.reduction import expand_to
 from oarlock.registry import Case, GradCheck, Rejects, operator
+from oarlock.registry.told_size import told_size
 
 __all__ = ["choose", "merge", "put", "row_numbers", "rows", "take"]
 
@@ -32,6 +33,12 @@ def rows(condition, *, holds: bool = True):
 def _numbers(condition: torch.Tensor) -> torch.Tensor:
     """The numbers of the rows where the condition is true: to take and to put by number is faster than by a mask."""
     return condition.nonzero().view(-1)
+
+
+@told_size(rows)
+def rows_count(condition, *, holds):
+    true = int(condition.count_nonzero())
+    return true if holds else condition.numel() - true
 
 
 @operator(

@@ -9,6 +9,7 @@ import torch
 from oarlock.errors import ShapeError
 from oarlock.ir.size import Size, add
 from oarlock.op.elementwise import multiply, subtract
+from oarlock.op.splits import lengths_in
 from oarlock.registry import Case, GradCheck, Rejects, operator
 from oarlock.registry.signature import TensorType
 
@@ -36,9 +37,7 @@ def sequences_in(splits: TensorType) -> Size:
 
 def owners(splits: torch.Tensor, count: int) -> torch.Tensor:
     """The number of the sequence that each of `count` elements belongs to, int64[count]. Raises ValueError for bad row splits."""
-    lengths = splits.diff()
-    if not len(splits) or bool((splits[0] != 0) | (lengths < 0).any() | (splits[-1] != count)):
-        raise ValueError(f"row splits of {count} elements begin with 0, never fall and end at {count}, unlike {splits.tolist()!r:.60}")
+    lengths = lengths_in(splits, count)
     return torch.repeat_interleave(torch.arange(len(lengths), device=splits.device), lengths, output_size=count)
 
 

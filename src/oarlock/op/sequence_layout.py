@@ -5,8 +5,10 @@ import torch
 from oarlock.errors import ArgumentError, ShapeError
 from oarlock.ir.size import Size, add
 from oarlock.op.sequence import owners, sequences_in
+from oarlock.op.splits import lengths_in, require_splits
 from oarlock.registry import Case, GradCheck, Rejects, operator
 from oarlock.registry.signature import TensorType
+from oarlock.registry.told_size import told_size
 
 __all__ = ["sequence_concat", "sequence_elements", "sequence_pad", "sequence_split", "sequence_splits", "sequence_unpad"]
 
@@ -55,6 +57,11 @@ def _require_pairs(xs: list[TensorType], splits: list[TensorType]) -> None:
 def sequence_concat(xs, splits):
     """Sequence i of the result is sequence i of each of ``xs``, one after another; ``y_splits`` says where they are cut."""
     return _joined(xs, splits), torch.stack(splits).sum(0)
+
+
+@told_size(sequence_concat)
+def sequence_concat_joined(xs, splits):
+    return sum(map(len, xs))
 
 
 @sequence_concat.infer_with
@@ -125,6 +132,7 @@ def _cells(splits: torch.Tensor, count: int) -> tuple[torch.Tensor, torch.Tensor
 
 
 def _longest(splits: torch.Tensor) -> int:
+    """The length of the longest sequence that row splits cut, which are in order."""
     return int(splits.diff().max()) if len(splits) > 1 else 0
 
 
@@ -147,6 +155,12 @@ def sequence_pad(x, splits, *, fill: float = 0.0):
     row, column = _cells(splits, len(x))
     y = x.new_full((len(splits) - 1, _longest(splits), *x.shape[1:]), fill if x.is_floating_point() else int(fill))
     return y.index_put((row, column), x)
+
+
+@told_size(sequence_pad)
+def sequence_pad_longest(x, splits, *, fill):
+    require_splits(splits, len(x))
+    return _longest(splits)
 
 
 @sequence_pad.infer_with
@@ -235,6 +249,8 @@ def _require_rows(shape: torch.Size, splits: torch.Tensor) -> None:
         Case(splits=[0], rows=[], like=[], elements=[], own_splits=[0]),
         Rejects("row 3 is asked for, where there are 3", splits=[0, 1, 2, 3], rows=[3], like=[0.0] * 3),
         Rejects("like has 2 rows, where splits cut 3 sequences", splits=[0, 1, 2, 3], rows=[1], like=(2,)),
+        Rejects("row splits of 1 elements begin with 0, never fall and end at 1, unlike [0, 2, 1]", splits=[0, 2, 1], rows=[0], like=(2,)),
+        Rejects("4611686018427387904 elements are more than int64 counts", splits=[0, 2**62], rows=[0, 0, 0, 0], like=(1,)),
     ],
 )
 def sequence_elements(splits, rows, like):
@@ -242,16 +258,30 @@ def sequence_elements(splits, rows, like):
 
     ``rows`` are numbers of rows of ``like``, which has one for each sequence.
     """
+    lengths, own_splits = _own_splits(splits, rows, like)
+    total = int(own_splits[-1])
+    first = splits[:-1].index_select(0, rows) - own_splits[:-1]
+    own = torch.repeat_interleave(torch.arange(len(rows), device=rows.device), lengths, output_size=total)
+    return torch.arange(total, device=rows.device) + first.index_select(0, own), own_splits
+
+
+def _own_splits(splits: torch.Tensor, rows: torch.Tensor, like: torch.Size) -> tuple[torch.Tensor, torch.Tensor]:
+    """The lengths of some sequences, and their row splits. Raises ValueError."""
     count = len(splits) - 1
     _require_same("like", like[0], count)
     if len(rows) and not 0 <= int(rows.min()) <= int(rows.max()) < count:
         wrong = int(rows.max()) if int(rows.max()) >= count else int(rows.min())
         raise ValueError(f"row {wrong} is asked for, where there are {count}")
-    lengths = splits.diff().index_select(0, rows)
+    lengths = lengths_in(splits, int(splits[-1])).index_select(0, rows)
     own_splits = torch.cat([lengths.new_zeros(1), lengths.cumsum(0)])
-    first = splits[:-1].index_select(0, rows) - own_splits[:-1]
-    own = torch.repeat_interleave(torch.arange(len(rows), device=rows.device), lengths)
-    return torch.arange(int(own_splits[-1]), device=rows.device) + first.index_select(0, own), own_splits
+    if bool((own_splits[1:] < own_splits[:-1]).any()):  # the sum has wrapped around
+        raise ValueError(f"{len(rows)} sequences of up to {int(lengths.max())} elements are more than int64 counts")
+    return lengths, own_splits
+
+
+@told_size(sequence_elements)
+def sequence_elements_total(splits, rows, like):
+    return int(_own_splits(splits, rows, like)[1][-1])
 
 
 @sequence_elements.infer_with

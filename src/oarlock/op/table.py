@@ -16,6 +16,7 @@ __all__ = ["take_linear"]
 
 @operator(
     "x: float[v k], rows: int64[*b], w: float[k n], bias?: float[n] -> out: float[*b n]",
+    rounds_by="place",
     may_fail=True,
     cases=[
         Case(x=[[1.0, 2.0], [3.0, 4.0]], rows=[1, 0], w=[[1.0], [10.0]], out=[[43.0], [21.0]]),
@@ -43,7 +44,7 @@ def _repeats(count: int, rows: torch.Tensor, like: torch.Tensor) -> bool:
     return 2 * count <= rows.numel() and like.element_size() >= 4
 
 
-@take_linear.gradient("x")
+@take_linear.gradient("x", rounds_by="place")
 def take_linear_dx(rows, w, x_shape, dout):
     """What arrives at each row that was taken, led back through the product."""
     if not _repeats(x_shape[0], rows, dout):
@@ -51,7 +52,7 @@ def take_linear_dx(rows, w, x_shape, dout):
     return _sums_dx(_sums(x_shape[0], rows, dout), w, _untaken(x_shape[0], rows))
 
 
-@take_linear.gradient("w")
+@take_linear.gradient("w", rounds_by="place")
 def take_linear_dw(x, rows, dout):
     if not _repeats(x.shape[0], rows, x):
         return linear_dw.kernel(take.kernel(x, rows), dout)

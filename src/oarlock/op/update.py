@@ -39,14 +39,17 @@ def _copies(tensors: Tensors) -> list[torch.Tensor]:
     return [tensor.clone(memory_format=torch.contiguous_format) for tensor in tensors]
 
 
-def _run_in_place(fused: Callable[..., object], grads: Tensors, *changed: Tensors) -> None:
+def _run_in_place(fused: Callable[..., object], grads: Tensors, *changed: Tensors, alone: bool) -> None:
     """Call ``fused(grads, *changed)`` on tensors that lie alike; what it does to `changed` is done to them.
 
-    A filter, and what stands beside it, takes the format of its gradient, in its own memory: once, since it stays so.
+    A filter, and what stands beside it, takes the format of its gradient: once and for all, in its own memory, where it is `alone` there.
     """
     grads = [dense(grad) for grad in grads]
     laid = [
-        [tensor if tensor.stride() == grad.stride() else _laid_beside(grad, tensor) for tensor, grad in zip(tensors, grads, strict=True)]
+        [
+            tensor if tensor.stride() == grad.stride() else _laid_beside(grad, tensor, alone=alone)
+            for tensor, grad in zip(tensors, grads, strict=True)
+        ]
         for tensors in changed
     ]
     fused(grads, *laid)
@@ -56,9 +59,10 @@ def _run_in_place(fused: Callable[..., object], grads: Tensors, *changed: Tensor
                 tensor.copy_(result)
 
 
-def _laid_beside(grad: torch.Tensor, tensor: torch.Tensor) -> torch.Tensor:
+def _laid_beside(grad: torch.Tensor, tensor: torch.Tensor, *, alone: bool) -> torch.Tensor:
     """``tensor`` in the format of ``grad``; a copy where its elements cannot be moved within its memory."""
-    return in_format_of(lay_as(dense(tensor), grad), grad)
+    tensor = dense(tensor)
+    return in_format_of(lay_as(tensor, grad) if alone else tensor, grad)
 
 
 def _for_fused(rate: torch.Tensor, params: Tensors) -> float | torch.Tensor:
@@ -74,7 +78,9 @@ def _each_times(grads: Tensors, rate: torch.Tensor) -> list[torch.Tensor]:
     return torch._foreach_mul(grads, rate.to(grads[0].dtype))  # type: ignore[attr-defined]
 
 
-def _update_by_momentum(params: Tensors, grads: Tensors, velocities: Tensors, rate: torch.Tensor, mu: float, nesterov: bool) -> None:
+def _update_by_momentum(
+    params: Tensors, grads: Tensors, velocities: Tensors, rate: torch.Tensor, mu: float, nesterov: bool, *, alone: bool
+) -> None:
     def fused(grads, params, velocities):
         torch._fused_sgd_(  # type: ignore[attr-defined]
             params,
@@ -89,10 +95,12 @@ def _update_by_momentum(params: Tensors, grads: Tensors, velocities: Tensors, ra
             maximize=False,
         )
 
-    _run_in_place(fused, grads, params, velocities)
+    _run_in_place(fused, grads, params, velocities, alone=alone)
 
 
-def _update_by_adam(params: Tensors, grads: Tensors, moments1: Tensors, moments2: Tensors, step, rate, beta1, beta2, epsilon) -> None:
+def _update_by_adam(
+    params: Tensors, grads: Tensors, moments1: Tensors, moments2: Tensors, step, rate, beta1, beta2, epsilon, *, alone: bool
+) -> None:
     def fused(grads, params, moments1, moments2):
         torch._fused_adam_(  # type: ignore[attr-defined]
             params,
@@ -110,7 +118,21 @@ def _update_by_adam(params: Tensors, grads: Tensors, moments1: Tensors, moments2
             maximize=False,
         )
 
-    _run_in_place(fused, grads, params, moments1, moments2)
+    _run_in_place(fused, grads, params, moments1, moments2, alone=alone)
+
+
+_LARGEST = {dtype: torch.finfo(dtype).max for dtype in (torch.float16, torch.bfloat16, torch.float32, torch.float64)}
+
+
+def _require_rate(rate: torch.Tensor, dtype: torch.dtype) -> None:
+    """Raise ValueError for a rate that is no number of `dtype`. A GPU is not asked: there it stays a tensor, and makes nothing fail."""
+    if rate.is_cpu and not abs(rate.item()) <= _LARGEST[dtype]:
+        raise ValueError(f"the rate is {rate.item()}, which is no finite number of {str(dtype).removeprefix('torch.')}")
+
+
+def _require_rate_of_each(rate: torch.Tensor, params: Tensors) -> None:
+    for dtype in {param.dtype for param in params}:
+        _require_rate(rate, dtype)
 
 
 # One parameter
@@ -122,13 +144,14 @@ def _update_by_adam(params: Tensors, grads: Tensors, moments1: Tensors, moments2
 )
 def sgd(param, grad, rate):
     """``next = param - rate * grad``."""
+    _require_rate(rate, param.dtype)
     laid = in_format_of(param, grad)
     return torch.sub(laid, grad, alpha=rate.item()) if rate.is_cpu else torch.sub(laid, _times(grad, rate))
 
 
 @sgd.in_place("param")
-def sgd_in_place(param, grad, rate):
-    laid = lay_as(param, grad)
+def sgd_in_place(param, grad, rate, *, alone=False):
+    laid = lay_as(param, grad) if alone else param
     return laid.sub_(grad, alpha=rate.item()) if rate.is_cpu else laid.sub_(_times(grad, rate))
 
 
@@ -143,12 +166,13 @@ def sgd_in_place(param, grad, rate):
 )
 def momentum(param, grad, velocity, rate, *, mu: float = 0.9, nesterov: bool = False):
     """``v' = mu v + grad``; ``next = param - rate v'``, or with ``nesterov`` ``param - rate (grad + mu v')``."""
-    return momentum_in_place(*_copies([param]), grad, *_copies([velocity]), rate, mu=mu, nesterov=nesterov)
+    _require_rate(rate, param.dtype)
+    return momentum_in_place(*_copies([param]), grad, *_copies([velocity]), rate, mu=mu, nesterov=nesterov, alone=True)
 
 
 @momentum.in_place("param", "velocity")
-def momentum_in_place(param, grad, velocity, rate, *, mu, nesterov):
-    _update_by_momentum([param], [grad], [velocity], rate, mu, nesterov)
+def momentum_in_place(param, grad, velocity, rate, *, mu, nesterov, alone=False):
+    _update_by_momentum([param], [grad], [velocity], rate, mu, nesterov, alone=alone)
     return param, velocity
 
 
@@ -167,13 +191,14 @@ def adam(param, grad, moment1, moment2, step, rate, *, beta1: float = 0.9, beta2
 
     ``next = param - rate (m / (1 - beta1**step)) / (sqrt(v / (1 - beta2**step)) + epsilon)``.
     """
+    _require_rate(rate, param.dtype)
     param, moment1, moment2 = _copies([param, moment1, moment2])
-    return adam_in_place(param, grad, moment1, moment2, step, rate, beta1=beta1, beta2=beta2, epsilon=epsilon)
+    return adam_in_place(param, grad, moment1, moment2, step, rate, beta1=beta1, beta2=beta2, epsilon=epsilon, alone=True)
 
 
 @adam.in_place("param", "moment1", "moment2")
-def adam_in_place(param, grad, moment1, moment2, step, rate, *, beta1, beta2, epsilon):
-    _update_by_adam([param], [grad], [moment1], [moment2], step, rate, beta1, beta2, epsilon)
+def adam_in_place(param, grad, moment1, moment2, step, rate, *, beta1, beta2, epsilon, alone=False):
+    _update_by_adam([param], [grad], [moment1], [moment2], step, rate, beta1, beta2, epsilon, alone=alone)
     return param, moment1, moment2
 
 
@@ -202,6 +227,7 @@ def _shapes(params: Sequence[TensorType], *others: Sequence[TensorType]) -> list
 )
 def multi_tensor_sgd(params, grads, rate):
     """`sgd` for each of ``params``."""
+    _require_rate_of_each(rate, params)
     laid = list(map(in_format_of, params, grads))
     if not rate.is_cpu:
         return torch._foreach_sub(laid, _each_times(grads, rate))  # type: ignore[attr-defined]
@@ -214,8 +240,8 @@ def _multi_tensor_sgd_shapes(params, grads, rate):
 
 
 @multi_tensor_sgd.in_place("params")
-def multi_tensor_sgd_in_place(params, grads, rate):
-    laid = list(map(lay_as, params, grads))
+def multi_tensor_sgd_in_place(params, grads, rate, *, alone=False):
+    laid = list(map(lay_as, params, grads)) if alone else params
     if not rate.is_cpu:
         torch._foreach_sub_(laid, _each_times(grads, rate))  # type: ignore[attr-defined]
     else:
@@ -238,7 +264,8 @@ def multi_tensor_sgd_in_place(params, grads, rate):
 )  # fmt: skip
 def multi_tensor_momentum(params, grads, velocities, rate, *, mu: float = 0.9, nesterov: bool = False):
     """`momentum` for each of ``params``."""
-    return multi_tensor_momentum_in_place(_copies(params), grads, _copies(velocities), rate, mu=mu, nesterov=nesterov)
+    _require_rate_of_each(rate, params)
+    return multi_tensor_momentum_in_place(_copies(params), grads, _copies(velocities), rate, mu=mu, nesterov=nesterov, alone=True)
 
 
 @multi_tensor_momentum.infer_with
@@ -248,8 +275,8 @@ def _multi_tensor_momentum_shapes(params, grads, velocities, rate, *, mu, nester
 
 
 @multi_tensor_momentum.in_place("params", "velocities")
-def multi_tensor_momentum_in_place(params, grads, velocities, rate, *, mu, nesterov):
-    _update_by_momentum(params, grads, velocities, rate, mu, nesterov)
+def multi_tensor_momentum_in_place(params, grads, velocities, rate, *, mu, nesterov, alone=False):
+    _update_by_momentum(params, grads, velocities, rate, mu, nesterov, alone=alone)
     return params, velocities
 
 
@@ -266,8 +293,9 @@ def multi_tensor_momentum_in_place(params, grads, velocities, rate, *, mu, neste
 )  # fmt: skip
 def multi_tensor_adam(params, grads, moments1, moments2, step, rate, *, beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-8):
     """`adam` for each of ``params``."""
+    _require_rate_of_each(rate, params)
     params, moments1, moments2 = map(_copies, (params, moments1, moments2))
-    return multi_tensor_adam_in_place(params, grads, moments1, moments2, step, rate, beta1=beta1, beta2=beta2, epsilon=epsilon)
+    return multi_tensor_adam_in_place(params, grads, moments1, moments2, step, rate, beta1=beta1, beta2=beta2, epsilon=epsilon, alone=True)
 
 
 @multi_tensor_adam.infer_with
@@ -277,8 +305,8 @@ def _multi_tensor_adam_shapes(params, grads, moments1, moments2, step, rate, *, 
 
 
 @multi_tensor_adam.in_place("params", "moments1", "moments2")
-def multi_tensor_adam_in_place(params, grads, moments1, moments2, step, rate, *, beta1, beta2, epsilon):
-    _update_by_adam(params, grads, moments1, moments2, step, rate, beta1, beta2, epsilon)
+def multi_tensor_adam_in_place(params, grads, moments1, moments2, step, rate, *, beta1, beta2, epsilon, alone=False):
+    _update_by_adam(params, grads, moments1, moments2, step, rate, beta1, beta2, epsilon, alone=alone)
     return params, moments1, moments2
 
 
@@ -287,6 +315,7 @@ def multi_tensor_adam_in_place(params, grads, moments1, moments2, step, rate, *,
 
 @operator(
     "param: float[k n], x: float[...b k], dout: float[...b n], rate: float64[] -> next: float[k n]",
+    rounds_by="place",
     cases=[
         Case(param=[[1.0], [2.0]], x=[[1.0, 2.0], [3.0, 4.0]], dout=[[1.0], [10.0]], rate=0.1, next=[[-2.1], [-2.2]]),
         Case(param=[[1.0], [2.0]], x=[[[1.0, 2.0]], [[3.0, 4.0]]], dout=[[[1.0]], [[10.0]]], rate=0.1, next=[[-2.1], [-2.2]]),
@@ -296,6 +325,7 @@ def multi_tensor_adam_in_place(params, grads, moments1, moments2, step, rate, *,
 )
 def sgd_linear(param, x, dout, rate):
     """`sgd` with the gradient ``linear_dw(x, dout)``: ``next = param - rate * x.mT @ dout``."""
+    _require_rate(rate, param.dtype)
     if not rate.is_cpu:
         return torch.addmm(param, _rows(x).mT, _times(_rows(dout), rate), alpha=-1)
     return torch.addmm(param, _rows(x).mT, _rows(dout), alpha=-rate.item())
@@ -317,6 +347,7 @@ sgd_linear.comes_to("param.addmm_(x.mT, dout, alpha=-rate.item())", form=sgd_lin
 
 @operator(
     "base: float[k n], x: float[...b k], dout: float[...b n] -> total: float[k n]",
+    rounds_by="place",
     cases=[
         Case(base=[[1.0], [2.0]], x=[[1.0, 2.0], [3.0, 4.0]], dout=[[1.0], [10.0]], total=[[32.0], [44.0]]),
         Case(base=[[1.0], [2.0]], x=[[[1.0, 2.0]], [[3.0, 4.0]]], dout=[[[1.0]], [[10.0]]], scale=0.5, total=[[31.5], [43.0]]),
@@ -335,3 +366,8 @@ def linear_dw_onto_in_place(base, x, dout, *, scale):
 
 
 linear_dw_onto.comes_to("base.addmm_(x.mT, dout, beta=scale)", form=linear_dw_onto_in_place, ranks={"x": 2, "dout": 2})
+
+for update in (sgd, momentum, adam, sgd_linear):
+    update.precondition(_require_rate, "rate", "param_dtype")
+for update in (multi_tensor_sgd, multi_tensor_momentum, multi_tensor_adam):
+    update.precondition(_require_rate, "rate", "params_dtype")

@@ -17,7 +17,7 @@ from oarlock.ir.variable import Var
 from oarlock.ir.walk import needed_ops
 from oarlock.op.elementwise import sum_
 from oarlock.op.filling import fill_like
-from oarlock.passes.missing_path import explain_missing_path
+from oarlock.passes.missing_path import depended_on, explain_missing_path
 from oarlock.registry.catalogue import standard
 from oarlock.registry.gradient import Rule, parameter_source
 
@@ -49,8 +49,11 @@ def append_backward(cost: Var, parameters: Sequence[Var] | None = None) -> list[
 
 
 def trained_by(cost: Var) -> list[Var]:
-    """The trainable parameters that `cost` depends on, in the order of their declaration."""
-    read = {var for op in needed_ops(cost.block.ops, [cost]) for var in op.reads}
+    """The trainable parameters that `cost` depends on, in the order of their declaration.
+
+    A parameter that a loop reads for an output that nobody reads is none of them, as if the loop did not have that output.
+    """
+    read = depended_on(cost)
     return [var for var in cost.block.program.parameters() if var.trainable and var in read]
 
 

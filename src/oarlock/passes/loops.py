@@ -7,11 +7,12 @@ from oarlock.ir.operation import Op
 from oarlock.ir.size import Shape, names_in
 from oarlock.ir.variable import Var
 from oarlock.ir.walk import inner_blocks
+from oarlock.op.control.active_rows import is_by_row
 from oarlock.op.control.even_sizes import even_sizes
 from oarlock.op.control.layout import Layout
-from oarlock.op.control.recurrence import is_by_row
 from oarlock.registry.axes import attributes_on_stacks, axes_alone
 from oarlock.registry.declaration import Operator
+from oarlock.registry.own_values import may_fail
 
 __all__ = ["StackedNames", "attributes_outside", "broadcasts", "copy_op", "loops_in", "outside_shape", "sums_rows"]
 
@@ -60,7 +61,7 @@ def attributes_outside(operator: Operator, op: Op, varying: Collection[Var], *, 
     """
     if (
         operator.effects
-        or operator.may_fail
+        or may_fail(operator, op)
         or op.blocks
         or any(isinstance(value, Var) and value in varying for value in op.attributes.values())
     ):

@@ -1,6 +1,6 @@
 """Why a cost that depends on a parameter has no gradient with respect to it: which op stands in between, in whatever block."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from oarlock.errors import GradientError
 from oarlock.ir.operation import Op
@@ -9,7 +9,7 @@ from oarlock.ir.walk import needed_ops
 from oarlock.op.control.layout import Layout
 from oarlock.registry.catalogue import standard
 
-__all__ = ["explain_missing_path"]
+__all__ = ["depended_on", "explain_missing_path"]
 
 Step = tuple[Var, Var, Op, bool]
 """One variable, another that `op` computes from it or hands in or out as, and whether a gradient goes that way back."""
@@ -34,6 +34,29 @@ def explain_missing_path(cost: Var, parameter: Var) -> GradientError:
                 op=op.type,
             )
     return GradientError(f'"{cost.name}" does not depend on "{parameter.name}"', given=[parameter.describe()])
+
+
+def depended_on(cost: Var) -> set[Var]:
+    """The variables on whose values that of `cost` depends, whether a gradient goes that way or not; inside of loops and branches too."""
+    return _closure({cost}, [(target, source) for source, target in _influences(needed_ops(cost.block.ops, [cost]))])
+
+
+def _influences(ops: Iterable[Op]) -> Iterator[tuple[Var, Var]]:
+    """Each variable that an op reads, in `ops` and the blocks inside them, with each whose value may be another for it."""
+    for op in ops:
+        if not op.blocks:
+            yield from ((source, target) for source in op.reads for target in op.writes)
+            continue
+        layout = Layout.of(op)
+        out = [*layout.stacked, *layout.summed, *((each.following, each.final) for each in layout.carried)]
+        yield from ((outer, inner) for inner, outer in layout.steps)
+        yield from _influences(layout.body.ops)
+        for each in layout.carried:  # of no trip, the initial value is the final one
+            yield from ((each.initial, each.inside), (each.initial, each.final), (each.following, each.inside))
+        yield from out
+        handed_in = {*(outer for _, outer in layout.steps), *(each.initial for each in layout.carried), *op.inputs.get("free", ())}
+        deciding = [var for var in op.reads if var not in handed_in] + ([layout.condition] if layout.condition is not None else [])
+        yield from ((source, target) for source in deciding for target in op.writes)  # how often it runs, and on which rows
 
 
 def _steps(ops: Sequence[Op]) -> Iterator[Step]:

@@ -1,22 +1,43 @@
 """Keep what the targets need."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import overload
 
 from oarlock.errors import ArgumentError, ProgramError, UndefinedVarError
 from oarlock.ir.block import Block
 from oarlock.ir.location import here
-from oarlock.ir.names import is_name
-from oarlock.ir.operation import Op
+from oarlock.ir.names import DRAWS, is_name
+from oarlock.ir.operation import Op, Role
 from oarlock.ir.program import Program
+from oarlock.ir.serialize import FORMAT_VERSION, build_program
 from oarlock.ir.variable import Var
-from oarlock.ir.walk import inner_blocks, needed_ops
+from oarlock.ir.walk import inner_blocks, needed_ops, walk
 from oarlock.op.control.layout import Carried, Layout
+from oarlock.proto import program_pb2 as wire
+from oarlock.registry.catalogue import standard
+from oarlock.registry.checking import typecheck
 
 __all__ = ["prune", "remove_dead_code", "require_targets"]
 
 
-def prune(program: Program, targets: Mapping[str, Var]) -> Program:
-    """A new program with only what `targets` (label -> variable of the main block) need.
+Targets = Var | str | Sequence[Var | str] | Mapping[str, Var | str]
+"""What may be given as targets: variables or their names, one or several; or with a label for each, else its name is that."""
+
+
+@overload
+def prune(program: Program, targets: Targets) -> Program: ...
+
+
+@overload
+def prune(program: "wire.BlockDesc", targets: Targets) -> "wire.BlockDesc": ...
+
+
+def prune(program: "Program | wire.BlockDesc", targets: Targets) -> "Program | wire.BlockDesc":
+    """A new program with only what `targets` need, variables of the main block, and what that keeps for later steps.
+
+    The targets are a dict with their labels, or variables, or names.
+
+    Of a BlockDesc, one block without others inside it, it is a BlockDesc, which can be sent to others. It is verified first.
 
     Before, with target `y`                    After
         h = linear(x, w)                           h = linear(x, w)
@@ -24,24 +45,51 @@ def prune(program: Program, targets: Mapping[str, Var]) -> Program:
         loss = cross_entropy(h, label)
         w <- w@NEXT
 
-    Updates go: what reads a persistable variable reads its value from before the step. Inputs, parameters and
-    blocks that nothing needs any more go too; row splits stay with what they cut. `program` itself is not changed.
+    Updates go: what reads a persistable variable reads its value from before the step. What forward ops that stay keep - the running
+    statistics of batch norm, the count of draws of dropout - stays with them, so that the program can be trained on. Inputs, parameters
+    and blocks that nothing needs any more go too; row splits stay with what they cut. `program` itself is not changed.
     Raises ArgumentError where `targets` are something else, ProgramError for a label that no file can hold, UndefinedVarError
-    for a target of another program.
+    for a target of another program, or that is not there; VerifyError for a BlockDesc that is not legal.
     """
-    for var in require_targets(targets).values():
+    if isinstance(program, wire.BlockDesc):
+        built = build_program(wire.ProgramFile(program=wire.ProgramDesc(version=FORMAT_VERSION, blocks=[program])))
+        typecheck(built, standard)
+        return prune(built, targets).main.compile()
+    targets = require_targets(_labelled(program, targets))
+    for var in targets.values():
         if var.block.program is not program or var.block is not program.main:
             raise UndefinedVarError(f'target "{var.name}" is not a variable of the main block of this program', given=[var.describe()])
     kept = program.clone()
+    kept.lineage = kept.serial
     kept.training = None
     kept.targets = {label: kept.main.vars[var.name] for label, var in targets.items()}
-    kept.main.keep([op for op in kept.main.ops if not op.is_commit])
+    kept.main.keep([*(op for op in kept.main.ops if not op.is_commit), *_kept_by(kept.main, kept.targets.values())])
     remove_dead_code(kept.main, kept.targets.values())
     used = {var for op in kept.main.ops for var in op.reads} | set(kept.targets.values())
     used |= {splits for var, levels in kept.ragged_inputs().items() if var in used for splits in levels}
     kept.main.inputs = [var for var in kept.main.inputs if var in used]
     kept.main.keep(kept.main.ops)
     return kept
+
+
+def _kept_by(main: Block, targets: Iterable[Var]) -> list[Op]:
+    """The commits of what the ops keep, for steps to come, that `targets` need."""
+    needed = set(needed_ops(main.ops, targets))
+    drawing = any("random_id" in inner.attributes for op in needed for inner in (op, *(i for block in op.blocks for i in walk(block))))
+    commits = [op for op in main.tail if op.role is Role.FORWARD]
+    return [op for op in commits if op.reads[0].op in needed or (drawing and op.writes[0].name == DRAWS)]
+
+
+def _labelled(program: Program, targets: object) -> object:
+    """Targets with their labels; names become the variables of the main block that they are of. Raises UndefinedVarError."""
+    items = [targets] if isinstance(targets, Var | str) else targets
+    if isinstance(items, Mapping):
+        pairs = list(items.items())
+    elif isinstance(items, Sequence) and items and all(isinstance(item, Var | str) for item in items):
+        pairs = [(item.name if isinstance(item, Var) else item, item) for item in items]
+    else:
+        return targets
+    return {label: program.main.var(item) if isinstance(item, str) else item for label, item in pairs}
 
 
 def require_targets(targets: object) -> Mapping[str, Var]:
@@ -125,6 +173,19 @@ def _shrink(layout: Layout, wanted: set[Var]) -> None:
         needed = layout.steps[:1]  # by which a loop counts its trips
     if "splits" in layout.op.inputs and layout.steps[0] not in needed:
         needed.insert(0, layout.steps[0])  # which tells the rows that have a step
-    layout.steps = needed
+    layout.steps = _with_told_sizes(layout, needed)
     layout.write()
     layout.body.keep(layout.body.ops)
+
+
+def _with_told_sizes(layout: Layout, needed: list[tuple[Var, Var]]) -> list[tuple[Var, Var]]:
+    """The steps that are needed, and for each size in front of what is handed out one that tells it where, otherwise, values do."""
+    if not layout.op.inputs.get("splits") and not layout.op.inputs.get("when"):
+        return needed
+    told, kept = {outer.shape[0] for _, outer in needed if outer.shape}, set(needed)
+    handed_out = {outer.shape[0] for _, outer in layout.stacked if outer.shape}
+    for pair in layout.steps:
+        if pair[1].shape and pair[1].shape[0] in handed_out - told:
+            kept.add(pair)
+            told.add(pair[1].shape[0])
+    return [pair for pair in layout.steps if pair in kept]

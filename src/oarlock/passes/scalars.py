@@ -11,6 +11,7 @@ from oarlock.ir.variable import Var
 from oarlock.passes.rewriting import declare, is_elementwise, new_op, reader_counts, rewrite, sees
 from oarlock.registry.catalogue import Catalogue
 from oarlock.registry.declaration import Operator
+from oarlock.registry.own_values import may_fail
 
 __all__ = ["scalarize"]
 
@@ -89,7 +90,7 @@ class _Scalars:
             return self._number(op.inputs[_REPEATERS[op.type]][0], op)
         if op.type == "mean_dx":
             return self._share_of_mean(op, before)
-        if not is_elementwise(operator, op) or operator.may_fail or any(isinstance(value, Var) for value in op.attributes.values()):
+        if not is_elementwise(operator, op) or may_fail(operator, op) or any(isinstance(value, Var) for value in op.attributes.values()):
             return None
         numbers = {slot: self._number(var, op) for slot, vars in op.inputs.items() for var in vars}
         known = {slot: number for slot, number in numbers.items() if number is not None}

@@ -64,7 +64,7 @@ def _sink_from(loop: Op, names: set[str], catalogue: Catalogue) -> int:
             elif operator.views and _keeps_most(op, layout):
                 count += _move(op, layout, position, names, layout.stacked, attributes, stays=True)
             elif op.type == "concat":
-                count += _take_parts(op, layout, position, attributes)
+                count += _take_parts(op, layout, position, names, attributes)
     layout.write()
     return count
 
@@ -118,12 +118,17 @@ def _is_within(one: Mapping[tuple[str, ...], int], other: Mapping[tuple[str, ...
     return all(symbols in other and count <= times * other[symbols] for symbols, count in one.items())
 
 
-def _take_parts(op: Op, layout: Layout, position: int, attributes: Mapping[str, object]) -> int:
-    """Hand out no part of a `concat` whose stack is handed out, but take the part of that; return how many parts those were."""
+def _take_parts(op: Op, layout: Layout, position: int, names: set[str], attributes: Mapping[str, object]) -> int:
+    """Hand out no part of a `concat` whose stack is handed out, but take the part of that; return how many parts those were.
+
+    0 where there is no such stack, as of trips with different sizes, or nothing says how much of it a part is.
+    """
     whole = next((outer for inner, outer in layout.stacked if inner is op.writes[0]), None)
+    if whole is None or outside_shape(layout, op.writes[0], names) is None:
+        return 0
     axis = attributes["axis"]
     sizes = [var.shape[op.attributes["axis"]] for var in op.reads if var.shape is not None]  # type: ignore[index]
-    if whole is None or not all(isinstance(size, int) for size in sizes):
+    if not all(isinstance(size, int) for size in sizes):
         return 0
     block, start, kept, taken = layout.op.block, 0, list(layout.stacked), 0
     for part, size in zip(op.inputs["xs"], sizes, strict=True):
@@ -155,8 +160,8 @@ def _move(
     What it gave is not handed out any more in `pairs`.
     """
     block = layout.op.block
-    whole = dict((*layout.steps, *layout.stacked))
     inside = [var for var in dict.fromkeys(op.reads) if var.block is layout.body]
+    whole = {inner: outer for inner, outer in (*layout.steps, *layout.stacked) if inner in inside}  # the others mean the same outside
     shapes = {var: outside_shape(layout, var, names) for var in (*inside, *(op.writes if stays else ()))}
     if None in shapes.values():
         return 0

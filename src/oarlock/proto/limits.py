@@ -25,6 +25,8 @@ class Limits:
     arguments: int = 1_000_000
     attributes_per_op: int = 64
     text_bytes: int = 64 * 2**10
+    location_text_bytes: int = 2**10
+    location_bytes: int = 64 * 2**20
     list_items: int = 65_536
     symbol_bytes: int = 256 * 2**10
     rank: int = 16

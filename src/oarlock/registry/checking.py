@@ -1,6 +1,7 @@
 """Check every op of a program against the operator that it names: slots, attributes, shapes and dtypes."""
 
-from collections.abc import Iterable
+import itertools
+from collections.abc import Callable, Iterable
 
 from oarlock.errors import ArgumentError, DTypeError, OarlockError, ShapeError, UnknownOperatorError, VerifyError
 from oarlock.ir.block import Block
@@ -8,43 +9,50 @@ from oarlock.ir.dtype import DType
 from oarlock.ir.initializer import verify_initializers
 from oarlock.ir.operation import Op
 from oarlock.ir.program import Program
-from oarlock.ir.size import Size
+from oarlock.ir.size import Size, names_in
+from oarlock.ir.variable import Var
 from oarlock.registry.catalogue import Catalogue
 from oarlock.registry.declaration import Operator
+from oarlock.registry.own_sizes import verify_own_sizes
 from oarlock.registry.signature import TensorType
 
 __all__ = ["check_blocks", "typecheck"]
 
-_ANY_SYMBOL = "?"  # stands for a size that only values tell; the program names it as it likes. No symbol is spelled so
+_TOLD = "?"  # begins a size that only values tell, which has a name of its own. No symbol is spelled so
 
 
 def typecheck(program: Program, catalogue: Catalogue) -> None:
     """Raise VerifyError, or UnknownOperatorError, for the first op that its operator would not have made.
 
-    Types are inferred again, op by op, and must be what the program declares; initializers must fit their variables.
-    Linear in its size.
+    Types are inferred again, op by op, and must be what the program declares; initializers must fit their variables; sizes
+    that only values tell have names of their own. Linear in its size.
     """
     verify_initializers(program)
-    check_blocks(program.blocks, catalogue)
+    verify_own_sizes(program, catalogue, check_blocks(program.blocks, catalogue))
 
 
-def check_blocks(blocks: Iterable[Block], catalogue: Catalogue) -> None:
-    """The same for the ops of some blocks."""
+def check_blocks(blocks: Iterable[Block], catalogue: Catalogue) -> dict[Op, dict[str, Var]]:
+    """The same for each op of some blocks; return, for those that make sizes, the name of each with the output that bears it."""
+    made: dict[Op, dict[str, Var]] = {}
     for block in blocks:
         for number, op in enumerate(block.ops):
             try:
-                _check_op(op, catalogue.get(op.type))
+                sizes = _check_op(op, catalogue.get(op.type))
+                if sizes:
+                    made[op] = sizes
             except UnknownOperatorError as error:
                 raise UnknownOperatorError(f"{_where(block, number, op)}: {error.message}", location=op.location, op=op.type) from None
             except (ShapeError, DTypeError, ArgumentError) as error:
                 raise VerifyError(f"{_where(block, number, op)}: {error.message}", location=op.location, op=op.type) from error
+    return made
 
 
 def _where(block: Block, number: int, op: Op) -> str:
     return f"{block.path}, op {number} ({op.type})"
 
 
-def _check_op(op: Op, operator: Operator) -> None:
+def _check_op(op: Op, operator: Operator) -> dict[str, Var]:
+    """Raise one of our errors where `operator` would not have made `op`; return the names of the sizes that it makes."""
     signature = operator.signature
     for slots, given, kind in ((signature.inputs, op.inputs, "input"), (signature.outputs, op.outputs, "output")):
         known = {slot.name: slot for slot in slots}
@@ -65,35 +73,49 @@ def _check_op(op: Op, operator: Operator) -> None:
     if converted != op.attributes or any(type(converted[name]) is not type(value) for name, value in op.attributes.items()):
         raise ArgumentError("an attribute is missing, or not in the form that the operator gives it")
     types = {slot: [TensorType(var.dtype, var.shape) for var in vars] for slot, vars in op.inputs.items()}
-    inferred = _infer(operator, types, converted)
+    numbers = itertools.count()
+    inferred = _infer(operator, types, converted, lambda: f"{_TOLD}{next(numbers)}")
+    made: dict[str, tuple[Size, Var]] = {}
     for slot, vars in op.outputs.items():
         expected = inferred.get(slot, [])
         if len(expected) != len(vars):
             raise ShapeError(f'output slot "{slot}" has {len(vars)} variables, where {len(expected)} follow from its inputs')
         for var, expects in zip(vars, expected, strict=True):
-            _check_output(var.name, TensorType(var.dtype, var.shape), expects)
+            _check_output(var, expects, made)
+    return {name: var for name, (_, var) in made.items()}
 
 
-def _infer(operator: Operator, types: dict[str, list[TensorType]], attributes: dict[str, object]) -> dict[str, list[TensorType]]:
+def _infer(
+    operator: Operator, types: dict[str, list[TensorType]], attributes: dict[str, object], fresh: Callable[[], str]
+) -> dict[str, list[TensorType]]:
     """What follows from the inputs. An operator may be anyone's: what its rule did not expect, no creator would have made."""
     try:
-        return operator.infer(types, attributes, lambda: _ANY_SYMBOL)
+        return operator.infer(types, attributes, fresh)
     except OarlockError:
         raise
     except Exception as error:
         raise ShapeError(f"its types do not follow from its inputs: {type(error).__name__}: {error}") from error
 
 
-def _check_output(name: str, declared: TensorType, inferred: TensorType) -> None:
+def _check_output(var: Var, inferred: TensorType, made: dict[str, tuple[Size, Var]]) -> None:
+    """Compare the type of an output with what follows. `made` are the names of sizes that only values tell, which are added to."""
+    declared = TensorType(var.dtype, var.shape)
     if declared.dtype is not inferred.dtype:
-        raise DTypeError(f'"{name}" is declared {declared}, where {inferred} follows from its inputs')
+        raise DTypeError(f'"{var.name}" is declared {declared}, where {_printed(inferred)} follows from its inputs')
     if declared.shape is None or inferred.shape is None:
         fits = declared.shape == inferred.shape
     else:
-        fits = len(declared.shape) == len(inferred.shape) and all(map(_same_size, declared.shape, inferred.shape))
+        fits = len(declared.shape) == len(inferred.shape)
+        for size, follows in zip(declared.shape, inferred.shape, strict=False):
+            if isinstance(follows, str) and follows.startswith(_TOLD):
+                fits = fits and isinstance(size, str) and names_in(size) == {size} and made.setdefault(size, (follows, var))[0] == follows
+            else:
+                fits = fits and size == follows
     if not fits:
-        raise ShapeError(f'"{name}" is declared {declared}, where {inferred} follows from its inputs')
+        raise ShapeError(f'"{var.name}" is declared {declared}, where {_printed(inferred)} follows from its inputs')
 
 
-def _same_size(declared: Size, inferred: Size) -> bool:
-    return declared == inferred or (inferred == _ANY_SYMBOL and isinstance(declared, str))
+def _printed(type: TensorType) -> TensorType:
+    """The type with one sign for whatever only values tell."""
+    sizes = None if type.shape is None else tuple(_TOLD if str(size).startswith(_TOLD) else size for size in type.shape)
+    return TensorType(type.dtype, sizes)

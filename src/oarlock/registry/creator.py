@@ -1,20 +1,24 @@
 """Call an operator on variables: infer what it gives, then append the op to their program."""
 
 from collections.abc import Mapping, Sequence
+from typing import TypeGuard
 
 from oarlock.errors import ArgumentError, DTypeError, OarlockError, ProgramError, ShapeError, UndefinedVarError
 from oarlock.ir import current
 from oarlock.ir.block import Argument, Block
+from oarlock.ir.dtype import DType
 from oarlock.ir.location import here
 from oarlock.ir.names import require_user_name
 from oarlock.ir.operation import Op
+from oarlock.ir.restoring import undone_on_error
 from oarlock.ir.variable import Var
 from oarlock.registry.catalogue import Catalogue, standard
 from oarlock.registry.declaration import Operator
+from oarlock.registry.drawing import count_draws
 from oarlock.registry.outputs import define_outputs
-from oarlock.registry.signature import TensorType
+from oarlock.registry.signature import Slot, TensorType
 
-__all__ = ["append_op", "block_for", "create", "describe_value", "find_read_hint", "require_type"]
+__all__ = ["append_op", "block_for", "create", "describe_value", "find_read_hint", "require_type", "seen"]
 
 
 def create(operator: Operator, arguments: Sequence[object], keywords: Mapping[str, object], *, name: str | None = None):
@@ -83,8 +87,17 @@ def _append(
     outputs: Mapping[str, Sequence[Var | str]] | None = None,
     op_name: str = "",
 ) -> Op:
+    arguments, keywords = _by_name(operator, arguments, keywords)
+    numbers = {slot: item for slot, item in keywords.items() if _is_number_for(item, operator.signature.input(slot))}
+    like = next((item for item in keywords.values() if isinstance(item, Var)), None)
+    if numbers and like is not None:
+        with undone_on_error(like.block.program):
+            constants = {slot: _constant(operator, item, like) for slot, item in numbers.items()}
+            return _append(operator, arguments, {**keywords, **constants}, name=name, outputs=outputs, op_name=op_name)
     given = _bind_slots(operator, arguments, keywords)
-    attributes = {key: value for key, value in keywords.items() if operator.signature.input(key) is None}
+    attributes = {
+        key: seen(value) if isinstance(value, Var) else value for key, value in keywords.items() if operator.signature.input(key) is None
+    }
     vars = [var for slot in given.values() for var in slot] + [value for value in attributes.values() if isinstance(value, Var)]
     block = block_for(vars, operator.type)
     try:
@@ -96,12 +109,67 @@ def _append(
     except (ShapeError, DTypeError, ArgumentError) as error:
         raise _explain(error, operator, given) from None
     defined = define_outputs(operator, inferred, block, name, outputs or {})
-    return block.append(operator.type, given, defined, converted, name=op_name)
+    op = block.append(operator.type, given, defined, converted, name=op_name)
+    if operator.effects == "random":
+        count_draws(block.program)
+    return op
 
 
 def _random_id(block: Block, attributes: Mapping[str, object]) -> object:
     """A number that tells this random op from every other of the program."""
     return attributes.get("random_id", int(block.program.unique("random").rpartition("_")[2]))
+
+
+def _by_name(
+    operator: Operator, arguments: Sequence[object], keywords: Mapping[str, object]
+) -> tuple[Sequence[object], Mapping[str, object]]:
+    """The arguments as keywords. What stands behind the inputs are attributes, in their order; variables in a row, one slot of many."""
+    slots, given = operator.signature.inputs, list(arguments)
+    if len(slots) == 1 and slots[0].variadic and len(given) > 1 and isinstance(given[0], Var):
+        count = next((number for number, item in enumerate(given) if not isinstance(item, Var)), len(given))
+        given[:count] = [given[:count]]
+    extra, attributes = given[len(slots) :], _attribute_names(operator)
+    if len(extra) > len(attributes) or any(isinstance(item, Var) for item in extra):
+        return given, keywords  # which is refused
+    placed = dict(zip([*(slot.name for slot in slots[: len(given)]), *attributes[: len(extra)]], given, strict=True))
+    twice = next((name for name in placed if name in keywords), None)
+    if twice is not None:
+        raise _refuse(operator, f"{twice} is given twice")
+    return (), {**placed, **keywords}
+
+
+def _attribute_names(operator: Operator) -> list[str]:
+    """The attributes that a caller may give."""
+    return [name for name, spec in operator.attributes.items() if spec.type is not Block and name != "random_id"]
+
+
+def _is_number_for(item: object, slot: Slot | None) -> TypeGuard[float]:
+    """Whether `item` is a number that may stand where a variable does, since that broadcasts with the others."""
+    plain = isinstance(item, int | float) and not isinstance(item, bool)
+    return plain and slot is not None and [axis.kind for axis in slot.axes or ()] == ["broadcast"]
+
+
+def _constant(operator: Operator, number: float, like: Var) -> Var:
+    """`number` as a variable of the dtype of `like`. Raises DTypeError where that does not hold it."""
+    if like.dtype is DType.BOOL or (not like.dtype.is_floating and (not float(number).is_integer() or float(number) != number)):
+        raise DTypeError(
+            f'{operator.type}: "{like.name}" is {like.dtype}, which does not hold {number}', location=here(), given=[like.describe()]
+        )
+    with block_for([like], operator.type):
+        constant = create(standard.get("fill"), (), {"shape": (), "value": float(number), "dtype": like.dtype})
+    assert isinstance(constant, Var)
+    return constant
+
+
+def _attribute_hint(operator: Operator, slot: Slot, item: object) -> str | None:
+    """How to give an attribute that stands in the place of an input."""
+    for name in () if slot.variadic else _attribute_names(operator):
+        try:
+            operator.attributes[name].convert(item)
+        except OarlockError:
+            continue
+        return f"an attribute behind inputs that are left out has its name: {operator.type}(..., {name}={item!r:.40})"
+    return None
 
 
 def _bind_slots(operator: Operator, arguments: Sequence[object], keywords: Mapping[str, object]) -> dict[str, list[Var]]:
@@ -115,6 +183,7 @@ def _bind_slots(operator: Operator, arguments: Sequence[object], keywords: Mappi
                 raise _refuse(operator, f"{slot.name} is given twice")
             values[slot.name] = keywords[slot.name]
     given: dict[str, list[Var]] = {}
+    block: Block | None = None
     for slot in slots:
         value = values.get(slot.name)
         if slot.variadic:
@@ -127,8 +196,13 @@ def _bind_slots(operator: Operator, arguments: Sequence[object], keywords: Mappi
             items = [value]
         for item in items:
             if not isinstance(item, Var):
-                raise _refuse(operator, f"{slot.name} must be a variable of the program, not {describe_value(item)}", find_read_hint(item))
-        given[slot.name] = items  # type: ignore[assignment]
+                raise _refuse(
+                    operator,
+                    f"{slot.name} must be a variable of the program, not {describe_value(item)}",
+                    find_read_hint(item) or _attribute_hint(operator, slot, item),
+                )
+            block = block or current.innermost_block(item.block.program)
+        given[slot.name] = items if block is None or block.parent is None else [block.seen(item) for item in items]  # type: ignore[misc, assignment]
     return given
 
 
@@ -165,7 +239,8 @@ def _hint(error: OarlockError, given: Mapping[str, Sequence[Var]]) -> str | None
 def block_for(vars: Sequence[Var], what: str) -> Block:
     """The block that an op on `vars` joins: the innermost open block of their program, else its main block.
 
-    Raises ProgramError where they are of two programs, UndefinedVarError where the block cannot see one.
+    Raises ProgramError where they are of two programs, or of one that is not open while another is,
+    UndefinedVarError where the block cannot see one.
     """
     if not vars:
         return current.current_block()
@@ -178,6 +253,14 @@ def block_for(vars: Sequence[Var], what: str) -> Block:
             hint="build a model inside one `with ol.Program() as program:`",
         )
     program = vars[0].block.program
+    opened = current.open_blocks()
+    if opened and all(block.program is not program for block in opened):
+        raise ProgramError(
+            f'{what}: "{vars[0].name}" belongs to a program that is not open, while another is',
+            location=here(),
+            given=[vars[0].describe()],
+            hint="end the `with` of the other program first, or open this one: with var.block.program",
+        )
     block = current.innermost_block(program)
     around = set(block.enclosing())
     for var in vars:
@@ -205,8 +288,13 @@ def find_read_hint(value: object) -> str | None:
     return hint if isinstance(hint, str) else None
 
 
-def require_type(value: object, what: str) -> Var:
-    """`value` as a variable. Raises ArgumentError where it is none."""
+def seen(var: Var) -> Var:
+    """What `var` stands for in the innermost open block of its program: in the step of a loop, a sequence is its step."""
+    return current.innermost_block(var.block.program).seen(var)
+
+
+def require_type(value: object, what: str, block: Block | None = None) -> Var:
+    """What `value`, a variable, stands for in `block`, the innermost open one unless given. Raises ArgumentError where it is none."""
     if isinstance(value, Var):
-        return value
+        return seen(value) if block is None else block.seen(value)
     raise ArgumentError(f"{what} must be a variable of a program, not {describe_value(value)}", location=here(), hint=find_read_hint(value))

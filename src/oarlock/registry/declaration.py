@@ -5,7 +5,7 @@ import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 from oarlock.errors import ArgumentError, DeclarationError
 from oarlock.ir.block import Block
@@ -13,14 +13,20 @@ from oarlock.ir.variable import Var
 from oarlock.registry.attribute_spec import REQUIRED, AttributeSpec
 from oarlock.registry.case import Case, GradCheck, Rejects
 from oarlock.registry.catalogue import Catalogue, standard
-from oarlock.registry.expression import Expression
+from oarlock.registry.forms import Forms
 from oarlock.registry.gradient import Builder, GradientProgram, Rule, derive_signature, require_gradient_name
-from oarlock.registry.signature import Signature, TensorType, name_fresh_sizes, parse_signature
+from oarlock.registry.signature import Signature, TensorType, name_fresh_sizes, parse_signature, require_parameters
 
-__all__ = ["Operator", "operator"]
+if typing.TYPE_CHECKING:
+    from oarlock.registry.own_values import OwnValues
+
+__all__ = ["Operator", "Rounding", "operator"]
+
+Rounding = Literal["layout", "place"]
+"""What the bits of a result depend on, beside the values that it is computed of: see `operator`."""
 
 
-class Operator:
+class Operator(Forms):
     """What an op of this type takes, gives and does.
 
     Calling an operator on variables appends an op to their program and returns what it defines.
@@ -30,6 +36,9 @@ class Operator:
 
     parts: "tuple[Operator, ...]" = ()
     """The operators whose results this one computes together: see `oarlock.registry.joint_operator`."""
+
+    own_values: "OwnValues | None" = None
+    """The form for what the forward operator has made: see `oarlock.registry.own_values`."""
 
     def __init__(
         self,
@@ -46,14 +55,15 @@ class Operator:
         variable_attributes: Sequence[str] = (),
         views: Sequence[str] = (),
         disjoint: bool = False,
-        rounds_by_layout: bool = False,
+        rounds_by: Rounding | None = None,
         across: str | None = None,
         catalogue: Catalogue | None = None,
     ):
+        super().__init__()
         self.variable_attributes = tuple(variable_attributes)
         self.views = tuple(views)
         self.disjoint = disjoint
-        self.rounds_by_layout = rounds_by_layout
+        self.rounds_by = rounds_by
         self.across = across
         self.type = type
         self.kernel = kernel
@@ -65,17 +75,14 @@ class Operator:
         self.may_fail = may_fail
         self.gradients: dict[str, Rule] = {}
         self.gradient_builder: Builder | None = None
-        self.into_kernel: Callable[..., object] | None = None
-        self.in_place_kernels: dict[tuple[str, ...], Callable[..., object]] = {}
-        self.host_form: Callable[..., object] | None = None
-        self.number_form: Callable[..., object] | None = None
-        self.expressions: dict[Callable[..., object], list[Expression]] = {}  # of the kernel, and of its forms
-        self.packed_forms: dict[str, tuple[Callable[..., object], Callable[..., object]]] = {}
         self.infer_function: Callable[..., object] | None = None
+        self.block_sizes: Callable[..., Any] | None = None  # from an op to its `own_sizes.BlockSizes`
         self.catalogue = standard if catalogue is None else catalogue
         if signature is not None:
             self.signature = signature
         self._require_inputs(self.views)
+        if rounds_by not in (None, *typing.get_args(Rounding)):
+            raise DeclarationError(f'{type}: rounds_by is "layout", "place" or left out, not "{rounds_by}"')
         self.catalogue.add(self)
 
     def __repr__(self) -> str:
@@ -186,71 +193,6 @@ class Operator:
             ]
         return name_fresh_sizes(typed, fresh)
 
-    # What stands beside the kernel
-
-    def into(self, kernel: Callable[..., object]) -> Callable[..., object]:
-        """Declare the form that writes into `out`, a tensor of the output's shape and dtype that overlaps no input.
-
-        It is bit-identical to the kernel, wherever `out` lies in memory: it may be a slice of columns of a larger tensor.
-        """
-        self.into_kernel = kernel
-        return kernel
-
-    def in_place(self, *slots: str) -> Callable[[Callable[..., object]], Callable[..., object]]:
-        """Declare the form in which output `i` takes the memory of input `slots[i]`; bit-identical to the kernel.
-
-        Of a variadic slot it is the memory of the first variable; a variadic output takes that of all of them, one for one. The
-        form is called only where the input that gives its memory has the shape and the dtype of the output; an uneven stack
-        gives none, and the output is fresh memory.
-        """
-
-        def declare(kernel: Callable[..., object]) -> Callable[..., object]:
-            self._require_inputs(slots)
-            self.in_place_kernels[slots] = kernel
-            return kernel
-
-        return declare
-
-    def on_host(self, function: Callable[..., object]) -> Callable[..., object]:
-        """Declare the form on Python's numbers, for tensors of one number each. It is called only for what is a bool, which is the
-        kernel's, or an integer: the kernel's if integers had no end, for the plan cuts them. It takes no attributes.
-        """
-        if self.attributes:
-            raise DeclarationError(f"{self.type} takes attributes, which a form on numbers is not given")
-        self.host_form = function
-        return function
-
-    def as_number(self, function: Callable[..., object]) -> Callable[..., object]:
-        """Declare the form that gives the one number which the output would hold, of the same inputs and attributes.
-
-        A plan calls it where the host asks for that number and nobody for the tensor.
-        """
-        self.number_form = function
-        return function
-
-    def comes_to(self, text: str, *, form: Callable[..., object] | None = None, **conditions: Any) -> None:
-        """Declare an expression that gives the bits of the kernel, or of a `form` of it, on the `conditions` that `Expression` takes.
-
-        A plan writes it in its line, where a call of the kernel would cost calls of Python more. Of several, the first that holds.
-        """
-        self.expressions.setdefault(form or self.kernel, []).append(Expression(text, **conditions))
-
-    def packed(self, slot: str, pack: Callable[..., object]) -> Callable[[Callable[..., object]], Callable[..., object]]:
-        """Declare the form that is also given, as `packed`, what `pack` has made of input `slot`; bit-identical to the kernel.
-
-        `pack` is given the input and the attributes; what it makes is new, takes about as much memory, and depends on nothing else. It
-        may be None, where it would not help. A plan packs a parameter once for many runs.
-        """
-
-        def declare(kernel: Callable[..., object]) -> Callable[..., object]:
-            self._require_inputs((slot,))
-            if self.packed_forms or self.into_kernel or self.in_place_kernels:
-                raise DeclarationError(f"{self.type} has another form, and only one can be called")
-            self.packed_forms[slot] = pack, kernel
-            return kernel
-
-        return declare
-
     def _require_inputs(self, slots: Sequence[str]) -> None:
         """Raises DeclarationError for a slot that is no input. A derived signature is not made just for this: tests look there."""
         for slot in slots:
@@ -267,7 +209,13 @@ class Operator:
         return function
 
     def gradient(
-        self, slot: str, *, views: Sequence[str] = (), across: str | None = None, rounds_by_layout: bool = False
+        self,
+        slot: str,
+        *,
+        views: Sequence[str] = (),
+        across: str | None = None,
+        rounds_by: Rounding | None = None,
+        may_fail: bool = False,
     ) -> "Callable[[Callable[..., object]], Operator]":
         """Declare the kernel of the gradient with respect to input `slot`.
 
@@ -285,7 +233,8 @@ class Operator:
                 wrt=slot,
                 views=views,
                 across=across,
-                rounds_by_layout=rounds_by_layout,
+                rounds_by=rounds_by,
+                may_fail=may_fail,
                 catalogue=self.catalogue,
             )
             self.gradients[slot] = Rule(slot, operator=derived)
@@ -333,7 +282,7 @@ def operator(
     variable_attributes: Sequence[str] = (),
     views: Sequence[str] = (),
     disjoint: bool = False,
-    rounds_by_layout: bool = False,
+    rounds_by: Rounding | None = None,
     across: str | None = None,
     catalogue: Catalogue | None = None,
 ) -> Callable[[Callable[..., object]], Operator]:
@@ -349,8 +298,10 @@ def operator(
     `variable_attributes` are those that a variable of the program may stand for, read when the op runs.
     `views` are the inputs whose memory an output may share: the kernel may return them, or views of them. Where nothing is
     declared, outputs are fresh memory. Where they are `disjoint`, no two of them share an element, unless two elements of an input do.
-    `rounds_by_layout` says that the kernel may round an element otherwise where there are gaps in the memory of an input, though it sums
-    nothing: it takes some elements in vectors, and those at the end of a row one by one.
+    `rounds_by="layout"` says that the kernel may round an element otherwise where there are gaps in the memory of an input, though it sums
+    nothing: it takes some elements in vectors, and those at the end of a row one by one. `rounds_by="place"` says that a library of
+    products does the work, which chooses its loops by the strides and the addresses of all tensors, also of the one that it writes
+    into: the forms of such a kernel give what the kernel gives within rounding, where those of any other give its bits.
     `across` names the attribute that says which axes are computed across, counted from the front, or from the back where it is
     negative: the first of them, or all axes in their new order. Each index of the axes in front of that one is computed alone.
     Raises DeclarationError where the kernel's parameters and the signature disagree.
@@ -359,7 +310,7 @@ def operator(
     def declare(kernel: Callable[..., object]) -> Operator:
         parsed = parse_signature(signature)
         type = kernel.__name__.removesuffix("_")
-        _require_parameters(type, kernel, parsed)
+        require_parameters(type, kernel, parsed)
         return Operator(
             type,
             kernel,
@@ -371,25 +322,9 @@ def operator(
             variable_attributes=variable_attributes,
             views=views,
             disjoint=disjoint,
-            rounds_by_layout=rounds_by_layout,
+            rounds_by=rounds_by,
             across=across,
             catalogue=catalogue,
         )
 
     return declare
-
-
-def _require_parameters(type: str, kernel: Callable[..., object], signature: Signature) -> None:
-    parameters = inspect.signature(kernel).parameters.values()
-    positional = [parameter.name for parameter in parameters if parameter.kind is not parameter.KEYWORD_ONLY]
-    if positional[:1] == ["context"]:
-        positional = positional[1:]
-    slots = [slot.name for slot in signature.inputs]
-    if positional != slots:
-        raise DeclarationError(f"{type}: the signature's inputs are {slots}, the kernel's positional parameters {positional}")
-    names = [slot.name for slot in (*signature.inputs, *signature.outputs)]
-    if len(set(names)) != len(names):
-        raise DeclarationError(f"{type}: a slot name stands twice in {names}")
-    clash = [name for name in names if name.startswith("d") and name[1:] in names]
-    if clash:
-        raise DeclarationError(f"{type}: slot {clash[0]} would be taken for a gradient")

@@ -21,7 +21,9 @@ class JointOperator(Operator):
     def __init__(self, kernel: Callable[..., object], parts: Sequence[Operator], names: Mapping[str, str]):
         self.parts = tuple(parts)
         self.names = dict(names)
-        super().__init__(kernel.__name__, kernel, None, catalogue=parts[0].catalogue)
+        rounding = {part.rounds_by for part in parts}
+        rounds_by = "place" if "place" in rounding else "layout" if "layout" in rounding else None
+        super().__init__(kernel.__name__, kernel, None, rounds_by=rounds_by, catalogue=parts[0].catalogue)
 
     @cached_property
     def reads(self) -> dict[Operator, dict[str, str]]:

@@ -53,8 +53,10 @@ def _promises(operator: Operator) -> list[str]:
         promises.append(f"each index of the axes in front of {operator.across} is computed alone")
     if operator.views:
         promises.append(f"may give {', '.join(operator.views)}, or {'disjoint views' if operator.disjoint else 'a view'} of it")
-    if operator.rounds_by_layout:
+    if operator.rounds_by == "layout":
         promises.append("may round otherwise where there are gaps in memory")
+    if operator.rounds_by == "place":
+        promises.append("may round otherwise where its tensors lie otherwise in memory; the same bits where they lie alike")
     promises += [f"may reuse the memory of {' and '.join(slots)}" for slots in operator.in_place_kernels]
     if operator.into_kernel:
         promises.append("may write into a given tensor")

@@ -18,6 +18,7 @@ A dtype is one of ours; `float` or `number`, any such dtype but one throughout; 
 one throughout; `any`, no restriction; `shape`, a slot of which only the shape is read.
 """
 
+import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -27,7 +28,7 @@ from oarlock.errors import DeclarationError, DTypeError, ShapeError
 from oarlock.ir.dtype import DType
 from oarlock.ir.size import Shape, Size, add, format_shape, rename
 
-__all__ = ["Axis", "Binding", "Signature", "Slot", "TensorType", "name_fresh_sizes", "parse_signature"]
+__all__ = ["Axis", "Binding", "Signature", "Slot", "TensorType", "name_fresh_sizes", "parse_signature", "require_parameters"]
 
 _SLOT = re.compile(r"(\*?)([A-Za-z_]\w*)(\??): (sum )?([A-Za-z]\w*)(?:\[([^\]]*)\])?$")
 _AXIS = re.compile(
@@ -329,3 +330,20 @@ def _parse_axis(text: str, whole: str) -> Axis:
 def renamed(slot: Slot, name: str, **changes: object) -> Slot:
     """`slot` under another name."""
     return replace(slot, name=name, **changes)  # type: ignore[arg-type]
+
+
+def require_parameters(type: str, kernel: Callable[..., object], signature: Signature) -> None:
+    """Raise DeclarationError where what a kernel takes, and what its operator is declared to take, disagree."""
+    parameters = inspect.signature(kernel).parameters.values()
+    positional = [parameter.name for parameter in parameters if parameter.kind is not parameter.KEYWORD_ONLY]
+    if positional[:1] == ["context"]:
+        positional = positional[1:]
+    slots = [slot.name for slot in signature.inputs]
+    if positional != slots:
+        raise DeclarationError(f"{type}: the signature's inputs are {slots}, the kernel's positional parameters {positional}")
+    names = [slot.name for slot in (*signature.inputs, *signature.outputs)]
+    if len(set(names)) != len(names):
+        raise DeclarationError(f"{type}: a slot name stands twice in {names}")
+    clash = [name for name in names if name.startswith("d") and name[1:] in names]
+    if clash:
+        raise DeclarationError(f"{type}: slot {clash[0]} would be taken for a gradient")

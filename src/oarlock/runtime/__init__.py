@@ -5,7 +5,7 @@ from oarlock.runtime.checking import infer_shape
 from oarlock.runtime.context import Context
 from oarlock.runtime.executor import Executor
 from oarlock.runtime.initialization import init
-from oarlock.runtime.place import CPUPlace, GPUPlace
+from oarlock.runtime.place import CPUPlace, GPUPlace, Place
 from oarlock.runtime.ragged import Ragged
 from oarlock.runtime.running import run_block
 from oarlock.runtime.scope import Scope
@@ -17,6 +17,7 @@ __all__ = [
     "Context",
     "Executor",
     "GPUPlace",
+    "Place",
     "ProcessSettings",
     "Ragged",
     "RunLimits",

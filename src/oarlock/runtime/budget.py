@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import torch
 
 from oarlock.errors import LimitError
-from oarlock.ir.block import Block
 from oarlock.ir.dtype import DType
 from oarlock.ir.operation import Op
 from oarlock.ir.size import evaluate
@@ -16,8 +15,9 @@ from oarlock.op.stacks import Stack, leaves
 from oarlock.op.torch_dtype import from_torch
 from oarlock.registry.declaration import Operator
 from oarlock.registry.signature import TensorType
+from oarlock.registry.told_size import find_told_size
 
-__all__ = ["Budget", "RunLimits"]
+__all__ = ["Budget", "RunLimits", "bytes_of"]
 
 
 @dataclass(frozen=True)
@@ -25,8 +25,9 @@ class RunLimits:
     """What one run may use; `Executor(limits=RunLimits())`.
 
     `trips` of one loop, `ops` executed, `live_bytes` of values, `seconds` on the clock. A run keeps what it computes
-    until it ends, so every value counts, the fed ones too. What an op will make is counted before its kernel runs where
-    shapes tell, else after; what a kernel takes for itself meanwhile is not counted, and no kernel is interrupted.
+    until it ends, so every value counts, the fed ones too. What an op will make is counted before its kernel runs, by shapes
+    and, where these do not tell, by values; the stacks of a `while` trip by trip. What a kernel takes for itself meanwhile is not
+    counted, and no kernel is interrupted.
     """
 
     trips: int = 1_000_000
@@ -46,24 +47,32 @@ class Budget:
 
     def hold(self, values: Iterable[Stack], op: Op | None = None) -> None:
         """Count values that now exist: fed, or computed by an op."""
-        self.live_bytes += sum(tensor.numel() * tensor.itemsize for value in values for tensor in leaves(value))
-        self._require_room(0, op)
+        self.live_bytes += bytes_of(values)
+        self.require_room(0, op)
 
-    def before(self, op: Op, operator: Operator, given: Mapping[str, Sequence[torch.Tensor]], attributes: Mapping[str, object]) -> None:
-        """Count an execution, and refuse one that is known to make too much."""
+    def before(
+        self,
+        op: Op,
+        operator: Operator,
+        given: Mapping[str, Sequence[Stack]],
+        arguments: Sequence[object],
+        attributes: Mapping[str, object],
+    ) -> None:
+        """Count an execution, and refuse one that is known to make too much. `arguments` are what its kernel is given, slot by slot."""
         self.ops += 1
         if self.ops > self.limits.ops:
             raise self._refused(op, f"more than {self.limits.ops:,} ops in one run", "ops")
         if time.monotonic() > self.deadline:
             raise self._refused(op, f"more than {self.limits.seconds:g} seconds in one run", "seconds")
-        self._require_room(_expected_bytes(op, operator, given, attributes), op)
+        self.require_room(_expected_bytes(op, operator, given, arguments, attributes), op)
 
     def trip(self, op: Op, count: int) -> None:
         """Refuse the trip number `count` of a loop."""
         if count > self.limits.trips:
             raise self._refused(op, f"more than {self.limits.trips:,} trips of one loop", "trips")
 
-    def _require_room(self, more: int, op: Op | None) -> None:
+    def require_room(self, more: int, op: Op | None) -> None:
+        """Refuse an op, or what is fed, that takes so many bytes more."""
         if self.live_bytes + more > self.limits.live_bytes:
             what = f"{self.live_bytes + more:,} live bytes, where {self.limits.live_bytes:,} are allowed"
             raise self._refused(op, what, "live_bytes")
@@ -74,19 +83,41 @@ class Budget:
         return LimitError(f"{where}: {what}", location=location, hint=f"limits=RunLimits({name}=...)", op=type)
 
 
-def _expected_bytes(op: Op, operator: Operator, given: Mapping[str, Sequence[torch.Tensor]], attributes: Mapping[str, object]) -> int:
-    """What the outputs will take: from the shapes of the inputs or, for an op with blocks, from what it declares."""
-    if any(isinstance(value, Block) for value in attributes.values()):
+def bytes_of(values: Iterable[Stack]) -> int:
+    """How much memory values take, the tensors of uneven stacks one by one."""
+    return sum(tensor.numel() * tensor.itemsize for value in values for tensor in leaves(value))
+
+
+def _expected_bytes(
+    op: Op, operator: Operator, given: Mapping[str, Sequence[Stack]], arguments: Sequence[object], attributes: Mapping[str, object]
+) -> int:
+    """What the outputs will take: by the sizes of the inputs and, where only values tell one, by those."""
+    told = find_told_size(operator)
+    unknown = None if told is None else told(*arguments, **attributes)
+    return sum(math.prod(_told(shape, unknown)) * dtype.itemsize for dtype, shape in _expected(op, operator, given, attributes))
+
+
+def _told(shape: Iterable[int | None], unknown: int | None) -> list[int]:
+    """The sizes, of which one that is not known is `unknown`, or where nobody tells that either, is left out."""
+    sizes = (unknown if size is None else size for size in shape)
+    return [size for size in sizes if size is not None]
+
+
+def _expected(
+    op: Op, operator: Operator, given: Mapping[str, Sequence[Stack]], attributes: Mapping[str, object]
+) -> list[tuple[DType, list[int | None]]]:
+    """The types of the outputs: what follows from the inputs or, for an op with blocks, what it declares; None for a size not known yet."""
+    if op.blocks:
         sizes: dict[str, int] = {}
         for slot, vars in op.inputs.items():
             for var, value in zip(vars, given.get(slot, ()), strict=False):
-                sizes |= {size: actual for size, actual in zip(var.shape or (), value.shape, strict=False) if isinstance(size, str)}
-        declared = [(var.dtype, [evaluate(size, sizes) for size in var.shape or ()]) for var in op.writes]
-    else:
-        types = {slot: [TensorType(_dtype(value), tuple(value.shape)) for value in values] for slot, values in given.items()}
-        inferred = operator.infer(types, attributes, lambda: "?")
-        declared = [(type.dtype, list(type.shape or ())) for types in inferred.values() for type in types]
-    return sum(math.prod(size for size in shape if isinstance(size, int)) * dtype.itemsize for dtype, shape in declared)
+                if isinstance(value, torch.Tensor):
+                    sizes |= {size: actual for size, actual in zip(var.shape or (), value.shape, strict=False) if isinstance(size, str)}
+        return [(var.dtype, [evaluate(size, sizes) for size in var.shape or ()]) for var in op.writes]
+    types = {slot: [TensorType(_dtype(value), tuple(value.shape)) for value in values] for slot, values in given.items()}  # type: ignore
+    inferred = operator.infer(types, attributes, lambda: "?")
+    shapes = [(type.dtype, type.shape or ()) for types in inferred.values() for type in types]
+    return [(dtype, [size if isinstance(size, int) else None for size in shape]) for dtype, shape in shapes]
 
 
 def _dtype(value: torch.Tensor) -> DType:

@@ -1,6 +1,6 @@
 """Declared types against actual values: shapes are inferred when a program is written, and checked again when it runs."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NoReturn
 
 import torch
@@ -15,7 +15,7 @@ from oarlock.op.torch_dtype import from_torch, to_torch
 from oarlock.registry.signature import TensorType
 from oarlock.runtime.scope import Scope
 
-__all__ = ["check_op", "infer_shape"]
+__all__ = ["check_found", "check_op", "infer_shape"]
 
 
 def infer_shape(block: Block, scope: Scope) -> dict[str, TensorType]:
@@ -25,17 +25,37 @@ def infer_shape(block: Block, scope: Scope) -> dict[str, TensorType]:
     a symbol that only running tells stays. Raises ShapeError or DTypeError where a value is not of its declared type,
     or where two values give one symbol two sizes.
     """
-    known = [var for var in (*block.inputs, *block.vars.values()) if (var in block.inputs or var.persistable) and _holds(scope, var)]
-    sizes = _bind(dict.fromkeys(known), scope, None)
+    sizes = _bind(_known(block, scope), scope, None)
     return {
         var.name: TensorType(var.dtype, None if var.shape is None else tuple(_actual(size, sizes) for size in var.shape))
         for var in block.ordered_vars()
     }
 
 
+def check_found(block: Block, ops: Sequence[Op], scope: Scope) -> None:
+    """Check what `scope` holds before `ops` of `block` run: its inputs, its persistable variables, and whatever else the ops find there.
+
+    Raises ShapeError or DTypeError, as `infer_shape`.
+    """
+    found, computed = _known(block, scope), set[Var]()
+    for op in ops:
+        found |= dict.fromkeys(var for var in op.reads if var not in computed and _holds(scope, var))
+        computed.update(op.writes)
+    for var in found:
+        scope.find_var(var.name).settle(var.dtype)  # type: ignore[union-attr]  # which it was found to be there
+    _bind(found, scope, None)
+
+
 def check_op(op: Op, scope: Scope) -> None:
     """Check what an op has read and written against what is declared. Raises ShapeError or DTypeError, at the user's line."""
     _bind(dict.fromkeys((*op.reads, *op.writes)), scope, op)
+
+
+def _known(block: Block, scope: Scope) -> dict[Var, None]:
+    """The inputs and the persistable variables of `block` that have a value."""
+    return dict.fromkeys(
+        var for var in (*block.inputs, *block.vars.values()) if (var in block.inputs or var.persistable) and _holds(scope, var)
+    )
 
 
 def _holds(scope: Scope, var: Var) -> bool:

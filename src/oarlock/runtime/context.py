@@ -11,17 +11,18 @@ import torch
 from oarlock.errors import ArgumentError
 from oarlock.ir.block import Block
 from oarlock.ir.location import here
-from oarlock.ir.names import COUNTER
+from oarlock.ir.names import COUNTER, DRAWS
 from oarlock.ir.operation import Op
-from oarlock.ir.size import Size, evaluate, names_in
+from oarlock.ir.size import Size, evaluate, names_in, told
 from oarlock.ir.variable import Var
+from oarlock.op.stacks import Stack
 from oarlock.op.torch_dtype import to_torch
 from oarlock.runtime import random
-from oarlock.runtime.budget import Budget
+from oarlock.runtime.budget import Budget, bytes_of
 from oarlock.runtime.place import CPUPlace, Place, one_place
 from oarlock.runtime.scope import Scope
 
-__all__ = ["Context", "KernelContext", "steps_done"]
+__all__ = ["Context", "KernelContext", "draws_done"]
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,8 @@ class Context:
     """The environment of a run: a scope, a place, whether this is training, and what it may use.
 
     Whether dropout drops is a property of the run, not of the program. A list of one place counts as that place. Raises
-    ArgumentError for several, for what is no place, and for a `training` that is neither True nor False.
+    ArgumentError for several, for what is no place, for a place that is not on this machine, for what is no scope, and for a `training`
+    that is neither True nor False.
     """
 
     scope: Scope
@@ -38,15 +40,32 @@ class Context:
     budget: Budget | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
+        if not isinstance(self.scope, Scope):
+            raise ArgumentError(
+                f"a run has a scope, not {self.scope!r:.60}", location=here(), contract="Context(scope, place, training)", hint="ol.Scope()"
+            )
         if type(self.place) is not CPUPlace:
             object.__setattr__(self, "place", one_place(self.place))
         if not isinstance(self.training, bool):
             raise ArgumentError(f"training is True or False, not {self.training!r:.60}", location=here())
 
+    @property
+    def places(self) -> tuple[Place]:
+        """The place as the Framework document has it, the first and only one of several."""
+        return (self.place,)
 
-def steps_done(scope: Scope) -> int:
-    """How many steps have updated what is in `scope`. Where it counts them at a GPU, the host waits for that."""
-    return int(scope.get(COUNTER, 0))  # type: ignore[call-overload]
+    def create_scope(self, name: str = "") -> Scope:
+        """The first scope called `name` inside that of the run, made where there is none; without a name, always a new one."""
+        return self.scope.find_or_create_scope(name)
+
+
+def draws_done(scope: Scope) -> int:
+    """How many runs have drawn random numbers in `scope`. Where it counts them at a GPU, the host waits for that.
+
+    Programs of before this was counted drew by their steps; what is saved of them goes on so.
+    """
+    found = scope.find_var(DRAWS) or scope.find_var(COUNTER)
+    return int(found.held) if found is not None and found.is_set else 0  # type: ignore[call-overload]  # read, and not lent
 
 
 class _BlockRunner(Protocol):
@@ -63,7 +82,7 @@ class KernelContext:
         context: Context,
         run: _BlockRunner | None,
         trips: tuple[str, ...] = ("main",),
-        count_steps: Callable[[], int] | None = None,
+        count_draws: Callable[[], int] | None = None,
     ):
         self.op = op
         self.training = context.training
@@ -71,13 +90,14 @@ class KernelContext:
         self._context = context
         self._run = run
         self._trips = trips
-        self._count_steps = count_steps or partial(steps_done, scope)
+        self._count_draws = count_draws or partial(draws_done, context.scope)  # a block may call something else as the count is called
         self._loop: Scope | None = None
         self._trip_count = 0
+        self._to_stack = 0
 
     def uniform(self, shape: tuple[int, ...], random_id: int) -> torch.Tensor:
-        """Numbers in [0, 1), float64 of `shape`, that follow from the program's seed, the op, the step and the trip."""
-        key = random.key_of(self.op.block.program.seed, "op", random_id, self._count_steps(), *self._trips)
+        """Numbers in [0, 1), float64 of `shape`, that follow from the program's seed, the op, the draws before this one and the trip."""
+        key = random.key_of(self.op.block.program.seed, "op", random_id, self._count_draws(), *self._trips)
         return random.uniform(tuple(shape), key, device=self._context.place.device)
 
     def run_block(self, block: Block, values: list[torch.Tensor], *, trip: int | None = None) -> list[torch.Tensor]:
@@ -95,6 +115,12 @@ class KernelContext:
             scope.var(var.name).value = value
         self._run(block, scope, self._context, trips)
         return [scope[var.name] for var in block.outputs]  # type: ignore[misc]
+
+    def will_stack(self, values: Sequence[Stack]) -> None:
+        """Count what a loop of unknown length will lay together when it ends, one trip more. Raises LimitError where that is too much."""
+        if self._context.budget is not None:
+            self._to_stack += bytes_of(values)
+            self._context.budget.require_room(self._to_stack, self.op)
 
     def _enter(self, block: Block, trip: int | None) -> tuple[Scope, tuple[str, ...]]:
         if trip is None:
@@ -132,8 +158,6 @@ class KernelContext:
             found = self._scope.find_var(var.name)
             value = found.value if found is not None and found.is_set else None
             if isinstance(value, torch.Tensor):
-                sizes |= {
-                    declared: actual for declared, actual in zip(var.shape or (), value.shape, strict=False) if isinstance(declared, str)
-                }
+                sizes |= told(var.shape or (), value.shape)
                 number = evaluate(size, sizes)
-        return evaluate(size, {**dict.fromkeys(names_in(size), 0), **sizes}) or 0
+        return max(evaluate(size, {**dict.fromkeys(names_in(size), 0), **sizes}) or 0, 0)

@@ -15,12 +15,13 @@ from oarlock.registry.catalogue import Catalogue, standard
 from oarlock.registry.checking import typecheck
 from oarlock.runtime.budget import Budget, RunLimits
 from oarlock.runtime.context import Context
+from oarlock.runtime.forking import note_threads
 from oarlock.runtime.interpreter import Interpreter
 from oarlock.runtime.paths import find_path
 from oarlock.runtime.place import Place, one_place
 from oarlock.runtime.plan import Plan
 from oarlock.runtime.prepared import Prepared, Values
-from oarlock.runtime.scope import Scope
+from oarlock.runtime.scope import Scope, frozen_in
 from oarlock.runtime.scopes import Scopes
 from oarlock.runtime.step import step_by
 
@@ -41,9 +42,9 @@ class Executor:
     counted, and one that goes beyond them raises LimitError: for programs that someone else wrote.
 
     What is run is a plan: the program after `passes`, as Python that is written once. Without passes it computes what the
-    interpreter would, bit for bit; passes may round in another order, as each says. With `interpret`, `check` or `limits`, for values
-    of inner blocks and where scopes are kept, it is the interpreter itself. With `poison`, for those who work on plans, memory is
-    spoilt with NaN as soon as nobody should read it any more.
+    interpreter would, bit for bit but for operators that round by place; passes may round in another order, as each says. With
+    `interpret`, `check` or `limits`, for values of inner blocks and where scopes are kept, it is the interpreter itself. With `poison`,
+    for those who work on plans, memory is spoilt with NaN as soon as nobody should read it any more.
 
     With `backend="inductor"`, what of a plan's outermost block does nothing but launch kernels, up to the updates, is compiled by PyTorch's
     compiler when it first runs, anew for each size of what is fed: that takes seconds each time, and a C++ compiler. It rounds
@@ -87,7 +88,7 @@ class Executor:
         fetch: Sequence[Var | str] = (),
         *,
         scope: Scope,
-        training: bool = False,
+        training: bool | None = None,
         return_numpy: bool = True,
         keep_scopes: Literal[False] = False,
     ) -> Values: ...
@@ -100,7 +101,7 @@ class Executor:
         fetch: Sequence[Var | str] = (),
         *,
         scope: Scope,
-        training: bool = False,
+        training: bool | None = None,
         return_numpy: bool = True,
         keep_scopes: Literal[True],
     ) -> tuple[Values, Scopes]: ...
@@ -112,14 +113,16 @@ class Executor:
         fetch: Sequence[Var | str] = (),
         *,
         scope: Scope,
-        training: bool = False,
+        training: bool | None = None,
         return_numpy: bool = True,
         keep_scopes: bool = False,
     ) -> Values | tuple[Values, Scopes]:
         """Run one step and return the values of `fetch`, in order.
 
-        `feed` maps input names to arrays, tensors or numbers of the declared dtype and shape. `scope` holds the
-        parameters, and receives their new values when the program has updates. `training` is what dropout asks.
+        `feed` maps input names to arrays, tensors or numbers of the declared dtype and shape; an input that is
+        not fed, and has no value of its own, is what `scope` holds under its name. `scope` holds the parameters. A run
+        that is `training` gives them their new values, where the program has updates, and moves what layers keep: running statistics,
+        the draws of dropout. One that is not changes nothing. Unless said otherwise, a program with updates is training.
         A fetch is a variable, its name, the label of a target, or the path of a variable of an inner block: `main/rnn_0/3/z`
         in one trip of a loop, `main/rnn_0/z` stacked over its trips, which is also what the variable itself stands for.
         A fetch of a persistable variable gives its value from before the step. Arrays are copies.
@@ -130,8 +133,8 @@ class Executor:
         Raises FeedError, UndefinedVarError or UnsetVarError for what does not fit, KernelError from a kernel, ShapeError
         for a stack over trips whose sizes differ.
         """
-        context = Context(scope, self.place, training)
-        values, scopes = self._execute(program, feed, fetch, context, return_numpy, update=True, keep=keep_scopes)
+        context = Context(scope, self.place, program.is_training if training is None else training)
+        values, scopes = self._execute(program, feed, fetch, context, return_numpy, update=context.training, keep=keep_scopes)
         return values if scopes is None else (values, scopes)
 
     def eval(
@@ -156,7 +159,7 @@ class Executor:
         fetch: Sequence[Var | str] = (),
         *,
         scope: Scope,
-        training: bool = False,
+        training: bool | None = None,
         return_numpy: bool = True,
     ) -> Callable[[Mapping[str, object]], Values]:
         """What `run` does, as a function of what is fed: for a loop of many steps, whose overhead is microseconds.
@@ -164,8 +167,8 @@ class Executor:
         It runs the program as it is now, whatever is appended to it later. The arguments, and what is raised, are those of `run`.
         """
         _require_list(fetch)
-        prepared = self._prepare(program, tuple(fetch), update=True, whole=False)
-        context = Context(scope, self.place, training)
+        context = Context(scope, self.place, program.is_training if training is None else training)
+        prepared = self._prepare(program, tuple(fetch), update=context.training, whole=False, scope=scope)
         if prepared.plan is not None:
             return step_by(prepared.plan, prepared, context, return_numpy=return_numpy)
 
@@ -202,16 +205,19 @@ class Executor:
         keep: bool,
     ) -> tuple[Values, Scopes | None]:
         _require_list(fetch)
-        prepared = self._prepare(program, tuple(fetch), update=update, whole=keep)
+        prepared = self._prepare(program, tuple(fetch), update=update, whole=keep, scope=context.scope)
         if prepared.plan is not None:
             return step_by(prepared.plan, prepared, context, return_numpy=return_numpy, once=True)(feed or {}), None
         if self.limits is not None:
             context = replace(context, budget=Budget(self.limits))
         return prepared.interpret(feed or {}, context, return_numpy=return_numpy, keep=keep)
 
-    def _prepare(self, program: Program, fetch: tuple[Var | str, ...], *, update: bool, whole: bool) -> Prepared:
+    def _prepare(
+        self, program: Program, fetch: tuple[Var | str, ...], *, update: bool, whole: bool, scope: Scope | None = None
+    ) -> Prepared:
+        frozen = frozen_in(scope) if update and scope is not None else frozenset[str]()
         paths = (item if isinstance(item, Var) else find_path(program, item) for item in fetch)
-        key = (program.serial, program.revision, update, whole, *paths)
+        key = (program.serial, program.revision, update, whole, frozen, *paths)
         found = self._prepared.get(key)
         if found is not None:
             return found
@@ -219,6 +225,7 @@ class Executor:
         with self._lock:
             found = self._prepared.get(key)
             if found is None:
+                note_threads()
                 verify_program(program)
                 typecheck(program, self.interpreter.catalogue)
                 passes = self.passes if self.planned and not whole else None
@@ -227,6 +234,7 @@ class Executor:
                     fetched,
                     self.interpreter,
                     update=update,
+                    frozen=frozen,
                     whole=whole,
                     passes=passes,
                     place=self.place,

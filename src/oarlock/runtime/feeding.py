@@ -3,7 +3,6 @@
 import difflib
 from collections.abc import Mapping
 
-import numpy
 import torch
 
 from oarlock.errors import FeedError, OarlockError
@@ -14,15 +13,19 @@ from oarlock.op.torch_dtype import from_torch, to_torch
 from oarlock.runtime.initialization import initial_value
 from oarlock.runtime.place import Place
 from oarlock.runtime.ragged_feeding import spread_ragged
-from oarlock.runtime.value import keeps_numbers, to_tensor
+from oarlock.runtime.scope import Scope
+from oarlock.runtime.value import read_as
 
 __all__ = ["check_feed"]
 
 
-def check_feed(program: Program, feed: Mapping[str, object], needed: set[Var], place: Place) -> dict[str, torch.Tensor]:
+def check_feed(
+    program: Program, feed: Mapping[str, object], needed: set[Var], place: Place, scope: Scope | None = None
+) -> dict[str, torch.Tensor]:
     """The tensors to start a run with, by name. Raises FeedError; one message says all that is wrong with one input.
 
-    Inputs that nothing needs may be left out, or fed in vain. An input with a value of its own may be left out.
+    Inputs that nothing needs may be left out, or fed in vain. An input with a value of its own may be left out, and so may one that has a
+    value in `scope`: it is taken from there, where it is at its place, and checked as what is fed.
     """
     inputs = {var.name: var for var in program.main.inputs}
     for name in feed:
@@ -41,6 +44,8 @@ def check_feed(program: Program, feed: Mapping[str, object], needed: set[Var], p
             tensors[name] = _check_one(program, var, feed[name], sizes, place, "fed as")
         elif var in needed and var.initializer is not None:
             tensors[name] = _check_one(program, var, initial_value(var, program.seed), sizes, place, "carries")
+        elif var in needed and (found := _in_scope(scope, name)) is not None:
+            tensors[name] = _check_one(program, var, found, sizes, place, "is in the scope as")
         elif var in needed:
             fed = ", ".join(f'"{other}"' for other in feed) or "nothing"
             raise FeedError(
@@ -54,14 +59,16 @@ def check_feed(program: Program, feed: Mapping[str, object], needed: set[Var], p
     return tensors
 
 
+def _in_scope(scope: Scope | None, name: str) -> object:
+    """What `scope` or a parent holds under a name; None where that is nothing yet."""
+    return None if scope is None or scope.dropped else scope.get(name)
+
+
 def _check_one(program: Program, var: Var, value: object, sizes: dict[str, tuple[int, str]], place: Place, verb: str) -> torch.Tensor:
     try:
-        tensor = to_tensor(value)
+        tensor = read_as(value, var.dtype)
     except OarlockError as error:
         raise FeedError(f'"{var.name}": {error.message}', location=var.location, contract=_contract(program)) from None
-    if not isinstance(value, numpy.ndarray | numpy.generic | torch.Tensor) and keeps_numbers(tensor, var.dtype):
-        wanted = to_torch(var.dtype)  # Python numbers have no dtype of their own; its floats are read as they are, not by way of float32
-        tensor = torch.tensor(value, dtype=wanted) if tensor.is_floating_point() and var.dtype.is_floating else tensor.to(wanted)
     actual = f'"{var.name}" {verb} {from_torch(tensor.dtype)}{list(tensor.shape)}'
     if tensor.dtype != to_torch(var.dtype):
         raise FeedError(
@@ -101,7 +108,7 @@ def _bad_splits(var: Var, splits: torch.Tensor) -> str | None:
     """What is wrong with row splits by themselves."""
     if not len(splits) or splits[0] != 0:
         return f'"{var.name}" must begin with 0, not with {int(splits[0]) if len(splits) else "nothing"}'
-    falls = (splits.diff() < 0).nonzero()
+    falls = (splits[1:] < splits[:-1]).nonzero()  # a difference might wrap around
     return f'"{var.name}" must never fall, yet {int(splits[falls[0]])} is followed by {int(splits[falls[0] + 1])}' if len(falls) else None
 
 

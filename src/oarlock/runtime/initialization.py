@@ -5,15 +5,18 @@ from collections.abc import Callable, Collection
 
 import torch
 
-from oarlock.errors import LimitError, ProgramError, ShapeError
+from oarlock.errors import LimitError, ProgramError
 from oarlock.ir.program import Program
 from oarlock.ir.variable import Var
 from oarlock.op.torch_dtype import from_bytes, to_torch
 from oarlock.proto.limits import Limits
 from oarlock.runtime import random
+from oarlock.runtime.declared import require_declared
+from oarlock.runtime.forking import note_threads
+from oarlock.runtime.ownership import own, require_own, states_of
 from oarlock.runtime.scope import Scope
 
-__all__ = ["init", "initial_value", "require_type"]
+__all__ = ["init", "initial_value"]
 
 _AT_ONCE = 2**14  # elements that are drawn together: what that takes, in float64 and int64, stays in the cache
 
@@ -24,22 +27,33 @@ def init(
     """Fill what `scope` lacks of the program's parameters and state, or of those of them that are in `only`; return `scope`.
 
     Each value follows from the program's seed and the variable's name, so the order plays no part. What has
-    a value keeps it unless `overwrite`. Raises ShapeError, before anything is filled, where a value that is there
-    does not have its variable's shape and dtype; LimitError, too, for more bytes than `limits` allow.
+    a value keeps it unless `overwrite`. Raises ShapeError or DTypeError, before anything is filled, where a value that is there
+    does not have its variable's shape and dtype; LimitError, too, for more bytes than `limits` allow; ScopeError where `scope`
+    holds the state of another program's optimizer. That of a scope around it stays there, and this program gets its own.
     """
+    note_threads()
+    chosen = [var for var in program.persistables() if only is None or var in only]
+    states = set(states_of(program)).intersection(chosen)
+    if not overwrite:
+        require_own(program, scope, states)
     missing = []
-    for var in program.persistables():
-        if only is not None and var not in only:
-            continue
+    for var in chosen:
         found = scope.find_var(var.name)
+        if found is not None and var in states and found is not scope.find_local_var(var.name) and found.owner != program.lineage:
+            found = None  # a scope around it trains another program
         if found is None or not found.is_set or overwrite:
             missing.append(var)
             continue
-        require_type(var, found.value)
+        require_declared(var, found.settle(var.dtype))
     _require_few_bytes(missing, limits or Limits())
     values = {var.name: initial_value(var, program.seed) for var in missing}
     for name, value in values.items():
-        scope.var(name).give(value, ours=True)
+        scope.var(name).give(value, own=True)
+    for var in chosen:
+        found = scope.find_var(var.name) if var.trainable else None
+        if found is not None:
+            found.expect_training()
+    own(program, scope, states)
     return scope
 
 
@@ -53,14 +67,6 @@ def _require_few_bytes(vars: list[Var], limits: Limits) -> None:
                 given=[var.describe()],
                 hint="limits=Limits(parameter_bytes=...)",
             )
-
-
-def require_type(var: Var, value: object) -> torch.Tensor:
-    """`value`, which a scope holds for the persistable `var`. Raises ShapeError where it has another shape or dtype."""
-    if isinstance(value, torch.Tensor) and tuple(value.shape) == var.shape and value.dtype == to_torch(var.dtype):
-        return value
-    held = f"{value.dtype}{list(value.shape)}" if isinstance(value, torch.Tensor) else type(value).__name__
-    raise ShapeError(f'the scope holds "{var.name}" as {held.removeprefix("torch.")}', given=[var.describe()])
 
 
 def initial_value(var: Var, seed: int) -> torch.Tensor:

@@ -7,11 +7,12 @@ import torch
 from oarlock.errors import OarlockError, UnsetVarError
 from oarlock.ir.attribute import Sizes
 from oarlock.ir.block import Block
-from oarlock.ir.operation import Op
+from oarlock.ir.names import DRAWS
+from oarlock.ir.operation import Op, Role
 from oarlock.ir.variable import Var
 from oarlock.registry.catalogue import Catalogue
 from oarlock.runtime.checking import check_op
-from oarlock.runtime.context import Context, KernelContext
+from oarlock.runtime.context import Context, KernelContext, draws_done
 from oarlock.runtime.explaining import explain
 from oarlock.runtime.scope import Scope
 
@@ -37,7 +38,7 @@ class Interpreter:
         for op in ops:
             if not op.is_commit:
                 self._run_op(op, scope, context, trips)
-        self._commit([op for op in ops if op.is_commit], scope, context)
+        self._commit([op for op in ops if op.is_commit and (context.training or op.role is not Role.FORWARD)], scope, context)
 
     def _commit(self, tail: list[Op], scope: Scope, context: Context) -> None:
         """Write the persistable variables, all of them or, where a value is missing, none."""
@@ -50,12 +51,12 @@ class Interpreter:
         for slot in operator.signature.inputs:
             values = [value.shape for value in given[slot.name]] if slot.shape_only else given[slot.name]
             arguments.append(values if slot.variadic else values[0] if values else None)
-        if operator.wants_context:
-            arguments.insert(0, KernelContext(op, scope, context, self.run_block, trips))
         try:
             attributes = self._attributes(op, scope)
             if context.budget is not None:
-                context.budget.before(op, operator, given, attributes)
+                context.budget.before(op, operator, given, arguments, attributes)
+            if operator.wants_context:
+                arguments.insert(0, KernelContext(op, scope, context, self.run_block, trips))
             results = operator.kernel(*arguments, **attributes)
         except OarlockError:
             raise
@@ -85,6 +86,9 @@ def read_var(var: Var, op: Op, scope: Scope) -> torch.Tensor:
     """The value that `op` reads. Raises UnsetVarError where there is none."""
     found = scope.find_var(var.name)
     if found is None or not found.is_set:
+        if var.name == DRAWS:
+            scope.var(DRAWS).give(torch.tensor(draws_done(scope)), own=True)  # random state begins by itself
+            return scope[DRAWS]  # type: ignore[return-value]
         raise UnsetVarError(
             f'{op.type} reads "{var.name}", which has no value',
             location=op.location,

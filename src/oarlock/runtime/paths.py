@@ -26,6 +26,8 @@ from oarlock.runtime.scope import Scope
 
 __all__ = ["Path", "find_path"]
 
+_LISTED = 12  # names in a message
+
 _TRIP = re.compile(r"0|[1-9][0-9]{0,8}", re.ASCII)
 
 
@@ -201,7 +203,20 @@ def find_path(program: Program, item: Var | str) -> Path:
         return _parse(program, item)
     if "/" in item or any(item in block.vars for block in program.blocks):
         raise _unknown(program, item)
-    return Path(program.main.var(item))
+    raise _absent(program, item)
+
+
+def _absent(program: Program, name: str) -> UndefinedVarError:
+    """The error of a fetch that nothing is called: what there is, the nearest first."""
+    names = [*program.targets, *(name for name in program.main.vars if name not in program.targets)]
+    near = difflib.get_close_matches(name, names, n=1)
+    few = ", ".join(names[:_LISTED]) + (f", and {len(names) - _LISTED} more" if len(names) > _LISTED else "")
+    return UndefinedVarError(
+        f'"{name}" is not visible in main',
+        location=here(),
+        given=[f"there are: {few}" if names else "there is nothing"],
+        hint=f'did you mean "{near[0]}"?' if near else None,
+    )
 
 
 def _path_of(program: Program, var: Var) -> Path:

@@ -1,5 +1,6 @@
 """Where a program runs."""
 
+from abc import ABC, abstractmethod
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import ClassVar
@@ -15,11 +16,32 @@ _CPU = torch.device("cpu")
 _AS_EVER = nullcontext()
 
 
+class Place(ABC):
+    """Where a program runs: a plain value that says which PyTorch device that is.
+
+    A subclass with a `device` is a place too, and so a way to run at a processor of another kind that PyTorch drives; make it a frozen
+    dataclass, so that places compare by their values. What `require_there` raises, it raises where something is to run there.
+    """
+
+    @property
+    @abstractmethod
+    def device(self) -> torch.device:
+        """The device at which its tensors lie."""
+
+    @property
+    def is_cpu(self) -> bool:
+        """Whether its tensors lie in the memory of the processor."""
+        return self.device.type == "cpu"
+
+    def require_there(self) -> None:  # noqa: B027  most places are where the program is
+        """Raise ArgumentError where this machine has no such place. Nothing is asked unless a place says otherwise."""
+
+
 @dataclass(frozen=True)
-class CPUPlace:
+class CPUPlace(Place):
     """The processor."""
 
-    is_cpu: ClassVar[bool] = True
+    is_cpu: ClassVar[bool] = True  # type: ignore[assignment]
 
     @property
     def device(self) -> torch.device:
@@ -27,23 +49,29 @@ class CPUPlace:
 
 
 @dataclass(frozen=True)
-class GPUPlace:
-    """One GPU, by its number. Raises ArgumentError where this machine has no such GPU."""
+class GPUPlace(Place):
+    """One GPU, by its number. It is a value, and says nothing of this machine: an executor or a context that is to run there asks.
+
+    Raises ArgumentError for what is no number from 0.
+    """
 
     index: int = 0
-    is_cpu: ClassVar[bool] = False
+    is_cpu: ClassVar[bool] = False  # type: ignore[assignment]
 
     def __post_init__(self) -> None:
+        if not isinstance(self.index, int) or isinstance(self.index, bool) or self.index < 0:
+            raise ArgumentError(f"a GPU has a number from 0, not {self.index!r:.60}", location=here())
+
+    def require_there(self) -> None:
         count = torch.cuda.device_count()
         if not 0 <= self.index < count:
-            raise ArgumentError(f"there is no GPU {self.index}: PyTorch sees {count} on this machine", hint="ol.CPUPlace()")
+            raise ArgumentError(
+                f"there is no GPU {self.index}: PyTorch sees {count} on this machine", location=here(), hint="ol.CPUPlace()"
+            )
 
     @property
     def device(self) -> torch.device:
         return torch.device("cuda", self.index)
-
-
-Place = CPUPlace | GPUPlace
 
 
 def made_at(place: Place) -> AbstractContextManager[object]:
@@ -52,11 +80,12 @@ def made_at(place: Place) -> AbstractContextManager[object]:
 
 
 def one_place(places: object) -> Place:
-    """The place in `places`: one, or a list of one; the processor where that is None. Raises ArgumentError.
+    """The place in `places`: one, or a list of one; the processor where that is None. Raises ArgumentError, where it is not there too.
 
     A program runs at one place. Several want a program that is split over them, which a pass would write.
     """
     if isinstance(places, Place):
+        places.require_there()
         return places
     if places is None:
         return CPUPlace()
@@ -65,4 +94,5 @@ def one_place(places: object) -> Place:
         raise ArgumentError(f"a program runs at one place, not at {len(chosen)}", given=[repr(place) for place in chosen])
     if not chosen or not isinstance(chosen[0], Place):
         raise ArgumentError(f"a place is ol.CPUPlace() or ol.GPUPlace(index), not {places!r}", location=here())
+    chosen[0].require_there()
     return chosen[0]

@@ -12,13 +12,14 @@ from oarlock.ir.program import Program
 from oarlock.ir.walk import needed_ops
 from oarlock.passes.optimizing import optimize
 from oarlock.runtime.context import Context
+from oarlock.runtime.declared import require_declared
 from oarlock.runtime.feeding import check_feed
 from oarlock.runtime.interpreter import Interpreter
 from oarlock.runtime.likeness import Likeness
 from oarlock.runtime.paths import Path
 from oarlock.runtime.place import Place, made_at
 from oarlock.runtime.plan import Plan
-from oarlock.runtime.scope import Scope, lock_of_writing
+from oarlock.runtime.scope import Scope, frozen_in, lock_of_writing
 from oarlock.runtime.scopes import Scopes
 from oarlock.runtime.value import to_numpy
 
@@ -32,6 +33,8 @@ Values = list[numpy.ndarray] | list[torch.Tensor]
 class Prepared:
     """What a run needs of a verified program, for some fetches: with `update` its updates too, with `whole` every op.
 
+    What is `frozen` is not updated, nor is what an optimizer keeps of it.
+
     `plan` is what runs in place of the interpreter, after `passes`; None where these are None, where values of inner blocks are
     asked for, or where blocks nest deeper than Python's do.
     """
@@ -43,6 +46,7 @@ class Prepared:
         interpreter: Interpreter,
         *,
         update: bool,
+        frozen: Collection[str] = (),
         whole: bool,
         passes: Collection[str] | None,
         place: Place,
@@ -52,7 +56,9 @@ class Prepared:
         self.program = program
         self.fetched = list(fetched)
         self.interpreter = interpreter
-        self.tail = program.main.tail if update else []
+        self.update = update
+        self.frozen = frozenset(frozen)
+        self.tail = [op for op in program.main.tail if self._updates(op)] if update else []
         if whole:
             self.ops = [op for op in program.main.ops if not op.is_commit]
         else:
@@ -60,9 +66,23 @@ class Prepared:
             targets = [*(path.var for path in fetched), *owners, *(var for op in self.tail for var in op.reads)]
             self.ops = needed_ops(program.main.ops, targets)
         self.read = {var for op in (*self.ops, *self.tail) for var in op.reads} | {path.var for path in fetched}
+        self._stored = [var for var in program.persistables() if var in self.read]
         plain = not any(path.trips for path in fetched) and max(map(_depth, self.ops), default=0) <= _MAX_DEPTH
         self._accepted: tuple[tuple[str, ...], Likeness] | None = None  # what was fed last, where types tell all about it
         self.plan = self._plan(passes, place, update=update, poison=poison, backend=backend) if plain and passes is not None else None
+
+    def require_as_prepared(self, scope: Scope) -> None:
+        """Raise ScopeError where training may change other variables of `scope` now."""
+        differs = frozen_in(scope) ^ self.frozen if self.update else None
+        if differs:
+            raise ScopeError(
+                f"whether training may change {', '.join(sorted(differs))} is not what it was when this step was prepared",
+                hint="prepare it again",
+            )
+
+    def _updates(self, op: Op) -> bool:
+        """Whether a commit writes what is not frozen. The state of `w` is called `w@MOMENT1`."""
+        return op.writes[0].name.partition("@")[0] not in self.frozen
 
     def _plan(self, passes: Collection[str], place: Place, *, update: bool, poison: bool, backend: str | None) -> Plan:
         """The plan of a copy of the program, which the passes rewrite."""
@@ -70,8 +90,8 @@ class Prepared:
         blocks = zip(copy.blocks, self.program.blocks, strict=True)
         origin = {copied: op for theirs, ours in blocks for copied, op in zip(theirs.ops, ours.ops, strict=True)}
         wanted = [copy.main.vars[path.var.name] for path in self.fetched]
-        if not update:
-            copy.main.keep([op for op in copy.main.ops if not op.is_commit])
+        if not update or self.frozen:
+            copy.main.keep([op for op in copy.main.ops if not op.is_commit or (update and self._updates(op))])
         applied = optimize(copy, wanted, catalogue, passes)
         tail = copy.main.tail
         ops = [op for op in copy.main.ops if not op.is_commit]
@@ -105,8 +125,13 @@ class Prepared:
     def interpret(
         self, feed: Mapping[str, object], context: Context, *, return_numpy: bool, keep: bool = False
     ) -> tuple[Values, Scopes | None]:
-        """The values that are fetched and, where the caller keeps them, the scopes of the run. Writes the updates last."""
+        """The values that are fetched and, where the caller keeps them, the scopes of the run. Writes the updates last.
+
+        Raises ShapeError or DTypeError, before anything runs, where a persistable variable holds what it is not declared as.
+        """
+        self.require_as_prepared(context.scope)
         tensors = self.given(feed, context)
+        self._require_stored(context.scope)
         frame = context.scope.new_scope("main")
         scopes = None
         try:
@@ -125,19 +150,26 @@ class Prepared:
                 frame.drop()
         return results, scopes
 
+    def _require_stored(self, scope: Scope) -> None:
+        """Hold what `scope` holds to its declared types. What holds nothing is missed by the op that reads it."""
+        for var in self._stored:
+            found = scope.find_var(var.name)
+            if found is not None and found.is_set:
+                require_declared(var, found.settle(var.dtype))
+
     def _bring(self, context: Context) -> None:
         """Move the persistable variables that are read to the place of the run, where they stay: a scope is at one place at a time."""
         device = context.place.device
         with lock_of_writing(context.scope):
-            for var in self.read:
-                found = context.scope.find_var(var.name) if var.persistable else None
-                value = found.value if found is not None and found.is_set else None
+            for var in self._stored:
+                found = context.scope.find_var(var.name)
+                value = found.held if found is not None and found.is_set else None
                 if found is not None and isinstance(value, torch.Tensor) and value.device != device:
                     found.value = value.to(device)
 
     def _check(self, feed: Mapping[str, object], context: Context) -> dict[str, torch.Tensor]:
         """The tensors to start with. Raises FeedError."""
-        tensors = check_feed(self.program, feed, self.read, context.place)
+        tensors = check_feed(self.program, feed, self.read, context.place, context.scope)
         plain = all(isinstance(value, torch.Tensor) and value.device == context.place.device for value in feed.values())
         if plain and feed.keys() == tensors.keys() and all(var.partitions is None for var in self.program.main.inputs):
             self._accepted = tuple(feed), Likeness([tensors[name] for name in feed])

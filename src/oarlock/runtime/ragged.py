@@ -188,7 +188,7 @@ def _splits(counts: numpy.ndarray) -> numpy.ndarray:
 
 
 def _require_cut(splits: numpy.ndarray, count: int, what: str) -> None:
-    if not len(splits) or splits[0] != 0 or (numpy.diff(splits) < 0).any():
+    if not len(splits) or splits[0] != 0 or (splits[1:] < splits[:-1]).any():
         raise _refused(f"row splits begin with 0 and never fall, unlike {splits.tolist()!r:.60}")
     if splits[-1] != count:
         raise _refused(f"the row splits end at {splits[-1]}, where there are {count} {what}")

@@ -1,21 +1,25 @@
 """Run a block where a caller says: every op of it, in the caller's own scope. This is what `Net.run` does."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from weakref import WeakKeyDictionary
 
 import torch
 
-from oarlock.errors import ArgumentError
+from oarlock.errors import ArgumentError, ProgramError
 from oarlock.ir.block import Block
 from oarlock.ir.location import here
 from oarlock.ir.program import Program
+from oarlock.ir.variable import Var
 from oarlock.ir.verify import verify_program
 from oarlock.registry import Catalogue, standard, typecheck
-from oarlock.runtime.checking import infer_shape
+from oarlock.runtime.checking import check_found
 from oarlock.runtime.context import Context
+from oarlock.runtime.executor import Executor
 from oarlock.runtime.initialization import initial_value
 from oarlock.runtime.interpreter import Interpreter
-from oarlock.runtime.place import made_at
+from oarlock.runtime.place import Place, made_at
+from oarlock.runtime.prepared import Values
 from oarlock.runtime.scope import Scope
 
 __all__ = ["run_block"]
@@ -38,8 +42,8 @@ def run_block(
     Ops read what `scope` or its parents hold, inputs included, and leave what they compute in `scope`, so a second
     call may go on where the first stopped. An input that carries its value is given it where there is none.
     `context` tells the place and whether this is training; its own scope is not used. `Executor.run`, in contrast,
-    runs what its fetches need, in a scope of its own. With `check`, what every op computes is compared with its
-    declared type.
+    runs what its fetches need, in a scope of its own. What the ops read of `scope` has its declared type; with `check`, so has what
+    every op computes.
 
     Raises VerifyError for a program that is not legal, before anything runs; ArgumentError for a range that the block
     does not have; UnsetVarError, ShapeError, DTypeError or KernelError, with the op and its line, while it runs. What
@@ -58,10 +62,44 @@ def run_block(
         found = scope.find_var(var.name)
         if var.initializer is not None and (found is None or not found.is_set):
             scope.var(var.name).value = initial_value(var, block.program.seed).to(run.place.device)
-    if check:
-        infer_shape(block, scope)
+    ops = block.ops[first:last]
+    check_found(block, ops, scope)
     with torch.no_grad(), made_at(run.place):
-        Interpreter(catalogue, check=check).run_ops(block.ops[first:last], scope, run)
+        Interpreter(catalogue, check=check).run_ops(ops, scope, run)
+
+
+def _run(block: Block, scope: Scope, context: Context | Place | None = None, begin: int | None = None, end: int | None = None) -> None:
+    """`ol.run_block`, as a method: run the ops [begin, end) of the block, every one of them, in `scope`, at a place or in a context."""
+    run_block(block, scope, _in_context(scope, context), begin, end)
+
+
+def _eval(
+    block: Block,
+    targets: Sequence[Var | str],
+    scope: Scope,
+    context: Context | Place | None = None,
+    feed: Mapping[str, object] | None = None,
+) -> Values:
+    """The values of `targets`, variables of the block or their names, as arrays: what they need is run, and `scope` is not changed.
+
+    Inputs that are not fed are found in `scope`. Raises what `Executor.eval` raises, ProgramError for a block inside another.
+    """
+    if block.parent is not None:
+        raise ProgramError(
+            f"{block.path} is run by its op, so nothing of it can be computed alone",
+            location=here(),
+            hint=f'a fetch of the main block may be a path: "{block.path.partition(".")[0]}/0/..."',
+        )
+    run = _in_context(scope, context) or Context(scope)
+    return Executor(run.place).eval(block.program, targets, feed, scope=scope, training=run.training)
+
+
+def _in_context(scope: Scope, context: Context | Place | None) -> Context | None:
+    return Context(scope, context) if isinstance(context, Place) else context
+
+
+Block.run = _run  # type: ignore[attr-defined]
+Block.eval = _eval  # type: ignore[attr-defined]
 
 
 def _require_legal(program: Program, catalogue: Catalogue) -> None:

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 import torch
 
 from oarlock.errors import ScopeError, UnsetVarError
-from oarlock.runtime.value import to_tensor
+from oarlock.runtime.value import exact_numbers, to_tensor
 from oarlock.runtime.variable import Variable
 
-__all__ = ["Scope", "lock_of_writing"]
+__all__ = ["Scope", "frozen_in", "lock_of_writing"]
 
 
 class Scope:
@@ -26,6 +26,7 @@ class Scope:
         self.name = ""
         self.children: list[Scope] = []
         self.dropped = False
+        self.frozen: frozenset[str] = frozenset()  # the names here of what is not to be estimated
         self._variables: dict[str, Variable] = {}
         self._lock = threading.RLock()
         self._writing = threading.RLock()
@@ -64,9 +65,15 @@ class Scope:
         while pending:
             scope = pending.pop()
             pending += scope.children
-            scope.children = []
-            scope._variables = {}
-            scope.dropped = True
+            variables = scope._variables
+            scope.dropped = True  # first: from here on nobody can give a variable another value
+            scope.children, scope._variables = [], {}
+            for variable in variables.values():
+                variable._forget(alone=False)
+
+    def __del__(self) -> None:
+        for variable in getattr(self, "_variables", {}).values():  # handles may outlive what nobody dropped, too
+            variable._forget(alone=True)
 
     def _require_alive(self) -> None:
         if self.dropped:
@@ -94,8 +101,17 @@ class Scope:
                 raise ScopeError("a variable's name is not empty")
             if name in self._variables:
                 raise ScopeError(f'"{name}" is in this scope already; scope.var finds or makes it')
-            self._variables[name] = Variable.in_scope(self, name)
+            self._variables[name] = Variable._in_scope(self, name)
             return self._variables[name]
+
+    def erase(self, name: str) -> None:
+        """Let go of the variable called `name` here, and of its value. Raises ScopeError where there is none."""
+        with self._lock:
+            found = self._variables.get(name)
+            if found is None:
+                raise ScopeError(f'"{name}" is not in this scope')
+            found.reset()
+            del self._variables[name]
 
     def find_var(self, name: str) -> Variable | None:
         """The variable called `name` here or in the nearest parent that has one; None where none has. Makes nothing."""
@@ -117,9 +133,13 @@ class Scope:
     # Values
 
     def set(self, name: str, value: object) -> None:
-        """Give the variable called `name` here a value; arrays and numbers become tensors."""
+        """Give the variable called `name` here a value; arrays and numbers become tensors.
+
+        Arrays and tensors keep their dtype, and a program that declares another refuses them. Python's numbers have none of their own: they
+        take the one that is declared, as a feed's do, and are float32, int64 or bool until a program is met.
+        """
         tensor = to_tensor(value)
-        self.var(name).give(tensor, ours=not isinstance(value, torch.Tensor))
+        self.var(name).give(tensor, own=not isinstance(value, torch.Tensor), exact=exact_numbers(value, tensor))
 
     def get(self, name: str, default: object = None) -> object:
         """The value called `name`, here or in a parent; `default` where there is none."""
@@ -152,6 +172,25 @@ class Scope:
 
     def __repr__(self) -> str:
         return f"<Scope {self.name!r} of {len(self)} variables, {len(self.children)} children>"
+
+
+def frozen_in(scope: Scope) -> frozenset[str]:
+    """The names under which `scope` finds what training may not change."""
+    found, names = scope.frozen, set[str]()
+    around = scope.parent
+    while around is not None:
+        if around.frozen - found:
+            names.update(around.frozen)
+        around = around.parent
+    return found | {name for name in names if _is_frozen(scope, name)} if names else found
+
+
+def _is_frozen(scope: Scope, name: str) -> bool:
+    """Whether the nearest variable called `name` is one that training may not change."""
+    holder: Scope | None = scope
+    while holder is not None and holder.find_local_var(name) is None:
+        holder = holder.parent
+    return holder is not None and name in holder.frozen
 
 
 def lock_of_writing(scope: Scope) -> threading.RLock:

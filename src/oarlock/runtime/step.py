@@ -6,10 +6,10 @@ from typing import Any, NoReturn
 
 import torch
 
-from oarlock.errors import ShapeError
+from oarlock.ir.names import DRAWS
 from oarlock.ir.variable import Var
-from oarlock.op.torch_dtype import from_torch, to_torch
-from oarlock.runtime.context import Context
+from oarlock.runtime.context import Context, draws_done
+from oarlock.runtime.declared import require_declared
 from oarlock.runtime.interpreter import commit, read_var
 from oarlock.runtime.interrupts import Interrupts, uninterrupted
 from oarlock.runtime.plan import Given, Plan
@@ -40,7 +40,7 @@ class _Step:
     """
 
     __slots__ = (
-        "_claim", "_claimed", "_committed", "_context", "_fed", "_fetched", "_lasts", "_lock", "_once", "_plan", "_prepared",
+        "_claim", "_claimed", "_committed", "_context", "_fed", "_fetched", "_lasts", "_lent", "_lock", "_once", "_plan", "_prepared",
         "_return_numpy", "_run", "_scope", "_sources",
     )  # fmt: skip
 
@@ -58,6 +58,7 @@ class _Step:
         self._lasts = False  # whether these are the variables of the next call too
         self._committed = plan.committed
         self._fed = [(number, given.var.name) for number, given in enumerate(plan.inputs) if not given.var.persistable]
+        self._lent = plan.lent.numbers(hands_out=not return_numpy)
         self._claim = Claim(self._lock, shared=not plan.overwrites)
         self._claimed = weakref.ref(self._claim)  # which variables know it by: they do not keep what once ran
 
@@ -67,56 +68,63 @@ class _Step:
             fed = feed
         else:
             fed = self._prepared.given(feed, self._context)
-        kept = claim.kept or self._read(fed)  # asked for once: as long as we hold it, nobody writes over what is in it
-        if kept is None:
-            return self._hand_out(self._prepared.interpret(feed, self._context, return_numpy=False)[0])  # type: ignore[arg-type]
-        values = kept.copy()
-        for number, name in self._fed:
-            values[number] = fed[name]
-        computed = self._run(values)
-        if self._committed:
-            with self._lock, uninterrupted():
-                self._commit(computed)
-        return self._hand_out(computed)
+        claim.running.append(None)  # before it is asked for values: as long as we run, nobody writes over what we have read
+        try:
+            kept = claim.kept or self._read()
+            values = kept.copy()
+            for number, name in self._fed:
+                values[number] = fed[name]
+            computed = self._run(values)
+            if self._committed:
+                with self._lock, uninterrupted():
+                    self._commit(computed)
+            return self._hand_out(computed)
+        except BaseException:
+            self._lend_all()  # to the traceback
+            raise
+        finally:
+            claim.running.pop()
+
+    def _lend_all(self) -> None:
+        """Lend every variable that was read, and end the claim on them."""
+        self._claim.end()
+        for _, variable in self._sources:
+            if variable is not None:
+                variable.lend()
 
     def _hand_out(self, computed: list[torch.Tensor]) -> Values:
         fetched = computed[: self._fetched]
         return [to_numpy(value) for value in fetched] if self._return_numpy else fetched
 
-    def _read(self, fed: Mapping[str, torch.Tensor]) -> list[Any] | None:
+    def _read(self) -> list[Any]:
         """The values of the inputs of the plan, of one step, whoever else trains here, and what is computed ahead of them.
 
-        They are kept where these are the variables of the next call too and nobody else can have their memory, as far as something was
-        computed of that: who holds it may write over it. None where what it would be computed of has not its declared type: then the
-        interpreter tells which op fails.
+        They are kept where these are the variables of the next call too, the run lends none, and none was lent of which something was
+        computed: who holds a value may write over it. Raises UnsetVarError, ShapeError and DTypeError, before anything is computed.
         """
         plan, claim = self._plan, self._claim
         with self._lock:
             if claim.kept is not None:  # another thread has
                 return claim.kept
             sources = self._find()
-            for given, variable in sources:
-                self._look_at(given.var, variable, fed)
+            for number, (given, variable) in enumerate(sources):
+                if variable is not None and not _is_declared(variable.read(self._claimed, lent=number in self._lent), given):
+                    self._settle(given, variable)
+                    if number in self._lent:
+                        variable.lend()
             read_ahead = [sources[number] for number in plan.read_ahead]
-            lasts = self._lasts and not plan.hands_out_inputs and all(variable.is_unknown() for _, variable in read_ahead if variable)
+            lasts = self._lasts and not self._lent and all(variable.is_own for _, variable in read_ahead if variable)
             values: list[Any] = [variable and variable.held for _, variable in sources]
-            if any(not _is_declared(values[number], sources[number][0].var) for number in plan.read_ahead):
-                return None
             if lasts:
                 claim.kept = values = [*values, *plan.look_ahead(values, for_many=not self._once)]
         return values if lasts else [*values, *plan.look_ahead(values, for_many=False)]
-
-    def _look_at(self, var: Var, variable: Variable | None, fed: Mapping[str, torch.Tensor]) -> None:
-        """Lay claim to a variable whose value is a tensor. Who hands out the memory of values has no claim, and ends those of others."""
-        value = fed.get(var.name) if variable is None else variable.read(None if self._plan.hands_out_inputs else self._claimed)
-        if not isinstance(value, torch.Tensor):
-            self._refuse(var, variable)
 
     def _commit(self, computed: list[torch.Tensor]) -> None:
         commit([(name, computed[number]) for name, number in self._committed], self._scope)
 
     def _find(self) -> list[_Source]:
         """Whence each input of the plan comes: a variable, or None for what is fed. Raises UnsetVarError."""
+        self._prepared.require_as_prepared(self._scope)
         if not self._lasts:
             scope, inputs = self._scope, self._plan.inputs
             self._sources = [(given, self._variable(given.var) if given.var.persistable else None) for given in inputs]
@@ -126,18 +134,20 @@ class _Step:
     def _variable(self, var: Var) -> Variable:
         found = self._scope.find_var(var.name)
         if found is None or not found.is_set:
+            if var.name == DRAWS:
+                start = torch.tensor(draws_done(self._scope), device=self._context.place.device)
+                found = found or self._scope.var(DRAWS)
+                found.give(start, own=True)
+                return found
             self._miss(var)
         return found
 
-    def _refuse(self, var: Var, variable: Variable | None) -> NoReturn:
-        """Raise what there is to say of a variable that holds nothing, or not what `var` declares."""
-        if variable is None or not variable.is_set:
-            self._miss(var)
-        value = variable.held
-        held = f"{from_torch(value.dtype)}{list(value.shape)}" if isinstance(value, torch.Tensor) else f"a {type(value).__name__}"
-        raise ShapeError(
-            f'"{var.name}" holds {held} in the scope, but is {var.type_text} in the program', location=var.location, given=[var.describe()]
-        )
+    def _settle(self, given: Given, variable: Variable) -> torch.Tensor:
+        """The value of a variable once Python's numbers have the declared dtype. Raises what there is to say of another type."""
+        if not variable.is_set:
+            self._miss(given.var)
+        require_declared(given.var, variable.settle(given.var.dtype))
+        return require_declared(given.var, variable.read(self._claimed))
 
     def _miss(self, var: Var) -> NoReturn:
         """Raise UnsetVarError of the op that reads `var`, or where it is only fetched, of itself."""
@@ -165,11 +175,12 @@ class _Update(_Step):
     def __call__(self, feed: Mapping[str, object]) -> Values:
         claim, interrupts = self._claim, Interrupts()
         with self._lock:
+            if claim.kept is not None and not self._scope.dropped and self._prepared.recognizes(feed):
+                fed = feed
+            else:
+                fed = self._prepared.given(feed, self._context)
+            claim.running.append(None)
             try:
-                if claim.kept is not None and not self._scope.dropped and self._prepared.recognizes(feed):
-                    fed = feed
-                else:
-                    fed = self._prepared.given(feed, self._context)
                 if claim.kept is None:
                     values = self._take(fed)
                 else:
@@ -178,45 +189,47 @@ class _Update(_Step):
                         values[number] = fed[name]
                 try:
                     computed = self._run(values, interrupts.begin)
-                except BaseException:
-                    claim.end()  # the traceback holds values
-                    raise
-                kept = claim.kept
-                for number, variable, following, is_over in self._updated:
-                    value = computed[following]
-                    if variable.held is not value:
-                        variable.follow(value, is_over)
-                        if kept is not None:
-                            kept[number] = value
-                if self._committed:
-                    self._commit(computed)
+                    kept = claim.kept
+                    for number, variable, following, is_over in self._updated:
+                        value = computed[following]
+                        if variable.held is not value:
+                            variable.hold(value, own=is_over)
+                            if kept is not None:
+                                kept[number] = value
+                    for number in self._lent:
+                        self._sources[number][1].lend()  # type: ignore[union-attr]
+                    if self._committed:
+                        self._commit(computed)
+                finally:
+                    interrupts.end()
+            except BaseException:
+                self._lend_all()  # to the traceback
+                raise
             finally:
-                interrupts.end()
+                claim.running.pop()
         return self._hand_out(computed)
 
     def _take(self, fed: Mapping[str, torch.Tensor]) -> list[torch.Tensor]:
         """The values of the inputs of the plan, on which nobody else has a claim; those that are written over are nobody else's.
 
-        Raises UnsetVarError, and ShapeError, before anything is written over: updates must not fail halfway.
+        Raises UnsetVarError, ShapeError and DTypeError, before anything is written over: updates must not fail halfway.
         """
         claimed, values = self._claimed, []
-        for (var, _, dtype), variable in self._find():
+        for given, variable in self._find():
             if variable is None:
-                values.append(fed[var.name])
+                values.append(fed[given.var.name])
                 continue
-            value = variable.read(claimed) if dtype is None else variable.take(claimed)
-            if not isinstance(value, torch.Tensor) or value.shape != var.shape or value.dtype is not dtype is not None:
-                self._refuse(var, variable)
-            values.append(value)
-        if self._lasts and not self._plan.hands_out_updates:
+            value = variable.take(claimed) if given.is_over else variable.read(claimed)
+            values.append(value if _is_declared(value, given) else self._settle(given, variable))
+        if self._lasts and not self._lent:
             self._claim.kept = [variable and value for (_, variable), value in zip(self._sources, values, strict=True)]
         self._updated = [
-            (number, variable, given.following, given.dtype is not None)
+            (number, variable, given.following, given.is_over)
             for number, (given, variable) in enumerate(self._sources)
             if variable is not None and given.following is not None
         ]
         return values
 
 
-def _is_declared(value: torch.Tensor, var: Var) -> bool:
-    return value.shape == var.shape and value.dtype is to_torch(var.dtype)
+def _is_declared(value: object, given: Given) -> bool:
+    return isinstance(value, torch.Tensor) and value.shape == given.var.shape and value.dtype is given.dtype

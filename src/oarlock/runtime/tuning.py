@@ -16,6 +16,7 @@ import torch
 
 from oarlock.errors import ArgumentError
 from oarlock.ir.location import here
+from oarlock.runtime.forking import has_lost_threads, note_threads
 
 __all__ = ["ProcessSettings", "tune_process"]
 
@@ -59,11 +60,18 @@ def tune_process(*, threads: int | None = None, keep_memory: bool = True) -> Pro
 
     PyTorch starts the threads of its pool for its first large kernel. They treat numbers as the thread does that starts them, and go on
     so: where they run already, they keep denormals, and the result says so; all the rest holds. Calling it again does no harm.
-    Raises ArgumentError for a number of threads below 1.
+    Raises ArgumentError for a number of threads below 1, or above 1 in a child of `fork()` that has lost them.
     """
     global _threads_are_chosen
     if threads is not None and (not isinstance(threads, int) or isinstance(threads, bool) or threads < 1):
         raise ArgumentError(f"tune_process: threads is a whole number from 1, not {threads!r:.60}", location=here())
+    if threads is not None and threads > 1 and has_lost_threads():
+        raise ArgumentError(
+            f"tune_process: {threads} threads in a child of fork(), which does not have those that its parent computed with",
+            location=here(),
+            hint='multiprocessing.get_context("spawn"), or fork before anything is computed',
+        )
+    note_threads()
     with _lock:
         flushes = torch.set_flush_denormal(True)
         if threads is not None:

@@ -5,9 +5,9 @@ import torch
 
 from oarlock.errors import DTypeError
 from oarlock.ir.dtype import DType
-from oarlock.op.torch_dtype import from_torch
+from oarlock.op.torch_dtype import from_torch, to_torch
 
-__all__ = ["keeps_numbers", "to_numpy", "to_tensor"]
+__all__ = ["exact_numbers", "keeps_numbers", "read_as", "to_numpy", "to_tensor"]
 
 
 def to_tensor(value: object) -> torch.Tensor:
@@ -30,6 +30,25 @@ def to_tensor(value: object) -> torch.Tensor:
     if from_torch(tensor.dtype) is None:
         raise DTypeError(f"a tensor of {tensor.dtype} is not one that a program can hold")
     return tensor
+
+
+def exact_numbers(value: object, tensor: torch.Tensor) -> torch.Tensor | None:
+    """The numbers of Python's that `tensor` was made of, as they are; None for an array or a tensor, which has a dtype of its own."""
+    if isinstance(value, torch.Tensor | numpy.ndarray | numpy.generic):
+        return None
+    return torch.tensor(value, dtype=torch.float64) if tensor.is_floating_point() else tensor.clone()
+
+
+def read_as(value: object, dtype: DType) -> torch.Tensor:
+    """`value` as a tensor; Python's numbers, which have no dtype of their own, as `dtype`, where that keeps what they say.
+
+    Python's floats are read as they are, not by way of float32. Raises what `to_tensor` does.
+    """
+    tensor = to_tensor(value)
+    if isinstance(value, numpy.ndarray | numpy.generic | torch.Tensor) or not keeps_numbers(tensor, dtype):
+        return tensor
+    wanted = to_torch(dtype)
+    return torch.tensor(value, dtype=wanted) if tensor.is_floating_point() and dtype.is_floating else tensor.to(wanted)
 
 
 def to_numpy(tensor: torch.Tensor) -> numpy.ndarray:

@@ -1,25 +1,26 @@
 """Variable: one typed slot of a scope."""
 
-import sys
 import threading
 import weakref
 from collections.abc import Callable
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeVar
 
 import numpy
 import torch
 
 from oarlock.errors import ScopeError, UnsetVarError
+from oarlock.ir.dtype import DType
 from oarlock.ir.operation import Op
+from oarlock.op.memory_format import is_channels_last
+from oarlock.op.torch_dtype import to_torch
 from oarlock.registry.declaration import Operator
+from oarlock.runtime.value import keeps_numbers
 
 if TYPE_CHECKING:
     from oarlock.runtime.scope import Scope
 
 __all__ = ["Claim", "State", "Variable"]
-
-_BY_US = 3  # references to a tensor that nobody else holds, as `Variable.take` counts them
 
 _T = TypeVar("_T")
 _R = TypeVar("_R")
@@ -36,22 +37,24 @@ class State(Enum):
 
 class _Owner(Protocol):
     dropped: bool
+    frozen: frozenset[str]
 
 
 class Claim:
-    """That nobody but a run and those after it holds what some variables hold. It stands until somebody asks for one of them.
+    """That a run and those after it know what some variables hold. It stands until somebody asks for one of them.
 
     Whoever asks waits for `lock`, which is held while a run writes over the values. Claims that are `shared` stand side by side: their
     runs only read. `kept` is what these are given, the values and what was made of them alone; it ends with the claim. Who has taken it
-    before holds values that nobody writes over.
+    before is among the `running`, and what they read is not written over.
     """
 
-    __slots__ = ("__weakref__", "kept", "lock", "shared")
+    __slots__ = ("__weakref__", "kept", "lock", "running", "shared")
 
     def __init__(self, lock: "threading.RLock", *, shared: bool = False):
         self.lock = lock
         self.shared = shared
         self.kept: list[Any] | None = None  # None where it does not stand
+        self.running: list[None] = []  # one for each run that is under way; a list, for two threads may append at once
 
     def end(self) -> None:
         self.kept = None
@@ -60,13 +63,18 @@ class Claim:
 class Variable:
     """What one name of one scope stands for: an int, bool, float, half, string, tensor, operator or scope, or nothing yet.
 
-    Only a scope makes one, and it belongs to that scope alone. It has no name of its own: names are the scope's. A
-    handle does not keep its scope alive; used after the scope was dropped, it raises ScopeError.
+    Only a scope makes one, and it belongs to that scope alone: it is not copied, and not pickled. It has no name of its own: names
+    are the scope's. A handle keeps neither its scope alive nor what it held; used after the scope was dropped, or has gone, it raises
+    ScopeError.
+
+    It knows whether its value is its own: made by a run, or copied when it was set, and lent to nobody since. A run writes over such
+    a value, and over no other. Whoever asks for the value has it lent, for good: the next run that would write over it works on a copy,
+    which is the variable's own.
 
     A half is a `numpy.float16`, an operation an `Op` (or an `Operator`).
     """
 
-    __slots__ = ("__weakref__", "_claims", "_label", "_ours", "_scope", "estimated", "held")
+    __slots__ = ("__weakref__", "_claims", "_estimated", "_exact", "_label", "_own", "_scope", "held", "owner")
 
     def __init__(self, token: object, scope: "Scope", label: str):
         if token is not _BY_SCOPE:
@@ -74,23 +82,82 @@ class Variable:
         self._label = label  # for messages
         self._scope: weakref.ref[_Owner] = weakref.ref(scope)
         self.held: object = _EMPTY  # for a run that has a claim on it; others ask for the value
-        self._ours = False  # whether we made the value: then nobody holds its memory but those to whom it was handed out
+        self._own = False  # whether the value was made here, and nobody else was given it
+        self._exact: torch.Tensor | None = None  # the numbers of Python's that the value was made of, which have no dtype of their own
         self._claims: tuple[weakref.ref[Claim], ...] = ()  # more than one only where all are shared
-        self.estimated = False
-        """Whether training may change it: what a program calls `trainable`."""
+        self._estimated: bool | None = None  # None where nobody has said
+        self.owner: int | str | None = None
+        """Of the state of an optimizer, the `lineage` of its program; None for what programs may share."""
 
     @classmethod
-    def in_scope(cls, scope: "Scope", label: str) -> "Variable":
+    def _in_scope(cls, scope: "Scope", label: str) -> "Variable":
         """For `Scope` alone."""
         return cls(_BY_SCOPE, scope, label)
 
+    def __copy__(self, *_: object) -> NoReturn:
+        raise ScopeError(f'"{self._label}" belongs to its scope alone, and is not copied: scope.set(name, variable.value)')
+
+    __deepcopy__ = __reduce_ex__ = __copy__  # type: ignore[assignment]
+
     def __repr__(self) -> str:
+        if self._is_dropped():
+            return "<Variable of a scope that was dropped>"
         return f"<Variable {State.DECLARED.value if self.held is _EMPTY else type(self.held).__name__}>"
 
-    def _require_scope(self) -> None:
+    def _is_dropped(self) -> bool:
         scope = self._scope()
-        if scope is None or scope.dropped:
+        return scope is None or scope.dropped
+
+    def _require_scope(self) -> None:
+        if self._is_dropped():
             raise ScopeError(f'"{self._label}" belonged to a scope that was dropped')
+
+    def _forget(self, *, alone: bool) -> None:
+        """Let go of what it holds, for good, as its scope is dropped; `alone` where nobody can be running there any more.
+
+        A step that has kept the value lets go of it too: what a dropped scope held takes no memory, whoever has a handle.
+        """
+        if alone:
+            self._end_claims()  # without the lock: this is the collector of garbage, in whatever thread
+            self._lose()
+        else:
+            self._contest(self._lose)
+
+    def _lose(self, is_written: bool = False) -> None:
+        self._own, self._exact = False, None
+        self.held = _EMPTY
+        del self.held  # whoever asks for it now is told, by what follows
+
+    def __getattr__(self, name: str) -> NoReturn:
+        """For what is not there, which `held` is where the scope was dropped."""
+        if name == "held":
+            raise ScopeError(f'"{self._label}" belonged to a scope that was dropped')
+        raise AttributeError(f"a Variable has no attribute {name!r:.60}", name=name, obj=self)
+
+    @property
+    def estimated(self) -> bool:
+        """Whether training may change it: what a program calls `trainable`. What is told not to be stays as it is, with its state.
+
+        A step that was prepared before that changed raises ScopeError.
+        """
+        self._require_scope()
+        return bool(self._estimated)
+
+    @estimated.setter
+    def estimated(self, estimated: bool) -> None:
+        self._require_scope()
+        self._contest(lambda _: self._estimate(estimated))  # whoever runs on with it looks again
+
+    def _estimate(self, estimated: bool) -> None:
+        self._estimated = estimated
+        scope = self._scope()
+        if scope is not None:
+            scope.frozen = scope.frozen - {self._label} if estimated else scope.frozen | {self._label}
+
+    def expect_training(self) -> None:
+        """Let it be estimated where nobody has said."""
+        if self._estimated is None:
+            self._estimated = True
 
     @property
     def state(self) -> State:
@@ -113,81 +180,111 @@ class Variable:
             self._require_scope()
         if self.held is _EMPTY:
             raise UnsetVarError(f'"{self._label}" is declared, but has no value yet')
-        value = self.held  # held before anything is asked, so that a run sees that it is, or we see that the run has claimed it
-        return self._contest(lambda: self.held) if self._claims else value
+        value = self.held
+        self._own = False  # before claims are looked for: a run that claims it meanwhile finds it lent, or we find the claim
+        return self._contest(self._lend) if self._claims else value
 
     @value.setter
     def value(self, value: object) -> None:
         self.give(value)
 
-    def give(self, value: object, *, ours: bool = False) -> None:
-        """Let it hold `value`; `ours` if it was just made, and nobody else holds its memory."""
+    def give(self, value: object, *, own: bool = False, exact: torch.Tensor | None = None) -> None:
+        """Let it hold `value`; its `own` if that was just made, and nobody else holds its memory.
+
+        Numbers of Python's, as which it was `exact`, take the dtype that a program declares when one is found to `settle` them.
+        """
         self._require_scope()
-        self._contest(lambda: self._hold(value, ours=ours))
+        self._contest(lambda _: self.hold(value, own=own, exact=exact))
 
-    def _hold(self, value: object, *, ours: bool = False) -> None:
-        self._ours = False
+    def hold(self, value: object, *, own: bool = False, exact: torch.Tensor | None = None) -> None:
+        """Do so at once, for a run that has claimed it, or one that makes the variable."""
+        self._own = False
         self.held = value
-        self._ours = ours
+        self._exact = exact
+        self._own = own
 
-    def _contest(self, then: Callable[[], _R]) -> _R:
-        """Do something when no run has a claim any more."""
+    def settle(self, dtype: DType) -> object:
+        """What is `held`, once Python's numbers that nobody has written over since have become `dtype`, where that loses nothing.
+
+        So a fraction stays no integer, and only truth values are truth values. Arrays and tensors have a dtype of their own.
+        """
+        exact, value = self._exact, self.held
+        if exact is None or not isinstance(value, torch.Tensor) or value.dtype is to_torch(dtype):
+            return value
+        settled = exact.to(to_torch(dtype))
+        is_whole = dtype.is_floating or torch.equal(settled.to(exact.dtype), exact)
+        if keeps_numbers(exact, dtype) and is_whole and torch.equal(exact.to(value.dtype), value):
+            self._contest(lambda _: self.hold(settled, own=True))
+        return self.held
+
+    def _lend(self, is_written: bool) -> object:
+        """What it holds, for somebody who asks; a copy while it is written over."""
+        self._own = False
+        return self.held.clone() if is_written and isinstance(self.held, torch.Tensor) else self.held
+
+    def _contest(self, then: Callable[[bool], _R]) -> _R:
+        """Do something when no run has a claim any more. It is told whether one is under way that writes the value, and has called us."""
         while True:
             claims = self._claims
             claim = next((claim for claim in (known() for known in claims) if claim is not None), None)
             if claim is not None:
                 with claim.lock:  # which is that of all
-                    self._end_claims()
-                    return then()
-            result = then()
+                    return then(self._end_claims())
+            result = then(False)
             if self._claims is claims:  # else a run has claimed it meanwhile, perhaps before we did that
                 return result
 
-    def _end_claims(self, beside: "weakref.ref[Claim] | None" = None) -> None:
-        """End all claims but those that may stand `beside` one."""
+    def _end_claims(self, beside: "weakref.ref[Claim] | None" = None) -> bool:
+        """End all claims but those that may stand `beside` one, and say whether one was that of a run under way that writes over the value.
+
+        What runs read that are under way is lent to them.
+        """
         mine = beside() if beside is not None else None
-        staying = []
+        staying, is_written = [], False
         for known in self._claims:
             claim = known()
-            if claim is not None and claim is not mine:
-                if mine is not None and mine.shared and claim.shared:
-                    if claim.kept is not None:
-                        staying.append(known)
-                else:
-                    claim.end()
+            if claim is None or claim is mine:
+                continue
+            if mine is not None and mine.shared and claim.shared:
+                if claim.kept is not None or claim.running:
+                    staying.append(known)
+            else:
+                claim.end()
+                if claim.running:
+                    self._own = False
+                    is_written = is_written or not claim.shared
         self._claims = tuple(staying)
+        return is_written
 
     # What a run does, which has seen that the scope is there, and holds the lock of writing
 
-    def read(self, claim: "weakref.ref[Claim] | None" = None) -> object:
-        """What is `held`, for a run that does not write over it, and may have a `claim`; those that may not stand beside it end."""
+    @property
+    def is_own(self) -> bool:
+        """Whether the value was made here, and lent to nobody."""
+        return self._own
+
+    def lend(self) -> None:
+        """Note that others may hold the value from now on."""
+        self._own = False
+
+    def read(self, claim: "weakref.ref[Claim]", *, lent: bool = False) -> object:
+        """What is `held`, for a run that has a `claim` and does not write over it; the claims that may not stand beside that end.
+
+        Where the value is `lent` to those whom the run hands it out to, all others end.
+        """
         if self._claims:
-            self._end_claims(claim)
-        if claim is not None:
-            self._claims += (claim,)
+            self._end_claims(None if lent else claim)
+        self._claims += (claim,)
+        if lent:
+            self._own = False
         return self.held
 
-    def is_unknown(self) -> bool:
-        """Whether nobody holds the memory of what is `held`, a tensor, but runs with a shared claim on it."""
-        value = self.held
-        if not self._ours or not isinstance(value, torch.Tensor):
-            return False
-        keeping = sum(claim is not None and claim.kept is not None for claim in (known() for known in self._claims))
-        return sys.getrefcount(value) == _BY_US + keeping and _uses_of_memory(value) == _BY_US - 1
-
     def take(self, claim: "weakref.ref[Claim]") -> object:
-        """What is `held`, for a run that writes over it: a tensor itself where nobody else holds its memory, else a copy."""
+        """What is `held`, for a run that writes over it: the value itself where it is the variable's own, else a copy of the tensor."""
         value = self.read(claim)
-        if not isinstance(value, torch.Tensor):
+        if self._own or not isinstance(value, torch.Tensor):
             return value
-        alone = self._ours and sys.getrefcount(value) == _BY_US and _uses_of_memory(value) == _BY_US - 1
-        return value if alone else value.clone(memory_format=torch.contiguous_format)
-
-    def follow(self, value: torch.Tensor, ours: bool) -> None:
-        """Hold what a run has made, which claims it; `ours` if it may have written over that."""
-        self._ours = False
-        self.held = value
-        self._ours = ours
+        return value.clone(memory_format=torch.preserve_format if is_channels_last(value) else torch.contiguous_format)
 
     def is_type(self, type: type) -> bool:
         """Whether it holds a `type`: int, bool, float, str, numpy.float16, torch.Tensor, Op or Scope. A bool is no int."""
@@ -209,7 +306,7 @@ class Variable:
         """
         self._require_scope()
         if self.held is _EMPTY:
-            self._hold(self._make(type))
+            self.hold(self._make(type))
         return self.get(type)
 
     def _make(self, type: type) -> object:
@@ -224,10 +321,6 @@ class Variable:
     def reset(self) -> None:
         """Hold nothing again."""
         self.give(_EMPTY)
-
-
-def _uses_of_memory(value: torch.Tensor) -> int:
-    return torch._C._storage_Use_Count(value.untyped_storage()._cdata)  # type: ignore[attr-defined]
 
 
 def _is_a(value: object, type: type) -> bool:

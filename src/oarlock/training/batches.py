@@ -6,13 +6,15 @@ from dataclasses import dataclass
 
 import numpy
 
-from oarlock.errors import ArgumentError, FeedError
+from oarlock.errors import ArgumentError, FeedError, OarlockError
+from oarlock.ir.dtype import DType
 from oarlock.ir.program import Program
 from oarlock.ir.size import names_in
 from oarlock.ir.variable import Var
 from oarlock.runtime import random
 from oarlock.runtime.ragged import Ragged
 from oarlock.runtime.ragged_feeding import as_ragged
+from oarlock.runtime.value import read_as, to_numpy
 
 __all__ = ["Batches"]
 
@@ -85,10 +87,23 @@ def _column(var: Var, levels: list[Var], data: Mapping[str, object]) -> numpy.nd
     if isinstance(value, Ragged) and not levels:
         return value  # which feeding refuses
     if not levels:
-        return numpy.asarray(value)
+        return _read(var, value)
     if not isinstance(value, Ragged) and all(splits.name in data for splits in levels):
         value = Ragged(value, tuple(data[splits.name] for splits in levels))  # type: ignore[arg-type]
     return as_ragged(var, value, len(levels))
+
+
+def _read(var: Var, value: object) -> numpy.ndarray:
+    """An array; lists of Python's numbers in the declared dtype, as a feed takes them. Raises FeedError."""
+    first = value
+    while isinstance(first, list | tuple) and first:
+        first = first[0]
+    if not isinstance(first, bool | int | float) or var.dtype is DType.BFLOAT16:  # which NumPy lacks
+        return numpy.asarray(value)
+    try:
+        return to_numpy(read_as(value, var.dtype))
+    except OarlockError as error:
+        raise FeedError(f'"{var.name}": {error.message}', location=var.location) from None
 
 
 def _stands_alone(var: Var, symbols: set[str]) -> bool:

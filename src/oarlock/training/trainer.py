@@ -4,15 +4,16 @@ All that a run is - parameters, optimizer state, how many steps were taken, batc
 program and its scope, so a saved training program goes on, bit for bit, where it stopped.
 """
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy
 
-from oarlock.errors import ArgumentError, ProgramError
+from oarlock.errors import ArgumentError, ProgramError, ScopeError
 from oarlock.io.model import Model
+from oarlock.ir.hashing import content_hash
+from oarlock.ir.location import here
 from oarlock.ir.names import COUNTER
 from oarlock.ir.program import Program, Training
 from oarlock.ir.variable import Var
@@ -22,19 +23,26 @@ from oarlock.passes.pruning import prune
 from oarlock.registry.creator import describe_value
 from oarlock.runtime.executor import Backend, Executor, require_backend
 from oarlock.runtime.initialization import init
+from oarlock.runtime.ownership import require_own, states_of
 from oarlock.runtime.place import Place
 from oarlock.runtime.ragged import Ragged
 from oarlock.runtime.scope import Scope
 from oarlock.runtime.tuning import tune_process
 from oarlock.training.batches import Batches
+from oarlock.training.measuring import LossWatch, Means, leave, taken_up
 from oarlock.training.progress import Display, SilentDisplay, choose_display
+from oarlock.training.stopping import Interrupted, Stopping
 
 __all__ = ["EpochRecord", "TrainingResult", "train"]
 
 
 @dataclass(frozen=True)
 class EpochRecord:
-    """One pass over the data: means over its rows, by label; `validation` likewise, empty where there was none."""
+    """One pass over the data: means over its rows, by label; `validation` likewise, empty where there was none.
+
+    A pass that was taken up in its middle is averaged whole, since a run that stops leaves its sums. Of one that was saved before
+    that was so, the means are of the rows that were left.
+    """
 
     epoch: int
     training: dict[str, float]
@@ -78,11 +86,16 @@ def train(
     stopped. `data` is a dict of arrays with the rows first; None where the inputs carry their values, and then
     an epoch is one step. `optimizer` is SGD(0.01), `epochs` 1 and `batch_size` 32 unless said otherwise.
     `validate` is data to measure on after each epoch. `show` names further variables to report. `steps` ends
-    the run early, after so many more steps. `scope` receives the parameters, and keeps those it has. `progress`
+    the run early, after so many more steps. `scope` receives the parameters, and keeps those it has. A run that raised in it goes on
+    when it is asked for once more; that of another program is refused, and `scope.new_scope()` trains its parameters beside it. `progress`
     is False for silence. With `tune`, the process is set up for kernels first, all of it: `ol.tune_process` says how.
     `backend` is that of the executor. It is saved with the run, which goes on with it, until another one is given, or "none".
 
-    Raises FeedError, ArgumentError, ProgramError or GradientError; a step that raises changes nothing.
+    A loss that is no number, or infinite, is warned of once, with the step and what else is not finite; the run goes on.
+    `warnings.simplefilter("error", RuntimeWarning)` lets it raise instead.
+
+    Raises FeedError, ArgumentError, ProgramError, ScopeError or GradientError; a step that raises changes nothing. Ctrl-C lets the step
+    end, for a second at most, and raises a KeyboardInterrupt whose `result` is what was trained.
     """
     if steps is not None:
         _require_count("steps", steps, least=0)
@@ -92,7 +105,7 @@ def train(
         rows = 32 if batch_size is None else _require_count("batch_size", batch_size)
         drive = Training(rows, 1 if epochs is None else _require_count("epochs", epochs), _chosen(backend))
         executor = Executor(place, backend=require_backend(drive.backend))
-        program = _training_program(cost, optimizer, show or {})
+        program = _training_program(cost, optimizer, show or {}, drive.batch_size)
         scope = Scope() if scope is None else scope
     else:
         if scope is not None:
@@ -102,13 +115,15 @@ def train(
     batches = Batches.of({} if data is None else data, program, drive.batch_size)
     held_out = None if validate is None else Batches.of(validate, program, max(256, drive.batch_size))
     program.training = drive
+    if isinstance(cost, Var):
+        _take_up(program, scope, drive.epochs, batches.per_epoch)
     init(program, scope)
     display = choose_display() if progress is True else SilentDisplay() if progress is False else progress
     return _run(program, scope, batches, held_out, steps, executor, display)
 
 
-def _training_program(cost: Var, optimizer: Optimizer | None, show: Mapping[str, Var]) -> Program:
-    """A copy of the program of `cost` that updates its parameters."""
+def _training_program(cost: Var, optimizer: Optimizer | None, show: Mapping[str, Var], batch_size: int) -> Program:
+    """A copy of the program of `cost` that updates its parameters. What is made alike is one run: after an error, it goes on."""
     if optimizer is not None and not isinstance(optimizer, Optimizer):
         raise ArgumentError(f"optimizer is one such as ol.optimizer.Adam(1e-3), not {describe_value(optimizer)}")
     if not isinstance(show, Mapping) or not all(isinstance(var, Var) for var in show.values()):
@@ -123,7 +138,29 @@ def _training_program(cost: Var, optimizer: Optimizer | None, show: Mapping[str,
     else:
         program = prune(cost.block.program, {"loss": cost, **show})
         (optimizer or SGD()).minimize(program.targets["loss"])
+        program.lineage = f"{content_hash(program)} by {batch_size}"
     return program
+
+
+def _take_up(program: Program, scope: Scope, epochs: int, per_epoch: int) -> None:
+    """See that `program` may train in `scope`: that what is there is its own, and not done.
+
+    Raises ScopeError. Steps that a scope around it counts are those of another run, which trains the same parameters.
+    """
+    counted = scope.find_var(COUNTER)
+    if counted is None or not counted.is_set or not int(counted.value):  # type: ignore[call-overload]
+        return
+    if scope.find_local_var(COUNTER) is not counted:
+        program.lineage = program.serial
+        return
+    require_own(program, scope, states_of(program), new=True)
+    done, total = int(counted.value), epochs * per_epoch  # type: ignore[call-overload]
+    if done >= total:
+        raise ScopeError(
+            f"the scope holds this run already, and it is done: {done} steps, of {total} in {epochs} epoch{'' if epochs == 1 else 's'}",
+            location=here(),
+            hint="more epochs; or scope.new_scope(), for a run of its own on the same parameters",
+        )
 
 
 def _continued(
@@ -176,34 +213,48 @@ def _run(
     done, total = int(scope[COUNTER]), program.training.epochs * batches.per_epoch  # type: ignore[call-overload]
     stop = total if steps is None else min(total, done + steps)
     result = TrainingResult(program, scope, steps=done)
-    means = _Means()
-    display.start(done=done, total=stop, epochs=program.training.epochs, unit=_unit(program))
+    means = taken_up(program, scope, done)
+    loss = LossWatch(program, scope)
     try:
-        while result.steps < stop:
-            epoch, number = divmod(result.steps, batches.per_epoch)
-            if number == 0 or result.steps == done:
-                order = batches.order(epoch)
-                means = _Means()
-            feed = batches.batch(order, number)
-            values = executor.run(program, feed, list(program.targets), scope=scope, training=True)
-            result.steps += 1
-            rows = _rows(feed)
-            means.add(program.targets, values, rows)
-            display.step(epoch=epoch + 1, rows=rows, metrics=means.values)
-            if number + 1 == batches.per_epoch:
-                validation = {} if held_out is None else _measure(program, scope, held_out, executor)
-                result.history.append(EpochRecord(epoch + 1, means.values, validation))
-                display.epoch(epoch=epoch + 1, metrics=means.values | {f"test {label}": value for label, value in validation.items()})
-    finally:
-        display.stop()
+        with Stopping() as stopping:
+            display.start(done=done, total=stop, epochs=program.training.epochs, unit=_unit(program))
+            try:
+                while result.steps < stop:
+                    stopping.check()
+                    epoch, number = divmod(result.steps, batches.per_epoch)
+                    if number == 0 or result.steps == done:
+                        order = batches.order(epoch)
+                    if number == 0:
+                        means = Means()
+                    feed = batches.batch(order, number)
+                    values = executor.run(program, feed, list(program.targets), scope=scope, training=True)
+                    result.steps += 1
+                    rows = _rows(feed)
+                    means.add(program.targets, values, rows)
+                    if not means.are_finite:
+                        loss.warn(values, feed, step=result.steps, epoch=epoch + 1)
+                    display.step(epoch=epoch + 1, rows=rows, metrics=means.values)
+                    if number + 1 == batches.per_epoch:
+                        validation = {} if held_out is None else _measure(program, scope, held_out, executor, stopping)
+                        result.history.append(EpochRecord(epoch + 1, means.values, validation))
+                        shown = means.values | {f"validation {label}": value for label, value in validation.items()}
+                        display.epoch(epoch=epoch + 1, metrics=shown)
+            finally:
+                if result.steps % batches.per_epoch:
+                    leave(means, program, scope, result.steps)
+                display.stop()
+    except KeyboardInterrupt as interrupt:
+        result.steps = int(scope[COUNTER])  # type: ignore[call-overload]  the last step may have been finished, and not counted
+        raise Interrupted(result) from interrupt
     return result
 
 
-def _measure(program: Program, scope: Scope, batches: Batches, executor: Executor) -> dict[str, float]:
+def _measure(program: Program, scope: Scope, batches: Batches, executor: Executor, stopping: Stopping) -> dict[str, float]:
     """The means of the targets over data, without training on it."""
-    means = _Means()
+    means = Means()
     order = numpy.arange(batches.rows)
     for number in range(batches.per_epoch):
+        stopping.check()
         feed = batches.batch(order, number)
         means.add(program.targets, executor.eval(program, list(program.targets), feed, scope=scope), _rows(feed))
     return means.values
@@ -212,23 +263,6 @@ def _measure(program: Program, scope: Scope, batches: Batches, executor: Executo
 def _rows(feed: Mapping[str, numpy.ndarray | Ragged]) -> int:
     """How many rows a minibatch has; 1, of equal weight, where the inputs carry their values."""
     return len(next(iter(feed.values()))) if feed else 1
-
-
-class _Means:
-    """Means over rows, gathered batch by batch."""
-
-    def __init__(self) -> None:
-        self.rows = 0
-        self.totals: dict[str, float] = {}
-
-    def add(self, labels: Mapping[str, object], values: list, rows: int) -> None:
-        self.rows += rows
-        for label, value in zip(labels, values, strict=True):
-            self.totals[label] = self.totals.get(label, 0.0) + float(numpy.mean(value)) * rows
-
-    @property
-    def values(self) -> dict[str, float]:
-        return {label: total / self.rows if self.rows else math.nan for label, total in self.totals.items()}
 
 
 def _unit(program: Program) -> str:

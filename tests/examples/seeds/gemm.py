@@ -9,20 +9,12 @@ gemm(X, W, scale, act=LeRU) {
 
 import oarlock as paddle
 
-
-def gemm(x, w, scale, act=paddle.op.relu):
-    unactivated = scale * paddle.op.linear(x, w)
-    if not act:
-        return unactivated
-    return unactivated, act(unactivated)
-
-
 with paddle.Program() as program:
     x = paddle.minibatch([[1, -1]])
     w = paddle.Variable(value=[[1.0, 2.0], [2.0, 1.0]])
     scale = paddle.var(3.0, param=True)  # attributes may be variables too
-    unactivated, activated = gemm(x, w, scale)
-    alone = gemm(x, w, 2.0, act=None)
+    unactivated, activated = paddle.op.gemm(x, w, scale, act=paddle.op.relu)
+    alone = paddle.op.gemm(x, w, 2.0)
     paddle.append_backward(paddle.layer.mean(activated))
 
 with paddle.scope.guard(paddle.Scope()):

@@ -14,15 +14,16 @@ with pd.Program() as program:
     z = pd.op.negative(y, name="z")
     aside = pd.op.tanh(x, name="aside")
 
-min_desc = pd.prune(program, {"z": z})
-assert [op.type for op in min_desc.main.ops] == ["square", "negative"]
-min_block = pd.Net(min_desc.to_bytes())  # what a cluster is sent
+desc = program.main.compile()
+min_desc = pd.prune(desc, ["z"])
+assert [op.type for op in min_desc.ops] == ["square", "negative"]
+min_block = pd.Net(min_desc).block  # what a cluster is sent
 scope = pd.Scope()
 scope.set("x", numpy.array([[1, 2]], "float32"))
-min_block.run(scope, pd.Context(scope, pd.CPUPlace()))
+min_block.run(scope, pd.CPUPlace())
 assert scope["z"].tolist() == [[-1, -4]]
 assert "aside" not in scope
 
-(value,) = pd.Executor(pd.CPUPlace()).eval(program, [z], {"x": numpy.array([[1, 2]], "float32")}, scope=scope)  # at once
+(value,) = program.main.eval(["z"], scope, pd.CPUPlace())  # at once
 assert value.tolist() == scope["z"].tolist()
 assert pd.eval(z, {"x": numpy.array([[3, 0]], "float32")}).tolist() == [[-9, 0]]

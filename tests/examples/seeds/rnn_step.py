@@ -18,20 +18,20 @@ o1, o2 = rnn()
 import numpy
 
 import oarlock as pd
+from oarlock import layer, sequence, var
 
 with pd.Program() as program:
-    x = pd.sequence([10, 20, 30])  # float32[t, 1]
-    m = pd.var(0)  # float32[1]
-    W = pd.var(0.314, param=True)  # float32[1]
-    U = pd.var(0.375, param=True)  # float32[1]
+    x = sequence([10, 20, 30])  # shape=[None, 1]
+    m = var(0)  # shape=[1]
+    W = var(0.314, param=True)  # shape=[1]
+    U = var(0.375, param=True)  # shape=[1]
 
     rnn = pd.rnn()
     with rnn.step():
-        x_now = rnn.step_input(x)  # inside the step, x itself is the whole sequence
         h = rnn.memory(init=m)
         h_prev = rnn.previous_memory(h)
-        a = W * x_now  # fc of one weight, for which docs/from_2017.md has the spelling
-        b = U * h_prev
+        a = layer.fc(W, x)
+        b = layer.fc(U, h_prev)
         s = pd.add(a, b)
         act = pd.sigmoid(s)
         rnn.update_memory(h, act)

@@ -8,10 +8,12 @@ from oarlock.ir.variable import Var
 from oarlock.ir.walk import free_vars
 from oarlock.op.control.gradient import GradientBlock
 from oarlock.op.reduction import reduce_sum
-from oarlock.op.stacks import stack
+from oarlock.op.stacks import Stack, stack
 from oarlock.registry import operator
 from oarlock.registry.gradient import Backward
+from oarlock.registry.own_sizes import BlockSizes
 from oarlock.registry.signature import TensorType
+from oarlock.registry.told_size import told_size
 
 __all__ = ["branch"]
 
@@ -26,9 +28,19 @@ def branch(context, values, free, when=None, *, body: Block):
     """
     if when is None:
         return context.run_block(body, values)
+    require_ran(bool(when), *values)
     if not when:
         return [context.zeros(var, leading=(0,)) for var in body.outputs]
     return [stack([value]) for value in context.run_block(body, [value[0] for value in values])]
+
+
+def require_ran(ran: bool, *values: Stack) -> None:
+    """Raises ValueError for a value that is there where a branch does not run, or is missing, or more than one, where it does."""
+    for value in values:
+        if len(value) != ran:
+            raise ValueError(
+                f"a value of {len(value)} row{'' if len(value) == 1 else 's'}, where the block {'runs' if ran else 'does not run'}"
+            )
 
 
 @branch.infer_with
@@ -47,6 +59,19 @@ def branch_types(values, free, when, *, body):
     if any(type.shape is None for type in types):
         raise ShapeError("the body hands out a value of unknown rank")
     return [TensorType(type.dtype, ("?ran", *type.shape)) for type in types]  # type: ignore[misc]
+
+
+def branch_sizes(op: Op) -> BlockSizes | None:
+    """Whether it ran: each of its values has one row then, or none."""
+    return BlockSizes(frozenset(var.shape[0] for var in op.inputs["values"] if var.shape)) if op.inputs.get("when") else None
+
+
+branch.block_sizes = branch_sizes
+
+
+@told_size(branch)
+def branch_ran(values, free, when=None, *, body):
+    return 1 if when is None or when else 0
 
 
 @branch.build_gradient
@@ -73,13 +98,15 @@ class _BranchGradient(GradientBlock):
             self.block.program.discard_block(self.block)
             return []
         values = [var for var in self.wanted() if var in found]
+        for var in values if self.when is not None else ():
+            self.read(var)  # it ran where the forward branch ran: its gradient has no new size
         free = [var for var in free if var in found]
         self.block.inputs = list(self.taken.values())
         self.block.outputs = [found[var] for var in (*values, *free)]
         when = None if self.when is None else self.backward.read(self.when)
         gradients = branch(list(self.taken), free_vars(self.block), when, body=self.block)
         for var, gradient in zip(values, gradients, strict=False):
-            gradient.shape = self.given[var].shape  # it ran where the forward branch ran: no new size
+            gradient.shape = self.given[var].shape
         of_free = gradients[len(values) :] if when is None else [reduce_sum(gradient, axis=0) for gradient in gradients[len(values) :]]
         return [*zip((self.given[var] for var in values), gradients, strict=False), *zip(free, of_free, strict=True)]
 

@@ -7,6 +7,7 @@ from oarlock.ir.operation import Op
 from oarlock.ir.size import Shape, Size
 from oarlock.ir.variable import Var
 from oarlock.ir.walk import free_vars
+from oarlock.op.control.active_rows import is_by_row
 from oarlock.op.control.gradient import GradientBlock
 from oarlock.op.control.recurrence import recurrent, split_outputs
 from oarlock.op.filling import fill_like
@@ -82,6 +83,9 @@ class LoopGradient(GradientBlock):
         free = [var for var in free if var in found]
         if not self.taken:
             self._take_the_length()
+        for var in steps:
+            if self.splits is not None and not is_by_row(var, self.forward):
+                self.read(var)  # its gradient has as many steps
         self.block.inputs = [*self.taken.values(), *inside.values()]
         self.block.outputs = [*(found[var] for var in steps), *following, *(found[var] for var in free)]
         stacked, finals, sums = recurrent(
@@ -116,9 +120,8 @@ class LoopGradient(GradientBlock):
 
     def _steps_of_rows(self) -> Size:
         """How many steps a ragged loop made: the size in front of what it stacks per step."""
-        active = next(iter(self.given)).shape[0]  # type: ignore[index]
-        for inner, outer in zip(self.handed_out, self.op.outputs["stacked"], strict=True):
-            if not inner.shape or inner.shape[0] != active:
+        for inner, outer in (*self.given.items(), *zip(self.handed_out, self.op.outputs["stacked"], strict=True)):
+            if not is_by_row(inner, self.forward):
                 return outer.shape[0]  # type: ignore[index]
         return self.op.block.program.unique("size")
 

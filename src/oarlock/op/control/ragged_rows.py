@@ -4,9 +4,15 @@ from collections.abc import Sequence
 
 import torch
 
+from oarlock.op.splits import lengths_in
 from oarlock.op.stacks import Stack
 
-__all__ = ["RaggedRows"]
+__all__ = ["RaggedRows", "elements_in"]
+
+
+def elements_in(sequence: Stack) -> int:
+    """How many elements all rows have together, by the first sequence of a ragged loop: those of its steps where it is an uneven stack."""
+    return len(sequence) if isinstance(sequence, torch.Tensor) else sum(map(len, sequence))
 
 
 class RaggedRows:
@@ -14,14 +20,12 @@ class RaggedRows:
 
     Rows are sorted by their lengths, the longest first, so that those which have a step are the first ones: `counts` says how
     many, step by step. *Packed* elements are in the order of the steps, all of step 0 first.
-    Raises ValueError for what are no row splits. Costs the sorting of the elements.
+    Raises ValueError for row splits that do not cut the elements of `sequence`. Costs the sorting of the elements.
     """
 
-    def __init__(self, splits: torch.Tensor):
-        lengths = splits[1:] - splits[:-1]
-        if len(splits) == 0 or int(splits[0]) != 0 or bool((lengths < 0).any()):
-            raise ValueError("row splits begin with 0 and do not decrease")
-        self.total = int(splits[-1])
+    def __init__(self, splits: torch.Tensor, sequence: Stack):
+        self.total = elements_in(sequence)
+        lengths = lengths_in(splits, self.total)
         rows = len(lengths)
         self.order = torch.argsort(lengths, descending=True, stable=True)
         rank = torch.empty_like(self.order).index_copy_(0, self.order, torch.arange(rows, device=splits.device))

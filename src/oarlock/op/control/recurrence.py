@@ -6,14 +6,19 @@ import torch
 
 from oarlock.errors import ShapeError
 from oarlock.ir.block import Block
-from oarlock.ir.size import Size, add
+from oarlock.ir.operation import Op
+from oarlock.ir.size import add, names_in
 from oarlock.ir.variable import Var
-from oarlock.op.control.ragged_rows import RaggedRows
+from oarlock.op.control.active_rows import active_rows, is_by_row, require_rows, told_elsewhere
+from oarlock.op.control.ragged_rows import RaggedRows, elements_in
+from oarlock.op.splits import lengths_in
 from oarlock.op.stacks import Stack, stack
 from oarlock.registry import operator
+from oarlock.registry.own_sizes import BlockSizes
 from oarlock.registry.signature import TensorType
+from oarlock.registry.told_size import told_size
 
-__all__ = ["is_by_row", "recurrent", "require_one_length", "split_outputs"]
+__all__ = ["recurrent", "require_one_length", "split_outputs"]
 
 
 @operator("*sequences: any, *initial: any, *free: any, splits?: int64[s] -> *stacked: any, *final: any, *sums: any")
@@ -32,12 +37,14 @@ def recurrent(context, sequences, initial, free, splits=None, *, body: Block, su
     rests once its sequence has ended. What the body hands out without ``m`` in front is stacked per step, ``[steps *d]``.
     """
     stack_vars, _, sum_vars = split_outputs(body.outputs, len(initial), summed)
-    steps = Steps(sequences) if splits is None else RaggedSteps(sequences, splits, body)
+    steps = Steps(sequences) if splits is None else RaggedSteps(sequences, splits, body, context.op, free)
     memories = steps.begin(initial)
     stacks: list[list[Stack]] = [[] for _ in stack_vars]
     totals: list[torch.Tensor] = []
     for step in reversed(range(steps.count)) if reverse else range(steps.count):
-        outputs = context.run_block(body, [*steps.take(step), *steps.before(memories, step)], trip=step)
+        given = [*steps.take(step), *steps.before(memories, step)]
+        steps.check(given, step)
+        outputs = context.run_block(body, given, trip=step)
         stacked, following, parts = split_outputs(outputs, len(initial), summed)
         for values, value in zip(stacks, stacked, strict=True):
             values.append(value)
@@ -49,6 +56,14 @@ def recurrent(context, sequences, initial, free, splits=None, *, body: Block, su
     memories = steps.end(memories)
     context.leave(body.inputs[len(sequences) :], memories)
     return joined, memories, totals
+
+
+@told_size(recurrent)
+def recurrent_steps(sequences, initial, free, splits=None, *, body, summed, reverse):
+    if splits is None:
+        return len(sequences[0])
+    lengths = lengths_in(splits, elements_in(sequences[0]))
+    return int(lengths.max()) if len(lengths) else 0
 
 
 def split_outputs(outputs: list, memories: int, summed: int) -> tuple[list, list, list]:
@@ -81,6 +96,9 @@ class Steps:
     def take(self, step: int) -> list[Stack]:
         return [sequence[step] for sequence in self.sequences]
 
+    def check(self, given: list, step: int) -> None:
+        """Raises ValueError where what the body is given is not as large as it declares."""
+
     def before(self, memories: list, step: int) -> list:
         return memories
 
@@ -97,8 +115,10 @@ class Steps:
 class RaggedSteps:
     """The steps of ragged sequences, in which a memory has as many rows as have a step."""
 
-    def __init__(self, sequences: list[Stack], splits: torch.Tensor, body: Block):
-        self.rows = RaggedRows(splits)
+    def __init__(self, sequences: list[Stack], splits: torch.Tensor, body: Block, op: Op, free: list[Stack]):
+        self.told = told_elsewhere(op, body)
+        self.free = dict(zip(op.inputs["free"], free, strict=True))
+        self.rows = RaggedRows(splits, sequences[0])
         self.count = self.rows.steps
         self.body = body
         self.by_row = [is_by_row(var, body) for var in body.inputs]
@@ -106,6 +126,11 @@ class RaggedSteps:
 
     def take(self, step: int) -> list[Stack]:
         return [steps[step] for steps in self.steps]
+
+    def check(self, given: list, step: int) -> None:
+        if self.told:
+            held = {**self.free, **dict(zip(self.body.inputs, given, strict=True))}
+            require_rows(active_rows(self.body), self.rows.counts[step], self.told, [held[var] for var in self.told])
 
     def _memories_by_row(self) -> list[bool]:
         return self.by_row[len(self.steps) :]
@@ -132,17 +157,17 @@ class RaggedSteps:
         return context.zeros(var) if is_by_row(var, self.body) else context.zeros(var, leading=(0,))
 
 
-def is_by_row(var: Var, body: Block) -> bool:
-    """Whether `var` has an element for each row that has a step: whether it leads with the size that the first step leads with."""
-    return bool(var.shape) and var.shape[0] == _active_rows(body)  # type: ignore[index]
+def recurrent_sizes(op: Op) -> BlockSizes | None:
+    """The number of rows that have a step, which row splits tell; and that of the steps, where a sequence has a value for each."""
+    if not op.inputs.get("splits"):
+        return None
+    (body,) = op.blocks
+    pairs = zip(body.inputs, op.inputs["sequences"], strict=False)
+    steps = frozenset(outer.shape[0] for inner, outer in pairs if outer.shape and not is_by_row(inner, body))
+    return BlockSizes(steps, active_rows(body), op.inputs["splits"][0])
 
 
-def _active_rows(body: Block) -> Size:
-    """The size, inside, that is the number of rows which have a step."""
-    first = body.inputs[0].shape if body.inputs else None
-    if not first or not isinstance(first[0], str):
-        raise ShapeError("the first step of a ragged loop has a size of its own in front: the rows that have a step")
-    return first[0]
+recurrent.block_sizes = recurrent_sizes
 
 
 @recurrent.infer_with
@@ -169,7 +194,15 @@ def recurrent_types(sequences, initial, free, splits, *, body, summed, reverse):
             raise ShapeError(f"memory {number} begins as {before} but goes on as {after}")
     if any(type.shape is None for type in stacked):
         raise ShapeError("the body hands out a value of unknown rank, and steps of that cannot be stacked")
+    around = _names([*sequences, *initial, *free, *([] if splits is None else [splits])])
+    for number, type in enumerate(sums):
+        if not _names([type]) <= around:
+            raise ShapeError(f"sum {number} is {type}, whose size may be another in each step")
     return [form.stack(type) for type in stacked], list(initial), sums
+
+
+def _names(types: Sequence[TensorType]) -> set[str]:
+    return {name for type in types for size in type.shape or () for name in names_in(size)}
 
 
 class _Form:
@@ -195,7 +228,7 @@ class _RaggedForm:
 
     def __init__(self, sequences: list[TensorType], body: Block, splits: TensorType):
         self.body = body
-        self.active = _active_rows(body)
+        self.active = active_rows(body)
         self.total = sequences[0].shape[0]  # type: ignore[index]
         self.rows = add(splits.shape[0], -1)  # type: ignore[index]
 

@@ -31,6 +31,7 @@ def while_(context, condition, initial, free, *, body: Block, max_trips: int = 0
         require_trips(trip, max_trips)
         condition, *outputs = context.run_block(body, carried, trip=trip)
         carried = outputs[stacked:]
+        context.will_stack(outputs[:stacked])
         for values, value in zip(stacks, outputs, strict=False):
             values.append(value)
         trip += 1

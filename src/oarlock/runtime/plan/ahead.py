@@ -9,6 +9,7 @@ from oarlock.ir.variable import Var
 from oarlock.ir.walk import needed_ops, walk_ops
 from oarlock.passes.rewriting import is_pure
 from oarlock.registry.catalogue import Catalogue
+from oarlock.registry.own_values import may_fail
 from oarlock.runtime.plan.constants import find_constants
 from oarlock.runtime.plan.liveness import Liveness
 from oarlock.runtime.plan.memory import Memory
@@ -57,7 +58,7 @@ def find_ahead(
             and known.issuperset(op.reads)
             and is_pure(operator, op)
             and operator.is_built_in
-            and not operator.may_fail
+            and not may_fail(operator, op)
             and not any(isinstance(value, Var) for value in op.attributes.values())
             and not any(numbers.has(var) or numbers.vanishes(var) for var in (*op.reads, *op.writes))
             and all(map(_is_static, op.writes))

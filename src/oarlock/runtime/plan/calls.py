@@ -1,5 +1,6 @@
 """The text of a call: of a kernel, of a form of it, or of what that comes to."""
 
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
 
 __all__ = ["text_of"]
 
+_IMAGES = 4  # axes of those, and of filters, whose elements may lie in another order
+
 
 def text_of(emitter: "Emitter", op: Op, form: Form) -> str:
     """What computes `op` by that form."""
@@ -22,6 +25,8 @@ def text_of(emitter: "Emitter", op: Op, form: Form) -> str:
         stem = f"{op.type}_into"
     elif form.kernel is operator.kernel:
         stem = op.type
+    elif operator.own_values is not None and form.kernel is operator.own_values.kernel:
+        stem = f"{op.type}_trusting"
     else:
         stem = f"{op.type}_as_number" if form.kernel is operator.number_form else f"{op.type}_in_place"
     if op in emitter.packed:
@@ -43,7 +48,23 @@ def text_of(emitter: "Emitter", op: Op, form: Form) -> str:
         arguments.append(f"out={form.place}")
     if op in emitter.packed:
         arguments.append(f"packed={emitter.packed[op]}")
+    if _asks_alone(kernel) and _are_alone(emitter, op):
+        arguments.append("alone=True")
     return f"{emitter.source.bind(stem, kernel)}({', '.join(arguments)})"
+
+
+def _asks_alone(kernel: Callable[..., object]) -> bool:
+    """Whether a form in place is to be told what is alone in its memory."""
+    return "alone" in (getattr(kernel, "__kwdefaults__", None) or ())
+
+
+def _are_alone(emitter: "Emitter", op: Op) -> bool:
+    """Whether `op` may move the elements of what it writes over, images among them: no other tensor, and no step of a loop, lies there."""
+    line = emitter.lines[-1]
+    sources = line.placement.sources(op)
+    return any(len(var.shape or ()) == _IMAGES for var in sources) and all(
+        line.placement.is_alone(var) and line.placement.root(var) not in line.sequences and line.steps_of(var) is None for var in sources
+    )
 
 
 def _expression(emitter: "Emitter", operator: Operator, op: Op, form: Form) -> Expression | None:

@@ -9,7 +9,7 @@ import torch
 from oarlock.ir.attribute import Sizes
 from oarlock.ir.block import Block
 from oarlock.ir.operation import Op
-from oarlock.ir.size import Size, names_in
+from oarlock.ir.size import Size, linear, names_in
 from oarlock.ir.variable import Var
 from oarlock.ir.walk import walk_ops
 from oarlock.op.torch_dtype import to_torch
@@ -122,25 +122,36 @@ class Emitter:
     def define(self, var: Var, *, uneven: bool = False) -> None:
         """Note that `var` has its value now, which may be an uneven stack: the sizes that zeros will ask for are read off it."""
         for axis, size in enumerate(var.shape or ()):
-            if isinstance(size, str) and self._asks(size):
-                known = self._sizes.get(size, "0")
-                self._sizes[size] = self.source.fresh(size)
-                if self.lines and var in self.lines[-1].unjoined:
-                    steps = self.lines[-1].packed[var].steps
-                    number = f"{self.source.bind('size_of_steps', trips.size_of_steps)}({steps}, {axis}, {known})"
-                elif uneven:
-                    number = f"{self.source.bind('size_of', trips.size_of)}({self.source.name(var)}, {axis}, {known})"
-                else:
-                    number = f"{self.source.name(var)}.shape[{axis}]"
-                self.source.write(f"{self._sizes[size]} = {number}")
-                (self._unsure.add if uneven and axis else self._unsure.discard)(size)
+            for name in self._asked_of(size):
+                known = self._sizes.get(name, "0")
+                self._sizes[name] = self.source.fresh(name if names_in(name) == {name} else "size")
+                self.source.write(f"{self._sizes[name]} = {self._read_off(var, axis, name, known, uneven=uneven)}")
+                (self._unsure.add if uneven and axis else self._unsure.discard)(name)
+
+    def _read_off(self, var: Var, axis: int, name: str, known: str, *, uneven: bool) -> str:
+        """The text of what `name` is, which the size of `var` along `axis` tells; what is `known` where that is uneven."""
+        size = (var.shape or ())[axis]
+        _, factor, rest = (linear(size) if name != size else None) or (name, 1, 0)
+        is_name = factor == 1 and not rest
+        if not is_name:  # where the value is uneven, the name stays what it was
+            known = f"{factor} * {known} + {rest}"
+        if self.lines and var in self.lines[-1].unjoined:
+            steps = self.lines[-1].packed[var].steps
+            number = f"{self.source.bind('size_of_steps', trips.size_of_steps)}({steps}, {axis}, {known})"
+        elif uneven:
+            number = f"{self.source.bind('size_of', trips.size_of)}({self.source.name(var)}, {axis}, {known})"
+        else:
+            number = f"{self.source.name(var)}.shape[{axis}]"
+        return number if is_name else f"({number} - {rest}) // {factor}"
 
     def asks_sizes_of(self, var: Var) -> bool:
         """Whether a size would be read off the value of `var`."""
-        return any(isinstance(size, str) and self._asks(size) for size in var.shape or ())
+        return any(self._asked_of(size) for size in var.shape or ())
 
-    def _asks(self, size: str) -> bool:
-        return size in self._asked and (size not in self._sizes or size in self._unsure)
+    def _asked_of(self, size: Size) -> list[str]:
+        """The names that `size` tells, of those that are asked for and not sure yet: itself, and the name that it is made of."""
+        tells = dict.fromkeys((size, *(linear(size) or ())[:1])) if isinstance(size, str) else ()
+        return [name for name in tells if name in self._asked and (name not in self._sizes or name in self._unsure)]
 
     def _drop(self, liveness: Liveness, number: int) -> None:
         line = self.lines[-1]
@@ -286,7 +297,7 @@ class Emitter:
 
     def zeros(self, var: Var, leading: tuple[int, ...] = ()) -> str:
         """The text of zeros of the declared type of `var`."""
-        symbols = [symbol for symbol in sorted(_symbols([var])) if symbol in self._sizes]
+        symbols = [symbol for symbol in sorted({*_symbols([var]), *_sizes([var])}) if symbol in self._sizes]
         made = partial(trips.zeros, var=var, symbols=tuple(symbols), leading=leading)
         return f"{self.source.bind('zeros', made)}({', '.join(['device', *(self._sizes[symbol] for symbol in symbols)])})"
 
@@ -346,8 +357,14 @@ def _asked_symbols(ops: Sequence[Op]) -> set[str]:
     sequences = [var for op in owners if op in outermost or loops.stacks_a_memory(op) for var in loops.steps_through(op)]
     computed = [var for var in sequences if var.op is not None and not var.op.blocks]
     lengths = {name for var in computed for size in (var.shape or ())[:1] for name in names_in(size)}
-    return lengths | _symbols(var for op in owners for block in op.blocks for var in block.outputs)
+    handed_out = [var for op in owners for block in op.blocks for var in block.outputs]
+    return lengths | _symbols(handed_out) | _sizes(handed_out)
 
 
 def _symbols(vars: Iterable[Var]) -> set[str]:
     return {name for var in vars for size in var.shape or () for name in names_in(size)}
+
+
+def _sizes(vars: Iterable[Var]) -> set[str]:
+    """The sizes of some variables that are symbols, sums and products whole."""
+    return {size for var in vars for size in var.shape or () if isinstance(size, str)}

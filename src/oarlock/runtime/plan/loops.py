@@ -1,12 +1,14 @@
 """What ops with blocks become: a `for`, a `while`, an `if`, around the lines of their blocks."""
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from oarlock.ir.block import Block
 from oarlock.ir.operation import Op
 from oarlock.ir.variable import Var
 from oarlock.op.control.layout import Carried, Layout
+from oarlock.registry.own_values import may_fail
 from oarlock.runtime.plan import trips
 from oarlock.runtime.plan.numbers import one_number
 from oarlock.runtime.plan.own_memories import with_own_memories
@@ -109,7 +111,7 @@ def _for_the_next_trip(emitter: "Emitter", line: "Line", layout: Layout) -> set[
 
 def _may_be_left_out(emitter: "Emitter", line: "Line", op: Op, number: int) -> bool:
     operator = emitter.catalogue.get(op.type)
-    if not operator.is_built_in or op.blocks or operator.may_fail or operator.effects or len(op.writes) != 1:
+    if not operator.is_built_in or op.blocks or may_fail(operator, op) or operator.effects or len(op.writes) != 1:
         return False
     (result,), (output,) = op.writes, operator.signature.outputs
     is_read_off = emitter.asks_sizes_of(result) or line.liveness.needs_shape_after(result, number)
@@ -131,7 +133,8 @@ def _ragged(emitter: "Emitter", op: Op) -> None:
     count, trip = source.fresh("count"), source.fresh("trip")
     if splits not in outer_line.rows:
         outer_line.rows[splits] = source.fresh("rows")
-        write(f"{outer_line.rows[splits]} = {source.bind('ragged_rows', trips.RaggedRows)}({name(splits)})", op)
+        made = source.bind("ragged_rows", trips.RaggedRows)
+        write(f"{outer_line.rows[splits]} = {made}({name(splits)}, {name(layout.steps[0][1])})", op)
     rows, used = outer_line.rows[splits], _read_inside(body)
     steps, given = [], []
     for inner, outer in layout.steps:
@@ -170,7 +173,12 @@ def _ragged(emitter: "Emitter", op: Op) -> None:
     parts = [numbers, now, counts, *(f"reversed({step})" if reverse else step for _, step in taken), *stacks.given.values()]
     write(f"for {', '.join(variables)} in zip({', '.join(parts)}):")
     with source.indented(), emitter.body(body, trip):
-        emitter.know(body.inputs[0].shape[0], active)  # type: ignore[index, arg-type]
+        symbol = trips.active_rows(body)
+        emitter.know(symbol, active)
+        told = [var for var in trips.told_elsewhere(op, body) if var in used]
+        if told:
+            require, values = partial(trips.require_rows, symbol, vars=told), ", ".join(map(name, told))
+            write(f"{source.bind('require_rows', require)}({active}, values=[{values}])", op)
         _write_body(emitter, line, body)
         stacks.append()
         for total, (var, _) in zip(totals, layout.summed, strict=True):
@@ -257,14 +265,19 @@ def _branch(emitter: "Emitter", op: Op) -> None:
         _assign(emitter, outputs, (name(inner) for inner, _ in layout.stacked))
         _forget_trip(emitter, body, set())
         return
+    ran = source.bind("require_ran", trips.require_ran) if given else ""
     write(f"if {emitter.truth(op.inputs['when'][0])}:", op)
     with source.indented(), emitter.body(body, None):
+        if given:
+            write(f"{ran}(True, {', '.join(given)})", op)
         _assign(emitter, inside, (f"{value}[0]" for value in given))
         _write_body(emitter, line, body)
         _assign(emitter, outputs, (f"{source.bind('stack', trips.stack)}([{name(inner)}])" for inner, _ in layout.stacked))
         _forget_trip(emitter, body, set())
     write("else:")
     with source.indented():
+        if given:
+            write(f"{ran}(False, {', '.join(given)})", op)
         _assign(emitter, outputs, (emitter.zeros(inner, (0,)) for inner, _ in layout.stacked))
 
 

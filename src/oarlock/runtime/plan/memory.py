@@ -125,6 +125,10 @@ class Memory:
         """Whether `var` lies in memory that was taken here, or in that of `over`, which is one of `given`; nowhere else."""
         return all(piece is over or (piece in self._owned and piece not in self._given) for piece in self._wholes_of([var]))
 
+    def wholes(self, var: Var) -> frozenset[object]:
+        """The pieces of memory in which `var` may lie, or a part of which."""
+        return self._wholes_of([var])
+
     def may_share(self, vars: Iterable[Var], others: Iterable[Var]) -> bool:
         """Whether something of `vars` may lie in the memory of something of `others`."""
         return _overlap(self._pieces_of(vars), self._pieces_of(others))

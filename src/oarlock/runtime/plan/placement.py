@@ -9,6 +9,7 @@ from oarlock.ir.variable import Var
 from oarlock.op.control.layout import Layout
 from oarlock.registry.catalogue import Catalogue
 from oarlock.registry.declaration import Operator
+from oarlock.registry.own_values import trusts
 from oarlock.runtime.plan.liveness import Liveness
 from oarlock.runtime.plan.memory import Memory
 
@@ -103,6 +104,13 @@ class Placement:
         """The value whose memory `var` is computed in, step by step."""
         return self._chain(var)[-1]
 
+    def is_alone(self, var: Var) -> bool:
+        """Whether the memory of `var` is its alone: that of a state, or what a kernel of ours has taken without being given a place."""
+        chain = self._chain(var)
+        root, maker = chain[-1], self._makers.get(chain[-1])
+        is_taken = maker is not None and self.is_new(root) and self._catalogue.get(maker.type).is_built_in
+        return (root in self._states.values() or is_taken) and self._placed.isdisjoint(chain) and root not in self._parts
+
     def stay(self, var: Var) -> None:
         """Let `var` be computed where it is: it can be put nowhere else from now on."""
         self._placed.update(self._chain(var))
@@ -183,7 +191,8 @@ class Placement:
                 self._parts.update(result for result, source in pairs if source in self._parts)
                 self._forms[op] = Form(kernel)
                 return
-        self._forms[op] = Form(operator.kernel)
+        own = operator.own_values
+        self._forms[op] = Form(own.kernel if own is not None and trusts(operator, op) else operator.kernel)
         if operator.views:
             self._parts.update(op.writes)
 
@@ -214,9 +223,13 @@ class Placement:
             return True
         operator = self._catalogue.get(reader.type)
         return any(
-            not each.is_built_in or each.views or each.across or each.summed_outputs or each.rounds_by_layout
+            not each.is_built_in or each.views or each.across or each.summed_outputs or each.rounds_by == "layout"
             for each in (operator, *operator.parts)
         )
+
+    def sources(self, op: Op) -> list[Var]:
+        """The inputs that `op` writes over."""
+        return [self._over[var] for var in op.writes if var in self._over]
 
     def overwritten(self) -> set[Var]:
         """Those of the states that are written over."""

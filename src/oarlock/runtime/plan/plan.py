@@ -16,7 +16,8 @@ from oarlock.ir.variable import Var
 from oarlock.ir.walk import walk_ops
 from oarlock.op.torch_dtype import to_torch
 from oarlock.registry.catalogue import Catalogue
-from oarlock.runtime.context import Context, KernelContext, steps_done
+from oarlock.registry.own_values import may_fail
+from oarlock.runtime.context import Context, KernelContext, draws_done
 from oarlock.runtime.dispatching import below_autograd
 from oarlock.runtime.explaining import explain
 from oarlock.runtime.place import Place, made_at
@@ -24,8 +25,10 @@ from oarlock.runtime.plan.ahead import Ahead, find_ahead
 from oarlock.runtime.plan.backends import write_sections
 from oarlock.runtime.plan.by_signature import KernelFailure
 from oarlock.runtime.plan.emitter import Emitter
+from oarlock.runtime.plan.lending import find_lent, given_to_others, kept_from
 from oarlock.runtime.plan.line import Line
 from oarlock.runtime.plan.numbers import Numbers, one_number
+from oarlock.runtime.plan.preconditions import attributes_fit, write_preconditions
 from oarlock.runtime.plan.source import Source
 from oarlock.runtime.plan.workspace import Workspace
 
@@ -35,11 +38,12 @@ _numbers = itertools.count()
 
 
 class Given(NamedTuple):
-    """An input of a plan; the number of the output that is its next value, if it has one; its dtype, where that is made in its memory."""
+    """An input of a plan; the number of the output that is its next value, if it has one, and whether that is made in its memory."""
 
     var: Var
+    dtype: torch.dtype
     following: int | None = None
-    dtype: torch.dtype | None = None
+    is_over: bool = False
 
 
 class Plan:
@@ -48,11 +52,11 @@ class Plan:
     `inputs` are given from outside, by name; the values of `outputs` are returned, of which the last are the next values of the
     persistable variables `updates`. `checks` are functions that each of the first outputs is given to, where it might be an
     uneven stack, before anything is written over. Some inputs are: their next values are computed in their memory, after everything else,
-    and by ops of ours that cannot fail. `overwrites` says whether there are any, `hands_out_updates` whether others than their variables
-    may hold what was computed there; `committed` are the other updates, each with the number of its output.
+    and by ops of ours that cannot fail once their preconditions hold. `overwrites` says whether there are any; `committed` are the other
+    updates, each with the number of its output. `lent` says which inputs others may hold after a run.
 
     What depends on persistable variables alone, none of which it writes, may be computed `ahead` of it: runs are given what
-    `look_ahead` makes of their values. `hands_out_inputs` says whether others may hold the memory of persistable inputs after a run.
+    `look_ahead` makes of their values.
 
     With a `backend`, sections of the outermost block are compiled or captured by it when they first run: see `BySignature`.
 
@@ -81,14 +85,16 @@ class Plan:
         self._file = f"<plan {next(_numbers)}>"  # first: an unfinished plan is deleted too
         given = {var.name: var for var in inputs}
         states = {var: given[name] for var, name in zip(outputs[len(outputs) - len(updates) :], updates, strict=True) if name in given}
+        others = given_to_others(ops, catalogue)  # what they do with it is not known
+        theirs_not = kept_from(others, states.values(), ops, outputs, catalogue)
+        states = {var: held for var, held in states.items() if held in theirs_not}
         last = _ops_of_updates(ops, states, catalogue, [var for var in outputs[: len(checks)] if not _is_sized(var)])
         states = {var: held for var, held in states.items() if var.op in last}
         ops = [*(op for op in ops if op not in last), *(op for op in ops if op in last)]
         all_ours = all(catalogue.get(type).is_built_in for type in {op.type for op in walk_ops(ops)})
         self._mode = below_autograd if all_ours else torch.no_grad
-        line = Line(block, ops, outputs, catalogue, states=states, constants=all_ours)  # what others do with their inputs is not known
+        line = Line(block, ops, outputs, catalogue, states=states, constants=all_ours)
         overwritten = line.placement.overwritten()
-        self.hands_out_inputs = not all_ours or line.placement.memory.may_share(outputs, (var for var in inputs if var.persistable))
         source = Source()
         self._numbers = Numbers(ops, outputs, catalogue)
         ahead = Ahead(ops, [], [], [], [])
@@ -118,6 +124,7 @@ class Plan:
                 source.write(f"{checked} = {source.bind('require', check)}({results[number]})")
                 results[number] = checked
         if overwritten:
+            write_preconditions(emitter, ops[len(ops) - len(last) :])
             source.write("before_updates()")
             emitter.straight(line, len(ops) - len(last))
         source.write(f"return [{', '.join(results)}]")
@@ -131,12 +138,11 @@ class Plan:
         following = list(zip(updates, range(len(outputs) - len(updates), len(outputs)), strict=True))
         numbers = {given[name]: number for name, number in following if name in given}
         over = {number for var, number in numbers.items() if var in overwritten}
-        self.inputs = [Given(var, numbers.get(var), to_torch(var.dtype) if var in overwritten else None) for var in inputs]
+        self.inputs = [Given(var, to_torch(var.dtype), numbers.get(var), var in overwritten) for var in inputs]
         self.committed = [(name, number) for name, number in following if number not in over]
         self.overwrites = bool(over)
-        self.hands_out_updates = not all_ours or line.placement.memory.may_share(
-            (var for number, var in enumerate(outputs) if number not in over), (outputs[number] for number in over)
-        )
+        over_by = {var: number for var, number in numbers.items() if var in overwritten}
+        self.lent = find_lent(inputs, over_by, outputs, len(outputs) - len(updates), others, line.placement.memory)
         self.applied = dict(applied or {})
         self.constants = emitter.constants
         self._has_spaces = emitter.has_spaces
@@ -164,15 +170,15 @@ class Plan:
 
         def run_there(values: Sequence[torch.Tensor], *before_updates: Callable[[], object]) -> list[torch.Tensor]:
             with made_at(context.place):
-                return self._bound(context, cache(partial(steps_done, context.scope)))(values, *before_updates)
+                return self._bound(context, cache(partial(draws_done, context.scope)))(values, *before_updates)
 
         return run_there
 
-    def _bound(self, context: Context, count_steps: Callable[[], int] | None = None) -> Callable[..., list[torch.Tensor]]:
-        """The same for what is made where it has to be. What `count_steps` says, where it is given, holds in all of a run."""
+    def _bound(self, context: Context, count_draws: Callable[[], int] | None = None) -> Callable[..., list[torch.Tensor]]:
+        """The same for what is made where it has to be. What `count_draws` says, where it is given, holds in all of a run."""
 
         def context_of(op: Op, trips: tuple[str, ...]) -> KernelContext:
-            return KernelContext(op, context.scope, context, None, trips, count_steps)
+            return KernelContext(op, context.scope, context, None, trips, count_draws)
 
         mode, place = self._mode, context.place
         compute = partial(self._function, context_of, place.device)
@@ -247,15 +253,18 @@ def _is_sized(var: Var) -> bool:
 def _ops_of_updates(ops: Sequence[Op], states: Mapping[Var, Var], catalogue: Catalogue, first: Iterable[Var]) -> set[Op]:
     """The ops that could compute a next value in the memory of the value before it, and whatever reads what they compute.
 
-    Not one of them can fail, since there is no way back then: what can, what that needs, and what `first` needs, come before.
+    Not one of them can fail, since there is no way back then: what can, what that needs, and what `first` and preconditions need, come
+    before.
     """
     needed = set(first)
     early: set[Op] = set()
     for op in reversed(ops):
         operator = catalogue.get(op.type)
-        if op.blocks or operator.may_fail or not operator.is_built_in or not needed.isdisjoint(op.writes):
+        if op.blocks or may_fail(operator, op) or not operator.is_built_in or not attributes_fit(op) or not needed.isdisjoint(op.writes):
             early.add(op)
             needed.update(op.reads)
+        for names in operator.preconditions.values():
+            needed.update(var for name in names for var in op.inputs.get(name, ()))
     late: set[Op] = set()
     computed: set[Var] = set()
     for op in ops:

@@ -13,6 +13,7 @@ from oarlock.ir.variable import Var
 from oarlock.op.torch_dtype import to_torch
 from oarlock.registry.catalogue import Catalogue
 from oarlock.registry.declaration import Operator
+from oarlock.registry.own_values import may_fail
 from oarlock.runtime.plan.liveness import Liveness
 from oarlock.runtime.plan.numbers import Numbers
 
@@ -76,7 +77,7 @@ def find_sections(
         return (
             operator.is_built_in
             and not apart(op)
-            and not (operator.effects or op.blocks or operator.may_fail)
+            and not (operator.effects or op.blocks or may_fail(operator, op))
             and not any(isinstance(value, Var) for value in op.attributes.values())
             and not any(numbers.has(var) or numbers.vanishes(var) for var in (*op.reads, *op.writes))
             and all(map(is_even, (*op.reads, *op.writes)))

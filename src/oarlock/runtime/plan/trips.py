@@ -7,18 +7,23 @@ import torch
 from oarlock.ir.attribute import Sizes
 from oarlock.ir.size import evaluate, names_in
 from oarlock.ir.variable import Var
+from oarlock.op.control.active_rows import active_rows, is_by_row, require_rows, told_elsewhere
+from oarlock.op.control.branching import require_ran
 from oarlock.op.control.ragged_rows import RaggedRows
-from oarlock.op.control.recurrence import is_by_row, require_one_length
+from oarlock.op.control.recurrence import require_one_length
 from oarlock.op.control.repetition import require_trips
 from oarlock.op.stacks import Stack, leaves, stack
 from oarlock.op.torch_dtype import to_torch
 
 __all__ = [
     "RaggedRows",
+    "active_rows",
     "evaluated",
     "grown",
     "is_by_row",
     "poison",
+    "require_ran",
+    "require_rows",
     "require_trips",
     "settle",
     "size_of",
@@ -26,6 +31,7 @@ __all__ = [
     "sizes_in",
     "stack",
     "steps_of",
+    "told_elsewhere",
     "zeros",
 ]
 
@@ -49,7 +55,7 @@ def size_of_steps(steps: Sequence[Stack], axis: int, known: int) -> int:
 def zeros(device: torch.device, *numbers: int, var: Var, symbols: tuple[str, ...], leading: tuple[int, ...]) -> torch.Tensor:
     """Zeros of the declared type of `var` after `leading` sizes, where `symbols` are `numbers`; a name that nothing tells counts as 0."""
     sizes = {**dict.fromkeys((name for size in var.shape or () for name in names_in(size)), 0), **dict(zip(symbols, numbers, strict=True))}
-    shape = [evaluate(size, sizes) or 0 for size in var.shape or ()]
+    shape = [max(evaluate(size, sizes) or 0, 0) for size in var.shape or ()]
     return torch.zeros((*leading, *shape), dtype=to_torch(var.dtype), device=device)
 
 

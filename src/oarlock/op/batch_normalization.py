@@ -1,0 +1,260 @@
+"""Normalization over a batch: each channel with the mean 0 and the variance 1, by the batch's statistics or by running ones."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from oarlock.op.casting import cast
+from oarlock.op.elementwise import divide, multiply, negative, subtract
+from oarlock.op.filling import element_count
+from oarlock.op.memory_format import in_format_of
+from oarlock.op.unary import square
+from oarlock.registry import Case, GradCheck, Rejects, joint, operator
+
+__all__ = ["batch_norm", "batch_norm_gain_slope", "batch_norm_offset_slope", "batch_norm_slope", "expand_by_channel"]
+
+_batch_norm_backward = torch.ops.aten.native_batch_norm_backward.default
+
+_YES, _NO = torch.tensor([True, False], device="cpu")
+"""What `of_batch` is, at any place: the host, which knows it, asks for it on the way back, and would wait for a GPU."""
+
+
+@operator(
+    "x: float[n c ...s], running_mean: float[c], running_variance: float[c], gain?: float[c], offset?: float[c]"
+    " -> y: float[n c ...s], mean: float[c], rstd: float[c], next_mean: float[c], next_variance: float[c], of_batch: bool[]",
+    intermediate=("mean", "rstd", "next_mean", "next_variance", "of_batch"),
+    rounds_by="layout",
+    cases=[
+        Case(
+            x=[[1.0], [3.0]], gain=[2.0], offset=[1.0], running_mean=[2.0], running_variance=[0.25], epsilon=0.0,
+            y=[[-3.0], [5.0]], mean=[2.0], rstd=[2.0], next_mean=[2.0], next_variance=[0.25], of_batch=False,
+        ),
+        GradCheck(x=[[0.5, -1.0], [2.0, 0.1], [0.7, -0.4]], gain=(2,), offset=(2,), running_mean=(2,), running_variance=[0.5, 2.0]),
+        GradCheck(x=(2, 3, 2, 2), running_mean=(3,), running_variance=[0.5, 2.0, 1.0]),
+        Rejects("dimension c is 3 in x but 2 in gain", x=(2, 3), gain=(2,), running_mean=(3,), running_variance=(3,)),
+    ],
+)  # fmt: skip
+def batch_norm(context, x, running_mean, running_variance, gain=None, offset=None, *, momentum: float = 0.1, epsilon: float = 1e-5):
+    """``y = (x - mean) * rstd * gain + offset`` for each of ``c`` channels, where ``rstd = 1 / sqrt(variance + epsilon)``.
+
+    In training, mean and variance are those of the batch, over all but the channels, and the running ones move towards them:
+    ``next = (1 - momentum) running + momentum batch``, the batch's variance taken without bias. Else they are the running
+    ones, which stay. A batch with one value of a channel tells no variance, so that stays, and no rows tell nothing (Ioffe and
+    Szegedy, 2015).
+    """
+    count = x.numel() // x.shape[1] if x.shape[1] else 0
+    if not context.training or not count:
+        rstd = torch.rsqrt(running_variance + epsilon)
+        scale = rstd if gain is None else rstd * gain
+        y = (x - _by_channel(running_mean, x)) * _by_channel(scale, x)
+        y = y if offset is None else y + _by_channel(offset, x)
+        return y, running_mean.clone(), rstd, running_mean.clone(), running_variance.clone(), _NO.clone()
+    next_mean, next_variance = running_mean.clone(), running_variance.clone()
+    y, mean, rstd = torch.native_batch_norm(x, gain, offset, next_mean, next_variance, True, momentum, epsilon)
+    return y, mean, rstd, next_mean, next_variance if count > 1 else running_variance.clone(), _YES.clone()
+
+
+def _by_channel(values: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+    """A number per channel, in a shape that broadcasts to x."""
+    return values.reshape(-1, *(1 for _ in x.shape[2:]))
+
+
+def _sum_by_channel(x: torch.Tensor) -> torch.Tensor:
+    return x.sum([axis for axis in range(x.ndim) if axis != 1])
+
+
+@batch_norm.gradient_program("x")
+def batch_norm_dx(x, mean, rstd, of_batch, dy, gain=None, dmean=None, drstd=None):
+    """The slope, and the ways through statistics of the batch, which only a gradient of a gradient takes."""
+    dx = batch_norm_slope(x, mean, rstd, of_batch, dy, gain)
+    if dmean is not None:
+        dx = dx + expand_by_channel(_share_of_batch(dmean, x, of_batch), x)
+    if drstd is not None:
+        share = _share_of_batch(multiply(drstd, multiply(rstd, square(rstd))), x, of_batch)
+        dx = dx - multiply(expand_by_channel(share, x), _centred(x, mean))
+    return dx
+
+
+@batch_norm.gradient_program("gain")
+def batch_norm_dgain(x, mean, rstd, of_batch, dy, dmean=None, drstd=None):
+    return batch_norm_gain_slope(x, mean, rstd, of_batch, dy)
+
+
+@batch_norm.gradient_program("offset")
+def batch_norm_doffset(dy, dmean=None, drstd=None):
+    return batch_norm_offset_slope(dy)
+
+
+batch_norm.no_gradient("running_mean", "running_variance")  # they are what earlier steps have left
+
+
+@operator(
+    "values: float[c], like: shape[n c ...s] -> y: float[n c ...s]",
+    cases=[
+        Case(values=[1.0, 2.0], like=[[0.0, 0.0], [0.0, 0.0], [0.0, 0.0]], y=[[1.0, 2.0], [1.0, 2.0], [1.0, 2.0]]),
+        Case(values=[1.0, 2.0], like=[[[0.0, 0.0], [0.0, 0.0]]], y=[[[1.0, 1.0], [2.0, 2.0]]]),
+        GradCheck(values=(3,), like=(2, 3, 2, 2)),
+        Rejects("dimension c is 2 in values but 3 in like", values=(2,), like=(4, 3)),
+    ],
+)
+def expand_by_channel(values, like):
+    """The value of each channel, wherever ``like`` has that channel. ``like`` is not kept alive."""
+    return values.reshape(-1, *(1 for _ in like[2:])).expand(like).contiguous()
+
+
+@expand_by_channel.gradient_program("values")
+def expand_by_channel_dvalues(dy):
+    return batch_norm_offset_slope(dy)
+
+
+_CHANNELS = [[0.5, -1.0], [2.0, 0.1], [0.7, -0.4]]
+_STATISTICS: dict[str, Any] = {"mean": [0.4, -0.2], "rstd": [0.8, 1.7]}
+
+
+@operator(
+    "x: float[n c ...s], mean: float[c], rstd: float[c], of_batch: bool[], given: float[n c ...s], gain?: float[c]"
+    " -> slope: float[n c ...s]",
+    rounds_by="layout",
+    cases=[
+        Case(x=[[1.0], [3.0]], mean=[2.0], rstd=[0.5], of_batch=False, given=[[1.0], [5.0]], gain=[4.0], slope=[[2.0], [10.0]]),
+        Case(x=[[1.0], [3.0]], mean=[2.0], rstd=[1.0], of_batch=True, given=[[1.0], [5.0]], slope=[[0.0], [0.0]]),
+        Case(x=[[1.0], [3.0]], mean=[2.0], rstd=[0.5], of_batch=True, given=[[1.0], [5.0]], gain=[2.0], slope=[[-1.5], [1.5]]),
+        GradCheck(x=_CHANNELS, **_STATISTICS, of_batch=True, given=(3, 2), gain=(2,)),
+        GradCheck(x=_CHANNELS, **_STATISTICS, of_batch=False, given=(3, 2), gain=(2,)),
+        GradCheck(x=(2, 2, 2, 2), **_STATISTICS, of_batch=True, given=(2, 2, 2, 2)),
+    ],
+)
+def batch_norm_slope(x, mean, rstd, of_batch, given, gain=None):
+    """What a gradient ``given`` at the output of ``batch_norm`` is at x.
+
+    With ``g = given * gain``, ``xhat = (x - mean) * rstd`` and means over all but the channels:
+    ``rstd * (g - mean(g) - xhat * mean(g * xhat))``, or ``rstd * g`` where the statistics were not of x.
+    """
+    if not _has_batch(x, of_batch):
+        return given * _by_channel(rstd if gain is None else rstd * gain, x)
+    return _batch_backward(x, mean, rstd, given, gain, [True, False, False])[0]
+
+
+@batch_norm_slope.gradient_program("given")
+def batch_norm_slope_dgiven(x, mean, rstd, of_batch, dslope, gain=None):
+    """The slope is symmetric in ``g`` and what it is contracted with."""
+    projected = batch_norm_slope(x, mean, rstd, of_batch, dslope)
+    return projected if gain is None else multiply(projected, expand_by_channel(gain, x))
+
+
+@batch_norm_slope.gradient_program("gain")
+def batch_norm_slope_dgain(x, mean, rstd, of_batch, given, dslope):
+    return batch_norm_offset_slope(multiply(given, batch_norm_slope(x, mean, rstd, of_batch, dslope)))
+
+
+def _slope_dxhat(x, mean, rstd, of_batch, given, gain, dslope):
+    """The gradient of the slope with respect to ``xhat``: none where the statistics were not of x."""
+    g = given if gain is None else multiply(given, expand_by_channel(gain, x))
+    xhat = multiply(_centred(x, mean), expand_by_channel(rstd, x))
+    along_g, along_dslope = (_share_of_batch(batch_norm_offset_slope(multiply(item, xhat)), x, of_batch) for item in (g, dslope))
+    both = multiply(dslope, expand_by_channel(along_g, x)) + multiply(g, expand_by_channel(along_dslope, x))
+    return negative(multiply(expand_by_channel(rstd, x), both))
+
+
+@batch_norm_slope.gradient_program("x")
+def batch_norm_slope_dx(x, mean, rstd, of_batch, given, dslope, gain=None):
+    return multiply(_slope_dxhat(x, mean, rstd, of_batch, given, gain, dslope), expand_by_channel(rstd, x))
+
+
+@batch_norm_slope.gradient_program("mean")
+def batch_norm_slope_dmean(x, mean, rstd, of_batch, given, dslope, gain=None):
+    return negative(multiply(batch_norm_offset_slope(_slope_dxhat(x, mean, rstd, of_batch, given, gain, dslope)), rstd))
+
+
+@batch_norm_slope.gradient_program("rstd")
+def batch_norm_slope_drstd(x, mean, rstd, of_batch, given, slope, dslope, gain=None):
+    dxhat = _slope_dxhat(x, mean, rstd, of_batch, given, gain, dslope)
+    direct = divide(batch_norm_offset_slope(multiply(dslope, slope)), rstd)
+    return direct + batch_norm_offset_slope(multiply(dxhat, _centred(x, mean)))
+
+
+@operator(
+    "x: float[n c ...s], mean: float[c], rstd: float[c], of_batch: bool[], given: float[n c ...s] -> slope: float[c]",
+    rounds_by="layout",
+    cases=[
+        Case(x=[[1.0], [3.0]], mean=[2.0], rstd=[0.5], of_batch=False, given=[[1.0], [5.0]], slope=[2.0]),
+        Case(x=[[1.0], [3.0]], mean=[2.0], rstd=[0.5], of_batch=True, given=[[1.0], [5.0]], slope=[2.0]),
+        GradCheck(x=_CHANNELS, **_STATISTICS, of_batch=True, given=(3, 2)),
+        GradCheck(x=(2, 2, 2, 2), **_STATISTICS, of_batch=False, given=(2, 2, 2, 2)),
+    ],
+)
+def batch_norm_gain_slope(x, mean, rstd, of_batch, given):
+    """What a gradient ``given`` at the output of ``batch_norm`` is at the gain: the sum of ``given * (x - mean) * rstd``."""
+    if not _has_batch(x, of_batch):
+        return _sum_by_channel(given * (x - _by_channel(mean, x))) * rstd
+    unread = x.new_empty(x.shape[1])
+    return _batch_backward(x, mean, rstd, given, unread, [False, True, False])[1]
+
+
+@batch_norm_gain_slope.gradient_program("x")
+def batch_norm_gain_slope_dx(rstd, given, dslope):
+    return multiply(given, expand_by_channel(multiply(rstd, dslope), given))
+
+
+@batch_norm_gain_slope.gradient_program("mean")
+def batch_norm_gain_slope_dmean(rstd, given, dslope):
+    return negative(multiply(multiply(rstd, dslope), batch_norm_offset_slope(given)))
+
+
+@batch_norm_gain_slope.gradient_program("rstd")
+def batch_norm_gain_slope_drstd(x, mean, given, dslope):
+    return multiply(batch_norm_offset_slope(multiply(given, _centred(x, mean))), dslope)
+
+
+@batch_norm_gain_slope.gradient_program("given")
+def batch_norm_gain_slope_dgiven(x, mean, rstd, dslope):
+    return multiply(_centred(x, mean), expand_by_channel(multiply(rstd, dslope), x))
+
+
+def _has_batch(x, of_batch) -> bool:
+    """Whether the statistics are of x. No elements have none, and PyTorch's kernel divides by their number."""
+    return x.numel() > 0 and bool(of_batch)
+
+
+def _batch_backward(x, mean, rstd, given, gain, wanted: Sequence[bool]):
+    """The gradients of ``x``, gain and offset, as far as they are `wanted`, where the statistics are of ``x``."""
+    given = in_format_of(given, x)
+    return _batch_norm_backward(given, x, gain, None, None, mean, rstd, True, 0.0, wanted)
+
+
+@operator(
+    "given: float[n c ...s] -> slope: float[c]",
+    rounds_by="layout",
+    cases=[
+        Case(given=[[1.0, 2.0], [3.0, 4.0]], slope=[4.0, 6.0]),
+        Case(given=[[[1.0, 2.0], [3.0, 4.0]]], slope=[3.0, 7.0]),
+        GradCheck(given=(2, 3, 2, 2)),
+    ],
+)
+def batch_norm_offset_slope(given):
+    """What a gradient ``given`` at the output of ``batch_norm`` is at the offset: the sum of each channel."""
+    return _sum_by_channel(given)
+
+
+@batch_norm_offset_slope.gradient_program("given")
+def batch_norm_offset_slope_dgiven(given_shape, dslope):
+    return expand_by_channel(dslope, given_shape)
+
+
+def _centred(x, mean):
+    return subtract(x, expand_by_channel(mean, x))
+
+
+def _share_of_batch(values, x, of_batch):
+    """Of a value for each channel, what each of its elements in x gets; zeros where the statistics were not of x."""
+    count = divide(element_count(x, dtype=x.dtype), element_count(values, dtype=x.dtype))
+    return multiply(values, divide(cast(of_batch, dtype=x.dtype), count))
+
+
+@joint(batch_norm_slope, batch_norm_gain_slope, batch_norm_offset_slope)
+def batch_norm_backward(x, mean, rstd, of_batch, given, gain=None):
+    if _has_batch(x, of_batch):
+        return _batch_backward(x, mean, rstd, given, gain, [True, True, True])
+    dx = given * _by_channel(rstd if gain is None else rstd * gain, x)
+    return dx, _sum_by_channel(given * (x - _by_channel(mean, x))) * rstd, _sum_by_channel(given)

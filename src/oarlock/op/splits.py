@@ -1,0 +1,21 @@
+"""Row splits: where the elements of sequences, one sequence after another, are cut. `int64[n+1]` cut n sequences.
+
+They are values, so anyone's: what a kernel is told by them is checked here first. PyTorch writes `torch.repeat_interleave` wherever
+lengths say, and differences of int64 wrap around: those of [0, 2**63 - 1, -2**63, -1, 2] are all positive.
+"""
+
+import torch
+
+__all__ = ["lengths_in", "require_splits"]
+
+
+def require_splits(splits: torch.Tensor, count: int) -> None:
+    """Raise ValueError for what does not cut `count` elements: row splits begin with 0, never fall and end at `count`."""
+    if not len(splits) or bool((splits[0] != 0) | (splits[1:] < splits[:-1]).any() | (splits[-1] != count)):
+        raise ValueError(f"row splits of {count} elements begin with 0, never fall and end at {count}, unlike {splits.tolist()!r:.60}")
+
+
+def lengths_in(splits: torch.Tensor, count: int) -> torch.Tensor:
+    """How many of `count` elements each sequence has, int64[n]. Raises ValueError as `require_splits`."""
+    require_splits(splits, count)
+    return splits[1:] - splits[:-1]

@@ -1,0 +1,53 @@
+"""What a gradient need not check: values that the forward operator itself has made, of inputs of the same sizes.
+
+Indices of another op may be anyone's: they are fed, or found in a file. So a kernel that writes where they say looks at them first.
+Where a program shows that they come straight from the forward operator, plans call a form that does not look.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from oarlock.ir.operation import Op
+from oarlock.registry.declaration import Operator
+
+__all__ = ["OwnValues", "may_fail", "trusting", "trusts"]
+
+
+class OwnValues(NamedTuple):
+    """The form for a `slot` that the forward operator made of an input of the shape of `like`."""
+
+    kernel: Callable[..., object]
+    slot: str
+    like: str
+
+
+def trusting(operator: Operator, slot: str, *, like: str) -> Callable[[Callable[..., object]], Callable[..., object]]:
+    """Declare the form of a gradient `operator` that does not look at `slot`, an output of its forward operator.
+
+    `like` is the slot that has the shape of the forward operator's first input. The form is bit-identical to the kernel.
+    """
+
+    def declare(kernel: Callable[..., object]) -> Callable[..., object]:
+        operator.own_values = OwnValues(kernel, slot, like)
+        return kernel
+
+    return declare
+
+
+def trusts(operator: Operator, op: Op) -> bool:
+    """Whether the program shows that `op` may be computed by the form for values of our own."""
+    own, forward = operator.own_values, operator.forward
+    if own is None or forward is None:
+        return False
+    (given,), (like,) = op.inputs[own.slot], op.inputs[own.like]
+    maker = given.op
+    if maker is None or maker.type != forward.type or given not in maker.outputs[own.slot]:
+        return False
+    (made_of,) = maker.inputs[forward.signature.inputs[0].name]
+    same = all(maker.attributes.get(name) == value for name, value in op.attributes.items())
+    return same and like.shape is not None and like.shape == made_of.shape
+
+
+def may_fail(operator: Operator, op: Op) -> bool:
+    """Whether values, not only shapes, can make the kernel of `op` raise."""
+    return operator.may_fail and not trusts(operator, op)

@@ -1,0 +1,57 @@
+"""Whose the state of an optimizer is that lies in a scope: learning rates, step counters, moments belong to one program."""
+
+from collections.abc import Iterable
+
+from oarlock.errors import ScopeError
+from oarlock.ir.location import here
+from oarlock.ir.operation import Role
+from oarlock.ir.program import Program
+from oarlock.ir.variable import Var
+from oarlock.ir.walk import walk
+from oarlock.runtime.scope import Scope
+
+__all__ = ["own", "require_own", "states_of"]
+
+
+def states_of(program: Program) -> list[Var]:
+    """The persistable variables of `program` that are its alone. Parameters, and what forward ops read or keep, may be shared."""
+    read: set[Var] = set()
+    by_updates: set[Var] = set()
+    kept: set[Var] = set()
+    for op in walk(program.main):
+        if op.is_commit:
+            kept.update(op.writes if op.role is Role.FORWARD else ())
+        else:
+            (by_updates if op.role is Role.UPDATE else read).update(op.reads)
+    return [var for var in program.persistables() if not var.parameter and var not in kept and (var in by_updates or var not in read)]
+
+
+def require_own(program: Program, scope: Scope, states: Iterable[Var], *, new: bool = False) -> None:
+    """Raise ScopeError where `scope` holds, under a name of `states`, what belongs to another program.
+
+    To a run that is `new`, what nobody is known to own belongs to another one too.
+    """
+
+    def belongs_elsewhere(name: str) -> bool:
+        found = scope.find_local_var(name)
+        return found is not None and found.is_set and found.owner not in ((program.lineage,) if new else (None, program.lineage))
+
+    names = {var.name for var in states}
+    if not any(map(belongs_elsewhere, names)):
+        return
+    held = [name for name in scope if belongs_elsewhere(name) and (name in names or scope.var(name).owner is not None)]
+    raise ScopeError(
+        f"the scope holds the state of another program: {', '.join(held[:8])}{', ...' if len(held) > 8 else ''}",
+        location=here(),
+        contract="what an optimizer keeps belongs to one program: its learning rate, its steps, its moments",
+        hint="scope.new_scope() keeps the state of this program apart, and trains the same parameters; "
+        "ol.train(result) goes on with a run that is there",
+    )
+
+
+def own(program: Program, scope: Scope, states: Iterable[Var]) -> None:
+    """Let what `scope` itself holds of `states` belong to `program`."""
+    for var in states:
+        found = scope.find_local_var(var.name)
+        if found is not None:
+            found.owner = program.lineage

@@ -1,0 +1,66 @@
+"""Which variables a run of a plan lends: others may hold the memory of their values when it has ended."""
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple
+
+from oarlock.ir.operation import Op
+from oarlock.ir.variable import Var
+from oarlock.ir.walk import walk_ops
+from oarlock.registry.catalogue import Catalogue
+from oarlock.runtime.plan.liveness import Liveness
+from oarlock.runtime.plan.memory import Memory
+
+__all__ = ["Lent", "find_lent", "given_to_others", "kept_from"]
+
+
+class Lent(NamedTuple):
+    """The numbers of the inputs that are lent: `by_ops` in any case, `by_fetches` where what is fetched is handed out as it is."""
+
+    by_ops: frozenset[int]
+    by_fetches: frozenset[int]
+
+    def numbers(self, *, hands_out: bool) -> frozenset[int]:
+        return self.by_ops | self.by_fetches if hands_out else self.by_ops
+
+
+def find_lent(
+    inputs: Sequence[Var],
+    following: Mapping[Var, int],
+    outputs: Sequence[Var],
+    fetches: int,
+    others: Collection[Var],
+    memory: Memory,
+) -> Lent:
+    """What is lent of `inputs`, some of which are written over: by the output of the number that is `following`.
+
+    The first outputs are `fetches`, the rest is what variables hold from now on. One is lent where something that is fetched, that
+    another one holds, or that `others` were given may lie in the memory of its value.
+    """
+    by_ops, by_fetches = set[int](), set[int]()
+    holders = Counter(piece for var in outputs[fetches:] for piece in memory.wholes(var))
+    for number, var in enumerate(inputs):
+        if var.persistable:
+            own = following.get(var)
+            value, alone = (var, 0) if own is None else (outputs[own], 1)
+            if any(holders[piece] > alone for piece in memory.wholes(value)) or memory.may_share([value], others):
+                by_ops.add(number)
+            if memory.may_share([value], outputs[:fetches]):
+                by_fetches.add(number)
+    return Lent(frozenset(by_ops), frozenset(by_fetches))
+
+
+def given_to_others(ops: Sequence[Op], catalogue: Catalogue) -> set[Var]:
+    """What kernels that are not ours are given, and what they give: they may hold on to both."""
+    foreign = (op for op in ops if not all(catalogue.get(inner.type).is_built_in for inner in walk_ops([op])))
+    return {var for op in foreign for var in (*op.reads, *op.writes)}
+
+
+def kept_from(others: Collection[Var], vars: Collection[Var], ops: Sequence[Op], outputs: Sequence[Var], catalogue: Catalogue) -> set[Var]:
+    """Those of `vars` in whose memory nothing lies that `others` may hold on to."""
+    if not others:
+        return set(vars)
+    memory = Memory(Liveness(ops, outputs, catalogue), catalogue)
+    for op in ops:
+        memory.define(op)
+    return {var for var in vars if not memory.may_share([var], others)}

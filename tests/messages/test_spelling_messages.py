@@ -1,0 +1,186 @@
+"""What comes naturally: taken where it means one thing, else refused with what to write."""
+
+import numpy
+import pytest
+
+import oarlock as ol
+
+
+@pytest.fixture
+def x() -> ol.Var:
+    return ol.layer.data("x", shape=[4])
+
+
+@pytest.fixture(autouse=True)
+def program():
+    with ol.Program() as program:
+        yield program
+
+
+NATURAL = {
+    "clip(x, lower=0.0)": (lambda x: ol.op.clip(x, lower=0.0), lambda x: numpy.clip(x, 0.0, None)),
+    "clip(x, 0, 1.5)": (lambda x: ol.op.clip(x, 0, 1.5), lambda x: numpy.clip(x, 0, 1.5)),
+    "dropout(x, 0.5)": (lambda x: ol.layer.dropout(x, 0.5), lambda x: x),
+    "reshape(x, (2, 4))": (lambda x: ol.layer.reshape(x, (4, 2)), lambda x: x.reshape(4, 2)),
+    "concat(a, b)": (lambda x: ol.layer.concat(x, x), lambda x: numpy.concatenate([x, x])),
+    "concat(a, b, 1)": (lambda x: ol.layer.concat(x, x, 1), lambda x: numpy.concatenate([x, x], 1)),
+    "concat([a, b], 1)": (lambda x: ol.layer.concat([x, x], 1), lambda x: numpy.concatenate([x, x], 1)),
+    "add(1, x)": (lambda x: ol.op.add(1, x), lambda x: 1 + x),
+    "multiply(x, 2.5)": (lambda x: ol.op.multiply(x, 2.5), lambda x: x * 2.5),
+}
+
+
+@pytest.mark.parametrize("spelling", NATURAL)
+def test_what_means_one_thing_is_taken(spelling, x, program):
+    write, expected = NATURAL[spelling]
+    y = write(x)
+    value = numpy.linspace(-2, 2, 8, dtype="float32").reshape(2, 4)
+    (computed,) = ol.Executor().run(program, {"x": value}, [y], scope=ol.Scope())
+    assert numpy.array_equal(computed, expected(value).astype("float32"))
+
+
+REFUSED = {
+    "what is no attribute behind the inputs": (lambda x: ol.op.add(x, x, x), "add: 3 inputs given, where it takes 2", None),
+    "an attribute twice": (lambda x: ol.layer.dropout(x, 0.5, rate=0.1), "dropout: rate is given twice", None),
+    "a number for what does not broadcast": (
+        lambda x: ol.op.layer_norm(x, 1e-3),
+        "layer_norm: gain must be a variable of the program, not float 0.001",
+        "an attribute behind inputs that are left out has its name: layer_norm(..., epsilon=0.001)",
+    ),
+    "numbers alone": (lambda x: ol.op.add(1, 2), "add: x must be a variable of the program, not int 1", None),
+    "a number that the dtype does not hold": (
+        lambda x: ol.op.add(ol.op.cast(x, dtype="int64"), 0.5),
+        'add: "cast_0" is int64, which does not hold 0.5',
+        None,
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_does_not_is_refused_with_what_to_write(case, x):
+    write, message, hint = REFUSED[case]
+    with pytest.raises(ol.OarlockError) as raised:
+        write(x)
+    assert (raised.value.message, raised.value.hint) == (message, hint)
+
+
+def test_a_constant_of_what_is_refused_is_taken_back(x, program):
+    before = program.to_bytes()
+    with pytest.raises(ol.ArgumentError):
+        ol.op.clip(x, 0.0, "one")
+    assert program.to_bytes() == before
+
+
+def test_a_variable_of_another_program_is_not_written_to():
+    with ol.Program() as closed:
+        v = ol.layer.data("v", shape=[3])
+    with ol.Program() as other:
+        for write in (lambda: ol.layer.fc(v, 2), lambda: v + 1, lambda: ol.op.tanh(v)):
+            before = (closed.to_bytes(), other.to_bytes())
+            with pytest.raises(ol.ProgramError) as raised:
+                write()
+            assert (closed.to_bytes(), other.to_bytes()) == before
+        assert raised.value.message == 'tanh: "v" belongs to a program that is not open, while another is'
+        assert raised.value.hint == "end the `with` of the other program first, or open this one: with var.block.program"
+        with v.block.program:
+            assert ol.op.tanh(v).block is closed.main, "as that says"
+    assert [op.type for op in closed.main.ops] == ["tanh"]
+
+
+def test_what_runs_and_trains_inside_an_open_program_writes_to_its_own(program):
+    with ol.Program():
+        cost = ol.layer.mean(ol.op.square(ol.layer.fc(ol.layer.data("x", shape=[2]), 1)))
+        result = ol.train(cost, {"x": numpy.ones((4, 2), "float32")}, progress=False)
+        ol.infer(cost, {"x": numpy.ones((4, 2), "float32")}, result)
+    with ol.Program() as other:
+        ol.train(cost, {"x": numpy.ones((4, 2), "float32")}, progress=False)
+    assert other.main.ops == []
+
+
+def test_a_fetch_that_nothing_is_called_lists_what_there_is(x, program):
+    y = ol.layer.fc(x, 2)
+    for number in range(20):
+        y = ol.op.tanh(y, name=f"layer_{number}")
+    program.targets = {"last": y}
+    with pytest.raises(ol.UndefinedVarError) as raised:
+        ol.Executor().run(program, {}, ["layer_z"], scope=ol.Scope())
+    assert raised.value.message == '"layer_z" is not visible in main'
+    first = ", ".join(f"layer_{number}" for number in range(7))
+    assert raised.value.given == (f"there are: last, x, fc_0.w, fc_0.b, fc_0.out, {first}, and 13 more",)
+    assert raised.value.hint.startswith('did you mean "layer_')
+
+
+@pytest.mark.parametrize(
+    ("ask", "message"),
+    [
+        (lambda: ol.trian, "module 'oarlock' has no attribute 'trian'; did you mean ol.train?"),
+        (lambda: ol.layer.batchnorm, "module 'oarlock.layer' has no attribute 'batchnorm'; did you mean ol.layer.batch_norm?"),
+        (
+            lambda: ol.layer.square,
+            "module 'oarlock.layer' has no attribute 'square'; it is an operator, which needs no parameters: ol.op.square",
+        ),
+        (lambda: ol.op.rellu, "module 'oarlock.op' has no attribute 'rellu'; did you mean ol.op.relu?"),
+        (lambda: ol.optimizer.adam_w, "module 'oarlock.optimizer' has no attribute 'adam_w'; did you mean ol.optimizer.Adam?"),
+        (lambda: ol.optimizer.Lion, "module 'oarlock.optimizer' has no attribute 'Lion'; dir(ol.optimizer) lists what there is"),
+        (lambda: ol.datasets.digit, "module 'oarlock.datasets' has no attribute 'digit'; did you mean ol.datasets.digits?"),
+        (lambda: ol.variable.tensr, "module 'oarlock.variable' has no attribute 'tensr'; did you mean ol.variable.tensor?"),
+        (lambda: ol.scope.curent, "module 'oarlock.scope' has no attribute 'curent'; did you mean ol.scope.current?"),
+        (lambda: ol.net.Nett, "module 'oarlock.net' has no attribute 'Nett'; did you mean ol.net.Net?"),
+    ],
+)
+def test_a_name_that_a_module_has_not_has_a_near_one(ask, message):
+    with pytest.raises(AttributeError) as raised:
+        ask()
+    assert str(raised.value) == message
+
+
+# Numbers, parameters and labels
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16"])
+@pytest.mark.parametrize("rows", [[[1.0, 2.0]], [[1, 2]]], ids=["floats", "ints"])
+def test_numbers_of_python_take_the_declared_dtype(rows, dtype):
+    with ol.Program():
+        fed = ol.layer.data("fed", shape=[2], dtype=dtype)
+        carried = ol.layer.data("carried", value=rows, dtype=dtype)
+        cost = ol.layer.mean(ol.layer.fc(fed, 1))
+    assert carried.type_text == f"{dtype}[n, 2]"
+    scope = ol.init(cost.block.program, ol.Scope())
+    ol.infer(cost, {"fed": rows}, scope)
+    if dtype != "bfloat16":
+        exact = numpy.asarray(rows, dtype)
+        results = [ol.train(cost, {"fed": data}, progress=False).history for data in (rows, exact)]
+        assert results[0] == results[1]
+
+
+def test_numbers_that_the_dtype_does_not_hold_are_refused_all_the_same():
+    with ol.Program():
+        cost = ol.layer.mean(ol.layer.fc(ol.op.cast(ol.layer.data("x", shape=[2], dtype="int64"), dtype="float32"), 1))
+    with pytest.raises(ol.FeedError) as raised:
+        ol.train(cost, {"x": [[1.5, 2.0]]}, progress=False)
+    assert raised.value.message == '"x" must be int64, not float32'
+
+
+def test_a_weight_that_does_not_fit_is_what_inference_names():
+    with ol.Program():
+        y = ol.layer.fc(ol.layer.data("x", shape=[3]), 2, name="fc")
+        z = ol.layer.fc(ol.layer.data("v", value=numpy.ones((1, 3), "float32")), 2, name="fc_v")
+    bias, x = numpy.zeros(2, "float32"), {"x": numpy.ones((1, 3), "float32")}
+    for ask in (
+        lambda: ol.infer(y, x, {"fc.w": numpy.ones((2, 3), "float32"), "fc.b": bias}),
+        lambda: ol.infer(z, {"fc_v.w": numpy.ones((2, 3), "float32"), "fc_v.b": bias}),
+    ):
+        with pytest.raises(ol.ShapeError) as raised:
+            ask()
+        assert raised.value.message.endswith('.w" holds float32[2, 3] in the scope, but is float32[3, 2] in the program')
+    assert ol.infer(z, {"fc_v.w": numpy.ones((3, 2), "float32"), "fc_v.b": bias}).tolist() == [[3.0, 3.0]]
+
+
+def test_a_model_that_is_cut_to_a_target_keeps_its_label(tmp_path):
+    with ol.Program() as program:
+        hidden = ol.layer.fc(ol.layer.data("x", shape=[3]), 2, name="hidden")
+        y = ol.layer.fc(hidden, 1)
+    scope = ol.init(program, ol.Scope())
+    ol.save_model({"features": hidden, "score": y}, scope, tmp_path / "model")
+    for asked, label in (("features", "features"), ("hidden.out", "hidden.out"), (hidden, "hidden.out")):
+        assert list(ol.load_model(asked, tmp_path / "model").program.targets) == [label]

@@ -1,0 +1,118 @@
+"""A block runs itself and evaluates targets of it; pruning and evaluating take variables, names, lists and descriptions."""
+
+import numpy as np
+import pytest
+
+import oarlock as ol
+from oarlock.proto import program_pb2 as wire
+
+X = np.array([[1, 2], [-3, 4]], "float32")
+
+
+@pytest.fixture
+def program():
+    with ol.Program(seed=1) as program:
+        x = ol.layer.data("x", shape=[2])
+        y = ol.op.square(x, name="y")
+        ol.op.negative(y, name="z")
+        ol.op.tanh(x, name="aside")
+        program.targets["answer"] = ol.layer.fc(y, 1, name="fc")
+    return program
+
+
+@pytest.mark.mission("B42", "B44")
+@pytest.mark.parametrize("where", [None, ol.CPUPlace(), "context"])
+def test_a_block_runs_its_ops_in_order_in_a_scope(program, where):
+    scope = ol.init(program, ol.Scope())
+    scope["x"] = X
+    context = ol.Context(ol.Scope(), training=True) if where == "context" else where
+    program.main.run(scope, context, 0, 2)
+    assert scope["z"].tolist() == (-X * X).tolist()
+    assert "aside" not in scope
+    program.main.run(scope, context, 2)
+    np.testing.assert_allclose(scope["aside"], np.tanh(X), rtol=1e-6)
+
+
+@pytest.mark.mission("B48")
+def test_a_block_evaluates_targets_and_leaves_the_scope_as_it_is(program):
+    scope = ol.init(program, ol.Scope())
+    scope["x"] = X
+    before = list(scope)
+    z, y = program.main.eval(["z", program.main.var("y")], scope, ol.CPUPlace())
+    assert (z.tolist(), y.tolist()) == ((-X * X).tolist(), (X * X).tolist())
+    assert program.main.eval(["z"], scope, None, {"x": -2 * X})[0].tolist() == (-4 * X * X).tolist()
+    assert list(scope) == before
+    with pytest.raises(ol.UndefinedVarError, match='did you mean "aside"'):
+        program.main.eval(["asid"], scope)
+
+
+def test_a_block_inside_another_is_not_evaluated_alone():
+    with ol.Program() as program:
+        x = ol.sequence([1, 2])
+        rnn = ol.rnn()
+        with rnn.step():
+            rnn.output(ol.op.tanh(x))
+        rnn()
+    with pytest.raises(ol.ProgramError, match=r"^main/rnn_0.body is run by its op"):
+        program.blocks[1].eval(["tanh_0"], ol.Scope())
+
+
+@pytest.mark.mission("B47", "B49")
+@pytest.mark.parametrize("targets", ["z", ["z"], ("z",), {"z": "z"}, "var", ["var"], {"z": "var"}], ids=str)
+def test_pruning_takes_names_variables_and_lists_of_them(program, targets):
+    z = program.main.var("z")
+    given = {"z": z} if targets == {"z": "var"} else z if targets == "var" else [z] if targets == ["var"] else targets
+    pruned = ol.prune(program, given)
+    assert [op.type for op in pruned.main.ops] == ["square", "negative"]
+    assert pruned.targets == {"z": pruned.main.var("z")}
+    assert pruned.to_bytes() == ol.prune(program, {"z": z}).to_bytes()
+    assert ol.prune(program, ["z", "aside"]).targets.keys() == {"z", "aside"}
+
+
+@pytest.mark.parametrize(
+    ("targets", "error"),
+    [
+        ([], ol.ArgumentError),
+        ([3], ol.ArgumentError),
+        (None, ol.ArgumentError),
+        ("zz", ol.UndefinedVarError),
+        ({"a b": "z"}, ol.ProgramError),
+    ],
+)
+def test_what_is_no_target_is_refused(program, targets, error):
+    with pytest.raises(error):
+        ol.prune(program, targets)
+
+
+@pytest.mark.mission("B47")
+def test_a_description_is_pruned_to_a_description_which_runs_elsewhere(program):
+    desc = program.main.compile()
+    kept = ol.prune(desc, ["z"])
+    assert isinstance(kept, wire.BlockDesc)
+    assert [op.type for op in kept.ops] == ["square", "negative"]
+    assert [op.type for op in desc.ops] == ["square", "negative", "tanh", "linear"], "it is not changed"
+    sent = wire.BlockDesc.FromString(kept.SerializeToString())
+    scope = ol.Scope()
+    scope["x"] = X
+    ol.Net(sent).block.run(scope, ol.CPUPlace())
+    assert scope["z"].tolist() == (-X * X).tolist()
+    with ol.scope.guard(scope):
+        assert ol.eval("z", program=sent).tolist() == (-X * X).tolist()
+    del sent.vars[0]
+    with pytest.raises(ol.OarlockError):
+        ol.prune(sent, ["z"])
+
+
+def test_eval_takes_names_of_the_program_that_is_being_written_or_is_given(program):
+    with ol.scope.guard(ol.Scope()):
+        with program:
+            assert ol.eval("z", {"x": X}).tolist() == (-X * X).tolist()
+        y, z = ol.eval([program.main.var("y"), "z"], {"x": X})
+        assert (y.tolist(), z.tolist()) == ((X * X).tolist(), (-X * X).tolist())
+        answer = ol.eval("answer", {"x": X}, program=program)
+        np.testing.assert_allclose(answer, X * X @ ol.scope.current()["fc.w"].numpy(), rtol=1e-6)
+        for wrong in ([], [3], 3):
+            with pytest.raises((ol.ArgumentError, TypeError)):
+                ol.eval(wrong, {"x": X}, program=program)
+        with pytest.raises(ol.ArgumentError, match="program is a program or a BlockDesc"):
+            ol.eval("z", {"x": X}, program=program.main)

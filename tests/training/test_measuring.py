@@ -1,0 +1,93 @@
+"""What a run says of itself: means of whole epochs, also of one that was taken up; a loss that is no number; validation by its name."""
+
+import io
+import math
+import warnings
+
+import numpy
+import pytest
+from classifiers import small_classifier, small_rows
+from rich.console import Console
+
+import oarlock as ol
+from oarlock.training.progress import PlainDisplay
+
+ROWS = small_rows(10)
+
+
+def learn(cost: ol.Var | ol.TrainingResult | ol.Model, rows=ROWS, **options) -> ol.TrainingResult:
+    return ol.train(cost, rows, progress=False, **options)
+
+
+def accurate(**options) -> ol.TrainingResult:
+    model = small_classifier()
+    return learn(model.cost, show={"accuracy": model.accuracy}, epochs=3, batch_size=2, **options)
+
+
+@pytest.mark.parametrize("stops", [[1], [4], [5], [2, 1, 4, 6]])
+@pytest.mark.parametrize("saved", [False, True], ids=["in memory", "from a file"])
+def test_an_epoch_that_was_taken_up_is_averaged_whole(stops, saved, tmp_path):
+    expected = accurate()
+    result, history = accurate(steps=stops[0]), []
+    for steps in [*stops[1:], None]:
+        history += result.history
+        if saved:
+            ol.save_model(result, tmp_path / "run")
+        result = learn(ol.load_model(tmp_path / "run") if saved else result, steps=steps)
+    assert [*history, *result.history] == expected.history
+    assert sorted(result.parameters) == sorted(expected.parameters)
+    assert result.program.to_bytes(source=False) == expected.program.to_bytes(source=False)
+
+
+def test_sums_of_other_steps_are_not_gone_on_with():
+    result = accurate(steps=3)
+    result.parameters.set("@STEP", numpy.int64(2))
+    assert learn(result).history[0] != accurate().history[0]
+    assert "@EPOCH" not in result.parameters
+
+
+def failing(rate: float, rows: dict[str, numpy.ndarray], **options) -> tuple[list[str], ol.TrainingResult]:
+    with ol.Program():
+        cost = ol.layer.mean(ol.op.square(ol.layer.fc(ol.layer.data("x", shape=[3]), 1)))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        result = learn(cost, rows, optimizer=ol.optimizer.SGD(rate), batch_size=5, epochs=20, **options)
+    assert {warning.category for warning in caught} <= {RuntimeWarning}
+    assert all(warning.filename == __file__ for warning in caught)
+    return [str(warning.message) for warning in caught], result
+
+
+def test_a_loss_that_is_no_number_is_said_once_with_its_step_and_the_run_keeps_what_it_has():
+    (said,), result = failing(1e6, {"x": ROWS["x"]})
+    step = int(said.partition(" at step ")[2].partition(",")[0])
+    losses = [failing(1e6, {"x": ROWS["x"]}, steps=count)[0] for count in (step - 1, step)]
+    assert (losses[0], losses[1]) == ([], [said]), "the first step of which it is true"
+    assert said == (
+        f'"loss" is inf at step {step}, in epoch {(step + 1) // 2}: what was fed is finite, and so are the parameters after the step. '
+        "The run goes on, and keeps what it has; a smaller learning rate, or steps saved before this one, may help"
+    )
+    assert (result.steps, len(result.history)) == (40, 20)
+
+
+def test_a_number_that_was_fed_is_named_as_the_cause():
+    rows = {"x": ROWS["x"].copy()}
+    rows["x"][4, 1] = math.nan
+    (said,), _ = failing(0.01, rows)
+    assert said.startswith('"loss" is nan at step ')
+    assert '"x", which was fed, holds what is no finite number' in said
+    assert failing(0.01, {"x": ROWS["x"]})[0] == []
+
+
+def test_the_warning_can_be_made_an_error():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        with pytest.raises(RuntimeWarning, match='^"loss" is inf at step'), ol.Program():
+            cost = ol.layer.mean(ol.op.square(ol.layer.fc(ol.layer.data("x", shape=[3]), 1)))
+            learn(cost, {"x": ROWS["x"]}, optimizer=ol.optimizer.SGD(1e6), epochs=40)
+
+
+def test_what_is_validated_is_shown_as_that():
+    output = io.StringIO()
+    ol.train(small_classifier().cost, ROWS, validate=small_rows(4), progress=PlainDisplay(Console(file=output, width=200)))
+    assert "  validation loss " in output.getvalue()
+    assert "test" not in output.getvalue()
