@@ -291,7 +291,7 @@ STATEMENTS: list[tuple[int, Statement]] = [
     (8, taken),
     (3, filtered),
     (2, attended),
-    (4, dropped),
+    (6, dropped),
     (6, unchanged),
     (5, pooled),
 ]

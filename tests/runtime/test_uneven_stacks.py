@@ -35,17 +35,17 @@ def _sums(program: ol.Program, stack: ol.Var) -> ol.Var:
 
 @pytest.fixture
 def catalogue() -> Catalogue:
-    """With `doubled`, which has a form that writes over a tensor."""
+    """With `added_to_itself`, which has a form that writes over a tensor."""
     catalogue = Catalogue()
     for known in standard:
         catalogue.add(known)
 
     @operator("x: float[...s] -> y: float[...s]", catalogue=catalogue)
-    def doubled(x):
+    def added_to_itself(x):
         return 2 * x
 
-    @doubled.in_place("x")
-    def doubled_in_place(x):
+    @added_to_itself.in_place("x")
+    def added_to_itself_in_place(x):
         return x.mul_(2)
 
     return catalogue
@@ -55,13 +55,13 @@ def catalogue() -> Catalogue:
 def test_a_form_that_writes_over_its_input_is_not_called_where_that_may_be_an_uneven_stack(catalogue, passes):
     with ol.Program() as program:
         stack = _stack_of_positive_numbers(program)
-        program.targets["y"] = _sums(program, catalogue.get("doubled")(stack))
+        program.targets["y"] = _sums(program, catalogue.get("added_to_itself")(stack))
     planned = ol.Executor(catalogue=catalogue) if passes is None else ol.Executor(catalogue=catalogue, passes=passes)
     (expected,) = ol.Executor(catalogue=catalogue, interpret=True).run(program, EVEN, ["y"], scope=ol.Scope())
     assert expected.tolist() == [2 * row[row > 0].sum() for row in EVEN["x"]]
     (y,) = planned.run(program, EVEN, ["y"], scope=ol.Scope())
     assert y.tolist() == expected.tolist()
-    assert "doubled_in_place" not in planned.plan(program, ["y"]).text
+    assert "added_to_itself_in_place" not in planned.plan(program, ["y"]).text
 
 
 def test_an_op_that_takes_no_uneven_stack_says_so_in_the_same_words_by_a_plan():

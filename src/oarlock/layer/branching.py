@@ -27,6 +27,7 @@ from oarlock.ir.walk import free_vars
 from oarlock.layer.writing import count_values, open_block, require_consistent, require_handed_out, require_same_block
 from oarlock.op.control.branching import branch
 from oarlock.op.routing import merge, rows, take
+from oarlock.op.sequence import sequence_lengths
 from oarlock.op.sequence_layout import sequence_elements, sequence_splits
 from oarlock.op.shaping import flatten
 from oarlock.registry.creator import require_type
@@ -48,8 +49,9 @@ class _Side:
 
 @dataclass(eq=False)
 class _Ragged:
-    """Sequences, one for each row, of which a block sees those of its rows."""
+    """Sequences, one for each row or for each element of other ones, of which a block sees those of its rows."""
 
+    rows: str  # what counts the sequences, outside
     splits: Var  # inside
     values: dict[Var, Var]  # the elements outside -> inside
 
@@ -229,23 +231,34 @@ class IfElse:
                 )
 
     def _cut_sequences(self, side: _Side, length: str) -> dict[str, Size]:
-        """Let the block see, of ragged values that have a sequence for each row, those of its rows; return new names of their sizes."""
+        """Let the block see, of ragged values that have a sequence for each row, those of its rows; return new names of their sizes.
+
+        The elements of these may be sequences themselves, at any number of levels.
+        """
         names: dict[str, Size] = {}
         for var in free_vars(side.block):
             size = var.partitions or (var.shape[0] if var.shape else None)
-            splits = self._around.splits_of(size) if isinstance(size, str) else None
-            if not isinstance(size, str) or splits is None or splits.shape != (add(length, 1),):
-                continue
-            if splits not in side.ragged:
-                inside = self._new_input(side, splits, (add(length, 1),))
-                inside.partitions = size
-                side.ragged[splits] = _Ragged(inside, {})
-                names[size] = self._around.program.unique(f"{size}.{side.block.name.rpartition('.')[2]}")
-            if var is not splits:
-                side.ragged[splits].values[var] = self._new_input(side, var, var.shape or ())
+            for rows, splits in self._levels(size, length):
+                if splits not in side.ragged:
+                    inside = self._new_input(side, splits, (add(rows, 1),))
+                    inside.partitions = splits.partitions
+                    side.ragged[splits] = _Ragged(rows, inside, {})
+                    names[splits.partitions] = self._around.program.unique(f"{splits.partitions}.{side.block.name.rpartition('.')[2]}")
+                if splits.partitions == size and var is not splits:
+                    side.ragged[splits].values[var] = self._new_input(side, var, var.shape or ())
         for splits, cut in side.ragged.items():
             replace_reads(side.block, {splits: cut.splits, **cut.values})
         return names
+
+    def _levels(self, size: Size | None, length: str) -> list[tuple[str, Var]]:
+        """How a dimension comes to have a part for each of `length` rows: what is cut, and its row splits, outermost first."""
+        levels: list[tuple[str, Var]] = []
+        while isinstance(size, str) and size != length:
+            splits = self._around.splits_of(size)
+            size = None if splits is None else add((splits.shape or ())[0], -1)
+            if splits is not None and isinstance(size, str):
+                levels.insert(0, (size, splits))
+        return levels if size == length else []
 
     def _cut_splits(self, side: _Side, length: str) -> None:
         """Where the rows are elements of sequences themselves, let the block see where its own ones are cut."""
@@ -275,11 +288,15 @@ class IfElse:
         self._around.program.claim_symbols(chosen.shape)
         values = [take(var, chosen) for var in side.split]
         sequences = [sequence_splits(splits, chosen) for splits in side.splits]
+        length = condition.shape[0]  # type: ignore[index]
+        numbers = {length: chosen}
         for splits, cut in side.ragged.items():
-            elements, own = sequence_elements(splits, chosen, condition)
-            assert cut.splits.partitions is not None
+            like = condition if cut.rows == length else sequence_lengths(splits)
+            elements, own = sequence_elements(splits, numbers[cut.rows], like)
+            assert splits.partitions is not None and cut.splits.partitions is not None
             elements.shape = (cut.splits.partitions,)
             self._around.program.claim_symbols(elements.shape)
+            numbers[splits.partitions] = elements
             sequences += [own, *(take(var, elements) for var in cut.values)]
         return branch([*values, *side.whole, *sequences], free_vars(side.block), body=side.block, name=f"{side.block.name}.out")
 
