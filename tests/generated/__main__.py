@@ -18,6 +18,7 @@ MAX_FAILURES = 20  # what is broken that much is seen by then
 
 ENOUGH = 300  # programs, for each pass to have something to do
 PAIRS = 10  # every so many programs, all pairs of passes are tried
+OTHERS = 1  # of the other ways to use a program, how many are checked where it shall be quick
 
 
 def run(
@@ -25,7 +26,8 @@ def run(
 ) -> tuple[Counter[str], list[str]]:
     """Make and check programs, one after another; return how many have each feature, and what failed.
 
-    Passes are tried alone and in pairs: some with each program or, where that is not `quick`, all of them.
+    Passes are tried alone and in pairs, and a program is used in other ways: in some with each program or, where that is not
+    `quick`, in all of them.
     """
     features: Counter[str] = Counter()
     failures = []
@@ -36,7 +38,7 @@ def run(
             if show:
                 print(case.program.to_text(source=False))
                 print("targets:", case.targets, "wanted:", case.wanted)
-            features.update(case.features | check(case, passes=not quick, pairs=pairs))
+            features.update(case.features | check(case, passes=not quick, pairs=pairs, others=OTHERS if quick else None))
         except Exception as error:
             path = keep / f"{seed}-{number}.json"
             told = f"making: {type(error).__name__}: {error}" if case is None else _keep(case, path, passes=not quick, pairs=pairs)
@@ -61,7 +63,7 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=300)
     parser.add_argument("--only", type=int, help="make, print and check this one program")
     parser.add_argument("--keep", type=Path, default=KEPT, help="a folder for the programs that fail, made smaller")
-    parser.add_argument("--quick", action="store_true", help="try a few combinations of passes for each program, not all")
+    parser.add_argument("--quick", action="store_true", help="a few combinations of passes for each program, and one of the other ways to use it, not all")
     arguments = parser.parse_args()
     first, count = (arguments.first, arguments.count) if arguments.only is None else (arguments.only, 1)
     numbers = range(first, first + count)

@@ -1,7 +1,7 @@
 """The ways to check a program: another evaluator, finite differences, what files and texts keep of it, and the checks of other files."""
 
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from random import Random
 
@@ -34,10 +34,12 @@ __all__ = ["DisagreementError", "check"]
 REDRAWS = 20
 
 
-def check(case: Case, *, passes: bool = False, pairs: bool = False) -> set[str]:
-    """Run every check; return what the histogram shall count of them. Raises DisagreementError, or whatever the framework raises.
+def check(case: Case, *, passes: bool = False, pairs: bool = False, others: int | None = None) -> set[str]:
+    """Check a program; return what the histogram shall count of it. Raises DisagreementError, or whatever the framework raises.
 
-    With `passes` every pass is tried alone, with `pairs` every two of them; otherwise some.
+    What it computes is held against another evaluator, its gradients against finite differences too, and its training by plans
+    against the interpreter. With `passes` every pass is tried alone, with `pairs` every two of them; otherwise some. Of the other
+    ways to use it, all are checked, or as many as `others` says.
     """
     features: set[str] = set()
     program = case.program
@@ -57,16 +59,19 @@ def check(case: Case, *, passes: bool = False, pairs: bool = False) -> set[str]:
     if case.second:
         _check_second(differentiated, found, case, reference)
     _check_differences(case, gradients, features)
-    _check_files(differentiated, case.arrays, again)
     random = Random(program.to_bytes(source=False))
-    check_parts(case, differentiated, again, random)
-    check_reuse(case, differentiated, again, random)
-    if random.random() < 0.5:
-        check_edits(case, random)
     features |= check_training(case, random, passes=passes, pairs=pairs)
+    reached = {wanted: name for wanted, name in zip(case.wanted, derived, strict=True) if name is not None}
+    ways: list[Callable[[], None]] = [
+        lambda: _check_files(differentiated, case.arrays, again),
+        lambda: check_parts(case, differentiated, again, random),
+        lambda: check_reuse(case, differentiated, again, random),
+        lambda: check_edits(case, random),
+    ]
     if any(op.type == "dropout" for op in walk(program.main)):
-        reached = {wanted: name for wanted, name in zip(case.wanted, derived, strict=True) if name is not None}
-        check_randomness(case, differentiated, reached, weights)
+        ways.append(lambda: check_randomness(case, differentiated, reached, weights))
+    for way in ways if others is None else random.sample(ways, others):
+        way()
     return features
 
 

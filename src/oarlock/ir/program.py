@@ -191,7 +191,7 @@ class Program:
 
     def clone(self) -> "Program":
         """An independent copy, which is the same program to a scope: it goes on with what this one has left there."""
-        from oarlock.ir.serialize import copy_program
+        from oarlock.ir.copying import copy_program
 
         copy = copy_program(self)
         copy.lineage = self.lineage

@@ -8,18 +8,18 @@ from oarlock.errors import FormatError, LimitError, VerifyError
 from oarlock.ir.attribute import read_attribute, read_shape, write_attribute, write_shape
 from oarlock.ir.block import Block
 from oarlock.ir.bounds import check_bounds, check_source_bounds
+from oarlock.ir.copying import blocks_in_order
 from oarlock.ir.dtype import DType
 from oarlock.ir.location import Location
 from oarlock.ir.operation import Op, Role
 from oarlock.ir.program import Program, Training
 from oarlock.ir.variable import Initializer, Var
 from oarlock.ir.verify import verify_program
-from oarlock.ir.walk import walk
 from oarlock.proto import program_pb2 as wire
 from oarlock.proto.limits import Limits
 from oarlock.proto.prescan import prescan
 
-__all__ = ["FORMAT_VERSION", "block_desc", "build_program", "copy_program", "program_desc", "read_program", "write_program"]
+__all__ = ["FORMAT_VERSION", "block_desc", "build_program", "program_desc", "read_program", "write_program"]
 
 FORMAT_VERSION = 1
 
@@ -36,7 +36,7 @@ def write_program(program: Program, *, source: bool = True) -> bytes:
 def program_desc(program: Program) -> wire.ProgramDesc:
     """The program as a message, without the author's lines."""
     desc = wire.ProgramDesc(version=FORMAT_VERSION, seed=program.seed)
-    index = {block: number for number, block in enumerate(_file_order(program))}
+    index = {block: number for number, block in enumerate(blocks_in_order(program))}
     for block in index:
         _write_block(block, index, desc.blocks.add())
     for label, var in program.targets.items():
@@ -48,16 +48,10 @@ def program_desc(program: Program) -> wire.ProgramDesc:
     return desc
 
 
-def _file_order(program: Program) -> list[Block]:
-    """The blocks as a reader meets them: each after the op that owns it; at the end those that no op owns yet."""
-    met = [program.main, *(block for op in walk(program.main) for block in op.blocks)]
-    return list(dict.fromkeys([*met, *program.blocks]))
-
-
 def block_desc(block: Block) -> wire.BlockDesc:
     """A block as a message; it names other blocks by their places in the file of its program."""
     desc = wire.BlockDesc()
-    _write_block(block, {other: number for number, other in enumerate(_file_order(block.program))}, desc)
+    _write_block(block, {other: number for number, other in enumerate(blocks_in_order(block.program))}, desc)
     return desc
 
 
@@ -111,20 +105,13 @@ def _write_source(program: Program, desc: wire.SourceDesc) -> None:
             item.function = strings.setdefault(location.function, len(strings))
             item.text = strings.setdefault(location.text, len(strings))
 
-    for block in _file_order(program):
+    for block in blocks_in_order(program):
         messages = desc.blocks.add()
         for var in block.ordered_vars():
             write(var.location, messages.vars.add())
         for op in block.ops:
             write(op.location, messages.ops.add())
     desc.strings.extend(strings)
-
-
-def copy_program(program: Program) -> Program:
-    """An independent copy of a program that is known to be legal."""
-    file = wire.ProgramFile(program=program_desc(program))
-    _write_source(program, file.source)
-    return _build(file)
 
 
 def read_program(data: bytes, *, limits: Limits | None = None) -> Program:

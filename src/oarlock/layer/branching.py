@@ -51,9 +51,18 @@ class _Side:
 class _Ragged:
     """Sequences, one for each row or for each element of other ones, of which a block sees those of its rows."""
 
-    rows: str  # what counts the sequences, outside
+    level: "_Level"
     splits: Var  # inside
     values: dict[Var, Var]  # the elements outside -> inside
+
+
+@dataclass(frozen=True, eq=False)
+class _Level:
+    """Sequences outside: what they are counted by, where they are cut, and what their elements are counted by."""
+
+    rows: str
+    splits: Var
+    elements: str
 
 
 class IfElse:
@@ -238,26 +247,28 @@ class IfElse:
         names: dict[str, Size] = {}
         for var in free_vars(side.block):
             size = var.partitions or (var.shape[0] if var.shape else None)
-            for rows, splits in self._levels(size, length):
+            for level in self._levels(size, length):
+                splits = level.splits
                 if splits not in side.ragged:
-                    inside = self._new_input(side, splits, (add(rows, 1),))
-                    inside.partitions = splits.partitions
-                    side.ragged[splits] = _Ragged(rows, inside, {})
-                    names[splits.partitions] = self._around.program.unique(f"{splits.partitions}.{side.block.name.rpartition('.')[2]}")
-                if splits.partitions == size and var is not splits:
+                    inside = self._new_input(side, splits, (add(level.rows, 1),))
+                    inside.partitions = level.elements
+                    side.ragged[splits] = _Ragged(level, inside, {})
+                    names[level.elements] = self._around.program.unique(f"{level.elements}.{side.block.name.rpartition('.')[2]}")
+                if level.elements == size and var is not splits:
                     side.ragged[splits].values[var] = self._new_input(side, var, var.shape or ())
         for splits, cut in side.ragged.items():
             replace_reads(side.block, {splits: cut.splits, **cut.values})
         return names
 
-    def _levels(self, size: Size | None, length: str) -> list[tuple[str, Var]]:
-        """How a dimension comes to have a part for each of `length` rows: what is cut, and its row splits, outermost first."""
-        levels: list[tuple[str, Var]] = []
+    def _levels(self, size: Size | None, length: str) -> list[_Level]:
+        """How a dimension comes to have a part for each of `length` rows, outermost first; nothing where it has none."""
+        levels: list[_Level] = []
         while isinstance(size, str) and size != length:
             splits = self._around.splits_of(size)
-            size = None if splits is None else add((splits.shape or ())[0], -1)
-            if splits is not None and isinstance(size, str):
-                levels.insert(0, (size, splits))
+            rows = None if splits is None else add(splits.shape[0], -1)  # type: ignore[index]
+            if splits is not None and isinstance(rows, str):
+                levels.insert(0, _Level(rows, splits, size))
+            size = rows
         return levels if size == length else []
 
     def _cut_splits(self, side: _Side, length: str) -> None:
@@ -289,14 +300,14 @@ class IfElse:
         values = [take(var, chosen) for var in side.split]
         sequences = [sequence_splits(splits, chosen) for splits in side.splits]
         length = condition.shape[0]  # type: ignore[index]
-        numbers = {length: chosen}
+        numbers: dict[Size, Var] = {length: chosen}
         for splits, cut in side.ragged.items():
-            like = condition if cut.rows == length else sequence_lengths(splits)
-            elements, own = sequence_elements(splits, numbers[cut.rows], like)
-            assert splits.partitions is not None and cut.splits.partitions is not None
+            like = condition if cut.level.rows == length else sequence_lengths(splits)
+            elements, own = sequence_elements(splits, numbers[cut.level.rows], like)
+            assert cut.splits.partitions is not None
             elements.shape = (cut.splits.partitions,)
             self._around.program.claim_symbols(elements.shape)
-            numbers[splits.partitions] = elements
+            numbers[cut.level.elements] = elements
             sequences += [own, *(take(var, elements) for var in cut.values)]
         return branch([*values, *side.whole, *sequences], free_vars(side.block), body=side.block, name=f"{side.block.name}.out")
 
