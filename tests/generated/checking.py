@@ -139,7 +139,8 @@ def _check_differences(case: Case, gradients: Mapping[str, numpy.ndarray | None]
         features.add("differences redrawn")
     else:
         return
-    low, high = (_weighed(program, side, case) for side in sides)
+    executor = ol.Executor()
+    low, high = (_weighed(program, side, case, executor) for side in sides)
     slope = (high - low) / (2 * EPSILON)
     sums = (numpy.sum(direction[name] * gradients[name]) for name in moved if gradients[name] is not None)
     if not numpy.isclose(sum(sums, 0.0), slope, rtol=GENERATED_DIFFERENCES[0], atol=GENERATED_DIFFERENCES[1]):
@@ -150,8 +151,8 @@ def _check_differences(case: Case, gradients: Mapping[str, numpy.ndarray | None]
 EPSILON = FINITE_DIFFERENCE_STEP
 
 
-def _weighed(program: ol.Program, arrays: Mapping[str, numpy.ndarray], case: Case) -> float:
-    values = run(program, arrays, [name for name, _ in case.targets], ol.Executor())
+def _weighed(program: ol.Program, arrays: Mapping[str, numpy.ndarray], case: Case, executor: ol.Executor) -> float:
+    values = run(program, arrays, [name for name, _ in case.targets], executor)
     return sum(float(numpy.sum(values[name] * (1.0 if weight is None else arrays[weight]))) for name, weight in case.targets)
 
 

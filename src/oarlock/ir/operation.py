@@ -57,8 +57,9 @@ class Op:
     @property
     def reads(self) -> tuple[Var, ...]:
         """Every variable in an input slot, in order, with repetitions; then those that attributes are given by."""
-        attributes = [value for value in self.attributes.values() if isinstance(value, Var)]
-        return (*chain.from_iterable(self.inputs.values()), *attributes)
+        read = tuple(chain.from_iterable(self.inputs.values()))
+        attributes = tuple([value for value in self.attributes.values() if isinstance(value, Var)]) if self.attributes else ()
+        return read + attributes if attributes else read
 
     @property
     def writes(self) -> tuple[Var, ...]:

@@ -17,14 +17,15 @@ def walk(block: Block) -> Iterator[Op]:
     entered = {block}
     pending = [iter(block.ops)]
     while pending:
-        op = next(pending[-1], None)
-        if op is None:
+        for op in pending[-1]:
+            yield op
+            inside = [inner for inner in op.blocks if inner not in entered] if op.blocks else None
+            if inside:
+                entered.update(inside)
+                pending.extend(iter(inner.ops) for inner in reversed(inside))
+                break
+        else:
             pending.pop()
-            continue
-        yield op
-        inside = [inner for inner in op.blocks if inner not in entered]
-        entered.update(inside)
-        pending.extend(iter(inner.ops) for inner in reversed(inside))
 
 
 def walk_ops(ops: Iterable[Op]) -> Iterator[Op]:
