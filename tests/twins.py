@@ -21,9 +21,13 @@ def agree(actual, expected, tolerance=AUTOGRAD):
     numpy.testing.assert_allclose(actual, expected, rtol=tolerance[0], atol=tolerance[1])
 
 
+CHECKED = ol.Executor(check=True)
+"""One for all runs, so that what is run again is prepared once."""
+
+
 def run(program, feed, fetch, scope=None):
     """The values of one run, each compared with what the program declares."""
-    return ol.Executor(check=True).run(program, feed, fetch, scope=ol.Scope() if scope is None else scope)
+    return CHECKED.run(program, feed, fetch, scope=ol.Scope() if scope is None else scope)
 
 
 def as_list(value):

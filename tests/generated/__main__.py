@@ -63,7 +63,7 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=300)
     parser.add_argument("--only", type=int, help="make, print and check this one program")
     parser.add_argument("--keep", type=Path, default=KEPT, help="a folder for the programs that fail, made smaller")
-    parser.add_argument("--quick", action="store_true", help="a few combinations of passes for each program, and one of the other ways to use it, not all")
+    parser.add_argument("--quick", action="store_true", help="a few combinations of passes and one of the other ways, not all")
     arguments = parser.parse_args()
     first, count = (arguments.first, arguments.count) if arguments.only is None else (arguments.only, 1)
     numbers = range(first, first + count)

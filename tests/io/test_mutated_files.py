@@ -17,7 +17,7 @@ from fuzz.seeds import SEEDS, draft_of
 import oarlock as ol
 
 ROOT = Path(__file__).parent.parent.parent
-FILES = 2_000
+FILES = 1_000
 
 
 def run_python(*arguments: str) -> subprocess.CompletedProcess[str]:

@@ -21,10 +21,14 @@ def agree(actual, expected, tolerance=AUTOGRAD):
     numpy.testing.assert_allclose(actual, expected, rtol=tolerance[0], atol=tolerance[1])
 
 
+CHECKED, PLANNED = ol.Executor(check=True), ol.Executor()
+"""For all runs, so that what is run again is prepared once."""
+
+
 def run(program, feed, fetch):
     """By the interpreter, which checks every value against its declared type, and by the plan, which agrees."""
-    values = ol.Executor(check=True).run(program, feed, fetch, scope=ol.Scope())
-    for value, planned in zip(values, ol.Executor().run(program, feed, fetch, scope=ol.Scope()), strict=True):
+    values = CHECKED.run(program, feed, fetch, scope=ol.Scope())
+    for value, planned in zip(values, PLANNED.run(program, feed, fetch, scope=ol.Scope()), strict=True):
         agree(planned, value)
     return values
 

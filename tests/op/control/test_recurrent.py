@@ -24,8 +24,12 @@ def agree(actual, expected, tolerance=AUTOGRAD):
     numpy.testing.assert_allclose(actual, expected, rtol=tolerance[0], atol=tolerance[1])
 
 
+EXECUTOR = ol.Executor()
+"""One for all runs, so that what is run again is prepared once."""
+
+
 def run(program, arrays, fetch):
-    return ol.Executor().run(program, arrays, fetch, scope=ol.Scope())
+    return EXECUTOR.run(program, arrays, fetch, scope=ol.Scope())
 
 
 # Mission rows B19 to B23
