@@ -1,4 +1,4 @@
-"""Rules of the verifier, broken one by one in a copy of the package, to see that the tests fail.
+"""Rules of the verifier, and what tests once failed to notice, broken one by one in a copy of the package, to see that the tests fail.
 
     PYTHONPATH=src:tests python -m faults                 # all of them; --only 3 5 for some
 

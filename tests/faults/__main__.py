@@ -8,7 +8,9 @@ from faults.seeded import FAULTS
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m faults", description="Break each rule of the verifier once.")
+    parser = argparse.ArgumentParser(
+        prog="python -m faults", description="Break rules of the verifier, and what went unnoticed once, one at a time."
+    )
     parser.add_argument("--only", type=int, nargs="+", help="numbers of faults")
     numbers = parser.parse_args().only or range(len(FAULTS))
     if is_caught(None):

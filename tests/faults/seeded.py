@@ -1,12 +1,35 @@
-"""The faults: (file, the text to replace, the text in its place)."""
+"""The faults: places in the package, and what to put there."""
 
-__all__ = ["FAULTS"]
+from typing import NamedTuple
+
+__all__ = ["FAULTS", "VERIFIER", "Fault"]
+
+VERIFIER = (
+    "proto",
+    "ir/test_verify.py",
+    "ir/test_initializer.py",
+    "ir/test_serialize.py",
+    "registry/test_typecheck.py",
+    "registry/test_own_sizes.py",
+    "runtime/test_budget.py",
+    "io/test_known_attacks.py",
+)
+
+
+class Fault(NamedTuple):
+    """A place in a file of the package, what to put there, and the tests that should notice."""
+
+    file: str
+    text: str
+    instead: str
+    tests: tuple[str, ...] = VERIFIER
+
 
 VERIFY, BOUNDS, SERIALIZE = "ir/verify.py", "ir/bounds.py", "ir/serialize.py"
 CHECKING, PRESCAN, INITIALIZER, BUDGET = "registry/checking.py", "proto/prescan.py", "ir/initializer.py", "runtime/budget.py"
 OWN_SIZES = "registry/own_sizes.py"
 
-FAULTS: list[tuple[str, str, str]] = [
+RULES: list[tuple[str, str, str]] = [
     # the verifier
     (VERIFY, "    verify_names(program)\n", ""),
     (VERIFY, "        if block.path in paths:", "        if False:"),
@@ -95,3 +118,50 @@ FAULTS: list[tuple[str, str, str]] = [
     (BUDGET, "if count > self.limits.trips:", "if False:"),
     (BUDGET, "if self.live_bytes + more > self.limits.live_bytes:", "if False:"),
 ]
+"""Rules of the verifier: (file, the text to replace, the text in its place)."""
+
+ELSEWHERE = [
+    Fault("passes/grouping.py", "tuple(sorted(op.attributes.items())), ", "", ("passes/test_updates.py",)),
+    Fault("passes/exchanging.py", 'put.inputs["like"] != (self.table,) or ', "", ("passes/test_exchanging.py",)),
+    Fault("passes/rotating.py", " or number_of(each.initial) != 0.0:", ":", ("passes/test_rotating.py",)),
+    Fault("passes/scalars.py", ' or op.attributes.get("axis") is not None', "", ("passes/test_scalars.py",)),
+    Fault(
+        "passes/sinking.py",
+        "(*layout.steps, *layout.stacked) if inner in inside}",
+        "(*layout.steps, *layout.stacked)}",
+        ("passes/test_sinking.py", "passes/test_steps.py"),
+    ),
+    Fault(
+        "runtime/plan/liveness.py",
+        "self._end.update((value, number) for value in op.attributes.values() if isinstance(value, Var))",
+        "pass",
+        ("runtime/test_plan.py", "runtime/test_constants.py", "runtime/test_numbers_of_plans.py"),
+    ),
+    Fault(
+        "runtime/plan/placement.py",
+        "result.shape == source.shape and self.is_even(source)",
+        "result.shape == source.shape",
+        ("runtime/test_uneven_stacks.py",),
+    ),
+    Fault(
+        "runtime/feeding.py",
+        "_bad_splits(var, tensor) or _disagreement(var, var.partitions, int(tensor[-1]), sizes)",
+        "_bad_splits(var, tensor)",
+        ("runtime/test_ragged_feeding.py", "runtime/test_ragged.py"),
+    ),
+    Fault("io/container.py", ".contiguous().clone() for name", ".contiguous() for name", ("io",)),
+    Fault("io/replacing.py", "            os.unlink(temporary)\n    ", "            pass\n    ", ("io/test_replacing.py",)),
+    Fault("io/replacing.py", "    except BaseException:", "    except Exception:", ("io/test_replacing.py",)),
+    Fault("runtime/prepared.py", "        self._require_stored(context.scope)\n", "", ("runtime/test_declared.py",)),
+    Fault("registry/own_values.py", "def trusts(", "def trusts(*_):\n    return True\n\n\ndef _trusts(", ("op/test_own_values.py",)),
+    Fault(
+        "runtime/plan/preconditions.py",
+        "        for check, names in emitter.catalogue.get(op.type).preconditions.items():",
+        "        for check, names in ():",
+        ("runtime/test_failing_updates.py",),
+    ),
+    Fault("layer/branching.py", "return levels if size == length else []", "return levels[-1:]", ("layer/test_ragged_rows_in_ifelse.py",)),
+]
+"""What went wrong once, or could without a test that noticed."""
+
+FAULTS = [*(Fault(*rule) for rule in RULES), *ELSEWHERE]
