@@ -3,7 +3,7 @@
 import argparse
 import sys
 
-from faults.catching import is_caught
+from faults.catching import is_caught, without_fault
 from faults.seeded import FAULTS
 
 
@@ -13,13 +13,14 @@ def main() -> int:
     )
     parser.add_argument("--only", type=int, nargs="+", help="numbers of faults")
     numbers = parser.parse_args().only or range(len(FAULTS))
-    if is_caught(None):
-        print("the tests fail without any fault")
-        return 2
+    for tests in dict.fromkeys(FAULTS[number].tests for number in numbers):
+        if is_caught(without_fault(tests)):
+            print(f"the tests fail without any fault: {', '.join(tests)}")
+            return 2
     missed = []
     for number in numbers:
-        caught = is_caught(number)
-        print(f"{number:3}  {'caught' if caught else 'MISSED'}  {FAULTS[number][0]}: {FAULTS[number][1].strip()[:90]}", flush=True)
+        caught = is_caught(FAULTS[number])
+        print(f"{number:3}  {'caught' if caught else 'MISSED'}  {FAULTS[number].file}: {FAULTS[number].text.strip()[:90]}", flush=True)
         missed += [] if caught else [number]
     print(f"{len(numbers) - len(missed)} of {len(numbers)} caught")
     return 1 if missed else 0
