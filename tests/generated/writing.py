@@ -66,17 +66,29 @@ class Writing:
 
     def _is_torn(self, var: ol.Var) -> bool:
         """Whether a block around cuts into rows a size that `var`, from outside it, has elsewhere than in front."""
-        return self._is_lost(var.shape) or any(var.block in outside and _has_within(var.shape, size) for size, outside in self._cut)
+        return self._is_lost(var.shape) or any(var.block in outside and self._has_within(var.shape, size) for size, outside in self._cut)
+
+    def _has_within(self, shape: Shape, size: Size) -> bool:
+        """Whether a shape has a size, or what is counted by elements of as many sequences, elsewhere than as the whole of its first dimension."""
+        return _has_within(shape, size) or any(size in self._levels(name) for item in shape[1:] for name in names_in(item))
 
     def _is_lost(self, shape: Shape) -> bool:
-        """Whether it is the shape of ragged values that a block around cuts twice: by the rows of a ragged step, then by those of a branch;
-        or by the sequences of the sequences that they are elements of."""
-        rows = self.rows_of(shape[0]) if shape else None
-        around = None if rows is None else self.rows_of(rows)
-        if around is not None and any(size == around for size, _ in self._cut):
+        """Whether it is the shape of values that lie otherwise in a block around: the rows of a ragged step are grouped by nothing,
+        so that no branch cuts them by what groups them outside, nor a loop by sequences of sequences."""
+        levels = list(self._levels(shape[0])) if shape else []
+        by = [[kind for (size, _), kind in zip(self._cut, self._cutters, strict=True) if size == level] for level in levels]
+        if len(by) > 1 and by[1][:1] == ["rnn"] and "if_else" in by[1]:
             return True
-        by = [kind for (size, _), kind in zip(self._cut, self._cutters, strict=True) if size == rows]
-        return rows is not None and by[:1] == ["rnn"] and "if_else" in by
+        if any("rnn" in kinds for kinds in by[2:]):
+            return True
+        return any("rnn" in kinds and any(by[number + 1 :]) for number, kinds in enumerate(by))
+
+    def _levels(self, length: Size) -> Iterator[Size]:
+        """A length; where that is of ragged values, the number of their sequences; and so on."""
+        level: Size | None = length
+        while level is not None:
+            yield level
+            level = self.rows_of(level)
 
     def find_value(self, fits: Callable[[ol.Var], bool] = lambda var: True) -> ol.Var | None:
         """One of the values in reach that fit, later ones more likely; None where there is none."""
@@ -183,11 +195,11 @@ class Writing:
         """Whether an input of this shape can be read here."""
         if not all(map(self.is_fed, shape)) or self._is_lost(shape) or (shape and _is_stepped_through(shape[0])):
             return False
-        return not any(_has_within(shape, size) for size, _ in self._cut)
+        return not any(self._has_within(shape, size) for size, _ in self._cut)
 
     def has_rows(self, shape: Shape) -> bool:
         """Whether `ol.ifelse` can take rows: the first size is a number or one name, and no other size is or has it."""
-        return bool(shape) and (isinstance(shape[0], int) or (names_in(shape[0]) == {shape[0]} and not _has_within(shape, shape[0])))
+        return bool(shape) and (isinstance(shape[0], int) or (names_in(shape[0]) == {shape[0]} and not self._has_within(shape, shape[0])))
 
     def count(self, size: Size) -> str:
         """How many that is, for the histogram."""
