@@ -69,7 +69,7 @@ class Writing:
         return self._is_lost(var.shape) or any(var.block in outside and self._has_within(var.shape, size) for size, outside in self._cut)
 
     def _has_within(self, shape: Shape, size: Size) -> bool:
-        """Whether a shape has a size, or what is counted by elements of as many sequences, elsewhere than as the whole of its first dimension."""
+        """Whether a shape has a size, or one that counts elements of as many sequences, elsewhere than as its whole first dimension."""
         return _has_within(shape, size) or any(size in self._levels(name) for item in shape[1:] for name in names_in(item))
 
     def _is_lost(self, shape: Shape) -> bool:
