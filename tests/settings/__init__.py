@@ -40,7 +40,7 @@ FAST = (
     "tests/runtime/test_loops_of_plans.py",
     "tests/runtime/test_numbers_of_plans.py",
     "tests/training/test_repeating.py",
-    "tests/training/test_resume.py",
+    "tests/training/test_resume.py::test_a_run_may_be_stopped_many_times",
 )
 """What compares bits, as far as it takes seconds."""
 
