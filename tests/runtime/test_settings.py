@@ -56,4 +56,4 @@ def test_nothing_else_is_changed(monkeypatch):
 
 
 def test_the_tests_that_compare_bits_are_there():
-    assert [path for path in FAST if not (ROOT / path).is_file()] == []
+    assert [path for path in FAST if not (ROOT / path.partition("::")[0]).is_file()] == []
