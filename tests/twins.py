@@ -177,15 +177,11 @@ class Twins:
         first = torch.autograd.grad(cost + zero, wanted, create_graph=True)
         there = [gradient for gradient, ours in zip(first, self.first, strict=True) if ours is not None]
         second = torch.autograd.grad(weigh(Theirs, there) + zero, wanted)
-        for ours, theirs in ((self.outputs, outputs), (self.first, first), (self.second, second)):
-            self._compare(given, ours, theirs)
-
-    def _compare(self, given, ours, theirs):
-        """A gradient that is not there is zero."""
+        ours = [*self.outputs, *self.first, *self.second]
         values = iter(run(self.program, given, [var for var in ours if var is not None]))
-        for var, hoped in zip(ours, theirs, strict=True):
+        for var, hoped in zip(ours, [*outputs, *first, *second], strict=True):
             hoped = hoped.detach().numpy()
-            agree(numpy.zeros_like(hoped) if var is None else next(values), hoped)
+            agree(numpy.zeros_like(hoped) if var is None else next(values), hoped)  # a gradient that is not there is zero
 
     def differ(self, **arrays):
         """First derivatives against central differences, along one random direction for each variable."""
