@@ -92,9 +92,10 @@ import re, torch, oarlock as ol
 def resident():
     return int(re.search(r"VmRSS:\\s+(\\d+)", open("/proc/self/status").read())[1]) // 1024
 def large_pages(tensor):
+    middle = tensor.data_ptr() + tensor.nbytes // 2
     for mapping in re.split(r"\\n(?=[0-9a-f]+-)", open("/proc/self/smaps").read()):
         first, last = (int(end, 16) for end in mapping.split(maxsplit=1)[0].split("-"))
-        if first <= tensor.data_ptr() < last:
+        if first <= middle < last:
             return " hg " in mapping
 before = resident()
 for _ in range(2):

@@ -26,6 +26,7 @@ _THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")
 _KEPT_BYTES = (1 << 30, 1 << 25)  # blocks up to this size come from the heap; a libc that refuses the first allows the second
 _TRIMMED_BYTES = (1 << 31) - 1  # the heap shrinks when as much lies free at its top: the most that may be said
 _GROWN_BYTES = 1 << 28  # the heap grows by this much more than is asked for; what is not used takes no memory
+_ADVISED_BYTES = 1 << 29  # so much of the heap is to lie in large pages
 _M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_THRESHOLD = -1, -2, -3
 
 _lock = threading.Lock()
@@ -116,20 +117,19 @@ def _keep_memory() -> bool:
 
 
 def _ask_for_large_pages(library: ctypes.CDLL) -> None:
-    """Have the heap grow once, now, and ask the system to back what it grew by with pages of 2 MiB, where they are to be asked for.
+    """Take a large block from the heap and give it back, having asked the system to back it with pages of 2 MiB, where they are to be asked for.
 
     A stack of gates that lies in pages of 4 KiB takes more of them than a processor keeps the addresses of: each row waits for one.
     It is advice alone: memory that nobody touches is taken in no case, and a system that has no such pages goes on as before.
     """
-    library.sbrk.restype, library.sbrk.argtypes = ctypes.c_void_p, [ctypes.c_ssize_t]
     library.malloc.restype, library.malloc.argtypes = ctypes.c_void_p, [ctypes.c_size_t]
     library.free.restype, library.free.argtypes = None, [ctypes.c_void_p]
     library.madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
-    page = mmap.PAGESIZE
-    start = -(-library.sbrk(0) // page) * page
-    library.free(library.malloc(_GROWN_BYTES))
-    if library.sbrk(0) > start:
-        library.madvise(start, library.sbrk(0) - start, mmap.MADV_HUGEPAGE)
+    block = library.malloc(_ADVISED_BYTES)
+    if block:
+        start = -(-block // mmap.PAGESIZE) * mmap.PAGESIZE
+        library.madvise(start, (block + _ADVISED_BYTES - start) // mmap.PAGESIZE * mmap.PAGESIZE, mmap.MADV_HUGEPAGE)
+        library.free(block)
 
 
 def _pool_flushes() -> bool:
