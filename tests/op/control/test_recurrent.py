@@ -442,8 +442,8 @@ def weigh(f, values):
     return total
 
 
-def build(loop: Callable, reverse: bool, length: int = 4) -> Model:
-    arrays = arrays_for(length)
+def build(loop: Callable, reverse: bool) -> Model:
+    arrays = arrays_for(4)
     with ol.Program() as program:
         declared = {name: ol.layer.data(name, shape=shape, dtype=str(arrays[name].dtype), batch=None) for name, shape in SHAPES.items()}
         outputs = loop(Ours, SimpleNamespace(**declared), reverse)
@@ -455,23 +455,29 @@ def build(loop: Callable, reverse: bool, length: int = 4) -> Model:
     return Model(program, arrays, names, outputs, cost, first, second)
 
 
-def expected(loop: Callable, reverse: bool, model: Model):
+def expected(loop: Callable, reverse: bool, arrays: dict[str, numpy.ndarray]):
     """Outputs, first and second derivatives, by PyTorch."""
-    tensors = {name: torch.tensor(array, requires_grad=array.dtype == numpy.float64) for name, array in model.arrays.items()}
-    wanted = [tensors[name] for name in model.names]
+    tensors = {name: torch.tensor(array, requires_grad=array.dtype == numpy.float64) for name, array in arrays.items()}
+    wanted = [tensors[name] for name in SHAPES if name not in ("still", "zero")]
     outputs = loop(Theirs, SimpleNamespace(**tensors), reverse)
     first = torch.autograd.grad(weigh(Theirs, outputs), wanted, create_graph=True, allow_unused=True)
     second = torch.autograd.grad(weigh(Theirs, first), wanted, allow_unused=True)
     return [[value if value is None else value.detach() for value in values] for values in (outputs, first, second)]
 
 
-def compare(model: Model, ours, theirs):
+def found(model: Model, arrays: dict[str, numpy.ndarray]):
+    """Outputs, first and second derivatives, by one run; None where there is no gradient."""
+    columns = [model.outputs, model.first, model.second]
+    values = iter(run(model.program, arrays, [var for column in columns for var in column if var is not None]))
+    return [[None if var is None else next(values) for var in column] for column in columns]
+
+
+def compare(ours, theirs, shapes):
     """Each gradient agrees; one that is not there is zero."""
-    values = iter(run(model.program, model.arrays, [var for var in ours if var is not None]))
-    for name, var, hoped in zip(model.names, ours, theirs, strict=True):
-        zero = torch.zeros(model.arrays[name].shape, dtype=torch.float64)
-        actual = zero if var is None else next(values)
-        assert actual.shape == model.arrays[name].shape
+    for actual, hoped, shape in zip(ours, theirs, shapes, strict=True):
+        zero = torch.zeros(shape, dtype=torch.float64)
+        actual = zero if actual is None else actual
+        assert actual.shape == shape
         agree(actual, zero if hoped is None else hoped)
 
 
@@ -488,51 +494,31 @@ def model_of(loop, reverse) -> Model:
 
 @EVERY_LOOP
 @BOTH_WAYS
-def test_a_loop_computes_what_its_steps_say(loop, reverse):
+@pytest.mark.parametrize("length", [4, 1])
+def test_a_loop_and_its_gradients_agree_with_autograd(loop, reverse, length):
+    """Values, first and second derivatives."""
     model = model_of(loop, reverse)
-    for actual, hoped in zip(run(model.program, model.arrays, model.outputs), expected(loop, reverse, model)[0], strict=True):
-        agree(actual, hoped)
-
-
-@EVERY_LOOP
-@BOTH_WAYS
-def test_the_gradient_of_a_loop_agrees_with_autograd(loop, reverse):
-    model = model_of(loop, reverse)
-    compare(model, model.first, expected(loop, reverse, model)[1])
-
-
-@EVERY_LOOP
-@BOTH_WAYS
-def test_the_gradient_of_the_gradient_of_a_loop_agrees_with_autograd(loop, reverse):
-    model = model_of(loop, reverse)
-    compare(model, model.second, expected(loop, reverse, model)[2])
+    arrays = arrays_for(length)
+    shapes = [arrays[name].shape for name in model.names]
+    (values, *derivatives), (hoped, *slopes) = found(model, arrays), expected(loop, reverse, arrays)
+    for ours, theirs in zip(values, hoped, strict=True):
+        agree(ours, theirs)
+    for ours, theirs in zip(derivatives, slopes, strict=True):
+        compare(ours, theirs, shapes)
 
 
 @EVERY_LOOP
 def test_the_gradient_of_a_loop_agrees_with_finite_differences(loop):
     """Along one random direction per input."""
     model = model_of(loop, False)
-    found = {name: slope for name, slope in zip(model.names, model.first, strict=True) if slope is not None}
-    slopes = dict(zip(found, run(model.program, model.arrays, list(found.values())), strict=True))
-    for name in model.names:
+    for name, slope in zip(model.names, found(model, model.arrays)[1], strict=True):
         direction = RANDOM.normal(size=model.arrays[name].shape)
         above, below = (
             run(model.program, model.arrays | {name: model.arrays[name] + sign * FINITE_DIFFERENCE_STEP * direction}, [model.cost])[0]
             for sign in (1, -1)
         )
-        hoped = (slopes[name] * direction).sum() if name in slopes else 0.0
+        hoped = 0.0 if slope is None else (slope * direction).sum()
         agree((above - below) / (2 * FINITE_DIFFERENCE_STEP), hoped, FINITE_DIFFERENCES)
-
-
-@EVERY_LOOP
-@BOTH_WAYS
-def test_a_loop_of_one_step_agrees_too(loop, reverse):
-    model = build(loop, reverse, length=1)
-    theirs = expected(loop, reverse, model)
-    for actual, hoped in zip(run(model.program, model.arrays, model.outputs), theirs[0], strict=True):
-        agree(actual, hoped)
-    compare(model, model.first, theirs[1])
-    compare(model, model.second, theirs[2])
 
 
 @EVERY_LOOP
@@ -547,7 +533,7 @@ def test_a_loop_that_is_written_and_read_runs_bit_for_bit_as_before(loop):
 
 @EVERY_LOOP
 def test_a_loop_is_built_the_same_each_time(loop):
-    assert build(loop, False).program.to_bytes() == build(loop, False).program.to_bytes()
+    assert build(loop, False).program.to_bytes() == model_of(loop, False).program.to_bytes()
 
 
 # No steps
@@ -563,7 +549,7 @@ def test_a_loop_of_no_steps_hands_its_memories_through(loop, reverse):
     """Stacks have length 0, memories end as they began, nothing captured has a part in it."""
     model = model_of(loop, reverse)
     arrays = without_steps(model)
-    outputs = run(model.program, arrays, model.outputs)
+    outputs, first, second = found(model, arrays)
     starts = {arrays[name].tobytes() for name in ("m", "b", "still")}
     for var, value in zip(model.outputs, outputs, strict=True):
         if var.shape[:1] == ("t",):
@@ -572,15 +558,11 @@ def test_a_loop_of_no_steps_hands_its_memories_through(loop, reverse):
         else:
             assert value.tobytes() in starts
     finals = [value for var, value in zip(model.outputs, outputs, strict=True) if var.shape[:1] != ("t",)]
-    slopes = run(model.program, arrays, [slope for slope in model.first if slope is not None])
-    names = [name for name, slope in zip(model.names, model.first, strict=True) if slope is not None]
-    for name, slope in zip(names, slopes, strict=True):
-        assert slope.shape == arrays[name].shape
-        if not (finals and name in ("m", "b")):
-            assert not slope.any()
-    names = [name for name, slope in zip(model.names, model.second, strict=True) if slope is not None]
-    slopes = run(model.program, arrays, [slope for slope in model.second if slope is not None])
-    assert [slope.shape for slope in slopes] == [arrays[name].shape for name in names]
+    for name, slope in zip(model.names, first, strict=True):
+        if slope is not None:
+            assert slope.shape == arrays[name].shape
+            assert (finals and name in ("m", "b")) or not slope.any()
+    assert all(slope is None or slope.shape == arrays[name].shape for name, slope in zip(model.names, second, strict=True))
 
 
 def test_the_gradient_at_the_end_of_no_steps_is_that_at_the_beginning():
