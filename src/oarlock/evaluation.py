@@ -44,7 +44,7 @@ def evaluate(
     context = context or Context(current_scope())
     executor = _executor if context.place == _executor.place else Executor(context.place)
     scope = init(program, context.scope, only=_read_by(program, chosen))
-    values = executor.eval(program, chosen, feed, scope=scope, training=context.training)
+    values = executor.eval(program, chosen, feed, scope=scope, training=bool(context.training))
     arrays = [numpy.asarray(value) for value in values]
     return arrays[0] if single else arrays
 

@@ -181,7 +181,7 @@ def test_what_an_op_computes_is_checked_against_what_was_inferred(careless, type
 def test_a_block_is_verified_once_per_revision_and_then_only_run(monkeypatch):
     program = three_ops()
     verified = []
-    monkeypatch.setattr("oarlock.runtime.running.verify_program", verified.append)
+    monkeypatch.setattr("oarlock.registry.checking.verify_program", verified.append)
     scope = scope_with(x=X)
     for _ in range(3):
         ol.run_block(program.main, scope)
@@ -189,11 +189,9 @@ def test_a_block_is_verified_once_per_revision_and_then_only_run(monkeypatch):
     ol.op.tanh(program.main.var("c"))
     ol.run_block(program.main, scope)
     assert len(verified) == 2
-    executor = ol.Executor()
-    monkeypatch.setattr("oarlock.runtime.executor.verify_program", verified.append)
     for _ in range(3):
-        executor.run(program, {"x": X}, ["c"], scope=ol.Scope())
-    assert len(verified) == 3
+        ol.Executor(passes=()).run(program, {"x": X}, ["c"], scope=ol.Scope())
+    assert len(verified) == 2
 
 
 @pytest.mark.mission("B45", "C7")
@@ -208,7 +206,6 @@ def test_the_first_evaluation_prepares_and_those_after_it_only_compute(monkeypat
 
     noted("oarlock.runtime.prepared", "optimize")
     noted("oarlock.runtime.prepared", "needed_ops")
-    noted("oarlock.runtime.executor", "typecheck")
     noted("builtins", "compile")
     for executor in (ol.Executor(), ol.Executor(passes=()), ol.Executor(interpret=True)):
         work.clear()
@@ -216,10 +213,10 @@ def test_the_first_evaluation_prepares_and_those_after_it_only_compute(monkeypat
         for number, (c, a) in enumerate(values):  # what eval returns are the values of its targets
             assert (c.tolist(), a.tolist()) == (numpy.zeros((2, 3)).tolist(), ((X + number) ** 2).tolist())
         prepared = Counter(work)
-        assert prepared["typecheck"] == 1
+        assert prepared["needed_ops"] == 1
         assert prepared["compile"] == executor.planned
         executor.eval(program, ["b"], {"x": X}, scope=ol.Scope())
-        assert Counter(work)["typecheck"] == 2
+        assert Counter(work)["needed_ops"] == 2
         before = len(work)
         executor.eval(program, ["c", "a"], {"x": X}, scope=ol.Scope())
         assert len(work) == before
@@ -253,6 +250,29 @@ def test_a_context_is_the_place_and_the_mode_and_the_scope_is_said():
     ol.run_block(program.main, scope, ol.Context(other, training=True))
     assert scope[y.name].unique().tolist() == [0, 2]
     assert list(other) == []
+
+
+@pytest.mark.parametrize(("training", "changes"), [((), True), ((None,), True), ((True,), True), ((False,), False)])
+@pytest.mark.parametrize(
+    "run",
+    [
+        lambda program, scope, context: ol.run_block(program.main, scope, context),
+        lambda program, scope, context: program.main.run(scope, context),
+        lambda program, scope, context: ol.Net(program).run(scope, context),
+    ],
+    ids=["run_block", "Block.run", "Net.run"],
+)
+def test_a_run_that_is_not_training_changes_nothing(run, training, changes):
+    with ol.Program(seed=0) as program:
+        x = ol.layer.data("x", [3])
+        ol.optimizer.Adam(0.1).minimize(ol.layer.mean(ol.op.square(ol.layer.batch_norm(ol.layer.fc(x, 2)) + 1)))
+    scope = ol.init(program, ol.Scope())
+    before = {name: scope[name].tolist() for name in scope}
+    inner = scope.new_scope()
+    inner.set("x", X)
+    run(program, inner, ol.Context(inner, ol.CPUPlace(), *training))
+    stays = {name for name, value in before.items() if scope[name].tolist() == value}
+    assert stays == ({"adam_0.rate"} if changes else set(before))
 
 
 def test_an_input_that_carries_its_value_needs_none():
@@ -398,8 +418,8 @@ def test_a_branch_that_runs_again_in_a_scope_leaves_its_last_scope_alone():
         ({"place": [ol.CPUPlace(), ol.CPUPlace()]}, "a program runs at one place, not at 2"),
         ({"place": "cpu"}, "a place is ol.CPUPlace() or ol.GPUPlace(index), not 'cpu'"),
         ({"place": []}, "a place is ol.CPUPlace() or ol.GPUPlace(index), not []"),
-        ({"training": "yes"}, "training is True or False, not 'yes'"),
-        ({"training": 1}, "training is True or False, not 1"),
+        ({"training": "yes"}, "training is True, False or None, not 'yes'"),
+        ({"training": 1}, "training is True, False or None, not 1"),
     ],
 )
 def test_a_context_has_one_place_and_is_training_or_not(settings, message):

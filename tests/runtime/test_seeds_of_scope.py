@@ -495,7 +495,7 @@ def test_readers_and_writers_are_computed_from_the_block():
 def test_a_context_is_a_scope_a_place_and_whether_this_is_training():
     scope = ol.Scope()
     context = ol.Context(scope)
-    assert (context.scope, context.place, context.training) == (scope, ol.CPUPlace(), False)
+    assert (context.scope, context.place, context.training) == (scope, ol.CPUPlace(), None)
     with ol.Program() as program:
         y = ol.layer.dropout(ol.layer.data("x", shape=[50]), rate=0.5)
     feed = {"x": np.ones((1, 50), dtype="float32")}

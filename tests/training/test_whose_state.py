@@ -27,7 +27,7 @@ def refused(names: str) -> list[str]:
     return [
         f"the scope holds the state of another program: {names}",
         "  what an optimizer keeps belongs to one program: its learning rate, its steps, its moments",
-        "  Try: scope.new_scope() keeps the state of this program apart, and trains the same parameters; "
+        "  Try: ol.init(program, scope.new_scope()) keeps the state of this program apart, and trains the same parameters; "
         "ol.train(result) goes on with a run that is there    (oarlock explain ScopeError)",
     ]
 
@@ -90,6 +90,31 @@ def test_two_programs_would_share_one_rate_and_one_count_of_steps():
         ol.Executor().run(program, {"x": 1.0}, [], scope=place, training=True)
         assert float(scope["b"]) == {slow: -0.1, fast: -0.6}[program], "each by its own rate, on one b"
     assert [int(place["@STEP"]) for place in (scope, inside)] == [1, 1]
+
+
+TRAINED_IN = {
+    "run": lambda program, scope: ol.Executor().run(program, {"x": 1.0}, [], scope=scope, training=True),
+    "prepare": lambda program, scope: ol.Executor().prepare(program, scope=scope, training=True)({"x": 1.0}),
+    "interpret": lambda program, scope: ol.Executor(interpret=True).run(program, {"x": 1.0}, [], scope=scope, training=True),
+    "Net.run": lambda program, scope: ol.Net(program).run(scope, ol.Context(scope, training=True)),
+    "save_model": lambda program, scope: ol.save_model(program, scope, "never"),
+}
+
+
+@pytest.mark.parametrize("inside", [False, True], ids=["in the scope", "in one inside"])
+@pytest.mark.parametrize("train", TRAINED_IN.values(), ids=TRAINED_IN)
+def test_a_program_that_was_not_initialised_here_does_not_take_the_state_of_another(train, inside, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (slow, _), (fast, _) = one_weight(0.1), one_weight(0.5)
+    scope = ol.init(slow, ol.Scope())
+    scope.set("x", 1.0)
+    with pytest.raises(ol.ScopeError) as raised:
+        train(fast, scope.new_scope() if inside else scope)
+    assert message_of(raised) == refused("sgd_0.rate, @STEP")
+    assert [float(scope[name]) for name in ("b", "@STEP")] == [0.0, 0.0]
+    assert not list(tmp_path.iterdir())
+    TRAINED_IN["run"](slow, scope)
+    assert float(scope["b"]) == -0.1
 
 
 def test_copies_of_a_program_are_that_program_and_parameters_are_shared():

@@ -28,7 +28,7 @@ from oarlock.runtime.declared import require_declared
 from oarlock.runtime.executor import Executor
 from oarlock.runtime.feeding import check_feed
 from oarlock.runtime.initialization import initial_value
-from oarlock.runtime.ownership import own, states_of
+from oarlock.runtime.ownership import own, require_not_elsewhere, states_of
 from oarlock.runtime.place import CPUPlace
 from oarlock.runtime.scope import Scope
 
@@ -60,7 +60,8 @@ def save_model(target: object, *arguments: object) -> None:
 
     `parameters` is a scope, what `ol.train` returned, or a dict of arrays; `path` may also be a binary file that is open.
     Raises ArgumentError, FeedError for a dataset that does not fit, UnsetVarError or ShapeError for a value that is missing
-    or does not fit, MissingFileError where there is no folder, WriteError where the system refuses; the file at `path` is then as it was.
+    or does not fit, ScopeError for the state of another program's optimizer, MissingFileError where there is no folder, WriteError
+    where the system refuses; the file at `path` is then as it was.
     """
     program = getattr(target, "program", None)
     path, parameters = (arguments[-1] if arguments else None), target
@@ -73,6 +74,8 @@ def save_model(target: object, *arguments: object) -> None:
     if not isinstance(path, str | os.PathLike | io.BufferedIOBase):
         raise ArgumentError(f"the path comes last, and is text, not {type(path).__name__}")
     scope = scope_of(parameters)
+    if program.is_training:
+        require_not_elsewhere(program, scope, program.persistables())
     write_container(path, program.to_bytes(), {var.name: _value(var, scope) for var in program.persistables()})
 
 

@@ -2,7 +2,7 @@
 
 from oarlock.registry.case import Case, GradCheck, Rejects
 from oarlock.registry.catalogue import Catalogue, standard
-from oarlock.registry.checking import typecheck
+from oarlock.registry.checking import require_legal, typecheck
 from oarlock.registry.creator import append_op, create
 from oarlock.registry.declaration import Operator, operator
 from oarlock.registry.joint_operator import joint
@@ -21,6 +21,7 @@ __all__ = [
     "op_proto",
     "operator",
     "parse_program",
+    "require_legal",
     "standard",
     "typecheck",
 ]

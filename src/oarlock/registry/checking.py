@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Callable, Iterable
+from weakref import WeakKeyDictionary
 
 from oarlock.errors import ArgumentError, DTypeError, OarlockError, ShapeError, UnknownOperatorError, VerifyError
 from oarlock.ir.block import Block
@@ -11,12 +12,15 @@ from oarlock.ir.operation import Op
 from oarlock.ir.program import Program
 from oarlock.ir.size import Size, names_in
 from oarlock.ir.variable import Var
+from oarlock.ir.verify import verify_program
 from oarlock.registry.catalogue import Catalogue
 from oarlock.registry.declaration import Operator
 from oarlock.registry.own_sizes import verify_own_sizes
 from oarlock.registry.signature import TensorType
 
-__all__ = ["check_blocks", "typecheck"]
+__all__ = ["check_blocks", "require_legal", "typecheck"]
+
+_legal: "WeakKeyDictionary[Program, tuple[int, Catalogue]]" = WeakKeyDictionary()  # the revision that was found legal, and by what
 
 _TOLD = "?"  # begins a size that only values tell, which has a name of its own. No symbol is spelled so
 
@@ -29,6 +33,15 @@ def typecheck(program: Program, catalogue: Catalogue) -> None:
     """
     verify_initializers(program)
     verify_own_sizes(program, catalogue, check_blocks(program.blocks, catalogue))
+
+
+def require_legal(program: Program, catalogue: Catalogue) -> None:
+    """Verify and typecheck a program, once for each of its revisions. Raises VerifyError and UnknownOperatorError."""
+    if _legal.get(program) != (program.revision, catalogue):
+        revision = program.revision
+        verify_program(program)
+        typecheck(program, catalogue)
+        _legal[program] = revision, catalogue
 
 
 def check_blocks(blocks: Iterable[Block], catalogue: Catalogue) -> dict[Op, dict[str, Var]]:

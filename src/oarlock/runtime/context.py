@@ -29,14 +29,14 @@ __all__ = ["Context", "KernelContext", "draws_done"]
 class Context:
     """The environment of a run: a scope, a place, whether this is training, and what it may use.
 
-    Whether dropout drops is a property of the run, not of the program. A list of one place counts as that place. Raises
-    ArgumentError for several, for what is no place, for a place that is not on this machine, for what is no scope, and for a `training`
-    that is neither True nor False.
+    Whether dropout drops and updates are made is a property of the run, not of the program; where nothing is said (None), a run of a
+    program with updates is training. A list of one place counts as that place. Raises ArgumentError for several, for what is no place,
+    for a place that is not on this machine, for what is no scope, and for a `training` that is neither True, False nor None.
     """
 
     scope: Scope
     place: Place = field(default_factory=CPUPlace)
-    training: bool = False
+    training: bool | None = None
     budget: Budget | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
@@ -46,8 +46,8 @@ class Context:
             )
         if type(self.place) is not CPUPlace:
             object.__setattr__(self, "place", one_place(self.place))
-        if not isinstance(self.training, bool):
-            raise ArgumentError(f"training is True or False, not {self.training!r:.60}", location=here())
+        if not isinstance(self.training, bool | None):
+            raise ArgumentError(f"training is True, False or None, not {self.training!r:.60}", location=here())
 
     @property
     def places(self) -> tuple[Place]:
@@ -85,7 +85,7 @@ class KernelContext:
         count_draws: Callable[[], int] | None = None,
     ):
         self.op = op
-        self.training = context.training
+        self.training = bool(context.training)
         self._scope = scope
         self._context = context
         self._run = run

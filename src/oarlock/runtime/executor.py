@@ -9,10 +9,9 @@ from oarlock.errors import ArgumentError, ProgramError
 from oarlock.ir.location import here
 from oarlock.ir.program import Program
 from oarlock.ir.variable import Var
-from oarlock.ir.verify import verify_program
 from oarlock.passes.optimizing import PASSES
 from oarlock.registry.catalogue import Catalogue, standard
-from oarlock.registry.checking import typecheck
+from oarlock.registry.checking import require_legal
 from oarlock.runtime.budget import Budget, RunLimits
 from oarlock.runtime.context import Context
 from oarlock.runtime.forking import note_threads
@@ -133,8 +132,9 @@ class Executor:
         Raises FeedError, UndefinedVarError or UnsetVarError for what does not fit, KernelError from a kernel, ShapeError
         for a stack over trips whose sizes differ.
         """
-        context = Context(scope, self.place, program.is_training if training is None else training)
-        values, scopes = self._execute(program, feed, fetch, context, return_numpy, update=context.training, keep=keep_scopes)
+        training = program.is_training if training is None else training
+        context = Context(scope, self.place, training)
+        values, scopes = self._execute(program, feed, fetch, context, return_numpy, update=training, keep=keep_scopes)
         return values if scopes is None else (values, scopes)
 
     def eval(
@@ -167,8 +167,9 @@ class Executor:
         It runs the program as it is now, whatever is appended to it later. The arguments, and what is raised, are those of `run`.
         """
         _require_list(fetch)
-        context = Context(scope, self.place, program.is_training if training is None else training)
-        prepared = self._prepare(program, tuple(fetch), update=context.training, whole=False, scope=scope)
+        training = program.is_training if training is None else training
+        context = Context(scope, self.place, training)
+        prepared = self._prepare(program, tuple(fetch), update=training, whole=False, scope=scope)
         if prepared.plan is not None:
             return step_by(prepared.plan, prepared, context, return_numpy=return_numpy)
 
@@ -226,8 +227,7 @@ class Executor:
             found = self._prepared.get(key)
             if found is None:
                 note_threads()
-                verify_program(program)
-                typecheck(program, self.interpreter.catalogue)
+                require_legal(program, self.interpreter.catalogue)
                 passes = self.passes if self.planned and not whole else None
                 found = Prepared(
                     program,

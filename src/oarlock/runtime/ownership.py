@@ -1,6 +1,7 @@
 """Whose the state of an optimizer is that lies in a scope: learning rates, step counters, moments belong to one program."""
 
 from collections.abc import Iterable
+from typing import NoReturn
 
 from oarlock.errors import ScopeError
 from oarlock.ir.location import here
@@ -9,8 +10,9 @@ from oarlock.ir.program import Program
 from oarlock.ir.variable import Var
 from oarlock.ir.walk import walk
 from oarlock.runtime.scope import Scope
+from oarlock.runtime.variable import Variable
 
-__all__ = ["own", "require_own", "states_of"]
+__all__ = ["belongs_to", "own", "require_not_elsewhere", "require_own", "states_of"]
 
 
 def states_of(program: Program) -> list[Var]:
@@ -34,17 +36,33 @@ def require_own(program: Program, scope: Scope, states: Iterable[Var], *, new: b
 
     def belongs_elsewhere(name: str) -> bool:
         found = scope.find_local_var(name)
-        return found is not None and found.is_set and found.owner not in ((program.lineage,) if new else (None, program.lineage))
+        return found is not None and found.is_set and not belongs_to(program, found, new=new)
 
     names = {var.name for var in states}
-    if not any(map(belongs_elsewhere, names)):
-        return
-    held = [name for name in scope if belongs_elsewhere(name) and (name in names or scope.var(name).owner is not None)]
+    if any(map(belongs_elsewhere, names)):
+        _refuse([name for name in scope if belongs_elsewhere(name) and (name in names or scope.var(name).owner is not None)])
+
+
+def belongs_to(program: Program, variable: Variable, *, new: bool = False) -> bool:
+    """Whether `variable` is state of `program`, or of no program that is known. To a run that is `new`, that is another's too."""
+    owner = variable.owner
+    return owner == program.lineage or (owner is None and not new)
+
+
+def require_not_elsewhere(program: Program, scope: Scope, vars: Iterable[Var]) -> None:
+    """Raise ScopeError where what a run of `program` finds from `scope` of `vars` is state of another program."""
+    found = {var.name: scope.find_var(var.name) for var in vars}
+    held = [name for name, variable in found.items() if variable is not None and not belongs_to(program, variable)]
+    if held:
+        _refuse(held)
+
+
+def _refuse(held: list[str]) -> NoReturn:
     raise ScopeError(
         f"the scope holds the state of another program: {', '.join(held[:8])}{', ...' if len(held) > 8 else ''}",
         location=here(),
         contract="what an optimizer keeps belongs to one program: its learning rate, its steps, its moments",
-        hint="scope.new_scope() keeps the state of this program apart, and trains the same parameters; "
+        hint="ol.init(program, scope.new_scope()) keeps the state of this program apart, and trains the same parameters; "
         "ol.train(result) goes on with a run that is there",
     )
 

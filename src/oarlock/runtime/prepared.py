@@ -16,6 +16,7 @@ from oarlock.runtime.declared import require_declared
 from oarlock.runtime.feeding import check_feed
 from oarlock.runtime.interpreter import Interpreter
 from oarlock.runtime.likeness import Likeness
+from oarlock.runtime.ownership import require_not_elsewhere
 from oarlock.runtime.paths import Path
 from oarlock.runtime.place import Place, made_at
 from oarlock.runtime.plan import Plan
@@ -66,7 +67,7 @@ class Prepared:
             targets = [*(path.var for path in fetched), *owners, *(var for op in self.tail for var in op.reads)]
             self.ops = needed_ops(program.main.ops, targets)
         self.read = {var for op in (*self.ops, *self.tail) for var in op.reads} | {path.var for path in fetched}
-        self._stored = [var for var in program.persistables() if var in self.read]
+        self.stored = [var for var in program.persistables() if var in self.read]
         plain = not any(path.trips for path in fetched) and max(map(_depth, self.ops), default=0) <= _MAX_DEPTH
         self._accepted: tuple[tuple[str, ...], Likeness] | None = None  # what was fed last, where types tell all about it
         self.plan = self._plan(passes, place, update=update, poison=poison, backend=backend) if plain and passes is not None else None
@@ -151,8 +152,10 @@ class Prepared:
         return results, scopes
 
     def _require_stored(self, scope: Scope) -> None:
-        """Hold what `scope` holds to its declared types. What holds nothing is missed by the op that reads it."""
-        for var in self._stored:
+        """Hold what `scope` holds to its declared types, and to this program. What holds nothing is missed by the op that reads it."""
+        if self.update:
+            require_not_elsewhere(self.program, scope, self.stored)
+        for var in self.stored:
             found = scope.find_var(var.name)
             if found is not None and found.is_set:
                 require_declared(var, found.settle(var.dtype))
@@ -161,7 +164,7 @@ class Prepared:
         """Move the persistable variables that are read to the place of the run, where they stay: a scope is at one place at a time."""
         device = context.place.device
         with lock_of_writing(context.scope):
-            for var in self._stored:
+            for var in self.stored:
                 found = context.scope.find_var(var.name)
                 value = found.held if found is not None and found.is_set else None
                 if found is not None and isinstance(value, torch.Tensor) and value.device != device:

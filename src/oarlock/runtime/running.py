@@ -2,29 +2,25 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from weakref import WeakKeyDictionary
 
 import torch
 
 from oarlock.errors import ArgumentError, ProgramError
 from oarlock.ir.block import Block
 from oarlock.ir.location import here
-from oarlock.ir.program import Program
 from oarlock.ir.variable import Var
-from oarlock.ir.verify import verify_program
-from oarlock.registry import Catalogue, standard, typecheck
+from oarlock.registry import Catalogue, require_legal, standard
 from oarlock.runtime.checking import check_found
 from oarlock.runtime.context import Context
 from oarlock.runtime.executor import Executor
 from oarlock.runtime.initialization import initial_value
 from oarlock.runtime.interpreter import Interpreter
+from oarlock.runtime.ownership import require_not_elsewhere
 from oarlock.runtime.place import Place, made_at
 from oarlock.runtime.prepared import Values
 from oarlock.runtime.scope import Scope
 
 __all__ = ["run_block"]
-
-_verified: "WeakKeyDictionary[Program, int]" = WeakKeyDictionary()
 
 
 def run_block(
@@ -41,15 +37,16 @@ def run_block(
 
     Ops read what `scope` or its parents hold, inputs included, and leave what they compute in `scope`, so a second
     call may go on where the first stopped. An input that carries its value is given it where there is none.
-    `context` tells the place and whether this is training; its own scope is not used. `Executor.run`, in contrast,
-    runs what its fetches need, in a scope of its own. What the ops read of `scope` has its declared type; with `check`, so has what
-    every op computes.
+    `context` tells the place and whether this is training, without which nothing persistable is written; its own scope is not used.
+    `Executor.run`, in contrast, runs what its fetches need, in a scope of its own. What the ops read of `scope` has its declared type;
+    with `check`, so has what every op computes.
 
     Raises VerifyError for a program that is not legal, before anything runs; ArgumentError for a range that the block
-    does not have; UnsetVarError, ShapeError, DTypeError or KernelError, with the op and its line, while it runs. What
-    ran before stays in `scope`; persistable variables are written after every op of the range.
+    does not have; ScopeError where it would train with the state of another program; UnsetVarError, ShapeError, DTypeError or
+    KernelError, with the op and its line, while it runs. What ran before stays in `scope`; persistable variables are written after every
+    op of the range.
     """
-    _require_legal(block.program, catalogue)
+    require_legal(block.program, catalogue)
     first, last = 0 if begin is None else begin, len(block.ops) if end is None else end
     if not 0 <= first <= last <= len(block.ops):
         raise ArgumentError(
@@ -57,13 +54,17 @@ def run_block(
             location=here(),
             contract=f"0 <= begin <= end <= {len(block.ops)}, its number of ops",
         )
-    run = Context(scope) if context is None else replace(context, scope=scope)
+    run = replace(context or Context(scope), scope=scope)
+    if run.training is None:
+        run = replace(run, training=block.program.is_training)
     for var in block.inputs:
         found = scope.find_var(var.name)
         if var.initializer is not None and (found is None or not found.is_set):
             scope.var(var.name).value = initial_value(var, block.program.seed).to(run.place.device)
     ops = block.ops[first:last]
     check_found(block, ops, scope)
+    if run.training:
+        require_not_elsewhere(block.program, scope, {var for op in ops for var in op.reads if var.persistable})
     with torch.no_grad(), made_at(run.place):
         Interpreter(catalogue, check=check).run_ops(ops, scope, run)
 
@@ -91,7 +92,7 @@ def _eval(
             hint=f'a fetch of the main block may be a path: "{block.path.partition(".")[0]}/0/..."',
         )
     run = _in_context(scope, context) or Context(scope)
-    return Executor(run.place).eval(block.program, targets, feed, scope=scope, training=run.training)
+    return Executor(run.place).eval(block.program, targets, feed, scope=scope, training=bool(run.training))
 
 
 def _in_context(scope: Scope, context: Context | Place | None) -> Context | None:
@@ -100,11 +101,3 @@ def _in_context(scope: Scope, context: Context | Place | None) -> Context | None
 
 Block.run = _run  # type: ignore[attr-defined]
 Block.eval = _eval  # type: ignore[attr-defined]
-
-
-def _require_legal(program: Program, catalogue: Catalogue) -> None:
-    """Verify a program, once for each of its revisions."""
-    if _verified.get(program) != program.revision:
-        verify_program(program)
-        typecheck(program, catalogue)
-        _verified[program] = program.revision

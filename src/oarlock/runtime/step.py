@@ -12,6 +12,7 @@ from oarlock.runtime.context import Context, draws_done
 from oarlock.runtime.declared import require_declared
 from oarlock.runtime.interpreter import commit, read_var
 from oarlock.runtime.interrupts import Interrupts, uninterrupted
+from oarlock.runtime.ownership import belongs_to, require_not_elsewhere
 from oarlock.runtime.plan import Given, Plan
 from oarlock.runtime.prepared import Prepared, Values
 from oarlock.runtime.scope import lock_of_writing
@@ -140,6 +141,8 @@ class _Step:
                 found.give(start, own=True)
                 return found
             self._miss(var)
+        if found.owner is not None and self._prepared.update and not belongs_to(self._prepared.program, found):
+            require_not_elsewhere(self._prepared.program, self._scope, self._prepared.stored)
         return found
 
     def _settle(self, given: Given, variable: Variable) -> torch.Tensor:

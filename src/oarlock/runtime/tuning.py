@@ -117,7 +117,7 @@ def _keep_memory() -> bool:
 
 
 def _ask_for_large_pages(library: ctypes.CDLL) -> None:
-    """Take a large block from the heap and give it back, having asked the system to back it with pages of 2 MiB, where they are to be asked for.
+    """Take a large block from the heap, ask the system to back it with pages of 2 MiB, where these are to be asked for, and give it back.
 
     A stack of gates that lies in pages of 4 KiB takes more of them than a processor keeps the addresses of: each row waits for one.
     It is advice alone: memory that nobody touches is taken in no case, and a system that has no such pages goes on as before.
