@@ -5,6 +5,7 @@ import pytest
 import torch
 
 import oarlock as ol
+from oarlock.io.container import write_container
 
 ROWS = {"x": numpy.random.default_rng(0).normal(size=(8, 3)).astype("float32")}
 EXECUTORS = {"plan": {}, "interpreter": {"interpret": True}, "no passes": {"passes": ()}, "limits": {"limits": ol.RunLimits()}}
@@ -91,3 +92,30 @@ def test_a_step_that_was_prepared_before_says_so(way):
         again(ROWS)
     assert "first.w" not in changed(scope, before)
     assert "second.w" in changed(scope, before)
+
+
+def test_a_saved_run_goes_on_with_what_is_not_to_be_estimated_as_it_is(tmp_path):
+    _, cost = two_layers()
+    result = ol.train(cost, ROWS, optimizer=ol.optimizer.Adam(0.1), progress=False)
+    result.parameters.find_var("first.w").estimated = False
+    ol.save_model(result, tmp_path / "run")
+    model = ol.load_model(tmp_path / "run")
+    told = {name: model.scope.find_var(name).estimated for name in ("first.w", "first.b", "second.w", "second.b")}
+    assert told == {"first.w": False, "first.b": True, "second.w": True, "second.b": True}
+    here, there = (ol.train(run, ROWS, epochs=3, progress=False) for run in (result, model))
+    assert changed(there.parameters, values(here.parameters)) == set()
+    model.scope.find_var("first.w").estimated = True
+    ol.save_model(model, tmp_path / "again")
+    assert ol.load_model(tmp_path / "again").scope.find_var("first.w").estimated
+
+
+@pytest.mark.parametrize("listed", [b"", b"\xff", b"null", b'"first.w"', b"[1]", b'["adam_0.rate"]', b'["nothing"]', b"[" * 9999])
+def test_a_file_lists_no_others(listed, tmp_path):
+    program, cost = two_layers()
+    ol.optimizer.Adam(0.1).minimize(cost)
+    scope = ol.init(program, ol.Scope())
+    tensors = {name: scope[name] for name in scope} | {"oarlock.frozen": torch.frombuffer(bytearray(listed or b" "), dtype=torch.uint8)}
+    write_container(tmp_path / "file", program.to_bytes(), tensors)
+    with pytest.raises(ol.FormatError) as raised:
+        ol.load_model(tmp_path / "file")
+    assert raised.value.message == "oarlock.frozen does not list parameters that the program trains"

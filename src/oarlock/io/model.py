@@ -30,9 +30,11 @@ from oarlock.runtime.feeding import check_feed
 from oarlock.runtime.initialization import initial_value
 from oarlock.runtime.ownership import own, require_not_elsewhere, states_of
 from oarlock.runtime.place import CPUPlace
-from oarlock.runtime.scope import Scope
+from oarlock.runtime.scope import Scope, frozen_in
 
 __all__ = ["Model", "infer", "load_model", "read_model", "save_model"]
+
+_FROZEN = "oarlock.frozen"  # the tensor that lists, as JSON, the parameters of a training program that are not to be estimated
 
 
 @dataclass
@@ -76,7 +78,16 @@ def save_model(target: object, *arguments: object) -> None:
     scope = scope_of(parameters)
     if program.is_training:
         require_not_elsewhere(program, scope, program.persistables())
-    write_container(path, program.to_bytes(), {var.name: _value(var, scope) for var in program.persistables()})
+    tensors = {var.name: _value(var, scope) for var in program.persistables()}
+    frozen = sorted(frozen_in(scope).intersection(_estimable(program)))
+    if frozen:
+        tensors[_FROZEN] = torch.frombuffer(bytearray(json.dumps(frozen).encode()), dtype=torch.uint8)
+    write_container(path, program.to_bytes(), tensors)
+
+
+def _estimable(program: Program) -> set[str]:
+    """The names of what training may change."""
+    return {var.name for var in program.persistables() if var.trainable} if program.is_training else set()
 
 
 def _value(var: Var, scope: Scope) -> torch.Tensor:
@@ -181,9 +192,25 @@ def read_model(path: str | os.PathLike[str], catalogue: Catalogue, *, limits: Li
             )
         scope.var(name).give(tensor, own=True)
     own(program, scope, states_of(program))
+    frozen = _read_frozen(program, tensors.pop(_FROZEN, None))
+    for name in _estimable(program):
+        scope.var(name).estimated = name not in frozen
     for name in tensors:
         raise FormatError(f"the file holds {json.dumps(name[:80])}, which its program does not declare")
     return Model(program, scope, catalogue, RunLimits() if untrusted else None)
+
+
+def _read_frozen(program: Program, listed: torch.Tensor | None) -> set[str]:
+    """The parameters that a file lists as not to be estimated. Raises FormatError for a list of anything else."""
+    if listed is None:
+        return set()
+    try:
+        names = json.loads(listed.numpy().tobytes().decode("utf-8"))
+    except (ValueError, RecursionError):
+        names = None
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names) or not _estimable(program).issuperset(names):
+        raise FormatError(f"{_FROZEN} does not list parameters that the program trains")
+    return set(names)
 
 
 def _refuse_training(program: Program) -> None:
