@@ -616,6 +616,33 @@ def test_a_step_block_that_was_never_closed_is_named():
     assert caught.value.hint == "if you wrote it, call what it belongs to: `y = ie(condition)`, `states = rnn()`"
 
 
+USES = {
+    "train": lambda cost: ol.train(cost, {"x": [[1.0]]}, progress=False),
+    "minimize": lambda cost: ol.optimizer.SGD(0.1).minimize(cost),
+    "append_backward": lambda cost: ol.append_backward(cost),
+    "gradients": lambda cost: ol.gradients([cost], [cost.block.var("x")]),
+    "Net": lambda cost: ol.Net(cost.block.program).run(ol.Scope()),
+    "eval": lambda cost: ol.eval(cost, {"x": [[1.0]]}),
+    "prune": lambda cost: ol.prune(cost.block.program, {"cost": cost}),
+    "save_model": lambda cost: ol.save_model(cost, {"w.w": [[1.0]], "w.b": [0.0]}, "never"),
+}
+
+
+@pytest.mark.parametrize("use", USES.values(), ids=USES)
+def test_who_uses_a_program_with_such_a_step_is_told_and_the_program_stays_as_it_was(use):
+    with ol.Program() as program:
+        cost = ol.layer.mean(ol.layer.fc(ol.layer.data("x", shape=[1]), 1, name="w"))
+        xs = ol.layer.data("xs", shape=[], batch="t")
+        loop = ol.rnn()
+        with loop.step():
+            loop.output(loop.step_input(xs))
+    before = program.to_text()
+    with pytest.raises(ol.VerifyError) as caught:
+        use(cost)
+    assert caught.value.message == "block 1 (rnn_0.body) belongs to no op"
+    assert program.to_text() == before
+
+
 def test_a_variable_of_a_block_beside_is_not_read():
     with ol.Program() as program:
         xs = ol.layer.data("xs", shape=[], batch="t")

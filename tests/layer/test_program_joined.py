@@ -116,3 +116,41 @@ def test_threads_and_tasks_fill_programs_of_their_own():
         return await asyncio.gather(task(), task())
 
     assert [list(program.main.vars) for program in asyncio.run(tasks())] == [["x0", "x1", "x2"]] * 2
+
+
+@pytest.mark.parametrize(
+    "append",
+    [
+        lambda cost, x: ol.gradients([cost], [x]),
+        lambda cost, x: ol.append_backward(cost),
+        lambda cost, x: ol.optimizer.SGD(0.1).minimize(cost),
+    ],
+    ids=["gradients", "append_backward", "minimize"],
+)
+def test_gradients_and_updates_are_not_appended_while_another_program_is_open(append):
+    with ol.Program() as first:
+        x = ol.layer.data("x", shape=[2])
+        cost = ol.layer.mean(ol.layer.fc(x, 1))
+    before = first.to_text()
+    with ol.Program() as second, pytest.raises(ol.ProgramError) as raised:
+        append(cost, x)
+    assert raised.value.message == f'gradients: "{cost.name}" belongs to a program that is not open, while another is'
+    assert (first.to_text(), second.main.ops) == (before, [])
+    with ol.Program(), first:
+        append(cost, x)
+    assert first.to_text() != before
+
+
+def test_an_op_and_a_target_are_of_one_program():
+    with ol.Program():
+        x = ol.layer.data("x", shape=[2])
+    with ol.Program() as second:
+        y = ol.layer.data("y", shape=[2])
+    with pytest.raises(ol.ProgramError) as raised:
+        second.main.new_op("relu", {"x": x}, {"y": y})
+    assert raised.value.message == '"x" is a variable of another program'
+    assert second.main.ops == []
+    second.targets = {"answer": x}
+    with pytest.raises(ol.VerifyError) as raised:
+        ol.Executor().run(second, {"y": [[1.0, 2.0]]}, ["y"], scope=ol.Scope())
+    assert raised.value.message == 'target "answer": "x" is a variable of another program'

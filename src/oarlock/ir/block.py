@@ -251,9 +251,13 @@ class Block:
         return self.append(type, given, defined, attributes or {}, name=name or self.program.unique(type))
 
     def resolve(self, argument: Argument) -> tuple[Var, ...]:
-        """The variables of one slot, each of them given by itself or by its name. Raises UndefinedVarError."""
+        """The variables of one slot, each of them given by itself or by its name. Raises UndefinedVarError and ProgramError."""
         items = [argument] if isinstance(argument, Var | str) else argument
-        return tuple(self.var(item) if isinstance(item, str) else item for item in items)
+        found = tuple(self.var(item) if isinstance(item, str) else item for item in items)
+        for var in found:
+            if var.block.program is not self.program:
+                raise ProgramError(f'"{var.name}" is a variable of another program', location=here(), given=[var.describe()])
+        return found
 
     def find_op(self, name: str) -> Op | None:
         """The op of this block that is called `name`; None where there is none."""

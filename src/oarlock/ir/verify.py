@@ -15,7 +15,7 @@ from oarlock.ir.program import Program
 from oarlock.ir.size import is_symbol, names_in
 from oarlock.ir.variable import Var
 
-__all__ = ["verify_program"]
+__all__ = ["verify_ownership", "verify_program"]
 
 
 def verify_program(program: Program) -> None:
@@ -189,6 +189,8 @@ def verify_targets(program: Program) -> None:
     for label, var in program.targets.items():
         if not is_name(label):
             raise VerifyError(f"target {label[:80]!r} is not a legal name")
+        if var.block.program is not program:
+            raise VerifyError(f'target "{label}": "{var.name}" is a variable of another program', given=[var.describe()])
         if var.op is None and not var.persistable and var not in inputs:
             raise VerifyError(f'target "{label}": nothing defines "{var.name}"')
 

@@ -15,6 +15,7 @@ from oarlock.op.casting import cast
 from oarlock.op.elementwise import add
 from oarlock.op.filling import fill
 from oarlock.passes.backward import append_backward, trained_by
+from oarlock.registry.creator import require_open
 
 __all__ = ["Optimizer", "Step"]
 
@@ -61,7 +62,7 @@ class Optimizer(ABC):
         `parameters` are the trainable ones that `cost` depends on, unless given. The learning rate is a
         variable, `sgd_0.rate` (`sgd_1.rate` of a second SGD): float64[], which a caller may set between steps; none is declared
         where the rate is a variable already. Raises ProgramError, before the program is changed, for a parameter that a step
-        updates already, for a rate of another program, or where there is nothing to update.
+        updates already, for a rate of another program, where another program is open, or where there is nothing to update.
         """
         chosen = trained_by(cost) if parameters is None else list(parameters)
         if not chosen:
@@ -76,6 +77,7 @@ class Optimizer(ABC):
         """Append a step of parameters whose gradients are there: the second half of `minimize`, which raises as that does."""
         if not pairs:
             raise ProgramError("there are no gradients, so there is nothing to update", location=here())
+        require_open(pairs[0][0], "apply")
         main = pairs[0][0].block.program.main
         _require_not_updated(main, [parameter for parameter, _ in pairs])
         self._require_rate_in(main)

@@ -14,11 +14,13 @@ from oarlock.ir.names import gradient_name
 from oarlock.ir.operation import Op, Role
 from oarlock.ir.restoring import restored_on_error
 from oarlock.ir.variable import Var
+from oarlock.ir.verify import verify_ownership
 from oarlock.ir.walk import needed_ops
 from oarlock.op.elementwise import sum_
 from oarlock.op.filling import fill_like
 from oarlock.passes.missing_path import depended_on, explain_missing_path
 from oarlock.registry.catalogue import standard
+from oarlock.registry.creator import require_open
 from oarlock.registry.gradient import Rule, parameter_source
 
 __all__ = ["append_backward", "gradients", "trained_by"]
@@ -61,10 +63,13 @@ def gradients(targets: Sequence[Var], inputs: Sequence[Var], target_gradients: S
     """Append the gradient of the sum of `targets` with respect to each of `inputs`; None where it does not depend on it.
 
     `target_gradients` weighs the targets, 1 everywhere unless given, each of its target's shape. An input may be
-    any floating variable of the main block, fed ones included. Gradients of gradients are had by calling again.
+    any floating variable of the main block, fed ones included. Gradients of gradients are had by calling again. Raises GradientError for
+    what has no gradient, ProgramError for targets of a program that is not open while another is, VerifyError for a block that no op has.
     """
     if not targets:
         raise GradientError("there is nothing to differentiate: no targets", location=here())
+    require_open(targets[0], "gradients")
+    verify_ownership(targets[0].block.program)
     block = targets[0].block
     for var in (*targets, *inputs):
         if var.block is not block or block.parent is not None:

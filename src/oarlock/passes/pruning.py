@@ -11,6 +11,7 @@ from oarlock.ir.operation import Op, Role
 from oarlock.ir.program import Program
 from oarlock.ir.serialize import FORMAT_VERSION, build_program
 from oarlock.ir.variable import Var
+from oarlock.ir.verify import verify_ownership
 from oarlock.ir.walk import inner_blocks, needed_ops, walk
 from oarlock.op.control.layout import Carried, Layout
 from oarlock.proto import program_pb2 as wire
@@ -49,12 +50,13 @@ def prune(program: "Program | wire.BlockDesc", targets: Targets) -> "Program | w
     statistics of batch norm, the count of draws of dropout - stays with them, so that the program can be trained on. Inputs, parameters
     and blocks that nothing needs any more go too; row splits stay with what they cut. `program` itself is not changed.
     Raises ArgumentError where `targets` are something else, ProgramError for a label that no file can hold, UndefinedVarError
-    for a target of another program, or that is not there; VerifyError for a BlockDesc that is not legal.
+    for a target of another program, or that is not there; VerifyError for a BlockDesc that is not legal, and for a block that no op has.
     """
     if isinstance(program, wire.BlockDesc):
         built = build_program(wire.ProgramFile(program=wire.ProgramDesc(version=FORMAT_VERSION, blocks=[program])))
         typecheck(built, standard)
         return prune(built, targets).main.compile()
+    verify_ownership(program)
     targets = require_targets(_labelled(program, targets))
     for var in targets.values():
         if var.block.program is not program or var.block is not program.main:

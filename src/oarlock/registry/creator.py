@@ -236,6 +236,18 @@ def _hint(error: OarlockError, given: Mapping[str, Sequence[Var]]) -> str | None
     return None
 
 
+def require_open(var: Var, what: str) -> None:
+    """Raise ProgramError where the program of `var` is not open while another is: who writes on means the one that is."""
+    opened = current.open_blocks()
+    if opened and all(block.program is not var.block.program for block in opened):
+        raise ProgramError(
+            f'{what}: "{var.name}" belongs to a program that is not open, while another is',
+            location=here(),
+            given=[var.describe()],
+            hint="end the `with` of the other program first, or open this one: with var.block.program",
+        )
+
+
 def block_for(vars: Sequence[Var], what: str) -> Block:
     """The block that an op on `vars` joins: the innermost open block of their program, else its main block.
 
@@ -252,16 +264,8 @@ def block_for(vars: Sequence[Var], what: str) -> Block:
             given=[var.describe() for var in programs.values()],
             hint="build a model inside one `with ol.Program() as program:`",
         )
-    program = vars[0].block.program
-    opened = current.open_blocks()
-    if opened and all(block.program is not program for block in opened):
-        raise ProgramError(
-            f'{what}: "{vars[0].name}" belongs to a program that is not open, while another is',
-            location=here(),
-            given=[vars[0].describe()],
-            hint="end the `with` of the other program first, or open this one: with var.block.program",
-        )
-    block = current.innermost_block(program)
+    require_open(vars[0], what)
+    block = current.innermost_block(vars[0].block.program)
     around = set(block.enclosing())
     for var in vars:
         if var.block not in around:

@@ -137,7 +137,8 @@ def _training_program(cost: Var, optimizer: Optimizer | None, show: Mapping[str,
         program.targets = {"loss": program.main.var(cost.name)} | {label: program.main.var(var.name) for label, var in show.items()}
     else:
         program = prune(cost.block.program, {"loss": cost, **show})
-        (optimizer or SGD()).minimize(program.targets["loss"])
+        with program:
+            (optimizer or SGD()).minimize(program.targets["loss"])
         program.lineage = f"{content_hash(program)} by {batch_size}"
     return program
 
