@@ -14,7 +14,7 @@ from oarlock.registry.catalogue import Catalogue, standard
 from oarlock.registry.checking import require_legal
 from oarlock.runtime.budget import Budget, RunLimits
 from oarlock.runtime.context import Context
-from oarlock.runtime.forking import note_threads
+from oarlock.runtime.forking import note_threads, released_by_forks
 from oarlock.runtime.interpreter import Interpreter
 from oarlock.runtime.paths import find_path
 from oarlock.runtime.place import Place, one_place
@@ -77,7 +77,7 @@ class Executor:
         self.planned = not (interpret or check or limits)
         self.passes = tuple(passes)
         self._prepared: dict[tuple[object, ...], Prepared] = {}
-        self._lock = threading.Lock()
+        self._lock = released_by_forks(threading.RLock())
 
     @overload
     def run(

@@ -16,7 +16,7 @@ import torch
 
 from oarlock.errors import ArgumentError
 from oarlock.ir.location import here
-from oarlock.runtime.forking import has_lost_threads, note_threads
+from oarlock.runtime.forking import has_lost_threads, note_threads, released_by_forks
 
 __all__ = ["ProcessSettings", "tune_process"]
 
@@ -29,7 +29,7 @@ _GROWN_BYTES = 1 << 28  # the heap grows by this much more than is asked for; wh
 _ADVISED_BYTES = 1 << 29  # so much of the heap is to lie in large pages
 _M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_THRESHOLD = -1, -2, -3
 
-_lock = threading.Lock()
+_lock = released_by_forks(threading.RLock())
 _threads_are_chosen = False
 
 
