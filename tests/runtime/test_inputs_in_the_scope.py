@@ -104,3 +104,51 @@ def test_a_step_trains_on_what_the_scope_holds():
     ol.Executor().run(program, {}, [cost], scope=scope)
     np.testing.assert_allclose((before - scope["fc_0.w"]).ravel(), X.mean(0), rtol=1e-6)
     assert scope["x"].tolist() == X.tolist()
+
+
+@pytest.mark.parametrize("options", EXECUTORS.values(), ids=EXECUTORS)
+@pytest.mark.parametrize("way", ["run", "eval", "prepare"])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "int64", "int8"])
+@pytest.mark.parametrize("numbers", [[[1, 2]], [[0.1, float("nan")]], [[300, 1]], [[True, False]]], ids=str)
+def test_numbers_of_pythons_are_taken_from_the_scope_as_they_are_fed(numbers, dtype, way, options):
+    with ol.Program() as program:
+        x = ol.layer.data("x", shape=[2], dtype=dtype)
+        y = ol.op.add(x, x)
+    executor = ol.Executor(**options)
+
+    def found(feed, scope):
+        try:
+            if way == "prepare":
+                return executor.prepare(program, [y], scope=scope)(feed)[0].tobytes()
+            targets = {"targets": [y]} if way == "eval" else {"fetch": [y]}
+            return getattr(executor, way)(program, feed=feed, scope=scope, **targets)[0].tobytes()
+        except ol.FeedError as error:
+            return error.message
+
+    scope = ol.Scope()
+    scope.set("x", numbers)
+    by_feed = found({"x": numbers}, ol.Scope())
+    assert found({}, scope) == by_feed
+    assert found({}, scope.new_scope()) == by_feed
+    fits = {"float": dtype != "int64" and dtype != "int8", "int": dtype != "int8" or max(numbers[0]) < 128, "bool": False}
+    assert isinstance(by_feed, bytes) == fits[type(numbers[0][0]).__name__]
+
+
+def test_numbers_in_a_scope_are_taken_by_programs_that_declare_other_dtypes_in_turn():
+    scope = ol.Scope()
+    scope["x"] = [[1, 2]]
+    for dtype in ("float32", "int64", "float64", "float32"):
+        with ol.Program() as program:
+            x = ol.layer.data("x", shape=[2], dtype=dtype)
+            y = ol.op.add(x, x)
+        (value,) = ol.Executor().run(program, {}, [y], scope=scope)
+        assert (value.dtype.name, value.tolist()) == (dtype, [[2, 4]])
+
+
+def test_an_input_that_is_looked_for_in_a_dropped_scope_says_so(model):
+    program, z = model
+    scope = ol.Scope()
+    step = ol.Executor().prepare(program, [z], scope=scope)
+    scope.drop()
+    with pytest.raises(ol.ScopeError, match="^this scope was dropped$"):
+        step({})

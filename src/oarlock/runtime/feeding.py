@@ -44,7 +44,7 @@ def check_feed(
             tensors[name] = _check_one(program, var, feed[name], sizes, place, "fed as")
         elif var in needed and var.initializer is not None:
             tensors[name] = _check_one(program, var, initial_value(var, program.seed), sizes, place, "carries")
-        elif var in needed and (found := _in_scope(scope, name)) is not None:
+        elif var in needed and (found := _in_scope(scope, var)) is not None:
             tensors[name] = _check_one(program, var, found, sizes, place, "is in the scope as")
         elif var in needed:
             fed = ", ".join(f'"{other}"' for other in feed) or "nothing"
@@ -59,9 +59,13 @@ def check_feed(
     return tensors
 
 
-def _in_scope(scope: Scope | None, name: str) -> object:
-    """What `scope` or a parent holds under a name; None where that is nothing yet."""
-    return None if scope is None or scope.dropped else scope.get(name)
+def _in_scope(scope: Scope | None, var: Var) -> object:
+    """What `scope` or a parent holds under the name of `var`, Python's numbers as its dtype; None where that is nothing yet."""
+    found = None if scope is None else scope.find_var(var.name)
+    if found is None or not found.is_set:
+        return None
+    found.settle(var.dtype)
+    return found.value
 
 
 def _check_one(program: Program, var: Var, value: object, sizes: dict[str, tuple[int, str]], place: Place, verb: str) -> torch.Tensor:

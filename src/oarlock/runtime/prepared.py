@@ -116,9 +116,9 @@ class Prepared:
 
     def given(self, feed: Mapping[str, object], context: Context) -> Mapping[str, torch.Tensor]:
         """The tensors to start a run with, of which everything is at the place of the run. Raises FeedError, and ScopeError."""
-        tensors = feed if self.recognizes(feed) else self._check(feed, context)
         if context.scope.dropped:  # a plan may read nothing of it
             raise ScopeError("this scope was dropped")
+        tensors = feed if self.recognizes(feed) else self._check(feed, context)
         if not context.place.is_cpu or torch.cuda.is_initialized():
             self._bring(context)
         return tensors

@@ -7,7 +7,7 @@ from oarlock.errors import DTypeError
 from oarlock.ir.dtype import DType
 from oarlock.op.torch_dtype import from_torch, to_torch
 
-__all__ = ["exact_numbers", "keeps_numbers", "read_as", "to_numpy", "to_tensor"]
+__all__ = ["exact_numbers", "keeps_numbers", "of_dtype", "read_as", "to_numpy", "to_tensor"]
 
 
 def to_tensor(value: object) -> torch.Tensor:
@@ -45,10 +45,17 @@ def read_as(value: object, dtype: DType) -> torch.Tensor:
     Python's floats are read as they are, not by way of float32. Raises what `to_tensor` does.
     """
     tensor = to_tensor(value)
-    if isinstance(value, numpy.ndarray | numpy.generic | torch.Tensor) or not keeps_numbers(tensor, dtype):
-        return tensor
-    wanted = to_torch(dtype)
-    return torch.tensor(value, dtype=wanted) if tensor.is_floating_point() and dtype.is_floating else tensor.to(wanted)
+    exact = exact_numbers(value, tensor)
+    read = None if exact is None else of_dtype(exact, dtype)
+    return tensor if read is None else read
+
+
+def of_dtype(exact: torch.Tensor, dtype: DType) -> torch.Tensor | None:
+    """Python's `exact` numbers as `dtype`; None where it does not hold them: a fraction, or a number that is too large, for an integer."""
+    if not keeps_numbers(exact, dtype):
+        return None
+    read = exact.to(to_torch(dtype))
+    return read if dtype.is_floating or torch.equal(read.to(exact.dtype), exact) else None
 
 
 def to_numpy(tensor: torch.Tensor) -> numpy.ndarray:

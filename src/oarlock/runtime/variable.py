@@ -15,7 +15,7 @@ from oarlock.ir.operation import Op
 from oarlock.op.memory_format import is_channels_last
 from oarlock.op.torch_dtype import to_torch
 from oarlock.registry.declaration import Operator
-from oarlock.runtime.value import keeps_numbers
+from oarlock.runtime.value import of_dtype
 
 if TYPE_CHECKING:
     from oarlock.runtime.scope import Scope
@@ -211,10 +211,9 @@ class Variable:
         exact, value = self._exact, self.held
         if exact is None or not isinstance(value, torch.Tensor) or value.dtype is to_torch(dtype):
             return value
-        settled = exact.to(to_torch(dtype))
-        is_whole = dtype.is_floating or torch.equal(settled.to(exact.dtype), exact)
-        if keeps_numbers(exact, dtype) and is_whole and torch.equal(exact.to(value.dtype), value):
-            self._contest(lambda _: self.hold(settled, own=True))
+        settled = of_dtype(exact, dtype)
+        if settled is not None and torch.allclose(exact.to(value.dtype), value, rtol=0, atol=0, equal_nan=True):
+            self._contest(lambda _: self.hold(settled, own=True, exact=exact))  # another program may declare another dtype
         return self.held
 
     def _lend(self, is_written: bool) -> object:
