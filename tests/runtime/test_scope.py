@@ -12,6 +12,8 @@ import torch
 
 import oarlock as ol
 from oarlock.runtime import Scope, Variable
+from oarlock.runtime.scope import lock_of_writing
+from oarlock.runtime.variable import Claim
 
 
 def test_a_child_reads_what_its_parents_have():
@@ -154,7 +156,7 @@ def test_dropping_one_child_leaves_the_others():
 
 def test_a_scope_that_was_dropped_is_not_used():
     root = Scope()
-    scope = root.new_scope()
+    scope = root.new_scope("step")
     scope.set("x", 1.0)
     scope.drop()
     for use in (
@@ -166,10 +168,43 @@ def test_a_scope_that_was_dropped_is_not_used():
         lambda: scope.set("x", 2.0),
         lambda: scope.new_scope(),
         lambda: "x" in scope,
+        lambda: scope.new_var("y"),
+        lambda: scope.new_var(),
+        lambda: scope.erase("x"),
+        lambda: scope.find_or_create_scope("a"),
+        lambda: scope.delete_scope(root),
+        lambda: scope.parent,
+        lambda: scope.children,
+        lambda: len(scope),
+        lambda: list(scope),
+        lambda: scope.__setitem__("x", 1.0),
     ):
         with pytest.raises(ol.ScopeError) as caught:
             use()
         assert str(caught.value) == "this scope was dropped"
+    assert bool(scope)
+    assert repr(scope) == "<Scope 'step' that was dropped>"
+    assert (scope.dropped, root.children) == (True, [])
+    scope.drop()
+
+
+def test_a_run_has_no_scope_that_was_dropped():
+    with ol.Program() as program:
+        y = ol.layer.data("x", shape=[1]) * 2.0
+    feed = {"x": np.ones((1, 1), "float32")}
+    scope = Scope()
+    scope.drop()
+    executor = ol.Executor()
+    for use in (
+        lambda: ol.Context(scope),
+        lambda: executor.run(program, feed, [y], scope=scope),
+        lambda: executor.eval(program, [y], feed, scope=scope),
+        lambda: executor.prepare(program, [y], scope=scope),
+        lambda: ol.run_block(program.main, scope),
+    ):
+        with pytest.raises(ol.ScopeError) as caught:
+            use()
+        assert caught.value.message == "this scope was dropped"
 
 
 def test_a_child_whose_parent_was_dropped_says_so():
@@ -180,13 +215,10 @@ def test_a_child_whose_parent_was_dropped_says_so():
         child.find_var("x")
 
 
-@pytest.mark.mission("A8", "A9")
-def test_a_handle_outlives_its_scope_only_to_say_so():
-    scope = Scope()
-    scope.set("x", 1.0)
-    handle = scope.var("x")
-    scope.drop()
-    uses = {
+def uses_of(handle):
+    """Every way to use a handle, by its name."""
+    claim = weakref.ref(Claim(threading.RLock()))
+    return {
         "value": lambda: handle.value,
         "value =": lambda: setattr(handle, "value", 2.0),
         "is_set": lambda: handle.is_set,
@@ -199,25 +231,101 @@ def test_a_handle_outlives_its_scope_only_to_say_so():
         "reset": lambda: handle.reset(),
         "give": lambda: handle.give(2.0),
         "held": lambda: handle.held,
+        "held =": lambda: setattr(handle, "held", 2.0),
+        "hold": lambda: handle.hold(torch.zeros(1)),
+        "owner": lambda: handle.owner,
+        "owner =": lambda: setattr(handle, "owner", 1),
+        "is_own": lambda: handle.is_own,
+        "lend": lambda: handle.lend(),
+        "read": lambda: handle.read(claim),
+        "take": lambda: handle.take(claim),
+        "settle": lambda: handle.settle(ol.DType.INT64),
+        "expect_training": lambda: handle.expect_training(),
     }
-    ours = {
-        "read",
-        "is_own",
-        "lend",
-        "take",
-        "hold",
-        "settle",
-        "owner",
-        "expect_training",
-    }  # of runs, which have seen that the scope is there
-    assert {name.partition(" ")[0] for name in uses} == {name for name in dir(Variable) if not name.startswith("_")} - ours
+
+
+ENDS = {
+    "drop": (lambda parent, scope: scope.drop(), "belonged to a scope that was dropped", "<Variable of a scope that was dropped>"),
+    "drop what is around": (lambda parent, scope: parent.parent.drop(), "belonged to a scope that was dropped", None),
+    "delete": (lambda parent, scope: parent.delete_scope(scope), "belonged to a scope that was dropped", None),
+    "erase": (lambda parent, scope: scope.erase("x"), "was erased from its scope", "<Variable that was erased>"),
+}
+
+
+@pytest.mark.mission("A8", "A9")
+@pytest.mark.parametrize(("end", "why", "text"), list(ENDS.values()), ids=list(ENDS))
+def test_a_handle_outlives_its_variable_only_to_say_so(end, why, text):
+    parent = Scope().new_scope()
+    scope = parent.new_scope()
+    scope.set("x", 1.0)
+    handle = scope.var("x")
+    uses = uses_of(handle)
+    assert {name.partition(" ")[0] for name in uses} == {name for name in dir(Variable) if not name.startswith("_")}
+    end(parent, scope)
     for name, use in uses.items():
         with pytest.raises(ol.ScopeError) as caught:
             use()
-        assert str(caught.value) == '"x" belonged to a scope that was dropped', name
-    assert repr(handle) == "<Variable of a scope that was dropped>"
+        assert str(caught.value) == f'"x" {why}', name
+    assert repr(handle) == (text or "<Variable of a scope that was dropped>")
+    assert isinstance(handle, Variable)
     with pytest.raises(AttributeError, match="a Variable has no attribute 'values'"):
         handle.values
+
+
+def test_what_was_erased_may_be_made_again_and_has_nothing_of_what_it_was():
+    scope = Scope()
+    scope.set("x", 1.0)
+    old = scope.var("x")
+    old.estimated = False
+    scope.erase("x")
+    scope.set("x", 2.0)
+    assert (scope["x"], scope.var("x").estimated, scope.frozen) == (2.0, False, frozenset())
+    with pytest.raises(ol.ScopeError, match='^"x" was erased from its scope$'):
+        old.value = 3.0
+    scope.drop()
+    with pytest.raises(ol.ScopeError, match='^"x" was erased from its scope$'):
+        old.value
+
+
+def test_a_step_that_was_prepared_finds_what_was_erased_and_made_again():
+    with ol.Program() as program:
+        held = program.main.new_var("held", ol.DType.FLOAT32, (), persistable=True)
+        y = ol.op.add(held, held)
+    around = Scope()
+    around.set("held", 5.0)
+    scope = around.new_scope()
+    scope.set("held", 1.0)
+    step = ol.Executor().prepare(program, [y], scope=scope)
+    assert [step({})[0] for _ in range(2)] == [2.0, 2.0]
+    scope.erase("held")
+    assert [step({})[0] for _ in range(2)] == [10.0, 10.0]
+    scope.set("held", 2.0)
+    assert [step({})[0] for _ in range(2)] == [4.0, 4.0]
+    scope.erase("held")
+    scope.set("held", 3.0)
+    assert [step({})[0] for _ in range(2)] == [6.0, 6.0]
+    scope.erase("held")
+    around.erase("held")
+    with pytest.raises(ol.UnsetVarError, match='^add reads "held", which has no value\n'):
+        step({})
+
+
+def test_a_kernel_that_fails_in_a_scope_that_it_dropped_is_what_is_told():
+    with ol.Program(seed=1) as program:
+        x = ol.layer.data("x", shape=[3])
+        held = program.main.new_var("held", ol.DType.FLOAT32, (3,), persistable=True)
+        y = ol.op.add(x, held)
+    scope = Scope()
+    scope.set("held", torch.zeros(3))
+    step = ol.Executor().prepare(program, [y], scope=scope)
+
+    def fail(values):
+        scope.drop()
+        raise ol.KernelError("it failed")
+
+    step._run = fail
+    with pytest.raises(ol.KernelError, match="^it failed$"):
+        step({"x": np.zeros((1, 3), "float32")})
 
 
 @pytest.mark.mission("A8", "A9")
@@ -265,6 +373,76 @@ def test_a_variable_is_not_copied_out_of_its_scope(way):
     with pytest.raises(ol.ScopeError) as caught:
         way(scope.var("x"))
     assert str(caught.value) == '"x" belongs to its scope alone, and is not copied: scope.set(name, variable.value)'
+
+
+@pytest.mark.parametrize("way", [copy.copy, copy.deepcopy, pickle.dumps], ids=["copy", "deepcopy", "pickle"])
+def test_a_scope_is_not_copied(way):
+    scope = Scope()
+    scope.set("x", 1.0)
+    with pytest.raises(ol.ScopeError) as caught:
+        way(scope)
+    assert caught.value.message == "a scope is not copied: its variables belong to it alone"
+    assert caught.value.hint == "for name in scope: other.set(name, scope[name]), where other = ol.Scope()"
+    gc.collect()
+    assert scope["x"] == 1.0
+
+
+@pytest.mark.parametrize("name", [3, None, b"x", ["x"], True], ids=repr)
+def test_a_name_is_text(name):
+    scope = Scope()
+    uses = {
+        "var": lambda: scope.var(name),
+        "set": lambda: scope.set(name, 1.0),
+        "[] =": lambda: scope.__setitem__(name, 1.0),
+        "find_var": lambda: scope.find_var(name),
+        "find_local_var": lambda: scope.find_local_var(name),
+        "get": lambda: scope.get(name),
+        "[]": lambda: scope[name],
+        "erase": lambda: scope.erase(name),
+    }
+    if name is not None:
+        uses["new_var"] = lambda: scope.new_var(name)
+    for way, use in uses.items():
+        with pytest.raises(ol.ArgumentError) as caught:
+            use()
+        assert caught.value.message == f"a variable's name is text, not {type(name).__name__} {name!r}", way
+        assert caught.value.location.file.endswith("test_scope.py"), way
+    for use in (lambda: scope.new_scope(name), lambda: scope.find_or_create_scope(name)):
+        with pytest.raises(ol.ArgumentError) as caught:
+            use()
+        assert caught.value.message == f"a scope's name is text, not {type(name).__name__} {name!r}"
+    assert name not in scope
+    assert (list(scope), scope.children) == ([], [])
+
+
+def test_a_variable_of_a_program_is_asked_for_by_its_name():
+    with ol.Program():
+        x = ol.layer.data("x", shape=[1])
+    with pytest.raises(ol.ArgumentError) as caught:
+        Scope()[x]
+    assert caught.value.message == "a variable's name is text, not Var <Var main/x float32[n, 1]>"
+    assert caught.value.hint == 'its name is "x"'
+
+
+@pytest.mark.parametrize("end", [lambda parent, child: parent.delete_scope(child), lambda parent, child: parent.erase("x")])
+def test_a_run_that_is_waited_for_may_ask_for_variables_meanwhile(end):
+    parent = Scope()
+    child = parent.new_scope()
+    claim = Claim(lock_of_writing(parent))
+    for scope in (parent, child):
+        scope.set("x", 1.0)
+        scope.var("x").read(weakref.ref(claim))
+    asked = threading.Event()
+    with claim.lock:  # as a run holds it that writes
+        ending = threading.Thread(target=end, args=(parent, child))
+        ending.start()
+        ending.join(0.2)
+        assert ending.is_alive()
+        asking = threading.Thread(target=lambda: (parent.var("y"), asked.set()))
+        asking.start()
+        assert asked.wait(5.0)
+    for thread in (ending, asking):
+        thread.join()
 
 
 def test_nothing_public_makes_a_variable_but_a_scope():

@@ -462,7 +462,7 @@ def test_a_child_that_is_made_while_another_is_dropped_is_not_lost():
             time.sleep(0.1)
             return iter(seen)
 
-    scope.children = Slow(scope.children)
+    scope._children = Slow(scope.children)
     dropping = threading.Thread(target=dropped.drop)
     dropping.start()
     assert reading.wait(5)

@@ -8,7 +8,7 @@ from typing import Protocol
 
 import torch
 
-from oarlock.errors import ArgumentError
+from oarlock.errors import ArgumentError, ScopeError
 from oarlock.ir.block import Block
 from oarlock.ir.location import here
 from oarlock.ir.names import COUNTER, DRAWS
@@ -31,7 +31,8 @@ class Context:
 
     Whether dropout drops and updates are made is a property of the run, not of the program; where nothing is said (None), a run of a
     program with updates is training. A list of one place counts as that place. Raises ArgumentError for several, for what is no place,
-    for a place that is not on this machine, for what is no scope, and for a `training` that is neither True, False nor None.
+    for a place that is not on this machine, for what is no scope, and for a `training` that is neither True, False nor None; ScopeError
+    for a scope that was dropped.
     """
 
     scope: Scope
@@ -44,6 +45,8 @@ class Context:
             raise ArgumentError(
                 f"a run has a scope, not {self.scope!r:.60}", location=here(), contract="Context(scope, place, training)", hint="ol.Scope()"
             )
+        if self.scope.dropped:
+            raise ScopeError("this scope was dropped", location=here())
         if type(self.place) is not CPUPlace:
             object.__setattr__(self, "place", one_place(self.place))
         if not isinstance(self.training, bool | None):

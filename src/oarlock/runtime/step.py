@@ -2,10 +2,12 @@
 
 import weakref
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, NoReturn
 
 import torch
 
+from oarlock.errors import ScopeError
 from oarlock.ir.names import DRAWS
 from oarlock.ir.variable import Var
 from oarlock.runtime.context import Context, draws_done
@@ -35,14 +37,14 @@ def step_by(plan: Plan, prepared: Prepared, context: Context, *, return_numpy: b
 class _Step:
     """A step by a plan that writes over nothing.
 
-    Between calls it remembers the variables that the scope itself has, which are the same until it is dropped; those of its parents
+    Between calls it remembers the variables that the scope itself has, which are the same until one is erased; those of its parents
     are looked for each time, since a variable of that name may have come nearer. As long as its claim on them stands, their values
     are those it has kept, and only what is fed is looked at; what was computed ahead of them holds, too.
     """
 
     __slots__ = (
-        "_claim", "_claimed", "_committed", "_context", "_fed", "_fetched", "_lasts", "_lent", "_lock", "_once", "_plan", "_prepared",
-        "_return_numpy", "_run", "_scope", "_sources",
+        "_claim", "_claimed", "_committed", "_context", "_erased", "_fed", "_fetched", "_lasts", "_lent", "_lock", "_once", "_plan",
+        "_prepared", "_return_numpy", "_run", "_scope", "_sources",
     )  # fmt: skip
 
     def __init__(self, plan: Plan, prepared: Prepared, context: Context, return_numpy: bool, once: bool):
@@ -57,6 +59,7 @@ class _Step:
         self._lock = lock_of_writing(context.scope)
         self._sources: list[_Source] = []
         self._lasts = False  # whether these are the variables of the next call too
+        self._erased = 0  # how many variables of the scope had been erased when these were found
         self._committed = plan.committed
         self._fed = [(number, given.var.name) for number, given in enumerate(plan.inputs) if not given.var.persistable]
         self._lent = plan.lent.numbers(hands_out=not return_numpy)
@@ -91,7 +94,8 @@ class _Step:
         self._claim.end()
         for _, variable in self._sources:
             if variable is not None:
-                variable.lend()
+                with suppress(ScopeError):  # where it has gone meanwhile; what is under way is what there is to tell
+                    variable.lend()
 
     def _hand_out(self, computed: list[torch.Tensor]) -> Values:
         fetched = computed[: self._fetched]
@@ -126,8 +130,9 @@ class _Step:
     def _find(self) -> list[_Source]:
         """Whence each input of the plan comes: a variable, or None for what is fed. Raises UnsetVarError."""
         self._prepared.require_as_prepared(self._scope)
-        if not self._lasts:
-            scope, inputs = self._scope, self._plan.inputs
+        scope = self._scope
+        if not self._lasts or self._erased != scope.erased:
+            inputs, self._erased = self._plan.inputs, scope.erased
             self._sources = [(given, self._variable(given.var) if given.var.persistable else None) for given in inputs]
             self._lasts = all(variable is None or scope.find_local_var(given.var.name) is variable for given, variable in self._sources)
         return self._sources

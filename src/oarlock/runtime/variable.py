@@ -64,8 +64,8 @@ class Variable:
     """What one name of one scope stands for: an int, bool, float, half, string, tensor, operator or scope, or nothing yet.
 
     Only a scope makes one, and it belongs to that scope alone: it is not copied, and not pickled. It has no name of its own: names
-    are the scope's. A handle keeps neither its scope alive nor what it held; used after the scope was dropped, or has gone, it raises
-    ScopeError.
+    are the scope's. A handle keeps neither its scope alive nor what it held; used after the scope was dropped, or has gone, or after
+    the variable was erased from it, it raises ScopeError.
 
     It knows whether its value is its own: made by a run, or copied when it was set, and lent to nobody since. A run writes over such
     a value, and over no other. Whoever asks for the value has it lent, for good: the next run that would write over it works on a copy,
@@ -100,38 +100,30 @@ class Variable:
     __deepcopy__ = __reduce_ex__ = __copy__  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        if self._is_dropped():
-            return "<Variable of a scope that was dropped>"
         return f"<Variable {State.DECLARED.value if self.held is _EMPTY else type(self.held).__name__}>"
 
-    def _is_dropped(self) -> bool:
-        scope = self._scope()
-        return scope is None or scope.dropped
-
     def _require_scope(self) -> None:
-        if self._is_dropped():
+        scope = self._scope()
+        if scope is None or scope.dropped:
             raise ScopeError(f'"{self._label}" belonged to a scope that was dropped')
 
-    def _forget(self, *, alone: bool) -> None:
-        """Let go of what it holds, for good, as its scope is dropped; `alone` where nobody can be running there any more.
+    def _forget(self, *, alone: bool = False, erased: bool = False) -> None:
+        """Let go of what it holds, for good, as its scope is dropped or it is `erased`; `alone` where nobody can be running there any more.
 
         A step that has kept the value lets go of it too: what a dropped scope held takes no memory, whoever has a handle.
         """
-        if alone:
-            self._end_claims()  # without the lock: this is the collector of garbage, in whatever thread
-            self._lose()
-        else:
-            self._contest(self._lose)
 
-    def _lose(self, is_written: bool = False) -> None:
-        self._own, self._exact = False, None
-        self.held = _EMPTY
-        del self.held  # whoever asks for it now is told, by what follows
+        def lose(is_written: bool) -> None:
+            self.held, self._own, self._exact = _EMPTY, False, None
+            self.__class__ = _Erased if erased else _Gone  # type: ignore[assignment]  # so it raises, and runs need not look
+
+        if alone:
+            lose(self._end_claims())  # without the lock: this is the collector of garbage, in whatever thread
+        else:
+            self._contest(lose)
 
     def __getattr__(self, name: str) -> NoReturn:
-        """For what is not there, which `held` is where the scope was dropped."""
-        if name == "held":
-            raise ScopeError(f'"{self._label}" belonged to a scope that was dropped')
+        """For what is not there."""
         raise AttributeError(f"a Variable has no attribute {name!r:.60}", name=name, obj=self)
 
     @property
@@ -320,6 +312,39 @@ class Variable:
     def reset(self) -> None:
         """Hold nothing again."""
         self.give(_EMPTY)
+
+
+class _Gone(Variable):
+    """What the handle of a variable is when its scope was dropped: whatever it is asked or told, it raises ScopeError."""
+
+    __slots__ = ()
+    _end = "belonged to a scope that was dropped"
+
+    def __repr__(self) -> str:
+        return "<Variable of a scope that was dropped>"
+
+    def __getattribute__(self, name: str) -> Any:
+        if not name.startswith("_") and hasattr(Variable, name):
+            self._refuse()
+        return super().__getattribute__(name)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if not name.startswith("_") and hasattr(Variable, name):
+            self._refuse()
+        super().__setattr__(name, value)
+
+    def _refuse(self) -> NoReturn:
+        raise ScopeError(f'"{self._label}" {self._end}')
+
+
+class _Erased(_Gone):
+    """What it is when it was erased."""
+
+    __slots__ = ()
+    _end = "was erased from its scope"
+
+    def __repr__(self) -> str:
+        return "<Variable that was erased>"
 
 
 def _is_a(value: object, type: type) -> bool:
