@@ -61,6 +61,73 @@ def test_a_place_of_a_users_own_runs_programs():
         ol.Place()
 
 
+class TextPlace(ol.Place):
+    """A place whose device is text, of the class."""
+
+    device = "cpu"
+
+
+@dataclasses.dataclass(frozen=True)
+class NamedPlace(ol.Place):
+    """A place whose device is whatever it is given."""
+
+    device: object = "cpu"
+
+
+class AskedPlace(ol.Place):
+    """A place whose device is text each time it is asked."""
+
+    @property
+    def device(self):
+        return "meta"
+
+
+PLACES = [TextPlace(), NamedPlace("cpu"), NamedPlace("meta"), NamedPlace(torch.device("meta")), AskedPlace()]
+
+
+@pytest.mark.parametrize("place", PLACES, ids=lambda place: f"{type(place).__name__}-{place.device}")
+def test_a_place_may_give_its_device_as_text(place):
+    with ol.Program(seed=1) as program:
+        x = ol.layer.data("x", shape=[3])
+        cost = ol.layer.mean(ol.layer.fc(x, 2))
+        ones = ol.op.fill(shape=(2, 3), value=1.0)
+        ol.optimizer.SGD(0.1).minimize(cost)
+    feed = {"x": np.ones((2, 3), "float32")}
+    assert place.is_cpu == (str(place.device) == "cpu")
+    for options in ({}, {"interpret": True}):
+        scope = ol.init(program, ol.Scope())
+        executor = ol.Executor(place, **options)
+        assert executor.place is place
+        step = executor.prepare(program, [cost, ones], scope=scope, return_numpy=False)
+        for _ in range(2):
+            values = [*executor.run(program, feed, [cost, ones], scope=scope, return_numpy=False), *step(feed)]
+            assert {value.device for value in values} == {torch.device(place.device)}
+        assert scope["fc_0.w"].device == torch.device(place.device)
+    scope = ol.Scope()
+    with ol.Program() as program:
+        y = ol.op.add(ol.minibatch([1, 2], name="x"), ol.op.fill(shape=(1,), value=1.0))
+    ol.run_block(program.main, scope, ol.Context(scope, place))
+    assert scope[y.name].device == torch.device(place.device)
+
+
+@pytest.mark.parametrize("device", ["nonsense:0", "nonsense", "", "cpu:x", None, 3, 1.5, ["cpu"], ol.CPUPlace()], ids=repr)
+def test_a_device_that_is_none_is_refused_where_the_place_is_given(device):
+    program, _ = doubled()
+    place = NamedPlace(device)
+    for use in (
+        lambda: ol.Executor(place),
+        lambda: ol.Executor([place]),
+        lambda: ol.Context(ol.Scope(), place),
+        lambda: program.main.run(ol.Scope(), place),
+    ):
+        with pytest.raises(ol.ArgumentError) as caught:
+            use()
+        assert caught.value.message == f"NamedPlace has no device of PyTorch's, but {device!r}"
+        assert caught.value.contract == 'the device of a place is a torch.device, or its text: "cpu", "cuda:0"'
+        assert caught.value.given == (f"NamedPlace(device={device!r})",)
+        assert caught.value.location.file.endswith("test_places.py")
+
+
 @dataclasses.dataclass(frozen=True)
 class ElsewherePlace(ol.Place):
     """A place whose tensors are not the processor's: they have a type and no elements."""
@@ -74,17 +141,27 @@ class ElsewherePlace(ol.Place):
 def test_an_op_makes_its_output_at_the_place_of_the_run_in_the_size_that_follows_from_its_inputs():
     with ol.Program() as program:
         x = ol.layer.data("x", shape=[3])
-        y = ol.op.linear(x, ol.op.fill(shape=(3, 5), value=1.0))
+        weight = ol.op.fill(shape=(3, 5), value=1.0)
+        y = ol.op.linear(x, weight)
         z = ol.op.concat([y, y], axis=0)
+        made = [weight, ol.op.fill_like(x, value=2.0, dtype="float32"), ol.op.row_numbers(x)]  # of nothing that lies anywhere
     feed = {"x": np.ones((4, 3), "float32")}
+    shapes = {y.name: (4, 5), z.name: (8, 5)} | dict(zip((var.name for var in made), [(3, 5), (4, 3), (4,)], strict=True))
     for place in (ol.CPUPlace(), ElsewherePlace()):
-        for executor in (ol.Executor(place), ol.Executor(place, interpret=True)):
-            found = executor.run(program, feed, [y, z], scope=ol.Scope(), return_numpy=False)
-            assert [(value.device, tuple(value.shape)) for value in found] == [(place.device, (4, 5)), (place.device, (8, 5))]
+        expected = [(name, place.device, shape) for name, shape in shapes.items()]
+
+        def seen(values, names=tuple(shapes)):
+            return [(name, value.device, tuple(value.shape)) for name, value in zip(names, values, strict=True)]
+
+        for passes in ({}, {"passes": ()}, {"interpret": True}):
+            executor, scope = ol.Executor(place, **passes), ol.Scope()
+            assert seen(executor.run(program, feed, list(shapes), scope=scope, return_numpy=False)) == expected
+            step = executor.prepare(program, list(shapes), scope=scope, return_numpy=False)
+            assert seen(step(feed)) == seen(step(feed)) == expected
         scope = ol.Scope()
         scope.set("x", torch.ones(4, 3, device=place.device))
         ol.run_block(program.main, scope, ol.Context(scope, place))
-        assert (scope[z.name].device, tuple(scope[z.name].shape)) == (place.device, (8, 5))
+        assert seen([scope[name] for name in shapes]) == expected
 
 
 @pytest.mark.mission("F15", "F17", "F19")
@@ -109,8 +186,9 @@ def test_a_context_has_places_and_makes_scopes_for_contexts_inside_it():
 
 @pytest.mark.parametrize("scope", [None, {}, {"x": 1.0}, "scope", 0, ol.Scope])
 def test_a_context_takes_a_scope_and_nothing_else(scope):
-    with pytest.raises(ol.ArgumentError, match="^a run has a scope, not "):
+    with pytest.raises(ol.ArgumentError, match="^a run has a scope, not ") as caught:
         ol.Context(scope)
+    assert caught.value.location.file.endswith("test_places.py")
     program, y = doubled()
     with pytest.raises(ol.ArgumentError, match="^a run has a scope, not "):
         ol.Executor().run(program, {"x": np.ones((1, 2), "float32")}, [y], scope=scope)

@@ -2,6 +2,7 @@
 
 import asyncio
 import copy
+import dataclasses
 import gc
 import itertools
 import pickle
@@ -49,6 +50,14 @@ def after_steps(program, start, steps):
     return start["fc_0.w"] - steps * rate * slope, start["fc_0.b"] - steps * rate * torch.full((2,), 1 / 2)
 
 
+def around_of_its_own(program, child):
+    """`child`, with the state of the optimizer of `program`, which it has for itself."""
+    for var in program.persistables():
+        if var.name not in ("fc_0.w", "fc_0.b"):
+            child.set(var.name, ol.init(program, ol.Scope())[var.name])
+    return child
+
+
 @pytest.mark.mission("A2")
 def test_one_program_runs_in_many_scopes_that_share_nothing_but_what_is_above_them():
     program, executor = small_program(), ol.Executor()
@@ -67,11 +76,22 @@ def test_one_program_runs_in_many_scopes_that_share_nothing_but_what_is_above_th
     executor.run(program, FEED, scope=left)  # a scope keeps its state from run to run
     assert torch.allclose(left["fc_0.w"], after_steps(program, start, 4)[0], rtol=1e-6)
     predict = ol.prune(program, {"predict": program.main.var("fc_0.out")})
-    for number in (1.0, 2.0):  # two scopes below one that has the bias: it is shared, what each has of its own is not
-        child = parent.new_scope()
+    children = [parent.new_scope() for _ in range(2)]  # below one that has the bias: it is shared, what each has of its own is not
+    for number, child in enumerate(children):
         child.set("fc_0.w", np.full((3, 2), number, "float32"))
-        (value,) = executor.run(predict, FEED, ["predict"], scope=child)
-        assert value.tolist() == [[3 * number + 5, 3 * number + 7]] * 2
+    for bias in ([5, 7], [1, 2]):
+        parent.set("fc_0.b", np.array(bias, "float32"))  # after the children were made
+        for number, child in enumerate(children):
+            (value,) = executor.run(predict, FEED, ["predict"], scope=child)
+            assert value.tolist() == [[3 * number + bias[0], 3 * number + bias[1]]] * 2
+            assert child["fc_0.b"] is parent["fc_0.b"]
+            assert list(child) == ["fc_0.w"]
+    for child in children:  # each trains what is its own, and the one bias above them
+        executor.run(program, FEED, scope=around_of_its_own(program, child))
+    moved = torch.tensor([1.0, 2.0]) - 2 * 0.5 * torch.full((2,), 1 / 2)
+    assert torch.allclose(parent["fc_0.b"], moved)
+    for number, child in enumerate(children):
+        assert torch.allclose(child["fc_0.w"], number - 0.5 * torch.full((3, 2), 2 / 4))
     with pytest.raises(TypeError, match="scope"):
         executor.run(program, FEED)
 
@@ -95,6 +115,22 @@ def test_a_scope_takes_values_as_they_are_whatever_their_device_and_keeps_no_pro
     assert int(scope["@STEP"]) == 2
     with pytest.raises(TypeError):
         ol.Scope(ol.CPUPlace())
+
+
+@pytest.mark.mission("A3", "C25")
+def test_a_scope_has_variables_and_other_scopes_and_nothing_that_computes():
+    """The whole list: no program, no operator, no place, and nothing that runs one. What a scope refers to is of those kinds too."""
+    scope = ol.init(small_program(), ol.Scope())
+    ol.Executor().run(small_program(), FEED, scope=scope.new_scope().new_scope())
+    public = {name for name in dir(scope) if not name.startswith("_")}
+    assert public == {
+        *("parent", "children", "name", "new_scope", "find_or_create_scope", "delete_scope", "drop", "dropped"),
+        *("var", "new_var", "erase", "erased", "find_var", "find_local_var", "set", "get", "frozen"),
+    }
+    kinds = (bool, int, str, frozenset, dict, list, type(None), ol.Scope, type(threading.RLock()))
+    assert {name: kind for name, kind in ((name, type(held)) for name, held in vars(scope).items()) if kind not in kinds} == {}
+    assert {type(variable) for variable in scope._variables.values()} == {Variable}
+    assert not callable(scope)
 
 
 @pytest.mark.mission("A4", "C1")
@@ -511,10 +547,23 @@ def test_places_are_values_and_several_are_refused():
     assert len({ol.CPUPlace(), ol.CPUPlace()}) == 1
     assert ol.Executor([ol.CPUPlace()]).place == ol.CPUPlace()
     assert ol.CPUPlace().device == torch.device("cpu")
-    with pytest.raises(ol.ArgumentError, match="^a program runs at one place, not at 2\n"):
-        ol.Executor([ol.CPUPlace(), ol.CPUPlace()])
-    with pytest.raises(ol.ArgumentError, match="^there is no GPU 99: PyTorch sees"):
-        ol.Executor(ol.GPUPlace(99))
+    takers = {
+        "Executor": ol.Executor,
+        "Context": lambda places: ol.Context(ol.Scope(), places),
+        "replace": lambda places: dataclasses.replace(ol.Context(ol.Scope()), place=places),
+    }
+    for name, take in takers.items():
+        for one in (ol.CPUPlace(), [ol.CPUPlace()], (ol.CPUPlace(),)):
+            assert take(one).place == ol.CPUPlace(), name
+        for several in ([ol.CPUPlace(), ol.CPUPlace()], (ol.CPUPlace(), ol.GPUPlace(99)), (ol.GPUPlace(99), ol.CPUPlace())):
+            with pytest.raises(ol.ArgumentError) as caught:
+                take(several)
+            assert caught.value.message == "a program runs at one place, not at 2", name
+            assert caught.value.given == tuple(map(repr, several))
+        with pytest.raises(ol.ArgumentError, match="^a place is ol.CPUPlace"):
+            take([])
+        with pytest.raises(ol.ArgumentError, match="^there is no GPU 99: PyTorch sees"):
+            take(ol.GPUPlace(99))
 
 
 @pytest.mark.mission("F21")

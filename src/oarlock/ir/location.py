@@ -6,6 +6,7 @@ import sys
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from types import FrameType
 
 from oarlock.errors import visible
 
@@ -38,7 +39,7 @@ class Location:
 def here() -> Location | None:
     """The innermost frame outside this package, or None where there is none."""
     frame = sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+    while frame is not None and _is_ours(frame):
         frame = frame.f_back
     if frame is None:
         return None
@@ -46,6 +47,12 @@ def here() -> Location | None:
     module = frame.f_globals.get("__name__", "__main__")
     text = linecache.getline(filename, frame.f_lineno).strip()
     return _location(filename, module, frame.f_lineno, frame.f_code.co_name, text)
+
+
+def _is_ours(frame: FrameType) -> bool:
+    """Whether code of this package runs in `frame`, or what Python has made for a class of its own: the `__init__` of a dataclass."""
+    filename = frame.f_code.co_filename
+    return filename.startswith(_PACKAGE) or (filename == "<string>" and frame.f_globals.get("__name__", "").startswith("oarlock."))
 
 
 @lru_cache(maxsize=4096)

@@ -19,7 +19,7 @@ from oarlock.op.stacks import Stack
 from oarlock.op.torch_dtype import to_torch
 from oarlock.runtime import random
 from oarlock.runtime.budget import Budget, bytes_of
-from oarlock.runtime.place import CPUPlace, Place, one_place
+from oarlock.runtime.place import CPUPlace, Place, device_of, one_place
 from oarlock.runtime.scope import Scope
 
 __all__ = ["Context", "KernelContext", "draws_done"]
@@ -101,7 +101,7 @@ class KernelContext:
     def uniform(self, shape: tuple[int, ...], random_id: int) -> torch.Tensor:
         """Numbers in [0, 1), float64 of `shape`, that follow from the program's seed, the op, the draws before this one and the trip."""
         key = random.key_of(self.op.block.program.seed, "op", random_id, self._count_draws(), *self._trips)
-        return random.uniform(tuple(shape), key, device=self._context.place.device)
+        return random.uniform(tuple(shape), key, device=device_of(self._context.place))
 
     def run_block(self, block: Block, values: list[torch.Tensor], *, trip: int | None = None) -> list[torch.Tensor]:
         """Run a block of this op on `values`, its inputs, in a scope of its own; return its outputs.
@@ -148,7 +148,7 @@ class KernelContext:
     def zeros(self, var: Var, *, leading: tuple[int, ...] = ()) -> torch.Tensor:
         """Zeros of the declared type of `var`, after `leading` sizes. Names of sizes that no value tells count as 0."""
         shape = [self._size(size) for size in var.shape or ()]
-        return torch.zeros((*leading, *shape), dtype=to_torch(var.dtype), device=self._context.place.device)
+        return torch.zeros((*leading, *shape), dtype=to_torch(var.dtype), device=device_of(self._context.place))
 
     def _size(self, size: Size) -> int:
         """What a size stands for in this run: what the values tell that the op reads or, failing these, that it might read."""

@@ -11,7 +11,7 @@ from oarlock.ir.size import evaluate, solve
 from oarlock.ir.variable import Var
 from oarlock.op.torch_dtype import from_torch, to_torch
 from oarlock.runtime.initialization import initial_value
-from oarlock.runtime.place import Place
+from oarlock.runtime.place import Place, device_of
 from oarlock.runtime.ragged_feeding import spread_ragged
 from oarlock.runtime.scope import Scope
 from oarlock.runtime.value import read_as
@@ -99,7 +99,7 @@ def _check_one(program: Program, var: Var, value: object, sizes: dict[str, tuple
         wrong = f'"{var.name}" must have the shape {var.type_text.removeprefix(str(var.dtype))}, not {list(tensor.shape)}'
     if wrong:
         raise FeedError(wrong, location=var.location, contract=_contract(program), given=[actual])
-    return tensor.to(place.device)
+    return tensor.to(device_of(place))
 
 
 def _disagreement(var: Var, symbol: str, number: int, sizes: dict[str, tuple[int, str]]) -> str | None:

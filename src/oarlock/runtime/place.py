@@ -10,7 +10,7 @@ import torch
 from oarlock.errors import ArgumentError
 from oarlock.ir.location import here
 
-__all__ = ["CPUPlace", "GPUPlace", "Place", "made_at", "one_place"]
+__all__ = ["CPUPlace", "GPUPlace", "Place", "device_of", "made_at", "one_place"]
 
 _CPU = torch.device("cpu")
 _AS_EVER = nullcontext()
@@ -20,18 +20,19 @@ class Place(ABC):
     """Where a program runs: a plain value that says which PyTorch device that is.
 
     A subclass with a `device` is a place too, and so a way to run at a processor of another kind that PyTorch drives; make it a frozen
-    dataclass, so that places compare by their values. What `require_there` raises, it raises where something is to run there.
+    dataclass, so that places compare by their values. Where something is to run there, ArgumentError is raised of a `device` that is none
+    of PyTorch's, and what `require_there` raises.
     """
 
     @property
     @abstractmethod
-    def device(self) -> torch.device:
-        """The device at which its tensors lie."""
+    def device(self) -> torch.device | str:
+        """The device at which its tensors lie: a torch.device, or what it is called."""
 
     @property
     def is_cpu(self) -> bool:
         """Whether its tensors lie in the memory of the processor."""
-        return self.device.type == "cpu"
+        return device_of(self).type == "cpu"
 
     def require_there(self) -> None:  # noqa: B027  most places are where the program is
         """Raise ArgumentError where this machine has no such place. Nothing is asked unless a place says otherwise."""
@@ -74,9 +75,31 @@ class GPUPlace(Place):
         return torch.device("cuda", self.index)
 
 
+def device_of(place: Place) -> torch.device:
+    """The device of `place`. Raises ArgumentError where it is none of PyTorch's."""
+    device = place.device
+    if isinstance(device, torch.device):
+        return device
+    try:
+        if isinstance(device, str):
+            return torch.device(device)
+    except RuntimeError as error:
+        raise _no_device(place, device) from error
+    raise _no_device(place, device)
+
+
+def _no_device(place: Place, device: object) -> ArgumentError:
+    return ArgumentError(
+        f"{type(place).__name__} has no device of PyTorch's, but {device!r:.60}",
+        location=here(),
+        contract='the device of a place is a torch.device, or its text: "cpu", "cuda:0"',
+        given=[repr(place)],
+    )
+
+
 def made_at(place: Place) -> AbstractContextManager[object]:
     """Meanwhile kernels make tensors from nothing at `place`. It costs nothing at the processor, and some of each call elsewhere."""
-    return _AS_EVER if place.is_cpu else place.device
+    return _AS_EVER if place.is_cpu else device_of(place)
 
 
 def one_place(places: object) -> Place:
@@ -84,9 +107,6 @@ def one_place(places: object) -> Place:
 
     A program runs at one place. Several want a program that is split over them, which a pass would write.
     """
-    if isinstance(places, Place):
-        places.require_there()
-        return places
     if places is None:
         return CPUPlace()
     chosen = list(places) if isinstance(places, list | tuple) else [places]
@@ -94,5 +114,6 @@ def one_place(places: object) -> Place:
         raise ArgumentError(f"a program runs at one place, not at {len(chosen)}", given=[repr(place) for place in chosen])
     if not chosen or not isinstance(chosen[0], Place):
         raise ArgumentError(f"a place is ol.CPUPlace() or ol.GPUPlace(index), not {places!r}", location=here())
+    device_of(chosen[0])
     chosen[0].require_there()
     return chosen[0]

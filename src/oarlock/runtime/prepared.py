@@ -18,7 +18,7 @@ from oarlock.runtime.interpreter import Interpreter
 from oarlock.runtime.likeness import Likeness
 from oarlock.runtime.ownership import require_not_elsewhere
 from oarlock.runtime.paths import Path
-from oarlock.runtime.place import Place, made_at
+from oarlock.runtime.place import Place, device_of, made_at
 from oarlock.runtime.plan import Plan
 from oarlock.runtime.scope import Scope, frozen_in, lock_of_writing
 from oarlock.runtime.scopes import Scopes
@@ -109,7 +109,7 @@ class Prepared:
             [path.require_tensor for path in self.fetched],
             origin,
             applied,
-            device=place.device,
+            device=device_of(place),
             poison=poison,
             backend=backend,
         )
@@ -162,7 +162,7 @@ class Prepared:
 
     def _bring(self, context: Context) -> None:
         """Move the persistable variables that are read to the place of the run, where they stay: a scope is at one place at a time."""
-        device = context.place.device
+        device = device_of(context.place)
         with lock_of_writing(context.scope):
             for var in self.stored:
                 found = context.scope.find_var(var.name)
@@ -173,7 +173,8 @@ class Prepared:
     def _check(self, feed: Mapping[str, object], context: Context) -> dict[str, torch.Tensor]:
         """The tensors to start with. Raises FeedError."""
         tensors = check_feed(self.program, feed, self.read, context.place, context.scope)
-        plain = all(isinstance(value, torch.Tensor) and value.device == context.place.device for value in feed.values())
+        device = device_of(context.place)
+        plain = all(isinstance(value, torch.Tensor) and value.device == device for value in feed.values())
         if plain and feed.keys() == tensors.keys() and all(var.partitions is None for var in self.program.main.inputs):
             self._accepted = tuple(feed), Likeness([tensors[name] for name in feed])
         return tensors
@@ -187,7 +188,7 @@ class Prepared:
         """What is fetched, read before the tail writes: a step that raises writes nothing, and values are from before it."""
         values = []
         for path in self.fetched:
-            values.append(path.read(frame, context.place.device))
+            values.append(path.read(frame, device_of(context.place)))
             if context.budget is not None and path.trips:
                 context.budget.hold(values[-1:])
         return values

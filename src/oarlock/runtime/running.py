@@ -16,7 +16,7 @@ from oarlock.runtime.executor import Executor
 from oarlock.runtime.initialization import initial_value
 from oarlock.runtime.interpreter import Interpreter
 from oarlock.runtime.ownership import require_not_elsewhere
-from oarlock.runtime.place import Place, made_at
+from oarlock.runtime.place import Place, device_of, made_at
 from oarlock.runtime.prepared import Values
 from oarlock.runtime.scope import Scope
 
@@ -60,7 +60,7 @@ def run_block(
     for var in block.inputs:
         found = scope.find_var(var.name)
         if var.initializer is not None and (found is None or not found.is_set):
-            scope.var(var.name).value = initial_value(var, block.program.seed).to(run.place.device)
+            scope.var(var.name).value = initial_value(var, block.program.seed).to(device_of(run.place))
     ops = block.ops[first:last]
     check_found(block, ops, scope)
     if run.training:

@@ -15,6 +15,7 @@ from oarlock.runtime.declared import require_declared
 from oarlock.runtime.interpreter import commit, read_var
 from oarlock.runtime.interrupts import Interrupts, uninterrupted
 from oarlock.runtime.ownership import belongs_to, require_not_elsewhere
+from oarlock.runtime.place import device_of
 from oarlock.runtime.plan import Given, Plan
 from oarlock.runtime.prepared import Prepared, Values
 from oarlock.runtime.scope import lock_of_writing
@@ -141,7 +142,7 @@ class _Step:
         found = self._scope.find_var(var.name)
         if found is None or not found.is_set:
             if var.name == DRAWS:
-                start = torch.tensor(draws_done(self._scope), device=self._context.place.device)
+                start = torch.tensor(draws_done(self._scope), device=device_of(self._context.place))
                 found = found or self._scope.var(DRAWS)
                 found.give(start, own=True)
                 return found

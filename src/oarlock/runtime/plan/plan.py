@@ -20,7 +20,7 @@ from oarlock.registry.own_values import may_fail
 from oarlock.runtime.context import Context, KernelContext, draws_done
 from oarlock.runtime.dispatching import below_autograd
 from oarlock.runtime.explaining import explain
-from oarlock.runtime.place import Place, made_at
+from oarlock.runtime.place import Place, device_of, made_at
 from oarlock.runtime.plan.ahead import Ahead, find_ahead
 from oarlock.runtime.plan.backends import write_sections
 from oarlock.runtime.plan.by_signature import KernelFailure
@@ -181,7 +181,7 @@ class Plan:
             return KernelContext(op, context.scope, context, None, trips, count_draws)
 
         mode, place = self._mode, context.place
-        compute = partial(self._function, context_of, place.device)
+        compute = partial(self._function, context_of, device_of(place))
         if self._has_spaces:
             compute = partial(self._compute, compute, place)
 
@@ -214,7 +214,7 @@ class Plan:
         try:
             workspace = self._idle.pop()
         except IndexError:
-            workspace = Workspace(place.device)
+            workspace = Workspace(device_of(place))
         computed = compute(workspace, *given)
         if place.is_cpu:  # elsewhere a run may have ended before its kernels have
             workspace.end_run()
