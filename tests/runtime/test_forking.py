@@ -79,6 +79,35 @@ with multiprocessing.get_context("fork").Pool(2) as pool:
     assert say(code, tmp_path) == "2 ()\n"
 
 
+@pytest.mark.parametrize("beside", ["executor.run(program, feed, [y], scope=scope)", "[ol.init(program, ol.Scope()) for _ in range(20)]"])
+def test_a_child_that_is_forked_while_another_thread_runs_goes_on_from_a_whole_step(beside, tmp_path):
+    code = f"""
+from threading import Event, Thread
+with program:
+    ol.optimizer.SGD(1e-3).minimize(y)
+ol.init(program, scope)
+step()
+done = Event()
+def train():
+    while not done.is_set():
+        {beside}
+thread = Thread(target=train)
+thread.start()
+def child():
+    steps = int(scope["@STEP"])
+    step()
+    inner = scope.new_scope()
+    inner.set("a", 1.0)
+    print(int(scope["@STEP"]) - steps, ol.init(program, ol.Scope()) is scope)
+for _ in range(8):
+    time.sleep(0.03)
+    fork(child)
+done.set()
+thread.join()
+"""
+    assert say(code, tmp_path) == "1 False\n" * 8
+
+
 def test_a_child_without_its_parents_threads_cannot_ask_for_them(tmp_path):
     code = "ol.init(program, scope)\nfork(lambda: (ol.tune_process(threads=1, keep_memory=False), ol.tune_process(threads=2)))"
     assert say(code, tmp_path) == (

@@ -120,8 +120,9 @@ def test_a_scope_takes_values_as_they_are_whatever_their_device_and_keeps_no_pro
 @pytest.mark.mission("A3", "C25")
 def test_a_scope_has_variables_and_other_scopes_and_nothing_that_computes():
     """The whole list: no program, no operator, no place, and nothing that runs one. What a scope refers to is of those kinds too."""
-    scope = ol.init(small_program(), ol.Scope())
-    ol.Executor().run(small_program(), FEED, scope=scope.new_scope().new_scope())
+    program = small_program()
+    scope = ol.init(program, ol.Scope())
+    ol.Executor().run(program, FEED, scope=scope.new_scope().new_scope())
     public = {name for name in dir(scope) if not name.startswith("_")}
     assert public == {
         *("parent", "children", "name", "new_scope", "find_or_create_scope", "delete_scope", "drop", "dropped"),

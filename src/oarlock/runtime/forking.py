@@ -8,7 +8,6 @@ as it is between two runs.
 import os
 import threading
 from functools import cache
-from typing import TypeVar
 from weakref import WeakSet
 
 import torch

@@ -9,6 +9,7 @@ import torch
 from oarlock.errors import ArgumentError, ScopeError, UnsetVarError
 from oarlock.ir.location import here
 from oarlock.ir.variable import Var
+from oarlock.runtime.forking import released_by_forks
 from oarlock.runtime.value import exact_numbers, to_tensor
 from oarlock.runtime.variable import Variable
 
@@ -25,15 +26,19 @@ class Scope:
     """
 
     def __init__(self) -> None:
-        self._parent: Scope | None = None
-        self.name = ""
+        self._begin(None, "", released_by_forks(threading.RLock()), released_by_forks(threading.RLock()))
+
+    def _begin(self, parent: "Scope | None", name: str, lock: threading.RLock, writing: threading.RLock) -> None:
+        """A tree of scopes has one lock for its names, and another for runs that write over what it holds."""
+        self._parent = parent
+        self.name = name
         self._children: list[Scope] = []
         self.dropped = False
         self.frozen: frozenset[str] = frozenset()  # the names here of what is not to be estimated
         self.erased = 0  # how many variables were: a step that remembers some looks again
         self._variables: dict[str, Variable] = {}
-        self._lock = threading.RLock()
-        self._writing = threading.RLock()
+        self._lock = lock
+        self._writing = writing
 
     # Children
 
@@ -52,9 +57,8 @@ class Scope:
     def new_scope(self, name: str = "") -> "Scope":
         """Make a child, whatever children there are."""
         _require_text(name, "scope")
-        child = Scope()
-        child._parent = self
-        child.name = name
+        child = Scope.__new__(Scope)
+        child._begin(self, name, self._lock, self._writing)
         with self._lock:
             self._require_alive()
             self._children.append(child)
@@ -258,6 +262,4 @@ def _is_frozen(scope: Scope, name: str) -> bool:
 
 def lock_of_writing(scope: Scope) -> threading.RLock:
     """Held by a run that writes over tensors of a scope, its parents and all their children: one run at a time."""
-    while scope._parent is not None:
-        scope = scope._parent
     return scope._writing
