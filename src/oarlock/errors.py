@@ -264,7 +264,10 @@ class KernelError(OarlockError, RuntimeError):
 
 
 class ScopeError(OarlockError, RuntimeError):
-    """A scope, or a handle to one of its variables, was used after the scope was dropped."""
+    """A scope, or a handle to one of its variables, was used after the scope was dropped, or after the variable was erased.
+
+    Names are unique in a scope, and scopes and variables are not copied: take values, `other.set(name, scope[name])`.
+    """
 
     __module__ = "oarlock"
 
