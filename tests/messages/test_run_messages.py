@@ -198,6 +198,49 @@ def test_values_that_do_not_fit_their_variables(use, require):
     )
 
 
+def test_a_name_in_a_scope_that_is_no_text(require):
+    require(
+        "scope[cost]",
+        """
+        oarlock.ArgumentError: a variable's name is text, not Var <Var main/mean_0 float32[]>
+          model.py:14      scope[cost]
+          Try: its name is "mean_0"    (oarlock explain ArgumentError)
+        """,
+    )
+
+
+def test_a_copy_of_a_scope(require):
+    require(
+        "import copy; copy.deepcopy(scope)",
+        """
+        oarlock.ScopeError: a scope is not copied: its variables belong to it alone
+          Try: for name in scope: other.set(name, scope[name]), where other = ol.Scope()    (oarlock explain ScopeError)
+        """,
+    )
+
+
+def test_a_run_in_a_scope_that_was_dropped(require):
+    require(
+        'scope.drop(); run({"image": images, "label": labels})',
+        """
+        oarlock.ScopeError: this scope was dropped
+          model.py:13 in run      return ol.Executor().run(program, feed, fetch, scope=scope)
+        """,
+    )
+
+
+def test_a_place_whose_device_is_none(require):
+    require(
+        'Place = type("Place", (ol.Place,), {"device": "nonsense:0", "__repr__": lambda self: "Place()"})\nol.Context(scope, Place())',
+        """
+        oarlock.ArgumentError: Place has no device of PyTorch's, but 'nonsense:0'
+          model.py:15      ol.Context(scope, Place())
+          the device of a place is a torch.device, or its text: "cpu", "cuda:0"
+              Place()
+        """,
+    )
+
+
 def test_a_fault_inside_a_loop_names_the_step(tmp_path):
     script = """
     import numpy

@@ -105,7 +105,6 @@ class Scope:
     def __copy__(self, *_: object) -> NoReturn:
         raise ScopeError(
             "a scope is not copied: its variables belong to it alone",
-            location=here(),
             hint="for name in scope: other.set(name, scope[name]), where other = ol.Scope()",
         )
 
