@@ -117,7 +117,7 @@ def __getattr__(name: str) -> object:
         module, attribute = _HOMES[name]
         value = getattr(importlib.import_module(module), attribute)
     else:
-        from oarlock.errors import no_attribute
+        from oarlock.spelling import no_attribute
 
         raise no_attribute("oarlock", name, __all__)
     globals()[name] = value

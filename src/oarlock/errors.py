@@ -28,8 +28,7 @@ A class exists where a reader has to *do* something different; its docstring say
 `oarlock explain NAME` prints it. Tools read the fields, never the text.
 """
 
-import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 __all__ = [
     "ArgumentError",
@@ -53,16 +52,6 @@ __all__ = [
     "VerifyError",
     "WriteError",
 ]
-
-
-def no_attribute(module: str, name: str, known: Iterable[str], *, instead: str | None = None) -> AttributeError:
-    """What a module of ours raises where it has no `name`: it says which of the `known` is meant, or what to write `instead`."""
-    near = difflib.get_close_matches(name.lower(), [each for each in known if not each.startswith("_")], n=1) or difflib.get_close_matches(
-        name, known, n=1
-    )
-    short = module.replace("oarlock", "ol", 1)
-    hint = instead or (f"did you mean {short}.{near[0]}?" if near else f"dir({short}) lists what there is")
-    return AttributeError(f"module {module!r} has no attribute {name!r:.80}; {hint}", name=name)
 
 
 class OarlockError(Exception):

@@ -389,6 +389,7 @@ def test_a_name_that_nothing_has(require):
         """
         oarlock.UndefinedVarError: "imgae" is not visible in main
           model.py:4      x = program.main.var("imgae")
+              there are: image
           Try: did you mean "image"?    (oarlock explain UndefinedVarError)
         """,
     )

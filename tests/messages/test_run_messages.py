@@ -145,7 +145,7 @@ def test_a_fetch_that_nothing_is_called(require):
         f"""
         oarlock.UndefinedVarError: "fc_0.uot" is not visible in main
           model.py:13 in run      return ol.Executor().run(program, feed, fetch, scope=scope)
-              there are: image, label, fc_0.w, fc_0.b, fc_0.out, {LOSS}.loss, {LOSS}.softmax, mean_0
+              there are: fc_0.out, fc_0.w, fc_0.b, mean_0, {LOSS}.softmax, {LOSS}.loss, image, label
           Try: did you mean "fc_0.out"?    (oarlock explain UndefinedVarError)
         """,
     )

@@ -105,14 +105,79 @@ def test_a_fetch_that_nothing_is_called_lists_what_there_is(x, program):
     with pytest.raises(ol.UndefinedVarError) as raised:
         ol.Executor().run(program, {}, ["layer_z"], scope=ol.Scope())
     assert raised.value.message == '"layer_z" is not visible in main'
-    first = ", ".join(f"layer_{number}" for number in range(7))
-    assert raised.value.given == (f"there are: last, x, fc_0.w, fc_0.b, fc_0.out, {first}, and 13 more",)
+    few = "layer_9, layer_8, layer_7, layer_6, layer_5, layer_4, layer_3, layer_2, layer_1, layer_0, layer_19, layer_18"
+    assert raised.value.given == (f"there are: {few}, and 13 more",)
     assert raised.value.hint.startswith('did you mean "layer_')
+
+
+def test_what_is_fetched_stands_first_where_nothing_is_like_the_name(x, program):
+    y = ol.layer.fc(x, 2, act="tanh")
+    ol.optimizer.SGD(0.1).minimize(ol.layer.mean(y, name="cost"))
+    program.targets = {"predict": y}
+    listed = "there are: predict, cost, tanh_0, fc_0.out, x, fc_0.w, fc_0.b, "
+    desc = ol.prune(program, ["cost"]).main.compile()
+    for ask, start in (
+        (lambda: ol.prune(program, ["nothere"]), listed),
+        (lambda: ol.Executor().run(program, {}, ["nothere"], scope=ol.Scope()), listed),
+        (lambda: ol.eval("nothere", {}, program=program), listed),
+        (lambda: program.main.var("nothere"), listed.replace("predict, ", "")),
+        (lambda: ol.prune(desc, ["nothere"]), "there are: cost, tanh_0, fc_0.out, x, fc_0.w, fc_0.b"),
+    ):
+        with pytest.raises(ol.UndefinedVarError) as raised:
+            ask()
+        assert raised.value.message == '"nothere" is not visible in main'
+        assert raised.value.given[0].startswith(start)
+
+
+def test_a_path_that_leads_nowhere_lists_what_there_is_where_it_ends(x, program):
+    loop = ol.rnn()
+    with loop.step():
+        loop.output(ol.op.tanh(ol.op.square(loop.step_input(x), name="squared"), name="z"))
+    loop()
+    with pytest.raises(ol.UndefinedVarError) as raised:
+        ol.Executor().run(program, {}, ["main/rnn_0/0/qqq"], scope=ol.Scope())
+    assert raised.value.message == '"main/rnn_0/0/qqq" is not a variable of this program'
+    (given,) = raised.value.given
+    assert given.startswith("there are: main/rnn_0/0/z, main/rnn_0/0/squared, main/rnn_0/0/")
+    with pytest.raises(ol.UndefinedVarError) as raised:
+        ol.Executor().run(program, {}, ["main/qqq"], scope=ol.Scope())
+    assert raised.value.given[0].startswith("there are: main/")
+
+
+def test_a_target_is_pruned_to_by_its_label(x, program):
+    y = ol.layer.fc(x, 2, act="tanh")
+    program.targets = {"predict": y}
+    assert ol.prune(program, "predict").to_bytes() == ol.prune(program, {"predict": y}).to_bytes()
+
+
+@pytest.mark.parametrize(
+    ("call", "hint"),
+    [
+        (lambda: ol.optimizer.adam(1e-3), "did you mean ol.optimizer.Adam?"),
+        (lambda: ol.optimizer.sgd(1e-3), "did you mean ol.optimizer.SGD?"),
+        (lambda: ol.layer.convolution(3), "dir(ol.layer) lists what there is"),
+        (lambda: ol.op.attention(3), "did you mean ol.layer.attention?"),
+    ],
+)
+def test_a_module_that_is_called_says_what_is_meant(call, hint):
+    with pytest.raises(ol.ArgumentError, match=r"^ol\.[a-z.]+ is a module, which cannot be called\n") as raised:
+        call()
+    assert raised.value.hint == hint
 
 
 @pytest.mark.parametrize(
     ("ask", "message"),
     [
+        (lambda: ol.mean, "module 'oarlock' has no attribute 'mean'; did you mean ol.layer.mean?"),
+        (lambda: ol.softmax, "module 'oarlock' has no attribute 'softmax'; did you mean ol.layer.softmax?"),
+        (lambda: ol.Adam, "module 'oarlock' has no attribute 'Adam'; did you mean ol.optimizer.Adam?"),
+        (lambda: ol.SGD, "module 'oarlock' has no attribute 'SGD'; did you mean ol.optimizer.SGD?"),
+        (lambda: ol.FC, "module 'oarlock' has no attribute 'FC'; did you mean ol.fc?"),
+        (lambda: ol.xavier, "module 'oarlock' has no attribute 'xavier'; did you mean ol.layer.initializer.xavier?"),
+        (lambda: ol.optimizer.adm, "module 'oarlock.optimizer' has no attribute 'adm'; did you mean ol.optimizer.Adam?"),
+        (lambda: ol.layer.lienar, "module 'oarlock.layer' has no attribute 'lienar'; did you mean ol.op.linear?"),
+        (lambda: ol.layer.Conv2D, "module 'oarlock.layer' has no attribute 'Conv2D'; did you mean ol.layer.conv2d?"),
+        (lambda: ol.op.fc, "module 'oarlock.op' has no attribute 'fc'; did you mean ol.fc?"),
         (lambda: ol.trian, "module 'oarlock' has no attribute 'trian'; did you mean ol.train?"),
         (lambda: ol.layer.batchnorm, "module 'oarlock.layer' has no attribute 'batchnorm'; did you mean ol.layer.batch_norm?"),
         (

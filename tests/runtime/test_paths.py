@@ -1,5 +1,7 @@
 """Any variable of any step or branch is fetched by its path: one trip, or the stack over the trips."""
 
+import re
+
 import numpy
 import pytest
 import torch
@@ -332,9 +334,15 @@ def test_what_has_another_size_in_each_trip_is_no_single_tensor(executor):
 )
 def test_a_path_that_leads_nowhere_is_refused_with_the_nearest_before_anything_runs(executor, nested, path, nearest):
     program, _ = nested
-    hint = nearest and f"did you mean {nearest}?"
+    first = nearest.replace('"', "").replace(" or ", ", ") if nearest else "main/mean_0, main/rnn_0.final.0, main/rnn_0.stacked.0"
     for call in (lambda: executor.run(program, {}, [path], scope=ol.Scope()), lambda: executor.eval(program, [path], {}, scope=ol.Scope())):
-        refused(ol.UndefinedVarError, call, f'"{path}" is not a variable of this program', hint=hint)
+        with pytest.raises(ol.UndefinedVarError) as raised:
+            call()
+        assert raised.value.message == f'"{path}" is not a variable of this program'
+        assert raised.value.hint == (nearest and f"did you mean {nearest}?")
+        (given,) = raised.value.given
+        assert given.startswith(f"there are: {first}, ")
+        assert re.search(r", and \d\d more$", given)
 
 
 def test_a_variable_of_a_block_of_a_copy_is_refused(executor):

@@ -20,7 +20,5 @@ def prune(
 ) -> None:
     """Save the part of a model that some variables need: `oarlock prune run.safetensors predict -o predict.safetensors`."""
     model = load_model(path, untrusted=untrusted)
-    main = model.program.main
-    kept = {name: (model.program.targets[name] if name in model.program.targets else main.var(name)) for name in targets}
-    save_model(kept, model, destination(output))
+    save_model({name: model.program.get_target(name) for name in targets}, model, destination(output))
     typer.echo(f"saved {output}")

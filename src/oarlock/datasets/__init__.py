@@ -2,7 +2,7 @@
 
 from oarlock.datasets import digits, mnist
 from oarlock.datasets.loading import load
-from oarlock.errors import no_attribute
+from oarlock.spelling import no_attribute
 
 __all__ = ["digits", "load", "mnist"]
 

@@ -162,7 +162,7 @@ def load_model(*arguments: object, limits: Limits | None = None, untrusted: bool
     name = target.name if isinstance(target, Var) else target
     if not isinstance(name, str):
         raise ArgumentError(f"a target is a variable or its name, not {type(target).__name__}")
-    var = model.program.targets.get(name, model.program.main.find_var(name))
+    var = model.program.find_target(name)
     if var is None:
         raise UndefinedVarError(
             f'"{Path(arguments[-1]).name}" holds no variable "{name}"',

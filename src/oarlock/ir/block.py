@@ -1,6 +1,5 @@
 """Block: local variables and the ops over them, in order."""
 
-import difflib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -12,6 +11,7 @@ from oarlock.ir.names import is_name, require_user_name
 from oarlock.ir.operation import Op, Role
 from oarlock.ir.size import Shape, Size
 from oarlock.ir.variable import Initializer, Var
+from oarlock.spelling import did_you_mean, list_names
 
 if TYPE_CHECKING:
     from oarlock.ir.program import Program
@@ -77,15 +77,27 @@ class Block:
         var = self.find_var(name)
         if var is not None:
             return var
-        visible = [name for block in self.enclosing() for name in block.vars]
-        near = difflib.get_close_matches(name, visible, n=1)
+        raise self.absent(name)
+
+    def absent(self, name: str, labels: Sequence[str] = ()) -> UndefinedVarError:
+        """The error for a name that is not visible here, nor one of the `labels` by which it might be asked for: it lists what is."""
+        visible = [*labels, *(name for block in self.enclosing() for name in block.listed_vars())]
         elsewhere = [other for other in self.program.blocks if name in other.vars]
-        raise UndefinedVarError(
+        return UndefinedVarError(
             f'"{name}" is not visible in {self.path}',
             location=here(),
-            given=[f"declared in {other.path}, which {self.path} cannot see" for other in elsewhere],
-            hint=f'did you mean "{near[0]}"?' if near else None,
+            given=[
+                *(f"declared in {other.path}, which {self.path} cannot see" for other in elsewhere),
+                f"there are: {list_names(name, visible)}" if visible else "there is nothing",
+            ],
+            hint=did_you_mean(name, visible),
         )
+
+    def listed_vars(self) -> list[str]:
+        """The names of the variables here, as people ask for them: what forward ops compute, the last first; what is given; the rest."""
+        computed = [name for name, var in self.vars.items() if var.op is not None and var.op.role is Role.FORWARD and "@" not in name]
+        given = [name for name, var in self.vars.items() if var.parameter or var in self.inputs]
+        return list(dict.fromkeys([*reversed(computed), *given, *self.vars]))
 
     def seen(self, var: Var) -> Var:
         """What is read where an op of this block is given `var`: its step where a loop around is stepping through it, else itself."""

@@ -140,6 +140,17 @@ class Program:
             other.index = index
         self.changed()
 
+    def find_target(self, name: str) -> Var | None:
+        """What `name` asks for of the program: the target of that label, else the variable of the main block; None where there is none."""
+        return self.targets.get(name, self.main.vars.get(name))
+
+    def get_target(self, name: str) -> Var:
+        """What `name` asks for of the program, a target by its label or a variable of the main block. Raises UndefinedVarError."""
+        found = self.find_target(name)
+        if found is None:
+            raise self.main.absent(name, list(self.targets))
+        return found
+
     def parameters(self) -> list[Var]:
         """The parameters, in the order of their declaration."""
         return [var for var in self.main.vars.values() if var.parameter]

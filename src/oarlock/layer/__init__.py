@@ -3,7 +3,6 @@
 What needs no parameter is the operator itself under its usual name.
 """
 
-from oarlock.errors import no_attribute
 from oarlock.layer import initializer
 from oarlock.layer.attending import attention
 from oarlock.layer.branching import IfElse, ifelse
@@ -36,6 +35,7 @@ from oarlock.op.reduction import mean
 from oarlock.op.selection import argmax, one_hot, top_k
 from oarlock.op.shaping import concat, flatten, reshape, split, stack, transpose
 from oarlock.registry.catalogue import standard
+from oarlock.spelling import no_attribute, refuse_calls
 
 __all__ = [
     "IfElse",
@@ -105,3 +105,6 @@ __all__ = [
 def __getattr__(name: str) -> object:
     operator = f"it is an operator, which needs no parameters: ol.op.{name}" if standard.find(name) else None
     raise no_attribute(__name__, name, __all__, instead=operator)
+
+
+refuse_calls(__name__)

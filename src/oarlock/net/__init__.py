@@ -1,8 +1,8 @@
 """Net and NetBuilder, the faces that the net design gave to a program: thin, for a net is a block."""
 
-from oarlock.errors import no_attribute
 from oarlock.net.builder import NetBuilder
 from oarlock.net.network import Net
+from oarlock.spelling import no_attribute
 
 __all__ = ["Net", "NetBuilder"]
 

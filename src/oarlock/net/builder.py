@@ -1,6 +1,7 @@
 """NetBuilder: a net written layer by layer, whose backward and optimizer are said once, in any order, and built when it runs."""
 
 from collections.abc import Callable, Sequence
+from types import ModuleType
 from typing import Any
 
 import oarlock.layer
@@ -52,7 +53,7 @@ class NetBuilder:
         require_vars_of(self.net.program, [input, *attributes.values()])
         self._forward_only()
         self.need_rebuild = self.need_rebuild or self._loss is not None
-        known = type in oarlock.layer.__all__ and callable(getattr(oarlock.layer, type))
+        known = type in oarlock.layer.__all__ and not isinstance(getattr(oarlock.layer, type), ModuleType)
         layer: Callable[..., Var] = getattr(oarlock.layer, type) if known else standard.get(type)
         inputs = [] if input is None else [input] if isinstance(input, Var) else list(input)
         with self.net.block:

@@ -13,7 +13,6 @@
 There is no second form of a program here: a net has a block, its ops are the block's, its description is the block's.
 """
 
-import difflib
 from collections.abc import Iterable, Iterator, Mapping
 
 import oarlock.optimizer
@@ -35,6 +34,7 @@ from oarlock.registry.signature import TensorType
 from oarlock.runtime import Context, Scope, init, run_block
 from oarlock.runtime import infer_shape as infer_block_shape
 from oarlock.runtime.current import current_scope
+from oarlock.spelling import did_you_mean
 
 __all__ = ["Net", "require_vars_of"]
 
@@ -208,12 +208,11 @@ def _optimizer(attributes: object) -> Optimizer:
     known = {name: item for name, item in known.items() if isinstance(item, type) and issubclass(item, Optimizer) and item is not Optimizer}
     kind = str(attributes.get("type", "")).lower()
     if kind not in known:
-        near = difflib.get_close_matches(kind, known, n=1)
         raise ArgumentError(
             f"no optimizer is called {attributes.get('type')!r}",
             location=here(),
             contract=f'"type" is one of {", ".join(sorted(known))}',
-            hint=f'did you mean "{near[0]}"?' if near else None,
+            hint=did_you_mean(kind, known),
         )
     try:
         return known[kind](**{str(name): value for name, value in attributes.items() if name != "type"})

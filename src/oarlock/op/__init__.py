@@ -4,7 +4,6 @@ Importing this package registers every operator of a forward program. Those that
 `oarlock.op.update`, which an inference-only process never imports.
 """
 
-from oarlock.errors import no_attribute
 from oarlock.op import (
     activation,
     arithmetic,
@@ -36,6 +35,7 @@ from oarlock.op.control import branching, loop_gradient, recurrence, repetition
 from oarlock.op.product import gemm
 from oarlock.registry.catalogue import standard
 from oarlock.registry.declaration import Operator
+from oarlock.spelling import no_attribute, refuse_calls
 
 __all__ = [
     "activation",
@@ -74,9 +74,12 @@ __all__ = [
 def __getattr__(name: str) -> Operator:
     found = standard.find(name)
     if found is None:
-        raise no_attribute(__name__, name, standard.operators)
+        raise no_attribute(__name__, name, [*standard.operators, "gemm"])
     return found
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *standard.operators])
+    return sorted([*__all__, *standard.operators])
+
+
+refuse_calls(__name__)

@@ -83,7 +83,7 @@ def _kept_by(main: Block, targets: Iterable[Var]) -> list[Op]:
 
 
 def _labelled(program: Program, targets: object) -> object:
-    """Targets with their labels; names become the variables of the main block that they are of. Raises UndefinedVarError."""
+    """Targets with their labels; names become the targets of that label, or the variables of the main block. Raises UndefinedVarError."""
     items = [targets] if isinstance(targets, Var | str) else targets
     if isinstance(items, Mapping):
         pairs = list(items.items())
@@ -91,7 +91,7 @@ def _labelled(program: Program, targets: object) -> object:
         pairs = [(item.name if isinstance(item, Var) else item, item) for item in items]
     else:
         return targets
-    return {label: program.main.var(item) if isinstance(item, str) else item for label, item in pairs}
+    return {label: program.get_target(item) if isinstance(item, str) else item for label, item in pairs}
 
 
 def require_targets(targets: object) -> Mapping[str, Var]:

@@ -1,10 +1,10 @@
 """A catalogue: the operators that a program may use, by name."""
 
-import difflib
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from oarlock.errors import DeclarationError, UnknownOperatorError
+from oarlock.spelling import did_you_mean
 
 if TYPE_CHECKING:
     from oarlock.registry.declaration import Operator
@@ -52,8 +52,8 @@ class Catalogue:
             return found
         if type in self.gradient_operators or type in self.joint_operators:
             raise UnknownOperatorError(f'"{type}" is a gradient operator; this process only infers', op=type)
-        near = difflib.get_close_matches(type, self.operators, n=1)
-        raise UnknownOperatorError(f'no operator "{type}"' + (f'; did you mean "{near[0]}"?' if near else ""), op=type)
+        hint = did_you_mean(type, self.operators)
+        raise UnknownOperatorError(f'no operator "{type}"' + (f"; {hint}" if hint else ""), op=type)
 
     def forward_only(self) -> "Catalogue":
         """A view of this catalogue without gradient operators; what is registered later is seen too."""

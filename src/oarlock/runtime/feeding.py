@@ -1,6 +1,5 @@
 """What a caller feeds, checked against what the program declares before anything runs."""
 
-import difflib
 from collections.abc import Mapping
 
 import torch
@@ -15,6 +14,7 @@ from oarlock.runtime.place import Place, device_of
 from oarlock.runtime.ragged_feeding import spread_ragged
 from oarlock.runtime.scope import Scope
 from oarlock.runtime.value import read_as
+from oarlock.spelling import did_you_mean
 
 __all__ = ["check_feed"]
 
@@ -34,7 +34,7 @@ def check_feed(
                 f'"{name}" is not an input of the program',
                 contract=_contract(program),
                 given=[f'"{name}" fed'],
-                hint=_nearest(name, list(inputs)),
+                hint=did_you_mean(name, inputs),
             )
     feed = spread_ragged(program, feed)
     tensors: dict[str, torch.Tensor] = {}
@@ -141,8 +141,3 @@ def _cut_hint(program: Program, var: Var) -> str | None:
 
 def _contract(program: Program) -> str:
     return "the program takes " + ", ".join(f"{var.name}: {var.type_text}" for var in program.main.inputs)
-
-
-def _nearest(name: str, known: list[str]) -> str | None:
-    near = difflib.get_close_matches(name, known, n=1)
-    return f'did you mean "{near[0]}"?' if near else None

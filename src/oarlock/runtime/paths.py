@@ -23,10 +23,9 @@ from oarlock.ir.size import Size, evaluate
 from oarlock.ir.variable import Var
 from oarlock.op.torch_dtype import to_torch
 from oarlock.runtime.scope import Scope
+from oarlock.spelling import list_names
 
 __all__ = ["Path", "find_path"]
-
-_LISTED = 12  # names in a message
 
 _TRIP = re.compile(r"0|[1-9][0-9]{0,8}", re.ASCII)
 
@@ -195,28 +194,14 @@ def find_path(program: Program, item: Var | str) -> Path:
         return _path_of(program, item)
     if not isinstance(item, str):
         raise ArgumentError(f"a fetch is a variable or its name, not {type(item).__name__} {item!r:.60}", location=here())
-    if item in program.targets:
-        return Path(program.targets[item])
-    if item in program.main.vars:
-        return Path(program.main.vars[item])
+    found = program.find_target(item)
+    if found is not None:
+        return Path(found)
     if item.startswith("main/"):
         return _parse(program, item)
     if "/" in item or any(item in block.vars for block in program.blocks):
         raise _unknown(program, item)
-    raise _absent(program, item)
-
-
-def _absent(program: Program, name: str) -> UndefinedVarError:
-    """The error of a fetch that nothing is called: what there is, the nearest first."""
-    names = [*program.targets, *(name for name in program.main.vars if name not in program.targets)]
-    near = difflib.get_close_matches(name, names, n=1)
-    few = ", ".join(names[:_LISTED]) + (f", and {len(names) - _LISTED} more" if len(names) > _LISTED else "")
-    return UndefinedVarError(
-        f'"{name}" is not visible in main',
-        location=here(),
-        given=[f"there are: {few}" if names else "there is nothing"],
-        hint=f'did you mean "{near[0]}"?' if near else None,
-    )
+    return Path(program.get_target(item))  # which raises
 
 
 def _path_of(program: Program, var: Var) -> Path:
@@ -265,16 +250,21 @@ def _require_scope_of_its_own(block: Block) -> None:
 
 def _unknown(program: Program, text: str, blocks: Sequence[Block] = (), trips: Sequence[int | None] = ()) -> UndefinedVarError:
     """What to say of a path that leads nowhere beyond `blocks`, entered in `trips`: the nearest of those that do."""
-    there = []
+    there, first = [], []
     for block in program.blocks:
         around = list(block.enclosing())[-2::-1]
         chosen = trips if around[: len(blocks)] == list(blocks) else ()
         filled = (*chosen, *[None] * (len(around) - len(chosen)))
-        there += [str(Path(var, filled)) for var in block.vars.values()]
+        paths = [str(Path(block.vars[name], filled)) for name in block.listed_vars()]
+        there += paths
+        first += paths if around == list(blocks) else []
     same_name = [path for path in there if path.endswith(f"/{text.rpartition('/')[2]}")]
     near = difflib.get_close_matches(text, same_name, n=3, cutoff=0.0)
     near = near or difflib.get_close_matches(text, there, n=3, cutoff=0.8) or difflib.get_close_matches(text, there, n=1)
     quoted = [f'"{path}"' for path in near]
     return UndefinedVarError(
-        f'"{text}" is not a variable of this program', location=here(), hint=f"did you mean {' or '.join(quoted)}?" if quoted else None
+        f'"{text}" is not a variable of this program',
+        location=here(),
+        given=[f"there are: {list_names(text, [*near, *first, *there])}"],
+        hint=f"did you mean {' or '.join(quoted)}?" if quoted else None,
     )

@@ -12,6 +12,7 @@ from oarlock.ir.variable import Var
 from oarlock.runtime.forking import released_by_forks
 from oarlock.runtime.value import exact_numbers, to_tensor
 from oarlock.runtime.variable import Variable
+from oarlock.spelling import list_names
 
 __all__ = ["Scope", "frozen_in", "lock_of_writing"]
 
@@ -197,7 +198,7 @@ class Scope:
     def __getitem__(self, name: str) -> object:
         found = self.find_var(name)
         if found is None:
-            given = [f"there are: {', '.join(self)}"] if len(self) else []
+            given = [f"there are: {list_names(name, self)}"] if len(self) else []
             raise UnsetVarError(f'no variable "{name}" in this scope or a parent', given=given)
         return found.value
 
