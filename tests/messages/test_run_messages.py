@@ -193,7 +193,7 @@ def test_values_that_do_not_fit_their_variables(use, require):
         oarlock.ShapeError: "fc_0.b" holds float32[3] in the scope, but is float32[2] in the program
           model.py:6 in model      logits = ol.layer.fc(image, 2)
               "fc_0.b"   float32[2]   parameter; created at model.py:6
-          Try: scope.set("fc_0.b", value), where value.shape is (2,) and value.dtype float32    (oarlock explain ShapeError)
+          Try: give "fc_0.b" a value whose shape is (2,) and whose dtype is float32    (oarlock explain ShapeError)
         """,
     )
 

@@ -17,7 +17,17 @@ def program():
         yield program
 
 
+ONES = numpy.ones((4, 2), "float32")
+
 NATURAL = {
+    'gemm(x, w, 2.0, "relu")': (
+        lambda x: ol.op.gemm(x, ol.op.fill(shape=(4, 2), value=1.0, dtype="float32"), 2.0, "relu")[1],
+        lambda x: numpy.maximum(2.0 * (x @ ONES), 0.0),
+    ),
+    "fc(w, x, act=ol.op.relu)": (
+        lambda x: ol.layer.fc(ol.op.fill(shape=(4, 2), value=1.0, dtype="float32"), x, act=ol.op.relu),
+        lambda x: numpy.maximum(x @ ONES, 0.0),
+    ),
     "clip(x, lower=0.0)": (lambda x: ol.op.clip(x, lower=0.0), lambda x: numpy.clip(x, 0.0, None)),
     "clip(x, 0, 1.5)": (lambda x: ol.op.clip(x, 0, 1.5), lambda x: numpy.clip(x, 0, 1.5)),
     "dropout(x, 0.5)": (lambda x: ol.layer.dropout(x, 0.5), lambda x: x),
@@ -40,6 +50,37 @@ def test_what_means_one_thing_is_taken(spelling, x, program):
 
 
 REFUSED = {
+    "sizes one by one": (
+        lambda x: ol.layer.reshape(x, 2, 2),
+        "reshape: 3 arguments given, where it takes 1 input and shape",
+        "numbers in a row are one attribute: reshape(x, shape=(2, 2))",
+    ),
+    "axes one by one": (
+        lambda x: ol.layer.transpose(x, 1, 0),
+        "transpose: 3 arguments given, where it takes 1 input and axes",
+        "numbers in a row are one attribute: transpose(x, axes=(1, 0))",
+    ),
+    "more than there are attributes": (
+        lambda x: ol.layer.dropout(x, 0.5, x),
+        "dropout: 3 arguments given, where it takes 1 input and rate",
+        None,
+    ),
+    "no scale for gemm": (
+        lambda x: ol.op.gemm(x, ol.op.fill(shape=(4, 2), value=1.0, dtype="float32"), None),
+        "gemm: scale is a number or a variable that holds one, not NoneType None",
+        None,
+    ),
+    "no scale for fc": (
+        lambda x: ol.layer.fc(x, 2, scale=None),
+        "fc: scale is a number or a variable that holds one, not NoneType None",
+        None,
+    ),
+    "an activation for gemm that there is not": (
+        lambda x: ol.op.gemm(x, ol.op.fill(shape=(4, 2), value=1.0, dtype="float32"), 2.0, "rellu"),
+        "no activation is called 'rellu'",
+        'did you mean "relu"?',
+    ),
+    "a number for an activation": (lambda x: ol.layer.fc(x, 2, act=3), "no activation is called 3", None),
     "what is no attribute behind the inputs": (lambda x: ol.op.add(x, x, x), "add: 3 inputs given, where it takes 2", None),
     "an attribute twice": (lambda x: ol.layer.dropout(x, 0.5, rate=0.1), "dropout: rate is given twice", None),
     "a number for what does not broadcast": (
@@ -238,7 +279,33 @@ def test_a_weight_that_does_not_fit_is_what_inference_names():
         with pytest.raises(ol.ShapeError) as raised:
             ask()
         assert raised.value.message.endswith('.w" holds float32[2, 3] in the scope, but is float32[3, 2] in the program')
+        assert raised.value.hint.endswith('.w" a value whose shape is (3, 2) and whose dtype is float32: it is transposed')
     assert ol.infer(z, {"fc_v.w": numpy.ones((3, 2), "float32"), "fc_v.b": bias}).tolist() == [[3.0, 3.0]]
+
+
+def test_a_value_that_nothing_has_is_refused_with_the_near_names(tmp_path):
+    with ol.Program() as program:
+        y = ol.layer.fc(ol.layer.data("x", shape=[3]), 2, name="fc")
+        cost = ol.layer.mean(ol.layer.fc(y, 1, name="further"))
+        z = ol.layer.fc(ol.layer.data("v", value=numpy.ones((1, 3), "float32")), 2, name="fc_v")
+    x, path = {"x": numpy.ones((4, 3), "float32")}, tmp_path / "model"
+    scope = ol.init(program, ol.Scope())
+    values = {name: scope[name] for name in scope}  # of the whole program, which may be more than is needed
+    assert ol.infer(y, x, values).tolist() == ol.infer(y, x, scope).tolist()
+    for name, hint in (("fc.ww", 'did you mean "fc.w"?'), ("nosuch", None)):
+        for ask in (
+            lambda: ol.infer(y, x, {**values, name: 1.0}),  # noqa: B023
+            lambda: ol.infer(z, {**values, name: 1.0}),  # noqa: B023  z is fed by itself
+            lambda: ol.save_model(y, {**values, name: 1.0}, path),  # noqa: B023
+            lambda: ol.save_model([y, z], {**values, name: 1.0}, path),  # noqa: B023
+        ):
+            with pytest.raises(ol.UndefinedVarError) as raised:
+                ask()
+            assert raised.value.message == f'"{name}" is given a value, and no parameter or input of the program is called so'
+            assert raised.value.hint == hint
+            assert raised.value.given[0].startswith("there are: fc")
+    result = ol.train(cost, x, progress=False)
+    assert ol.infer(y, x, {name: result.parameters[name] for name in result.parameters}).shape == (4, 2), "all that a run left"
 
 
 def test_a_model_that_is_cut_to_a_target_keeps_its_label(tmp_path):

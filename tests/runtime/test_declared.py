@@ -46,7 +46,7 @@ def test_state_of_another_shape_is_refused_before_anything_runs(way: str, kind: 
     with pytest.raises(ol.ShapeError) as raised:
         WAYS[way](program, scope)
     assert raised.value.message == f'"{name}" holds float64[300, 300] in the scope, but is float64{list(declared)} in the program'
-    assert raised.value.hint == f'scope.set("{name}", value), where value.shape is {declared} and value.dtype float64'
+    assert raised.value.hint == f'give "{name}" a value whose shape is {declared} and whose dtype is float64'
     assert _state(scope) == before
 
 

@@ -12,7 +12,8 @@ import torch
 
 from oarlock.errors import ArgumentError, FormatError, TrainingProgramError, UndefinedVarError, UnsetVarError
 from oarlock.io.container import read_container, write_container
-from oarlock.ir.names import DRAWS
+from oarlock.ir.location import here
+from oarlock.ir.names import COUNTER, DRAWS
 from oarlock.ir.operation import Role
 from oarlock.ir.program import Program
 from oarlock.ir.serialize import read_program
@@ -31,6 +32,7 @@ from oarlock.runtime.initialization import initial_value
 from oarlock.runtime.ownership import own, require_not_elsewhere, states_of
 from oarlock.runtime.place import CPUPlace
 from oarlock.runtime.scope import Scope, frozen_in
+from oarlock.spelling import did_you_mean, list_names
 
 __all__ = ["Model", "infer", "load_model", "read_model", "save_model"]
 
@@ -61,9 +63,9 @@ def save_model(target: object, *arguments: object) -> None:
         save_model(cost, dataset, parameters, path) as the first, once `dataset` is known to fit its inputs
 
     `parameters` is a scope, what `ol.train` returned, or a dict of arrays; `path` may also be a binary file that is open.
-    Raises ArgumentError, FeedError for a dataset that does not fit, UnsetVarError or ShapeError for a value that is missing
-    or does not fit, ScopeError for the state of another program's optimizer, MissingFileError where there is no folder, WriteError
-    where the system refuses; the file at `path` is then as it was.
+    Raises ArgumentError, FeedError for a dataset that does not fit, UndefinedVarError for a name in the dict that nothing has,
+    UnsetVarError or ShapeError for a value that is missing or does not fit, ScopeError for the state of another program's optimizer,
+    MissingFileError where there is no folder, WriteError where the system refuses; the file at `path` is then as it was.
     """
     program = getattr(target, "program", None)
     path, parameters = (arguments[-1] if arguments else None), target
@@ -75,7 +77,7 @@ def save_model(target: object, *arguments: object) -> None:
         raise ArgumentError("save_model takes a target, perhaps a dataset, the parameters and a path")
     if not isinstance(path, str | os.PathLike | io.BufferedIOBase):
         raise ArgumentError(f"the path comes last, and is text, not {type(path).__name__}")
-    scope = scope_of(parameters)
+    scope = _scope_of(parameters, _written_in(target))
     if program.is_training:
         require_not_elsewhere(program, scope, program.persistables())
     tensors = {var.name: _value(var, scope) for var in program.persistables()}
@@ -118,6 +120,14 @@ def _program_of(target: object) -> Program:
     return prune(next(iter(targets.values())).block.program, targets)
 
 
+def _written_in(target: object) -> Program | None:
+    """The whole program of a target."""
+    if isinstance(target, Program):
+        return target
+    items = target.values() if isinstance(target, Mapping) else target if isinstance(target, list | tuple) else [target]
+    return next((item.block.program for item in items if isinstance(item, Var)), None)
+
+
 def _only_inputs(program: Program, dataset: object) -> dict[str, object]:
     if not isinstance(dataset, Mapping):
         raise ArgumentError(f"a dataset is a dict of arrays, not {type(dataset).__name__}")
@@ -125,19 +135,34 @@ def _only_inputs(program: Program, dataset: object) -> dict[str, object]:
     return {name: array for name, array in dataset.items() if name in names}
 
 
-def scope_of(parameters: object) -> Scope:
-    """The scope in whatever may be passed as parameters. Raises ArgumentError."""
+def _scope_of(parameters: object, program: Program | None) -> Scope:
+    """The scope in what may be passed as parameters of `program`. Raises ArgumentError, UndefinedVarError for a name in a dict."""
     for holder in ("scope", "parameters"):
         if isinstance(getattr(parameters, holder, None), Scope):
             return getattr(parameters, holder)
     if isinstance(parameters, Scope):
         return parameters
     if isinstance(parameters, Mapping):
+        if program is not None and COUNTER not in parameters:  # else it is all that a run left, its optimizer's state too
+            _require_declared_names(parameters, program)
         scope = Scope()
         for name, value in parameters.items():
             scope.set(name, value)
         return scope
     raise ArgumentError(f"parameters are a scope, what ol.train returned, or a dict of arrays, not {type(parameters).__name__}")
+
+
+def _require_declared_names(values: Mapping[str, object], program: Program) -> None:
+    """Raise UndefinedVarError for a name among `values` that nothing in the program has which holds a value."""
+    known = [var.name for var in (*program.persistables(), *program.main.inputs)]
+    for name in values:
+        if name not in known:
+            raise UndefinedVarError(
+                f'"{name}" is given a value, and no parameter or input of the program is called so',
+                location=here(),
+                given=[f"there are: {list_names(str(name), known)}" if known else "there is nothing"],
+                hint=did_you_mean(str(name), known),
+            )
 
 
 def load_model(*arguments: object, limits: Limits | None = None, untrusted: bool = False) -> Model:
@@ -231,6 +256,7 @@ def infer(target: object, *arguments: object) -> numpy.ndarray | dict[str, numpy
         infer(predict, parameters)          where the inputs carry their values
 
     `feed` maps inputs to arrays; names that are no inputs raise FeedError. Nothing is changed by it.
+    Raises ArgumentError, UndefinedVarError for a name in a dict of parameters that nothing has, and what `Executor.eval` raises.
     """
     feed: Mapping[str, object] | None = None
     parameters: object = None
@@ -243,9 +269,10 @@ def infer(target: object, *arguments: object) -> numpy.ndarray | dict[str, numpy
             raise ArgumentError("infer takes a target, perhaps a feed, and perhaps parameters")
     if isinstance(target, Var):
         program, executor = prune(target.block.program, {"predict": target}), Executor()
-        if parameters is None and feed and set(feed) <= {var.name for var in program.persistables()}:
+        kept, fed = ({var.name for var in vars} for vars in (target.block.program.persistables(), target.block.program.main.inputs))
+        if parameters is None and feed and kept.intersection(feed) and not fed.intersection(feed):
             feed, parameters = None, feed  # values by the names of parameters, and of nothing that is fed
-        scope = Scope() if parameters is None else scope_of(parameters)
+        scope = Scope() if parameters is None else _scope_of(parameters, target.block.program)
     elif isinstance(target, Model):
         if parameters is not None:
             raise ArgumentError("a model has its parameters already; infer(model, feed) takes no others")

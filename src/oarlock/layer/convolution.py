@@ -4,10 +4,10 @@ from oarlock.errors import ArgumentError, ShapeError
 from oarlock.ir.location import here
 from oarlock.ir.restoring import undone_on_error
 from oarlock.ir.variable import Var
-from oarlock.layer.activation import activate, require_activation
 from oarlock.layer.initializer import Rule, constant, kaiming
 from oarlock.layer.parameter import layer_name, new_parameter, output_name, require_count, require_number
 from oarlock.op import convolution, pooling
+from oarlock.op.named_activation import Activation, activate, require_activation
 from oarlock.op.selection import reduce_max
 from oarlock.op.shaping import flatten
 from oarlock.registry.creator import require_type
@@ -22,7 +22,7 @@ def conv2d(
     *,
     stride: int | tuple[int, int] = 1,
     padding: int | tuple[int, int] = 0,
-    act: str | None = None,
+    act: Activation | None = None,
     bias: bool = True,
     initializer: Rule | None = None,
     name: str | None = None,

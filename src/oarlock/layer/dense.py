@@ -7,12 +7,12 @@ from oarlock.ir.location import here
 from oarlock.ir.names import require_user_name
 from oarlock.ir.restoring import undone_on_error
 from oarlock.ir.variable import Var
-from oarlock.layer.activation import activate, require_activation
 from oarlock.layer.initializer import Rule, constant, xavier
 from oarlock.layer.parameter import layer_name, new_parameter, output_name, require_count, require_number
-from oarlock.op.arithmetic import constant_like
+from oarlock.op.arithmetic import constant_like, is_one
 from oarlock.op.elementwise import add, multiply
 from oarlock.op.matrix import linear
+from oarlock.op.named_activation import Activation, activate, require_activation
 from oarlock.registry.creator import describe_value, require_type
 
 __all__ = ["fc"]
@@ -23,7 +23,7 @@ def fc(
     size: "int | Var | None" = None,
     *,
     output_size: int | None = None,
-    act: str | None = None,
+    act: Activation | None = None,
     scale: "float | Var" = 1.0,
     bias: bool = True,
     initializer: Rule | None = None,
@@ -34,8 +34,8 @@ def fc(
 
     Parameters `<name>.w` [k, size], Xavier-uniform unless `initializer` says otherwise, and `<name>.b` [size],
     zeros; or `params` says what the two are called. Layers that call them alike share them. `act` names an
-    activation: relu, sigmoid, tanh, softmax. `output_size` is `size` as issue 3129 spells it. `scale` is a number, or a variable that
-    holds one, float[] or float[1].
+    activation - relu, sigmoid, tanh, softmax - or is a function of a variable, such as `ol.op.gelu`. `output_size` is `size` as
+    issue 3129 spells it. `scale` is a number, or a variable that holds one, float[] or float[1].
 
     ``fc(w, x)``, of two variables, multiplies `x`, float[*b k], by a weight that there is, float[k size] or, one number, float[1], and
     makes no parameter and no bias: ``act(scale (x @ w))``.
@@ -65,13 +65,15 @@ def fc(
     with undone_on_error(program):
         w = new_parameter(input.block, names[0], (k, require_count(width, "fc: size")), input.dtype, initializer or xavier())
         b = new_parameter(input.block, names[1], (width,), input.dtype, constant(0.0)) if bias else None
-        if _is_one(scale):
+        if is_one(scale):
             return activate(linear(input, w, b, name=output_name(program, name)), act)
-        scaled = multiply(linear(input, w), constant_like(scale, input), name=output_name(program, name) if b is None else None)
+        scaled = multiply(
+            linear(input, w), constant_like(scale, input, what="fc: scale"), name=output_name(program, name) if b is None else None
+        )
         return activate(scaled if b is None else add(scaled, b, name=output_name(program, name)), act)
 
 
-def _weighted(w: Var, x: Var, act: str | None, scale: "float | Var", name: str | None) -> Var:
+def _weighted(w: Var, x: Var, act: Activation | None, scale: "float | Var", name: str | None) -> Var:
     """``act(scale (x @ w))``."""
     require_activation(act)
     program = x.block.program
@@ -88,9 +90,4 @@ def _weighted(w: Var, x: Var, act: str | None, scale: "float | Var", name: str |
                 given=[w.describe(), x.describe()],
                 hint="ol.layer.fc(x, 10) makes a weight of its own; w * x multiplies element by element",
             )
-        return activate(product if _is_one(scale) else multiply(product, constant_like(scale, product)), act)
-
-
-def _is_one(scale: object) -> bool:
-    """Whether nothing is to be multiplied."""
-    return isinstance(scale, int | float) and not isinstance(scale, bool) and scale == 1.0
+        return activate(product if is_one(scale) else multiply(product, constant_like(scale, product, what="fc: scale")), act)

@@ -6,10 +6,10 @@ from oarlock.ir.names import next_name
 from oarlock.ir.operation import Role
 from oarlock.ir.restoring import undone_on_error
 from oarlock.ir.variable import Var
-from oarlock.layer.activation import activate, require_activation
 from oarlock.layer.initializer import Rule, constant
 from oarlock.layer.parameter import layer_name, new_parameter, new_state, output_name, require_number
 from oarlock.op import batch_normalization, normalization
+from oarlock.op.named_activation import Activation, activate, require_activation
 from oarlock.registry.creator import block_for, require_type
 
 __all__ = ["batch_norm", "layer_norm"]
@@ -32,7 +32,7 @@ def layer_norm(input: Var, *, epsilon: float = 1e-5, name: str | None = None) ->
     return y
 
 
-def batch_norm(input: Var, *, momentum: float = 0.1, epsilon: float = 1e-5, act: str | None = None, name: str | None = None) -> Var:
+def batch_norm(input: Var, *, momentum: float = 0.1, epsilon: float = 1e-5, act: Activation | None = None, name: str | None = None) -> Var:
     """Each channel brought to mean 0 and variance 1, then scaled and shifted: float[n c ...s] -> float[n c ...s].
 
     A run that is training takes mean and variance of its batch, and at its end moves `<name>.mean` and `<name>.variance` [c] towards

@@ -19,19 +19,26 @@ from oarlock.op.logical import logical_and, logical_not, logical_or
 from oarlock.op.matrix import batch_matmul, linear
 from oarlock.registry.creator import block_for, describe_value, find_read_hint, seen
 
-__all__ = ["constant_like"]
+__all__ = ["constant_like", "is_one"]
 
 
-def constant_like(value: object, like: Var) -> Var:
+def is_one(value: object) -> bool:
+    """Whether `value` is the number 1, by which nothing is to be multiplied."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and value == 1.0
+
+
+def constant_like(value: object, like: Var, *, what: str | None = None) -> Var:
     """The number `value` as a variable of the dtype of `like`, or `value` itself where it is a variable.
 
-    Raises ArgumentError for what is no number, DTypeError for a number that the dtype would round to another; bools take bools.
+    `what` says which argument it is, where it stands in no expression. Raises ArgumentError for what is no number, DTypeError for a
+    number that the dtype would round to another; bools take bools.
     """
     if isinstance(value, Var):
         return seen(value)
     if not isinstance(value, Real):
+        combined = None if what is None else f"{what} is a number or a variable that holds one, not {describe_value(value)}"
         raise ArgumentError(
-            f'"{like.name}" and {describe_value(value)} do not combine; numbers and variables do',
+            combined or f'"{like.name}" and {describe_value(value)} do not combine; numbers and variables do',
             location=here(),
             given=[like.describe()],
             hint=find_read_hint(value),

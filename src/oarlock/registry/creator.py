@@ -172,10 +172,26 @@ def _attribute_hint(operator: Operator, slot: Slot, item: object) -> str | None:
     return None
 
 
+def _row_hint(operator: Operator, arguments: Sequence[object]) -> str | None:
+    """How to give an attribute that is several numbers, which stand behind the inputs one by one."""
+    inputs, numbers = operator.signature.inputs, tuple(arguments[len(operator.signature.inputs) :])
+    for name in _attribute_names(operator):
+        try:
+            operator.attributes[name].convert(numbers)
+        except OarlockError:
+            continue
+        return f"numbers in a row are one attribute: {operator.type}({', '.join(slot.name for slot in inputs)}, {name}={numbers})"
+    return None
+
+
 def _bind_slots(operator: Operator, arguments: Sequence[object], keywords: Mapping[str, object]) -> dict[str, list[Var]]:
     slots = operator.signature.inputs
     if len(arguments) > len(slots):
-        raise _refuse(operator, f"{len(arguments)} inputs given, where it takes {len(slots)}")
+        attributes = _attribute_names(operator)
+        inputs = f"{len(slots)} input{'' if len(slots) == 1 else 's'}" if attributes else str(len(slots))
+        taken = ", ".join([inputs, *attributes[:-1]]) + (f" and {attributes[-1]}" if attributes else "")
+        kind = "arguments" if attributes else "inputs"
+        raise _refuse(operator, f"{len(arguments)} {kind} given, where it takes {taken}", _row_hint(operator, arguments))
     values = dict(zip((slot.name for slot in slots), arguments, strict=False))
     for slot in slots:
         if slot.name in keywords:

@@ -19,9 +19,11 @@ def require_declared(var: Var, value: object) -> torch.Tensor:
         return value
     held = f"{from_torch(value.dtype)}{list(value.shape)}" if isinstance(value, torch.Tensor) else f"a {type(value).__name__}"
     error = DTypeError if isinstance(value, torch.Tensor) and value.shape == var.shape else ShapeError
+    turned = isinstance(value, torch.Tensor) and value.ndim > 1 and value.shape[::-1] == var.shape
     raise error(
         f'"{var.name}" holds {held} in the scope, but is {var.type_text} in the program',
         location=var.location,
         given=[var.describe()],
-        hint=f'scope.set("{var.name}", value), where value.shape is {var.shape} and value.dtype {var.dtype}',
+        hint=f'give "{var.name}" a value whose shape is {var.shape} and whose dtype is {var.dtype}'
+        + (": it is transposed" if turned else ""),
     )

@@ -1,0 +1,34 @@
+"""An activation by its name, or by itself."""
+
+from collections.abc import Callable
+
+from oarlock.errors import ArgumentError
+from oarlock.ir.location import here
+from oarlock.ir.variable import Var
+from oarlock.op.activation import relu, sigmoid, softmax, tanh
+from oarlock.spelling import did_you_mean
+
+__all__ = ["Activation", "activate", "require_activation"]
+
+Activation = str | Callable[[Var], Var]
+"""What may be given as an activation: its name, or what is called with the variable, such as `ol.op.gelu`."""
+
+_BY_NAME = {"relu": relu, "sigmoid": sigmoid, "softmax": softmax, "tanh": tanh}
+
+
+def require_activation(act: Activation | None) -> Activation | None:
+    """`act`, if there is an activation of that name, it can be called, or it is None. Raises ArgumentError."""
+    if act is not None and not (act in _BY_NAME if isinstance(act, str) else callable(act)):
+        raise ArgumentError(
+            f"no activation is called {act!r:.60}",
+            location=here(),
+            contract=f"one of {', '.join(_BY_NAME)}; or a function of one variable",
+            hint=did_you_mean(str(act), _BY_NAME),
+        )
+    return act
+
+
+def activate(x: Var, act: Activation | None) -> Var:
+    """`x` through the activation `act`; `x` itself where that is None. Raises ArgumentError."""
+    act = require_activation(act)
+    return x if act is None else _BY_NAME[act](x) if isinstance(act, str) else act(x)
