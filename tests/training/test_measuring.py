@@ -46,9 +46,13 @@ def test_sums_of_other_steps_are_not_gone_on_with():
     assert "@EPOCH" not in result.parameters
 
 
-def failing(rate: float, rows: dict[str, numpy.ndarray], **options) -> tuple[list[str], ol.TrainingResult]:
+def squared() -> ol.Var:
+    return ol.layer.mean(ol.op.square(ol.layer.fc(ol.layer.data("x", shape=[3]), 1)))
+
+
+def failing(rate: float, rows: dict[str, numpy.ndarray], cost=squared, **options) -> tuple[list[str], ol.TrainingResult]:
     with ol.Program():
-        cost = ol.layer.mean(ol.op.square(ol.layer.fc(ol.layer.data("x", shape=[3]), 1)))
+        cost = cost()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         result = learn(cost, rows, optimizer=ol.optimizer.SGD(rate), batch_size=5, epochs=20, **options)
@@ -76,6 +80,29 @@ def test_a_number_that_was_fed_is_named_as_the_cause():
     assert said.startswith('"loss" is nan at step ')
     assert '"x", which was fed, holds what is no finite number' in said
     assert failing(0.01, {"x": ROWS["x"]})[0] == []
+
+
+@pytest.mark.parametrize("name", ["x", "y"])
+def test_a_validation_that_is_no_number_is_said_once_with_its_cause(name):
+    held_out = {"x": ROWS["x"][:4].copy(), "y": numpy.ones((4, 1), "float32")}
+    held_out[name][3, 0] = math.nan if name == "x" else math.inf
+    rows = {"x": ROWS["x"], "y": numpy.ones((10, 1), "float32")}
+
+    def cost() -> ol.Var:
+        x, y = ol.layer.data("x", shape=[3]), ol.layer.data("y", shape=[1])
+        return ol.layer.mean(ol.op.square(ol.layer.fc(x, 1) - y))
+
+    (said,), result = failing(0.01, rows, validate=held_out, cost=cost)
+    assert said == (
+        f'"loss" is {math.nan if name == "x" else math.inf} in the validation after step 2, of epoch 1: "{name}", which was fed, holds '
+        "what is no finite number. The run goes on, and keeps what it has; feed rows without it"
+    )
+    assert not any(math.isfinite(record.validation["loss"]) for record in result.history)
+    assert all(math.isfinite(record.training["loss"]) for record in result.history)
+    said = failing(1e6, rows, validate=held_out, cost=cost)[0]
+    assert ["validation" in each for each in said] == [True, False], "what comes later of the steps is said too"
+    said = failing(1e6, rows, validate={"x": ROWS["x"], "y": rows["y"]}, cost=cost)[0]
+    assert ["validation" in each for each in said] == [False], "where the steps diverge, the validation does too"
 
 
 def test_the_warning_can_be_made_an_error():

@@ -65,34 +65,43 @@ def taken_up(program: Program, scope: Scope, steps: int) -> Means:
     return means
 
 
+_NOT_FINITE = "holds what is no finite number"
+
+
 class LossWatch:
-    """Says once, of a run, that a target is no finite number any more, and what else is not."""
+    """Says once, of the steps of a run and once of what it is validated on, that a target is no finite number, and what else is not."""
 
     def __init__(self, program: Program, scope: Scope):
         self.program = program
         self.scope = scope
-        self.warned = False
+        self.warned = {"training": False, "validation": False}
 
-    def warn(self, values: Sequence[object], feed: Mapping[str, object], *, step: int, epoch: int) -> None:
-        """Warn of the first of `values`, the targets of a step, that is not finite."""
-        if self.warned:
+    def warn(self, values: Sequence[object], feed: Mapping[str, object], *, step: int, epoch: int, validation: bool = False) -> None:
+        """Warn of the first of `values`, the targets of a step or of a batch of `validation`, that is not finite.
+
+        Where the steps had none that was, the validation that follows has none either, and nothing more is said.
+        """
+        kind = "validation" if validation else "training"
+        if self.warned[kind] or self.warned["training"]:
             return
-        self.warned = True
+        self.warned[kind] = True
         means = {label: float(numpy.mean(value)) for label, value in zip(self.program.targets, values, strict=True)}  # type: ignore[arg-type]
         label, value = next(((label, mean) for label, mean in means.items() if not math.isfinite(mean)), ("loss", math.nan))
         found = next(self._causes(feed), "what was fed is finite, and so are the parameters after the step")
+        where = f"in the validation after step {step}, of epoch {epoch}" if validation else f"at step {step}, in epoch {epoch}"
+        fed_is_wrong = found.endswith(_NOT_FINITE)
+        advice = "feed rows without it" if fed_is_wrong else "a smaller learning rate, or steps saved before this one, may help"
         warnings.warn(
-            f'"{label}" is {value} at step {step}, in epoch {epoch}: {found}. The run goes on, and keeps what it has; '
-            "a smaller learning rate, or steps saved before this one, may help",
+            f'"{label}" is {value} {where}: {found}. The run goes on, and keeps what it has; {advice}',
             RuntimeWarning,
-            stacklevel=4,
+            stacklevel=5 if validation else 4,  # the line that called `train`
         )
 
     def _causes(self, feed: Mapping[str, object]) -> Iterator[str]:
         for name, value in feed.items():
             array = torch.as_tensor(value.values if isinstance(value, Ragged) else value)
             if not bool(torch.isfinite(array).all()):
-                yield f'"{name}", which was fed, holds what is no finite number'
+                yield f'"{name}", which was fed, {_NOT_FINITE}'
         for var in self.program.parameters():
             held = self.scope.get(var.name)
             if isinstance(held, torch.Tensor) and not bool(torch.isfinite(held).all()):

@@ -91,7 +91,8 @@ def train(
     is False for silence. With `tune`, the process is set up for kernels first, all of it: `ol.tune_process` says how.
     `backend` is that of the executor. It is saved with the run, which goes on with it, until another one is given, or "none".
 
-    A loss that is no number, or infinite, is warned of once, with the step and what else is not finite; the run goes on.
+    A loss that is no number, or infinite, is warned of once, with the step and what else is not finite; so is that of `validate`, once. The
+    run goes on.
     `warnings.simplefilter("error", RuntimeWarning)` lets it raise instead.
 
     Raises FeedError, ArgumentError, ProgramError, ScopeError or GradientError; a step that raises changes nothing. Ctrl-C lets the step
@@ -236,7 +237,7 @@ def _run(
                         loss.warn(values, feed, step=result.steps, epoch=epoch + 1)
                     display.step(epoch=epoch + 1, rows=rows, metrics=means.values)
                     if number + 1 == batches.per_epoch:
-                        validation = {} if held_out is None else _measure(program, scope, held_out, executor, stopping)
+                        validation = {} if held_out is None else _measure(result, epoch + 1, held_out, executor, stopping, loss)
                         result.history.append(EpochRecord(epoch + 1, means.values, validation))
                         shown = means.values | {f"validation {label}": value for label, value in validation.items()}
                         display.epoch(epoch=epoch + 1, metrics=shown)
@@ -250,14 +251,19 @@ def _run(
     return result
 
 
-def _measure(program: Program, scope: Scope, batches: Batches, executor: Executor, stopping: Stopping) -> dict[str, float]:
-    """The means of the targets over data, without training on it."""
-    means = Means()
+def _measure(
+    result: TrainingResult, epoch: int, batches: Batches, executor: Executor, stopping: Stopping, loss: LossWatch
+) -> dict[str, float]:
+    """The means of the targets over data, at the end of an epoch, without training on it."""
+    means, program = Means(), result.program
     order = numpy.arange(batches.rows)
     for number in range(batches.per_epoch):
         stopping.check()
         feed = batches.batch(order, number)
-        means.add(program.targets, executor.eval(program, list(program.targets), feed, scope=scope), _rows(feed))
+        values = executor.eval(program, list(program.targets), feed, scope=result.parameters)
+        means.add(program.targets, values, _rows(feed))
+        if not means.are_finite:
+            loss.warn(values, feed, step=result.steps, epoch=epoch, validation=True)
     return means.values
 
 
