@@ -5,13 +5,16 @@ from collections.abc import Mapping, Sequence
 import numpy
 
 from oarlock.errors import ArgumentError
+from oarlock.ir.block import Block
 from oarlock.ir.current import current_block
 from oarlock.ir.location import here
 from oarlock.ir.program import Program
 from oarlock.ir.variable import Var
 from oarlock.ir.walk import needed_ops
 from oarlock.net import Net
+from oarlock.passes.pruning import program_of_main
 from oarlock.proto import program_pb2 as wire
+from oarlock.registry.creator import describe_value
 from oarlock.runtime.context import Context
 from oarlock.runtime.current import current_scope
 from oarlock.runtime.executor import Executor
@@ -27,19 +30,24 @@ def evaluate(
     targets: Var | str | Sequence[Var | str],
     feed: Mapping[str, object] | None = None,
     *,
-    program: "Program | wire.BlockDesc | None" = None,
+    program: "Program | Block | wire.BlockDesc | None" = None,
     context: Context | None = None,
 ) -> numpy.ndarray | list[numpy.ndarray]:
     """The value of a variable, or of several, as arrays. What they need is run, and nothing else.
 
-    They may be given by their names, or by anything that `Executor.run` fetches: those are of `program`, which may be a BlockDesc, else
-    of the program of a variable among them, else of the one that is being written. Of the parameters that they need, those without a
-    value are initialised in the scope: the current one, or that of `context`. Raises what `Executor.eval` raises.
+    They may be given by their names, or by anything that `Executor.run` fetches: those are of `program`, which may be its main block or a
+    BlockDesc, else of the program of a variable among them, else of the one that is being written. Of the parameters that they need,
+    those without a value are initialised in the scope: the current one, or that of `context`. Raises ArgumentError, ProgramError for a
+    block inside another, and what `Executor.eval` raises.
     """
     single = isinstance(targets, Var | str)
-    chosen: list[Var | str] = [targets] if isinstance(targets, Var | str) else list(targets)
+    chosen: list[Var | str] = [targets] if isinstance(targets, Var | str) else list(targets) if isinstance(targets, Sequence) else []
     if not chosen or not all(isinstance(item, Var | str) for item in chosen):
-        raise ArgumentError("eval takes a variable or its name, or a list of them", location=here())
+        raise ArgumentError(
+            f"eval takes a variable or its name, or a list of them, not {describe_value(targets)}",
+            location=here(),
+            hint='ol.eval([cost, "predict"])',
+        )
     program = _program_of(program, chosen)
     context = context or Context(current_scope())
     executor = _executor if context.place == _executor.place else Executor(context.place)
@@ -52,8 +60,10 @@ def evaluate(
 def _program_of(given: object, targets: Sequence[Var | str]) -> Program:
     if isinstance(given, wire.BlockDesc):
         return Net(given).program
+    if isinstance(given, Block):
+        return program_of_main(given, "eval")
     if given is not None and not isinstance(given, Program):
-        raise ArgumentError(f"eval: program is a program or a BlockDesc, not {given!r:.60}", location=here())
+        raise ArgumentError(f"eval: program is a program, its main block or a BlockDesc, not {describe_value(given)}", location=here())
     return given or next((item.block.program for item in targets if isinstance(item, Var)), None) or current_block().program
 
 

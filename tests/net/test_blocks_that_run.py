@@ -41,6 +41,11 @@ def test_a_block_evaluates_targets_and_leaves_the_scope_as_it_is(program):
     z, y = program.main.eval(["z", program.main.var("y")], scope, ol.CPUPlace())
     assert (z.tolist(), y.tolist()) == ((-X * X).tolist(), (X * X).tolist())
     assert program.main.eval(["z"], scope, None, {"x": -2 * X})[0].tolist() == (-4 * X * X).tolist()
+    for one in ("z", program.main.var("z")):
+        assert program.main.eval(one, scope).tolist() == (-X * X).tolist()
+        assert program.main.eval((one,), scope)[0].tolist() == (-X * X).tolist()
+    with pytest.raises(ol.ArgumentError, match="^fetch is a list of variables or of their names, not int 3\n"):
+        program.main.eval(3, scope)
     assert list(scope) == before
     with pytest.raises(ol.UndefinedVarError, match='did you mean "aside"'):
         program.main.eval(["asid"], scope)
@@ -67,6 +72,32 @@ def test_pruning_takes_names_variables_and_lists_of_them(program, targets):
     assert pruned.targets == {"z": pruned.main.var("z")}
     assert pruned.to_bytes() == ol.prune(program, {"z": z}).to_bytes()
     assert ol.prune(program, ["z", "aside"]).targets.keys() == {"z", "aside"}
+
+
+@pytest.mark.mission("B47")
+def test_a_block_is_pruned_to_that_of_a_new_program(program):
+    kept = ol.prune(program.main, ["z"])
+    assert isinstance(kept, ol.ir.Block)
+    assert kept.program.to_bytes() == ol.prune(program, ["z"]).to_bytes()
+    assert kept.program is not program
+    for wrong, given in ((None, "NoneType None"), (3, "int 3"), (ol.Net(program), "Net <Net of 4 ops>")):
+        with pytest.raises(ol.ArgumentError) as raised:
+            ol.prune(wrong, ["z"])
+        assert raised.value.message == f"prune takes a program, its main block or a BlockDesc, not {given}"
+
+
+def test_a_block_inside_another_is_not_pruned_alone():
+    with ol.Program() as program:
+        x, rnn = ol.layer.data("x", shape=[]), ol.rnn()
+        with rnn.step():
+            rnn.output(ol.op.tanh(rnn.step_input(x)))
+        rnn()
+    inner = program.blocks[1]
+    for ask, what in ((lambda: ol.prune(inner, ["tanh_0"]), "prune"), (lambda: ol.eval("tanh_0", program=inner), "eval")):
+        with pytest.raises(ol.ProgramError) as raised:
+            ask()
+        assert raised.value.message == f"{what}: main/rnn_0.body is inside another block, by whose op it is run"
+        assert raised.value.hint == "give the program, or program.main; what the blocks inside it do for the targets is kept"
 
 
 @pytest.mark.parametrize(
@@ -111,8 +142,15 @@ def test_eval_takes_names_of_the_program_that_is_being_written_or_is_given(progr
         assert (y.tolist(), z.tolist()) == ((X * X).tolist(), (-X * X).tolist())
         answer = ol.eval("answer", {"x": X}, program=program)
         np.testing.assert_allclose(answer, X * X @ ol.scope.current()["fc.w"].numpy(), rtol=1e-6)
-        for wrong in ([], [3], 3):
-            with pytest.raises((ol.ArgumentError, TypeError)):
+        for wrong, given in (
+            ([], r"list \[\]"),
+            ([3], r"list \[3\]"),
+            (3, "int 3"),
+            ({"z": "z"}, "dict {'z': 'z'}"),
+            (None, "NoneType None"),
+        ):
+            with pytest.raises(ol.ArgumentError, match=f"^eval takes a variable or its name, or a list of them, not {given}\n"):
                 ol.eval(wrong, {"x": X}, program=program)
-        with pytest.raises(ol.ArgumentError, match="program is a program or a BlockDesc"):
-            ol.eval("z", {"x": X}, program=program.main)
+        with pytest.raises(ol.ArgumentError, match="program is a program, its main block or a BlockDesc, not int 3"):
+            ol.eval("z", {"x": X}, program=3)
+        assert ol.eval(("z",), {"x": X}, program=program.main)[0].tolist() == (-X * X).tolist()

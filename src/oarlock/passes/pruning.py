@@ -17,8 +17,9 @@ from oarlock.op.control.layout import Carried, Layout
 from oarlock.proto import program_pb2 as wire
 from oarlock.registry.catalogue import standard
 from oarlock.registry.checking import typecheck
+from oarlock.registry.creator import describe_value
 
-__all__ = ["prune", "remove_dead_code", "require_targets"]
+__all__ = ["program_of_main", "prune", "remove_dead_code", "require_targets"]
 
 
 Targets = Var | str | Sequence[Var | str] | Mapping[str, Var | str]
@@ -30,15 +31,20 @@ def prune(program: Program, targets: Targets) -> Program: ...
 
 
 @overload
+def prune(program: Block, targets: Targets) -> Block: ...
+
+
+@overload
 def prune(program: "wire.BlockDesc", targets: Targets) -> "wire.BlockDesc": ...
 
 
-def prune(program: "Program | wire.BlockDesc", targets: Targets) -> "Program | wire.BlockDesc":
+def prune(program: "Program | Block | wire.BlockDesc", targets: Targets) -> "Program | Block | wire.BlockDesc":
     """A new program with only what `targets` need, variables of the main block, and what that keeps for later steps.
 
     The targets are a dict with their labels, or variables, or names.
 
-    Of a BlockDesc, one block without others inside it, it is a BlockDesc, which can be sent to others. It is verified first.
+    Of the main block of a program it is that of the new program. Of a BlockDesc, one block without others inside it, it is a BlockDesc,
+    which can be sent to others; that is verified first.
 
     Before, with target `y`                    After
         h = linear(x, w)                           h = linear(x, w)
@@ -49,13 +55,18 @@ def prune(program: "Program | wire.BlockDesc", targets: Targets) -> "Program | w
     Updates go: what reads a persistable variable reads its value from before the step. What forward ops that stay keep - the running
     statistics of batch norm, the count of draws of dropout - stays with them, so that the program can be trained on. Inputs, parameters
     and blocks that nothing needs any more go too; row splits stay with what they cut. `program` itself is not changed.
-    Raises ArgumentError where `targets` are something else, ProgramError for a label that no file can hold, UndefinedVarError
-    for a target of another program, or that is not there; VerifyError for a BlockDesc that is not legal, and for a block that no op has.
+    Raises ArgumentError where `program` or `targets` are something else, ProgramError for a block inside another and for a label that no
+    file can hold, UndefinedVarError for a target of another program, or that is not there; VerifyError for a BlockDesc that is not legal,
+    and for a block that no op has.
     """
     if isinstance(program, wire.BlockDesc):
         built = build_program(wire.ProgramFile(program=wire.ProgramDesc(version=FORMAT_VERSION, blocks=[program])))
         typecheck(built, standard)
         return prune(built, targets).main.compile()
+    if isinstance(program, Block):
+        return prune(program_of_main(program, "prune"), targets).main
+    if not isinstance(program, Program):
+        raise ArgumentError(f"prune takes a program, its main block or a BlockDesc, not {describe_value(program)}", location=here())
     verify_ownership(program)
     targets = require_targets(_labelled(program, targets))
     for var in targets.values():
@@ -72,6 +83,17 @@ def prune(program: "Program | wire.BlockDesc", targets: Targets) -> "Program | w
     kept.main.inputs = [var for var in kept.main.inputs if var in used]
     kept.main.keep(kept.main.ops)
     return kept
+
+
+def program_of_main(block: Block, what: str) -> Program:
+    """The program whose main block `block` is. Raises ProgramError for a block inside another."""
+    if block.parent is not None:
+        raise ProgramError(
+            f"{what}: {block.path} is inside another block, by whose op it is run",
+            location=here(),
+            hint="give the program, or program.main; what the blocks inside it do for the targets is kept",
+        )
+    return block.program
 
 
 def _kept_by(main: Block, targets: Iterable[Var]) -> list[Op]:

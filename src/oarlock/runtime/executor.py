@@ -1,7 +1,7 @@
 """Executor: run a program on values."""
 
 import threading
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Literal, get_args, overload
 
@@ -12,6 +12,7 @@ from oarlock.ir.variable import Var
 from oarlock.passes.optimizing import PASSES
 from oarlock.registry.catalogue import Catalogue, standard
 from oarlock.registry.checking import require_legal
+from oarlock.registry.creator import describe_value
 from oarlock.runtime.budget import Budget, RunLimits
 from oarlock.runtime.context import Context
 from oarlock.runtime.forking import note_threads, released_by_forks
@@ -275,5 +276,6 @@ def _require_plans(place: Place, backend: Backend, interpreted: Mapping[str, boo
 
 
 def _require_list(fetch: object) -> None:
-    if isinstance(fetch, Var | str):
-        raise ArgumentError("fetch is a list of variables or of their names", location=here(), hint="fetch=[cost]")
+    if isinstance(fetch, Var | str) or not isinstance(fetch, Iterable):
+        given = "" if isinstance(fetch, Var | str) else f", not {describe_value(fetch)}"
+        raise ArgumentError(f"fetch is a list of variables or of their names{given}", location=here(), hint="fetch=[cost]")

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+import numpy
 import torch
 
 from oarlock.errors import ArgumentError, ProgramError
@@ -76,12 +77,14 @@ def _run(block: Block, scope: Scope, context: Context | Place | None = None, beg
 
 def _eval(
     block: Block,
-    targets: Sequence[Var | str],
+    targets: Var | str | Sequence[Var | str],
     scope: Scope,
     context: Context | Place | None = None,
     feed: Mapping[str, object] | None = None,
-) -> Values:
-    """The values of `targets`, variables of the block or their names, as arrays: what they need is run, and `scope` is not changed.
+) -> Values | numpy.ndarray | torch.Tensor:
+    """The value of a variable of the block, given by itself or its name, or of several, as arrays; `scope` is not changed.
+
+    What they need is run, and nothing else.
 
     Inputs that are not fed are found in `scope`. Raises what `Executor.eval` raises, ProgramError for a block inside another.
     """
@@ -92,7 +95,9 @@ def _eval(
             hint=f'a fetch of the main block may be a path: "{block.path.partition(".")[0]}/0/..."',
         )
     run = _in_context(scope, context) or Context(scope)
-    return Executor(run.place).eval(block.program, targets, feed, scope=scope, training=bool(run.training))
+    chosen = [targets] if isinstance(targets, Var | str) else targets
+    values = Executor(run.place).eval(block.program, chosen, feed, scope=scope, training=bool(run.training))
+    return values[0] if isinstance(targets, Var | str) else values
 
 
 def _in_context(scope: Scope, context: Context | Place | None) -> Context | None:
