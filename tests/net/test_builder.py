@@ -8,14 +8,20 @@ IMAGES = numpy.random.default_rng(0).random((16, 12), dtype="float32")
 LABELS = numpy.arange(16) % 10
 
 
-def build(order=("backward", "optimization")):
-    """The example of the net design, at a smaller size: image -> fc sigmoid -> fc sigmoid -> cross_entropy -> mean."""
+def build(order=("backward", "optimization"), *, probabilities=False):
+    """The example of the net design, with a smaller image: image -> fc sigmoid -> fc sigmoid -> cross_entropy -> mean.
+
+    Its cross entropy is that of softmax, or of the sigmoids as `probabilities`, which is what the design writes.
+    """
     builder = ol.NetBuilder(ol.Net(ol.Program(seed=2)))
     image = builder.add_op("data", name="image", shape=[12])
     label = builder.add_op("data", name="label", shape=[], dtype="int64")
     hidden = builder.add_op("fc", input=image, size=100, activation="sigmoid")
     prediction = builder.add_op("fc", input=hidden, size=10, activation="sigmoid")
-    cost = builder.add_op("mean", input=builder.add_op("softmax_with_cross_entropy", input=[prediction, label]))
+    if probabilities:
+        cost = builder.add_op("cross_entropy_of_probabilities", input=[prediction, label])  # the mean is in it
+    else:
+        cost = builder.add_op("mean", input=builder.add_op("softmax_with_cross_entropy", input=[prediction, label]))
     for step in order:
         if step == "backward":
             builder.backward_from(cost)
@@ -37,14 +43,14 @@ def started(builder):
     return {var.name: scope[var.name] for var in builder.net.program.parameters()}
 
 
-def torch_costs(parameters):
-    """The costs of 50 steps of Adam in PyTorch, from the same start: two sigmoid layers, then cross entropy of what comes out."""
+def torch_costs(parameters, loss=torch.nn.functional.cross_entropy):
+    """The costs of 50 steps of Adam in PyTorch, from the same start: two sigmoid layers, then the `loss` of what comes out."""
     w1, b1, w2, b2 = (parameter.clone().requires_grad_(True) for parameter in parameters.values())
     optimizer = torch.optim.Adam([w1, b1, w2, b2], lr=1e-2)
     costs = []
     for _ in range(50):
         prediction = torch.sigmoid(torch.sigmoid(torch.tensor(IMAGES) @ w1 + b1) @ w2 + b2)
-        cost = torch.nn.functional.cross_entropy(prediction, torch.tensor(LABELS))
+        cost = loss(prediction, torch.tensor(LABELS))
         optimizer.zero_grad()
         cost.backward()
         optimizer.step()
@@ -52,7 +58,29 @@ def torch_costs(parameters):
     return costs
 
 
-@pytest.mark.mission("N18", "N21")
+@pytest.mark.mission("N21")
+def test_the_example_is_kept_as_given_its_cross_entropy_is_of_the_sigmoids_and_no_softmax_stands_between():
+    builder, cost = build(probabilities=True)
+    types = [op.type for op in builder.net]
+    assert types[:4] == ["linear", "sigmoid", "linear", "sigmoid"]
+    assert not any("softmax" in type for type in types)
+    assert [var.shape for var in builder.net.program.parameters()] == [(12, 100), (100,), (100, 10), (10,)]
+    scope = filled()
+    builder.run(scope, need_backward=False)
+    probabilities = scope[builder.net[3].writes[0].name].numpy()
+    chosen = probabilities[numpy.arange(len(LABELS)), LABELS]
+    numpy.testing.assert_allclose(float(scope[cost.name]), -numpy.log(chosen).mean(), rtol=1e-5)
+    assert abs(probabilities.sum(axis=1) - 1).min() > 0.1, "else softmax might have been there"
+    costs = []
+    for _ in range(50):
+        builder.run(scope)
+        costs.append(float(scope[cost.name]))
+    expected = torch_costs(started(builder), lambda p, label: torch.nn.functional.nll_loss(p.log(), label))
+    numpy.testing.assert_allclose(costs, expected, rtol=1e-4)
+    assert costs[-1] < 0.1 * costs[0]
+
+
+@pytest.mark.mission("N18")
 def test_layers_are_added_by_their_names_and_the_example_learns():
     builder, cost = build()
     assert [op.type for op in builder.net] == ["linear", "sigmoid", "linear", "sigmoid", "softmax_with_cross_entropy", "mean"]

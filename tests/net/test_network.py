@@ -323,6 +323,28 @@ def test_variables_are_created_where_no_parent_has_what_persists():
     net.run(child)
 
 
+@pytest.mark.mission("B45")
+def test_variables_are_made_once_and_used_again_by_every_run():
+    """To create variables a second time, between runs or before them, finds those that are there, with what they hold."""
+    net, _ = regression()
+    scope = ol.Scope()
+    net.create_variables(scope)
+    made = {name: scope.find_var(name) for name in net.block.vars}
+    assert None not in made.values()
+    net.init_variables(scope)
+    scope.set("x", X)
+    scope.set("y", Y)
+    before = {name: scope[name].tolist() for name in ("x", "y", "fc.w", "fc.b")}
+    net.create_variables(scope)
+    assert {name: scope[name].tolist() for name in before} == before
+    net.run(scope)
+    out = scope["fc.out"].tolist()
+    net.create_variables(scope)
+    assert scope["fc.out"].tolist() == out, "what a run has computed stays too"
+    net.run(scope)
+    assert {name: scope.find_var(name) is variable for name, variable in made.items()} == dict.fromkeys(made, True)
+
+
 @pytest.mark.mission("N23")
 def test_a_step_net_runs_in_the_scope_of_its_step_and_reads_what_is_around():
     net = ol.Net()

@@ -221,6 +221,69 @@ def test_a_label_that_no_file_can_hold_is_refused_before_anything_is_written(lab
     assert not path.exists()
 
 
+@pytest.mark.mission("B47")
+def test_the_count_of_draws_stays_with_what_draws_and_goes_with_it():
+    """The policy of random state: what is kept goes on drawing other numbers in each run that trains."""
+    with ol.Program(seed=3) as program:
+        x = ol.layer.data("x", shape=[50])
+        dropped, plain = ol.layer.dropout(x, rate=0.5), ol.op.square(x)
+        loop = ol.rnn()
+        with loop.step():
+            loop.output(ol.layer.dropout(loop.step_input(x), rate=0.5))
+        inside = loop()
+        ol.optimizer.SGD(0.1).minimize(ol.layer.mean(ol.layer.fc(dropped, 1)))
+    feed = {"x": numpy.ones((2, 50), "float32")}
+    for target in (dropped, inside):
+        kept = ol.prune(program, {"y": target})
+        assert [op.writes[0].name for op in kept.main.tail] == ["@RANDOM"]
+        scope = ol.init(kept, ol.Scope())
+        first, second = (ol.Executor().run(kept, feed, ["y"], scope=scope, training=True)[0] for _ in range(2))
+        assert int(scope["@RANDOM"]) == 2
+        assert first.tolist() != second.tolist()
+    assert ol.prune(program, {"y": plain}).main.tail == []
+
+
+@pytest.mark.mission("B47")
+def test_the_statistics_of_batch_norm_move_in_what_is_kept_and_go_with_it():
+    with ol.Program() as program:
+        x = ol.layer.data("x", shape=[2])
+        normed, plain = ol.layer.batch_norm(x, name="norm"), ol.op.square(x)
+        other = ol.layer.batch_norm(plain, name="other")
+        ol.optimizer.SGD(0.1).minimize(ol.layer.mean(ol.layer.fc(normed, 1)))
+    kept = ol.prune(program, {"y": normed})
+    assert sorted(op.writes[0].name for op in kept.main.tail) == ["norm.mean", "norm.variance"]
+    scope = ol.init(kept, ol.Scope())
+    ol.Executor().run(kept, {"x": numpy.array([[10.0, 0.0], [30.0, 0.0]], "float32")}, ["y"], scope=scope, training=True)
+    numpy.testing.assert_allclose(scope["norm.mean"], [2.0, 0.0], rtol=1e-6)  # a tenth of the way, the momentum
+    assert ol.prune(program, {"y": plain}).main.tail == []
+    assert sorted(op.writes[0].name for op in ol.prune(program, {"y": other}).main.tail) == ["other.mean", "other.variance"]
+
+
+@pytest.mark.mission("B47")
+def test_what_a_loop_adds_up_over_its_trips_is_kept_where_it_is_wanted_and_else_not():
+    """The gradients of what a loop captures are sums over its trips: one that nobody asks for is not computed."""
+    with ol.Program() as program:
+        xs = ol.layer.data("xs", shape=[3], batch="t")
+        a, b = (ol.layer.data(name, shape=[3], batch=None) for name in ("a", "b"))
+        loop = ol.rnn()
+        with loop.step():
+            loop.output(ol.op.tanh(loop.step_input(xs) * a) + ol.op.exp(b))
+        slopes = ol.gradients([ol.op.reduce_sum(loop())], [a, b])
+    (whole,) = (op for op in program.main.ops if op.attributes.get("summed"))
+    assert len(whole.outputs["sums"]) == whole.attributes["summed"] == 2
+    feed = {"xs": numpy.ones((2, 3), "float32"), "a": numpy.zeros(3, "float32"), "b": numpy.zeros(3, "float32")}
+    for wanted, unwanted in (slopes, slopes[::-1]):
+        kept = ol.prune(program, {"slope": wanted})
+        (loop_back,) = (op for op in kept.main.ops if op.attributes.get("summed"))
+        assert [var.name for var in loop_back.outputs["sums"]] == [wanted.name]
+        assert loop_back.attributes["summed"] == 1
+        assert len(loop_back.attributes["body"].ops) < len(whole.attributes["body"].ops)
+        assert unwanted.name not in kept.main.vars
+        values = {var.name: feed[var.name] for var in kept.main.inputs}
+        assert ol.Executor().run(kept, values, ["slope"], scope=ol.Scope())[0].tolist() == [2.0] * 3
+
+
+@pytest.mark.mission("B47")
 def test_a_memory_that_only_a_dropped_memory_of_an_inner_loop_read_goes_at_once():
     with ol.Program() as program:
         xs = ol.layer.data("xs", [3], batch="t")

@@ -592,6 +592,36 @@ def test_gradients_are_made_when_a_program_is_written_and_training_is_a_matter_o
     assert found.tolist() == (2 * value * np.where(value == 0, 0, 2)).tolist()
 
 
+@pytest.mark.mission("F21")
+def test_batch_norm_takes_its_batch_in_a_run_that_trains_and_else_what_it_has_seen():
+    """The mode is one of the run, with a gradient or without; a program with an optimizer may be evaluated."""
+    with ol.Program() as program:
+        data = ol.layer.data("x", shape=[2])
+        y = ol.layer.batch_norm(data, name="norm", momentum=0.5)
+        ol.optimizer.SGD(0.0001).minimize(ol.layer.mean(y))
+        (slope,) = ol.gradients([ol.op.reduce_sum(y)], [data])
+    scope, executor = ol.init(program, ol.Scope()), ol.Executor()
+    x = np.array([[0.0, 10.0], [2.0, 30.0]], dtype="float32")
+
+    def run(training):
+        return executor.run(program, {"x": x}, [y, slope], scope=scope, training=training)
+
+    evaluated, through = run(False)
+    np.testing.assert_allclose(evaluated, x, rtol=1e-4)  # of mean 0 and variance 1, as nothing was seen yet
+    np.testing.assert_allclose(through, np.ones((2, 2)), rtol=1e-4)
+    assert scope["norm.mean"].tolist() == [0.0, 0.0]
+    trained, through = run(True)
+    np.testing.assert_allclose(trained, [[-1.0, -1.0], [1.0, 1.0]], rtol=1e-4)
+    np.testing.assert_allclose(through, np.zeros((2, 2)), atol=1e-4)  # a shift of the batch changes nothing
+    assert scope["norm.mean"].tolist() == [0.5, 10.0]
+    kept = ol.prune(program, {"y": y})
+    gain, offset, mean, variance = (scope[f"norm.{part}"].numpy() for part in ("gain", "offset", "mean", "variance"))
+    expected = (x - mean) / np.sqrt(variance + 1e-5) * gain + offset
+    np.testing.assert_allclose(run(False)[0], expected, rtol=1e-4)
+    np.testing.assert_allclose(executor.run(kept, {"x": x}, ["y"], scope=scope)[0], expected, rtol=1e-4)
+    assert scope["norm.mean"].tolist() == mean.tolist() == [0.5, 10.0]
+
+
 @pytest.mark.mission("F8", "C28")
 def test_what_is_composed_of_operators_is_written_out_when_it_is_called():
     with ol.Program() as program:
