@@ -50,7 +50,7 @@ def no_attribute(module: str, name: str, known: Iterable[str], *, instead: str |
 
 def refuse_calls(package: str) -> None:
     """Let the modules inside `package`, where they are called like what stands in them, raise ArgumentError, which names that."""
-    for name, module in sys.modules.items():
+    for name, module in list(sys.modules.items()):  # other threads may import
         if name.startswith(f"{package}.") and type(module) is ModuleType:
             module.__class__ = _Uncalled
 

@@ -160,6 +160,27 @@ ELSEWHERE = [
         "        for check, names in ():",
         ("runtime/test_failing_updates.py",),
     ),
+    Fault("passes/pruning.py", " or (drawing and op.writes[0].name == DRAWS)]", "]", ("passes/test_pruning.py",)),
+    Fault("passes/pruning.py", "if op.reads[0].op in needed or (drawing", "if (drawing", ("passes/test_pruning.py",)),
+    Fault(
+        "passes/pruning.py",
+        "layout.summed = [pair for pair in layout.summed if pair[1] in wanted]",
+        "pass",
+        ("passes/test_pruning.py",),
+    ),
+    Fault(
+        "passes/pruning.py",
+        "            alive = _alive(layout, wanted)\n        if",
+        "            pass\n        if",
+        ("passes/test_pruning.py",),
+    ),
+    Fault(
+        "net/network.py",
+        "            if not var.persistable or scope.find_var(var.name) is None:\n",
+        "            if scope.find_local_var(var.name) is not None:\n                scope.erase(var.name)\n            if True:\n",
+        ("net/test_network.py",),
+    ),
+    Fault("op/batch_normalization.py", "if not context.training or not count:", "if not count:", ("runtime/test_seeds_of_scope.py",)),
     Fault("layer/branching.py", "return levels if size == length else []", "return levels[-1:]", ("layer/test_ragged_rows_in_ifelse.py",)),
 ]
 """What went wrong once, or could without a test that noticed."""
