@@ -25,7 +25,7 @@ from processes import run_oarlock, run_python
 
 import oarlock as ol
 from oarlock.cli import main, untrusted, writing
-from oarlock.cli.untrusted import Ended, ProcessLimits, run_untrusted
+from oarlock.cli.untrusted import Ended, Interrupted, ProcessLimits, run_untrusted
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="these limits are those of Linux")
 
@@ -280,19 +280,67 @@ def test_a_process_that_leaves_the_group_and_holds_the_pipe_is_not_waited_for(ch
         os.kill(int((tmp_path / "left").read_text()), signal.SIGKILL)
 
 
-def test_an_interrupt_ends_the_child_too(child, tmp_path):
-    run = child('sleep 60 & echo $! > "${0%/*}/left"; wait')
+def interrupted(run: Callable[[], object], left: Path, *, times: int = 1) -> tuple[Interrupted, float]:
+    """What a run raises that is interrupted once its child has written `left`, and how many seconds later."""
+    sent = []
 
     def interrupt() -> None:
-        while not (tmp_path / "left").exists() or not (tmp_path / "left").read_text():
+        while not left.exists() or not left.read_text():
             time.sleep(0.02)
-        signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)  # type: ignore[arg-type]
+        for _ in range(times):
+            time.sleep(0.2)
+            sent.append(time.monotonic())
+            signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)  # type: ignore[arg-type]
 
     thread = threading.Thread(target=interrupt)
     thread.start()
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(Interrupted) as raised:
         run()
+    seconds = time.monotonic() - sent[0]
     thread.join()
+    return raised.value, seconds
+
+
+def test_an_interrupt_ends_the_child_too(child, tmp_path):
+    raised, seconds = interrupted(child('sleep 60 & echo $! > "${0%/*}/left"; wait'), tmp_path / "left")
+    assert raised.ended is None
+    assert str(raised) == "interrupted, and the child process handed back nothing"
+    assert seconds < 2.0
+    assert is_gone(int((tmp_path / "left").read_text()))
+
+
+def test_a_child_that_is_interrupted_hands_over_what_it_has(child, tmp_path):
+    script = 'trap \'cat "${0%/*}/answer"; exit\' INT; sleep 60 & echo $! > "${0%/*}/left"; wait'
+    raised, _ = interrupted(child(script, head(status=130, text=2, output=3) + b"ab\x00\x01\x02"), tmp_path / "left")
+    assert raised.ended == Ended(130, "ab", b"\x00\x01\x02", False)
+    assert str(raised) == "interrupted, and the child process handed back what is here as `ended`"
+    assert is_gone(int((tmp_path / "left").read_text()))
+
+
+@pytest.mark.parametrize(
+    "then",
+    [
+        "wait; wait",
+        'cat "${0%/*}/answer"; while :; do printf x; sleep 0.1; done',
+        'cat "${0%/*}/answer"; exec 1>&-; wait; wait',
+        "exec cat /dev/zero",
+        "printf '{\"error\": {}}\\n'",
+    ],
+    ids=["says nothing", "never ends what it says", "closes its pipe", "answers what is none", "answers an error"],
+)
+def test_a_child_that_is_interrupted_and_hands_nothing_over_is_ended_soon(then, child, tmp_path):
+    run = child(f'trap : INT; sleep 60 & echo $! > "${{0%/*}}/left"; wait; {then}', head(output=1_000_000))
+    raised, seconds = interrupted(run, tmp_path / "left")
+    assert raised.ended is None
+    assert seconds < 4.0  # two, on a machine with nothing else to do
+    assert is_gone(int((tmp_path / "left").read_text()))
+
+
+def test_a_second_interrupt_ends_the_child_at_once(child, tmp_path, monkeypatch):
+    monkeypatch.setattr(untrusted, "_PATIENCE", 50.0)
+    raised, seconds = interrupted(child('trap "" INT; sleep 60 & echo $! > "${0%/*}/left"; wait'), tmp_path / "left", times=2)
+    assert raised.ended is None
+    assert seconds < 10.0
     assert is_gone(int((tmp_path / "left").read_text()))
 
 
@@ -494,6 +542,23 @@ def test_every_verb_is_run_in_the_child_and_its_file_goes_where_it_was_asked_for
     written = {"infer": output, "prune": output, "train": file}.get(verb)
     assert file.read_bytes() == (b"what it wrote" if written == file else b"the file")
     assert output.exists() == (written == output)
+
+
+@pytest.mark.parametrize("ended", [Ended(130, "what it printed\n", b"what it wrote", False), None])
+def test_what_an_interrupted_child_hands_back_is_written(ended, tmp_path, monkeypatch, capsys):
+    file = tmp_path / "file"
+    file.write_bytes(b"the file")
+
+    def run(*_: str) -> Ended:
+        raise Interrupted(ended)
+
+    monkeypatch.setattr(untrusted, "run_untrusted", run)
+    with pytest.raises(SystemExit) as raised:
+        main.app(["train", "--untrusted", str(file), "--data", "digits:train"])
+    assert raised.value.code == 130
+    nothing = "\ninterrupted; the child process handed nothing back, so nothing was written\n"
+    assert tuple(capsys.readouterr()) == (("", nothing) if ended is None else ("what it printed\n", ""))
+    assert file.read_bytes() == (b"the file" if ended is None else b"what it wrote")
 
 
 def test_training_in_the_child_is_counted_and_hands_its_file_over(tmp_path, monkeypatch):

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -47,9 +48,9 @@ def longest_run(folder: Path) -> float:
     return time.monotonic() - started
 
 
-def try_once(folder: Path, after: float, *, patience: float) -> Tried:
-    """Start the run from the beginning, interrupt it `after` so many seconds, and look at what it leaves."""
-    child = _start(folder)
+def try_once(folder: Path, after: float, *, patience: float, options: Sequence[str] = ()) -> Tried:
+    """Start the run from the beginning, with more `options`, interrupt it `after` so many seconds, and look at what it leaves."""
+    child = _start(folder, options)
     time.sleep(after)
     child.send_signal(signal.SIGINT)
     sent = time.monotonic()
@@ -83,10 +84,10 @@ def try_once(folder: Path, after: float, *, patience: float) -> Tried:
     return Tried(outcome, seconds, fault)
 
 
-def _start(folder: Path) -> subprocess.Popen[str]:
+def _start(folder: Path, options: Sequence[str] = ()) -> subprocess.Popen[str]:
     data = (folder / "first.safetensors").read_bytes()
     for path in folder.glob(".oarlock-*"):
         path.unlink()
     (folder / "run.safetensors").write_bytes(data)
     environment = os.environ | {"PYTHONPATH": str(Path(ol.__file__).parent.parent), "OMP_NUM_THREADS": "1"}
-    return subprocess.Popen(_COMMAND, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    return subprocess.Popen([*_COMMAND, *options], cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)

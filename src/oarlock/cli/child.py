@@ -1,13 +1,15 @@
 """The child process of `--untrusted`: `python -m oarlock.cli.child LIMITS VERB ...`.
 
 Its standard output is an answer (`answer.py`): how the verb ended, what it printed, and the bytes of the file that it would have written.
-Nothing heavy is imported before the process is alone.
+Nothing heavy is imported before the process is alone. An interrupt, which the parent passes on, ends it at once until there is something
+to hand over, and is no longer heard once that is being written.
 """
 
 import contextlib
 import io
 import json
 import os
+import signal
 import sys
 
 from oarlock.cli.answer import write_answer
@@ -17,6 +19,7 @@ __all__ = ["main"]
 
 
 def main(arguments: list[str]) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # an exception may be lost in an import
     limits = ProcessLimits(**json.loads(arguments[0]))
     answer = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what a library prints is no answer
@@ -30,7 +33,9 @@ def main(arguments: list[str]) -> None:
     status, failed = 0, None
     with contextlib.redirect_stdout(io.StringIO()) as text:
         try:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
             status = app(arguments[1:], standalone_mode=False) or 0
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
         except Exception as error:
             failed = _describe(error, limits)
     if failed is None:

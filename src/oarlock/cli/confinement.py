@@ -62,10 +62,15 @@ def isolate() -> bool:
 
 
 def _continue_in_child(begin: Callable[[], None], end: Callable[[int], object]) -> None:
-    """Return in a child process alone, once it did `begin`; here, wait for it, and `end` with its status: 128 + N for signal N."""
+    """Return in a child process alone, once it did `begin`; here, wait for it, and `end` with its status: 128 + N for signal N.
+
+    An interrupt, which all of the group are sent, is the child's to answer.
+    """
+    answered = signal.signal(signal.SIGINT, signal.SIG_IGN)
     child = os.fork()
     if child == 0:
         begin()
+        signal.signal(signal.SIGINT, answered)
         return
     found = status = 0
     while found != child:  # others too, whose parent ended

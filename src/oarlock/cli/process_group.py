@@ -9,22 +9,28 @@ import selectors
 import signal
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 __all__ = ["ProcessGroup"]
 
 _CHUNK = 2**20
-_LOOK = 0.05  # seconds: how soon it is seen that the command ended while something else holds its pipe
+_LOOK = 0.05  # seconds: how soon it is seen that the command is to stop, or that it ended while something else holds its pipe
 
 
 class ProcessGroup:
     """A command that runs until `seconds` have passed, or until the `with` block ends; then no process of its group is left.
 
+    Once `stops` says so, its group is sent SIGINT, as by Ctrl-C, and the command has `patience` seconds left, but no more than it had.
     Reading and waiting raise TimeoutError once the seconds are over.
     """
 
-    def __init__(self, command: Sequence[str], environment: Mapping[str, str], *, seconds: float):
+    def __init__(
+        self, command: Sequence[str], environment: Mapping[str, str], *, seconds: float, stops: Callable[[], bool], patience: float
+    ):
         self._end = time.monotonic() + seconds
+        self._stops = stops
+        self._patience = patience
+        self._is_stopping = False
         self._buffer = bytearray()
         self._child = subprocess.Popen(  # noqa: S603  this interpreter, and no shell
             command,
@@ -32,7 +38,7 @@ class ProcessGroup:
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             env=environment,
-            start_new_session=True,  # neither may it take the terminal, nor does Ctrl-C reach it: the reader ends it
+            start_new_session=True,  # it may not take the terminal, and Ctrl-C reaches it by way of us alone
         )
         assert self._child.stdout is not None
         self._pipe = self._child.stdout
@@ -71,8 +77,7 @@ class ProcessGroup:
     def wait(self) -> int:
         """How it ended: its status, or minus the signal. Nothing that it writes is read any more."""
         while not self._has_ended():
-            if time.monotonic() >= self._end:
-                raise TimeoutError
+            self._seconds_left()
             time.sleep(_LOOK / 10)
         found = os.waitid(os.P_PID, self._child.pid, os.WEXITED | os.WNOWAIT)
         assert found is not None
@@ -84,9 +89,7 @@ class ProcessGroup:
             selector.register(self._pipe, selectors.EVENT_READ)
             while True:
                 ended = self._has_ended()  # asked for first: what it wrote before is in the pipe by then
-                left = self._end - time.monotonic()
-                if left <= 0:
-                    raise TimeoutError
+                left = self._seconds_left()
                 if selector.select(0 if ended else min(left, _LOOK)):
                     break
                 if ended:  # another process holds the pipe, which is none of the command
@@ -95,6 +98,18 @@ class ProcessGroup:
         if not data:
             raise EOFError
         self._buffer += data
+
+    def _seconds_left(self) -> float:
+        """The time it has, once it was asked to stop where it is to stop. Raises TimeoutError where there is none."""
+        if not self._is_stopping and self._stops():
+            self._is_stopping = True
+            self._end = min(self._end, time.monotonic() + self._patience)
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._child.pid, signal.SIGINT)
+        left = self._end - time.monotonic()
+        if left <= 0:
+            raise TimeoutError
+        return left
 
     def _has_ended(self) -> bool:
         return os.waitid(os.P_PID, self._child.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is not None

@@ -44,7 +44,8 @@ def train(
     [bold]oarlock train run.safetensors --data digits:train --epochs 30[/] goes on with a training program that
     [bold]ol.save_model(result, path)[/] saved: the same bits as if it had never stopped, and none of its Python.
 
-    Ctrl-C saves what was trained so far, and says how to go on.
+    Ctrl-C saves what was trained so far, and says how to go on. With [bold]--untrusted[/] nothing is shown until the run has ended,
+    and a run that takes more than two seconds to hand back what it trained is ended without.
     """
     if not os.path.exists(path):
         raise MissingFileError(f'there is no file "{path}"')
@@ -68,7 +69,7 @@ def train(
             result = _go_on(path, data, validate, epochs, steps, seed, backend, untrusted)
     except training.Interrupted as interrupt:
         save_model(interrupt.result, destination(save or path))
-        _stopped(interrupt.result, save or path, f"--data {shlex.quote(data)}")
+        _stopped(interrupt.result, save or path, f"--data {shlex.quote(data)}" + " --untrusted" * untrusted)
     save_model(result, destination(save or path))
     typer.echo(f"{result.steps} steps in all; saved {save or path}")
 

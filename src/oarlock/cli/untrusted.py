@@ -7,6 +7,7 @@ import signal
 import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated, ClassVar
 
@@ -20,13 +21,15 @@ from oarlock.cli.process_group import ProcessGroup
 from oarlock.cli.writing import is_child
 from oarlock.errors import ArgumentError, KernelError, LimitError, OarlockError, visible
 from oarlock.io.replacing import write_file
+from oarlock.training.stopping import Stopping
 
-__all__ = ["Ended", "ProcessLimits", "Untrusted", "opens_program", "run_untrusted"]
+__all__ = ["Ended", "Interrupted", "ProcessLimits", "Untrusted", "opens_program", "run_untrusted"]
 
 Untrusted = Annotated[bool, typer.Option("--untrusted", help="The file is a stranger's: open no link, and run in a process with limits.")]
 
 _PACKAGES = str(Path(__file__).resolve().parents[2])
 _KEPT = ("LANG", "LC_ALL", "LD_LIBRARY_PATH", "MKL_NUM_THREADS", "OMP_NUM_THREADS", "PYTHONHOME")  # no tokens, no addresses
+_PATIENCE = 2.0  # seconds that a child has to hand over what it has, once it was interrupted
 _REPORT = "nothing was written; SECURITY.md says where to report a file that does this"
 
 
@@ -44,6 +47,14 @@ class Ended:
     network: bool
 
 
+class Interrupted(KeyboardInterrupt):
+    """A verb was interrupted from the keyboard; `ended` is what its child handed back all the same, None where it did not in time."""
+
+    def __init__(self, ended: Ended | None):
+        super().__init__("interrupted, and the child process handed back " + ("nothing" if ended is None else "what is here as `ended`"))
+        self.ended = ended
+
+
 def run_untrusted(*arguments: str | os.PathLike[str], limits: ProcessLimits | None = None) -> Ended:
     """Run a verb of the command line on a stranger's file, in a child process.
 
@@ -55,8 +66,10 @@ def run_untrusted(*arguments: str | os.PathLike[str], limits: ProcessLimits | No
     is counted (`RunLimits`). It knows the operators of Oarlock alone, and no GPU. Where the verb would write a file, its bytes are
     returned; writing them is the caller's.
 
+    Ctrl-C interrupts the child too, which has two seconds to hand back what it trained so far; a second Ctrl-C ends it at once.
+
     Raises what the verb raises; LimitError for a child that took too much, KernelError for one that broke, ArgumentError
-    elsewhere than on Linux.
+    elsewhere than on Linux; KeyboardInterrupt where it was interrupted, with an `ended` that is what was handed back, or None.
     """
     if sys.platform != "linux":
         raise ArgumentError("untrusted files are run on Linux alone: other systems do not have these limits")
@@ -65,14 +78,24 @@ def run_untrusted(*arguments: str | os.PathLike[str], limits: ProcessLimits | No
     if "--untrusted" not in rest:
         rest.insert(0, "--untrusted")
     command = [sys.executable, "-P", "-B", "-m", "oarlock.cli.child", json.dumps(asdict(limits)), verb, *rest]
-    with ProcessGroup(command, _environment(), seconds=limits.seconds) as group:
-        try:
-            answer = _take_answer(verb, group, limits)  # whatever it goes on to do is of no interest
-        except TimeoutError:
+    stopping, answer = Stopping(patience=_PATIENCE + 1.0), None  # who reads is not interrupted: what was read would be lost
+    group = partial(ProcessGroup, command, _environment(), seconds=limits.seconds, stops=lambda: stopping.asked, patience=_PATIENCE)
+    try:
+        with stopping, group() as running:
+            answer = _take_answer(verb, running, limits)  # whatever it goes on to do is of no interest
+    except (KeyboardInterrupt, OarlockError, TimeoutError) as raised:
+        if stopping.asked:
+            raise Interrupted(None if answer is None or answer.error is not None else _ended(answer)) from None
+        if isinstance(raised, TimeoutError):
             raise _took(f"{verb}: more than {limits.seconds:g} seconds in the child process", "seconds") from None
+        raise
     if answer.error is None:
-        return Ended(answer.status, visible(answer.text, lines=True), answer.output, answer.network)
+        return _ended(answer)
     raise _error(verb, answer.error)
+
+
+def _ended(answer: Answer) -> Ended:
+    return Ended(answer.status, visible(answer.text, lines=True), answer.output, answer.network)
 
 
 def _take_answer(verb: str, group: ProcessGroup, limits: ProcessLimits) -> Answer:
@@ -149,7 +172,13 @@ class _Verb(TyperCommand):
     def invoke(self, ctx: typer.Context) -> object:
         if is_child() or not ctx.params["untrusted"]:
             return super().invoke(ctx)
-        ended = run_untrusted(*ctx.meta["oarlock.arguments"])
+        try:
+            ended = run_untrusted(*ctx.meta["oarlock.arguments"])
+        except Interrupted as interrupt:
+            if interrupt.ended is None:
+                typer.echo("\ninterrupted; the child process handed nothing back, so nothing was written", err=True)
+                raise
+            ended = interrupt.ended
         place = next((ctx.params[name] for name in self.places if ctx.params[name] is not None), None)
         if place is not None and ended.output:
             write_file(place, ended.output)
