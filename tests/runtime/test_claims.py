@@ -39,8 +39,8 @@ def trained(program, steps, feed=FEED):
 def takes(monkeypatch):
     """How often a step has asked whose memory a value is."""
     counted = []
-    take = Variable.take
-    monkeypatch.setattr(Variable, "take", lambda variable, claim: (counted.append(variable), take(variable, claim))[1])
+    alone = Variable.alone
+    monkeypatch.setattr(Variable, "alone", lambda variable, value: (counted.append(variable), alone(variable, value))[1])
     return counted
 
 

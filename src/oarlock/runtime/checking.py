@@ -11,9 +11,10 @@ from oarlock.ir.operation import Op
 from oarlock.ir.size import Size, evaluate, solve
 from oarlock.ir.variable import Var
 from oarlock.op.stacks import leaves
-from oarlock.op.torch_dtype import from_torch, to_torch
+from oarlock.op.torch_dtype import to_torch
 from oarlock.registry.signature import TensorType
 from oarlock.runtime.scope import Scope
+from oarlock.runtime.value import describe_value, find_dense_form, is_dense
 
 __all__ = ["check_found", "check_op", "infer_shape"]
 
@@ -32,8 +33,10 @@ def infer_shape(block: Block, scope: Scope) -> dict[str, TensorType]:
     }
 
 
-def check_found(block: Block, ops: Sequence[Op], scope: Scope) -> None:
+def check_found(block: Block, ops: Sequence[Op], scope: Scope, *, at_meta: bool) -> None:
     """Check what `scope` holds before `ops` of `block` run: its inputs, its persistable variables, and whatever else the ops find there.
+
+    Only where they run `at_meta` may that be tensors without elements.
 
     Raises ShapeError or DTypeError, as `infer_shape`.
     """
@@ -43,7 +46,7 @@ def check_found(block: Block, ops: Sequence[Op], scope: Scope) -> None:
         computed.update(op.writes)
     for var in found:
         scope.find_var(var.name).settle(var.dtype)  # type: ignore[union-attr]  # which it was found to be there
-    _bind(found, scope, None)
+    _bind(found, scope, None, at_meta)
 
 
 def check_op(op: Op, scope: Scope) -> None:
@@ -68,8 +71,11 @@ def _actual(size: Size, sizes: dict[str, int]) -> Size:
     return size if number is None else number
 
 
-def _bind(vars: Iterable[Var], scope: Scope, op: Op | None) -> dict[str, int]:
-    """What each symbol in the types of `vars` stands for, by what `scope` holds. Sums and products are checked last."""
+def _bind(vars: Iterable[Var], scope: Scope, op: Op | None, at_meta: bool = True) -> dict[str, int]:
+    """What each symbol in the types of `vars` stands for, by what `scope` holds. Sums and products are checked last.
+
+    Only `at_meta` may values have no elements.
+    """
     sizes: dict[str, int] = {}
     later: list[tuple[Var, torch.Tensor]] = []
     for var in vars:
@@ -77,7 +83,7 @@ def _bind(vars: Iterable[Var], scope: Scope, op: Op | None) -> dict[str, int]:
         if isinstance(value, list):
             _check_uneven(value, var, op)
             continue
-        if not isinstance(value, torch.Tensor) or value.dtype != to_torch(var.dtype):
+        if not isinstance(value, torch.Tensor) or value.dtype != to_torch(var.dtype) or not is_dense(value, at_meta):
             _refuse(DTypeError, var, value, op)
         if var.shape is None:
             continue
@@ -112,7 +118,8 @@ def _check_uneven(stack: list, var: Var, op: Op | None) -> None:
 
 
 def _refuse(error: type[ShapeError] | type[DTypeError], var: Var, value: object, op: Op | None, detail: str = "") -> NoReturn:
-    held = f"{from_torch(value.dtype)}{list(value.shape)}" if isinstance(value, torch.Tensor) else type(value).__name__
+    held = describe_value(value) if isinstance(value, torch.Tensor) else type(value).__name__
+    form = find_dense_form(value) if error is DTypeError and not op else None
     written = op is not None and var in op.writes
     raise error(
         f'{f"{op.type}: " if op else ""}"{var.name}" is declared {var.type_text}, yet {"was computed as" if written else "is"} {held}'
@@ -120,5 +127,6 @@ def _refuse(error: type[ShapeError] | type[DTypeError], var: Var, value: object,
         location=op.location if op else var.location,
         running=f"{op.block.path}, op {op.block.ops.index(op)} of {len(op.block.ops)}" if op else None,
         given=[var.describe()],
+        hint=f'dense tensors are computed with: scope.set("{var.name}", {form})' if form else None,
         op=op.type if op else None,
     )

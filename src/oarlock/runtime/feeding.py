@@ -13,7 +13,7 @@ from oarlock.runtime.initialization import initial_value
 from oarlock.runtime.place import Place, device_of
 from oarlock.runtime.ragged_feeding import spread_ragged
 from oarlock.runtime.scope import Scope
-from oarlock.runtime.value import read_as
+from oarlock.runtime.value import describe_value, find_dense_form, is_dense, read_as
 from oarlock.spelling import did_you_mean
 
 __all__ = ["check_feed"]
@@ -73,6 +73,13 @@ def _check_one(program: Program, var: Var, value: object, sizes: dict[str, tuple
         tensor = read_as(value, var.dtype)
     except OarlockError as error:
         raise FeedError(f'"{var.name}": {error.message}', location=var.location, contract=_contract(program)) from None
+    if not is_dense(tensor, device_of(place).type == "meta"):
+        raise FeedError(
+            f'"{var.name}" must be {var.type_text}, not {describe_value(tensor)}',
+            location=var.location,
+            contract=_contract(program),
+            hint=f'dense tensors are computed with: feed={{"{var.name}": {find_dense_form(tensor)}}}',
+        )
     actual = f'"{var.name}" {verb} {from_torch(tensor.dtype)}{list(tensor.shape)}'
     if tensor.dtype != to_torch(var.dtype):
         raise FeedError(

@@ -44,7 +44,7 @@ def init(
         if found is None or not found.is_set or overwrite:
             missing.append(var)
             continue
-        require_declared(var, found.settle(var.dtype))
+        require_declared(var, found.settle(var.dtype), at_meta=True)  # where it is to be run, nobody knows
     _require_few_bytes(missing, limits or Limits())
     values = {var.name: initial_value(var, program.seed) for var in missing}
     for name, value in values.items():

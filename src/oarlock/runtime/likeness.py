@@ -13,7 +13,7 @@ class Likeness:
     """Called with as many values, it says whether they are tensors of the dtypes, sizes and devices of `tensors` that record no gradients.
 
     It may deny it of such too (one of them stands there twice, say): then it takes a closer look. How they lie in memory matters where
-    `strides` are asked for.
+    `strides` are asked for; their layout always does. No value may be a nested tensor.
     """
 
     __slots__ = ("_agree",)
@@ -44,4 +44,4 @@ class _Types:
         )
 
     def _type(self, tensor: torch.Tensor) -> tuple[object, ...]:
-        return tensor.dtype, tensor.shape, tensor.device, tensor.stride() if self._strides else None
+        return tensor.dtype, tensor.shape, tensor.device, tensor.layout, tensor.stride() if self._strides else None

@@ -22,7 +22,7 @@ from oarlock.runtime.place import Place, device_of, made_at
 from oarlock.runtime.plan import Plan
 from oarlock.runtime.scope import Scope, frozen_in, lock_of_writing
 from oarlock.runtime.scopes import Scopes
-from oarlock.runtime.value import to_numpy
+from oarlock.runtime.value import is_dense, to_numpy
 
 __all__ = ["Prepared", "Values"]
 
@@ -132,7 +132,7 @@ class Prepared:
         """
         self.require_as_prepared(context.scope)
         tensors = self.given(feed, context)
-        self._require_stored(context.scope)
+        self._require_stored(context)
         frame = context.scope.new_scope("main")
         scopes = None
         try:
@@ -151,23 +151,27 @@ class Prepared:
                 frame.drop()
         return results, scopes
 
-    def _require_stored(self, scope: Scope) -> None:
-        """Hold what `scope` holds to its declared types, and to this program. What holds nothing is missed by the op that reads it."""
+    def _require_stored(self, context: Context) -> None:
+        """Hold what the scope holds to its declared types, and to this program. What holds nothing is missed by the op that reads it."""
+        at_meta = device_of(context.place).type == "meta"
         if self.update:
-            require_not_elsewhere(self.program, scope, self.stored)
+            require_not_elsewhere(self.program, context.scope, self.stored)
         for var in self.stored:
-            found = scope.find_var(var.name)
+            found = context.scope.find_var(var.name)
             if found is not None and found.is_set:
-                require_declared(var, found.settle(var.dtype))
+                require_declared(var, found.settle(var.dtype), at_meta=at_meta)
 
     def _bring(self, context: Context) -> None:
-        """Move the persistable variables that are read to the place of the run, where they stay: a scope is at one place at a time."""
+        """Move the persistable variables that are read to the place of the run, where they stay: a scope is at one place at a time.
+
+        What is not dense stays where it is, and is refused by name when it is read.
+        """
         device = device_of(context.place)
         with lock_of_writing(context.scope):
             for var in self.stored:
                 found = context.scope.find_var(var.name)
                 value = found.held if found is not None and found.is_set else None
-                if found is not None and isinstance(value, torch.Tensor) and value.device != device:
+                if found is not None and isinstance(value, torch.Tensor) and value.device != device and is_dense(value, False):
                     found.value = value.to(device)
 
     def _check(self, feed: Mapping[str, object], context: Context) -> dict[str, torch.Tensor]:
@@ -182,7 +186,15 @@ class Prepared:
     def recognizes(self, feed: Mapping[str, object]) -> TypeGuard[Mapping[str, torch.Tensor]]:
         """Whether what is fed are tensors of the types that were fed last, in that order; where not, it takes a closer look."""
         accepted = self._accepted
-        return accepted is not None and tuple(feed) == accepted[0] and accepted[1](*feed.values())
+        if accepted is None or tuple(feed) != accepted[0]:
+            return False
+        try:
+            for value in feed.values():
+                if value.is_nested:  # type: ignore[attr-defined]  # PyTorch asks for its sizes, and ends the process: it has none
+                    return False
+        except AttributeError:  # no tensor
+            return False
+        return accepted[1](*feed.values())
 
     def _read(self, frame: Scope, context: Context) -> list[torch.Tensor]:
         """What is fetched, read before the tail writes: a step that raises writes nothing, and values are from before it."""

@@ -63,7 +63,7 @@ def run_block(
         if var.initializer is not None and (found is None or not found.is_set):
             scope.var(var.name).value = initial_value(var, block.program.seed).to(device_of(run.place))
     ops = block.ops[first:last]
-    check_found(block, ops, scope)
+    check_found(block, ops, scope, at_meta=device_of(run.place).type == "meta")
     if run.training:
         require_not_elsewhere(block.program, scope, {var for op in ops for var in op.reads if var.persistable})
     with torch.no_grad(), made_at(run.place):

@@ -3,7 +3,7 @@
 import weakref
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeGuard
 
 import torch
 
@@ -19,7 +19,7 @@ from oarlock.runtime.place import device_of
 from oarlock.runtime.plan import Given, Plan
 from oarlock.runtime.prepared import Prepared, Values
 from oarlock.runtime.scope import lock_of_writing
-from oarlock.runtime.value import to_numpy
+from oarlock.runtime.value import is_dense, to_numpy
 from oarlock.runtime.variable import Claim, Variable
 
 __all__ = ["step_by"]
@@ -44,7 +44,7 @@ class _Step:
     """
 
     __slots__ = (
-        "_claim", "_claimed", "_committed", "_context", "_erased", "_fed", "_fetched", "_lasts", "_lent", "_lock", "_once", "_plan",
+        "_at_meta", "_claim", "_claimed", "_committed", "_context", "_erased", "_fed", "_fetched", "_lasts", "_lent", "_lock", "_once", "_plan",
         "_prepared", "_return_numpy", "_run", "_scope", "_sources",
     )  # fmt: skip
 
@@ -54,6 +54,7 @@ class _Step:
         self._run = plan.bind(context)
         self._context = context
         self._scope = context.scope
+        self._at_meta = device_of(context.place).type == "meta"
         self._return_numpy = return_numpy
         self._once = once
         self._fetched = len(prepared.fetched)
@@ -114,7 +115,7 @@ class _Step:
                 return claim.kept
             sources = self._find()
             for number, (given, variable) in enumerate(sources):
-                if variable is not None and not _is_declared(variable.read(self._claimed, lent=number in self._lent), given):
+                if variable is not None and not self._is_declared(variable.read(self._claimed, lent=number in self._lent), given):
                     self._settle(given, variable)
                     if number in self._lent:
                         variable.lend()
@@ -155,8 +156,16 @@ class _Step:
         """The value of a variable once Python's numbers have the declared dtype. Raises what there is to say of another type."""
         if not variable.is_set:
             self._miss(given.var)
-        require_declared(given.var, variable.settle(given.var.dtype))
-        return require_declared(given.var, variable.read(self._claimed))
+        require_declared(given.var, variable.settle(given.var.dtype), at_meta=self._at_meta)
+        return require_declared(given.var, variable.read(self._claimed), at_meta=self._at_meta)
+
+    def _is_declared(self, value: object, given: Given) -> TypeGuard[torch.Tensor]:
+        return (
+            isinstance(value, torch.Tensor)
+            and is_dense(value, self._at_meta)  # asked first: a nested tensor may have no shape
+            and value.shape == given.var.shape
+            and value.dtype is given.dtype
+        )
 
     def _miss(self, var: Var) -> NoReturn:
         """Raise UnsetVarError of the op that reads `var`, or where it is only fetched, of itself."""
@@ -228,8 +237,9 @@ class _Update(_Step):
             if variable is None:
                 values.append(fed[given.var.name])
                 continue
-            value = variable.take(claimed) if given.is_over else variable.read(claimed)
-            values.append(value if _is_declared(value, given) else self._settle(given, variable))
+            held = variable.read(claimed)
+            value = held if self._is_declared(held, given) else self._settle(given, variable)
+            values.append(variable.alone(value) if given.is_over else value)
         if self._lasts and not self._lent:
             self._claim.kept = [variable and value for (_, variable), value in zip(self._sources, values, strict=True)]
         self._updated = [
@@ -238,7 +248,3 @@ class _Update(_Step):
             if variable is not None and given.following is not None
         ]
         return values
-
-
-def _is_declared(value: object, given: Given) -> bool:
-    return isinstance(value, torch.Tensor) and value.shape == given.var.shape and value.dtype is given.dtype

@@ -7,7 +7,7 @@ from oarlock.errors import DTypeError
 from oarlock.ir.dtype import DType
 from oarlock.op.torch_dtype import from_torch, to_torch
 
-__all__ = ["exact_numbers", "keeps_numbers", "of_dtype", "read_as", "to_numpy", "to_tensor"]
+__all__ = ["describe_value", "exact_numbers", "find_dense_form", "is_dense", "keeps_numbers", "of_dtype", "read_as", "to_numpy", "to_tensor"]
 
 
 def to_tensor(value: object) -> torch.Tensor:
@@ -62,6 +62,31 @@ def to_numpy(tensor: torch.Tensor) -> numpy.ndarray:
     """A copy of the tensor as an array of its own; bfloat16, which NumPy lacks, as float32."""
     tensor = tensor.detach().cpu()
     return numpy.array((tensor.float() if tensor.dtype is torch.bfloat16 else tensor).numpy())
+
+
+def is_dense(tensor: torch.Tensor, at_meta: bool) -> bool:
+    """Whether each element has its place in memory, by strides, as kernels read them. Where a run is `at_meta`, there need be no memory."""
+    return tensor.layout is torch.strided and not tensor.is_nested and (at_meta or not tensor.is_meta)
+
+
+def find_dense_form(value: object) -> str | None:
+    """How a tensor that is not dense is made so, as a caller would write it; None for other values."""
+    if not isinstance(value, torch.Tensor) or is_dense(value, False):
+        return None
+    if value.is_nested:
+        return "value.to_padded_tensor(0.0)"
+    return "value.to_dense()" if value.layout is not torch.strided else 'torch.zeros_like(value, device="cpu")'
+
+
+def describe_value(value: object) -> str:
+    """What a value is, for a message: `float32[3, 4]` for a tensor of a type and a layout that programs have."""
+    if not isinstance(value, torch.Tensor):
+        return f"a {type(value).__name__}"
+    if value.is_nested:  # which may have no shape
+        return "a nested tensor"
+    if value.layout is not torch.strided:
+        return "a tensor in a layout of MKL-DNN" if value.is_mkldnn else "a sparse tensor"
+    return f"{from_torch(value.dtype) or value.dtype}{list(value.shape)}" + (' without elements (device "meta")' if value.is_meta else "")
 
 
 def keeps_numbers(tensor: torch.Tensor, dtype: DType) -> bool:

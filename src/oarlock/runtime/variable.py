@@ -270,10 +270,9 @@ class Variable:
             self._own = False
         return self.held
 
-    def take(self, claim: "weakref.ref[Claim]") -> object:
-        """What is `held`, for a run that writes over it: the value itself where it is the variable's own, else a copy of the tensor."""
-        value = self.read(claim)
-        if self._own or not isinstance(value, torch.Tensor):
+    def alone(self, value: torch.Tensor) -> torch.Tensor:
+        """`value`, which was read, for a run that writes over it: itself where it is the variable's own, else a copy."""
+        if self._own:
             return value
         return value.clone(memory_format=torch.preserve_format if is_channels_last(value) else torch.contiguous_format)
 
