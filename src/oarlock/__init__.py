@@ -45,6 +45,7 @@ _NAMES = {
         "MissingFileError",
         "OarlockError",
         "ProgramError",
+        "ReadError",
         "ScopeError",
         "ShapeError",
         "TrainingProgramError",

@@ -17,6 +17,7 @@
     │   └── ScopeError            RuntimeError  a handle or a scope used after it was dropped
     └── while a file is read, or written
         ├── MissingFileError      FileNotFoundError  no such file
+        ├── ReadError             OSError       the system does not let a file be read
         ├── FormatError           ValueError    not a file of ours, truncated, or changed
         ├── VerifyError           ValueError    a program that breaks a rule of the language
         ├── LimitError            ValueError    a file larger than the reader allows
@@ -43,6 +44,7 @@ __all__ = [
     "MissingFileError",
     "OarlockError",
     "ProgramError",
+    "ReadError",
     "ScopeError",
     "ShapeError",
     "TrainingProgramError",
@@ -263,6 +265,16 @@ class ScopeError(OarlockError, RuntimeError):
 
 class MissingFileError(OarlockError, FileNotFoundError):
     """There is no file at the path that was given."""
+
+    __module__ = "oarlock"
+
+
+class ReadError(OarlockError, OSError):
+    """The system did not let a file be opened or read; its exception, with the number, is `__cause__`.
+
+    Cause: the file is not yours to read, too many files are open, a name that is too long. Nothing was loaded. Get the right to read it,
+    or close other files, and load it again.
+    """
 
     __module__ = "oarlock"
 

@@ -74,6 +74,7 @@ PUBLIC = [
     "Program",
     "ProgramError",
     "Ragged",
+    "ReadError",
     "Rejects",
     "RunLimits",
     "Scope",

@@ -181,7 +181,7 @@ def test_check_names_the_rule_that_is_broken(model, tmp_path, refuses):
 def test_a_file_that_is_no_program_is_refused(verb, model, tmp_path, refuses):
     assert refuses(verb, tmp_path / "none") == f'MissingFileError: there is no file "{tmp_path / "none"}"'
     assert refuses(verb, tmp_path / "none.safetensors") == f'MissingFileError: there is no file "{tmp_path / "none.safetensors"}"'
-    assert refuses(verb, tmp_path) == f'FormatError: "{tmp_path.name}" is a folder, not a file'
+    assert refuses(verb, tmp_path) == f'FormatError: "{tmp_path}" is a folder, not a file'
     (tmp_path / "letter.txt").write_text("Dear reader,\nthis is no program.\n")
     assert refuses(verb, tmp_path / "letter.txt").startswith("FormatError: these bytes are not an Oarlock program")
     (tmp_path / "torn.txt").write_bytes(b"program \xff\xfe")

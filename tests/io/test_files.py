@@ -1,6 +1,8 @@
 """Which files are opened, and how: a stranger's file is a regular file with one name, and no link."""
 
+import errno
 import os
+import resource
 import socket
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +12,7 @@ from classifiers import small_classifier
 
 import oarlock as ol
 from oarlock import inference
+from oarlock.io import files
 from oarlock.io.files import read_file
 
 LOADS = {"load_model": ol.load_model, "inference": inference.load_model}
@@ -32,7 +35,7 @@ def descriptors():
 
 
 def refusal(path: Path | str, load: Callable[..., object], *, untrusted: bool) -> str:
-    with pytest.raises((ol.FormatError, ol.MissingFileError)) as raised:
+    with pytest.raises((ol.FormatError, ol.MissingFileError, ol.ReadError)) as raised:
         load(path, untrusted=untrusted)
     return f"{type(raised.value).__name__}: {raised.value}"
 
@@ -72,19 +75,49 @@ def test_what_is_no_regular_file_is_refused_at_once(untrusted, tmp_path, descrip
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(str(tmp_path / "socket"))
     for path, message in {
-        tmp_path / "pipe": 'FormatError: "pipe" is a pipe or a device, not a file',
-        "/dev/null": 'FormatError: "null" is a pipe or a device, not a file',
-        "/dev/zero": 'FormatError: "zero" is a pipe or a device, not a file',
-        tmp_path: f'FormatError: "{tmp_path.name}" is a folder, not a file',
-        "/": 'FormatError: "" is a folder, not a file',
+        tmp_path / "pipe": f'FormatError: "{tmp_path}/pipe" is a pipe or a device, not a file',
+        "/dev/null": 'FormatError: "/dev/null" is a pipe or a device, not a file',
+        "/dev/zero": 'FormatError: "/dev/zero" is a pipe or a device, not a file',
+        tmp_path: f'FormatError: "{tmp_path}" is a folder, not a file',
+        "/": 'FormatError: "/" is a folder, not a file',
+        ".": 'FormatError: "." is a folder, not a file',
+        "./..": 'FormatError: "./.." is a folder, not a file',
         tmp_path / "none": f'MissingFileError: there is no file "{tmp_path}/none"',
         tmp_path / "none" / "model": f'MissingFileError: there is no file "{tmp_path}/none/model"',
         tmp_path / "pipe" / "model": f'MissingFileError: there is no file "{tmp_path}/pipe/model"',
-        tmp_path / "socket": f'MissingFileError: "{tmp_path}/socket" cannot be opened: No such device or address',
-        "a\0b": 'MissingFileError: "a\\x00b" cannot be opened: embedded null byte',
-        "a" * 300: f'MissingFileError: "{"a" * 300}" cannot be opened: File name too long',
+        tmp_path / "socket": f'ReadError: "{tmp_path}/socket" cannot be opened: No such device or address',
+        "a\0b": 'ReadError: "a\\x00b" cannot be opened: embedded null byte',
+        "a" * 300: f'ReadError: "{"a" * 300}" cannot be opened: File name too long',
     }.items():
         assert refusal(path, ol.load_model, untrusted=untrusted) == message
+
+
+@pytest.mark.parametrize("load", LOADS.values(), ids=LOADS)
+@pytest.mark.parametrize("untrusted", [True, False])
+def test_a_file_that_the_system_does_not_let_be_read_is_not_called_missing(untrusted, load, model, monkeypatch):
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    load(model, untrusted=untrusted)  # which imports what it needs
+    resource.setrlimit(resource.RLIMIT_NOFILE, (0, before[1]))
+    try:
+        with pytest.raises(ol.ReadError) as raised:
+            load(model, untrusted=untrusted)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+    assert str(raised.value) == (
+        f'"{model}" cannot be opened: Too many open files\n'
+        "  Try: close files that are open, or allow more: ulimit -n    (oarlock explain ReadError)"
+    )
+    assert isinstance(raised.value, OSError)
+    assert not isinstance(raised.value, FileNotFoundError)
+    assert raised.value.__cause__.errno == errno.EMFILE  # type: ignore[union-attr]
+
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(files, "open", refuse, raising=False)
+    with pytest.raises(ol.ReadError) as raised:
+        load(model, untrusted=untrusted)
+    assert str(raised.value) == f'"{model}" cannot be read: Input/output error'
 
 
 @pytest.mark.parametrize("untrusted", [True, False])

@@ -289,7 +289,7 @@ def test_a_pickle_is_refused_and_not_run(path):
 
 
 def test_a_folder_is_refused(tmp_path):
-    require_format_error(tmp_path, f'"{tmp_path.name}" is a folder, not a file')
+    require_format_error(tmp_path, f'"{tmp_path}" is a folder, not a file')
 
 
 def test_a_file_that_is_not_there_is_said(tmp_path):

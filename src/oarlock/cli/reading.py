@@ -16,7 +16,7 @@ __all__ = ["read_program_file"]
 def read_program_file(path: Path, *, untrusted: bool = False) -> Program:
     """The program in a model file, or in a file of its bytes or its text; its structure is verified.
 
-    An `untrusted` file must be no link. Raises MissingFileError, FormatError, LimitError or VerifyError.
+    An `untrusted` file must be no link. Raises MissingFileError, ReadError, FormatError, LimitError or VerifyError.
     """
     if path.suffix == ".safetensors":
         return read_program(read_container(path, untrusted=untrusted)[0])

@@ -1,14 +1,13 @@
 """A data set by its name, as a command line gives it."""
 
-import os
-import stat
 import zipfile
 from pathlib import Path
 
 import numpy
 
 from oarlock.datasets import digits, mnist
-from oarlock.errors import DataError
+from oarlock.errors import DataError, OarlockError
+from oarlock.io.files import open_file
 
 __all__ = ["load"]
 
@@ -22,7 +21,7 @@ def load(name: str, *, seed: int = 0) -> dict[str, numpy.ndarray]:
     `seed` draws the parts. A file is read without running anything that it holds.
     """
     if name.endswith(".npz"):
-        return _load_arrays(Path(name))
+        return _load_arrays(name)
     stem, _, part = name.partition(":")
     if stem not in _SETS or part not in ("", *_PARTS):
         raise DataError(
@@ -35,20 +34,18 @@ def load(name: str, *, seed: int = 0) -> dict[str, numpy.ndarray]:
     return train if part == "train" else test
 
 
-def _load_arrays(path: Path) -> dict[str, numpy.ndarray]:
+def _load_arrays(path: str) -> dict[str, numpy.ndarray]:
     """The arrays in a file that `numpy.savez` wrote. Raises DataError for anything else, whatever is broken of it."""
     try:
-        if not stat.S_ISREG(os.stat(path).st_mode):  # a pipe may never end
-            raise DataError(f'"{path.name}" is not a file of plain arrays', given=["it is no regular file"])
-        with open(path, "rb") as file, zipfile.ZipFile(file) as archive:
+        descriptor, _ = open_file(path)
+    except OarlockError as error:
+        raise DataError(error.message, hint=error.hint) from error
+    try:
+        with open(descriptor, "rb") as file, zipfile.ZipFile(file) as archive:
             return {name.removesuffix(".npy"): _read_array(archive, name) for name in archive.namelist()}
-    except DataError:  # a ValueError too
-        raise
-    except FileNotFoundError:
-        raise DataError(f'there is no file "{path}"') from None
     except Exception as error:  # of a spoilt file, zipfile, its decompressors and numpy raise errors of a dozen classes
         said = str(error).splitlines() or [type(error).__name__]
-        raise DataError(f'"{path.name}" is not a file of plain arrays', given=said[:1]) from error
+        raise DataError(f'"{Path(path).name}" is not a file of plain arrays', given=said[:1]) from error
 
 
 def _read_array(archive: zipfile.ZipFile, name: str) -> numpy.ndarray:

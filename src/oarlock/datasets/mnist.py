@@ -33,7 +33,8 @@ def load(folder: str | Path | None = None) -> dict[str, numpy.ndarray]:
     """All of them, those to train on first: image float32[70000, 1, 28, 28] from 0 (paper) to 1 (ink), label int64[70000].
 
     `folder` holds the four files, and nothing is fetched; without it they are fetched into a folder of the user's cache where
-    they are not there yet. Raises DataError for a file that is missing, cannot be fetched, or is not what its SHA-256 says.
+    they are not there yet. Raises DataError for a file that is missing, cannot be fetched, or is not what its SHA-256 says,
+    and ReadError for one that cannot be read.
     """
     parts = split(folder=folder)
     return {name: numpy.concatenate([part[name] for part in parts]) for name in parts[0]}
@@ -73,7 +74,7 @@ def _read(name: str, folder: str | Path | None) -> numpy.ndarray:
 
 
 def _verified(name: str, folder: str | Path | None) -> bytes:
-    """The content of a file, fetched where there is no `folder` and it is not here yet. Raises DataError."""
+    """The content of a file, fetched where there is no `folder` and it is not here yet. Raises DataError and ReadError."""
     path = (_FOLDER if folder is None else Path(folder)).expanduser() / name
     try:
         data = read_file(path, largest=_LARGEST, limit="file_bytes")

@@ -60,7 +60,7 @@ def write_container(place: str | os.PathLike[str] | io.BufferedIOBase, program: 
 def read_container(
     path: str | os.PathLike[str], *, limits: Limits | None = None, untrusted: bool = False
 ) -> tuple[bytes, dict[str, torch.Tensor]]:
-    """The program's bytes and the tensors in a file. Raises MissingFileError, LimitError or FormatError.
+    """The program's bytes and the tensors in a file. Raises MissingFileError, ReadError, LimitError or FormatError.
 
     An `untrusted` file must be no link. All is read through one descriptor, once.
     """

@@ -1,55 +1,72 @@
-"""One file: opened with care, read whole."""
+"""One file: opened with care, perhaps read whole."""
 
 import errno
 import os
 import stat
 from pathlib import Path
 
-from oarlock.errors import ArgumentError, FormatError, LimitError, MissingFileError, OarlockError
+from oarlock.errors import ArgumentError, FormatError, LimitError, MissingFileError, ReadError
 
-__all__ = ["read_file"]
+__all__ = ["open_file", "read_file"]
 
 # Nothing is waited for (a pipe without a writer), inherited by another process, or made this process's terminal.
 _READ = os.O_RDONLY | sum(getattr(os, flag, 0) for flag in ("O_CLOEXEC", "O_NONBLOCK", "O_NOCTTY", "O_BINARY"))
 
 
 def read_file(path: str | os.PathLike[str], *, largest: int, limit: str, untrusted: bool = False) -> bytes:
-    """The bytes of a regular file, read through one descriptor; of no pipe and no device, which may never end.
+    """The bytes of a regular file, read through the one descriptor that `open_file` gives. `largest` is the value of `limit` of `Limits`.
 
-    An `untrusted` file is no link either, symbolic or hard, to something that its author could not read and we can. The folder
-    that holds it is the caller's own choice, and may be reached by links. `largest` is the value of `limit`, a field of `Limits`.
-    Raises MissingFileError, FormatError or LimitError.
+    Raises what `open_file` does, LimitError for a file that is larger, and ReadError where it cannot be read.
     """
-    path = Path(path)
+    descriptor, status = open_file(path, untrusted=untrusted)
     try:
-        descriptor = _open_no_link(path) if untrusted else os.open(path, _READ)
-    except (FileNotFoundError, NotADirectoryError):
-        raise MissingFileError(f'there is no file "{path}"') from None
-    except FormatError:  # a ValueError too
-        raise
-    except IsADirectoryError:
-        raise FormatError(f'"{path.name}" is a folder, not a file') from None
-    except (OSError, ValueError) as error:  # not ours to read, too long a name, a NUL in it
-        raise MissingFileError(f'"{path}" cannot be opened: {getattr(error, "strerror", None) or error}') from None
-    try:
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode):
-            kind = "folder" if stat.S_ISDIR(status.st_mode) else "pipe or a device"
-            raise FormatError(f'"{path.name}" is a {kind}, not a file')
-        if untrusted and status.st_nlink != 1:
-            raise _is_link(path, f"one of {status.st_nlink} names of the same file")
         if status.st_size > largest:
             raise LimitError(
-                f'"{path.name}" has {status.st_size:,} bytes, where {largest:,} are allowed', hint=f"limits=Limits({limit}=...)"
+                f'"{Path(path).name}" has {status.st_size:,} bytes, where {largest:,} are allowed', hint=f"limits=Limits({limit}=...)"
             )
         with open(descriptor, "rb", closefd=False) as file:
             return file.read(status.st_size)
     except OSError as error:
-        if isinstance(error, OarlockError):
-            raise
-        raise MissingFileError(f'"{path}" cannot be read: {error.strerror or error}') from None
+        raise _refused(path, "read", error) from error
     finally:
         os.close(descriptor)
+
+
+def open_file(path: str | os.PathLike[str], *, untrusted: bool = False) -> tuple[int, os.stat_result]:
+    """A descriptor of a regular file, which the caller closes, and its status; of no pipe and no device, which may never end.
+
+    An `untrusted` file is no link either, symbolic or hard, to something that its author could not read and we can. The folder
+    that holds it is the caller's own choice, and may be reached by links.
+    Raises MissingFileError where there is no such file, FormatError for what is no file or a link, ReadError where the system refuses.
+    """
+    given, path = os.fspath(path), Path(path)
+    try:
+        descriptor = _open_no_link(path) if untrusted else os.open(path, _READ)
+    except (FileNotFoundError, NotADirectoryError):
+        raise MissingFileError(f'there is no file "{given}"') from None
+    except FormatError:  # a ValueError too
+        raise
+    except IsADirectoryError:
+        raise FormatError(f'"{given}" is a folder, not a file') from None
+    except (OSError, ValueError) as error:  # not ours to read, too many open files, too long a name, a NUL in it
+        raise _refused(given, "opened", error) from error
+    try:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            kind = "folder" if stat.S_ISDIR(status.st_mode) else "pipe or a device"
+            raise FormatError(f'"{given}" is a {kind}, not a file')
+        if untrusted and status.st_nlink != 1:
+            raise _is_link(path, f"one of {status.st_nlink} names of the same file")
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor, status
+
+
+def _refused(path: str | os.PathLike[str], what: str, error: OSError | ValueError) -> ReadError:
+    number = getattr(error, "errno", None)
+    hint = "close files that are open, or allow more: ulimit -n" if number in (errno.EMFILE, errno.ENFILE) else None
+    return ReadError(f'"{os.fspath(path)}" cannot be {what}: {getattr(error, "strerror", None) or error}', hint=hint)
 
 
 def _open_no_link(path: Path) -> int:

@@ -174,7 +174,7 @@ def load_model(*arguments: object, limits: Limits | None = None, untrusted: bool
     With `untrusted`, the file must be no symbolic or hard link, and what the model runs is counted (`RunLimits`).
     `ol.run_untrusted` also puts both into a process with limits of the system's own.
 
-    Raises MissingFileError, FormatError, LimitError, VerifyError, UnknownOperatorError or UndefinedVarError.
+    Raises MissingFileError, ReadError, FormatError, LimitError, VerifyError, UnknownOperatorError or UndefinedVarError.
     """
     import oarlock.op.update  # noqa: F401  training programs use its operators
 
