@@ -32,6 +32,7 @@ from oarlock.errors import LimitError as LimitError
 from oarlock.errors import MissingFileError as MissingFileError
 from oarlock.errors import OarlockError as OarlockError
 from oarlock.errors import ProgramError as ProgramError
+from oarlock.errors import ReadError as ReadError
 from oarlock.errors import ScopeError as ScopeError
 from oarlock.errors import ShapeError as ShapeError
 from oarlock.errors import TrainingProgramError as TrainingProgramError

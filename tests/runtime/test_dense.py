@@ -161,3 +161,22 @@ def test_where_the_place_itself_has_no_elements_tensors_may_lack_them(options: d
         scope["fc_0.w"] = torch.ones(3, 4).to_sparse()
         with pytest.raises(ol.DTypeError, match="holds a sparse tensor in the scope"):
             executor.run(program, {"x": torch.ones(2, 3, device="meta")}, ["y"], scope=scope, return_numpy=False)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_becomes_an_array_is_dense(kind: str):
+    make, what, form = KINDS[kind]
+    value = make(torch.ones(2, 3))
+    described = what.format("2, 3")
+    with ol.Program(seed=0):
+        with pytest.raises(ol.ArgumentError) as refused:
+            ol.layer.data("x", value=value)
+        assert (refused.value.message, refused.value.hint) == (f'"x": {described} is no value that a file holds', form)
+        cost = ol.layer.mean(ol.layer.fc(ol.layer.data("x", [3]), 4))
+    with pytest.raises(ol.FeedError) as fed:
+        ol.train(cost, {"x": value}, optimizer=ol.optimizer.SGD(0.1), epochs=1, progress=False)
+    assert fed.value.message == f'"x" must be float32[n, 3], not {described}'
+    assert fed.value.hint == f"dense tensors are computed with: {form}"
+    with pytest.raises(ol.ArgumentError) as ragged:
+        ol.Ragged(value, (torch.tensor([0, 2]),))  # type: ignore[arg-type]
+    assert f"{described} is no array" in str(ragged.value)

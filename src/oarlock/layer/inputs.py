@@ -16,7 +16,7 @@ from oarlock.ir.variable import Initializer, Var
 from oarlock.layer.parameter import layer_name
 from oarlock.op.torch_dtype import from_torch
 from oarlock.runtime.ragged import Ragged
-from oarlock.runtime.value import read_as, to_tensor
+from oarlock.runtime.value import describe_value, find_dense_form, read_as, to_tensor
 
 __all__ = ["data", "variable"]
 
@@ -50,6 +50,8 @@ def data(
     levels = _require_levels(name, ragged, batch)
     if value is not None:
         tensor = to_tensor(value) if dtype is None else read_as(value, DType.of(dtype))
+        if (form := find_dense_form(tensor)) is not None:
+            raise ArgumentError(f'"{name}": {describe_value(tensor)} is no value that a file holds', location=here(), hint=form)
         inner = tensor.shape[1:] if batch is not None else tensor.shape
         if batch is not None and not tensor.ndim:
             raise ArgumentError(f'"{name}": one number is no minibatch', location=here(), hint="batch=None")

@@ -59,9 +59,14 @@ def of_dtype(exact: torch.Tensor, dtype: DType) -> torch.Tensor | None:
 
 
 def to_numpy(tensor: torch.Tensor) -> numpy.ndarray:
-    """A copy of the tensor as an array of its own; bfloat16, which NumPy lacks, as float32."""
-    tensor = tensor.detach().cpu()
-    return numpy.array((tensor.float() if tensor.dtype is torch.bfloat16 else tensor).numpy())
+    """A copy of the tensor as an array of its own; bfloat16, which NumPy lacks, as float32. Raises DTypeError for one that is not dense."""
+    try:
+        found = tensor.detach().cpu()
+        return numpy.array((found.float() if found.dtype is torch.bfloat16 else found).numpy())
+    except (RuntimeError, TypeError) as error:
+        if is_dense(tensor, False):
+            raise
+        raise DTypeError(f"{describe_value(tensor)} is no array", hint=find_dense_form(tensor)) from error
 
 
 def is_dense(tensor: torch.Tensor, at_meta: bool) -> bool:

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy
+import torch
 
 from oarlock.errors import ArgumentError, FeedError, OarlockError
 from oarlock.ir.dtype import DType
@@ -14,7 +15,7 @@ from oarlock.ir.variable import Var
 from oarlock.runtime import random
 from oarlock.runtime.ragged import Ragged
 from oarlock.runtime.ragged_feeding import as_ragged
-from oarlock.runtime.value import read_as, to_numpy
+from oarlock.runtime.value import describe_value, find_dense_form, read_as, to_numpy
 
 __all__ = ["Batches"]
 
@@ -95,6 +96,12 @@ def _column(var: Var, levels: list[Var], data: Mapping[str, object]) -> numpy.nd
 
 def _read(var: Var, value: object) -> numpy.ndarray:
     """An array; lists of Python's numbers in the declared dtype, as a feed takes them. Raises FeedError."""
+    if isinstance(value, torch.Tensor) and (form := find_dense_form(value)) is not None:
+        raise FeedError(
+            f'"{var.name}" must be {var.type_text}, not {describe_value(value)}',
+            location=var.location,
+            hint=f"dense tensors are computed with: {form}",
+        )
     first = value
     while isinstance(first, list | tuple) and first:
         first = first[0]
