@@ -238,7 +238,7 @@ def uses_of(handle):
         "is_own": lambda: handle.is_own,
         "lend": lambda: handle.lend(),
         "read": lambda: handle.read(claim),
-        "take": lambda: handle.take(claim),
+        "alone": lambda: handle.alone(1.0),
         "settle": lambda: handle.settle(ol.DType.INT64),
         "expect_training": lambda: handle.expect_training(),
     }
