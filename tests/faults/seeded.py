@@ -152,7 +152,7 @@ ELSEWHERE = [
     Fault("io/container.py", ".contiguous().clone() for name", ".contiguous() for name", ("io/test_files.py", "io/test_model.py")),
     Fault("io/replacing.py", "            os.unlink(temporary)\n    ", "            pass\n    ", ("io/test_replacing.py",)),
     Fault("io/replacing.py", "    except BaseException:", "    except Exception:", ("io/test_replacing.py",)),
-    Fault("runtime/prepared.py", "        self._require_stored(context.scope)\n", "", ("runtime/test_declared.py",)),
+    Fault("runtime/prepared.py", "        self._require_stored(context)\n", "", ("runtime/test_declared.py",)),
     Fault("registry/own_values.py", "def trusts(", "def trusts(*_):\n    return True\n\n\ndef _trusts(", ("op/test_own_values.py",)),
     Fault(
         "runtime/plan/preconditions.py",
