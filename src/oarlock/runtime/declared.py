@@ -28,5 +28,6 @@ def require_declared(var: Var, value: object, *, at_meta: bool = False) -> torch
         given=[var.describe()],
         hint=f'dense tensors are computed with: scope.set("{var.name}", {form})'
         if form
-        else f'give "{var.name}" a value whose shape is {var.shape} and whose dtype is {var.dtype}' + (": it is transposed" if turned else ""),
+        else f'give "{var.name}" a value whose shape is {var.shape} and whose dtype is {var.dtype}'
+        + (": it is transposed" if turned else ""),
     )

@@ -44,8 +44,8 @@ class _Step:
     """
 
     __slots__ = (
-        "_at_meta", "_claim", "_claimed", "_committed", "_context", "_erased", "_fed", "_fetched", "_lasts", "_lent", "_lock", "_once", "_plan",
-        "_prepared", "_return_numpy", "_run", "_scope", "_sources",
+        "_at_meta", "_claim", "_claimed", "_committed", "_context", "_erased", "_fed", "_fetched", "_lasts", "_lent", "_lock", "_once",
+        "_plan", "_prepared", "_return_numpy", "_run", "_scope", "_sources",
     )  # fmt: skip
 
     def __init__(self, plan: Plan, prepared: Prepared, context: Context, return_numpy: bool, once: bool):

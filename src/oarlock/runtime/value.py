@@ -7,7 +7,17 @@ from oarlock.errors import DTypeError
 from oarlock.ir.dtype import DType
 from oarlock.op.torch_dtype import from_torch, to_torch
 
-__all__ = ["describe_value", "exact_numbers", "find_dense_form", "is_dense", "keeps_numbers", "of_dtype", "read_as", "to_numpy", "to_tensor"]
+__all__ = [
+    "describe_value",
+    "exact_numbers",
+    "find_dense_form",
+    "is_dense",
+    "keeps_numbers",
+    "of_dtype",
+    "read_as",
+    "to_numpy",
+    "to_tensor",
+]
 
 
 def to_tensor(value: object) -> torch.Tensor:
