@@ -131,6 +131,7 @@ def test_a_long_value_is_shown_by_its_beginning():
         (lambda: ol.Ragged([1, 2], []), "row splits begin with 0 and never fall, unlike []"),
         (lambda: ol.Ragged([1, 2], [[0, 1], [0, 1, 2]]), "the row splits end at 1, where there are 2 rows"),
         (lambda: ol.Ragged.from_lists([[1.5]], dtype="int64"), "these elements are float32, which int64 does not hold"),
+        (lambda: ol.Ragged.from_lists([[300]], dtype="int8"), "these elements are int64, which int8 does not hold"),
         (lambda: ol.Ragged.from_lists(["ab"]), "row 0 is str 'ab', not a list of elements"),
         (lambda: ol.Ragged.from_lists([[1], 2]), "row 1 is int 2, not a list of elements"),
         (lambda: ol.Ragged.from_lists([numpy.ones((1, 2)), numpy.ones((1, 3))]), "the elements of rows have the shapes [2], [3]"),

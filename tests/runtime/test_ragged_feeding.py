@@ -96,6 +96,10 @@ def test_numbers_of_python_take_the_declared_dtype_unless_they_would_lose_a_frac
     program, fetch = words_program()
     with pytest.raises(ol.FeedError, match='"words" must be int64, not float32'):
         run(program, {"words": [[1.5]]}, fetch)
+    with ol.Program() as program:
+        small = ol.layer.data("small", [], dtype="int8", ragged=1)
+    with pytest.raises(ol.FeedError, match='"small" must be int8, not int64'):
+        ol.Executor().run(program, {"small": [[1], [300]]}, [small], scope=ol.Scope())
 
 
 def test_inputs_of_one_cut_may_be_fed_in_different_forms():

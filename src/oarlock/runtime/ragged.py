@@ -9,8 +9,7 @@ import torch
 from oarlock.errors import ArgumentError, OarlockError
 from oarlock.ir.dtype import DType
 from oarlock.ir.location import here
-from oarlock.op.torch_dtype import to_torch
-from oarlock.runtime.value import keeps_numbers, to_numpy, to_tensor
+from oarlock.runtime.value import of_dtype, to_numpy, to_tensor
 
 __all__ = ["Ragged", "flatten"]
 
@@ -52,10 +51,11 @@ class Ragged:
         elements, splits = flatten(rows, levels)
         values = _array(elements, "elements", hint=f"Ragged.from_lists(rows, levels={levels + 1}) makes rows of rows")
         if dtype is not None:
-            tensor, wanted = torch.from_numpy(values), DType.of(dtype)
-            if not keeps_numbers(tensor, wanted):
+            wanted = DType.of(dtype)
+            read = of_dtype(torch.from_numpy(values), wanted)
+            if read is None:
                 raise _refused(f"these elements are {values.dtype}, which {wanted} does not hold")
-            values = to_numpy(tensor.to(to_torch(wanted)))
+            values = to_numpy(read)
         return cls(values, tuple(splits))
 
     @classmethod

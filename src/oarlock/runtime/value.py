@@ -12,7 +12,6 @@ __all__ = [
     "exact_numbers",
     "find_dense_form",
     "is_dense",
-    "keeps_numbers",
     "of_dtype",
     "read_as",
     "to_numpy",
@@ -62,7 +61,7 @@ def read_as(value: object, dtype: DType) -> torch.Tensor:
 
 def of_dtype(exact: torch.Tensor, dtype: DType) -> torch.Tensor | None:
     """Python's `exact` numbers as `dtype`; None where it does not hold them: a fraction, or a number that is too large, for an integer."""
-    if not keeps_numbers(exact, dtype):
+    if not _keeps_numbers(exact, dtype):
         return None
     read = exact.to(to_torch(dtype))
     return read if dtype.is_floating or torch.equal(read.to(exact.dtype), exact) else None
@@ -104,7 +103,7 @@ def describe_value(value: object) -> str:
     return f"{from_torch(value.dtype) or value.dtype}{list(value.shape)}" + (' without elements (device "meta")' if value.is_meta else "")
 
 
-def keeps_numbers(tensor: torch.Tensor, dtype: DType) -> bool:
+def _keeps_numbers(tensor: torch.Tensor, dtype: DType) -> bool:
     """Whether numbers, read as `tensor`, may become `dtype` without losing a fraction. Only truth values are truth values."""
     if tensor.dtype == torch.bool or dtype is DType.BOOL:
         return dtype is DType.BOOL and tensor.dtype == torch.bool
