@@ -9,7 +9,7 @@ import torch
 from oarlock.errors import ArgumentError, OarlockError
 from oarlock.ir.dtype import DType
 from oarlock.ir.location import here
-from oarlock.runtime.value import of_dtype, to_numpy, to_tensor
+from oarlock.runtime.value import exact_numbers, of_dtype, to_numpy, to_tensor
 
 __all__ = ["Ragged", "flatten"]
 
@@ -52,7 +52,9 @@ class Ragged:
         values = _array(elements, "elements", hint=f"Ragged.from_lists(rows, levels={levels + 1}) makes rows of rows")
         if dtype is not None:
             wanted = DType.of(dtype)
-            read = of_dtype(torch.from_numpy(values), wanted)
+            given = torch.from_numpy(values)
+            exact = exact_numbers(elements, given)
+            read = of_dtype(given if exact is None else exact, wanted)
             if read is None:
                 raise _refused(f"these elements are {values.dtype}, which {wanted} does not hold")
             values = to_numpy(read)

@@ -8,8 +8,9 @@ import torch
 from oarlock.errors import ArgumentError, FeedError, OarlockError
 from oarlock.ir.program import Program
 from oarlock.ir.variable import Var
+from oarlock.op.torch_dtype import to_torch
 from oarlock.runtime.ragged import Ragged, flatten
-from oarlock.runtime.value import of_dtype, to_numpy, to_tensor
+from oarlock.runtime.value import read_as, to_numpy, to_tensor
 
 __all__ = ["as_ragged", "spread_ragged"]
 
@@ -86,10 +87,8 @@ def _of_lists(var: Var, value: object, levels: int) -> Ragged:
     if isinstance(elements, numpy.ndarray):
         return Ragged(elements, tuple(splits))
     if not elements:
-        elements = torch.zeros([0, *(size if isinstance(size, int) else 0 for size in (var.shape or ())[1:])])
-    tensor = to_tensor(elements)
-    read = of_dtype(tensor, var.dtype)
-    return Ragged(to_numpy(tensor if read is None else read), tuple(splits))
+        elements = torch.zeros([0, *(size if isinstance(size, int) else 0 for size in (var.shape or ())[1:])], dtype=to_torch(var.dtype))
+    return Ragged(to_numpy(read_as(elements, var.dtype)), tuple(splits))
 
 
 def _of_pair(var: Var, value: tuple, levels: int) -> Ragged:
