@@ -208,7 +208,7 @@ class GradientError(OarlockError, ValueError):
         ol.append_backward(ol.layer.mean(ol.op.cast(index, dtype="float32")))   # wrong
 
     Cause: an operator on every path from the target to a variable has no gradient there. Mark the
-    value `stop_gradient` if no gradient is wanted, or declare one (docs/add_an_operator.md).
+    value `stop_gradient` if no gradient is wanted, or declare one (docs/guides/add_an_operator.md).
     """
 
     __module__ = "oarlock"
@@ -218,7 +218,7 @@ class DeclarationError(OarlockError, ValueError):
     """An operator is declared wrongly: its signature, its kernel and its gradients do not agree.
 
     The positional parameters of a kernel are the inputs of its signature, in order; its keyword-only
-    parameters are its attributes. docs/add_an_operator.md shows a whole declaration.
+    parameters are its attributes. docs/guides/add_an_operator.md shows a whole declaration.
     """
 
     __module__ = "oarlock"

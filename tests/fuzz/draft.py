@@ -1,4 +1,4 @@
-"""A file in parts, so that one part may be spoiled and the rest stay right: written here from docs/language.md alone."""
+"""A file in parts, so that one part may be spoiled and the rest stay right: written here from docs/reference/language.md alone."""
 
 import hashlib
 import json

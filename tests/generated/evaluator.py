@@ -1,6 +1,6 @@
 """What a program means, a second time: PyTorch and its autograd, from the file format and the pages, and nothing of ours.
 
-It reads the bytes of a program (`docs/language.md`) and runs its forward ops in float64, block by block, in plain PyTorch.
+It reads the bytes of a program (`docs/reference/language.md`) and runs its forward ops in float64, block by block, in plain PyTorch.
 Gradient ops are not looked at: gradients are PyTorch's. So it imports torch, numpy and the module of the format, which a test checks.
 """
 

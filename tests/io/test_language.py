@@ -1,4 +1,4 @@
-"""docs/language.md, followed by hand: an implementation that shares no code with ours gives the same bits."""
+"""docs/reference/language.md, followed by hand: an implementation that shares no code with ours gives the same bits."""
 
 import hashlib
 import math
@@ -15,7 +15,7 @@ from oarlock.ir.hashing import content_hash
 from oarlock.proto import program_pb2 as wire
 from oarlock.proto.limits import Limits
 
-PAGE = (Path(__file__).parent.parent.parent / "docs" / "language.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parent.parent.parent / "docs" / "reference" / "language.md").read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")

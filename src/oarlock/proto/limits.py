@@ -11,7 +11,7 @@ __all__ = ["Limits"]
 
 @dataclass(frozen=True)
 class Limits:
-    """Upper bounds. Bytes unless the name says otherwise; `docs/language.md` says what each one counts."""
+    """Upper bounds. Bytes unless the name says otherwise; `docs/reference/language.md` says what each one counts."""
 
     program_bytes: int = 64 * 2**20
     file_bytes: int = 4 * 2**30

@@ -1,7 +1,7 @@
 """What of a process makes kernels slow, and is not theirs: denormal numbers, too many threads, memory that goes back and forth.
 
 It is changed when asked for, by `ol.tune_process()`, `ol.train` and the command line, never by an import: it reaches all that runs in
-the process. docs/performance.md says what each setting is worth.
+the process. docs/reference/process.md says what each setting is worth.
 """
 
 import ctypes
