@@ -9,9 +9,8 @@ from processes import run_python
 from oarlock.passes.optimizing import PASSES
 
 ROOT = Path(__file__).resolve().parent.parent
-DOCUMENTS = sorted(
-    str(path.relative_to(ROOT)) for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")] if "```python" in path.read_text(encoding="utf-8")
-)
+PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]
+DOCUMENTS = sorted(str(path.relative_to(ROOT)) for path in PAGES if "```python" in path.read_text(encoding="utf-8"))
 CHECKS = {
     # The operator of the guide passes the checks that it says come for free.
     "docs/guides/add_an_operator.md": """
@@ -55,7 +54,7 @@ def test_the_table_of_passes_has_every_pass_in_its_order():
 
 
 def test_the_links_of_the_documents_lead_to_files():
-    for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("src/**/*.md")]:
+    for path in [*PAGES, *ROOT.glob("src/**/*.md")]:
         for target in re.findall(r"\]\(([^)#]+)\)", path.read_text()):
             if "://" not in target:
                 assert (path.parent / target).exists(), f"{path.name} links to {target}"

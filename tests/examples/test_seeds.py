@@ -1,4 +1,5 @@
-"""For every listing of the seeds, a program that makes its calls, in our spelling where docs/guides/from_2017.md has one; each is run here."""
+"""For every listing of the seeds, a program that makes its calls, in our spelling where docs/guides/from_2017.md has one;
+each is run here."""
 
 import runpy
 from pathlib import Path
