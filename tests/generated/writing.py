@@ -70,7 +70,8 @@ class Writing:
 
     def _has_within(self, shape: Shape, size: Size) -> bool:
         """Whether a shape has a size, or one that counts elements of as many sequences, elsewhere than as its whole first dimension."""
-        return _has_within(shape, size) or any(size in self._levels(name) for item in shape[1:] for name in names_in(item))
+        within = (name for number, item in enumerate(shape) for name in names_in(item) if number or item != name)
+        return _has_within(shape, size) or any(size in self._levels(name) for name in within)
 
     def _is_lost(self, shape: Shape) -> bool:
         """Whether it is the shape of values that lie otherwise in a block around: the rows of a ragged step are grouped by nothing,
