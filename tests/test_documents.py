@@ -12,6 +12,11 @@ ROOT = Path(__file__).resolve().parent.parent
 PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]
 DOCUMENTS = sorted(str(path.relative_to(ROOT)) for path in PAGES if "```python" in path.read_text(encoding="utf-8"))
 CHECKS = {
+    # A run that was saved goes on as if it had never stopped.
+    "docs/tutorial.md": """
+whole = ol.train(cost, train, optimizer=ol.optimizer.Adam(0.1), epochs=12, progress=False)
+assert all(whole.parameters[name].equal(longer.parameters[name]) for name in ("fc_0.w", "fc_0.b", "fc_1.w", "fc_1.b"))
+""",
     # The operator of the guide passes the checks that it says come for free.
     "docs/guides/add_an_operator.md": """
 import numpy as np
@@ -26,7 +31,7 @@ found = ol.Executor().run(program, {"x": rows, "scale": np.array([1.0, 2.0])}, [
 leaf, weight = torch.tensor(rows, requires_grad=True), torch.tensor([1.0, 2.0], dtype=torch.float64, requires_grad=True)
 (unit_rows.kernel(leaf, weight, epsilon=0.5) ** 2).sum().backward()
 assert np.allclose(found[0], leaf.grad) and np.allclose(found[1], weight.grad)
-"""
+""",
 }
 
 
