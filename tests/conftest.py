@@ -15,7 +15,11 @@ GOLDEN = Path(__file__).parent / "golden"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--update-golden", action="store_true", help="rewrite tests/golden with what is there now; review the diff")
+    parser.addoption(
+        "--update-golden",
+        action="store_true",
+        help="rewrite tests/golden and the generated reference with what is there now; review the diff",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -38,10 +42,10 @@ def pytest_collection(session: pytest.Session) -> Generator[None, object, object
 
 
 @pytest.fixture
-def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
-    """Compare a text with the whole of a file in tests/golden."""
+def golden(request: pytest.FixtureRequest) -> Callable[[str | Path, str], None]:
+    """Compare a text with the whole of a file in tests/golden, or of one by its whole path."""
 
-    def compare(name: str, text: str) -> None:
+    def compare(name: str | Path, text: str) -> None:
         path = GOLDEN / name
         if request.config.getoption("--update-golden"):
             path.write_text(text, encoding="utf-8", newline="\n")

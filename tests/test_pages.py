@@ -1,7 +1,8 @@
-"""The documents as pages: their links lead somewhere, and lists have all of them."""
+"""The documents as pages: their links lead somewhere, lists have all of them, and what is generated is up to date."""
 
 import functools
 import re
+import runpy
 from pathlib import Path
 
 import pytest
@@ -62,3 +63,8 @@ def test_the_list_of_decisions_has_their_numbers_and_titles():
     assert [(f"# {number}. {title}", name) for number, title, name in rows] == [
         (page.read_text().splitlines()[0], page.name) for page in pages
     ]
+
+
+def test_the_reference_is_what_the_script_writes(golden):
+    for path, text in runpy.run_path(str(ROOT / "docs/generate.py"))["make_reference"]().items():
+        golden(ROOT / path, text)

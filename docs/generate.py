@@ -1,0 +1,329 @@
+"""The generated reference: docs/reference/operators.md, errors.md and api.md, read from what the package declares.
+
+    python docs/generate.py
+
+It stands beside what it writes, for it is no part of the package and no test; tests/test_pages.py says when
+what is checked in is not what it would write. Signatures are the lines of the source, so that they are the same under every
+version of Python.
+"""
+
+import ast
+import enum
+import importlib
+import inspect
+import re
+import textwrap
+from collections.abc import Iterator
+from functools import cache, cached_property
+from pathlib import Path
+from types import FunctionType, ModuleType
+
+import oarlock
+import oarlock.op.update  # its operators are standard ones too
+from oarlock import errors
+from oarlock.registry.catalogue import standard
+from oarlock.registry.declaration import Operator
+from oarlock.registry.page import format_page
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = Path(oarlock.__file__).parent
+MADE = "<!-- Written by docs/generate.py: change what it reads, then `make docs`. -->"
+SECTIONS = ("Inputs", "Attributes", "Outputs", "Promises", "Gradients", "Examples", "Refused")
+
+
+def make_reference() -> dict[str, str]:
+    """The text of each generated file, by its path in the repository."""
+    made = {"operators": operators(), "errors": error_classes(), "api": public_names()}
+    texts = {name: "\n".join([MADE, "", *lines]).rstrip() + "\n" for name, lines in made.items()}
+    return {f"docs/reference/{name}.md": re.sub(r"\n{3,}", "\n\n", text) for name, text in texts.items()}
+
+
+# Operators.
+
+
+def operators() -> Iterator[str]:
+    families: dict[str, list[Operator]] = {}
+    for operator in standard:
+        if operator.is_built_in:  # a process may have registered operators of its own
+            families.setdefault(operator.kernel.__module__, []).append(operator)
+    families = {module: families[module] for module in sorted(families, key=family)}
+    aliases = operator_aliases()
+    yield from (
+        "# Operators",
+        "",
+        "Every operator that a program may use without declaring one: `ol.op.NAME`. `oarlock ops NAME` prints the same, with examples.",
+        "[Adding an operator](../guides/add_an_operator.md) says how a signature is read, [the language](language.md) what a program is.",
+        "",
+        "| family | operators |",
+        "|---|---|",
+    )
+    for module, members in families.items():
+        yield f"| [{family(module)}](#{family(module)}) | {', '.join(f'[{one.type}](#{one.type})' for one in members)} |"
+    for module, members in families.items():
+        source = module.replace(".", "/") + ".py"
+        yield from ("", f"## {family(module)}", "", f"[{source.removeprefix('oarlock/')}](../../src/{source})", "")
+        yield prose(inspect.getdoc(importlib.import_module(module)))
+        for operator in members:
+            yield from ("", f"### {operator.type}", "", *operator_entry(operator, aliases.get(operator.type, [])))
+
+
+def family(module: str) -> str:
+    return module.removeprefix("oarlock.op.").removeprefix("control.")
+
+
+def operator_entry(operator: Operator, aliases: list[str]) -> Iterator[str]:
+    """What `oarlock ops` prints of an operator, as Markdown; without what its signature says already."""
+    signature, _, rest = format_page(operator).partition("\n")
+    yield from ("```text", signature, "```", "", prose(operator.doc), "")
+    page = page_sections(rest.replace(operator.doc, "", 1))
+    kept = [slot.name for slot in operator.signature.outputs if slot.name in operator.intermediate]
+    if aliases:
+        yield f"- Also: {', '.join(f'`{alias}`' for alias in aliases)}"
+    if kept:
+        yield f"- Kept for the gradient, and not returned: {', '.join(f'`{name}`' for name in kept)}"
+    for title in ("Attributes", "Gradients", "Promises"):
+        items = page.get(title, [])
+        if title == "Gradients" and not items:
+            yield "- Gradients: none"
+        elif items and title == "Promises":
+            yield f"- Promises: {'; '.join(map(escaped, items))}"
+        elif items:
+            yield f"- {title}:"
+            yield from (f"  - {gradient(item) if title == 'Gradients' else code(item)}" for item in items)
+
+
+def page_sections(text: str) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    items: list[str] = []
+    for line in text.splitlines():
+        if line in SECTIONS:
+            items = found.setdefault(line, [])
+        elif line.startswith("    "):
+            items.append(line.strip())
+    return found
+
+
+def gradient(item: str) -> str:
+    """A gradient operator's signature is code; what is said in words stays words."""
+    if "->" in item:
+        return code(item)
+    name, colon, words = item.partition(": ")
+    return f"`{name}`: {words}" if colon else item
+
+
+def operator_aliases() -> dict[str, list[str]]:
+    """The public names beside `ol.op.NAME` under which an operator is found."""
+    found: dict[str, list[str]] = {}
+    for place, module in (("ol", oarlock), ("ol.layer", oarlock.layer)):
+        for name in module.__all__:  # type: ignore[attr-defined]
+            value = getattr(module, name)
+            if isinstance(value, Operator):
+                found.setdefault(value.type, []).append(f"{place}.{name}")
+    return found
+
+
+# Errors.
+
+
+def error_classes() -> Iterator[str]:
+    yield from (
+        "# Errors",
+        "",
+        "`oarlock explain` prints this tree, `oarlock explain NAME` the text below a name. All are names of `oarlock`.",
+        "",
+        *verbatim(inspect.getdoc(errors)),
+    )
+    for name in errors.__all__:
+        yield from ("", f"## {name}", "", *verbatim(inspect.getdoc(getattr(errors, name))))
+
+
+# Public names.
+
+
+def public_names() -> Iterator[str]:
+    groups = public_groups()
+    places: dict[int, list[str]] = {}
+    for names in groups.values():
+        for path, value in names.items():
+            places.setdefault(id(value), []).append(path)
+    for paths in places.values():
+        paths.sort(key=lambda path: path.count("."))  # the shortest is where it is described
+    yield from (
+        "# Public names",
+        "",
+        "What `import oarlock as ol` gives, by the package that it comes from. Operators are in [operators](operators.md), exceptions in",
+        "[errors](errors.md). [Documents](../README.md) lists the guides, which say how all this is used.",
+    )
+    for group, names in groups.items():
+        yield from ("", f"## {group}", "", prose(inspect.getdoc(importlib.import_module(group))))
+        links = []
+        described = []
+        for path, value in names.items():
+            first, *others = places[id(value)]
+            if path != first and first in names:
+                continue
+            if isinstance(value, Operator):
+                links.append(f"[`{path}`](operators.md#{value.type})")
+            elif inspect.isclass(value) and issubclass(value, errors.OarlockError):
+                links.append(f"[`{path}`](errors.md#{value.__name__.lower()})")
+            elif path != first:
+                links.append(f"[`{path}`](#{slug(first)})")
+            else:
+                described += ["", f"### {path}", ""]
+                described += [f"Also {', '.join(f'`{other}`' for other in others)}.", ""] if others else []
+                described += entry(path.rpartition(".")[2], value)
+        if links:
+            yield from ("", "Described elsewhere:", "", *(f"- {link}" for link in links))
+        yield from described
+
+
+def public_groups() -> dict[str, dict[str, object]]:
+    """The public names of each package by their whole path: first those of `oarlock` itself, then those of its public modules."""
+    groups: dict[str, dict[str, object]] = {}
+    for home, names in oarlock._NAMES.items():  # type: ignore[attr-defined]
+        group = groups.setdefault(".".join(home.split(".")[:2]), {})
+        for name in names:
+            public = name.split(" as ")[-1]
+            add_name(groups, group, f"ol.{public}", getattr(oarlock, public))
+    for name in oarlock._MODULES:  # type: ignore[attr-defined]
+        add_module(groups, getattr(oarlock, name), f"ol.{name}")
+    return groups
+
+
+def add_module(groups: dict[str, dict[str, object]], module: ModuleType, path: str) -> None:
+    group = groups.setdefault(module.__name__, {})
+    for name in getattr(module, "__all__", ()):
+        if module is not oarlock.op or not isinstance(getattr(module, name), ModuleType):  # the families have a page of their own
+            add_name(groups, group, f"{path}.{name}", getattr(module, name))
+
+
+def add_name(groups: dict[str, dict[str, object]], group: dict[str, object], path: str, value: object) -> None:
+    if isinstance(value, ModuleType):
+        add_module(groups, value, path)
+    else:
+        group[path] = value
+
+
+def entry(name: str, value: object) -> Iterator[str]:
+    if inspect.isclass(value):
+        yield from class_entry(value)
+    elif inspect.isfunction(value):
+        yield from python(header(value, name))
+        yield prose(inspect.getdoc(value))
+    else:
+        yield "A type, for annotations." if hasattr(value, "__origin__") else f"A `{type(value).__name__}`."
+
+
+def class_entry(cls: type) -> Iterator[str]:
+    lines = [f"class {cls.__name__}:"]
+    if issubclass(cls, enum.Enum):
+        lines += [f"    {member.name}" for member in cls]
+    else:
+        lines += [textwrap.indent(line, "    ") for line in fields(cls)]
+        if inspect.isfunction(vars(cls).get("__init__")) and not fields(cls):
+            lines.append(textwrap.indent(header(cls.__init__, "__init__"), "    "))
+    yield from python("\n".join(lines) if len(lines) > 1 else lines[0].removesuffix(":"))
+    yield prose(inspect.getdoc(cls))
+    for name, kind, function in methods(cls):
+        yield from ("", *python(kind + header(function, name)))
+        yield prose(inspect.getdoc(function))
+
+
+def methods(cls: type) -> list[tuple[str, str, FunctionType]]:
+    """The public methods and properties that a class adds to its bases, as they stand in its source; then those that other files attach."""
+    kinds = {property: "@property\n", cached_property: "@property\n", classmethod: "@classmethod\n", staticmethod: "@staticmethod\n"}
+    found = []
+    for name, member in vars(cls).items():
+        function = member.fget if isinstance(member, property) else getattr(member, "func", getattr(member, "__func__", member))
+        if not name.startswith("_") and inspect.isfunction(function):
+            found.append((name, kinds.get(type(member), ""), function))
+    return sorted(found, key=lambda item: place(cls, item[2]))
+
+
+def place(cls: type, function: FunctionType) -> tuple[bool, str, int]:
+    return function.__module__ != cls.__module__, function.__module__, inspect.unwrap(function).__code__.co_firstlineno
+
+
+def header(function: object, name: str) -> str:
+    """The lines that declare a function, as they are written, up to the colon, under its public name."""
+    source, node = definition(function)
+    assert isinstance(node, ast.FunctionDef)
+    first = node.body[0]
+    lines = source.splitlines()[node.lineno - 1 : first.lineno]
+    lines[-1] = lines[-1].encode()[: first.col_offset].decode()
+    text = re.sub(r"\s+#.*", "", "\n".join(lines)).rstrip().removesuffix(":")
+    return re.sub(r"\bdef \w+", f"def {name}", text, count=1)
+
+
+def fields(cls: type) -> list[str]:
+    """The fields that a class declares for its constructor, as they are written; none where it has a constructor of its own."""
+    if "__init__" in vars(cls) and not hasattr(cls, "__dataclass_fields__"):
+        return []
+    source, node = definition(cls)
+    assert isinstance(node, ast.ClassDef)
+    found = [ast.get_source_segment(source, part) or "" for part in node.body if isinstance(part, ast.AnnAssign)]
+    return [field for field in found if not field.startswith("_")]
+
+
+@cache
+def definition(value: object) -> tuple[str, ast.stmt]:
+    """The source of a class or a function, and what it parses to."""
+    source = textwrap.dedent(inspect.getsource(inspect.unwrap(value)))  # type: ignore[arg-type]
+    return source, ast.parse(source).body[0]
+
+
+# Markdown.
+
+
+def prose(text: str | None) -> str:
+    """A docstring as Markdown: what is indented, or Python from the second line on, is code; nothing outside code is markup."""
+    first, _, rest = (text or "").partition("\n\n")
+    if rest and is_python(rest):
+        return f"{escaped(first)}\n\n```python\n{rest}\n```"
+    parts = []
+    for part in re.split(r"\n\n+", text or ""):
+        lines = part.splitlines()
+        if lines and all(line.startswith("    ") for line in lines):
+            block = textwrap.dedent(part)
+            parts.append(f"```{'python' if is_python(block) else 'text'}\n{block}\n```")
+        else:
+            parts.append(escaped(part))
+    return "\n\n".join(parts)
+
+
+def is_python(text: str) -> bool:
+    """Whether `text` is Python that does something; a reference such as "Knuth, 1973." is Python too, as far as grammar goes."""
+    try:
+        tree = ast.parse(text)
+    except SyntaxError:
+        return False
+    return any(isinstance(node, ast.Call | ast.Assign) for node in ast.walk(tree))
+
+
+def escaped(text: str) -> str:
+    """`text` with nothing but code that Markdown would take for markup: emphasis, tags, links."""
+    pieces = re.split(r"(``.*?``|`[^`]*`)", text, flags=re.DOTALL)
+    markup = r"\*|(?<!\w)_|_(?!\w)|<(?=[a-zA-Z/!])|\](?=[(\[])"
+    return "".join(piece if at % 2 else re.sub(markup, r"\\\g<0>", piece) for at, piece in enumerate(pieces))
+
+
+def code(text: str) -> str:
+    return f"`` {text} ``" if "`" in text else f"`{text}`"
+
+
+def verbatim(text: str | None) -> list[str]:
+    return ["```text", text or "", "```"]
+
+
+def python(text: str) -> list[str]:
+    return ["```python", text, "```", ""]
+
+
+def slug(heading: str) -> str:
+    """The anchor of a heading, as a forge and the site make it."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+
+if __name__ == "__main__":
+    for path, text in make_reference().items():
+        (ROOT / path).write_text(text, encoding="utf-8", newline="\n")
