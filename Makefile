@@ -3,13 +3,14 @@
 # make check   format, lint, types and tests, in the environment that development uses
 # make settings  the tests under each setting that changes how kernels round; more than an hour
 # make coverage  every branch of what reads files, taken by its tests
+# make docs    write the generated reference, then the documents as a site: build/site/index.html
 # make proto   remake the module of the file format from program.proto
 
 PYTHON ?= python3
 IN_PARALLEL = -n 2 --dist worksteal
 FORMAT = src/oarlock/proto/program
 
-.PHONY: demo test check settings coverage format proto proto-check clean
+.PHONY: demo test check settings coverage format docs proto proto-check clean
 
 demo: .venv/installed
 	.venv/bin/oarlock train examples/digits.py
@@ -46,6 +47,15 @@ format: .venv/developing
 .venv/developing: .venv/installed
 	.venv/bin/pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
 	touch $@
+
+.venv/documenting: .venv/installed
+	.venv/bin/pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[docs]"
+	touch $@
+
+# From nothing each time: pages that are not read again warn of nothing.
+docs: .venv/documenting
+	.venv/bin/python docs/generate.py
+	.venv/bin/python -m sphinx -W --keep-going --fresh-env --quiet -c docs -d build/doctrees . build/site
 
 # The generated module comes from the oldest protobuf of the supported range: 1.74.0 carries protoc 6.31.1.
 .venv-proto/installed:

@@ -3,6 +3,8 @@
 import functools
 import re
 import runpy
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -68,3 +70,26 @@ def test_the_list_of_decisions_has_their_numbers_and_titles():
 def test_the_reference_is_what_the_script_writes(golden):
     for path, text in runpy.run_path(str(ROOT / "docs/generate.py"))["make_reference"]().items():
         golden(ROOT / path, text)
+
+
+@pytest.mark.slow
+def test_the_site_builds_without_a_warning(tmp_path):
+    for name in ("sphinx", "myst_parser", "furo"):
+        pytest.importorskip(name, reason="the extra docs is not installed")
+    command = [
+        sys.executable,
+        "-m",
+        "sphinx",
+        "-W",
+        "--keep-going",
+        "-q",
+        "-c",
+        "docs",
+        "-d",
+        tmp_path / "doctrees",
+        ".",
+        tmp_path / "site",
+    ]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert all((tmp_path / "site" / page).with_suffix(".html").exists() for page in PAGES)

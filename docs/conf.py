@@ -1,0 +1,42 @@
+"""The site of the documents, for Sphinx: `make docs`. Its pages are the Markdown files of the repository, where they lie.
+
+The source folder is the root of the repository, for README.md and its like are pages too, and links from page to page are the same
+there and at a forge. docs/decisions/0013-the-documents-as-a-site.md tells why.
+"""
+
+from sphinx.application import Sphinx
+
+project = "Oarlock"
+html_title = "Oarlock"
+html_theme = "furo"
+extensions = ["myst_parser"]
+include_patterns = ["*.md", "docs/*.md", "docs/**/*.md", "src/oarlock/README.md", "examples/node/README.md"]
+exclude_patterns = [".*", "build", "node_modules"]
+root_doc = "README"
+html_extra_path = ["index.html"]  # leads to README.html
+html_copy_source = False
+html_use_index = False
+html_show_copyright = False
+myst_heading_anchors = 6  # the anchors that a forge makes of headings
+highlight_language = "none"
+
+# A forge would show these lists as code, so that they stand here and not in README.md.
+CONTENTS = {
+    "Documents": ["docs/README"],
+    "Guides": ["docs/guides/*"],
+    "Internals": ["docs/internals/*", "src/oarlock/README"],
+    "Reference": ["docs/reference/*"],
+    "Benchmarks": ["docs/benchmarks/README", "docs/benchmarks/*"],
+    "Decisions": ["docs/decisions/README", "docs/decisions/*"],
+    "The project": ["CONTRIBUTING", "SECURITY", "CHANGELOG", "docs/first_reading", "examples/node/README"],
+}
+
+
+def add_contents(app: Sphinx, page: str, source: list[str]) -> None:
+    if page == root_doc:
+        for caption, pages in CONTENTS.items():
+            source[0] += "\n".join(["", "```{toctree}", ":hidden:", ":glob:", f":caption: {caption}", "", *pages, "```", ""])
+
+
+def setup(app: Sphinx) -> None:
+    app.connect("source-read", add_contents)
