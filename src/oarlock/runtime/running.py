@@ -65,7 +65,7 @@ def run_block(
     ops = block.ops[first:last]
     check_found(block, ops, scope, at_meta=device_of(run.place).type == "meta")
     if run.training:
-        require_not_elsewhere(block.program, scope, dict.fromkeys(var for op in ops for var in op.reads if var.persistable))
+        require_not_elsewhere(block.program, scope, {var for op in ops for var in op.reads})
     with torch.no_grad(), made_at(run.place):
         Interpreter(catalogue, check=check).run_ops(ops, scope, run)
 
