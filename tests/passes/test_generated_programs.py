@@ -25,8 +25,8 @@ from generated.training import FIRED
 import oarlock as ol
 from oarlock.passes.optimizing import PASSES
 
-PROGRAMS = 200
-PARTS = 10  # which processes share
+PROGRAMS = 160
+PARTS = 8  # which processes share
 CONSTRUCTS = ("rnn", "while", "if_else", "switch")
 KEPT_CASES = sorted(KEPT.glob("*.json"))
 

@@ -99,13 +99,13 @@ def child():
     inner = scope.new_scope()
     inner.set("a", 1.0)
     print(int(scope["@STEP"]) - steps, ol.init(program, ol.Scope()) is scope)
-for _ in range(8):
+for _ in range(4):
     time.sleep(0.03)
     fork(child)
 done.set()
 thread.join()
 """
-    assert say(code, tmp_path) == "1 False\n" * 8
+    assert say(code, tmp_path) == "1 False\n" * 4
 
 
 def test_a_child_without_its_parents_threads_cannot_ask_for_them(tmp_path):
