@@ -2,6 +2,7 @@
 
 import argparse
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 from settings import FAST, SETTINGS, run_tests
 
@@ -9,19 +10,20 @@ from settings import FAST, SETTINGS, run_tests
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m settings", description="Run the tests under settings that change how kernels round.")
     parser.add_argument("tests", nargs="*", help="files or folders of tests, and options of pytest after --; all where none is said")
-    parser.add_argument("--fast", action="store_true", help="only tests that compare bits")
+    parser.add_argument("--fast", action="store_true", help="only tests that compare bits, and not with one thread, with which the tests run anyhow")
     parser.add_argument("--only", nargs="+", choices=list(SETTINGS), default=list(SETTINGS), help="settings", metavar="SETTING")
-    parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--processes", type=int, default=2, help="how many settings are tried at once")
     arguments = parser.parse_args()
+    settings = [setting for setting in arguments.only if not (arguments.fast and SETTINGS[setting] == {"OMP_NUM_THREADS": "1"})]
+    chosen = [*(FAST if arguments.fast else ()), *arguments.tests]
     failed = 0
-    for setting in arguments.only:
-        outcome = run_tests(setting, [*(FAST if arguments.fast else ()), *arguments.tests], arguments.processes)
-        variables = " ".join(f"{name}={value}" for name, value in SETTINGS[setting].items())
-        times = f"{outcome.seconds:.0f} s, {outcome.seconds_of_processors:.0f} s of processors"
-        print(f"{setting:<15} {'passed' if outcome.passed else 'FAILED'}  {times}  {variables}", flush=True)
-        print(outcome.summary, flush=True)
-        failed += not outcome.passed
-    print(f"{len(arguments.only) - failed} of {len(arguments.only)} settings passed")
+    with ThreadPoolExecutor(arguments.processes) as pool:
+        for setting, outcome in zip(settings, pool.map(lambda setting: run_tests(setting, chosen), settings), strict=True):
+            variables = " ".join(f"{name}={value}" for name, value in SETTINGS[setting].items())
+            print(f"{setting:<15} {'passed' if outcome.passed else 'FAILED'}  {outcome.seconds:.0f} s  {variables}", flush=True)
+            print(outcome.summary, flush=True)
+            failed += not outcome.passed
+    print(f"{len(settings) - failed} of {len(settings)} settings passed")
     return 1 if failed else 0
 
 
