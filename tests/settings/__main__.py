@@ -10,7 +10,7 @@ from settings import FAST, SETTINGS, run_tests
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m settings", description="Run the tests under settings that change how kernels round.")
     parser.add_argument("tests", nargs="*", help="files or folders of tests, and options of pytest after --; all where none is said")
-    parser.add_argument("--fast", action="store_true", help="only tests that compare bits, and not with one thread, with which the tests run anyhow")
+    parser.add_argument("--fast", action="store_true", help="only what compares bits; not with one thread, as all tests run anyhow")
     parser.add_argument("--only", nargs="+", choices=list(SETTINGS), default=list(SETTINGS), help="settings", metavar="SETTING")
     parser.add_argument("--processes", type=int, default=2, help="how many settings are tried at once")
     arguments = parser.parse_args()
