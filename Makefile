@@ -32,7 +32,7 @@ settings: .venv/developing
 	PYTHONPATH=src:tests .venv/bin/python -m settings
 
 coverage: .venv/developing
-	.venv/bin/python -m coverage run -m pytest tests/ir tests/proto tests/registry tests/passes/test_pruning.py tests/runtime/test_budget.py tests/io/test_known_attacks.py
+	.venv/bin/python -m coverage run -m pytest tests/ir tests/proto tests/registry tests/passes/test_pruning.py tests/passes/test_prune_and_eval.py tests/layer/test_program_joined.py tests/net/test_blocks_that_run.py tests/runtime/test_budget.py tests/io/test_known_attacks.py
 	.venv/bin/python -m coverage report
 
 format: .venv/developing
