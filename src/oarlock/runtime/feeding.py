@@ -10,7 +10,7 @@ from oarlock.ir.size import evaluate, solve
 from oarlock.ir.variable import Var
 from oarlock.op.torch_dtype import from_torch, to_torch
 from oarlock.runtime.initialization import initial_value
-from oarlock.runtime.place import Place, device_of
+from oarlock.runtime.place import Place, device_of, is_meta
 from oarlock.runtime.ragged_feeding import spread_ragged
 from oarlock.runtime.scope import Scope
 from oarlock.runtime.value import describe_value, find_dense_form, is_dense, read_as
@@ -73,7 +73,7 @@ def _check_one(program: Program, var: Var, value: object, sizes: dict[str, tuple
         tensor = read_as(value, var.dtype)
     except OarlockError as error:
         raise FeedError(f'"{var.name}": {error.message}', location=var.location, contract=_contract(program)) from None
-    if not is_dense(tensor, device_of(place).type == "meta"):
+    if not is_dense(tensor, is_meta(place)):
         raise FeedError(
             f'"{var.name}" must be {var.type_text}, not {describe_value(tensor)}',
             location=var.location,

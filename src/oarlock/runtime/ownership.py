@@ -51,8 +51,7 @@ def belongs_to(program: Program, variable: Variable, *, new: bool = False) -> bo
 
 def require_not_elsewhere(program: Program, scope: Scope, vars: Iterable[Var]) -> None:
     """Raise ScopeError where what a run of `program` finds from `scope` of `vars` is state of another program."""
-    among = set(vars)
-    found = {var.name: scope.find_var(var.name) for var in program.persistables() if var in among}
+    found = {var.name: scope.find_var(var.name) for var in vars}
     held = [name for name, variable in found.items() if variable is not None and not belongs_to(program, variable)]
     if held:
         _refuse(held)

@@ -10,7 +10,7 @@ import torch
 from oarlock.errors import ArgumentError
 from oarlock.ir.location import here
 
-__all__ = ["CPUPlace", "GPUPlace", "Place", "device_of", "made_at", "one_place"]
+__all__ = ["CPUPlace", "GPUPlace", "Place", "device_of", "is_meta", "made_at", "one_place"]
 
 _CPU = torch.device("cpu")
 _AS_EVER = nullcontext()
@@ -86,6 +86,11 @@ def device_of(place: Place) -> torch.device:
     except RuntimeError as error:
         raise _no_device(place, device) from error
     raise _no_device(place, device)
+
+
+def is_meta(place: Place) -> bool:
+    """Whether tensors at `place` have types and no elements."""
+    return device_of(place).type == "meta"
 
 
 def _no_device(place: Place, device: object) -> ArgumentError:

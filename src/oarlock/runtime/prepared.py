@@ -18,7 +18,7 @@ from oarlock.runtime.interpreter import Interpreter
 from oarlock.runtime.likeness import Likeness
 from oarlock.runtime.ownership import require_not_elsewhere
 from oarlock.runtime.paths import Path
-from oarlock.runtime.place import Place, device_of, made_at
+from oarlock.runtime.place import Place, device_of, is_meta, made_at
 from oarlock.runtime.plan import Plan
 from oarlock.runtime.scope import Scope, frozen_in, lock_of_writing
 from oarlock.runtime.scopes import Scopes
@@ -153,7 +153,7 @@ class Prepared:
 
     def _require_stored(self, context: Context) -> None:
         """Hold what the scope holds to its declared types, and to this program. What holds nothing is missed by the op that reads it."""
-        at_meta = device_of(context.place).type == "meta"
+        at_meta = is_meta(context.place)
         if self.update:
             require_not_elsewhere(self.program, context.scope, self.stored)
         for var in self.stored:

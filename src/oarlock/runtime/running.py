@@ -17,7 +17,7 @@ from oarlock.runtime.executor import Executor
 from oarlock.runtime.initialization import initial_value
 from oarlock.runtime.interpreter import Interpreter
 from oarlock.runtime.ownership import require_not_elsewhere
-from oarlock.runtime.place import Place, device_of, made_at
+from oarlock.runtime.place import Place, device_of, is_meta, made_at
 from oarlock.runtime.prepared import Values
 from oarlock.runtime.scope import Scope
 
@@ -63,9 +63,10 @@ def run_block(
         if var.initializer is not None and (found is None or not found.is_set):
             scope.var(var.name).value = initial_value(var, block.program.seed).to(device_of(run.place))
     ops = block.ops[first:last]
-    check_found(block, ops, scope, at_meta=device_of(run.place).type == "meta")
+    check_found(block, ops, scope, at_meta=is_meta(run.place))
     if run.training:
-        require_not_elsewhere(block.program, scope, {var for op in ops for var in op.reads})
+        read = {var for op in ops for var in op.reads}
+        require_not_elsewhere(block.program, scope, [var for var in block.program.persistables() if var in read])
     with torch.no_grad(), made_at(run.place):
         Interpreter(catalogue, check=check).run_ops(ops, scope, run)
 

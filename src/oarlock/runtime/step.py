@@ -15,7 +15,7 @@ from oarlock.runtime.declared import require_declared
 from oarlock.runtime.interpreter import commit, read_var
 from oarlock.runtime.interrupts import Interrupts, uninterrupted
 from oarlock.runtime.ownership import belongs_to, require_not_elsewhere
-from oarlock.runtime.place import device_of
+from oarlock.runtime.place import device_of, is_meta
 from oarlock.runtime.plan import Given, Plan
 from oarlock.runtime.prepared import Prepared, Values
 from oarlock.runtime.scope import lock_of_writing
@@ -54,7 +54,7 @@ class _Step:
         self._run = plan.bind(context)
         self._context = context
         self._scope = context.scope
-        self._at_meta = device_of(context.place).type == "meta"
+        self._at_meta = is_meta(context.place)
         self._return_numpy = return_numpy
         self._once = once
         self._fetched = len(prepared.fetched)
