@@ -181,6 +181,33 @@ def test_a_ragged_loop_keeps_the_sequence_that_tells_its_rows():
     assert ol.Executor().run(kept, feed, ["y"], scope=ol.Scope())[0].tolist() == [[1.0, 4.0], [9.0, 16.0], [25.0, 36.0]]
 
 
+def test_a_branch_keeps_the_value_that_tells_whether_it_ran():
+    with ol.Program() as program:
+        x = ol.layer.data("x", shape=[3], dtype="float64", batch=None)
+        chosen = ol.layer.data("chosen", shape=[], dtype="bool", batch=None)
+        switch = ol.switch()
+        with switch.case(chosen):
+            switch.output(x * x)
+        with switch.default():
+            switch.output(x)
+        y = switch()
+        (slope,) = ol.gradients(ol.op.reduce_sum(ol.op.square(y)), x)
+        (second,) = ol.gradients(ol.op.reduce_sum(slope), x)
+    kept = ol.prune(program, second)
+    unread = [
+        outer.shape[0]
+        for op in walk(kept.main)
+        if op.type == "branch"
+        for inner, outer in zip(op.attributes["body"].inputs, op.inputs["values"], strict=True)
+        if inner not in {var for each in op.attributes["body"].ops for var in each.reads}
+        and inner not in op.attributes["body"].outputs
+    ]
+    handed_out = {var.shape[0] for op in walk(kept.main) if op.type == "branch" for var in op.outputs["outputs"]}
+    assert unread and set(unread) <= handed_out  # the gradient of what a side hands out has a row where that side ran
+    for value, expected in ((True, [12.0, 48.0, 108.0]), (False, [2.0, 2.0, 2.0])):  # x ** 4 and x ** 2, twice differentiated
+        assert ol.Executor().run(kept, {"x": [1.0, 2.0, 3.0], "chosen": value}, [second.name], scope=ol.Scope())[0].tolist() == expected
+
+
 @pytest.mark.parametrize(
     ("targets", "message"),
     [

@@ -42,26 +42,30 @@ def loops(count):
 
 
 def seconds_to_prepare(build, size, passes):
-    """The least of two, of CPU time, without the collector, which walks every object again."""
-    best = math.inf
-    for _ in range(2):
-        program, fetched = build(size)
-        executor = ol.Executor() if passes else ol.Executor(passes=())
-        gc.collect()
-        gc.disable()
+    """Of CPU time, without the collector, which walks every object again."""
+    program, fetched = build(size)
+    executor = ol.Executor() if passes else ol.Executor(passes=())
+    gc.collect()
+    gc.disable()
+    try:
         start = time.process_time()
         executor.plan(program, [fetched])
-        best = min(best, time.process_time() - start)
+        return time.process_time() - start
+    finally:
         gc.enable()
-    return best
 
 
 @pytest.mark.parametrize("passes", [False, True], ids=["as it is", "after all passes"])
 @pytest.mark.parametrize(("build", "sizes"), [(chain, (500, 3000)), (loops, (25, 150))], ids=["ops", "loops"])
 def test_the_time_to_prepare_grows_with_the_program_and_no_faster(build, sizes, passes):
-    times = [seconds_to_prepare(build, size, passes) for size in sizes]
-    slope = math.log(times[-1] / times[0]) / math.log(sizes[-1] / sizes[0])
-    assert slope < STEEPEST, f"{dict(zip(sizes, times, strict=True))}"
+    least = dict.fromkeys(sizes, math.inf)
+    for _ in range(10):  # a processor that others use too is slow for seconds: what grows faster does so each time
+        for size in sizes:
+            least[size] = min(least[size], seconds_to_prepare(build, size, passes))
+        slope = math.log(least[sizes[-1]] / least[sizes[0]]) / math.log(sizes[-1] / sizes[0])
+        if slope < STEEPEST:
+            break
+    assert slope < STEEPEST, f"{least}"
 
 
 # Programs that change

@@ -59,13 +59,17 @@ def trained_by(cost: Var) -> list[Var]:
     return [var for var in cost.block.program.parameters() if var.trainable and var in read]
 
 
-def gradients(targets: Sequence[Var], inputs: Sequence[Var], target_gradients: Sequence[Var | None] | None = None) -> list[Var | None]:
+def gradients(
+    targets: Var | Sequence[Var], inputs: Var | Sequence[Var], target_gradients: Sequence[Var | None] | None = None
+) -> list[Var | None]:
     """Append the gradient of the sum of `targets` with respect to each of `inputs`; None where it does not depend on it.
 
-    `target_gradients` weighs the targets, 1 everywhere unless given, each of its target's shape. An input may be
-    any floating variable of the main block, fed ones included. Gradients of gradients are had by calling again. Raises GradientError for
+    One variable stands for a list of it. `target_gradients` weighs the targets, 1 everywhere unless given, each of its target's shape.
+    An input may be any floating variable of the main block, fed ones included. Gradients of gradients are had by calling again. Raises GradientError for
     what has no gradient, ProgramError for targets of a program that is not open while another is, VerifyError for a block that no op has.
     """
+    targets = [targets] if isinstance(targets, Var) else targets
+    inputs = [inputs] if isinstance(inputs, Var) else inputs
     if not targets:
         raise GradientError("there is nothing to differentiate: no targets", location=here())
     require_open(targets[0], "gradients")
