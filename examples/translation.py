@@ -14,13 +14,13 @@ SIZE = 48
 
 
 def make_pairs(count: int, seed: int) -> dict[str, list[list[int]]]:
-    """Sentences of 2 to 8 words, and their translations: every word has another one for it, and the order is turned round.
+    """Sentences of 2 to 6 words, and their translations: every word has another one for it, and the order is turned round.
 
     {"source": rows of ids, "target": rows of pairs (the word before, the word that follows), from BEGIN to END}
     """
     random = numpy.random.default_rng(seed)
     dictionary = 2 + (7 * numpy.arange(WORDS - 2) + 3) % (WORDS - 2)
-    sources = [random.integers(2, WORDS, size=random.integers(2, 9)) for _ in range(count)]
+    sources = [random.integers(2, WORDS, size=random.integers(2, 7)) for _ in range(count)]
     targets = [dictionary[source[::-1] - 2].tolist() for source in sources]
     pairs = [[[before, after] for before, after in zip([BEGIN, *words], [*words, END], strict=True)] for words in targets]
     return {"source": [source.tolist() for source in sources], "target": pairs}

@@ -104,7 +104,7 @@ THREE_DEEP = [
     (switch, rnn, repeat),
     (rows, rows, rows),
     (repeat, repeat, repeat),
-    (switch, switch, switch),
+    (switch, switch, rnn),
 ]
 
 
