@@ -33,7 +33,8 @@ class Runner:
 
     def steps(self, count: int) -> float:
         """Milliseconds for each of `count` steps."""
-        assert self.process.stdin is not None and self.process.stdout is not None
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
         self.process.stdin.write(f"{count}\n")
         self.process.stdin.flush()
         for line in self.process.stdout:
@@ -49,9 +50,9 @@ class Runner:
 
 def serve(workload: str) -> None:
     """In the process of one checkout: run as many steps as each line of the input says, and answer how long one took."""
-    import measure  # noqa: PLC0415  # of the checkout, as is everything that it imports
+    import measure  # of the checkout, as is everything that it imports
 
-    import oarlock as ol  # noqa: PLC0415
+    import oarlock as ol
 
     package = measure.PACKAGES[workload]
     weights, feed = package.draw(workload)
@@ -95,7 +96,7 @@ def main() -> None:
         serve(arguments.serve)
         return
     sys.path.insert(0, str(HERE / "src"))
-    import workloads  # noqa: PLC0415
+    import workloads
 
     names = arguments.workloads.split(",") if arguments.workloads else [*workloads.TRAINING, *workloads.INFERENCE]
     ratios = []

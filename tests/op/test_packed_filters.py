@@ -60,8 +60,8 @@ def convolutions():
 def test_filters_are_packed_for_many_runs_not_for_one(convolutions, monkeypatch):
     packed = []
     module = sys.modules["oarlock.op.convolution"]
-    reorder = module._reorder
-    monkeypatch.setattr(module, "_reorder", lambda given, *how: (packed.append(given.shape), reorder(given, *how))[1])
+    reorder = module.pack_filter
+    monkeypatch.setattr(module, "pack_filter", lambda given, *how: (packed.append(given.shape), reorder(given, *how))[1])
     scope, feed = ol.init(convolutions, ol.Scope()), {"x": torch.randn(2, 3, 12, 12)}
     (once,) = ol.Executor().run(convolutions, feed, ["y"], scope=scope)
     assert not packed

@@ -5,6 +5,7 @@ from itertools import pairwise
 
 import torch
 
+from oarlock.backend.torch.private import log_softmax_backward, softmax_backward
 from oarlock.op.elementwise import multiply, negative, subtract
 from oarlock.op.filling import fill
 from oarlock.op.memory_format import in_format_of, lay_as
@@ -12,11 +13,9 @@ from oarlock.op.reduction import reduce_sum
 from oarlock.op.unary import exp
 from oarlock.registry import Case, GradCheck, Rejects, operator
 
-__all__ = ["causal_softmax", "gelu", "log_softmax", "relu", "sigmoid", "softmax", "softmax_slope", "tanh"]
+__all__ = ["causal_softmax", "gelu", "log_softmax", "relu", "sigmoid", "softmax", "tanh"]
 
 _aten = torch.ops.aten
-_softmax_backward = torch._softmax_backward_data  # type: ignore[reportPrivateImportUsage]  # half the cost of a call through aten
-_log_softmax_backward = torch._log_softmax_backward_data  # type: ignore[reportPrivateImportUsage]
 
 
 def _lies_as_made(out: torch.Tensor, x: torch.Tensor) -> bool:
@@ -262,12 +261,7 @@ def softmax_into(x, out):
 @softmax.gradient("x")
 def softmax_dx(y, dy):
     """``dx = y * (dy - sum(dy * y))``, the sum along the last axis."""
-    return softmax_slope(y, dy)
-
-
-def softmax_slope(y: torch.Tensor, dy: torch.Tensor) -> torch.Tensor:
-    """What a gradient ``dy`` at ``y``, a softmax, is at its input."""
-    return _softmax_backward(dy, y, -1, y.dtype)
+    return softmax_backward(dy, y, -1, y.dtype)
 
 
 @softmax_dx.in_place("dy")
@@ -279,8 +273,8 @@ def softmax_dx_in_place(y, dy):
 def softmax_dx_into(y, dy, out):
     """Into memory with gaps PyTorch would write as if it had none."""
     if not out.is_contiguous():
-        return out.copy_(softmax_slope(y, dy))
-    return _softmax_backward(dy, y, -1, y.dtype, grad_input=out)
+        return out.copy_(softmax_dx.kernel(y, dy))
+    return softmax_backward(dy, y, -1, y.dtype, grad_input=out)
 
 
 @softmax_dx.gradient_program("dy")
@@ -321,7 +315,7 @@ def log_softmax_into(x, out):
 @log_softmax.gradient("x")
 def log_softmax_dx(y, dy):
     """``dx = dy - exp(y) * sum(dy)``, the sum along the last axis."""
-    return _log_softmax_backward(dy, y, -1, y.dtype)
+    return log_softmax_backward(dy, y, -1, y.dtype)
 
 
 @log_softmax_dx.in_place("dy")
@@ -334,7 +328,7 @@ def log_softmax_dx_into(y, dy, out):
     """As for softmax."""
     if not out.is_contiguous():
         return out.copy_(log_softmax_dx.kernel(y, dy))
-    return _log_softmax_backward(dy, y, -1, y.dtype, out=out)
+    return log_softmax_backward(dy, y, -1, y.dtype, out=out)
 
 
 @log_softmax_dx.gradient_program("dy")

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 import torch
 
+from oarlock.backend.torch.private import flash_attention, flash_attention_backward
 from oarlock.registry import Case, GradCheck, Rejects, joint, operator
 
 __all__ = ["scaled_dot_product_attention"]
@@ -86,7 +87,8 @@ def _joined(x: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
 
 def _is_fast(q: torch.Tensor, v: torch.Tensor, s: int) -> bool:
     """Whether PyTorch's kernel for this takes them: it divides by sizes that are 0, and asks for as many columns of each."""
-    return q.device.type == "cpu" and q.shape[-1] == v.shape[-1] and q.numel() > 0 and s > 0
+    there = flash_attention is not None and flash_attention_backward is not None
+    return there and q.device.type == "cpu" and q.shape[-1] == v.shape[-1] and q.numel() > 0 and s > 0
 
 
 def _hidden(q: torch.Tensor, s: int, causal: bool) -> torch.Tensor | None:
@@ -105,7 +107,7 @@ def _forward(q, k, v, causal: bool) -> Sequence[torch.Tensor]:
     s = k.shape[-2]
     if _is_fast(q, v, s):
         flag, mask = _masking(q, s, causal)
-        return torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(q, k, v, 0.0, flag, attn_mask=mask)
+        return flash_attention(q, k, v, 0.0, flag, attn_mask=mask)
     fit = _fit(q, k, causal)
     logsumexp = torch.logsumexp(fit, -1)
     return torch.exp(fit - logsumexp.unsqueeze(-1)) @ v, logsumexp
@@ -128,7 +130,7 @@ def _backward(query, key, value, y, logsumexp, dy, heads: int, causal: bool) -> 
     logsumexp = logsumexp.reshape(q.shape[:-1])
     if _is_fast(q, v, s):
         flag, mask = _masking(q, s, causal)
-        found = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward(dy, q, k, v, y, logsumexp, 0.0, flag, attn_mask=mask)
+        found = flash_attention_backward(dy, q, k, v, y, logsumexp, 0.0, flag, attn_mask=mask)
     else:
         weights = torch.exp(_fit(q, k, causal) - logsumexp.unsqueeze(-1))
         dfit = weights * (dy @ v.mT - (dy * y).sum(-1, keepdim=True)) * _scale(q)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import torch
 
+from oarlock.backend.torch.private import convolve_packed, has_packed_filters, pack_filter
 from oarlock.errors import ShapeError
 from oarlock.ir import size
 from oarlock.op.memory_format import channels_last, contiguous, empty_as, is_channels_last
@@ -15,8 +16,6 @@ __all__ = ["conv2d", "window_size"]
 
 _SMALL_IMAGE = 20480  # elements
 
-_convolve_packed = torch.ops.mkldnn._convolution_pointwise.default
-_reorder = torch.ops.mkldnn._reorder_convolution_weight.default
 _convolution_backward = torch.ops.aten.convolution_backward.default
 
 
@@ -66,23 +65,23 @@ def _pack(filter, *, stride, padding):
     """The filter in blocks, as oneDNN computes; None where PyTorch would not call that, or might take the images for another format."""
     if filter.dtype is not torch.float32 or filter.device.type != "cpu" or filter.shape[2:] == (1, 1) or not filter.numel():
         return None
-    if not torch.backends.mkldnn.is_available():
+    if not has_packed_filters():
         return None
-    return _reorder(channels_last(filter), padding, stride, (1, 1), 1, None)
+    return pack_filter(channels_last(filter), padding, stride, (1, 1), 1, None)
 
 
 @conv2d.packed("filter", _pack)
 def conv2d_packed(x, filter, bias=None, *, packed, stride, padding):
     if packed is None or not _is_by_onednn(x, filter) or _is_misread(x, filter, stride, padding):
         return conv2d.kernel(x, filter, bias, stride=stride, padding=padding)
-    return _convolve_packed(_laid(x), packed, bias, padding, stride, (1, 1), 1, "none", (), "")
+    return convolve_packed(_laid(x), packed, bias, padding, stride, (1, 1), 1, "none", (), "")
 
 
 def _is_by_onednn(x, filter) -> bool:
     """Whether `torch.conv2d` would call oneDNN too, for filters of more than one place: small single images it convolves by a product."""
     n, c, h, w = x.shape
     large = n > 1 or h * w * c > _SMALL_IMAGE or (filter.shape[2] > 3 and filter.shape[3] > 3)
-    return large and x.dtype is torch.float32 and torch._C._get_mkldnn_enabled()  # type: ignore[attr-defined]
+    return large and x.dtype is torch.float32 and has_packed_filters()
 
 
 @conv2d.infer_with

@@ -7,8 +7,7 @@ from functools import lru_cache
 
 import torch
 
-from oarlock.op.activation import softmax_slope
-from oarlock.op.overload import without_python
+from oarlock.backend.torch.private import softmax_backward, without_python
 from oarlock.op.reduction import expand_to, mean_dx
 from oarlock.registry import Case, GradCheck, Rejects, operator
 
@@ -97,7 +96,7 @@ def softmax_with_cross_entropy_dlogits_into(softmax, label, dloss, dsoftmax=None
 
 def _dlogits(softmax, label, dloss, dsoftmax, ignore_index: int, out):
     """In ``out``, or in fresh memory where it is None."""
-    beside = None if dsoftmax is None else softmax_slope(softmax, dsoftmax)
+    beside = None if dsoftmax is None else softmax_backward(dsoftmax, softmax, -1, softmax.dtype)
     label, dloss = label.unsqueeze(-1), dloss.unsqueeze(-1)  # [*b, 1]
     if _some_ignored(softmax, label, ignore_index):
         ignored = label == ignore_index

@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 
 import torch
 
+from oarlock.backend.torch.private import foreach_mul, foreach_sub, foreach_sub_, fused_adam_, fused_sgd_
 from oarlock.errors import ShapeError
 from oarlock.ir.size import Shape, format_shape
 from oarlock.op.memory_format import dense, in_format_of, lay_as
@@ -75,14 +76,14 @@ def _times(grad: torch.Tensor, rate: torch.Tensor) -> torch.Tensor:
 
 
 def _each_times(grads: Tensors, rate: torch.Tensor) -> list[torch.Tensor]:
-    return torch._foreach_mul(grads, rate.to(grads[0].dtype))  # type: ignore[attr-defined]
+    return foreach_mul(grads, rate.to(grads[0].dtype))
 
 
 def _update_by_momentum(
     params: Tensors, grads: Tensors, velocities: Tensors, rate: torch.Tensor, mu: float, nesterov: bool, *, alone: bool
 ) -> None:
     def fused(grads, params, velocities):
-        torch._fused_sgd_(  # type: ignore[attr-defined]
+        fused_sgd_(
             params,
             grads,
             velocities,
@@ -102,7 +103,7 @@ def _update_by_adam(
     params: Tensors, grads: Tensors, moments1: Tensors, moments2: Tensors, step, rate, beta1, beta2, epsilon, *, alone: bool
 ) -> None:
     def fused(grads, params, moments1, moments2):
-        torch._fused_adam_(  # type: ignore[attr-defined]
+        fused_adam_(
             params,
             grads,
             moments1,
@@ -230,8 +231,8 @@ def multi_tensor_sgd(params, grads, rate):
     _require_rate_of_each(rate, params)
     laid = list(map(in_format_of, params, grads))
     if not rate.is_cpu:
-        return torch._foreach_sub(laid, _each_times(grads, rate))  # type: ignore[attr-defined]
-    return torch._foreach_sub(laid, grads, alpha=rate.item())  # type: ignore[attr-defined]
+        return foreach_sub(laid, _each_times(grads, rate))
+    return foreach_sub(laid, grads, alpha=rate.item())
 
 
 @multi_tensor_sgd.infer_with
@@ -243,9 +244,9 @@ def _multi_tensor_sgd_shapes(params, grads, rate):
 def multi_tensor_sgd_in_place(params, grads, rate, *, alone=False):
     laid = list(map(lay_as, params, grads)) if alone else params
     if not rate.is_cpu:
-        torch._foreach_sub_(laid, _each_times(grads, rate))  # type: ignore[attr-defined]
+        foreach_sub_(laid, _each_times(grads, rate))
     else:
-        torch._foreach_sub_(laid, grads, alpha=rate.item())  # type: ignore[attr-defined]
+        foreach_sub_(laid, grads, alpha=rate.item())
     return params
 
 

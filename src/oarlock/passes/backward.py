@@ -65,8 +65,9 @@ def gradients(
     """Append the gradient of the sum of `targets` with respect to each of `inputs`; None where it does not depend on it.
 
     One variable stands for a list of it. `target_gradients` weighs the targets, 1 everywhere unless given, each of its target's shape.
-    An input may be any floating variable of the main block, fed ones included. Gradients of gradients are had by calling again. Raises GradientError for
-    what has no gradient, ProgramError for targets of a program that is not open while another is, VerifyError for a block that no op has.
+    An input may be any floating variable of the main block, fed ones included. Gradients of gradients are had by calling again. Raises
+    GradientError for what has no gradient, ProgramError for targets of a program that is not open while another is, VerifyError for a
+    block that no op has.
     """
     targets = [targets] if isinstance(targets, Var) else targets
     inputs = [inputs] if isinstance(inputs, Var) else inputs

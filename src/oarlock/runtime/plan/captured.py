@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 
+from oarlock.backend.torch.private import foreach_copy_
 from oarlock.registry.catalogue import Catalogue
 from oarlock.runtime.plan.by_signature import BySignature, Function
 from oarlock.runtime.plan.cuda_graphs import CudaGraphs
@@ -113,7 +114,7 @@ def _copy(into: Sequence[torch.Tensor], tensors: Sequence[Any], groups: _Groups)
     """Copy tensors into others that lie in memory as they do."""
     for numbers in groups:
         places, sources = ([_once(each[number]) for number in numbers] for each in (into, tensors))
-        torch._foreach_copy_(places, sources)  # type: ignore[attr-defined]
+        foreach_copy_(places, sources)
 
 
 def _room_for(tensor: torch.Tensor) -> torch.Tensor:

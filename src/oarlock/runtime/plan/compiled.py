@@ -5,8 +5,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensorMode
 
+from oarlock.backend.torch.private import compile_graph, fake_tensors, has_compiler, same_storage
 from oarlock.errors import OarlockError, ProgramError
 from oarlock.runtime.plan.by_signature import BySignature, Function
 from oarlock.runtime.plan.sections import Section, Training
@@ -58,7 +58,6 @@ def _compile(
     threads: int,
 ) -> Function | None:
     """One function for what is like `given`; None where the kernels cannot be recorded. Raises ProgramError."""
-    from torch._inductor import compile as compile_graph  # a second, which only those pay who compile something
     from torch.fx.experimental.proxy_tensor import make_fx
 
     count, written = len(section.reads), len(section.writes)
@@ -75,18 +74,18 @@ def _compile(
 
     with torch.no_grad():
         try:
-            with FakeTensorMode() as mode:
+            with fake_tensors() as mode:
                 examples = [torch.empty_strided(each.shape, each.stride(), dtype=each.dtype, device=each.device) for each in tensors]
                 results = record(*examples)
-            shared.update(_sharing(results, examples, lambda tensor: tensor.untyped_storage()._cdata))
+            shared.update(_sharing(results, examples, same_storage))
             graph = make_fx(record, tracing_mode="fake")(*examples)
         except Exception:  # what it is does not matter: the kernels will tell
             return None
         del results, mode
         try:
             _require_compiler(tensors)
-            compiled = compile_graph(graph, [*examples], {"cpp.threads": threads})
-            computed = compiled(*tensors)  # type: ignore[operator]
+            compiled = compile_graph(graph, [*examples], threads=threads)
+            computed = compiled(*tensors)
         except OarlockError:
             raise
         except Exception as error:
@@ -101,7 +100,7 @@ def _compile(
     shapes_left = tuple(left)
 
     def function(*given: Any) -> Sequence[Any]:
-        results = compiled(*given[:count])  # type: ignore[operator]
+        results = compiled(*given[:count])
         if copied:
             results = list(results)
             for number in copied:
@@ -127,14 +126,8 @@ def _sharing(
 
 def _require_compiler(tensors: Sequence[torch.Tensor]) -> None:
     """Raise ProgramError where PyTorch finds no C++ compiler, which it needs for what lies where the host does."""
-    from torch._inductor.cpp_builder import get_cpp_compiler
-    from torch._inductor.exc import InvalidCxxCompiler
-
-    if any(tensor.is_cpu for tensor in tensors):
-        try:
-            get_cpp_compiler()
-        except InvalidCxxCompiler as error:
-            raise ProgramError(
-                "there is no C++ compiler here, by which PyTorch's compiler makes what runs",
-                hint='install g++ or clang++, or name one in the environment variable CXX; or leave out backend="inductor"',
-            ) from error
+    if any(tensor.is_cpu for tensor in tensors) and not has_compiler():
+        raise ProgramError(
+            "there is no C++ compiler here, by which PyTorch's compiler makes what runs",
+            hint='install g++ or clang++, or name one in the environment variable CXX; or leave out backend="inductor"',
+        )

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import torch
 
+from oarlock.backend.torch.private import below_autograd
 from oarlock.errors import OarlockError
 from oarlock.ir.block import Block
 from oarlock.ir.operation import Op
@@ -18,7 +19,6 @@ from oarlock.op.torch_dtype import to_torch
 from oarlock.registry.catalogue import Catalogue
 from oarlock.registry.own_values import may_fail
 from oarlock.runtime.context import Context, KernelContext, draws_done
-from oarlock.runtime.dispatching import below_autograd
 from oarlock.runtime.explaining import explain
 from oarlock.runtime.place import Place, device_of, made_at
 from oarlock.runtime.plan.ahead import Ahead, find_ahead

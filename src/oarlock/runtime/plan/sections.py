@@ -1,11 +1,12 @@
 """Sections: runs of ops of one block that do nothing but launch kernels, which something else than the lines of a plan may run at once."""
 
 from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import AbstractContextManager
 from typing import NamedTuple
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensorMode
 
+from oarlock.backend.torch.private import fake_tensors
 from oarlock.ir.dtype import DType
 from oarlock.ir.operation import Op
 from oarlock.ir.size import evaluate, names_in
@@ -139,7 +140,7 @@ class _Probe:
     def __init__(self, catalogue: Catalogue, device: torch.device):
         self._catalogue = catalogue
         self._device = device
-        self._mode: FakeTensorMode | None = None
+        self._mode: AbstractContextManager[object] | None = None
         self._found: dict[object, bool] = {}
 
     def runs(self, op: Op) -> bool:
@@ -155,7 +156,7 @@ class _Probe:
     def _runs(self, op: Op, context: Training, known: bool) -> bool:
         """Whether the kernel of `op` runs, where all its bools that are known are `known`."""
         if self._mode is None:
-            self._mode = FakeTensorMode(allow_non_fake_inputs=True)  # a kernel may have constants
+            self._mode = fake_tensors(constants=True)
         try:
             with torch.no_grad(), self._mode, self._device:  # what kernels make of nothing is there too
                 call(

@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 import torch
 
+from oarlock.backend.torch.private import without_python
 from oarlock.ir.operation import Op
 from oarlock.ir.variable import Var
-from oarlock.op.overload import without_python
 
 __all__ = ["Line", "Source"]
 

@@ -1,0 +1,1 @@
+"""PyTorch, as kernels and plans use it."""

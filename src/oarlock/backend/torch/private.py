@@ -1,0 +1,242 @@
+"""Every name of PyTorch that is not public. Each is looked up here, once, and has a public fallback that computes the same.
+
+PyTorch may rename these without notice. A fallback may be slower, and may round otherwise; nothing else changes.
+"""
+
+import operator
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from functools import reduce
+from typing import Any
+
+import torch
+
+__all__ = [
+    "below_autograd",
+    "compile_graph",
+    "convolve_packed",
+    "fake_tensors",
+    "flash_attention",
+    "flash_attention_backward",
+    "foreach_copy_",
+    "foreach_mul",
+    "foreach_sub",
+    "foreach_sub_",
+    "fused_adam_",
+    "fused_sgd_",
+    "has_compiler",
+    "has_packed_filters",
+    "log_softmax_backward",
+    "pack_filter",
+    "same_storage",
+    "softmax_backward",
+    "tensor_guards",
+    "without_python",
+]
+
+Tensors = Sequence[torch.Tensor]
+
+
+def _find(root: Any, *names: str) -> Any:
+    """What stands at a path of names; None where some name of it is not there."""
+    try:
+        return reduce(getattr, names, root)
+    except (AttributeError, RuntimeError):  # a namespace of operators raises the second
+        return None
+
+
+# Softmax: the public way to these gradients is autograd, which kernels run without.
+
+
+def _softmax_backward(dy: torch.Tensor, y: torch.Tensor, axis: int, dtype: torch.dtype, *, grad_input: torch.Tensor | None = None):
+    """The gradient of ``softmax``: ``y * (dy - sum(dy * y))``, the sum along an axis."""
+    found = (y * (dy - (dy * y).sum(axis, keepdim=True))).to(dtype)
+    return found if grad_input is None else grad_input.copy_(found)
+
+
+def _log_softmax_backward(dy: torch.Tensor, y: torch.Tensor, axis: int, dtype: torch.dtype, *, out: torch.Tensor | None = None):
+    """The gradient of ``log_softmax``: ``dy - exp(y) * sum(dy)``, the sum along an axis."""
+    found = (dy - torch.exp(y) * dy.sum(axis, keepdim=True)).to(dtype)
+    return found if out is None else out.copy_(found)
+
+
+softmax_backward = _find(torch, "_softmax_backward_data") or _softmax_backward
+log_softmax_backward = _find(torch, "_log_softmax_backward_data") or _log_softmax_backward
+
+
+# Attention, for a CPU. Without these names its operator takes PyTorch's public functions.
+
+flash_attention = _find(torch.ops.aten, "_scaled_dot_product_flash_attention_for_cpu")
+flash_attention_backward = _find(torch.ops.aten, "_scaled_dot_product_flash_attention_for_cpu_backward")
+
+
+# Convolution by filters that oneDNN has laid out beforehand
+
+convolve_packed = _find(torch.ops, "mkldnn", "_convolution_pointwise", "default")
+pack_filter = _find(torch.ops, "mkldnn", "_reorder_convolution_weight", "default")
+_onednn_is_on = _find(torch, "_C", "_get_mkldnn_enabled")
+
+
+def has_packed_filters() -> bool:
+    """Whether filters may be packed, and `torch.conv2d` would call oneDNN now as a packed convolution does."""
+    if convolve_packed is None or pack_filter is None or _onednn_is_on is None:
+        return False
+    return torch.backends.mkldnn.is_available() and _onednn_is_on()
+
+
+# The same for each of many tensors, in one call
+
+
+def _each_mul(tensors: Tensors, factor: torch.Tensor) -> list[torch.Tensor]:
+    return [tensor * factor for tensor in tensors]
+
+
+def _each_sub(tensors: Tensors, others: Tensors, *, alpha: float = 1) -> list[torch.Tensor]:
+    return [torch.sub(tensor, other, alpha=alpha) for tensor, other in zip(tensors, others, strict=True)]
+
+
+def _each_sub_(tensors: Tensors, others: Tensors, *, alpha: float = 1) -> None:
+    for tensor, other in zip(tensors, others, strict=True):
+        tensor.sub_(other, alpha=alpha)
+
+
+def _each_copy_(tensors: Tensors, others: Tensors) -> None:
+    for tensor, other in zip(tensors, others, strict=True):
+        tensor.copy_(other)
+
+
+foreach_mul: Callable[..., list[torch.Tensor]] = _find(torch, "_foreach_mul") or _each_mul
+foreach_sub: Callable[..., list[torch.Tensor]] = _find(torch, "_foreach_sub") or _each_sub
+foreach_sub_: Callable[..., object] = _find(torch, "_foreach_sub_") or _each_sub_
+foreach_copy_: Callable[..., object] = _find(torch, "_foreach_copy_") or _each_copy_
+
+
+# Steps of optimizers, in place
+
+
+def _sgd_(
+    params: Tensors,
+    grads: Tensors,
+    velocities: Tensors,
+    *,
+    lr: float | torch.Tensor,
+    momentum: float,
+    is_first_step: bool,
+    nesterov: bool,
+    dampening: float,
+    weight_decay: float,
+    maximize: bool,
+) -> None:
+    """SGD with momentum, without what our operators never ask for: dampening, decay, and to maximize."""
+    assert not any((dampening, weight_decay, maximize))
+    for param, grad, velocity in zip(params, grads, velocities, strict=True):
+        if is_first_step:
+            velocity.copy_(grad)
+        else:
+            velocity.mul_(momentum).add_(grad)
+        step = grad + momentum * velocity if nesterov else velocity
+        param.sub_(step * torch.as_tensor(lr, dtype=param.dtype, device=param.device))
+
+
+def _adam_(
+    params: Tensors,
+    grads: Tensors,
+    moments1: Tensors,
+    moments2: Tensors,
+    largest: Tensors,
+    steps: Tensors,
+    *,
+    lr: float | torch.Tensor,
+    beta1: float,
+    beta2: float,
+    eps: float,
+    weight_decay: float,
+    amsgrad: bool,
+    maximize: bool,
+) -> None:
+    """Adam, without what our operators never ask for: decay, the largest second moment, and to maximize."""
+    assert not any((len(largest), weight_decay, amsgrad, maximize))
+    for param, grad, moment1, moment2, step in zip(params, grads, moments1, moments2, steps, strict=True):
+        moment1.lerp_(grad, 1 - beta1)
+        moment2.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
+        count = step.to(torch.float64)
+        rate = torch.as_tensor(lr, dtype=torch.float64, device=param.device) / (1 - beta1**count)
+        below = moment2.sqrt() / torch.sqrt(1 - beta2**count).to(param.dtype) + eps
+        param.sub_(rate.to(param.dtype) * moment1 / below)
+
+
+fused_sgd_: Callable[..., object] = _find(torch, "_fused_sgd_") or _sgd_
+fused_adam_: Callable[..., object] = _find(torch, "_fused_adam_") or _adam_
+
+
+# How PyTorch is called
+
+
+def without_python(overload: Callable[..., Any]) -> Callable[..., Any]:
+    """What an overload in `torch.ops.aten`, a Python object, does nothing but call; itself where it does not say."""
+    return getattr(overload, "_op", overload)
+
+
+_exclude = _find(torch, "_C", "_ExcludeDispatchKeyGuard")
+
+
+def _keys(*names: str) -> Any:
+    keys = [torch._C.DispatchKeySet(getattr(torch._C.DispatchKey, name)) for name in names]
+    return reduce(operator.or_, keys)
+
+
+_EXCLUDED = None if _exclude is None else _keys("AutogradCPU", "AutogradCUDA", "ADInplaceOrView")
+
+
+def below_autograd() -> AbstractContextManager[object]:
+    """Kernels are called without the layers that record gradients: what `torch.no_grad` means, at a fifth less of a call's cost.
+
+    Unlike `torch.inference_mode`, tensors that are made meanwhile are tensors like any other.
+    """
+    return torch.no_grad() if _exclude is None else _exclude(_EXCLUDED)
+
+
+_guards = _find(torch, "_C", "_dynamo", "guards", "TensorGuards")
+
+
+def tensor_guards(tensors: Tensors, *, strides: bool) -> Callable[..., bool] | None:
+    """One call that says whether values are tensors like these; None where PyTorch has none: see `oarlock.runtime.likeness`."""
+    if _guards is None:
+        return None
+    sizes = [list(tensor.shape) for tensor in tensors]
+    lie = [list(tensor.stride()) if strides else [None] * tensor.dim() for tensor in tensors]
+    return _guards(*tensors, dynamic_dims_sizes=sizes, dynamic_dims_strides=lie).check
+
+
+# The compiler. It takes a second to import, which only those pay who ask for it.
+
+
+def fake_tensors(*, constants: bool = False) -> AbstractContextManager[object]:
+    """Tensors have types and no values meanwhile; those from before may be `constants` among them. Raises ImportError."""
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    return FakeTensorMode(allow_non_fake_inputs=constants)
+
+
+def same_storage(tensor: torch.Tensor) -> int:
+    """A number that tensors share whose memory is one, though they have no values and so no address."""
+    return tensor.untyped_storage()._cdata
+
+
+def compile_graph(graph: torch.nn.Module, examples: list[torch.Tensor], *, threads: int) -> Callable[..., Sequence[torch.Tensor]]:
+    """One function for what is like `examples`. Raises ImportError, and whatever the compiler raises."""
+    from torch._inductor import compile as compile_
+
+    return compile_(graph, examples, {"cpp.threads": threads})  # type: ignore[return-value]
+
+
+def has_compiler() -> bool:
+    """Whether there is the C++ compiler that PyTorch's needs for what lies where the host does."""
+    from torch._inductor.cpp_builder import get_cpp_compiler
+    from torch._inductor.exc import InvalidCxxCompiler
+
+    try:
+        get_cpp_compiler()
+    except InvalidCxxCompiler:
+        return False
+    return True
