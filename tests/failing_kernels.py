@@ -5,6 +5,7 @@ from collections.abc import Callable
 import pytest
 import torch
 
+from oarlock.backend.torch.variants import variants_of
 from oarlock.registry import standard
 
 __all__ = ["fail_at_tanh"]
@@ -22,5 +23,5 @@ def fail_at_tanh(monkeypatch: pytest.MonkeyPatch, fails: Callable[[], bool]) -> 
 
     failing.__module__ = kernel.__module__
     monkeypatch.setattr(operator, "kernel", failing)
-    monkeypatch.setattr(operator, "in_place_kernels", {})
-    monkeypatch.setattr(operator, "expressions", {})
+    monkeypatch.setattr(variants_of(operator), "in_place", {})
+    monkeypatch.setattr(variants_of(operator), "expressions", {})

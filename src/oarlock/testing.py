@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from oarlock.backend.torch.variants import variants_of
 from oarlock.errors import OarlockError
 from oarlock.ir.dtype import DType
 from oarlock.ir.program import Program
@@ -178,7 +179,7 @@ def _check_memory(operator: Operator, tensors: dict[str, list[torch.Tensor]], at
     assert not shared, f"{operator.type}: it gives the memory of {', '.join(sorted(shared))}, which views does not name"
     _require_unchanged(operator, "its kernel", given, tensors)
     expected = [value.clone() for value in expected]
-    _check_forms(operator, tensors, operator.convert_attributes(attributes), expected)
+    _check_variants(operator, tensors, operator.convert_attributes(attributes), expected)
     slots = [slot.name for slot in operator.signature.outputs]
     parts: Any = [results] if len(slots) == 1 else results
     outputs = {name: _leaves(part) for name, part in zip(slots, parts, strict=True)}
@@ -191,48 +192,49 @@ def _check_memory(operator: Operator, tensors: dict[str, list[torch.Tensor]], at
             _check_memory(gradient, read, {name: value for name, value in attributes.items() if name in gradient.attributes})
 
 
-def _check_forms(
+def _check_variants(
     operator: Operator, tensors: dict[str, list[torch.Tensor]], attributes: dict[str, Any], expected: list[torch.Tensor]
 ) -> None:
-    if operator.into_kernel is not None:
+    variants = variants_of(operator)
+    if variants.out is not None:
         (wanted,) = expected
         shape = (*wanted.shape[:-1], wanted.shape[-1] + 2) if wanted.ndim else (2,)
         wide = torch.zeros(shape, dtype=wanted.dtype)
         out = wide[..., 1:-1] if wanted.ndim else wide[1]
         given = _copied(tensors)
-        operator.into_kernel(*_positional(operator, given), out=out, **attributes)
+        variants.out(*_positional(operator, given), out=out, **attributes)
         same = _agree(operator, out, wanted)
-        assert same, f"{operator.type}: its form into gives {out.tolist()}, where the kernel gives {wanted.tolist()}"
-        _require_unchanged(operator, "its form into", given, tensors)
-    if operator.host_form is not None and all(item.numel() for items in tensors.values() for item in items):
+        assert same, f"{operator.type}: its out variant gives {out.tolist()}, where the kernel gives {wanted.tolist()}"
+        _require_unchanged(operator, "its out variant", given, tensors)
+    if variants.host is not None and all(item.numel() for items in tensors.values() for item in items):
         numbers = {slot: [item.flatten()[0] for item in items] for slot, items in tensors.items()}
         (wanted,) = _leaves(operator.kernel(*_positional(operator, numbers)))
         if not wanted.is_floating_point():
-            number = operator.host_form(*(item.item() for item in _positional(operator, numbers)))  # type: ignore[attr-defined]
+            number = variants.host(*(item.item() for item in _positional(operator, numbers)))  # type: ignore[attr-defined]
             one = torch.full((), number, dtype=wanted.dtype)  # type: ignore[call-overload]
-            assert torch.equal(one, wanted), f"{operator.type}: its form on_host gives {number}, where the kernel gives {wanted.item()}"
-    if operator.number_form is not None and expected[0].ndim == 0:
+            assert torch.equal(one, wanted), f"{operator.type}: its host function gives {number}, where the kernel gives {wanted.item()}"
+    if variants.number is not None and expected[0].ndim == 0:
         given = _copied(tensors)
-        number = operator.number_form(*_positional(operator, given), **attributes)
+        number = variants.number(*_positional(operator, given), **attributes)
         one = torch.full((), number, dtype=expected[0].dtype)  # type: ignore[call-overload]
         same = torch.equal(one, expected[0]) or bool(one.isnan() & expected[0].isnan())
-        assert same, f"{operator.type}: its form as_number gives {number}, where the kernel gives {expected[0].item()}"
-        _require_unchanged(operator, "its form as_number", given, tensors)
-    for slot, (pack, kernel) in operator.packed_forms.items():
+        assert same, f"{operator.type}: its number function gives {number}, where the kernel gives {expected[0].item()}"
+        _require_unchanged(operator, "its number function", given, tensors)
+    for slot, (pack, kernel) in variants.prepacked.items():
         given = _copied(tensors)
         packed = pack(given[slot][0], **attributes)
         actual = _leaves(kernel(*_positional(operator, given), packed=packed, **attributes))
         same = all(_agree(operator, *pair) for pair in zip(actual, expected, strict=True))
-        assert same, f"{operator.type}: packed it gives {actual}, where the kernel gives {expected}"
-        _require_unchanged(operator, "its packed form", given, tensors)
-    for slots, kernel in operator.in_place_kernels.items():
+        assert same, f"{operator.type}: prepacked it gives {actual}, where the kernel gives {expected}"
+        _require_unchanged(operator, "its prepacked kernel", given, tensors)
+    for slots, kernel in variants.in_place.items():
         given = _copied(tensors)
         taken = [given[slot][0] for slot in slots if given.get(slot)]
         fits = all(one.shape == other.shape and one.dtype == other.dtype for one, other in zip(taken, expected, strict=False))
         if len(taken) < len(slots) or not fits:
             continue
         actual = _leaves(kernel(*_positional(operator, given), **attributes))
-        what = f"{operator.type}: its form in_place{slots}"
+        what = f"{operator.type}: its in-place variant for {slots}"
         same = all(_agree(operator, *pair) for pair in zip(actual, expected, strict=True))
         assert same, f"{what} gives {actual}, where the kernel gives {expected}"
         assert all(one.data_ptr() == other.data_ptr() for one, other in zip(taken, actual, strict=False)), f"{what} gives other memory"

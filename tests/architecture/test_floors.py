@@ -24,25 +24,26 @@ FLOORS = {
     "proto": 1,
     "ir": 2,
     "registry": 3,
-    "backend": 4,
+    "backend.torch.private": 4,
     "op": 5,
-    "passes": 6,
-    "runtime": 7,
-    "layer": 8,
-    "optimizer": 9,
-    "testing": 10,
-    "training": 10,
-    "datasets": 10,
-    "io": 10,
-    "inference": 10,
-    "net": 10,
-    "cpp": 10,
-    "framework": 10,
-    "evaluation": 10,
-    "scope": 10,
-    "variable": 10,
-    "cli": 11,
-    "__main__": 12,
+    "backend": 6,
+    "passes": 7,
+    "runtime": 8,
+    "layer": 9,
+    "optimizer": 10,
+    "testing": 11,
+    "training": 11,
+    "datasets": 11,
+    "io": 11,
+    "inference": 11,
+    "net": 11,
+    "cpp": 11,
+    "framework": 11,
+    "evaluation": 11,
+    "scope": 11,
+    "variable": 11,
+    "cli": 12,
+    "__main__": 13,
 }
 PACKAGES = ("oarlock", *(f"oarlock.{name}" for name in FLOORS if (PACKAGE / name / "__init__.py").exists()))
 
@@ -152,8 +153,9 @@ def module_of(file: str) -> str:
 
 
 def floor_of(module: str) -> int:
-    """The floor of `oarlock.ir.block`: that of its first name below the package."""
-    return FLOORS[module.split(".")[1]]
+    """The floor of `oarlock.ir.block`: that of its first name below the package, unless it has one of its own."""
+    below = module.removeprefix("oarlock.")
+    return FLOORS.get(below, FLOORS[below.split(".")[0]])
 
 
 @functools.cache
@@ -205,14 +207,15 @@ def test_a_file_imports_only_from_its_floor_or_below(file):
 
 
 def test_no_file_compiles_or_runs_text():
-    """What comes from a file is data. The plan is the one place that compiles what the emitter wrote."""
+    """What comes from a file is data. A plan compiles what the emitter wrote; variants of a kernel are compiled of its own source."""
     found = [
         f"{file} calls {node.func.id}"
         for file in CODE
         for node in ast.walk(tree_of(file))
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("eval", "exec", "compile", "__import__")
     ]
-    assert found == ["runtime/plan/plan.py calls exec", "runtime/plan/plan.py calls compile"]
+    places = ("backend/torch/derivation.py", "runtime/plan/plan.py")
+    assert found == [f"{place} calls {name}" for place in places for name in ("exec", "compile")]
 
 
 def test_no_file_is_called_utils():

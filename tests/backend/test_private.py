@@ -26,10 +26,10 @@ def private_names(path: Path) -> list[str]:
             found += [name for name in (node.module or "").split(".") if name.startswith("_")]
         elif isinstance(node, ast.Attribute) and node.attr.startswith("_") and not node.attr.startswith("__"):
             whole = ast.unparse(node)
-            if whole.startswith(("torch.", "aten.")) or "storage()" in whole:
+            if whole.startswith(("torch.", "aten.")) or "storage()" in whole or node.attr in ("_schema", "_overloadname"):
                 found.append(whole)
-        elif isinstance(node, ast.Call) and ast.unparse(node.func) == "getattr" and ast.unparse(node.args[0]).startswith("torch"):
-            found.append(ast.unparse(node))
+        elif isinstance(node, ast.Call) and ast.unparse(node.func) == "getattr" and ast.unparse(node.args[1]).startswith("'_"):
+            found += [ast.unparse(node)] if ast.unparse(node.args[0]).startswith("torch") else []
     return found
 
 

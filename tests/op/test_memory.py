@@ -11,8 +11,9 @@ from op.arranging import ARRANGEMENTS, OPERATORS, arranged, at_every_use, column
 from op.edges import strided
 
 import oarlock as ol
+from oarlock.backend.torch.expression import Expression
+from oarlock.backend.torch.variants import variants_of
 from oarlock.registry import Operator
-from oarlock.registry.expression import Expression
 from oarlock.runtime.plan.source import Source
 
 
@@ -75,7 +76,7 @@ def row_of_trips(like: torch.Tensor) -> torch.Tensor:
 PLACES = [partial(torch.full_like, fill_value=77, memory_format=torch.contiguous_format), column_slice, row_of_trips]
 
 
-@at_every_use([item for item in OPERATORS if item.into_kernel])
+@at_every_use([item for item in OPERATORS if variants_of(item).out])
 def test_the_form_that_writes_into_a_tensor_gives_what_the_kernel_gives(operator: Operator, make: Callable[[], Arguments]):
     attributes = operator.convert_attributes(make().attributes)
     for place, arrange in itertools.product(PLACES, ARRANGEMENTS):
@@ -85,7 +86,7 @@ def test_the_form_that_writes_into_a_tensor_gives_what_the_kernel_gives(operator
         address = out.data_ptr()
         whole = out if out._base is None else out._base
         around = whole.numel() - out.numel()
-        result = operator.into_kernel(*positional(operator, arguments), out=out, **attributes)
+        result = variants_of(operator).out(*positional(operator, arguments), out=out, **attributes)
         assert result is out
         assert out.data_ptr() == address, "it gives its argument other memory"
         assert same_up_to_place(operator, out, expected)
@@ -105,13 +106,13 @@ def test_columns_of_a_wider_tensor_give_the_bits_of_the_kernel_in_every_place(op
         for x in (wide[:, length : 2 * length], wide[:, :length].t(), wide[:, None, ::3], wide[:1, :length].expand(3, length)):
             expected = operator.kernel(x, **attributes)
             for place in PLACES:
-                assert same_bits(operator.into_kernel(x, out=place(expected), **attributes), expected), (rows, length, x.stride())
+                assert same_bits(variants_of(operator).out(x, out=place(expected), **attributes), expected), (rows, length, x.stride())
 
 
-@at_every_use([item for item in OPERATORS if item.in_place_kernels])
+@at_every_use([item for item in OPERATORS if variants_of(item).in_place])
 def test_the_form_that_reuses_inputs_gives_what_the_kernel_gives(operator: Operator, make: Callable[[], Arguments]):
     attributes = operator.convert_attributes(make().attributes)
-    for (reused, kernel), arrange in itertools.product(operator.in_place_kernels.items(), ARRANGEMENTS):
+    for (reused, kernel), arrange in itertools.product(variants_of(operator).in_place.items(), ARRANGEMENTS):
         given = arranged(make(), arrange)
         expected = compute(operator, given)
         if not fits(operator, given, expected, reused):
@@ -129,11 +130,11 @@ def test_the_form_that_reuses_inputs_gives_what_the_kernel_gives(operator: Opera
         assert all(torch.equal(one, two) for slot in kept for one, two in zip(others[slot], kept[slot], strict=True))
 
 
-@at_every_use([item for item in OPERATORS if item.expressions])
+@at_every_use([item for item in OPERATORS if variants_of(item).expressions])
 def test_an_expression_gives_what_it_stands_for(operator: Operator, make: Callable[[], Arguments]):
-    in_place = {form: slots for slots, form in operator.in_place_kernels.items()}
+    in_place = {form: slots for slots, form in variants_of(operator).in_place.items()}
     attributes = operator.convert_attributes(make().attributes)
-    expressions = [(form, expression) for form, found in operator.expressions.items() for expression in found]
+    expressions = [(form, expression) for form, found in variants_of(operator).expressions.items() for expression in found]
     for (form, expression), arrange in itertools.product(expressions, ARRANGEMENTS):
         given = arranged(make(), arrange)
         if not holds(expression, operator, given, attributes):
@@ -142,7 +143,7 @@ def test_an_expression_gives_what_it_stands_for(operator: Operator, make: Callab
         (result,) = [tensor for tensors in expected.values() for tensor in tensors]
         if form is operator.kernel:
             assert same_up_to_place(operator, evaluated(expression, given, attributes), result)
-        elif form is operator.into_kernel:
+        elif form is variants_of(operator).out:
             for place in PLACES:
                 out = place(result)
                 assert evaluated(expression, given, attributes, out) is out
@@ -172,13 +173,17 @@ def evaluated(expression: Expression, given: Arguments, attributes: dict[str, ob
     )
 
 
-@pytest.mark.parametrize("operator", [pytest.param(operator, id=operator.type) for operator in OPERATORS if operator.expressions])
+LOWERED = [operator for operator in OPERATORS if variants_of(operator).expressions]
+
+
+@pytest.mark.parametrize("operator", [pytest.param(operator, id=operator.type) for operator in LOWERED])
 def test_an_expression_says_what_becomes_of_everything_that_is_given(operator: Operator):
-    forms = {form: slots for slots, form in operator.in_place_kernels.items()} | {operator.kernel: (), operator.into_kernel: ("out",)}
+    variants = variants_of(operator)
+    forms = {form: slots for slots, form in variants.in_place.items()} | {operator.kernel: (), variants.out: ("out",)}
     asked = {slot.name for slot in operator.signature.inputs if not slot.optional and not slot.shape_only}
     known = {slot.name for slot in operator.signature.inputs} | operator.attributes.keys()
     assert not any(slot.variadic for slot in (*operator.signature.inputs, *operator.signature.outputs))
-    for form, found in operator.expressions.items():
+    for form, found in variants_of(operator).expressions.items():
         for expression in found:
             assert ("out" in expression.names) is (forms[form] == ("out",))
             assert asked <= expression.names
@@ -204,16 +209,16 @@ def fits(operator: Operator, given: Arguments, expected: Tensors, reused: tuple[
 
 @pytest.mark.parametrize("operator", [pytest.param(operator, id=operator.type) for operator in OPERATORS])
 def test_what_is_said_of_memory_is_said_of_inputs(operator: Operator):
-    named = [slot for slots in operator.in_place_kernels for slot in slots] + list(operator.views)
+    named = [slot for slots in variants_of(operator).in_place for slot in slots] + list(operator.views)
     assert all(operator.signature.input(slot) for slot in named)
-    assert all(len(slots) <= len(operator.signature.outputs) for slots in operator.in_place_kernels)
+    assert all(len(slots) <= len(operator.signature.outputs) for slots in variants_of(operator).in_place)
 
 
-@pytest.mark.parametrize("operator", [pytest.param(operator, id=operator.type) for operator in OPERATORS if operator.in_place_kernels])
+@pytest.mark.parametrize("operator", [pytest.param(operator, id=operator.type) for operator in OPERATORS if variants_of(operator).in_place])
 def test_every_form_that_reuses_an_input_is_tried(operator: Operator):
     tried = set()
     for _, make in uses_of(operator):
         given = make()
         expected = compute(operator, given)
-        tried |= {slots for slots in operator.in_place_kernels if fits(operator, given, expected, slots)}
-    assert tried == set(operator.in_place_kernels)
+        tried |= {slots for slots in variants_of(operator).in_place if fits(operator, given, expected, slots)}
+    assert tried == set(variants_of(operator).in_place)

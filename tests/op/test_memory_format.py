@@ -4,6 +4,7 @@ import pytest
 import torch
 
 import oarlock as ol
+from oarlock.backend.torch.variants import variants_of
 from oarlock.op import update
 from oarlock.op.memory_format import channels_last, contiguous, is_channels_last
 
@@ -61,7 +62,7 @@ UPDATES = {
 def updated(name: str, grad: torch.Tensor, held: list[torch.Tensor], *, in_place: bool, **told: bool) -> list[torch.Tensor]:
     """What an update makes of a parameter and of its state."""
     operator = getattr(update, name)
-    function = next(iter(operator.in_place_kernels.values())) if in_place else operator.kernel
+    function = next(iter(variants_of(operator).in_place.values())) if in_place else operator.kernel
     rate = torch.tensor(0.1, dtype=torch.float64)
     rest = [torch.tensor(3), rate] if "adam" in name else [rate]
     several = name.startswith("multi_tensor")
@@ -123,7 +124,7 @@ def test_the_gradient_of_relu_lies_as_its_output_does():
     given = kernel("relu_dx")(y, dy)
     assert is_channels_last(given)
     assert torch.equal(given, expected)
-    in_place = ol.op.relu_dx.in_place_kernels[("dy",)]
+    in_place = variants_of(ol.op.relu_dx).in_place[("dy",)]
     stack = dy[None].clone()
     assert torch.equal(in_place(y, stack[0]), expected)
     assert torch.equal(stack[0], expected)

@@ -8,8 +8,9 @@ import pytest
 import torch
 
 import oarlock as ol
+from oarlock.backend.torch.variants import variants_of
 
-((PACK, KERNEL),) = ol.op.conv2d.packed_forms.values()
+((PACK, KERNEL),) = variants_of(ol.op.conv2d).prepacked.values()
 
 SIZES = [(1, 1, 28), (1, 20, 12), (1, 3, 6), (3, 3, 9), (2, 1, 13), (32, 16, 7), (1, 16, 40)]
 WINDOWS = [(1, 1), (3, 3), (5, 5), (2, 3), (1, 5)]

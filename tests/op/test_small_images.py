@@ -6,8 +6,9 @@ import pytest
 import torch
 
 import oarlock as ol
+from oarlock.backend.torch.variants import variants_of
 
-((PACK, PACKED),) = ol.op.conv2d.packed_forms.values()
+((PACK, PACKED),) = variants_of(ol.op.conv2d).prepacked.values()
 FORMATS = [torch.contiguous_format, torch.channels_last]
 
 

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 import oarlock as ol
+from oarlock.backend.torch.variants import variants_of
 from oarlock.ir.verify import verify_program
 from oarlock.op import update
 from oarlock.passes.optimizing import PASSES, optimize
@@ -150,7 +151,7 @@ def test_many_tensors_of_any_size_and_layout_get_the_bits_of_one(one, dtype):
     tensors[1] = [tensor.mT.contiguous().mT if tensor.ndim > 1 else tensor for tensor in tensors[1]]
     shared = [torch.tensor(3)] * (one.type == "adam") + [torch.tensor(0.1, dtype=torch.float64)]
     attributes = one.convert_attributes({})
-    for kernel, alone in ((many.kernel, one.kernel), (many.in_place_kernels, one.in_place_kernels)):
+    for kernel, alone in ((many.kernel, one.kernel), (variants_of(many).in_place, variants_of(one).in_place)):
         if isinstance(kernel, dict):
             (kernel,), (alone,) = kernel.values(), alone.values()
         copies = [[[tensor.clone() for tensor in items] for items in tensors] for _ in range(2)]

@@ -7,6 +7,7 @@ from processes import run_python
 
 import oarlock as ol
 from oarlock import Case, GradCheck, Rejects, operator
+from oarlock.backend.torch.variants import in_place_variant, out_variant, variants_of
 from oarlock.registry import standard
 from oarlock.registry.page import format_page
 from oarlock.testing import check_operator
@@ -150,12 +151,12 @@ def doubled_dx(dy):
     return dy * 2
 
 
-@doubled.into
+@out_variant(doubled)
 def doubled_into(x, out):
     return torch.mul(x, 2, out=out)
 
 
-@doubled.in_place("x")
+@in_place_variant(doubled, "x")
 def doubled_in_place(x):
     return x.mul_(2)
 
@@ -167,12 +168,12 @@ def test_forms_that_are_their_kernel_pass():
 @pytest.mark.parametrize(
     ("form", "message"),
     [
-        (lambda x, out: out.copy_(x * 2.5), "doubled: its form into gives"),
-        (lambda x, out: out.copy_(x.mul_(2)), "doubled: its form into changes x"),
+        (lambda x, out: out.copy_(x * 2.5), "doubled: its out variant gives"),
+        (lambda x, out: out.copy_(x.mul_(2)), "doubled: its out variant changes x"),
     ],
 )
 def test_a_form_into_that_is_not_its_kernel_is_found(form, message, monkeypatch):
-    monkeypatch.setattr(doubled, "into_kernel", form)
+    monkeypatch.setattr(variants_of(doubled), "out", form)
     with pytest.raises(AssertionError, match=message):
         check_operator(doubled)
 
@@ -180,24 +181,24 @@ def test_a_form_into_that_is_not_its_kernel_is_found(form, message, monkeypatch)
 @pytest.mark.parametrize(
     ("form", "message"),
     [
-        (lambda x: x * 2, r"doubled: its form in_place\('x',\) gives other memory"),
-        (lambda x: x.mul_(3), r"doubled: its form in_place\('x',\) gives \["),
+        (lambda x: x * 2, r"doubled: its in-place variant for \('x',\) gives other memory"),
+        (lambda x: x.mul_(3), r"doubled: its in-place variant for \('x',\) gives \["),
     ],
 )
 def test_a_form_in_place_that_is_not_its_kernel_is_found(form, message, monkeypatch):
-    monkeypatch.setitem(doubled.in_place_kernels, ("x",), form)
+    monkeypatch.setitem(variants_of(doubled).in_place, ("x",), form)
     with pytest.raises(AssertionError, match=message):
         check_operator(doubled)
 
 
 def test_a_form_may_round_otherwise_where_the_operator_rounds_by_place(monkeypatch):
-    monkeypatch.setattr(doubled, "into_kernel", lambda x, out: torch.mul(x, 2 + 4e-16, out=out))
-    with pytest.raises(AssertionError, match="doubled: its form into gives"):
+    monkeypatch.setattr(variants_of(doubled), "out", lambda x, out: torch.mul(x, 2 + 4e-16, out=out))
+    with pytest.raises(AssertionError, match="doubled: its out variant gives"):
         check_operator(doubled)
     monkeypatch.setattr(doubled, "rounds_by", "place")
     check_operator(doubled)
-    monkeypatch.setattr(doubled, "into_kernel", lambda x, out: torch.mul(x, 2 + 4e-12, out=out))
-    with pytest.raises(AssertionError, match="doubled: its form into gives"):
+    monkeypatch.setattr(variants_of(doubled), "out", lambda x, out: torch.mul(x, 2 + 4e-12, out=out))
+    with pytest.raises(AssertionError, match="doubled: its out variant gives"):
         check_operator(doubled)
 
 
@@ -207,10 +208,10 @@ def divides(x, y):
 
 
 def test_a_form_on_numbers_that_is_not_its_kernel_is_found(monkeypatch):
-    monkeypatch.setattr(divides, "host_form", lambda x, y: y % x == 0)
+    monkeypatch.setattr(variants_of(divides), "host", lambda x, y: y % x == 0)
     check_operator(divides)
-    monkeypatch.setattr(divides, "host_form", lambda x, y: y % x == 1)
-    with pytest.raises(AssertionError, match="divides: its form on_host gives False, where the kernel gives True"):
+    monkeypatch.setattr(variants_of(divides), "host", lambda x, y: y % x == 1)
+    with pytest.raises(AssertionError, match="divides: its host function gives False, where the kernel gives True"):
         check_operator(divides)
 
 
@@ -220,13 +221,13 @@ def added_up(x):
 
 
 def test_a_number_that_is_not_that_of_the_kernel_is_found(monkeypatch):
-    monkeypatch.setattr(added_up, "number_form", lambda x: x.sum().item())
+    monkeypatch.setattr(variants_of(added_up), "number", lambda x: x.sum().item())
     check_operator(added_up)
-    monkeypatch.setattr(added_up, "number_form", lambda x: x.sum().item() + 1)
-    with pytest.raises(AssertionError, match=r"added_up: its form as_number gives 6\.0, where the kernel gives 5\.0"):
+    monkeypatch.setattr(variants_of(added_up), "number", lambda x: x.sum().item() + 1)
+    with pytest.raises(AssertionError, match=r"added_up: its number function gives 6\.0, where the kernel gives 5\.0"):
         check_operator(added_up)
-    monkeypatch.setattr(added_up, "number_form", lambda x: x.zero_().sum().item() + 5)
-    with pytest.raises(AssertionError, match="its form as_number"):
+    monkeypatch.setattr(variants_of(added_up), "number", lambda x: x.zero_().sum().item() + 5)
+    with pytest.raises(AssertionError, match="its number function"):
         check_operator(added_up)
 
 

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 import oarlock as ol
+from oarlock.backend.torch.variants import in_place_variant, lowers_to, variants_of
 from oarlock.ir.attribute import Sizes
 from oarlock.ir.block import Block
 from oarlock.registry import Catalogue, op_proto, operator
@@ -127,28 +128,28 @@ def test_zero_by_meaning_is_said_of_an_input(twice):
         twice.no_gradient("x", "z")
 
 
-def test_an_in_place_form_reuses_an_input(twice):
+def test_an_in_place_variant_reuses_an_input(twice):
     with pytest.raises(ol.DeclarationError, match="^twice has no input z$"):
-        twice.in_place("z")(lambda x: x)
+        in_place_variant(twice, "z")(lambda x: x)
     with pytest.raises(ol.DeclarationError, match="^twice has no input z$"):
-        twice.in_place("x", "z")(lambda x: x)
+        in_place_variant(twice, "x", "z")(lambda x: x)
 
 
-def test_an_in_place_form_is_known_by_the_inputs_that_give_their_memory(twice):
-    reusing = twice.in_place("x")(lambda x, bias=None, *, factor: x.mul_(factor))
-    both = twice.in_place("x", "bias")(lambda x, bias=None, *, factor: x.mul_(factor))
-    assert twice.in_place_kernels == {("x",): reusing, ("x", "bias"): both}
+def test_an_in_place_variant_is_known_by_the_inputs_that_give_their_memory(twice):
+    reusing = in_place_variant(twice, "x")(lambda x, bias=None, *, factor: x.mul_(factor))
+    both = in_place_variant(twice, "x", "bias")(lambda x, bias=None, *, factor: x.mul_(factor))
+    assert variants_of(twice).in_place == {("x",): reusing, ("x", "bias"): both}
 
 
 @pytest.mark.parametrize("text", ["x + x", "torch.mul(x, 0.5)", "torch.add(x, 'y')", "x[0]", "[x for x in y]", "torch.cat([x])"])
 def test_an_expression_is_made_of_calls_names_and_integers(twice, text):
     with pytest.raises(ol.DeclarationError, match=f"^{re.escape(text)}: what a kernel comes to is written with calls, names and integers$"):
-        twice.comes_to(text)
+        lowers_to(twice, text)
 
 
 def test_an_expression_is_written_for_the_names_of_a_plan(twice):
-    twice.comes_to("torch.mul(x.t(), factor, out=out)")
-    (expression,) = twice.expressions[twice.kernel]
+    lowers_to(twice, "torch.mul(x.t(), factor, out=out)")
+    (expression,) = variants_of(twice).expressions[twice.kernel]
     assert expression.names == {"x", "factor", "out"}
     assert expression.written({"x": "x_1", "factor": "factor_2", "out": "space_3[0]"}, {"torch.mul": "mul_4"}.get) == (
         "mul_4(x_1.t(), factor_2, out=space_3[0])"

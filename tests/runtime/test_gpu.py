@@ -18,6 +18,7 @@ from op.arguments import DERIVED, FORWARD, arguments_of, cases_of, positional
 from torch._subclasses.fake_tensor import DynamicOutputShapeException
 
 import oarlock as ol
+from oarlock.backend.torch.variants import variants_of
 from oarlock.registry import Case, GradCheck, Operator, standard
 from oarlock.runtime.plan import captured
 
@@ -122,7 +123,7 @@ def test_kernels_stay_at_their_place_and_wait_only_for_what_data_decide(fake_pla
     for _, case in () if operator.wants_context else cases_of(operator, Case, GradCheck):
         arguments = arguments_of(operator, case, torch.float32)
         sizes = {tuple(item.shape) for items in arguments.tensors.values() for item in items}
-        kernels = [operator.kernel, *(operator.in_place_kernels.values() if len(sizes) == 1 else ())]  # those are of equal sizes
+        kernels = [operator.kernel, *(variants_of(operator).in_place.values() if len(sizes) == 1 else ())]  # those are of equal sizes
         for kernel in kernels:
             with waits_noted() as waits, fake_place.device:
                 there = arguments.replaced(_brought)
@@ -244,7 +245,7 @@ class Elsewhere(torch.Tensor):
 @pytest.mark.parametrize("operator", [pytest.param(item, id=item.type) for item in FORWARD if item.signature.input("rate")])
 def test_an_update_by_a_rate_that_stays_a_tensor_is_the_update_by_its_number(operator: Operator, dtype):
     for _, case in cases_of(operator, Case):
-        for kernel in (operator.kernel, *operator.in_place_kernels.values()):
+        for kernel in (operator.kernel, *variants_of(operator).in_place.values()):
             expected, actual = (
                 _tensors(kernel(*positional(operator, given), **operator.convert_attributes(given.attributes)))
                 for given in (

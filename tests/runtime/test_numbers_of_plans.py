@@ -9,13 +9,14 @@ import torch
 from block_operators import run_branch
 
 import oarlock as ol
+from oarlock.backend.torch.variants import host_function, variants_of
 from oarlock.errors import DeclarationError
 from oarlock.ir.dtype import DType
 from oarlock.op.torch_dtype import to_torch
 from oarlock.registry.catalogue import standard
 from oarlock.runtime.plan.numbers import wrapping
 
-WITH_FORMS = [operator for operator in standard.operators.values() if operator.host_form is not None]
+WITH_FORMS = [operator for operator in standard.operators.values() if variants_of(operator).host is not None]
 
 
 def edges(dtype: DType) -> list[bool | int | float]:
@@ -45,15 +46,15 @@ def held_by(operator) -> list[DType]:
 def test_the_form_on_numbers_gives_the_number_that_the_kernel_gives(operator, dtype):
     for numbers in itertools.product(edges(dtype), repeat=len(operator.signature.inputs)):
         expected = operator.kernel(*(torch.tensor(number, dtype=to_torch(dtype)) for number in numbers)).item()
-        actual = operator.host_form(*numbers)
+        actual = variants_of(operator).host(*numbers)
         if type(expected) is int:
             actual = wrapping(dtype)(actual)
         assert (type(actual), actual) == (type(expected), expected), numbers
 
 
-def test_an_operator_with_attributes_has_no_form_on_numbers():
-    with pytest.raises(DeclarationError, match="any takes attributes, which a form on numbers is not given"):
-        standard.get("any").on_host(any)
+def test_an_operator_with_attributes_has_no_host_function():
+    with pytest.raises(DeclarationError, match="any takes attributes, which a function of numbers is not given"):
+        host_function(standard.get("any"))(any)
 
 
 # Plans
@@ -297,7 +298,7 @@ def test_the_number_of_a_mean_is_that_of_the_tensor(dtype, shape):
     for scale in (1.0, 1e-38, 1e-7, 3e4):
         x = (torch.randn(shape, generator=random, dtype=torch.float64) * scale).to(dtype)
         for given in (x, x.t() if x.dim() == 2 else x, -x):
-            number, wanted = ol.op.mean.number_form(given, keep=False), ol.op.mean.kernel(given, keep=False)
+            number, wanted = variants_of(ol.op.mean).number(given, keep=False), ol.op.mean.kernel(given, keep=False)
             assert type(number) is float
             assert torch.full((), number, dtype=dtype).equal(wanted) or (math.isnan(number) and bool(wanted.isnan()))
 

@@ -10,6 +10,7 @@ import pytest
 import torch
 
 import oarlock as ol
+from oarlock.backend.torch.variants import variants_of
 from oarlock.registry import Catalogue, standard
 from oarlock.runtime.variable import Variable
 
@@ -324,7 +325,7 @@ def during_updates(monkeypatch):
     """A list of functions, the first of which is called when the first parameter of a step has been written over."""
     waiting = []
     operator = standard.get("multi_tensor_sgd")
-    ((slots, kernel),) = operator.in_place_kernels.items()
+    ((slots, kernel),) = variants_of(operator).in_place.items()
 
     def called(params, *others, **attributes):
         results = kernel(params, *others, **attributes)
@@ -332,7 +333,7 @@ def during_updates(monkeypatch):
             waiting.pop(0)()
         return results
 
-    monkeypatch.setitem(operator.in_place_kernels, slots, called)
+    monkeypatch.setitem(variants_of(operator).in_place, slots, called)
     return waiting
 
 
@@ -369,7 +370,7 @@ def test_an_interrupt_before_the_updates_changes_nothing(monkeypatch):
     scope = ol.init(program, ol.Scope())
     executor = ol.Executor(passes=("group",))
     operator = standard.get("tanh")
-    kernels = {name: dict(getattr(operator, name)) for name in ("in_place_kernels",)}
+    in_place = dict(variants_of(operator).in_place)
     interrupts = []
 
     def interrupted(x, **options):
@@ -378,7 +379,7 @@ def test_an_interrupt_before_the_updates_changes_nothing(monkeypatch):
         return torch.tanh(x, **options)
 
     monkeypatch.setattr(operator, "kernel", interrupted)
-    monkeypatch.setattr(operator, "in_place_kernels", dict.fromkeys(kernels["in_place_kernels"], interrupted))
+    monkeypatch.setattr(variants_of(operator), "in_place", dict.fromkeys(in_place, interrupted))
     step = step_of(program, scope, executor=executor)
     step(FEED)
     before = bits(scope)

@@ -11,13 +11,14 @@ from generated.making import make
 from processes import INSTALLED, run_python
 
 import oarlock as ol
+from oarlock.backend.torch.variants import variants_of
 from oarlock.op.control.ragged_rows import RaggedRows
 from oarlock.op.control.recurrence import RaggedSteps
 from oarlock.runtime.plan.workspace import GrowingSpace, Workspace
 
 OURS = {"context_of", "device", "workspace", "before_updates", "for_many", "zip", "range", "len", "reversed", "str"}
 OPERATORS = [*ol.registry.standard.operators.values(), *ol.registry.standard.gradient_operators.values()]
-FORMS = [found for operator in OPERATORS for found in operator.expressions.values()]
+FORMS = [found for operator in OPERATORS for found in variants_of(operator).expressions.values()]
 PARTS = [node for form in FORMS for expression in form for node in ast.walk(ast.parse(expression.text))]
 METHODS = {name for kind in (RaggedRows, RaggedSteps, Workspace, GrowingSpace) for name in dir(kind) if not name.startswith("_")} | {
     "shape", "total", "counts", "steps", "reverse", "append", "unbind", "copy_", "add_", "item", "split", "clone",

@@ -1,31 +1,20 @@
 """Activations."""
 
 import math
-from itertools import pairwise
 
 import torch
 
 from oarlock.backend.torch.private import log_softmax_backward, softmax_backward
 from oarlock.op.elementwise import multiply, negative, subtract
 from oarlock.op.filling import fill
-from oarlock.op.memory_format import in_format_of, lay_as
+from oarlock.op.memory_format import in_format_of
 from oarlock.op.reduction import reduce_sum
 from oarlock.op.unary import exp
 from oarlock.registry import Case, GradCheck, Rejects, operator
 
 __all__ = ["causal_softmax", "gelu", "log_softmax", "relu", "sigmoid", "softmax", "tanh"]
 
-_aten = torch.ops.aten
-
-
-def _lies_as_made(out: torch.Tensor, x: torch.Tensor) -> bool:
-    """Whether `out` lies in memory as what a kernel makes of `x` would: in its order, without gaps. There may be gaps between rows of `x`.
-
-    Elsewhere PyTorch may go over the elements in another order, some of them one by one, and round those differently.
-    """
-    if not out.is_contiguous():
-        return False
-    return x.is_contiguous() or (x.stride(-1) == 1 and all(before >= after for before, after in pairwise(x.stride())))
+aten = torch.ops.aten
 
 
 @operator(
@@ -41,29 +30,10 @@ def relu(x):
     return torch.relu(x)
 
 
-relu.in_place("x")(torch.Tensor.relu_)
-
-
-@relu.into
-def relu_into(x, out):
-    return torch.clamp_min(x, 0, out=out)
-
-
 @relu.gradient("x")
 def relu_dx(y, dy):
     """``dx = dy``, but 0 where ``y <= 0``. Needs only the output, so ``x`` may be freed."""
-    return _aten.threshold_backward.default(in_format_of(dy, y), y, 0)
-
-
-@relu_dx.in_place("dy")
-def relu_dx_in_place(y, dy, *, alone=False):
-    dy = lay_as(dy, y) if alone else dy
-    return relu_dx_into(y, dy, dy)
-
-
-@relu_dx.into
-def relu_dx_into(y, dy, out):
-    return _aten.threshold_backward.grad_input(dy, y, 0, grad_input=out)
+    return aten.threshold_backward.default(in_format_of(dy, y), y, 0)
 
 
 @relu_dx.gradient_program("dy")
@@ -71,8 +41,6 @@ def relu_dx_ddy(y, ddx):
     return relu_dx(y, ddx)
 
 
-relu_dx.comes_to("aten.threshold_backward.grad_input(dy, y, 0, grad_input=dy)", form=relu_dx_in_place, ranks={"y": range(4)})
-relu_dx.comes_to("aten.threshold_backward.grad_input(dy, y, 0, grad_input=out)", form=relu_dx_into)
 relu_dx.no_gradient("y")  # a step function of y: zero wherever it has a derivative
 
 
@@ -86,34 +54,10 @@ def sigmoid(x):
     return torch.sigmoid(x)
 
 
-sigmoid.comes_to("torch.sigmoid(x)")
-sigmoid.in_place("x")(torch.Tensor.sigmoid_)
-
-
-@sigmoid.into
-def sigmoid_into(x, out):
-    return torch.sigmoid(x, out=out) if _lies_as_made(out, x) else out.copy_(torch.sigmoid(x))
-
-
 @sigmoid.gradient("x")
 def sigmoid_dx(y, dy):
     """``dx = dy * y * (1 - y)``."""
-    return _aten.sigmoid_backward.default(dy, y)
-
-
-@sigmoid_dx.in_place("dy")
-def sigmoid_dx_in_place(y, dy):
-    return _aten.sigmoid_backward.grad_input(dy, y, grad_input=dy)
-
-
-@sigmoid_dx.into
-def sigmoid_dx_into(y, dy, out):
-    return _aten.sigmoid_backward.grad_input(dy, y, grad_input=out)
-
-
-sigmoid_dx.comes_to("aten.sigmoid_backward.default(dy, y)")
-sigmoid_dx.comes_to("aten.sigmoid_backward.grad_input(dy, y, grad_input=dy)", form=sigmoid_dx_in_place)
-sigmoid_dx.comes_to("aten.sigmoid_backward.grad_input(dy, y, grad_input=out)", form=sigmoid_dx_into)
+    return aten.sigmoid_backward.default(dy, y)
 
 
 @sigmoid_dx.gradient_program("dy")
@@ -136,30 +80,10 @@ def tanh(x):
     return torch.tanh(x)
 
 
-tanh.comes_to("torch.tanh(x)")
-tanh.in_place("x")(torch.Tensor.tanh_)
-tanh.into(torch.tanh)
-
-
 @tanh.gradient("x")
 def tanh_dx(y, dy):
     """``dx = dy * (1 - y**2)``."""
-    return _aten.tanh_backward.default(dy, y)
-
-
-@tanh_dx.in_place("dy")
-def tanh_dx_in_place(y, dy):
-    return _aten.tanh_backward.grad_input(dy, y, grad_input=dy)
-
-
-@tanh_dx.into
-def tanh_dx_into(y, dy, out):
-    return _aten.tanh_backward.grad_input(dy, y, grad_input=out)
-
-
-tanh_dx.comes_to("aten.tanh_backward.default(dy, y)")
-tanh_dx.comes_to("aten.tanh_backward.grad_input(dy, y, grad_input=dy)", form=tanh_dx_in_place)
-tanh_dx.comes_to("aten.tanh_backward.grad_input(dy, y, grad_input=out)", form=tanh_dx_into)
+    return aten.tanh_backward.default(dy, y)
 
 
 @tanh_dx.gradient_program("dy")
@@ -187,40 +111,16 @@ def gelu(x, *, approximate: bool = False):
 
     That is ``y = x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x**3))) / 2``.
     """
-    return torch.nn.functional.gelu(x, approximate=_form(approximate))
+    return aten.gelu.default(x, approximate=_form(approximate))
 
 
 def _form(approximate: bool) -> str:
     return "tanh" if approximate else "none"
 
 
-@gelu.in_place("x")
-def gelu_in_place(x, *, approximate):
-    return _aten.gelu_.default(x, approximate=_form(approximate))
-
-
-@gelu.into
-def gelu_into(x, out, *, approximate):
-    if not _lies_as_made(out, x):
-        return out.copy_(gelu.kernel(x, approximate=approximate))
-    return _aten.gelu.out(x, approximate=_form(approximate), out=out)
-
-
 @gelu.gradient("x", rounds_by="layout")
 def gelu_dx(x, dy, *, approximate):
-    return _aten.gelu_backward.default(dy, x, approximate=_form(approximate))
-
-
-@gelu_dx.in_place("dy")
-def gelu_dx_in_place(x, dy, *, approximate):
-    return _aten.gelu_backward.grad_input(dy, x, approximate=_form(approximate), grad_input=dy)
-
-
-@gelu_dx.into
-def gelu_dx_into(x, dy, out, *, approximate):
-    if not (dy.is_contiguous() and _lies_as_made(out, x)):
-        return out.copy_(gelu_dx.kernel(x, dy, approximate=approximate))
-    return _aten.gelu_backward.grad_input(dy, x, approximate=_form(approximate), grad_input=out)
+    return aten.gelu_backward.default(dy, x, approximate=_form(approximate))
 
 
 @gelu_dx.gradient_program("dy")
@@ -248,33 +148,10 @@ def softmax(x):
     return torch.softmax(x, dim=-1)
 
 
-@softmax.in_place("x")
-def softmax_in_place(x):
-    return torch.softmax(x, dim=-1, out=x)
-
-
-@softmax.into
-def softmax_into(x, out):
-    return torch.softmax(x, dim=-1, out=out)
-
-
 @softmax.gradient("x")
 def softmax_dx(y, dy):
     """``dx = y * (dy - sum(dy * y))``, the sum along the last axis."""
     return softmax_backward(dy, y, -1, y.dtype)
-
-
-@softmax_dx.in_place("dy")
-def softmax_dx_in_place(y, dy):
-    return softmax_dx_into(y, dy, dy)
-
-
-@softmax_dx.into
-def softmax_dx_into(y, dy, out):
-    """Into memory with gaps PyTorch would write as if it had none."""
-    if not out.is_contiguous():
-        return out.copy_(softmax_dx.kernel(y, dy))
-    return softmax_backward(dy, y, -1, y.dtype, grad_input=out)
 
 
 @softmax_dx.gradient_program("dy")
@@ -302,33 +179,10 @@ def log_softmax(x):
     return torch.log_softmax(x, dim=-1)
 
 
-@log_softmax.in_place("x")
-def log_softmax_in_place(x):
-    return torch.log_softmax(x, dim=-1, out=x)
-
-
-@log_softmax.into
-def log_softmax_into(x, out):
-    return torch.log_softmax(x, dim=-1, out=out)
-
-
 @log_softmax.gradient("x")
 def log_softmax_dx(y, dy):
     """``dx = dy - exp(y) * sum(dy)``, the sum along the last axis."""
     return log_softmax_backward(dy, y, -1, y.dtype)
-
-
-@log_softmax_dx.in_place("dy")
-def log_softmax_dx_in_place(y, dy):
-    return log_softmax_dx_into(y, dy, dy)
-
-
-@log_softmax_dx.into
-def log_softmax_dx_into(y, dy, out):
-    """As for softmax."""
-    if not out.is_contiguous():
-        return out.copy_(log_softmax_dx.kernel(y, dy))
-    return log_softmax_backward(dy, y, -1, y.dtype, out=out)
 
 
 @log_softmax_dx.gradient_program("dy")

@@ -22,11 +22,6 @@ def cast(x, *, dtype: DType):
     return x.to(to_torch(dtype))
 
 
-@cast.into
-def cast_into(x, out, *, dtype):
-    return out.copy_(x)
-
-
 @cast.infer_with
 def cast_types(x, *, dtype):
     return TensorType(dtype, x.shape)

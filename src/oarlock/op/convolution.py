@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import torch
 
-from oarlock.backend.torch.private import convolve_packed, has_packed_filters, pack_filter
+from oarlock.backend.torch.private import has_packed_filters
 from oarlock.errors import ShapeError
 from oarlock.ir import size
 from oarlock.op.memory_format import channels_last, contiguous, empty_as, is_channels_last
@@ -43,12 +43,12 @@ def window_size(length: size.Size, window: size.Size, stride: int, padding: int)
 )
 def conv2d(x, filter, bias=None, *, stride: tuple[int, ...] = (1, 1), padding: tuple[int, ...] = (0, 0)):
     """Slide ``f`` filters over ``n`` images of ``c`` channels (a cross-correlation, as everywhere in this field)."""
-    if _is_misread(x, filter, stride, padding):
+    if is_misread(x, filter, stride, padding):
         return torch.conv2d(contiguous(x), contiguous(filter), bias, stride, padding)
-    return torch.conv2d(_laid(x), channels_last(filter), bias, stride, padding)
+    return torch.conv2d(laid(x), channels_last(filter), bias, stride, padding)
 
 
-def _is_misread(x, filter, stride, padding) -> bool:
+def is_misread(x, filter, stride, padding) -> bool:
     """Whether oneDNN reads beyond images of one channel that are told to lie channels last, and returns what it finds there.
 
     So it does in PyTorch 2.13 where one window fits sideways, though windows are more than one step apart.
@@ -56,28 +56,12 @@ def _is_misread(x, filter, stride, padding) -> bool:
     return stride[1] > 1 and x.shape[1] == 1 and (x.shape[3] + 2 * padding[1] - filter.shape[3]) // stride[1] == 0
 
 
-def _laid(x):
+def laid(x):
     """``x`` as `channels_last` has it, where that says more than the filter beside it does: one channel lies in either format."""
     return x if x.shape[1] == 1 and x.is_contiguous() else channels_last(x)
 
 
-def _pack(filter, *, stride, padding):
-    """The filter in blocks, as oneDNN computes; None where PyTorch would not call that, or might take the images for another format."""
-    if filter.dtype is not torch.float32 or filter.device.type != "cpu" or filter.shape[2:] == (1, 1) or not filter.numel():
-        return None
-    if not has_packed_filters():
-        return None
-    return pack_filter(channels_last(filter), padding, stride, (1, 1), 1, None)
-
-
-@conv2d.packed("filter", _pack)
-def conv2d_packed(x, filter, bias=None, *, packed, stride, padding):
-    if packed is None or not _is_by_onednn(x, filter) or _is_misread(x, filter, stride, padding):
-        return conv2d.kernel(x, filter, bias, stride=stride, padding=padding)
-    return convolve_packed(_laid(x), packed, bias, padding, stride, (1, 1), 1, "none", (), "")
-
-
-def _is_by_onednn(x, filter) -> bool:
+def is_by_onednn(x, filter) -> bool:
     """Whether `torch.conv2d` would call oneDNN too, for filters of more than one place: small single images it convolves by a product."""
     n, c, h, w = x.shape
     large = n > 1 or h * w * c > _SMALL_IMAGE or (filter.shape[2] > 3 and filter.shape[3] > 3)
@@ -110,7 +94,7 @@ def _backward(dy, x, filter, stride: Sequence[int], padding: Sequence[int], want
     """
     dy = channels_last(dy)
     last = is_channels_last(dy)
-    x = empty_as(dy, x_shape, last=last) if x is None else _laid(x)
+    x = empty_as(dy, x_shape, last=last) if x is None else laid(x)
     filter = empty_as(dy, filter_shape, last=last) if filter is None else channels_last(filter)
     dx, dfilter, dbias = _convolution_backward(dy, x, filter, [filter.shape[0]], stride, padding, (1, 1), False, (0, 0), 1, wanted)
     return dx, dfilter if dfilter is None or is_channels_last(dfilter) else contiguous(dfilter), dbias

@@ -1,7 +1,5 @@
 """Arithmetic, element by element, with broadcasting. Functions of one number are in `op/unary.py`."""
 
-import operator as numbers
-
 import torch
 
 from oarlock.op.reduction import reduce_to, same_shape
@@ -40,21 +38,7 @@ def _fit(dz, x_shape):
 )
 def add(x, y):
     """``z = x + y``."""
-    return x + y
-
-
-add.on_host(numbers.add)
-add.comes_to("torch.add(x, y)")
-add.into(torch.add)
-add.in_place("x")(torch.Tensor.add_)
-
-
-@add.in_place("y")
-def add_in_place_of_y(x, y):
-    return y.add_(x)
-
-
-add.comes_to("y.add_(x)", form=add_in_place_of_y)
+    return torch.add(x, y)
 
 
 @add.gradient_program("x")
@@ -73,21 +57,7 @@ def add_dy(dz, y_shape):
 )
 def subtract(x, y):
     """``z = x - y``."""
-    return x - y
-
-
-subtract.on_host(numbers.sub)
-subtract.comes_to("torch.sub(x, y)")
-subtract.into(torch.sub)
-subtract.in_place("x")(torch.Tensor.sub_)
-
-
-@subtract.in_place("y")
-def subtract_in_place_of_y(x, y):
-    return torch.sub(x, y, out=y)
-
-
-subtract.comes_to("torch.sub(x, y, out=y)", form=subtract_in_place_of_y)
+    return torch.sub(x, y)
 
 
 @subtract.gradient_program("x")
@@ -106,21 +76,7 @@ def subtract_dy(dz, y_shape):
 )
 def multiply(x, y):
     """``z = x * y``, element by element."""
-    return x * y
-
-
-multiply.on_host(numbers.mul)
-multiply.comes_to("torch.mul(x, y)")
-multiply.into(torch.mul)
-multiply.in_place("x")(torch.Tensor.mul_)
-
-
-@multiply.in_place("y")
-def multiply_in_place_of_y(x, y):
-    return y.mul_(x)
-
-
-multiply.comes_to("y.mul_(x)", form=multiply_in_place_of_y)
+    return torch.mul(x, y)
 
 
 @multiply.gradient_program("x")
@@ -142,20 +98,7 @@ def multiply_dy(x, dz, y_shape):
 )
 def divide(x, y):
     """``z = x / y``."""
-    return x / y
-
-
-divide.comes_to("torch.div(x, y)")
-divide.into(torch.div)
-divide.in_place("x")(torch.Tensor.div_)
-
-
-@divide.in_place("y")
-def divide_in_place_of_y(x, y):
-    return torch.div(x, y, out=y)
-
-
-divide.comes_to("torch.div(x, y, out=y)", form=divide_in_place_of_y)
+    return torch.div(x, y)
 
 
 @divide.gradient_program("x")
@@ -223,13 +166,7 @@ def remainder_dy(x, y, dz, y_shape):
 @operator("x: number[*b] -> y: number[*b]", cases=[Case(x=[1.0, -2.0], y=[-1.0, 2.0]), GradCheck(x=(2, 3))])
 def negative(x):
     """``y = -x``."""
-    return -x
-
-
-negative.on_host(numbers.neg)
-negative.comes_to("torch.neg(x)")
-negative.into(torch.neg)
-negative.in_place("x")(torch.Tensor.neg_)
+    return torch.neg(x)
 
 
 @negative.gradient_program("x")
@@ -251,16 +188,6 @@ def negative_dx(dy):
 def clip(x, lower=None, upper=None):
     """``x`` held between ``lower`` and ``upper``; an absent bound does not bind. Bounds take no gradient."""
     return x if lower is None and upper is None else torch.clamp(x, lower, upper)
-
-
-@clip.into
-def clip_into(x, lower=None, upper=None, *, out):
-    return out.copy_(x) if lower is None and upper is None else torch.clamp(x, lower, upper, out=out)
-
-
-@clip.in_place("x")
-def clip_in_place(x, lower=None, upper=None):
-    return x if lower is None and upper is None else torch.clamp(x, lower, upper, out=x)
 
 
 @clip.gradient("x")
@@ -296,11 +223,6 @@ def assign(x):
     return x
 
 
-@assign.into
-def assign_into(x, out):
-    return out.copy_(x)
-
-
 @assign.gradient_program("x")
 def assign_dx(dy):
     return dy
@@ -320,24 +242,14 @@ def sum_(xs):
     """The sum of one or more tensors of one shape, from the first to the last. Uneven stacks of loops add up step by step."""
     if len(xs) < 3:
         return xs[0] if len(xs) == 1 else add_stacks(*xs)
-    return _add_up(add_stacks(xs[0], xs[1]), xs[2:])
+    return add_up(add_stacks(xs[0], xs[1]), xs[2:])
 
 
-def _add_up(total, xs):
+def add_up(total, xs):
     """``total`` and ``xs`` added up in the memory of ``total``; in fresh memory where they are uneven stacks."""
     for x in xs:
         total = total.add_(x) if isinstance(total, torch.Tensor) else add_stacks(total, x)
     return total
-
-
-@sum_.in_place("xs")
-def sum_in_place(xs):
-    return _add_up(xs[0], xs[1:])
-
-
-@sum_.into
-def sum_into(xs, out):
-    return _add_up(out.copy_(xs[0]) if len(xs) == 1 else torch.add(xs[0], xs[1], out=out), xs[2:])
 
 
 @sum_.gradient_program("xs")

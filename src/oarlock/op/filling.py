@@ -27,11 +27,6 @@ def fill(*, shape: Sizes, value: float, dtype: DType = DType.FLOAT32):
     return torch.full(shape, value, dtype=to_torch(dtype))  # type: ignore[arg-type]  # no symbol is left when it runs
 
 
-@fill.into
-def fill_into(out, *, shape, value, dtype):
-    return out.fill_(value)
-
-
 @fill.infer_with
 def fill_types(*, shape, value, dtype):
     symbol = next((size for size in shape if isinstance(size, str)), None)
@@ -47,11 +42,6 @@ def fill_types(*, shape, value, dtype):
 def fill_like(like, *, value: float, dtype: DType = DType.FLOAT32):
     """A tensor of the shape of ``like``, every element ``value``. ``like`` is not kept alive."""
     return torch.full(like, value, dtype=to_torch(dtype))
-
-
-@fill_like.into
-def fill_like_into(like, out, *, value, dtype):
-    return out.fill_(value)
 
 
 @fill_like.infer_with
@@ -71,11 +61,6 @@ def fill_like_types(like, *, value, dtype):
 def fill_rows(like, *, axis: int = 0, shape: Sizes, value: float, dtype: DType = DType.FLOAT32):
     """Rows of ``shape``, one for each index along ``axis`` of ``like``, every element ``value``. ``like`` is not kept alive."""
     return torch.full((like[axis], *shape), value, dtype=to_torch(dtype))  # type: ignore[arg-type]
-
-
-@fill_rows.into
-def fill_rows_into(like, out, *, axis, shape, value, dtype):
-    return out.fill_(value)
 
 
 @fill_rows.infer_with

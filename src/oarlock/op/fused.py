@@ -13,30 +13,14 @@ from oarlock.registry import Case, GradCheck, Rejects, operator
 __all__ = ["interpolate", "linear_dx_onto", "linear_onto", "multiply_add"]
 
 
-def _rows(x: torch.Tensor) -> torch.Tensor:
+def all_rows(x: torch.Tensor) -> torch.Tensor:
     """All but the last dimension as one: a view of x wherever its strides allow one."""
     return x if x.dim() == 2 else torch.atleast_2d(x).flatten(0, -2)
 
 
-def _onto(base: torch.Tensor, x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
-    return torch.addmm(base, x, w) if base.dim() == 2 else torch.addmm(_rows(base), _rows(x), w).view(base.shape)
-
-
-def _onto_into(base: torch.Tensor, x: torch.Tensor, w: torch.Tensor, out: torch.Tensor) -> torch.Tensor:
-    if out.dim() == 2:
-        return torch.addmm(base, x, w, out=out)
-    torch.addmm(_rows(base), _rows(x), w, out=_rows(out))
-    return out
-
-
-def _onto_in_place(base: torch.Tensor, x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
-    if base.dim() == 2 and base.stride(1) == 1:
-        return base.addmm_(x, w)
-    rows = _rows(base)
-    if rows.stride(-1) != 1 or rows.data_ptr() != base.data_ptr():  # other products, rounded otherwise; rows that are a copy
-        return base.copy_(_onto(base, x, w))
-    rows.addmm_(_rows(x), w)
-    return base
+def onto_rows(base: torch.Tensor, x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    """The same for rows that stand in more dimensions."""
+    return torch.addmm(all_rows(base), all_rows(x), w).view(base.shape)
 
 
 @operator(
@@ -52,14 +36,7 @@ def _onto_in_place(base: torch.Tensor, x: torch.Tensor, w: torch.Tensor) -> torc
 )
 def linear_onto(base, x, w):
     """Rows times a shared matrix, added to what is there: ``out = base + x @ w``."""
-    return _onto(base, x, w)
-
-
-linear_onto.into(_onto_into)
-linear_onto.in_place("base")(_onto_in_place)
-linear_onto.comes_to("torch.addmm(base, x, w)", ranks={"x": 2})
-linear_onto.comes_to("torch.addmm(base, x, w, out=out)", form=_onto_into, ranks={"x": 2})
-linear_onto.comes_to("base.addmm_(x, w)", form=_onto_in_place, ranks={"x": 2}, dense="base")
+    return torch.addmm(base, x, w) if x.dim() == 2 else onto_rows(base, x, w)
 
 
 @linear_onto.gradient_program("base")
@@ -90,22 +67,7 @@ def linear_onto_dw(x, dout):
 )
 def linear_dx_onto(base, w, given):
     """The gradient ``given`` at the output of ``linear``, led back to its rows and added to what is there: ``out = base + given @ w.T``."""
-    return _onto(base, given, w.mT)
-
-
-@linear_dx_onto.into
-def linear_dx_onto_into(base, w, given, out):
-    return _onto_into(base, given, w.mT, out)
-
-
-@linear_dx_onto.in_place("base")
-def linear_dx_onto_in_place(base, w, given):
-    return _onto_in_place(base, given, w.mT)
-
-
-linear_dx_onto.comes_to("torch.addmm(base, given, w.mT)", ranks={"given": 2})
-linear_dx_onto.comes_to("torch.addmm(base, given, w.mT, out=out)", form=linear_dx_onto_into, ranks={"given": 2})
-linear_dx_onto.comes_to("base.addmm_(given, w.mT)", form=linear_dx_onto_in_place, ranks={"given": 2}, dense="base")
+    return torch.addmm(base, given, w.mT) if given.dim() == 2 else onto_rows(base, given, w.mT)
 
 
 @linear_dx_onto.gradient_program("base")
@@ -138,22 +100,6 @@ def multiply_add(base, x, y, *, subtracted: bool = False):
     return torch.addcmul(base, x, y, value=-1) if subtracted else torch.addcmul(base, x, y)
 
 
-@multiply_add.into
-def multiply_add_into(base, x, y, out, *, subtracted):
-    return torch.addcmul(base, x, y, value=-1, out=out) if subtracted else torch.addcmul(base, x, y, out=out)
-
-
-@multiply_add.in_place("base")
-def multiply_add_in_place(base, x, y, *, subtracted):
-    return base.addcmul_(x, y, value=-1) if subtracted else base.addcmul_(x, y)
-
-
-for subtracted, rest in ((False, ""), (True, ", value=-1")):
-    multiply_add.comes_to(f"torch.addcmul(base, x, y{rest})", when={"subtracted": subtracted})
-    multiply_add.comes_to(f"torch.addcmul(base, x, y{rest}, out=out)", form=multiply_add_into, when={"subtracted": subtracted})
-    multiply_add.comes_to(f"base.addcmul_(x, y{rest})", form=multiply_add_in_place, when={"subtracted": subtracted})
-
-
 @multiply_add.gradient_program("base")
 def multiply_add_dbase(dz):
     return dz
@@ -183,11 +129,6 @@ def _signed(gradient, subtracted):
 def interpolate(start, end, weight):
     """What lies between ``start``, where the weight is 0, and ``end``, where it is 1: ``y = (1 - weight) * start + weight * end``."""
     return torch.lerp(start, end, weight)
-
-
-interpolate.comes_to("torch.lerp(start, end, weight)")
-interpolate.into(torch.lerp)
-interpolate.in_place("start")(torch.Tensor.lerp_)
 
 
 @interpolate.gradient_program("start")

@@ -1,7 +1,5 @@
 """Logic on bools: element by element, with broadcasting, and over an axis. It has no gradient."""
 
-import operator as numbers
-
 import torch
 
 from oarlock.op.reduction import reduced_shape
@@ -23,14 +21,6 @@ def logical_and(x, y):
     return torch.logical_and(x, y)
 
 
-logical_and.on_host(numbers.and_)
-
-
-@logical_and.into
-def logical_and_into(x, y, out):
-    return torch.logical_and(x, y, out=out)
-
-
 @operator(
     "x: bool[*#s], y: bool[*#s] -> z: bool[*#s]",
     cases=[Case(x=[False, False, True, True], y=[False, True, False, True], z=[False, True, True, True])],
@@ -40,26 +30,10 @@ def logical_or(x, y):
     return torch.logical_or(x, y)
 
 
-logical_or.on_host(numbers.or_)
-
-
-@logical_or.into
-def logical_or_into(x, y, out):
-    return torch.logical_or(x, y, out=out)
-
-
 @operator("x: bool[*b] -> y: bool[*b]", cases=[Case(x=[False, True], y=[True, False])])
 def logical_not(x):
     """Where ``x`` is false."""
     return torch.logical_not(x)
-
-
-logical_not.on_host(numbers.not_)
-
-
-@logical_not.into
-def logical_not_into(x, out):
-    return torch.logical_not(x, out=out)
 
 
 def _reduced(x, *, axis=None, keep):

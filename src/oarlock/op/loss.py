@@ -81,20 +81,10 @@ def _require_classes(label: torch.Tensor, classes: int, ignore_index: int) -> No
 @softmax_with_cross_entropy.gradient("logits")
 def softmax_with_cross_entropy_dlogits(softmax, label, dloss, dsoftmax=None, *, ignore_index):
     """``dlogits = (softmax - onehot(label)) * dloss``; ignored rows get 0. A gradient of the softmax adds its own part."""
-    return _dlogits(softmax, label, dloss, dsoftmax, ignore_index, None)
+    return write_dlogits(softmax, label, dloss, dsoftmax, ignore_index, None)
 
 
-@softmax_with_cross_entropy_dlogits.in_place("softmax")
-def softmax_with_cross_entropy_dlogits_in_place(softmax, label, dloss, dsoftmax=None, *, ignore_index):
-    return _dlogits(softmax, label, dloss, dsoftmax, ignore_index, softmax)
-
-
-@softmax_with_cross_entropy_dlogits.into
-def softmax_with_cross_entropy_dlogits_into(softmax, label, dloss, dsoftmax=None, *, out, ignore_index):
-    return _dlogits(softmax, label, dloss, dsoftmax, ignore_index, out)
-
-
-def _dlogits(softmax, label, dloss, dsoftmax, ignore_index: int, out):
+def write_dlogits(softmax, label, dloss, dsoftmax, ignore_index: int, out):
     """In ``out``, or in fresh memory where it is None."""
     beside = None if dsoftmax is None else softmax_backward(dsoftmax, softmax, -1, softmax.dtype)
     label, dloss = label.unsqueeze(-1), dloss.unsqueeze(-1)  # [*b, 1]
@@ -189,25 +179,15 @@ def total_cross_entropy_slope(softmax, label, dtotal, counted=None, *, ignore_in
 
     Where ``counted`` says that none is ignored, none is looked for.
     """
-    return _slope(softmax, label, dtotal, counted, ignore_index, mean, None)
+    return write_slope(softmax, label, dtotal, counted, ignore_index, mean, None)
 
 
-@total_cross_entropy_slope.in_place("softmax")
-def total_cross_entropy_slope_in_place(softmax, label, dtotal, counted=None, *, ignore_index, mean):
-    return _slope(softmax, label, dtotal, counted, ignore_index, mean, softmax)
-
-
-@total_cross_entropy_slope.into
-def total_cross_entropy_slope_into(softmax, label, dtotal, counted=None, *, out, ignore_index, mean):
-    return _slope(softmax, label, dtotal, counted, ignore_index, mean, out)
-
-
-def _slope(softmax, label, dtotal, counted, ignore_index: int, mean: bool, out):
+def write_slope(softmax, label, dtotal, counted, ignore_index: int, mean: bool, out):
     """In ``out``, or in fresh memory where it is None."""
     classes = label.unsqueeze(-1)  # [*b, 1]
     if (counted is None or not _counts_all(counted, label)) and _some_ignored(softmax, classes, ignore_index):
         each = dtotal / label.numel() if mean else dtotal
-        return _dlogits(softmax, label, each.expand(label.shape), None, ignore_index, out)
+        return write_dlogits(softmax, label, each.expand(label.shape), None, ignore_index, out)
     rows = label.numel()
     share = dtotal.item() / (rows or 1) if mean else dtotal.item()
     scaled = softmax.mul_(share) if out is softmax else torch.mul(softmax, share, out=out)

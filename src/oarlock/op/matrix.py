@@ -28,38 +28,13 @@ def linear(x, w, bias=None):
         return torch.mm(x, w) if bias is None else torch.addmm(bias, x, w)
     if bias is None:
         return torch.matmul(x, w)
-    return torch.addmm(bias, _as_rows(x), w).view(*x.shape[:-1], w.shape[-1])
+    return torch.addmm(bias, as_rows(x), w).view(*x.shape[:-1], w.shape[-1])
 
 
-def _as_rows(x: torch.Tensor) -> torch.Tensor:
+def as_rows(x: torch.Tensor) -> torch.Tensor:
     """``x`` as one matrix, so that a product with another is one."""
     dimensions = x.dim()
     return x if dimensions == 2 else x.flatten(0, -2) if dimensions > 2 else x.unsqueeze(0)
-
-
-@linear.into
-def linear_into(x, w, bias=None, *, out):
-    if x.dim() == 2:
-        return torch.mm(x, w, out=out) if bias is None else torch.addmm(bias, x, w, out=out)
-    rows, out_rows = _rows_of(x), _rows_of(out)
-    if rows is None or out_rows is None:
-        return out.copy_(linear.kernel(x, w, bias))
-    linear_into(rows, w, bias, out=out_rows)
-    return out
-
-
-linear.comes_to("torch.mm(x, w)", ranks={"x": 2})
-linear.comes_to("torch.addmm(bias, x, w)", ranks={"x": 2})
-linear.comes_to("torch.mm(x, w, out=out)", form=linear_into, ranks={"x": 2})
-linear.comes_to("torch.addmm(bias, x, w, out=out)", form=linear_into, ranks={"x": 2})
-
-
-def _rows_of(x: torch.Tensor) -> torch.Tensor | None:
-    """The memory of ``x`` as one matrix; None where its rows do not lie at equal distances."""
-    try:
-        return x.view(x.shape[:-1].numel(), x.shape[-1])
-    except RuntimeError:
-        return None
 
 
 @linear.gradient("x", rounds_by="place")
@@ -67,42 +42,15 @@ def linear_dx(w, dout):
     return torch.mm(dout, w.t()) if dout.dim() == 2 else torch.matmul(dout, w.t())
 
 
-@linear_dx.into
-def linear_dx_into(w, dout, out):
-    return linear_into(dout, w.t(), out=out)
-
-
-linear_dx.comes_to("torch.mm(dout, w.t())", ranks={"dout": 2})
-linear_dx.comes_to("torch.mm(dout, w.t(), out=out)", form=linear_dx_into, ranks={"dout": 2})
-
-
 @linear.gradient("w", rounds_by="place")
 def linear_dw(x, dout):
     """Sums over all rows, so a loop's many small products may become one."""
-    return torch.mm(_as_rows(x).t(), _as_rows(dout))
-
-
-@linear_dw.into
-def linear_dw_into(x, dout, out):
-    return torch.mm(_as_rows(x).t(), _as_rows(dout), out=out)
-
-
-linear_dw.comes_to("torch.mm(x.t(), dout)", ranks={"x": 2, "dout": 2})
-linear_dw.comes_to("torch.mm(x.t(), dout, out=out)", form=linear_dw_into, ranks={"x": 2, "dout": 2})
+    return torch.mm(x.t(), dout) if x.dim() == 2 and dout.dim() == 2 else torch.mm(as_rows(x).t(), as_rows(dout))
 
 
 @linear.gradient("bias")
 def linear_dbias(dout):
-    return _as_rows(dout).sum(0)
-
-
-@linear_dbias.into
-def linear_dbias_into(dout, out):
-    return torch.sum(_as_rows(dout), 0, out=out)
-
-
-linear_dbias.comes_to("dout.sum(0)", ranks={"dout": 2})
-linear_dbias.comes_to("torch.sum(dout, 0, out=out)", form=linear_dbias_into, ranks={"dout": 2})
+    return torch.sum(as_rows(dout), 0)
 
 
 @linear_dx.gradient_program("w")
@@ -146,9 +94,6 @@ def matrix_transpose(x):
     return x.mT
 
 
-matrix_transpose.comes_to("x.mT")
-
-
 @matrix_transpose.gradient_program("x")
 def matrix_transpose_dx(dy):
     return matrix_transpose(dy)
@@ -170,32 +115,14 @@ def batch_matmul(x, y):
     return torch.bmm(x, y) if x.dim() == 3 else torch.matmul(x, y)
 
 
-@batch_matmul.into
-def batch_matmul_into(x, y, out):
-    dimensions = x.dim()
-    if dimensions == 3:
-        return torch.bmm(x, y, out=out)
-    return torch.mm(x, y, out=out) if dimensions == 2 else out.copy_(torch.matmul(x, y))
-
-
 @batch_matmul.gradient("x", rounds_by="place")
 def batch_matmul_dx(y, dz):
-    return batch_matmul.kernel(dz, y.mT)
-
-
-@batch_matmul_dx.into
-def batch_matmul_dx_into(y, dz, out):
-    return batch_matmul_into(dz, y.mT, out)
+    return torch.bmm(dz, y.mT) if dz.dim() == 3 else torch.matmul(dz, y.mT)
 
 
 @batch_matmul.gradient("y", rounds_by="place")
 def batch_matmul_dy(x, dz):
-    return batch_matmul.kernel(x.mT, dz)
-
-
-@batch_matmul_dy.into
-def batch_matmul_dy_into(x, dz, out):
-    return batch_matmul_into(x.mT, dz, out)
+    return torch.bmm(x.mT, dz) if dz.dim() == 3 else torch.matmul(x.mT, dz)
 
 
 @batch_matmul_dx.gradient_program("y")

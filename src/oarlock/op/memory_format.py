@@ -1,10 +1,11 @@
 """How the elements of images lie in memory. Only kernels know: a tensor has the same elements, in the same order, either way."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import torch
 
-__all__ = ["channels_last", "contiguous", "dense", "empty_as", "in_format_of", "is_channels_last", "lay_as"]
+__all__ = ["channels_last", "contiguous", "dense", "empty_as", "in_format_of", "is_channels_last", "lay_as", "lies_as_made"]
 
 
 def is_channels_last(x: torch.Tensor) -> bool:
@@ -62,3 +63,13 @@ def empty_as(like: torch.Tensor, shape: Sequence[int], *, last: bool) -> torch.T
         return like.new_empty(shape)
     _, c, h, w = shape
     return like.new_empty_strided(shape, (c * h * w, 1, w * c, c))
+
+
+def lies_as_made(out: torch.Tensor, x: torch.Tensor) -> bool:
+    """Whether `out` lies in memory as what a kernel makes of `x` would: in its order, without gaps. There may be gaps between rows of `x`.
+
+    Elsewhere PyTorch may go over the elements in another order, some of them one by one, and round those differently.
+    """
+    if not out.is_contiguous():
+        return False
+    return x.is_contiguous() or (x.stride(-1) == 1 and all(before >= after for before, after in pairwise(x.stride())))

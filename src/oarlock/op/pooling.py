@@ -113,23 +113,13 @@ def global_average_pool2d(x):
     return torch.mean(x, (-2, -1))
 
 
-@global_average_pool2d.into
-def global_average_pool2d_into(x, out):
-    return torch.mean(x, (-2, -1), out=out)
-
-
 @global_average_pool2d.gradient("x")
 def global_average_pool2d_dx(dy, x_shape):
     """Each pixel's share: channels last where images are, as convolutions will ask for it."""
-    return dense(channels_last(_share(dy, x_shape).expand(x_shape)))
+    return dense(channels_last(share_of(dy, x_shape).expand(x_shape)))
 
 
-@global_average_pool2d_dx.into
-def global_average_pool2d_dx_into(dy, x_shape, out):
-    return out.copy_(_share(dy, x_shape))
-
-
-def _share(dy, x_shape):
+def share_of(dy, x_shape):
     return (dy / (x_shape[-2] * x_shape[-1])).reshape(*dy.shape, 1, 1)
 
 

@@ -1,7 +1,5 @@
 """Sums and means, and the two ways between a shape and one it broadcasts to."""
 
-from ctypes import c_float
-
 import torch
 
 from oarlock.errors import ShapeError
@@ -52,11 +50,6 @@ def expand_to(x, like):
     return x.expand(like).contiguous()
 
 
-@expand_to.into
-def expand_to_into(x, like, out):
-    return out.copy_(x)
-
-
 @expand_to.gradient_program("x")
 def expand_to_dx(x_shape, dy):
     return reduce_to(dy, x_shape)
@@ -95,11 +88,6 @@ def reduce_sum(x, *, axis: int | None = None, keep: bool = False):
     return torch.sum(x, axis, keep)
 
 
-@reduce_sum.into
-def reduce_sum_into(x, out, *, axis=None, keep):
-    return torch.sum(x, axis, keep, out=out)
-
-
 reduce_sum.infer_with(_reduced)
 
 
@@ -107,12 +95,7 @@ reduce_sum.infer_with(_reduced)
 def reduce_sum_dx(dy, x_shape, *, axis=None, keep):
     if axis is None and dy.is_cpu:
         return dy.new_full(x_shape, dy.item())
-    return _beside(dy, axis, keep).expand(x_shape).contiguous()
-
-
-@reduce_sum_dx.into
-def reduce_sum_dx_into(dy, x_shape, out, *, axis=None, keep):
-    return out.copy_(_beside(dy, axis, keep))
+    return beside(dy, axis, keep).expand(x_shape).contiguous()
 
 
 @reduce_sum_dx.gradient_program("dy")
@@ -135,45 +118,22 @@ def mean(x, *, axis: int | None = None, keep: bool = False):
     return torch.mean(x, axis, keep)
 
 
-@mean.into
-def mean_into(x, out, *, axis=None, keep):
-    return torch.mean(x, axis, keep, out=out)
-
-
-@mean.as_number
-def mean_as_number(x, *, axis=None, keep):
-    """The sum is divided at the host, which saves a kernel. A double rounds a quotient of floats no otherwise than they do."""
-    count = x.numel()
-    if x.dtype is torch.float32 and 0 < count < 2**24:
-        return c_float(torch.sum(x).item() / count).value  # a loop asks in each trip, and a number of numpy's costs more
-    if x.dtype is torch.float64 and count:
-        return torch.sum(x).item() / count
-    return torch.mean(x).item()
-
-
 mean.infer_with(_reduced)
 
 
 @mean.gradient("x", across="axis")
 def mean_dx(dy, x_shape, *, axis=None, keep):
     if axis is None and dy.is_cpu:
-        return dy.new_full(x_shape, _share(dy, x_shape))
-    return _beside(dy / _count(x_shape, axis), axis, keep).expand(x_shape).contiguous()
+        return dy.new_full(x_shape, share_of(dy, x_shape))
+    return beside(dy / count_of(x_shape, axis), axis, keep).expand(x_shape).contiguous()
 
 
-@mean_dx.into
-def mean_dx_into(dy, x_shape, out, *, axis=None, keep):
-    if axis is None and dy.is_cpu:
-        return out.fill_(_share(dy, x_shape))
-    return out.copy_(_beside(dy / _count(x_shape, axis), axis, keep))
-
-
-def _share(dy, x_shape) -> float:
+def share_of(dy, x_shape) -> float:
     """What each of the elements gets, rather than a tensor of it; of none, which nothing reads."""
     return dy.item() / (torch.Size(x_shape).numel() or 1)
 
 
-def _count(x_shape, axis: int | None) -> int:
+def count_of(x_shape, axis: int | None) -> int:
     return torch.Size(x_shape).numel() if axis is None else x_shape[axis]
 
 
@@ -182,6 +142,6 @@ def mean_dx_ddy(ddx, *, axis=None, keep):
     return mean(ddx, axis=axis, keep=keep)
 
 
-def _beside(dy, axis: int | None, keep: bool):
+def beside(dy, axis: int | None, keep: bool):
     """``dy`` in a shape that broadcasts to that of x."""
     return dy if axis is None or keep else dy.unsqueeze(axis)

@@ -79,15 +79,10 @@ def take(x, rows):
 
     A number that is no row's fails; negative ones do not count from the end.
     """
-    return _taken(x, rows) if rows.dim() == 1 else _taken(x, rows.flatten()).view(rows.shape + x.shape[1:])
+    return take_rows(x, rows) if rows.dim() == 1 else take_rows(x, rows.flatten()).view(rows.shape + x.shape[1:])
 
 
-@take.into
-def take_into(x, rows, out):
-    return _taken(x, rows, out) if rows.dim() == 1 else out.copy_(take.kernel(x, rows))
-
-
-def _taken(x, rows, out=None):
+def take_rows(x, rows, out=None):
     """Rows by number, in ``out`` or in fresh memory."""
     if not _checks_rows(x):
         _require_rows(rows, x.shape[0], "x")
@@ -130,15 +125,10 @@ def put(values, rows, like):
 
     What several values put into one row adds up.
     """
-    return _added(values.new_zeros(like), values, rows)
+    return add_rows(values.new_zeros(like), values, rows)
 
 
-@put.into
-def put_into(values, rows, like, out):
-    return _added(out.zero_(), values, rows)
-
-
-def _added(y, values, rows):
+def add_rows(y, values, rows):
     """``y`` with ``values`` added to its rows."""
     if rows.dim() != 1:
         rows, values = rows.flatten(), values.reshape(rows.numel(), *y.shape[1:])

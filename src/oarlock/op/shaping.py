@@ -24,11 +24,6 @@ def reshape_like(x, like):
     return x.reshape(like)
 
 
-@reshape_like.into
-def reshape_like_into(x, like, out):
-    return out.copy_(x.reshape(like))
-
-
 @reshape_like.gradient_program("x")
 def reshape_like_dx(x_shape, dy):
     return reshape_like(dy, x_shape)
@@ -48,11 +43,6 @@ def reshape_like_dx(x_shape, dy):
 def flatten(x, *, start: int = 1):
     """Join the dimensions from ``start`` on into one: an image into a row."""
     return x.reshape(*x.shape[:start], torch.Size(x.shape[start:]).numel())
-
-
-@flatten.into
-def flatten_into(x, out, *, start):
-    return out.copy_(x.reshape(out.shape))
 
 
 @flatten.infer_with
@@ -85,11 +75,6 @@ def reshape(x, *, shape: Sizes):
     """The elements of ``x``, in order, in ``shape``. One size may be -1, and a symbol stays what it is."""
     sizes = [item if isinstance(item, int) else -1 for item in shape]
     return x.reshape(sizes)
-
-
-@reshape.into
-def reshape_into(x, out, *, shape):
-    return out.copy_(x.reshape(out.shape))
 
 
 @reshape.infer_with
@@ -135,11 +120,6 @@ def reshape_dx(x_shape, dy, *, shape):
 def concat(xs, *, axis: int = 0):
     """Tensors one after another along ``axis``; their other sizes are equal."""
     return torch.cat(xs, dim=axis)
-
-
-@concat.into
-def concat_into(xs, out, *, axis):
-    return torch.cat(xs, dim=axis, out=out)
 
 
 @concat.infer_with
@@ -257,11 +237,6 @@ def slice_(x, *, axis: int = 0, start: int = 0, stop: int | None = None):
     return x.narrow(axis, first, length)
 
 
-@slice_.into
-def slice_into(x, out, *, axis, start, stop=None):
-    return out.copy_(slice_.kernel(x, axis=axis, start=start, stop=stop))
-
-
 @slice_.infer_with
 def slice_shape(x, *, axis, start, stop=None):
     axis = _require_axis(x, axis)
@@ -282,12 +257,12 @@ def slice_shape(x, *, axis, start, stop=None):
 @slice_.gradient("x", across="axis")
 def slice_dx(x_shape, dy, *, axis, start, stop=None):
     """``dy`` where the slice stood, zeros around it."""
-    return slice_dx_into(x_shape, dy, dy.new_empty(x_shape), axis=axis, start=start, stop=stop)
+    return write_slice(dy, dy.new_empty(x_shape), axis, start, stop)
 
 
-@slice_dx.into
-def slice_dx_into(x_shape, dy, out, *, axis, start, stop=None):
-    first, length = _range(x_shape[axis], axis, start, stop)
+def write_slice(dy: torch.Tensor, out: torch.Tensor, axis: int, start: int, stop: int | None) -> torch.Tensor:
+    """``dy`` in the place of a slice of ``out``, zeros around it."""
+    first, length = _range(out.shape[axis], axis, start, stop)
     out.zero_().narrow(axis, first, length).copy_(dy)
     return out
 
@@ -327,11 +302,6 @@ def stack(xs, *, axis: int = 0):
     return torch.stack(xs, dim=axis)
 
 
-@stack.into
-def stack_into(xs, out, *, axis):
-    return torch.stack(xs, dim=axis, out=out)
-
-
 @stack.infer_with
 def stack_shape(xs, *, axis):
     if not xs:
@@ -364,11 +334,6 @@ def stack_dxs(xs_shape, dy, *, axis):
 def transpose(x, *, axes: tuple[int, ...]):
     """The dimensions of ``x`` in another order: dimension ``i`` of the result is dimension ``axes[i]`` of ``x``."""
     return x.permute(axes).contiguous()
-
-
-@transpose.into
-def transpose_into(x, out, *, axes):
-    return out.copy_(x.permute(axes))
 
 
 @transpose.infer_with

@@ -12,17 +12,7 @@ __all__ = ["absolute", "exp", "log", "sqrt", "square"]
 @operator("x: float[*b] -> y: float[*b]", cases=[Case(x=[3.0, -2.0], y=[9.0, 4.0]), GradCheck(x=(2, 3))])
 def square(x):
     """``y = x * x``."""
-    return x * x
-
-
-@square.into
-def square_into(x, out):
-    return torch.mul(x, x, out=out)
-
-
-@square.in_place("x")
-def square_in_place(x):
-    return x.mul_(x)
+    return torch.mul(x, x)
 
 
 @square.gradient_program("x")
@@ -36,11 +26,6 @@ def sqrt(x):
     return torch.sqrt(x)
 
 
-sqrt.comes_to("torch.sqrt(x)")
-sqrt.into(torch.sqrt)
-sqrt.in_place("x")(torch.Tensor.sqrt_)
-
-
 @sqrt.gradient_program("x")
 def sqrt_dx(y, dy):
     return divide(dy, multiply(y, fill(shape=(), value=2.0, dtype=y.dtype)))
@@ -50,11 +35,6 @@ def sqrt_dx(y, dy):
 def exp(x):
     """``e`` to the power ``x``."""
     return torch.exp(x)
-
-
-exp.comes_to("torch.exp(x)")
-exp.into(torch.exp)
-exp.in_place("x")(torch.Tensor.exp_)
 
 
 @exp.gradient_program("x")
@@ -68,11 +48,6 @@ def log(x):
     return torch.log(x)
 
 
-log.comes_to("torch.log(x)")
-log.into(torch.log)
-log.in_place("x")(torch.Tensor.log_)
-
-
 @log.gradient_program("x")
 def log_dx(x, dy):
     return divide(dy, x)
@@ -84,24 +59,9 @@ def absolute(x):
     return torch.abs(x)
 
 
-absolute.comes_to("torch.abs(x)")
-absolute.into(torch.abs)
-absolute.in_place("x")(torch.Tensor.abs_)
-
-
 @absolute.gradient("x")
 def absolute_dx(x, dy):
-    return torch.sign(x).mul_(dy)
-
-
-@absolute_dx.in_place("dy")
-def absolute_dx_in_place(x, dy):
-    return dy.mul_(torch.sign(x))
-
-
-@absolute_dx.into
-def absolute_dx_into(x, dy, out):
-    return torch.mul(torch.sign(x), dy, out=out)
+    return torch.mul(dy, torch.sign(x))
 
 
 @absolute_dx.gradient_program("dy")

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 
 import torch
 
-from oarlock.backend.torch.private import foreach_mul, foreach_sub, foreach_sub_, fused_adam_, fused_sgd_
+from oarlock.backend.torch.private import foreach_mul, foreach_sub, fused_adam_, fused_sgd_
 from oarlock.errors import ShapeError
 from oarlock.ir.size import Shape, format_shape
 from oarlock.op.memory_format import dense, in_format_of, lay_as
@@ -71,15 +71,15 @@ def _for_fused(rate: torch.Tensor, params: Tensors) -> float | torch.Tensor:
     return rate.item() if rate.is_cpu or params[0].dtype is torch.float64 else rate.to(torch.float32)
 
 
-def _times(grad: torch.Tensor, rate: torch.Tensor) -> torch.Tensor:
+def scaled(grad: torch.Tensor, rate: torch.Tensor) -> torch.Tensor:
     return grad * rate.to(grad.dtype)
 
 
-def _each_times(grads: Tensors, rate: torch.Tensor) -> list[torch.Tensor]:
+def each_times(grads: Tensors, rate: torch.Tensor) -> list[torch.Tensor]:
     return foreach_mul(grads, rate.to(grads[0].dtype))
 
 
-def _update_by_momentum(
+def update_by_momentum(
     params: Tensors, grads: Tensors, velocities: Tensors, rate: torch.Tensor, mu: float, nesterov: bool, *, alone: bool
 ) -> None:
     def fused(grads, params, velocities):
@@ -99,7 +99,7 @@ def _update_by_momentum(
     _run_in_place(fused, grads, params, velocities, alone=alone)
 
 
-def _update_by_adam(
+def update_by_adam(
     params: Tensors, grads: Tensors, moments1: Tensors, moments2: Tensors, step, rate, beta1, beta2, epsilon, *, alone: bool
 ) -> None:
     def fused(grads, params, moments1, moments2):
@@ -125,15 +125,15 @@ def _update_by_adam(
 _LARGEST = {dtype: torch.finfo(dtype).max for dtype in (torch.float16, torch.bfloat16, torch.float32, torch.float64)}
 
 
-def _require_rate(rate: torch.Tensor, dtype: torch.dtype) -> None:
+def require_rate(rate: torch.Tensor, dtype: torch.dtype) -> None:
     """Raise ValueError for a rate that is no number of `dtype`. A GPU is not asked: there it stays a tensor, and makes nothing fail."""
     if rate.is_cpu and not abs(rate.item()) <= _LARGEST[dtype]:
         raise ValueError(f"the rate is {rate.item()}, which is no finite number of {str(dtype).removeprefix('torch.')}")
 
 
-def _require_rate_of_each(rate: torch.Tensor, params: Tensors) -> None:
+def require_rate_of_each(rate: torch.Tensor, params: Tensors) -> None:
     for dtype in {param.dtype for param in params}:
-        _require_rate(rate, dtype)
+        require_rate(rate, dtype)
 
 
 # One parameter
@@ -145,15 +145,9 @@ def _require_rate_of_each(rate: torch.Tensor, params: Tensors) -> None:
 )
 def sgd(param, grad, rate):
     """``next = param - rate * grad``."""
-    _require_rate(rate, param.dtype)
+    require_rate(rate, param.dtype)
     laid = in_format_of(param, grad)
-    return torch.sub(laid, grad, alpha=rate.item()) if rate.is_cpu else torch.sub(laid, _times(grad, rate))
-
-
-@sgd.in_place("param")
-def sgd_in_place(param, grad, rate, *, alone=False):
-    laid = lay_as(param, grad) if alone else param
-    return laid.sub_(grad, alpha=rate.item()) if rate.is_cpu else laid.sub_(_times(grad, rate))
+    return torch.sub(laid, grad, alpha=rate.item()) if rate.is_cpu else torch.sub(laid, scaled(grad, rate))
 
 
 @operator(
@@ -167,13 +161,9 @@ def sgd_in_place(param, grad, rate, *, alone=False):
 )
 def momentum(param, grad, velocity, rate, *, mu: float = 0.9, nesterov: bool = False):
     """``v' = mu v + grad``; ``next = param - rate v'``, or with ``nesterov`` ``param - rate (grad + mu v')``."""
-    _require_rate(rate, param.dtype)
-    return momentum_in_place(*_copies([param]), grad, *_copies([velocity]), rate, mu=mu, nesterov=nesterov, alone=True)
-
-
-@momentum.in_place("param", "velocity")
-def momentum_in_place(param, grad, velocity, rate, *, mu, nesterov, alone=False):
-    _update_by_momentum([param], [grad], [velocity], rate, mu, nesterov, alone=alone)
+    require_rate(rate, param.dtype)
+    (param,), (velocity,) = _copies([param]), _copies([velocity])
+    update_by_momentum([param], [grad], [velocity], rate, mu, nesterov, alone=True)
     return param, velocity
 
 
@@ -192,14 +182,9 @@ def adam(param, grad, moment1, moment2, step, rate, *, beta1: float = 0.9, beta2
 
     ``next = param - rate (m / (1 - beta1**step)) / (sqrt(v / (1 - beta2**step)) + epsilon)``.
     """
-    _require_rate(rate, param.dtype)
+    require_rate(rate, param.dtype)
     param, moment1, moment2 = _copies([param, moment1, moment2])
-    return adam_in_place(param, grad, moment1, moment2, step, rate, beta1=beta1, beta2=beta2, epsilon=epsilon, alone=True)
-
-
-@adam.in_place("param", "moment1", "moment2")
-def adam_in_place(param, grad, moment1, moment2, step, rate, *, beta1, beta2, epsilon, alone=False):
-    _update_by_adam([param], [grad], [moment1], [moment2], step, rate, beta1, beta2, epsilon, alone=alone)
+    update_by_adam([param], [grad], [moment1], [moment2], step, rate, beta1, beta2, epsilon, alone=True)
     return param, moment1, moment2
 
 
@@ -228,26 +213,16 @@ def _shapes(params: Sequence[TensorType], *others: Sequence[TensorType]) -> list
 )
 def multi_tensor_sgd(params, grads, rate):
     """`sgd` for each of ``params``."""
-    _require_rate_of_each(rate, params)
+    require_rate_of_each(rate, params)
     laid = list(map(in_format_of, params, grads))
     if not rate.is_cpu:
-        return foreach_sub(laid, _each_times(grads, rate))
+        return foreach_sub(laid, each_times(grads, rate))
     return foreach_sub(laid, grads, alpha=rate.item())
 
 
 @multi_tensor_sgd.infer_with
 def _multi_tensor_sgd_shapes(params, grads, rate):
     return _shapes(params, grads)
-
-
-@multi_tensor_sgd.in_place("params")
-def multi_tensor_sgd_in_place(params, grads, rate, *, alone=False):
-    laid = list(map(lay_as, params, grads)) if alone else params
-    if not rate.is_cpu:
-        foreach_sub_(laid, _each_times(grads, rate))
-    else:
-        foreach_sub_(laid, grads, alpha=rate.item())
-    return params
 
 
 @operator(
@@ -265,20 +240,16 @@ def multi_tensor_sgd_in_place(params, grads, rate, *, alone=False):
 )  # fmt: skip
 def multi_tensor_momentum(params, grads, velocities, rate, *, mu: float = 0.9, nesterov: bool = False):
     """`momentum` for each of ``params``."""
-    _require_rate_of_each(rate, params)
-    return multi_tensor_momentum_in_place(_copies(params), grads, _copies(velocities), rate, mu=mu, nesterov=nesterov, alone=True)
+    require_rate_of_each(rate, params)
+    params, velocities = _copies(params), _copies(velocities)
+    update_by_momentum(params, grads, velocities, rate, mu, nesterov, alone=True)
+    return params, velocities
 
 
 @multi_tensor_momentum.infer_with
 def _multi_tensor_momentum_shapes(params, grads, velocities, rate, *, mu, nesterov):
     shapes = _shapes(params, grads, velocities)
     return shapes, shapes
-
-
-@multi_tensor_momentum.in_place("params", "velocities")
-def multi_tensor_momentum_in_place(params, grads, velocities, rate, *, mu, nesterov, alone=False):
-    _update_by_momentum(params, grads, velocities, rate, mu, nesterov, alone=alone)
-    return params, velocities
 
 
 @operator(
@@ -294,21 +265,16 @@ def multi_tensor_momentum_in_place(params, grads, velocities, rate, *, mu, neste
 )  # fmt: skip
 def multi_tensor_adam(params, grads, moments1, moments2, step, rate, *, beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-8):
     """`adam` for each of ``params``."""
-    _require_rate_of_each(rate, params)
+    require_rate_of_each(rate, params)
     params, moments1, moments2 = map(_copies, (params, moments1, moments2))
-    return multi_tensor_adam_in_place(params, grads, moments1, moments2, step, rate, beta1=beta1, beta2=beta2, epsilon=epsilon, alone=True)
+    update_by_adam(params, grads, moments1, moments2, step, rate, beta1, beta2, epsilon, alone=True)
+    return params, moments1, moments2
 
 
 @multi_tensor_adam.infer_with
 def _multi_tensor_adam_shapes(params, grads, moments1, moments2, step, rate, *, beta1, beta2, epsilon):
     shapes = _shapes(params, grads, moments1, moments2)
     return shapes, shapes, shapes
-
-
-@multi_tensor_adam.in_place("params", "moments1", "moments2")
-def multi_tensor_adam_in_place(params, grads, moments1, moments2, step, rate, *, beta1, beta2, epsilon, alone=False):
-    _update_by_adam(params, grads, moments1, moments2, step, rate, beta1, beta2, epsilon, alone=alone)
-    return params, moments1, moments2
 
 
 # The gradient of a weight, as it is computed
@@ -326,24 +292,14 @@ def multi_tensor_adam_in_place(params, grads, moments1, moments2, step, rate, *,
 )
 def sgd_linear(param, x, dout, rate):
     """`sgd` with the gradient ``linear_dw(x, dout)``: ``next = param - rate * x.mT @ dout``."""
-    _require_rate(rate, param.dtype)
+    require_rate(rate, param.dtype)
     if not rate.is_cpu:
-        return torch.addmm(param, _rows(x).mT, _times(_rows(dout), rate), alpha=-1)
-    return torch.addmm(param, _rows(x).mT, _rows(dout), alpha=-rate.item())
+        return torch.addmm(param, rows_of(x).mT, scaled(rows_of(dout), rate), alpha=-1)
+    return torch.addmm(param, rows_of(x).mT, rows_of(dout), alpha=-rate.item())
 
 
-def _rows(x: torch.Tensor) -> torch.Tensor:
+def rows_of(x: torch.Tensor) -> torch.Tensor:
     return x if x.dim() == 2 else x.reshape(x.shape[:-1].numel(), x.shape[-1])
-
-
-@sgd_linear.in_place("param")
-def sgd_linear_in_place(param, x, dout, rate):
-    if not rate.is_cpu:
-        return param.addmm_(_rows(x).mT, _times(_rows(dout), rate), alpha=-1)
-    return param.addmm_(_rows(x).mT, _rows(dout), alpha=-rate.item())
-
-
-sgd_linear.comes_to("param.addmm_(x.mT, dout, alpha=-rate.item())", form=sgd_linear_in_place, ranks={"x": 2, "dout": 2}, at="cpu")
 
 
 @operator(
@@ -358,17 +314,10 @@ sgd_linear.comes_to("param.addmm_(x.mT, dout, alpha=-rate.item())", form=sgd_lin
 )
 def linear_dw_onto(base, x, dout, *, scale: float = 1.0):
     """``total = scale * base + linear_dw(x, dout)``."""
-    return torch.addmm(base, _rows(x).mT, _rows(dout), beta=scale)
+    return torch.addmm(base, rows_of(x).mT, rows_of(dout), beta=scale)
 
-
-@linear_dw_onto.in_place("base")
-def linear_dw_onto_in_place(base, x, dout, *, scale):
-    return base.addmm_(_rows(x).mT, _rows(dout), beta=scale)
-
-
-linear_dw_onto.comes_to("base.addmm_(x.mT, dout, beta=scale)", form=linear_dw_onto_in_place, ranks={"x": 2, "dout": 2})
 
 for update in (sgd, momentum, adam, sgd_linear):
-    update.precondition(_require_rate, "rate", "param_dtype")
+    update.precondition(require_rate, "rate", "param_dtype")
 for update in (multi_tensor_sgd, multi_tensor_momentum, multi_tensor_adam):
-    update.precondition(_require_rate, "rate", "params_dtype")
+    update.precondition(require_rate, "rate", "params_dtype")

@@ -13,7 +13,6 @@ from oarlock.ir.variable import Var
 from oarlock.registry.attribute_spec import REQUIRED, AttributeSpec
 from oarlock.registry.case import Case, GradCheck, Rejects
 from oarlock.registry.catalogue import Catalogue, standard
-from oarlock.registry.forms import Forms
 from oarlock.registry.gradient import Builder, GradientProgram, Rule, derive_signature, require_gradient_name
 from oarlock.registry.signature import Signature, TensorType, name_fresh_sizes, parse_signature, require_parameters
 
@@ -26,7 +25,7 @@ Rounding = Literal["layout", "place"]
 """What the bits of a result depend on, beside the values that it is computed of: see `operator`."""
 
 
-class Operator(Forms):
+class Operator:
     """What an op of this type takes, gives and does.
 
     Calling an operator on variables appends an op to their program and returns what it defines.
@@ -59,7 +58,6 @@ class Operator(Forms):
         across: str | None = None,
         catalogue: Catalogue | None = None,
     ):
-        super().__init__()
         self.variable_attributes = tuple(variable_attributes)
         self.views = tuple(views)
         self.disjoint = disjoint
@@ -73,6 +71,7 @@ class Operator(Forms):
         self.intermediate = tuple(intermediate)
         self.effects = effects
         self.may_fail = may_fail
+        self.preconditions: dict[Callable[..., object], tuple[str, ...]] = {}  # each with what it is called with
         self.gradients: dict[str, Rule] = {}
         self.gradient_builder: Builder | None = None
         self.infer_function: Callable[..., object] | None = None
@@ -260,6 +259,15 @@ class Operator(Forms):
         self._require_inputs(slots)
         for slot in slots:
             self.gradients[slot] = Rule(slot)
+
+    def precondition(self, check: Callable[..., object], *names: str) -> None:
+        """Declare what refuses the values that the kernel refuses, by raising what the kernel raises, which calls it too.
+
+        It is called with the inputs `names`, or for `<input>_dtype` with the backend's dtype of one; of a variadic slot, once for each. A
+        plan calls it before it writes over anything, for there is no way back then. No other values make the operator fail.
+        """
+        self._require_inputs([name.removesuffix("_dtype") for name in names])
+        self.preconditions[check] = names
 
     def build_gradient(self, builder: Builder) -> Builder:
         """Declare a function that builds the gradients of every input at once; for operators that own blocks."""

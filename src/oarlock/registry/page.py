@@ -57,14 +57,6 @@ def _promises(operator: Operator) -> list[str]:
         promises.append("may round otherwise where there are gaps in memory")
     if operator.rounds_by == "place":
         promises.append("may round otherwise where its tensors lie otherwise in memory; the same bits where they lie alike")
-    promises += [f"may reuse the memory of {' and '.join(slots)}" for slots in operator.in_place_kernels]
-    if operator.into_kernel:
-        promises.append("may write into a given tensor")
-    promises += [f"may be given {slot} packed" for slot in operator.packed_forms]
-    if operator.host_form:
-        promises.append("may compute numbers of Python")
-    if operator.number_form:
-        promises.append("may give the number that it computes to the host")
     if operator.effects:
         promises.append(f"effect: {operator.effects}; two runs differ")
     if operator.may_fail:

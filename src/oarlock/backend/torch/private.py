@@ -4,14 +4,16 @@ PyTorch may rename these without notice. A fallback may be slower, and may round
 """
 
 import operator
+import re
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from functools import reduce
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
 __all__ = [
+    "Overload",
     "below_autograd",
     "compile_graph",
     "convolve_packed",
@@ -27,9 +29,11 @@ __all__ = [
     "has_compiler",
     "has_packed_filters",
     "log_softmax_backward",
+    "overloads",
     "pack_filter",
     "same_storage",
     "softmax_backward",
+    "takes_out",
     "tensor_guards",
     "without_python",
 ]
@@ -175,6 +179,69 @@ fused_adam_: Callable[..., object] = _find(torch, "_fused_adam_") or _adam_
 def without_python(overload: Callable[..., Any]) -> Callable[..., Any]:
     """What an overload in `torch.ops.aten`, a Python object, does nothing but call; itself where it does not say."""
     return getattr(overload, "_op", overload)
+
+
+class Overload(NamedTuple):
+    """One of the forms of a function: its name, the argument that it writes into, and whether it goes element by element.
+
+    It is `packed` where the function was found in `torch`, which chooses among the forms by itself.
+    """
+
+    name: str
+    written: str | None
+    pointwise: bool
+    packed: bool
+
+
+def overloads(function: Callable[..., Any]) -> list[Overload]:
+    """What PyTorch has of a function in `torch`, or of an overload in `torch.ops.aten`; nothing of what it does not tell."""
+    packet = getattr(function, "overloadpacket", None)
+    packed = packet is None
+    if packed:
+        packet = _find(torch.ops.aten, getattr(function, "__name__", ""))
+    found = []
+    for name in packet.overloads() if packet is not None else ():
+        overload = getattr(packet, name)
+        written = [argument.name for argument in overload._schema.arguments if argument.is_out]
+        found.append(Overload(name, written[0] if len(written) == 1 else None, torch.Tag.pointwise in overload.tags, packed))
+    return found
+
+
+class _StandIn:
+    """What PyTorch takes for a tensor, and does nothing with."""
+
+    @classmethod
+    def __torch_function__(cls, function, types, arguments=(), keywords=None):
+        return None
+
+
+_OPTIONAL = re.compile(r"^Optional\[(.*)\]$")
+_SAMPLES = {
+    "Tensor": _StandIn(),
+    "List[Tensor]": [_StandIn()],
+    "List[int]": [0],
+    "int": 0,
+    "number": 1,
+    "float": 1.0,
+    "bool": False,
+    "str": "",
+}
+
+
+def takes_out(function: Callable[..., Any], form: str, positional: int, keywords: Sequence[str]) -> bool:
+    """Whether a function in `torch` that is given so many arguments, and those `keywords`, is told by `out` where to write.
+
+    Not all are for which PyTorch has such a `form`: the name of an overload that writes.
+    """
+    arguments = [item for item in getattr(_find(torch.ops.aten, function.__name__), form)._schema.arguments if not item.is_out]
+    samples = {item.name: _SAMPLES.get(_OPTIONAL.sub(r"\1", str(item.type))) for item in arguments}
+    if positional > len(samples) or not set(keywords) <= set(samples):
+        return False
+    try:
+        function(*list(samples.values())[:positional], **{name: samples[name] for name in keywords}, out=_StandIn())
+    except TypeError:
+        return False
+    return True
 
 
 _exclude = _find(torch, "_C", "_ExcludeDispatchKeyGuard")

@@ -4,6 +4,7 @@ import math
 from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
+from oarlock.backend.torch.variants import variants_of
 from oarlock.ir.operation import Op
 from oarlock.ir.variable import Var
 from oarlock.ir.walk import needed_ops, walk_ops
@@ -87,7 +88,7 @@ def _ahead(
     packed = [
         (op, slot)
         for op in walk_ops(left)
-        for slot in catalogue.get(op.type).packed_forms
+        for slot in variants_of(catalogue.get(op.type)).prepacked
         if packable.issuperset(op.inputs[slot]) and not any(isinstance(value, Var) for value in op.attributes.values())
     ]
     needed = needed_ops([*constant_ops, *made], kept)

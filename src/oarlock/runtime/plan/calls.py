@@ -4,9 +4,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
+from oarlock.backend.torch.expression import Expression
+from oarlock.backend.torch.variants import variants_of
 from oarlock.ir.operation import Op
 from oarlock.registry.declaration import Operator
-from oarlock.registry.expression import Expression
 from oarlock.runtime.plan.placement import Form
 
 if TYPE_CHECKING:
@@ -28,9 +29,9 @@ def text_of(emitter: "Emitter", op: Op, form: Form) -> str:
     elif operator.own_values is not None and form.kernel is operator.own_values.kernel:
         stem = f"{op.type}_trusting"
     else:
-        stem = f"{op.type}_as_number" if form.kernel is operator.number_form else f"{op.type}_in_place"
+        stem = f"{op.type}_as_number" if form.kernel is variants_of(operator).number else f"{op.type}_in_place"
     if op in emitter.packed:
-        (_, kernel) = next(iter(operator.packed_forms.values()))
+        (_, kernel) = next(iter(variants_of(operator).prepacked.values()))
     else:
         kernel = form.kernel
         expression = _expression(emitter, operator, op, form)
@@ -69,7 +70,7 @@ def _are_alone(emitter: "Emitter", op: Op) -> bool:
 
 def _expression(emitter: "Emitter", operator: Operator, op: Op, form: Form) -> Expression | None:
     """What the form comes to for what `op` is given, if that is known: for tensors, not for stacks that may be uneven."""
-    line, found = emitter.lines[-1], operator.expressions.get(form.kernel, ())  # type: ignore[arg-type]
+    line, found = emitter.lines[-1], variants_of(operator).expressions.get(form.kernel, ())  # type: ignore[arg-type]
     if not found or not all(map(line.placement.is_even, op.reads)):
         return None
     optional = {slot.name for slot in operator.signature.inputs if slot.optional}

@@ -6,6 +6,7 @@ from functools import partial
 
 import torch
 
+from oarlock.backend.torch.variants import variants_of
 from oarlock.ir.attribute import Sizes
 from oarlock.ir.block import Block
 from oarlock.ir.operation import Op
@@ -234,9 +235,15 @@ class Emitter:
         text = calls.text_of(self, op, form) + (f" if {condition} else None" if condition else "")
         self.source.write(f"{results} = {text}", op)
 
+    def out_variant(self, op: Op) -> Callable[..., object] | None:
+        """What computes the one result of `op` in a tensor; None where it has several, or writes over an input."""
+        operator = self.catalogue.get(op.type)
+        is_free = len(op.writes) == 1 and self.lines[-1].placement.form(op) == Form(operator.kernel)
+        return variants_of(operator).out if is_free else None
+
     def pack(self, op: Op, slot: str) -> None:
         """Write the packing of an input of `op`."""
-        pack, _ = self.catalogue.get(op.type).packed_forms[slot]
+        pack, _ = variants_of(self.catalogue.get(op.type)).prepacked[slot]
         attributes = (f"{name}={self.attribute(op, name, value)}" for name, value in op.attributes.items())
         arguments = ", ".join([self.source.name(op.inputs[slot][0]), *attributes])
         self.source.write(f"{self.packed[op]} = {self.source.bind('pack', pack)}({arguments}) if for_many else None", op)
@@ -244,11 +251,12 @@ class Emitter:
     def _call_on_host(self, op: Op) -> None:
         operator, (result,) = self.catalogue.get(op.type), op.writes
         if self.numbers.is_read_off(result):
-            assert operator.number_form is not None
-            self.source.write(f"{self.source.name(result)} = {calls.text_of(self, op, Form(operator.number_form))}", op)
+            number = variants_of(operator).number
+            assert number is not None
+            self.source.write(f"{self.source.name(result)} = {calls.text_of(self, op, Form(number))}", op)
             return
         read = (var for slot in operator.signature.inputs for var in op.inputs[slot.name])
-        text = f"{self.source.bind(f'{op.type}_on_host', operator.host_form)}({', '.join(map(self.number, read))})"
+        text = f"{self.source.bind(f'{op.type}_on_host', variants_of(operator).host)}({', '.join(map(self.number, read))})"
         if result.dtype.is_integer:
             text = f"{self.source.bind(str(result.dtype), wrapping(result.dtype))}({text})"
         self.source.write(f"{self.source.name(result)} = {text}", op)

@@ -312,8 +312,8 @@ def with_room(emitter: "Emitter", op: Op) -> Form | None:
 
     None where there is no such loop, or where `op` has no form that computes in a place.
     """
-    line, operator = emitter.lines[-1], emitter.catalogue.get(op.type)
-    if operator.into_kernel is None or len(op.writes) != 1 or line.placement.form(op) != Form(operator.kernel):
+    line, out = emitter.lines[-1], emitter.out_variant(op)
+    if out is None:
         return None
     (sequence,) = op.writes
     loop = next((reader for reader in line.placement.readers(sequence) if reader is not None and stacks_a_memory(reader)), None)
@@ -332,19 +332,19 @@ def with_room(emitter: "Emitter", op: Op) -> Form | None:
     if steps is None:
         return None
     line.rooms[sequence] = steps.space
-    return Form(operator.into_kernel, steps.whole)
+    return Form(out, steps.whole)
 
 
 def in_steps(emitter: "Emitter", op: Op) -> Form | None:
     """How `op` computes a sequence in a space that is held from run to run, as its steps are; None where it is not one, or cannot be."""
-    line, operator = emitter.lines[-1], emitter.catalogue.get(op.type)
-    if operator.into_kernel is None or len(op.writes) != 1 or line.placement.form(op) != Form(operator.kernel):
+    line, out = emitter.lines[-1], emitter.out_variant(op)
+    if out is None:
         return None
     (result,) = op.writes
     if result not in line.sequences or not line.placement.is_even(result) or not emitter.holds([result]):
         return None
     steps = _space_of(emitter, result, held=True)
-    return None if steps is None else Form(operator.into_kernel, steps.whole)
+    return None if steps is None else Form(out, steps.whole)
 
 
 def _space_of(emitter: "Emitter", sequence: Var, slice: str = "", *, more: str = "", held: bool) -> Steps | None:

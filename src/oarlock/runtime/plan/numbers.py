@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from oarlock.backend.torch.variants import variants_of
 from oarlock.ir.attribute import Sizes
 from oarlock.ir.dtype import DType
 from oarlock.ir.operation import Op
@@ -53,7 +54,7 @@ class Numbers:
         self._held = self._needed(conditions)
         self._settle()
         asked = {var for number in self._held for var in self._inputs(number) if var in self._makers and not self._is_known(var)}
-        self._read_off = {var for var in asked if self._has_number_form(var) and not self._is_read_as_tensor(var)}
+        self._read_off = {var for var in asked if self._has_number_function(var) and not self._is_read_as_tensor(var)}
         taken = {var for number in self._held for var in self._inputs(number)} | {*conditions}
         self._gone = {var for var in self._constants if var in taken and not self._is_read_as_tensor(var)}
 
@@ -113,10 +114,10 @@ class Numbers:
         if var in self._carried or var in self._finals:
             return True
         op = self._makers.get(var)
-        return op is not None and self._catalogue.get(op.type).host_form is not None and all(read.shape == () for read in op.reads)
+        return op is not None and variants_of(self._catalogue.get(op.type)).host is not None and all(read.shape == () for read in op.reads)
 
-    def _has_number_form(self, var: Var) -> bool:
-        return self._catalogue.get(self._makers[var].type).number_form is not None
+    def _has_number_function(self, var: Var) -> bool:
+        return variants_of(self._catalogue.get(self._makers[var].type)).number is not None
 
     def _needed(self, conditions: Iterable[Var]) -> set[Var]:
         """What `conditions` depend on, as far as it might be numbers."""

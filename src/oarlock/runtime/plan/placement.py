@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from oarlock.backend.torch.variants import variants_of
 from oarlock.ir.operation import Op
 from oarlock.ir.size import names_in
 from oarlock.ir.variable import Var
@@ -124,7 +125,7 @@ class Placement:
             maker = self._makers.get(made)
             if maker is None or maker.blocks or len(maker.writes) != 1:
                 continue
-            into = self._catalogue.get(maker.type).into_kernel
+            into = variants_of(self._catalogue.get(maker.type)).out
             if into is not None and self.is_even(made):
                 self._forms[maker] = Form(into, place)
                 self._over.pop(made, None)
@@ -167,7 +168,7 @@ class Placement:
         maker = self._makers.get(part)
         if maker is None or maker.blocks or len(maker.writes) != 1 or part in self._placed or self._readers[part] != [reader]:
             return False
-        into = self._catalogue.get(maker.type).into_kernel
+        into = variants_of(self._catalogue.get(maker.type)).out
         if into is None:
             return False
         self._forms[maker] = Form(into, place)
@@ -184,7 +185,7 @@ class Placement:
 
     def _choose(self, op: Op, number: int) -> None:
         operator = self._catalogue.get(op.type)
-        for slots, kernel in operator.in_place_kernels.items():
+        for slots, kernel in variants_of(operator).in_place.items():
             pairs = list(_pairs(operator, slots, op))
             if pairs and len(pairs) == len(op.writes) and all(self._may_take(result, source, op, number) for result, source in pairs):
                 self._over.update(pairs)
@@ -214,7 +215,7 @@ class Placement:
         if reader is None or reader.blocks or reader.reads.count(var) > 1:
             return False
         operator = self._catalogue.get(reader.type)
-        taken = {source for slots in operator.in_place_kernels for _, source in _pairs(operator, slots, reader)}
+        taken = {source for slots in variants_of(operator).in_place for _, source in _pairs(operator, slots, reader)}
         return taken == {var} and any(self._may_round_by_layout(each) for made in reader.writes for each in self.readers(made))
 
     def _may_round_by_layout(self, reader: Op | None) -> bool:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import torch
 
 from oarlock.backend.torch.private import below_autograd
+from oarlock.backend.torch.variants import variants_of
 from oarlock.errors import OarlockError
 from oarlock.ir.block import Block
 from oarlock.ir.operation import Op
@@ -270,7 +271,7 @@ def _ops_of_updates(ops: Sequence[Op], states: Mapping[Var, Var], catalogue: Cat
     for op in ops:
         may_write_over = (
             op not in early
-            and catalogue.get(op.type).in_place_kernels
+            and variants_of(catalogue.get(op.type)).in_place
             and any(var in states and states[var] in op.reads for var in op.writes)
         )
         if may_write_over or not computed.isdisjoint(op.reads):

@@ -1,0 +1,24 @@
+"""Convolution by a filter that was packed before."""
+
+import torch
+
+from oarlock.backend.torch.private import convolve_packed, has_packed_filters, pack_filter
+from oarlock.backend.torch.variants import prepack
+from oarlock.op.convolution import conv2d, is_by_onednn, is_misread, laid
+from oarlock.op.memory_format import channels_last
+
+
+def pack(filter, *, stride, padding):
+    """The filter in blocks, as oneDNN computes; None where PyTorch would not call that, or might take the images for another format."""
+    if filter.dtype is not torch.float32 or filter.device.type != "cpu" or filter.shape[2:] == (1, 1) or not filter.numel():
+        return None
+    if not has_packed_filters():
+        return None
+    return pack_filter(channels_last(filter), padding, stride, (1, 1), 1, None)
+
+
+@prepack(conv2d, "filter", pack)
+def conv2d_packed(x, filter, bias=None, *, packed, stride, padding):
+    if packed is None or not is_by_onednn(x, filter) or is_misread(x, filter, stride, padding):
+        return conv2d.kernel(x, filter, bias, stride=stride, padding=padding)
+    return convolve_packed(laid(x), packed, bias, padding, stride, (1, 1), 1, "none", (), "")

@@ -1,0 +1,54 @@
+"""Products of matrices: variants that are written by hand, since rows that stand in more dimensions are written as one matrix."""
+
+import torch
+
+from oarlock.backend.torch.variants import lowers_to, out_variant, variants_of
+from oarlock.op.matrix import batch_matmul, batch_matmul_dx, batch_matmul_dy, linear, linear_dbias, linear_dx
+
+
+def _matrix_of(x: torch.Tensor) -> torch.Tensor | None:
+    """The memory of ``x`` as one matrix; None where its rows do not lie at equal distances."""
+    try:
+        return x.view(x.shape[:-1].numel(), x.shape[-1])
+    except RuntimeError:
+        return None
+
+
+@out_variant(linear)
+def linear_out(x, w, bias=None, *, out):
+    if x.dim() == 2:
+        return torch.mm(x, w, out=out) if bias is None else torch.addmm(bias, x, w, out=out)
+    rows, out_rows = _matrix_of(x), _matrix_of(out)
+    if rows is None or out_rows is None:
+        return out.copy_(linear.kernel(x, w, bias))
+    linear_out(rows, w, bias, out=out_rows)
+    return out
+
+
+@out_variant(linear_dx)
+def linear_dx_out(w, dout, *, out):
+    if dout.dim() == 2:
+        return torch.mm(dout, w.t(), out=out)
+    return linear_out(dout, w.t(), out=out)
+
+
+lowers_to(linear_dbias, "dout.sum(0)", ranks={"dout": 2})
+lowers_to(linear_dbias, "torch.sum(dout, 0, out=out)", function=variants_of(linear_dbias).out, ranks={"dout": 2})
+
+
+@out_variant(batch_matmul)
+def batch_matmul_out(x, y, *, out):
+    dimensions = x.dim()
+    if dimensions == 3:
+        return torch.bmm(x, y, out=out)
+    return torch.mm(x, y, out=out) if dimensions == 2 else out.copy_(torch.matmul(x, y))
+
+
+@out_variant(batch_matmul_dx)
+def batch_matmul_dx_out(y, dz, *, out):
+    return batch_matmul_out(dz, y.mT, out=out)
+
+
+@out_variant(batch_matmul_dy)
+def batch_matmul_dy_out(x, dz, *, out):
+    return batch_matmul_out(x.mT, dz, out=out)
