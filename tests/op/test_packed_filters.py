@@ -60,7 +60,7 @@ def convolutions():
 
 def test_filters_are_packed_for_many_runs_not_for_one(convolutions, monkeypatch):
     packed = []
-    module = sys.modules["oarlock.op.convolution"]
+    module = sys.modules["oarlock.backend.torch.convolution"]
     reorder = module.pack_filter
     monkeypatch.setattr(module, "pack_filter", lambda given, *how: (packed.append(given.shape), reorder(given, *how))[1])
     scope, feed = ol.init(convolutions, ol.Scope()), {"x": torch.randn(2, 3, 12, 12)}

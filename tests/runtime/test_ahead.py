@@ -338,3 +338,18 @@ def test_sixteen_threads_read_one_step_while_one_gives_values(scopes):
     for thread in threads:
         thread.join()
     assert not wrong
+
+
+def test_what_is_computed_ahead_asks_for_no_shape_that_a_run_keeps():
+    """A constant is gone from a run when its shape is asked for, which the run keeps; what is computed ahead is another function."""
+    with ol.Program() as program:
+        w = program.main.new_var("w", ol.DType.FLOAT64, (3, 3), persistable=True)
+        x = ol.layer.data("x", shape=[3], dtype="float64", batch="n")
+        half = ol.op.fill_like(w, value=0.5, dtype="float64")
+        early = ol.op.square(ol.op.linear(x, half))
+        wide = ol.op.expand_to(ol.op.reduce_sum(w, axis=0), half)
+        y = ol.op.linear(early, wide) + ol.op.reduce_sum(ol.op.square(wide))
+    scope = ol.Scope()
+    scope.set("w", numpy.ones((3, 3)))
+    step = ol.Executor().prepare(program, [y], scope=scope)
+    assert [step({"x": [[number] * 3]})[0].tolist() for number in (2.0, 4.0)] == [[[162.0] * 3], [[405.0] * 3]]

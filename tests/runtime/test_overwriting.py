@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import oarlock as ol
-from oarlock.backend.torch.variants import variants_of
+from oarlock.backend.torch.variants import in_place_variant, variants_of
 from oarlock.registry import Catalogue, standard
 from oarlock.runtime.variable import Variable
 
@@ -248,7 +248,7 @@ def test_an_update_of_ones_own_that_fails_changes_nothing(catalogue):
     def careful_step(param, grad):
         return careful_step_in_place(param.clone(), grad)
 
-    @careful_step.in_place("param")
+    @in_place_variant(careful_step, "param")
     def careful_step_in_place(param, grad):
         param.sub_(grad)
         if param.sum() > limit[0]:

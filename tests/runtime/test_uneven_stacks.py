@@ -5,6 +5,7 @@ import pytest
 import torch
 
 import oarlock as ol
+from oarlock.backend.torch.variants import in_place_variant
 from oarlock.ir.walk import free_vars
 from oarlock.op.control.recurrence import recurrent
 from oarlock.registry import Catalogue, operator, standard
@@ -44,7 +45,7 @@ def catalogue() -> Catalogue:
     def added_to_itself(x):
         return 2 * x
 
-    @added_to_itself.in_place("x")
+    @in_place_variant(added_to_itself, "x")
     def added_to_itself_in_place(x):
         return x.mul_(2)
 

@@ -278,6 +278,10 @@ class Emitter:
             return f"[{', '.join(values)}]"
         return values[0] if values else "None"
 
+    def forget_shapes(self) -> None:
+        """Begin a function of its own, where no shape is known that was kept before."""
+        self._shapes.clear()
+
     def _shape(self, var: Var) -> str:
         return self._shapes.get(var) or f"{self.source.name(var)}.shape"
 

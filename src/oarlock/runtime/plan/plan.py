@@ -131,6 +131,7 @@ class Plan:
         source.write(f"return [{', '.join(results)}]")
         if made_ahead:
             with source.function("ahead", ["for_many", *(source.name(var) for var in ahead.read)]):
+                emitter.forget_shapes()
                 emitter.straight(Line(block, ahead.ops, ahead.kept, catalogue, constants=True))
                 for op, slot in ahead.packed:
                     emitter.pack(op, slot)
