@@ -21,7 +21,6 @@ def fail_at_tanh(monkeypatch: pytest.MonkeyPatch, fails: Callable[[], bool]) -> 
             raise ValueError("no such value")
         return kernel(x)
 
-    failing.__module__ = kernel.__module__
     monkeypatch.setattr(operator, "kernel", failing)
     monkeypatch.setattr(variants_of(operator), "in_place", {})
     monkeypatch.setattr(variants_of(operator), "expressions", {})

@@ -173,7 +173,7 @@ def _check_refusal(operator: Operator, case: Rejects, tensors: dict[str, list[to
 def _check_memory(operator: Operator, tensors: dict[str, list[torch.Tensor]], attributes: dict[str, Any]) -> None:
     """That outputs share the memory of the declared views alone, that cheaper forms give what the kernel gives; of its gradients too."""
     given = _copied(tensors)
-    results = operator.kernel(*_positional(operator, given), **operator.convert_attributes(attributes))
+    results = operator.kernel(*operator.arguments(given), **operator.convert_attributes(attributes))
     expected = _leaves(results)
     shared = {slot for slot, items in given.items() if _memory(items) & _memory(expected)} - set(operator.views)
     assert not shared, f"{operator.type}: it gives the memory of {', '.join(sorted(shared))}, which views does not name"
@@ -202,20 +202,20 @@ def _check_variants(
         wide = torch.zeros(shape, dtype=wanted.dtype)
         out = wide[..., 1:-1] if wanted.ndim else wide[1]
         given = _copied(tensors)
-        variants.out(*_positional(operator, given), out=out, **attributes)
+        variants.out(*operator.arguments(given), out=out, **attributes)
         same = _agree(operator, out, wanted)
         assert same, f"{operator.type}: its out variant gives {out.tolist()}, where the kernel gives {wanted.tolist()}"
         _require_unchanged(operator, "its out variant", given, tensors)
     if variants.host is not None and all(item.numel() for items in tensors.values() for item in items):
         numbers = {slot: [item.flatten()[0] for item in items] for slot, items in tensors.items()}
-        (wanted,) = _leaves(operator.kernel(*_positional(operator, numbers)))
+        (wanted,) = _leaves(operator.kernel(*operator.arguments(numbers)))
         if not wanted.is_floating_point():
-            number = variants.host(*(item.item() for item in _positional(operator, numbers)))  # type: ignore[attr-defined]
+            number = variants.host(*(item.item() for item in operator.arguments(numbers)))  # type: ignore[attr-defined]
             one = torch.full((), number, dtype=wanted.dtype)  # type: ignore[call-overload]
             assert torch.equal(one, wanted), f"{operator.type}: its host function gives {number}, where the kernel gives {wanted.item()}"
     if variants.number is not None and expected[0].ndim == 0:
         given = _copied(tensors)
-        number = variants.number(*_positional(operator, given), **attributes)
+        number = variants.number(*operator.arguments(given), **attributes)
         one = torch.full((), number, dtype=expected[0].dtype)  # type: ignore[call-overload]
         same = torch.equal(one, expected[0]) or bool(one.isnan() & expected[0].isnan())
         assert same, f"{operator.type}: its number function gives {number}, where the kernel gives {expected[0].item()}"
@@ -223,7 +223,7 @@ def _check_variants(
     for slot, (pack, kernel) in variants.prepacked.items():
         given = _copied(tensors)
         packed = pack(given[slot][0], **attributes)
-        actual = _leaves(kernel(*_positional(operator, given), packed=packed, **attributes))
+        actual = _leaves(kernel(*operator.arguments(given), packed=packed, **attributes))
         same = all(_agree(operator, *pair) for pair in zip(actual, expected, strict=True))
         assert same, f"{operator.type}: prepacked it gives {actual}, where the kernel gives {expected}"
         _require_unchanged(operator, "its prepacked kernel", given, tensors)
@@ -233,7 +233,7 @@ def _check_variants(
         fits = all(one.shape == other.shape and one.dtype == other.dtype for one, other in zip(taken, expected, strict=False))
         if len(taken) < len(slots) or not fits:
             continue
-        actual = _leaves(kernel(*_positional(operator, given), **attributes))
+        actual = _leaves(kernel(*operator.arguments(given), **attributes))
         what = f"{operator.type}: its in-place variant for {slots}"
         same = all(_agree(operator, *pair) for pair in zip(actual, expected, strict=True))
         assert same, f"{what} gives {actual}, where the kernel gives {expected}"
@@ -247,15 +247,6 @@ def _agree(operator: Operator, actual: torch.Tensor, expected: torch.Tensor) -> 
         return torch.equal(actual, expected)
     near = 64 * torch.finfo(expected.dtype).eps
     return actual.shape == expected.shape and torch.allclose(actual, expected, rtol=near, atol=near, equal_nan=True)
-
-
-def _positional(operator: Operator, tensors: dict[str, list[torch.Tensor]]) -> list[object]:
-    """The arguments as kernels take them."""
-    given: list[object] = []
-    for slot in operator.signature.inputs:
-        values = [item.shape if slot.shape_only else item for item in tensors.get(slot.name, ())]
-        given.append(values if slot.variadic else values[0] if values else None)
-    return given
 
 
 def _copied(tensors: dict[str, list[torch.Tensor]]) -> dict[str, list[torch.Tensor]]:

@@ -175,7 +175,7 @@ def test_a_run_of_train_may_have_a_backend_and_go_on_without(by_kernels):
         result = ol.train(result, data, progress=False, tune=False, backend=backends[1])
         losses.append([*(result.parameters[name].numpy() for name in sorted(result.parameters))])
     assert close(losses[1], losses[0])
-    with pytest.raises(ol.ArgumentError, match='^backend is "inductor", "cuda_graphs" or None, not 3'):
+    with pytest.raises(ol.ArgumentError, match='^backend is "inductor", "cuda_graphs", "numpy" or None, not 3'):
         ol.train(cost, data, tune=False, backend=3)
 
 
@@ -233,7 +233,7 @@ def test_where_the_compiler_itself_fails_the_error_says_so(monkeypatch):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"backend": "xla"}, 'backend is "inductor", "cuda_graphs" or None, not \'xla\''),
+        ({"backend": "xla"}, 'backend is "inductor", "cuda_graphs", "numpy" or None, not \'xla\''),
         ({"backend": "inductor", "interpret": True}, "with interpret the interpreter runs, which no backend compiles"),
         ({"backend": "inductor", "check": True}, "with check the interpreter runs, which no backend compiles"),
         ({"backend": "inductor", "limits": ol.RunLimits()}, "with limits the interpreter runs, which no backend compiles"),

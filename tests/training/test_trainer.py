@@ -445,7 +445,7 @@ def test_a_run_goes_on_with_its_backend_until_another_is_given(small, backends, 
     [
         ("inductor", True, "with limits the interpreter runs, which no backend compiles"),
         ("cuda_graphs", False, 'backend="cuda_graphs" captures what runs at a GPU, not at CPUPlace()'),
-        ("xla", False, 'backend is "inductor", "cuda_graphs" or None, not \'xla\''),
+        ("xla", False, 'backend is "inductor", "cuda_graphs", "numpy" or None, not \'xla\''),
     ],
 )
 def test_a_saved_backend_that_cannot_be_gone_on_with_is_refused_until_none_is_asked_for(small, backend, untrusted, message, tmp_path):

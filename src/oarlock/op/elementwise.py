@@ -4,7 +4,8 @@ import torch
 
 from oarlock.op.reduction import reduce_to, same_shape
 from oarlock.op.stacks import add_stacks
-from oarlock.registry import Case, GradCheck, Rejects, operator
+from oarlock.op.trusted import operator
+from oarlock.registry import Case, GradCheck, Rejects
 
 __all__ = [
     "add",

@@ -6,7 +6,8 @@ from oarlock.errors import ShapeError
 from oarlock.ir.attribute import Sizes
 from oarlock.ir.dtype import DType
 from oarlock.op.torch_dtype import to_torch
-from oarlock.registry import Case, Rejects, operator
+from oarlock.op.trusted import operator
+from oarlock.registry import Case, Rejects
 from oarlock.registry.attribute_spec import UnknownSizes
 from oarlock.registry.signature import TensorType
 

@@ -4,7 +4,8 @@ import torch
 
 from oarlock.op.elementwise import multiply
 from oarlock.op.reduction import expand_to, mean_dx
-from oarlock.registry import Case, GradCheck, Rejects, operator
+from oarlock.op.trusted import operator
+from oarlock.registry import Case, GradCheck, Rejects
 
 __all__ = ["batch_matmul", "inner_product", "linear", "matrix_transpose"]
 

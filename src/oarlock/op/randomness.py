@@ -4,7 +4,8 @@ import torch
 
 from oarlock.errors import ArgumentError
 from oarlock.op.elementwise import multiply
-from oarlock.registry import Case, GradCheck, Rejects, operator
+from oarlock.op.trusted import operator
+from oarlock.registry import Case, GradCheck, Rejects
 
 __all__ = ["dropout"]
 

@@ -4,7 +4,8 @@ import torch
 
 from oarlock.op.elementwise import divide, multiply
 from oarlock.op.filling import fill
-from oarlock.registry import Case, GradCheck, operator
+from oarlock.op.trusted import operator
+from oarlock.registry import Case, GradCheck
 
 __all__ = ["absolute", "exp", "log", "sqrt", "square"]
 

@@ -83,16 +83,14 @@ def is_small(var: Var) -> bool:
 
 def _compute(operator: Operator, op: Op, catalogue: Catalogue) -> list[torch.Tensor]:
     """What the kernel gives, on the CPU."""
-    arguments = []
-    for slot in operator.signature.inputs:
-        vars = op.inputs.get(slot.name, ())
-        values = [torch.Size(var.shape) if slot.shape_only else _value(var, catalogue) for var in vars]  # type: ignore[arg-type]
-        arguments.append(values if slot.variadic else values[0] if values else None)
+    shape_only = {slot.name for slot in operator.signature.inputs if slot.shape_only}
+    given = {
+        slot: [torch.Size(var.shape or ()) if slot in shape_only else _value(var, catalogue) for var in vars]  # type: ignore[arg-type]
+        for slot, vars in op.inputs.items()
+    }
     with torch.no_grad(), torch.device("cpu"):
-        results = operator.kernel(*arguments, **op.attributes)
-    slots = [slot for slot in operator.signature.outputs if slot.name in op.outputs]
-    each = results if len(operator.signature.outputs) > 1 else [results]
-    return [tensor for slot, result in zip(slots, each, strict=True) for tensor in (result if slot.variadic else [result])]  # type: ignore[arg-type]
+        results = operator.call(given, op.attributes)
+    return [tensor for tensors in results.values() for tensor in tensors]
 
 
 def _value(var: Var, catalogue: Catalogue) -> torch.Tensor:

@@ -56,6 +56,7 @@ class Operator:
         disjoint: bool = False,
         rounds_by: Rounding | None = None,
         across: str | None = None,
+        trusted: bool = False,
         catalogue: Catalogue | None = None,
     ):
         self.variable_attributes = tuple(variable_attributes)
@@ -63,6 +64,7 @@ class Operator:
         self.disjoint = disjoint
         self.rounds_by = rounds_by
         self.across = across
+        self.trusted = trusted
         self.type = type
         self.kernel = kernel
         self.forward = forward
@@ -118,10 +120,10 @@ class Operator:
                 specs[name] = AttributeSpec(name, options[0] if optional else kind, parameter.default, name in self.variable_attributes)
         return specs
 
-    @cached_property
-    def is_built_in(self) -> bool:
-        """Whether the kernel is one of ours."""
-        return self.kernel.__module__.startswith("oarlock.op.")
+    @property
+    def is_trusted(self) -> bool:
+        """Whether plans may rely on what `trusted` promises of the kernel. A gradient is trusted as its forward operator is."""
+        return self.trusted if self.forward is None else self.forward.is_trusted
 
     @property
     def block_attributes(self) -> tuple[str, ...]:
@@ -191,6 +193,29 @@ class Operator:
                 item if isinstance(item, TensorType) else TensorType(self.signature.infer_dtype(slot, binding), item) for item in items
             ]
         return name_fresh_sizes(typed, fresh)
+
+    def arguments(self, given: Mapping[str, Sequence[Any]]) -> list[Any]:
+        """What the kernel takes, of the values in each slot: a list for a variadic slot, None for one left out, the shape where only that
+        is read; a shape may stand for the value there.
+        """
+        found: list[Any] = []
+        for slot in self.signature.inputs:
+            values = list(given.get(slot.name, ()))
+            if slot.shape_only:
+                values = [getattr(value, "shape", value) for value in values]
+            found.append(values if slot.variadic else values[0] if values else None)
+        return found
+
+    def results(self, computed: Any) -> dict[str, list[Any]]:
+        """What the kernel has returned, by output slot."""
+        outputs = self.signature.outputs
+        each = computed if len(outputs) > 1 else (computed,)
+        return {slot.name: list(result) if slot.variadic else [result] for slot, result in zip(outputs, each, strict=True)}
+
+    def call(self, given: Mapping[str, Sequence[Any]], attributes: Mapping[str, object], context: object = None) -> dict[str, list[Any]]:
+        """What the kernel computes of the values in each slot, by output slot. `context` is the run, for a kernel that asks for it."""
+        arguments = self.arguments(given)
+        return self.results(self.kernel(*([context] if self.wants_context else []), *arguments, **attributes))
 
     def _require_inputs(self, slots: Sequence[str]) -> None:
         """Raises DeclarationError for a slot that is no input. A derived signature is not made just for this: tests look there."""
@@ -292,6 +317,7 @@ def operator(
     disjoint: bool = False,
     rounds_by: Rounding | None = None,
     across: str | None = None,
+    trusted: bool = False,
     catalogue: Catalogue | None = None,
 ) -> Callable[[Callable[..., object]], Operator]:
     """Declare an operator by its kernel.
@@ -312,6 +338,9 @@ def operator(
     into: the forms of such a kernel give what the kernel gives within rounding, where those of any other give its bits.
     `across` names the attribute that says which axes are computed across, counted from the front, or from the back where it is
     negative: the first of them, or all axes in their new order. Each index of the axes in front of that one is computed alone.
+    `trusted` says that the kernel, and those of its gradients, keep no tensor that they are given or give, do nothing else that anybody
+    sees, and ask PyTorch for no gradient. Plans then write over memory around it as they do around operators of ours; otherwise they copy
+    what it could have kept. Nothing can check that.
     Raises DeclarationError where the kernel's parameters and the signature disagree.
     """
 
@@ -332,6 +361,7 @@ def operator(
             disjoint=disjoint,
             rounds_by=rounds_by,
             across=across,
+            trusted=trusted,
             catalogue=catalogue,
         )
 

@@ -23,7 +23,8 @@ class JointOperator(Operator):
         self.names = dict(names)
         rounding = {part.rounds_by for part in parts}
         rounds_by = "place" if "place" in rounding else "layout" if "layout" in rounding else None
-        super().__init__(kernel.__name__, kernel, None, rounds_by=rounds_by, catalogue=parts[0].catalogue)
+        trusted = all(part.is_trusted for part in parts)
+        super().__init__(kernel.__name__, kernel, None, rounds_by=rounds_by, trusted=trusted, catalogue=parts[0].catalogue)
 
     @cached_property
     def reads(self) -> dict[Operator, dict[str, str]]:

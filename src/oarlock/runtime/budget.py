@@ -55,16 +55,15 @@ class Budget:
         op: Op,
         operator: Operator,
         given: Mapping[str, Sequence[Stack]],
-        arguments: Sequence[object],
         attributes: Mapping[str, object],
     ) -> None:
-        """Count an execution, and refuse one that is known to make too much. `arguments` are what its kernel is given, slot by slot."""
+        """Count an execution, and refuse one that is known to make too much of the values `given`, slot by slot."""
         self.ops += 1
         if self.ops > self.limits.ops:
             raise self._refused(op, f"more than {self.limits.ops:,} ops in one run", "ops")
         if time.monotonic() > self.deadline:
             raise self._refused(op, f"more than {self.limits.seconds:g} seconds in one run", "seconds")
-        self.require_room(_expected_bytes(op, operator, given, arguments, attributes), op)
+        self.require_room(_expected_bytes(op, operator, given, attributes), op)
 
     def trip(self, op: Op, count: int) -> None:
         """Refuse the trip number `count` of a loop."""
@@ -88,12 +87,10 @@ def bytes_of(values: Iterable[Stack]) -> int:
     return sum(tensor.numel() * tensor.itemsize for value in values for tensor in leaves(value))
 
 
-def _expected_bytes(
-    op: Op, operator: Operator, given: Mapping[str, Sequence[Stack]], arguments: Sequence[object], attributes: Mapping[str, object]
-) -> int:
+def _expected_bytes(op: Op, operator: Operator, given: Mapping[str, Sequence[Stack]], attributes: Mapping[str, object]) -> int:
     """What the outputs will take: by the sizes of the inputs and, where only values tell one, by those."""
     told = find_told_size(operator)
-    unknown = None if told is None else told(*arguments, **attributes)
+    unknown = None if told is None else told(*operator.arguments(given), **attributes)
     return sum(math.prod(_told(shape, unknown)) * dtype.itemsize for dtype, shape in _expected(op, operator, given, attributes))
 
 

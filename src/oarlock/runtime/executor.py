@@ -17,6 +17,7 @@ from oarlock.runtime.budget import Budget, RunLimits
 from oarlock.runtime.context import Context
 from oarlock.runtime.forking import note_threads, released_by_forks
 from oarlock.runtime.interpreter import Interpreter
+from oarlock.runtime.numpy_backend import interpret_by_numpy, require_numpy_kernels
 from oarlock.runtime.paths import find_path
 from oarlock.runtime.place import Place, one_place
 from oarlock.runtime.plan import Plan
@@ -27,7 +28,7 @@ from oarlock.runtime.step import step_by
 
 __all__ = ["Backend", "Executor", "require_backend"]
 
-Backend = Literal["inductor", "cuda_graphs"]
+Backend = Literal["inductor", "cuda_graphs", "numpy"]
 
 _MAX_PREPARED = 64
 
@@ -53,6 +54,9 @@ class Executor:
     With `backend="cuda_graphs"`, at a GPUPlace, the same is captured as CUDA graphs, one for each size of what is fed, and replayed: the
     same kernels, launched at once. Nobody has run it on a GPU yet: docs/decisions/0010.
 
+    With `backend="numpy"`, the interpreter runs, and NumPy computes what each op does, at the processor: slowly, and by code that shares
+    nothing with the kernels. ProgramError names operators that it does not compute.
+
     The backend of an executor stays: who wants another one from some step on goes on with another executor, in the same scope.
     """
 
@@ -72,10 +76,13 @@ class Executor:
         self.backend = require_backend(backend)
         self.place = one_place(place)
         self.limits = limits
-        if backend is not None:
+        if backend == "numpy":
+            self.interpreter = interpret_by_numpy(catalogue, self.place, check=check)
+        else:
+            self.interpreter = Interpreter(catalogue, check=check)
+        if backend in ("inductor", "cuda_graphs"):
             _require_plans(self.place, backend, {"interpret": interpret, "check": check, "limits": limits is not None})
-        self.interpreter = Interpreter(catalogue, check=check)
-        self.planned = not (interpret or check or limits)
+        self.planned = not (interpret or check or limits or backend == "numpy")
         self.passes = tuple(passes)
         self._prepared: dict[tuple[object, ...], Prepared] = {}
         self._lock = released_by_forks(threading.RLock())
@@ -242,6 +249,8 @@ class Executor:
                     poison=self.poison,
                     backend=self.backend,
                 )
+                if self.backend == "numpy":
+                    require_numpy_kernels([*found.ops, *found.tail], self.interpreter.catalogue)
                 if len(self._prepared) >= _MAX_PREPARED:
                     self._prepared.pop(next(iter(self._prepared)))
                 self._prepared[key] = found
@@ -251,7 +260,7 @@ class Executor:
 def require_backend(backend: object) -> Backend | None:
     """`backend` as an executor takes it. Raises ArgumentError."""
     if backend not in (None, *get_args(Backend)):
-        raise ArgumentError(f'backend is "inductor", "cuda_graphs" or None, not {backend!r:.60}', location=here())
+        raise ArgumentError(f'backend is "inductor", "cuda_graphs", "numpy" or None, not {backend!r:.60}', location=here())
     return backend  # type: ignore[return-value]
 
 

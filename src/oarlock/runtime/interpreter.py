@@ -1,6 +1,7 @@
 """What a program means: one op at a time, over scopes. Plans may be faster; they may not differ."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import torch
 
@@ -11,6 +12,7 @@ from oarlock.ir.names import DRAWS
 from oarlock.ir.operation import Op
 from oarlock.ir.variable import Var
 from oarlock.registry.catalogue import Catalogue
+from oarlock.registry.declaration import Operator
 from oarlock.runtime.checking import check_op
 from oarlock.runtime.context import Context, KernelContext, draws_done
 from oarlock.runtime.explaining import explain
@@ -22,12 +24,14 @@ __all__ = ["Interpreter", "commit", "read_var"]
 class Interpreter:
     """Runs blocks. Each op reads its inputs from the scope or a parent, and leaves its outputs in the scope.
 
-    With `check`, what each op has read and written is compared with what the program declares.
+    With `check`, what each op has read and written is compared with what the program declares. `call` is how an operator is computed: by
+    its kernel, unless another backend does.
     """
 
-    def __init__(self, catalogue: Catalogue, *, check: bool = False):
+    def __init__(self, catalogue: Catalogue, *, check: bool = False, call: Callable[..., dict[str, list[Any]]] = Operator.call):
         self.catalogue = catalogue
         self.check = check
+        self._call = call
 
     def run_block(self, block: Block, scope: Scope, context: Context, trips: tuple[str, ...] = ("main",)) -> None:
         """Run every op of `block`, in order. `trips` are the loops and passes that it stands in, innermost first."""
@@ -48,24 +52,17 @@ class Interpreter:
     def _run_op(self, op: Op, scope: Scope, context: Context, trips: tuple[str, ...]) -> None:
         operator = self.catalogue.get(op.type)
         given = {slot.name: [read_var(var, op, scope) for var in op.inputs.get(slot.name, ())] for slot in operator.signature.inputs}
-        arguments: list[object] = []
-        for slot in operator.signature.inputs:
-            values = [value.shape for value in given[slot.name]] if slot.shape_only else given[slot.name]
-            arguments.append(values if slot.variadic else values[0] if values else None)
         try:
             attributes = self._attributes(op, scope)
             if context.budget is not None:
-                context.budget.before(op, operator, given, arguments, attributes)
-            if operator.wants_context:
-                arguments.insert(0, KernelContext(op, scope, context, self.run_block, trips))
-            results = operator.kernel(*arguments, **attributes)
+                context.budget.before(op, operator, given, attributes)
+            results = self._call(operator, given, attributes, KernelContext(op, scope, context, self.run_block, trips))
         except OarlockError:
             raise
         except Exception as error:
             raise explain(error, op, {var: scope[var.name] for var in op.reads}, _path(scope)) from error
-        outputs = operator.signature.outputs
-        for slot, result in zip(outputs, results if len(outputs) > 1 else (results,), strict=True):  # type: ignore[arg-type]
-            for var, value in zip(op.outputs[slot.name], result if slot.variadic else (result,), strict=True):
+        for slot, values in results.items():
+            for var, value in zip(op.outputs[slot], values, strict=True):
                 scope.var(var.name).value = value
         if self.check:
             check_op(op, scope)

@@ -2,8 +2,8 @@
 
 import torch
 
-from oarlock.backend.torch.variants import lowers_to, out_variant, variants_of
-from oarlock.op.matrix import batch_matmul, batch_matmul_dx, batch_matmul_dy, linear, linear_dbias, linear_dx
+from oarlock.backend.torch.variants import lowers_to, out_variant
+from oarlock.op.matrix import as_rows, batch_matmul, batch_matmul_dx, batch_matmul_dy, linear, linear_dbias, linear_dx
 
 
 def _matrix_of(x: torch.Tensor) -> torch.Tensor | None:
@@ -33,7 +33,14 @@ def linear_dx_out(w, dout, *, out):
 
 
 lowers_to(linear_dbias, "dout.sum(0)", ranks={"dout": 2})
-lowers_to(linear_dbias, "torch.sum(dout, 0, out=out)", function=variants_of(linear_dbias).out, ranks={"dout": 2})
+
+
+@out_variant(linear_dbias)
+def linear_dbias_out(dout, *, out):
+    return torch.sum(as_rows(dout), 0, out=out)
+
+
+lowers_to(linear_dbias, "torch.sum(dout, 0, out=out)", function=linear_dbias_out, ranks={"dout": 2})
 
 
 @out_variant(batch_matmul)

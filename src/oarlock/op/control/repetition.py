@@ -7,7 +7,7 @@ from oarlock.ir.operation import Op
 from oarlock.ir.variable import Var
 from oarlock.op.control.loop_gradient import LoopGradient
 from oarlock.op.stacks import Stack, stack
-from oarlock.registry import operator
+from oarlock.op.trusted import operator
 from oarlock.registry.gradient import Backward
 from oarlock.registry.signature import TensorType
 

@@ -58,7 +58,7 @@ def find_ahead(
             not known.isdisjoint(op.reads)
             and known.issuperset(op.reads)
             and is_pure(operator, op)
-            and operator.is_built_in
+            and operator.is_trusted
             and not may_fail(operator, op)
             and not any(isinstance(value, Var) for value in op.attributes.values())
             and not any(numbers.has(var) or numbers.vanishes(var) for var in (*op.reads, *op.writes))

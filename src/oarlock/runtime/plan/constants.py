@@ -20,7 +20,7 @@ def find_constants(ops: Sequence[Op], catalogue: Catalogue) -> set[Var]:
 
 def _is_constant(op: Op, catalogue: Catalogue) -> bool:
     operator = catalogue.get(op.type)
-    return not op.reads and is_pure(operator, op) and operator.is_built_in and len(op.writes) == 1 and is_small(op.writes[0])
+    return not op.reads and is_pure(operator, op) and operator.is_trusted and len(op.writes) == 1 and is_small(op.writes[0])
 
 
 def make_constant(op: Op, catalogue: Catalogue, device: torch.device) -> torch.Tensor | None:

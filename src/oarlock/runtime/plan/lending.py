@@ -52,7 +52,7 @@ def find_lent(
 
 def given_to_others(ops: Sequence[Op], catalogue: Catalogue) -> set[Var]:
     """What kernels that are not ours are given, and what they give: they may hold on to both."""
-    foreign = (op for op in ops if not all(catalogue.get(inner.type).is_built_in for inner in walk_ops([op])))
+    foreign = (op for op in ops if not all(catalogue.get(inner.type).is_trusted for inner in walk_ops([op])))
     return {var for op in foreign for var in (*op.reads, *op.writes)}
 
 

@@ -111,7 +111,7 @@ def _for_the_next_trip(emitter: "Emitter", line: "Line", layout: Layout) -> set[
 
 def _may_be_left_out(emitter: "Emitter", line: "Line", op: Op, number: int) -> bool:
     operator = emitter.catalogue.get(op.type)
-    if not operator.is_built_in or op.blocks or may_fail(operator, op) or operator.effects or len(op.writes) != 1:
+    if not operator.is_trusted or op.blocks or may_fail(operator, op) or operator.effects or len(op.writes) != 1:
         return False
     (result,), (output,) = op.writes, operator.signature.outputs
     is_read_off = emitter.asks_sizes_of(result) or line.liveness.needs_shape_after(result, number)

@@ -109,7 +109,7 @@ class Placement:
         """Whether the memory of `var` is its alone: that of a state, or what a kernel of ours has taken without being given a place."""
         chain = self._chain(var)
         root, maker = chain[-1], self._makers.get(chain[-1])
-        is_taken = maker is not None and self.is_new(root) and self._catalogue.get(maker.type).is_built_in
+        is_taken = maker is not None and self.is_new(root) and self._catalogue.get(maker.type).is_trusted
         return (root in self._states.values() or is_taken) and self._placed.isdisjoint(chain) and root not in self._parts
 
     def stay(self, var: Var) -> None:
@@ -224,7 +224,7 @@ class Placement:
             return True
         operator = self._catalogue.get(reader.type)
         return any(
-            not each.is_built_in or each.views or each.across or each.summed_outputs or each.rounds_by == "layout"
+            not each.is_trusted or each.views or each.across or each.summed_outputs or each.rounds_by == "layout"
             for each in (operator, *operator.parts)
         )
 

@@ -92,7 +92,7 @@ class Plan:
         last = _ops_of_updates(ops, states, catalogue, [var for var in outputs[: len(checks)] if not _is_sized(var)])
         states = {var: held for var, held in states.items() if var.op in last}
         ops = [*(op for op in ops if op not in last), *(op for op in ops if op in last)]
-        all_ours = all(catalogue.get(type).is_built_in for type in {op.type for op in walk_ops(ops)})
+        all_ours = all(catalogue.get(type).is_trusted for type in {op.type for op in walk_ops(ops)})
         self._mode = below_autograd if all_ours else torch.no_grad
         line = Line(block, ops, outputs, catalogue, states=states, constants=all_ours)
         overwritten = line.placement.overwritten()
@@ -262,7 +262,7 @@ def _ops_of_updates(ops: Sequence[Op], states: Mapping[Var, Var], catalogue: Cat
     early: set[Op] = set()
     for op in reversed(ops):
         operator = catalogue.get(op.type)
-        if op.blocks or may_fail(operator, op) or not operator.is_built_in or not attributes_fit(op) or not needed.isdisjoint(op.writes):
+        if op.blocks or may_fail(operator, op) or not operator.is_trusted or not attributes_fit(op) or not needed.isdisjoint(op.writes):
             early.add(op)
             needed.update(op.reads)
         for names in operator.preconditions.values():

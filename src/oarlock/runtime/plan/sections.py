@@ -76,7 +76,7 @@ def find_sections(
     def launches_only(op: Op) -> bool:
         operator = catalogue.get(op.type)
         return (
-            operator.is_built_in
+            operator.is_trusted
             and not apart(op)
             and not (operator.effects or op.blocks or may_fail(operator, op))
             and not any(isinstance(value, Var) for value in op.attributes.values())
@@ -181,14 +181,10 @@ def call(
     operator: Operator, op: Op, context: object, value: Callable[[Var], torch.Tensor], shape: Callable[[Var], torch.Size]
 ) -> list[torch.Tensor]:
     """What the kernel of `op`, which takes no variables for attributes, computes, in the order of what the op writes."""
-    arguments: list[object] = [context] if operator.wants_context else []
-    for slot in operator.signature.inputs:
-        given = [shape(var) if slot.shape_only else value(var) for var in op.inputs.get(slot.name, ())]
-        arguments.append(given if slot.variadic else next(iter(given), None))
-    computed = operator.kernel(*arguments, **op.attributes)
-    outputs = operator.signature.outputs
-    results = (computed,) if len(outputs) == 1 else computed
-    return [each for slot, result in zip(outputs, results, strict=True) for each in (result if slot.variadic else [result])]  # type: ignore
+    shape_only = {slot.name for slot in operator.signature.inputs if slot.shape_only}
+    given = {slot: [shape(var) if slot in shape_only else value(var) for var in vars] for slot, vars in op.inputs.items()}
+    results = operator.call(given, op.attributes, context)
+    return [tensor for tensors in results.values() for tensor in tensors]
 
 
 def _number(size: int | str) -> int:

@@ -1,0 +1,1 @@
+"""NumPy, as a second backend: slow, plain, and another opinion about what operators compute."""

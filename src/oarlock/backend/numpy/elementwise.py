@@ -1,0 +1,188 @@
+"""Arithmetic, comparisons, logic and activations, element by element; softmax along the last axis."""
+
+import math
+
+import numpy as np
+
+from oarlock.backend.numpy.kernels import KERNELS, kernel
+
+__all__: list[str] = []
+
+KERNELS |= {
+    "absolute": np.abs,
+    "add": np.add,
+    "divide": np.divide,
+    "equal": np.equal,
+    "exp": np.exp,
+    "greater": np.greater,
+    "greater_equal": np.greater_equal,
+    "less": np.less,
+    "less_equal": np.less_equal,
+    "log": np.log,
+    "logical_and": np.logical_and,
+    "logical_not": np.logical_not,
+    "logical_or": np.logical_or,
+    "multiply": np.multiply,
+    "negative": np.negative,
+    "not_equal": np.not_equal,
+    "sqrt": np.sqrt,
+    "square": np.square,
+    "subtract": np.subtract,
+    "tanh": np.tanh,
+}
+
+
+def _require_divisor(y):
+    if y.dtype.kind == "i" and not np.all(y):
+        raise ValueError("integers are divided by 0")
+
+
+@kernel
+def floor_divide(x, y):
+    _require_divisor(y)
+    return np.floor_divide(x, y)
+
+
+@kernel
+def remainder(x, y):
+    _require_divisor(y)
+    return np.remainder(x, y)
+
+
+@kernel
+def absolute_dx(x, dy):
+    return dy * np.sign(x)
+
+
+@kernel
+def assign(x):
+    return x
+
+
+@kernel
+def cast(x, *, dtype):
+    return x.astype(dtype.value)
+
+
+@kernel
+def clip(x, lower=None, upper=None):
+    y = x if lower is None else np.maximum(x, lower)
+    return y if upper is None else np.minimum(y, upper)
+
+
+def _inside(x, lower, upper):
+    return (lower is None or x >= lower) & np.asarray(upper is None or x <= upper)
+
+
+@kernel
+def clip_dx(x, dy, lower=None, upper=None):
+    return _summed_to(dy * _inside(x, lower, upper), x.shape)
+
+
+def _summed_to(y, shape):
+    y = y.sum(tuple(range(y.ndim - len(shape))))
+    return y.sum(tuple(axis for axis, size in enumerate(shape) if size == 1 and y.shape[axis] != 1), keepdims=True)
+
+
+@kernel
+def clip_dx_ddy(x, ddx, dy_shape, lower=None, upper=None):
+    return np.broadcast_to(ddx * _inside(x, lower, upper), dy_shape)
+
+
+@kernel
+def sum_(xs):
+    return sum(xs[1:], xs[0])
+
+
+@kernel
+def interpolate(start, end, weight):
+    return (1 - weight) * start + weight * end
+
+
+@kernel
+def multiply_add(base, x, y, *, subtracted):
+    return base - x * y if subtracted else base + x * y
+
+
+@kernel
+def dropout_dx(mask, dy):
+    return dy * mask
+
+
+# Activations
+
+
+@kernel
+def relu(x):
+    return np.maximum(x, 0)
+
+
+@kernel
+def relu_dx(y, dy):
+    return np.where(y > 0, dy, 0)
+
+
+@kernel
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+@kernel
+def sigmoid_dx(y, dy):
+    return dy * y * (1 - y)
+
+
+@kernel
+def tanh_dx(y, dy):
+    return dy * (1 - y * y)
+
+
+_erf = np.vectorize(math.erf, otypes=[np.float64])
+_SCALE = math.sqrt(2 / math.pi)
+
+
+def _inner(x):
+    return np.tanh(_SCALE * (x + 0.044715 * x**3))
+
+
+@kernel
+def gelu(x, *, approximate):
+    return (x * (1 + (_inner(x) if approximate else _erf(x / math.sqrt(2)))) / 2).astype(x.dtype)
+
+
+@kernel
+def gelu_dx(x, dy, *, approximate):
+    if approximate:
+        t = _inner(x)
+        return dy * (1 + t + x * (1 - t * t) * _SCALE * (1 + 3 * 0.044715 * x * x)) / 2
+    return (dy * ((1 + _erf(x / math.sqrt(2))) / 2 + x * np.exp(-x * x / 2) / math.sqrt(2 * math.pi))).astype(x.dtype)
+
+
+@kernel
+def softmax(x):
+    y = np.exp(x - x.max(-1, keepdims=True, initial=-np.inf))
+    return y / y.sum(-1, keepdims=True)
+
+
+@kernel
+def softmax_dx(y, dy):
+    return y * (dy - (dy * y).sum(-1, keepdims=True))
+
+
+@kernel
+def log_softmax(x):
+    x = x - x.max(-1, keepdims=True, initial=-np.inf)
+    return x - np.log(np.exp(x).sum(-1, keepdims=True))
+
+
+@kernel
+def log_softmax_dx(y, dy):
+    return dy - np.exp(y) * dy.sum(-1, keepdims=True)
+
+
+@kernel
+def causal_softmax(x):
+    t, s = x.shape[-2:]
+    if t > s:
+        raise ValueError(f"{t} rows are more than {s} columns, so the first ones would see nothing")
+    return softmax(np.where(np.tri(t, s, s - t, dtype=bool), x, -np.inf).astype(x.dtype))

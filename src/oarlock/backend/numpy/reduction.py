@@ -1,0 +1,141 @@
+"""Sums, means, largest elements, and the ways back; sums of products."""
+
+import numpy as np
+
+from oarlock.backend.numpy.kernels import kernel
+
+__all__: list[str] = []
+
+
+@kernel
+def reduce_sum(x, *, axis=None, keep):
+    return x.sum(axis, keepdims=keep)
+
+
+@kernel
+def mean(x, *, axis=None, keep):
+    return x.sum(axis, keepdims=keep) / x.dtype.type(x.size if axis is None else x.shape[axis])
+
+
+def _beside(dy, axis, keep):
+    return dy if axis is None or keep else np.expand_dims(dy, axis)
+
+
+@kernel
+def reduce_sum_dx(dy, x_shape, *, axis=None, keep):
+    return np.broadcast_to(_beside(dy, axis, keep), x_shape)
+
+
+@kernel
+def mean_dx(dy, x_shape, *, axis=None, keep):
+    count = int(np.prod(x_shape)) if axis is None else x_shape[axis]
+    return np.broadcast_to(_beside(dy / dy.dtype.type(count or 1), axis, keep), x_shape)
+
+
+@kernel
+def reduce_to(x, like):
+    x = x.sum(tuple(range(x.ndim - len(like))))
+    return x.sum(tuple(axis for axis, size in enumerate(like) if size == 1), keepdims=True)
+
+
+@kernel
+def expand_to(x, like):
+    return np.broadcast_to(x, like)
+
+
+@kernel
+def any_(x, *, axis=None, keep):
+    return np.any(x, axis, keepdims=keep)
+
+
+@kernel
+def all_(x, *, axis=None, keep):
+    return np.all(x, axis, keepdims=keep)
+
+
+@kernel
+def inner_product(x, y, *, mean):
+    total = (x * y).sum()
+    return total / x.dtype.type(x.size) if mean else total
+
+
+@kernel
+def global_average_pool2d(x):
+    return x.sum((-2, -1)) / x.dtype.type(x.shape[-2] * x.shape[-1])
+
+
+@kernel
+def global_average_pool2d_dx(dy, x_shape):
+    return np.broadcast_to(dy[..., None, None] / dy.dtype.type(x_shape[-2] * x_shape[-1]), x_shape)
+
+
+@kernel
+def conv2d_dbias(dy):
+    return dy.sum((0, 2, 3))
+
+
+@kernel
+def accuracy(predict, label):
+    return np.float32((predict.argmax(-1) == label).sum()) / np.float32(label.size)
+
+
+# Products of matrices
+
+
+def _rows(x):
+    return x.reshape(-1, x.shape[-1]) if x.size else x.reshape(int(np.prod(x.shape[:-1])), x.shape[-1])
+
+
+@kernel
+def linear(x, w, bias=None):
+    return x @ w if bias is None else x @ w + bias
+
+
+@kernel
+def linear_dx(w, dout):
+    return dout @ w.T
+
+
+@kernel
+def linear_dw(x, dout):
+    return _rows(x).T @ _rows(dout)
+
+
+@kernel
+def linear_dbias(dout):
+    return _rows(dout).sum(0)
+
+
+@kernel
+def linear_onto(base, x, w):
+    return base + x @ w
+
+
+@kernel
+def linear_dx_onto(base, w, given):
+    return base + given @ w.T
+
+
+@kernel
+def linear_dw_onto(base, x, dout, *, scale):
+    return scale * base + linear_dw(x, dout)
+
+
+@kernel
+def batch_matmul(x, y):
+    return x @ y
+
+
+@kernel
+def batch_matmul_dx(y, dz):
+    return dz @ np.swapaxes(y, -1, -2)
+
+
+@kernel
+def batch_matmul_dy(x, dz):
+    return np.swapaxes(x, -1, -2) @ dz
+
+
+@kernel
+def matrix_transpose(x):
+    return np.swapaxes(x, -1, -2)

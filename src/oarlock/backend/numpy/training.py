@@ -1,0 +1,117 @@
+"""Losses, normalisation, and steps of optimizers."""
+
+import numpy as np
+
+from oarlock.backend.numpy.elementwise import log_softmax
+from oarlock.backend.numpy.kernels import kernel
+from oarlock.backend.numpy.reduction import linear_dw
+
+__all__: list[str] = []
+
+
+# Losses
+
+
+def _picked(label, classes, ignore_index):
+    """One-hot rows of labels, zeros where ignored. Raises ValueError for a label that is no class."""
+    kept = label != ignore_index
+    wrong = label[kept & ((label < 0) | (label >= classes))]
+    if wrong.size:
+        raise ValueError(f"label {wrong.flat[0]} is not one of the classes 0 to {classes - 1}")
+    return (label[..., None] == np.arange(classes)) & kept[..., None], kept
+
+
+@kernel
+def softmax_with_cross_entropy(logits, label, *, ignore_index):
+    log_p = log_softmax(logits)
+    chosen, _ = _picked(label, logits.shape[-1], ignore_index)
+    return -np.where(chosen, log_p, 0).sum(-1), np.exp(log_p)
+
+
+@kernel
+def softmax_with_cross_entropy_dlogits(softmax, label, dloss, dsoftmax=None, *, ignore_index):
+    chosen, kept = _picked(label, softmax.shape[-1], ignore_index)
+    dlogits = (softmax - chosen) * np.where(kept, dloss, 0)[..., None]
+    return dlogits if dsoftmax is None else dlogits + softmax * (dsoftmax - (dsoftmax * softmax).sum(-1, keepdims=True))
+
+
+@kernel
+def total_cross_entropy(logits, label, *, ignore_index, mean):
+    losses, softmax = softmax_with_cross_entropy(logits, label, ignore_index=ignore_index)
+    loss = losses.sum() / losses.dtype.type(label.size) if mean else losses.sum()
+    return loss, softmax, np.asarray((label != ignore_index).sum(), logits.dtype)
+
+
+@kernel
+def total_cross_entropy_slope(softmax, label, dtotal, counted=None, *, ignore_index, mean):
+    each = dtotal / dtotal.dtype.type(label.size or 1) if mean else dtotal
+    return softmax_with_cross_entropy_dlogits(softmax, label, np.broadcast_to(each, label.shape), ignore_index=ignore_index)
+
+
+# Normalisation
+
+
+@kernel
+def layer_norm(x, gain=None, offset=None, *, epsilon):
+    mean = x.mean(-1, keepdims=True)
+    rstd = 1 / np.sqrt(((x - mean) ** 2).mean(-1, keepdims=True) + epsilon)
+    y = (x - mean) * rstd
+    y = y if gain is None else y * gain
+    return y if offset is None else y + offset, mean, rstd
+
+
+@kernel
+def layer_norm_slope(x, mean, rstd, given, gain=None):
+    unit, given = (x - mean) * rstd, given if gain is None else given * gain
+    return rstd * (given - given.mean(-1, keepdims=True) - unit * (given * unit).mean(-1, keepdims=True))
+
+
+@kernel
+def layer_norm_gain_slope(x, mean, rstd, given):
+    return (given * (x - mean) * rstd).sum(tuple(range(x.ndim - 1)))
+
+
+# Steps of optimizers: the rate is a float64, and each product is of the dtype of the parameter
+
+
+@kernel
+def sgd(param, grad, rate):
+    return param - grad * param.dtype.type(rate)
+
+
+@kernel
+def sgd_linear(param, x, dout, rate):
+    return sgd(param, linear_dw(x, dout), rate)
+
+
+@kernel
+def momentum(param, grad, velocity, rate, *, mu, nesterov):
+    velocity = mu * velocity + grad
+    return param - (grad + mu * velocity if nesterov else velocity) * param.dtype.type(rate), velocity
+
+
+@kernel
+def adam(param, grad, moment1, moment2, step, rate, *, beta1, beta2, epsilon):
+    moment1, moment2 = beta1 * moment1 + (1 - beta1) * grad, beta2 * moment2 + (1 - beta2) * grad * grad
+    below = np.sqrt(moment2) / np.sqrt(1 - beta2 ** float(step)) + epsilon
+    return (param - float(rate) / (1 - beta1 ** float(step)) * moment1 / below).astype(param.dtype), moment1, moment2
+
+
+@kernel
+def multi_tensor_sgd(params, grads, rate):
+    return [sgd(*each, rate) for each in zip(params, grads, strict=True)]
+
+
+def _each(found):
+    """Results for each tensor as lists, one for each output."""
+    return tuple(map(list, zip(*found, strict=True)))
+
+
+@kernel
+def multi_tensor_momentum(params, grads, velocities, rate, **options):
+    return _each([momentum(*each, rate, **options) for each in zip(params, grads, velocities, strict=True)])
+
+
+@kernel
+def multi_tensor_adam(params, grads, moments1, moments2, step, rate, **options):
+    return _each([adam(*each, step, rate, **options) for each in zip(params, grads, moments1, moments2, strict=True)])

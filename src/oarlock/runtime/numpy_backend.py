@@ -1,0 +1,37 @@
+"""The interpreter by another backend: NumPy computes what each op does."""
+
+from collections.abc import Iterable
+
+from oarlock.errors import ArgumentError, ProgramError
+from oarlock.ir.location import here
+from oarlock.ir.operation import Op
+from oarlock.ir.walk import walk_ops
+from oarlock.registry.catalogue import Catalogue
+from oarlock.runtime.interpreter import Interpreter
+from oarlock.runtime.place import Place
+
+__all__ = ["interpret_by_numpy", "require_numpy_kernels"]
+
+
+def interpret_by_numpy(catalogue: Catalogue, place: Place, *, check: bool) -> Interpreter:
+    """An interpreter whose ops NumPy computes. Raises ArgumentError for a place where it cannot."""
+    from oarlock.backend.numpy.calling import call  # which only those load who ask for it
+
+    if not place.is_cpu:
+        raise ArgumentError(
+            f'backend="numpy" computes at ol.CPUPlace(), not at {place}', location=here(), hint="leave out place or backend"
+        )
+    return Interpreter(catalogue, check=check, call=call)
+
+
+def require_numpy_kernels(ops: Iterable[Op], catalogue: Catalogue) -> None:
+    """Raise ProgramError for ops that NumPy does not compute."""
+    from oarlock.backend.numpy.calling import has_kernel
+
+    missing = {op.type: op for op in walk_ops(list(ops)) if not has_kernel(catalogue.get(op.type))}
+    if missing:
+        raise ProgramError(
+            f"NumPy has no kernel for {', '.join(sorted(missing))}",
+            location=next(iter(missing.values())).location,
+            hint='leave out backend="numpy"',
+        )
