@@ -94,6 +94,7 @@ _NAMES = {
         "Ragged",
         "RunLimits",
         "Scope",
+        "Step",
         "infer_shape",
         "init",
         "run_block",

@@ -89,6 +89,7 @@ from oarlock.runtime import ProcessSettings as ProcessSettings
 from oarlock.runtime import Ragged as Ragged
 from oarlock.runtime import RunLimits as RunLimits
 from oarlock.runtime import Scope as Scope
+from oarlock.runtime import Step as Step
 from oarlock.runtime import infer_shape as infer_shape
 from oarlock.runtime import init as init
 from oarlock.runtime import run_block as run_block

@@ -82,6 +82,7 @@ PUBLIC = [
     "Scope",
     "ScopeError",
     "ShapeError",
+    "Step",
     "TrainingProgramError",
     "TrainingResult",
     "UndefinedVarError",

@@ -348,6 +348,27 @@ def test_arguments_that_are_no_spelling_of_saving_are_refused(arguments, message
     assert str(require_refused(ol.ArgumentError, old, *given)) == message
 
 
+def test_arguments_may_be_given_by_their_names(small, result, tmp_path):
+    spellings = [
+        ((small.predict, result, tmp_path / "0"), {}),
+        ((small.predict, result), {"path": tmp_path / "1"}),
+        ((small.predict,), {"parameters": result, "path": tmp_path / "2"}),
+        ((small.predict,), {"dataset": ONLY_X, "parameters": result, "path": tmp_path / "3"}),
+        ((small.predict, ONLY_X), {"parameters": result, "path": tmp_path / "4"}),
+    ]
+    for arguments, keywords in spellings:
+        ol.save_model(*arguments, **keywords)
+    assert len({(tmp_path / name).read_bytes() for name in "01234"}) == 1
+    ol.save_model(result, path=tmp_path / "whole")
+    assert ol.load_model(tmp_path / "whole").program.is_training
+    for arguments, keywords in (
+        ((small.predict,), {"parameter": result, "path": "x"}),
+        ((small.predict, ONLY_X, result, "x"), {"path": "y"}),
+    ):
+        with pytest.raises(ol.ArgumentError, match="^save_model takes a target, perhaps a dataset, the parameters and a path$"):
+            ol.save_model(*arguments, **keywords)
+
+
 def test_saving_where_there_is_no_folder_is_refused(small, result, tmp_path):
     with pytest.raises(ol.MissingFileError) as raised:
         ol.save_model(small.predict, result, tmp_path / "none" / "model.safetensors")

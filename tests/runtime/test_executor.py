@@ -482,3 +482,12 @@ def test_a_python_float_is_fed_to_the_last_bit(value):
         x = ol.layer.data("x", shape=array.shape, dtype="float64", batch=None)
         y = x + 0.0
     assert ol.Executor().run(program, {"x": value}, [y], scope=ol.Scope())[0].tolist() == value
+
+
+@pytest.mark.parametrize("options", [{}, {"interpret": True}, {"limits": ol.RunLimits()}], ids=["plan", "interpreter", "limits"])
+def test_what_is_prepared_is_a_step(options):
+    with ol.Program() as program:
+        y = ol.op.square(ol.layer.data("x", shape=[]))
+    step = ol.Executor(**options).prepare(program, [y], scope=ol.Scope())
+    assert isinstance(step, ol.Step)
+    assert [step({"x": [number]})[0].tolist() for number in (2.0, 3.0)] == [[4.0], [9.0]]

@@ -3,9 +3,10 @@
 import io
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, Protocol, overload
 
 import numpy
 import torch
@@ -53,21 +54,50 @@ class Model:
         self.executor = Executor(catalogue=self.catalogue, limits=self.limits)
 
 
-def save_model(target: object, *arguments: object) -> None:
+Path_ = str | os.PathLike[str]
+Targets = Var | Sequence[Var] | Mapping[str, Var] | Program
+
+
+class Trained(Protocol):
+    """A program with its values: the result of `ol.train` or of `ol.load_model`."""
+
+    @property
+    def program(self) -> Program: ...
+
+
+Parameters = Scope | Trained | Mapping[str, Any]
+"""Where values are found: a scope, the result of `ol.train` or `ol.load_model`, or arrays by name."""
+
+
+@overload
+def save_model(target: Targets, parameters: Parameters, path: Path_ | io.BufferedIOBase) -> None: ...
+
+
+@overload
+def save_model(target: Targets, dataset: Mapping[str, Any], parameters: Parameters, path: Path_ | io.BufferedIOBase) -> None: ...
+
+
+@overload
+def save_model(target: Trained, path: Path_ | io.BufferedIOBase) -> None: ...
+
+
+def save_model(target: object, *arguments: object, **keywords: object) -> None:
     """Write a program and its values to one file.
 
-        save_model(predict, parameters, path)       what `predict` needs, pruned to it
-        save_model([a, b], parameters, path)        what several variables need; or {"label": variable}
+        save_model(predict, parameters, path)       a program pruned to the variable `predict`
+        save_model([a, b], parameters, path)        a program pruned to several variables; or {"label": variable}
         save_model(program, parameters, path)       a whole program: a training program goes on where it stopped
-        save_model(result, path)                    what `ol.train` or `ol.load_model` returned, whole
-        save_model(cost, dataset, parameters, path) as the first, once `dataset` is known to fit its inputs
+        save_model(result, path)                    the result of `ol.train` or `ol.load_model`, whole
+        save_model(cost, dataset, parameters, path) as the first, after a check that `dataset` fits its inputs
 
-    `parameters` is a scope, what `ol.train` returned, or a dict of arrays; `path` may also be a binary file that is open.
+    `parameters` is a scope, the result of `ol.train`, or a dict of arrays; `path` may also be an open binary file. All arguments may be
+    given by these names: `save_model(predict, parameters=scope, path="model.safetensors")`.
     Raises ArgumentError, FeedError for a dataset that does not fit, UndefinedVarError for a name in the dict that nothing has,
     UnsetVarError or ShapeError for a value that is missing or does not fit, ScopeError for the state of another program's optimizer,
     MissingFileError where there is no folder, WriteError where the system refuses; the file at `path` is then as it was.
     """
     program = getattr(target, "program", None)
+    arguments = _in_order(arguments, keywords)
     path, parameters = (arguments[-1] if arguments else None), target
     if len(arguments) in (2, 3):
         program, parameters = _program_of(target), arguments[-2]
@@ -85,6 +115,18 @@ def save_model(target: object, *arguments: object) -> None:
     if frozen:
         tensors[_FROZEN] = torch.frombuffer(bytearray(json.dumps(frozen).encode()), dtype=torch.uint8)
     write_container(path, program.to_bytes(), tensors)
+
+
+def _in_order(arguments: tuple[object, ...], keywords: dict[str, object]) -> tuple[object, ...]:
+    """The dataset, the parameters and the path, as far as they are given, by place or by name. Raises ArgumentError."""
+    names = ["dataset", "parameters", "path"][-len(arguments) - len(keywords) :] if arguments or keywords else []
+    if "dataset" in keywords or len(arguments) + len(keywords) > len(names):
+        names = ["dataset", "parameters", "path"]
+    free = [name for name in names if name not in keywords]
+    if not keywords.keys() <= set(names) or len(arguments) > len(free):
+        raise ArgumentError("save_model takes a target, perhaps a dataset, the parameters and a path")
+    given = {**dict(zip(free, arguments, strict=False)), **keywords}
+    return tuple(given[name] for name in names if name in given)
 
 
 def _estimable(program: Program) -> set[str]:
@@ -163,6 +205,14 @@ def _require_declared_names(values: Mapping[str, object], program: Program) -> N
                 given=[f"there are: {list_names(str(name), known)}" if known else "there is nothing"],
                 hint=did_you_mean(str(name), known),
             )
+
+
+@overload
+def load_model(path: Path_, /, *, limits: Limits | None = None, untrusted: bool = False) -> Model: ...
+
+
+@overload
+def load_model(target: Var | str, path: Path_, /, *, limits: Limits | None = None, untrusted: bool = False) -> Model: ...
 
 
 def load_model(*arguments: object, limits: Limits | None = None, untrusted: bool = False) -> Model:

@@ -9,6 +9,7 @@ from oarlock.runtime.place import CPUPlace, GPUPlace, Place
 from oarlock.runtime.ragged import Ragged
 from oarlock.runtime.running import run_block
 from oarlock.runtime.scope import Scope
+from oarlock.runtime.step import Step
 from oarlock.runtime.tuning import ProcessSettings, tune_process
 from oarlock.runtime.variable import State, Variable
 
@@ -23,6 +24,7 @@ __all__ = [
     "RunLimits",
     "Scope",
     "State",
+    "Step",
     "Variable",
     "infer_shape",
     "init",

@@ -1,7 +1,7 @@
 """Executor: run a program on values."""
 
 import threading
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Literal, get_args, overload
 
@@ -24,7 +24,7 @@ from oarlock.runtime.plan import Plan
 from oarlock.runtime.prepared import Prepared, Values
 from oarlock.runtime.scope import Scope, frozen_in
 from oarlock.runtime.scopes import Scopes
-from oarlock.runtime.step import step_by
+from oarlock.runtime.step import Step, interpreted_step, planned_step
 
 __all__ = ["Backend", "Executor", "require_backend"]
 
@@ -169,8 +169,8 @@ class Executor:
         scope: Scope,
         training: bool | None = None,
         return_numpy: bool = True,
-    ) -> Callable[[Mapping[str, object]], Values]:
-        """What `run` does, as a function of what is fed: for a loop of many steps, whose overhead is microseconds.
+    ) -> Step:
+        """A function that runs one step, for a loop of many: it looks variables up and checks them once, so a call costs microseconds.
 
         It runs the program as it is now, whatever is appended to it later. The arguments, and what is raised, are those of `run`.
         """
@@ -179,13 +179,8 @@ class Executor:
         context = Context(scope, self.place, training)
         prepared = self._prepare(program, tuple(fetch), update=training, whole=False, scope=scope)
         if prepared.plan is not None:
-            return step_by(prepared.plan, prepared, context, return_numpy=return_numpy)
-
-        def step(feed: Mapping[str, object]) -> Values:
-            budgeted = context if self.limits is None else replace(context, budget=Budget(self.limits))
-            return prepared.interpret(feed, budgeted, return_numpy=return_numpy)[0]
-
-        return step
+            return planned_step(prepared.plan, prepared, context, return_numpy=return_numpy)
+        return interpreted_step(prepared, context, self.limits, return_numpy=return_numpy)
 
     def plan(self, program: Program, fetch: Sequence[Var | str] = ()) -> Plan:
         """The plan by which `run` would compute `fetch` and the updates: its `text`, and what each pass `applied`.
@@ -216,7 +211,7 @@ class Executor:
         _require_list(fetch)
         prepared = self._prepare(program, tuple(fetch), update=update, whole=keep, scope=context.scope)
         if prepared.plan is not None:
-            return step_by(prepared.plan, prepared, context, return_numpy=return_numpy, once=True)(feed or {}), None
+            return planned_step(prepared.plan, prepared, context, return_numpy=return_numpy, once=True)(feed or {}), None
         if self.limits is not None:
             context = replace(context, budget=Budget(self.limits))
         return prepared.interpret(feed or {}, context, return_numpy=return_numpy, keep=keep)

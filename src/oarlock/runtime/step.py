@@ -1,8 +1,10 @@
 """Step: one plan on the variables of one scope, as a function of what is fed."""
 
 import weakref
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any, NoReturn, TypeGuard
 
 import torch
@@ -10,6 +12,7 @@ import torch
 from oarlock.errors import ScopeError
 from oarlock.ir.names import DRAWS
 from oarlock.ir.variable import Var
+from oarlock.runtime.budget import Budget, RunLimits
 from oarlock.runtime.context import Context, draws_done
 from oarlock.runtime.declared import require_declared
 from oarlock.runtime.interpreter import commit, read_var
@@ -22,20 +25,57 @@ from oarlock.runtime.scope import lock_of_writing
 from oarlock.runtime.value import is_dense, to_numpy
 from oarlock.runtime.variable import Claim, Variable
 
-__all__ = ["step_by"]
+__all__ = ["Step", "interpreted_step", "planned_step"]
 
 _Source = tuple[Given, Variable | None]
 
 
-def step_by(plan: Plan, prepared: Prepared, context: Context, *, return_numpy: bool, once: bool = False) -> "_Step":
-    """The runs by the `plan` of `prepared` in the scope of `context`, as a function of what is fed that returns what is fetched.
+class Step(ABC):
+    """One step of a program on the variables of one scope: the function that `Executor.prepare` returns.
 
-    It may be called only `once` at little cost, or often.
+        step = executor.prepare(program, [cost], scope=scope)
+        for batch in batches:
+            (cost,) = step(batch)
+
+    Call it with the feed, a dict of arrays or tensors by name. It returns the values of the fetches, in their order, and writes updates
+    to the scope. It runs the program as it was when it was prepared; prepare again after a change. Threads may call it at once, and updates
+    wait for each other. A step keeps its scope alive. It raises what `Executor.run` raises, and then has changed nothing.
     """
-    return (_Update if plan.overwrites else _Step)(plan, prepared, context, return_numpy, once)
+
+    __slots__ = ()
+
+    @abstractmethod
+    def __call__(self, feed: Mapping[str, object]) -> Values:
+        """Run one step on `feed`; return the values of the fetches, as NumPy arrays unless tensors were asked for."""
 
 
-class _Step:
+def planned_step(plan: Plan, prepared: Prepared, context: Context, *, return_numpy: bool, once: bool = False) -> Step:
+    """The step by the `plan` of `prepared` in the scope of `context`. It may be called only `once` at little cost, or often."""
+    return (_Update if plan.overwrites else _Planned)(plan, prepared, context, return_numpy, once)
+
+
+def interpreted_step(prepared: Prepared, context: Context, limits: RunLimits | None, *, return_numpy: bool) -> Step:
+    """The step by the interpreter, each within `limits` of its own."""
+    return _Interpreted(prepared, context, limits, return_numpy)
+
+
+class _Interpreted(Step):
+    """A step by the interpreter."""
+
+    __slots__ = ("_context", "_limits", "_prepared", "_return_numpy")
+
+    def __init__(self, prepared: Prepared, context: Context, limits: RunLimits | None, return_numpy: bool):
+        self._prepared = prepared
+        self._context = context
+        self._limits = limits
+        self._return_numpy = return_numpy
+
+    def __call__(self, feed: Mapping[str, object]) -> Values:
+        context = self._context if self._limits is None else replace(self._context, budget=Budget(self._limits))
+        return self._prepared.interpret(feed, context, return_numpy=self._return_numpy)[0]
+
+
+class _Planned(Step):
     """A step by a plan that writes over nothing.
 
     Between calls it remembers the variables that the scope itself has, which are the same until one is erased; those of its parents
@@ -176,7 +216,7 @@ class _Step:
         raise AssertionError(scope[var.name])  # which raises
 
 
-class _Update(_Step):
+class _Update(_Planned):
     """A step by a plan that computes next values in the memory of those before them.
 
     Called behind large kernels it finds nothing of itself in the caches of the processor: each function that it calls costs a microsecond.
