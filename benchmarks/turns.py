@@ -14,6 +14,7 @@ import statistics
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 HERE = Path(__file__).parent.parent
@@ -26,6 +27,7 @@ class Runner:
     """A process that has built a workload with the code of a checkout, and runs steps when told to."""
 
     def __init__(self, checkout: Path, workload: str):
+        self.checkout = checkout
         paths = [str(checkout / "src"), str(checkout / "benchmarks")]
         environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths), "PYTHONSAFEPATH": "1"}
         command = [sys.executable, str(Path(__file__).resolve()), str(checkout), "--serve", workload]
@@ -35,17 +37,17 @@ class Runner:
         """Milliseconds for each of `count` steps."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
-        self.process.stdin.write(f"{count}\n")
-        self.process.stdin.flush()
+        with suppress(BrokenPipeError):  # its output ends, then
+            self.process.stdin.write(f"{count}\n")
+            self.process.stdin.flush()
         for line in self.process.stdout:
             if line.startswith(ANSWER):
                 return float(json.loads(line.removeprefix(ANSWER)))
-        raise RuntimeError(f"the process for {self.process.args} ended")
+        raise RuntimeError(f"the process of {self.checkout} ended")
 
     def end(self) -> None:
-        assert self.process.stdin is not None
-        self.process.stdin.close()
-        self.process.wait(60)
+        with suppress(BrokenPipeError), self.process:  # which closes both ends, and waits
+            pass
 
 
 def serve(workload: str) -> None:
