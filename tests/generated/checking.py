@@ -27,7 +27,9 @@ from generated.running import (
     scope_of,
 )
 from generated.training import check_training
+from oarlock.backend.numpy.calling import has_kernel
 from oarlock.ir.walk import inner_blocks, walk
+from oarlock.registry import standard
 
 __all__ = ["DisagreementError", "check"]
 
@@ -50,6 +52,7 @@ def check(case: Case, *, passes: bool = False, pairs: bool = False, others: int 
     again = run(differentiated, case.arrays, [*names, *(name for name in derived if name is not None)])
     for name in names:
         require_same(f'"{name}" with and without gradients', again[name], before[name])
+    features |= _compare_with_numpy(differentiated, case.arrays, again)
     weights = {name: numpy.ones(before[name].shape if name in before else case.arrays[name].shape) for name, _ in case.targets}
     weights |= {name: case.arrays[weight] for name, weight in case.targets if weight is not None}
     reference = evaluate(program.to_bytes(source=False), case.arrays, weights, case.wanted, second=case.second)
@@ -81,6 +84,15 @@ def check(case: Case, *, passes: bool = False, pairs: bool = False, others: int 
 def _compare_values(values: Mapping[str, numpy.ndarray], reference: Evaluated) -> None:
     for name, value in values.items():
         require_close("values", f'"{name}"', value, reference.values[name].numpy(force=True), GENERATED_VALUES)
+
+
+def _compare_with_numpy(program: ol.Program, arrays: Mapping[str, numpy.ndarray], values: Mapping[str, numpy.ndarray]) -> set[str]:
+    """By the backend that shares no kernel, where it has one for every op."""
+    if not all(has_kernel(standard.get(op.type)) for op in walk(program.main)):
+        return set()
+    for name, value in run(program, dict(arrays), list(values), ol.Executor(backend="numpy")).items():
+        require_close("NumPy", f'"{name}"', value, values[name], GENERATED_GRADIENTS)
+    return {"computed by NumPy"}
 
 
 def _compare_gradients(

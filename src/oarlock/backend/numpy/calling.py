@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 import torch
 
-from oarlock.backend.numpy import elementwise, reduction, shaping, training
+from oarlock.backend.numpy import elementwise, products, reduction, shaping, training
 from oarlock.backend.numpy.kernels import KERNELS
 from oarlock.registry.declaration import Operator
 
 __all__ = ["call", "has_kernel"]
 
-_FAMILIES = elementwise, reduction, shaping, training  # which declare their kernels when they are imported
+_FAMILIES = elementwise, products, reduction, shaping, training  # which declare their kernels when they are imported
 
 
 def has_kernel(operator: Operator) -> bool:

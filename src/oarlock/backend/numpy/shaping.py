@@ -249,3 +249,55 @@ def sequence_unpad_dpadded(splits, dy, padded_shape):
     for number, part in enumerate(_parts(dy, splits)):
         dpadded[number, : len(part)] = part
     return dpadded
+
+
+def _ends(splits, *, last):
+    """The sequences that are not empty, and the number of the first or last element of each."""
+    kept = np.flatnonzero(_lengths(splits))
+    return kept, splits[kept + 1] - 1 if last else splits[kept]
+
+
+def _one_of_each(x, splits, *, last):
+    kept, elements = _ends(splits, last=last)
+    y = np.zeros((len(splits) - 1, *x.shape[1:]), x.dtype)
+    y[kept] = x[elements]
+    return y
+
+
+def _back_to_one(splits, dy, x_shape, *, last):
+    kept, elements = _ends(splits, last=last)
+    dx = np.zeros(x_shape, dy.dtype)
+    dx[elements] = dy[kept]
+    return dx
+
+
+@kernel
+def sequence_first(x, splits):
+    return _one_of_each(x, splits, last=False)
+
+
+@kernel
+def sequence_first_dx(splits, dy, x_shape):
+    return _back_to_one(splits, dy, x_shape, last=False)
+
+
+@kernel
+def sequence_last(x, splits):
+    return _one_of_each(x, splits, last=True)
+
+
+@kernel
+def sequence_last_dx(splits, dy, x_shape):
+    return _back_to_one(splits, dy, x_shape, last=True)
+
+
+@kernel
+def sequence_elements(splits, rows, like):
+    parts = [np.arange(splits[row], splits[row + 1]) for row in rows]
+    return np.concatenate([np.zeros(0, np.int64), *parts]), np.cumsum([0, *map(len, parts)])
+
+
+@kernel
+def choose(stacks):
+    (row,) = [row for stack in stacks for row in stack]
+    return row

@@ -1,0 +1,94 @@
+"""Convolution of images, and attention: products over windows and over heads."""
+
+import math
+
+import numpy as np
+
+from oarlock.backend.numpy.elementwise import softmax
+from oarlock.backend.numpy.kernels import kernel
+
+__all__: list[str] = []
+
+
+# Convolution
+
+
+def _padded(x, padding):
+    return np.pad(x, ((0, 0), (0, 0), *((pad, pad) for pad in padding)))
+
+
+def _windows(x, size, stride, padding):
+    """Each window of each channel, [n c oh ow kh kw]."""
+    windows = np.lib.stride_tricks.sliding_window_view(_padded(x, padding), size, (2, 3))
+    return windows[:, :, :: stride[0], :: stride[1]]
+
+
+@kernel
+def conv2d(x, filter, bias=None, *, stride, padding):
+    y = np.einsum("nchwij,fcij->nfhw", _windows(x, filter.shape[2:], stride, padding), filter)
+    return y if bias is None else y + bias[:, None, None]
+
+
+@kernel
+def conv2d_dfilter(x, dy, filter_shape, *, stride, padding):
+    return np.einsum("nchwij,nfhw->fcij", _windows(x, filter_shape[2:], stride, padding), dy)
+
+
+@kernel
+def conv2d_dx(filter, dy, x_shape, *, stride, padding):
+    n, c, h, w = x_shape
+    dx = np.zeros((n, c, h + 2 * padding[0], w + 2 * padding[1]), dy.dtype)
+    windows = np.lib.stride_tricks.sliding_window_view(dx, filter.shape[2:], (2, 3), writeable=True)[:, :, :: stride[0], :: stride[1]]
+    for row, column in np.ndindex(*filter.shape[2:]):
+        windows[..., row, column] += np.einsum("nfhw,fc->nchw", dy, filter[:, :, row, column])
+    return dx[:, :, padding[0] : padding[0] + h, padding[1] : padding[1] + w]
+
+
+# Attention
+
+
+def _by_head(x, heads):
+    return np.swapaxes(x.reshape(*x.shape[:-1], heads, x.shape[-1] // heads), -2, -3)
+
+
+def _joined(x):
+    x = np.swapaxes(x, -2, -3)
+    return x.reshape(*x.shape[:-2], x.shape[-2] * x.shape[-1])
+
+
+def _fit(q, k, causal):
+    fit = q @ np.swapaxes(k, -1, -2) / q.dtype.type(math.sqrt(max(1, q.shape[-1])))
+    t, s = fit.shape[-2:]
+    return np.where(np.tri(t, s, s - t, dtype=bool), fit, -np.inf).astype(q.dtype) if causal else fit
+
+
+@kernel
+def scaled_dot_product_attention(query, key, value, *, heads, causal):
+    if causal and query.shape[-2] > key.shape[-2]:
+        raise ValueError(f"{query.shape[-2]} queries are more than {key.shape[-2]} keys, so the first ones would see nothing")
+    q, k, v = (_by_head(x, heads) for x in (query, key, value))
+    fit = _fit(q, k, causal)
+    return _joined(softmax(fit) @ v), np.log(np.exp(fit).sum(-1))
+
+
+def _backward(query, key, value, dy, heads, causal):
+    q, k, v, dy = (_by_head(x, heads) for x in (query, key, value, dy))
+    weights = softmax(_fit(q, k, causal))
+    dweights = dy @ np.swapaxes(v, -1, -2)
+    dfit = weights * (dweights - (dweights * weights).sum(-1, keepdims=True)) / q.dtype.type(math.sqrt(max(1, q.shape[-1])))
+    return [_joined(x) for x in (dfit @ k, np.swapaxes(dfit, -1, -2) @ q, np.swapaxes(weights, -1, -2) @ dy)]
+
+
+@kernel
+def scaled_dot_product_attention_dquery(query, key, value, y, logsumexp, dy, *, heads, causal):
+    return _backward(query, key, value, dy, heads, causal)[0]
+
+
+@kernel
+def scaled_dot_product_attention_dkey(query, key, value, y, logsumexp, dy, *, heads, causal):
+    return _backward(query, key, value, dy, heads, causal)[1]
+
+
+@kernel
+def scaled_dot_product_attention_dvalue(query, key, value, y, logsumexp, dy, *, heads, causal):
+    return _backward(query, key, value, dy, heads, causal)[2]
