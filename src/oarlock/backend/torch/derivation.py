@@ -16,7 +16,7 @@ or that returns something else, has no variants of this kind. The tests hold eac
 import ast
 import linecache
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from types import FunctionType
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
@@ -30,6 +30,8 @@ from oarlock.registry.declaration import Operator
 __all__ = ["Returned", "Tests", "derive_in_place", "derive_out", "find_function", "is_pointwise", "only_call", "returned"]
 
 _COMMUTE = {"add", "mul"}
+_COPIES = {"contiguous", "to"}
+_VIEWS = {"expand", "narrow", "permute", "reshape"}
 _ARITHMETIC = {"add", "sub", "mul", "div"}  # of two numbers, which may be in any order in memory
 _GUARD = "lies_as_made"
 
@@ -130,6 +132,8 @@ def is_pointwise(function: Callable[..., Any]) -> bool:
 
 def _into(function: Callable[..., Any], call: ast.Call, out: ast.expr) -> ast.Call | None:
     """The call that writes into `out`; None where PyTorch has none."""
+    if function is torch.full:
+        return ast.Call(ast.Attribute(out, "fill_", ast.Load()), [call.args[1]], [])
     for overload in overloads(function):
         if overload.written is None:
             continue
@@ -141,6 +145,17 @@ def _into(function: Callable[..., Any], call: ast.Call, out: ast.expr) -> ast.Ca
         name = ast.Attribute(call.func.value, overload.name, ast.Load())
         return ast.Call(name, call.args, [*call.keywords, ast.keyword(overload.written, out)])
     return None
+
+
+def _copied(value: ast.expr, inputs: Collection[str]) -> ast.expr | None:
+    """The tensor, in whatever memory or dtype, of whose elements `value` is a copy or a view; None where it is computed."""
+    if isinstance(value, ast.Name):
+        return value if value.id in inputs else None
+    if not (isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute)):
+        return None
+    if value.func.attr in _COPIES:
+        return _copied(value.func.value, inputs)
+    return value if value.func.attr in _VIEWS and _copied(value.func.value, inputs) is not None else None
 
 
 def _over(function: Callable[..., Any], call: ast.Call, slot: str) -> ast.expr | None:
@@ -176,13 +191,15 @@ def derive_out(operator: Operator) -> Callable[..., object] | None:
     if plain is not None and operator.rounds_by != "layout" and any(takes_out(plain, item.name, count, ()) for item in forms):
         return plain
     out = ast.Name("out", ast.Load())
-    direct = []
+    direct: list[bool] = []
+    inputs = {slot.name for slot in operator.signature.inputs}
 
     def write(value: ast.expr) -> ast.expr:
         function = find_function(kernel, value)
         call = None if function is None else _into(function, value, out)  # type: ignore[arg-type]
-        direct.append(call is not None)
-        copied = ast.Call(ast.Attribute(out, "copy_", ast.Load()), [value], [])
+        source = _copied(value, inputs)
+        copied = ast.Call(ast.Attribute(out, "copy_", ast.Load()), [value if source is None else source], [])
+        direct.append(call is not None or source is not None)
         if call is None:
             return copied
         assert function is not None
@@ -237,7 +254,7 @@ def _rewritten(
     """The kernel under another `name`, with what `write` makes of each expression that it returns, and one more parameter."""
     kernel = operator.kernel
     node = _definition(kernel)
-    if node is None or not returned(kernel):
+    if node is None:
         return None
     assert isinstance(kernel, FunctionType)
 

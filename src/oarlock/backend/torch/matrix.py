@@ -3,7 +3,7 @@
 import torch
 
 from oarlock.backend.torch.variants import lowers_to, out_variant
-from oarlock.op.matrix import as_rows, batch_matmul, batch_matmul_dx, batch_matmul_dy, linear, linear_dbias, linear_dx
+from oarlock.op.matrix import as_rows, linear, linear_dbias, linear_dx
 
 
 def _matrix_of(x: torch.Tensor) -> torch.Tensor | None:
@@ -41,21 +41,3 @@ def linear_dbias_out(dout, *, out):
 
 
 lowers_to(linear_dbias, "torch.sum(dout, 0, out=out)", function=linear_dbias_out, ranks={"dout": 2})
-
-
-@out_variant(batch_matmul)
-def batch_matmul_out(x, y, *, out):
-    dimensions = x.dim()
-    if dimensions == 3:
-        return torch.bmm(x, y, out=out)
-    return torch.mm(x, y, out=out) if dimensions == 2 else out.copy_(torch.matmul(x, y))
-
-
-@out_variant(batch_matmul_dx)
-def batch_matmul_dx_out(y, dz, *, out):
-    return batch_matmul_out(dz, y.mT, out=out)
-
-
-@out_variant(batch_matmul_dy)
-def batch_matmul_dy_out(x, dz, *, out):
-    return batch_matmul_out(x.mT, dz, out=out)
