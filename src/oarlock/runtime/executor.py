@@ -170,9 +170,9 @@ class Executor:
         training: bool | None = None,
         return_numpy: bool = True,
     ) -> Callable[[Mapping[str, object]], Values]:
-        """What `run` does, as a function of what is fed: for a loop of many steps, whose overhead is microseconds.
+        """Return a function that runs one step: `run`, as a function of the feed. For a loop of many steps, whose overhead is microseconds.
 
-        It runs the program as it is now, whatever is appended to it later. The arguments, and what is raised, are those of `run`.
+        It runs the program as it is now, whatever is appended to it later. The arguments, and the errors raised, are those of `run`.
         """
         _require_list(fetch)
         training = program.is_training if training is None else training
