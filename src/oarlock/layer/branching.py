@@ -324,7 +324,7 @@ def _require_rows_in_front(var: Var, length: str) -> None:
 
 
 def _rows_hint(var: Var, length: Size) -> str:
-    """A hint that says what to write instead of `var`, an output of a block without a row for each of the input's own."""
+    """A hint that says what to write instead of `var`, an output of a block that lacks a row for each row of the block."""
     if var.shape and var.shape[0] == length and isinstance(length, int):
         return "where rows are counted by a number, ie.input(x) inside the block is the rows of x"
     return "keep the rows: x * 0.0 + value has one for each of x"

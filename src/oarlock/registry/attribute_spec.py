@@ -66,7 +66,7 @@ class AttributeSpec:
         return var
 
     def unknown(self, var: Var, fresh: Callable[[], str]) -> object:
-        """The facts known of the value of `var` before the run: for a shape, the number of its sizes."""
+        """A stand-in for the value of `var` before the run: of a shape, the number of its sizes is known."""
         return UnknownSizes(fresh() for _ in range(var.shape[0])) if self.type is Sizes else self.default  # type: ignore[index, arg-type]
 
 

@@ -24,10 +24,10 @@ __all__ = ["Budget", "RunLimits", "bytes_of"]
 class RunLimits:
     """The resources that one run may use; `Executor(limits=RunLimits())`.
 
-    `trips` is the iterations of one loop, `ops` the ops executed, `live_bytes` the bytes of values, `seconds` the time on the clock. A run
-    keeps what it computes until it ends, so every value counts, including the fed ones. The outputs of an op are counted before its kernel
-    runs: by shapes and, where these do not tell, by values. The stacks of a `while` are counted iteration by iteration. The memory that a
-    kernel allocates for itself is not counted, and no kernel is interrupted.
+    `trips` limits the iterations of one loop, `ops` the ops executed, `live_bytes` the bytes of values, `seconds` the time on the clock. A
+    run keeps what it computes until it ends, so every value counts, including the fed ones. The outputs of an op are counted before its
+    kernel runs: by shapes and, where these do not tell, by values. The stacks of a `while` are counted iteration by iteration. The memory
+    that a kernel allocates for itself is not counted, and no kernel is interrupted.
     """
 
     trips: int = 1_000_000

@@ -61,7 +61,7 @@ class Claim:
 
 
 class Variable:
-    """A name of one scope: it stands for an int, bool, float, half, string, tensor, operator or scope, or nothing yet.
+    """The variable under one name of one scope: it holds an int, bool, float, half, string, tensor, operator or scope, or nothing yet.
 
     Only a scope makes one, and it belongs to that scope alone: it is not copied, and not pickled. It has no name of its own: names
     are the scope's. A handle keeps neither its scope alive nor its value; used after the scope was dropped, or has gone, or after
