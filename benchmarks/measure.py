@@ -34,7 +34,7 @@ VARIANTS = {"default": {}, "untuned": {}, "interpret": {"interpret": True}, "ind
 
 
 def as_tensors(feed: dict[str, object]) -> dict[str, object]:
-    """What is fed as tensors that this process already holds; a ragged value as its elements and its row splits."""
+    """The feed as tensors that this process already holds; a ragged value as its elements and its row splits."""
     tensors: dict[str, object] = {}
     for name, value in feed.items():
         if isinstance(value, ol.Ragged):

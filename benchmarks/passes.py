@@ -1,4 +1,4 @@
-"""What each pass is worth: the time of a step without it, over the time of a step with all.
+"""The worth of each pass: the time of a step without it, over the time of a step with all.
 
     python benchmarks/passes.py [--workloads W6,W9] [--rounds 5]
 

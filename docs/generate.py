@@ -72,7 +72,7 @@ def family(module: str) -> str:
 
 
 def operator_entry(operator: Operator, aliases: list[str]) -> Iterator[str]:
-    """What `oarlock ops` prints of an operator, as Markdown; without what its signature says already."""
+    """The page of an operator that `oarlock ops` prints, as Markdown; without what its signature says already."""
     signature, _, rest = format_page(operator).partition("\n")
     yield from ("```text", signature, "```", "", prose(operator.doc), "")
     page = page_sections(rest.replace(operator.doc, "", 1))

@@ -1,4 +1,4 @@
-"""What every test may ask for: files of expected text, compared whole and rewritten on demand."""
+"""Fixtures that every test may ask for: files of expected text, compared whole and rewritten on demand."""
 
 import gc
 import os
@@ -56,7 +56,7 @@ def golden(request: pytest.FixtureRequest) -> Callable[[str | Path, str], None]:
 
 @pytest.fixture(autouse=True, scope="session")
 def _no_terminal() -> Iterator[None]:
-    """What is printed does not depend on what the machine that runs the tests thinks of colours."""
+    """Printed text does not depend on the colours that the machine of the tests asks for."""
     with pytest.MonkeyPatch.context() as patch:
         for name in ("FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
             patch.delenv(name, raising=False)

@@ -1,4 +1,4 @@
-"""What passes make of a program: its text, and that it stays legal and computes the same."""
+"""Programs after passes: their text, and that they stay legal and compute the same."""
 
 from collections.abc import Mapping, Sequence
 

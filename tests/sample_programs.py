@@ -68,7 +68,7 @@ def chain(x):
 
 
 def program_of_chain(*names):
-    """What is summed of a chain of each input; of `x` alone, where none is named."""
+    """A program that sums a chain of each input; of `x` alone, where none is named."""
     with ol.Program() as program:
         chains = [chain(ol.layer.data(name, shape=[3], dtype="float64")) for name in names or ("x",)]
         program.targets["y"] = chains[0] if len(chains) == 1 else ol.op.subtract(*chains)

@@ -44,7 +44,7 @@ REFUSAL = (
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What the other process is given: a model, a training program, and rows."""
+    """The files that the other process is given: a model, a training program, and rows."""
     folder = tmp_path_factory.mktemp("inference")
     small = small_classifier()
     result = ol.train(small.cost, small_rows(), progress=False)

@@ -19,7 +19,7 @@ PAGES = sorted(
 
 
 def prose(path: Path) -> str:
-    """What is no code, of blocks or of a line."""
+    """The text without code, of blocks or of a line."""
     text = re.sub(r"^```.*?^```$", "", path.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
     return re.sub(r"(`+)(?!`).+?(?<!`)\1(?!`)", "", text)
 
@@ -32,7 +32,7 @@ def links(path: Path) -> list[tuple[Path, str]]:
 
 @functools.cache
 def anchors(path: Path) -> set[str]:
-    """What a forge calls the headings of a document."""
+    """The anchors that a forge gives the headings of a document."""
     text = re.sub(r"^```.*?^```$", "", path.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
     slugs = [re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in re.findall(r"^#+ (.+)$", text, re.MULTILINE)]
     return {slug if slug not in slugs[:at] else f"{slug}-{slugs[:at].count(slug)}" for at, slug in enumerate(slugs)}

@@ -45,7 +45,7 @@ STEPS = {"W12": 300}
 
 @dataclass(frozen=True)
 class Workload:
-    """What an executor needs to run a workload. `fetch` is the cost, or what a model gives; `report` is fetched once, at the end."""
+    """A workload, ready for an executor. `fetch` is the cost, or the output of a model; `report` is fetched once, at the end."""
 
     program: ol.Program
     fetch: ol.Var

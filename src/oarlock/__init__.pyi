@@ -1,4 +1,4 @@
-"""What type checkers and editors see of the package, whose names load when they are first used."""
+"""The package as type checkers and editors see it. Its names load when they are first used."""
 
 from oarlock import cpp as cpp
 from oarlock import datasets as datasets

@@ -225,7 +225,7 @@ class DeclarationError(OarlockError, ValueError):
 
 
 class FeedError(OarlockError, ValueError):
-    """What was fed does not fit what the program declares: its names, shapes, dtypes or sizes.
+    """The feed does not fit the declarations of the program: its names, shapes, dtypes or sizes.
 
         executor.run(program, feed={"image": x.astype("float64")})   # wrong for a float32 input
         executor.run(program, feed={"image": x.astype("float32")})   # right

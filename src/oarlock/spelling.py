@@ -43,7 +43,7 @@ def _near(name: str, known: Iterable[str], count: int, like: float = _LIKE) -> l
 
 
 def no_attribute(module: str, name: str, known: Iterable[str], *, instead: str | None = None) -> AttributeError:
-    """What a module of ours raises where it has no `name`: it says which of the `known` is meant, or of another module, or `instead`."""
+    """The error for a missing `name` in a module of ours: it says which of the `known` is meant, or of another module, or `instead`."""
     hint = instead or _hint(module, name, known)
     return AttributeError(f"module {module!r} has no attribute {name!r:.80}; {hint}", name=name)
 
@@ -82,7 +82,7 @@ def _meant(module: str, name: str, known: Iterable[str]) -> str | None:
 
 
 def _names_of(place: str) -> list[str]:
-    """What a user may call of a module: what it exports, modules left out."""
+    """The names that a user may call of a module: what it exports, modules left out."""
     module = importlib.import_module(place)
     names = dir(module) if place == "oarlock.op" else getattr(module, "__all__", ())
     return [name for name in names if not name.startswith("_") and not isinstance(vars(module).get(name), ModuleType)]

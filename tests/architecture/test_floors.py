@@ -208,7 +208,7 @@ def test_a_file_imports_only_from_its_floor_or_below(file):
 
 
 def test_no_file_compiles_or_runs_text():
-    """What comes from a file is data. A plan compiles what the emitter wrote; variants of a kernel are compiled of its own source."""
+    """The content of a file is data. A plan compiles what the emitter wrote; variants of a kernel are compiled from its own source."""
     found = [
         f"{file} calls {node.func.id}"
         for file in CODE

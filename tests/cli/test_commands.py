@@ -54,7 +54,7 @@ def oarlock(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
 
 @pytest.fixture
 def prints(oarlock: Command) -> Callable[..., str]:
-    """What a command prints that succeeds."""
+    """The output of a command that succeeds."""
 
     def output(*arguments: object) -> str:
         ended = oarlock(*arguments)
@@ -66,7 +66,7 @@ def prints(oarlock: Command) -> Callable[..., str]:
 
 @pytest.fixture
 def refuses(oarlock: Command) -> Callable[..., str]:
-    """What a command says that ends with one of our errors."""
+    """The message of a command that ends with one of our errors."""
 
     def error(*arguments: object) -> str:
         ended = oarlock(*arguments)

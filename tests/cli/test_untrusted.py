@@ -281,7 +281,7 @@ def test_a_process_that_leaves_the_group_and_holds_the_pipe_is_not_waited_for(ch
 
 
 def interrupted(run: Callable[[], object], left: Path, *, times: int = 1) -> tuple[Interrupted, float]:
-    """What a run raises that is interrupted once its child has written `left`, and how many seconds later."""
+    """The error of a run that is interrupted once its child has written `left`, and the seconds until it was raised."""
     sent = []
 
     def interrupt() -> None:

@@ -11,7 +11,7 @@ EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 
 
 def load(name):
-    """What an example defines, without running it."""
+    """The names that an example defines, without running it."""
     return runpy.run_path(str(EXAMPLES / f"{name}.py"), run_name=name)
 
 

@@ -183,6 +183,6 @@ ELSEWHERE = [
     Fault("op/batch_normalization.py", "if not context.training or not count:", "if not count:", ("runtime/test_seeds_of_scope.py",)),
     Fault("layer/branching.py", "return levels if size == length else []", "return levels[-1:]", ("layer/test_ragged_rows_in_ifelse.py",)),
 ]
-"""What went wrong once, or could without a test that noticed."""
+"""The faults that happened once, or could without a test that noticed."""
 
 FAULTS = [*(Fault(*rule) for rule in RULES), *ELSEWHERE]

@@ -56,7 +56,7 @@ def _with_spoilt_members(random: Random) -> bytes:
 
 
 def judge_arrays(path: Path, data: bytes) -> str:
-    """What comes of a file: "arrays", or "DataError". Raises whatever else does."""
+    """The outcome of a file: "arrays", or "DataError". Raises every other error."""
     path.write_bytes(data)
     try:
         found = load(str(path))

@@ -1,4 +1,4 @@
-"""What mutators of a program's message choose from: its parts, and what to put in their place."""
+"""The choices for mutators of a program's message: its parts, and what to put in their place."""
 
 from collections.abc import Callable
 from random import Random

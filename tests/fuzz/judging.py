@@ -1,4 +1,4 @@
-"""What may come of a file: an error of ours, or a program that prints, parses, and runs within its limits."""
+"""The legal outcomes of a file: an error of ours, or a program that prints, parses, and runs within its limits."""
 
 import time
 from collections import Counter
@@ -21,7 +21,7 @@ LONGEST_MESSAGE = 4096
 
 @dataclass
 class Tally:
-    """What came of the files so far."""
+    """The outcomes of the files so far."""
 
     outcomes: Counter[str] = field(default_factory=Counter)
     seconds: list[float] = field(default_factory=list)
@@ -76,7 +76,7 @@ def require_readable(error: ol.OarlockError) -> None:
 
 
 def _require_round_trips(program: ol.Program) -> None:
-    """What is read is the same program in bytes and in text."""
+    """The program that is read is the same in bytes and in text."""
     data = program.to_bytes()
     again = ol.Program.from_bytes(data)
     assert again.to_bytes() == data

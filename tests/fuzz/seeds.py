@@ -45,7 +45,7 @@ def recurrent() -> ol.Program:
 
 
 def inference() -> ol.Program:
-    """What predicts, pruned: no gradient, no tail."""
+    """The program that predicts, pruned: no gradient, no tail."""
     program = digits()
     return ol.prune(program, {"predict": program.targets["accuracy"]})
 

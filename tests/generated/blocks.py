@@ -44,7 +44,7 @@ def fill(w: Writing) -> None:
 
 
 def successor(w: Writing, before: ol.Var) -> ol.Var:
-    """What follows a value that is carried: something of its type, mostly one that depends on it."""
+    """The next value of one that is carried: something of its type, mostly one that depends on it."""
     if w.choices.chance(15):
         return w.value(lambda var: var.shape == before.shape, before)
     other = w.value(lambda var: before.shape[len(before.shape) - len(var.shape) :] == var.shape, before)
@@ -53,7 +53,7 @@ def successor(w: Writing, before: ol.Var) -> ol.Var:
 
 
 def successors(w: Writing, before: Sequence[ol.Var]) -> list[ol.Var]:
-    """What follows each value that is carried; at times, one goes on as the next of its type, and the last as the first."""
+    """The next values of those that are carried; at times, one goes on as the next of its type, and the last as the first."""
     following = [successor(w, var) for var in before]
     alike = [number for number, var in enumerate(before) if var.shape == before[0].shape]
     if len(alike) > 1 and w.choices.chance(50):
@@ -67,7 +67,7 @@ def successors(w: Writing, before: Sequence[ol.Var]) -> list[ol.Var]:
 
 
 def initials(w: Writing, vars: Sequence[ol.Var]) -> list[ol.Var]:
-    """What memories start as: values; or constants like them."""
+    """The initial values of memories: values in reach; or constants like them."""
     if w.choices.chance(65):
         return list(vars)
     return [w.keep(ol.op.fill_like(var, value=0.4, dtype="float64"), LIMIT) for var in vars]

@@ -51,7 +51,7 @@ def if_else(w: Writing) -> None:
 
 
 def _given(w: Writing, ie: object, rows: Sequence[ol.Var], *, holds: bool) -> list[ol.Var]:
-    """What the block hands out the likes of: `rows` as they are seen in it."""
+    """The values in the block that its outputs resemble: `rows` as they are seen in it."""
     if isinstance(rows[0].shape[0], str):
         if w.choices.chance(15):
             w.keep(ie.whole(rows[-1]), LIMIT)  # type: ignore[attr-defined]
@@ -62,7 +62,7 @@ def _given(w: Writing, ie: object, rows: Sequence[ol.Var], *, holds: bool) -> li
 
 
 def _poison(w: Writing, score: ol.Var) -> None:
-    """What is NaN for the rows that do not take this block, which must not be seen in the gradients."""
+    """Write a value that is NaN for the rows that do not take this block; it must not be seen in the gradients."""
     name = w.choices.pick(("none", "sqrt", "log"))
     if name != "none":
         w.keep(getattr(ol.op, name)(score), 3.0)

@@ -172,7 +172,7 @@ def _weighed(program: ol.Program, arrays: Mapping[str, numpy.ndarray], case: Cas
 
 
 def _check_files(program: ol.Program, arrays: Mapping[str, numpy.ndarray], values: Mapping[str, numpy.ndarray]) -> None:
-    """What is saved, loaded and saved is the same bytes and computes the same bits; what is printed and parsed prints alike."""
+    """A program that is saved, loaded and saved gives the same bytes and computes the same bits; one printed and parsed prints alike."""
     text = program.to_text(source=False)
     parsed = ol.parse_program(text)
     if parsed.to_text(source=False) != text:

@@ -31,7 +31,7 @@ def check_edits(case: Case, random: Random) -> None:
 
 
 def _train(program: ol.Program, case: Case, names: list[str], executor: ol.Executor, random: Random) -> list[Arrays]:
-    """What is fetched of each step, and what the scope has after it. Raises DisagreementError where a step changes what is held."""
+    """The fetched values of each step, and the values of the scope after it. Raises DisagreementError where a step changes a held value."""
     scope, feed = scope_of(program, case.arrays), feed_of(program, case.arrays)
     step = executor.prepare(program, names, scope=scope)
     held: list[tuple[str, torch.Tensor, torch.Tensor]] = []

@@ -1,4 +1,4 @@
-"""What a program means, a second time: PyTorch and its autograd, from the file format and the pages, and nothing of ours.
+"""The meaning of a program, a second time: PyTorch and its autograd, from the file format and the pages, and nothing of ours.
 
 It reads the bytes of a program (`docs/reference/language.md`) and runs its forward ops in float64, block by block, in plain PyTorch.
 Gradient ops are not looked at: gradients are PyTorch's. So it imports torch, numpy and the module of the format, which a test checks.
@@ -25,10 +25,10 @@ MAX_TRIPS = 10_000
 
 @dataclass
 class Evaluated:
-    """What evaluating a program gave.
+    """The results of evaluating a program.
 
     `values` are the main block's, by name. `gradients` are those of the weighed sum of the targets, None where autograd has none;
-    `second` those of the sum of all `gradients`. `trace` says which way each decision went: trips, rows, sides of kinks.
+    `second` those of the sum of all `gradients`. `trace` says which way each decision went: iterations, rows, sides of kinks.
     """
 
     values: dict[str, torch.Tensor]
@@ -188,7 +188,7 @@ class _Run:
     # Ops that own blocks
 
     def _enter(self, block: wire.BlockDesc, around: _Frame, given: Sequence[torch.Tensor], trip: int | None = None) -> list[torch.Tensor]:
-        """What a block hands out. Its scope is called as it is; that of a trip is inside the loop's."""
+        """The outputs of a block. Its scope has the block's name; that of an iteration is inside the loop's."""
         name = block.name if trip is None else f"{block.name.partition('.')[0]}/{trip}"
         frame = _Frame(block, f"{around.path}/{name}", around)
         for name, value in zip(block.inputs, given, strict=True):
@@ -285,7 +285,7 @@ class _Rows:
         return torch.tensor([row for row in self._longest_first if self.lengths[row] > step], dtype=torch.int64)
 
     def in_order(self, steps: list[torch.Tensor], empty: torch.Tensor) -> torch.Tensor:
-        """What each step handed out for its rows, row after row."""
+        """The outputs of each step for its rows, row after row."""
         found = {}
         for step, value in enumerate(steps):
             found |= {int(self.starts[row]) + step: element for row, element in zip(self.active(step).tolist(), value, strict=True)}

@@ -118,7 +118,7 @@ def _first(w: Writing) -> ol.Var:
 
 
 def _initial(w: Writing, sequence: ol.Var, rows: Size | None) -> ol.Var:
-    """What a memory starts as: a value in reach, of the shape of a step at times; of a ragged loop, with a row for each sequence."""
+    """The initial value of a memory: a value in reach, of the shape of a step at times; of a ragged loop, with a row for each sequence."""
     if rows is not None:
         found = w.find_value(lambda var: is_cut_in_front(var.shape, rows))
         return _row_each(w, sequence, rows) if found is None else found

@@ -79,7 +79,7 @@ def _choose_targets(w: Writing) -> list[tuple[str, str | None]]:
 
 
 def _features(w: Writing, targets: Sequence[object]) -> set[str]:
-    """What can be seen of a program when it is whole."""
+    """The features that can be seen of a program when it is whole."""
     reads = Counter(var for op in walk(w.program.main) for var in dict.fromkeys(op.reads) if var.dtype.is_floating)
     times = Counter({var: op.reads.count(var) for op in walk(w.program.main) for var in op.reads})
     found = {f"{min(len(targets), 3)} targets", "control flow" if w.kinds or len(w.program.blocks) > 1 else "straight line"}

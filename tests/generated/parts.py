@@ -80,7 +80,7 @@ def _check_kept_tensors(case: Case, program: ol.Program, values: Arrays, random:
 
 
 def _check_paths(case: Case, program: ol.Program, values: Arrays, random: Random) -> None:
-    """What is fetched of inner blocks, by path or as a stack, is what a run of everything has left in its scopes."""
+    """Values fetched from inner blocks, by path or as a stack, are those that a run of everything has left in its scopes."""
     feed = feed_of(program, case.arrays)
     _, scopes = ol.Executor().run(program, feed, scope=scope_of(program, case.arrays), keep_scopes=True)
     inner = [(block, path) for block in program.blocks[1:] for path in scopes if _leads_to(path, block)]

@@ -1,4 +1,4 @@
-"""What passes make of a program, one after another: each state that they lead to is made once, however many sequences lead there."""
+"""The states of a program after passes, one after another: each state is made once, however many sequences lead there."""
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
@@ -53,7 +53,7 @@ class Rewritings:
         self._states = {self.start.data: self.start}
 
     def after(self, passes: Collection[str]) -> tuple[State, Counter[str]]:
-        """What `optimize` makes of the program by these passes, and how often each applied."""
+        """The result of `optimize` on the program by these passes, and how often each applied."""
         state, applied = self.start, Counter(dict.fromkeys(passes, 0))
         for name in in_turn(passes):
             following = self._following(state, name)

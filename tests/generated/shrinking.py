@@ -11,7 +11,7 @@ __all__ = ["failure_of", "shrink"]
 
 
 def failure_of(case: Case, *, passes: bool = False, pairs: bool = False) -> Exception | None:
-    """What is raised while a case is checked: a DisagreementError, or an error that the framework ought not to raise."""
+    """The error that checking a case raises: a DisagreementError, or an error that the framework ought not to raise."""
     try:
         check(case, passes=passes, pairs=pairs)
     except Exception as error:
@@ -20,7 +20,7 @@ def failure_of(case: Case, *, passes: bool = False, pairs: bool = False) -> Exce
 
 
 def _kind(error: Exception) -> str:
-    """What a smaller program must fail with too: the check; of an error, its beginning."""
+    """The failure that a smaller program must have too: the check; of an error, its beginning."""
     if isinstance(error, DisagreementError):
         return error.check
     text = error.message if isinstance(error, OarlockError) else str(error)

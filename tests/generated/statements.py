@@ -213,7 +213,7 @@ def filtered(w: Writing) -> ol.Var:
 
 
 def attended(w: Writing) -> ol.Var:
-    """What queries make of keys and values, which are the same at times."""
+    """The attention of queries to keys and values, which are the same at times."""
 
     def fits(var: ol.Var) -> bool:
         return len(var.shape) >= 2 and isinstance(var.shape[-1], int) and var.shape[-1] > 0
@@ -269,7 +269,7 @@ def pooled(w: Writing) -> ol.Var:
 
 
 def forbidden(w: Writing) -> ol.Var:
-    """What raises where it is run."""
+    """An op that raises where it runs."""
     w.features.add("what would raise")
     return w.keep(ol.op.take(w.parameter(w.width, w.other), w.far()), 1.0)
 

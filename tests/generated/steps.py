@@ -36,8 +36,8 @@ LENGTHS = {"equal": (2, 2, 2), "uneven": (3, 1, 2), "with empty rows": (0, 3, 0)
 LOOPS = ("ragged", "ragged, reversed", "dense", "while")
 
 VARYING = ("step", "row", "column", "memory", "resting memory")
-"""What a trip has of it: a step of the sequence; a row from outside, of two numbers or of one, which ragged loops cut to the rows that
-have a step; a memory; a memory that no trip changes."""
+"""The values that vary with the iteration: a step of the sequence; a row from outside, of two numbers or of one, which ragged loops cut
+to the rows that have a step; a memory; a memory that no iteration changes."""
 
 FIXED: dict[str, Callable[[Mapping[str, ol.Var]], ol.Var]] = {
     "a number": lambda given: given["s"],
@@ -47,7 +47,7 @@ FIXED: dict[str, Callable[[Mapping[str, ol.Var]], ol.Var]] = {
     "a sum": lambda given: ol.op.reduce_sum(ol.op.square(given["v"])),
     "a row": lambda given: ol.op.tanh(given["x"]),
 }
-"""What a trip computes of values from outside alone: of no dimension, of one, of two. The last has rows, and is cut to some."""
+"""The values that an iteration computes from outer values alone: of no dimension, of one, of two. The last has rows, and is cut to some."""
 
 WAYS: dict[str, Callable[[ol.Var, ol.Var], ol.Var]] = {
     "multiply": ol.op.multiply,
@@ -86,7 +86,7 @@ PLACES: dict[str, Callable[[ol.Var, ol.Var], ol.Var]] = {
     "in a branch": _in_a_branch,
     "in a case": _in_a_case,
 }
-"""What becomes of `y`, which was made of `x` and has its rows."""
+"""The ways to go on from `y`, which was made of `x` and has its rows."""
 
 
 @dataclass(frozen=True)

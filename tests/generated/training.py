@@ -17,7 +17,7 @@ from oarlock.passes.optimizing import PASSES
 __all__ = ["ALONE", "FIRED", "check_training", "trained"]
 
 FIRED = "pass: "
-"""What a feature begins with that names a pass which did something among all of them."""
+"""The beginning of a feature that names a pass which did something among all of them."""
 
 ALONE = "pass alone: "
 """The same, for a pass that did something without the others."""
@@ -72,7 +72,7 @@ def _combinations(random: Random, *, passes: bool, pairs: bool) -> Iterator[Comb
 
 
 def _states(rewritings: Rewritings, tried: Iterable[Combination]) -> dict[State, list[Combination]]:
-    """What passes make of a program, and by which combinations of them; but for what is as it was."""
+    """The states that passes make of a program, and the combinations of passes that lead to each; but for the unchanged program."""
     found: dict[State, list[Combination]] = {}
     for combination in tried:
         state, _ = rewritings.after(combination)
@@ -105,7 +105,7 @@ def _squared(program: ol.Program, name: str, random: Random) -> ol.Var:
 def _run(
     program: ol.Program, case: Case, names: Sequence[str], executor: ol.Executor, rewritten: ol.Program | None = None
 ) -> list[dict[str, numpy.ndarray]]:
-    """What is fetched of each step, and what the scope has in the end; of what was made of a program, where that is given."""
+    """The fetched values of each step, and the values of the scope in the end; of the `rewritten` program, where that is given."""
     scope = scope_of(program, case.arrays)
     step = executor.prepare(rewritten or program, names, scope=scope)
     feed = feed_of(program, case.arrays)

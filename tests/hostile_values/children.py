@@ -20,7 +20,7 @@ CHECKING = "libc_malloc_debug.so.0"  # the allocator that sees, when memory is f
 
 @dataclass
 class Tally:
-    """What came of the trials."""
+    """The outcomes of the trials."""
 
     trials: int = 0
     uses: int = 0

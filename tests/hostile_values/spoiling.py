@@ -1,4 +1,4 @@
-"""What an enemy writes in place of good values."""
+"""The values that an enemy writes in place of good ones."""
 
 from collections.abc import Callable
 

@@ -117,7 +117,7 @@ def _spoil_attribute(attributes: dict[str, object], generator: Generator, sizes:
 
 
 def _lie_in_state(trial: Trial, generator: Generator) -> None:
-    """What an optimizer finds in the scope is not what it left there."""
+    """Replace a value of the optimizer's state in the scope with another than it left there."""
     vars = trial.program.persistables()
     var = vars[generator.integers(len(vars))]
     good = torch.zeros([size for size in var.shape or () if isinstance(size, int)], dtype=getattr(torch, str(var.dtype)))

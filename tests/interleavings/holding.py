@@ -12,7 +12,7 @@ __all__ = ["HOLDS", "READS", "Held", "tensors_of"]
 
 
 class Held:
-    """What somebody holds: how to look at it, what it was when it was last written, and the `memory` that it lies in.
+    """A value that somebody holds: how to look at it, its content when it was last written, and the `memory` that it lies in.
 
     `memory` is a token: the one of the variable whose value it is, until a run gives that variable another.
     """

@@ -86,7 +86,7 @@ class _Play:
         return self.steps[key](feed)  # type: ignore[operator]
 
     def _advance(self) -> None:
-        """What a step makes of the model, computed in a scope of its own."""
+        """Advance the model by a step, computed in a scope of its own."""
         scope = ol.Scope()
         for name in self.names:
             scope.set(name, self.mirror[name])

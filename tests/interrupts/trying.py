@@ -22,7 +22,7 @@ _COMMAND = [sys.executable, "-m", "oarlock", "train", "run.safetensors", "--data
 
 
 class Tried(NamedTuple):
-    """What came of it: in words, the seconds from the signal to the end, and what is wrong, if anything."""
+    """The outcome of a trial: in words, the seconds from the signal to the end, and the fault, if there is one."""
 
     outcome: str
     seconds: float

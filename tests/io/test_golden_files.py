@@ -1,4 +1,4 @@
-"""What the first version of the format wrote is read and run for ever. `tests/golden/v1/make.py` made the files."""
+"""Files of the first version of the format are read and run for ever. `tests/golden/v1/make.py` made them."""
 
 from pathlib import Path
 

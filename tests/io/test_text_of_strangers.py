@@ -1,4 +1,4 @@
-"""What a stranger writes into a file, or names it, steers no terminal, fills no log and imports nothing."""
+"""Text that a stranger writes into a file, or names it, steers no terminal, fills no log and imports nothing."""
 
 import io
 import os

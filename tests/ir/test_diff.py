@@ -1,4 +1,4 @@
-"""What differs between two programs, and what does not."""
+"""The differences between two programs, and things that are none."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What a file says of first values is checked before any is made."""
+"""Initial values in a file are checked before any is made."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What is written is taken back where the writing fails: `undone_on_error`, which counts, and `restored_on_error`, which copies."""
+"""Changes to a program are undone where the writing fails: `undone_on_error`, which counts, and `restored_on_error`, which copies."""
 
 import sys
 

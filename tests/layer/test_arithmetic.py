@@ -14,7 +14,7 @@ ORDERS = {"gt": operator.gt, "ge": operator.ge, "lt": operator.lt, "le": operato
 
 
 def value_of(build, *, dtype: str = "float64") -> numpy.ndarray:
-    """What `build(x, y)` computes of `X` and `Y`."""
+    """The value that `build(x, y)` computes from `X` and `Y`."""
     with ol.Program() as program:
         x, y = (ol.layer.data(name, shape=[2], dtype=dtype) for name in ("x", "y"))
         built = build(x, y)

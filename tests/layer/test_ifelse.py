@@ -18,7 +18,7 @@ def rows(name="x", shape=(2,), dtype="float64", batch="n"):
 
 
 def split(condition, true, false):
-    """What `true()` and `false()` hand out, by rows."""
+    """The outputs of `true()` and `false()`, by rows."""
     ie = ol.ifelse()
     with ie.true_block():
         ie.output(*true(ie))

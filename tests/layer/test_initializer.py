@@ -12,7 +12,7 @@ COUNT = 40_000
 
 
 def first_values(rule, shape: tuple[int, ...] = (200, 200), *, name: str = "w", seed: int = 0, dtype: str = "float64") -> torch.Tensor:
-    """What `rule` starts a parameter of `shape` with."""
+    """The initial value that `rule` gives a parameter of `shape`."""
     with ol.Program(seed=seed) as program:
         program.main.new_var(name, ol.DType.of(dtype), shape, persistable=True, parameter=True, initializer=rule(shape))
     return ol.init(program, ol.Scope())[name]

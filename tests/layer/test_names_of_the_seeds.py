@@ -1,4 +1,4 @@
-"""What the documents of 2017 call by names of their own."""
+"""The names that the documents of 2017 have for things of ours."""
 
 import keyword
 

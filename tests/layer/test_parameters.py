@@ -9,7 +9,7 @@ import oarlock as ol
 
 
 def run(output: ol.Var, feed: dict[str, numpy.ndarray]) -> tuple[torch.Tensor, ol.Scope]:
-    """What a layer gives with its first parameters, and these."""
+    """The result of a layer with its first parameters, and these."""
     scope = ol.init(output.block.program, ol.Scope())
     (value,) = ol.Executor().run(output.block.program, feed, [output], scope=scope)
     return torch.from_numpy(value), scope

@@ -61,7 +61,7 @@ def test_more_trips_than_were_allowed_raise_and_nothing_is_changed():
 @pytest.mark.mission("B51")
 @pytest.mark.parametrize("trips", range(4))
 def test_two_values_change_places_in_one_trip(trips):
-    """What is carried is read at the start of the trip, all of it, whatever the order of `carry`."""
+    """Carried values are read at the start of the iteration, all of them, whatever the order of `carry`."""
     with ol.Program() as program:
         a, b, count = number("a"), number("b"), number("count", "int64")
         loop = ol.while_loop(count > 0)

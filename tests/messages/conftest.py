@@ -1,4 +1,4 @@
-"""What the tests of messages ask for."""
+"""Fixtures of the tests of messages."""
 
 import textwrap
 from collections.abc import Callable

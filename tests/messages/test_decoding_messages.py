@@ -1,4 +1,4 @@
-"""What a user reads when a beam search does not fit: the whole text, of which line 1 is the first of `model.py`."""
+"""The messages for a beam search that does not fit: the whole text, of which line 1 is the first of `model.py`."""
 
 import textwrap
 from pathlib import Path

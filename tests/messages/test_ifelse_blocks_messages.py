@@ -1,4 +1,4 @@
-"""What a user reads who writes the blocks of `ol.ifelse` in another way: the whole text, of which line 1 is the first of `model.py`."""
+"""The messages for blocks of `ol.ifelse` written in another way: the whole text, of which line 1 is the first of `model.py`."""
 
 
 def test_a_second_true_block(require):

@@ -1,4 +1,4 @@
-"""What a user reads whose rows do not fit an `ol.ifelse`: the whole text, of which line 1 is the first of `model.py`."""
+"""The messages for rows that do not fit an `ol.ifelse`: the whole text, of which line 1 is the first of `model.py`."""
 
 
 def test_rows_of_a_square(require):

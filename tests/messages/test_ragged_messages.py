@@ -1,4 +1,4 @@
-"""What a user reads when rows of different lengths are fed that do not fit: the whole text, of which line 1 is the first of `model.py`."""
+"""The messages for fed rows of different lengths that do not fit: the whole text, of which line 1 is the first of `model.py`."""
 
 import textwrap
 from pathlib import Path

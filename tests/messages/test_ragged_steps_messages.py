@@ -1,4 +1,4 @@
-"""What a user reads who groups rows in the step of a ragged loop, where only some of them are left: the whole text."""
+"""The messages for grouping rows in the step of a ragged loop, where only some of them are left: the whole text."""
 
 import textwrap
 from pathlib import Path

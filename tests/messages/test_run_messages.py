@@ -1,4 +1,4 @@
-"""What a user reads when a program cannot be run: the whole text, of which line 1 is the first of `model.py`."""
+"""The messages for programs that cannot be run: the whole text, of which line 1 is the first of `model.py`."""
 
 import textwrap
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What comes naturally: taken where it means one thing, else refused with what to write."""
+"""Spellings that come naturally: accepted where they mean one thing, else refused with what to write."""
 
 import numpy
 import pytest

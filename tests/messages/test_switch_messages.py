@@ -1,4 +1,4 @@
-"""What a user reads who chooses by `ol.switch`, `ol.cond` or `ol.case`: the whole text, of which line 1 is the first of `model.py`."""
+"""The messages for `ol.switch`, `ol.cond` and `ol.case`: the whole text, of which line 1 is the first of `model.py`."""
 
 
 def test_a_switch_without_a_default(require):

@@ -1,4 +1,4 @@
-"""What a user reads who repeats by `ol.while_loop`: the whole text, of which line 1 is the first of `model.py`."""
+"""The messages for `ol.while_loop`: the whole text, of which line 1 is the first of `model.py`."""
 
 
 def test_python_that_branches_on_a_variable(require):

@@ -1,4 +1,4 @@
-"""What a Case, a GradCheck or a Rejects says, as tensors, as a call of the kernel, and as a program of one op."""
+"""The contents of a Case, a GradCheck or a Rejects: as tensors, as a call of the kernel, and as a program of one op."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ DTYPES = {torch.float64: "float64", torch.float32: "float32"}
 
 @dataclass(frozen=True)
 class Arguments:
-    """What an operator is called with."""
+    """The arguments of an operator."""
 
     tensors: Tensors
     attributes: dict[str, object]
@@ -89,17 +89,17 @@ def _leaves(value: object) -> Iterator[object]:
 
 
 def arguments_of(operator: Operator, case: AnyCase, dtype: torch.dtype = torch.float64) -> Arguments:
-    """What the operator is called with at a case of its root; Python floats and random numbers become `dtype`."""
+    """The arguments of the operator at a case of its root; Python floats and random numbers become `dtype`."""
     return derive(operator, root_arguments(root(operator), case, dtype))
 
 
 def root_arguments(operator: Operator, case: AnyCase, dtype: torch.dtype = torch.float64) -> Arguments:
-    """What a case of a forward operator gives it. Runs nothing."""
+    """The arguments that a case of a forward operator gives it. Runs nothing."""
     return Arguments(*case_arguments(operator, case, dtype))
 
 
 def derive(operator: Operator, arguments: Arguments) -> Arguments:
-    """What the backward pass calls a gradient operator with, when `arguments` are those of its root.
+    """The arguments of a gradient operator in the backward pass, when `arguments` are those of its root.
 
     Gradients of outputs are random. A forward operator gets `arguments` themselves.
     """
@@ -128,7 +128,7 @@ def random_like(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tenso
 
 
 def compute(operator: Operator, arguments: Arguments, *, training: bool = True) -> Tensors:
-    """What the kernel itself gives, by output slot; in training, where that makes a difference and nothing else is said."""
+    """The results of the kernel itself, by output slot; in training, where that makes a difference and nothing else is said."""
     given = positional(operator, arguments)
     if operator.wants_context:
         scope = ol.Scope()

@@ -1,4 +1,4 @@
-"""What an operator says of itself, and passes rely on: pure kernels, rows, and sums. Where outputs lie is in `test_memory.py`."""
+"""The promises of an operator that passes rely on: pure kernels, rows, and sums. `test_memory.py` tests where outputs lie."""
 
 import itertools
 from collections.abc import Callable
@@ -73,7 +73,7 @@ CLAIMED = [
 
 
 def cuts(operator: Operator, arguments: Arguments) -> tuple[list[Tensors], list[Tensors]]:
-    """What the operator gives for each leading index alone, and for the first axis cut in two."""
+    """The results of the operator for each leading index alone, and for the first axis cut in two."""
     shape = row_shape(operator, arguments)
     middle = (shape[0] + 1) // 2
     alone = [rows(operator, arguments, lambda tensor, at=index: tensor[at]) for index in itertools.product(*map(range, shape))]

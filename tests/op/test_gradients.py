@@ -124,7 +124,7 @@ def numeric_gradients(operator: Operator, arguments: Arguments) -> list[torch.Te
 
 
 def torch_gradients(operator: Operator, arguments: Arguments, chosen: slice = EVERY) -> list[torch.Tensor]:
-    """What PyTorch differentiates the kernel to."""
+    """The gradients of the kernel by PyTorch."""
     leaves = []
     for slot, number in wanted(operator, arguments):
         leaves.append(arguments.tensors[slot][number].clone().requires_grad_())

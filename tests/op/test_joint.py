@@ -1,4 +1,4 @@
-"""What joint operators compute together is what their parts compute apart."""
+"""Joint operators compute together the results that their parts compute apart."""
 
 import pytest
 import torch

@@ -43,7 +43,7 @@ def test_outputs_share_no_memory_with_each_other_where_no_view_is_declared(opera
 
 @pytest.mark.parametrize("operator", [pytest.param(operator, id=operator.type) for operator in OPERATORS if operator.views])
 def test_a_view_is_declared_of_an_input_that_is_seen_to_be_shared(operator: Operator):
-    """What is declared and never so costs memory for nothing."""
+    """A view that is declared and never seen costs memory for nothing."""
     shared: set[str] = set()
     for _, make in uses_of(operator):
         for training in (True, False):

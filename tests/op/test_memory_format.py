@@ -60,7 +60,7 @@ UPDATES = {
 
 
 def updated(name: str, grad: torch.Tensor, held: list[torch.Tensor], *, in_place: bool, **told: bool) -> list[torch.Tensor]:
-    """What an update makes of a parameter and of its state."""
+    """The new values of a parameter and of its state after an update."""
     operator = getattr(update, name)
     function = next(iter(variants_of(operator).in_place.values())) if in_place else operator.kernel
     rate = torch.tensor(0.1, dtype=torch.float64)
@@ -136,7 +136,7 @@ def test_the_gradient_of_relu_lies_as_its_output_does():
 
 @pytest.mark.parametrize("handed_out", [False, True])
 def test_a_plan_tells_a_kernel_what_is_alone_in_its_memory(handed_out):
-    """What a kernel has made is; what trips compute in their part of a stack is not."""
+    """A value that a kernel has made is alone in its memory; one that iterations compute in their slice of a stack is not."""
     with ol.Program() as program:
         x = ol.layer.data("x", shape=[2, 3, 4, 4], batch="t")
         rnn = ol.rnn()

@@ -1,4 +1,4 @@
-"""What a gradient writes where an index says: indices that anyone may give are looked at, those of our own are not."""
+"""Writes of a gradient at given indices: indices that anyone may give are checked, those of our own are not."""
 
 import numpy
 import pytest
@@ -95,7 +95,10 @@ def test_training_a_network_looks_at_no_index():
 
 @pytest.mark.parametrize("executor", EXECUTORS)
 def test_indices_of_a_larger_image_are_looked_at(executor: str):
-    """What a pooling made of an image of 4 x 4 is written into one of 2 x 2: windows of which one fits are as many as one of 4 x 4 has."""
+    """The indices of a pooled image of 4 x 4 are written into one of 2 x 2.
+
+    Each image has one window of its own size, so the number of windows does not tell the two apart.
+    """
     with ol.Program() as program:
         x = ol.layer.data("x", [1, 4, 4], dtype="float64")
         like = ol.layer.data("like", [1, 2, 2], dtype="float64")

@@ -1,4 +1,4 @@
-"""What the bits of a result depend on: what each operator says of that, and passes, plans and tests rely on."""
+"""The influences on the bits of a result, as each operator declares them: passes, plans and tests rely on that."""
 
 import re
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What is computed twice is computed once, unless chance or a message would tell."""
+"""Values that are computed twice are computed once, unless chance or a message would tell."""
 
 import numpy
 from rewritten import require_same_values, rewritten

@@ -223,7 +223,7 @@ def test_training_a_recurrent_network_of_words_is_the_same_after_all_passes(opti
 
 @pytest.mark.parametrize("rows", [(5, 7), (7, 5), (5, 5)])
 def test_the_gradients_of_two_tables_of_which_the_same_rows_are_taken_stay_apart(rows):
-    """What is put in the rows of one table is not put in those of the other: that has another number of them."""
+    """Gradients put in the rows of one table are not put in those of the other: that has another number of them."""
     with ol.Program(seed=1) as program:
         tables, w, asked = [table(count, name) for count, name in zip(rows, ("one", "other"), strict=True)], matrix(), ids()
         ys = [ol.op.linear(ol.op.take(each, asked), w) for each in tables]

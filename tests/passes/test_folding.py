@@ -1,4 +1,4 @@
-"""What is computed of constants is a constant."""
+"""A result computed from constants is a constant."""
 
 import numpy
 from rewritten import require_same_values, rewritten

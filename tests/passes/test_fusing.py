@@ -20,7 +20,7 @@ SHARED = {"w": (3, 2), "v": (2, 3), "u": (2, 2), "bias": (2,)}
 
 
 class Values:
-    """What the expressions below are made of, and values for it. With `steps`, there are as many of each."""
+    """The operands of the expressions below, and values for them. With `steps`, there are as many of each."""
 
     def __init__(self, *, steps: int = 0, dtype: str = "float64"):
         self.feed: dict[str, numpy.ndarray] = {}
@@ -38,7 +38,7 @@ Expression = Callable[[Values], ol.Var]
 
 
 def right_sides(lines: Sequence[str]) -> list[str]:
-    """What stands on the right, without constants; intermediates that the pass declares are called #0, #1."""
+    """The right sides, without constants; intermediates that the pass declares are called #0, #1."""
     found = [re.sub(r"[\w.]+@FUSED_(\d+)", r"#\1", line.partition(" = ")[2]) for line in lines]
     return [line for line in found if line and not line.startswith("fill(")]
 
@@ -186,9 +186,9 @@ LOOP_PASSES = ("hoist", "lift", "sink", "fuse")
 
 
 def loop(cell: Callable[[Values, ol.Var], ol.Var], *inputs: str) -> tuple[dict[str, list[str]], dict[str, int]]:
-    """What each block of a loop computes after the passes, and how often these applied; outputs and gradients are as before them.
+    """The computations of each block of a loop after the passes, and how often these applied; outputs and gradients are as before them.
 
-    The loop carries what `cell` gives of the values in a step and of what was carried. The gradients are those of `inputs`.
+    The loop carries the result of `cell` for the values in a step and those carried. The gradients are those of `inputs`.
     """
     with ol.Program() as program:
         x = Values(steps=5)

@@ -1,4 +1,4 @@
-"""What changes nothing is left out, where the types prove it."""
+"""Ops that change nothing are left out, where the types prove it."""
 
 import numpy
 import pytest

@@ -1,4 +1,4 @@
-"""What goes out of a loop: before it what only sequences tell, behind it what no step reads, and the views of what it hands out."""
+"""Ops that move out of a loop: before it those that only sequences determine, after it those that no step reads, and views of outputs."""
 
 import re
 from collections import Counter
@@ -17,7 +17,7 @@ def data(name: str = "x", shape=("n", 4), batch: str | None = "t") -> ol.Var:
 
 
 def body_of(lines: list[str]) -> list[str]:
-    """What each step computes, op by op."""
+    """The types of the ops of each step, in order."""
     start = next(number for number, line in enumerate(lines) if line.startswith("block "))
     return [line.partition(" = ")[2].partition("(")[0] for line in lines[start + 1 :] if " = " in line]
 

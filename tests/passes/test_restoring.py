@@ -1,4 +1,4 @@
-"""What fails while it is written leaves no trace in the program."""
+"""A write that fails leaves no trace in the program."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What is one number repeated is that number, and numbers are multiplied first."""
+"""A tensor of one number repeated is that number, and numbers are multiplied first."""
 
 import numpy
 import pytest

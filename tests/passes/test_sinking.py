@@ -1,4 +1,4 @@
-"""What goes behind a loop reads there what it read inside: stacks of what differs from trip to trip, and all else as it is."""
+"""Ops that move behind a loop read there what they read inside: stacks of what differs between iterations, and all else as it is."""
 
 import numpy
 import pytest

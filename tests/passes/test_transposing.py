@@ -1,4 +1,4 @@
-"""What each trip of a loop would transpose is transposed before it, as a view."""
+"""A value that each iteration of a loop would transpose is transposed before it, as a view."""
 
 import numpy
 import pytest

@@ -24,7 +24,7 @@ FEED = {"x": numpy.random.default_rng(0).normal(size=(5, 3))}
 
 
 def updates(program: ol.Program, wanted: list[ol.Var], *passes: str) -> tuple[list[str], dict[str, int]]:
-    """What stands among the updates after `passes`, but for the commits; and how often each pass applied."""
+    """The lines of the updates after `passes`, but for the commits; and how often each pass applied."""
     copy = program.clone()
     applied = optimize(copy, [copy.main.vars[var.name] for var in wanted], standard, passes)
     verify_program(copy)

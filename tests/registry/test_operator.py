@@ -1,4 +1,4 @@
-"""What a declaration says, and every way in which it can contradict itself."""
+"""The contents of a declaration, and every way in which it can contradict itself."""
 
 import re
 

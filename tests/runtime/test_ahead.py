@@ -1,4 +1,4 @@
-"""What an inference computes of its parameters alone, once: as long as nobody else can have touched them."""
+"""Values that an inference computes from its parameters alone, once: as long as nobody else can have touched them."""
 
 import gc
 import threading

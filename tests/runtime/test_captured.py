@@ -63,7 +63,7 @@ class StandIn:
 
 @pytest.fixture
 def seen(monkeypatch):
-    """What the stand-in does; executors made meanwhile capture by it."""
+    """The actions of the stand-in; executors made meanwhile capture by it."""
     seen = []
     monkeypatch.setattr(captured, "CudaGraphs", partial(StandIn, seen))
     return seen

@@ -1,4 +1,4 @@
-"""What a prepared step remembers between calls: the values that nobody has asked for since."""
+"""The values that a prepared step remembers between calls: those that nobody has asked for since."""
 
 import gc
 import threading

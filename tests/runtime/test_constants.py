@@ -15,7 +15,7 @@ def planned(program, fetch):
 
 
 def run_twice(program, fetch, feed=None, scope=None, **options):
-    """What a second run gives, after the caller has written over all that the first one gave."""
+    """The results of a second run, after the caller has written over all those of the first one."""
     executor, scope = ol.Executor(passes=(), poison=True, **options), scope or ol.Scope()
     for value in executor.run(program, feed or {}, fetch, scope=scope, return_numpy=False):
         value.fill_(7)

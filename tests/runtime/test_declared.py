@@ -1,4 +1,4 @@
-"""What a scope holds of a program's parameters and state is held to what the program declares, however the program is run."""
+"""A program's parameters and state in a scope are held to the declarations of the program, however it is run."""
 
 from collections.abc import Callable
 

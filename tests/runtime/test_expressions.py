@@ -1,4 +1,4 @@
-"""What a plan writes instead of the call of a kernel: the expression that the kernel comes to."""
+"""The expression that a plan writes instead of the call of a kernel."""
 
 import re
 

@@ -31,7 +31,7 @@ def fake_place(monkeypatch):
 
 
 def run_fake(executor, program, feed, fetch, scope, *, training=False):
-    """What a run gives, of fake tensors, and what waited in a second run. It is planned before: passes look at numbers."""
+    """The results of a run, of fake tensors, and the waits of a second run. It is planned before: passes look at numbers."""
     step = executor.prepare(program, fetch, scope=scope, training=training, return_numpy=False)
     with waits_noted() as waits:
         held = {name: torch.tensor(value).to(executor.place.device) for name, value in feed.items()}
@@ -143,7 +143,7 @@ def test_kernels_stay_at_their_place_and_wait_only_for_what_data_decide(fake_pla
 
 
 def _brought(slot, item):
-    """What a step has of an input at a fake GPU. Whether statistics are those of the batch stays with the host."""
+    """The input of a step at a fake GPU. Whether statistics are those of the batch stays with the host."""
     return torch.tensor(True, device="cpu") if slot == "of_batch" else torch.empty(item.shape, dtype=item.dtype)
 
 
@@ -166,7 +166,7 @@ WAITS: dict[str, list[str]] = {
     "I2": [],
     "I3": [],
 }
-"""What of a step waits: where labels are looked at, and the numbers of rows. W11, W12 and W13 go where data say."""
+"""The waits of a step: where labels are looked at, and the numbers of rows. W11, W12 and W13 go where data say."""
 
 
 @pytest.mark.parametrize("name", WAITS)
@@ -307,7 +307,7 @@ def test_a_scope_that_was_at_a_gpu_is_read_at_the_processor():
 
 
 class Graphs:
-    """What is captured is computed once; fake tensors have nothing else to compute."""
+    """A stand-in that computes captured work once; fake tensors have nothing else to compute."""
 
     def __init__(self, device):
         assert device.type == "cuda"

@@ -338,7 +338,7 @@ def live_tensors():
 
 @pytest.fixture
 def _no_collector():
-    """What is let go of is gone at once; the collector has nothing to find."""
+    """Objects that are let go of are gone at once; the collector has nothing to find."""
     gc.collect()
     gc.disable()
     yield

@@ -1,4 +1,4 @@
-"""What the loops of a plan leave out, and which memories they write over: what a program computes shows neither."""
+"""The work that the loops of a plan leave out, and the memories they write over: the results of a program show neither."""
 
 import numpy
 import pytest
@@ -37,7 +37,7 @@ def feed_of(steps):
 
 
 def left_out(program, fetched, passes=()):
-    """What the lines of a plan that some trips leave out would call."""
+    """The kernels called in lines of a plan that some iterations leave out."""
     text = ol.Executor(passes=passes).plan(program, fetched).text
     return [line.split("(")[0].split(" = ")[1].rpartition("_")[0] for line in text.splitlines() if line.endswith(" else None")]
 

@@ -89,7 +89,7 @@ def test_loops_in_loops_are_stacked_over_both_or_over_the_inner_one(executor, ne
 
 
 def test_the_loops_of_gradients_are_fetched_alike(executor, nested):
-    """What the gradient loops hand out as sums is the sum of what is fetched from their trips."""
+    """The sums that the gradient loops return are the sums of the values fetched from their iterations."""
     program, scope = nested
     fetch = ["decay@GRAD", "main/rnn_0@GRAD/rnn_1@GRAD/decay@GRAD", "main/rnn_0@GRAD/1/rnn_1@GRAD/2/decay@GRAD"]
     total, parts, one = executor.run(program, FEED, fetch, scope=scope)

@@ -185,7 +185,7 @@ def test_lifting_and_sinking_keep_values_and_gradients(steps, reverse):
 @pytest.mark.parametrize("passes", [(), ("sink",), ("lift", "sink"), None], ids=["none", "sink", "lift and sink", "all"])
 @pytest.mark.parametrize("stays", ["in itself", "in turn"])
 def test_a_memory_that_stays_is_not_written_over_in_the_gradient_of_a_ragged_loop(stays, passes):
-    """What it hands out of each step is one and the same tensor, or one of two."""
+    """The output of each step is one and the same tensor, or one of two."""
     with ol.Program() as program:
         x = ol.layer.data("x", shape=[3], dtype="float64", ragged=1)
         keys = ol.layer.data("keys", shape=[3], dtype="float64")
@@ -228,7 +228,7 @@ def test_steps_of_some_rows_are_not_taken_for_steps_of_others():
 
 
 def cells(cell, *, ragged=False, reverse=False):
-    """What a loop gives whose memory becomes `cell(x, h)`, and the gradient of what it steps through."""
+    """The results of a loop whose memory becomes `cell(x, h)`, and the gradient of the sequence that it steps through."""
     with ol.Program(seed=1) as program:
         x = ol.layer.data("x", [6], dtype="float64", ragged=1) if ragged else ol.layer.data("x", ["n", 6], dtype="float64", batch="t")
         start = ol.layer.data("start", [6], dtype="float64")
@@ -254,7 +254,7 @@ def gated(x, h):
 
 
 def swapped(x, h):
-    """What is cut is stacked for the gradient, in a space."""
+    """The slices are stacked for the gradient, in a buffer."""
     a, b = halves(op.sigmoid(op.linear(h, ol.layer.create_parameter([6, 6], dtype="float64"))))
     c, d = halves(x)
     return op.concat([b * c, op.tanh(a + d)], axis=-1)

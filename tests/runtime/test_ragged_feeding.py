@@ -115,7 +115,7 @@ def test_inputs_of_one_cut_may_be_fed_in_different_forms():
 
 
 def test_sizes_that_follow_from_each_other_are_checked():
-    """What is fed for `n+1` says what `n` is, in whatever order; a product is checked once its factors are known."""
+    """A size fed for `n+1` determines `n`, in whatever order; a product is checked once its factors are known."""
     with ol.Program() as program:
         ends = ol.layer.data("ends", ["n+1"], dtype="int64", batch=None)
         x = ol.layer.data("x", [])

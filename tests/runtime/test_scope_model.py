@@ -12,7 +12,7 @@ NAMES = st.sampled_from(["w", "b", "x", "fc_0.w", "@STEP"])
 
 
 class Level:
-    """What a scope should be: names to values, and a parent."""
+    """A model of a scope: names to values, and a parent."""
 
     def __init__(self, parent=None):
         self.parent = parent

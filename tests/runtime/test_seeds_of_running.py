@@ -1,4 +1,4 @@
-"""What the Block and Framework documents ask of blocks while they run, row by row."""
+"""The demands of the Block and Framework documents on blocks while they run, row by row."""
 
 import gc
 

@@ -1,4 +1,4 @@
-"""What the Scope and Framework documents ask of scopes and of what they hold, row by row."""
+"""The demands of the Scope and Framework documents on scopes and their values, row by row."""
 
 import asyncio
 import copy
@@ -447,7 +447,7 @@ def test_only_a_direct_child_is_deleted_and_only_once():
 
 
 def at_once(work, count=4):
-    """What `work` returns in each of some threads that begin together."""
+    """The results of `work` in each of some threads that begin together."""
     found, gate = [], threading.Barrier(count)
 
     def run():

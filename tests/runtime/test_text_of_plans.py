@@ -34,7 +34,7 @@ NODES = (
 
 
 def strangers(text):
-    """What stands in the text of a plan that we did not put there."""
+    """The names and constants in the text of a plan that we did not put there."""
     found = set()
     module = ast.parse(text)
     assert all(isinstance(function, ast.FunctionDef) for function in module.body)

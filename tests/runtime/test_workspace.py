@@ -67,7 +67,7 @@ def prepared(program, fetch, executor=None, *, training=True):
 
 
 def interpreted(program, fetch, feeds, *, training=True):
-    """What the interpreter fetches, step by step."""
+    """The values that the interpreter fetches, step by step."""
     step, _ = prepared(program, fetch, ol.Executor(interpret=True), training=training)
     return [[value.clone() for value in step(each)] for each in feeds]
 

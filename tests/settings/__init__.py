@@ -41,13 +41,13 @@ FAST = (
     "tests/training/test_repeating.py",
     "tests/training/test_resume.py::test_a_run_may_be_stopped_many_times",
 )
-"""What compares bits, as far as it takes seconds."""
+"""The tests that compare bits, as far as they take seconds."""
 
 
 class Outcome(NamedTuple):
     passed: bool
     summary: str
-    """What pytest says last, and where a test failed all that it says."""
+    """The last line of pytest, and where a test failed the whole output."""
     seconds: float
 
 

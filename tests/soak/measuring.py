@@ -1,4 +1,4 @@
-"""What a process holds, and whether that grows."""
+"""The resources that a process holds, and whether they grow."""
 
 import gc
 import os
@@ -51,7 +51,7 @@ class Growth:
 
     @property
     def failures(self) -> list[str]:
-        """What grew more than is allowed."""
+        """The resources that grew more than is allowed."""
         found = [f"memory grew by {self.slope:.2f} MiB per 10,000 steps"] if self.slope > ALLOWED else []
         for kind, count in vars(self.before).items():
             if getattr(self.after, kind) != count:

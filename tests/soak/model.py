@@ -1,4 +1,4 @@
-"""What is trained: a recurrent network, a ragged loop, a while loop and rows that take two branches; and what is fed."""
+"""The model that is trained: a recurrent network, a ragged loop, a while loop and rows that take two branches; and its feed."""
 
 from collections.abc import Mapping
 
@@ -44,7 +44,7 @@ def model() -> ol.Program:
 
 
 def feed(seed: int, step: int) -> Mapping[str, numpy.ndarray]:
-    """What is fed in a step: the sizes of everything follow from the seed and the step."""
+    """The feed of a step: the sizes of everything follow from the seed and the step."""
     random = numpy.random.default_rng([seed, step])
     rows, lengths = int(random.integers(1, 5)), random.integers(0, 5, int(random.integers(1, 4)))
     return {

@@ -1,4 +1,4 @@
-"""What a run says of itself: means of whole epochs, also of one that was taken up; a loss that is no number; validation by its name."""
+"""The measurements of a run: means of whole epochs, also of one that was resumed; a loss that is no number; validation by its name."""
 
 import io
 import math

@@ -1,4 +1,4 @@
-"""What is repeated on one machine, with one setting, ends in the same bits: in one process or another, wherever values come to lie.
+"""A run repeated on one machine, with one setting, ends in the same bits: in one process or another, wherever values come to lie.
 
 The sizes fit no vector of a processor, so that libraries of products have ends to treat otherwise.
 """

@@ -202,7 +202,7 @@ def test_the_command_ends_soon_after_an_interrupt_and_leaves_a_whole_file(after,
 
 @pytest.mark.skipif(sys.platform != "linux", reason="untrusted files are run on Linux alone")
 def test_a_strangers_program_that_is_interrupted_while_it_trains_leaves_a_whole_file_too(folder):
-    """What it does is not shown meanwhile: it is tried later and later, until it trains."""
+    """Its progress is not shown meanwhile: it is tried later and later, until it trains."""
     outcomes = []
     for after in (3.0, 6.0, 12.0, 24.0):
         tried = try_once(folder, after, patience=20, options=["--untrusted"])

@@ -23,7 +23,7 @@ def small() -> Classifier:
 
 @pytest.fixture
 def fed(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, numpy.ndarray]]:
-    """What each training step is fed, in order."""
+    """The feeds of the training steps, in order."""
     steps: list[dict[str, numpy.ndarray]] = []
 
     class Recorder(ol.Executor):

@@ -1,4 +1,4 @@
-"""What layers keep from step to step - running statistics, draws - is trained with, saved, and taken up; evaluation moves nothing."""
+"""State that layers keep from step to step - running statistics, draws - is trained with, saved, and resumed; evaluation moves nothing."""
 
 import itertools
 

@@ -1,1 +1,1 @@
-"""What computes the operators: kernels are functions of PyTorch's tensors, and what is PyTorch's alone stands in `torch/`."""
+"""Backends that compute the operators: kernels are functions of PyTorch's tensors, and what is PyTorch's alone stands in `torch/`."""

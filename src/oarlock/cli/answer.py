@@ -1,4 +1,4 @@
-"""What the child process of `--untrusted` hands to its parent: a head of JSON, one line, then text, then the bytes of a file.
+"""The answer of the child process of `--untrusted` to its parent: a head of JSON, one line, then text, then the bytes of a file.
 
 The head says how long both are, so that the parent takes no more than that, and none of it before it knows. Nothing heavy is imported.
 """

@@ -1,4 +1,4 @@
-"""What the system itself keeps a process from: for the child that opens a stranger's file. Linux alone.
+"""Confinement of a process by the system itself: for the child that opens a stranger's file. Linux alone.
 
 Imports nothing heavy: `isolate` has to come before any library starts a thread.
 """
@@ -21,10 +21,10 @@ _CAPABILITY_VERSION = 0x20080522
 
 @dataclass(frozen=True)
 class ProcessLimits:
-    """What a child process that runs a stranger's file may use; `ol.run_untrusted(..., limits=ProcessLimits())`.
+    """The resources that a child process which runs a stranger's file may use; `ol.run_untrusted(..., limits=ProcessLimits())`.
 
     `cpu_seconds` of all its threads together, from when it has imported what it needs; `seconds` on the clock; `memory_bytes` of
-    address space, what PyTorch itself takes of it included; `files` open at once; `output_bytes` of the file that it hands back, and
+    address space, including what PyTorch itself takes; `files` open at once; `output_bytes` of the file that it returns, and
     `text_bytes` of what it prints.
     """
 

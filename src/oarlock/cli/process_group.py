@@ -56,7 +56,7 @@ class ProcessGroup:
         self._pipe.close()
 
     def read_line(self, most: int) -> bytes:
-        """What it writes up to the end of a line, without it. Raises ValueError for more than `most` bytes, EOFError for no end."""
+        """Read its output up to the end of a line, without it. Raises ValueError for more than `most` bytes, EOFError for no end."""
         while b"\n" not in self._buffer:
             if len(self._buffer) > most:
                 raise ValueError("this line does not end")

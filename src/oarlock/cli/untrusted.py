@@ -119,7 +119,7 @@ def _take_answer(verb: str, group: ProcessGroup, limits: ProcessLimits) -> Answe
 
 
 def _environment() -> dict[str, str]:
-    """What the child is told: where packages are, and how wide the terminal is."""
+    """The environment of the child: where packages are, and how wide the terminal is."""
     kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
     packages = os.pathsep.join(filter(None, [_PACKAGES, os.environ.get("PYTHONPATH")]))
     # An arena of memory for each thread would take address space that nothing uses.

@@ -11,7 +11,7 @@ _handed: io.BytesIO | None = None
 
 
 def destination(path: Path) -> Path | io.BytesIO:
-    """What a verb writes its file to."""
+    """The destination of the file of a verb."""
     return path if _handed is None else _handed
 
 

@@ -135,7 +135,7 @@ def _estimable(program: Program) -> set[str]:
 
 
 def _value(var: Var, scope: Scope) -> torch.Tensor:
-    """What `scope` holds for a persistable variable. Raises UnsetVarError, ShapeError or DTypeError."""
+    """The value of a persistable variable in `scope`. Raises UnsetVarError, ShapeError or DTypeError."""
     found = scope.find_var(var.name)
     if var.name == DRAWS and (found is None or not found.is_set):
         return initial_value(var, 0)  # nothing was drawn

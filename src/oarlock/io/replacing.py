@@ -53,7 +53,7 @@ def write_file(path: str | os.PathLike[str], data: bytes | memoryview) -> None:
 
 
 def _look_at(path: Path, target: Path) -> os.stat_result | None:
-    """What stands at `target`, which `path` leads to; None for nothing. Raises ArgumentError for what is no file, and OSError."""
+    """The status of the file at `target`, which `path` leads to; None for none. Raises ArgumentError where it is no file, and OSError."""
     try:
         status = os.stat(target)
     except FileNotFoundError:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["Argument", "Block"]
 
 Argument = Var | str | Sequence[Var | str]
-"""What may be given for one slot of an op: a variable or its name, or any number of them."""
+"""An argument for one slot of an op: a variable or its name, or any number of them."""
 
 
 class Block:
@@ -100,7 +100,7 @@ class Block:
         return list(dict.fromkeys([*reversed(computed), *given, *self.vars]))
 
     def seen(self, var: Var) -> Var:
-        """What is read where an op of this block is given `var`: its step where a loop around is stepping through it, else itself."""
+        """The variable that an op of this block reads when given `var`: its step where a loop around steps through it, else itself."""
         if self.parent is None or var.block is self:
             return var
         around = list(self.enclosing())

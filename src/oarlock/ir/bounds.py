@@ -1,4 +1,4 @@
-"""What a program's message must be before anything is built of it: few enough parts, small enough tensors, legal names.
+"""Bounds of a program's message, checked before anything is built of it: few enough parts, small enough tensors, legal names.
 
 The names are checked here so that every later message may quote one.
 """
@@ -106,7 +106,7 @@ class _Bounds:
             self.require(where, self.symbol_bytes, "symbol_bytes")
 
     def tensor(self, where: str, var: wire.VarDesc) -> None:
-        """What the sizes that are numbers tell already. A size of 0 counts as 1: strides are computed of it too."""
+        """Check the sizes that are numbers already. A size of 0 counts as 1: strides are computed of it too."""
         elements = 1
         for size in var.shape.sizes:
             elements *= max(size.number, 1)

@@ -1,4 +1,4 @@
-"""What differs between two programs, block by block: added, removed, moved, changed."""
+"""The differences between two programs, block by block: added, removed, moved, changed."""
 
 from bisect import bisect_left
 from collections import defaultdict
@@ -136,7 +136,7 @@ def _diff_state(before: Block, after: Block, matched: dict[Var, Var]) -> Iterato
 
 
 def _diff_vars(left: Var, right: Var) -> list[str]:
-    """What is said of the one and not of the other."""
+    """The differences between two variables."""
     details = [f"{left.type_text} became {right.type_text}"] if left.type_text != right.type_text else []
     for flag in ("parameter", "trainable", "stop_gradient"):
         if getattr(left, flag) != getattr(right, flag):
@@ -175,7 +175,7 @@ def _match_ops(before: Block, after: Block, matched: dict[Var, Var]) -> list[tup
 
 
 def _meaning(op: Op, matched: dict[Var, Var]) -> object:
-    """What an op computes: its type, its attributes but for blocks, and its inputs, as the other program knows them."""
+    """The computation of an op: its type, its attributes but for blocks, and its inputs, as the other program knows them."""
     inputs = tuple((slot, tuple(id(matched.get(var, var)) for var in vars)) for slot, vars in _arguments(op).items())
     target = tuple(id(matched.get(var, var)) for var in op.writes) if op.is_commit else ()
     return op.type, inputs, _attributes(op), target
@@ -191,7 +191,7 @@ def _attributes(op: Op) -> tuple[tuple[str, str], ...]:
 
 
 def _diff_ops(left: Op, right: Op, matched: dict[Var, Var]) -> Iterator[str]:
-    """What differs between two ops of one type."""
+    """The differences between two ops of one type."""
     before, after = dict(_attributes(left)), dict(_attributes(right))
     for name in sorted(before.keys() | after.keys()):
         if before.get(name) != after.get(name):

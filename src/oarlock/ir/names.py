@@ -33,10 +33,10 @@ def require_user_name(name: str) -> str:
 
 
 def gradient_name(name: str) -> str:
-    """What the gradient of the variable `name` is called."""
+    """The name of the gradient of the variable `name`."""
     return f"{name}@GRAD"
 
 
 def next_name(name: str) -> str:
-    """What the value that replaces the persistable variable `name` at the end of a step is called."""
+    """The name of the value that replaces the persistable variable `name` at the end of a step."""
     return f"{name}@NEXT"

@@ -301,7 +301,7 @@ class _Parser:
             blocks[name].block = number
 
     def op_name(self, op: wire.OpDesc) -> None:
-        """What an op is called, if anything: `as "scores"`. A variable called `as`, which may begin the next line, is none."""
+        """Parse the name of an op, if it has one: `as "scores"`. A variable called `as`, which may begin the next line, is none."""
         start = self.at
         if self.peek() == "as":
             self.word("as")
@@ -326,7 +326,7 @@ class _Parser:
             self.refuse(f"a value that an attribute holds ({error.message})")
 
     def value(self) -> object:
-        """What an attribute holds."""
+        """Parse the value of an attribute."""
         self.blank()
         if self.sees('"'):
             return self.string()

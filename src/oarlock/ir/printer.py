@@ -98,7 +98,7 @@ def _format_name(op: Op) -> str:
 
 
 def _format_held(value: object) -> str:
-    """What an attribute holds: a block in braces, a variable after a dollar sign, or a value."""
+    """The text of an attribute: a block in braces, a variable after a dollar sign, or a value."""
     if isinstance(value, Block):
         return "{" + value.name + "}"
     return f"${value.name}" if isinstance(value, Var) else format_attribute(value)

@@ -141,11 +141,11 @@ class Program:
         self.changed()
 
     def find_target(self, name: str) -> Var | None:
-        """What `name` asks for of the program: the target of that label, else the variable of the main block; None where there is none."""
+        """The variable that `name` stands for: the target of that label, else the variable of the main block; None where there is none."""
         return self.targets.get(name, self.main.vars.get(name))
 
     def get_target(self, name: str) -> Var:
-        """What `name` asks for of the program, a target by its label or a variable of the main block. Raises UndefinedVarError."""
+        """The variable that `name` stands for, a target by its label or a variable of the main block. Raises UndefinedVarError."""
         found = self.find_target(name)
         if found is None:
             raise self.main.absent(name, list(self.targets))

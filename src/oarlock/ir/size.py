@@ -132,7 +132,10 @@ def solve(size: Size, number: int) -> tuple[str, int | None] | None:
 
 
 def told(shape: Shape, numbers: Iterable[int]) -> dict[str, int]:
-    """What is known where `shape` is `numbers`: what each of its symbols is, and the name that follows from one, as n from `2*n+1`."""
+    """The values of names, given that `shape` is `numbers`: that of each of its symbols, and that of a name which follows from one.
+
+    So n follows from `2*n+1`.
+    """
     values: dict[str, int] = {}
     for size, number in zip(shape, numbers, strict=False):
         if isinstance(size, str):

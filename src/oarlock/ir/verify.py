@@ -1,4 +1,4 @@
-"""What makes a program legal, apart from what its operators demand: one function per rule.
+"""The rules that make a program legal, apart from those of its operators: one function per rule.
 
 Operators are the registry's: `oarlock.registry.checking` checks each op against its signature.
 """

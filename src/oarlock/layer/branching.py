@@ -191,7 +191,7 @@ class IfElse:
         return condition
 
     def _rows_symbol(self, length: Size, holds: bool) -> str:
-        """What the number of rows that take a block is called: `n.true`."""
+        """The name of the number of rows that take a block: `n.true`."""
         name = f"{length if isinstance(length, str) and length.replace('.', '_').isidentifier() else self._stem}.{str(holds).lower()}"
         program = self._around.program
         return name if program.is_free(name) else program.unique(name)
@@ -324,7 +324,7 @@ def _require_rows_in_front(var: Var, length: str) -> None:
 
 
 def _rows_hint(var: Var, length: Size) -> str:
-    """What to write in place of `var`, which a block hands out without a row for each of its own."""
+    """A hint that says what to write instead of `var`, an output of a block that lacks a row for each row of the block."""
     if var.shape and var.shape[0] == length and isinstance(length, int):
         return "where rows are counted by a number, ie.input(x) inside the block is the rows of x"
     return "keep the rows: x * 0.0 + value has one for each of x"

@@ -168,7 +168,7 @@ def _require_states(states: object) -> tuple[list[Var], Size]:
 
 
 def _written(step: Callable[..., Var | Sequence[Var]], last: Var, states: list[Var]) -> tuple[Var, list[Var]]:
-    """What `step` returns: the logarithms and the states after the step. Raises ArgumentError or ShapeError."""
+    """The results of `step`: the logarithms and the states after the step. Raises ArgumentError or ShapeError."""
     returned = step(last, *states)
     values = list(returned) if isinstance(returned, list | tuple) else [returned]
     if len(values) != 1 + len(states):

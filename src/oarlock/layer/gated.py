@@ -88,7 +88,7 @@ def gru(
 
 @dataclass(frozen=True)
 class _Weights:
-    """What all gates of a cell share."""
+    """The parameters that all gates of a cell share."""
 
     w: Var
     u: Var

@@ -1,4 +1,4 @@
-"""What a program is fed."""
+"""The inputs of a program, which are fed."""
 
 import sys
 from collections.abc import Sequence

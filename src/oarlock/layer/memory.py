@@ -1,4 +1,4 @@
-"""What a recurrence carries from step to step."""
+"""The memories of a recurrence: values carried from step to step."""
 
 from dataclasses import dataclass
 from typing import ClassVar

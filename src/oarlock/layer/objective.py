@@ -1,4 +1,4 @@
-"""What a model is trained on, and how it is judged."""
+"""Losses that a model is trained on, and metrics by which it is judged."""
 
 from oarlock.ir.variable import Var
 from oarlock.layer.parameter import require_number

@@ -25,12 +25,12 @@ __all__ = [
 
 
 def layer_name(program: Program, given: str | None, kind: str) -> str:
-    """What a layer is called: as the user says, or `fc_0`, `fc_1` in the order of the program."""
+    """The name of a layer: as the user says, or `fc_0`, `fc_1` in the order of the program."""
     return program.unique(kind) if given is None else require_user_name(given)
 
 
 def output_name(program: Program, name: str) -> str:
-    """What a layer's result is called: `fc_0.out`; numbered where layers share a name."""
+    """The name of a layer's result: `fc_0.out`; numbered where layers share a name."""
     return f"{name}.out" if program.is_free(f"{name}.out") else program.unique(f"{name}.out")
 
 

@@ -151,7 +151,7 @@ class Recurrence:
         return self._sequences[sequence]
 
     def _stand_in(self, var: Var) -> Var:
-        """What `var`, of outside, stands for in the step: its step, where the loop steps through it."""
+        """The variable that stands in the step for `var`, of outside: its step, where the loop steps through it, else itself."""
         return self.step_input(var) if is_stepped(var, self._sequences, self._around) else var
 
     def whole(self, var: Var) -> Var:
@@ -162,7 +162,7 @@ class Recurrence:
         return self._wholes.of(var, body, None if self._splits is None else self._rows())
 
     def _rows(self) -> str:
-        """What the number of rows of the first step is called."""
+        """The name of the number of rows of the first step."""
         return next(iter(self._sequences.values())).shape[0]  # type: ignore[index, return-value]
 
     def memory(self, init: Var | None = None, *, shape: Sequence[int] | None = None) -> Memory:

@@ -35,7 +35,7 @@ from oarlock.registry.creator import describe_value, require_type
 __all__ = ["Switch", "case", "cond", "switch", "switch_case"]
 
 Written = Var | Sequence[Var]
-"""What a function that writes a block returns: a variable, or a sequence of them."""
+"""The result of a function that writes a block: a variable, or a sequence of them."""
 
 
 @dataclass(eq=False)
@@ -207,10 +207,10 @@ def switch() -> Switch:
 
 
 def cond(condition: Var, true: Callable[[], Written], false: Callable[[], Written]) -> Var | tuple[Var, ...]:
-    """What `true` writes where `condition`, bool[], holds, else what `false` writes; the other is not run.
+    """Return the result of `true` where `condition`, bool[], holds, else that of `false`; the other block is not run.
 
-    Each is called once, with a block of its own open, and returns a variable or a sequence of them. Both return the same types.
-    Raises what `Switch` raises.
+    Each function is called once, with a block of its own open, and returns a variable or a sequence of them. Both return the same types.
+    Raises the errors of `Switch`.
     """
     condition = require_type(condition, "cond: the condition")
     for function in (true, false):
@@ -222,7 +222,7 @@ def cond(condition: Var, true: Callable[[], Written], false: Callable[[], Writte
 
 
 def case(pairs: Sequence[tuple[Var | Callable[[], Var], Callable[[], Written]]], default: Callable[[], Written]) -> Var | tuple[Var, ...]:
-    """What the function beside the first condition that holds writes, else what `default` writes; as `cond`."""
+    """Return the result of the function beside the first condition that holds, else that of `default`; as `cond`."""
     hint = "ol.case([(x < 0.0, lambda: -x)], lambda: x)"
     if not isinstance(pairs, list | tuple):
         raise ArgumentError(f"case: the cases are a list of pairs, not {describe_value(pairs)}", location=here(), hint=hint)
@@ -249,7 +249,7 @@ def _choose_first(kind: str, pairs: Sequence[tuple[Var | Callable[[], Var], Call
 
 
 def switch_case(index: Var, functions: Mapping[int, Callable[[], Written]], default: Callable[[], Written]) -> Var | tuple[Var, ...]:
-    """What `functions[index]` writes, else what `default` writes; `index` is a whole number, int64[]. As `cond`.
+    """Return the result of `functions[index]`, else that of `default`; `index` is a whole number, int64[]. As `cond`.
 
     Raises ArgumentError for a key that is no whole number, ShapeError for another `index`.
     """

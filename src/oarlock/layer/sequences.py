@@ -1,4 +1,4 @@
-"""What is done with the sequences of a ragged value. Its row splits are found by the symbol of its first dimension."""
+"""Layers on the sequences of a ragged value. Its row splits are found by the symbol of its first dimension."""
 
 from oarlock.errors import ArgumentError
 from oarlock.ir.location import here

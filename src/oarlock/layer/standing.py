@@ -1,4 +1,4 @@
-"""What variables of outside stand for in the step of a loop: a sequence for its step, unless it is meant whole."""
+"""The variables that stand for outer ones in the step of a loop: for a sequence its step, unless it is meant whole."""
 
 from collections.abc import Collection, Iterator
 
@@ -12,7 +12,7 @@ from oarlock.ir.variable import Var
 __all__ = ["STEPS", "Wholes", "is_stepped", "nothing_to_step_through", "require_nothing_read", "require_rows", "require_same_splits"]
 
 STEPS = "t"
-"""What the number of steps of a sequence is called, where nobody calls it otherwise: `ol.sequence([10, 20, 30])` is float32[t, 1]."""
+"""The name of the number of steps of a sequence, unless the user names it: `ol.sequence([10, 20, 30])` is float32[t, 1]."""
 
 
 def is_stepped(var: Var, sequences: Collection[Var], around: Block) -> bool:
@@ -50,7 +50,7 @@ class Wholes:
         self._names.clear()
 
     def of(self, var: Var, body: Block, rows: str | None) -> Var:
-        """What stands for all of `var` in `body`; `rows` is what the number of rows of a ragged loop is called, where that is known."""
+        """The variable that stands for all of `var` in `body`; `rows` names the number of rows of a ragged loop, where that is known."""
         found = self._inside.get(var)
         if found is None or found.name not in body.vars:
             shape = var.shape
@@ -95,7 +95,7 @@ def require_nothing_read(sequence: Var, body: Block) -> None:
 
 
 def _read_from_outside(body: Block) -> Iterator[Var]:
-    """What is read in `body`, and in the blocks that are being written in it, of the blocks around."""
+    """The variables of outer blocks that are read in `body`, and in the blocks that are being written in it."""
     around = set(body.enclosing()) - {body}
     for block in body.program.blocks[body.index :]:
         if body in block.enclosing():

@@ -50,11 +50,11 @@ def add_to(accum: Var, value: Var | None = None) -> Var:
 
 
 def rnn(input: Var, step_net: Callable[..., Var], *, concat_output: bool = True, reverse: bool = False) -> Var:
-    """What `step_net` returns for each step of a sequence, stacked; with `concat_output=False`, for the last step only.
+    """Return the results of `step_net` for each step of a sequence, stacked; with `concat_output=False`, for the last step only.
 
     `step_net` is a function, of the step input or of nothing; it is called once, to write the step. The last step is the one that runs
     last. Where a loop has none, `concat_output=False` fails when it runs; an empty sequence of a ragged input gives zeros. Raises
-    ArgumentError, and what `step_input` and `output` raise.
+    ArgumentError, and the errors of `step_input` and `output`.
     """
     require_type(input, "layer.rnn: input")
     takes_step = _takes_step(step_net)

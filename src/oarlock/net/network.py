@@ -58,7 +58,7 @@ class Net:
 
     @property
     def desc(self) -> "wire.BlockDesc":
-        """What the net design calls a NetDesc: the description of the block, as it is now."""
+        """The description of the block, as it is now: a NetDesc in the words of the net design."""
         return self.block.compile()
 
     def __len__(self) -> int:

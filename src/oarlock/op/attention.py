@@ -93,7 +93,7 @@ def _is_fast(q: torch.Tensor, v: torch.Tensor, s: int) -> bool:
 
 
 def _hidden(q: torch.Tensor, s: int, causal: bool) -> torch.Tensor | None:
-    """What is added to hide the keys that a query must not see; None where it sees all."""
+    """The mask that is added to hide the keys that a query must not see; None where it sees all."""
     t = q.shape[-2]
     return torch.full((t, s), -math.inf, dtype=q.dtype, device=q.device).triu_(s - t + 1) if causal else None
 

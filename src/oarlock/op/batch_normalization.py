@@ -18,7 +18,7 @@ __all__ = ["batch_norm", "batch_norm_gain_slope", "batch_norm_offset_slope", "ba
 _batch_norm_backward = torch.ops.aten.native_batch_norm_backward.default
 
 _YES, _NO = torch.tensor([True, False], device="cpu")
-"""What `of_batch` is, at any place: the host, which knows it, asks for it on the way back, and would wait for a GPU."""
+"""The values of `of_batch`, at any place: the host, which knows it, asks for it on the way back, and would wait for a GPU."""
 
 
 @operator(
@@ -127,7 +127,7 @@ _STATISTICS: dict[str, Any] = {"mean": [0.4, -0.2], "rstd": [0.8, 1.7]}
     ],
 )
 def batch_norm_slope(x, mean, rstd, of_batch, given, gain=None):
-    """What a gradient ``given`` at the output of ``batch_norm`` is at x.
+    """The gradient at x, from a gradient ``given`` at the output of ``batch_norm``.
 
     With ``g = given * gain``, ``xhat = (x - mean) * rstd`` and means over all but the channels:
     ``rstd * (g - mean(g) - xhat * mean(g * xhat))``, or ``rstd * g`` where the statistics were not of x.
@@ -186,7 +186,7 @@ def batch_norm_slope_drstd(x, mean, rstd, of_batch, given, slope, dslope, gain=N
     ],
 )
 def batch_norm_gain_slope(x, mean, rstd, of_batch, given):
-    """What a gradient ``given`` at the output of ``batch_norm`` is at the gain: the sum of ``given * (x - mean) * rstd``."""
+    """The gradient at the gain, from a gradient ``given`` at the output of ``batch_norm``: the sum of ``given * (x - mean) * rstd``."""
     if not _has_batch(x, of_batch):
         return _sum_by_channel(given * (x - _by_channel(mean, x))) * rstd
     unread = x.new_empty(x.shape[1])
@@ -234,7 +234,7 @@ def _batch_backward(x, mean, rstd, given, gain, wanted: Sequence[bool]):
     ],
 )
 def batch_norm_offset_slope(given):
-    """What a gradient ``given`` at the output of ``batch_norm`` is at the offset: the sum of each channel."""
+    """The gradient at the offset, from a gradient ``given`` at the output of ``batch_norm``: the sum of each channel."""
     return _sum_by_channel(given)
 
 

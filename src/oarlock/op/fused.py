@@ -128,7 +128,7 @@ def _signed(gradient, subtracted):
     ],
 )
 def interpolate(start, end, weight):
-    """What lies between ``start``, where the weight is 0, and ``end``, where it is 1: ``y = (1 - weight) * start + weight * end``."""
+    """Interpolate between ``start``, where the weight is 0, and ``end``, where it is 1: ``y = (1 - weight) * start + weight * end``."""
     return torch.lerp(start, end, weight)
 
 

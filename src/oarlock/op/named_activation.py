@@ -11,7 +11,7 @@ from oarlock.spelling import did_you_mean
 __all__ = ["Activation", "activate", "require_activation"]
 
 Activation = str | Callable[[Var], Var]
-"""What may be given as an activation: its name, or what is called with the variable, such as `ol.op.gelu`."""
+"""An activation: its name, or a function of a variable, such as `ol.op.gelu`."""
 
 _BY_NAME = {"relu": relu, "sigmoid": sigmoid, "softmax": softmax, "tanh": tanh}
 

@@ -75,7 +75,10 @@ def _backward(given, x, mean, rstd, gain, wanted: Sequence[bool]):
     ],
 )
 def layer_norm_gain_slope(x, mean, rstd, given):
-    """What a gradient ``given`` at the output of ``layer_norm`` is at the gain: the sum over the rows of ``given * (x - mean) * rstd``."""
+    """The gradient at the gain, from a gradient ``given`` at the output of ``layer_norm``.
+
+    It is the sum over the rows of ``given * (x - mean) * rstd``.
+    """
     unread = x.new_empty(x.shape[-1])
     return _backward(given, x, mean, rstd, unread, [False, True, False])[1]
 
@@ -110,7 +113,7 @@ def layer_norm_gain_slope_dgiven(x, mean, rstd, dslope):
     ],
 )
 def layer_norm_slope(x, mean, rstd, given, gain=None):
-    """What a gradient ``given`` at the output of ``layer_norm`` is at x, for statistics that are x's.
+    """The gradient at x, from a gradient ``given`` at the output of ``layer_norm``, for statistics that are x's.
 
     With ``g = given * gain`` and ``xhat = (x - mean) * rstd``: ``rstd * (g - mean(g) - xhat * mean(g * xhat))``.
     """

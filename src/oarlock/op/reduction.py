@@ -130,7 +130,7 @@ def mean_dx(dy, x_shape, *, axis=None, keep):
 
 
 def share_of(dy, x_shape) -> float:
-    """What each of the elements gets, rather than a tensor of it; of none, which nothing reads."""
+    """The share of each element, as a number rather than a tensor. Where there are no elements, nothing reads it."""
     return dy.item() / (torch.Size(x_shape).numel() or 1)
 
 

@@ -96,7 +96,7 @@ def reduce_max_dx(index, dy, x_shape, *, axis=None, keep):
 
 @reduce_max_dx.gradient("dy", views=("ddx",), across="axis")
 def reduce_max_dx_ddy(index, ddx, *, axis=None, keep):
-    """What of ``ddx`` stands where the largest elements stood."""
+    """The elements of ``ddx`` at the positions of the largest elements."""
     if axis is None:
         return ddx.reshape(-1)[index]
     return ddx.gather(axis, index) if keep else ddx.gather(axis, index.unsqueeze(axis)).squeeze(axis)
@@ -135,7 +135,7 @@ def top_k_dx(indices, dvalues, x_shape):
 
 @top_k_dx.gradient("dvalues")
 def top_k_dx_ddvalues(indices, dvalues_shape, ddx):
-    """What of ``ddx`` stands where the values stood."""
+    """The elements of ``ddx`` at the positions of the values."""
     return ddx.gather(-1, indices)
 
 

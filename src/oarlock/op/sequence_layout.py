@@ -95,7 +95,7 @@ def sequence_concat_dxs(xs_shape, splits, dy):
     ],
 )
 def sequence_split(y, splits, like):
-    """What ``sequence_concat`` joined, taken apart by the row splits of its parts; ``like`` has the elements of each part."""
+    """Split the result of ``sequence_concat`` by the row splits of its parts; ``like`` has the elements of each part."""
     places = _places(splits, [shape[0] for shape in like])
     _require_count(y.shape, places)
     return [y.index_select(0, place) for place in places]

@@ -230,7 +230,7 @@ def split_dx(dys, *, axis):
     ],
 )
 def slice_(x, *, axis: int = 0, start: int = 0, stop: int | None = None):
-    """What stands from ``start`` on, and before ``stop``, along ``axis``. Negative numbers count from the end; nothing is clipped.
+    """The elements from ``start`` on, and before ``stop``, along ``axis``. Negative numbers count from the end; nothing is clipped.
 
     Its gradient is zero where nothing was taken from.
     """

@@ -47,7 +47,7 @@ def _repeats(count: int, rows: torch.Tensor, like: torch.Tensor) -> bool:
 
 @take_linear.gradient("x", rounds_by="place")
 def take_linear_dx(rows, w, x_shape, dout):
-    """What arrives at each row that was taken, led back through the product."""
+    """The gradient of each row that was taken, led back through the product."""
     if not _repeats(x_shape[0], rows, dout):
         return put.kernel(linear_dx.kernel(w, dout), rows, x_shape)
     return _sums_dx(_sums(x_shape[0], rows, dout), w, _untaken(x_shape[0], rows))

@@ -7,4 +7,4 @@ from oarlock.registry.declaration import operator as declare
 __all__ = ["operator"]
 
 operator = partial(declare, trusted=True)
-"""What `oarlock.registry.operator` is; the kernels of this folder keep what `trusted` promises, which tests look at."""
+"""The decorator `oarlock.registry.operator`; the kernels of this folder keep the promises of `trusted`, which tests check."""

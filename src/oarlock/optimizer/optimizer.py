@@ -1,4 +1,4 @@
-"""What every optimizer does: backward, then one update per parameter, all of it in the program."""
+"""The work of every optimizer: backward, then one update per parameter, all of it in the program."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ __all__ = ["Optimizer", "Step"]
 
 @dataclass(frozen=True)
 class Step:
-    """What one call of `minimize` shares between its parameters."""
+    """The variables that one call of `minimize` shares between its parameters."""
 
     main: Block
     rate: Var

@@ -59,7 +59,7 @@ def _handed_out_twice(owner: Op) -> dict[Var, Var]:
 
 
 def _structure(op: Op) -> object:
-    """What two ops have in common exactly where they compute the same."""
+    """The key that two ops share exactly where they compute the same."""
     inputs = frozenset(op.inputs.items())
     attributes = frozenset((name, _exactly(value)) for name, value in op.attributes.items())
     types = tuple((slot, tuple((var.dtype, var.shape) for var in vars)) for slot, vars in op.outputs.items())

@@ -133,7 +133,7 @@ class _Lookup:
         return not any(var.op in later for var in product.reads if var is not self.taken)
 
     def _inputs_of(self, product: Op) -> dict[str, tuple[Var, ...]]:
-        """What `take_linear` reads in place of a product: the table and the rows for what is multiplied."""
+        """The inputs of `take_linear` in place of a product: the table and the rows instead of the operand that is multiplied."""
         return {**self.take.inputs, **{slot: vars for slot, vars in product.inputs.items() if slot != "x"}}
 
     def _replace(self, op: Op, type: str, inputs: dict[str, tuple[Var, ...]]) -> None:

@@ -82,7 +82,7 @@ def is_small(var: Var) -> bool:
 
 
 def _compute(operator: Operator, op: Op, catalogue: Catalogue) -> list[torch.Tensor]:
-    """What the kernel gives, on the CPU."""
+    """The results of the kernel, on the CPU."""
     shape_only = {slot.name for slot in operator.signature.inputs if slot.shape_only}
     given = {
         slot: [torch.Size(var.shape or ()) if slot in shape_only else _value(var, catalogue) for var in vars]  # type: ignore[arg-type]

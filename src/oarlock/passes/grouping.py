@@ -63,7 +63,7 @@ def _slots(op: Op, catalogue: Catalogue) -> list[tuple[Slot, Slot]]:
 
 
 def _kind(op: Op, catalogue: Catalogue) -> Hashable:
-    """What updates have in common that may be grouped."""
+    """The key that updates share which may be grouped."""
     shared = tuple(op.inputs[one.name] for one, many in _slots(op, catalogue) if not many.variadic)
     return op.type, tuple(sorted(op.attributes.items())), shared, op.writes[0].dtype
 

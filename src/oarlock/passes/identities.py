@@ -96,27 +96,27 @@ class _Simplification:
         return kept[0] if len(kept) == 1 else None
 
     def only(self, op: Op) -> Var | None:
-        """What is joined with nothing else."""
+        """The operand that is joined with nothing else."""
         return op.inputs["xs"][0] if len(op.inputs["xs"]) == 1 else None
 
     def source(self, op: Op) -> Var | None:
-        """What is given another type: itself, if that is its type."""
+        """The operand that is cast: it is the result, if that is its type already."""
         return op.inputs["x"][0]
 
     def reshaped(self, op: Op) -> Var | None:
-        """What is given another shape; of what was given one before, the first."""
+        """The operand that is reshaped; where it was reshaped before, the first operand."""
         (x,) = op.inputs["x"]
         if x.op is not None and x.op.type in _RESHAPES and self._read(op, "x", *x.op.inputs["x"]):
             (x,) = op.inputs["x"]
         return x
 
     def undone(self, op: Op) -> Var | None:
-        """What is negated twice."""
+        """The operand that is negated twice."""
         (x,) = op.inputs["x"]
         return x.op.inputs["x"][0] if x.op is not None and x.op.type == op.type else None
 
     def transposed(self, op: Op) -> Var | None:
-        """What is put in another order; of what was put in one before, both at once."""
+        """The operand that is transposed; where it was transposed before, both are done at once."""
         (x,) = op.inputs["x"]
         axes: tuple[int, ...] = op.attributes["axes"]  # type: ignore[assignment]
         if x.op is not None and x.op.type == op.type and self._read(op, "x", *x.op.inputs["x"]):
@@ -128,7 +128,7 @@ class _Simplification:
 
 
 def _rows_of(var: Var, operator: Operator) -> list[Var]:
-    """What an op reads that has one number for each row `*b`, as `var` does, which it gives."""
+    """The inputs of an op that have one number for each row `*b`, as its output `var` does."""
     op, group = var.op, operator.row_group
     if op is None or group is None or op.blocks or operator.effects:
         return []

@@ -64,13 +64,13 @@ def _join_in(block: Block, operator: JointOperator) -> int:
 
 
 def _read_by(operator: JointOperator, part: Operator) -> set[str]:
-    """What a part reads of the joint operator's inputs, of which it reads more than the shape."""
+    """The inputs of the joint operator that a part reads more of than the shape."""
     shapes = {slot.name for slot in part.signature.inputs if slot.shape_only}
     return {name for slot, name in operator.reads[part].items() if slot not in shapes}
 
 
 def _named(operator: JointOperator, op: Op) -> Iterator[tuple[str, bool, tuple[Var, ...]]]:
-    """What `op` reads: the joint operator's name of it, whether only its shape is read, the variables."""
+    """The inputs of `op`: the joint operator's name of each, whether only its shape is read, the variables."""
     part = next(each for each in operator.parts if each.type == op.type)
     for slot in part.signature.inputs:
         yield operator.reads[part][slot.name], slot.shape_only, op.inputs.get(slot.name, ())
@@ -81,7 +81,7 @@ def _values(operator: JointOperator, op: Op, names: list[str]) -> list[tuple[Var
 
 
 def _inputs(operator: JointOperator, ops: list[Op]) -> dict[str, tuple[Var, ...]] | None:
-    """What the joint op of `ops` reads, by slot; None where they do not agree."""
+    """The inputs of the joint op of `ops`, by slot; None where they do not agree."""
     found: dict[str, tuple[Var, ...]] = {}
     shapes: dict[str, tuple[Var, ...]] = {}
     attributes: dict[str, object] = {}

@@ -1,4 +1,4 @@
-"""What the passes on loops share: which values a loop steps through, and what an operator promises of stacks of them."""
+"""Functions that the passes on loops share: which values a loop steps through, and what an operator promises of stacks of them."""
 
 from collections.abc import Collection, Iterator, Mapping
 

@@ -23,7 +23,7 @@ __all__ = ["program_of_main", "prune", "remove_dead_code", "require_targets"]
 
 
 Targets = Var | str | Sequence[Var | str] | Mapping[str, Var | str]
-"""What may be given as targets: variables or their names, one or several; or with a label for each, else its name is that."""
+"""The targets: variables or their names, one or several; or a mapping with a label for each, else its name is that."""
 
 
 @overload

@@ -97,7 +97,7 @@ class _Scalars:
         return self._emit(op, before, op.type, known, result, op.attributes) if len(known) == len(numbers) else None
 
     def _share_of_mean(self, op: Op, before: list[Op]) -> Var | None:
-        """What the mean of everything hands to each element."""
+        """The gradient of each element of a mean over everything."""
         (dy,), (like,) = op.inputs["dy"], op.inputs["x_shape"]
         number = self._number(dy, op)
         if number is None or op.attributes.get("axis") is not None or dy.dtype not in (DType.FLOAT32, DType.FLOAT64):
@@ -143,7 +143,7 @@ class _Scalars:
             self.scaled[result] = x, y
 
     def _combined(self, op: Op, before: list[Op], number: Var, other: Var | None) -> Var:
-        """What `op` makes of the factor of its first operand. Constants meet where a quotient is scaled."""
+        """The factor that `op` makes of the factor of its first operand. Constants meet where a quotient is scaled."""
         if other is None:
             return self._emit(op, before, "negative", {"x": number}, number)
         if op.type == "divide":

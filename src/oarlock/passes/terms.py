@@ -77,9 +77,9 @@ class Readers:
 
 
 class Sum:
-    """What `root` adds up: its `terms`, and the `ops` that compute it and nothing else.
+    """The sum that `root` computes: its `terms`, and the `ops` that compute it and nothing else.
 
-    There are no terms where it cannot be rewritten: of what is no float, of unknown shape, or maybe an uneven stack.
+    There are no terms where it cannot be rewritten: for a result that is no float, of unknown shape, or maybe an uneven stack.
     """
 
     def __init__(self, root: Op, readers: Readers):
@@ -118,7 +118,7 @@ class Sum:
         return op.type == "multiply" and all(factor.shape == self.result.shape for factor in op.reads)
 
     def _take_sum(self, op: Op, negative: bool) -> list[tuple[Var, bool]]:
-        """What `op` adds up, and whether it is subtracted: the last first."""
+        """The variables that `op` adds up, and whether each is subtracted: the last first."""
         self.ops.append(op)
         if op.type in _PRODUCTS:
             (base,), *operands = op.inputs.values()

@@ -1,4 +1,4 @@
-"""What an operator says of its attributes: their types, and what may stand for them."""
+"""The attributes that an operator declares: their types, and the values that may stand for them."""
 
 import inspect
 import typing
@@ -66,7 +66,7 @@ class AttributeSpec:
         return var
 
     def unknown(self, var: Var, fresh: Callable[[], str]) -> object:
-        """What can be said of the value of `var` before the run: of a shape, how many sizes it has."""
+        """A stand-in for the value of `var` before the run: of a shape, the number of its sizes is known."""
         return UnknownSizes(fresh() for _ in range(var.shape[0])) if self.type is Sizes else self.default  # type: ignore[index, arg-type]
 
 

@@ -1,4 +1,4 @@
-"""What an operator says of its axes by `across`: the attribute that names the first axis it computes across, or all in their new order."""
+"""The axes of an operator, by `across`: the attribute that names the first axis it computes across, or all in their new order."""
 
 from collections.abc import Mapping
 

@@ -101,7 +101,7 @@ def _check_op(op: Op, operator: Operator) -> dict[str, Var]:
 def _infer(
     operator: Operator, types: dict[str, list[TensorType]], attributes: dict[str, object], fresh: Callable[[], str]
 ) -> dict[str, list[TensorType]]:
-    """What follows from the inputs. An operator may be anyone's: what its rule did not expect, no creator would have made."""
+    """Infer the types of the outputs. An operator may be anyone's: its creator would have refused inputs that its rule did not expect."""
     try:
         return operator.infer(types, attributes, fresh)
     except OarlockError:

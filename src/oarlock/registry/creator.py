@@ -243,7 +243,7 @@ def _explain(error: OarlockError, operator: Operator, given: Mapping[str, Sequen
 
 
 def _hint(error: OarlockError, given: Mapping[str, Sequence[Var]]) -> str | None:
-    """What to do, where that is certain enough to say."""
+    """A hint on what to do, where that is certain enough to say."""
     parameter = next((var for items in given.values() for var in items if var.parameter), None)
     if isinstance(error, ShapeError) and parameter is not None:
         return f'give "{parameter.name}" a shape that fits, or do not share it here'
@@ -295,7 +295,7 @@ def block_for(vars: Sequence[Var], what: str) -> Block:
 
 
 def describe_value(value: object) -> str:
-    """What was given where a variable was asked for, on one line: `int 3`, `ndarray float64[4, 2]`."""
+    """A description of what was given instead of a variable, on one line: `int 3`, `ndarray float64[4, 2]`."""
     kind, dtype, shape = type(value).__name__, getattr(value, "dtype", None), getattr(value, "shape", None)
     if dtype is not None and shape is not None:
         return f"{kind} {str(dtype).removeprefix('torch.')}{list(shape)}"
@@ -303,18 +303,18 @@ def describe_value(value: object) -> str:
 
 
 def find_read_hint(value: object) -> str | None:
-    """What to read in place of a thing that stands for variables and is none, a memory; it says so in its `read_hint`."""
+    """A hint on what to read instead of an object that stands for variables and is none, such as a memory: its `read_hint`."""
     hint = getattr(value, "read_hint", None)
     return hint if isinstance(hint, str) else None
 
 
 def seen(var: Var) -> Var:
-    """What `var` stands for in the innermost open block of its program: in the step of a loop, a sequence is its step."""
+    """The variable that stands for `var` in the innermost open block of its program: in the step of a loop, a sequence is its step."""
     return current.innermost_block(var.block.program).seen(var)
 
 
 def require_type(value: object, what: str, block: Block | None = None) -> Var:
-    """What `value`, a variable, stands for in `block`, the innermost open one unless given. Raises ArgumentError where it is none."""
+    """The variable that stands for `value`, a variable, in `block`, by default the innermost open one. Else raises ArgumentError."""
     if isinstance(value, Var):
         return seen(value) if block is None else block.seen(value)
     raise ArgumentError(f"{what} must be a variable of a program, not {describe_value(value)}", location=here(), hint=find_read_hint(value))

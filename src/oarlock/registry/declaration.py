@@ -22,15 +22,15 @@ if typing.TYPE_CHECKING:
 __all__ = ["Operator", "Rounding", "operator"]
 
 Rounding = Literal["layout", "place"]
-"""What the bits of a result depend on, beside the values that it is computed of: see `operator`."""
+"""The influences on the bits of a result, beside the values that it is computed of: see `operator`."""
 
 
 class Operator:
-    """What an op of this type takes, gives and does.
+    """The declaration of one type of op: its inputs, its outputs and its kernel.
 
-    Calling an operator on variables appends an op to their program and returns what it defines.
-    `kernel` computes it on tensors. What else is declared, such as the input slots `views` whose memory an output may share,
-    may be relied on by passes and plans, and is tested.
+    Calling an operator on variables appends an op to their program and returns the variables that it defines.
+    `kernel` computes it on tensors. Passes and plans may rely on whatever else is declared, such as the input slots `views` whose memory an
+    output may share; tests check it.
     """
 
     parts: "tuple[Operator, ...]" = ()
@@ -195,8 +195,10 @@ class Operator:
         return name_fresh_sizes(typed, fresh)
 
     def arguments(self, given: Mapping[str, Sequence[Any]]) -> list[Any]:
-        """What the kernel takes, of the values in each slot: a list for a variadic slot, None for one left out, the shape where only that
-        is read; a shape may stand for the value there.
+        """The arguments of the kernel, from the values in each slot.
+
+        A variadic slot gives a list, one left out None, and a slot of which only the shape is read the shape; a shape may stand for the
+        value there.
         """
         found: list[Any] = []
         for slot in self.signature.inputs:
@@ -207,13 +209,13 @@ class Operator:
         return found
 
     def results(self, computed: Any) -> dict[str, list[Any]]:
-        """What the kernel has returned, by output slot."""
+        """The results of the kernel, by output slot."""
         outputs = self.signature.outputs
         each = computed if len(outputs) > 1 else (computed,)
         return {slot.name: list(result) if slot.variadic else [result] for slot, result in zip(outputs, each, strict=True)}
 
     def call(self, given: Mapping[str, Sequence[Any]], attributes: Mapping[str, object], context: object = None) -> dict[str, list[Any]]:
-        """What the kernel computes of the values in each slot, by output slot. `context` is the run, for a kernel that asks for it."""
+        """Call the kernel on the values in each slot. Return its results by output slot. `context` is the run, for kernels that want it."""
         arguments = self.arguments(given)
         return self.results(self.kernel(*([context] if self.wants_context else []), *arguments, **attributes))
 

@@ -40,7 +40,7 @@ class Rule:
 
     @property
     def parameters(self) -> tuple[str, ...]:
-        """What the gradient reads, by the names of `parameter_source`."""
+        """The values that the gradient reads, by the names of `parameter_source`."""
         return tuple(parameter.name for parameter in self._declared if parameter.kind is not parameter.KEYWORD_ONLY)
 
     @property
@@ -61,7 +61,7 @@ class Rule:
 
 
 class Backward(Protocol):
-    """What the gradient of a block operator may ask of the pass that builds gradients (`passes/backward.py`)."""
+    """The services of the pass that builds gradients (`passes/backward.py`) for the gradient of a block operator."""
 
     into: Block
     """The block that the gradient is written into."""
@@ -110,7 +110,7 @@ def require_gradient_name(operator: "Operator", slot: str, function: Callable[..
 
 
 def parameter_source(forward: Signature, name: str) -> tuple[str, Slot] | None:
-    """What a gradient's parameter stands for: ("input" | "output" | "gradient" | "shape", the forward's slot)."""
+    """The meaning of a gradient's parameter: ("input" | "output" | "gradient" | "shape", the forward's slot)."""
     slot = forward.input(name)
     if slot:
         return "input", slot

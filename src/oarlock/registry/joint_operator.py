@@ -68,7 +68,7 @@ class JointOperator(Operator):
     def infer(
         self, given: Mapping[str, Sequence[TensorType]], attributes: Mapping[str, object], fresh: Callable[[], str]
     ) -> dict[str, list[TensorType]]:
-        """What each part gives. Raises what they raise."""
+        """Infer the outputs of each part. Raises the errors of the parts."""
         self.signature.bind(given)
         inferred: dict[str, list[TensorType]] = {}
         for part, names in self.reads.items():

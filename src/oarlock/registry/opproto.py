@@ -7,7 +7,7 @@ __all__ = ["op_proto"]
 
 
 def op_proto(operator: Operator) -> wire.OpProto:
-    """What the registry says of `operator`."""
+    """The registry's facts about `operator`, as a message."""
     proto = wire.OpProto(type=operator.type, signature=str(operator.signature), doc=operator.doc, gradients=sorted(operator.gradients))
     for slots, messages in ((operator.signature.inputs, proto.inputs), (operator.signature.outputs, proto.outputs)):
         for slot in slots:

@@ -1,4 +1,4 @@
-"""What a gradient need not check: values that the forward operator itself has made, of inputs of the same sizes.
+"""Values that a gradient need not check: those that the forward operator itself has made, of inputs of the same sizes.
 
 Indices of another op may be anyone's: they are fed, or found in a file. So a kernel that writes where they say looks at them first.
 Where a program shows that they come straight from the forward operator, plans call a form that does not look.

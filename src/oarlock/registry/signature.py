@@ -38,7 +38,7 @@ _AXIS = re.compile(
 
 
 class TensorType(NamedTuple):
-    """What is known of a tensor before it is computed. `shape` is None where not even the rank is known."""
+    """The type of a tensor, known before it is computed. `shape` is None where not even the rank is known."""
 
     dtype: DType
     shape: Shape | None
@@ -94,7 +94,7 @@ class Slot:
 
 @dataclass
 class Binding:
-    """What the names of a signature stand for, learned from the arguments of one use."""
+    """The meaning of the names of a signature, learned from the arguments of one use."""
 
     sizes: dict[str, Size] = field(default_factory=dict)
     groups: dict[str, Shape] = field(default_factory=dict)

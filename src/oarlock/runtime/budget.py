@@ -22,12 +22,12 @@ __all__ = ["Budget", "RunLimits", "bytes_of"]
 
 @dataclass(frozen=True)
 class RunLimits:
-    """What one run may use; `Executor(limits=RunLimits())`.
+    """The resources that one run may use; `Executor(limits=RunLimits())`.
 
-    `trips` of one loop, `ops` executed, `live_bytes` of values, `seconds` on the clock. A run keeps what it computes
-    until it ends, so every value counts, the fed ones too. What an op will make is counted before its kernel runs, by shapes
-    and, where these do not tell, by values; the stacks of a `while` trip by trip. What a kernel takes for itself meanwhile is not
-    counted, and no kernel is interrupted.
+    `trips` limits the iterations of one loop, `ops` the ops executed, `live_bytes` the bytes of values, `seconds` the time on the clock. A
+    run keeps what it computes until it ends, so every value counts, including the fed ones. The outputs of an op are counted before its
+    kernel runs: by shapes and, where these do not tell, by values. The stacks of a `while` are counted iteration by iteration. The memory
+    that a kernel allocates for itself is not counted, and no kernel is interrupted.
     """
 
     trips: int = 1_000_000
@@ -37,7 +37,7 @@ class RunLimits:
 
 
 class Budget:
-    """What is left of the limits of one run. Raises LimitError; a run that raises changes no scope."""
+    """The rest of the limits of one run. Raises LimitError; a run that raises changes no scope."""
 
     def __init__(self, limits: RunLimits):
         self.limits = limits
@@ -88,7 +88,7 @@ def bytes_of(values: Iterable[Stack]) -> int:
 
 
 def _expected_bytes(op: Op, operator: Operator, given: Mapping[str, Sequence[Stack]], attributes: Mapping[str, object]) -> int:
-    """What the outputs will take: by the sizes of the inputs and, where only values tell one, by those."""
+    """The bytes of the outputs of `op`: by the sizes of the inputs and, where only values tell a size, by those."""
     told = find_told_size(operator)
     unknown = None if told is None else told(*operator.arguments(given), **attributes)
     return sum(math.prod(_told(shape, unknown)) * dtype.itemsize for dtype, shape in _expected(op, operator, given, attributes))

@@ -72,7 +72,7 @@ def _actual(size: Size, sizes: dict[str, int]) -> Size:
 
 
 def _bind(vars: Iterable[Var], scope: Scope, op: Op | None, at_meta: bool = True) -> dict[str, int]:
-    """What each symbol in the types of `vars` stands for, by what `scope` holds. Sums and products are checked last.
+    """The number that each symbol in the types of `vars` stands for, by the values in `scope`. Sums and products are checked last.
 
     Only `at_meta` may values have no elements.
     """

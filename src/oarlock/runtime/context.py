@@ -151,7 +151,10 @@ class KernelContext:
         return torch.zeros((*leading, *shape), dtype=to_torch(var.dtype), device=device_of(self._context.place))
 
     def _size(self, size: Size) -> int:
-        """What a size stands for in this run: what the values tell that the op reads or, failing these, that it might read."""
+        """The number that a size stands for in this run.
+
+        It is found from the values that the op reads or, failing these, from those that it might read.
+        """
         around = (var for block in self.op.block.enclosing() for var in block.vars.values())
         sizes: dict[str, int] = {}
         number = evaluate(size, sizes)

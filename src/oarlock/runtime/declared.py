@@ -1,4 +1,4 @@
-"""What a scope holds, held to what the program declares: kernels read and write as far as types say, and not all of them look."""
+"""Checks of the values in a scope against their declarations: kernels read and write as far as types say, and not all of them look."""
 
 import torch
 

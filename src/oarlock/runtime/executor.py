@@ -172,7 +172,7 @@ class Executor:
     ) -> Step:
         """A function that runs one step, for a loop of many: it looks variables up and checks them once, so a call costs microseconds.
 
-        It runs the program as it is now, whatever is appended to it later. The arguments, and what is raised, are those of `run`.
+        It runs the program as it is now, whatever is appended to it later. The arguments, and the errors raised, are those of `run`.
         """
         _require_list(fetch)
         training = program.is_training if training is None else training

@@ -1,4 +1,4 @@
-"""What the exception of a kernel means to the user: their line, where the run stood, what was given."""
+"""The error that a user sees for the exception of a kernel: their line, where the run stood, what was given."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""What a caller feeds, checked against what the program declares before anything runs."""
+"""Checks of the feed against the declarations of a program, before anything runs."""
 
 from collections.abc import Mapping
 
@@ -60,7 +60,7 @@ def check_feed(
 
 
 def _in_scope(scope: Scope | None, var: Var) -> object:
-    """What `scope` or a parent holds under the name of `var`, Python's numbers as its dtype; None where that is nothing yet."""
+    """The value in `scope` or a parent under the name of `var`, Python's numbers as its dtype; None where there is no value yet."""
     found = None if scope is None else scope.find_var(var.name)
     if found is None or not found.is_set:
         return None
@@ -110,13 +110,13 @@ def _check_one(program: Program, var: Var, value: object, sizes: dict[str, tuple
 
 
 def _disagreement(var: Var, symbol: str, number: int, sizes: dict[str, tuple[int, str]]) -> str | None:
-    """What is wrong where another input gave `symbol` another size; else it is this from now on."""
+    """The fault where another input gave `symbol` another size; otherwise None, and `symbol` has this size from now on."""
     known, other = sizes.setdefault(symbol, (number, var.name))
     return None if known == number else f'"{var.name}" has {symbol} = {number}, yet "{other}" has {symbol} = {known}'
 
 
 def _bad_splits(var: Var, splits: torch.Tensor) -> str | None:
-    """What is wrong with row splits by themselves."""
+    """The fault of row splits by themselves, None where there is none."""
     if not len(splits) or splits[0] != 0:
         return f'"{var.name}" must begin with 0, not with {int(splits[0]) if len(splits) else "nothing"}'
     falls = (splits[1:] < splits[:-1]).nonzero()  # a difference might wrap around
@@ -141,7 +141,7 @@ def _check_products(
 
 
 def _cut_hint(program: Program, var: Var) -> str | None:
-    """What to feed in place of row splits."""
+    """A hint that says what to feed instead of row splits."""
     rows = next((other.name for other, levels in program.ragged_inputs().items() if var in levels), None)
     return f'it tells where the rows of "{rows}" end: feed={{"{rows}": ol.Ragged.from_lists(rows)}}' if rows else None
 

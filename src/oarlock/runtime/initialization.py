@@ -70,7 +70,7 @@ def _require_few_bytes(vars: list[Var], limits: Limits) -> None:
 
 
 def initial_value(var: Var, seed: int) -> torch.Tensor:
-    """What `var` starts as. Raises ProgramError where it has no initializer, or an unknown one."""
+    """The initial value of `var`. Raises ProgramError where it has no initializer, or an unknown one."""
     initializer = var.initializer
     if initializer is None:
         raise ProgramError(f'"{var.name}" has no initializer', given=[var.describe()], hint=f'scope.set("{var.name}", value)')

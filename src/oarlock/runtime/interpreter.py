@@ -1,4 +1,4 @@
-"""What a program means: one op at a time, over scopes. Plans may be faster; they may not differ."""
+"""The meaning of a program: one op at a time, over scopes. Plans may be faster; they may not differ."""
 
 from collections.abc import Callable, Iterable
 from typing import Any

@@ -1,4 +1,4 @@
-"""What must not be left half done: an interrupt from the keyboard waits until it is over."""
+"""Sections that must not be left half done: an interrupt from the keyboard waits until they are over."""
 
 import _signal  # pyright: ignore[reportMissingImports]  # `signal` without the enumerations around it, which cost ten times the call
 from types import FrameType
@@ -41,7 +41,7 @@ class Interrupts:
 
 
 class uninterrupted(Interrupts):  # noqa: N801 - it reads as a word: `with uninterrupted():`
-    """What runs inside is not cut short by SIGINT, which is delivered when it ends."""
+    """A section that SIGINT does not cut short; the signal is delivered when the section ends."""
 
     def __enter__(self) -> None:
         self.begin()

@@ -140,7 +140,7 @@ def _is_loop(block: Block) -> bool:
 
 
 def _scope_name(block: Block) -> str:
-    """What the scope of a branch, or that of a whole loop, is called."""
+    """The name of the scope of a branch, or of a whole loop."""
     return block.name.partition(".")[0] if _is_loop(block) else block.name
 
 
@@ -169,7 +169,7 @@ def _declared_trips(loop: Block) -> Size | None:
 
 
 def _known_sizes(block: Block | None, scope: Scope) -> dict[str, int]:
-    """What the symbols stand for, by the values that can be seen from `scope`, in which `block` ran."""
+    """The number that each symbol stands for, by the values visible from `scope`, in which `block` ran."""
     sizes: dict[str, int] = {}
     hidden: set[str] = set()
     for around in block.enclosing() if block is not None else ():
@@ -185,10 +185,10 @@ def _known_sizes(block: Block | None, scope: Scope) -> dict[str, int]:
 
 
 def find_path(program: Program, item: Var | str) -> Path:
-    """What a fetch names: a variable, the label of a target, a name of the main block, or a path.
+    """The path that a fetch names: a variable, the label of a target, a name of the main block, or a path.
 
-    A variable of an inner block stands for its stack. Raises UndefinedVarError with the nearest that there are,
-    ArgumentError for what is neither a variable nor text.
+    A variable of an inner block stands for its stack. Raises UndefinedVarError with the nearest names that exist,
+    ArgumentError for an item that is neither a variable nor text.
     """
     if isinstance(item, Var):
         return _path_of(program, item)
@@ -249,7 +249,7 @@ def _require_scope_of_its_own(block: Block) -> None:
 
 
 def _unknown(program: Program, text: str, blocks: Sequence[Block] = (), trips: Sequence[int | None] = ()) -> UndefinedVarError:
-    """What to say of a path that leads nowhere beyond `blocks`, entered in `trips`: the nearest of those that do."""
+    """The error for a path that leads nowhere beyond `blocks`, entered in `trips`: it names the nearest paths that exist."""
     there, first = [], []
     for block in program.blocks:
         around = list(block.enclosing())[-2::-1]

@@ -32,12 +32,12 @@ Values = list[numpy.ndarray] | list[torch.Tensor]
 
 
 class Prepared:
-    """What a run needs of a verified program, for some fetches: with `update` its updates too, with `whole` every op.
+    """A verified program, made ready to run for some fetches: with `update` its updates too, with `whole` every op.
 
-    What is `frozen` is not updated, nor is what an optimizer keeps of it.
+    Variables that are `frozen` are not updated, nor is the state that an optimizer keeps of them.
 
-    `plan` is what runs in place of the interpreter, after `passes`; None where these are None, where values of inner blocks are
-    asked for, or where blocks nest deeper than Python's do.
+    `plan` is run instead of the interpreter, after `passes`. It is None where `passes` is None, where values of inner blocks are
+    fetched, or where blocks nest deeper than Python's do.
     """
 
     def __init__(
@@ -197,7 +197,7 @@ class Prepared:
         return accepted[1](*feed.values())
 
     def _read(self, frame: Scope, context: Context) -> list[torch.Tensor]:
-        """What is fetched, read before the tail writes: a step that raises writes nothing, and values are from before it."""
+        """The fetched values, read before the tail writes: a step that raises writes nothing, and values are from before it."""
         values = []
         for path in self.fetched:
             values.append(path.read(frame, device_of(context.place)))

@@ -13,10 +13,10 @@ __all__ = ["Scopes"]
 
 @dataclass(frozen=True)
 class Scopes:
-    """What a run with `keep_scopes` has left: its frame, `main`, and every scope inside that.
+    """The scopes that a run with `keep_scopes` has left: its frame, `main`, and every scope inside that.
 
-    `scopes["main/rnn_0/3"]` is the Scope of trip 3 of a loop, `scopes["main/rnn_0/3"]["z"]` a value in it. A loop adds two
-    levels, the loop and its trips; a branch adds one. Iterating gives the paths, a scope before those inside it, in the
+    `scopes["main/rnn_0/3"]` is the Scope of iteration 3 of a loop, `scopes["main/rnn_0/3"]["z"]` a value in it. A loop adds two
+    levels, the loop and its iterations; a branch adds one. Iterating gives the paths, a scope before those inside it, in the
     order in which they were entered; printing gives the tree. Drop them when done: leave a `with` block, or call `drop()`.
     """
 

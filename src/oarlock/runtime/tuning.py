@@ -1,7 +1,7 @@
-"""What of a process makes kernels slow, and is not theirs: denormal numbers, too many threads, memory that goes back and forth.
+"""Settings of a process that make kernels slow: denormal numbers, too many threads, memory that goes back and forth.
 
-It is changed when asked for, by `ol.tune_process()`, `ol.train` and the command line, never by an import: it reaches all that runs in
-the process. docs/reference/process.md says what each setting is worth.
+They are changed on request, by `ol.tune_process()`, `ol.train` and the command line, never by an import: a change reaches all that runs
+in the process. docs/reference/process.md says what each setting is worth.
 """
 
 import ctypes
@@ -35,10 +35,10 @@ _threads_are_chosen = False
 
 @dataclass(frozen=True)
 class ProcessSettings:
-    """What holds after `ol.tune_process()`.
+    """The settings of the process after `ol.tune_process()`.
 
     `flushes_denormals`: in this thread, and in those that it starts from now on. `pool_flushes_denormals`: in the threads among which
-    PyTorch divides a kernel; not so where they ran before. `threads`: how many those are. `keeps_memory`: memory stays when it is freed.
+    PyTorch divides a kernel; not so where they ran before. `threads`: the number of those. `keeps_memory`: memory stays when it is freed.
     """
 
     flushes_denormals: bool
@@ -95,7 +95,7 @@ def _cores() -> int:
 
 
 def _read(path: Path) -> str:
-    """What a file of the system's says; nothing where there is none."""
+    """The text of a file of the system, stripped; "" where there is no such file."""
     try:
         return path.read_text(encoding="ascii").strip()
     except OSError:

@@ -93,7 +93,7 @@ def find_dense_form(value: object) -> str | None:
 
 
 def describe_value(value: object) -> str:
-    """What a value is, for a message: `float32[3, 4]` for a tensor of a type and a layout that programs have."""
+    """A description of a value, for a message: `float32[3, 4]` for a tensor of a type and a layout that programs have."""
     if not isinstance(value, torch.Tensor):
         return f"a {type(value).__name__}"
     if value.is_nested:  # which may have no shape

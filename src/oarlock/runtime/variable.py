@@ -61,10 +61,10 @@ class Claim:
 
 
 class Variable:
-    """What one name of one scope stands for: an int, bool, float, half, string, tensor, operator or scope, or nothing yet.
+    """The variable under one name of one scope: it holds an int, bool, float, half, string, tensor, operator or scope, or nothing yet.
 
     Only a scope makes one, and it belongs to that scope alone: it is not copied, and not pickled. It has no name of its own: names
-    are the scope's. A handle keeps neither its scope alive nor what it held; used after the scope was dropped, or has gone, or after
+    are the scope's. A handle keeps neither its scope alive nor its value; used after the scope was dropped, or has gone, or after
     the variable was erased from it, it raises ScopeError.
 
     It knows whether its value is its own: made by a run, or copied when it was set, and lent to nobody since. A run writes over such
@@ -166,7 +166,7 @@ class Variable:
 
     @property
     def value(self) -> object:
-        """What it holds. Raises UnsetVarError where that is nothing yet."""
+        """The value. Raises UnsetVarError where there is none yet."""
         scope = self._scope()
         if scope is None or scope.dropped:
             self._require_scope()
@@ -196,9 +196,9 @@ class Variable:
         self._own = own
 
     def settle(self, dtype: DType) -> object:
-        """What is `held`, once Python's numbers that nobody has written over since have become `dtype`, where that loses nothing.
+        """Return the value `held`, after Python's numbers that nobody has written over since have become `dtype`, where that loses nothing.
 
-        So a fraction stays no integer, and only truth values are truth values. Arrays and tensors have a dtype of their own.
+        So a fraction never becomes an integer, and only truth values are truth values. Arrays and tensors have a dtype of their own.
         """
         exact, value = self._exact, self.held
         if exact is None or not isinstance(value, torch.Tensor) or value.dtype is to_torch(dtype):
@@ -209,7 +209,7 @@ class Variable:
         return self.held
 
     def _lend(self, is_written: bool) -> object:
-        """What it holds, for somebody who asks; a copy while it is written over."""
+        """The value, for somebody who asks; a copy while it is written over."""
         self._own = False
         return self.held.clone() if is_written and isinstance(self.held, torch.Tensor) else self.held
 
@@ -259,9 +259,9 @@ class Variable:
         self._own = False
 
     def read(self, claim: "weakref.ref[Claim]", *, lent: bool = False) -> object:
-        """What is `held`, for a run that has a `claim` and does not write over it; the claims that may not stand beside that end.
+        """Return the value `held`, for a run that has a `claim` and does not write over it; the claims that may not stand beside that end.
 
-        Where the value is `lent` to those whom the run hands it out to, all others end.
+        Where the value is `lent` to those whom the run returns it to, all others end.
         """
         if self._claims:
             self._end_claims(None if lent else claim)
@@ -282,16 +282,16 @@ class Variable:
         return _is_a(self.held, type)
 
     def get(self, type: type[_T]) -> _T:
-        """What it holds, which is a `type`. Raises UnsetVarError where it holds nothing, ScopeError for another type."""
+        """The value, which is a `type`. Raises UnsetVarError where there is none, ScopeError for another type."""
         value = self.value
         if not _is_a(value, type):
             raise ScopeError(f'"{self._label}" holds a {_name(value)}, not a {type.__name__}')
         return value  # type: ignore[return-value]
 
     def get_mutable(self, type: type[_T]) -> _T:
-        """What it holds, made first where it holds nothing: this is when memory is allocated.
+        """Return the value, made first where there is none: this is when memory is allocated.
 
-        A new tensor is empty, a new number 0, a new string "". Raises ScopeError where it holds another type, which is
+        A new tensor is empty, a new number 0, a new string "". Raises ScopeError where the value has another type, which is
         never replaced silently: `reset()` comes first.
         """
         self._require_scope()
@@ -314,7 +314,7 @@ class Variable:
 
 
 class _Gone(Variable):
-    """What the handle of a variable is when its scope was dropped: whatever it is asked or told, it raises ScopeError."""
+    """The handle of a variable whose scope was dropped: whatever it is asked or told, it raises ScopeError."""
 
     __slots__ = ()
     _end = "belonged to a scope that was dropped"
@@ -337,7 +337,7 @@ class _Gone(Variable):
 
 
 class _Erased(_Gone):
-    """What it is when it was erased."""
+    """The handle of a variable that was erased."""
 
     __slots__ = ()
     _end = "was erased from its scope"

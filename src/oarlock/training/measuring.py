@@ -1,4 +1,4 @@
-"""What a training run measures: means over the rows of an epoch, kept where it stops, and a loss that is no number any more."""
+"""The measurements of a training run: means over the rows of an epoch, kept where it stops, and a loss that is no number any more."""
 
 import math
 import warnings

@@ -1,4 +1,4 @@
-"""What a training run says while it runs: a live display on a terminal, a line per epoch elsewhere."""
+"""The progress of a training run: a live display on a terminal, a line per epoch elsewhere."""
 
 import time
 from typing import Protocol

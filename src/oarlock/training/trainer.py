@@ -51,10 +51,10 @@ class EpochRecord:
 
 @dataclass
 class TrainingResult:
-    """What training leaves: the training program, the scope it ran in, and what each epoch measured.
+    """The result of training: the training program, the scope it ran in, and the measurements of each epoch.
 
     `ol.save_model(result, path)` saves it to be continued; `ol.save_model(predict, result.parameters, path)`
-    saves what predicts. `steps` counts the steps of the program's whole life.
+    saves the program that predicts. `steps` counts the steps of the program's whole life.
     """
 
     program: Program
@@ -273,5 +273,5 @@ def _rows(feed: Mapping[str, numpy.ndarray | Ragged]) -> int:
 
 
 def _unit(program: Program) -> str:
-    """What the rows of the data are called."""
+    """The word for the rows of the data."""
     return "images" if any(var.name == "image" for var in program.main.inputs) else "rows"

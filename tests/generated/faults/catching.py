@@ -22,7 +22,7 @@ PROCESSES = 2
 
 @dataclass(frozen=True)
 class Caught:
-    """What became of a fault: after how many programs a check failed, None where none did, and why."""
+    """The outcome of a fault: after how many programs a check failed, None where none did, and why."""
 
     programs: int | None
     reason: str
@@ -63,6 +63,6 @@ def catch(fault: Fault | None, root: Path, seed: int, count: int) -> Caught:
 
 
 def catch_all(faults: list[Fault], root: Path, seed: int, count: int) -> Iterator[tuple[Fault, Caught]]:
-    """What became of each fault, in order; two at a time."""
+    """The outcome of each fault, in order; two at a time."""
     with ThreadPoolExecutor(PROCESSES) as pool:
         yield from zip(faults, pool.map(lambda fault: catch(fault, root, seed, count), faults), strict=True)

@@ -1,4 +1,4 @@
-"""What made the files beside this one, once: `PYTHONPATH=src:tests python tests/golden/v1/make.py`.
+"""The program that made the files beside this one, once: `PYTHONPATH=src:tests python tests/golden/v1/make.py`.
 
 They are never made again. A reader of today must read what the first version of the format wrote; a later version of
 the format gets a folder of its own.

@@ -50,7 +50,7 @@ def repeat(f, v, x, inner):
 
 
 def rows(f, v, x, inner):
-    """What is inside is in both blocks; one of them is defined for its own rows only."""
+    """The inner construct is in both blocks; one of them is defined for its own rows only."""
     condition = f.less(f.of_rows(x * 0.0) - 0.05, f.of_rows(x))
     return f.rows(condition, x, lambda r: inner(r) * v.b, lambda r: inner(r * v.w) - r)
 

@@ -251,7 +251,7 @@ def memory_that_nobody_reads(f, v, reverse):
 
 
 def memory_handed_out(f, v, reverse):
-    """What is handed out is the state before the step."""
+    """The output is the state before the step."""
 
     def step(xs, ms):
         return [ms[0]], [f.tanh(ms[0] + xs[0])]
@@ -272,7 +272,7 @@ def step_input_handed_out(f, v, reverse):
 
 
 def delay(f, v, reverse):
-    """What goes in comes out two steps later."""
+    """An input comes out two steps later."""
 
     def step(xs, ms):
         return [ms[1]], [xs[0] * v.b, ms[0]]
@@ -282,7 +282,7 @@ def delay(f, v, reverse):
 
 
 def delay_line(f, v, reverse):
-    """What goes in comes out three steps later, through memories that start as something no gradient is wanted of."""
+    """An input comes out three steps later, through memories that start as something no gradient is wanted of."""
 
     def step(xs, ms):
         return [ms[2], xs[0] * xs[0]], [f.tanh(xs[0] * v.b), ms[0] * v.b, ms[1] + ms[2] * v.b]

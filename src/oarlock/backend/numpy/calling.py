@@ -21,7 +21,10 @@ def has_kernel(operator: Operator) -> bool:
 
 
 def call(operator: Operator, given: Mapping[str, Sequence[Any]], attributes: Mapping[str, object], context: object) -> dict[str, list[Any]]:
-    """What `Operator.call` gives, computed by NumPy; by the operator's own kernel where it has blocks, and of stacks of uneven tensors."""
+    """Compute the results of `Operator.call` with NumPy.
+
+    An operator with blocks is computed by its own kernel, and so are stacks of uneven tensors.
+    """
     if operator.block_attributes or any(isinstance(value, list) for values in given.values() for value in values):
         return operator.call(given, attributes, context)
     arrays = {slot: [value.numpy() for value in values] for slot, values in given.items()}

@@ -74,7 +74,7 @@ def _read(kernel: FunctionType) -> ast.FunctionDef | None:
 
 
 def returned(kernel: Callable[..., object]) -> list[Returned]:
-    """What `kernel` returns, where it does nothing else but choose; nothing where it does."""
+    """The expressions that `kernel` returns, where it does nothing else but choose; none where it does."""
     node = _definition(kernel)
     return [] if node is None else list(_returned(node.body, ()))
 

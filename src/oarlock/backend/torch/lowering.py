@@ -1,4 +1,4 @@
-"""What a kernel, or a variant of it, comes to for some ops: one call of PyTorch, which a plan writes in the line of the op.
+"""The lowering of a kernel, or of a variant of it, for some ops: one call of PyTorch, which a plan writes in the line of the op.
 
     def linear(x, w, bias=None):                                        two expressions, each with where it holds:
         if x.dim() == 2:
@@ -24,7 +24,7 @@ _PRODUCTS = {"mm", "addmm"}
 
 
 def derive_expressions(operator: Operator, function: Callable[..., object]) -> list[Expression]:
-    """What `function`, the kernel of `operator` or a variant of it, comes to, each on its conditions."""
+    """The expressions that `function`, the kernel of `operator` or a variant of it, lowers to, each on its conditions."""
     names = {slot.name for slot in operator.signature.inputs if not slot.variadic and not slot.shape_only}
     if len(operator.signature.outputs) != 1 or operator.wants_context:
         return []

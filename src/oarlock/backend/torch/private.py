@@ -42,7 +42,7 @@ Tensors = Sequence[torch.Tensor]
 
 
 def _find(root: Any, *names: str) -> Any:
-    """What stands at a path of names; None where some name of it is not there."""
+    """The object at a path of names; None where some name of it is missing."""
     try:
         return reduce(getattr, names, root)
     except (AttributeError, RuntimeError):  # a namespace of operators raises the second
@@ -177,7 +177,7 @@ fused_adam_: Callable[..., object] = _find(torch, "_fused_adam_") or _adam_
 
 
 def without_python(overload: Callable[..., Any]) -> Callable[..., Any]:
-    """What an overload in `torch.ops.aten`, a Python object, does nothing but call; itself where it does not say."""
+    """The function that an overload in `torch.ops.aten`, a Python object, does nothing but call; itself where it does not say."""
     return getattr(overload, "_op", overload)
 
 
@@ -194,7 +194,7 @@ class Overload(NamedTuple):
 
 
 def overloads(function: Callable[..., Any]) -> list[Overload]:
-    """What PyTorch has of a function in `torch`, or of an overload in `torch.ops.aten`; nothing of what it does not tell."""
+    """The overloads of a function in `torch`, or of an overload in `torch.ops.aten`; none where PyTorch does not tell."""
     packet = getattr(function, "overloadpacket", None)
     packed = packet is None
     if packed:
@@ -208,7 +208,7 @@ def overloads(function: Callable[..., Any]) -> list[Overload]:
 
 
 class _StandIn:
-    """What PyTorch takes for a tensor, and does nothing with."""
+    """An object that PyTorch takes for a tensor, and does nothing with."""
 
     @classmethod
     def __torch_function__(cls, function, types, arguments=(), keywords=None):

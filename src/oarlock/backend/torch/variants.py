@@ -54,7 +54,10 @@ class Variants:
 
     @cached_property
     def expressions(self) -> dict[Kernel, list[Expression]]:
-        """What the kernel, and each variant, comes to where some conditions hold: the first that does is written in the line of an op."""
+        """The expressions that the kernel, and each variant, lowers to on some conditions.
+
+        The first one whose conditions hold is written in the line of an op.
+        """
         functions = [self.operator.kernel, *([] if self.out is None else [self.out]), *self.in_place.values()]
         found = {each: [*self._expressions.get(each, ()), *derive_expressions(self.operator, each)] for each in functions}
         return {function: expressions for function, expressions in found.items() if expressions}

@@ -26,9 +26,9 @@ def is_by_row(var: Var, body: Block) -> bool:
 
 
 def told_elsewhere(op: Op, body: Block) -> list[Var]:
-    """What a step of a ragged loop is given, or reads around it, that bears the number of its rows in another place than in front.
+    """The inputs of a step of a ragged loop, and its reads of outer variables, whose shapes name its number of rows not only in front.
 
-    Such are the values of a forward step that its gradient reads. What leads with that number alone has as many rows as are taken of it.
+    Such are the values of a forward step that its gradient reads. A value that leads with that number alone is cut to that many rows.
     """
     rows = active_rows(body)
     given = [var for var in body.inputs if any(rows in names_in(size) for size in (var.shape or ())[is_by_row(var, body) :])]

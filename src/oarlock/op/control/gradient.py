@@ -63,7 +63,7 @@ class GradientBlock:
         return [(var, gradient) for var, gradient in pairs if gradient is not None]
 
     def take(self, outer: Var, like: Var) -> Var:
-        """What a trip is given of `outer`, which is cut as the stack of the forward block's variable `like` is."""
+        """The input of an iteration that is taken from `outer`, which is cut as the stack of the forward block's variable `like` is."""
         if outer not in self.taken:
             name = self.block.program.unique(f"{outer.name.partition('@')[0]}@STEP")
             self.taken[outer] = self.block.new_var(name, outer.dtype, like.shape)

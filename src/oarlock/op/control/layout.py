@@ -1,4 +1,4 @@
-"""What goes into an op with a block and comes out of it, pair by pair: inside and outside. For those who rewrite such ops."""
+"""The inputs and outputs of an op with a block, pair by pair: inside and outside. For those who rewrite such ops."""
 
 from dataclasses import dataclass, field
 

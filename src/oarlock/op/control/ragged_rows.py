@@ -16,7 +16,7 @@ def elements_in(sequence: Stack) -> int:
 
 
 class RaggedRows:
-    """What row splits `int64[n+1]` say of the steps of `n` rows: how many there are, and which elements each of them has.
+    """The steps of `n` rows that row splits `int64[n+1]` describe: how many there are, and which elements each of them has.
 
     Rows are sorted by their lengths, the longest first, so that those which have a step are the first ones: `counts` says how
     many, step by step. *Packed* elements are in the order of the steps, all of step 0 first.

@@ -1,4 +1,4 @@
-"""What a plan computes ahead of its runs: what depends on nothing but persistable variables that it does not write."""
+"""Precomputation: the ops of a plan that depend on nothing but persistable variables that it does not write."""
 
 import math
 from collections.abc import Collection, Iterable, Sequence
@@ -20,10 +20,10 @@ __all__ = ["Ahead", "find_ahead"]
 
 
 class Ahead(NamedTuple):
-    """What is computed ahead, and what is left for runs.
+    """The ops that are precomputed, and the ops that are left for runs.
 
-    The values `kept` of `ops` are given to runs, and the inputs that are `packed`, by op and slot; `read` are the inputs that all this is
-    made of.
+    Runs are given the values `kept` of `ops`, and the inputs that are `packed`, by op and slot. `read` are the inputs that all of these are
+    computed from.
     """
 
     left: Sequence[Op]
@@ -36,13 +36,13 @@ class Ahead(NamedTuple):
 def find_ahead(
     ops: Sequence[Op], inputs: Sequence[Var], outputs: Sequence[Var], written: Collection[str], catalogue: Catalogue, numbers: Numbers
 ) -> Ahead:
-    """What of `ops` can be computed ahead.
+    """Find those of `ops` that can be precomputed.
 
-    Ops of ours in the outermost block that are pure, cannot fail by values and have sizes that are numbers, where all that they read is
-    persistable and not `written`, constant, or computed ahead itself. What a run may hand out is computed anew each time, and so is what is
-    made of variables that it may hand out, for others may write over both. An op that may return a view is not computed ahead for a run,
-    but for another op. No op gives more than it reads, and what is kept and packed takes no more than the variables that it is made of: the
-    last ops are left to the runs until that holds. So an inference takes the memory of its parameters twice at most.
+    They are ops of ours in the outermost block that are pure, cannot fail by values and have sizes that are numbers. All that they read is
+    persistable and not `written`, constant, or precomputed itself. A value that a run may return is computed anew each time, and so is
+    every value made of variables that it may return, for others may write over both. An op that may return a view is not precomputed for
+    a run, but for another op. No op gives more than it reads, and the kept and packed values take no more memory than the variables that
+    they are made of: the last ops are left to the runs until that holds. So an inference takes at most twice the memory of its parameters.
     """
     memory = Memory(Liveness(ops, outputs, catalogue), catalogue)
     for op in ops:

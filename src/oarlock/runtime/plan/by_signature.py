@@ -23,7 +23,7 @@ Function = Callable[..., Sequence[Any]]
 
 
 class KernelFailure(Exception):  # noqa: N818  it carries an error, and is none that anybody sees
-    """What the kernel of `op`, one of a section, has raised on `values`; it is the cause of this."""
+    """The failure of the kernel of `op`, one of a section, on `values`; the exception that it raised is the cause of this."""
 
     def __init__(self, op: Op, values: dict[Var, object]):
         super().__init__(op.type)
@@ -81,7 +81,7 @@ class BySignature(ABC):
         return lambda *given: self._run(context, given)
 
     def _run(self, context: Training, given: Sequence[Any]) -> list[Any]:
-        """What the kernels compute, one after another."""
+        """Run the kernels one after another, and return their results."""
         section = self._section
         values: dict[Var, Any] = dict(zip((*section.reads, *section.shapes), given, strict=True))
 

@@ -19,7 +19,7 @@ _IMAGES = 4  # axes of those, and of filters, whose elements may lie in another 
 
 
 def text_of(emitter: "Emitter", op: Op, form: Form) -> str:
-    """What computes `op` by that form."""
+    """The source text that computes `op` by that form."""
     operator = emitter.catalogue.get(op.type)
     slots = operator.signature.inputs
     if form.place:
@@ -69,7 +69,7 @@ def _are_alone(emitter: "Emitter", op: Op) -> bool:
 
 
 def _expression(emitter: "Emitter", operator: Operator, op: Op, form: Form) -> Expression | None:
-    """What the form comes to for what `op` is given, if that is known: for tensors, not for stacks that may be uneven."""
+    """The expression that the form lowers to for the inputs of `op`, if it is known: for tensors, not for stacks that may be uneven."""
     line, found = emitter.lines[-1], variants_of(operator).expressions.get(form.kernel, ())  # type: ignore[arg-type]
     if not found or not all(map(line.placement.is_even, op.reads)):
         return None

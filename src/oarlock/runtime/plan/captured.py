@@ -43,7 +43,7 @@ class CapturedSection(BySignature):
 
 
 class _Captured:
-    """What `run` computes of values of one signature, of which the first `read` are tensors, as are the first `written` results."""
+    """The results of `run` on values of one signature. The first `read` values are tensors, and so are the first `written` results."""
 
     def __init__(self, run: Callable[[Sequence[Any]], list[Any]], graphs: CudaGraphs, read: int, written: int):
         self._run = run

@@ -24,7 +24,7 @@ def _is_constant(op: Op, catalogue: Catalogue) -> bool:
 
 
 def make_constant(op: Op, catalogue: Catalogue, device: torch.device) -> torch.Tensor | None:
-    """What `op` computes, at `device`; None where it fails, which it must do when it runs."""
+    """The value that `op` computes, at `device`; None where it fails, since it must fail when it runs."""
     try:
         with torch.no_grad(), device:
             value = catalogue.get(op.type).kernel(**op.attributes)

@@ -1,4 +1,4 @@
-"""What a GPU does, captured as a CUDA graph and replayed: the one place that calls PyTorch for that."""
+"""The work of a GPU, captured as a CUDA graph and replayed: the one place that calls PyTorch for that."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -44,7 +44,7 @@ class CudaGraphs:
             yield
 
     def warm_up(self, function: Callable[[], _Result]) -> _Result:
-        """What `function` returns, computed where it will be captured: libraries prepare themselves when they are first called there."""
+        """Return the result of `function`, run on the stream where it will be captured: libraries set themselves up at a first call."""
         stream = torch.cuda.current_stream(self._device)
         self._side.wait_stream(stream)
         try:

@@ -208,7 +208,7 @@ class Emitter:
 
     @contextmanager
     def body(self, block: Block, trip: str | None) -> Iterator[None]:
-        """What is written meanwhile runs where `block` does: its names of sizes hold there only."""
+        """Note that the lines written in this context run where `block` does: its names of sizes hold there only."""
         before = dict(self._sizes), set(self._unsure)
         with self.source.inside(block.name if trip is None else block.name.partition(".")[0], trip):
             yield
@@ -236,7 +236,7 @@ class Emitter:
         self.source.write(f"{results} = {text}", op)
 
     def out_variant(self, op: Op) -> Callable[..., object] | None:
-        """What computes the one result of `op` in a tensor; None where it has several, or writes over an input."""
+        """The function that computes the one result of `op` into a tensor; None where it has several, or writes over an input."""
         operator = self.catalogue.get(op.type)
         is_free = len(op.writes) == 1 and self.lines[-1].placement.form(op) == Form(operator.kernel)
         return variants_of(operator).out if is_free else None
@@ -302,7 +302,7 @@ class Emitter:
         return f"[{names}]" if slot.variadic else names
 
     def context(self, op: Op) -> str:
-        """What a kernel that asks for its run is given: the op, and the loops and trips in which it stands, innermost first."""
+        """The context for a kernel that asks for its run: the op, and the loops and iterations around it, innermost first."""
         stands = [*reversed(self.source.trips), ("main", None)]
         parts = [part for name, trip in stands for part in ([] if trip is None else [f"str({trip})"]) + [self.source.bind("name", name)]]
         return f"context_of({self.source.bind('op', op)}, ({', '.join(parts)},))"

@@ -32,10 +32,10 @@ def find_lent(
     others: Collection[Var],
     memory: Memory,
 ) -> Lent:
-    """What is lent of `inputs`, some of which are written over: by the output of the number that is `following`.
+    """Those of `inputs` that are lent. Some inputs are written over: by the output of the number that is `following`.
 
-    The first outputs are `fetches`, the rest is what variables hold from now on. One is lent where something that is fetched, that
-    another one holds, or that `others` were given may lie in the memory of its value.
+    The first outputs are `fetches`, the rest are the new values of variables. An input is lent where its memory may be shared with
+    something that is fetched, that another variable holds, or that `others` were given.
     """
     by_ops, by_fetches = set[int](), set[int]()
     holders = Counter(piece for var in outputs[fetches:] for piece in memory.wholes(var))
@@ -51,7 +51,7 @@ def find_lent(
 
 
 def given_to_others(ops: Sequence[Op], catalogue: Catalogue) -> set[Var]:
-    """What kernels that are not ours are given, and what they give: they may hold on to both."""
+    """The inputs and outputs of kernels that are not ours: they may hold on to both."""
     foreign = (op for op in ops if not all(catalogue.get(inner.type).is_trusted for inner in walk_ops([op])))
     return {var for op in foreign for var in (*op.reads, *op.writes)}
 

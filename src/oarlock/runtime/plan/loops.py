@@ -1,4 +1,4 @@
-"""What ops with blocks become: a `for`, a `while`, an `if`, around the lines of their blocks."""
+"""The source of ops with blocks: a `for`, a `while`, an `if`, around the lines of their blocks."""
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
@@ -241,7 +241,7 @@ def _while(emitter: "Emitter", op: Op) -> None:
 
 
 def _final(emitter: "Emitter", each: Carried) -> str:
-    """What a carried value is after a `while`: a tensor is made of a number for those who read one."""
+    """The text of a carried value after a `while`: where the value is a number, ops that read a tensor get a tensor made of it."""
     source, numbers = emitter.source, emitter.numbers
     if not numbers.has(each.inside) or numbers.has(each.final) or not emitter.lines[-1].placement.readers(each.final):
         return source.name(each.inside)
@@ -383,7 +383,7 @@ def _forget_trip(emitter: "Emitter", body: Block, carried: set[str], places: Seq
 
 
 def _read_inside(body: Block) -> set[Var]:
-    """What the ops of a body read or it hands out."""
+    """The variables that the ops of a body read, and its outputs."""
     return {*body.outputs, *(var for op in body.ops for var in op.reads)}
 
 

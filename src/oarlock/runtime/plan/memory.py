@@ -74,7 +74,7 @@ class Memory:
         )
 
     def _define_handed_out(self, op: Op) -> None:
-        """What a block hands out: it may have been there before; a stack is new, but may hold memories."""
+        """Define the outputs of a block: one may have been there before; a stack is new, but may hold memories."""
         layout = Layout.of(op)
         inside = Memory(Liveness(layout.body.ops, (), self._catalogue), self._catalogue)
         for inner in layout.body.ops:
@@ -84,12 +84,12 @@ class Memory:
         given |= {each.inside: self._pieces_of([each.initial]) for each in layout.carried}
 
         def new(var: Var) -> _Pieces:
-            """What a trip computes for `var`: the memories of a loop count as one piece."""
+            """The memory that an iteration allocates for `var`: the memories of a loop count as one alias set."""
             of_body = (piece for piece in inside._wholes_of([var]) if piece in carried or piece in inside._owned)
             return frozenset(op if piece in carried else piece for piece in of_body)
 
         def old(var: Var) -> _Pieces:
-            """What `var` may be of what was there before."""
+            """The earlier memory that `var` may lie in."""
             seen = (piece for piece in inside._wholes_of([var]) if piece not in inside._owned)
             return frozenset().union(*(given.get(piece) or self._pieces_of([piece]) for piece in seen))  # type: ignore[list-item, arg-type]
 

@@ -103,7 +103,7 @@ class Numbers:
         return [*op.inputs.get("condition", ()), *op.inputs.get("when", ()), *([] if layout.condition is None else [layout.condition])]
 
     def _inputs(self, var: Var) -> Sequence[Var]:
-        """What the number `var` is made of."""
+        """The variables that the number `var` is computed from."""
         if var in self._carried:
             return self._carried[var].initial, self._carried[var].following
         return (self._finals[var].inside,) if var in self._finals else self._makers[var].reads
@@ -120,7 +120,7 @@ class Numbers:
         return variants_of(self._catalogue.get(self._makers[var].type)).number is not None
 
     def _needed(self, conditions: Iterable[Var]) -> set[Var]:
-        """What `conditions` depend on, as far as it might be numbers."""
+        """The variables that `conditions` depend on, as far as they might be numbers."""
         needed: set[Var] = set()
         pending = list(conditions)
         while pending:

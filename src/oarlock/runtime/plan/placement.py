@@ -134,7 +134,7 @@ class Placement:
         return False
 
     def parts_of(self, var: Var) -> list[Var]:
-        """What `var` is the concatenation of, along its last axis, where each part is as long as a number says and stands there once."""
+        """The variables that `var` is the concatenation of, along its last axis. Each has a number for its length and stands there once."""
         maker = self._makers.get(var)
         if maker is None or maker.type != "concat" or maker.attributes["axis"] not in (-1, len(var.shape or ()) - 1):
             return []
@@ -142,7 +142,7 @@ class Placement:
         return list(parts) if self._are_columns(parts) and len(set(parts)) == len(parts) else []
 
     def columns_of(self, op: Op) -> list[Var]:
-        """What `op` cuts a value into along its last axis, where it does so, and each part is as long as a number says."""
+        """The variables that `op` splits a value into along its last axis, where it does so, and each has a number for its length."""
         if op.type != "split" or op.attributes["axis"] not in (-1, len(op.reads[0].shape or ()) - 1):
             return []
         return list(op.writes) if self._are_columns((*op.reads, *op.writes)) else []
@@ -238,7 +238,7 @@ class Placement:
 
 
 def _views_handed_out(op: Op) -> list[Var]:
-    """What a block hands out that may be a view of something, since it is no stack."""
+    """The outputs of a block that may be views of something, since they are no stacks."""
     layout = Layout.of(op)
     stacks = () if op.type == "branch" and "when" not in op.inputs else (outer for _, outer in layout.stacked)
     return list(set(op.writes).difference(stacks))

@@ -48,7 +48,7 @@ class Given(NamedTuple):
 
 
 class Plan:
-    """What the interpreter would compute of some ops, as straight-line Python that was written for them: one line an op.
+    """Straight-line Python written for some ops, one line an op, which computes what the interpreter would.
 
     `inputs` are given from outside, by name; the values of `outputs` are returned, of which the last are the next values of the
     persistable variables `updates`. `checks` are functions that each of the first outputs is given to, where it might be an
@@ -56,15 +56,15 @@ class Plan:
     and by ops of ours that cannot fail once their preconditions hold. `overwrites` says whether there are any; `committed` are the other
     updates, each with the number of its output. `lent` says which inputs others may hold after a run.
 
-    What depends on persistable variables alone, none of which it writes, may be computed `ahead` of it: runs are given what
+    Values that depend on persistable variables alone, none of which the plan writes, may be precomputed: runs are given what
     `look_ahead` makes of their values.
 
     With a `backend`, sections of the outermost block are compiled or captured by it when they first run: see `BySignature`.
 
-    A plan runs at `device`. It is immutable and may be run by many threads; between runs it keeps small constants, how many trips a
-    `while` made, to take as much memory for the next, and one workspace for each run that there was at a time. Its text is in `text`, and
-    in the tracebacks of what its lines raise; the names of the constants, which have no line there, are in `constants`. `origin` gives
-    the op of the user's program for those that were in it, `applied` how often each pass did something.
+    A plan runs at `device`. It is immutable and may be run by many threads. Between runs it keeps small constants, the number of iterations
+    that a `while` made, to allocate as much memory for the next, and one workspace for each run that there was at a time. Its text is in
+    `text`, and in the tracebacks of what its lines raise; the names of the constants, which have no line there, are in `constants`.
+    `origin` gives the op of the user's program for those that were in it, `applied` how often each pass did something.
     """
 
     def __init__(
@@ -199,9 +199,9 @@ class Plan:
         return run
 
     def look_ahead(self, values: Sequence[torch.Tensor], *, for_many: bool) -> list[object]:
-        """What runs are given beside `values`, those of `inputs`: made of those with the numbers `read_ahead`, of their declared types.
+        """The precomputed values that runs are given beside `values`, those of `inputs`.
 
-        For one run alone, nothing is packed.
+        They are made of the values with the numbers `read_ahead`, of their declared types. For one run alone, nothing is packed.
         """
         if self._ahead is None:
             return []
@@ -212,7 +212,7 @@ class Plan:
                 raise self._explained(error) from error
 
     def _compute(self, compute: Callable[..., list[torch.Tensor]], place: Place, *given: object) -> list[torch.Tensor]:
-        """What `compute` returns, with a workspace that no other run has meanwhile."""
+        """Return the result of `compute`, called with a workspace that no other run uses meanwhile."""
         try:
             workspace = self._idle.pop()
         except IndexError:

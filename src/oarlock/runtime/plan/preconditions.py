@@ -1,4 +1,4 @@
-"""What must hold before a plan writes over anything: there is no way back when an update fails then."""
+"""The preconditions of a plan that writes over values: there is no way back when an update fails then."""
 
 import math
 from collections.abc import Sequence

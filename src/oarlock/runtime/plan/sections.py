@@ -129,7 +129,7 @@ def is_known(var: Var, device: torch.device) -> bool:
 
 
 class Training(NamedTuple):
-    """What a kernel in a section may know of the run it is part of."""
+    """The facts that a kernel in a section may know of its run."""
 
     training: bool
 
@@ -180,7 +180,7 @@ class _Probe:
 def call(
     operator: Operator, op: Op, context: object, value: Callable[[Var], torch.Tensor], shape: Callable[[Var], torch.Size]
 ) -> list[torch.Tensor]:
-    """What the kernel of `op`, which takes no variables for attributes, computes, in the order of what the op writes."""
+    """The results of the kernel of `op`, which takes no variables for attributes, in the order of what the op writes."""
     shape_only = {slot.name for slot in operator.signature.inputs if slot.shape_only}
     given = {slot: [shape(var) if slot in shape_only else value(var) for var in vars] for slot, vars in op.inputs.items()}
     results = operator.call(given, op.attributes, context)

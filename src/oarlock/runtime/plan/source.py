@@ -19,7 +19,7 @@ _ROOTS = {"torch": torch, "aten": torch.ops.aten}
 
 
 class Line(NamedTuple):
-    """What a line of a plan does: an op, and in which loops, each given by its name and the name of its trip counter."""
+    """The origin of a line of a plan: an op, and the loops around it, each given by its name and the name of its iteration counter."""
 
     op: Op
     trips: tuple[tuple[str, str | None], ...]
@@ -50,7 +50,7 @@ class Source:
 
     @contextmanager
     def indented(self) -> Iterator[None]:
-        """What is written meanwhile belongs to the line before."""
+        """Indent the lines that are written in this context, under the line before."""
         self._depth += 1
         start = len(self.lines)
         yield
@@ -60,13 +60,13 @@ class Source:
 
     @contextmanager
     def function(self, name: str, parameters: Sequence[str]) -> Iterator[None]:
-        """What is written meanwhile is a function of its own, after that which `text` names; nothing is written after it."""
+        """Put the lines that are written in this context into another function, after the one that `text` names and last of all."""
         self.lines += ["", "", f"def {name}({', '.join(parameters)}):"]
         yield
 
     @contextmanager
     def inside(self, name: str, trip: str | None) -> Iterator[None]:
-        """What is written meanwhile is in the loop or branch `name`, whose trip counter is `trip`."""
+        """Record that the lines written in this context are in the loop or branch `name`, whose iteration counter is `trip`."""
         self.trips.append((name, trip))
         yield
         self.trips.pop()
@@ -78,7 +78,7 @@ class Source:
         return f"{spelled if spelled[:1].isalpha() else f'v{spelled}'}_{self._count}"
 
     def name(self, var: Var) -> str:
-        """What the value of `var` is called."""
+        """The name of the value of `var` in the source."""
         if var not in self.names:
             self.names[var] = self.fresh(var.name)
         return self.names[var]

@@ -18,9 +18,9 @@ _Columns = tuple[int, int]
 
 
 class Packed(NamedTuple):
-    """What a ragged loop has handed out: the name of its steps, of the rows that `splits` cut.
+    """The outputs of a ragged loop: the name of its steps, of the rows that `splits` cut.
 
-    They are `apart` where each has memory of its own: of a memory that stays, all are one.
+    They are `apart` where each has memory of its own. In a buffer that stays, all are one.
     """
 
     steps: str
@@ -86,7 +86,7 @@ class Stacks:
 
     @property
     def given(self) -> dict[str, str]:
-        """What each trip is given for what it computes, and what from, in the order of the trips."""
+        """The destinations that each iteration is given for its results, and what they are taken from, in the order of the iterations."""
         return dict(zip(self.places, self._parts, strict=True)) | self._columns
 
     def append(self) -> None:
@@ -118,7 +118,7 @@ class Stacks:
         return None if origin is None else dict(self._layout.steps)[origin]
 
     def _outer(self, *inside: Var) -> list[Var]:
-        """What the loop hands out as the stacks of these."""
+        """The outputs of the loop that are the stacks of these."""
         return [outer for inner, outer in self._layout.stacked if inner in inside]
 
     def _open_memory(self, each: Carried) -> str | None:
@@ -269,7 +269,7 @@ class Stacks:
 
 
 class RaggedStacks(Stacks):
-    """What a `for` over ragged sequences hands out: steps, computed in a packed space where they can be."""
+    """The outputs of a `for` over ragged sequences: steps, computed in a packed buffer where they can be."""
 
     def __init__(self, emitter: "Emitter", line: "Line", layout: Layout, rows: str, count: str, splits: Var, *, reverse: bool):
         super().__init__(emitter, line, layout, count, reverse=reverse)

@@ -1,4 +1,4 @@
-"""What the loops and branches of a plan call: they step through sequences and stack results exactly as the kernels do."""
+"""Functions that the loops and branches of a plan call: they step through sequences and stack results exactly as the kernels do."""
 
 from collections.abc import Sequence
 

@@ -129,7 +129,7 @@ class Workspace:
         return (self.take if _step_bytes(dtype, sizes) <= _SMALL else self.make)(dtype, *sizes)
 
     def hand_out(self, space: Space) -> torch.Tensor:
-        """What lies in a space that was borrowed, in memory that is not ours. Nobody reads anything in the space any more."""
+        """The value in a buffer that was borrowed, in memory that is not ours. Nobody reads anything in the buffer any more."""
         if _step_bytes(space.whole.dtype, space.whole.shape) > _SMALL:
             return space.whole
         self.give_back(space)
