@@ -10,7 +10,16 @@ project = "Oarlock"
 html_title = "Oarlock"
 html_theme = "furo"
 extensions = ["myst_parser"]
-include_patterns = ["*.md", "docs/*.md", "docs/**/*.md", "src/oarlock/README.md", "examples/node/README.md"]
+include_patterns = [
+    "*.md",
+    "docs/*.md",
+    "docs/**/*.md",
+    "src/oarlock/README.md",
+    "src/oarlock/**/README.md",
+    "benchmarks/README.md",
+    "tests/README.md",
+    "examples/node/README.md",
+]
 exclude_patterns = [".*", "build", "node_modules"]
 root_doc = "README"
 html_extra_path = ["index.html"]  # leads to README.html
@@ -22,9 +31,10 @@ highlight_language = "none"
 
 # A forge would show these lists as code, so that they stand here and not in README.md.
 CONTENTS = {
-    "Documents": ["docs/README"],
+    "Documents": ["docs/README", "docs/tutorial"],
     "Guides": ["docs/guides/*"],
-    "Internals": ["docs/internals/*", "src/oarlock/README"],
+    "Internals": ["docs/internals/*"],
+    "Folders": ["src/oarlock/README", "src/oarlock/**/README", "benchmarks/README", "tests/README"],
     "Reference": ["docs/reference/*"],
     "Benchmarks": ["docs/benchmarks/README", "docs/benchmarks/*"],
     "Decisions": ["docs/decisions/README", "docs/decisions/*"],

@@ -64,6 +64,8 @@ def test_the_table_of_passes_has_every_pass_in_its_order():
 
 
 def test_the_guides_name_files_that_exist():
-    for document in ["README.md", "src/oarlock/README.md", "CONTRIBUTING.md"]:
-        for name in re.findall(r"`((?:[a-z_]+/)+[a-z_]+\.\w+)`", (ROOT / document).read_text()):
-            assert (ROOT / name).exists() or (ROOT / "src/oarlock" / name).exists(), f"{document} names {name}"
+    folders = [path for pattern in ("src/oarlock/**/README.md", "tests/README.md", "benchmarks/README.md") for path in ROOT.glob(pattern)]
+    for document in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *folders]:
+        for name in re.findall(r"`((?:[a-z_]+/)+[a-z_]+\.\w+)`", document.read_text(encoding="utf-8")):
+            places = (ROOT, ROOT / "src/oarlock", document.parent)
+            assert any((place / name).exists() for place in places), f"{document.relative_to(ROOT)} names {name}"

@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted(
     str(path.relative_to(ROOT))
-    for pattern in ("*.md", "docs/**/*.md", "src/**/*.md", "examples/**/*.md")
+    for pattern in ("*.md", "docs/**/*.md", "src/**/*.md", "benchmarks/*.md", "tests/*.md", "examples/**/*.md")
     for path in ROOT.glob(pattern)
     if "node_modules" not in path.parts
 )

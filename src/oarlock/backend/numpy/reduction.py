@@ -1,4 +1,4 @@
-"""Sums, means, largest elements, and the ways back; sums of products."""
+"""Sums and means, and their gradients."""
 
 import numpy as np
 
@@ -77,65 +77,3 @@ def conv2d_dbias(dy):
 @kernel
 def accuracy(predict, label):
     return np.float32((predict.argmax(-1) == label).sum()) / np.float32(label.size)
-
-
-# Products of matrices
-
-
-def _rows(x):
-    return x.reshape(-1, x.shape[-1]) if x.size else x.reshape(int(np.prod(x.shape[:-1])), x.shape[-1])
-
-
-@kernel
-def linear(x, w, bias=None):
-    return x @ w if bias is None else x @ w + bias
-
-
-@kernel
-def linear_dx(w, dout):
-    return dout @ w.T
-
-
-@kernel
-def linear_dw(x, dout):
-    return _rows(x).T @ _rows(dout)
-
-
-@kernel
-def linear_dbias(dout):
-    return _rows(dout).sum(0)
-
-
-@kernel
-def linear_onto(base, x, w):
-    return base + x @ w
-
-
-@kernel
-def linear_dx_onto(base, w, given):
-    return base + given @ w.T
-
-
-@kernel
-def linear_dw_onto(base, x, dout, *, scale):
-    return scale * base + linear_dw(x, dout)
-
-
-@kernel
-def batch_matmul(x, y):
-    return x @ y
-
-
-@kernel
-def batch_matmul_dx(y, dz):
-    return dz @ np.swapaxes(y, -1, -2)
-
-
-@kernel
-def batch_matmul_dy(x, dz):
-    return np.swapaxes(x, -1, -2) @ dz
-
-
-@kernel
-def matrix_transpose(x):
-    return np.swapaxes(x, -1, -2)

@@ -4,7 +4,7 @@ import numpy as np
 
 from oarlock.backend.numpy.elementwise import log_softmax
 from oarlock.backend.numpy.kernels import kernel
-from oarlock.backend.numpy.reduction import linear_dw
+from oarlock.backend.numpy.products import linear_dw
 
 __all__: list[str] = []
 
