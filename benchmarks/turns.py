@@ -3,8 +3,8 @@
     python benchmarks/turns.py ../other/checkout [--workloads W1,W6] [--seconds 4]
 
 Each workload is built in both, by the code of each; then they take turns of about 20 ms. Prints, for each workload, the median time of
-a step in both and the median of the ratios of neighbouring turns, this checkout by the other; last, the geometric mean of the ratios.
-What a machine does to both cancels out.
+a step in both, the median ratio of neighbouring turns, this checkout by the other, and the ratio of the fastest tenths, which others
+on the machine disturb least; last, the geometric means of both ratios.
 """
 
 import argparse
@@ -16,6 +16,7 @@ import sys
 import time
 from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
 HERE = Path(__file__).parent.parent
 TURN = 0.02
@@ -69,8 +70,17 @@ def serve(workload: str) -> None:
         print(f"{ANSWER}{(time.perf_counter() - begin) / count * 1e3}", flush=True)
 
 
-def compare(workload: str, other: Path, seconds: float) -> tuple[float, float, float]:
-    """The median step here and there, in milliseconds, and the median ratio of neighbouring turns."""
+class Compared(NamedTuple):
+    """The median step here and there, in milliseconds; the median ratio of neighbouring turns, and the ratio of the fastest tenths."""
+
+    here: float
+    there: float
+    ratio: float
+    fastest: float
+
+
+def compare(workload: str, other: Path, seconds: float) -> Compared:
+    """Run a workload in both checkouts, by turns. Raises RuntimeError where one of them cannot."""
     runners = [Runner(HERE, workload), Runner(other, workload)]
     try:
         size = max(1, int(TURN * 1e3 / max(runner.steps(STEPS_BEFORE) for runner in runners)))
@@ -84,7 +94,9 @@ def compare(workload: str, other: Path, seconds: float) -> tuple[float, float, f
         for runner in runners:
             runner.end()
     here, there = zip(*times, strict=True)
-    return statistics.median(here), statistics.median(there), statistics.median(mine / its for mine, its in times)
+    fast = [statistics.quantiles(each, n=10)[0] for each in (here, there)]
+    ratio = statistics.median(mine / its for mine, its in times)
+    return Compared(statistics.median(here), statistics.median(there), ratio, fast[0] / fast[1])
 
 
 def main() -> None:
@@ -101,12 +113,13 @@ def main() -> None:
     import workloads
 
     names = arguments.workloads.split(",") if arguments.workloads else [*workloads.TRAINING, *workloads.INFERENCE]
-    ratios = []
+    found = []
     for name in names:
-        here, there, ratio = compare(name, arguments.other.resolve(), arguments.seconds)
-        ratios.append(ratio)
-        print(f"{name:>4}  {here:9.4f} ms here  {there:9.4f} ms there  {ratio:.3f}", flush=True)
-    print(f"geometric mean of {len(ratios)}: {statistics.geometric_mean(ratios):.3f}")
+        found.append(compare(name, arguments.other.resolve(), arguments.seconds))
+        here, there, ratio, fastest = found[-1]
+        print(f"{name:>4}  {here:9.4f} ms here  {there:9.4f} ms there  {ratio:.3f}  fastest {fastest:.3f}", flush=True)
+    means = [statistics.geometric_mean(each) for each in ([item.ratio for item in found], [item.fastest for item in found])]
+    print(f"geometric mean of {len(found)}: {means[0]:.3f}  fastest {means[1]:.3f}")
 
 
 if __name__ == "__main__":
