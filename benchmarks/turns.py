@@ -1,10 +1,11 @@
 """How long a step takes here and in another checkout, by turns, in two processes of which only one works at a time.
 
-    python benchmarks/turns.py ../other/checkout [--workloads W1,W6] [--seconds 4]
+    python benchmarks/turns.py ../other/checkout [--workloads W1,W6] [--rounds 3] [--seconds 3]
 
 Each workload is built in both, by the code of each; then they take turns of about 20 ms. Prints, for each workload, the median time of
 a step in both, the median ratio of neighbouring turns, this checkout by the other, and the ratio of the fastest tenths, which others
-on the machine disturb least; last, the geometric means of both ratios.
+on the machine disturb least; last, the geometric means of both ratios. What memory a process gets makes some steps a fifth faster, so
+several pairs of processes are measured.
 """
 
 import argparse
@@ -103,7 +104,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("other", type=Path, help="a checkout of another commit")
     parser.add_argument("--workloads", help="which, separated by commas; all of `benchmarks/workloads` unless given")
-    parser.add_argument("--seconds", type=float, default=4.0, help="for each workload")
+    parser.add_argument("--rounds", type=int, default=3, help="pairs of processes, of which the medians are printed")
+    parser.add_argument("--seconds", type=float, default=3.0, help="for each workload, in each round")
     parser.add_argument("--serve", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.serve:
@@ -115,7 +117,8 @@ def main() -> None:
     names = arguments.workloads.split(",") if arguments.workloads else [*workloads.TRAINING, *workloads.INFERENCE]
     found = []
     for name in names:
-        found.append(compare(name, arguments.other.resolve(), arguments.seconds))
+        rounds = [compare(name, arguments.other.resolve(), arguments.seconds) for _ in range(arguments.rounds)]
+        found.append(Compared(*map(statistics.median, zip(*rounds, strict=True))))
         here, there, ratio, fastest = found[-1]
         print(f"{name:>4}  {here:9.4f} ms here  {there:9.4f} ms there  {ratio:.3f}  fastest {fastest:.3f}", flush=True)
     means = [statistics.geometric_mean(each) for each in ([item.ratio for item in found], [item.fastest for item in found])]

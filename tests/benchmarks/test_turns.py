@@ -7,7 +7,7 @@ import turns
 
 
 def test_two_checkouts_take_turns(monkeypatch, capsys):
-    monkeypatch.setattr("sys.argv", ["turns.py", str(turns.HERE), "--workloads", "I1", "--seconds", "0.2"])
+    monkeypatch.setattr("sys.argv", ["turns.py", str(turns.HERE), "--workloads", "I1", "--seconds", "0.2", "--rounds", "1"])
     turns.main()
     line, last = capsys.readouterr().out.splitlines()
     said = re.fullmatch(r" +I1 +([\d.]+) ms here +([\d.]+) ms there +([\d.]+)  fastest ([\d.]+)", line)
