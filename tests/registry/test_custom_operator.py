@@ -1,5 +1,7 @@
 """An operator of the user's own: ten lines, and everything that our own operators have."""
 
+import math
+
 import numpy as np
 import pytest
 import torch
@@ -8,7 +10,7 @@ from processes import run_python
 import oarlock as ol
 from oarlock import Case, GradCheck, Rejects, operator
 from oarlock.backend.torch.variants import in_place_variant, out_variant, variants_of
-from oarlock.registry import standard
+from oarlock.registry import Catalogue, standard
 from oarlock.registry.page import format_page
 from oarlock.testing import check_operator
 
@@ -250,3 +252,36 @@ def test_memory_that_is_shared_without_saying_so_is_found():
         check_operator(same_in_secret)
     with pytest.raises(AssertionError, match="same_dx: it gives the memory of dy, which views does not name"):
         check_operator(same)
+
+
+def test_the_gradient_of_an_element_wise_gradient_is_itself():
+    catalogue = Catalogue()
+
+    @operator("x: float[*b] -> y: float[*b]", catalogue=catalogue)
+    def cubed(x):
+        return x * x * x
+
+    @cubed.gradient("x")
+    def cubed_dx(x, dy, *, scale: float = 3.0):
+        return scale * x * x * dy
+
+    @operator("x: float[*b k] -> y: float[*b k]", catalogue=catalogue)
+    def shares(x):
+        return x / x.sum(-1, keepdim=True)
+
+    @shares.gradient("x")
+    def shares_dx(x, dy):
+        return dy
+
+    assert (cubed_dx.gradients["dy"].parameters, cubed_dx.gradients["dy"].attributes) == (("x", "ddx"), ("scale",))
+    assert shares_dx.gradients == {}, "it computes along an axis"
+
+
+def test_a_linear_map_of_gradients_is_its_own_transpose():
+    with ol.Program() as program:
+        x, weight, along = (ol.layer.data(name, shape=[3], dtype="float64", batch=None) for name in ("x", "weight", "along"))
+        (slope,) = ol.gradients(ol.op.reduce_sum(ol.op.tanh(x) * weight), x)
+        (found,) = ol.gradients(ol.op.reduce_sum(slope * along), weight)
+    feed = {"x": [0.0, 0.5, 1.0], "weight": [1.0, 2.0, 3.0], "along": [1.0, 10.0, 100.0]}
+    (value,) = ol.Executor().run(program, feed, [found], scope=ol.Scope())
+    assert value == pytest.approx([(1 - math.tanh(x) ** 2) * v for x, v in zip(feed["x"], feed["along"], strict=True)])

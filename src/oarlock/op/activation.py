@@ -37,11 +37,6 @@ def relu_dx(y, dy):
     return aten.threshold_backward.default(in_format_of(dy, y), y, 0)
 
 
-@relu_dx.gradient_program("dy")
-def relu_dx_ddy(y, ddx):
-    return relu_dx(y, ddx)
-
-
 relu_dx.no_gradient("y")  # a step function of y: zero wherever it has a derivative
 
 
@@ -59,11 +54,6 @@ def sigmoid(x):
 def sigmoid_dx(y, dy):
     """``dx = dy * y * (1 - y)``."""
     return aten.sigmoid_backward.default(dy, y)
-
-
-@sigmoid_dx.gradient_program("dy")
-def sigmoid_dx_ddy(y, ddx):
-    return sigmoid_dx(y, ddx)
 
 
 @sigmoid_dx.gradient_program("y")
@@ -85,11 +75,6 @@ def tanh(x):
 def tanh_dx(y, dy):
     """``dx = dy * (1 - y**2)``."""
     return aten.tanh_backward.default(dy, y)
-
-
-@tanh_dx.gradient_program("dy")
-def tanh_dx_ddy(y, ddx):
-    return tanh_dx(y, ddx)
 
 
 @tanh_dx.gradient_program("y")
@@ -122,11 +107,6 @@ def _form(approximate: bool) -> str:
 @gelu.gradient("x", rounds_by="layout")
 def gelu_dx(x, dy, *, approximate):
     return aten.gelu_backward.default(dy, x, approximate=_form(approximate))
-
-
-@gelu_dx.gradient_program("dy")
-def gelu_dx_ddy(x, ddx, *, approximate):
-    return gelu_dx(x, ddx, approximate=approximate)
 
 
 @gelu_dx.gradient("x")

@@ -65,9 +65,4 @@ def absolute_dx(x, dy):
     return torch.mul(dy, torch.sign(x))
 
 
-@absolute_dx.gradient_program("dy")
-def absolute_dx_ddy(x, ddx):
-    return absolute_dx(x, ddx)
-
-
 absolute_dx.no_gradient("x")  # a step function of x

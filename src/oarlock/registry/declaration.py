@@ -13,7 +13,15 @@ from oarlock.ir.variable import Var
 from oarlock.registry.attribute_spec import REQUIRED, AttributeSpec
 from oarlock.registry.case import Case, GradCheck, Rejects
 from oarlock.registry.catalogue import Catalogue, standard
-from oarlock.registry.gradient import Builder, GradientProgram, Rule, derive_signature, require_gradient_name
+from oarlock.registry.gradient import (
+    Builder,
+    GradientProgram,
+    Rule,
+    derive_signature,
+    is_elementwise,
+    require_gradient_name,
+    transpose_of,
+)
 from oarlock.registry.signature import Signature, TensorType, name_fresh_sizes, parse_signature, require_parameters
 
 if typing.TYPE_CHECKING:
@@ -246,7 +254,8 @@ class Operator:
         """Declare the kernel of the gradient with respect to input `slot`.
 
         Its parameters say what it needs: any input, any output, `d<output>`, or `<input>_shape` where only
-        the shape matters. It becomes an operator called `<type>_d<slot>`. The other arguments are those of `operator`.
+        the shape matters. It becomes an operator called `<type>_d<slot>`. The other arguments are those of `operator`. If the operator goes
+        element by element, the gradient with respect to `d<output>` follows: the gradient operator itself.
         """
 
         def declare(kernel: Callable[..., object]) -> Operator:
@@ -264,6 +273,10 @@ class Operator:
                 catalogue=self.catalogue,
             )
             self.gradients[slot] = Rule(slot, operator=derived)
+            if self.forward is None and is_elementwise(self.signature):
+                transpose = transpose_of(derived)
+                if transpose is not None:
+                    derived.gradients[transpose.slot] = transpose
             return derived
 
         return declare

@@ -19,7 +19,17 @@ from oarlock.registry.signature import Signature, Slot, renamed
 if TYPE_CHECKING:
     from oarlock.registry.declaration import Operator
 
-__all__ = ["Backward", "Builder", "GradientProgram", "Rule", "derive_signature", "parameter_source", "require_gradient_name"]
+__all__ = [
+    "Backward",
+    "Builder",
+    "GradientProgram",
+    "Rule",
+    "derive_signature",
+    "is_elementwise",
+    "parameter_source",
+    "require_gradient_name",
+    "transpose_of",
+]
 
 
 GradientProgram = Callable[..., Var | list[Var]]
@@ -123,6 +133,34 @@ def parameter_source(forward: Signature, name: str) -> tuple[str, Slot] | None:
     base = name.removesuffix("_shape")
     slot = (forward.input(base) or forward.output(base)) if name != base else None
     return ("shape", slot) if slot else None
+
+
+def is_elementwise(signature: Signature) -> bool:
+    """Whether an operator computes each element of its one output of the elements at the same index of its inputs alone."""
+    slots = (*signature.inputs, *signature.outputs)
+    axes = {slot.axes for slot in slots}
+    same = len(signature.outputs) == 1 and len(axes) == 1 and signature.row_group is not None
+    return same and len(slots[0].axes or ()) == 1 and not any(slot.variadic or slot.optional for slot in slots)
+
+
+def transpose_of(gradient: "Operator") -> Rule | None:
+    """The gradient of an element-wise `gradient` with respect to the gradient that it is given: itself. None where no such is given.
+
+    It multiplies each element by a number that does not depend on it, and such a map is its own transpose.
+    """
+    assert gradient.forward is not None
+    arrived = f"d{gradient.forward.signature.outputs[0].name}"
+    parameters = list(inspect.signature(gradient.kernel).parameters.values())
+    if arrived not in {parameter.name for parameter in parameters}:
+        return None
+    given = f"dd{gradient.wrt}"
+    taken = [parameter.replace(name=given) if parameter.name == arrived else parameter for parameter in parameters]
+
+    def transpose(*values: Var, **attributes: object) -> Var:
+        return gradient(*values, **attributes)
+
+    transpose.__signature__ = inspect.Signature(taken)  # type: ignore[attr-defined]  # which says what is kept alive
+    return Rule(arrived, program=transpose)
 
 
 def derive_signature(operator: "Operator") -> Signature:
