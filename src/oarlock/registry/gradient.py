@@ -8,7 +8,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from oarlock.errors import DeclarationError
 from oarlock.ir.block import Block
@@ -156,7 +156,7 @@ def transpose_of(gradient: "Operator") -> Rule | None:
     given = f"dd{gradient.wrt}"
     taken = [parameter.replace(name=given) if parameter.name == arrived else parameter for parameter in parameters]
 
-    def transpose(*values: Var, **attributes: object) -> Var:
+    def transpose(*values: Var, **attributes: Any) -> Var:
         return gradient(*values, **attributes)
 
     transpose.__signature__ = inspect.Signature(taken)  # type: ignore[attr-defined]  # which says what is kept alive
