@@ -41,7 +41,11 @@ def run(
             features.update(case.features | check(case, passes=not quick, pairs=pairs, others=OTHERS if quick else None))
         except Exception as error:
             path = keep / f"{seed}-{number}.json"
-            told = f"making: {type(error).__name__}: {error}" if case is None else _keep(case, path, passes=not quick, pairs=pairs)
+            told = (
+                f"making: {type(error).__name__}: {error}"
+                if case is None
+                else _keep(case, path, passes=not quick, pairs=pairs, others=OTHERS if quick else None)
+            )
             failures.append(f"--seed {seed} --only {number}: {told}")
             print(f"FAILED {failures[-1]}", flush=True)
             if len(failures) == max_failures:
@@ -49,9 +53,9 @@ def run(
     return features, failures
 
 
-def _keep(case: Case, path: Path, *, passes: bool, pairs: bool) -> str:
+def _keep(case: Case, path: Path, *, passes: bool, pairs: bool, others: int | None) -> str:
     """Make a case that fails smaller, and write it; return what it fails with, and where it is."""
-    smaller, error = shrink(case, passes=passes, pairs=pairs)
+    smaller, error = shrink(case, passes=passes, pairs=pairs, others=others)
     write_case(smaller, path, f"{type(error).__name__}: {error}")
     return f"{type(error).__name__}: {error}\n  kept as {path}"
 

@@ -115,7 +115,7 @@ def shadow(w: Writing, block: Block) -> None:
     if not w.choices.chance(20):
         return
     inside = inner_blocks(block)
-    meant = {var.name for inner in inside for var in free_vars(inner)}
+    meant = {var.name.partition(".whole")[0] for inner in inside for var in free_vars(inner)}  # what `rnn.whole` stands for is read, too
     outer = [name for around in block.enclosing() if around is not block for name in around.vars]
     free = [name for name in dict.fromkeys(outer) if name not in meant and all(name not in inner.vars for inner in inside)]
     if free and block.vars:

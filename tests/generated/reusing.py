@@ -76,7 +76,8 @@ def resized(program: ol.Program, arrays: Arrays, more: int = 1) -> dict[str, num
             sizes = zip(before.shape, var.shape, strict=True)
             shape = tuple(number + more if size in GROWING else changed.get(size, number) for number, size in sizes)
             cut = var.shape[0] in GROWING or var.shape[0] in changed
-            found[var.name] = numpy.resize(before, shape) if cut else numpy.ones_like(before, shape=shape)
+            again = cut or before.dtype.kind == "i"  # which may be labels, or numbers of rows: those that were given are right
+            found[var.name] = numpy.resize(before, shape) if again else numpy.ones_like(before, shape=shape)
     return found
 
 

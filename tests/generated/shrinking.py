@@ -10,10 +10,10 @@ from oarlock.errors import OarlockError
 __all__ = ["failure_of", "shrink"]
 
 
-def failure_of(case: Case, *, passes: bool = False, pairs: bool = False) -> Exception | None:
+def failure_of(case: Case, *, passes: bool = False, pairs: bool = False, others: int | None = None) -> Exception | None:
     """The error that checking a case raises: a DisagreementError, or an error that the framework ought not to raise."""
     try:
-        check(case, passes=passes, pairs=pairs)
+        check(case, passes=passes, pairs=pairs, others=others)
     except Exception as error:
         return error
     return None
@@ -27,12 +27,14 @@ def _kind(error: Exception) -> str:
     return f"{type(error).__name__} {text[:20]}"
 
 
-def shrink(case: Case, *, seconds: float = 60.0, passes: bool = False, pairs: bool = False) -> tuple[Case, Exception]:
+def shrink(
+    case: Case, *, seconds: float = 60.0, passes: bool = False, pairs: bool = False, others: int | None = None
+) -> tuple[Case, Exception]:
     """The smallest failing case that is found in the time, and its failure. Choices are left out, made zero, or made smaller.
 
-    `passes` and `pairs` are tried as they were when it failed.
+    `passes`, `pairs` and `others` are tried as they were when it failed.
     """
-    error = failure_of(case, passes=passes, pairs=pairs)
+    error = failure_of(case, passes=passes, pairs=pairs, others=others)
     assert error is not None
     kind, until = _kind(error), time.monotonic() + seconds
     best, smaller = case, True
@@ -46,7 +48,7 @@ def shrink(case: Case, *, seconds: float = 60.0, passes: bool = False, pairs: bo
             except Exception:  # what fails to be made fails in another way
                 continue
             if _size(tried) < _size(best):
-                found = failure_of(tried, passes=passes, pairs=pairs)
+                found = failure_of(tried, passes=passes, pairs=pairs, others=others)
                 if found is not None and _kind(found) == kind:
                     best, error, smaller = tried, found, True
                     break

@@ -147,6 +147,10 @@ def _into(function: Callable[..., Any], call: ast.Call, out: ast.expr) -> ast.Ca
     return None
 
 
+def _mentions(tree: ast.AST, name: str) -> bool:
+    return any(isinstance(node, ast.Name) and node.id == name for node in ast.walk(tree))
+
+
 def _copied(value: ast.expr, inputs: Collection[str]) -> ast.expr | None:
     """The tensor, in whatever memory or dtype, of whose elements `value` is a copy or a view; None where it is computed."""
     if isinstance(value, ast.Name):
@@ -159,7 +163,13 @@ def _copied(value: ast.expr, inputs: Collection[str]) -> ast.expr | None:
 
 
 def _over(function: Callable[..., Any], call: ast.Call, slot: str) -> ast.expr | None:
-    """The call that writes over the argument `slot`, one of those whose memory it may take; None where PyTorch has none."""
+    """The call that writes over the argument `slot`, one of those whose memory it may take; None where PyTorch has none.
+
+    None too where another argument is made of it, since that may be a view, whose elements would be read when they are gone.
+    """
+    others = [*call.args, *(keyword.value for keyword in call.keywords)]
+    if any(_mentions(each, slot) and not isinstance(each, ast.Name) for each in others):
+        return None
     positions = [number for number, argument in enumerate(call.args) if isinstance(argument, ast.Name) and argument.id == slot]
     name = function.__name__ if not any(overload.packed is False for overload in overloads(function)) else ""
     if positions[:1] == [0]:
@@ -254,11 +264,15 @@ def _rewritten(
     """The kernel under another `name`, with what `write` makes of each expression that it returns, and one more parameter."""
     kernel = operator.kernel
     node = _definition(kernel)
-    if node is None:
+    if node is None or any(_mentions(node, taken) for taken in (parameter, _GUARD) if taken is not None):
         return None
     assert isinstance(kernel, FunctionType)
 
     class Rewrite(ast.NodeTransformer):
+        def visit_FunctionDef(self, function: ast.FunctionDef) -> ast.FunctionDef:
+            """Leave a function inside the kernel as it is: what it returns is not the result."""
+            return function
+
         def visit_Return(self, statement: ast.Return) -> ast.Return:
             return ast.Return(self.choose(statement.value))  # type: ignore[arg-type]
 
@@ -267,15 +281,20 @@ def _rewritten(
                 return ast.IfExp(value.test, self.choose(value.body), self.choose(value.orelse))
             return write(value)
 
-    made = Rewrite().visit(ast.parse(ast.unparse(node)).body[0])
-    made.name, made.decorator_list = name, []
+    (made,) = ast.parse(ast.unparse(node)).body
+    assert isinstance(made, ast.FunctionDef)
+    made.name, made.decorator_list, made.returns = name, [], None
+    made.body = [Rewrite().visit(statement) for statement in made.body]
     for argument in (*made.args.args, *made.args.kwonlyargs):
         argument.annotation = None
     if parameter is not None:
         made.args.kwonlyargs.append(ast.arg(parameter))
         made.args.kw_defaults.append(None)
+    if any(_mentions(statement, _GUARD) for statement in made.body):
+        made.args.kwonlyargs.append(ast.arg(_GUARD))
+        made.args.kw_defaults.append(ast.Name(_GUARD, ast.Load()))
     module = ast.fix_missing_locations(ast.Module([made], []))
-    scope: dict[str, Any] = {}
-    exec(compile(module, f"<{name}>", "exec"), {**kernel.__globals__, _GUARD: lies_as_made}, scope)  # noqa: S102  # the source of a kernel
+    scope: dict[str, Any] = {_GUARD: lies_as_made}  # the globals are those of the kernel, whatever becomes of them
+    exec(compile(module, f"<{name}>", "exec"), kernel.__globals__, scope)  # noqa: S102  # the source of a kernel
     _definitions[scope[name]] = made
     return scope[name]

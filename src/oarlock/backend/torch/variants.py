@@ -74,7 +74,7 @@ _loaded: set[str] = set()
 
 def variants_of(operator: Operator) -> Variants:
     """The variants of `operator`."""
-    module = operator.kernel.__module__
+    module = operator.kernel.__module__ or ""  # which a function that was made of text may lack
     if module not in _loaded:
         _loaded.add(module)
         family = _FAMILIES + module.removeprefix(_OPERATORS)

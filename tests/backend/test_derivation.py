@@ -1,0 +1,132 @@
+"""Variants that are derived from kernels of anyone's, and those that must not be."""
+
+import pytest
+import torch
+
+from oarlock.backend.torch.variants import variants_of
+from oarlock.registry import Catalogue, operator
+
+CATALOGUE = Catalogue()
+FACTOR = 2.0
+
+
+@operator("x: float[*b], y: float[*b] -> z: float[*b]", catalogue=CATALOGUE)
+def scaled_sum(x, y):
+    return torch.add(x, y, alpha=FACTOR)
+
+
+@operator("x: float[n n] -> y: float[n n]", catalogue=CATALOGUE)
+def symmetric(x):
+    return torch.add(x, x.t())
+
+
+@operator("x: float[*b] -> y: float[*b]", catalogue=CATALOGUE)
+def twice_named(x):
+    return torch.mul(x, x)
+
+
+@operator("x: float[*b] -> y: float[*b]", catalogue=CATALOGUE)
+def with_a_local_out(x):
+    out = x + 1
+    return torch.mul(out, x)
+
+
+@operator("x: float[*b] -> y: float[*b]", catalogue=CATALOGUE)
+def with_a_function_inside(x):
+    def one_more(value):
+        return torch.add(value, 1)
+
+    return torch.mul(one_more(x), 3)
+
+
+@operator("x: float[*b] -> y: float[*b]", catalogue=CATALOGUE)
+def reassigned(x):
+    x = x + 1
+    return torch.exp(x)
+
+
+@operator("x: float[*b], y?: float[*b] -> z: float[*b]", catalogue=CATALOGUE)
+def chosen(x, y=None, *, negated: bool = False):
+    """One of several."""
+    if negated:
+        return torch.neg(x)
+    return torch.sqrt(x) if y is None else torch.mul(x, y)
+
+
+@operator("x: float[*b] -> y: float[*b]", catalogue=CATALOGUE)
+def computed(x):
+    return x * 2 + 1
+
+
+@operator("x: float[*b] -> y: bool[*b]", catalogue=CATALOGUE)
+def is_large(x):
+    return torch.gt(x, 1)
+
+
+@operator("x: float[...s] -> y: float[]", catalogue=CATALOGUE)
+def total(x):
+    return torch.sum(x)
+
+
+X = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
+Y = torch.tensor([[5.0, 7.0], [11.0, 13.0]])
+
+WRITES = [
+    (scaled_sum, (X, Y), {}),
+    (symmetric, (X,), {}),
+    (twice_named, (X,), {}),
+    (with_a_function_inside, (X,), {}),
+    (reassigned, (X,), {}),
+    (chosen, (X,), {"negated": False}),
+    (chosen, (X, Y), {"negated": False}),
+    (chosen, (X, Y), {"negated": True}),
+    (is_large, (X,), {}),
+]
+
+
+@pytest.mark.parametrize(("kernel", "given", "attributes"), WRITES, ids=lambda value: getattr(value, "type", ""))
+def test_a_variant_that_writes_into_a_tensor_gives_what_the_kernel_gives(kernel, given, attributes):
+    expected = kernel.kernel(*given, **attributes)
+    out = torch.empty_like(expected)
+    assert variants_of(kernel).out(*given, out=out, **attributes) is out
+    assert torch.equal(out, expected)
+
+
+@pytest.mark.parametrize("kernel", [with_a_local_out, computed, total], ids=lambda value: value.type)
+def test_there_is_none_that_writes_where_a_name_is_taken_or_no_function_does(kernel):
+    assert variants_of(kernel).out is None
+
+
+@pytest.mark.parametrize(
+    ("kernel", "slots"), [(scaled_sum, {("x",)}), (twice_named, {("x",)}), (chosen, {("x",)})], ids=lambda value: getattr(value, "type", "")
+)
+def test_a_variant_in_place_gives_what_the_kernel_gives(kernel, slots):
+    found = variants_of(kernel).in_place
+    assert found.keys() == slots
+    for attributes in [{"negated": False}, {"negated": True}] if kernel is chosen else [{}]:
+        given = (X, Y) if kernel is scaled_sum else (X,)
+        x, *others = (tensor.clone() for tensor in given)
+        result = found[("x",)](x, *others, **attributes)
+        assert result is x
+        assert torch.equal(result, kernel.kernel(*given, **attributes))
+
+
+@pytest.mark.parametrize(
+    "kernel", [symmetric, with_a_local_out, with_a_function_inside, reassigned, computed, is_large, total], ids=lambda value: value.type
+)
+def test_there_is_none_in_place_where_what_is_read_may_be_gone(kernel):
+    assert variants_of(kernel).in_place == {}
+
+
+def test_a_variant_sees_what_its_kernel_sees(monkeypatch):
+    out = torch.empty_like(X)
+    monkeypatch.setitem(globals(), "FACTOR", 10.0)
+    assert torch.equal(variants_of(scaled_sum).out(X, Y, out=out), scaled_sum.kernel(X, Y))
+    assert torch.equal(out, X + 10 * Y)
+
+
+def test_a_kernel_without_source_has_none():
+    scope = {"torch": torch}
+    exec("def relu_of(x):\n    return torch.tanh(x)\n", scope)
+    made = operator("x: float[*b] -> y: float[*b]", catalogue=CATALOGUE)(scope["relu_of"])
+    assert (variants_of(made).out, variants_of(made).in_place) == (None, {})
