@@ -2,9 +2,11 @@
 
 import pytest
 import torch
+import torch as th
 
+import oarlock as ol
 from oarlock.backend.torch.variants import variants_of
-from oarlock.registry import Catalogue, operator
+from oarlock.registry import Catalogue, operator, standard
 
 CATALOGUE = Catalogue()
 FACTOR = 2.0
@@ -63,6 +65,34 @@ def is_large(x):
     return torch.gt(x, 1)
 
 
+@operator("x: float[*b] -> y: float[*b]", catalogue=CATALOGUE)
+def reassigned_later(x):
+    if x.dim() == 9:
+        return torch.exp(x)
+    x = x + 1
+    return torch.exp(x)
+
+
+@operator("x: float[*b], y: float[*b] -> z: float[*b]", catalogue=CATALOGUE)
+def by_another_name(x, y):
+    return th.mul(x, y)
+
+
+@operator(" -> y: float64[2]", catalogue=CATALOGUE)
+def halves():
+    return torch.full((2,), fill_value=0.5, dtype=torch.float64)
+
+
+@operator("x: int64[], y: int64[] -> z: bool[]", catalogue=CATALOGUE)
+def both_set(x, y):
+    return torch.logical_and(x, y)
+
+
+@operator("x: bool[*b], y: bool[*b] -> z: bool[*b]", catalogue=CATALOGUE)
+def either(x, y):
+    return torch.add(x, y)
+
+
 @operator("x: float[...s] -> y: float[]", catalogue=CATALOGUE)
 def total(x):
     return torch.sum(x)
@@ -77,6 +107,8 @@ WRITES = [
     (twice_named, (X,), {}),
     (with_a_function_inside, (X,), {}),
     (reassigned, (X,), {}),
+    (reassigned_later, (X,), {}),
+    (by_another_name, (X, Y), {}),
     (chosen, (X,), {"negated": False}),
     (chosen, (X, Y), {"negated": False}),
     (chosen, (X, Y), {"negated": True}),
@@ -92,7 +124,7 @@ def test_a_variant_that_writes_into_a_tensor_gives_what_the_kernel_gives(kernel,
     assert torch.equal(out, expected)
 
 
-@pytest.mark.parametrize("kernel", [with_a_local_out, computed, total], ids=lambda value: value.type)
+@pytest.mark.parametrize("kernel", [with_a_local_out, computed, total, halves], ids=lambda value: value.type)
 def test_there_is_none_that_writes_where_a_name_is_taken_or_no_function_does(kernel):
     assert variants_of(kernel).out is None
 
@@ -112,7 +144,9 @@ def test_a_variant_in_place_gives_what_the_kernel_gives(kernel, slots):
 
 
 @pytest.mark.parametrize(
-    "kernel", [symmetric, with_a_local_out, with_a_function_inside, reassigned, computed, is_large, total], ids=lambda value: value.type
+    "kernel",
+    [symmetric, with_a_local_out, with_a_function_inside, reassigned, reassigned_later, computed, is_large, total],
+    ids=lambda value: value.type,
 )
 def test_there_is_none_in_place_where_what_is_read_may_be_gone(kernel):
     assert variants_of(kernel).in_place == {}
@@ -130,3 +164,30 @@ def test_a_kernel_without_source_has_none():
     exec("def relu_of(x):\n    return torch.tanh(x)\n", scope)
     made = operator("x: float[*b] -> y: float[*b]", catalogue=CATALOGUE)(scope["relu_of"])
     assert (variants_of(made).out, variants_of(made).in_place) == (None, {})
+
+
+def test_pytorch_may_be_called_otherwise_in_the_module_of_a_kernel():
+    (expression,) = variants_of(by_another_name).expressions[by_another_name.kernel]
+    assert expression.text == "torch.mul(x, y)"
+
+
+@pytest.mark.parametrize("kernel", [both_set, either], ids=lambda value: value.type)
+def test_numbers_of_the_host_are_taken_only_where_python_gives_the_same(kernel):
+    """Of integers Python's `and` goes bit by bit, and of bools its sum is a number."""
+    assert variants_of(kernel).host is None
+
+
+def test_a_plan_has_the_variants_of_ones_own_operators():
+    catalogue = Catalogue()
+    for known in standard:
+        catalogue.add(known)
+    for own in (by_another_name, reassigned_later, halves):
+        catalogue.add(own)
+    with ol.Program() as program:
+        x = ol.layer.data("x", shape=[2], dtype="float64")
+        y = reassigned_later(by_another_name(ol.op.tanh(x), ol.op.sigmoid(x))) + halves()
+    feed = {"x": [[0.5, -0.25], [1.0, 2.0]]}
+    values = [
+        ol.Executor(catalogue=catalogue, **options).run(program, feed, [y], scope=ol.Scope())[0] for options in ({}, {"interpret": True})
+    ]
+    assert values[0].tobytes() == values[1].tobytes()

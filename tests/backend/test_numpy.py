@@ -11,6 +11,7 @@ from op.arranging import OPERATORS, uses_of
 import oarlock as ol
 from oarlock.backend.numpy.calling import call, has_kernel
 from oarlock.backend.numpy.kernels import KERNELS
+from oarlock.registry import Catalogue
 
 NEAR = {torch.float64: (1e-10, 1e-12), torch.float32: (1e-4, 1e-5)}
 COMPUTED = [operator for operator in OPERATORS if operator.type in KERNELS]
@@ -90,3 +91,12 @@ def test_it_computes_at_the_processor(monkeypatch):
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
     with pytest.raises(ol.ArgumentError, match='^backend="numpy" computes at ol.CPUPlace'):
         ol.Executor(ol.GPUPlace(0), backend="numpy")
+
+
+def test_an_operator_of_ones_own_is_not_ours_by_its_name():
+    @ol.operator("x: float[*b] -> y: float[*b]", catalogue=Catalogue())
+    def relu(x):
+        return x
+
+    assert has_kernel(ol.op.relu)
+    assert not has_kernel(relu)

@@ -143,18 +143,12 @@ def _run_no_block(*_: object) -> None:
 
 def positional(operator: Operator, arguments: Arguments) -> list[object]:
     """The arguments as kernels take them."""
-    given: list[object] = []
-    for slot in operator.signature.inputs:
-        values = [item.shape if slot.shape_only else item for item in arguments.tensors.get(slot.name, ())]
-        given.append(values if slot.variadic else values[0] if values else None)
-    return given
+    return operator.arguments(arguments.tensors)
 
 
 def by_slot(operator: Operator, results: object) -> Tensors:
     """A kernel's results, by output slot."""
-    outputs = operator.signature.outputs
-    whole = results if len(outputs) > 1 else (results,)
-    return {slot.name: list(result) if slot.variadic else [result] for slot, result in zip(outputs, whole, strict=True)}
+    return operator.results(results)
 
 
 # The program

@@ -54,7 +54,8 @@ class Model:
         self.executor = Executor(catalogue=self.catalogue, limits=self.limits)
 
 
-Path_ = str | os.PathLike[str]
+PathLike = str | os.PathLike[str]
+_ARGUMENTS = ("dataset", "parameters", "path")  # the first ones may be missing
 Targets = Var | Sequence[Var] | Mapping[str, Var] | Program
 
 
@@ -70,15 +71,15 @@ Parameters = Scope | Trained | Mapping[str, Any]
 
 
 @overload
-def save_model(target: Targets, parameters: Parameters, path: Path_ | io.BufferedIOBase) -> None: ...
+def save_model(target: Targets, parameters: Parameters, path: PathLike | io.BufferedIOBase) -> None: ...
 
 
 @overload
-def save_model(target: Targets, dataset: Mapping[str, Any], parameters: Parameters, path: Path_ | io.BufferedIOBase) -> None: ...
+def save_model(target: Targets, dataset: Mapping[str, Any], parameters: Parameters, path: PathLike | io.BufferedIOBase) -> None: ...
 
 
 @overload
-def save_model(target: Trained, path: Path_ | io.BufferedIOBase) -> None: ...
+def save_model(target: Trained, path: PathLike | io.BufferedIOBase) -> None: ...
 
 
 def save_model(target: object, *arguments: object, **keywords: object) -> None:
@@ -119,9 +120,8 @@ def save_model(target: object, *arguments: object, **keywords: object) -> None:
 
 def _in_order(arguments: tuple[object, ...], keywords: dict[str, object]) -> tuple[object, ...]:
     """The dataset, the parameters and the path, as far as they are given, by place or by name. Raises ArgumentError."""
-    names = ["dataset", "parameters", "path"][-len(arguments) - len(keywords) :] if arguments or keywords else []
-    if "dataset" in keywords or len(arguments) + len(keywords) > len(names):
-        names = ["dataset", "parameters", "path"]
+    count = len(arguments) + len(keywords)
+    names = _ARGUMENTS if "dataset" in keywords else _ARGUMENTS[-count:]
     free = [name for name in names if name not in keywords]
     if not keywords.keys() <= set(names) or len(arguments) > len(free):
         raise ArgumentError("save_model takes a target, perhaps a dataset, the parameters and a path")
@@ -208,11 +208,11 @@ def _require_declared_names(values: Mapping[str, object], program: Program) -> N
 
 
 @overload
-def load_model(path: Path_, /, *, limits: Limits | None = None, untrusted: bool = False) -> Model: ...
+def load_model(path: PathLike, /, *, limits: Limits | None = None, untrusted: bool = False) -> Model: ...
 
 
 @overload
-def load_model(target: Var | str, path: Path_, /, *, limits: Limits | None = None, untrusted: bool = False) -> Model: ...
+def load_model(target: Var | str, path: PathLike, /, *, limits: Limits | None = None, untrusted: bool = False) -> Model: ...
 
 
 def load_model(*arguments: object, limits: Limits | None = None, untrusted: bool = False) -> Model:

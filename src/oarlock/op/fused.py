@@ -7,21 +7,16 @@ import torch
 
 from oarlock.op.elementwise import multiply, negative, subtract
 from oarlock.op.filling import fill
-from oarlock.op.matrix import linear, linear_dw, linear_dx
+from oarlock.op.matrix import as_rows, linear, linear_dw, linear_dx
 from oarlock.op.trusted import operator
 from oarlock.registry import Case, GradCheck, Rejects
 
 __all__ = ["interpolate", "linear_dx_onto", "linear_onto", "multiply_add"]
 
 
-def all_rows(x: torch.Tensor) -> torch.Tensor:
-    """All but the last dimension as one: a view of x wherever its strides allow one."""
-    return x if x.dim() == 2 else torch.atleast_2d(x).flatten(0, -2)
-
-
 def onto_rows(base: torch.Tensor, x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
     """The same for rows that stand in more dimensions."""
-    return torch.addmm(all_rows(base), all_rows(x), w).view(base.shape)
+    return torch.addmm(as_rows(base), as_rows(x), w).view(base.shape)
 
 
 @operator(

@@ -18,6 +18,7 @@ import torch
 from oarlock.backend.torch.private import foreach_mul, foreach_sub, fused_adam_, fused_sgd_
 from oarlock.errors import ShapeError
 from oarlock.ir.size import Shape, format_shape
+from oarlock.op.matrix import as_rows
 from oarlock.op.memory_format import dense, in_format_of, lay_as
 from oarlock.op.trusted import operator
 from oarlock.registry import Case, Rejects
@@ -295,12 +296,8 @@ def sgd_linear(param, x, dout, rate):
     """`sgd` with the gradient ``linear_dw(x, dout)``: ``next = param - rate * x.mT @ dout``."""
     require_rate(rate, param.dtype)
     if not rate.is_cpu:
-        return torch.addmm(param, rows_of(x).mT, scaled(rows_of(dout), rate), alpha=-1)
-    return torch.addmm(param, rows_of(x).mT, rows_of(dout), alpha=-rate.item())
-
-
-def rows_of(x: torch.Tensor) -> torch.Tensor:
-    return x if x.dim() == 2 else x.reshape(x.shape[:-1].numel(), x.shape[-1])
+        return torch.addmm(param, as_rows(x).mT, scaled(as_rows(dout), rate), alpha=-1)
+    return torch.addmm(param, as_rows(x).mT, as_rows(dout), alpha=-rate.item())
 
 
 @operator(
@@ -315,7 +312,7 @@ def rows_of(x: torch.Tensor) -> torch.Tensor:
 )
 def linear_dw_onto(base, x, dout, *, scale: float = 1.0):
     """``total = scale * base + linear_dw(x, dout)``."""
-    return torch.addmm(base, rows_of(x).mT, rows_of(dout), beta=scale)
+    return torch.addmm(base, as_rows(x).mT, as_rows(dout), beta=scale)
 
 
 for update in (sgd, momentum, adam, sgd_linear):

@@ -83,14 +83,8 @@ def is_small(var: Var) -> bool:
 
 def _compute(operator: Operator, op: Op, catalogue: Catalogue) -> list[torch.Tensor]:
     """The results of the kernel, on the CPU."""
-    shape_only = {slot.name for slot in operator.signature.inputs if slot.shape_only}
-    given = {
-        slot: [torch.Size(var.shape or ()) if slot in shape_only else _value(var, catalogue) for var in vars]  # type: ignore[arg-type]
-        for slot, vars in op.inputs.items()
-    }
     with torch.no_grad(), torch.device("cpu"):
-        results = operator.call(given, op.attributes)
-    return [tensor for tensors in results.values() for tensor in tensors]
+        return operator.run(op, lambda var: _value(var, catalogue), lambda var: torch.Size(var.shape))  # type: ignore[arg-type]
 
 
 def _value(var: Var, catalogue: Catalogue) -> torch.Tensor:

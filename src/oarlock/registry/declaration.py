@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from oarlock.errors import ArgumentError, DeclarationError
 from oarlock.ir.block import Block
+from oarlock.ir.operation import Op
 from oarlock.ir.variable import Var
 from oarlock.registry.attribute_spec import REQUIRED, AttributeSpec
 from oarlock.registry.case import Case, GradCheck, Rejects
@@ -226,6 +227,15 @@ class Operator:
         """Call the kernel on the values in each slot. Return its results by output slot. `context` is the run, for kernels that want it."""
         arguments = self.arguments(given)
         return self.results(self.kernel(*([context] if self.wants_context else []), *arguments, **attributes))
+
+    def run(self, op: Op, value: Callable[[Var], Any], shape: Callable[[Var], Any], context: object = None) -> list[Any]:
+        """The results of the kernel for `op`, which takes no variables for attributes, in the order of what the op writes.
+
+        `value` gives the value of a variable that it reads, `shape` the shape of one of which only that is read.
+        """
+        read = {slot.name: shape if slot.shape_only else value for slot in self.signature.inputs}
+        given = {slot: [read[slot](var) for var in vars] for slot, vars in op.inputs.items()}
+        return [each for results in self.call(given, op.attributes, context).values() for each in results]
 
     def _require_inputs(self, slots: Sequence[str]) -> None:
         """Raises DeclarationError for a slot that is no input. A derived signature is not made just for this: tests look there."""

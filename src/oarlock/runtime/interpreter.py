@@ -56,7 +56,8 @@ class Interpreter:
             attributes = self._attributes(op, scope)
             if context.budget is not None:
                 context.budget.before(op, operator, given, attributes)
-            results = self._call(operator, given, attributes, KernelContext(op, scope, context, self.run_block, trips))
+            kernel_context = KernelContext(op, scope, context, self.run_block, trips) if operator.wants_context else None
+            results = self._call(operator, given, attributes, kernel_context)
         except OarlockError:
             raise
         except Exception as error:

@@ -8,6 +8,7 @@ import torch
 
 from oarlock.backend.numpy import elementwise, products, reduction, shaping, training
 from oarlock.backend.numpy.kernels import KERNELS
+from oarlock.registry.catalogue import standard
 from oarlock.registry.declaration import Operator
 
 __all__ = ["call", "has_kernel"]
@@ -16,8 +17,11 @@ _FAMILIES = elementwise, products, reduction, shaping, training  # which declare
 
 
 def has_kernel(operator: Operator) -> bool:
-    """Whether NumPy computes an operator. Those with blocks run what is in their blocks, whatever computes that."""
-    return operator.type in KERNELS or bool(operator.block_attributes)
+    """Whether NumPy computes an operator: one of ours, since one of another catalogue may have its name alone.
+
+    Operators with blocks run what is in their blocks, whatever computes that.
+    """
+    return (operator.catalogue is standard and operator.type in KERNELS) or bool(operator.block_attributes)
 
 
 def call(operator: Operator, given: Mapping[str, Sequence[Any]], attributes: Mapping[str, object], context: object) -> dict[str, list[Any]]:

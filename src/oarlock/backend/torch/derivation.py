@@ -27,7 +27,7 @@ from oarlock.backend.torch.private import overloads, takes_out
 from oarlock.op.memory_format import lies_as_made
 from oarlock.registry.declaration import Operator
 
-__all__ = ["Returned", "Tests", "derive_in_place", "derive_out", "find_function", "is_pointwise", "only_call", "returned"]
+__all__ = ["Tests", "derive_in_place", "derive_out", "find_function", "is_pointwise", "only_call", "returned"]
 
 _COMMUTE = {"add", "mul"}
 _COPIES = {"contiguous", "to"}
@@ -79,6 +79,13 @@ def returned(kernel: Callable[..., object]) -> list[Returned]:
     return [] if node is None else list(_returned(node.body, ()))
 
 
+def _only_chooses(kernel: Callable[..., object]) -> bool:
+    """Whether a kernel gives its inputs no other values before it returns."""
+    node = _definition(kernel)
+    kinds = (ast.FunctionDef, ast.arguments, ast.Return, ast.If, ast.Expr)
+    return node is not None and all(isinstance(each, kinds) or not isinstance(each, ast.stmt) for each in ast.walk(node))
+
+
 def _returned(body: list[ast.stmt], tests: Tests) -> Iterator[Returned]:
     for statement in body:
         if isinstance(statement, ast.Return) and statement.value is not None:
@@ -115,7 +122,7 @@ def find_function(kernel: Callable[..., object], call: ast.expr) -> Callable[...
 def only_call(kernel: Callable[..., object]) -> Callable[..., Any] | None:
     """The function of PyTorch that a kernel without attributes does nothing but call, with its inputs in their order; else None."""
     node, found = _definition(kernel), returned(kernel)
-    if node is None or len(found) != 1 or node.args.kwonlyargs:
+    if node is None or len(found) != 1 or node.args.kwonlyargs or not _only_chooses(kernel):
         return None
     (value, _), parameters = found[0], [argument.arg for argument in node.args.args]
     plain = isinstance(value, ast.Call) and not value.keywords and [ast.unparse(argument) for argument in value.args] == parameters
@@ -132,7 +139,7 @@ def is_pointwise(function: Callable[..., Any]) -> bool:
 
 def _into(function: Callable[..., Any], call: ast.Call, out: ast.expr) -> ast.Call | None:
     """The call that writes into `out`; None where PyTorch has none."""
-    if function is torch.full:
+    if function is torch.full and len(call.args) > 1:
         return ast.Call(ast.Attribute(out, "fill_", ast.Load()), [call.args[1]], [])
     for overload in overloads(function):
         if overload.written is None:
@@ -186,14 +193,20 @@ def _over(function: Callable[..., Any], call: ast.Call, slot: str) -> ast.expr |
 # The variants
 
 
+def _is_plain(operator: Operator) -> bool:
+    """Whether an operator computes one tensor of its inputs, and of nothing else, and cannot fail by their values."""
+    outputs = operator.signature.outputs
+    needs_more = operator.may_fail or operator.wants_context or operator.effects
+    return not needs_more and len(outputs) == 1 and not outputs[0].variadic
+
+
 def derive_out(operator: Operator) -> Callable[..., object] | None:
     """The function that writes the one output into `out`, and returns it; None where PyTorch has no function for that.
 
     Where the operator rounds by layout, and goes element by element, it computes elsewhere and copies unless `out` lies as what the kernel
     would make.
     """
-    outputs = operator.signature.outputs
-    if operator.may_fail or operator.wants_context or len(outputs) != 1 or outputs[0].variadic:
+    if not _is_plain(operator):
         return None
     kernel = operator.kernel
     plain, count = only_call(kernel), len(operator.signature.inputs)
@@ -228,16 +241,15 @@ def derive_in_place(operator: Operator) -> dict[tuple[str, ...], Callable[..., o
 
     It is the first argument of a function that goes element by element, or either of the two of plain arithmetic.
     """
-    outputs = operator.signature.outputs
-    if operator.may_fail or operator.wants_context or len(outputs) != 1 or outputs[0].variadic or outputs[0].dtype == "bool":
-        return {}
     kernel, found = operator.kernel, {}
+    if not _is_plain(operator) or operator.signature.outputs[0].dtype == "bool" or not _only_chooses(kernel):
+        return {}
     calls = [(value, find_function(kernel, value)) for value, _ in returned(kernel) if isinstance(value, ast.Call)]
     if not calls or not all(function is not None and is_pointwise(function) for _, function in calls):
         return {}
     inputs = [slot.name for slot in operator.signature.inputs if not slot.variadic and not slot.shape_only and not slot.optional]
+    plain = only_call(kernel)
     for slot in inputs:
-        plain = only_call(kernel)
         if plain is not None and inputs[0] == slot and hasattr(torch.Tensor, f"{plain.__name__}_"):
             found[(slot,)] = getattr(torch.Tensor, f"{plain.__name__}_")
             continue

@@ -1,4 +1,4 @@
-"""Expression: what a kernel, or a form of it, comes to, as a plan writes it in place of a call of the form."""
+"""Expression: calls of PyTorch that a plan writes in place of a call of a kernel, or of a variant of it."""
 
 import ast
 from collections.abc import Callable, Collection, Mapping
@@ -12,7 +12,7 @@ _PARTS = (ast.Expression, ast.Call, ast.keyword, ast.Attribute, ast.Name, ast.Lo
 
 
 class Expression:
-    """Calls of PyTorch's functions, and of methods of tensors, that give the bits of a kernel or of a form of it.
+    """Calls of PyTorch's functions, and of methods of tensors, that give the bits of a kernel or of a variant of it.
 
     `text` names inputs, attributes, `out`, and functions by their `paths`, which begin with `torch`, or with `aten` for the operators below
     that; beside names there are integers in it, and nothing else. It holds where those optional inputs are given that it names; where

@@ -3,14 +3,15 @@
 import torch
 
 from oarlock.backend.torch.variants import in_place_variant, lowers_to, out_variant
-from oarlock.op.fused import all_rows, linear_dx_onto, linear_onto
+from oarlock.op.fused import linear_dx_onto, linear_onto
+from oarlock.op.matrix import as_rows
 
 
 @out_variant(linear_onto)
 def linear_onto_out(base, x, w, *, out):
     if x.dim() == 2:
         return torch.addmm(base, x, w, out=out)
-    torch.addmm(all_rows(base), all_rows(x), w, out=all_rows(out))
+    torch.addmm(as_rows(base), as_rows(x), w, out=as_rows(out))
     return out
 
 
@@ -25,10 +26,10 @@ def linear_dx_onto_out(base, w, given, *, out):
 def linear_onto_in_place(base, x, w):
     if base.dim() == 2 and base.stride(1) == 1:
         return base.addmm_(x, w)
-    rows = all_rows(base)
+    rows = as_rows(base)
     if rows.stride(-1) != 1 or rows.data_ptr() != base.data_ptr():  # other products, rounded otherwise; rows that are a copy
         return base.copy_(linear_onto.kernel(base, x, w))
-    rows.addmm_(all_rows(x), w)
+    rows.addmm_(as_rows(x), w)
     return base
 
 

@@ -34,8 +34,20 @@ def derive_expressions(operator: Operator, function: Callable[..., object]) -> l
         conditions = _conditions(operator, tests, used or set())
         if used and conditions is not None:
             ranks, when = conditions
-            found.append(Expression(ast.unparse(value), ranks=ranks, when=when))
+            found.append(Expression(ast.unparse(_named(function, value)), ranks=ranks, when=when))
     return found
+
+
+def _named(function: Callable[..., object], value: ast.expr) -> ast.expr:
+    """The expression with PyTorch called by the names that an `Expression` knows, whatever the module of a kernel calls it."""
+    called = find_function(function, value)
+    if called is None:
+        return value
+    assert isinstance(value, ast.Call)
+    path = ast.unparse(value.func)
+    root = path.partition(".")[0]
+    known = "torch" if function.__globals__[root] is torch else "aten"
+    return ast.Call(ast.parse(known + path.removeprefix(root), mode="eval").body, value.args, value.keywords)
 
 
 def _inputs(function: Callable[..., object], value: ast.expr, names: set[str]) -> set[str] | None:

@@ -7,7 +7,7 @@ import operator
 import re
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from functools import reduce
+from functools import cache, reduce
 from typing import Any, NamedTuple
 
 import torch
@@ -193,7 +193,8 @@ class Overload(NamedTuple):
     packed: bool
 
 
-def overloads(function: Callable[..., Any]) -> list[Overload]:
+@cache
+def overloads(function: Callable[..., Any]) -> tuple[Overload, ...]:
     """The overloads of a function in `torch`, or of an overload in `torch.ops.aten`; none where PyTorch does not tell."""
     packet = getattr(function, "overloadpacket", None)
     packed = packet is None
@@ -204,7 +205,7 @@ def overloads(function: Callable[..., Any]) -> list[Overload]:
         overload = getattr(packet, name)
         written = [argument.name for argument in overload._schema.arguments if argument.is_out]
         found.append(Overload(name, written[0] if len(written) == 1 else None, torch.Tag.pointwise in overload.tags, packed))
-    return found
+    return tuple(found)
 
 
 class _StandIn:

@@ -2,6 +2,7 @@
 
 from oarlock.backend.torch.private import foreach_sub_
 from oarlock.backend.torch.variants import in_place_variant, lowers_to
+from oarlock.op.matrix import as_rows
 from oarlock.op.memory_format import lay_as
 from oarlock.op.update import (
     adam,
@@ -11,7 +12,6 @@ from oarlock.op.update import (
     multi_tensor_adam,
     multi_tensor_momentum,
     multi_tensor_sgd,
-    rows_of,
     scaled,
     sgd,
     sgd_linear,
@@ -63,13 +63,13 @@ def multi_tensor_adam_in_place(params, grads, moments1, moments2, step, rate, *,
 @in_place_variant(sgd_linear, "param")
 def sgd_linear_in_place(param, x, dout, rate):
     if not rate.is_cpu:
-        return param.addmm_(rows_of(x).mT, scaled(rows_of(dout), rate), alpha=-1)
-    return param.addmm_(rows_of(x).mT, rows_of(dout), alpha=-rate.item())
+        return param.addmm_(as_rows(x).mT, scaled(as_rows(dout), rate), alpha=-1)
+    return param.addmm_(as_rows(x).mT, as_rows(dout), alpha=-rate.item())
 
 
 @in_place_variant(linear_dw_onto, "base")
 def linear_dw_onto_in_place(base, x, dout, *, scale):
-    return base.addmm_(rows_of(x).mT, rows_of(dout), beta=scale)
+    return base.addmm_(as_rows(x).mT, as_rows(dout), beta=scale)
 
 
 _MATRICES = {"x": 2, "dout": 2}

@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 
 from oarlock.backend.torch.derivation import derive_in_place, derive_out, only_call
 from oarlock.backend.torch.expression import Expression
-from oarlock.backend.torch.host import HOST_FUNCTIONS
+from oarlock.backend.torch.host import find_host_function
 from oarlock.backend.torch.lowering import derive_expressions
 from oarlock.errors import DeclarationError
 from oarlock.registry.declaration import Operator
@@ -34,6 +34,7 @@ class Variants:
         self.operator = operator
         self.number: Kernel | None = None
         self.prepacked: dict[str, tuple[Kernel, Kernel]] = {}  # by slot: what packs it, and the kernel that is given that too
+        self._in_place: dict[tuple[str, ...], Kernel] = {}  # declared, and so are the expressions
         self._expressions: dict[Kernel, list[Expression]] = {}
 
     @cached_property
@@ -44,13 +45,13 @@ class Variants:
     @cached_property
     def in_place(self) -> dict[tuple[str, ...], Kernel]:
         """The functions in which output `i` takes the memory of input `slots[i]`, by these slots; see `in_place_variant`."""
-        return {} if self.prepacked else derive_in_place(self.operator)
+        return self._in_place or ({} if self.prepacked else derive_in_place(self.operator))
 
     @cached_property
     def host(self) -> Kernel | None:
         """The function of Python's numbers, for tensors of one number each; see `host_function`."""
         function = only_call(self.operator.kernel)
-        return None if function is None or self.operator.attributes else HOST_FUNCTIONS.get(function)
+        return None if function is None else find_host_function(function, [slot.dtype for slot in self.operator.signature.inputs])
 
     @cached_property
     def expressions(self) -> dict[Kernel, list[Expression]]:
@@ -62,10 +63,20 @@ class Variants:
         found = {each: [*self._expressions.get(each, ()), *derive_expressions(self.operator, each)] for each in functions}
         return {function: expressions for function, expressions in found.items() if expressions}
 
+    def add_in_place(self, slots: tuple[str, ...], function: Kernel) -> None:
+        """Declare a function that takes the memory of some inputs."""
+        self._in_place[slots] = function
+        self._forget()
+
     def add_expression(self, function: Kernel, expression: Expression) -> None:
-        """Declare what one of the functions comes to."""
+        """Declare an expression that one of the functions lowers to."""
         self._expressions.setdefault(function, []).append(expression)
-        self.__dict__.pop("expressions", None)
+        self._forget()
+
+    def _forget(self) -> None:
+        """Look again for what follows from the declarations."""
+        for name in ("in_place", "expressions"):
+            self.__dict__.pop(name, None)
 
 
 _variants: WeakKeyDictionary[Operator, Variants] = WeakKeyDictionary()
@@ -121,10 +132,7 @@ def in_place_variant(operator: Operator, *slots: str) -> Callable[[Kernel], Kern
 
     def declare(function: Kernel) -> Kernel:
         _require_inputs(operator, *slots)
-        variants = _of(operator)
-        if not variants.__dict__.get("declares_in_place"):
-            variants.in_place, variants.__dict__["declares_in_place"] = {}, True
-        variants.in_place[slots] = function
+        _of(operator).add_in_place(slots, function)
         return function
 
     return declare

@@ -12,7 +12,7 @@ from oarlock.ir.operation import Op
 from oarlock.ir.variable import Var
 from oarlock.registry.catalogue import Catalogue
 from oarlock.runtime.likeness import Likeness
-from oarlock.runtime.plan.sections import Section, Training, call, is_known
+from oarlock.runtime.plan.sections import Section, Training, is_known
 
 __all__ = ["BySignature", "Function", "KernelFailure"]
 
@@ -90,7 +90,7 @@ class BySignature(ABC):
 
         for op in section.ops:
             try:
-                results = call(self._catalogue.get(op.type), op, context, values.__getitem__, shape_of)
+                results = self._catalogue.get(op.type).run(op, values.__getitem__, shape_of, context)
             except OarlockError:
                 raise
             except Exception as error:

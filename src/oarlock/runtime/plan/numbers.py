@@ -25,12 +25,12 @@ Number = bool | int | float
 class Numbers:
     """The values of some ops, and of the ops in their blocks, that a plan computes as numbers.
 
-    An operator has a form for that (`on_host`), for bools and integers of rank 0. It is used where the condition of a `while` or a branch
+    An operator has a host function for that, for bools and integers of rank 0. It is used where the condition of a `while` or a branch
     depends on what comes out, which the host has to know anyway, where whoever reads that takes numbers too, and where no more than one
     of the inputs is a tensor, which is asked for its number: at a GPU the host waits for that as it would for the condition. What goes from
     trip to trip of a `while` is a number where all that it becomes is; after the loop a tensor is made of it for those who want one.
 
-    Where all who read a tensor ask for its number, an operator may have a form that gives that alone (`as_number`).
+    Where all who read a tensor ask for its number, an operator may have a number function, which gives that alone.
 
     A `fill` of one number is a number for those who take it, and a tensor for the others; where there are none, it is not computed. Does
     not apply to floats but for such a constant, to what is stacked or fetched, nor to what a loop over steps carries.

@@ -13,12 +13,11 @@ from oarlock.ir.size import evaluate, names_in
 from oarlock.ir.variable import Var
 from oarlock.op.torch_dtype import to_torch
 from oarlock.registry.catalogue import Catalogue
-from oarlock.registry.declaration import Operator
 from oarlock.registry.own_values import may_fail
 from oarlock.runtime.plan.liveness import Liveness
 from oarlock.runtime.plan.numbers import Numbers
 
-__all__ = ["Section", "Training", "call", "find_sections", "is_known"]
+__all__ = ["Section", "Training", "find_sections", "is_known"]
 
 _SOME_SIZE = 64  # of what has no number: large enough for a window to fit
 
@@ -159,13 +158,8 @@ class _Probe:
             self._mode = fake_tensors(constants=True)
         try:
             with torch.no_grad(), self._mode, self._device:  # what kernels make of nothing is there too
-                call(
-                    self._catalogue.get(op.type),
-                    op,
-                    context,
-                    lambda var: self._value(var, known),
-                    lambda var: self._value(var, known).shape,
-                )
+                operator = self._catalogue.get(op.type)
+                operator.run(op, lambda var: self._value(var, known), lambda var: self._value(var, known).shape, context)
         except Exception:  # what it is does not matter: it runs as a line of the plan, which reports what it must
             return False
         return True
@@ -175,16 +169,6 @@ class _Probe:
             return torch.tensor(known)
         sizes = [_number(size) for size in var.shape or ()]
         return torch.empty(sizes, dtype=to_torch(var.dtype), device=self._device)
-
-
-def call(
-    operator: Operator, op: Op, context: object, value: Callable[[Var], torch.Tensor], shape: Callable[[Var], torch.Size]
-) -> list[torch.Tensor]:
-    """The results of the kernel of `op`, which takes no variables for attributes, in the order of what the op writes."""
-    shape_only = {slot.name for slot in operator.signature.inputs if slot.shape_only}
-    given = {slot: [shape(var) if slot in shape_only else value(var) for var in vars] for slot, vars in op.inputs.items()}
-    results = operator.call(given, op.attributes, context)
-    return [tensor for tensors in results.values() for tensor in tensors]
 
 
 def _number(size: int | str) -> int:
