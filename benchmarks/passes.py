@@ -15,7 +15,7 @@ from collections.abc import Callable
 import measure
 
 import oarlock as ol
-from oarlock.passes.optimizing import PASSES
+from oarlock.passes.pipeline import PASSES
 
 
 def compare(name: str, rounds: int, min_time: float) -> tuple[float, dict[str, int], dict[str, float]]:

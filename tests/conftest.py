@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from oarlock.passes.optimizing import optimize
+from oarlock.passes.pipeline import optimize
 
 GOLDEN = Path(__file__).parent / "golden"
 

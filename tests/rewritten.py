@@ -6,7 +6,7 @@ import numpy
 from rounding import require_as_interpreted
 
 import oarlock as ol
-from oarlock.passes.optimizing import optimize
+from oarlock.passes.pipeline import optimize
 from oarlock.registry.catalogue import standard
 
 __all__ = ["require_same_values", "rewritten"]

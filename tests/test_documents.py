@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from processes import run_python
 
-from oarlock.passes.optimizing import PASSES
+from oarlock.passes.pipeline import PASSES
 
 ROOT = Path(__file__).resolve().parent.parent
 # What is generated shows declarations and pieces, which are no programs.

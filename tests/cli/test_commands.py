@@ -15,7 +15,7 @@ from processes import run_oarlock
 import oarlock as ol
 from oarlock import errors
 from oarlock.cli.main import run
-from oarlock.passes.optimizing import PASSES
+from oarlock.passes.pipeline import PASSES
 from oarlock.registry import standard
 
 SEED = 1
@@ -213,14 +213,14 @@ def test_plan_prints_the_python_that_a_program_is_run_as(model, tmp_path, prints
     assert re.search(r"^    softmax_0_\d+ = softmax_(?:in_place_)?\d+\(", text, re.MULTILINE)
     loop = tmp_path / "loop.txt"
     loop.write_text(ol.load_model(GOLDEN / "recurrent.safetensors").program.to_text())
-    assert re.search(r"^# sink +\d+   Sink what no step of a loop reads again: ", prints("plan", loop), re.MULTILINE)
-    assert "# sink" not in prints("plan", loop, "--without", "sink")
+    assert re.search(r"^# batch_epilogue +\d+   Batch epilogue of a loop: ", prints("plan", loop), re.MULTILINE)
+    assert "# batch_epilogue" not in prints("plan", loop, "--without", "batch_epilogue")
     bare, plan = prints("plan", loop, *(word for name in PASSES for word in ("--without", name))).split("\n\n", 1)
     assert re.fullmatch(r"# No passes\.\n# Held from one run to the next:\n# (fill_0_\d+) +float32\[\]\n# fill_1_\d+ +int64\[\]", bare)
     assert plan.startswith("def plan(")
     ended = oarlock("plan", model, "--without", "lifft")
     assert ended.status == 2
-    assert f"'lifft' is no pass; the passes are {', '.join(PASSES)}" in " ".join(ended.error.replace("│", "").split())
+    assert f'there is no pass "lifft"; the passes are {", ".join(PASSES)}' in " ".join(ended.error.replace("│", "").split())
 
 
 def test_plan_prints_the_sections_that_a_backend_would_compile(tmp_path, prints, oarlock):

@@ -121,15 +121,15 @@ RULES: list[tuple[str, str, str]] = [
 """Rules of the verifier: (file, the text to replace, the text in its place)."""
 
 ELSEWHERE = [
-    Fault("passes/grouping.py", "tuple(sorted(op.attributes.items())), ", "", ("passes/test_updates.py",)),
-    Fault("passes/exchanging.py", 'put.inputs["like"] != (self.table,) or ', "", ("passes/test_exchanging.py",)),
-    Fault("passes/rotating.py", " or number_of(each.initial) != 0.0:", ":", ("passes/test_rotating.py",)),
-    Fault("passes/scalars.py", ' or op.attributes.get("axis") is not None', "", ("passes/test_scalars.py",)),
+    Fault("passes/fusion/multi_tensor.py", "tuple(sorted(op.attributes.items())), ", "", ("passes/test_updates.py",)),
+    Fault("passes/commute_gather_matmul.py", 'put.inputs["like"] != (self.table,) or ', "", ("passes/test_commute_gather_matmul.py",)),
+    Fault("passes/loop_retiming.py", " or number_of(each.initial) != 0.0:", ":", ("passes/test_loop_retiming.py",)),
+    Fault("passes/splat_propagation.py", ' or op.attributes.get("axis") is not None', "", ("passes/test_splat_propagation.py",)),
     Fault(
-        "passes/sinking.py",
+        "passes/batch_epilogue.py",
         "(*layout.steps, *layout.stacked) if inner in inside}",
         "(*layout.steps, *layout.stacked)}",
-        ("passes/test_sinking.py", "passes/test_steps.py"),
+        ("passes/test_batch_epilogue.py", "passes/test_steps.py"),
     ),
     Fault(
         "runtime/plan/liveness.py",

@@ -11,7 +11,7 @@ from generated.keeping import KEPT, write_case
 from generated.making import Case, make
 from generated.shrinking import shrink
 from generated.training import ALONE, FIRED
-from oarlock.passes.optimizing import PASSES
+from oarlock.passes.pipeline import PASSES
 
 MAX_FAILURES = 20  # what is broken that much is seen by then
 

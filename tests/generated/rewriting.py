@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator, Sequence
 
 import oarlock as ol
 from generated.running import DisagreementError
-from oarlock.passes.optimizing import apply, begin, in_turn
+from oarlock.passes.pipeline import apply, begin, in_turn
 from oarlock.registry.catalogue import standard
 
 __all__ = ["Rewritings", "State"]

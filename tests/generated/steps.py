@@ -24,7 +24,7 @@ from generated.evaluator import evaluate
 from generated.rewriting import Rewritings
 from generated.running import require_close, require_same, run
 from oarlock.ir.verify import verify_program
-from oarlock.passes.optimizing import PASSES
+from oarlock.passes.pipeline import PASSES
 from oarlock.registry.catalogue import standard
 from oarlock.registry.checking import typecheck
 

@@ -23,7 +23,7 @@ from generated.shrinking import failure_of, shrink
 from generated.training import FIRED
 
 import oarlock as ol
-from oarlock.passes.optimizing import PASSES
+from oarlock.passes.pipeline import PASSES
 
 PROGRAMS = 120
 PARTS = 8  # which processes share

@@ -53,13 +53,13 @@ def test_gradients_of_what_rows_go_through_become_updates():
     with program:
         ol.optimizer.SGD(0.1).minimize(ol.op.mean(ol.op.square(y)))
     scopes = []
-    for passes in ((), ("inline", "accumulate")):
+    for passes in ((), ("inline", "fuse_updates")):
         scope, executor = ol.init(program, ol.Scope()), ol.Executor(passes=passes)
         for _ in range(3):
             executor.run(program, FEED, scope=scope)
         scopes.append(scope)
         applied = executor.plan(program).applied
-    assert applied == {"inline": 4, "accumulate": 2}
+    assert applied == {"inline": 4, "fuse_updates": 2}
     for name in ("yes.w", "yes.b", "no.w", "no.b"):
         numpy.testing.assert_allclose(scopes[0][name], scopes[1][name], rtol=1e-10)
 

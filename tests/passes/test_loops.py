@@ -56,11 +56,11 @@ FEED = {"x": numpy.random.default_rng(0).standard_normal((5, 3, 4))}
 )
 def test_what_moves_or_reduces_axes_is_lifted_with_the_axes_of_the_sequence(write, lifted):
     program, ys = stepped(write)
-    lines, applied = rewritten(program, [ys], "lift")
-    assert applied == {"lift": 1}
+    lines, applied = rewritten(program, [ys], "batch_prologue")
+    assert applied == {"batch_prologue": 1}
     assert lifted in before_and_behind(lines)
     assert body_of(lines) == []
-    require_same_values(program, FEED, [ys], "lift")
+    require_same_values(program, FEED, [ys], "batch_prologue")
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_what_moves_or_reduces_axes_is_lifted_with_the_axes_of_the_sequence(writ
 )
 def test_what_is_computed_across_all_axes_stays(write):
     program, ys = stepped(write)
-    assert rewritten(program, [ys], "lift")[1] == {"lift": 0}
+    assert rewritten(program, [ys], "batch_prologue")[1] == {"batch_prologue": 0}
 
 
 def ragged(write) -> tuple[ol.Program, list[ol.Var]]:
@@ -103,18 +103,18 @@ RAGGED = {"x": numpy.random.default_rng(0).standard_normal((6, 4)), "x.splits": 
 )
 def test_rows_of_ragged_sequences_follow_one_another_and_keep_their_axes(write, lifted):
     program, found = ragged(write)
-    lines, applied = rewritten(program, found, "lift")
-    assert applied["lift"] > 0
+    lines, applied = rewritten(program, found, "batch_prologue")
+    assert applied["batch_prologue"] > 0
     assert lifted in before_and_behind(lines)
-    require_same_values(program, RAGGED, found, "lift", "sink", tolerance=TOLERANCE)
+    require_same_values(program, RAGGED, found, "batch_prologue", "batch_epilogue", tolerance=TOLERANCE)
 
 
 def test_what_is_computed_across_the_rows_of_ragged_sequences_stays():
     program, found = ragged(lambda x: ol.op.reduce_max(ol.op.slice(x, axis=1, stop=2), axis=0))
-    lines, applied = rewritten(program, found[:1], "lift")
-    assert applied == {"lift": 1}  # the slice, of each row alone
+    lines, applied = rewritten(program, found[:1], "batch_prologue")
+    assert applied == {"batch_prologue": 1}  # the slice, of each row alone
     assert "reduce_max" in body_of(lines)
-    require_same_values(program, RAGGED, found, "lift", "sink", tolerance=TOLERANCE)
+    require_same_values(program, RAGGED, found, "batch_prologue", "batch_epilogue", tolerance=TOLERANCE)
 
 
 def test_what_is_computed_of_a_step_that_is_an_uneven_stack_stays_in_the_loop():
@@ -140,9 +140,9 @@ def test_what_is_computed_of_a_step_that_is_an_uneven_stack_stays_in_the_loop():
     _, scopes = ol.Executor().run(program, feed, scope=ol.Scope(), keep_scopes=True)
     trips = Counter(path.rpartition("/")[0] for path in scopes if re.fullmatch(r"main/rnn_0/./rnn_1/./while_0/.", path))
     assert len(set(trips.values())) > 1
-    _, applied = rewritten(program, gradients, "lift", "sink")
-    assert applied["sink"] > 0
-    for passes in ((), ("lift",), ("sink",), ("lift", "sink")):
+    _, applied = rewritten(program, gradients, "batch_prologue", "batch_epilogue")
+    assert applied["batch_epilogue"] > 0
+    for passes in ((), ("batch_prologue",), ("batch_epilogue",), ("batch_prologue", "batch_epilogue")):
         require_same_values(program, feed, gradients, *passes, tolerance=TOLERANCE)
 
 
@@ -167,9 +167,9 @@ def gated() -> tuple[ol.Program, list[ol.Var]]:
 
 def test_parts_of_a_product_are_taken_of_its_stack_and_the_joined_of_parts_is_a_stack():
     program, found = gated()
-    lines, applied = rewritten(program, found, "lift", "sink")
+    lines, applied = rewritten(program, found, "batch_prologue", "batch_epilogue")
     outside = [line.partition(" = ")[2] for line in lines]
-    assert applied["lift"] > 0
+    assert applied["batch_prologue"] > 0
     assert "split(x=x, axis=-1, parts=3)" in outside  # of the sequence
     assert any(line.startswith("split(x=linear_0@STACK_0") for line in outside)  # of the products, for the gradient
     assert "concat(xs=[add_0@STACK_0, add_1@STACK_0, add_2@STACK_0], axis=-1)" in outside  # the sequence's gradient, which no step reads
@@ -178,7 +178,7 @@ def test_parts_of_a_product_are_taken_of_its_stack_and_the_joined_of_parts_is_a_
     assert sum("concat(xs=[add_0@GRAD, split_1.1@GRAD, add_2@GRAD]" in line for line in lines) == 1  # for the product that leads back
     for steps in (0, 1, 5):
         feed = {"x": numpy.random.default_rng(1).standard_normal((steps, 3, 6))}
-        require_same_values(program, feed, found, "lift", "sink", tolerance=TOLERANCE)
+        require_same_values(program, feed, found, "batch_prologue", "batch_epilogue", tolerance=TOLERANCE)
 
 
 def test_a_small_part_of_a_product_is_handed_out_by_itself():
@@ -194,4 +194,4 @@ def test_a_small_part_of_a_product_is_handed_out_by_itself():
             rnn.update_memory(state, ol.op.reduce_max(wide, axis=1, keep=True) + part * step)
             rnn.output(part)
         ys = rnn()
-    assert rewritten(program, [ys], "sink")[1] == {"sink": 0}
+    assert rewritten(program, [ys], "batch_epilogue")[1] == {"batch_epilogue": 0}

@@ -10,7 +10,7 @@ import oarlock as ol
 from oarlock.backend.torch.variants import variants_of
 from oarlock.ir.verify import verify_program
 from oarlock.op import update
-from oarlock.passes.optimizing import PASSES, optimize
+from oarlock.passes.pipeline import PASSES, optimize
 from oarlock.registry import standard, typecheck
 
 OPTIMIZERS = {
@@ -60,8 +60,8 @@ def network(*, shared: bool = False, rank: int = 2) -> tuple[ol.Program, ol.Var]
 def test_parameters_that_are_updated_alike_are_updated_by_one_op():
     program, cost = network()
     ol.optimizer.Momentum(0.1).minimize(cost)
-    lines, applied = updates(program, [cost], "group")
-    assert applied == {"group": 4}
+    lines, applied = updates(program, [cost], "multi_tensor_updates")
+    assert applied == {"multi_tensor_updates": 4}
     assert lines == [
         "[f.w@NEXT: float64[3, 3], f.b@NEXT: float64[3], g.w@NEXT: float64[3, 3], g.b@NEXT: float64[3]],"
         " [f.w@VELOCITY@NEXT: float64[3, 3], f.b@VELOCITY@NEXT: float64[3], g.w@VELOCITY@NEXT: float64[3, 3],"
@@ -75,8 +75,8 @@ def test_parameters_that_are_updated_alike_are_updated_by_one_op():
 def test_many_parameters_in_one_op_end_in_the_same_bits(kind):
     program, cost = network()
     OPTIMIZERS[kind]().minimize(cost)
-    assert updates(program, [cost], "group")[1] == {"group": 4}
-    require_same_steps(program, cost, "group", close=False)
+    assert updates(program, [cost], "multi_tensor_updates")[1] == {"multi_tensor_updates": 4}
+    require_same_steps(program, cost, "multi_tensor_updates", close=False)
 
 
 def test_rates_states_and_dtypes_keep_parameters_apart():
@@ -86,8 +86,8 @@ def test_rates_states_and_dtypes_keep_parameters_apart():
         weight, bias, *others = program.parameters()
         ol.optimizer.SGD(0.1).minimize(cost, parameters=[weight, *others])
         ol.optimizer.SGD(0.1).minimize(cost, parameters=[bias])
-    lines, applied = updates(program, [cost], "group")
-    assert applied == {"group": 2}
+    lines, applied = updates(program, [cost], "multi_tensor_updates")
+    assert applied == {"multi_tensor_updates": 2}
     assert lines == [
         "f.w@NEXT: float64[3, 3] = sgd(param=f.w, grad=f.w@GRAD, rate=sgd_0.rate)",
         "[g.w@NEXT: float32[3, 3], g.b@NEXT: float32[3]] = multi_tensor_sgd(params=[g.w, g.b], grads=[g.w@GRAD, g.b@GRAD],"
@@ -115,14 +115,14 @@ def test_parameters_are_updated_apart_where_an_attribute_is_another(attribute):
         pairs = ol.append_backward(cost)
         optimizer(rate).apply(pairs[:2])
         optimizer(rate, **other).apply(pairs[2:])
-    lines, applied = updates(program, [cost], "group")
-    assert applied == {"group": 4}
+    lines, applied = updates(program, [cost], "multi_tensor_updates")
+    assert applied == {"multi_tensor_updates": 4}
     one, another = (line for line in lines if "multi_tensor" in line)
     assert "params=[f.w, f.b]" in one
     assert "params=[g.w, g.b]" in another
     given = [re.search(rf"{attribute}=([^,)]+)", line) for line in (one, another)]
     assert len({found[1] for found in given if found}) == 2
-    require_same_steps(program, cost, "group", close=False)
+    require_same_steps(program, cost, "multi_tensor_updates", close=False)
     require_same_steps(program, cost, *PASSES)
 
 
@@ -133,11 +133,11 @@ def test_what_reads_a_parameter_as_it_will_be_comes_after_its_update():
         ol.optimizer.SGD(rate).minimize(cost, parameters=program.parameters()[:2])
         ahead = ol.op.reduce_sum(program.main.var("f.w@NEXT"))
         ol.optimizer.SGD(rate).minimize(cost, parameters=program.parameters()[2:])
-    lines, applied = updates(program, [cost, ahead], "group")
-    assert applied == {"group": 4}
+    lines, applied = updates(program, [cost, ahead], "multi_tensor_updates")
+    assert applied == {"multi_tensor_updates": 4}
     starts = [line[: line.index(":")] for line in lines]
     assert starts == ["[f.w@NEXT", "reduce_sum_0", "[g.w@NEXT"]
-    require_same_steps(program, cost, "group", close=False)
+    require_same_steps(program, cost, "multi_tensor_updates", close=False)
 
 
 @pytest.mark.parametrize("one", [update.momentum, update.adam, update.sgd], ids=lambda operator: operator.type)
@@ -169,8 +169,8 @@ def test_many_tensors_of_any_size_and_layout_get_the_bits_of_one(one, dtype):
 def test_a_step_takes_the_product_that_is_its_gradient():
     program, cost = network()
     ol.optimizer.SGD(0.1).minimize(cost)
-    lines, applied = updates(program, [cost], "accumulate")
-    assert applied == {"accumulate": 2}
+    lines, applied = updates(program, [cost], "fuse_updates")
+    assert applied == {"fuse_updates": 2}
     assert lines == [
         "f.w@NEXT: float64[3, 3] = sgd_linear(param=f.w, x=x, dout=f.out@GRAD, rate=sgd_0.rate)",
         "f.b@NEXT: float64[3] = sgd(param=f.b, grad=f.b@GRAD, rate=sgd_0.rate)",
@@ -183,8 +183,8 @@ def test_a_velocity_takes_the_product_and_the_step_goes_along_it():
     program, cost = network()
     (weight, *_) = program.parameters()
     ol.optimizer.Momentum(0.1).minimize(cost, parameters=[weight])
-    lines, applied = updates(program, [cost], "accumulate")
-    assert applied == {"accumulate": 1}
+    lines, applied = updates(program, [cost], "fuse_updates")
+    assert applied == {"fuse_updates": 1}
     assert lines == [
         "f.w@VELOCITY@NEXT: float64[3, 3] = linear_dw_onto(base=f.w@VELOCITY, x=x, dout=f.out@GRAD, scale=0.9)",
         "f.w@NEXT: float64[3, 3] = sgd(param=f.w, grad=f.w@VELOCITY@NEXT, rate=momentum_0.rate)",
@@ -197,8 +197,8 @@ def test_each_product_of_a_sum_is_taken_and_the_rest_is_added():
     with program:
         cost = cost + ol.layer.mean(ol.op.square(weight))
     ol.optimizer.Momentum(0.1).minimize(cost, parameters=[weight])
-    lines, applied = updates(program, [cost], "accumulate")
-    assert applied == {"accumulate": 2}
+    lines, applied = updates(program, [cost], "fuse_updates")
+    assert applied == {"fuse_updates": 2}
     assert lines == [
         "f.w@VALUE_0: float64[3, 3] = linear_dw_onto(base=f.w@VELOCITY, x=tanh_0, dout=f.out_0@GRAD, scale=0.9)",
         "f.w@VALUE_1: float64[3, 3] = linear_dw_onto(base=f.w@VALUE_0, x=x, dout=f.out@GRAD, scale=1.0)",
@@ -215,24 +215,24 @@ def test_products_that_are_taken_lead_to_the_same_parameters(kind, shared, rank)
     with program:
         cost = cost + ol.layer.mean(ol.op.square(program.main.var("f.w")))
     OPTIMIZERS[kind]().minimize(cost)
-    assert updates(program, [cost], "accumulate")[1] == {"accumulate": 2}
-    require_same_steps(program, cost, "accumulate")
-    require_same_steps(program, cost, "accumulate", "group")
+    assert updates(program, [cost], "fuse_updates")[1] == {"fuse_updates": 2}
+    require_same_steps(program, cost, "fuse_updates")
+    require_same_steps(program, cost, "fuse_updates", "multi_tensor_updates")
 
 
 @pytest.mark.parametrize("kind", ["nesterov", "adam"])
 def test_updates_that_need_the_gradient_itself_keep_it(kind):
     program, cost = network()
     OPTIMIZERS[kind]().minimize(cost)
-    assert updates(program, [cost], "accumulate")[1] == {"accumulate": 0}
+    assert updates(program, [cost], "fuse_updates")[1] == {"fuse_updates": 0}
 
 
 def test_a_gradient_that_is_fetched_stays():
     program, cost = network()
     pairs = dict(ol.optimizer.SGD(0.1).minimize(cost))
     gradient = pairs[program.main.var("f.w")]
-    lines, applied = updates(program, [cost, gradient], "accumulate")
-    assert applied == {"accumulate": 1}
+    lines, applied = updates(program, [cost, gradient], "fuse_updates")
+    assert applied == {"fuse_updates": 1}
     assert lines[0] == "f.w@NEXT: float64[3, 3] = sgd(param=f.w, grad=f.w@GRAD, rate=sgd_0.rate)"
 
 
@@ -242,8 +242,8 @@ def test_a_gradient_that_something_else_reads_stays():
     with program:
         norm = ol.op.reduce_sum(ol.op.square(pairs[0][1]))
     ol.optimizer.SGD(0.1).apply(pairs)
-    assert updates(program, [cost, norm], "accumulate")[1] == {"accumulate": 1}
-    assert updates(program, [cost], "accumulate")[1] == {"accumulate": 2}, "what nobody asks for reads nothing"
+    assert updates(program, [cost, norm], "fuse_updates")[1] == {"fuse_updates": 1}
+    assert updates(program, [cost], "fuse_updates")[1] == {"fuse_updates": 2}, "what nobody asks for reads nothing"
 
 
 def test_a_gradient_that_is_changed_stays_and_a_parameter_that_is_frozen_has_none():
@@ -252,8 +252,8 @@ def test_a_gradient_that_is_changed_stays_and_a_parameter_that_is_frozen_has_non
     with program:
         pairs = [(parameter, ol.op.multiply(gradient, ol.op.sigmoid(gradient))) for parameter, gradient in ol.append_backward(cost)]
     ol.optimizer.SGD(0.1).apply(pairs)
-    lines, applied = updates(program, [cost], "accumulate")
-    assert applied == {"accumulate": 0}
+    lines, applied = updates(program, [cost], "fuse_updates")
+    assert applied == {"fuse_updates": 0}
     assert [line.partition("@NEXT")[0] for line in lines if "sgd(" in line] == ["f.w", "f.b", "g.b"]
 
 
@@ -269,6 +269,6 @@ def test_a_gradient_that_a_loop_sums_up_is_taken_once_it_is_one_product():
             rnn.output(after)
         cost = ol.layer.mean(ol.op.square(rnn()))
     ol.optimizer.SGD(0.1).minimize(cost)
-    assert updates(program, [cost], "accumulate")[1] == {"accumulate": 0}
-    assert updates(program, [cost], "sink", "accumulate")[1]["accumulate"] == 1
-    require_same_steps(program, cost, "sink", "accumulate", "group")
+    assert updates(program, [cost], "fuse_updates")[1] == {"fuse_updates": 0}
+    assert updates(program, [cost], "batch_epilogue", "fuse_updates")[1]["fuse_updates"] == 1
+    require_same_steps(program, cost, "batch_epilogue", "fuse_updates", "multi_tensor_updates")

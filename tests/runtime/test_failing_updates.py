@@ -14,8 +14,8 @@ OPTIMIZERS = {"sgd": ol.optimizer.SGD, "momentum": ol.optimizer.Momentum, "adam"
 EXECUTORS = {
     "plan": {},
     "without passes": {"passes": ()},
-    "grouped": {"passes": ("group",)},
-    "products taken": {"passes": ("accumulate",)},
+    "grouped": {"passes": ("multi_tensor_updates",)},
+    "products taken": {"passes": ("fuse_updates",)},
     "interpreter": {"interpret": True},
     "checked": {"check": True},
 }

@@ -349,7 +349,7 @@ def interrupt_from_a_thread():
 def test_an_interrupt_during_updates_comes_after_the_whole_step(interrupt, held, during_updates):
     program = network("sgd")
     scope = ol.init(program, ol.Scope())
-    step = step_of(program, scope, executor=ol.Executor(passes=("group",)))
+    step = step_of(program, scope, executor=ol.Executor(passes=("multi_tensor_updates",)))
     expected = after_steps(program, 3)
     step(FEED)
     kept = [scope[name] for name in held]
@@ -368,7 +368,7 @@ def test_an_interrupt_during_updates_comes_after_the_whole_step(interrupt, held,
 def test_an_interrupt_before_the_updates_changes_nothing(monkeypatch):
     program = network("sgd")
     scope = ol.init(program, ol.Scope())
-    executor = ol.Executor(passes=("group",))
+    executor = ol.Executor(passes=("multi_tensor_updates",))
     operator = standard.get("tanh")
     in_place = dict(variants_of(operator).in_place)
     interrupts = []
@@ -395,7 +395,7 @@ def test_an_interrupt_before_the_updates_changes_nothing(monkeypatch):
 def test_a_thread_that_trains_is_not_interrupted_for_the_main_one(during_updates):
     program = network("sgd")
     scope = ol.init(program, ol.Scope())
-    step = step_of(program, scope, executor=ol.Executor(passes=("group",)))
+    step = step_of(program, scope, executor=ol.Executor(passes=("multi_tensor_updates",)))
     expected = after_steps(program, 2)
     during_updates.append(lambda: signal.pthread_kill(threading.main_thread().ident, signal.SIGINT))
     done = threading.Event()

@@ -176,13 +176,15 @@ def test_lifting_and_sinking_keep_values_and_gradients(steps, reverse):
     random = numpy.random.default_rng(0)
     feed = {"x": random.normal(size=(steps, 2, 3)), "start": random.normal(size=(2, 4))}
     expected = ol.Executor(interpret=True).run(program, feed, fetched, scope=scope)
-    for passes in ((), ("hoist",), ("lift",), ("sink",), ("hoist", "lift", "sink")):
+    for passes in ((), ("licm",), ("batch_prologue",), ("batch_epilogue",), ("licm", "batch_prologue", "batch_epilogue")):
         actual = ol.Executor(passes=passes).run(program, feed, fetched, scope=scope)
         for one, other in zip(actual, expected, strict=True):
             numpy.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-14, equal_nan=True)
 
 
-@pytest.mark.parametrize("passes", [(), ("sink",), ("lift", "sink"), None], ids=["none", "sink", "lift and sink", "all"])
+@pytest.mark.parametrize(
+    "passes", [(), ("batch_epilogue",), ("batch_prologue", "batch_epilogue"), None], ids=["none", "batch_epilogue", "lift and sink", "all"]
+)
 @pytest.mark.parametrize("stays", ["in itself", "in turn"])
 def test_a_memory_that_stays_is_not_written_over_in_the_gradient_of_a_ragged_loop(stays, passes):
     """The output of each step is one and the same tensor, or one of two."""
@@ -341,7 +343,7 @@ def test_the_input_product_is_lifted_and_every_parameter_gradient_is_sunk():
     feed = {"x": numpy.zeros((5, 2, 3)), "start": numpy.zeros((2, 4))}
     executor.run(program, feed, fetched, scope=ol.init(program, ol.Scope()))
     applied = plan_of(executor).applied
-    assert (applied["hoist"], applied["lift"], applied["sink"]) == (0, 1, 3)
+    assert (applied["licm"], applied["batch_prologue"], applied["batch_epilogue"]) == (0, 1, 3)
 
 
 def test_what_is_the_same_in_every_trip_is_computed_once():
@@ -357,13 +359,13 @@ def test_what_is_the_same_in_every_trip_is_computed_once():
             rnn.update_memory(state, after)
             rnn.output(after)
         y = rnn()
-    executor = ol.Executor(passes=("hoist",))
+    executor = ol.Executor(passes=("licm",))
     for steps in (0, 3):
         feed = {"x": numpy.ones((steps, 2)), "start": [1.0, 2.0], "w": [0.5, -0.5]}
         (planned,) = executor.run(program, feed, [y], scope=ol.Scope())
         (interpreted,) = ol.Executor(interpret=True).run(program, feed, [y], scope=ol.Scope())
         assert planned.tobytes() == interpreted.tobytes()
-    assert plan_of(executor).applied == {"hoist": 3}
+    assert plan_of(executor).applied == {"licm": 3}
 
 
 def test_what_may_refuse_its_values_stays_in_a_loop_that_makes_no_trip():
@@ -388,7 +390,7 @@ def test_a_gradient_of_the_shape_of_what_no_step_changes_is_not_lifted():
             rnn.output(ol.op.clip(x, upper=rnn.step_input(uppers)))
         (gradient,) = ol.gradients([rnn()], [x])
     feed = {"x": numpy.array([1.0, 2.0], "float32"), "uppers": numpy.array([[2.0, 1.0], [2.0, 3.0], [0.0, 3.0]], "float32")}
-    for passes in ((), ("lift",), ("hoist", "lift", "sink")):
+    for passes in ((), ("batch_prologue",), ("licm", "batch_prologue", "batch_epilogue")):
         assert ol.Executor(passes=passes).run(program, feed, [gradient], scope=ol.Scope())[0].tolist() == [2.0, 2.0]
 
 

@@ -228,7 +228,7 @@ def test_a_stack_that_is_handed_out_may_be_copied_unless_somebody_reads_what_lie
             program.targets[str(number)] = var
     names, random = list(program.targets), numpy.random.default_rng(0)
     feeds = [{"x": random.normal(size=(5, rows, 4)), "start": random.normal(size=(rows, 4))} for _ in range(4)]
-    executor = ol.Executor(passes=(), poison=poison)  # `lift` would leave no second loop
+    executor = ol.Executor(passes=(), poison=poison)  # `batch_prologue` would leave no second loop
     step, _ = prepared(program, names, executor, training=False)
     values = [step(each) for each in feeds]
     for found, expected in zip(values, interpreted(program, names, feeds, training=False), strict=True):

@@ -33,7 +33,7 @@ FAST = (
     "tests/op/test_rounding.py",
     "tests/op/test_inner_product.py",
     "tests/op/test_packed_filters.py",
-    "tests/passes/test_transposing.py",
+    "tests/passes/test_hoist_transposes.py",
     "tests/passes/test_updates.py",
     "tests/runtime/test_expressions.py",
     "tests/runtime/test_loops_of_plans.py",

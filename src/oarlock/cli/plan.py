@@ -11,7 +11,8 @@ from rich.syntax import Syntax
 import oarlock.op.update  # noqa: F401  training programs use its operators
 from oarlock.cli.reading import read_program_file
 from oarlock.cli.untrusted import Untrusted
-from oarlock.passes.optimizing import PASSES
+from oarlock.errors import ArgumentError
+from oarlock.passes.pipeline import PASSES, require_passes
 from oarlock.runtime.executor import Executor, require_backend
 from oarlock.runtime.plan import Plan
 
@@ -25,11 +26,12 @@ def plan(
     untrusted: Untrusted = False,
 ) -> None:
     """Print the Python that a program is run as, for its targets and its updates, and above it how often each pass applied."""
-    unknown = [name for name in without or () if name not in PASSES]
-    if unknown:
-        raise typer.BadParameter(f"{unknown[0]!r} is no pass; the passes are {', '.join(PASSES)}", param_hint="--without")
+    try:
+        left_out = require_passes(without or (), stacklevel=2)
+    except ArgumentError as error:
+        raise typer.BadParameter(f"{error.message}; {error.given[0]}", param_hint="--without") from error
     program = read_program_file(path, untrusted=untrusted)
-    kept = [name for name in PASSES if name not in (without or ())]
+    kept = [name for name in PASSES if name not in left_out]
     made = Executor(passes=kept, backend=require_backend(backend)).plan(program, list(program.targets))
     text = f"{_table(made)}{made.text}"
     console = Console()
@@ -42,9 +44,9 @@ def plan(
 def _table(plan: Plan) -> str:
     """A line of comment for each pass: its name, how often it applied, what it is for; and one for each constant: its name and type."""
     passes = [
-        f"# {name:<16}{count:>4}   {(getmodule(PASSES[name]).__doc__ or '').splitlines()[0]}"  # type: ignore[union-attr]
+        f"# {name:<22}{count:>4}   {(getmodule(PASSES[name]).__doc__ or '').splitlines()[0]}"  # type: ignore[union-attr]
         for name, count in plan.applied.items()
     ]
-    held = [f"# {name:<19} {op.writes[0].type_text}" for name, op in plan.constants.items()]
+    held = [f"# {name:<25} {op.writes[0].type_text}" for name, op in plan.constants.items()]
     lines = ["# The passes, and how often each applied:", *passes] if passes else ["# No passes."]
     return "\n".join([*lines, *(["# Held from one run to the next:", *held] if held else [])]) + "\n\n"

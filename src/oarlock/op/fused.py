@@ -1,6 +1,6 @@
 """Operators that do the work of two or three in one pass over memory.
 
-Nobody needs to write them: `passes/fusing.py` forms them from the operators that they stand for.
+Nobody needs to write them: `passes/fusion/sums.py` forms them from the operators that they stand for.
 """
 
 import torch

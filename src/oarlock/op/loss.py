@@ -1,6 +1,6 @@
 """Losses and how well a classifier did.
 
-Nobody needs to write `total_cross_entropy` and its slope: `passes/reductions.py` forms them.
+Nobody needs to write `total_cross_entropy` and its slope: `passes/fusion/reductions.py` forms them.
 """
 
 from functools import lru_cache

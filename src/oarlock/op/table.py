@@ -1,8 +1,8 @@
 """Products of rows that are taken from a table, computed once for each row of the table where that is less work.
 
-Nobody needs to write them: `passes/exchanging.py` forms them from `take` and `linear`. For n numbers of rows and a table of v, the product
-of the table is taken by number where 2 v <= n: it is the same for all that ask for a row. On the way back what arrives at each row of
-the table is added up first. So values are rounded otherwise for other sizes, and always alike for the same.
+Nobody needs to write them: `passes/commute_gather_matmul.py` forms them from `take` and `linear`. For n numbers of rows and a table of v,
+the product of the table is taken by number where 2 v <= n: it is the same for all that ask for a row. On the way back what arrives at
+each row of the table is added up first. So values are rounded otherwise for other sizes, and always alike for the same.
 """
 
 import torch

@@ -1,4 +1,4 @@
-"""Take the ops of a branch that always runs out of its block."""
+"""Inlining: the ops of a branch that always runs stand in the block around it."""
 
 from oarlock.ir.block import Block
 from oarlock.ir.operation import Op

@@ -1,4 +1,4 @@
-"""Why a cost that depends on a parameter has no gradient with respect to it: which op stands in between, in whatever block."""
+"""The error for a cost that depends on a parameter and has no gradient with respect to it: it names the op that stands between them."""
 
 from collections.abc import Iterable, Iterator, Sequence
 

@@ -1,4 +1,4 @@
-"""Keep what the targets need."""
+"""Pruning: the ops that the targets need, and no others."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import overload

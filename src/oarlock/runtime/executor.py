@@ -9,7 +9,7 @@ from oarlock.errors import ArgumentError, ProgramError
 from oarlock.ir.location import here
 from oarlock.ir.program import Program
 from oarlock.ir.variable import Var
-from oarlock.passes.optimizing import PASSES
+from oarlock.passes.pipeline import PASSES, require_passes
 from oarlock.registry.catalogue import Catalogue, standard
 from oarlock.registry.checking import require_legal
 from oarlock.registry.creator import describe_value
@@ -83,7 +83,7 @@ class Executor:
         if backend in ("inductor", "cuda_graphs"):
             _require_plans(self.place, backend, {"interpret": interpret, "check": check, "limits": limits is not None})
         self.planned = not (interpret or check or limits or backend == "numpy")
-        self.passes = tuple(passes)
+        self.passes = require_passes(passes, stacklevel=2)
         self._prepared: dict[tuple[object, ...], Prepared] = {}
         self._lock = released_by_forks(threading.RLock())
 

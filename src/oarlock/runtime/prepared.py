@@ -10,7 +10,7 @@ from oarlock.errors import ScopeError
 from oarlock.ir.operation import Op
 from oarlock.ir.program import Program
 from oarlock.ir.walk import needed_ops
-from oarlock.passes.optimizing import optimize
+from oarlock.passes.pipeline import optimize
 from oarlock.runtime.context import Context
 from oarlock.runtime.declared import require_declared
 from oarlock.runtime.feeding import check_feed

@@ -8,7 +8,7 @@ from oarlock.backend.torch.variants import variants_of
 from oarlock.ir.operation import Op
 from oarlock.ir.variable import Var
 from oarlock.ir.walk import needed_ops, walk_ops
-from oarlock.passes.rewriting import is_pure
+from oarlock.passes.rewriter import is_pure
 from oarlock.registry.catalogue import Catalogue
 from oarlock.registry.own_values import may_fail
 from oarlock.runtime.plan.constants import find_constants

@@ -6,8 +6,8 @@ import torch
 
 from oarlock.ir.operation import Op
 from oarlock.ir.variable import Var
-from oarlock.passes.folding import is_small
-from oarlock.passes.rewriting import is_pure
+from oarlock.passes.constant_folding import is_small
+from oarlock.passes.rewriter import is_pure
 from oarlock.registry.catalogue import Catalogue
 
 __all__ = ["find_constants", "make_constant"]

@@ -1,4 +1,4 @@
-"""Sums taken apart: the terms that an op adds up, through intermediates that nothing else reads."""
+"""Terms of a sum, found through intermediates that nothing else reads."""
 
 from collections import Counter
 from collections.abc import Container
@@ -9,7 +9,7 @@ from oarlock.ir.program import Program
 from oarlock.ir.size import Shape, names_in
 from oarlock.ir.variable import Var
 from oarlock.ir.walk import walk
-from oarlock.passes.identities import number_of
+from oarlock.passes.canonicalization import number_of
 
 __all__ = ["FUSED", "OPERANDS", "SUMS", "Operand", "Readers", "Sum", "Term"]
 

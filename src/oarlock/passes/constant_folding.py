@@ -1,4 +1,4 @@
-"""Fold constants: what is computed of constants alone is a constant."""
+"""Constant folding: what is computed of constants alone is a constant."""
 
 import math
 from collections.abc import Mapping
@@ -9,17 +9,17 @@ from oarlock.ir.attribute import Sizes
 from oarlock.ir.operation import Op
 from oarlock.ir.program import Program
 from oarlock.ir.variable import Var
-from oarlock.passes.rewriting import declare, is_pure, new_op, rewrite
+from oarlock.passes.rewriter import declare, is_pure, new_op, rewrite
 from oarlock.registry.catalogue import Catalogue
 from oarlock.registry.declaration import Operator
 from oarlock.registry.own_values import may_fail
 
-__all__ = ["fold", "is_small"]
+__all__ = ["constant_folding", "is_small"]
 
 _MOST_ELEMENTS = 4096  # that are computed while a plan is prepared
 
 
-def fold(program: Program, catalogue: Catalogue) -> int:
+def constant_folding(program: Program, catalogue: Catalogue) -> int:
     """Fold the constants of `program`; return how many ops became one.
 
     Before                                   After

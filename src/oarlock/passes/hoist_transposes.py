@@ -1,14 +1,14 @@
-"""Transpose before a loop the matrices that each of its trips would transpose."""
+"""Transposes before a loop: a matrix that each iteration would transpose is transposed once."""
 
 from oarlock.ir.block import Block
 from oarlock.ir.operation import Op
 from oarlock.ir.program import Program
 from oarlock.ir.variable import Var
 from oarlock.op.control.layout import Layout
-from oarlock.passes.rewriting import declare, new_op
+from oarlock.passes.rewriter import declare, new_op
 from oarlock.registry.catalogue import Catalogue, standard
 
-__all__ = ["transpose"]
+__all__ = ["hoist_transposes"]
 
 _PRODUCTS = {
     "linear_dx": ("linear", {"dout": "x"}),
@@ -19,7 +19,7 @@ _PRODUCTS = {
 _LOOPS = ("recurrent", "while")
 
 
-def transpose(program: Program, catalogue: Catalogue) -> int:
+def hoist_transposes(program: Program, catalogue: Catalogue) -> int:
     """Take views of matrices out of the loops of `program`; return how many products lost one.
 
     Before                                           After

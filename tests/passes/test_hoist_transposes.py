@@ -5,7 +5,7 @@ import pytest
 from rewritten import require_same_values, rewritten
 
 import oarlock as ol
-from oarlock.passes.optimizing import PASSES
+from oarlock.passes.pipeline import PASSES
 
 RANDOM = numpy.random.default_rng(5)
 FEED = {"x": RANDOM.standard_normal((4, 2, 3)), "start": RANDOM.standard_normal((2, 3))}
@@ -62,8 +62,8 @@ def nested():
 
 def test_a_matrix_that_a_loop_reads_is_transposed_before_it():
     program, found = cell()
-    lines, applied = rewritten(program, found, "transpose")
-    assert applied == {"transpose": 1}
+    lines, applied = rewritten(program, found, "hoist_transposes")
+    assert applied == {"hoist_transposes": 1}
     (view,) = [number for number, line in enumerate(lines) if "matrix_transpose" in line]
     assert lines[view] == "u@TRANSPOSED_0: float64[3, 3] = matrix_transpose(x=u)"
     assert "recurrent(" in lines[view + 1]
@@ -73,30 +73,30 @@ def test_a_matrix_that_a_loop_reads_is_transposed_before_it():
 
 def test_a_product_that_is_added_takes_the_view_too():
     program, found = cell()
-    lines, applied = rewritten(program, found, "rotate", "fuse", "transpose")
-    assert applied["transpose"] == 1
+    lines, applied = rewritten(program, found, "loop_retiming", "fuse_sums", "hoist_transposes")
+    assert applied["hoist_transposes"] == 1
     assert sum("matrix_transpose" in line for line in lines) == 1
 
 
 def test_products_with_one_matrix_share_a_view():
     program, found = cell(twice=True)
-    lines, applied = rewritten(program, found, "transpose")
-    assert applied == {"transpose": 2}
+    lines, applied = rewritten(program, found, "hoist_transposes")
+    assert applied == {"hoist_transposes": 2}
     assert sum("matrix_transpose" in line for line in lines) == 1
 
 
 def test_the_view_is_taken_before_the_outermost_loop_that_it_is_the_same_in():
     program, found = nested()
-    lines, applied = rewritten(program, found, "transpose")
-    assert applied == {"transpose": 1}
+    lines, applied = rewritten(program, found, "hoist_transposes")
+    assert applied == {"hoist_transposes": 1}
     (view,) = [number for number, line in enumerate(lines) if "matrix_transpose" in line]
     assert not any(line.startswith("block ") for line in lines[:view] if "@GRAD" in line)
 
 
 def test_a_matrix_that_each_trip_computes_stays():
     program, found = cell(scaled=True)
-    _, applied = rewritten(program, found, "transpose")
-    assert applied == {"transpose": 0}
+    _, applied = rewritten(program, found, "hoist_transposes")
+    assert applied == {"hoist_transposes": 0}
 
 
 def test_a_product_outside_of_loops_stays():
@@ -105,17 +105,17 @@ def test_a_product_outside_of_loops_stays():
         x.stop_gradient = False
         u = ol.layer.create_parameter([3, 2], name="u", dtype="float64")
         (gradient,) = ol.gradients([ol.op.reduce_sum(ol.op.square(ol.op.linear(x, u)))], [x])
-    _, applied = rewritten(program, [gradient], "transpose")
-    assert applied == {"transpose": 0}
+    _, applied = rewritten(program, [gradient], "hoist_transposes")
+    assert applied == {"hoist_transposes": 0}
 
 
 @pytest.mark.parametrize("steps", [0, 1, 4])
 def test_the_bits_are_the_same(steps):
     program, found = cell()
-    require_same_values(program, {**FEED, "x": FEED["x"][:steps]}, found, "transpose")
+    require_same_values(program, {**FEED, "x": FEED["x"][:steps]}, found, "hoist_transposes")
 
 
-@pytest.mark.parametrize("passes", [("hoist", "lift", "sink", "transpose"), tuple(PASSES)], ids=["loops", "all"])
+@pytest.mark.parametrize("passes", [("licm", "batch_prologue", "batch_epilogue", "hoist_transposes"), tuple(PASSES)], ids=["loops", "all"])
 @pytest.mark.parametrize(
     "written", [cell, lambda: cell(scaled=True), lambda: cell(twice=True), nested], ids=["cell", "scaled", "twice", "nested"]
 )

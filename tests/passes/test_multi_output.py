@@ -28,14 +28,14 @@ def test_the_gradients_of_a_convolution_become_one_op():
         x = data()
         y = ol.layer.conv2d(x, 4, 3)
         found = gradients(ol.op.reduce_sum(ol.op.square(y)), x)
-    lines, applied = rewritten(program, found, "join")
-    assert applied == {"join": 1}
+    lines, applied = rewritten(program, found, "multi_output_fusion")
+    assert applied == {"multi_output_fusion": 1}
     assert joined(lines) == [
         "x@GRAD: float64[n, 3, 6, 6], conv2d_0.w@GRAD: float64[4, 3, 3, 3], conv2d_0.b@GRAD: float64[4]"
         " = conv2d_backward(x=x, filter=conv2d_0.w, dy=conv2d_0.out@GRAD, padding=[0, 0], stride=[1, 1])"
     ]
     assert not any("conv2d_d" in line.partition(" = ")[2] for line in lines)
-    require_same_values(program, IMAGES, found, "join", tolerance=TOLERANCE)
+    require_same_values(program, IMAGES, found, "multi_output_fusion", tolerance=TOLERANCE)
 
 
 @pytest.mark.parametrize(
@@ -50,10 +50,10 @@ def test_of_the_joint_operators_that_fit_the_one_of_most_parts_is_taken(bias, of
         x = data()
         y = ol.layer.conv2d(x, 4, 3, bias=bias)
         found = gradients(ol.op.reduce_sum(ol.op.square(y)), *([x] if of_x else []))
-    lines, applied = rewritten(program, found, "join")
-    assert applied == {"join": 1}
+    lines, applied = rewritten(program, found, "multi_output_fusion")
+    assert applied == {"multi_output_fusion": 1}
     assert kernel in joined(lines)[0]
-    require_same_values(program, IMAGES, found, "join", tolerance=TOLERANCE)
+    require_same_values(program, IMAGES, found, "multi_output_fusion", tolerance=TOLERANCE)
 
 
 def test_gradients_at_one_output_that_two_convolutions_share_go_to_the_right_ones():
@@ -61,9 +61,9 @@ def test_gradients_at_one_output_that_two_convolutions_share_go_to_the_right_one
         x, z = data(), data("z")
         y = ol.layer.conv2d(x, 4, 3, bias=False) + ol.layer.conv2d(z, 4, 3, bias=False)
         found = gradients(ol.op.reduce_sum(ol.op.square(y)), x, z)
-    assert rewritten(program, found, "join")[1] == {"join": 2}
+    assert rewritten(program, found, "multi_output_fusion")[1] == {"multi_output_fusion": 2}
     feed = {**IMAGES, "z": numpy.random.default_rng(1).standard_normal((2, 3, 6, 6))}
-    require_same_values(program, feed, found, "join", tolerance=TOLERANCE)
+    require_same_values(program, feed, found, "multi_output_fusion", tolerance=TOLERANCE)
 
 
 def test_gradients_of_other_shapes_or_attributes_are_not_joined():
@@ -73,13 +73,13 @@ def test_gradients_of_other_shapes_or_attributes_are_not_joined():
         w, v = (ol.layer.create_parameter([4, 3, size, size], dtype="float64", name=name) for name, size in (("w", 3), ("v", 5)))
         y = ol.op.conv2d(x, w) + ol.op.conv2d(z, v)
         dx, dv = ol.gradients([ol.op.reduce_sum(ol.op.square(y))], [x, v])
-    assert rewritten(program, [dx, dv], "join")[1] == {"join": 0}
+    assert rewritten(program, [dx, dv], "multi_output_fusion")[1] == {"multi_output_fusion": 0}
     with ol.Program() as program:
         x, z = data(), data("z")
         w, v = (ol.layer.create_parameter([4, 3, 3, 3], dtype="float64", name=name) for name in "wv")
         y = ol.op.conv2d(x, w, stride=(2, 2)) + ol.op.conv2d(z, v, stride=(2, 3), padding=(0, 1))
         dx, dv = ol.gradients([ol.op.reduce_sum(ol.op.square(y))], [x, v])
-    assert rewritten(program, [dx, dv], "join")[1] == {"join": 0}
+    assert rewritten(program, [dx, dv], "multi_output_fusion")[1] == {"multi_output_fusion": 0}
 
 
 def test_batch_norm_in_training_and_in_inference():
@@ -87,14 +87,14 @@ def test_batch_norm_in_training_and_in_inference():
         x = data()
         y = ol.layer.batch_norm(x)
         found = gradients(ol.op.reduce_sum(ol.op.square(y)), x)
-    lines, applied = rewritten(program, found, "join")
-    assert applied == {"join": 1}
+    lines, applied = rewritten(program, found, "multi_output_fusion")
+    assert applied == {"multi_output_fusion": 1}
     assert "batch_norm_backward" in joined(lines)[0]
     scope = ol.init(program, ol.Scope())
     for training in (True, False):
         expected, actual = (
             executor.eval(program, found, IMAGES, scope=scope, training=training)
-            for executor in (ol.Executor(interpret=True), ol.Executor(passes=("join",)))
+            for executor in (ol.Executor(interpret=True), ol.Executor(passes=("multi_output_fusion",)))
         )
         for one, other in zip(actual, expected, strict=True):
             numpy.testing.assert_allclose(one, other, rtol=TOLERANCE, atol=TOLERANCE)
@@ -113,15 +113,15 @@ def test_layer_norm_outside_a_loop_and_what_a_loop_has_given_away_of_it():
             rnn.update_memory(memory, h)
             rnn.output(h)
         found = gradients(ol.op.reduce_sum(ol.op.square(rnn())), x)
-    lines, applied = rewritten(program, found, "lift", "sink", "join")
-    assert applied["join"] == 2
+    lines, applied = rewritten(program, found, "batch_prologue", "batch_epilogue", "multi_output_fusion")
+    assert applied["multi_output_fusion"] == 2
     assert sorted(line.partition(" = ")[2].partition("(")[0] for line in joined(lines)) == [
         "layer_norm_backward",
         "layer_norm_backward_of_parameters",
     ]
     assert sum("layer_norm_slope(" in line for line in lines) == 1
     feed = {"x": numpy.random.default_rng(2).standard_normal((5, 3, 4))}
-    require_same_values(program, feed, found, "lift", "sink", "join", tolerance=TOLERANCE)
+    require_same_values(program, feed, found, "batch_prologue", "batch_epilogue", "multi_output_fusion", tolerance=TOLERANCE)
 
 
 def test_what_reads_one_part_to_give_another_its_input_keeps_them_apart():
@@ -131,7 +131,7 @@ def test_what_reads_one_part_to_give_another_its_input_keeps_them_apart():
         w = ol.layer.create_parameter([4, 3, 3, 3], dtype="float64", name="w")
         dx = ol.op.conv2d_dx(w, dy, x)
         dfilter = ol.op.conv2d_dfilter(ol.op.tanh(dx), dy, w)
-    assert rewritten(program, [dx, dfilter], "join")[1] == {"join": 0}
+    assert rewritten(program, [dx, dfilter], "multi_output_fusion")[1] == {"multi_output_fusion": 0}
 
 
 def test_parts_whose_inputs_are_there_only_later_are_joined_where_the_last_stands():
@@ -142,12 +142,12 @@ def test_parts_whose_inputs_are_there_only_later_are_joined_where_the_last_stand
         late = ol.op.tanh(x)
         dfilter = ol.op.conv2d_dfilter(late, dy, w)
         y = ol.op.tanh(dx)
-    lines, applied = rewritten(program, [y, dfilter], "join")
-    assert applied == {"join": 1}
+    lines, applied = rewritten(program, [y, dfilter], "multi_output_fusion")
+    assert applied == {"multi_output_fusion": 1}
     assert [line.partition(" = ")[2].partition("(")[0] for line in lines if "uniform(" not in line] == [
         "tanh",
         "conv2d_backward_without_bias",
         "tanh",
     ]
     feed = {**IMAGES, "dy": numpy.random.default_rng(3).standard_normal((2, 4, 4, 4))}
-    require_same_values(program, feed, [y, dfilter], "join", tolerance=TOLERANCE)
+    require_same_values(program, feed, [y, dfilter], "multi_output_fusion", tolerance=TOLERANCE)

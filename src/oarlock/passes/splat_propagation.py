@@ -1,4 +1,4 @@
-"""Scalarize: a tensor of one number repeated is kept as that number, and factors that are numbers are multiplied first."""
+"""Splat propagation: a tensor of one repeated number is kept as that number, and factors that are numbers are multiplied first."""
 
 import math
 from collections.abc import Mapping
@@ -8,15 +8,15 @@ from oarlock.ir.dtype import DType
 from oarlock.ir.operation import Op
 from oarlock.ir.program import Program
 from oarlock.ir.variable import Var
-from oarlock.passes.rewriting import declare, is_elementwise, new_op, reader_counts, rewrite, sees
+from oarlock.passes.rewriter import declare, is_elementwise, new_op, reader_counts, rewrite, sees
 from oarlock.registry.catalogue import Catalogue
 from oarlock.registry.declaration import Operator
 from oarlock.registry.own_values import may_fail
 
-__all__ = ["scalarize"]
+__all__ = ["splat_propagation"]
 
 
-def scalarize(program: Program, catalogue: Catalogue) -> int:
+def splat_propagation(program: Program, catalogue: Catalogue) -> int:
     """Scalarize what is one number repeated in `program`; return how many ops read a number in place of a tensor, or one factor for two.
 
     Before, the gradient of mean(square(x))    After

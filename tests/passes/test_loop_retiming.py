@@ -5,7 +5,7 @@ import pytest
 from rewritten import require_same_values, rewritten
 
 import oarlock as ol
-from oarlock.passes.optimizing import PASSES
+from oarlock.passes.pipeline import PASSES
 
 RANDOM = numpy.random.default_rng(3)
 FEED = {"x": RANDOM.standard_normal((5, 2, 3)), "start": RANDOM.standard_normal((2, 4))}
@@ -45,8 +45,8 @@ def loop_back(lines: list[str]) -> list[str]:
 
 def test_the_product_of_a_gradient_is_computed_onto_the_gradient_that_arrives():
     program, found = cell()
-    lines, applied = rewritten(program, found, "rotate")
-    assert applied == {"rotate": 1}
+    lines, applied = rewritten(program, found, "loop_retiming")
+    assert applied == {"loop_retiming": 1}
     assert "fill_like_1@ROTATED_0: float64[n, 4] = fill_like(like=fill_like_1, dtype=float64, value=0.0)" in lines
     assert loop_back(lines)[1:4] == [
         "block rnn_0@GRAD.body(rnn_0.stacked.0@STEP_0: float64[n, 4], rnn_0.stacked.0@STEP_1: float64[n, 4], "
@@ -54,21 +54,21 @@ def test_the_product_of_a_gradient_is_computed_onto_the_gradient_that_arrives():
         "memory_0@STEP_0: float64[n, 4] = linear_dx(w=u, dout=memory_0@ROTATED_0)",
         "tanh_0@GRAD: float64[n, 4] = sum(xs=[rnn_0.stacked.0@STEP_0, memory_0@STEP_0])",
     ]
-    lines, _ = rewritten(program, found, "rotate", "fuse")
+    lines, _ = rewritten(program, found, "loop_retiming", "fuse_sums")
     assert any("linear_dx_onto(base=rnn_0.stacked.0@STEP_0, w=u, given=memory_0@ROTATED_0)" in line for line in loop_back(lines))
     assert not any(" = linear_dx(" in line for line in lines)
 
 
 def test_the_gradient_of_the_first_state_is_the_product_once_more_after_the_loop():
     program, found = cell(gates=3, begun=True)
-    lines, applied = rewritten(program, found, "rotate")
-    assert applied == {"rotate": 1}
+    lines, applied = rewritten(program, found, "loop_retiming")
+    assert applied == {"loop_retiming": 1}
     assert "fill_like_1@ROTATED_0: float64[n, 12] = fill_rows(like=fill_like_1, axis=0, dtype=float64, shape=shape[12], value=0.0)" in lines
     assert lines[-1] == "start@GRAD: float64[n, 4] = linear_dx(w=u, dout=start@ROTATED_0)"
 
 
 @pytest.mark.parametrize("steps", [0, 1, 5])
-@pytest.mark.parametrize("passes", [("rotate",), tuple(ol.Executor().passes)], ids=["alone", "among all"])
+@pytest.mark.parametrize("passes", [("loop_retiming",), tuple(ol.Executor().passes)], ids=["alone", "among all"])
 @pytest.mark.parametrize("options", [{}, {"gates": 2, "reverse": True}, {"gates": 3, "begun": True}], ids=["state", "reverse", "begun"])
 def test_rotated_loops_compute_the_same(options, passes, steps):
     program, found = cell(**options)
@@ -77,8 +77,8 @@ def test_rotated_loops_compute_the_same(options, passes, steps):
 
 def test_a_memory_that_does_not_begin_as_zeros_stays():
     program, found = cell(of_final=True)
-    _, applied = rewritten(program, found, "rotate")
-    assert applied == {"rotate": 0}
+    _, applied = rewritten(program, found, "loop_retiming")
+    assert applied == {"loop_retiming": 0}
 
 
 @pytest.mark.parametrize("steps", [0, 1, 5])
@@ -86,7 +86,7 @@ def test_a_memory_that_does_not_begin_as_zeros_stays():
 def test_a_product_that_begins_as_something_else_than_zeros_stays_the_memory(begun, steps):
     """Rows of zeros have the product zeros, and no other."""
     program, found = product(begun=begun)
-    assert rewritten(program, found, "rotate")[1] == {"rotate": 0}
+    assert rewritten(program, found, "loop_retiming")[1] == {"loop_retiming": 0}
     feed = {"x": FEED["x"][:steps], "start": FEED["start"][:, :3]}
     require_same_values(program, feed if begun == "start" else {"x": feed["x"]}, found, *PASSES, tolerance=TOLERANCE)
 
@@ -115,13 +115,13 @@ def product(read: str = "added", begun: str | float = 0.0) -> tuple[ol.Program, 
 @pytest.mark.parametrize("read", ["handed out", "multiplied"])
 def test_a_product_that_more_than_a_sum_reads_stays(read):
     program, found = product(read)
-    _, applied = rewritten(program, found[:1], "rotate")
-    assert applied == {"rotate": 0}
+    _, applied = rewritten(program, found[:1], "loop_retiming")
+    assert applied == {"loop_retiming": 0}
 
 
 def test_a_memory_that_is_a_product_is_rotated_without_gradients_too():
     program, found = product()
-    lines, applied = rewritten(program, found, "rotate")
-    assert applied == {"rotate": 1}
+    lines, applied = rewritten(program, found, "loop_retiming")
+    assert applied == {"loop_retiming": 1}
     assert "linear_0: float64[n, 3] = linear(x=tanh_0, w=u)" not in lines
-    require_same_values(program, {"x": FEED["x"]}, found, "rotate", tolerance=TOLERANCE)
+    require_same_values(program, {"x": FEED["x"]}, found, "loop_retiming", tolerance=TOLERANCE)

@@ -1,4 +1,4 @@
-"""Join ops that share work: gradients of one op that a kernel computes together are computed by that kernel."""
+"""Multi-output fusion: gradients of one op that a kernel can compute together are computed by that kernel."""
 
 from collections.abc import Iterator
 
@@ -11,10 +11,10 @@ from oarlock.registry.catalogue import Catalogue
 from oarlock.registry.declaration import Operator
 from oarlock.registry.joint_operator import JointOperator
 
-__all__ = ["join"]
+__all__ = ["multi_output_fusion"]
 
 
-def join(program: Program, catalogue: Catalogue) -> int:
+def multi_output_fusion(program: Program, catalogue: Catalogue) -> int:
     """Join what joint operators compute together; return how many joint ops that made.
 
     Before                                               After

@@ -1,21 +1,21 @@
-"""Fuse sums with what they add up: a product is added where it is computed, not after."""
+"""Fusion of sums: a product is added where it is computed, not after."""
 
 from oarlock.ir.block import Block
 from oarlock.ir.operation import Op
 from oarlock.ir.program import Program
 from oarlock.ir.variable import Var
 from oarlock.ir.walk import inner_blocks, walk
-from oarlock.passes.combining import Combination, Trips
+from oarlock.passes.fusion.combination import Combination, Trips
+from oarlock.passes.fusion.terms import FUSED, SUMS, Readers, Sum
 from oarlock.passes.loops import StackedNames
-from oarlock.passes.terms import FUSED, SUMS, Readers, Sum
 from oarlock.registry.catalogue import Catalogue, standard
 
-__all__ = ["fuse"]
+__all__ = ["fuse_sums"]
 
 _FORMED = ("add", "subtract", "multiply", "linear", "interpolate", *FUSED.values())
 
 
-def fuse(program: Program, catalogue: Catalogue) -> int:
+def fuse_sums(program: Program, catalogue: Catalogue) -> int:
     """Compute the sums of `program` with fewer ops; return how many sums that were.
 
     Before                                                   After

@@ -5,7 +5,7 @@ import pytest
 from rewritten import require_same_values, rewritten
 
 import oarlock as ol
-from oarlock.passes.optimizing import PASSES
+from oarlock.passes.pipeline import PASSES
 
 FEED = {"x": numpy.linspace(-1.0, 1.0, 6).reshape(2, 3), "y": numpy.linspace(2.0, 3.0, 6).reshape(2, 3)}
 
@@ -22,24 +22,26 @@ def test_the_gradient_of_a_mean_of_squares_is_one_product():
     with ol.Program() as program:
         x = data()
         (gradient,) = ol.gradients([ol.layer.mean(ol.op.square(x))], [x])
-    lines, applied = rewritten(program, [gradient], "simplify", "fold", "share", "scalarize")
-    assert applied["scalarize"] == 2
+    lines, applied = rewritten(program, [gradient], "canonicalize", "constant_folding", "cse", "splat_propagation")
+    assert applied["splat_propagation"] == 2
     assert lines == [
         "mean_0@SCALAR_1: float64[] = element_count(like=x, dtype=float64)",
         "fill_0: float64[] = fill(dtype=float64, shape=shape[], value=2.0)",
         "mean_0@SCALAR_4: float64[] = divide(x=fill_0, y=mean_0@SCALAR_1)",
         "x@GRAD: float64[n, 3] = multiply(x=x, y=mean_0@SCALAR_4)",
     ]
-    require_same_values(program, {"x": FEED["x"]}, [gradient], "simplify", "fold", "share", "scalarize", tolerance=1e-14)
+    require_same_values(
+        program, {"x": FEED["x"]}, [gradient], "canonicalize", "constant_folding", "cse", "splat_propagation", tolerance=1e-14
+    )
 
 
 def test_the_count_of_known_sizes_is_a_constant():
     with ol.Program() as program:
         x = data(batch=None)
         (gradient,) = ol.gradients([ol.layer.mean(ol.op.square(x))], [x])
-    lines, _ = rewritten(program, [gradient], "simplify", "fold", "scalarize")
+    lines, _ = rewritten(program, [gradient], "canonicalize", "constant_folding", "splat_propagation")
     assert [line.partition("(")[0] for line in computations(lines)] == ["fill", "multiply"]
-    require_same_values(program, {"x": FEED["x"][0]}, [gradient], "simplify", "fold", "scalarize", tolerance=1e-14)
+    require_same_values(program, {"x": FEED["x"][0]}, [gradient], "canonicalize", "constant_folding", "splat_propagation", tolerance=1e-14)
 
 
 @pytest.mark.parametrize("keep", [True, False])
@@ -50,7 +52,7 @@ def test_a_mean_along_an_axis_hands_to_each_element_one_by_the_size_of_that(axis
         x = data()
         (gradient,) = ol.gradients([ol.op.reduce_sum(ol.op.mean(x, axis=axis, keep=keep))], [x])
         twice = ol.op.multiply(gradient, x)
-    for passes in (("scalarize",), tuple(PASSES)):
+    for passes in (("splat_propagation",), tuple(PASSES)):
         given, product = ol.Executor(passes=passes).run(program, {"x": FEED["x"]}, [gradient, twice], scope=ol.Scope())
         numpy.testing.assert_allclose(given, numpy.full((2, 3), 1 / count), rtol=1e-14)
         numpy.testing.assert_allclose(product, FEED["x"] / count, rtol=1e-14)
@@ -73,9 +75,9 @@ def test_a_mean_along_an_axis_hands_to_each_element_one_by_the_size_of_that(axis
 def test_numbers_are_read_as_numbers_and_multiplied_first(write, count):
     with ol.Program() as program:
         y = ol.op.tanh(write(data(), data("y")))
-    _, applied = rewritten(program, [y], "scalarize")
-    assert applied == {"scalarize": count}
-    require_same_values(program, FEED, [y], "scalarize", tolerance=1e-14)
+    _, applied = rewritten(program, [y], "splat_propagation")
+    assert applied == {"splat_propagation": count}
+    require_same_values(program, FEED, [y], "splat_propagation", tolerance=1e-14)
 
 
 @pytest.mark.parametrize(
@@ -91,15 +93,15 @@ def test_numbers_are_read_as_numbers_and_multiplied_first(write, count):
 def test_what_gives_the_shape_stays(write):
     with ol.Program() as program:
         z = ol.op.tanh(write(data(), data("y")))
-    assert rewritten(program, [z], "scalarize")[1] == {"scalarize": 0}
-    require_same_values(program, FEED, [z], "scalarize")
+    assert rewritten(program, [z], "splat_propagation")[1] == {"splat_propagation": 0}
+    require_same_values(program, FEED, [z], "splat_propagation")
 
 
 def test_a_product_that_is_read_twice_is_computed_once():
     with ol.Program() as program:
         half = data() * 0.5
         y = ol.op.tanh(half) + half * 3.0
-    assert rewritten(program, [y], "scalarize")[1] == {"scalarize": 0}
+    assert rewritten(program, [y], "splat_propagation")[1] == {"splat_propagation": 0}
 
 
 def test_a_number_is_computed_where_the_tensor_was_and_read_inside_a_loop():
@@ -111,10 +113,10 @@ def test_a_number_is_computed_where_the_tensor_was_and_read_inside_a_loop():
         with rnn.step():
             rnn.output(ol.op.tanh(rnn.step_input(x) * threes))
         y = rnn()
-    lines, applied = rewritten(program, [y], "scalarize")
-    assert applied == {"scalarize": 1}
+    lines, applied = rewritten(program, [y], "splat_propagation")
+    assert applied == {"splat_propagation": 1}
     assert not any("fill_like(" in line for line in lines)
-    require_same_values(program, {"x": FEED["x"], "w": numpy.ones(3)}, [y], "scalarize")
+    require_same_values(program, {"x": FEED["x"], "w": numpy.ones(3)}, [y], "splat_propagation")
 
 
 def test_what_no_small_float_counts_stays():
@@ -122,7 +124,7 @@ def test_what_no_small_float_counts_stays():
         x = ol.layer.data("x", shape=[3], dtype="float16")
         (gradient,) = ol.gradients([ol.layer.mean(x)], [x])
         y = gradient * x
-    assert rewritten(program, [y], "fold", "scalarize")[1]["scalarize"] == 0
+    assert rewritten(program, [y], "constant_folding", "splat_propagation")[1]["splat_propagation"] == 0
 
 
 def test_a_number_that_is_made_in_a_block_belongs_to_that_block():
@@ -132,6 +134,6 @@ def test_a_number_that_is_made_in_a_block_belongs_to_that_block():
         with rnn.step():
             rnn.output(ol.op.tanh(-(rnn.step_input(x) * two)))
         y = rnn()
-    _, applied = rewritten(program, [y], "scalarize")
-    assert applied["scalarize"] == 1
-    require_same_values(program, {"x": FEED["x"]}, [y], "scalarize", tolerance=1e-14)
+    _, applied = rewritten(program, [y], "splat_propagation")
+    assert applied["splat_propagation"] == 1
+    require_same_values(program, {"x": FEED["x"]}, [y], "splat_propagation", tolerance=1e-14)

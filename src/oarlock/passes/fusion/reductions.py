@@ -1,4 +1,4 @@
-"""Fuse reductions with the products and the losses that they add up."""
+"""Fusion of reductions with the products and the losses that they add up."""
 
 from collections.abc import Mapping
 
@@ -7,7 +7,7 @@ from oarlock.ir.operation import Op
 from oarlock.ir.program import Program
 from oarlock.ir.variable import Var
 from oarlock.ir.walk import inner_blocks, walk
-from oarlock.passes.rewriting import declare, new_op, reader_counts, rewrite, sees
+from oarlock.passes.rewriter import declare, new_op, reader_counts, rewrite, sees
 from oarlock.registry.catalogue import Catalogue
 
 __all__ = ["fuse_reductions"]

@@ -1,19 +1,19 @@
-"""Simplify what changes nothing: sums with 0, products with 1, shapes that are given anew, opposites that undo each other."""
+"""Canonicalization: sums with 0, products with 1, shapes that are given anew and opposites that undo each other are removed."""
 
 from collections.abc import Callable, Mapping, Sequence
 
 from oarlock.ir.operation import Op
 from oarlock.ir.program import Program
 from oarlock.ir.variable import Var
-from oarlock.passes.rewriting import is_elementwise, rewrite, sees
+from oarlock.passes.rewriter import is_elementwise, rewrite, sees
 from oarlock.registry.catalogue import Catalogue
 from oarlock.registry.declaration import Operator
 from oarlock.registry.signature import Slot
 
-__all__ = ["number_of", "simplify"]
+__all__ = ["canonicalize", "number_of"]
 
 
-def simplify(program: Program, catalogue: Catalogue) -> int:
+def canonicalize(program: Program, catalogue: Catalogue) -> int:
     """Simplify `program` by what holds of any value; return how many ops are not read any more, or read less.
 
     Before                                     After

@@ -9,8 +9,8 @@ from rewritten import require_same_values, rewritten
 
 import oarlock as ol
 from oarlock.op.matrix import linear_dx
-from oarlock.passes.fusing import fuse
-from oarlock.passes.optimizing import optimize
+from oarlock.passes.fusion.sums import fuse_sums
+from oarlock.passes.pipeline import optimize
 from oarlock.registry import Catalogue, operator, standard
 
 op = ol.op
@@ -47,8 +47,8 @@ def fused(expression: Expression) -> list[str]:
     with ol.Program() as program:
         values = Values()
         result = expression(values)
-    lines, _ = rewritten(program, [result], "fuse")
-    require_same_values(program, values.feed, [result], "fuse", tolerance=TOLERANCE)
+    lines, _ = rewritten(program, [result], "fuse_sums")
+    require_same_values(program, values.feed, [result], "fuse_sums", tolerance=TOLERANCE)
     return right_sides(lines)
 
 
@@ -142,7 +142,7 @@ def test_what_would_not_be_fewer_ops_stays(expression: Expression):
     with ol.Program() as program:
         result = expression(Values())
     before, _ = rewritten(program, [result])
-    assert rewritten(program, [result], "fuse") == (before, {"fuse": 0})
+    assert rewritten(program, [result], "fuse_sums") == (before, {"fuse_sums": 0})
 
 
 def test_what_is_read_elsewhere_or_fetched_is_not_computed_twice():
@@ -150,10 +150,10 @@ def test_what_is_read_elsewhere_or_fetched_is_not_computed_twice():
         x = Values()
         product = op.linear(x.h, x.w)
         fetched, read = x.a + product, op.tanh(product)
-    lines = right_sides(rewritten(program, [fetched, read], "fuse")[0])
+    lines = right_sides(rewritten(program, [fetched, read], "fuse_sums")[0])
     assert lines == ["linear(x=h, w=w)", "add(x=a, y=linear_0)", "tanh(x=linear_0)"]
-    assert right_sides(rewritten(program, [fetched, product], "fuse")[0]) == lines[:2]
-    assert right_sides(rewritten(program, [fetched], "fuse")[0]) == ["linear_onto(base=a, x=h, w=w)"]
+    assert right_sides(rewritten(program, [fetched, product], "fuse_sums")[0]) == lines[:2]
+    assert right_sides(rewritten(program, [fetched], "fuse_sums")[0]) == ["linear_onto(base=a, x=h, w=w)"]
 
 
 def test_another_catalogue_s_operators_are_left_alone():
@@ -167,7 +167,7 @@ def test_another_catalogue_s_operators_are_left_alone():
         x = Values()
         add(add(x.a, x.b), x.c)
     before = program.to_text()
-    assert fuse(program, catalogue) == 0
+    assert fuse_sums(program, catalogue) == 0
     assert program.to_text() == before
 
 
@@ -176,13 +176,13 @@ def test_fusing_twice_changes_nothing_more():
         x = Values()
         result = op.sum([(1.0 - x.r) * x.a, x.r * x.b, op.linear(x.h, x.w), x.c, op.negative(x.a * x.b)])
     copy = program.clone()
-    assert optimize(copy, [copy.main.vars[result.name]], standard, ("fuse",)) == {"fuse": 1}
-    assert fuse(copy, standard) == 0
+    assert optimize(copy, [copy.main.vars[result.name]], standard, ("fuse_sums",)) == {"fuse_sums": 1}
+    assert fuse_sums(copy, standard) == 0
 
 
 # In loops
 
-LOOP_PASSES = ("hoist", "lift", "sink", "fuse")
+LOOP_PASSES = ("licm", "batch_prologue", "batch_epilogue", "fuse_sums")
 
 
 def loop(cell: Callable[[Values, ol.Var], ol.Var], *inputs: str) -> tuple[dict[str, list[str]], dict[str, int]]:
@@ -218,7 +218,7 @@ def loop(cell: Callable[[Values, ol.Var], ol.Var], *inputs: str) -> tuple[dict[s
 def test_what_leaves_the_loop_is_added_first():
     """The bias goes onto the whole sequence, before the loop; in each step one op is left."""
     blocks, applied = loop(lambda x, state: op.linear(state, x.u, x.bias) + x.a)
-    assert applied == {"hoist": 0, "lift": 1, "sink": 0, "fuse": 1}
+    assert applied == {"licm": 0, "batch_prologue": 1, "batch_epilogue": 0, "fuse_sums": 1}
     assert blocks == {"rnn_0.body": ["linear_onto(base=#0, x=memory_0, w=u)"]}
 
 
@@ -281,4 +281,4 @@ def test_sums_of_uneven_stacks_stay_sums():
     uneven = next(var for var in stacks if any(".true" in str(size) for size in var.shape or ()))
     with program:
         total = op.sum([uneven, uneven])
-    assert right_sides(rewritten(program, [total], "fuse")[0])[-1].startswith("sum(")
+    assert right_sides(rewritten(program, [total], "fuse_sums")[0])[-1].startswith("sum(")

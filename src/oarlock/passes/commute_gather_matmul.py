@@ -1,4 +1,4 @@
-"""Exchange a lookup and a product: the rows of a table are multiplied once each, not as often as they are asked for."""
+"""A product before a lookup: the rows of a table are multiplied once each, not as often as they are looked up."""
 
 from math import prod
 
@@ -9,12 +9,12 @@ from oarlock.ir.variable import Var
 from oarlock.ir.walk import walk
 from oarlock.registry.catalogue import Catalogue, standard
 
-__all__ = ["exchange"]
+__all__ = ["commute_gather_matmul"]
 
 _KNOWN = ("linear", "linear_dw", "linear_dx", "put", "take", "take_linear", "take_linear_dw", "take_linear_dx")
 
 
-def exchange(program: Program, catalogue: Catalogue) -> int:
+def commute_gather_matmul(program: Program, catalogue: Catalogue) -> int:
     """Let products in `program` know that their rows are taken from a table; return how many products that were.
 
     Before                                     After
@@ -37,7 +37,7 @@ def exchange(program: Program, catalogue: Catalogue) -> int:
         return 0  # its operators are someone else's
     readers = _Readers(program)
     lookups = [op for op in walk(program.main) if op.type == "take" and _may_repeat(*op.inputs["x"], *op.inputs["rows"])]
-    count = sum(_Lookup(op, readers, catalogue).exchange() for op in lookups)
+    count = sum(_Lookup(op, readers, catalogue).commute() for op in lookups)
     if count:
         program.changed()
     return count
@@ -82,7 +82,7 @@ class _Lookup:
         self.catalogue = catalogue
         (self.table,), (self.rows,), (self.taken,) = take.inputs["x"], take.inputs["rows"], take.writes
 
-    def exchange(self) -> int:
+    def commute(self) -> int:
         return self._exchange_gradients_of_table() + self._exchange_products()
 
     def _exchange_gradients_of_table(self) -> int:

@@ -1,4 +1,4 @@
-"""Share what is computed twice: ops that compute the same of the same values are computed once."""
+"""Common subexpression elimination: ops that compute the same of the same values are computed once."""
 
 from collections.abc import Mapping
 
@@ -7,13 +7,13 @@ from oarlock.ir.operation import Op
 from oarlock.ir.program import Program
 from oarlock.ir.variable import Var
 from oarlock.op.control.layout import Layout
-from oarlock.passes.rewriting import is_pure, rewrite
+from oarlock.passes.rewriter import is_pure, rewrite
 from oarlock.registry.catalogue import Catalogue
 
-__all__ = ["share"]
+__all__ = ["cse"]
 
 
-def share(program: Program, catalogue: Catalogue) -> int:
+def cse(program: Program, catalogue: Catalogue) -> int:
     """Share common subexpressions of `program`; return how many ops are not computed any more.
 
     Before                             After

@@ -42,28 +42,28 @@ def test_a_product_of_looked_up_rows_knows_the_table_and_so_do_its_gradients():
         found = gradients(ol.op.reduce_sum(y))
     before, _ = rewritten(program, [y, *found])
     assert {"take", "linear", "linear_dx", "linear_dw", "put"} <= set(types(before))
-    lines, applied = rewritten(program, [y, *found], "exchange")
-    assert applied == {"exchange": 3}
+    lines, applied = rewritten(program, [y, *found], "commute_gather_matmul")
+    assert applied == {"commute_gather_matmul": 3}
     text = "\n".join(line for line in lines if "take" in line or "put(" in line)
     assert text == (
         "linear_0: float64[n, 3] = take_linear(x=table, rows=ids, w=w, bias=b)\n"
         "w@GRAD: float64[2, 3] = take_linear_dw(x=table, rows=ids, dout=linear_0@GRAD)\n"
         "table@GRAD: float64[5, 2] = take_linear_dx(rows=ids, w=w, x_shape=table, dout=linear_0@GRAD)"
     )
-    lines, applied = rewritten(program, [y, *found], "exchange", "join")
-    assert applied == {"exchange": 3, "join": 1}
+    lines, applied = rewritten(program, [y, *found], "commute_gather_matmul", "multi_output_fusion")
+    assert applied == {"commute_gather_matmul": 3, "multi_output_fusion": 1}
     assert "take_linear_backward" in types(lines)
 
 
 @pytest.mark.parametrize("bias", [True, False])
-@pytest.mark.parametrize("passes", [("exchange",), ("exchange", "join")])
+@pytest.mark.parametrize("passes", [("commute_gather_matmul",), ("commute_gather_matmul", "multi_output_fusion")])
 @pytest.mark.parametrize("asked", IDS)
 def test_values_and_gradients_stay_however_often_rows_are_asked_for(asked, passes, bias):
     with ol.Program(seed=1) as program:
         hidden = ol.op.take(table(), ids())
         y = ol.op.linear(hidden, matrix(), ol.layer.create_parameter([3], name="b", dtype="float64") if bias else None)
         found = [y, *gradients(cost_of(y))]
-    assert rewritten(program, found, *passes)[1]["exchange"] == 3
+    assert rewritten(program, found, *passes)[1]["commute_gather_matmul"] == 3
     require_same_values(program, {"ids": numpy.array(IDS[asked])}, found, *passes, tolerance=TOLERANCE)
 
 
@@ -74,8 +74,10 @@ def test_gradients_of_gradients_stay(asked):
         y = ol.op.linear(ol.op.take(e, ids()), w)
         slopes = ol.gradients([cost_of(y)], [e, w])
         found = [*slopes, *gradients(ol.op.reduce_sum(ol.op.square(slopes[0])) + ol.op.reduce_sum(ol.op.tanh(slopes[1])))]
-    assert rewritten(program, found, "exchange")[1]["exchange"] > 3
-    require_same_values(program, {"ids": numpy.array(IDS[asked])}, found, "exchange", "join", tolerance=TOLERANCE)
+    assert rewritten(program, found, "commute_gather_matmul")[1]["commute_gather_matmul"] > 3
+    require_same_values(
+        program, {"ids": numpy.array(IDS[asked])}, found, "commute_gather_matmul", "multi_output_fusion", tolerance=TOLERANCE
+    )
 
 
 def test_several_products_of_the_same_rows_are_exchanged_and_a_shape_that_is_read_keeps_the_lookup():
@@ -84,12 +86,12 @@ def test_several_products_of_the_same_rows_are_exchanged_and_a_shape_that_is_rea
         zeros = ol.op.fill_like(hidden, value=0.5, dtype="float64")
         y = ol.op.linear(hidden, matrix("w")) + ol.op.linear(hidden, matrix("v")) + ol.op.linear(zeros, matrix("u"))
         found = [y, *gradients(cost_of(y))]
-    lines, applied = rewritten(program, found, "exchange")
-    assert applied == {"exchange": 4}, "the gradient of the table is put there once, of a sum"
+    lines, applied = rewritten(program, found, "commute_gather_matmul")
+    assert applied == {"commute_gather_matmul": 4}, "the gradient of the table is put there once, of a sum"
     assert (types(lines).count("take_linear"), types(lines).count("take_linear_dw"), types(lines).count("take")) == (2, 2, 1)
     assert types(lines).index("take_linear") < types(lines).index("take")
     for asked in IDS.values():
-        require_same_values(program, {"ids": numpy.array(asked)}, found, "exchange", tolerance=TOLERANCE)
+        require_same_values(program, {"ids": numpy.array(asked)}, found, "commute_gather_matmul", tolerance=TOLERANCE)
 
 
 def _read_elsewhere():
@@ -140,8 +142,8 @@ def _row_of_numbers():
 def test_other_lookups_stay(write):
     with ol.Program(seed=1) as program:
         found = write()
-    lines, applied = rewritten(program, found, "exchange")
-    assert applied == {"exchange": 0}
+    lines, applied = rewritten(program, found, "commute_gather_matmul")
+    assert applied == {"commute_gather_matmul": 0}
     assert "take" in types(lines)
 
 
@@ -150,16 +152,16 @@ def test_the_gradient_of_the_table_is_exchanged_where_the_rows_are_read_otherwis
         hidden = ol.op.take(table(), ids())
         y = ol.op.linear(hidden, matrix())
         (slope,) = ol.gradients([cost_of(y)], [program.main.var("table")])
-    lines, applied = rewritten(program, [y, hidden, slope], "exchange")
-    assert applied == {"exchange": 1}
+    lines, applied = rewritten(program, [y, hidden, slope], "commute_gather_matmul")
+    assert applied == {"commute_gather_matmul": 1}
     assert "take_linear_dx" in types(lines)
     for asked in IDS.values():
-        require_same_values(program, {"ids": numpy.array(asked)}, [y, hidden, slope], "exchange", tolerance=TOLERANCE)
+        require_same_values(program, {"ids": numpy.array(asked)}, [y, hidden, slope], "commute_gather_matmul", tolerance=TOLERANCE)
     with ol.Program(seed=1) as program:
         hidden = ol.op.take(table(), ids())
         more = gradients(cost_of(ol.op.linear(hidden, matrix())) + cost_of(hidden))
-    lines, applied = rewritten(program, more, "exchange")
-    assert applied == {"exchange": 0}
+    lines, applied = rewritten(program, more, "commute_gather_matmul")
+    assert applied == {"commute_gather_matmul": 0}
     assert "put" in types(lines)
 
 
@@ -174,7 +176,7 @@ def test_rows_that_nobody_asks_for_may_be_infinite(asked):
     scope["table"] = held
     feed = {"ids": numpy.array(IDS[asked])}
     expected = ol.Executor(interpret=True).eval(program, found, feed, scope=scope)
-    actual = ol.Executor(passes=("exchange", "join")).eval(program, found, feed, scope=scope)
+    actual = ol.Executor(passes=("commute_gather_matmul", "multi_output_fusion")).eval(program, found, feed, scope=scope)
     for one, other in zip(actual, expected, strict=True):
         assert numpy.isfinite(one).all()
         numpy.testing.assert_allclose(one, other, rtol=TOLERANCE, atol=TOLERANCE)
@@ -187,7 +189,7 @@ def test_a_row_that_is_not_there_is_refused_in_the_same_words(asked):
         found = [y, *gradients(cost_of(y))]
     scope = ol.init(program, ol.Scope())
     errors = []
-    for executor in (ol.Executor(interpret=True), ol.Executor(passes=("exchange",))):
+    for executor in (ol.Executor(interpret=True), ol.Executor(passes=("commute_gather_matmul",))):
         with pytest.raises(ol.KernelError) as caught:
             executor.eval(program, found, {"ids": numpy.array(asked)}, scope=scope)
         errors.append(caught.value)
@@ -212,7 +214,7 @@ def test_training_a_recurrent_network_of_words_is_the_same_after_all_passes(opti
         optimizer.minimize(cost)
     feed = {"words": numpy.random.default_rng(0).integers(5, size=(6, 4)), "start": numpy.zeros((4, 3))}
     executors = (ol.Executor(interpret=True), ol.Executor())
-    assert executors[1].plan(program, [cost]).applied["exchange"] == 3
+    assert executors[1].plan(program, [cost]).applied["commute_gather_matmul"] == 3
     scopes = [ol.init(program, ol.Scope()) for _ in executors]
     for _ in range(3):
         for executor, scope in zip(executors, scopes, strict=True):
@@ -228,10 +230,10 @@ def test_the_gradients_of_two_tables_of_which_the_same_rows_are_taken_stay_apart
         tables, w, asked = [table(count, name) for count, name in zip(rows, ("one", "other"), strict=True)], matrix(), ids()
         ys = [ol.op.linear(ol.op.take(each, asked), w) for each in tables]
         found = [*ys, *gradients(cost_of(ys[0] * ys[1]))]
-    lines, applied = rewritten(program, found, "exchange")
-    assert applied == {"exchange": 6}
+    lines, applied = rewritten(program, found, "commute_gather_matmul")
+    assert applied == {"commute_gather_matmul": 6}
     taken = [line for line in lines if "take_linear_dx" in line]
     assert sorted(line.partition(":")[0] for line in taken) == ["one@GRAD", "other@GRAD"]
     assert all(f"x_shape={line.partition('@')[0]}," in line for line in taken)
     for asked_for in IDS.values():
-        require_same_values(program, {"ids": numpy.array(asked_for)}, found, "exchange", tolerance=TOLERANCE)
+        require_same_values(program, {"ids": numpy.array(asked_for)}, found, "commute_gather_matmul", tolerance=TOLERANCE)

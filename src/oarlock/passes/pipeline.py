@@ -2,53 +2,55 @@
 
 from collections.abc import Callable, Collection, Iterable
 
-from oarlock.errors import VerifyError
+from oarlock.errors import ArgumentError, VerifyError
 from oarlock.ir.program import Program
 from oarlock.ir.variable import Var
 from oarlock.ir.verify import verify_program
-from oarlock.passes.accumulating import accumulate
-from oarlock.passes.common_subexpressions import share
-from oarlock.passes.exchanging import exchange
-from oarlock.passes.folding import fold
-from oarlock.passes.fusing import fuse
-from oarlock.passes.grouping import group
-from oarlock.passes.identities import simplify
+from oarlock.old_names import OLD_PASSES, renamed
+from oarlock.passes.batch_epilogue import batch_epilogue
+from oarlock.passes.batch_prologue import batch_prologue
+from oarlock.passes.canonicalization import canonicalize
+from oarlock.passes.commute_gather_matmul import commute_gather_matmul
+from oarlock.passes.constant_folding import constant_folding
+from oarlock.passes.cse import cse
+from oarlock.passes.fusion.multi_output import multi_output_fusion
+from oarlock.passes.fusion.multi_tensor import multi_tensor_updates
+from oarlock.passes.fusion.reductions import fuse_reductions
+from oarlock.passes.fusion.sums import fuse_sums
+from oarlock.passes.fusion.updates import fuse_updates
+from oarlock.passes.hoist_transposes import hoist_transposes
 from oarlock.passes.inlining import inline
-from oarlock.passes.invariants import hoist
-from oarlock.passes.joining import join
-from oarlock.passes.lifting import lift
+from oarlock.passes.licm import licm
+from oarlock.passes.loop_retiming import loop_retiming
 from oarlock.passes.pruning import remove_dead_code
-from oarlock.passes.reductions import fuse_reductions
-from oarlock.passes.rotating import rotate
-from oarlock.passes.scalars import scalarize
-from oarlock.passes.sinking import sink
-from oarlock.passes.transposing import transpose
+from oarlock.passes.splat_propagation import splat_propagation
 from oarlock.registry.catalogue import Catalogue
 from oarlock.registry.checking import typecheck
+from oarlock.spelling import did_you_mean
 
-__all__ = ["PASSES", "apply", "begin", "in_turn", "optimize"]
+__all__ = ["PASSES", "apply", "begin", "in_turn", "optimize", "require_passes"]
 
 PASSES: dict[str, Callable[[Program, Catalogue], int]] = {
     "inline": inline,
-    "simplify": simplify,
-    "fold": fold,
-    "share": share,
-    "scalarize": scalarize,
+    "canonicalize": canonicalize,
+    "constant_folding": constant_folding,
+    "cse": cse,
+    "splat_propagation": splat_propagation,
     "fuse_reductions": fuse_reductions,
-    "hoist": hoist,
-    "lift": lift,
-    "sink": sink,
-    "rotate": rotate,
-    "exchange": exchange,
-    "fuse": fuse,
-    "accumulate": accumulate,
-    "join": join,
-    "transpose": transpose,
-    "group": group,
+    "licm": licm,
+    "batch_prologue": batch_prologue,
+    "batch_epilogue": batch_epilogue,
+    "loop_retiming": loop_retiming,
+    "commute_gather_matmul": commute_gather_matmul,
+    "fuse_sums": fuse_sums,
+    "fuse_updates": fuse_updates,
+    "multi_output_fusion": multi_output_fusion,
+    "hoist_transposes": hoist_transposes,
+    "multi_tensor_updates": multi_tensor_updates,
 }
 """Each changes a program in place and returns how often it applied."""
 
-_LAST = {"join", "transpose", "group"}
+_LAST = {"multi_output_fusion", "hoist_transposes", "multi_tensor_updates"}
 
 
 def optimize(
@@ -76,6 +78,21 @@ def optimize(
         if checked:
             _check(program, catalogue, name)
     return applied
+
+
+def require_passes(names: Iterable[str], *, stacklevel: int) -> tuple[str, ...]:
+    """The passes of these names. Raises ArgumentError for a name that no pass has; an old name warns at `stacklevel`."""
+    known = []
+    for name in names:
+        known.append(renamed("pass", name, OLD_PASSES, stacklevel=stacklevel + 1))
+    unknown = [name for name in known if name not in PASSES]
+    if unknown:
+        raise ArgumentError(
+            f'there is no pass "{unknown[0]:.80}"',
+            given=[f"the passes are {', '.join(PASSES)}"],
+            hint=did_you_mean(unknown[0], PASSES),
+        )
+    return tuple(known)
 
 
 def begin(program: Program, wanted: Iterable[Var]) -> None:

@@ -24,7 +24,7 @@ def ragged_product() -> tuple[ol.Program, list[ol.Var]]:
 
 
 @pytest.mark.parametrize("lengths", LENGTHS)
-@pytest.mark.parametrize("passes", [("hoist", "sink"), tuple(ol.passes.optimizing.PASSES)], ids=["two", "all"])
+@pytest.mark.parametrize("passes", [("licm", "batch_epilogue"), tuple(ol.passes.pipeline.PASSES)], ids=["two", "all"])
 def test_what_a_step_computes_of_values_from_outside_is_read_behind_the_loop_as_it_is(passes, lengths):
     program, gradients = ragged_product()
     x, s = numpy.array([[1.0], [2.0]]), 2.0
@@ -37,9 +37,9 @@ def test_what_a_step_computes_of_values_from_outside_is_read_behind_the_loop_as_
 
 def test_what_is_hoisted_and_sunk_has_the_declared_types():
     program, gradients = ragged_product()
-    lines, applied = rewritten(program, gradients, "hoist", "sink")  # which checks them after each
-    assert applied["hoist"] > 0
-    assert applied["sink"] > 0
+    lines, applied = rewritten(program, gradients, "licm", "batch_epilogue")  # which checks them after each
+    assert applied["licm"] > 0
+    assert applied["batch_epilogue"] > 0
     assert any("multiply(x=x_0@STACK_0, y=multiply_0@HOISTED_0)" in line for line in lines)
 
 
@@ -56,11 +56,11 @@ def test_a_loop_over_time_reads_what_no_step_changes_as_it_is():
             rnn.output(after * (s * s))
         ys = rnn()
         found = [ys, *ol.gradients([ol.op.reduce_sum(ol.op.square(ys))], [s, q])]
-    assert rewritten(program, found, "hoist", "sink")[1]["sink"] > 0
+    assert rewritten(program, found, "licm", "batch_epilogue")[1]["batch_epilogue"] > 0
     for steps in (3, 1, 0):
         feed = {"q": numpy.random.default_rng(0).normal(size=(steps, 2, 1)), "s": 2.0}
-        require_same_values(program, feed, found, "hoist", "sink", tolerance=1e-10)
-        require_same_values(program, feed, found, *ol.passes.optimizing.PASSES, tolerance=1e-10)
+        require_same_values(program, feed, found, "licm", "batch_epilogue", tolerance=1e-10)
+        require_same_values(program, feed, found, *ol.passes.pipeline.PASSES, tolerance=1e-10)
 
 
 def joined_in_a_branch(size: int) -> tuple[ol.Program, list[ol.Var]]:
@@ -90,8 +90,8 @@ UP, DOWN = [1.0, 2.0], [-3.0, 1.0]
 def test_what_is_joined_of_other_rows_in_each_step_is_handed_out_part_by_part(size, rows):
     program, gradients = joined_in_a_branch(size)
     feed = {"r": ol.Ragged.from_lengths(numpy.array([word for row in rows for word in row]).reshape(-1, 2), [len(row) for row in rows])}
-    require_same_values(program, feed, gradients, "sink", tolerance=1e-10)
-    require_same_values(program, feed, gradients, *ol.passes.optimizing.PASSES, tolerance=1e-10)
+    require_same_values(program, feed, gradients, "batch_epilogue", tolerance=1e-10)
+    require_same_values(program, feed, gradients, *ol.passes.pipeline.PASSES, tolerance=1e-10)
 
 
 def test_what_is_joined_of_no_rows_is_stacked_step_by_step():
@@ -112,5 +112,5 @@ def test_what_is_joined_of_no_rows_is_stacked_step_by_step():
         found = [ys, first, *ol.gradients([ol.op.reduce_sum(ol.op.square(ys))], [v])]
     for lengths in LENGTHS:
         feed = {"q": ol.Ragged.from_lengths(numpy.zeros((sum(lengths), 1)), lengths), "v": numpy.array([[0.3], [-0.7], [1.1]])}
-        require_same_values(program, feed, found, "sink", tolerance=1e-10)
-        require_same_values(program, feed, found, *ol.passes.optimizing.PASSES, tolerance=1e-10)
+        require_same_values(program, feed, found, "batch_epilogue", tolerance=1e-10)
+        require_same_values(program, feed, found, *ol.passes.pipeline.PASSES, tolerance=1e-10)

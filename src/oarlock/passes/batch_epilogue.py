@@ -1,4 +1,4 @@
-"""Sink what no step of a loop reads again: one op on the stacks, after the loop, in place of one in each step."""
+"""Batch epilogue of a loop: what no step reads again is computed by one op on the stacks, after the loop, not by one in each step."""
 
 from collections.abc import Iterable, Mapping
 from math import prod
@@ -8,13 +8,13 @@ from oarlock.ir.program import Program
 from oarlock.ir.variable import Var
 from oarlock.op.control.layout import Layout
 from oarlock.passes.loops import StackedNames, attributes_outside, copy_op, loops_in, outside_shape, sums_rows
-from oarlock.passes.rewriting import declare
+from oarlock.passes.rewriter import declare
 from oarlock.registry.catalogue import Catalogue
 
-__all__ = ["sink"]
+__all__ = ["batch_epilogue"]
 
 
-def sink(program: Program, catalogue: Catalogue) -> int:
+def batch_epilogue(program: Program, catalogue: Catalogue) -> int:
     """Sink what may be sunk behind the loops of `program`; return how many ops that were.
 
     Before                                               After

@@ -1,4 +1,4 @@
-"""Accumulate products: add the gradient of a weight to what an update changes while it is computed."""
+"""Fusion of updates: the product that is the gradient of a weight is added to the weight while it is computed."""
 
 from collections import Counter
 
@@ -6,13 +6,13 @@ from oarlock.ir.operation import Op
 from oarlock.ir.program import Program
 from oarlock.ir.variable import Var
 from oarlock.ir.walk import inner_blocks
-from oarlock.passes.rewriting import declare, reader_counts
+from oarlock.passes.rewriter import declare, reader_counts
 from oarlock.registry.catalogue import Catalogue
 
-__all__ = ["accumulate"]
+__all__ = ["fuse_updates"]
 
 
-def accumulate(program: Program, catalogue: Catalogue) -> int:
+def fuse_updates(program: Program, catalogue: Catalogue) -> int:
     """Let updates of `program` take the products that their gradients are made of; return how many products that were.
 
     Before                                     After

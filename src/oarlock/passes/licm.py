@@ -1,4 +1,4 @@
-"""Hoist what is the same in every trip of a loop: computed once, before it."""
+"""Loop-invariant code motion: what is the same in every iteration of a loop is computed once, before it."""
 
 from oarlock.ir.operation import Op
 from oarlock.ir.program import Program
@@ -10,10 +10,10 @@ from oarlock.passes.loops import copy_op
 from oarlock.registry.catalogue import Catalogue
 from oarlock.registry.own_values import may_fail
 
-__all__ = ["hoist"]
+__all__ = ["licm"]
 
 
-def hoist(program: Program, catalogue: Catalogue) -> int:
+def licm(program: Program, catalogue: Catalogue) -> int:
     """Hoist loop invariants of `program`; return how many ops that were.
 
     Before                                       After

@@ -1,4 +1,4 @@
-"""Terms put together: with how few ops a sum is computed."""
+"""Combination of terms: the fewest ops that compute a sum."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -8,8 +8,8 @@ from oarlock.ir.block import Block
 from oarlock.ir.operation import Op
 from oarlock.ir.variable import Var
 from oarlock.op.control.layout import Layout
+from oarlock.passes.fusion.terms import FUSED, OPERANDS, Operand, Readers, Sum, Term
 from oarlock.passes.loops import StackedNames, outside_shape
-from oarlock.passes.terms import FUSED, OPERANDS, Operand, Readers, Sum, Term
 from oarlock.registry.catalogue import standard
 
 __all__ = ["Combination", "Step", "Trips"]

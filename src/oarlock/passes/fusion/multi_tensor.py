@@ -1,4 +1,4 @@
-"""Group updates: one op for the parameters that are updated alike, in place of one op each."""
+"""Multi-tensor updates: one op updates the parameters that are updated alike."""
 
 from collections.abc import Hashable
 
@@ -9,14 +9,14 @@ from oarlock.ir.walk import inner_blocks
 from oarlock.registry.catalogue import Catalogue
 from oarlock.registry.signature import Slot
 
-__all__ = ["group"]
+__all__ = ["multi_tensor_updates"]
 
 MULTI_TENSOR = {"sgd": "multi_tensor_sgd", "momentum": "multi_tensor_momentum", "adam": "multi_tensor_adam"}
 """An operator, and the one that does the same for many. Its slots are those of the first, in their order; what is variadic there
 differs from parameter to parameter, and what is not is shared."""
 
 
-def group(program: Program, catalogue: Catalogue) -> int:
+def multi_tensor_updates(program: Program, catalogue: Catalogue) -> int:
     """Group the updates of `program`; return how many ops went into others.
 
     Before                                     After

@@ -1,16 +1,16 @@
-"""Lift what each step of a loop computes of its sequences alone: one op on the whole sequence, before the loop."""
+"""Batch prologue of a loop: what each step computes of its sequences alone is computed by one op on the whole sequence, before the loop."""
 
 from oarlock.ir.operation import Op
 from oarlock.ir.program import Program
 from oarlock.op.control.layout import Layout
 from oarlock.passes.loops import StackedNames, attributes_outside, copy_op, loops_in, outside_shape
-from oarlock.passes.rewriting import declare
+from oarlock.passes.rewriter import declare
 from oarlock.registry.catalogue import Catalogue
 
-__all__ = ["lift"]
+__all__ = ["batch_prologue"]
 
 
-def lift(program: Program, catalogue: Catalogue) -> int:
+def batch_prologue(program: Program, catalogue: Catalogue) -> int:
     """Lift what may be lifted out of the loops of `program`; return how many ops that were.
 
     Before                                           After

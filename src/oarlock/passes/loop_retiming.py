@@ -1,22 +1,22 @@
-"""Rotate loops: a product that ends a trip begins the next one instead, where it can be added to what that begins with."""
+"""Loop retiming: a product that ends an iteration begins the next one instead, where it can be added to what that begins with."""
 
 from oarlock.ir.operation import Op
 from oarlock.ir.program import Program
 from oarlock.ir.variable import Var
 from oarlock.op.control.layout import Carried, Layout
-from oarlock.passes.identities import number_of
+from oarlock.passes.canonicalization import number_of
+from oarlock.passes.fusion.terms import FUSED, OPERANDS
 from oarlock.passes.loops import copy_op, loops_in
-from oarlock.passes.rewriting import declare, reader_counts
-from oarlock.passes.terms import FUSED, OPERANDS
+from oarlock.passes.rewriter import declare, reader_counts
 from oarlock.registry.catalogue import Catalogue, standard
 
-__all__ = ["rotate"]
+__all__ = ["loop_retiming"]
 
 _ROWS = {"linear": "x", "linear_dx": "dout"}
 """Products of rows and a matrix, and the slot of the rows: without them each is zeros."""
 
 
-def rotate(program: Program, catalogue: Catalogue) -> int:
+def loop_retiming(program: Program, catalogue: Catalogue) -> int:
     """Rotate the loops of `program` by a product each; return how many products that were.
 
     Before                                           After
@@ -27,7 +27,7 @@ def rotate(program: Program, catalogue: Catalogue) -> int:
             next = linear_dx(u, dz)                          dz = tanh_dx(h, a)
             -> dz, next)                                     -> dz, dz)
 
-    Then `fuse` makes the product and the sum one op: a kernel less in each trip. Gradients of recurrent cells are such loops.
+    Then `fuse_sums` makes the product and the sum one op: a kernel less in each trip. Gradients of recurrent cells are such loops.
     Legal for a memory that begins as zeros, is a product of rows and a matrix from outside, and is read by a sum alone: rows of
     zeros have that product. The memory is the rows now; their product, once more, is what the memory was after the last trip.
     Costs that last product where somebody wants it. A sum and a product are rounded as one: values change in their last bits; and

@@ -1,4 +1,4 @@
-"""Going through a program once, and putting values in place of others on the way: what the passes on single ops share."""
+"""A walk through a program that puts values in place of others: what the passes on single ops share."""
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType

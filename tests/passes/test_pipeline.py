@@ -11,12 +11,20 @@ from generated.training import trained
 
 import oarlock as ol
 from oarlock.ir.walk import inner_blocks
-from oarlock.passes.optimizing import PASSES, in_turn, optimize
+from oarlock.old_names import OLD_PASSES
+from oarlock.passes.pipeline import PASSES, in_turn, optimize
 from oarlock.registry.catalogue import standard
 
 
 def test_passes_take_turns_twice_and_those_that_leave_less_to_do_come_last():
-    assert in_turn(["join", "fuse", "share", "group"]) == ["share", "fuse", "share", "fuse", "join", "group"]
+    assert in_turn(["multi_output_fusion", "fuse_sums", "cse", "multi_tensor_updates"]) == [
+        "cse",
+        "fuse_sums",
+        "cse",
+        "fuse_sums",
+        "multi_output_fusion",
+        "multi_tensor_updates",
+    ]
 
 
 def _ops(program: ol.Program) -> list[list[str]]:
@@ -27,7 +35,13 @@ def _ops(program: ol.Program) -> list[list[str]]:
 def test_sequences_that_are_followed_once_lead_where_optimize_leads(number):
     program, names = trained(make(7, number), Random(number))
     rewritings = Rewritings(program, names)
-    for passes in (tuple(PASSES), ("sink", "lift"), ("share",), ("scalarize", "simplify"), ("fuse", "inline", "hoist")):
+    for passes in (
+        tuple(PASSES),
+        ("batch_epilogue", "batch_prologue"),
+        ("cse",),
+        ("splat_propagation", "canonicalize"),
+        ("fuse_sums", "inline", "licm"),
+    ):
         copy = program.clone()
         applied = optimize(copy, [copy.main.vars[name] for name in names], standard, passes, checked=True)
         state, counts = rewritings.after(passes)
@@ -44,10 +58,30 @@ def test_a_pass_that_says_that_it_did_nothing_is_believed_only_where_that_is_so(
     with ol.Program() as program:
         y = ol.op.tanh(ol.layer.data("x", [2]))
     honest = Rewritings(program, [y.name])
-    assert honest.after(["fuse"])[0] is honest.start
+    assert honest.after(["fuse_sums"])[0] is honest.start
     honest.check()
-    monkeypatch.setitem(PASSES, "fuse", rename)
+    monkeypatch.setitem(PASSES, "fuse_sums", rename)
     rewritings = Rewritings(program, [y.name])
-    rewritings.after(["fuse"])
-    with pytest.raises(DisagreementError, match="one of fuse changes what it says that it does not"):
+    rewritings.after(["fuse_sums"])
+    with pytest.raises(DisagreementError, match="one of fuse_sums changes what it says that it does not"):
         rewritings.check()
+
+
+def test_a_name_that_no_pass_has_is_refused():
+    with pytest.raises(ol.ArgumentError) as caught:
+        ol.Executor(passes=("licn",))
+    assert str(caught.value) == (
+        f'there is no pass "licn"\n      the passes are {", ".join(PASSES)}\n  Try: did you mean "licm"?    (oarlock explain ArgumentError)'
+    )
+
+
+def test_an_old_name_of_a_pass_works_and_warns():
+    with pytest.warns(DeprecationWarning, match='^the pass "hoist" is called "licm" now$') as warned:
+        executor = ol.Executor(passes=("hoist", "cse"))
+    assert executor.passes == ("licm", "cse")
+    assert warned[0].filename == __file__
+
+
+def test_each_pass_that_has_an_old_name_is_there():
+    assert set(OLD_PASSES.values()) < set(PASSES)
+    assert not set(OLD_PASSES) & set(PASSES)

@@ -1,0 +1,1 @@
+"""Fusion: fewer, larger ops."""
