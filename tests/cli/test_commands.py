@@ -223,14 +223,14 @@ def test_plan_prints_the_python_that_a_program_is_run_as(model, tmp_path, prints
     assert f'there is no pass "lifft"; the passes are {", ".join(PASSES)}' in " ".join(ended.error.replace("│", "").split())
 
 
-def test_plan_prints_the_sections_that_a_backend_would_compile(tmp_path, prints, oarlock):
+def test_plan_prints_the_regions_that_a_backend_would_compile(tmp_path, prints, oarlock):
     with ol.Program() as program:
         program.targets["y"] = ol.op.tanh(ol.op.exp(ol.op.tanh(ol.layer.data("x", shape=[2]))))
     (tmp_path / "chain.txt").write_text(program.to_text())
     assert re.search(
-        r"^    \[tanh_1_\d+\] = section_\d+\(None, x_1\)$", prints("plan", tmp_path / "chain.txt", "--backend", "inductor"), re.MULTILINE
+        r"^    \[tanh_1_\d+\] = region_\d+\(None, x_1\)$", prints("plan", tmp_path / "chain.txt", "--backend", "inductor"), re.MULTILINE
     )
-    assert "section_" not in prints("plan", tmp_path / "chain.txt")
+    assert "region_" not in prints("plan", tmp_path / "chain.txt")
     ended = oarlock("plan", tmp_path / "chain.txt", "--backend", "xla")
     assert ended.status == 1
     assert 'backend is "inductor", "cuda_graphs", "numpy" or None, not \'xla\'' in " ".join(ended.error.replace("│", "").split())

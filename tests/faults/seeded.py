@@ -138,7 +138,7 @@ ELSEWHERE = [
         ("runtime/test_uneven_stacks.py",),
     ),
     Fault(
-        "runtime/plan/placement.py",
+        "runtime/plan/buffer_assignment.py",
         "result.shape == source.shape and self.is_even(source)",
         "result.shape == source.shape",
         ("runtime/test_uneven_stacks.py",),

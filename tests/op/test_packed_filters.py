@@ -80,7 +80,7 @@ def test_an_inference_packs_its_filters_once_and_training_none(convolutions):
     program, y = convolutions, convolutions.targets["y"]
     scope = ol.init(program, ol.Scope())
     text = ol.Executor().plan(program, ["y"]).text
-    main, ahead = text.split("def ahead")
+    main, ahead = text.split("def precompute")
     assert main.count("packed=filter_packed") == ahead.count("= pack") == 2
     feed = {"x": torch.randn(2, 3, 12, 12)}
     step = ol.Executor().prepare(program, ["y"], scope=scope, return_numpy=False)

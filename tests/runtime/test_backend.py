@@ -25,11 +25,11 @@ RELATIVE, ABSOLUTE = PASSES_DIFFER
 def compilations(monkeypatch):
     """A list that grows by what each compilation is given."""
     seen = []
-    compile_section = compiled._compile
+    compile_region = compiled._compile
 
     def counted(*arguments):
         seen.append([tuple(each.shape) for each in arguments[3]])
-        return compile_section(*arguments)
+        return compile_region(*arguments)
 
     monkeypatch.setattr(compiled, "_compile", counted)
     return seen
@@ -87,7 +87,7 @@ def test_a_step_of_all_kinds_of_ops_agrees_with_the_interpreter_and_may_go_on_wi
         scopes.append({name: scope[name] for name in scope})
     assert close(costs[1], costs[0])
     assert close([scopes[1][name] for name in scopes[0]], scopes[0].values())
-    assert executor().plan(program, ["cost"]).text.count("section_") >= 2
+    assert executor().plan(program, ["cost"]).text.count("region_") >= 2
     evaluated = [one.eval(program, ["cost"], feeds[0], scope=scope) for one in (executor(), ol.Executor(interpret=True))]
     assert close(*evaluated)  # without training
 
@@ -153,7 +153,7 @@ def test_what_comes_after_the_last_signature_is_run_by_kernels(by_kernels, compi
     assert compilations == []
 
 
-def test_a_section_by_its_kernels_agrees_with_a_plan_bit_for_bit(by_kernels):
+def test_a_region_by_its_kernels_agrees_with_a_plan_bit_for_bit(by_kernels):
     program, results = network(), []
     for one in (ol.Executor(passes=()), executor(passes=())):
         scope = ol.init(program, ol.Scope())
@@ -182,7 +182,7 @@ def test_a_run_of_train_may_have_a_backend_and_go_on_without(by_kernels):
 # What fails
 
 
-def test_an_op_that_fails_in_a_section_is_reported_as_by_a_plan(monkeypatch, by_kernels):
+def test_an_op_that_fails_in_a_region_is_reported_as_by_a_plan(monkeypatch, by_kernels):
     fail_at_tanh(monkeypatch, lambda: True)
     program, x = program_of_chain(), numpy.ones((2, 3))
     messages = []
@@ -256,17 +256,17 @@ def test_what_is_compiled_runs_at_the_processor(monkeypatch):
 # What is written
 
 
-def test_the_text_of_a_plan_names_its_sections_and_its_other_lines():
+def test_the_text_of_a_plan_names_its_regions_and_its_other_lines():
     assert executor().backend == "inductor"
     with ol.Program() as program:
         x = ol.layer.data("x", shape=[3])
         program.targets["y"] = chain(ol.op.dropout(chain(x), rate=0.5))
     assert ol.Executor(backend="inductor").plan(program, ["y"]).text == (
         "def plan(context_of, device, before_updates, x_1, v_2):\n"
-        "    [exp_0_3] = section_4(None, x_1)\n"
+        "    [exp_0_3] = region_4(None, x_1)\n"
         "    dropout_0_y_5, dropout_0_mask_6 = dropout_10(context_of(op_8, (name_7,)), exp_0_3, random_id=0, rate=rate_9)\n"
         "    del exp_0_3, dropout_0_mask_6\n"
-        "    [exp_1_12] = section_13(None, dropout_0_y_5)\n"
+        "    [exp_1_12] = region_13(None, dropout_0_y_5)\n"
         "    del dropout_0_y_5\n"
         "    before_updates()\n"
         "    v_14 = add_in_place_15(v_2, v_11)\n"

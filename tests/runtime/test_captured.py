@@ -1,4 +1,4 @@
-"""Sections captured as CUDA graphs, by a stand-in for a GPU's at the processor: they compute what the interpreter does."""
+"""Regions captured as CUDA graphs, by a stand-in for a GPU's at the processor: they compute what the interpreter does."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -15,11 +15,11 @@ from sample_programs import chain, program_of_chain
 import oarlock as ol
 from oarlock.registry import standard
 from oarlock.runtime.plan import captured
-from oarlock.runtime.plan.captured import CapturedSection
+from oarlock.runtime.plan.captured import CapturedRegion
 from oarlock.runtime.plan.cuda_graphs import CudaGraphs
 from oarlock.runtime.plan.liveness import Liveness
 from oarlock.runtime.plan.numbers import Numbers
-from oarlock.runtime.plan.sections import find_sections
+from oarlock.runtime.plan.regions import find_regions
 
 
 class StandIn:
@@ -114,9 +114,9 @@ def test_a_training_on_other_inputs_in_each_step_is_that_of_the_interpreter(seen
     """Parameters are written over between replays."""
     program, one = network(), executor(passes=())
     require_same(program, trained(one, program, [4] * 6), trained(ol.Executor(interpret=True), program, [4] * 6))
-    sections = one.plan(program, ["cost"]).text.count("section_")
-    assert sections >= 2
-    assert [seen.count(what) for what in ("warm up", "capture", "replay")] == [sections, sections, 5 * sections]
+    regions = one.plan(program, ["cost"]).text.count("region_")
+    assert regions >= 2
+    assert [seen.count(what) for what in ("warm up", "capture", "replay")] == [regions, regions, 5 * regions]
 
 
 def test_with_passes_it_is_that_of_the_plan(seen):
@@ -128,8 +128,8 @@ def test_with_passes_it_is_that_of_the_plan(seen):
 def test_each_size_is_captured_once(seen):
     program, one, sizes = network(), executor(passes=()), [4, 2, 4, 2, 2, 4, 4]
     require_same(program, trained(one, program, sizes), trained(ol.Executor(interpret=True), program, sizes))
-    sections = one.plan(program, ["cost"]).text.count("section_")
-    assert [seen.count(what) for what in ("warm up", "capture", "replay")] == [2 * sections, 2 * sections, 5 * sections]
+    regions = one.plan(program, ["cost"]).text.count("region_")
+    assert [seen.count(what) for what in ("warm up", "capture", "replay")] == [2 * regions, 2 * regions, 5 * regions]
 
 
 def test_what_comes_after_the_last_signature_is_run_by_kernels(seen):
@@ -157,8 +157,8 @@ def test_a_result_that_repeats_one_place_in_memory_is_copied_as_it_lies(seen):
         return [results[0].add(given[0]).expand(2, 3), torch.Size([2])]
 
     count = torch.zeros(1, 1)
-    section = captured._Captured(partial(compute, [count], None), captured.CudaGraphs(torch.device("cpu")), 1, 1)
-    kept = [section(torch.tensor([[float(number)]])) for number in range(4)]
+    region = captured._Captured(partial(compute, [count], None), captured.CudaGraphs(torch.device("cpu")), 1, 1)
+    kept = [region(torch.tensor([[float(number)]])) for number in range(4)]
     assert [result.tolist() for result, _ in kept] == [[[number] * 3] * 2 for number in range(4)]
     assert {result.stride() for result, _ in kept} == {(0, 0)}
     assert {shape for _, shape in kept} == {torch.Size([2])}
@@ -212,10 +212,10 @@ def test_threads_share_a_graph_by_turns(seen):
 def test_with_an_input_elsewhere_the_kernels_are_run_as_they_are(seen):
     program = program_of_chain()
     ops, kept = program.main.ops, list(program.targets.values())
-    (section,) = find_sections(ops, Liveness(ops, kept, standard), standard, Numbers(ops, kept, standard), torch.device("cpu"))
-    run_section, x = CapturedSection(section, standard, torch.device("meta")), torch.randn(2, 3, dtype=torch.float64)
+    (region,) = find_regions(ops, Liveness(ops, kept, standard), standard, Numbers(ops, kept, standard), torch.device("cpu"))
+    run_region, x = CapturedRegion(region, standard, torch.device("meta")), torch.randn(2, 3, dtype=torch.float64)
     for _ in range(3):
-        assert torch.equal(run_section(None, x)[0], interpreted(program, x=x))
+        assert torch.equal(run_region(None, x)[0], interpreted(program, x=x))
     assert seen == []
 
 
@@ -231,12 +231,12 @@ def test_what_cannot_be_captured_is_run_by_its_kernels_from_then_on(seen, monkey
     monkeypatch.setattr(StandIn, "capture", failing)
     program, one = network(), executor(passes=())
     require_same(program, trained(one, program, [4, 2] * 3), trained(ol.Executor(interpret=True), program, [4, 2] * 3))
-    sections = one.plan(program, ["cost"]).text.count("section_")
-    assert [seen.count(what) for what in ("warm up", "capture", "replay")] == [2 * sections, 2 * sections, 0]
+    regions = one.plan(program, ["cost"]).text.count("region_")
+    assert [seen.count(what) for what in ("warm up", "capture", "replay")] == [2 * regions, 2 * regions, 0]
 
 
 @pytest.mark.parametrize("earlier", [0, 1, 2])
-def test_an_op_that_fails_in_a_section_is_reported_as_by_a_plan(earlier, seen, monkeypatch):
+def test_an_op_that_fails_in_a_region_is_reported_as_by_a_plan(earlier, seen, monkeypatch):
     fails = False
     fail_at_tanh(monkeypatch, lambda: fails)
     program, x = program_of_chain(), numpy.ones((2, 3))

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import oarlock as ol
-from oarlock.runtime import likeness
+from oarlock.runtime import tensor_guard
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*(Sparse|nested|quantize|quantization|quantized).*")
 STATE = "fc_0.w@VELOCITY"
@@ -96,10 +96,10 @@ def test_a_feed_that_is_not_dense_is_refused(kind: str, way: str):
     assert dense_state(scope) == before
 
 
-@pytest.mark.parametrize("guards", [likeness.tensor_guards, lambda *tensors, **how: None], ids=["in one call", "each"])
+@pytest.mark.parametrize("guards", [tensor_guard.tensor_guards, lambda *tensors, **how: None], ids=["in one call", "each"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_step_that_has_seen_dense_tensors_looks_at_the_next(guards: object, kind: str, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(likeness, "tensor_guards", guards)
+    monkeypatch.setattr(tensor_guard, "tensor_guards", guards)
     make, _, _ = KINDS[kind]
     program, scope = trained()
     run = ol.Executor().prepare(program, ["cost"], scope=scope)

@@ -54,7 +54,7 @@ def test_the_expression_is_that_for_the_attributes(subtracted):
     require_same(program, {"x": numpy.ones((5, 3))})
 
 
-def test_a_step_in_a_space_is_written_over_directly():
+def test_a_step_in_a_buffer_is_written_over_directly():
     with ol.Program(seed=1) as program:
         x = ol.layer.data("x", ["n", 3], dtype="float64", batch="t")
         start = ol.layer.data("start", [4], dtype="float64", batch="n")

@@ -175,7 +175,7 @@ def test_a_step_waits_only_where_values_may_be_refused_and_in_no_loop(fake_place
     _, waits = run_fake(
         ol.Executor(fake_place), workload.program, workload.feed, [workload.fetch], workload.scope(), training=workload.training
     )
-    assert [re.search(r"= ([a-z_]+?)(_in_place|_into)?_[0-9]+\(", wait.line)[1] for wait in waits] == WAITS[name]
+    assert [re.search(r"= ([a-z_]+?)(_in_place|_out)?_[0-9]+\(", wait.line)[1] for wait in waits] == WAITS[name]
     assert all(wait.depth == 0 for wait in waits)
 
 
@@ -324,11 +324,11 @@ class Graphs:
 
 
 @pytest.mark.parametrize("name", ["W1", "W2", "W4", "W10"])
-def test_captured_sections_stay_at_their_place_and_wait_nowhere(fake_place, monkeypatch, name):
+def test_captured_regions_stay_at_their_place_and_wait_nowhere(fake_place, monkeypatch, name):
     monkeypatch.setattr(captured, "CudaGraphs", Graphs)
     workload = workloads.describe(name)
     executor, scope = ol.Executor(fake_place, backend="cuda_graphs"), workload.scope()
-    assert "section_" in executor.plan(workload.program, [workload.fetch]).text
+    assert "region_" in executor.plan(workload.program, [workload.fetch]).text
     step = executor.prepare(workload.program, [workload.fetch], scope=scope, training=workload.training, return_numpy=False)
     with waits_noted() as waits:
         held = {name: torch.tensor(value).to(fake_place.device) for name, value in workload.feed.items()}
@@ -336,7 +336,7 @@ def test_captured_sections_stay_at_their_place_and_wait_nowhere(fake_place, monk
             waits.clear()
             (cost,) = step(held)
     assert cost.device == fake_place.device
-    assert [re.search(r"= ([a-z_]+?)(_in_place|_into)?_[0-9]+\(", wait.line)[1] for wait in waits] == WAITS[name]
+    assert [re.search(r"= ([a-z_]+?)(_in_place|_out)?_[0-9]+\(", wait.line)[1] for wait in waits] == WAITS[name]
 
 
 @pytest.fixture
@@ -355,7 +355,7 @@ def replays(monkeypatch):
 
 @needs_gpu
 @pytest.mark.parametrize("name", ["W1", "W2", "W3", "W4", "W5", "W8", "W10", "W11", "W12", "W13"])
-def test_training_by_captured_sections_is_training_by_lines(name, replays):
+def test_training_by_captured_regions_is_training_by_lines(name, replays):
     workload = workloads.describe(name)
     losses = []
     for backend in (None, "cuda_graphs"):
@@ -364,12 +364,12 @@ def test_training_by_captured_sections_is_training_by_lines(name, replays):
         losses.append([step(workload.feed)[0].item() for _ in range(5)])
     assert losses[1] == pytest.approx(losses[0], rel=1e-4)
     if name in ("W1", "W2", "W3", "W4", "W10"):  # whose sizes are those of the step before
-        sections = executor.plan(workload.program, [workload.fetch]).text.count("section_")
-        assert len(replays) == 4 * sections > 0  # but the first step
+        regions = executor.plan(workload.program, [workload.fetch]).text.count("region_")
+        assert len(replays) == 4 * regions > 0  # but the first step
 
 
 def network_of_chains():
-    """A program whose steps wait nowhere and are sections alone, but for the updates."""
+    """A program whose steps wait nowhere and are regions alone, but for the updates."""
     with ol.Program(seed=1) as program:
         x = ol.layer.data("x", shape=[64])
         cost = ol.op.reduce_sum(ol.op.square(ol.layer.fc(ol.layer.fc(x, 32, act="tanh"), 8, act="sigmoid")))
@@ -386,7 +386,7 @@ def test_captured_steps_of_changing_sizes_and_inputs_are_those_of_lines(replays)
         step = ol.Executor(place, backend=backend).prepare(program, [cost], scope=ol.init(program, ol.Scope()), return_numpy=False)
         kept.append([step({"x": x})[0] for x in feeds])
     torch.testing.assert_close(*(torch.stack(costs).cpu() for costs in kept), rtol=1e-5, atol=1e-5)
-    assert 7 * len(set(replays)) == 2 * len(replays) > 0  # two graphs of each section, replayed but for the first time of each size
+    assert 7 * len(set(replays)) == 2 * len(replays) > 0  # two graphs of each region, replayed but for the first time of each size
 
 
 @needs_gpu

@@ -23,5 +23,5 @@ def test_a_run_that_writes_over_what_was_lent_is_noticed(monkeypatch):
 
 
 def test_a_step_that_fails_and_lends_nothing_to_its_traceback_is_noticed(monkeypatch):
-    monkeypatch.setattr(ol.runtime.step._Planned, "_lend_all", lambda step: step._claim.end())
+    monkeypatch.setattr(ol.runtime.step._Planned, "_lend_all", lambda step: step._lease.end())
     assert failures()

@@ -478,8 +478,8 @@ def test_a_step_that_is_made_while_an_evaluation_reads_is_seen_whole_or_not_at_a
     trainers = []
     read_one = Variable.read
 
-    def read(variable, *claim, **options):
-        found = read_one(variable, *claim, **options)
+    def read(variable, *lease, **options):
+        found = read_one(variable, *lease, **options)
         if not trainers:  # after the first of sixteen
             trainers.append(threading.Thread(target=step, args=({"x": -1.0},)))
             trainers[0].start()

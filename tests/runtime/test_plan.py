@@ -297,10 +297,10 @@ def test_what_a_trip_cuts_is_what_the_interpreter_cuts(cell, passes, ragged, rev
 @pytest.mark.parametrize(
     ("cell", "ragged", "whole"),
     [
-        (gated, False, "square_0_space"),  # the sequence, whose steps are written over
-        (gated, True, "tanh_0_space"),
-        (swapped, False, "sigmoid_0_space"),
-        (swapped, True, "sigmoid_0_space"),
+        (gated, False, "square_0_buffer"),  # the sequence, whose steps are written over
+        (gated, True, "tanh_0_buffer"),
+        (swapped, False, "sigmoid_0_buffer"),
+        (swapped, True, "sigmoid_0_buffer"),
         (of_rows, False, None),
         (of_a_memory, False, None),
     ],
@@ -311,7 +311,7 @@ def test_what_lies_in_parts_of_a_whole_is_cut_before_the_loop(cell, ragged, whol
     loop, *lines = text.splitlines()
     body = lines[: next(number for number, line in enumerate(lines) if not line.startswith(" " * 8))]
     columns = re.findall(r"(\w+)_\d+(?:\[\.\.\., |\.columns\()(\d)(?::|, )(\d)", loop)
-    assert [each for each in columns if each[0] != "concat_0_space"] == ([(whole, "0", "3"), (whole, "3", "6")] if whole else [])
+    assert [each for each in columns if each[0] != "concat_0_buffer"] == ([(whole, "0", "3"), (whole, "3", "6")] if whole else [])
     assert any(re.search(r" = split_\d+\(", line) for line in body) is (whole is None)
 
 
@@ -331,7 +331,7 @@ def test_what_a_while_stacks_is_computed_part_by_part():
     expected = ol.Executor(interpret=True).run(program, feed, fetched, scope=ol.Scope())
     assert len(expected[1]) > 4
     for executor in (ol.Executor(passes=()), ol.Executor(passes=(), poison=True)):
-        assert "exp_into_" in executor.plan(program, fetched).text
+        assert "exp_out_" in executor.plan(program, fetched).text
         for _ in range(2):
             found = executor.run(program, feed, fetched, scope=ol.Scope())
             assert [one.tobytes() for one in found] == [other.tobytes() for other in expected]

@@ -13,7 +13,7 @@ import torch
 import oarlock as ol
 from oarlock.runtime import Scope, Variable
 from oarlock.runtime.scope import lock_of_writing
-from oarlock.runtime.variable import Claim
+from oarlock.runtime.variable import Lease
 
 
 def test_a_child_reads_what_its_parents_have():
@@ -217,7 +217,7 @@ def test_a_child_whose_parent_was_dropped_says_so():
 
 def uses_of(handle):
     """Every way to use a handle, by its name."""
-    claim = weakref.ref(Claim(threading.RLock()))
+    lease = weakref.ref(Lease(threading.RLock()))
     return {
         "value": lambda: handle.value,
         "value =": lambda: setattr(handle, "value", 2.0),
@@ -237,7 +237,7 @@ def uses_of(handle):
         "owner =": lambda: setattr(handle, "owner", 1),
         "is_own": lambda: handle.is_own,
         "lend": lambda: handle.lend(),
-        "read": lambda: handle.read(claim),
+        "read": lambda: handle.read(lease),
         "alone": lambda: handle.alone(1.0),
         "settle": lambda: handle.settle(ol.DType.INT64),
         "expect_training": lambda: handle.expect_training(),
@@ -358,7 +358,7 @@ def test_a_step_that_was_prepared_does_not_keep_the_bytes_of_a_scope_that_was_dr
     feed = {"x": np.ones((2, 3), "float32")}
     step(feed)
     step(feed)
-    watch = weakref.ref(scope.var("fc_0.w").held)  # asked so that no claim ends
+    watch = weakref.ref(scope.var("fc_0.w").held)  # asked so that no lease ends
     assert watch() is not None
     scope.drop()
     assert watch() is None
@@ -428,12 +428,12 @@ def test_a_variable_of_a_program_is_asked_for_by_its_name():
 def test_a_run_that_is_waited_for_may_ask_for_variables_meanwhile(end):
     parent = Scope()
     child = parent.new_scope()
-    claim = Claim(lock_of_writing(parent))
+    lease = Lease(lock_of_writing(parent))
     for scope in (parent, child):
         scope.set("x", 1.0)
-        scope.var("x").read(weakref.ref(claim))
+        scope.var("x").read(weakref.ref(lease))
     asked = threading.Event()
-    with claim.lock:  # as a run holds it that writes
+    with lease.lock:  # as a run holds it that writes
         ending = threading.Thread(target=end, args=(parent, child))
         ending.start()
         ending.join(0.2)

@@ -14,13 +14,13 @@ import oarlock as ol
 from oarlock.backend.torch.variants import variants_of
 from oarlock.op.control.ragged_rows import RaggedRows
 from oarlock.op.control.recurrence import RaggedSteps
-from oarlock.runtime.plan.workspace import GrowingSpace, Workspace
+from oarlock.runtime.plan.workspace import GrowingBuffer, Workspace
 
 OURS = {"context_of", "device", "workspace", "before_updates", "for_many", "zip", "range", "len", "reversed", "str"}
 OPERATORS = [*ol.registry.standard.operators.values(), *ol.registry.standard.gradient_operators.values()]
 FORMS = [found for operator in OPERATORS for found in variants_of(operator).expressions.values()]
 PARTS = [node for form in FORMS for expression in form for node in ast.walk(ast.parse(expression.text))]
-METHODS = {name for kind in (RaggedRows, RaggedSteps, Workspace, GrowingSpace) for name in dir(kind) if not name.startswith("_")} | {
+METHODS = {name for kind in (RaggedRows, RaggedSteps, Workspace, GrowingBuffer) for name in dir(kind) if not name.startswith("_")} | {
     "shape", "total", "counts", "steps", "reverse", "append", "unbind", "copy_", "add_", "item", "split", "clone",
     *(node.attr for node in PARTS if isinstance(node, ast.Attribute)),
 }  # fmt: skip
@@ -38,7 +38,7 @@ def strangers(text):
     found = set()
     module = ast.parse(text)
     assert all(isinstance(function, ast.FunctionDef) for function in module.body)
-    assert [function.name for function in module.body] in (["plan"], ["plan", "ahead"])
+    assert [function.name for function in module.body] in (["plan"], ["plan", "precompute"])
     for node in ast.walk(module):
         name = node.id if isinstance(node, ast.Name) else node.arg if isinstance(node, ast.arg) else None
         if name is not None and name not in OURS and not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*_[0-9]+", name):

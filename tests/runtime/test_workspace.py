@@ -10,7 +10,7 @@ import torch
 
 import oarlock as ol
 from oarlock import op
-from oarlock.runtime.plan.workspace import Growth, Space, Workspace
+from oarlock.runtime.plan.workspace import Buffer, Growth, Workspace
 
 CPU = torch.device("cpu")
 
@@ -80,69 +80,69 @@ def require_close(actual, expected):
 # A workspace by itself
 
 
-def test_a_space_that_was_given_back_is_taken_again_with_its_steps():
+def test_a_buffer_that_was_given_back_is_taken_again_with_its_steps():
     workspace = Workspace(CPU)
-    space = workspace.take(torch.float32, 3, 2, 4)
-    space.whole.copy_(torch.arange(24.0).reshape(3, 2, 4))
-    steps, columns = space.steps, space.columns(1, 3)
-    assert [step.data_ptr() for step in steps] == [row.data_ptr() for row in space.whole]
-    assert torch.equal(torch.stack(columns), space.whole[..., 1:3])
-    assert workspace.take(torch.float32, 3, 2, 4) is not space  # it is not idle
-    workspace.give_back(space)
-    assert workspace.take(torch.float64, 3, 2, 4) is not space
-    assert workspace.take(torch.float32, 3, 4, 2) is not space
-    assert workspace.take(torch.float32, 3, 2, 4) is space
-    assert space.steps is steps
-    assert space.columns(1, 3) is columns
+    buffer = workspace.take(torch.float32, 3, 2, 4)
+    buffer.whole.copy_(torch.arange(24.0).reshape(3, 2, 4))
+    steps, columns = buffer.steps, buffer.columns(1, 3)
+    assert [step.data_ptr() for step in steps] == [row.data_ptr() for row in buffer.whole]
+    assert torch.equal(torch.stack(columns), buffer.whole[..., 1:3])
+    assert workspace.take(torch.float32, 3, 2, 4) is not buffer  # it is not idle
+    workspace.give_back(buffer)
+    assert workspace.take(torch.float64, 3, 2, 4) is not buffer
+    assert workspace.take(torch.float32, 3, 4, 2) is not buffer
+    assert workspace.take(torch.float32, 3, 2, 4) is buffer
+    assert buffer.steps is steps
+    assert buffer.columns(1, 3) is columns
 
 
 def test_what_a_run_did_not_take_is_let_go_of_when_it_ends():
     workspace = Workspace(CPU)
-    space, other = workspace.take(torch.float32, 3), workspace.take(torch.float32, 4)
-    workspace.give_back(space, other)
+    buffer, other = workspace.take(torch.float32, 3), workspace.take(torch.float32, 4)
+    workspace.give_back(buffer, other)
     workspace.end_run()
-    assert workspace.take(torch.float32, 3) is space
-    workspace.give_back(space)
+    assert workspace.take(torch.float32, 3) is buffer
+    workspace.give_back(buffer)
     workspace.end_run()
     assert workspace.take(torch.float32, 4) is not other
-    assert workspace.take(torch.float32, 3) is space
+    assert workspace.take(torch.float32, 3) is buffer
 
 
-def test_a_space_that_grows_keeps_its_values_and_is_held_unless_it_is_much_too_large():
+def test_a_buffer_that_grows_keeps_its_values_and_is_held_unless_it_is_much_too_large():
     workspace, growth = Workspace(CPU), Growth(torch.float64)
 
     def fill(count):
-        space = workspace.take_growing(growth, 2)
+        buffer = workspace.take_growing(growth, 2)
         for number in range(count):
-            space.place().fill_(number)
-        space.filled()
-        assert torch.equal(space.whole, torch.arange(count, dtype=torch.float64)[:, None].expand(count, 2))
-        assert [step.data_ptr() for step in space.steps] == [row.data_ptr() for row in space.whole]
-        workspace.give_back(space)
-        return space
+            buffer.next_destination().fill_(number)
+        buffer.filled()
+        assert torch.equal(buffer.whole, torch.arange(count, dtype=torch.float64)[:, None].expand(count, 2))
+        assert [step.data_ptr() for step in buffer.steps] == [row.data_ptr() for row in buffer.whole]
+        workspace.give_back(buffer)
+        return buffer
 
-    space = fill(40)
-    assert fill(50) is space
-    assert fill(20) is space
-    views = space.steps, space.columns(0, 1)
-    assert fill(20) is space
-    assert space.steps is views[0]  # where as many come again, none is made
-    assert space.columns(0, 1) is views[1]
-    assert fill(2) is space  # which was given back as too large
-    assert fill(2) is not space
+    buffer = fill(40)
+    assert fill(50) is buffer
+    assert fill(20) is buffer
+    views = buffer.steps, buffer.columns(0, 1)
+    assert fill(20) is buffer
+    assert buffer.steps is views[0]  # where as many come again, none is made
+    assert buffer.columns(0, 1) is views[1]
+    assert fill(2) is buffer  # which was given back as too large
+    assert fill(2) is not buffer
     assert growth.expected == 2
 
 
 @pytest.mark.parametrize(("sizes", "is_held"), [((3, 2, 4), True), ((9, 1024), True), ((9, 1025), False), ((0, 4), True)])
-def test_what_is_handed_out_is_a_copy_of_a_borrowed_space_if_its_steps_are_small(sizes, is_held):
+def test_what_is_handed_out_is_a_copy_of_a_borrowed_buffer_if_its_steps_are_small(sizes, is_held):
     workspace = Workspace(CPU)
-    space = workspace.borrow(torch.float32, *sizes)
+    buffer = workspace.borrow(torch.float32, *sizes)
     values = torch.rand(sizes)
-    space.whole.copy_(values)
-    handed_out = workspace.hand_out(space)
+    buffer.whole.copy_(values)
+    handed_out = workspace.hand_out(buffer)
     workspace.end_run()
     next_one = workspace.borrow(torch.float32, *sizes)
-    assert (next_one is space) is is_held
+    assert (next_one is buffer) is is_held
     next_one.whole.zero_()
     assert torch.equal(handed_out, values)
 
@@ -315,7 +315,7 @@ def test_memory_does_not_grow_with_the_sizes_that_were_run():
 
     def held():
         gc.collect()
-        return sum(found.whole.numel() for found in gc.get_objects() if type(found) is Space and found.whole.dtype is torch.float64)
+        return sum(found.whole.numel() for found in gc.get_objects() if type(found) is Buffer and found.whole.dtype is torch.float64)
 
     before = held()
     step(feed(30))

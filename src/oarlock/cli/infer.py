@@ -15,7 +15,7 @@ from oarlock.cli.untrusted import Untrusted
 from oarlock.cli.writing import is_child, write
 from oarlock.datasets.loading import load
 from oarlock.errors import MissingFileError
-from oarlock.runtime.tuning import tune_process
+from oarlock.runtime.process import tune_process
 
 __all__ = ["infer"]
 

@@ -22,7 +22,7 @@ __all__ = ["plan"]
 def plan(
     path: Annotated[Path, typer.Argument(metavar="FILE", help="A model file, or a program's bytes or text.")],
     without: Annotated[list[str] | None, typer.Option(metavar="PASS", help="Leave a pass out; may be given more than once.")] = None,
-    backend: Annotated[str | None, typer.Option(help="inductor: with the sections that PyTorch's compiler would compile.")] = None,
+    backend: Annotated[str | None, typer.Option(help="inductor: with the regions that PyTorch's compiler would compile.")] = None,
     untrusted: Untrusted = False,
 ) -> None:
     """Print the Python that a program is run as, for its targets and its updates, and above it how often each pass applied."""

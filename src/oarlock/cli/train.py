@@ -15,7 +15,7 @@ from oarlock.cli.writing import destination, is_child
 from oarlock.datasets.loading import load
 from oarlock.errors import ArgumentError, MissingFileError
 from oarlock.io.model import load_model, save_model
-from oarlock.runtime.tuning import tune_process
+from oarlock.runtime.process import tune_process
 
 __all__ = ["train"]
 
@@ -33,7 +33,7 @@ def train(
     save: Annotated[Path | None, typer.Option(help="Where to save the training program; where it came from, unless given.")] = None,
     backend: Annotated[
         str | None,
-        typer.Option(help="inductor: PyTorch's compiler compiles sections of the plan; none: no longer. As saved, if not given."),
+        typer.Option(help="inductor: PyTorch's compiler compiles regions of the plan; none: no longer. As saved, if not given."),
     ] = None,
     untrusted: Untrusted = False,
 ) -> None:

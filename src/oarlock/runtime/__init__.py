@@ -6,11 +6,11 @@ from oarlock.runtime.context import Context
 from oarlock.runtime.executor import Executor
 from oarlock.runtime.initialization import init
 from oarlock.runtime.place import CPUPlace, GPUPlace, Place
+from oarlock.runtime.process import ProcessSettings, tune_process
 from oarlock.runtime.ragged import Ragged
 from oarlock.runtime.running import run_block
 from oarlock.runtime.scope import Scope
 from oarlock.runtime.step import Step
-from oarlock.runtime.tuning import ProcessSettings, tune_process
 from oarlock.runtime.variable import State, Variable
 
 __all__ = [

@@ -48,7 +48,7 @@ class Budget:
     def hold(self, values: Iterable[Stack], op: Op | None = None) -> None:
         """Count values that now exist: fed, or computed by an op."""
         self.live_bytes += bytes_of(values)
-        self.require_room(0, op)
+        self.require_bytes(0, op)
 
     def before(
         self,
@@ -63,14 +63,14 @@ class Budget:
             raise self._refused(op, f"more than {self.limits.ops:,} ops in one run", "ops")
         if time.monotonic() > self.deadline:
             raise self._refused(op, f"more than {self.limits.seconds:g} seconds in one run", "seconds")
-        self.require_room(_expected_bytes(op, operator, given, attributes), op)
+        self.require_bytes(_expected_bytes(op, operator, given, attributes), op)
 
     def trip(self, op: Op, count: int) -> None:
         """Refuse the trip number `count` of a loop."""
         if count > self.limits.trips:
             raise self._refused(op, f"more than {self.limits.trips:,} trips of one loop", "trips")
 
-    def require_room(self, more: int, op: Op | None) -> None:
+    def require_bytes(self, more: int, op: Op | None) -> None:
         """Refuse an op, or what is fed, that takes so many bytes more."""
         if self.live_bytes + more > self.limits.live_bytes:
             what = f"{self.live_bytes + more:,} live bytes, where {self.limits.live_bytes:,} are allowed"

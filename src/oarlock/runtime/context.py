@@ -123,7 +123,7 @@ class KernelContext:
         """Count what a loop of unknown length will lay together when it ends, one trip more. Raises LimitError where that is too much."""
         if self._context.budget is not None:
             self._to_stack += bytes_of(values)
-            self._context.budget.require_room(self._to_stack, self.op)
+            self._context.budget.require_bytes(self._to_stack, self.op)
 
     def _enter(self, block: Block, trip: int | None) -> tuple[Scope, tuple[str, ...]]:
         if trip is None:

@@ -1,4 +1,4 @@
-"""Sections that must not be left half done: an interrupt from the keyboard waits until they are over."""
+"""Regions that must not be left half done: an interrupt from the keyboard waits until they are over."""
 
 import _signal  # pyright: ignore[reportMissingImports]  # `signal` without the enumerations around it, which cost ten times the call
 from types import FrameType
@@ -41,7 +41,7 @@ class Interrupts:
 
 
 class uninterrupted(Interrupts):  # noqa: N801 - it reads as a word: `with uninterrupted():`
-    """A section that SIGINT does not cut short; the signal is delivered when the section ends."""
+    """A region that SIGINT does not cut short; the signal is delivered when the region ends."""
 
     def __enter__(self) -> None:
         self.begin()

@@ -15,13 +15,13 @@ from oarlock.runtime.context import Context
 from oarlock.runtime.declared import require_declared
 from oarlock.runtime.feeding import check_feed
 from oarlock.runtime.interpreter import Interpreter
-from oarlock.runtime.likeness import Likeness
 from oarlock.runtime.ownership import require_not_elsewhere
 from oarlock.runtime.paths import Path
 from oarlock.runtime.place import Place, device_of, is_meta, made_at
 from oarlock.runtime.plan import Plan
 from oarlock.runtime.scope import Scope, frozen_in, lock_of_writing
 from oarlock.runtime.scopes import Scopes
+from oarlock.runtime.tensor_guard import TensorGuard
 from oarlock.runtime.value import is_dense, to_numpy
 
 __all__ = ["Prepared", "Values"]
@@ -69,7 +69,7 @@ class Prepared:
         self.read = {var for op in (*self.ops, *self.tail) for var in op.reads} | {path.var for path in fetched}
         self.stored = [var for var in program.persistables() if var in self.read]
         plain = not any(path.trips for path in fetched) and max(map(_depth, self.ops), default=0) <= _MAX_DEPTH
-        self._accepted: tuple[tuple[str, ...], Likeness] | None = None  # what was fed last, where types tell all about it
+        self._accepted: tuple[tuple[str, ...], TensorGuard] | None = None  # what was fed last, where types tell all about it
         self.plan = self._plan(passes, place, update=update, poison=poison, backend=backend) if plain and passes is not None else None
 
     def require_as_prepared(self, scope: Scope) -> None:
@@ -180,7 +180,7 @@ class Prepared:
         device = device_of(context.place)
         plain = all(isinstance(value, torch.Tensor) and value.device == device for value in feed.values())
         if plain and feed.keys() == tensors.keys() and all(var.partitions is None for var in self.program.main.inputs):
-            self._accepted = tuple(feed), Likeness([tensors[name] for name in feed])
+            self._accepted = tuple(feed), TensorGuard([tensors[name] for name in feed])
         return tensors
 
     def recognizes(self, feed: Mapping[str, object]) -> TypeGuard[Mapping[str, torch.Tensor]]:

@@ -19,15 +19,15 @@ from oarlock.runtime.interpreter import commit, read_var
 from oarlock.runtime.interrupts import Interrupts, uninterrupted
 from oarlock.runtime.ownership import belongs_to, require_not_elsewhere
 from oarlock.runtime.place import device_of, is_meta
-from oarlock.runtime.plan import Given, Plan
+from oarlock.runtime.plan import Plan, PlanInput
 from oarlock.runtime.prepared import Prepared, Values
 from oarlock.runtime.scope import lock_of_writing
 from oarlock.runtime.value import is_dense, to_numpy
-from oarlock.runtime.variable import Claim, Variable
+from oarlock.runtime.variable import Lease, Variable
 
 __all__ = ["Step", "interpreted_step", "planned_step"]
 
-_Source = tuple[Given, Variable | None]
+_Source = tuple[PlanInput, Variable | None]
 
 
 class Step(ABC):
@@ -79,13 +79,29 @@ class _Planned(Step):
     """A step by a plan that writes over nothing.
 
     Between calls it remembers the variables that the scope itself has, which are the same until one is erased; those of its parents
-    are looked for each time, since a variable of that name may have come nearer. As long as its claim on them stands, their values
-    are those it has kept, and only what is fed is looked at; what was computed ahead of them holds, too.
+    are looked for each time, since a variable of that name may have come nearer. As long as its lease on them stands, their values
+    are those it has cached, and only what is fed is looked at; what was computed ahead of them holds, too.
     """
 
     __slots__ = (
-        "_at_meta", "_claim", "_claimed", "_committed", "_context", "_erased", "_fed", "_fetched", "_lasts", "_lent", "_lock", "_once",
-        "_plan", "_prepared", "_return_numpy", "_run", "_scope", "_sources",
+        "_at_meta",
+        "_committed",
+        "_context",
+        "_erased",
+        "_fed",
+        "_fetched",
+        "_lasts",
+        "_lease",
+        "_leased",
+        "_lent",
+        "_lock",
+        "_once",
+        "_plan",
+        "_prepared",
+        "_return_numpy",
+        "_run",
+        "_scope",
+        "_sources",
     )  # fmt: skip
 
     def __init__(self, plan: Plan, prepared: Prepared, context: Context, return_numpy: bool, once: bool):
@@ -105,19 +121,19 @@ class _Planned(Step):
         self._committed = plan.committed
         self._fed = [(number, given.var.name) for number, given in enumerate(plan.inputs) if not given.var.persistable]
         self._lent = plan.lent.numbers(hands_out=not return_numpy)
-        self._claim = Claim(self._lock, shared=not plan.overwrites)
-        self._claimed = weakref.ref(self._claim)  # which variables know it by: they do not keep what once ran
+        self._lease = Lease(self._lock, shared=not plan.overwrites)
+        self._leased = weakref.ref(self._lease)  # which variables know it by: they do not keep what once ran
 
     def __call__(self, feed: Mapping[str, object]) -> Values:
-        claim = self._claim
-        if claim.kept is not None and not self._scope.dropped and self._prepared.recognizes(feed):
+        lease = self._lease
+        if lease.cached is not None and not self._scope.dropped and self._prepared.recognizes(feed):
             fed = feed
         else:
             fed = self._prepared.given(feed, self._context)
-        claim.running.append(None)  # before it is asked for values: as long as we run, nobody writes over what we have read
+        lease.running.append(None)  # before it is asked for values: as long as we run, nobody writes over what we have read
         try:
-            kept = claim.kept or self._read()
-            values = kept.copy()
+            cached = lease.cached or self._read()
+            values = cached.copy()
             for number, name in self._fed:
                 values[number] = fed[name]
             computed = self._run(values)
@@ -129,11 +145,11 @@ class _Planned(Step):
             self._lend_all()  # to the traceback
             raise
         finally:
-            claim.running.pop()
+            lease.running.pop()
 
     def _lend_all(self) -> None:
-        """Lend every variable that was read, and end the claim on them."""
-        self._claim.end()
+        """Lend every variable that was read, and end the lease on them."""
+        self._lease.end()
         for _, variable in self._sources:
             if variable is not None:
                 with suppress(ScopeError):  # where it has gone meanwhile; what is under way is what there is to tell
@@ -146,25 +162,25 @@ class _Planned(Step):
     def _read(self) -> list[Any]:
         """The values of the inputs of the plan, of one step, whoever else trains here, and what is computed ahead of them.
 
-        They are kept where these are the variables of the next call too, the run lends none, and none was lent of which something was
+        They are cached where these are the variables of the next call too, the run lends none, and none was lent of which something was
         computed: who holds a value may write over it. Raises UnsetVarError, ShapeError and DTypeError, before anything is computed.
         """
-        plan, claim = self._plan, self._claim
+        plan, lease = self._plan, self._lease
         with self._lock:
-            if claim.kept is not None:  # another thread has
-                return claim.kept
+            if lease.cached is not None:  # another thread has
+                return lease.cached
             sources = self._find()
             for number, (given, variable) in enumerate(sources):
-                if variable is not None and not self._is_declared(variable.read(self._claimed, lent=number in self._lent), given):
+                if variable is not None and not self._is_declared(variable.read(self._leased, lent=number in self._lent), given):
                     self._settle(given, variable)
                     if number in self._lent:
                         variable.lend()
-            read_ahead = [sources[number] for number in plan.read_ahead]
-            lasts = self._lasts and not self._lent and all(variable.is_own for _, variable in read_ahead if variable)
+            precomputed_inputs = [sources[number] for number in plan.precomputed_inputs]
+            lasts = self._lasts and not self._lent and all(variable.is_own for _, variable in precomputed_inputs if variable)
             values: list[Any] = [variable and variable.held for _, variable in sources]
             if lasts:
-                claim.kept = values = [*values, *plan.look_ahead(values, for_many=not self._once)]
-        return values if lasts else [*values, *plan.look_ahead(values, for_many=False)]
+                lease.cached = values = [*values, *plan.precompute(values, for_many=not self._once)]
+        return values if lasts else [*values, *plan.precompute(values, for_many=False)]
 
     def _commit(self, computed: list[torch.Tensor]) -> None:
         commit([(name, computed[number]) for name, number in self._committed], self._scope)
@@ -192,14 +208,14 @@ class _Planned(Step):
             require_not_elsewhere(self._prepared.program, self._scope, self._prepared.stored)
         return found
 
-    def _settle(self, given: Given, variable: Variable) -> torch.Tensor:
+    def _settle(self, given: PlanInput, variable: Variable) -> torch.Tensor:
         """The value of a variable once Python's numbers have the declared dtype. Raises what there is to say of another type."""
         if not variable.is_set:
             self._miss(given.var)
         require_declared(given.var, variable.settle(given.var.dtype), at_meta=self._at_meta)
-        return require_declared(given.var, variable.read(self._claimed), at_meta=self._at_meta)
+        return require_declared(given.var, variable.read(self._leased), at_meta=self._at_meta)
 
-    def _is_declared(self, value: object, given: Given) -> TypeGuard[torch.Tensor]:
+    def _is_declared(self, value: object, given: PlanInput) -> TypeGuard[torch.Tensor]:
         return (
             isinstance(value, torch.Tensor)
             and is_dense(value, self._at_meta)  # asked first: a nested tensor may have no shape
@@ -231,29 +247,29 @@ class _Update(_Planned):
         self._updated: list[tuple[int, Variable, int, bool]] = []  # the number of the input, that of the output, if it is in that memory
 
     def __call__(self, feed: Mapping[str, object]) -> Values:
-        claim, interrupts = self._claim, Interrupts()
+        lease, interrupts = self._lease, Interrupts()
         with self._lock:
-            if claim.kept is not None and not self._scope.dropped and self._prepared.recognizes(feed):
+            if lease.cached is not None and not self._scope.dropped and self._prepared.recognizes(feed):
                 fed = feed
             else:
                 fed = self._prepared.given(feed, self._context)
-            claim.running.append(None)
+            lease.running.append(None)
             try:
-                if claim.kept is None:
+                if lease.cached is None:
                     values = self._take(fed)
                 else:
-                    values = claim.kept.copy()
+                    values = lease.cached.copy()
                     for number, name in self._fed:
                         values[number] = fed[name]
                 try:
                     computed = self._run(values, interrupts.begin)
-                    kept = claim.kept
+                    cached = lease.cached
                     for number, variable, following, is_over in self._updated:
                         value = computed[following]
                         if variable.held is not value:
                             variable.hold(value, own=is_over)
-                            if kept is not None:
-                                kept[number] = value
+                            if cached is not None:
+                                cached[number] = value
                     for number in self._lent:
                         self._sources[number][1].lend()  # type: ignore[union-attr]
                     if self._committed:
@@ -264,24 +280,24 @@ class _Update(_Planned):
                 self._lend_all()  # to the traceback
                 raise
             finally:
-                claim.running.pop()
+                lease.running.pop()
         return self._hand_out(computed)
 
     def _take(self, fed: Mapping[str, torch.Tensor]) -> list[torch.Tensor]:
-        """The values of the inputs of the plan, on which nobody else has a claim; those that are written over are nobody else's.
+        """The values of the inputs of the plan, on which nobody else has a lease; those that are written over are nobody else's.
 
         Raises UnsetVarError, ShapeError and DTypeError, before anything is written over: updates must not fail halfway.
         """
-        claimed, values = self._claimed, []
+        leased, values = self._leased, []
         for given, variable in self._find():
             if variable is None:
                 values.append(fed[given.var.name])
                 continue
-            held = variable.read(claimed)
+            held = variable.read(leased)
             value = held if self._is_declared(held, given) else self._settle(given, variable)
             values.append(variable.alone(value) if given.is_over else value)
         if self._lasts and not self._lent:
-            self._claim.kept = [variable and value for (_, variable), value in zip(self._sources, values, strict=True)]
+            self._lease.cached = [variable and value for (_, variable), value in zip(self._sources, values, strict=True)]
         self._updated = [
             (number, variable, given.following, given.is_over)
             for number, (given, variable) in enumerate(self._sources)

@@ -20,7 +20,7 @@ from oarlock.runtime.value import of_dtype
 if TYPE_CHECKING:
     from oarlock.runtime.scope import Scope
 
-__all__ = ["Claim", "State", "Variable"]
+__all__ = ["Lease", "State", "Variable"]
 
 _T = TypeVar("_T")
 _R = TypeVar("_R")
@@ -40,24 +40,24 @@ class _Owner(Protocol):
     frozen: frozenset[str]
 
 
-class Claim:
+class Lease:
     """That a run and those after it know what some variables hold. It stands until somebody asks for one of them.
 
-    Whoever asks waits for `lock`, which is held while a run writes over the values. Claims that are `shared` stand side by side: their
-    runs only read. `kept` is what these are given, the values and what was made of them alone; it ends with the claim. Who has taken it
+    Whoever asks waits for `lock`, which is held while a run writes over the values. Leases that are `shared` stand side by side: their
+    runs only read. `cached` is what these are given, the values and what was made of them alone; it ends with the lease. Who has taken it
     before is among the `running`, and what they read is not written over.
     """
 
-    __slots__ = ("__weakref__", "kept", "lock", "running", "shared")
+    __slots__ = ("__weakref__", "cached", "lock", "running", "shared")
 
     def __init__(self, lock: "threading.RLock", *, shared: bool = False):
         self.lock = lock
         self.shared = shared
-        self.kept: list[Any] | None = None  # None where it does not stand
+        self.cached: list[Any] | None = None  # None where it does not stand
         self.running: list[None] = []  # one for each run that is under way; a list, for two threads may append at once
 
     def end(self) -> None:
-        self.kept = None
+        self.cached = None
 
 
 class Variable:
@@ -74,17 +74,17 @@ class Variable:
     A half is a `numpy.float16`, an operation an `Op` (or an `Operator`).
     """
 
-    __slots__ = ("__weakref__", "_claims", "_estimated", "_exact", "_label", "_own", "_scope", "held", "owner")
+    __slots__ = ("__weakref__", "_estimated", "_exact", "_label", "_leases", "_own", "_scope", "held", "owner")
 
     def __init__(self, token: object, scope: "Scope", label: str):
         if token is not _BY_SCOPE:
             raise ScopeError("only a scope makes a variable: scope.var(name)")
         self._label = label  # for messages
         self._scope: weakref.ref[_Owner] = weakref.ref(scope)
-        self.held: object = _EMPTY  # for a run that has a claim on it; others ask for the value
+        self.held: object = _EMPTY  # for a run that has a lease on it; others ask for the value
         self._own = False  # whether the value was made here, and nobody else was given it
         self._exact: torch.Tensor | None = None  # the numbers of Python's that the value was made of, which have no dtype of their own
-        self._claims: tuple[weakref.ref[Claim], ...] = ()  # more than one only where all are shared
+        self._leases: tuple[weakref.ref[Lease], ...] = ()  # more than one only where all are shared
         self._estimated: bool | None = None  # None where nobody has said
         self.owner: int | str | None = None
         """Of the state of an optimizer, the `lineage` of its program; None for what programs may share."""
@@ -118,7 +118,7 @@ class Variable:
             self.__class__ = _Erased if erased else _Gone  # type: ignore[assignment]  # so it raises, and runs need not look
 
         if alone:
-            lose(self._end_claims())  # without the lock: this is the collector of garbage, in whatever thread
+            lose(self._end_leases())  # without the lock: this is the collector of garbage, in whatever thread
         else:
             self._contest(lose)
 
@@ -173,8 +173,8 @@ class Variable:
         if self.held is _EMPTY:
             raise UnsetVarError(f'"{self._label}" is declared, but has no value yet')
         value = self.held
-        self._own = False  # before claims are looked for: a run that claims it meanwhile finds it lent, or we find the claim
-        return self._contest(self._lend) if self._claims else value
+        self._own = False  # before leases are looked for: a run that leases it meanwhile finds it lent, or we find the lease
+        return self._contest(self._lend) if self._leases else value
 
     @value.setter
     def value(self, value: object) -> None:
@@ -189,7 +189,7 @@ class Variable:
         self._contest(lambda _: self.hold(value, own=own, exact=exact))
 
     def hold(self, value: object, *, own: bool = False, exact: torch.Tensor | None = None) -> None:
-        """Do so at once, for a run that has claimed it, or one that makes the variable."""
+        """Do so at once, for a run that has leased it, or one that makes the variable."""
         self._own = False
         self.held = value
         self._exact = exact
@@ -214,37 +214,37 @@ class Variable:
         return self.held.clone() if is_written and isinstance(self.held, torch.Tensor) else self.held
 
     def _contest(self, then: Callable[[bool], _R]) -> _R:
-        """Do something when no run has a claim any more. It is told whether one is under way that writes the value, and has called us."""
+        """Do something when no run has a lease any more. It is told whether one is under way that writes the value, and has called us."""
         while True:
-            claims = self._claims
-            claim = next((claim for claim in (known() for known in claims) if claim is not None), None)
-            if claim is not None:
-                with claim.lock:  # which is that of all
-                    return then(self._end_claims())
+            leases = self._leases
+            lease = next((lease for lease in (known() for known in leases) if lease is not None), None)
+            if lease is not None:
+                with lease.lock:  # which is that of all
+                    return then(self._end_leases())
             result = then(False)
-            if self._claims is claims:  # else a run has claimed it meanwhile, perhaps before we did that
+            if self._leases is leases:  # else a run has leased it meanwhile, perhaps before we did that
                 return result
 
-    def _end_claims(self, beside: "weakref.ref[Claim] | None" = None) -> bool:
-        """End all claims but those that may stand `beside` one, and say whether one was that of a run under way that writes over the value.
+    def _end_leases(self, beside: "weakref.ref[Lease] | None" = None) -> bool:
+        """End all leases but those that may stand `beside` one, and say whether one was that of a run under way that writes over the value.
 
         What runs read that are under way is lent to them.
         """
         mine = beside() if beside is not None else None
         staying, is_written = [], False
-        for known in self._claims:
-            claim = known()
-            if claim is None or claim is mine:
+        for known in self._leases:
+            lease = known()
+            if lease is None or lease is mine:
                 continue
-            if mine is not None and mine.shared and claim.shared:
-                if claim.kept is not None or claim.running:
+            if mine is not None and mine.shared and lease.shared:
+                if lease.cached is not None or lease.running:
                     staying.append(known)
             else:
-                claim.end()
-                if claim.running:
+                lease.end()
+                if lease.running:
                     self._own = False
-                    is_written = is_written or not claim.shared
-        self._claims = tuple(staying)
+                    is_written = is_written or not lease.shared
+        self._leases = tuple(staying)
         return is_written
 
     # What a run does, which has seen that the scope is there, and holds the lock of writing
@@ -258,14 +258,14 @@ class Variable:
         """Note that others may hold the value from now on."""
         self._own = False
 
-    def read(self, claim: "weakref.ref[Claim]", *, lent: bool = False) -> object:
-        """Return the value `held`, for a run that has a `claim` and does not write over it; the claims that may not stand beside that end.
+    def read(self, lease: "weakref.ref[Lease]", *, lent: bool = False) -> object:
+        """Return the value `held`, for a run that has a `lease` and does not write over it; the leases that may not stand beside that end.
 
         Where the value is `lent` to those whom the run returns it to, all others end.
         """
-        if self._claims:
-            self._end_claims(None if lent else claim)
-        self._claims += (claim,)
+        if self._leases:
+            self._end_leases(None if lent else lease)
+        self._leases += (lease,)
         if lent:
             self._own = False
         return self.held

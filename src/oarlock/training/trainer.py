@@ -25,9 +25,9 @@ from oarlock.runtime.executor import Backend, Executor, require_backend
 from oarlock.runtime.initialization import init
 from oarlock.runtime.ownership import require_own, states_of
 from oarlock.runtime.place import Place
+from oarlock.runtime.process import tune_process
 from oarlock.runtime.ragged import Ragged
 from oarlock.runtime.scope import Scope
-from oarlock.runtime.tuning import tune_process
 from oarlock.training.batches import Batches
 from oarlock.training.measuring import LossWatch, Means, leave, taken_up
 from oarlock.training.progress import Display, SilentDisplay, choose_display

@@ -268,7 +268,7 @@ _guards = _find(torch, "_C", "_dynamo", "guards", "TensorGuards")
 
 
 def tensor_guards(tensors: Tensors, *, strides: bool) -> Callable[..., bool] | None:
-    """One call that says whether values are tensors like these; None where PyTorch has none: see `oarlock.runtime.likeness`."""
+    """One call that says whether values are tensors like these; None where PyTorch has none: see `oarlock.runtime.tensor_guard`."""
     if _guards is None:
         return None
     sizes = [list(tensor.shape) for tensor in tensors]

@@ -1,5 +1,5 @@
 """Plans: programs as straight-line Python, prepared once, run many times."""
 
-from oarlock.runtime.plan.plan import Given, Plan
+from oarlock.runtime.plan.plan import Plan, PlanInput
 
-__all__ = ["Given", "Plan"]
+__all__ = ["Plan", "PlanInput"]

@@ -1,4 +1,4 @@
-"""A section of a plan as functions, one for each way in which what it is given may differ for who records what its kernels do."""
+"""A region of a plan as functions, one for each way in which what it is given may differ for who records what its kernels do."""
 
 import threading
 from abc import ABC, abstractmethod
@@ -11,8 +11,8 @@ from oarlock.errors import OarlockError
 from oarlock.ir.operation import Op
 from oarlock.ir.variable import Var
 from oarlock.registry.catalogue import Catalogue
-from oarlock.runtime.likeness import Likeness
-from oarlock.runtime.plan.sections import Section, Training, is_known
+from oarlock.runtime.plan.regions import Region, Training, is_known
+from oarlock.runtime.tensor_guard import TensorGuard
 
 __all__ = ["BySignature", "Function", "KernelFailure"]
 
@@ -23,7 +23,7 @@ Function = Callable[..., Sequence[Any]]
 
 
 class KernelFailure(Exception):  # noqa: N818  it carries an error, and is none that anybody sees
-    """The failure of the kernel of `op`, one of a section, on `values`; the exception that it raised is the cause of this."""
+    """The failure of the kernel of `op`, one of a region, on `values`; the exception that it raised is the cause of this."""
 
     def __init__(self, op: Op, values: dict[Var, object]):
         super().__init__(op.type)
@@ -40,13 +40,13 @@ class BySignature(ABC):
     error.
     """
 
-    def __init__(self, section: Section, catalogue: Catalogue, device: torch.device):
-        self._section = section
+    def __init__(self, region: Region, catalogue: Catalogue, device: torch.device):
+        self._region = region
         self._catalogue = catalogue
-        self._count = len(section.reads)
-        self._known = [number for number, var in enumerate(section.reads) if is_known(var, device)]
+        self._count = len(region.reads)
+        self._known = [number for number, var in enumerate(region.reads) if is_known(var, device)]
         self._functions: dict[object, Function] = {}
-        self._last: tuple[object, Likeness, Function] | None = None  # what ran last, and on what
+        self._last: tuple[object, TensorGuard, Function] | None = None  # what ran last, and on what
 
     def __call__(self, context: Training | None, *given: Any) -> Sequence[Any]:
         tensors = given[: self._count]
@@ -66,7 +66,7 @@ class BySignature(ABC):
                 function = self._functions.get(key)
                 if function is None:
                     function = self._functions[key] = self._chosen(Training(rest[1]), given)
-        self._last = rest, Likeness(tensors, strides=True), function
+        self._last = rest, TensorGuard(tensors, strides=True), function
         return function(*given)
 
     def _chosen(self, context: Training, given: Sequence[Any]) -> Function:
@@ -82,13 +82,13 @@ class BySignature(ABC):
 
     def _run(self, context: Training, given: Sequence[Any]) -> list[Any]:
         """Run the kernels one after another, and return their results."""
-        section = self._section
-        values: dict[Var, Any] = dict(zip((*section.reads, *section.shapes), given, strict=True))
+        region = self._region
+        values: dict[Var, Any] = dict(zip((*region.reads, *region.shapes), given, strict=True))
 
         def shape_of(var: Var) -> torch.Size:
             return getattr(values[var], "shape", values[var])
 
-        for op in section.ops:
+        for op in region.ops:
             try:
                 results = self._catalogue.get(op.type).run(op, values.__getitem__, shape_of, context)
             except OarlockError:
@@ -96,4 +96,4 @@ class BySignature(ABC):
             except Exception as error:
                 raise KernelFailure(op, {var: values[var] for var in op.reads}) from error
             values.update(zip(op.writes, results, strict=True))
-        return [*(values[var] for var in section.writes), *(values[var].shape for var in section.shapes_left)]
+        return [*(values[var] for var in region.writes), *(values[var].shape for var in region.shapes_left)]

@@ -1,4 +1,4 @@
-"""The text of a call: of a kernel, of a form of it, or of what that comes to."""
+"""The text of a call: of a kernel, of a variant of it, or of what that comes to."""
 
 from collections.abc import Callable
 from functools import partial
@@ -8,9 +8,9 @@ from oarlock.backend.torch.expression import Expression
 from oarlock.backend.torch.variants import variants_of
 from oarlock.ir.operation import Op
 from oarlock.registry.declaration import Operator
-from oarlock.runtime.plan.placement import Form
 
 if TYPE_CHECKING:
+    from oarlock.runtime.plan.buffer_assignment import Call
     from oarlock.runtime.plan.emitter import Emitter
 
 __all__ = ["text_of"]
@@ -18,35 +18,35 @@ __all__ = ["text_of"]
 _IMAGES = 4  # axes of those, and of filters, whose elements may lie in another order
 
 
-def text_of(emitter: "Emitter", op: Op, form: Form) -> str:
-    """The source text that computes `op` by that form."""
+def text_of(emitter: "Emitter", op: Op, call: "Call") -> str:
+    """The source text that computes `op` by that call."""
     operator = emitter.catalogue.get(op.type)
     slots = operator.signature.inputs
-    if form.place:
-        stem = f"{op.type}_into"
-    elif form.kernel is operator.kernel:
+    if call.destination:
+        stem = f"{op.type}_out"
+    elif call.kernel is operator.kernel:
         stem = op.type
-    elif operator.own_values is not None and form.kernel is operator.own_values.kernel:
+    elif operator.own_values is not None and call.kernel is operator.own_values.kernel:
         stem = f"{op.type}_trusting"
     else:
-        stem = f"{op.type}_as_number" if form.kernel is variants_of(operator).number else f"{op.type}_in_place"
+        stem = f"{op.type}_number" if call.kernel is variants_of(operator).number else f"{op.type}_in_place"
     if op in emitter.packed:
         (_, kernel) = next(iter(variants_of(operator).prepacked.values()))
     else:
-        kernel = form.kernel
-        expression = _expression(emitter, operator, op, form)
+        kernel = call.kernel
+        expression = _expression(emitter, operator, op, call)
         if expression is not None:
             texts = {slot.name: emitter.argument(slot, op.inputs[slot.name]) for slot in slots if slot.name in expression.names}
             texts |= {name: emitter.attribute(op, name, value) for name, value in op.attributes.items() if name in expression.names}
-            return expression.written({"out": form.place or "", **texts}, partial(emitter.source.bind_torch, stem))
+            return expression.written({"out": call.destination or "", **texts}, partial(emitter.source.bind_torch, stem))
     arguments = [emitter.argument(slot, op.inputs.get(slot.name, ())) for slot in slots]
     while arguments and arguments[-1] == "None":
         arguments.pop()
     if operator.wants_context:
         arguments.insert(0, emitter.context(op))
     arguments += [f"{name}={emitter.attribute(op, name, value)}" for name, value in op.attributes.items()]
-    if form.place is not None:
-        arguments.append(f"out={form.place}")
+    if call.destination is not None:
+        arguments.append(f"out={call.destination}")
     if op in emitter.packed:
         arguments.append(f"packed={emitter.packed[op]}")
     if _asks_alone(kernel) and _are_alone(emitter, op):
@@ -55,23 +55,23 @@ def text_of(emitter: "Emitter", op: Op, form: Form) -> str:
 
 
 def _asks_alone(kernel: Callable[..., object]) -> bool:
-    """Whether a form in place is to be told what is alone in its memory."""
+    """Whether a variant in destination is to be told what is alone in its memory."""
     return "alone" in (getattr(kernel, "__kwdefaults__", None) or ())
 
 
 def _are_alone(emitter: "Emitter", op: Op) -> bool:
     """Whether `op` may move the elements of what it writes over, images among them: no other tensor, and no step of a loop, lies there."""
     line = emitter.lines[-1]
-    sources = line.placement.sources(op)
+    sources = line.buffers.sources(op)
     return any(len(var.shape or ()) == _IMAGES for var in sources) and all(
-        line.placement.is_alone(var) and line.placement.root(var) not in line.sequences and line.steps_of(var) is None for var in sources
+        line.buffers.is_alone(var) and line.buffers.root(var) not in line.sequences and line.steps_of(var) is None for var in sources
     )
 
 
-def _expression(emitter: "Emitter", operator: Operator, op: Op, form: Form) -> Expression | None:
-    """The expression that the form lowers to for the inputs of `op`, if it is known: for tensors, not for stacks that may be uneven."""
-    line, found = emitter.lines[-1], variants_of(operator).expressions.get(form.kernel, ())  # type: ignore[arg-type]
-    if not found or not all(map(line.placement.is_even, op.reads)):
+def _expression(emitter: "Emitter", operator: Operator, op: Op, call: "Call") -> Expression | None:
+    """The expression that the variant lowers to for the inputs of `op`, if it is known: for tensors, not for stacks that may be uneven."""
+    line, found = emitter.lines[-1], variants_of(operator).expressions.get(call.kernel, ())  # type: ignore[arg-type]
+    if not found or not all(map(line.buffers.is_even, op.reads)):
         return None
     optional = {slot.name for slot in operator.signature.inputs if slot.optional}
     given = {name for name in optional if op.inputs.get(name)}
@@ -81,7 +81,7 @@ def _expression(emitter: "Emitter", operator: Operator, op: Op, form: Form) -> E
             and all(len(op.inputs[slot][0].shape or ()) in ranks for slot, ranks in expression.ranks.items())
             and all(op.attributes.get(name) == value for name, value in expression.when.items())
             and (expression.at is None or (emitter.device is not None and emitter.device.type == expression.at))
-            and (expression.dense is None or line.placement.root(op.inputs[expression.dense][0]) in line.dense)
+            and (expression.dense is None or line.buffers.root(op.inputs[expression.dense][0]) in line.dense)
         ):
             return expression
     return None

@@ -1,4 +1,4 @@
-"""A section of a plan that was captured as a CUDA graph, once for each way in which what it is given lies in memory."""
+"""A region of a plan that was captured as a CUDA graph, once for each way in which what it is given lies in memory."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -10,17 +10,17 @@ from oarlock.backend.torch.private import foreach_copy_
 from oarlock.registry.catalogue import Catalogue
 from oarlock.runtime.plan.by_signature import BySignature, Function
 from oarlock.runtime.plan.cuda_graphs import CudaGraphs
-from oarlock.runtime.plan.sections import Section, Training
+from oarlock.runtime.plan.regions import Region, Training
 
-__all__ = ["CapturedSection"]
+__all__ = ["CapturedRegion"]
 
 _Groups = list[list[int]]
 
 
-class CapturedSection(BySignature):
-    """A section that is captured.
+class CapturedRegion(BySignature):
+    """A region that is captured.
 
-    Before: `a = tanh_1(x)`, `b = exp_2(a)`. After: `[b] = section_3(None, x)`, where the host launches both kernels at once.
+    Before: `a = tanh_1(x)`, `b = exp_2(a)`. After: `[b] = region_3(None, x)`, where the host launches both kernels at once.
 
     For each signature the kernels are run once as they are, captured in the next call, and replayed from then on: the same kernels, on
     what lies in memory in the same way. A graph reads and writes where it did when it was captured. So what is given, parameters too,
@@ -31,15 +31,15 @@ class CapturedSection(BySignature):
     for a signature, once they could not be captured.
     """
 
-    def __init__(self, section: Section, catalogue: Catalogue, device: torch.device):
-        super().__init__(section, catalogue, device)
+    def __init__(self, region: Region, catalogue: Catalogue, device: torch.device):
+        super().__init__(region, catalogue, device)
         self._device = device
         self._graphs = CudaGraphs(device)
 
     def _make(self, context: Training, given: Sequence[Any]) -> Function:
         if any(tensor.device != self._device for tensor in given[: self._count]):
             return self._by_kernels(context)
-        return _Captured(partial(self._run, context), self._graphs, self._count, len(self._section.writes))
+        return _Captured(partial(self._run, context), self._graphs, self._count, len(self._region.writes))
 
 
 class _Captured:
@@ -77,7 +77,7 @@ class _Captured:
         return [*_copies(tensors, _alike(tensors)), *results[self._written :]]
 
     def _capture(self, given: Sequence[Any]) -> None:
-        inputs, shapes = [_room_for(tensor) for tensor in given[: self._read]], given[self._read :]
+        inputs, shapes = [_empty_like(tensor) for tensor in given[: self._read]], given[self._read :]
         results: list[Any] = []
 
         def compute() -> list[torch.Tensor]:
@@ -105,7 +105,7 @@ def _alike(tensors: Sequence[torch.Tensor]) -> _Groups:
 
 def _copies(tensors: Sequence[torch.Tensor], groups: _Groups) -> list[torch.Tensor]:
     """Tensors in memory of their own, where they lie as `tensors` do in theirs."""
-    copies = [_room_for(tensor) for tensor in tensors]
+    copies = [_empty_like(tensor) for tensor in tensors]
     _copy(copies, tensors, groups)
     return copies
 
@@ -117,7 +117,7 @@ def _copy(into: Sequence[torch.Tensor], tensors: Sequence[Any], groups: _Groups)
         foreach_copy_(places, sources)
 
 
-def _room_for(tensor: torch.Tensor) -> torch.Tensor:
+def _empty_like(tensor: torch.Tensor) -> torch.Tensor:
     return torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device=tensor.device)
 
 

@@ -1,4 +1,4 @@
-"""A section of a plan that PyTorch's compiler has compiled, once for each way in which what it is given lies in memory."""
+"""A region of a plan that PyTorch's compiler has compiled, once for each way in which what it is given lies in memory."""
 
 import threading
 from collections.abc import Callable, Sequence
@@ -9,17 +9,17 @@ import torch
 from oarlock.backend.torch.private import compile_graph, fake_tensors, has_compiler, same_storage
 from oarlock.errors import OarlockError, ProgramError
 from oarlock.runtime.plan.by_signature import BySignature, Function
-from oarlock.runtime.plan.sections import Section, Training
+from oarlock.runtime.plan.regions import Region, Training
 
-__all__ = ["CompiledSection"]
+__all__ = ["CompiledRegion"]
 
 
-class CompiledSection(BySignature):
-    """A section that is compiled.
+class CompiledRegion(BySignature):
+    """A region that is compiled.
 
-    Before: `a = tanh_1(x)`, `b = exp_2(a)`. After: `[b] = section_3(None, x)`, where one loop computes both.
+    Before: `a = tanh_1(x)`, `b = exp_2(a)`. After: `[b] = region_3(None, x)`, where one loop computes both.
 
-    The kernels of the ops, none in a form that writes over something, are recorded on tensors without values, and what was recorded is
+    The kernels of the ops, none in a variant that writes over something, are recorded on tensors without values, and what was recorded is
     compiled. What was recorded holds for a signature. No two inputs are one tensor where kernels are recorded, so it does not matter
     whether they are later. A result that shares memory with an input or another result, and does not where kernels compute it, is
     copied: the plan may write over it.
@@ -36,7 +36,7 @@ class CompiledSection(BySignature):
 
         def work() -> None:
             try:
-                compiled = _compile(self._section, self._run, context, given, self._known, threads)
+                compiled = _compile(self._region, self._run, context, given, self._known, threads)
                 made.append(compiled or self._by_kernels(context))
             except Exception as error:
                 failed.append(error)
@@ -50,7 +50,7 @@ class CompiledSection(BySignature):
 
 
 def _compile(
-    section: Section,
+    region: Region,
     run: Callable[[Training, Sequence[Any]], list[Any]],
     context: Training,
     given: Sequence[Any],
@@ -60,7 +60,7 @@ def _compile(
     """One function for what is like `given`; None where the kernels cannot be recorded. Raises ProgramError."""
     from torch.fx.experimental.proxy_tensor import make_fx
 
-    count, written = len(section.reads), len(section.writes)
+    count, written = len(region.reads), len(region.writes)
     tensors, shapes = given[:count], given[count:]
     bools = {number: bool(given[number]) for number in known}
     left: list[torch.Size] = []
@@ -92,7 +92,7 @@ def _compile(
             run(context, given)  # which raises where it is the op that fails
             raise ProgramError(
                 f"PyTorch's compiler failed: {type(error).__name__}: {(str(error).strip().splitlines() or [''])[0]}",
-                running=f"{section.ops[0].block.path}, ops {section.start} to {section.stop - 1} of its plan",
+                running=f"{region.ops[0].block.path}, ops {region.start} to {region.stop - 1} of its plan",
                 hint='leave out backend="inductor": the plan computes the same',
             ) from error
     found = _sharing(computed, tensors, lambda tensor: tensor.untyped_storage().data_ptr())

@@ -14,7 +14,7 @@ _Result = TypeVar("_Result")
 
 
 class CudaGraphs:
-    """The graphs of a section at one GPU, `device`. Its methods are called in `turn`.
+    """The graphs of a region at one GPU, `device`. Its methods are called in `turn`.
 
     Nothing of CUDA is asked for before.
     """

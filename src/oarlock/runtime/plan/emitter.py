@@ -16,14 +16,14 @@ from oarlock.ir.walk import walk_ops
 from oarlock.op.torch_dtype import to_torch
 from oarlock.registry.catalogue import Catalogue
 from oarlock.registry.signature import Slot
-from oarlock.runtime.plan import calls, loops, trips
+from oarlock.runtime.plan import calls, loop_support, loops
+from oarlock.runtime.plan.buffer_assignment import Call
 from oarlock.runtime.plan.constants import make_constant
-from oarlock.runtime.plan.line import Line
 from oarlock.runtime.plan.liveness import Liveness
 from oarlock.runtime.plan.numbers import Numbers, wrapping
-from oarlock.runtime.plan.placement import Form
-from oarlock.runtime.plan.sections import Section
+from oarlock.runtime.plan.regions import Region
 from oarlock.runtime.plan.source import Source
+from oarlock.runtime.plan.straight_line import StraightLine
 from oarlock.runtime.plan.workspace import Growth
 
 __all__ = ["Emitter"]
@@ -52,16 +52,16 @@ class Emitter:
         self._unsure: set[str] = set()  # symbols read off what may be an uneven stack: the next value of that size tells better
         self._asked = _asked_symbols(ops)
         self._names: set[str] = set()  # sizes that are one number wherever they stand
-        self.has_spaces = False
+        self.has_buffers = False
         self.constants: dict[str, Op] = {}  # the name of one that the plan holds -> the op that made it
-        self.lines: list[Line] = []  # that are being written, the innermost last
+        self.lines: list[StraightLine] = []  # that are being written, the innermost last
         self.packed: dict[Op, str] = {}  # an op whose input is packed ahead -> the name of what it is packed into
 
-    def line(self, block: Block, kept: Iterable[Var], given: Collection[Var] = (), gapped: Collection[Var] = ()) -> Line:
+    def line(self, block: Block, kept: Iterable[Var], given: Collection[Var] = (), gapped: Collection[Var] = ()) -> StraightLine:
         """The line of a block inside."""
-        return Line(block, block.ops, kept, self.catalogue, self._names, given, constants=self.device is not None, gapped=gapped)
+        return StraightLine(block, block.ops, kept, self.catalogue, self._names, given, constants=self.device is not None, gapped=gapped)
 
-    def straight(self, line: Line, start: int = 0, stop: int | None = None) -> None:
+    def straight(self, line: StraightLine, start: int = 0, stop: int | None = None) -> None:
         """Write the ops of a line, or those from `start` to `stop`."""
         added = line.sizes - self._names
         self._names |= added
@@ -78,26 +78,26 @@ class Emitter:
         self.lines.pop()
         self._names -= added
 
-    def section(self, line: Line, section: Section, function: Callable[..., object]) -> None:
-        """Write a call of `function` in place of the ops of a section of `line`."""
-        for number in range(section.start, section.stop):
-            if line.ops[number] not in section.ops:  # made once, or a number
+    def region(self, line: StraightLine, region: Region, function: Callable[..., object]) -> None:
+        """Write a call of `function` in destination of the ops of a region of `line`."""
+        for number in range(region.start, region.stop):
+            if line.ops[number] not in region.ops:  # made once, or a number
                 self.straight(line, number, number + 1)
         self.lines.append(line)
-        asking = next((op for op in section.ops if self.catalogue.get(op.type).wants_context), None)
+        asking = next((op for op in region.ops if self.catalogue.get(op.type).wants_context), None)
         arguments = [
             "None" if asking is None else self.context(asking),
-            *map(self.source.name, section.reads),
-            *map(self._shape, section.shapes),
+            *map(self.source.name, region.reads),
+            *map(self._shape, region.shapes),
         ]
-        for var in section.shapes_left:
+        for var in region.shapes_left:
             self._shapes[var] = self.source.fresh(f"{var.name}_shape")
-        results = [*map(self.source.name, section.writes), *(self._shapes[var] for var in section.shapes_left)]
-        self.source.write(f"[{', '.join(results)}] = {self.source.bind('section', function)}({', '.join(arguments)})", section.ops[0])
-        for var in section.writes:
+        results = [*map(self.source.name, region.writes), *(self._shapes[var] for var in region.shapes_left)]
+        self.source.write(f"[{', '.join(results)}] = {self.source.bind('region', function)}({', '.join(arguments)})", region.ops[0])
+        for var in region.writes:
             self.define(var)
-        line.inside.update(var for op in section.ops for var in op.writes if var not in section.writes)
-        for number in range(section.start, section.stop):
+        line.inside.update(var for op in region.ops for var in op.writes if var not in region.writes)
+        for number in range(region.start, region.stop):
             self._drop(line.liveness, number)
         self.lines.pop()
 
@@ -138,9 +138,9 @@ class Emitter:
             known = f"{factor} * {known} + {rest}"
         if self.lines and var in self.lines[-1].unjoined:
             steps = self.lines[-1].packed[var].steps
-            number = f"{self.source.bind('size_of_steps', trips.size_of_steps)}({steps}, {axis}, {known})"
+            number = f"{self.source.bind('size_of_steps', loop_support.size_of_steps)}({steps}, {axis}, {known})"
         elif uneven:
-            number = f"{self.source.bind('size_of', trips.size_of)}({self.source.name(var)}, {axis}, {known})"
+            number = f"{self.source.bind('size_of', loop_support.size_of)}({self.source.name(var)}, {axis}, {known})"
         else:
             number = f"{self.source.name(var)}.shape[{axis}]"
         return number if is_name else f"({number} - {rest}) // {factor}"
@@ -164,8 +164,8 @@ class Emitter:
                 self.source.write(f"{self._shapes[var]} = {self.source.name(var)}.shape")
             if self.numbers.has(var) or self.numbers.vanishes(var):
                 continue
-            if self._poison and var not in (*stepped_through, *line.unjoined) and line.placement.memory.has_ended(var, number):
-                self.source.write(f"{self.source.bind('poison', trips.poison)}({self.source.name(var)})")
+            if self._poison and var not in (*stepped_through, *line.unjoined) and line.buffers.alias_sets.has_ended(var, number):
+                self.source.write(f"{self.source.bind('poison', loop_support.poison)}({self.source.name(var)})")
         gone: list[str] = []
         for var in ending:
             if var in line.packed:
@@ -176,28 +176,28 @@ class Emitter:
         self._give_back(number)
 
     def _give_back(self, number: int) -> None:
-        """Give back the spaces in which nothing is read after op `number`."""
+        """Give back the buffers in which nothing is read after op `number`."""
         line = self.lines[-1]
-        ended = [space for space, vars in line.held.items() if all(line.placement.memory.end(var) <= number for var in vars)]
-        for space in ended:
-            del line.held[space]
+        ended = [buffer for buffer, vars in line.held.items() if all(line.buffers.alias_sets.end(var) <= number for var in vars)]
+        for buffer in ended:
+            del line.held[buffer]
             if self._poison:
-                self.source.write(f"{self.source.bind('poison', trips.poison)}({space}.whole)")
+                self.source.write(f"{self.source.bind('poison', loop_support.poison)}({buffer}.whole)")
         if ended:
             self.source.write(f"workspace.give_back({', '.join(ended)})")
 
     def holds(self, vars: Iterable[Var]) -> bool:
-        """Whether a space in which `vars` lie is to be given back: one of an outermost loop, where none of them is handed out."""
+        """Whether a buffer in which `vars` lie is to be given back: one of an outermost loop, where none of them is handed out."""
         line = self.lines[-1]
-        return self.device is not None and len(self.lines) == 1 and not any(map(line.placement.memory.stays, vars))
+        return self.device is not None and len(self.lines) == 1 and not any(map(line.buffers.alias_sets.stays, vars))
 
     def may_copy(self, var: Var, others: Iterable[Var]) -> bool:
-        """Whether a space in which `var` lies may be given back though `var` is handed out, as a copy.
+        """Whether a buffer in which `var` lies may be given back though `var` is handed out, as a copy.
 
         It is that of an outermost loop, and of the `others` that the loop hands out, nobody reads what may lie in it.
         """
-        memory, readers = self.lines[-1].placement.memory, self.lines[-1].placement.readers
-        is_alone = not any(readers(other) and memory.may_share([var], [other]) for other in others)
+        alias_sets, readers = self.lines[-1].buffers.alias_sets, self.lines[-1].buffers.readers
+        is_alone = not any(readers(other) and alias_sets.may_share([var], [other]) for other in others)
         return self.device is not None and len(self.lines) == 1 and is_alone
 
     def forget(self, names: Iterable[str]) -> None:
@@ -217,28 +217,28 @@ class Emitter:
     # One op
 
     def call(self, op: Op) -> None:
-        """Write the call of an op's kernel, or of its form on numbers."""
+        """Write the call of an op's kernel, or of its variant on numbers."""
         if op in self.lines[-1].cut:
             return
         if self.numbers.has(op.writes[0]):
-            self._call_on_host(op)
+            self._call_host(op)
             return
-        form = loops.with_room(self, op) or loops.in_steps(self, op) or self.lines[-1].placement.form(op)
-        if form.copies is not None:
-            for part, place in form.copies:
-                self.source.write(f"{place}.copy_({self.source.name(part)})", op)
-            self.source.write(f"{self.source.name(op.writes[0])} = {form.place}", op)
+        call = loops.with_headroom(self, op) or loops.in_steps(self, op) or self.lines[-1].buffers.call_of(op)
+        if call.copies is not None:
+            for part, destination in call.copies:
+                self.source.write(f"{destination}.copy_({self.source.name(part)})", op)
+            self.source.write(f"{self.source.name(op.writes[0])} = {call.destination}", op)
             return
         operator = self.catalogue.get(op.type)
         results = ", ".join(self._result(slot, op.outputs[slot.name]) for slot in operator.signature.outputs)
         condition = self.lines[-1].conditions.get(op)
-        text = calls.text_of(self, op, form) + (f" if {condition} else None" if condition else "")
+        text = calls.text_of(self, op, call) + (f" if {condition} else None" if condition else "")
         self.source.write(f"{results} = {text}", op)
 
     def out_variant(self, op: Op) -> Callable[..., object] | None:
         """The function that computes the one result of `op` into a tensor; None where it has several, or writes over an input."""
         operator = self.catalogue.get(op.type)
-        is_free = len(op.writes) == 1 and self.lines[-1].placement.form(op) == Form(operator.kernel)
+        is_free = len(op.writes) == 1 and self.lines[-1].buffers.call_of(op) == Call(operator.kernel)
         return variants_of(operator).out if is_free else None
 
     def pack(self, op: Op, slot: str) -> None:
@@ -248,15 +248,15 @@ class Emitter:
         arguments = ", ".join([self.source.name(op.inputs[slot][0]), *attributes])
         self.source.write(f"{self.packed[op]} = {self.source.bind('pack', pack)}({arguments}) if for_many else None", op)
 
-    def _call_on_host(self, op: Op) -> None:
+    def _call_host(self, op: Op) -> None:
         operator, (result,) = self.catalogue.get(op.type), op.writes
         if self.numbers.is_read_off(result):
             number = variants_of(operator).number
             assert number is not None
-            self.source.write(f"{self.source.name(result)} = {calls.text_of(self, op, Form(number))}", op)
+            self.source.write(f"{self.source.name(result)} = {calls.text_of(self, op, Call(number))}", op)
             return
         read = (var for slot in operator.signature.inputs for var in op.inputs[slot.name])
-        text = f"{self.source.bind(f'{op.type}_on_host', variants_of(operator).host)}({', '.join(map(self.number, read))})"
+        text = f"{self.source.bind(f'{op.type}_host', variants_of(operator).host)}({', '.join(map(self.number, read))})"
         if result.dtype.is_integer:
             text = f"{self.source.bind(str(result.dtype), wrapping(result.dtype))}({text})"
         self.source.write(f"{self.source.name(result)} = {text}", op)
@@ -288,7 +288,7 @@ class Emitter:
     def attribute(self, op: Op, name: str, value: object) -> str:
         if isinstance(value, Var):
             if self.catalogue.get(op.type).attributes[name].type is Sizes:
-                return f"{self.source.bind('sizes', trips.sizes_in)}({self.source.name(value)})"
+                return f"{self.source.bind('sizes', loop_support.sizes_in)}({self.source.name(value)})"
             return self.number(value)
         return self._literal(name, value)
 
@@ -310,11 +310,11 @@ class Emitter:
     def zeros(self, var: Var, leading: tuple[int, ...] = ()) -> str:
         """The text of zeros of the declared type of `var`."""
         symbols = [symbol for symbol in sorted({*_symbols([var]), *_sizes([var])}) if symbol in self._sizes]
-        made = partial(trips.zeros, var=var, symbols=tuple(symbols), leading=leading)
+        made = partial(loop_support.zeros, var=var, symbols=tuple(symbols), leading=leading)
         return f"{self.source.bind('zeros', made)}({', '.join(['device', *(self._sizes[symbol] for symbol in symbols)])})"
 
-    def space(self, var: Var, count: str, skip: int = 0, *, held: bool = False, copied: bool = False) -> str | None:
-        """The text of a space for `count` values of the declared type of `var`, less its first `skip` sizes; None where one is unknown.
+    def buffer(self, var: Var, count: str, skip: int = 0, *, held: bool = False, copied: bool = False) -> str | None:
+        """The text of a buffer for `count` values of the declared type of `var`, less its first `skip` sizes; None where one is unknown.
 
         Where it is `held`, it will be given back; where it may be `copied`, it will be handed out.
         """
@@ -324,8 +324,8 @@ class Emitter:
         dtype = self.source.bind(str(var.dtype), to_torch(var.dtype))
         return f"{self._workspace()}.{'take' if held else 'borrow' if copied else 'make'}({', '.join([dtype, count, *sizes])})"
 
-    def growing_space(self, var: Var, *, held: bool) -> str | None:
-        """The text of a space for any number of values of the declared type of `var`."""
+    def growing_buffer(self, var: Var, *, held: bool) -> str | None:
+        """The text of a buffer for any number of values of the declared type of `var`."""
         sizes = self._size_texts(var, 0)
         if sizes is None:
             return None
@@ -333,7 +333,7 @@ class Emitter:
         return f"{self._workspace()}.{'take_growing' if held else 'make_growing'}({', '.join([growth, *sizes])})"
 
     def _workspace(self) -> str:
-        self.has_spaces = True
+        self.has_buffers = True
         return "workspace"
 
     def length(self, var: Var) -> str | None:
@@ -358,7 +358,7 @@ class Emitter:
         if size in self._sizes:
             return self._sizes[size]
         names = tuple(sorted(names_in(size)))
-        made = partial(trips.evaluated, size=size, names=names)
+        made = partial(loop_support.evaluated, size=size, names=names)
         return f"{self.source.bind('size', made)}({', '.join(self._sizes[name] for name in names)})"
 
 

@@ -8,8 +8,8 @@ from oarlock.ir.operation import Op
 from oarlock.ir.variable import Var
 from oarlock.ir.walk import walk_ops
 from oarlock.registry.catalogue import Catalogue
+from oarlock.runtime.plan.alias_sets import AliasSets
 from oarlock.runtime.plan.liveness import Liveness
-from oarlock.runtime.plan.memory import Memory
 
 __all__ = ["Lent", "find_lent", "given_to_others", "kept_from"]
 
@@ -30,7 +30,7 @@ def find_lent(
     outputs: Sequence[Var],
     fetches: int,
     others: Collection[Var],
-    memory: Memory,
+    alias_sets: AliasSets,
 ) -> Lent:
     """Those of `inputs` that are lent. Some inputs are written over: by the output of the number that is `following`.
 
@@ -38,14 +38,14 @@ def find_lent(
     something that is fetched, that another variable holds, or that `others` were given.
     """
     by_ops, by_fetches = set[int](), set[int]()
-    holders = Counter(piece for var in outputs[fetches:] for piece in memory.wholes(var))
+    holders = Counter(alias_set for var in outputs[fetches:] for alias_set in alias_sets.wholes(var))
     for number, var in enumerate(inputs):
         if var.persistable:
             own = following.get(var)
             value, alone = (var, 0) if own is None else (outputs[own], 1)
-            if any(holders[piece] > alone for piece in memory.wholes(value)) or memory.may_share([value], others):
+            if any(holders[alias_set] > alone for alias_set in alias_sets.wholes(value)) or alias_sets.may_share([value], others):
                 by_ops.add(number)
-            if memory.may_share([value], outputs[:fetches]):
+            if alias_sets.may_share([value], outputs[:fetches]):
                 by_fetches.add(number)
     return Lent(frozenset(by_ops), frozenset(by_fetches))
 
@@ -60,7 +60,7 @@ def kept_from(others: Collection[Var], vars: Collection[Var], ops: Sequence[Op],
     """Those of `vars` in whose memory nothing lies that `others` may hold on to."""
     if not others:
         return set(vars)
-    memory = Memory(Liveness(ops, outputs, catalogue), catalogue)
+    alias_sets = AliasSets(Liveness(ops, outputs, catalogue), catalogue)
     for op in ops:
-        memory.define(op)
-    return {var for var in vars if not memory.may_share([var], others)}
+        alias_sets.define(op)
+    return {var for var in vars if not alias_sets.may_share([var], others)}

@@ -9,17 +9,17 @@ from oarlock.ir.operation import Op
 from oarlock.ir.variable import Var
 from oarlock.op.control.layout import Carried, Layout
 from oarlock.registry.own_values import may_fail
-from oarlock.runtime.plan import trips
+from oarlock.runtime.plan import loop_support
+from oarlock.runtime.plan.buffer_assignment import Call
 from oarlock.runtime.plan.numbers import one_number
 from oarlock.runtime.plan.own_memories import with_own_memories
-from oarlock.runtime.plan.placement import Form
 from oarlock.runtime.plan.stacks import GrowingStacks, RaggedStacks, Stacks, Steps
 
 if TYPE_CHECKING:
     from oarlock.runtime.plan.emitter import Emitter
-    from oarlock.runtime.plan.line import Line
+    from oarlock.runtime.plan.straight_line import StraightLine
 
-__all__ = ["WRITERS", "in_steps", "stacks_a_memory", "steps_through", "with_room"]
+__all__ = ["WRITERS", "in_steps", "stacks_a_memory", "steps_through", "with_headroom"]
 
 
 def _recurrent(emitter: "Emitter", op: Op) -> None:
@@ -35,7 +35,7 @@ def _recurrent(emitter: "Emitter", op: Op) -> None:
     if len(steps) == 1 and emitter.lines[-1].steps_of(layout.steps[0][1]) is not None:
         write(f"{steps[0]} = {stepped[0]}", op)  # there, and of no other length
     else:
-        write(f"{_listed(steps)} = {source.bind('steps', trips.steps_of)}({', '.join(stepped)})", op)
+        write(f"{_listed(steps)} = {source.bind('steps', loop_support.steps_of)}({', '.join(stepped)})", op)
     write(f"{count} = len({steps[0]})")
     _hold_longer(emitter, line, layout)
     line.dense.update(inner for inner, outer in layout.steps if emitter.lines[-1].steps_of(outer) is not None)
@@ -58,7 +58,7 @@ def _recurrent(emitter: "Emitter", op: Op) -> None:
             more = f"{total}.add_({name(var)})" if _only_summed(line, layout, var) else f"{total} + {name(var)}"
             write(f"{total} = {name(var)} if {total} is None else {more}")
         _assign(emitter, memories, (name(each.following) for each in layout.carried))
-        _forget_trip(emitter, body, set(memories), stacks.places)
+        _forget_trip(emitter, body, set(memories), stacks.destinations)
     stacks.close()
     if totals:
         write(f"if not {count}:")
@@ -75,21 +75,21 @@ def _stepped(emitter: "Emitter", sequence: Var) -> str:
     return emitter.source.name(sequence) if steps is None else steps.text()
 
 
-def _hold_longer(emitter: "Emitter", line: "Line", layout: Layout) -> None:
-    """Hold the spaces of sequences until nobody reads what the trips have written over their steps.
+def _hold_longer(emitter: "Emitter", line: "StraightLine", layout: Layout) -> None:
+    """Hold the buffers of sequences until nobody reads what the trips have written over their steps.
 
     What loops inside write over is not known: all that this one hands out may be that.
     """
-    outer_line, memory = emitter.lines[-1], line.placement.memory
+    outer_line, memory = emitter.lines[-1], line.buffers.alias_sets
     nested = any(op.blocks for op in layout.body.ops)
     handed_out = [*layout.stacked, *layout.summed, *((each.following, each.final) for each in layout.carried)]
     for step, sequence in layout.steps:
         steps = outer_line.steps_of(sequence)
         if steps is not None:
-            outer_line.held[steps.space] += [outer for inner, outer in handed_out if nested or memory.may_share([inner], [step])]
+            outer_line.held[steps.buffer] += [outer for inner, outer in handed_out if nested or memory.may_share([inner], [step])]
 
 
-def _for_the_next_trip(emitter: "Emitter", line: "Line", layout: Layout) -> set[Op]:
+def _for_the_next_trip(emitter: "Emitter", line: "StraightLine", layout: Layout) -> set[Op]:
     """The ops of a loop over even sequences that the last trip leaves out: they compute what nobody reads but the next trip.
 
     A memory goes no further where nobody reads its last value, and no trip hands it out. Ops that may refuse values, have effects or
@@ -98,7 +98,7 @@ def _for_the_next_trip(emitter: "Emitter", line: "Line", layout: Layout) -> set[
     outer_line, kept = emitter.lines[-1], {inner for inner, _ in (*layout.stacked, *layout.summed)}
     needed = set(kept)
     for each in layout.carried:
-        if outer_line.placement.readers(each.final) or each.inside in kept or emitter.asks_sizes_of(each.final):
+        if outer_line.buffers.readers(each.final) or each.inside in kept or emitter.asks_sizes_of(each.final):
             needed.add(each.following)
     left_out: set[Op] = set()
     for number, op in reversed(list(enumerate(line.ops))):
@@ -109,7 +109,7 @@ def _for_the_next_trip(emitter: "Emitter", line: "Line", layout: Layout) -> set[
     return left_out
 
 
-def _may_be_left_out(emitter: "Emitter", line: "Line", op: Op, number: int) -> bool:
+def _may_be_left_out(emitter: "Emitter", line: "StraightLine", op: Op, number: int) -> bool:
     operator = emitter.catalogue.get(op.type)
     if not operator.is_trusted or op.blocks or may_fail(operator, op) or operator.effects or len(op.writes) != 1:
         return False
@@ -118,10 +118,10 @@ def _may_be_left_out(emitter: "Emitter", line: "Line", op: Op, number: int) -> b
     return not (output.variadic or emitter.numbers.has(result) or is_read_off)
 
 
-def _only_summed(line: "Line", layout: Layout, var: Var) -> bool:
+def _only_summed(line: "StraightLine", layout: Layout, var: Var) -> bool:
     """Whether the sum over the trips may be computed in the memory of the first value of `var`."""
     handed_out = sum(other is var for other in layout.body.outputs)
-    return handed_out == 1 and line.placement.is_new(var) and line.placement.is_even(var)
+    return handed_out == 1 and line.buffers.is_new(var) and line.buffers.is_even(var)
 
 
 def _ragged(emitter: "Emitter", op: Op) -> None:
@@ -133,15 +133,15 @@ def _ragged(emitter: "Emitter", op: Op) -> None:
     count, trip = source.fresh("count"), source.fresh("trip")
     if splits not in outer_line.rows:
         outer_line.rows[splits] = source.fresh("rows")
-        made = source.bind("ragged_rows", trips.RaggedRows)
+        made = source.bind("ragged_rows", loop_support.RaggedRows)
         write(f"{outer_line.rows[splits]} = {made}({name(splits)}, {name(layout.steps[0][1])})", op)
     rows, used = outer_line.rows[splits], _read_inside(body)
     steps, given = [], []
     for inner, outer in layout.steps:
-        packed, by_row = outer_line.packed.get(outer), trips.is_by_row(inner, body)
+        packed, by_row = outer_line.packed.get(outer), loop_support.is_by_row(inner, body)
         if packed and packed.splits is not splits:  # other rows
             packed = None
-        if outer_line.placement.is_even(outer) and (packed.apart and outer_line.may_write_over(outer) if packed else by_row):
+        if outer_line.buffers.is_even(outer) and (packed.apart and outer_line.may_write_over(outer) if packed else by_row):
             given.append(inner)  # packed now, it is new
         steps.append(source.fresh(f"{inner.name}_steps"))
         if inner in used:
@@ -151,7 +151,7 @@ def _ragged(emitter: "Emitter", op: Op) -> None:
     line = emitter.line(body, body.outputs, given=given)
     write(f"{count} = {rows}.steps")
     memories = [name(each.inside) for each in layout.carried]
-    by_row = [trips.is_by_row(each.inside, body) for each in layout.carried]
+    by_row = [loop_support.is_by_row(each.inside, body) for each in layout.carried]
     ends = [source.fresh(f"{each.inside.name}_rows") for each in layout.carried]  # what rows without a step have
     for each, sorted_, memory, end in zip(layout.carried, by_row, memories, ends, strict=True):
         write(f"{end} = {rows}.sort({name(each.initial)})" if sorted_ else f"{end} = {name(each.initial)}")
@@ -173,25 +173,25 @@ def _ragged(emitter: "Emitter", op: Op) -> None:
     parts = [numbers, now, counts, *(f"reversed({step})" if reverse else step for _, step in taken), *stacks.given.values()]
     write(f"for {', '.join(variables)} in zip({', '.join(parts)}):")
     with source.indented(), emitter.body(body, trip):
-        symbol = trips.active_rows(body)
+        symbol = loop_support.active_rows(body)
         emitter.know(symbol, active)
-        told = [var for var in trips.told_elsewhere(op, body) if var in used]
+        told = [var for var in loop_support.told_elsewhere(op, body) if var in used]
         if told:
-            require, values = partial(trips.require_rows, symbol, vars=told), ", ".join(map(name, told))
+            require, values = partial(loop_support.require_rows, symbol, vars=told), ", ".join(map(name, told))
             write(f"{source.bind('require_rows', require)}({active}, values=[{values}])", op)
         _write_body(emitter, line, body)
         stacks.append()
         for total, (var, _) in zip(totals, layout.summed, strict=True):
             write(f"{total} = {name(var)} if {total} is None else {total} + {name(var)}")
         _assign(emitter, memories, (name(each.following) for each in layout.carried))
-        _forget_trip(emitter, body, {*memories, *(name(inner) for inner, _ in layout.steps if inner not in used)}, stacks.places)
+        _forget_trip(emitter, body, {*memories, *(name(inner) for inner, _ in layout.steps if inner not in used)}, stacks.destinations)
         for memory, sorted_, end in zip(memories, by_row, ends, strict=True):
             if sorted_ and reverse:
                 write(f"if {following}:")
                 with source.indented():
-                    write(f"{memory} = {source.bind('grown', trips.grown)}({memory}, {end}, {following})")
+                    write(f"{memory} = {source.bind('grown', loop_support.grown)}({memory}, {end}, {following})")
             elif sorted_:
-                write(f"{memory} = {source.bind('settle', trips.settle)}({end}, {memory}, {following})")
+                write(f"{memory} = {source.bind('settle', loop_support.settle)}({end}, {memory}, {following})")
     stacks.close()
     if totals:
         write(f"if not {count}:")
@@ -199,7 +199,7 @@ def _ragged(emitter: "Emitter", op: Op) -> None:
             _assign(emitter, totals, (emitter.zeros(var) for var, _ in layout.summed))
     for each, sorted_, memory, end in zip(layout.carried, by_row, memories, ends, strict=True):
         if sorted_ and reverse:
-            write(f"{end} = {source.bind('grown', trips.grown)}({memory}, {end}, len({end}))")
+            write(f"{end} = {source.bind('grown', loop_support.grown)}({memory}, {end}, len({end}))")
         write(f"{name(each.final)} = " + (f"{rows}.unsort({end})" if sorted_ else memory))
     _assign(emitter, [name(outer) for _, outer in layout.summed], totals)
     emitter.forget([*(text for _, text in taken), *stacks.names, *totals, *memories, *ends])
@@ -224,17 +224,16 @@ def _while(emitter: "Emitter", op: Op) -> None:
     write(f"while {condition}:", op)
     with source.indented(), emitter.body(body, trip):
         if op.attributes["max_trips"]:
-            write(
-                f"{source.bind('require_trips', trips.require_trips)}({trip}, {source.bind('max_trips', op.attributes['max_trips'])})", op
-            )
-        for place, part in stacks.given.items():
-            write(f"{place} = {part}")
+            require = source.bind("require_trips", loop_support.require_trips)
+            write(f"{require}({trip}, {source.bind('max_trips', op.attributes['max_trips'])})", op)
+        for destination, part in stacks.given.items():
+            write(f"{destination} = {part}")
         _write_body(emitter, line, body)
         write(f"{condition} = {emitter.truth(layout.condition)}")
         stacks.append()
         _assign(emitter, carried, (text(each.following) for text, each in zip(taken, layout.carried, strict=True)))
         write(f"{trip} += 1")
-        _forget_trip(emitter, body, set(carried), stacks.places)
+        _forget_trip(emitter, body, set(carried), stacks.destinations)
     stacks.close()
     _assign(emitter, [name(each.final) for each in layout.carried], (_final(emitter, each) for each in layout.carried))
     emitter.forget([condition, *stacks.names, *carried])
@@ -243,7 +242,7 @@ def _while(emitter: "Emitter", op: Op) -> None:
 def _final(emitter: "Emitter", each: Carried) -> str:
     """The text of a carried value after a `while`: where the value is a number, ops that read a tensor get a tensor made of it."""
     source, numbers = emitter.source, emitter.numbers
-    if not numbers.has(each.inside) or numbers.has(each.final) or not emitter.lines[-1].placement.readers(each.final):
+    if not numbers.has(each.inside) or numbers.has(each.final) or not emitter.lines[-1].buffers.readers(each.final):
         return source.name(each.inside)
     return f"{source.bind('one_number', one_number(each.final.dtype))}({source.name(each.inside)})"
 
@@ -265,14 +264,14 @@ def _branch(emitter: "Emitter", op: Op) -> None:
         _assign(emitter, outputs, (name(inner) for inner, _ in layout.stacked))
         _forget_trip(emitter, body, set())
         return
-    ran = source.bind("require_ran", trips.require_ran) if given else ""
+    ran = source.bind("require_ran", loop_support.require_ran) if given else ""
     write(f"if {emitter.truth(op.inputs['when'][0])}:", op)
     with source.indented(), emitter.body(body, None):
         if given:
             write(f"{ran}(True, {', '.join(given)})", op)
         _assign(emitter, inside, (f"{value}[0]" for value in given))
         _write_body(emitter, line, body)
-        _assign(emitter, outputs, (f"{source.bind('stack', trips.stack)}([{name(inner)}])" for inner, _ in layout.stacked))
+        _assign(emitter, outputs, (f"{source.bind('stack', loop_support.stack)}([{name(inner)}])" for inner, _ in layout.stacked))
         _forget_trip(emitter, body, set())
     write("else:")
     with source.indented():
@@ -281,13 +280,13 @@ def _branch(emitter: "Emitter", op: Op) -> None:
         _assign(emitter, outputs, (emitter.zeros(inner, (0,)) for inner, _ in layout.stacked))
 
 
-def _body_line(emitter: "Emitter", op: Op) -> "Line":
+def _body_line(emitter: "Emitter", op: Op) -> "StraightLine":
     """The line of a loop over even sequences, which writes over the steps that nobody reads afterwards, and over its own memories."""
     outer_line, layout = emitter.lines[-1], Layout.of(op)
     if op not in outer_line.bodies:
         number = outer_line.ops.index(op)
         given = [inner for inner, outer in layout.steps if outer_line.may_be_written_over(outer, number)]
-        gapped = [inner for inner, outer in layout.steps if outer_line.placement.has_gaps(outer)]
+        gapped = [inner for inner, outer in layout.steps if outer_line.buffers.has_gaps(outer)]
         outer_line.bodies[op] = with_own_memories(
             lambda memories: emitter.line(layout.body, layout.body.outputs, [*given, *memories], gapped), layout
         )
@@ -307,57 +306,57 @@ def stacks_a_memory(op: Op) -> bool:
     return not {each.inside for each in layout.carried}.isdisjoint(inner for inner, _ in layout.stacked)
 
 
-def with_room(emitter: "Emitter", op: Op) -> Form | None:
+def with_headroom(emitter: "Emitter", op: Op) -> Call | None:
     """How `op` computes a sequence with room for one value more: that of a memory, whose next values a loop writes over the steps.
 
-    None where there is no such loop, or where `op` has no form that computes in a place.
+    None where there is no such loop, or where `op` has no variant that computes in a destination.
     """
     line, out = emitter.lines[-1], emitter.out_variant(op)
     if out is None:
         return None
     (sequence,) = op.writes
-    loop = next((reader for reader in line.placement.readers(sequence) if reader is not None and stacks_a_memory(reader)), None)
+    loop = next((reader for reader in line.buffers.readers(sequence) if reader is not None and stacks_a_memory(reader)), None)
     if loop is None or not line.may_be_written_over(sequence, line.ops.index(loop)):
         return None
     layout, body_line = Layout.of(loop), _body_line(emitter, loop)
     step = next((inner for inner, outer in layout.steps if outer is sequence), None)
     if step is None:
         return None
-    stacked, origin = {inner for inner, _ in layout.stacked}, body_line.placement.origin
+    stacked, origin = {inner for inner, _ in layout.stacked}, body_line.buffers.origin
     memories = [each for each in layout.carried if each.inside in stacked and origin(each.following) is step]
     if not memories:
         return None
     held = emitter.holds([sequence, *(each.final for each in memories)])  # which is one memory with what is stacked
-    steps = _space_of(emitter, sequence, "[:-1]" if loop.attributes["reverse"] else "[1:]", more=" + 1", held=held)
+    steps = _buffer_of(emitter, sequence, "[:-1]" if loop.attributes["reverse"] else "[1:]", more=" + 1", held=held)
     if steps is None:
         return None
-    line.rooms[sequence] = steps.space
-    return Form(out, steps.whole)
+    line.headroom[sequence] = steps.buffer
+    return Call(out, steps.whole)
 
 
-def in_steps(emitter: "Emitter", op: Op) -> Form | None:
-    """How `op` computes a sequence in a space that is held from run to run, as its steps are; None where it is not one, or cannot be."""
+def in_steps(emitter: "Emitter", op: Op) -> Call | None:
+    """How `op` computes a sequence in a buffer that is held from run to run, as its steps are; None where it is not one, or cannot be."""
     line, out = emitter.lines[-1], emitter.out_variant(op)
     if out is None:
         return None
     (result,) = op.writes
-    if result not in line.sequences or not line.placement.is_even(result) or not emitter.holds([result]):
+    if result not in line.sequences or not line.buffers.is_even(result) or not emitter.holds([result]):
         return None
-    steps = _space_of(emitter, result, held=True)
-    return None if steps is None else Form(out, steps.whole)
+    steps = _buffer_of(emitter, result, held=True)
+    return None if steps is None else Call(out, steps.whole)
 
 
-def _space_of(emitter: "Emitter", sequence: Var, slice: str = "", *, more: str = "", held: bool) -> Steps | None:
-    """Make a space in which `sequence`, which is about to be computed, is a slice; None where a size is unknown."""
+def _buffer_of(emitter: "Emitter", sequence: Var, slice: str = "", *, more: str = "", held: bool) -> Steps | None:
+    """Make a buffer in which `sequence`, which is about to be computed, is a slice; None where a size is unknown."""
     line, length = emitter.lines[-1], emitter.length(sequence)
-    text = None if length is None else emitter.space(sequence, f"{length}{more}", 1, held=held)
+    text = None if length is None else emitter.buffer(sequence, f"{length}{more}", 1, held=held)
     if text is None:
         return None
-    space = emitter.source.fresh(f"{sequence.name.partition('@')[0]}_space")
-    emitter.source.write(f"{space} = {text}")
-    steps = Steps(space, slice)
+    buffer = emitter.source.fresh(f"{sequence.name.partition('@')[0]}_buffer")
+    emitter.source.write(f"{buffer} = {text}")
+    steps = Steps(buffer, slice)
     if held:
-        line.held[space] = []
+        line.held[buffer] = []
         line.hold(steps, sequence)
     return steps
 
@@ -369,17 +368,17 @@ def _loop(emitter: "Emitter", op: Op) -> None:
 WRITERS: dict[str, Callable[["Emitter", Op], None]] = {"recurrent": _loop, "while": _while, "branch": _branch}
 
 
-def _write_body(emitter: "Emitter", line: "Line", body: Block) -> None:
+def _write_body(emitter: "Emitter", line: "StraightLine", body: Block) -> None:
     for var in body.inputs:
         emitter.define(var, uneven=True)
     emitter.straight(line)
 
 
-def _forget_trip(emitter: "Emitter", body: Block, carried: set[str], places: Sequence[str] = ()) -> None:
+def _forget_trip(emitter: "Emitter", body: Block, carried: set[str], destinations: Sequence[str] = ()) -> None:
     """Let go of what a trip was given and of what it has handed out: a stack or a memory holds on to what goes on."""
     computed = {var for op in body.ops for var in op.writes}
     gone = [*body.inputs, *(var for var in body.outputs if var in computed and not emitter.numbers.vanishes(var))]
-    emitter.forget([*(text for text in map(emitter.source.name, gone) if text not in carried), *places])
+    emitter.forget([*(text for text in map(emitter.source.name, gone) if text not in carried), *destinations])
 
 
 def _read_inside(body: Block) -> set[Var]:

@@ -1,4 +1,4 @@
-"""Which memories of a loop over even sequences its trips may write over: each is one piece of memory from trip to trip."""
+"""Which memories of a loop over even sequences its trips may write over: each is one alias set from trip to trip."""
 
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING
@@ -7,12 +7,12 @@ from oarlock.ir.variable import Var
 from oarlock.op.control.layout import Carried, Layout
 
 if TYPE_CHECKING:
-    from oarlock.runtime.plan.line import Line
+    from oarlock.runtime.plan.straight_line import StraightLine
 
 __all__ = ["with_own_memories"]
 
 
-def with_own_memories(line_of: Callable[[Collection[Var]], "Line"], layout: Layout) -> "Line":
+def with_own_memories(line_of: Callable[[Collection[Var]], "StraightLine"], layout: Layout) -> "StraightLine":
     """The line of a body, made by `line_of`, that writes over as many memories as it may, which it names: `own`.
 
     Before                                   After
@@ -33,22 +33,22 @@ def with_own_memories(line_of: Callable[[Collection[Var]], "Line"], layout: Layo
         line = line_of(own)
         wanted = own & _legal(line, layout)
         if wanted == own:
-            wanted = own.intersection(line.placement.root(var) for op in layout.body.ops for var in op.writes)
+            wanted = own.intersection(line.buffers.root(var) for op in layout.body.ops for var in op.writes)
     line.own = own
     return line
 
 
-def _legal(line: "Line", layout: Layout) -> set[Var]:
+def _legal(line: "StraightLine", layout: Layout) -> set[Var]:
     return {each.inside for each in layout.carried if _may_be_own(line, layout, each)}
 
 
-def _may_be_own(line: "Line", layout: Layout, each: Carried) -> bool:
+def _may_be_own(line: "StraightLine", layout: Layout, each: Carried) -> bool:
     """Whether a line that writes over the memory may do so."""
-    placement = line.placement
+    buffers = line.buffers
     handed_out = [inner for inner, _ in (*layout.stacked, *layout.summed)]
     handed_out += [other.following for other in layout.carried if other is not each]
     return (
-        placement.memory.is_new_or_over(each.following, each.inside)
-        and not placement.memory.may_share([each.inside, each.following], handed_out)
-        and not placement.has_gaps(each.following)
+        buffers.alias_sets.is_new_or_over(each.following, each.inside)
+        and not buffers.alias_sets.may_share([each.inside, each.following], handed_out)
+        and not buffers.has_gaps(each.following)
     )

@@ -22,23 +22,23 @@ from oarlock.registry.own_values import may_fail
 from oarlock.runtime.context import Context, KernelContext, draws_done
 from oarlock.runtime.explaining import explain
 from oarlock.runtime.place import Place, device_of, made_at
-from oarlock.runtime.plan.ahead import Ahead, find_ahead
-from oarlock.runtime.plan.backends import write_sections
+from oarlock.runtime.plan.backends import write_regions
 from oarlock.runtime.plan.by_signature import KernelFailure
 from oarlock.runtime.plan.emitter import Emitter
 from oarlock.runtime.plan.lending import find_lent, given_to_others, kept_from
-from oarlock.runtime.plan.line import Line
 from oarlock.runtime.plan.numbers import Numbers, one_number
+from oarlock.runtime.plan.precomputation import Precomputation, find_precomputation
 from oarlock.runtime.plan.preconditions import attributes_fit, write_preconditions
 from oarlock.runtime.plan.source import Source
+from oarlock.runtime.plan.straight_line import StraightLine
 from oarlock.runtime.plan.workspace import Workspace
 
-__all__ = ["Given", "Plan"]
+__all__ = ["Plan", "PlanInput"]
 
 _numbers = itertools.count()
 
 
-class Given(NamedTuple):
+class PlanInput(NamedTuple):
     """An input of a plan; the number of the output that is its next value, if it has one, and whether that is made in its memory."""
 
     var: Var
@@ -57,9 +57,9 @@ class Plan:
     updates, each with the number of its output. `lent` says which inputs others may hold after a run.
 
     Values that depend on persistable variables alone, none of which the plan writes, may be precomputed: runs are given what
-    `look_ahead` makes of their values.
+    `precompute` makes of their values.
 
-    With a `backend`, sections of the outermost block are compiled or captured by it when they first run: see `BySignature`.
+    With a `backend`, regions of the outermost block are compiled or captured by it when they first run: see `BySignature`.
 
     A plan runs at `device`. It is immutable and may be run by many threads. Between runs it keeps small constants, the number of iterations
     that a `while` made, to allocate as much memory for the next, and one workspace for each run that there was at a time. Its text is in
@@ -94,33 +94,33 @@ class Plan:
         ops = [*(op for op in ops if op not in last), *(op for op in ops if op in last)]
         all_ours = all(catalogue.get(type).is_trusted for type in {op.type for op in walk_ops(ops)})
         self._mode = below_autograd if all_ours else torch.no_grad
-        line = Line(block, ops, outputs, catalogue, states=states, constants=all_ours)
-        overwritten = line.placement.overwritten()
+        line = StraightLine(block, ops, outputs, catalogue, states=states, constants=all_ours)
+        overwritten = line.buffers.overwritten()
         source = Source()
         self._numbers = Numbers(ops, outputs, catalogue)
-        ahead = Ahead(ops, [], [], [], [])
+        precomputation = Precomputation(ops, [], [], [], [])
         if all_ours and device.type == "cpu" and not overwritten:
-            ahead = find_ahead(ops, inputs, outputs, updates, catalogue, self._numbers)
-        if ahead.kept:
-            ops, last = ahead.left, set()
-            line = Line(block, ops, outputs, catalogue, constants=True)
+            precomputation = find_precomputation(ops, inputs, outputs, updates, catalogue, self._numbers)
+        if precomputation.kept:
+            ops, last = precomputation.left, set()
+            line = StraightLine(block, ops, outputs, catalogue, constants=True)
         emitter = Emitter(source, catalogue, ops, self._numbers, device if all_ours else None, poison=poison)
         parameters = [source.name(var) for var in inputs]
-        made_ahead = [source.name(var) for var in ahead.kept]
-        for op, slot in ahead.packed:
+        precomputed = [source.name(var) for var in precomputation.kept]
+        for op, slot in precomputation.packed:
             emitter.packed[op] = source.fresh(f"{slot}_packed")
-        made_ahead += emitter.packed.values()
+        precomputed += emitter.packed.values()
         for var in inputs:
             emitter.define(var)
         if backend is None:
             emitter.straight(line, 0, len(ops) - len(last))
         else:
-            write_sections(emitter, line, len(ops) - len(last), device, backend)
+            write_regions(emitter, line, len(ops) - len(last), device, backend)
         if not overwritten:
             emitter.straight(line, len(ops) - len(last))
         results = [source.name(var) for var in outputs]
         for number, check in enumerate(checks):
-            if not line.placement.is_even(outputs[number]):
+            if not line.buffers.is_even(outputs[number]):
                 checked = source.fresh("fetched")
                 source.write(f"{checked} = {source.bind('require', check)}({results[number]})")
                 results[number] = checked
@@ -129,34 +129,34 @@ class Plan:
             source.write("before_updates()")
             emitter.straight(line, len(ops) - len(last))
         source.write(f"return [{', '.join(results)}]")
-        if made_ahead:
-            with source.function("ahead", ["for_many", *(source.name(var) for var in ahead.read)]):
+        if precomputed:
+            with source.function("precompute", ["for_many", *(source.name(var) for var in precomputation.read)]):
                 emitter.forget_shapes()
-                emitter.straight(Line(block, ahead.ops, ahead.kept, catalogue, constants=True))
-                for op, slot in ahead.packed:
+                emitter.straight(StraightLine(block, precomputation.ops, precomputation.kept, catalogue, constants=True))
+                for op, slot in precomputation.packed:
                     emitter.pack(op, slot)
-                source.write(f"return [{', '.join(made_ahead)}]")
-        self.read_ahead = [number for number, var in enumerate(inputs) if var in ahead.read]
+                source.write(f"return [{', '.join(precomputed)}]")
+        self.precomputed_inputs = [number for number, var in enumerate(inputs) if var in precomputation.read]
         following = list(zip(updates, range(len(outputs) - len(updates), len(outputs)), strict=True))
         numbers = {given[name]: number for name, number in following if name in given}
         over = {number for var, number in numbers.items() if var in overwritten}
-        self.inputs = [Given(var, to_torch(var.dtype), numbers.get(var), var in overwritten) for var in inputs]
+        self.inputs = [PlanInput(var, to_torch(var.dtype), numbers.get(var), var in overwritten) for var in inputs]
         self.committed = [(name, number) for name, number in following if number not in over]
         self.overwrites = bool(over)
         over_by = {var: number for var, number in numbers.items() if var in overwritten}
-        self.lent = find_lent(inputs, over_by, outputs, len(outputs) - len(updates), others, line.placement.memory)
+        self.lent = find_lent(inputs, over_by, outputs, len(outputs) - len(updates), others, line.buffers.alias_sets)
         self.applied = dict(applied or {})
         self.constants = emitter.constants
-        self._has_spaces = emitter.has_spaces
+        self._has_buffers = emitter.has_buffers
         self._idle: list[Workspace] = []  # those that no run has now
         self._origin = dict(origin or {})
-        asked = {"workspace": emitter.has_spaces, "before_updates": bool(overwritten)}
+        asked = {"workspace": emitter.has_buffers, "before_updates": bool(overwritten)}
         self.text = source.text(
-            "plan", ["context_of", "device", *(name for name, needed in asked.items() if needed), *parameters, *made_ahead]
+            "plan", ["context_of", "device", *(name for name, needed in asked.items() if needed), *parameters, *precomputed]
         )
         self._source = source
         linecache.cache[self._file] = (len(self.text), None, self.text.splitlines(keepends=True), self._file)
-        self._function, self._ahead = _compiled(self.text, self._file, source.bound)
+        self._function, self._precompute = _compiled(self.text, self._file, source.bound)
 
     def __del__(self) -> None:
         linecache.cache.pop(self._file, None)
@@ -184,7 +184,7 @@ class Plan:
 
         mode, place = self._mode, context.place
         compute = partial(self._function, context_of, device_of(place))
-        if self._has_spaces:
+        if self._has_buffers:
             compute = partial(self._compute, compute, place)
 
         def run(values: Sequence[torch.Tensor], *before_updates: Callable[[], object]) -> list[torch.Tensor]:
@@ -198,16 +198,16 @@ class Plan:
 
         return run
 
-    def look_ahead(self, values: Sequence[torch.Tensor], *, for_many: bool) -> list[object]:
+    def precompute(self, values: Sequence[torch.Tensor], *, for_many: bool) -> list[object]:
         """The precomputed values that runs are given beside `values`, those of `inputs`.
 
-        They are made of the values with the numbers `read_ahead`, of their declared types. For one run alone, nothing is packed.
+        They are made of the values with the numbers `precomputed_inputs`, of their declared types. For one run alone, nothing is packed.
         """
-        if self._ahead is None:
+        if self._precompute is None:
             return []
         with self._mode():
             try:
-                return self._ahead(for_many, *(values[number] for number in self.read_ahead))
+                return self._precompute(for_many, *(values[number] for number in self.precomputed_inputs))
             except Exception as error:
                 raise self._explained(error) from error
 
@@ -290,4 +290,4 @@ def _compiled(
     """
     namespace = dict(bound)
     exec(compile(text, file, "exec"), namespace)  # noqa: S102 - the one place that compiles code
-    return namespace["plan"], namespace.get("ahead")  # type: ignore[return-value]
+    return namespace["plan"], namespace.get("precompute")  # type: ignore[return-value]

@@ -13,12 +13,12 @@ from oarlock.backend.torch.private import without_python
 from oarlock.ir.operation import Op
 from oarlock.ir.variable import Var
 
-__all__ = ["Line", "Source"]
+__all__ = ["Instruction", "Source"]
 
 _ROOTS = {"torch": torch, "aten": torch.ops.aten}
 
 
-class Line(NamedTuple):
+class Instruction(NamedTuple):
     """The origin of a line of a plan: an op, and the loops around it, each given by its name and the name of its iteration counter."""
 
     op: Op
@@ -34,7 +34,7 @@ class Source:
     """
 
     lines: list[str] = field(default_factory=list)
-    ops: dict[int, Line] = field(default_factory=dict)  # number of a line, from 1 -> what it does
+    ops: dict[int, Instruction] = field(default_factory=dict)  # number of a line, from 1 -> what it does
     bound: dict[str, object] = field(default_factory=dict)
     names: dict[Var, str] = field(default_factory=dict)
     trips: list[tuple[str, str | None]] = field(default_factory=list)
@@ -46,7 +46,7 @@ class Source:
         """Append a line, of `op` where it is one."""
         self.lines.append("    " * self._depth + text)
         if op is not None:
-            self.ops[len(self.lines) + 1] = Line(op, tuple(self.trips))  # the first line is the `def`
+            self.ops[len(self.lines) + 1] = Instruction(op, tuple(self.trips))  # the first line is the `def`
 
     @contextmanager
     def indented(self) -> Iterator[None]:

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from oarlock.ir.variable import Var
 from oarlock.op.control.layout import Carried, Layout
-from oarlock.runtime.plan import trips
+from oarlock.runtime.plan import loop_support
 
 if TYPE_CHECKING:
     from oarlock.runtime.plan.emitter import Emitter
-    from oarlock.runtime.plan.line import Line
+    from oarlock.runtime.plan.straight_line import StraightLine
 
 __all__ = ["GrowingStacks", "Packed", "RaggedStacks", "Stacks", "Steps"]
 
@@ -29,32 +29,32 @@ class Packed(NamedTuple):
 
 
 class Steps(NamedTuple):
-    """The steps of what lies in a space: all of them, or those of a slice."""
+    """The steps of what lies in a buffer: all of them, or those of a slice."""
 
-    space: str
+    buffer: str
     slice: str = ""
 
     @property
     def whole(self) -> str:
         """The text of the value itself."""
-        return f"{self.space}.whole{self.slice}"
+        return f"{self.buffer}.whole{self.slice}"
 
     def text(self, columns: _Columns | None = None, order: str = "") -> str:
         """The text of the steps, or of some columns of them."""
         steps = f"columns({columns[0]}, {columns[1]})" if columns else "steps"
-        return f"{self.space}.{steps}{self.slice}{order}"
+        return f"{self.buffer}.{steps}{self.slice}{order}"
 
 
 class Stacks:
-    """The stacks that a `for` fills: spaces that each trip computes a part of, stacks of sequences that they take over, or lists.
+    """The stacks that a `for` fills: buffers that each trip computes a part of, stacks of sequences that they take over, or lists.
 
-    A memory that is stacked has its first value in front of the others, in one space with what follows it. A list is copied to a space
+    A memory that is stacked has its first value in front of the others, in one buffer with what follows it. A list is copied to a buffer
     after the loop, where that is held for the next run.
     """
 
-    def __init__(self, emitter: "Emitter", line: "Line", layout: Layout, count: str, *, reverse: bool = False):
-        self.places: list[str] = []
-        self._parts: list[str] = []  # what each place is taken from, in the order of the trips
+    def __init__(self, emitter: "Emitter", line: "StraightLine", layout: Layout, count: str, *, reverse: bool = False):
+        self.destinations: list[str] = []
+        self._parts: list[str] = []  # what each destination is taken from, in the order of the trips
         self._columns: dict[str, str] = {}  # what a trip need not cut -> the columns of a whole, in the order of the trips
         self.names: list[str] = []
         self._emitter, self._line, self._layout = emitter, line, layout
@@ -70,11 +70,11 @@ class Stacks:
         wanted = {inner for inner, _ in self._layout.stacked}
         for each in self._layout.carried:
             if each.inside in wanted and each.inside not in memories:
-                space = self._open_memory(each)
-                if space is not None:
+                buffer = self._open_memory(each)
+                if buffer is not None:
                     before, after = ("[1:]", "[:-1]") if self._reverse else ("[:-1]", "[1:]")
-                    memories[each.inside] = Steps(space, before)
-                    memories.setdefault(each.following, Steps(space, after))
+                    memories[each.inside] = Steps(buffer, before)
+                    memories.setdefault(each.following, Steps(buffer, after))
         for inner, outer in self._layout.stacked:
             if inner in memories:
                 self._hand_out(outer, memories[inner])
@@ -87,7 +87,7 @@ class Stacks:
     @property
     def given(self) -> dict[str, str]:
         """The destinations that each iteration is given for its results, and what they are taken from, in the order of the iterations."""
-        return dict(zip(self.places, self._parts, strict=True)) | self._columns
+        return dict(zip(self.destinations, self._parts, strict=True)) | self._columns
 
     def append(self) -> None:
         """At the end of a trip."""
@@ -114,7 +114,7 @@ class Stacks:
 
     def _origin(self, inner: Var) -> Var | None:
         """The sequence whose steps `inner` is written over."""
-        origin = self._line.placement.origin(inner)
+        origin = self._line.buffers.origin(inner)
         return None if origin is None else dict(self._layout.steps)[origin]
 
     def _outer(self, *inside: Var) -> list[Var]:
@@ -122,85 +122,86 @@ class Stacks:
         return [outer for inner, outer in self._layout.stacked if inner in inside]
 
     def _open_memory(self, each: Carried) -> str | None:
-        """A space for the first value of a memory and all that follow; its name. None where sizes may differ."""
+        """A buffer for the first value of a memory and all that follow; its name. None where sizes may differ."""
         source, following, first = self._emitter.source, each.following, self._emitter.source.name(each.initial)
         sequence = self._origin(following)
-        if sequence is not None and sequence in self._emitter.lines[-1].rooms:
-            space = self._emitter.lines[-1].rooms.pop(sequence)
-            source.write(f"{space}.steps[{self._first}].copy_({first})")
-            self._leave(space)
-            self._line.placement.stay(following)
-            return space
+        if sequence is not None and sequence in self._emitter.lines[-1].headroom:
+            buffer = self._emitter.lines[-1].headroom.pop(sequence)
+            source.write(f"{buffer}.steps[{self._first}].copy_({first})")
+            self._leave(buffer)
+            self._line.buffers.stay(following)
+            return buffer
         held = self._emitter.holds(self._outer(each.inside, following))
-        text = self._space(following, held=held, first=True)
-        if text is None or not self._line.placement.is_even(following):
+        text = self._buffer(following, held=held, first=True)
+        if text is None or not self._line.buffers.is_even(following):
             return None
-        space = source.fresh(f"{following.name}_space")
-        if self._put(following, space, first=True):
-            self._write_space(space, text, first)
+        buffer = source.fresh(f"{following.name}_buffer")
+        if self._put(following, buffer, first=True):
+            self._write_buffer(buffer, text, first)
         else:
-            text = self._emitter.space(following, f"{self._count} + 1", held=held) or text
-            self._stack_later(space, text, self._new_list(following, first))
-        self._leave(space, held=held)
-        return space
+            text = self._emitter.buffer(following, f"{self._count} + 1", held=held) or text
+            self._stack_later(buffer, text, self._new_list(following, first))
+        self._leave(buffer, held=held)
+        return buffer
 
     def _open(self, inner: Var, outer: Var) -> bool:
-        """Hand out a space for what every trip computes of `inner`, and say whether that can be computed there."""
+        """Hand out a buffer for what every trip computes of `inner`, and say whether that can be computed there."""
         held = self._emitter.holds(self._outer(inner))
         copied = not held and self._may_copy(outer)
-        text = self._space(inner, held=held, copied=copied) if self._line.placement.is_new(inner) else None
+        text = self._buffer(inner, held=held, copied=copied) if self._line.buffers.is_new(inner) else None
         source = self._emitter.source
-        space = source.fresh(f"{inner.name}_space")
-        if text is None or not self._put(inner, space):
+        buffer = source.fresh(f"{inner.name}_buffer")
+        if text is None or not self._put(inner, buffer):
             return False
-        self._write_space(space, text)
-        self._leave(space, held=held)
+        self._write_buffer(buffer, text)
+        self._leave(buffer, held=held)
         if copied:
-            self._closing.append(lambda: source.write(f"{source.name(outer)} = workspace.hand_out({space})"))
+            self._closing.append(lambda: source.write(f"{source.name(outer)} = workspace.hand_out({buffer})"))
         else:
-            self._hand_out(outer, Steps(space))
+            self._hand_out(outer, Steps(buffer))
         return True
 
     def _may_copy(self, outer: Var) -> bool:
-        """Whether the stack `outer` may be a copy of the space that is filled."""
+        """Whether the stack `outer` may be a copy of the buffer that is filled."""
         finals = (each.final for each in self._layout.carried)
         results = [*finals, *(other for _, other in (*self._layout.stacked, *self._layout.summed))]
         return self._emitter.may_copy(outer, (other for other in results if other is not outer))
 
-    def _leave(self, space: str, *, held: bool = False) -> None:
-        """After the loop, `space` is let go of; or it is given back some time, where it is `held`."""
+    def _leave(self, buffer: str, *, held: bool = False) -> None:
+        """After the loop, `buffer` is let go of; or it is given back some time, where it is `held`."""
         line = self._emitter.lines[-1]
         if held:
-            line.held[space] = []
-        elif space not in line.held:
-            self.names.append(space)
+            line.held[buffer] = []
+        elif buffer not in line.held:
+            self.names.append(buffer)
 
     @property
     def _first(self) -> int:
         """Where the first value of a memory lies."""
         return -1 if self._reverse else 0
 
-    def _space(self, var: Var, *, held: bool, copied: bool = False, first: bool = False) -> str | None:
-        """The text of a space for what every trip computes of `var`, and for the `first` value; None where a size is unknown."""
-        return self._emitter.space(var, f"{self._count} + 1" if first else self._count, held=held, copied=copied)
+    def _buffer(self, var: Var, *, held: bool, copied: bool = False, first: bool = False) -> str | None:
+        """The text of a buffer for what every trip computes of `var`, and for the `first` value; None where a size is unknown."""
+        return self._emitter.buffer(var, f"{self._count} + 1" if first else self._count, held=held, copied=copied)
 
-    def _write_space(self, space: str, text: str, first: str | None = None) -> None:
-        self._emitter.source.write(f"{space} = {text}")
+    def _write_buffer(self, buffer: str, text: str, first: str | None = None) -> None:
+        self._emitter.source.write(f"{buffer} = {text}")
         if first is not None:
-            self._emitter.source.write(f"{space}.steps[{self._first}].copy_({first})")
+            self._emitter.source.write(f"{buffer}.steps[{self._first}].copy_({first})")
 
     def _open_list(self, inner: Var, outer: Var) -> None:
         source = self._emitter.source
         stack = self._new_list(inner)
-        held = self._line.placement.is_even(inner) and self._emitter.holds([outer])
-        text = self._emitter.space(inner, self._count, held=True) if held else None
+        held = self._line.buffers.is_even(inner) and self._emitter.holds([outer])
+        text = self._emitter.buffer(inner, self._count, held=True) if held else None
         if text is not None:
-            space = source.fresh(f"{inner.name}_space")
-            self._stack_later(space, text, stack)
-            self._leave(space, held=True)
-            self._hand_out(outer, Steps(space))
+            buffer = source.fresh(f"{inner.name}_buffer")
+            self._stack_later(buffer, text, stack)
+            self._leave(buffer, held=True)
+            self._hand_out(outer, Steps(buffer))
             return
-        values = f"{source.bind('stack', trips.stack)}({self._ordered(stack)}) if {self._count} else {self._emitter.zeros(inner, (0,))}"
+        stacked = f"{source.bind('stack', loop_support.stack)}({self._ordered(stack)})"
+        values = f"{stacked} if {self._count} else {self._emitter.zeros(inner, (0,))}"
         self._closing.append(lambda: source.write(f"{source.name(outer)} = {values}"))
 
     def _new_list(self, var: Var, first: str = "") -> str:
@@ -210,11 +211,11 @@ class Stacks:
         self._emitter.source.write(f"{stack} = [{first}]")
         return stack
 
-    def _stack_later(self, space: str, text: str, stack: str) -> None:
-        """After the loop, make a space and copy a list to it."""
+    def _stack_later(self, buffer: str, text: str, stack: str) -> None:
+        """After the loop, make a buffer and copy a list to it."""
         source = self._emitter.source
-        self._closing.append(lambda: source.write(f"{space} = {text}"))
-        self._closing.append(lambda: source.write(f"{space}.stack({self._ordered(stack)})"))
+        self._closing.append(lambda: source.write(f"{buffer} = {text}"))
+        self._closing.append(lambda: source.write(f"{buffer}.stack({self._ordered(stack)})"))
 
     def _ordered(self, stack: str) -> str:
         """A list, which is in the order of the trips, in the order of the steps."""
@@ -225,10 +226,10 @@ class Stacks:
 
         One call makes the views for all trips, where each trip made some.
         """
-        placement = self._line.placement
+        buffers = self._line.buffers
         for op in self._layout.body.ops:
-            parts = placement.columns_of(op)
-            whole = self._wholes.get(placement.root(op.reads[0])) if parts else None
+            parts = buffers.columns_of(op)
+            whole = self._wholes.get(buffers.root(op.reads[0])) if parts else None
             if whole is not None:
                 self._line.cut.add(op)
                 for part, (start, stop) in zip(parts, _ranges(parts), strict=True):
@@ -238,67 +239,67 @@ class Stacks:
         """Note what is in the steps of sequences: a value that is written over a step lies there."""
         outer_line, order = self._emitter.lines[-1], "[::-1]" if self._reverse else ""
         for inner, outer in self._layout.steps:
-            if outer_line.placement.is_even(outer):
+            if outer_line.buffers.is_even(outer):
                 name, steps = self._emitter.source.name(outer), outer_line.steps_of(outer)
                 if steps is not None:
                     self._wholes[inner] = partial(steps.text, order=order)
                 else:
                     self._wholes[inner] = lambda columns, name=name: f"{name}[..., {columns[0]}:{columns[1]}].unbind(0){order}"
 
-    def _put(self, var: Var, space: str, *, first: bool = False) -> bool:
-        """Let `var` be computed in `space`, where something may be `first`; False where it cannot be, and nothing is changed."""
-        source, placement = self._emitter.source, self._line.placement
-        place, parts = source.fresh(f"{var.name}_place"), placement.parts_of(var)
-        columns = [source.fresh(f"{part.name}_place") for part in parts]
-        if not parts or not placement.gather(var, columns, place):
-            if not placement.put(var, place):
+    def _put(self, var: Var, buffer: str, *, first: bool = False) -> bool:
+        """Let `var` be computed in `buffer`, where something may be `first`; False where it cannot be, and nothing is changed."""
+        source, buffers = self._emitter.source, self._line.buffers
+        destination, parts = source.fresh(f"{var.name}_destination"), buffers.parts_of(var)
+        columns = [source.fresh(f"{part.name}_destination") for part in parts]
+        if not parts or not buffers.gather(var, columns, destination):
+            if not buffers.put(var, destination):
                 return False
             parts = []
-            self._wholes[placement.root(var)] = lambda columns: self._part(space, var, columns, first=first)
-        self.places.append(place)
-        self._parts.append(self._part(space, var, first=first))
+            self._wholes[buffers.root(var)] = lambda columns: self._part(buffer, var, columns, first=first)
+        self.destinations.append(destination)
+        self._parts.append(self._part(buffer, var, first=first))
         if parts:
-            self._parts += [self._part(space, var, part, first=first) for part in _ranges(parts)]
-            self.places += columns
+            self._parts += [self._part(buffer, var, part, first=first) for part in _ranges(parts)]
+            self.destinations += columns
         return True
 
-    def _part(self, space: str, var: Var, columns: _Columns | None = None, *, first: bool) -> str:
-        """The places in `space`, in the order of the trips."""
+    def _part(self, buffer: str, var: Var, columns: _Columns | None = None, *, first: bool) -> str:
+        """The destinations in `buffer`, in the order of the trips."""
         order = f"[{'-2::-1' if self._reverse else '1:'}]" if first else "[::-1]" if self._reverse else ""
-        return Steps(space).text(columns, order)
+        return Steps(buffer).text(columns, order)
 
 
 class RaggedStacks(Stacks):
     """The outputs of a `for` over ragged sequences: steps, computed in a packed buffer where they can be."""
 
-    def __init__(self, emitter: "Emitter", line: "Line", layout: Layout, rows: str, count: str, splits: Var, *, reverse: bool):
+    def __init__(self, emitter: "Emitter", line: "StraightLine", layout: Layout, rows: str, count: str, splits: Var, *, reverse: bool):
         super().__init__(emitter, line, layout, count, reverse=reverse)
         self._rows, self._splits = rows, splits
         self._steps: dict[Var, str] = {}
-        self._spaces: dict[Var, str] = {}
-        self._apart = {inner for inner, _ in layout.stacked if line.placement.is_new(inner)}
+        self._buffers: dict[Var, str] = {}
+        self._apart = {inner for inner, _ in layout.stacked if line.buffers.is_new(inner)}
 
     def open(self) -> None:
         source = self._emitter.source
         for inner in dict.fromkeys(inner for inner, _ in self._layout.stacked):
-            by_row = trips.is_by_row(inner, self._layout.body)
+            by_row = loop_support.is_by_row(inner, self._layout.body)
             text = (
-                self._emitter.space(inner, f"{self._rows}.total" if by_row else self._count, int(by_row)) if inner in self._apart else None
+                self._emitter.buffer(inner, f"{self._rows}.total" if by_row else self._count, int(by_row)) if inner in self._apart else None
             )
-            space, self._steps[inner] = source.fresh(f"{inner.name}_space"), source.fresh(f"{inner.name}_steps")
-            if text is None or not self._put(inner, space):
+            buffer, self._steps[inner] = source.fresh(f"{inner.name}_buffer"), source.fresh(f"{inner.name}_steps")
+            if text is None or not self._put(inner, buffer):
                 self._steps[inner] = self._new_list(inner)
                 continue
-            self._spaces[inner] = space
-            source.write(f"{space} = {text}.whole")
-            source.write(f"{self._steps[inner]} = {space}{self._cut(inner)}")
+            self._buffers[inner] = buffer
+            source.write(f"{buffer} = {text}.whole")
+            source.write(f"{self._steps[inner]} = {buffer}{self._cut(inner)}")
         self._cut_wholes()
 
     def _cut(self, var: Var) -> str:
-        return f".split({self._rows}.counts)" if trips.is_by_row(var, self._layout.body) else ".unbind(0)"
+        return f".split({self._rows}.counts)" if loop_support.is_by_row(var, self._layout.body) else ".unbind(0)"
 
-    def _part(self, space: str, var: Var, columns: _Columns | None = None, *, first: bool) -> str:
-        steps = f"{space}[..., {columns[0]}:{columns[1]}]{self._cut(var)}" if columns else self._steps[var]
+    def _part(self, buffer: str, var: Var, columns: _Columns | None = None, *, first: bool) -> str:
+        steps = f"{buffer}[..., {columns[0]}:{columns[1]}]{self._cut(var)}" if columns else self._steps[var]
         return f"{steps}[::-1]" if self._reverse else steps
 
     def close(self) -> None:
@@ -307,44 +308,44 @@ class RaggedStacks(Stacks):
         for steps, _ in self._lists if self._reverse else ():
             source.write(f"{steps}.reverse()")
         for inner, outer in self._layout.stacked:
-            steps, space = self._steps[inner], self._spaces.get(inner)
-            if trips.is_by_row(inner, body):
+            steps, buffer = self._steps[inner], self._buffers.get(inner)
+            if loop_support.is_by_row(inner, body):
                 line.packed[outer] = Packed(source.fresh(f"{outer.name}_steps"), self._splits, apart=inner in self._apart)
                 source.write(f"{line.packed[outer].steps} = {steps}")
                 if line.is_stepped_through(outer, self._splits):
                     line.unjoined.add(outer)
                     continue
-                joined = f"{self._rows}.unpack({space})" if space else f"{self._rows}.join({steps})"
+                joined = f"{self._rows}.unpack({buffer})" if buffer else f"{self._rows}.join({steps})"
                 empty = self._emitter.zeros(inner)
             else:
-                joined = space or f"{source.bind('stack', trips.stack)}({steps})"
+                joined = buffer or f"{source.bind('stack', loop_support.stack)}({steps})"
                 empty = self._emitter.zeros(inner, (0,))
-            source.write(f"{source.name(outer)} = " + (joined if space else f"{joined} if {self._count} else {empty}"))
-        self.names += [*self._steps.values(), *self._spaces.values()]
+            source.write(f"{source.name(outer)} = " + (joined if buffer else f"{joined} if {self._count} else {empty}"))
+        self.names += [*self._steps.values(), *self._buffers.values()]
 
 
 class GrowingStacks(Stacks):
-    """The stacks that a `while` fills: nobody knows before how many trips it makes, so the spaces grow."""
+    """The stacks that a `while` fills: nobody knows before how many trips it makes, so the buffers grow."""
 
     def _may_copy(self, outer: Var) -> bool:
         """The views of what has grown are there, many or few."""
         return False
 
-    def _space(self, var: Var, *, held: bool, copied: bool = False, first: bool = False) -> str | None:
-        return self._emitter.growing_space(var, held=held)
+    def _buffer(self, var: Var, *, held: bool, copied: bool = False, first: bool = False) -> str | None:
+        return self._emitter.growing_buffer(var, held=held)
 
-    def _write_space(self, space: str, text: str, first: str | None = None) -> None:
+    def _write_buffer(self, buffer: str, text: str, first: str | None = None) -> None:
         source = self._emitter.source
-        super()._write_space(space, text)
+        super()._write_buffer(buffer, text)
         if first is not None:
-            source.write(f"{space}.place().copy_({first})")
-        self._closing.append(lambda: source.write(f"{space}.filled()"))
+            source.write(f"{buffer}.next_destination().copy_({first})")
+        self._closing.append(lambda: source.write(f"{buffer}.filled()"))
 
-    def _part(self, space: str, var: Var, columns: _Columns | None = None, *, first: bool) -> str:
-        return f"{self.places[-1]}[..., {columns[0]}:{columns[1]}]" if columns else f"{space}.place()"
+    def _part(self, buffer: str, var: Var, columns: _Columns | None = None, *, first: bool) -> str:
+        return f"{self.destinations[-1]}[..., {columns[0]}:{columns[1]}]" if columns else f"{buffer}.next_destination()"
 
     def _cut_wholes(self) -> None:
-        """Nothing is cut before the loop: a space that grows moves."""
+        """Nothing is cut before the loop: a buffer that grows moves."""
 
 
 def _ranges(parts: Sequence[Var]) -> Iterator[tuple[int, int]]:

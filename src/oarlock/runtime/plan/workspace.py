@@ -5,14 +5,14 @@ from math import prod
 
 import torch
 
-__all__ = ["GrowingSpace", "Growth", "Space", "Workspace"]
+__all__ = ["Buffer", "GrowingBuffer", "Growth", "Workspace"]
 
 _Key = tuple[object, ...]
 
 _SMALL = 4096  # bytes of a step: to copy these takes a third of the time that it takes to make a view of them
 
 
-class Space:
+class Buffer:
     """Memory for a value of each trip: the `whole`, and its `steps`, views that are made once."""
 
     __slots__ = ("_columns", "_steps", "key", "whole")
@@ -52,100 +52,100 @@ class Growth:
         self.expected = 8
 
 
-class GrowingSpace(Space):
+class GrowingBuffer(Buffer):
     """Memory for any number of values. Twice as much is taken where it is full, so every value is copied about once at most.
 
     `whole` and `steps` are there once it is `filled`.
     """
 
-    __slots__ = ("_growth", "_memory", "_places", "_used")
+    __slots__ = ("_destinations", "_growth", "_memory", "_used")
 
     def __init__(self, memory: torch.Tensor, key: _Key, growth: Growth):
         super().__init__(memory, key)
         self._growth = growth
-        self._memory, self._places = memory, memory.unbind(0)
+        self._memory, self._destinations = memory, memory.unbind(0)
         self._used = 0
 
-    def place(self) -> torch.Tensor:
+    def next_destination(self) -> torch.Tensor:
         """Where the next value is computed."""
-        if self._used == len(self._places):
+        if self._used == len(self._destinations):
             self._grow()
         self._used += 1
-        return self._places[self._used - 1]
+        return self._destinations[self._used - 1]
 
     def filled(self) -> None:
         """No more values come."""
         used, self._used = self._used, 0
         self._growth.expected = max(used, 1)
         if self._steps is None or len(self._steps) != used:  # where as many came before, it did not grow
-            self.whole, self._steps = self._memory[:used], self._places[:used]
+            self.whole, self._steps = self._memory[:used], self._destinations[:used]
             self._columns.clear()
 
     @property
     def is_much_too_large(self) -> bool:
         """Whether it has room for four times what was filled last."""
-        return len(self._places) > 4 * max(len(self.steps), 8)
+        return len(self._destinations) > 4 * max(len(self.steps), 8)
 
     def _grow(self) -> None:
-        memory = self._memory.new_empty((2 * len(self._places), *self._memory.shape[1:]))
+        memory = self._memory.new_empty((2 * len(self._destinations), *self._memory.shape[1:]))
         memory[: self._used].copy_(self._memory)
-        self._memory, self._places = memory, memory.unbind(0)
+        self._memory, self._destinations = memory, memory.unbind(0)
 
 
 class Workspace:
-    """The spaces of one run at a time.
+    """The buffers of one run at a time.
 
-    A plan gives a space back after the last line that reads anything in it; whoever takes one of that type and those sizes afterwards,
+    A plan gives a buffer back after the last line that reads anything in it; whoever takes one of that type and those sizes afterwards,
     in that run or the next, gets it with its steps. What was not given back is no longer here: a run failed, or hands out a value in it.
     What a run did not take is let go of when it ends: of sizes that change from run to run, the latest are held.
     """
 
     def __init__(self, device: torch.device):
         self._device = device
-        self._before: dict[_Key, list[Space]] = {}  # given back in the run before
-        self._idle: dict[_Key, list[Space]] = {}  # given back in this one
+        self._before: dict[_Key, list[Buffer]] = {}  # given back in the run before
+        self._idle: dict[_Key, list[Buffer]] = {}  # given back in this one
 
-    def take(self, dtype: torch.dtype, *sizes: int) -> Space:
-        """A space of `sizes`, whose first is the number of trips, to be given back."""
+    def take(self, dtype: torch.dtype, *sizes: int) -> Buffer:
+        """A buffer of `sizes`, whose first is the number of trips, to be given back."""
         key = (dtype, *sizes)
         return self._held(key) or self.make(*key)
 
-    def take_growing(self, growth: Growth, *sizes: int) -> GrowingSpace:
+    def take_growing(self, growth: Growth, *sizes: int) -> GrowingBuffer:
         """The same for a number of trips that nobody knows, each of `sizes`."""
         held = self._held((growth, *sizes))
-        return held if isinstance(held, GrowingSpace) else self.make_growing(growth, *sizes)
+        return held if isinstance(held, GrowingBuffer) else self.make_growing(growth, *sizes)
 
-    def make(self, dtype: torch.dtype, *sizes: int) -> Space:
-        """A space that is new, and is not given back."""
-        return Space(torch.empty(sizes, dtype=dtype, device=self._device), (dtype, *sizes))
+    def make(self, dtype: torch.dtype, *sizes: int) -> Buffer:
+        """A buffer that is new, and is not given back."""
+        return Buffer(torch.empty(sizes, dtype=dtype, device=self._device), (dtype, *sizes))
 
-    def make_growing(self, growth: Growth, *sizes: int) -> GrowingSpace:
+    def make_growing(self, growth: Growth, *sizes: int) -> GrowingBuffer:
         """The same for a number of trips that nobody knows."""
         memory = torch.empty((growth.expected, *sizes), dtype=growth.dtype, device=self._device)
-        return GrowingSpace(memory, (growth, *sizes), growth)
+        return GrowingBuffer(memory, (growth, *sizes), growth)
 
-    def borrow(self, dtype: torch.dtype, *sizes: int) -> Space:
-        """A space to be handed out, as a value that others may hold: one of small steps is held, and it is copied then."""
+    def borrow(self, dtype: torch.dtype, *sizes: int) -> Buffer:
+        """A buffer to be handed out, as a value that others may hold: one of small steps is held, and it is copied then."""
         return (self.take if _step_bytes(dtype, sizes) <= _SMALL else self.make)(dtype, *sizes)
 
-    def hand_out(self, space: Space) -> torch.Tensor:
+    def hand_out(self, buffer: Buffer) -> torch.Tensor:
         """The value in a buffer that was borrowed, in memory that is not ours. Nobody reads anything in the buffer any more."""
-        if _step_bytes(space.whole.dtype, space.whole.shape) > _SMALL:
-            return space.whole
-        self.give_back(space)
-        return space.whole.clone()
+        if _step_bytes(buffer.whole.dtype, buffer.whole.shape) > _SMALL:
+            return buffer.whole
+        self.give_back(buffer)
+        return buffer.whole.clone()
 
-    def give_back(self, *spaces: Space) -> None:
+    def give_back(self, *buffers: Buffer) -> None:
         """Nobody reads anything in these any more."""
-        for space in spaces:
-            if not (isinstance(space, GrowingSpace) and space.is_much_too_large):
-                self._idle.setdefault(space.key, []).append(space)
+        for buffer in buffers:
+            if not (isinstance(buffer, GrowingBuffer) and buffer.is_much_too_large):
+                self._idle.setdefault(buffer.key, []).append(buffer)
 
     def end_run(self) -> None:
         """Let go of what the run did not take."""
         self._before, self._idle = self._idle, {}
 
-    def _held(self, key: _Key) -> Space | None:
+    def _held(self, key: _Key) -> Buffer | None:
         held = self._idle.get(key) or self._before.get(key)
         return held.pop() if held else None
 

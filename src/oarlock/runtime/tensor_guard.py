@@ -1,4 +1,4 @@
-"""Likeness: what some tensors were like, to tell of others at once whether they are the same."""
+"""TensorGuard: what some tensors were like, to tell of others at once whether they are the same."""
 
 from collections.abc import Sequence
 
@@ -6,10 +6,10 @@ import torch
 
 from oarlock.backend.torch.private import tensor_guards
 
-__all__ = ["Likeness"]
+__all__ = ["TensorGuard"]
 
 
-class Likeness:
+class TensorGuard:
     """Called with as many values, it says whether they are tensors of the dtypes, sizes and devices of `tensors` that record no gradients.
 
     It may deny it of such too (one of them stands there twice, say): then it takes a closer look. How they lie in memory matters where

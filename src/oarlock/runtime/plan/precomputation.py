@@ -11,15 +11,15 @@ from oarlock.ir.walk import needed_ops, walk_ops
 from oarlock.passes.rewriter import is_pure
 from oarlock.registry.catalogue import Catalogue
 from oarlock.registry.own_values import may_fail
+from oarlock.runtime.plan.alias_sets import AliasSets
 from oarlock.runtime.plan.constants import find_constants
 from oarlock.runtime.plan.liveness import Liveness
-from oarlock.runtime.plan.memory import Memory
 from oarlock.runtime.plan.numbers import Numbers
 
-__all__ = ["Ahead", "find_ahead"]
+__all__ = ["Precomputation", "find_precomputation"]
 
 
-class Ahead(NamedTuple):
+class Precomputation(NamedTuple):
     """The ops that are precomputed, and the ops that are left for runs.
 
     Runs are given the values `kept` of `ops`, and the inputs that are `packed`, by op and slot. `read` are the inputs that all of these are
@@ -33,9 +33,9 @@ class Ahead(NamedTuple):
     read: list[Var]
 
 
-def find_ahead(
+def find_precomputation(
     ops: Sequence[Op], inputs: Sequence[Var], outputs: Sequence[Var], written: Collection[str], catalogue: Catalogue, numbers: Numbers
-) -> Ahead:
+) -> Precomputation:
     """Find those of `ops` that can be precomputed.
 
     They are ops of ours in the outermost block that are pure, cannot fail by values and have sizes that are numbers. All that they read is
@@ -44,11 +44,11 @@ def find_ahead(
     a run, but for another op. No op gives more than it reads, and the kept and packed values take no more memory than the variables that
     they are made of: the last ops are left to the runs until that holds. So an inference takes at most twice the memory of its parameters.
     """
-    memory = Memory(Liveness(ops, outputs, catalogue), catalogue)
+    alias_sets = AliasSets(Liveness(ops, outputs, catalogue), catalogue)
     for op in ops:
-        memory.define(op)
+        alias_sets.define(op)
     sources = [var for var in inputs if var.persistable and var.name not in written and _is_static(var)]
-    sources = [var for var in sources if not memory.may_share([var], outputs)]
+    sources = [var for var in sources if not alias_sets.may_share([var], outputs)]
     constants = find_constants(ops, catalogue)
     known = {*sources, *constants}
     made: list[Op] = []
@@ -63,23 +63,24 @@ def find_ahead(
             and not any(isinstance(value, Var) for value in op.attributes.values())
             and not any(numbers.has(var) or numbers.vanishes(var) for var in (*op.reads, *op.writes))
             and all(map(_is_static, op.writes))
-            and not any(map(memory.stays, op.writes))
+            and not any(map(alias_sets.stays, op.writes))
             and _bytes(op.writes) <= _bytes(set(op.reads))
         ):
             made.append(op)
             known.update(op.writes)
     constant_ops = [op for op in ops if not constants.isdisjoint(op.writes)]
     while True:
-        ahead = _ahead(ops, made, constant_ops, sources, outputs, catalogue)
-        if not made or _bytes(ahead.kept) + _bytes({op.inputs[slot][0] for op, slot in ahead.packed}) <= _bytes(ahead.read):
-            return ahead
+        found = _precomputation(ops, made, constant_ops, sources, outputs, catalogue)
+        taken = _bytes(found.kept) + _bytes({op.inputs[slot][0] for op, slot in found.packed})
+        if not made or taken <= _bytes(found.read):
+            return found
         made.pop()
 
 
-def _ahead(
+def _precomputation(
     ops: Sequence[Op], made: Sequence[Op], constant_ops: Sequence[Op], sources: Sequence[Var], outputs: Sequence[Var], catalogue: Catalogue
-) -> Ahead:
-    """The same, where the ops `made` are computed ahead."""
+) -> Precomputation:
+    """The same, where the ops `made` are precomputed."""
     gone = {op for op in made if not catalogue.get(op.type).views}
     left = needed_ops([op for op in ops if op not in gone], outputs)
     own = {var for op in gone for var in op.writes}
@@ -93,7 +94,7 @@ def _ahead(
     ]
     needed = needed_ops([*constant_ops, *made], kept)
     read = {var for op in needed for var in op.reads} | {op.inputs[slot][0] for op, slot in packed}
-    return Ahead(left, needed, kept, packed, [var for var in sources if var in read])
+    return Precomputation(left, needed, kept, packed, [var for var in sources if var in read])
 
 
 def _is_static(var: Var) -> bool:

@@ -27,7 +27,7 @@ def scaled():
 
 
 def expected(scope, x=X):
-    v, g = (scope.var(name).held for name in ("v", "g"))  # asked so that no claim ends
+    v, g = (scope.var(name).held for name in ("v", "g"))  # asked so that no lease ends
     return x @ (v.tanh() * g.exp())
 
 
@@ -40,9 +40,9 @@ def prepared(program, scope, fetch=("y",), **options):
 def looks(monkeypatch):
     """How often something was computed ahead."""
     counted = []
-    look_ahead = ol.runtime.plan.Plan.look_ahead
+    precompute = ol.runtime.plan.Plan.precompute
     monkeypatch.setattr(
-        ol.runtime.plan.Plan, "look_ahead", lambda *given, **options: (counted.append(None), look_ahead(*given, **options))[1]
+        ol.runtime.plan.Plan, "precompute", lambda *given, **options: (counted.append(None), precompute(*given, **options))[1]
     )
     return counted
 
@@ -51,7 +51,7 @@ def test_the_plan_says_what_is_computed_ahead():
     plan = ol.Executor(passes=()).plan(scaled(), ["y"])
     main, ahead = plan.text.split("\n\n\n")
     assert main.startswith("def plan(context_of, device, ")
-    assert ahead.startswith("def ahead(for_many, v_")
+    assert ahead.startswith("def precompute(for_many, v_")
     assert [word for word in ("tanh", "exp", "multiply", "linear") if word in main] == ["multiply", "linear"]
     assert main.count("multiply_0") == main.count("multiply"), "it is read only"
     assert [word for word in ("tanh", "exp", "multiply", "linear") if word in ahead] == ["tanh", "exp", "multiply"]
@@ -141,9 +141,9 @@ def test_what_is_handed_out_may_be_written_over(fetch):
 
 
 def test_a_parameter_that_is_handed_out_is_read_anew():
-    assert "def ahead" in ol.Executor().plan(scaled(), ["y"]).text
-    assert "def ahead" not in ol.Executor().plan(scaled(), ["y", "v", "g"]).text
-    ahead = ol.Executor().plan(scaled(), ["y", "rows"]).text.partition("def ahead")[2]
+    assert "def precompute" in ol.Executor().plan(scaled(), ["y"]).text
+    assert "def precompute" not in ol.Executor().plan(scaled(), ["y", "v", "g"]).text
+    ahead = ol.Executor().plan(scaled(), ["y", "rows"]).text.partition("def precompute")[2]
     assert [word for word in ("tanh", "exp", "multiply") if word in ahead] == ["tanh", "exp"]
 
 
@@ -155,8 +155,8 @@ def test_what_takes_more_memory_than_it_is_made_of_is_computed_by_each_run():
         program.targets["y"] = ol.op.reduce_sum(ol.op.tanh(wide)) + x
         program.targets["z"] = x * ol.op.exp(g) * ol.op.tanh(g) * ol.op.sigmoid(g)
     plan = ol.Executor(passes=()).plan(program, ["y"])
-    assert "tanh" not in plan.text.partition("def ahead")[2]
-    ahead = ol.Executor(passes=()).plan(program, ["z"]).text.partition("def ahead")[2]
+    assert "tanh" not in plan.text.partition("def precompute")[2]
+    ahead = ol.Executor(passes=()).plan(program, ["z"]).text.partition("def precompute")[2]
     assert [word for word in ("exp", "tanh", "sigmoid") if word in ahead] == ["exp"], "as much as g takes"
 
 
@@ -165,7 +165,7 @@ def test_what_may_fail_fails_where_it_stands():
         x = ol.layer.data("x", shape=[4], dtype="float64")
         rows = ol.op.take(ol.layer.create_parameter([3, 4], name="table", dtype="float64"), ol.op.fill(shape=(2,), value=7, dtype="int64"))
         program.targets["y"] = ol.op.linear(x, ol.op.reshape(rows, shape=(4, 2)))
-    assert "def ahead" not in ol.Executor(passes=()).plan(program, ["y"]).text
+    assert "def precompute" not in ol.Executor(passes=()).plan(program, ["y"]).text
     scope = ol.init(program, ol.Scope())
     with pytest.raises(ol.KernelError):
         prepared(program, scope)()
@@ -186,7 +186,7 @@ def test_a_value_of_another_type_does_what_it_does_in_the_interpreter(value):
     assert found[0] == found[1]
 
 
-def test_steps_of_one_scope_do_not_end_each_other_s_claims(looks):
+def test_steps_of_one_scope_do_not_end_each_other_s_leases(looks):
     program = scaled()
     scope = ol.init(program, ol.Scope())
     one, other = (prepared(program, scope) for _ in range(2))
@@ -244,24 +244,24 @@ def test_what_a_run_still_reads_is_not_written_over():
     assert not torch.allclose(expected(scope), wanted)
 
 
-def test_a_run_that_claims_while_a_value_is_given_does_not_keep_the_old_one(monkeypatch):
+def test_a_run_that_leases_while_a_value_is_given_does_not_keep_the_old_one(monkeypatch):
     program = scaled()
     scope = ol.init(program, ol.Scope())
     step, hold = prepared(program, scope), Variable.hold
-    claimed = []
+    leased = []
 
     def hold_late(variable, value, **options):
-        if not claimed:
-            claimed.append(step())
+        if not leased:
+            leased.append(step())
         hold(variable, value, **options)
 
     monkeypatch.setattr(Variable, "hold", hold_late)
     scope["v"] = numpy.full((4, 3), 0.25)
     assert torch.allclose(step(), expected(scope), rtol=1e-12)
-    assert not torch.allclose(step(), claimed[0])
+    assert not torch.allclose(step(), leased[0])
 
 
-def test_what_is_kept_ends_with_the_step_and_with_the_claim():
+def test_what_is_kept_ends_with_the_step_and_with_the_lease():
     program = scaled()
     gc.collect()
     gc.disable()
@@ -270,7 +270,7 @@ def test_what_is_kept_ends_with_the_step_and_with_the_claim():
             scope = ol.init(program, ol.Scope())
             step = ol.Executor().prepare(program, ["y"], scope=scope, return_numpy=False)
             step({"x": X})
-            kept = weakref.ref(step._claim.kept[-1])
+            kept = weakref.ref(step._lease.cached[-1])
             if end is None:
                 del step
             else:
@@ -302,7 +302,7 @@ def test_a_parameter_that_comes_nearer_is_the_one_that_is_read():
 
 
 def test_a_plan_that_writes_its_parameters_computes_them_itself():
-    assert "def ahead" not in ol.Executor(passes=()).plan(trained(), ["y"]).text
+    assert "def precompute" not in ol.Executor(passes=()).plan(trained(), ["y"]).text
 
 
 @pytest.mark.parametrize("scopes", [1, 16])

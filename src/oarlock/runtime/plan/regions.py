@@ -1,4 +1,4 @@
-"""Sections: runs of ops of one block that do nothing but launch kernels, which something else than the lines of a plan may run at once."""
+"""Regions: runs of ops of one block that do nothing but launch kernels, which something else than the lines of a plan may run at once."""
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import AbstractContextManager
@@ -17,12 +17,12 @@ from oarlock.registry.own_values import may_fail
 from oarlock.runtime.plan.liveness import Liveness
 from oarlock.runtime.plan.numbers import Numbers
 
-__all__ = ["Section", "Training", "find_sections", "is_known"]
+__all__ = ["Region", "Training", "find_regions", "is_known"]
 
 _SOME_SIZE = 64  # of what has no number: large enough for a window to fit
 
 
-class Section(NamedTuple):
+class Region(NamedTuple):
     """The ops with the numbers from `start` to `stop`, of which `ops` launch kernels; what others there compute is made ahead of them.
 
     It takes the values of `reads` and the shapes of `shapes`, gives the values of `writes`, and the shapes of `shapes_left`, whose values
@@ -38,7 +38,7 @@ class Section(NamedTuple):
     shapes_left: Sequence[Var]
 
 
-def find_sections(
+def find_regions(
     ops: Sequence[Op],
     liveness: Liveness,
     catalogue: Catalogue,
@@ -51,17 +51,17 @@ def find_sections(
     apart: Callable[[Op], bool] = lambda op: False,
     stop: int | None = None,
     at_least: int = 1,
-) -> list[Section]:
-    """The sections among the first `stop` of `ops`, each as long as can be and of `at_least` so many ops.
+) -> list[Region]:
+    """The regions among the first `stop` of `ops`, each as long as can be and of `at_least` so many ops.
 
-    Before: `a = matmul(x, w)`, `b = tanh(a)`, `c = dropout(b)`, `d = matmul(c, v)`. After: a section of two ops that takes `x` and `w` and
-    gives `b`; a line; a section of one.
+    Before: `a = matmul(x, w)`, `b = tanh(a)`, `c = dropout(b)`, `d = matmul(c, v)`. After: a region of two ops that takes `x` and `w` and
+    gives `b`; a line; a region of one.
 
     Legality. An op belongs to one if it is of ours, has no blocks and no effects; cannot refuse values; asks the host for nothing: no
     attribute is a variable, no value a number of the plan, and its kernel runs where tensors have types and no values, where all it may
-    know is whether this is training and, of inputs that the host has, single bools (`is_known`); these come from before the section. What
+    know is whether this is training and, of inputs that the host has, single bools (`is_known`); these come from before the region. What
     it reads and writes is a tensor, which no uneven stack is. What is `made_once`, or a number that nobody computes, stands ahead of a
-    section and splits none. A value leaves a section if an op after it reads it, if it stays, or is `wanted`; in a section no value needs
+    region and splits none. A value leaves a region if an op after it reads it, if it stays, or is `wanted`; in a region no value needs
     memory of its own. Ops that are to stand `apart` are lines too.
 
     Cost. Each type of op, with its attributes and types, is tried once, without values: milliseconds.
@@ -84,13 +84,13 @@ def find_sections(
             and probe.runs(op)
         )
 
-    sections: list[Section] = []
+    regions: list[Region] = []
     run: list[int] = []
     made_here: set[Op | None] = set()
 
     def end() -> None:
         if len(run) >= max(1, at_least):
-            sections.append(_section(ops, run, liveness, catalogue, wanted))
+            regions.append(_region(ops, run, liveness, catalogue, wanted))
         run.clear()
         made_here.clear()
 
@@ -105,11 +105,11 @@ def find_sections(
         run.append(number)
         made_here.add(op)
     end()
-    return sections
+    return regions
 
 
-def _section(ops: Sequence[Op], numbers: Sequence[int], liveness: Liveness, catalogue: Catalogue, wanted: Collection[Var]) -> Section:
-    """The section of the ops with these numbers."""
+def _region(ops: Sequence[Op], numbers: Sequence[int], liveness: Liveness, catalogue: Catalogue, wanted: Collection[Var]) -> Region:
+    """The region of the ops with these numbers."""
     last, mine = numbers[-1], [ops[number] for number in numbers]
     made = dict.fromkeys(var for op in mine for var in op.writes)
     reads: dict[Var, None] = {}
@@ -119,16 +119,16 @@ def _section(ops: Sequence[Op], numbers: Sequence[int], liveness: Liveness, cata
             (shapes if slot.shape_only else reads).update((var, None) for var in op.inputs.get(slot.name, ()) if var not in made)
     writes = [var for var in made if liveness.end(var) > last or var in wanted]
     left = [var for var in made if var not in writes and liveness.needs_shape_after(var, last)]
-    return Section(numbers[0], last + 1, mine, list(reads), [var for var in shapes if var not in reads], writes, left)
+    return Region(numbers[0], last + 1, mine, list(reads), [var for var in shapes if var not in reads], writes, left)
 
 
 def is_known(var: Var, device: torch.device) -> bool:
-    """Whether whoever runs a section may ask what the value of `var`, which it reads, is: a bool that lies where the host does."""
+    """Whether whoever runs a region may ask what the value of `var`, which it reads, is: a bool that lies where the host does."""
     return device.type == "cpu" and var.dtype is DType.BOOL and var.shape == ()
 
 
 class Training(NamedTuple):
-    """The facts that a kernel in a section may know of its run."""
+    """The facts that a kernel in a region may know of its run."""
 
     training: bool
 

@@ -9,24 +9,24 @@ from oarlock.op.control.layout import Layout
 from oarlock.registry.catalogue import Catalogue
 from oarlock.runtime.plan.liveness import NEVER, Liveness
 
-__all__ = ["Memory"]
+__all__ = ["AliasSets"]
 
-_Pieces = frozenset[object]
+_Sets = frozenset[object]
 
 
 class _Part(NamedTuple):
-    """A part of a piece, which shares no element with the parts of other numbers."""
+    """A part of an alias set, which shares no element with the parts of other numbers."""
 
     whole: object
     number: int
 
 
-class Memory:
-    """The pieces of memory that the values of a line of ops lie in, as far as operators declare it.
+class AliasSets:
+    """The alias sets that the values of a line of ops lie in, as far as operators declare it.
 
     A kernel's result has memory of its own, unless its operator says that it may be a view of an input. What comes from
     elsewhere - fed, captured, a parameter - is not ours to write over, but for the values in `given`; nor are `constants`, which
-    may be held from one run to the next. Of a value that an op cuts into disjoint outputs, each is a part. A piece is cut once: what
+    may be held from one run to the next. Of a value that an op cuts into disjoint outputs, each is a part. An alias set is cut once: what
     others cut of it counts as the whole, what they cut of a part as that part.
     """
 
@@ -34,11 +34,11 @@ class Memory:
         self._liveness = liveness
         self._catalogue = catalogue
         self._constants = constants
-        self._pieces: dict[Var, _Pieces] = {var: frozenset([var]) for var in given}
+        self._sets: dict[Var, _Sets] = {var: frozenset([var]) for var in given}
         self._given = frozenset(given)
         self._owned: set[object] = set(given)
-        self._ends: dict[object, int] = {var: liveness.end(var) for var in given}  # of all that lies in a piece, the latest
-        self._ends_of_parts: dict[object, int] = {}  # of all that lies in parts of a piece that is cut
+        self._ends: dict[object, int] = {var: liveness.end(var) for var in given}  # of all that lies in an alias set, the latest
+        self._ends_of_parts: dict[object, int] = {}  # of all that lies in parts of an alias set that is cut
 
     def define(self, op: Op) -> None:
         """Note where the results of `op` lie."""
@@ -47,51 +47,52 @@ class Memory:
             return
         operator = self._catalogue.get(op.type)
         viewed = [var for slot in operator.views for var in op.inputs.get(slot, ())]
-        pieces = self._pieces_of(viewed)
-        cuts = operator.disjoint and not any(isinstance(piece, _Part) or piece in self._ends_of_parts for piece in pieces)
+        sets = self._sets_of(viewed)
+        cuts = operator.disjoint and not any(isinstance(alias_set, _Part) or alias_set in self._ends_of_parts for alias_set in sets)
         if cuts:
-            self._ends_of_parts.update(dict.fromkeys(pieces, -1))
+            self._ends_of_parts.update(dict.fromkeys(sets, -1))
         for number, var in enumerate(op.writes):
-            parts = frozenset(_Part(piece, number) for piece in pieces) if cuts else pieces
+            parts = frozenset(_Part(alias_set, number) for alias_set in sets) if cuts else sets
             self._place(var, parts if viewed else self._new(var))
 
     def reuse(self, result: Var, source: Var) -> None:
         """Note that `result` is computed in the memory of `source`."""
-        self._place(result, self._pieces_of([source]))
+        self._place(result, self._sets_of([source]))
 
     def is_free(self, var: Var, number: int, reader: Op, *, ours: bool = False) -> bool:
         """Whether op `number`, the `reader`, may write over `var`: nobody reads its memory afterwards, nor as another input.
 
         With `ours`, the memory of `var` itself counts as ours, though it came from elsewhere.
         """
-        pieces = self._pieces_of([var])
-        return self.has_ended(var, number, ours=ours) and sum(_overlap(self._pieces_of([other]), pieces) for other in reader.reads) == 1
+        sets = self._sets_of([var])
+        return self.has_ended(var, number, ours=ours) and sum(_overlap(self._sets_of([other]), sets) for other in reader.reads) == 1
 
     def has_ended(self, var: Var, number: int, *, ours: bool = False) -> bool:
         """Whether the memory of `var` is ours, and nobody reads it after op `number`."""
         return self._liveness.has_ended(var, number) and all(
-            (_whole(piece) in self._owned or (ours and piece is var)) and self._end(piece) <= number for piece in self._pieces_of([var])
+            (_whole(alias_set) in self._owned or (ours and alias_set is var)) and self._end(alias_set) <= number
+            for alias_set in self._sets_of([var])
         )
 
     def _define_handed_out(self, op: Op) -> None:
         """Define the outputs of a block: one may have been there before; a stack is new, but may hold memories."""
         layout = Layout.of(op)
-        inside = Memory(Liveness(layout.body.ops, (), self._catalogue), self._catalogue)
+        inside = AliasSets(Liveness(layout.body.ops, (), self._catalogue), self._catalogue)
         for inner in layout.body.ops:
             inside.define(inner)
         carried = inside._wholes_of(var for each in layout.carried for var in (each.inside, each.following))
-        given = {inner: self._pieces_of([outer]) for inner, outer in layout.steps}
-        given |= {each.inside: self._pieces_of([each.initial]) for each in layout.carried}
+        given = {inner: self._sets_of([outer]) for inner, outer in layout.steps}
+        given |= {each.inside: self._sets_of([each.initial]) for each in layout.carried}
 
-        def new(var: Var) -> _Pieces:
+        def new(var: Var) -> _Sets:
             """The memory that an iteration allocates for `var`: the memories of a loop count as one alias set."""
-            of_body = (piece for piece in inside._wholes_of([var]) if piece in carried or piece in inside._owned)
-            return frozenset(op if piece in carried else piece for piece in of_body)
+            of_body = (alias_set for alias_set in inside._wholes_of([var]) if alias_set in carried or alias_set in inside._owned)
+            return frozenset(op if alias_set in carried else alias_set for alias_set in of_body)
 
-        def old(var: Var) -> _Pieces:
+        def old(var: Var) -> _Sets:
             """The earlier memory that `var` may lie in."""
-            seen = (piece for piece in inside._wholes_of([var]) if piece not in inside._owned)
-            return frozenset().union(*(given.get(piece) or self._pieces_of([piece]) for piece in seen))  # type: ignore[list-item, arg-type]
+            seen = (alias_set for alias_set in inside._wholes_of([var]) if alias_set not in inside._owned)
+            return frozenset().union(*(given.get(alias_set) or self._sets_of([alias_set]) for alias_set in seen))  # type: ignore[list-item, arg-type]
 
         held = -1
         while held != (held := sum(map(len, given.values()))):  # what one memory began as goes on as others, trip by trip
@@ -109,7 +110,7 @@ class Memory:
             else:
                 self._hand_out(outer, new(inner) or self._new(outer))
 
-    def _hand_out(self, var: Var, inside: _Pieces, around: _Pieces = frozenset()) -> None:
+    def _hand_out(self, var: Var, inside: _Sets, around: _Sets = frozenset()) -> None:
         self._owned |= inside
         self._place(var, inside | around)
 
@@ -119,48 +120,48 @@ class Memory:
 
     def stays(self, var: Var) -> bool:
         """Whether something that lies in the memory of `var` is kept."""
-        return any(self._end(piece) == NEVER for piece in self._pieces_of([var]))
+        return any(self._end(alias_set) == NEVER for alias_set in self._sets_of([var]))
 
     def is_new_or_over(self, var: Var, over: Var) -> bool:
         """Whether `var` lies in memory that was taken here, or in that of `over`, which is one of `given`; nowhere else."""
-        return all(piece is over or (piece in self._owned and piece not in self._given) for piece in self._wholes_of([var]))
+        return all(alias_set is over or (alias_set in self._owned and alias_set not in self._given) for alias_set in self._wholes_of([var]))
 
     def wholes(self, var: Var) -> frozenset[object]:
-        """The pieces of memory in which `var` may lie, or a part of which."""
+        """The alias sets in which `var` may lie, or a part of which."""
         return self._wholes_of([var])
 
     def may_share(self, vars: Iterable[Var], others: Iterable[Var]) -> bool:
         """Whether something of `vars` may lie in the memory of something of `others`."""
-        return _overlap(self._pieces_of(vars), self._pieces_of(others))
+        return _overlap(self._sets_of(vars), self._sets_of(others))
 
-    def _new(self, var: Var) -> _Pieces:
+    def _new(self, var: Var) -> _Sets:
         if var not in self._constants:
             self._owned.add(var)
         return frozenset([var])
 
-    def _place(self, var: Var, pieces: _Pieces) -> None:
-        self._pieces[var] = pieces
-        for piece in pieces:
-            self._ends[piece] = max(self._ends.get(piece, -1), self._liveness.end(var))
-            if isinstance(piece, _Part):
-                self._ends_of_parts[piece.whole] = max(self._ends_of_parts[piece.whole], self._liveness.end(var))
+    def _place(self, var: Var, sets: _Sets) -> None:
+        self._sets[var] = sets
+        for alias_set in sets:
+            self._ends[alias_set] = max(self._ends.get(alias_set, -1), self._liveness.end(var))
+            if isinstance(alias_set, _Part):
+                self._ends_of_parts[alias_set.whole] = max(self._ends_of_parts[alias_set.whole], self._liveness.end(var))
 
-    def _end(self, piece: object) -> int:
-        """When what may lie in `piece` is read last: in it, in its parts, or in the whole that it is a part of."""
-        return max(self._ends.get(piece, -1), self._ends_of_parts.get(piece, -1), self._ends.get(_whole(piece), -1))
+    def _end(self, alias_set: object) -> int:
+        """When what may lie in `alias_set` is read last: in it, in its parts, or in the whole that it is a part of."""
+        return max(self._ends.get(alias_set, -1), self._ends_of_parts.get(alias_set, -1), self._ends.get(_whole(alias_set), -1))
 
-    def _pieces_of(self, vars: Iterable[Var]) -> _Pieces:
-        return frozenset(piece for var in vars for piece in self._pieces.get(var, (var,)))
+    def _sets_of(self, vars: Iterable[Var]) -> _Sets:
+        return frozenset(alias_set for var in vars for alias_set in self._sets.get(var, (var,)))
 
-    def _wholes_of(self, vars: Iterable[Var]) -> _Pieces:
-        return frozenset(map(_whole, self._pieces_of(vars)))
-
-
-def _whole(piece: object) -> object:
-    return piece.whole if isinstance(piece, _Part) else piece
+    def _wholes_of(self, vars: Iterable[Var]) -> _Sets:
+        return frozenset(map(_whole, self._sets_of(vars)))
 
 
-def _overlap(some: _Pieces, others: _Pieces) -> bool:
-    """Whether what lies in these pieces may share an element."""
-    wholes, other_wholes = (frozenset(each.whole for each in pieces if isinstance(each, _Part)) for pieces in (some, others))
+def _whole(alias_set: object) -> object:
+    return alias_set.whole if isinstance(alias_set, _Part) else alias_set
+
+
+def _overlap(some: _Sets, others: _Sets) -> bool:
+    """Whether what lies in these sets may share an element."""
+    wholes, other_wholes = (frozenset(each.whole for each in sets if isinstance(each, _Part)) for sets in (some, others))
     return not (some.isdisjoint(others) and some.isdisjoint(other_wholes) and others.isdisjoint(wholes))

@@ -1,4 +1,4 @@
-"""Which ops of a block form sections: they launch kernels and do nothing else."""
+"""Which ops of a block form regions: they launch kernels and do nothing else."""
 
 import torch
 
@@ -6,13 +6,13 @@ import oarlock as ol
 from oarlock.registry import standard
 from oarlock.runtime.plan.liveness import Liveness
 from oarlock.runtime.plan.numbers import Numbers
-from oarlock.runtime.plan.sections import find_sections
+from oarlock.runtime.plan.regions import find_regions
 
 
-def sections_of(program, kept, **options):
-    """The sections of a program as it is evaluated: the types of their ops, what they read and what they give. No draws are counted."""
+def regions_of(program, kept, **options):
+    """The regions of a program as it is evaluated: the types of their ops, what they read and what they give. No draws are counted."""
     ops = [op for op in program.main.ops if not op.is_commit and not op.writes[0].name.startswith("@RANDOM")]
-    found = find_sections(ops, Liveness(ops, kept, standard), standard, Numbers(ops, kept, standard), torch.device("cpu"), **options)
+    found = find_regions(ops, Liveness(ops, kept, standard), standard, Numbers(ops, kept, standard), torch.device("cpu"), **options)
     return [
         (" ".join(op.type for op in each.ops), [var.name for var in each.reads], [var.name for var in each.writes])
         for each in found
@@ -20,24 +20,24 @@ def sections_of(program, kept, **options):
     ]
 
 
-def test_what_draws_is_a_line_between_sections():
+def test_what_draws_is_a_line_between_regions():
     with ol.Program() as program:
         x = ol.layer.data("x", shape=[4])
         y = ol.op.tanh(ol.op.exp(ol.op.tanh(x)))
         z = ol.op.sigmoid(ol.op.dropout(y, rate=0.5))
-    assert sections_of(program, [z]) == [("tanh exp tanh", ["x"], [y.name]), ("sigmoid", ["dropout_0.y"], [z.name])]
+    assert regions_of(program, [z]) == [("tanh exp tanh", ["x"], [y.name]), ("sigmoid", ["dropout_0.y"], [z.name])]
 
 
-def test_what_is_read_later_or_stays_or_is_wanted_leaves_a_section():
+def test_what_is_read_later_or_stays_or_is_wanted_leaves_a_region():
     with ol.Program() as program:
         a = ol.op.tanh(ol.layer.data("x", shape=[4]))
         b = ol.op.exp(a)
         c = ol.op.sigmoid(b)
         d = ol.op.dropout(c, rate=0.5)
         e = ol.op.add(d, a)
-    assert sections_of(program, [e]) == [("tanh exp sigmoid", ["x"], [a.name, c.name]), ("add", [d.name, a.name], [e.name])]
-    assert sections_of(program, [e, b])[0][2] == [a.name, b.name, c.name]
-    assert sections_of(program, [e], wanted=[b])[0][2] == [a.name, b.name, c.name]
+    assert regions_of(program, [e]) == [("tanh exp sigmoid", ["x"], [a.name, c.name]), ("add", [d.name, a.name], [e.name])]
+    assert regions_of(program, [e, b])[0][2] == [a.name, b.name, c.name]
+    assert regions_of(program, [e], wanted=[b])[0][2] == [a.name, b.name, c.name]
 
 
 def test_what_may_refuse_values_is_a_line():
@@ -45,17 +45,17 @@ def test_what_may_refuse_values_is_a_line():
         label = ol.layer.data("label", shape=[], dtype="int64")
         row = ol.op.take(ol.op.tanh(ol.layer.data("table", shape=[3, 4], batch=None)), label)
         y = ol.op.exp(row)
-    assert [types for types, _, _ in sections_of(program, [y])] == ["tanh", "exp"]
+    assert [types for types, _, _ in regions_of(program, [y])] == ["tanh", "exp"]
 
 
-def test_what_has_blocks_is_a_line_and_what_its_block_reads_leaves_the_section():
+def test_what_has_blocks_is_a_line_and_what_its_block_reads_leaves_the_region():
     with ol.Program() as program:
         x, rnn = ol.layer.data("x", shape=[2], batch="t"), ol.rnn()
         factor = ol.op.tanh(ol.op.exp(ol.layer.data("factor", shape=[2], batch=None)))
         with rnn.step():
             rnn.output(rnn.step_input(x) * factor)
         y = ol.op.sigmoid(rnn())
-    (first, _, writes), _ = sections_of(program, [y])
+    (first, _, writes), _ = regions_of(program, [y])
     assert (first, writes) == ("exp tanh", [factor.name])
 
 
@@ -64,42 +64,42 @@ def test_what_reads_a_number_on_the_host_is_a_line():
         y = ol.layer.fc(ol.layer.data("x", shape=[4]), 2)
         ol.optimizer.SGD(0.1).minimize(ol.op.mean(ol.op.tanh(y)))
     kept = [op.reads[0] for op in program.main.tail]
-    kinds = [types for types, _, _ in sections_of(program, kept)]
+    kinds = [types for types, _, _ in regions_of(program, kept)]
     assert kinds
     assert not any("sgd" in types.split() for types in kinds)
 
 
-def test_a_section_does_not_ask_for_a_bool_that_it_makes_itself():
+def test_a_region_does_not_ask_for_a_bool_that_it_makes_itself():
     with ol.Program() as program:
         x = ol.layer.data("x", shape=[3, 4, 4])
         x.stop_gradient = False
         ol.append_backward(ol.op.mean(ol.layer.batch_norm(x)))
-    kinds = [types.split() for types, _, _ in sections_of(program, list(program.main.ops[-1].writes))]
+    kinds = [types.split() for types, _, _ in regions_of(program, list(program.main.ops[-1].writes))]
     before = next(types for types in kinds if "batch_norm" in types)
     assert "batch_norm_gain_slope" not in before
     assert any("batch_norm_gain_slope" in types for types in kinds)
 
 
-def test_what_is_made_once_splits_no_section_and_is_none_of_its_ops():
+def test_what_is_made_once_splits_no_region_and_is_none_of_its_ops():
     with ol.Program() as program:
         x = ol.op.tanh(ol.layer.data("x", shape=[4]))
         two = ol.op.fill(shape=(4,), value=2.0, dtype="float32")
         y = ol.op.exp(x * two)
-    assert sections_of(program, [y], made_once={two}) == [("tanh multiply exp", ["x", two.name], [y.name])]
+    assert regions_of(program, [y], made_once={two}) == [("tanh multiply exp", ["x", two.name], [y.name])]
 
 
-def test_a_section_of_fewer_ops_than_asked_for_stays_lines():
+def test_a_region_of_fewer_ops_than_asked_for_stays_lines():
     with ol.Program() as program:
         y = ol.op.dropout(ol.op.tanh(ol.layer.data("x", shape=[4])), rate=0.5)
         z = ol.op.exp(ol.op.sigmoid(y))
-    assert [types for types, _, _ in sections_of(program, [z], at_least=2)] == ["sigmoid exp"]
+    assert [types for types, _, _ in regions_of(program, [z], at_least=2)] == ["sigmoid exp"]
 
 
 def test_the_last_ops_may_be_left_out():
     with ol.Program() as program:
         y = ol.op.tanh(ol.layer.data("x", shape=[4]))
         z = ol.op.exp(y)
-    assert sections_of(program, [z], stop=1) == [("tanh", ["x"], [y.name])]
+    assert regions_of(program, [z], stop=1) == [("tanh", ["x"], [y.name])]
 
 
 def test_an_operator_of_the_user_is_a_line():
@@ -113,4 +113,4 @@ def test_an_operator_of_the_user_is_a_line():
         x = ol.layer.data("x", shape=[4])
         y = doubled(x)
     ops = program.main.ops
-    assert find_sections(ops, Liveness(ops, [y], catalogue), catalogue, Numbers(ops, [y], catalogue), torch.device("cpu")) == []
+    assert find_regions(ops, Liveness(ops, [y], catalogue), catalogue, Numbers(ops, [y], catalogue), torch.device("cpu")) == []

@@ -1,4 +1,4 @@
-"""Where each op of a straight line writes: into new memory, over an input that has ended, or into a place that it is given."""
+"""Where each op of a straight line writes: into new memory, over an input that has ended, or into a destination that it is given."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -11,30 +11,30 @@ from oarlock.op.control.layout import Layout
 from oarlock.registry.catalogue import Catalogue
 from oarlock.registry.declaration import Operator
 from oarlock.registry.own_values import trusts
+from oarlock.runtime.plan.alias_sets import AliasSets
 from oarlock.runtime.plan.liveness import Liveness
-from oarlock.runtime.plan.memory import Memory
 
-__all__ = ["Form", "Placement"]
+__all__ = ["BufferAssignment", "Call"]
 
 
-class Form(NamedTuple):
-    """How an op is called: by its kernel, or by a form of it that writes over an input, or into `place`.
+class Call(NamedTuple):
+    """How an op is called: by its kernel, or by a variant of it that writes over an input, or into `destination`.
 
-    With `copies` it is not called at all: what it would compute is in `place` once these values are in these places.
+    With `copies` it is not called at all: what it would compute is in `destination` once these values are in these destinations.
     """
 
     kernel: Callable[..., object]
-    place: str | None = None
+    destination: str | None = None
     copies: Sequence[tuple[Var, str]] | None = None
 
 
-class Placement:
-    """The forms of the ops of a line.
+class BufferAssignment:
+    """The variants of the ops of a line.
 
-    An op writes over an input where its operator has a form for that, nobody reads the memory of the input afterwards, and input and
+    An op writes over an input where its operator has a variant for that, nobody reads the memory of the input afterwards, and input and
     output have one type. Values in `given` come from outside and may be written over too; those that are
     `gapped` lie in parts of wider values. Sizes in `names` are one number
-    wherever they stand; what has others may be an uneven stack, for which there are no such forms.
+    wherever they stand; what has others may be an uneven stack, for which there are no such variants.
     """
 
     def __init__(
@@ -50,14 +50,14 @@ class Placement:
         gapped: Collection[Var] = (),
     ):
         self._states = states or {}
-        self.memory = Memory(liveness, catalogue, given, constants)
+        self.alias_sets = AliasSets(liveness, catalogue, given, constants)
         self._catalogue = catalogue
         self._names = names
         self._given = frozenset(given)
         self._makers: dict[Var, Op] = {}
         self._over: dict[Var, Var] = {}  # a result -> the input that it is written over
         self._parts = set(gapped)  # what may lie in a part of a wider value, with gaps in memory
-        self._forms: dict[Op, Form] = {}
+        self._calls: dict[Op, Call] = {}
         self._placed: set[Var] = set()
         self._readers: dict[Var, list[Op | None]] = {var: [None] for var in kept}
         for op in ops:
@@ -71,13 +71,13 @@ class Placement:
                 self._choose(op, number)
             for var in op.writes:
                 if var in self._over:
-                    self.memory.reuse(var, self._over[var])
+                    self.alias_sets.reuse(var, self._over[var])
             if not any(var in self._over for var in op.writes):
-                self.memory.define(op)
+                self.alias_sets.define(op)
 
-    def form(self, op: Op) -> Form:
+    def call_of(self, op: Op) -> Call:
         """How `op`, which has no block, is called."""
-        return self._forms[op]
+        return self._calls[op]
 
     def readers(self, var: Var) -> Sequence[Op | None]:
         """The ops that read `var`; None among them where it is kept."""
@@ -106,7 +106,7 @@ class Placement:
         return self._chain(var)[-1]
 
     def is_alone(self, var: Var) -> bool:
-        """Whether the memory of `var` is its alone: that of a state, or what a kernel of ours has taken without being given a place."""
+        """Whether the memory of `var` is its alone: that of a state, or what a kernel of ours took without being given a destination."""
         chain = self._chain(var)
         root, maker = chain[-1], self._makers.get(chain[-1])
         is_taken = maker is not None and self.is_new(root) and self._catalogue.get(maker.type).is_trusted
@@ -116,8 +116,8 @@ class Placement:
         """Let `var` be computed where it is: it can be put nowhere else from now on."""
         self._placed.update(self._chain(var))
 
-    def put(self, var: Var, place: str) -> bool:
-        """Let `var` be computed in `place`, a tensor of its type, and say whether that could be done."""
+    def put(self, var: Var, destination: str) -> bool:
+        """Let `var` be computed in `destination`, a tensor of its type, and say whether that could be done."""
         chain = self._chain(var)
         if self._placed.intersection(chain):
             return False
@@ -127,7 +127,7 @@ class Placement:
                 continue
             into = variants_of(self._catalogue.get(maker.type)).out
             if into is not None and self.is_even(made):
-                self._forms[maker] = Form(into, place)
+                self._calls[maker] = Call(into, destination)
                 self._over.pop(made, None)
                 self._placed.update(chain)
                 return True
@@ -150,20 +150,20 @@ class Placement:
     def _are_columns(self, vars: Iterable[Var]) -> bool:
         return all(self.is_even(var) and var.shape != () and isinstance(var.shape[-1], int) for var in vars)  # type: ignore[index]
 
-    def gather(self, var: Var, places: Sequence[str], place: str) -> bool:
-        """Let the parts of `var` be computed in `places`, of which `place` consists; False where none can be, and nothing is changed."""
+    def gather(self, var: Var, destinations: Sequence[str], destination: str) -> bool:
+        """Compute the parts of `var` in `destinations`, which make up `destination`; False, and nothing changed, where none can be."""
         maker = self._makers[var]
-        parts = dict(zip(maker.inputs["xs"], places, strict=True))
+        parts = dict(zip(maker.inputs["xs"], destinations, strict=True))
         placed = {part for part, text in parts.items() if self._put_alone(part, text, maker)}
         if placed:
             copies = [(part, text) for part, text in parts.items() if part not in placed]
-            self._forms[maker] = Form(self._forms[maker].kernel, place, copies)
+            self._calls[maker] = Call(self._calls[maker].kernel, destination, copies)
             self._placed.add(var)
             for part in placed:
-                self.memory.reuse(part, var)
+                self.alias_sets.reuse(part, var)
         return bool(placed)
 
-    def _put_alone(self, part: Var, place: str, reader: Op) -> bool:
+    def _put_alone(self, part: Var, destination: str, reader: Op) -> bool:
         """`put` by the op that makes it, for what has gaps in memory: kernels may round otherwise where they read such."""
         maker = self._makers.get(part)
         if maker is None or maker.blocks or len(maker.writes) != 1 or part in self._placed or self._readers[part] != [reader]:
@@ -171,7 +171,7 @@ class Placement:
         into = variants_of(self._catalogue.get(maker.type)).out
         if into is None:
             return False
-        self._forms[maker] = Form(into, place)
+        self._calls[maker] = Call(into, destination)
         self._over.pop(part, None)
         self._placed.add(part)
         return True
@@ -190,10 +190,10 @@ class Placement:
             if pairs and len(pairs) == len(op.writes) and all(self._may_take(result, source, op, number) for result, source in pairs):
                 self._over.update(pairs)
                 self._parts.update(result for result, source in pairs if source in self._parts)
-                self._forms[op] = Form(kernel)
+                self._calls[op] = Call(kernel)
                 return
         own = operator.own_values
-        self._forms[op] = Form(own.kernel if own is not None and trusts(operator, op) else operator.kernel)
+        self._calls[op] = Call(own.kernel if own is not None and trusts(operator, op) else operator.kernel)
         if operator.views:
             self._parts.update(op.writes)
 
@@ -201,7 +201,7 @@ class Placement:
         """Whether op `number` may compute `result` in the memory of `source`."""
         ours = self._states.get(result) is source
         fits = result.dtype is source.dtype and result.shape == source.shape and self.is_even(source)
-        if not fits or not self.memory.is_free(source, number, op, ours=ours):
+        if not fits or not self.alias_sets.is_free(source, number, op, ours=ours):
             return False
         return source not in self._parts or not any(
             self._may_round_by_layout(reader) or self._wants(reader, result) for reader in self.readers(result)
@@ -245,7 +245,7 @@ def _views_handed_out(op: Op) -> list[Var]:
 
 
 def _pairs(operator: Operator, slots: Sequence[str], op: Op) -> Iterator[tuple[Var, Var]]:
-    """Each result of an in-place form, and the input whose memory it takes; nothing where an input is absent."""
+    """Each result of an in-destination variant, and the input whose memory it takes; nothing where an input is absent."""
     if all(op.inputs.get(slot) for slot in slots):
         for output, slot in zip(operator.signature.outputs, slots, strict=False):
             results, sources = op.outputs[output.name], op.inputs[slot]

@@ -8,18 +8,18 @@ from oarlock.ir.variable import Var
 from oarlock.op.control.even_sizes import even_sizes
 from oarlock.registry.catalogue import Catalogue
 from oarlock.runtime.plan import loops
+from oarlock.runtime.plan.buffer_assignment import BufferAssignment
 from oarlock.runtime.plan.constants import find_constants
 from oarlock.runtime.plan.liveness import Liveness
-from oarlock.runtime.plan.placement import Placement
 from oarlock.runtime.plan.stacks import Packed, Steps
 
-__all__ = ["Line"]
+__all__ = ["StraightLine"]
 
 
-class Line:
+class StraightLine:
     """Ops of a block that are written one after another, and where their results lie.
 
-    The values `kept` stay after them; those in `given` and `states` come from outside, and may be written over; see `Placement`.
+    The values `kept` stay after them; those in `given` and `states` come from outside, and may be written over; see `BufferAssignment`.
     Sizes with the names `around` are one number wherever they stand, as are those that `block` declares. With `constants`, what is
     the same in each run is made once.
     """
@@ -42,22 +42,22 @@ class Line:
         self.sizes = even_sizes(block, around)
         self.liveness = Liveness(ops, self.kept, catalogue)
         made_once = find_constants(ops, catalogue) if constants else set()
-        self.placement = Placement(ops, self.kept, self.liveness, catalogue, (self.sizes, around), given, states, made_once, gapped)
-        self.constants = {var for var in made_once if not self.placement.memory.stays(var)}
+        self.buffers = BufferAssignment(ops, self.kept, self.liveness, catalogue, (self.sizes, around), given, states, made_once, gapped)
+        self.constants = {var for var in made_once if not self.buffers.alias_sets.stays(var)}
         self.number = 0  # of the op that is being written
         self.rows: dict[Var, str] = {}  # row splits -> the name of the rows that they cut
         self.packed: dict[Var, Packed] = {}  # what a ragged loop has handed out
         self.unjoined: set[Var] = set()  # those of them that nobody needs but as steps
-        self.rooms: dict[Var, str] = {}  # a sequence -> the space that it lies in, with room for the first value of a memory
-        self.sequences = {self.placement.root(var) for op in ops for var in loops.steps_through(op)}  # what lies where one begins
-        self.steps: dict[Var, Steps] = {}  # what lies in a space that is held -> the steps of that
-        self.held: dict[str, list[Var]] = {}  # a space that is to be given back -> what lies in it, beside what is written over that
+        self.headroom: dict[Var, str] = {}  # a sequence -> the buffer that it lies in, with room for the first value of a memory
+        self.sequences = {self.buffers.root(var) for op in ops for var in loops.steps_through(op)}  # what lies where one begins
+        self.steps: dict[Var, Steps] = {}  # what lies in a buffer that is held -> the steps of that
+        self.held: dict[str, list[Var]] = {}  # a buffer that is to be given back -> what lies in it, beside what is written over that
         self.cut: set[Op] = set()  # ops that are not called: what they would cut is cut before the loop
-        self.dense: set[Var] = set()  # what lies in the steps of a space: no gaps between the elements of its last axis
+        self.dense: set[Var] = set()  # what lies in the steps of a buffer: no gaps between the elements of its last axis
         self.own: Collection[Var] = ()  # memories of a loop that its trips write over: what they begin as is a copy
         self.conditions: dict[Op, str] = {}  # an op that not every trip needs -> the text of whether this one does
-        self.inside: set[Var] = set()  # what only the ops of a section, which one call computes, read
-        self.bodies: dict[Op, Line] = {}  # the lines of loops, as far as they were asked for
+        self.inside: set[Var] = set()  # what only the ops of a region, which one call computes, read
+        self.bodies: dict[Op, StraightLine] = {}  # the lines of loops, as far as they were asked for
 
     def is_stepped_through(self, var: Var, splits: Var) -> bool:
         """Whether `var` is read as a sequence alone, by loops over the rows that `splits` cut."""
@@ -65,17 +65,17 @@ class Line:
             reader is not None
             and reader.inputs.get("splits") == (splits,)
             and sum(var is other for other in reader.reads) == reader.inputs.get("sequences", ()).count(var)
-            for reader in self.placement.readers(var)
+            for reader in self.buffers.readers(var)
         )
 
     def steps_of(self, var: Var) -> Steps | None:
-        """The steps of `var`, where it lies in a space that is held."""
-        return self.steps.get(self.placement.root(var))
+        """The steps of `var`, where it lies in a buffer that is held."""
+        return self.steps.get(self.buffers.root(var))
 
     def hold(self, steps: Steps, var: Var) -> None:
-        """Note that `var` lies in a space, which is given back no sooner than nobody reads it, if it is held."""
-        if steps.space in self.held:
-            self.held[steps.space].append(var)
+        """Note that `var` lies in a buffer, which is given back no sooner than nobody reads it, if it is held."""
+        if steps.buffer in self.held:
+            self.held[steps.buffer].append(var)
             self.steps[var] = steps
 
     def may_write_over(self, var: Var) -> bool:
@@ -84,4 +84,4 @@ class Line:
 
     def may_be_written_over(self, var: Var, number: int) -> bool:
         """The same for op `number`."""
-        return self.placement.is_even(var) and self.placement.memory.is_free(var, number, self.ops[number])
+        return self.buffers.is_even(var) and self.buffers.alias_sets.is_free(var, number, self.ops[number])

@@ -10,8 +10,8 @@ import torch
 from rounding import require_as_interpreted
 
 import oarlock as ol
-from oarlock.runtime import likeness
-from oarlock.runtime.likeness import Likeness
+from oarlock.runtime import tensor_guard
+from oarlock.runtime.tensor_guard import TensorGuard
 from oarlock.runtime.variable import Variable
 
 FEED = {"x": torch.linspace(-1, 1, 12, dtype=torch.float64).reshape(4, 3)}
@@ -45,7 +45,7 @@ def takes(monkeypatch):
 
 
 @pytest.mark.parametrize("feed", [FEED, {"x": FEED["x"].numpy()}], ids=["tensors", "arrays"])
-def test_a_claim_stands_as_long_as_nobody_asks(takes, feed):
+def test_a_lease_stands_as_long_as_nobody_asks(takes, feed):
     program = network()
     expected = trained(program, 4)
     takes.clear()
@@ -120,7 +120,7 @@ def with_statistics():
     return program
 
 
-def test_a_claim_stands_though_a_step_gives_values_that_are_not_written_over(takes):
+def test_a_lease_stands_though_a_step_gives_values_that_are_not_written_over(takes):
     program = with_statistics()
     scopes = [ol.init(program, ol.Scope()) for _ in range(2)]
     step = ol.Executor().prepare(program, scope=scopes[0], training=True)
@@ -199,7 +199,7 @@ def test_two_steps_of_one_scope_and_an_evaluation_take_turns():
         assert torch.equal(scope["f.w"], trained(program, steps))
 
 
-def test_a_wrong_feed_is_refused_before_a_claim_ends(takes):
+def test_a_wrong_feed_is_refused_before_a_lease_ends(takes):
     program = network()
     scope = ol.init(program, ol.Scope())
     step = ol.Executor().prepare(program, scope=scope)
@@ -212,7 +212,7 @@ def test_a_wrong_feed_is_refused_before_a_claim_ends(takes):
     assert torch.equal(scope["f.w"], trained(program, 2))
 
 
-def test_a_step_that_fails_leaves_no_claim(takes):
+def test_a_step_that_fails_leaves_no_lease(takes):
     def chosen(hidden):
         return ol.op.take(hidden, ol.layer.data("rows", shape=[], dtype="int64", batch="k"))
 
@@ -245,7 +245,7 @@ def test_a_step_whose_kernels_read_the_scope_is_that_of_the_interpreter():
 
 
 @pytest.mark.parametrize("fetch", ["f.w@NEXT", "view"])
-def test_a_step_that_hands_out_what_it_writes_claims_nothing(fetch, takes):
+def test_a_step_that_hands_out_what_it_writes_leases_nothing(fetch, takes):
     program = network()
     with program:
         program.targets["view"] = ol.op.reshape(program.main.var("f.w@NEXT"), shape=(9,))
@@ -270,7 +270,7 @@ def test_a_parameter_that_comes_nearer_is_the_one_that_is_trained():
     assert not torch.equal(scope["f.w"], begun)
 
 
-def test_a_claim_keeps_nothing_that_is_over():
+def test_a_lease_keeps_nothing_that_is_over():
     program = network()
     scope = ol.init(program, ol.Scope())
     step = ol.Executor().prepare(program, scope=scope)
@@ -291,7 +291,7 @@ def test_a_claim_keeps_nothing_that_is_over():
         gc.enable()
 
 
-def test_a_dropped_scope_is_refused_though_a_claim_stood():
+def test_a_dropped_scope_is_refused_though_a_lease_stood():
     program = network()
     scope = ol.init(program, ol.Scope())
     step = ol.Executor().prepare(program, scope=scope)
@@ -339,8 +339,8 @@ UNLIKE = {
 @pytest.fixture(params=["in one call", "each"])
 def like(request, monkeypatch):
     if request.param == "each":
-        monkeypatch.setattr(likeness, "tensor_guards", lambda *tensors, **how: None)
-    return Likeness(LIKE)
+        monkeypatch.setattr(tensor_guard, "tensor_guards", lambda *tensors, **how: None)
+    return TensorGuard(LIKE)
 
 
 @pytest.mark.parametrize("values", list(UNLIKE.values()), ids=list(UNLIKE))
