@@ -14,9 +14,12 @@ from oarlock.registry import Case, GradCheck, Rejects
 __all__ = ["interpolate", "linear_dx_onto", "linear_onto", "multiply_add"]
 
 
-def onto_rows(base: torch.Tensor, x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
-    """The same for rows that stand in more dimensions."""
-    return torch.addmm(as_rows(base), as_rows(x), w).view(base.shape)
+def onto_rows(base: torch.Tensor, x: torch.Tensor, w: torch.Tensor, out: torch.Tensor | None = None) -> torch.Tensor:
+    """The same for rows that stand in more dimensions, in ``out`` or in fresh memory."""
+    if out is None:
+        return torch.addmm(as_rows(base), as_rows(x), w).view(base.shape)
+    torch.addmm(as_rows(base), as_rows(x), w, out=as_rows(out))
+    return out
 
 
 @operator(

@@ -27,9 +27,26 @@ def linear(x, w, bias=None):
     """Rows times a shared matrix, plus a shared row: ``out = x @ w + bias``."""
     if x.dim() == 2:
         return torch.mm(x, w) if bias is None else torch.addmm(bias, x, w)
-    if bias is None:
-        return torch.matmul(x, w)
-    return torch.addmm(bias, as_rows(x), w).view(*x.shape[:-1], w.shape[-1])
+    return rows_times(x, w, bias)
+
+
+def rows_times(x, w, bias=None, out=None):
+    """The same for rows that stand in more dimensions; written as one matrix into ``out``, where they lie at equal distances."""
+    if out is None:
+        return torch.matmul(x, w) if bias is None else torch.addmm(bias, as_rows(x), w).view(*x.shape[:-1], w.shape[-1])
+    rows, out_rows = _matrix_of(x), _matrix_of(out)
+    if rows is None or out_rows is None:
+        return out.copy_(rows_times(x, w, bias))
+    torch.mm(rows, w, out=out_rows) if bias is None else torch.addmm(bias, rows, w, out=out_rows)
+    return out
+
+
+def _matrix_of(x: torch.Tensor) -> torch.Tensor | None:
+    """The memory of ``x`` as one matrix; None where its rows do not lie at equal distances."""
+    try:
+        return x.view(x.shape[:-1].numel(), x.shape[-1])
+    except RuntimeError:
+        return None
 
 
 def as_rows(x: torch.Tensor) -> torch.Tensor:
@@ -40,7 +57,7 @@ def as_rows(x: torch.Tensor) -> torch.Tensor:
 
 @linear.gradient("x", rounds_by="place")
 def linear_dx(w, dout):
-    return torch.mm(dout, w.t()) if dout.dim() == 2 else torch.matmul(dout, w.t())
+    return torch.mm(dout, w.t()) if dout.dim() == 2 else rows_times(dout, w.t())
 
 
 @linear.gradient("w", rounds_by="place")

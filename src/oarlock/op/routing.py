@@ -126,11 +126,12 @@ def put(values, rows, like):
 
     What several values put into one row adds up.
     """
-    return add_rows(values.new_zeros(like), values, rows)
+    return add_rows(values, rows, like)
 
 
-def add_rows(y, values, rows):
-    """``y`` with ``values`` added to its rows."""
+def add_rows(values, rows, shape, out=None):
+    """Zeros with ``values`` added to rows by number, in ``out`` or in fresh memory."""
+    y = values.new_zeros(shape) if out is None else out.zero_()
     if rows.dim() != 1:
         rows, values = rows.flatten(), values.reshape(rows.numel(), *y.shape[1:])
     if not _checks_rows(y):

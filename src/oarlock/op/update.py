@@ -4,7 +4,8 @@ The `multi_tensor_` operators do for many parameters what the others do for one,
 `sgd_linear` and `linear_dw_onto`.
 
 PyTorch's fused kernels change tensors in place and read memory from end to end, whatever the strides say. So each is written
-here once, in place, with what it needs free of gaps; the kernels call it on copies. A parameter of images takes the format in
+here once, in place, with what it needs free of gaps; the kernels call it on copies, and their variants, which are derived, on the
+parameters. A parameter of images takes the format in
 which its gradient is computed, and so the kernels that read both stop copying after one step.
 
 At the processor a rate is a number for PyTorch. To ask a GPU for one is to wait until it has done all that went before, so there the
@@ -19,7 +20,7 @@ from oarlock.backend.torch.private import foreach_mul, foreach_sub, fused_adam_,
 from oarlock.errors import ShapeError
 from oarlock.ir.size import Shape, format_shape
 from oarlock.op.matrix import as_rows
-from oarlock.op.memory_format import dense, in_format_of, lay_as
+from oarlock.op.memory_format import copies, dense, in_format_of, lay_as
 from oarlock.op.trusted import operator
 from oarlock.registry import Case, Rejects
 from oarlock.registry.signature import TensorType
@@ -36,10 +37,6 @@ __all__ = [
 ]
 
 Tensors = Sequence[torch.Tensor]
-
-
-def _copies(tensors: Tensors) -> list[torch.Tensor]:
-    return [tensor.clone(memory_format=torch.contiguous_format) for tensor in tensors]
 
 
 def _run_in_place(fused: Callable[..., object], grads: Tensors, *changed: Tensors, alone: bool) -> None:
@@ -133,11 +130,6 @@ def require_rate(rate: torch.Tensor, dtype: torch.dtype) -> None:
         raise ValueError(f"the rate is {rate.item()}, which is no finite number of {str(dtype).removeprefix('torch.')}")
 
 
-def require_rate_of_each(rate: torch.Tensor, params: Tensors) -> None:
-    for dtype in {param.dtype for param in params}:
-        require_rate(rate, dtype)
-
-
 # One parameter
 
 
@@ -148,8 +140,9 @@ def require_rate_of_each(rate: torch.Tensor, params: Tensors) -> None:
 def sgd(param, grad, rate):
     """``next = param - rate * grad``."""
     require_rate(rate, param.dtype)
-    laid = in_format_of(param, grad)
-    return torch.sub(laid, grad, alpha=rate.item()) if rate.is_cpu else torch.sub(laid, scaled(grad, rate))
+    if rate.is_cpu:
+        return torch.sub(in_format_of(param, grad), grad, alpha=rate.item())
+    return torch.sub(in_format_of(param, grad), scaled(grad, rate))
 
 
 @operator(
@@ -164,7 +157,7 @@ def sgd(param, grad, rate):
 def momentum(param, grad, velocity, rate, *, mu: float = 0.9, nesterov: bool = False):
     """``v' = mu v + grad``; ``next = param - rate v'``, or with ``nesterov`` ``param - rate (grad + mu v')``."""
     require_rate(rate, param.dtype)
-    (param,), (velocity,) = _copies([param]), _copies([velocity])
+    param, velocity = copies([param, velocity])
     update_by_momentum([param], [grad], [velocity], rate, mu, nesterov, alone=True)
     return param, velocity
 
@@ -185,7 +178,7 @@ def adam(param, grad, moment1, moment2, step, rate, *, beta1: float = 0.9, beta2
     ``next = param - rate (m / (1 - beta1**step)) / (sqrt(v / (1 - beta2**step)) + epsilon)``.
     """
     require_rate(rate, param.dtype)
-    param, moment1, moment2 = _copies([param, moment1, moment2])
+    param, moment1, moment2 = copies([param, moment1, moment2])
     update_by_adam([param], [grad], [moment1], [moment2], step, rate, beta1, beta2, epsilon, alone=True)
     return param, moment1, moment2
 
@@ -215,7 +208,8 @@ def _shapes(params: Sequence[TensorType], *others: Sequence[TensorType]) -> list
 )
 def multi_tensor_sgd(params, grads, rate):
     """`sgd` for each of ``params``."""
-    require_rate_of_each(rate, params)
+    for dtype in {param.dtype for param in params}:
+        require_rate(rate, dtype)
     laid = list(map(in_format_of, params, grads))
     if not rate.is_cpu:
         return foreach_sub(laid, each_times(grads, rate))
@@ -242,8 +236,9 @@ def _multi_tensor_sgd_shapes(params, grads, rate):
 )  # fmt: skip
 def multi_tensor_momentum(params, grads, velocities, rate, *, mu: float = 0.9, nesterov: bool = False):
     """`momentum` for each of ``params``."""
-    require_rate_of_each(rate, params)
-    params, velocities = _copies(params), _copies(velocities)
+    for dtype in {param.dtype for param in params}:
+        require_rate(rate, dtype)
+    params, velocities = map(copies, (params, velocities))
     update_by_momentum(params, grads, velocities, rate, mu, nesterov, alone=True)
     return params, velocities
 
@@ -267,8 +262,9 @@ def _multi_tensor_momentum_shapes(params, grads, velocities, rate, *, mu, nester
 )  # fmt: skip
 def multi_tensor_adam(params, grads, moments1, moments2, step, rate, *, beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-8):
     """`adam` for each of ``params``."""
-    require_rate_of_each(rate, params)
-    params, moments1, moments2 = map(_copies, (params, moments1, moments2))
+    for dtype in {param.dtype for param in params}:
+        require_rate(rate, dtype)
+    params, moments1, moments2 = map(copies, (params, moments1, moments2))
     update_by_adam(params, grads, moments1, moments2, step, rate, beta1, beta2, epsilon, alone=True)
     return params, moments1, moments2
 
