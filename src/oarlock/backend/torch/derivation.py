@@ -16,20 +16,28 @@ each variant to the bits of its kernel.
 """
 
 import ast
-import linecache
-import textwrap
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection
 from types import FunctionType
-from typing import Any, NamedTuple
-from weakref import WeakKeyDictionary
+from typing import Any
 
 import torch
 
 from oarlock.backend.torch.private import overloads, takes_out
+from oarlock.backend.torch.reading import (
+    definition,
+    definitions,
+    find_function,
+    find_ours,
+    is_check,
+    names_in,
+    only_call,
+    only_chooses,
+    returned,
+)
 from oarlock.op.memory_format import channels_last, copies, dense, in_format_of, lay_as, lies_as_made
 from oarlock.registry.declaration import Operator
 
-__all__ = ["Tests", "derive_in_place", "derive_out", "find_function", "find_ours", "is_pointwise", "laid_as", "only_call", "returned"]
+__all__ = ["derive_in_place", "derive_out", "is_pointwise", "laid_as"]
 
 _COMMUTE = {"add", "mul"}
 _COPIES = {"contiguous", "to"}
@@ -40,106 +48,6 @@ _ONTO = {"addmm"}  # what is computed is added to the first argument
 _LAYING = {channels_last, dense, in_format_of}  # the same elements, in another order in memory
 _GUARD, _LAY, _ALONE = "lies_as_made", "lay_as", "alone"
 _SUPPORT = {_GUARD: lies_as_made, _LAY: lay_as}
-
-
-# What a kernel returns
-
-Tests = tuple[tuple[ast.expr, bool], ...]
-
-
-class Returned(NamedTuple):
-    """An expression that a kernel returns, and the tests that hold where it does: each with its outcome."""
-
-    value: ast.expr
-    tests: Tests
-
-
-_definitions: WeakKeyDictionary[FunctionType, ast.FunctionDef | None] = WeakKeyDictionary()  # also of what was derived
-
-
-def _definition(kernel: Callable[..., object]) -> ast.FunctionDef | None:
-    """The definition of a function at the top of a module; None of what else there is, and of what cannot be read."""
-    if not isinstance(kernel, FunctionType) or kernel.__closure__:
-        return None
-    if kernel not in _definitions:
-        _definitions[kernel] = _read(kernel)
-    return _definitions[kernel]
-
-
-def _read(kernel: FunctionType) -> ast.FunctionDef | None:
-    lines = linecache.getlines(kernel.__code__.co_filename, kernel.__globals__)[kernel.__code__.co_firstlineno - 1 :]
-    first = next((number for number, line in enumerate(lines) if line.startswith("def ")), None)
-    if first is None:
-        return None
-    after = (number for number, line in enumerate(lines) if number > first and line[:1] not in (" ", ")", "\n", "#", ""))
-    try:
-        (node,) = ast.parse(textwrap.dedent("".join(lines[first : next(after, None)]))).body
-    except (SyntaxError, ValueError):
-        return None
-    return node if isinstance(node, ast.FunctionDef) and node.name == kernel.__name__ else None
-
-
-def returned(kernel: Callable[..., object], checks: Collection[Callable[..., object]] = ()) -> list[Returned]:
-    """The expressions that `kernel` returns, where it does nothing else but choose, beside some `checks`; none where it does."""
-    node = _definition(kernel)
-    body = [] if node is None else [statement for statement in node.body if not _is_check(kernel, statement, checks)]
-    return list(_returned(body, ()))
-
-
-def _only_chooses(kernel: Callable[..., object]) -> bool:
-    """Whether a kernel gives its inputs no other values before it returns."""
-    node = _definition(kernel)
-    kinds = (ast.FunctionDef, ast.arguments, ast.Return, ast.If, ast.Expr)
-    return node is not None and all(isinstance(each, kinds) or not isinstance(each, ast.stmt) for each in ast.walk(node))
-
-
-def _returned(body: list[ast.stmt], tests: Tests) -> Iterator[Returned]:
-    for statement in body:
-        if isinstance(statement, ast.Return) and statement.value is not None:
-            yield from _choices(statement.value, tests)
-            return
-        if isinstance(statement, ast.If) and not statement.orelse and isinstance(statement.body[-1], ast.Return):
-            yield from _returned(statement.body, (*tests, (statement.test, True)))
-            tests = (*tests, (statement.test, False))
-        elif not (isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)):  # but for a docstring
-            return
-
-
-def _choices(value: ast.expr, tests: Tests) -> Iterator[Returned]:
-    if isinstance(value, ast.IfExp):
-        yield from _choices(value.body, (*tests, (value.test, True)))
-        yield from _choices(value.orelse, (*tests, (value.test, False)))
-    else:
-        yield Returned(value, tests)
-
-
-def find_function(kernel: Callable[..., object], call: ast.expr) -> Callable[..., Any] | None:
-    """The function of PyTorch that `call`, an expression in `kernel`, calls; None where it calls none."""
-    if not isinstance(call, ast.Call):
-        return None
-    root, *names = ast.unparse(call.func).split(".")
-    found: Any = getattr(kernel, "__globals__", {}).get(root)
-    if found is not torch and found is not torch.ops.aten:
-        return None
-    for name in names:
-        found = getattr(found, name, None)
-    return found
-
-
-def find_ours(kernel: Callable[..., object], call: ast.expr) -> Callable[..., Any] | None:
-    """The function that `call`, an expression in `kernel`, calls by a plain name; None where it calls none."""
-    named = isinstance(call, ast.Call) and isinstance(call.func, ast.Name)
-    return getattr(kernel, "__globals__", {}).get(call.func.id) if named else None  # type: ignore[attr-defined]
-
-
-def only_call(kernel: Callable[..., object]) -> Callable[..., Any] | None:
-    """The function of PyTorch that a kernel without attributes does nothing but call, with its inputs in their order; else None."""
-    node, found = _definition(kernel), returned(kernel)
-    if node is None or len(found) != 1 or node.args.kwonlyargs or not _only_chooses(kernel):
-        return None
-    (value, _), parameters = found[0], [argument.arg for argument in node.args.args]
-    plain = isinstance(value, ast.Call) and not value.keywords and [ast.unparse(argument) for argument in value.args] == parameters
-    return find_function(kernel, value) if plain else None
 
 
 # What PyTorch has of a function
@@ -305,7 +213,7 @@ def derive_in_place(operator: Operator) -> dict[tuple[str, ...], Callable[..., o
     of the two of plain arithmetic.
     """
     kernel, found = operator.kernel, _derive_update(operator)
-    if found or not _is_plain(operator) or operator.may_fail or operator.signature.outputs[0].dtype == "bool" or not _only_chooses(kernel):
+    if found or not _is_plain(operator) or operator.may_fail or operator.signature.outputs[0].dtype == "bool" or not only_chooses(kernel):
         return found
     calls = [(value, find_function(kernel, value)) for value, _ in returned(kernel, operator.preconditions) if isinstance(value, ast.Call)]
     if not calls or not all(function is not None and _may_reuse(function) for _, function in calls):
@@ -361,11 +269,11 @@ def laid_as(choice: ast.IfExp) -> str | None:
 
 def _derive_update(operator: Operator) -> dict[tuple[str, ...], Callable[..., object]]:
     """The function that updates inputs, of a kernel that updates copies of them: the first thing that it makes, and all that it returns."""
-    node = _definition(operator.kernel)
+    node = definition(operator.kernel)
     last = node.body[-1] if node is not None else None
     if node is None or not isinstance(last, ast.Return) or last.value is None:
         return {}
-    names = _names(last.value)
+    names = names_in(last.value)
     copied = [_names_copied(operator.kernel, statement) for statement in node.body]
     if not names or [each for each in copied if each] != [names] or len(names) != len(operator.signature.outputs):
         return {}
@@ -373,27 +281,14 @@ def _derive_update(operator: Operator) -> dict[tuple[str, ...], Callable[..., ob
     return {} if function is None else {tuple(names): function}
 
 
-def _names(value: ast.expr) -> list[str]:
-    """The names that `value` consists of: one, or several in a tuple; none where there is something else."""
-    items = value.elts if isinstance(value, ast.Tuple) else [value]
-    return [item.id for item in items if isinstance(item, ast.Name)] if all(isinstance(item, ast.Name) for item in items) else []
-
-
 def _names_copied(kernel: Callable[..., object], statement: ast.stmt) -> list[str]:
     """The names that a statement gives to copies of what they have named, all by one call; none where it does something else."""
     if not isinstance(statement, ast.Assign) or getattr(kernel, "__globals__", {}).get("copies") is not copies:
         return []
-    names = _names(statement.targets[0])
+    names = names_in(statement.targets[0])
     given = statement.value.args if isinstance(statement.value, ast.Call) else []
     texts = {f"copies({names[0]})", f"copies([{', '.join(names)}])", f"map(copies, ({', '.join(names)}))"} if names and given else set()
     return names if ast.unparse(statement.value) in texts else []
-
-
-def _is_check(kernel: Callable[..., object], statement: ast.stmt, checks: Collection[Callable[..., object]]) -> bool:
-    """Whether a statement does nothing but call one of `checks`, or does so for each of several things."""
-    if isinstance(statement, ast.For):
-        return all(_is_check(kernel, each, checks) for each in (*statement.body, *statement.orelse))
-    return isinstance(statement, ast.Expr) and find_ours(kernel, statement.value) in checks
 
 
 def _rewritten(
@@ -404,7 +299,7 @@ def _rewritten(
     What is called `in_place` copies nothing, and checks nothing that a plan has checked by then.
     """
     kernel = operator.kernel
-    node = _definition(kernel)
+    node = definition(kernel)
     if node is None or any(_mentions(node, taken) for taken in (parameter, _ALONE, *_SUPPORT) if taken is not None):
         return None
     assert isinstance(kernel, FunctionType)
@@ -431,7 +326,7 @@ def _rewritten(
     assert isinstance(made, ast.FunctionDef)
     made.name, made.decorator_list, made.returns = name, [], None
     if in_place:
-        checked = [statement for statement in made.body if not _is_check(kernel, statement, operator.preconditions)]
+        checked = [statement for statement in made.body if not is_check(kernel, statement, operator.preconditions)]
         made.body = [statement for statement in checked if not _names_copied(kernel, statement)]
     made.body = [Rewrite().visit(statement) for statement in made.body]
     for argument in (*made.args.args, *made.args.kwonlyargs):
@@ -444,5 +339,5 @@ def _rewritten(
     module = ast.fix_missing_locations(ast.Module([made], []))
     scope: dict[str, Any] = dict(_SUPPORT)  # the globals are those of the kernel, whatever becomes of them
     exec(compile(module, f"<{name}>", "exec"), kernel.__globals__, scope)  # noqa: S102  # the source of a kernel
-    _definitions[scope[name]] = made
+    definitions[scope[name]] = made
     return scope[name]

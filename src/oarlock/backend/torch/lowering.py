@@ -17,8 +17,9 @@ from typing import Any
 
 import torch
 
-from oarlock.backend.torch.derivation import Tests, find_function, find_ours, is_pointwise, laid_as, returned
+from oarlock.backend.torch.derivation import is_pointwise, laid_as
 from oarlock.backend.torch.expression import Expression
+from oarlock.backend.torch.reading import Tests, find_function, find_ours, returned
 from oarlock.op.matrix import as_rows
 from oarlock.registry.declaration import Operator
 
