@@ -3,9 +3,9 @@
 import torch
 
 from oarlock.op.reduction import reduce_to, same_shape
-from oarlock.op.stacks import add_stacks
 from oarlock.op.trusted import operator
 from oarlock.registry import Case, GradCheck, Rejects
+from oarlock.tensor.stacks import add_stacks
 
 __all__ = [
     "add",

@@ -7,19 +7,12 @@ import torch
 
 from oarlock.op.elementwise import multiply, negative, subtract
 from oarlock.op.filling import fill
-from oarlock.op.matrix import as_rows, linear, linear_dw, linear_dx
+from oarlock.op.matrix import linear, linear_dw, linear_dx
 from oarlock.op.trusted import operator
 from oarlock.registry import Case, GradCheck, Rejects
+from oarlock.tensor.rows import onto_rows
 
 __all__ = ["interpolate", "linear_dx_onto", "linear_onto", "multiply_add"]
-
-
-def onto_rows(base: torch.Tensor, x: torch.Tensor, w: torch.Tensor, out: torch.Tensor | None = None) -> torch.Tensor:
-    """The same for rows that stand in more dimensions, in ``out`` or in fresh memory."""
-    if out is None:
-        return torch.addmm(as_rows(base), as_rows(x), w).view(base.shape)
-    torch.addmm(as_rows(base), as_rows(x), w, out=as_rows(out))
-    return out
 
 
 @operator(

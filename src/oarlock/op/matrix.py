@@ -6,6 +6,7 @@ from oarlock.op.elementwise import multiply
 from oarlock.op.reduction import expand_to, mean_dx
 from oarlock.op.trusted import operator
 from oarlock.registry import Case, GradCheck, Rejects
+from oarlock.tensor.rows import as_rows, rows_times
 
 __all__ = ["batch_matmul", "inner_product", "linear", "matrix_transpose"]
 
@@ -28,31 +29,6 @@ def linear(x, w, bias=None):
     if x.dim() == 2:
         return torch.mm(x, w) if bias is None else torch.addmm(bias, x, w)
     return rows_times(x, w, bias)
-
-
-def rows_times(x, w, bias=None, out=None):
-    """The same for rows that stand in more dimensions; written as one matrix into ``out``, where they lie at equal distances."""
-    if out is None:
-        return torch.matmul(x, w) if bias is None else torch.addmm(bias, as_rows(x), w).view(*x.shape[:-1], w.shape[-1])
-    rows, out_rows = _matrix_of(x), _matrix_of(out)
-    if rows is None or out_rows is None:
-        return out.copy_(rows_times(x, w, bias))
-    torch.mm(rows, w, out=out_rows) if bias is None else torch.addmm(bias, rows, w, out=out_rows)
-    return out
-
-
-def _matrix_of(x: torch.Tensor) -> torch.Tensor | None:
-    """The memory of ``x`` as one matrix; None where its rows do not lie at equal distances."""
-    try:
-        return x.view(x.shape[:-1].numel(), x.shape[-1])
-    except RuntimeError:
-        return None
-
-
-def as_rows(x: torch.Tensor) -> torch.Tensor:
-    """``x`` as one matrix, so that a product with another is one."""
-    dimensions = x.dim()
-    return x if dimensions == 2 else x.flatten(0, -2) if dimensions > 2 else x.unsqueeze(0)
 
 
 @linear.gradient("x", rounds_by="place")

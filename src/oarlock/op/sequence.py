@@ -9,10 +9,10 @@ import torch
 from oarlock.errors import ShapeError
 from oarlock.ir.size import Size, add
 from oarlock.op.elementwise import multiply, subtract
-from oarlock.op.splits import lengths_in
 from oarlock.op.trusted import operator
 from oarlock.registry import Case, GradCheck, Rejects
 from oarlock.registry.signature import TensorType
+from oarlock.tensor.splits import lengths_in
 
 __all__ = [
     "owners",

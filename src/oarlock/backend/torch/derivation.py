@@ -34,8 +34,8 @@ from oarlock.backend.torch.reading import (
     only_chooses,
     returned,
 )
-from oarlock.op.memory_format import channels_last, copies, dense, in_format_of, lay_as, lies_as_made
 from oarlock.registry.declaration import Operator
+from oarlock.tensor.memory_format import channels_last, copies, dense, in_format_of, lay_as, lies_as_made
 
 __all__ = ["derive_in_place", "derive_out", "is_pointwise", "laid_as"]
 

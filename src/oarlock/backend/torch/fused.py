@@ -2,7 +2,7 @@
 
 from oarlock.backend.torch.variants import in_place_variant
 from oarlock.op.fused import linear_dx_onto, linear_onto
-from oarlock.op.matrix import as_rows
+from oarlock.tensor.rows import as_rows
 
 
 @in_place_variant(linear_onto, "base")

@@ -13,7 +13,6 @@ from oarlock.ir.operation import Op
 from oarlock.ir.size import Size, linear, names_in
 from oarlock.ir.variable import Var
 from oarlock.ir.walk import walk_ops
-from oarlock.op.torch_dtype import to_torch
 from oarlock.registry.catalogue import Catalogue
 from oarlock.registry.signature import Slot
 from oarlock.runtime.plan import calls, loops, trips
@@ -25,6 +24,7 @@ from oarlock.runtime.plan.placement import Form
 from oarlock.runtime.plan.sections import Section
 from oarlock.runtime.plan.source import Source
 from oarlock.runtime.plan.workspace import Growth
+from oarlock.tensor.dtype import to_torch
 
 __all__ = ["Emitter"]
 
