@@ -8,6 +8,8 @@ brackets any shape goes. An axis is one of
     k  8      a size, the same wherever the name stands; a number
     *b        any number of leading axes. A promise: each index is computed alone, other inputs shared
     ...s      any number of axes, no promise
+    ...s-{axis}   in an output, the axes ...s but the one that an attribute names, all where that is None; where the attribute `keep`
+              is true, a size of 1 stands there. `{axis!}` refuses an axis of size 0
     *#s       any number of axes, broadcast with every other `*#s`
     {depth}   the value of an attribute
     k_i       in a variadic slot, a size that each tensor has for itself; `sum(k_i)` adds them up
@@ -32,7 +34,7 @@ __all__ = ["Axis", "Binding", "Signature", "Slot", "TensorType", "name_fresh_siz
 
 _SLOT = re.compile(r"(\*?)([A-Za-z_]\w*)(\??): (sum )?([A-Za-z]\w*)(?:\[([^\]]*)\])?$")
 _AXIS = re.compile(
-    r"\*#(?P<broadcast>\w+)|\*(?P<group>\w+)|\.\.\.(?P<rank>\w+)|\{(?P<attribute>\w+)\}|(?P<fresh>\?)|sum\((?P<sum>\w+_i)\)"
+    r"\*#(?P<broadcast>\w+)|\*(?P<group>\w+)|\.\.\.(?P<without>\w+-\{\w+!?\})|\.\.\.(?P<rank>\w+)|\{(?P<attribute>\w+)\}|(?P<fresh>\?)|sum\((?P<sum>\w+_i)\)"
     r"|(?P<each>[A-Za-z]\w*_i)|(?P<size>(?:\d+|[A-Za-z]\w*)(?:[+*](?:\d+|[A-Za-z]\w*))*)"
 )
 
@@ -54,11 +56,11 @@ class Axis(NamedTuple):
     name: str
 
     def __str__(self) -> str:
-        marks = {"broadcast": "*#{}", "group": "*{}", "rank": "...{}", "attribute": "{{{}}}", "sum": "sum({})"}
+        marks = {"broadcast": "*#{}", "group": "*{}", "rank": "...{}", "without": "...{}", "attribute": "{{{}}}", "sum": "sum({})"}
         return marks.get(self.kind, "{}").format(self.name)
 
 
-_MANY = ("broadcast", "group", "rank")  # axes that stand for any number of sizes
+_MANY = ("broadcast", "group", "rank", "without")  # axes that stand for any number of sizes
 
 
 @dataclass(frozen=True)
@@ -254,7 +256,12 @@ def _infer_shape(slot: Slot, binding: Binding, attributes: Mapping[str, object],
         return None
     sizes: list[Size] = []
     for axis in slot.axes:
-        if axis.kind in _MANY:
+        if axis.kind == "without" and axis.name not in binding.groups:
+            left = _without(axis.name, binding, attributes)
+            if left is None:
+                return None
+            sizes += left
+        elif axis.kind in _MANY:
             if axis.name not in binding.groups:
                 return None
             sizes += binding.groups[axis.name]
@@ -269,6 +276,22 @@ def _infer_shape(slot: Slot, binding: Binding, attributes: Mapping[str, object],
         else:
             sizes.append(rename(axis.name, binding.sizes))
     return tuple(sizes)
+
+
+def _without(text: str, binding: Binding, attributes: Mapping[str, object]) -> Shape | None:
+    """The sizes that `s-{axis}` stands for; None where those of `s` are not known. Raises ShapeError."""
+    group, _, name = text.removesuffix("}").removesuffix("!").partition("-{")
+    shape, axis, owner = binding.groups.get(group), attributes.get(name), binding.source.get(group)
+    if shape is None:
+        return None
+    if axis is not None and not -len(shape) <= axis < len(shape):  # type: ignore[operator]
+        raise ShapeError(f"{name} {axis} is not an axis of {owner}, which has {len(shape)} dimensions")
+    left_out = range(len(shape)) if axis is None else (axis % len(shape),)  # type: ignore[operator]
+    if "!" in text and any(shape[number] == 0 for number in left_out):
+        where = "" if axis is None else f" along {name} {axis}"
+        raise ShapeError(f"{owner} has no element{where}, where there must be one")
+    stays = (1,) if attributes.get("keep") else ()
+    return tuple(size for number, item in enumerate(shape) for size in (stays if number in left_out else (item,)))
 
 
 def _require_size(name: str, value: object) -> Size:
