@@ -14,7 +14,7 @@ brackets any shape goes. An axis is one of
     {depth}   the value of an attribute
     k_i       in a variadic slot, a size that each tensor has for itself; `sum(k_i)` adds them up
     ?         an output size that only values tell
-    n+m 2*k   in an output, arithmetic on sizes
+    n+m 2*k   in an output, arithmetic on sizes; in an input only `n+1`, a size that is one more than n
 
 A dtype is one of ours; `float` or `number`, any such dtype but one throughout; `T`, `U`, any dtype but
 one throughout; `any`, no restriction; `shape`, a slot of which only the shape is read.
@@ -100,6 +100,7 @@ class Binding:
 
     sizes: dict[str, Size] = field(default_factory=dict)
     groups: dict[str, Shape] = field(default_factory=dict)
+    beside: dict[str, Size] = field(default_factory=dict)  # n of `n+1`, which a size that is called n goes before
     sums: dict[str, Size] = field(default_factory=dict)
     dtypes: dict[str, DType] = field(default_factory=dict)
     shapes: dict[str, Shape] = field(default_factory=dict)  # of single-tensor slots, whole
@@ -132,6 +133,7 @@ class Signature:
                     _bind_shape(slot, type.shape, binding)
                 if not slot.variadic and type.shape is not None:
                     binding.shapes[slot.name] = type.shape
+        binding.sizes = binding.beside | binding.sizes
         return binding
 
     def infer(self, binding: Binding, attributes: Mapping[str, object], fresh: Callable[[], str]) -> dict[str, TensorType]:
@@ -218,6 +220,11 @@ def _bind_size(axis: Axis, size: Size, slot: Slot, binding: Binding) -> None:
         return
     if axis.name.isdigit():
         _same_size("a dimension", int(axis.name), size, "the signature", slot.name)
+        return
+    if axis.name.endswith("+1"):
+        if size == 0:
+            raise ShapeError(f"{slot.name} has the size 0, where {axis.name} is at least 1")
+        binding.beside[axis.name.removesuffix("+1")] = add(size, -1)
         return
     first = binding.source.setdefault(axis.name, slot.name)
     known = binding.sizes.get(axis.name, size)
