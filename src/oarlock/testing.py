@@ -18,13 +18,13 @@ from oarlock.ir.variable import Var
 from oarlock.layer.inputs import data
 from oarlock.op.elementwise import multiply
 from oarlock.op.reduction import reduce_sum
-from oarlock.op.torch_dtype import from_torch, to_torch
 from oarlock.passes.backward import gradients
 from oarlock.registry.case import Case, GradCheck, Rejects
 from oarlock.registry.declaration import Operator
 from oarlock.registry.signature import Slot
 from oarlock.runtime.executor import Executor
 from oarlock.runtime.scope import Scope
+from oarlock.tensor.dtype import from_torch, to_torch
 
 __all__ = ["case_arguments", "check_operator"]
 

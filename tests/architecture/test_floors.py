@@ -26,6 +26,7 @@ FLOORS = {
     "ir": 2,
     "registry": 3,
     "backend.torch.private": 4,
+    "tensor": 4,
     "op": 5,
     "backend": 6,
     "passes": 7,

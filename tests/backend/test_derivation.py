@@ -7,6 +7,7 @@ import torch as th
 import oarlock as ol
 from oarlock.backend.torch.variants import variants_of
 from oarlock.registry import Catalogue, operator, standard
+from oarlock.tensor.memory_format import copies
 
 CATALOGUE = Catalogue()
 FACTOR = 2.0
@@ -191,3 +192,61 @@ def test_a_plan_has_the_variants_of_ones_own_operators():
         ol.Executor(catalogue=catalogue, **options).run(program, feed, [y], scope=ol.Scope())[0] for options in ({}, {"interpret": True})
     ]
     assert values[0].tobytes() == values[1].tobytes()
+
+
+def doubled(x, shift, out=None):
+    return torch.add(x, x, alpha=shift, out=out)
+
+
+def require_small(x):
+    if (x > 100).any():
+        raise ValueError("it is large")
+
+
+@operator("x: float[*b] -> y: float[*b]", catalogue=CATALOGUE)
+def by_ours(x):
+    return doubled(x, 3)
+
+
+@operator("x: float[...s], y: float[...s] -> next: float[...s], next_y: float[...s]", catalogue=CATALOGUE)
+def swapped(x, y):
+    require_small(x)
+    x, y = copies([x, y])
+    x.add_(y)
+    y.mul_(2)
+    return x, y
+
+
+@operator("x: float[...s], y: float[...s] -> next: float[...s], next_y: float[...s]", catalogue=CATALOGUE)
+def one_copied(x, y):
+    (x,) = copies([x])
+    return x.add_(y), y * 2
+
+
+swapped.precondition(require_small, "x")
+
+
+def test_a_function_of_ours_is_handed_where_to_write():
+    out = torch.empty_like(X)
+    assert variants_of(by_ours).out(X, out=out) is out
+    assert torch.equal(out, by_ours.kernel(X))
+
+
+def test_a_kernel_that_updates_copies_updates_what_it_is_given():
+    expected = swapped.kernel(X, Y)
+    x, y = X.clone(), Y.clone()
+    found = variants_of(swapped).in_place
+    assert found.keys() == {("x", "y")}
+    results = found[("x", "y")](x, y)
+    assert results[0] is x
+    assert results[1] is y
+    assert all(map(torch.equal, results, expected))
+    assert variants_of(one_copied).in_place == {}
+
+
+def test_what_a_plan_has_checked_is_not_checked_again():
+    x = torch.full((2,), 1000.0)
+    with pytest.raises(ValueError, match="large"):
+        swapped.kernel(x, x)
+    variants_of(swapped).in_place[("x", "y")](x, x.clone())
+    assert x.tolist() == [2000.0, 2000.0]

@@ -9,7 +9,7 @@ from op.arguments import symbol
 import oarlock as ol
 from hostile_values.spoiling import EVIL_FLOATS, evil_number, lie, spoil
 from hostile_values.uses import USES, Use
-from oarlock.op.torch_dtype import from_torch
+from oarlock.tensor.dtype import from_torch
 
 __all__ = ["EXECUTORS", "Trial", "make"]
 

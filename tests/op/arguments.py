@@ -9,10 +9,10 @@ import oarlock as ol
 import oarlock.op.update
 from oarlock.ir.operation import Op
 from oarlock.ir.size import Size
-from oarlock.op.torch_dtype import from_torch
 from oarlock.registry import Case, GradCheck, Operator, Rejects, standard
 from oarlock.registry.gradient import parameter_source
 from oarlock.runtime.context import KernelContext
+from oarlock.tensor.dtype import from_torch
 from oarlock.testing import case_arguments
 
 AnyCase = Case | GradCheck | Rejects

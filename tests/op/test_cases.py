@@ -26,8 +26,8 @@ from tolerances import CLAIMS, VALUES
 
 import oarlock as ol
 from oarlock.ir.size import evaluate, is_symbol, names_in
-from oarlock.op.torch_dtype import to_torch
 from oarlock.registry import Case, GradCheck, Operator, Rejects
+from oarlock.tensor.dtype import to_torch
 
 USES = [pytest.param(operator, case, id=name) for operator in [*FORWARD, *DERIVED] for name, case in cases_of(operator, Case, GradCheck)]
 

@@ -6,7 +6,7 @@ import torch
 import oarlock as ol
 from oarlock.backend.torch.variants import variants_of
 from oarlock.op import update
-from oarlock.op.memory_format import channels_last, contiguous, is_channels_last
+from oarlock.tensor.memory_format import channels_last, contiguous, is_channels_last
 
 pytestmark = pytest.mark.skipif(not torch.backends.mkldnn.is_available(), reason="PyTorch was built without the convolutions that want it")
 

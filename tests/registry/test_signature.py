@@ -15,6 +15,8 @@ SIGNATURES = [
     "x: any, *free: any -> *stacked: any",
     "ids: int64[*b] -> y: float32[*b {depth}], kept: int64[?]",
     "x: float[*b] -> loss: sum float[]",
+    "x: number[...s] -> y: number[...s-{axis}], index: int64[...s-{axis!}]",
+    "splits: int64[n+1] -> y: int64[n]",
     "-> y: any",
     "x: U ->",
 ]
@@ -121,6 +123,34 @@ def test_an_attribute_is_a_size():
     with pytest.raises(ol.ShapeError) as raised:
         infer("ids: int64[*b] -> y: float32[*b {depth}]", {"depth": -1}, ids=i64("n"))
     assert raised.value.message == "depth is -1, where a size is at least 0"
+
+
+@pytest.mark.parametrize(
+    ("attributes", "shape"),
+    [
+        ({"axis": 1}, "float32[2, n]"),
+        ({"axis": -3, "keep": True}, "float32[1, 3, n]"),
+        ({"axis": None}, "float32[]"),
+        ({"keep": True}, "float32[1, 1, 1]"),
+        ({"axis": 0, "keep": False}, "float32[3, n]"),
+    ],
+)
+def test_an_attribute_says_which_axis_is_left_out(attributes, shape):
+    assert infer("x: float[...s] -> y: float[...s-{axis}]", attributes, x=f32(2, 3, "n")) == {"y": shape}
+
+
+@pytest.mark.parametrize(("axis", "message"), [(3, "axis 3 is not an axis of x, which has 3"), (1, "x has no element along axis 1")])
+def test_an_axis_that_is_left_out_is_there_and_has_elements_where_it_must(axis, message):
+    with pytest.raises(ol.ShapeError, match=message):
+        infer("x: float[...s] -> y: float[...s-{axis!}]", {"axis": axis}, x=f32(2, 0, "n"))
+
+
+def test_a_size_may_be_one_more_than_another():
+    text = "splits: int64[n+1] -> y: int64[n]"
+    assert infer(text, splits=i64(4)) == {"y": "int64[3]"}
+    assert infer(text, splits=i64("k")) == {"y": "int64[k-1]"}
+    with pytest.raises(ol.ShapeError, match="splits has the size 0, where n\\+1 is at least 1"):
+        infer(text, splits=i64(0))
 
 
 def test_a_size_that_only_values_tell_gets_a_name():

@@ -12,9 +12,9 @@ import oarlock as ol
 from oarlock.backend.torch.variants import host_function, variants_of
 from oarlock.errors import DeclarationError
 from oarlock.ir.dtype import DType
-from oarlock.op.torch_dtype import to_torch
 from oarlock.registry.catalogue import standard
 from oarlock.runtime.plan.numbers import wrapping
+from oarlock.tensor.dtype import to_torch
 
 WITH_FORMS = [operator for operator in standard.operators.values() if variants_of(operator).host is not None]
 

@@ -21,8 +21,8 @@ from oarlock.errors import FormatError, LimitError
 from oarlock.io.files import read_file
 from oarlock.io.replacing import write_file
 from oarlock.ir.dtype import DType
-from oarlock.op.torch_dtype import from_bytes, from_torch, to_torch
 from oarlock.proto.limits import Limits
+from oarlock.tensor.dtype import from_bytes, from_torch, to_torch
 
 __all__ = ["PROGRAM", "read_container", "write_container"]
 

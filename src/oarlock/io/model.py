@@ -20,7 +20,6 @@ from oarlock.ir.program import Program
 from oarlock.ir.serialize import read_program
 from oarlock.ir.variable import Var
 from oarlock.ir.walk import walk
-from oarlock.op.torch_dtype import from_torch
 from oarlock.passes.pruning import prune, require_targets
 from oarlock.proto.limits import Limits
 from oarlock.registry.catalogue import Catalogue, standard
@@ -34,6 +33,7 @@ from oarlock.runtime.ownership import own, require_not_elsewhere, states_of
 from oarlock.runtime.place import CPUPlace
 from oarlock.runtime.scope import Scope, frozen_in
 from oarlock.spelling import did_you_mean, list_names
+from oarlock.tensor.dtype import from_torch
 
 __all__ = ["Model", "infer", "load_model", "read_model", "save_model"]
 

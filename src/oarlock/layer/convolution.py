@@ -7,7 +7,7 @@ from oarlock.ir.variable import Var
 from oarlock.layer.initializer import Rule, constant, kaiming
 from oarlock.layer.parameter import layer_name, new_parameter, output_name, require_count, require_number
 from oarlock.op import convolution, pooling
-from oarlock.op.named_activation import Activation, activate, require_activation
+from oarlock.op.composed.named_activation import Activation, activate, require_activation
 from oarlock.op.selection import reduce_max
 from oarlock.op.shaping import flatten
 from oarlock.registry.creator import require_type

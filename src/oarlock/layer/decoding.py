@@ -23,9 +23,9 @@ from oarlock.ir.variable import Var
 from oarlock.layer.parameter import require_count
 from oarlock.layer.recurrence import Recurrence
 from oarlock.layer.repetition import WhileLoop
-from oarlock.op.arithmetic import constant_like
 from oarlock.op.casting import cast
 from oarlock.op.comparison import equal, greater, less
+from oarlock.op.composed.arithmetic import constant_like
 from oarlock.op.elementwise import add, floor_divide, multiply, remainder
 from oarlock.op.filling import fill, fill_like, fill_rows
 from oarlock.op.logical import any_, logical_and, logical_not, logical_or

@@ -9,10 +9,10 @@ from oarlock.ir.restoring import undone_on_error
 from oarlock.ir.variable import Var
 from oarlock.layer.initializer import Rule, constant, xavier
 from oarlock.layer.parameter import layer_name, new_parameter, output_name, require_count, require_number
-from oarlock.op.arithmetic import constant_like, is_one
+from oarlock.op.composed.arithmetic import constant_like, is_one
+from oarlock.op.composed.named_activation import Activation, activate, require_activation
 from oarlock.op.elementwise import add, multiply
 from oarlock.op.matrix import linear
-from oarlock.op.named_activation import Activation, activate, require_activation
 from oarlock.registry.creator import describe_value, require_type
 
 __all__ = ["fc"]

@@ -14,9 +14,9 @@ from oarlock.ir.names import require_user_name
 from oarlock.ir.size import Size, add, is_symbol, names_in
 from oarlock.ir.variable import Initializer, Var
 from oarlock.layer.parameter import layer_name
-from oarlock.op.torch_dtype import from_torch
 from oarlock.runtime.ragged import Ragged
 from oarlock.runtime.value import describe_value, find_dense_form, read_as, to_tensor
+from oarlock.tensor.dtype import from_torch
 
 __all__ = ["data", "variable"]
 

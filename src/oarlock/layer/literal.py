@@ -17,8 +17,8 @@ from oarlock.ir.variable import Var
 from oarlock.layer.initializer import constant
 from oarlock.layer.inputs import data
 from oarlock.layer.parameter import layer_name, new_parameter
-from oarlock.op.arithmetic import constant_like
 from oarlock.op.comparison import greater
+from oarlock.op.composed.arithmetic import constant_like
 from oarlock.op.elementwise import add
 from oarlock.op.filling import fill
 from oarlock.op.shaping import reshape

@@ -9,7 +9,7 @@ from oarlock.ir.variable import Var
 from oarlock.layer.initializer import Rule, constant
 from oarlock.layer.parameter import layer_name, new_parameter, new_state, output_name, require_number
 from oarlock.op import batch_normalization, normalization
-from oarlock.op.named_activation import Activation, activate, require_activation
+from oarlock.op.composed.named_activation import Activation, activate, require_activation
 from oarlock.registry.creator import block_for, require_type
 
 __all__ = ["batch_norm", "layer_norm"]

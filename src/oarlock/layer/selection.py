@@ -25,8 +25,8 @@ from oarlock.ir.location import here
 from oarlock.ir.variable import Var
 from oarlock.ir.walk import free_vars
 from oarlock.layer.writing import as_scalar, count_values, open_block, require_handed_out, require_same_block
-from oarlock.op.arithmetic import constant_like
 from oarlock.op.comparison import equal
+from oarlock.op.composed.arithmetic import constant_like
 from oarlock.op.control.branching import branch
 from oarlock.op.logical import any_, logical_and, logical_not
 from oarlock.op.routing import choose

@@ -10,7 +10,7 @@ from oarlock.ir.location import here
 from oarlock.ir.operation import Role
 from oarlock.ir.variable import Var
 from oarlock.net.network import Net, require_vars_of
-from oarlock.op.named_activation import activate
+from oarlock.op.composed.named_activation import activate
 from oarlock.registry import standard
 from oarlock.runtime import Context, Scope, init
 from oarlock.runtime.current import current_scope

@@ -6,7 +6,6 @@ Importing this package registers every operator of a forward program. Those that
 
 from oarlock.op import (
     activation,
-    arithmetic,
     attention,
     batch_normalization,
     casting,
@@ -20,7 +19,6 @@ from oarlock.op import (
     matrix,
     normalization,
     pooling,
-    product,
     randomness,
     reduction,
     routing,
@@ -31,8 +29,9 @@ from oarlock.op import (
     table,
     unary,
 )
+from oarlock.op.composed import arithmetic
+from oarlock.op.composed.product import gemm
 from oarlock.op.control import branching, loop_gradient, recurrence, repetition
-from oarlock.op.product import gemm
 from oarlock.registry.catalogue import standard
 from oarlock.registry.declaration import Operator
 from oarlock.spelling import no_attribute, refuse_calls
@@ -56,7 +55,6 @@ __all__ = [
     "matrix",
     "normalization",
     "pooling",
-    "product",
     "randomness",
     "recurrence",
     "reduction",

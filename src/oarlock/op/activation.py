@@ -7,11 +7,11 @@ import torch
 from oarlock.backend.torch.private import log_softmax_backward, softmax_backward
 from oarlock.op.elementwise import multiply, negative, subtract
 from oarlock.op.filling import fill
-from oarlock.op.memory_format import in_format_of
 from oarlock.op.reduction import reduce_sum
 from oarlock.op.trusted import operator
 from oarlock.op.unary import exp
 from oarlock.registry import Case, GradCheck, Rejects
+from oarlock.tensor.memory_format import in_format_of
 
 __all__ = ["causal_softmax", "gelu", "log_softmax", "relu", "sigmoid", "softmax", "tanh"]
 

@@ -8,10 +8,10 @@ import torch
 from oarlock.op.casting import cast
 from oarlock.op.elementwise import divide, multiply, negative, subtract
 from oarlock.op.filling import element_count
-from oarlock.op.memory_format import in_format_of
 from oarlock.op.trusted import operator
 from oarlock.op.unary import square
 from oarlock.registry import Case, GradCheck, Rejects, joint
+from oarlock.tensor.memory_format import in_format_of
 
 __all__ = ["batch_norm", "batch_norm_gain_slope", "batch_norm_offset_slope", "batch_norm_slope", "expand_by_channel"]
 

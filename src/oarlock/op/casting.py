@@ -1,10 +1,10 @@
 """From one dtype to another, which happens nowhere else."""
 
 from oarlock.ir.dtype import DType
-from oarlock.op.torch_dtype import to_torch
 from oarlock.op.trusted import operator
 from oarlock.registry import Case, GradCheck
 from oarlock.registry.signature import TensorType
+from oarlock.tensor.dtype import to_torch
 
 __all__ = ["cast"]
 

@@ -7,11 +7,11 @@ import torch
 from oarlock.backend.torch.private import has_packed_filters
 from oarlock.errors import ShapeError
 from oarlock.ir import size
-from oarlock.op.memory_format import channels_last, contiguous, empty_as, is_channels_last
 from oarlock.op.reduction import expand_to
 from oarlock.op.shaping import reshape
 from oarlock.op.trusted import operator
 from oarlock.registry import Case, GradCheck, Rejects, joint
+from oarlock.tensor.memory_format import channels_last, contiguous, empty_as, is_channels_last
 
 __all__ = ["conv2d", "window_size"]
 

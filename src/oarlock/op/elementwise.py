@@ -3,9 +3,9 @@
 import torch
 
 from oarlock.op.reduction import reduce_to, same_shape
-from oarlock.op.stacks import add_stacks
 from oarlock.op.trusted import operator
 from oarlock.registry import Case, GradCheck, Rejects
+from oarlock.tensor.stacks import add_stacks
 
 __all__ = [
     "add",
@@ -241,14 +241,13 @@ def assign_dx(dy):
 )
 def sum_(xs):
     """The sum of one or more tensors of one shape, from the first to the last. Uneven stacks of loops add up step by step."""
-    if len(xs) < 3:
-        return xs[0] if len(xs) == 1 else add_stacks(*xs)
-    return add_up(add_stacks(xs[0], xs[1]), xs[2:])
+    return xs[0] if len(xs) == 1 else add_up(xs)
 
 
-def add_up(total, xs):
-    """``total`` and ``xs`` added up in the memory of ``total``; in fresh memory where they are uneven stacks."""
-    for x in xs:
+def add_up(xs, out=None):
+    """Two or more tensors added up, in ``out`` or in fresh memory; or uneven stacks."""
+    total = torch.add(xs[0], xs[1], out=out) if isinstance(xs[0], torch.Tensor) else add_stacks(xs[0], xs[1])
+    for x in xs[2:]:
         total = total.add_(x) if isinstance(total, torch.Tensor) else add_stacks(total, x)
     return total
 

@@ -5,11 +5,11 @@ import torch
 from oarlock.errors import ShapeError
 from oarlock.ir.attribute import Sizes
 from oarlock.ir.dtype import DType
-from oarlock.op.torch_dtype import to_torch
 from oarlock.op.trusted import operator
 from oarlock.registry import Case, Rejects
 from oarlock.registry.attribute_spec import UnknownSizes
 from oarlock.registry.signature import TensorType
+from oarlock.tensor.dtype import to_torch
 
 __all__ = ["element_count", "fill", "fill_like", "fill_rows"]
 

@@ -7,16 +7,12 @@ import torch
 
 from oarlock.op.elementwise import multiply, negative, subtract
 from oarlock.op.filling import fill
-from oarlock.op.matrix import as_rows, linear, linear_dw, linear_dx
+from oarlock.op.matrix import linear, linear_dw, linear_dx
 from oarlock.op.trusted import operator
 from oarlock.registry import Case, GradCheck, Rejects
+from oarlock.tensor.rows import onto_rows
 
 __all__ = ["interpolate", "linear_dx_onto", "linear_onto", "multiply_add"]
-
-
-def onto_rows(base: torch.Tensor, x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
-    """The same for rows that stand in more dimensions."""
-    return torch.addmm(as_rows(base), as_rows(x), w).view(base.shape)
 
 
 @operator(

@@ -2,7 +2,6 @@
 
 import torch
 
-from oarlock.op.reduction import reduced_shape
 from oarlock.op.trusted import operator
 from oarlock.registry import Case, Rejects
 
@@ -37,12 +36,8 @@ def logical_not(x):
     return torch.logical_not(x)
 
 
-def _reduced(x, *, axis=None, keep):
-    return reduced_shape(x, axis, keep)
-
-
 @operator(
-    "x: bool[...s] -> y: bool[...t]",
+    "x: bool[...s] -> y: bool[...s-{axis}]",
     across="axis",
     cases=[
         Case(x=[[False, True], [False, False]], y=True),
@@ -58,11 +53,8 @@ def any_(x, *, axis: int | None = None, keep: bool = False):
     return _over(torch.any, x, axis, keep)
 
 
-any_.infer_with(_reduced)
-
-
 @operator(
-    "x: bool[...s] -> y: bool[...t]",
+    "x: bool[...s] -> y: bool[...s-{axis}]",
     across="axis",
     cases=[
         Case(x=[[True, True], [False, True]], y=False),
@@ -74,9 +66,6 @@ any_.infer_with(_reduced)
 def all_(x, *, axis: int | None = None, keep: bool = False):
     """Whether every element along ``axis`` is true, every one where it is None; of nothing, true. ``keep`` leaves a size of 1."""
     return _over(torch.all, x, axis, keep)
-
-
-all_.infer_with(_reduced)
 
 
 def _over(reduce, x, axis: int | None, keep: bool):

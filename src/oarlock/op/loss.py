@@ -82,10 +82,10 @@ def _require_classes(label: torch.Tensor, classes: int, ignore_index: int) -> No
 @softmax_with_cross_entropy.gradient("logits")
 def softmax_with_cross_entropy_dlogits(softmax, label, dloss, dsoftmax=None, *, ignore_index):
     """``dlogits = (softmax - onehot(label)) * dloss``; ignored rows get 0. A gradient of the softmax adds its own part."""
-    return write_dlogits(softmax, label, dloss, dsoftmax, ignore_index, None)
+    return write_dlogits(softmax, label, dloss, dsoftmax, ignore_index)
 
 
-def write_dlogits(softmax, label, dloss, dsoftmax, ignore_index: int, out):
+def write_dlogits(softmax, label, dloss, dsoftmax, ignore_index: int, out=None):
     """In ``out``, or in fresh memory where it is None."""
     beside = None if dsoftmax is None else softmax_backward(dsoftmax, softmax, -1, softmax.dtype)
     label, dloss = label.unsqueeze(-1), dloss.unsqueeze(-1)  # [*b, 1]
@@ -180,10 +180,10 @@ def total_cross_entropy_slope(softmax, label, dtotal, counted=None, *, ignore_in
 
     Where ``counted`` says that none is ignored, none is looked for.
     """
-    return write_slope(softmax, label, dtotal, counted, ignore_index, mean, None)
+    return write_slope(softmax, label, dtotal, counted, ignore_index, mean)
 
 
-def write_slope(softmax, label, dtotal, counted, ignore_index: int, mean: bool, out):
+def write_slope(softmax, label, dtotal, counted, ignore_index: int, mean: bool, out=None):
     """In ``out``, or in fresh memory where it is None."""
     classes = label.unsqueeze(-1)  # [*b, 1]
     if (counted is None or not _counts_all(counted, label)) and _some_ignored(softmax, classes, ignore_index):

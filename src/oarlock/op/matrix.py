@@ -6,6 +6,7 @@ from oarlock.op.elementwise import multiply
 from oarlock.op.reduction import expand_to, mean_dx
 from oarlock.op.trusted import operator
 from oarlock.registry import Case, GradCheck, Rejects
+from oarlock.tensor.rows import as_rows, rows_times
 
 __all__ = ["batch_matmul", "inner_product", "linear", "matrix_transpose"]
 
@@ -27,20 +28,12 @@ def linear(x, w, bias=None):
     """Rows times a shared matrix, plus a shared row: ``out = x @ w + bias``."""
     if x.dim() == 2:
         return torch.mm(x, w) if bias is None else torch.addmm(bias, x, w)
-    if bias is None:
-        return torch.matmul(x, w)
-    return torch.addmm(bias, as_rows(x), w).view(*x.shape[:-1], w.shape[-1])
-
-
-def as_rows(x: torch.Tensor) -> torch.Tensor:
-    """``x`` as one matrix, so that a product with another is one."""
-    dimensions = x.dim()
-    return x if dimensions == 2 else x.flatten(0, -2) if dimensions > 2 else x.unsqueeze(0)
+    return rows_times(x, w, bias)
 
 
 @linear.gradient("x", rounds_by="place")
 def linear_dx(w, dout):
-    return torch.mm(dout, w.t()) if dout.dim() == 2 else torch.matmul(dout, w.t())
+    return torch.mm(dout, w.t()) if dout.dim() == 2 else rows_times(dout, w.t())
 
 
 @linear.gradient("w", rounds_by="place")

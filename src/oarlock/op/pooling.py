@@ -4,10 +4,10 @@ import torch
 
 from oarlock.errors import ArgumentError, ShapeError
 from oarlock.op.convolution import window_size
-from oarlock.op.memory_format import channels_last, dense, empty_as, in_format_of, is_channels_last
 from oarlock.op.trusted import operator
 from oarlock.registry import Case, GradCheck, Rejects
 from oarlock.registry.own_values import trusting
+from oarlock.tensor.memory_format import channels_last, dense, empty_as, in_format_of, is_channels_last
 
 __all__ = ["average_pool2d", "global_average_pool2d", "max_pool2d"]
 

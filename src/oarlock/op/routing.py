@@ -11,6 +11,7 @@ from oarlock.op.reduction import expand_to
 from oarlock.op.trusted import operator
 from oarlock.registry import Case, GradCheck, Rejects
 from oarlock.registry.told_size import told_size
+from oarlock.tensor.rows import add_rows, take_rows
 
 __all__ = ["choose", "merge", "put", "row_numbers", "rows", "take"]
 
@@ -83,17 +84,6 @@ def take(x, rows):
     return take_rows(x, rows) if rows.dim() == 1 else take_rows(x, rows.flatten()).view(rows.shape + x.shape[1:])
 
 
-def take_rows(x, rows, out=None):
-    """Rows by number, in ``out`` or in fresh memory."""
-    if not _checks_rows(x):
-        _require_rows(rows, x.shape[0], "x")
-    try:
-        return torch.index_select(x, 0, rows, out=out)
-    except (IndexError, RuntimeError):
-        _require_rows(rows, x.shape[0], "x")
-        raise
-
-
 @take.infer_with
 def take_shape(x, rows):
     return (*rows.shape, *x.shape[1:])
@@ -126,20 +116,7 @@ def put(values, rows, like):
 
     What several values put into one row adds up.
     """
-    return add_rows(values.new_zeros(like), values, rows)
-
-
-def add_rows(y, values, rows):
-    """``y`` with ``values`` added to its rows."""
-    if rows.dim() != 1:
-        rows, values = rows.flatten(), values.reshape(rows.numel(), *y.shape[1:])
-    if not _checks_rows(y):
-        _require_rows(rows, y.shape[0], "like")
-    try:
-        return y.index_add_(0, rows, values)
-    except (IndexError, RuntimeError):
-        _require_rows(rows, y.shape[0], "like")
-        raise
+    return add_rows(values, rows, like)
 
 
 @put.infer_with
@@ -154,19 +131,6 @@ def put_shape(values, rows, like):
 @put.gradient_program("values")
 def put_dvalues(rows, dy):
     return take(dy, rows)
-
-
-def _checks_rows(x: torch.Tensor) -> bool:
-    """Whether PyTorch refuses numbers that are no rows of ``x``, which costs less than looking at them first."""
-    return x.is_cpu and x.numel() > 0
-
-
-def _require_rows(numbers: torch.Tensor, count: int, owner: str) -> None:
-    """Raises ValueError where a number is none of `count` rows."""
-    wrong = (numbers < 0) | (numbers >= count)
-    if wrong.any():
-        asked = int(numbers[wrong][0])
-        raise ValueError(f"row {asked} is asked for, where {owner} has {count} row{'' if count == 1 else 's'}, numbered from 0")
 
 
 def _may_be(shape: Shape, wanted: Shape) -> bool:

@@ -2,36 +2,21 @@
 
 import torch
 
-from oarlock.errors import ShapeError
-from oarlock.ir.size import Shape
-from oarlock.op.reduction import reduced_shape
 from oarlock.op.trusted import operator
 from oarlock.registry import Case, GradCheck, Rejects
-from oarlock.registry.signature import TensorType
 
 __all__ = ["argmax", "one_hot", "reduce_max", "top_k"]
 
 
-def _shape_of_largest(x: TensorType, axis: int | None, keep: bool) -> Shape:
-    """The shape of ``x`` reduced along ``axis`` to elements of it, of which there must be one. Raises ShapeError."""
-    shape = reduced_shape(x, axis, keep)
-    sizes = (x.shape or ()) if axis is None else (x.shape or ())[axis : axis + 1 or None]
-    if 0 in sizes:
-        raise ShapeError(
-            "nothing has no largest element" if axis is None else f"axis {axis} of x has the size 0, and nothing no largest element"
-        )
-    return shape
-
-
 @operator(
-    "x: number[...s] -> y: int64[...t]",
+    "x: number[...s] -> y: int64[...s-{axis!}]",
     across="axis",
     cases=[
         Case(x=[[1.0, 3.0, 2.0], [5.0, 5.0, 4.0]], y=[1, 0]),
         Case(x=[[1, 3], [2, 0]], axis=0, y=[1, 0]),
         Case(x=[[1, 3], [2, 0]], axis=0, keep=True, y=[[1, 0]]),
         Rejects("axis 2 is not an axis of x, which has 2 dimensions", x=(2, 3), axis=2),
-        Rejects("axis -1 of x has the size 0, and nothing no largest element", x=(2, 0)),
+        Rejects("x has no element along axis -1, where there must be one", x=(2, 0)),
     ],
 )
 def argmax(x, *, axis: int = -1, keep: bool = False):
@@ -39,13 +24,8 @@ def argmax(x, *, axis: int = -1, keep: bool = False):
     return torch.argmax(x, dim=axis, keepdim=keep)
 
 
-@argmax.infer_with
-def argmax_shape(x, *, axis, keep):
-    return _shape_of_largest(x, axis, keep)
-
-
 @operator(
-    "x: number[...s] -> y: number[...t], index: int64[...t]",
+    "x: number[...s] -> y: number[...s-{axis!}], index: int64[...s-{axis!}]",
     intermediate=("index",),
     views=("x",),
     across="axis",
@@ -59,8 +39,8 @@ def argmax_shape(x, *, axis, keep):
         GradCheck(x=(2, 3), axis=-1, keep=True),
         GradCheck(x=(0, 3), axis=1),
         Rejects("axis 2 is not an axis of x, which has 2 dimensions", x=(2, 3), axis=2),
-        Rejects("axis 0 of x has the size 0, and nothing no largest element", x=(0, 3), axis=0),
-        Rejects("nothing has no largest element", x=(0, 3)),
+        Rejects("x has no element along axis 0, where there must be one", x=(0, 3), axis=0),
+        Rejects("x has no element, where there must be one", x=(0, 3)),
     ],
 )
 def reduce_max(x, *, axis: int | None = None, keep: bool = False):
@@ -76,12 +56,6 @@ def reduce_max(x, *, axis: int | None = None, keep: bool = False):
     y = x.reshape(-1)[index]
     shape = (1,) * x.ndim if keep else ()
     return y.reshape(shape), index.reshape(shape)
-
-
-@reduce_max.infer_with
-def reduce_max_shapes(x, *, axis=None, keep):
-    shape = _shape_of_largest(x, axis, keep)
-    return shape, shape
 
 
 @reduce_max.gradient("x", across="axis")

@@ -9,10 +9,10 @@ import torch
 from oarlock.errors import ShapeError
 from oarlock.ir.size import Size, add
 from oarlock.op.elementwise import multiply, subtract
-from oarlock.op.splits import lengths_in
 from oarlock.op.trusted import operator
 from oarlock.registry import Case, GradCheck, Rejects
 from oarlock.registry.signature import TensorType
+from oarlock.tensor.splits import lengths_in
 
 __all__ = [
     "owners",
@@ -58,12 +58,8 @@ def _put(values: torch.Tensor, at: torch.Tensor, shape: torch.Size) -> torch.Ten
     return zeros.scatter_add_(0, at.clamp(min=0), values.masked_fill(at < 0, 0))[: shape[0]]
 
 
-def _reduced(x: TensorType, splits: TensorType):
-    return (sequences_in(splits), *(x.shape or ())[1:])
-
-
 @operator(
-    "splits: int64[k] -> y: int64[m]",
+    "splits: int64[n+1] -> y: int64[n]",
     cases=[Case(splits=[0, 2, 2, 3], y=[2, 0, 1]), Case(splits=[0], y=[])],
 )
 def sequence_lengths(splits):
@@ -71,14 +67,11 @@ def sequence_lengths(splits):
     return splits.diff()
 
 
-sequence_lengths.infer_with(lambda splits: (sequences_in(splits),))
-
-
 # One element of each sequence
 
 
 @operator(
-    "x: number[t ...d], splits: int64[k] -> y: number[m ...d]",
+    "x: number[t ...d], splits: int64[n+1] -> y: number[n ...d]",
     may_fail=True,
     cases=[
         Case(x=[[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], splits=[0, 2, 2, 3], y=[[4.0, 6.0], [0.0, 0.0], [5.0, 6.0]]),
@@ -92,16 +85,13 @@ sequence_lengths.infer_with(lambda splits: (sequences_in(splits),))
         Rejects("row splits of 2 elements begin with 0, never fall and end at 2, unlike [0, 3]", x=(2,), splits=[0, 3]),
         Rejects("row splits of 2 elements begin with 0, never fall and end at 2, unlike [1, 2]", x=(2,), splits=[1, 2]),
         Rejects("row splits of 2 elements begin with 0, never fall and end at 2, unlike [0, 3, 2]", x=(2,), splits=[0, 3, 2]),
-        Rejects("splits has no number, where n sequences have n+1", x=(2,), splits=[]),
+        Rejects("splits has the size 0, where n+1 is at least 1", x=(2,), splits=[]),
         Rejects("x has 0 dimensions, where [t ...d] needs at least 1", x=1.0, splits=[0]),
     ],
 )
 def sequence_sum(x, splits):
     """The sum of each sequence, 0 where it is empty."""
     return _summed(x, owners(splits, len(x)), len(splits) - 1)
-
-
-sequence_sum.infer_with(_reduced)
 
 
 @sequence_sum.gradient_program("x")
@@ -144,7 +134,7 @@ def sequence_expand_dx(splits, dy):
 
 
 @operator(
-    "x: float[t ...d], splits: int64[k] -> y: float[m ...d]",
+    "x: float[t ...d], splits: int64[n+1] -> y: float[n ...d]",
     may_fail=True,
     cases=[
         Case(x=[[1.0, 2.0], [3.0, 5.0], [5.0, 6.0]], splits=[0, 2, 2, 3], y=[[2.0, 3.5], [0.0, 0.0], [5.0, 6.0]]),
@@ -159,9 +149,6 @@ def sequence_mean(x, splits):
     """The mean of each sequence, 0 where it is empty."""
     own = owners(splits, len(x))
     return _summed(x, own, len(splits) - 1) / _counts(splits, x)
-
-
-sequence_mean.infer_with(_reduced)
 
 
 @sequence_mean.gradient("x")
@@ -180,7 +167,7 @@ def _counts(splits: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
 
 
 @operator(
-    "x: number[t ...d], splits: int64[k] -> y: number[m ...d], at: int64[m ...d]",
+    "x: number[t ...d], splits: int64[n+1] -> y: number[n ...d], at: int64[n ...d]",
     intermediate=("at",),
     may_fail=True,
     cases=[
@@ -211,11 +198,6 @@ def sequence_max(x, splits):
     return _taken(x, at), at
 
 
-@sequence_max.infer_with
-def sequence_max_shapes(x, splits):
-    return _reduced(x, splits), _reduced(x, splits)
-
-
 @sequence_max.gradient("x")
 def sequence_max_dx(at, dy, x_shape):
     return _put(dy, at, x_shape)
@@ -240,7 +222,7 @@ def _ends(splits: torch.Tensor, x_shape: torch.Size, *, last: bool) -> torch.Ten
 
 
 @operator(
-    "x: T[t ...d], splits: int64[k] -> y: T[m ...d]",
+    "x: T[t ...d], splits: int64[n+1] -> y: T[n ...d]",
     may_fail=True,
     cases=[
         Case(x=[[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], splits=[0, 2, 2, 3], y=[[1.0, 2.0], [0.0, 0.0], [5.0, 6.0]]),
@@ -257,9 +239,6 @@ def sequence_first(x, splits):
     return _taken(x, _ends(splits, x.shape, last=False))
 
 
-sequence_first.infer_with(_reduced)
-
-
 @sequence_first.gradient("x")
 def sequence_first_dx(splits, dy, x_shape):
     return _put(dy, _ends(splits, x_shape, last=False), x_shape)
@@ -271,7 +250,7 @@ def sequence_first_dx_ddy(splits, ddx):
 
 
 @operator(
-    "x: T[t ...d], splits: int64[k] -> y: T[m ...d]",
+    "x: T[t ...d], splits: int64[n+1] -> y: T[n ...d]",
     may_fail=True,
     cases=[
         Case(x=[[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], splits=[0, 2, 2, 3], y=[[3.0, 4.0], [0.0, 0.0], [5.0, 6.0]]),
@@ -288,9 +267,6 @@ def sequence_last(x, splits):
     return _taken(x, _ends(splits, x.shape, last=True))
 
 
-sequence_last.infer_with(_reduced)
-
-
 @sequence_last.gradient("x")
 def sequence_last_dx(splits, dy, x_shape):
     return _put(dy, _ends(splits, x_shape, last=True), x_shape)
@@ -305,7 +281,7 @@ def sequence_last_dx_ddy(splits, ddx):
 
 
 @operator(
-    "x: float[t ...d], splits: int64[k] -> y: float[t ...d]",
+    "x: float[t ...d], splits: int64[n+1] -> y: float[t ...d]",
     may_fail=True,
     cases=[
         Case(x=[0.0, 1.0986122886681098, 5.0], splits=[0, 2, 2, 3], y=[0.25, 0.75, 1.0]),
@@ -324,9 +300,6 @@ def sequence_softmax(x, splits):
     top = x.new_zeros(shape).scatter_reduce(0, index, x.detach(), "amax", include_self=False)
     weights = (x - top.index_select(0, own)).exp()
     return weights / _summed(weights, own, shape[0]).index_select(0, own)
-
-
-sequence_softmax.infer_with(lambda x, splits: x.shape)
 
 
 @sequence_softmax.gradient("x")

@@ -5,11 +5,11 @@ import torch
 from oarlock.errors import ArgumentError, ShapeError
 from oarlock.ir.size import Size, add
 from oarlock.op.sequence import owners, sequences_in
-from oarlock.op.splits import lengths_in, require_splits
 from oarlock.op.trusted import operator
 from oarlock.registry import Case, GradCheck, Rejects
 from oarlock.registry.signature import TensorType
 from oarlock.registry.told_size import told_size
+from oarlock.tensor.splits import lengths_in, require_splits
 
 __all__ = ["sequence_concat", "sequence_elements", "sequence_pad", "sequence_split", "sequence_splits", "sequence_unpad"]
 

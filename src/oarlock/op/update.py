@@ -3,26 +3,26 @@
 The `multi_tensor_` operators do for many parameters what the others do for one, to the same bits. Passes write them, and
 `sgd_linear` and `linear_dw_onto`.
 
-PyTorch's fused kernels change tensors in place and read memory from end to end, whatever the strides say. So each is written
-here once, in place, with what it needs free of gaps; the kernels call it on copies. A parameter of images takes the format in
-which its gradient is computed, and so the kernels that read both stop copying after one step.
+What PyTorch does in place is written once, in `tensor/updating.py`; the kernels call it on copies, and their variants, which are derived,
+on the parameters.
 
 At the processor a rate is a number for PyTorch. To ask a GPU for one is to wait until it has done all that went before, so there the
 rate stays a tensor.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import torch
 
-from oarlock.backend.torch.private import foreach_mul, foreach_sub, fused_adam_, fused_sgd_
+from oarlock.backend.torch.private import foreach_sub
 from oarlock.errors import ShapeError
 from oarlock.ir.size import Shape, format_shape
-from oarlock.op.matrix import as_rows
-from oarlock.op.memory_format import dense, in_format_of, lay_as
 from oarlock.op.trusted import operator
 from oarlock.registry import Case, Rejects
 from oarlock.registry.signature import TensorType
+from oarlock.tensor.memory_format import copies, in_format_of
+from oarlock.tensor.rows import as_rows
+from oarlock.tensor.updating import each_times, scaled, update_by_adam, update_by_momentum
 
 __all__ = [
     "adam",
@@ -35,95 +35,6 @@ __all__ = [
     "sgd_linear",
 ]
 
-Tensors = Sequence[torch.Tensor]
-
-
-def _copies(tensors: Tensors) -> list[torch.Tensor]:
-    return [tensor.clone(memory_format=torch.contiguous_format) for tensor in tensors]
-
-
-def _run_in_place(fused: Callable[..., object], grads: Tensors, *changed: Tensors, alone: bool) -> None:
-    """Call ``fused(grads, *changed)`` on tensors that lie alike; what it does to `changed` is done to them.
-
-    A filter, and what stands beside it, takes the format of its gradient: once and for all, in its own memory, where it is `alone` there.
-    """
-    grads = [dense(grad) for grad in grads]
-    laid = [
-        [
-            tensor if tensor.stride() == grad.stride() else _laid_beside(grad, tensor, alone=alone)
-            for tensor, grad in zip(tensors, grads, strict=True)
-        ]
-        for tensors in changed
-    ]
-    fused(grads, *laid)
-    for tensors, computed in zip(changed, laid, strict=True):
-        for tensor, result in zip(tensors, computed, strict=True):
-            if result is not tensor:
-                tensor.copy_(result)
-
-
-def _laid_beside(grad: torch.Tensor, tensor: torch.Tensor, *, alone: bool) -> torch.Tensor:
-    """``tensor`` in the format of ``grad``; a copy where its elements cannot be moved within its memory."""
-    tensor = dense(tensor)
-    return in_format_of(lay_as(tensor, grad) if alone else tensor, grad)
-
-
-def _for_fused(rate: torch.Tensor, params: Tensors) -> float | torch.Tensor:
-    """The rate as the fused kernels take it. Those of a GPU read a tensor as float32, which is too coarse for parameters of float64."""
-    return rate.item() if rate.is_cpu or params[0].dtype is torch.float64 else rate.to(torch.float32)
-
-
-def scaled(grad: torch.Tensor, rate: torch.Tensor) -> torch.Tensor:
-    return grad * rate.to(grad.dtype)
-
-
-def each_times(grads: Tensors, rate: torch.Tensor) -> list[torch.Tensor]:
-    return foreach_mul(grads, rate.to(grads[0].dtype))
-
-
-def update_by_momentum(
-    params: Tensors, grads: Tensors, velocities: Tensors, rate: torch.Tensor, mu: float, nesterov: bool, *, alone: bool
-) -> None:
-    def fused(grads, params, velocities):
-        fused_sgd_(
-            params,
-            grads,
-            velocities,
-            lr=_for_fused(rate, params),
-            momentum=mu or 1.0,  # at 0 PyTorch keeps no velocity; in a first step it takes the gradient for it, which is what we mean
-            is_first_step=mu == 0.0,
-            nesterov=nesterov and mu != 0.0,
-            dampening=0.0,
-            weight_decay=0.0,
-            maximize=False,
-        )
-
-    _run_in_place(fused, grads, params, velocities, alone=alone)
-
-
-def update_by_adam(
-    params: Tensors, grads: Tensors, moments1: Tensors, moments2: Tensors, step, rate, beta1, beta2, epsilon, *, alone: bool
-) -> None:
-    def fused(grads, params, moments1, moments2):
-        fused_adam_(
-            params,
-            grads,
-            moments1,
-            moments2,
-            [],
-            [step.to(torch.float32)] * len(params),
-            lr=_for_fused(rate, params),
-            beta1=beta1,
-            beta2=beta2,
-            eps=epsilon,
-            weight_decay=0.0,
-            amsgrad=False,
-            maximize=False,
-        )
-
-    _run_in_place(fused, grads, params, moments1, moments2, alone=alone)
-
-
 _LARGEST = {dtype: torch.finfo(dtype).max for dtype in (torch.float16, torch.bfloat16, torch.float32, torch.float64)}
 
 
@@ -131,11 +42,6 @@ def require_rate(rate: torch.Tensor, dtype: torch.dtype) -> None:
     """Raise ValueError for a rate that is no number of `dtype`. A GPU is not asked: there it stays a tensor, and makes nothing fail."""
     if rate.is_cpu and not abs(rate.item()) <= _LARGEST[dtype]:
         raise ValueError(f"the rate is {rate.item()}, which is no finite number of {str(dtype).removeprefix('torch.')}")
-
-
-def require_rate_of_each(rate: torch.Tensor, params: Tensors) -> None:
-    for dtype in {param.dtype for param in params}:
-        require_rate(rate, dtype)
 
 
 # One parameter
@@ -148,8 +54,9 @@ def require_rate_of_each(rate: torch.Tensor, params: Tensors) -> None:
 def sgd(param, grad, rate):
     """``next = param - rate * grad``."""
     require_rate(rate, param.dtype)
-    laid = in_format_of(param, grad)
-    return torch.sub(laid, grad, alpha=rate.item()) if rate.is_cpu else torch.sub(laid, scaled(grad, rate))
+    if rate.is_cpu:
+        return torch.sub(in_format_of(param, grad), grad, alpha=rate.item())
+    return torch.sub(in_format_of(param, grad), scaled(grad, rate))
 
 
 @operator(
@@ -164,7 +71,7 @@ def sgd(param, grad, rate):
 def momentum(param, grad, velocity, rate, *, mu: float = 0.9, nesterov: bool = False):
     """``v' = mu v + grad``; ``next = param - rate v'``, or with ``nesterov`` ``param - rate (grad + mu v')``."""
     require_rate(rate, param.dtype)
-    (param,), (velocity,) = _copies([param]), _copies([velocity])
+    param, velocity = copies([param, velocity])
     update_by_momentum([param], [grad], [velocity], rate, mu, nesterov, alone=True)
     return param, velocity
 
@@ -185,7 +92,7 @@ def adam(param, grad, moment1, moment2, step, rate, *, beta1: float = 0.9, beta2
     ``next = param - rate (m / (1 - beta1**step)) / (sqrt(v / (1 - beta2**step)) + epsilon)``.
     """
     require_rate(rate, param.dtype)
-    param, moment1, moment2 = _copies([param, moment1, moment2])
+    param, moment1, moment2 = copies([param, moment1, moment2])
     update_by_adam([param], [grad], [moment1], [moment2], step, rate, beta1, beta2, epsilon, alone=True)
     return param, moment1, moment2
 
@@ -215,7 +122,8 @@ def _shapes(params: Sequence[TensorType], *others: Sequence[TensorType]) -> list
 )
 def multi_tensor_sgd(params, grads, rate):
     """`sgd` for each of ``params``."""
-    require_rate_of_each(rate, params)
+    for dtype in {param.dtype for param in params}:
+        require_rate(rate, dtype)
     laid = list(map(in_format_of, params, grads))
     if not rate.is_cpu:
         return foreach_sub(laid, each_times(grads, rate))
@@ -242,8 +150,9 @@ def _multi_tensor_sgd_shapes(params, grads, rate):
 )  # fmt: skip
 def multi_tensor_momentum(params, grads, velocities, rate, *, mu: float = 0.9, nesterov: bool = False):
     """`momentum` for each of ``params``."""
-    require_rate_of_each(rate, params)
-    params, velocities = _copies(params), _copies(velocities)
+    for dtype in {param.dtype for param in params}:
+        require_rate(rate, dtype)
+    params, velocities = map(copies, (params, velocities))
     update_by_momentum(params, grads, velocities, rate, mu, nesterov, alone=True)
     return params, velocities
 
@@ -267,8 +176,9 @@ def _multi_tensor_momentum_shapes(params, grads, velocities, rate, *, mu, nester
 )  # fmt: skip
 def multi_tensor_adam(params, grads, moments1, moments2, step, rate, *, beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-8):
     """`adam` for each of ``params``."""
-    require_rate_of_each(rate, params)
-    params, moments1, moments2 = map(_copies, (params, moments1, moments2))
+    for dtype in {param.dtype for param in params}:
+        require_rate(rate, dtype)
+    params, moments1, moments2 = map(copies, (params, moments1, moments2))
     update_by_adam(params, grads, moments1, moments2, step, rate, beta1, beta2, epsilon, alone=True)
     return params, moments1, moments2
 

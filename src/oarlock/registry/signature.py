@@ -8,11 +8,13 @@ brackets any shape goes. An axis is one of
     k  8      a size, the same wherever the name stands; a number
     *b        any number of leading axes. A promise: each index is computed alone, other inputs shared
     ...s      any number of axes, no promise
+    ...s-{axis}   in an output, the axes ...s but the one that an attribute names, all where that is None; where the attribute `keep`
+              is true, a size of 1 stands there. `{axis!}` refuses an axis of size 0
     *#s       any number of axes, broadcast with every other `*#s`
     {depth}   the value of an attribute
     k_i       in a variadic slot, a size that each tensor has for itself; `sum(k_i)` adds them up
     ?         an output size that only values tell
-    n+m 2*k   in an output, arithmetic on sizes
+    n+m 2*k   in an output, arithmetic on sizes; in an input only `n+1`, a size that is one more than n
 
 A dtype is one of ours; `float` or `number`, any such dtype but one throughout; `T`, `U`, any dtype but
 one throughout; `any`, no restriction; `shape`, a slot of which only the shape is read.
@@ -32,7 +34,7 @@ __all__ = ["Axis", "Binding", "Signature", "Slot", "TensorType", "name_fresh_siz
 
 _SLOT = re.compile(r"(\*?)([A-Za-z_]\w*)(\??): (sum )?([A-Za-z]\w*)(?:\[([^\]]*)\])?$")
 _AXIS = re.compile(
-    r"\*#(?P<broadcast>\w+)|\*(?P<group>\w+)|\.\.\.(?P<rank>\w+)|\{(?P<attribute>\w+)\}|(?P<fresh>\?)|sum\((?P<sum>\w+_i)\)"
+    r"\*#(?P<broadcast>\w+)|\*(?P<group>\w+)|\.\.\.(?P<without>\w+-\{\w+!?\})|\.\.\.(?P<rank>\w+)|\{(?P<attribute>\w+)\}|(?P<fresh>\?)|sum\((?P<sum>\w+_i)\)"
     r"|(?P<each>[A-Za-z]\w*_i)|(?P<size>(?:\d+|[A-Za-z]\w*)(?:[+*](?:\d+|[A-Za-z]\w*))*)"
 )
 
@@ -54,11 +56,11 @@ class Axis(NamedTuple):
     name: str
 
     def __str__(self) -> str:
-        marks = {"broadcast": "*#{}", "group": "*{}", "rank": "...{}", "attribute": "{{{}}}", "sum": "sum({})"}
+        marks = {"broadcast": "*#{}", "group": "*{}", "rank": "...{}", "without": "...{}", "attribute": "{{{}}}", "sum": "sum({})"}
         return marks.get(self.kind, "{}").format(self.name)
 
 
-_MANY = ("broadcast", "group", "rank")  # axes that stand for any number of sizes
+_MANY = ("broadcast", "group", "rank", "without")  # axes that stand for any number of sizes
 
 
 @dataclass(frozen=True)
@@ -98,6 +100,7 @@ class Binding:
 
     sizes: dict[str, Size] = field(default_factory=dict)
     groups: dict[str, Shape] = field(default_factory=dict)
+    beside: dict[str, Size] = field(default_factory=dict)  # n of `n+1`, which a size that is called n goes before
     sums: dict[str, Size] = field(default_factory=dict)
     dtypes: dict[str, DType] = field(default_factory=dict)
     shapes: dict[str, Shape] = field(default_factory=dict)  # of single-tensor slots, whole
@@ -130,6 +133,7 @@ class Signature:
                     _bind_shape(slot, type.shape, binding)
                 if not slot.variadic and type.shape is not None:
                     binding.shapes[slot.name] = type.shape
+        binding.sizes = binding.beside | binding.sizes
         return binding
 
     def infer(self, binding: Binding, attributes: Mapping[str, object], fresh: Callable[[], str]) -> dict[str, TensorType]:
@@ -217,6 +221,11 @@ def _bind_size(axis: Axis, size: Size, slot: Slot, binding: Binding) -> None:
     if axis.name.isdigit():
         _same_size("a dimension", int(axis.name), size, "the signature", slot.name)
         return
+    if axis.name.endswith("+1"):
+        if size == 0:
+            raise ShapeError(f"{slot.name} has the size 0, where {axis.name} is at least 1")
+        binding.beside[axis.name.removesuffix("+1")] = add(size, -1)
+        return
     first = binding.source.setdefault(axis.name, slot.name)
     known = binding.sizes.get(axis.name, size)
     binding.sizes[axis.name] = _same_size(f"dimension {axis.name}", known, size, first, slot.name)
@@ -254,7 +263,12 @@ def _infer_shape(slot: Slot, binding: Binding, attributes: Mapping[str, object],
         return None
     sizes: list[Size] = []
     for axis in slot.axes:
-        if axis.kind in _MANY:
+        if axis.kind == "without" and axis.name not in binding.groups:
+            left = _without(axis.name, binding, attributes)
+            if left is None:
+                return None
+            sizes += left
+        elif axis.kind in _MANY:
             if axis.name not in binding.groups:
                 return None
             sizes += binding.groups[axis.name]
@@ -269,6 +283,22 @@ def _infer_shape(slot: Slot, binding: Binding, attributes: Mapping[str, object],
         else:
             sizes.append(rename(axis.name, binding.sizes))
     return tuple(sizes)
+
+
+def _without(text: str, binding: Binding, attributes: Mapping[str, object]) -> Shape | None:
+    """The sizes that `s-{axis}` stands for; None where those of `s` are not known. Raises ShapeError."""
+    group, _, name = text.removesuffix("}").removesuffix("!").partition("-{")
+    shape, axis, owner = binding.groups.get(group), attributes.get(name), binding.source.get(group)
+    if shape is None:
+        return None
+    if axis is not None and not -len(shape) <= axis < len(shape):  # type: ignore[operator]
+        raise ShapeError(f"{name} {axis} is not an axis of {owner}, which has {len(shape)} dimensions")
+    left_out = range(len(shape)) if axis is None else (axis % len(shape),)  # type: ignore[operator]
+    if "!" in text and any(shape[number] == 0 for number in left_out):
+        where = "" if axis is None else f" along {name} {axis}"
+        raise ShapeError(f"{owner} has no element{where}, where there must be one")
+    stays = (1,) if attributes.get("keep") else ()
+    return tuple(size for number, item in enumerate(shape) for size in (stays if number in left_out else (item,)))
 
 
 def _require_size(name: str, value: object) -> Size:

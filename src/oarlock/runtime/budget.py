@@ -11,11 +11,11 @@ from oarlock.errors import LimitError
 from oarlock.ir.dtype import DType
 from oarlock.ir.operation import Op
 from oarlock.ir.size import evaluate
-from oarlock.op.stacks import Stack, leaves
-from oarlock.op.torch_dtype import from_torch
 from oarlock.registry.declaration import Operator
 from oarlock.registry.signature import TensorType
 from oarlock.registry.told_size import find_told_size
+from oarlock.tensor.dtype import from_torch
+from oarlock.tensor.stacks import Stack, leaves
 
 __all__ = ["Budget", "RunLimits", "bytes_of"]
 

@@ -10,11 +10,11 @@ from oarlock.ir.block import Block
 from oarlock.ir.operation import Op
 from oarlock.ir.size import Size, evaluate, solve
 from oarlock.ir.variable import Var
-from oarlock.op.stacks import leaves
-from oarlock.op.torch_dtype import to_torch
 from oarlock.registry.signature import TensorType
 from oarlock.runtime.scope import Scope
 from oarlock.runtime.value import describe_value, find_dense_form, is_dense
+from oarlock.tensor.dtype import to_torch
+from oarlock.tensor.stacks import leaves
 
 __all__ = ["check_found", "check_op", "infer_shape"]
 

@@ -15,12 +15,12 @@ from oarlock.ir.names import COUNTER, DRAWS
 from oarlock.ir.operation import Op
 from oarlock.ir.size import Size, evaluate, names_in, told
 from oarlock.ir.variable import Var
-from oarlock.op.stacks import Stack
-from oarlock.op.torch_dtype import to_torch
 from oarlock.runtime import random
 from oarlock.runtime.budget import Budget, bytes_of
 from oarlock.runtime.place import CPUPlace, Place, device_of, one_place
 from oarlock.runtime.scope import Scope
+from oarlock.tensor.dtype import to_torch
+from oarlock.tensor.stacks import Stack
 
 __all__ = ["Context", "KernelContext", "draws_done"]
 

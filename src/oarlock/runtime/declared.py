@@ -4,8 +4,8 @@ import torch
 
 from oarlock.errors import DTypeError, ShapeError
 from oarlock.ir.variable import Var
-from oarlock.op.torch_dtype import to_torch
 from oarlock.runtime.value import describe_value, find_dense_form, is_dense
+from oarlock.tensor.dtype import to_torch
 
 __all__ = ["require_declared"]
 

@@ -8,13 +8,13 @@ from oarlock.errors import FeedError, OarlockError
 from oarlock.ir.program import Program
 from oarlock.ir.size import evaluate, solve
 from oarlock.ir.variable import Var
-from oarlock.op.torch_dtype import from_torch, to_torch
 from oarlock.runtime.initialization import initial_value
 from oarlock.runtime.place import Place, device_of, is_meta
 from oarlock.runtime.ragged_feeding import spread_ragged
 from oarlock.runtime.scope import Scope
 from oarlock.runtime.value import describe_value, find_dense_form, is_dense, read_as
 from oarlock.spelling import did_you_mean
+from oarlock.tensor.dtype import from_torch, to_torch
 
 __all__ = ["check_feed"]
 

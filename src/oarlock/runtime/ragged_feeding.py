@@ -8,9 +8,9 @@ import torch
 from oarlock.errors import ArgumentError, FeedError, OarlockError
 from oarlock.ir.program import Program
 from oarlock.ir.variable import Var
-from oarlock.op.torch_dtype import to_torch
 from oarlock.runtime.ragged import Ragged, flatten
 from oarlock.runtime.value import read_as, to_numpy, to_tensor
+from oarlock.tensor.dtype import to_torch
 
 __all__ = ["as_ragged", "spread_ragged"]
 

@@ -5,7 +5,7 @@ import torch
 
 from oarlock.errors import DTypeError
 from oarlock.ir.dtype import DType
-from oarlock.op.torch_dtype import from_torch, to_torch
+from oarlock.tensor.dtype import from_torch, to_torch
 
 __all__ = [
     "describe_value",

@@ -12,10 +12,10 @@ import torch
 from oarlock.errors import ScopeError, UnsetVarError
 from oarlock.ir.dtype import DType
 from oarlock.ir.operation import Op
-from oarlock.op.memory_format import is_channels_last
-from oarlock.op.torch_dtype import to_torch
 from oarlock.registry.declaration import Operator
 from oarlock.runtime.value import of_dtype
+from oarlock.tensor.dtype import to_torch
+from oarlock.tensor.memory_format import is_channels_last
 
 if TYPE_CHECKING:
     from oarlock.runtime.scope import Scope

@@ -9,124 +9,45 @@
     def tanh_dx_in_place(y, dy):                                derived: the function goes element by element
         return aten.tanh_backward.grad_input(dy, y, grad_input=dy)
 
-The source of the kernel is read, and what it returns is rewritten; everything before that stays. A kernel whose source cannot be read,
-or that returns something else, has no variants of this kind. The tests hold each variant to the bits of its kernel.
+The source of the kernel is read, and what it returns is rewritten; everything before that stays. A function of ours that a kernel calls
+last may have a parameter `out`: then it is called with that. A kernel that updates copies of its inputs, and returns these, also updates
+the inputs themselves. A kernel whose source cannot be read, or that returns something else, has no variants of this kind. The tests hold
+each variant to the bits of its kernel.
 """
 
 import ast
-import linecache
-import textwrap
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection
 from types import FunctionType
-from typing import Any, NamedTuple
-from weakref import WeakKeyDictionary
+from typing import Any
 
 import torch
 
 from oarlock.backend.torch.private import overloads, takes_out
-from oarlock.op.memory_format import lies_as_made
+from oarlock.backend.torch.reading import (
+    definition,
+    definitions,
+    find_function,
+    find_ours,
+    is_check,
+    names_in,
+    only_call,
+    only_chooses,
+    returned,
+)
 from oarlock.registry.declaration import Operator
+from oarlock.tensor.memory_format import channels_last, copies, dense, in_format_of, lay_as, lies_as_made
 
-__all__ = ["Tests", "derive_in_place", "derive_out", "find_function", "is_pointwise", "only_call", "returned"]
+__all__ = ["derive_in_place", "derive_out", "is_pointwise", "laid_as"]
 
 _COMMUTE = {"add", "mul"}
 _COPIES = {"contiguous", "to"}
 _VIEWS = {"expand", "narrow", "permute", "reshape"}
 _ARITHMETIC = {"add", "sub", "mul", "div"}  # of two numbers, which may be in any order in memory
-_GUARD = "lies_as_made"
-
-
-# What a kernel returns
-
-Tests = tuple[tuple[ast.expr, bool], ...]
-
-
-class Returned(NamedTuple):
-    """An expression that a kernel returns, and the tests that hold where it does: each with its outcome."""
-
-    value: ast.expr
-    tests: Tests
-
-
-_definitions: WeakKeyDictionary[FunctionType, ast.FunctionDef | None] = WeakKeyDictionary()  # also of what was derived
-
-
-def _definition(kernel: Callable[..., object]) -> ast.FunctionDef | None:
-    """The definition of a function at the top of a module; None of what else there is, and of what cannot be read."""
-    if not isinstance(kernel, FunctionType) or kernel.__closure__:
-        return None
-    if kernel not in _definitions:
-        _definitions[kernel] = _read(kernel)
-    return _definitions[kernel]
-
-
-def _read(kernel: FunctionType) -> ast.FunctionDef | None:
-    lines = linecache.getlines(kernel.__code__.co_filename, kernel.__globals__)[kernel.__code__.co_firstlineno - 1 :]
-    first = next((number for number, line in enumerate(lines) if line.startswith("def ")), None)
-    if first is None:
-        return None
-    after = (number for number, line in enumerate(lines) if number > first and line[:1] not in (" ", ")", "\n", "#", ""))
-    try:
-        (node,) = ast.parse(textwrap.dedent("".join(lines[first : next(after, None)]))).body
-    except (SyntaxError, ValueError):
-        return None
-    return node if isinstance(node, ast.FunctionDef) and node.name == kernel.__name__ else None
-
-
-def returned(kernel: Callable[..., object]) -> list[Returned]:
-    """The expressions that `kernel` returns, where it does nothing else but choose; none where it does."""
-    node = _definition(kernel)
-    return [] if node is None else list(_returned(node.body, ()))
-
-
-def _only_chooses(kernel: Callable[..., object]) -> bool:
-    """Whether a kernel gives its inputs no other values before it returns."""
-    node = _definition(kernel)
-    kinds = (ast.FunctionDef, ast.arguments, ast.Return, ast.If, ast.Expr)
-    return node is not None and all(isinstance(each, kinds) or not isinstance(each, ast.stmt) for each in ast.walk(node))
-
-
-def _returned(body: list[ast.stmt], tests: Tests) -> Iterator[Returned]:
-    for statement in body:
-        if isinstance(statement, ast.Return) and statement.value is not None:
-            yield from _choices(statement.value, tests)
-            return
-        if isinstance(statement, ast.If) and not statement.orelse and isinstance(statement.body[-1], ast.Return):
-            yield from _returned(statement.body, (*tests, (statement.test, True)))
-            tests = (*tests, (statement.test, False))
-        elif not (isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)):  # but for a docstring
-            return
-
-
-def _choices(value: ast.expr, tests: Tests) -> Iterator[Returned]:
-    if isinstance(value, ast.IfExp):
-        yield from _choices(value.body, (*tests, (value.test, True)))
-        yield from _choices(value.orelse, (*tests, (value.test, False)))
-    else:
-        yield Returned(value, tests)
-
-
-def find_function(kernel: Callable[..., object], call: ast.expr) -> Callable[..., Any] | None:
-    """The function of PyTorch that `call`, an expression in `kernel`, calls; None where it calls none."""
-    if not isinstance(call, ast.Call):
-        return None
-    root, *names = ast.unparse(call.func).split(".")
-    found: Any = getattr(kernel, "__globals__", {}).get(root)
-    if found is not torch and found is not torch.ops.aten:
-        return None
-    for name in names:
-        found = getattr(found, name, None)
-    return found
-
-
-def only_call(kernel: Callable[..., object]) -> Callable[..., Any] | None:
-    """The function of PyTorch that a kernel without attributes does nothing but call, with its inputs in their order; else None."""
-    node, found = _definition(kernel), returned(kernel)
-    if node is None or len(found) != 1 or node.args.kwonlyargs or not _only_chooses(kernel):
-        return None
-    (value, _), parameters = found[0], [argument.arg for argument in node.args.args]
-    plain = isinstance(value, ast.Call) and not value.keywords and [ast.unparse(argument) for argument in value.args] == parameters
-    return find_function(kernel, value) if plain else None
+_BY_ROWS = {"softmax", "log_softmax"}  # a row is read before it is written over
+_ONTO = {"addmm"}  # what is computed is added to the first argument
+_LAYING = {channels_last, dense, in_format_of}  # the same elements, in another order in memory
+_GUARD, _LAY, _ALONE = "lies_as_made", "lay_as", "alone"
+_SUPPORT = {_GUARD: lies_as_made, _LAY: lay_as}
 
 
 # What PyTorch has of a function
@@ -137,10 +58,19 @@ def is_pointwise(function: Callable[..., Any]) -> bool:
     return any(overload.pointwise for overload in overloads(function))
 
 
+def _may_reuse(function: Callable[..., Any]) -> bool:
+    """Whether a function may write over an argument: it has read there all that it needs."""
+    return is_pointwise(function) or function.__name__ in _ONTO | _BY_ROWS
+
+
 def _into(function: Callable[..., Any], call: ast.Call, out: ast.expr) -> ast.Call | None:
     """The call that writes into `out`; None where PyTorch has none."""
     if function is torch.full and len(call.args) > 1:
         return ast.Call(ast.Attribute(out, "fill_", ast.Load()), [call.args[1]], [])
+    if function is torch.relu:  # which takes no `out`, unlike what it comes to
+        assert isinstance(call.func, ast.Attribute)
+        name = ast.Attribute(call.func.value, "clamp_min", ast.Load())
+        return ast.Call(name, [*call.args, ast.Constant(0)], [ast.keyword("out", out)])
     for overload in overloads(function):
         if overload.written is None:
             continue
@@ -152,6 +82,39 @@ def _into(function: Callable[..., Any], call: ast.Call, out: ast.expr) -> ast.Ca
         name = ast.Attribute(call.func.value, overload.name, ast.Load())
         return ast.Call(name, call.args, [*call.keywords, ast.keyword(overload.written, out)])
     return None
+
+
+def _filled(call: ast.expr, inputs: Collection[str], out: ast.expr) -> ast.Call | None:
+    """`out` filled with what a call fills new memory with; None for any other call."""
+    match call:
+        case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="new_full"), args=[_, value]) if name in inputs:
+            return ast.Call(ast.Attribute(out, "fill_", ast.Load()), [value], [])
+    return None
+
+
+def _handed(kernel: Callable[..., object], call: ast.expr, out: ast.expr) -> ast.Call | None:
+    """The call of a function of ours that has a parameter `out`, with that; None for any other."""
+    function = find_ours(kernel, call)
+    if not isinstance(function, FunctionType):
+        return None
+    assert isinstance(call, ast.Call)
+    code = function.__code__
+    names = code.co_varnames[: code.co_argcount]
+    if "out" not in (*names, *code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]):
+        return None
+    if "out" in names[: len(call.args)]:
+        arguments = [out if name == "out" else argument for name, argument in zip(names, call.args, strict=False)]
+        return ast.Call(call.func, arguments, call.keywords)
+    return ast.Call(call.func, call.args, [*call.keywords, ast.keyword("out", out)])
+
+
+def _unlaid(kernel: Callable[..., object], value: ast.expr) -> ast.expr:
+    """What has the elements of `value`, or broadcasts to them, before it is laid out in memory; itself where that is not done last."""
+    if find_ours(kernel, value) in _LAYING:
+        return _unlaid(kernel, value.args[0])  # type: ignore[attr-defined]
+    if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr in ("contiguous", "expand"):
+        return _unlaid(kernel, value.func.value)
+    return value
 
 
 def _mentions(tree: ast.AST, name: str) -> bool:
@@ -178,6 +141,10 @@ def _over(function: Callable[..., Any], call: ast.Call, slot: str) -> ast.expr |
     if any(_mentions(each, slot) and not isinstance(each, ast.Name) for each in others):
         return None
     positions = [number for number, argument in enumerate(call.args) if isinstance(argument, ast.Name) and argument.id == slot]
+    if function.__name__ in _ONTO and positions != [0]:
+        return None
+    if function.__name__ in _BY_ROWS:
+        return _into(function, call, ast.Name(slot, ast.Load())) if positions == [0] else None
     name = function.__name__ if not any(overload.packed is False for overload in overloads(function)) else ""
     if positions[:1] == [0]:
         if name and hasattr(torch.Tensor, f"{name}_"):
@@ -194,10 +161,9 @@ def _over(function: Callable[..., Any], call: ast.Call, slot: str) -> ast.expr |
 
 
 def _is_plain(operator: Operator) -> bool:
-    """Whether an operator computes one tensor of its inputs, and of nothing else, and cannot fail by their values."""
+    """Whether an operator computes one tensor of its inputs, and of nothing else."""
     outputs = operator.signature.outputs
-    needs_more = operator.may_fail or operator.wants_context or operator.effects
-    return not needs_more and len(outputs) == 1 and not outputs[0].variadic
+    return not (operator.wants_context or operator.effects) and len(outputs) == 1 and not outputs[0].variadic
 
 
 def derive_out(operator: Operator) -> Callable[..., object] | None:
@@ -218,15 +184,19 @@ def derive_out(operator: Operator) -> Callable[..., object] | None:
     inputs = {slot.name for slot in operator.signature.inputs}
 
     def write(value: ast.expr) -> ast.expr:
-        function = find_function(kernel, value)
-        call = None if function is None else _into(function, value, out)  # type: ignore[arg-type]
-        source = _copied(value, inputs)
+        function, plain = find_function(kernel, value), _unlaid(kernel, value)
+        if function is not None and is_pointwise(function):
+            value.args = [_unlaid(kernel, argument) for argument in value.args]  # type: ignore[attr-defined]
+        if function is None or operator.may_fail:  # what fails has written nothing, which a function of ours sees to
+            call = _filled(value, inputs, out) or _handed(kernel, value, out)
+        else:
+            call = _into(function, value, out)  # type: ignore[arg-type]
+        source = _copied(plain, inputs) or (plain if plain is not value else None)
         copied = ast.Call(ast.Attribute(out, "copy_", ast.Load()), [value if source is None else source], [])
         direct.append(call is not None or source is not None)
         if call is None:
             return copied
-        assert function is not None
-        if operator.rounds_by != "layout" or not is_pointwise(function):
+        if operator.rounds_by != "layout" or function is None or not is_pointwise(function):
             return call
         arguments = [argument for argument in value.args if isinstance(argument, ast.Name)]  # type: ignore[attr-defined]
         alike: list[ast.expr] = [ast.Call(ast.Name(_GUARD, ast.Load()), [out, argument], []) for argument in arguments]
@@ -237,15 +207,16 @@ def derive_out(operator: Operator) -> Callable[..., object] | None:
 
 
 def derive_in_place(operator: Operator) -> dict[tuple[str, ...], Callable[..., object]]:
-    """The functions that compute the one output in the memory of an input, by that input; none where PyTorch has none.
+    """The functions that compute the outputs in the memory of inputs, by these inputs; none where PyTorch has none.
 
-    It is the first argument of a function that goes element by element, or either of the two of plain arithmetic.
+    Of one output that is the first argument of a function that goes element by element, or row by row, or that adds to it; or either
+    of the two of plain arithmetic.
     """
-    kernel, found = operator.kernel, {}
-    if not _is_plain(operator) or operator.signature.outputs[0].dtype == "bool" or not _only_chooses(kernel):
-        return {}
-    calls = [(value, find_function(kernel, value)) for value, _ in returned(kernel) if isinstance(value, ast.Call)]
-    if not calls or not all(function is not None and is_pointwise(function) for _, function in calls):
+    kernel, found = operator.kernel, _derive_update(operator)
+    if found or not _is_plain(operator) or operator.may_fail or operator.signature.outputs[0].dtype == "bool" or not only_chooses(kernel):
+        return found
+    calls = [(value, find_function(kernel, value)) for value, _ in returned(kernel, operator.preconditions) if isinstance(value, ast.Call)]
+    if not calls or not all(function is not None and _may_reuse(function) for _, function in calls):
         return {}
     inputs = [slot.name for slot in operator.signature.inputs if not slot.variadic and not slot.shape_only and not slot.optional]
     plain = only_call(kernel)
@@ -259,24 +230,77 @@ def derive_in_place(operator: Operator) -> dict[tuple[str, ...], Callable[..., o
             if isinstance(value, ast.Name) and value.id == slot:
                 return value
             function = find_function(kernel, value)
-            call = None if function is None else _over(function, value, slot)  # type: ignore[arg-type]
+            call = None if function is None else _over_laid(kernel, function, value, slot)  # type: ignore[arg-type]
             if call is None:
                 failed.append(value)
             return call or value
 
-        function = _rewritten(operator, f"{operator.type}_in_place", write)
+        function = _rewritten(operator, f"{operator.type}_in_place", write, in_place=True)
         if function is not None and not failed:
             found[(slot,)] = function
     return found
 
 
+def _over_laid(kernel: Callable[..., object], function: Callable[..., Any], call: ast.Call, slot: str) -> ast.expr | None:
+    """`_over`; the kernel may read what lies in `slot` in the format of another input, in which it is laid where it is alone."""
+    first = call.args[0] if call.args else None
+    if first is None or find_ours(kernel, first) is not in_format_of:
+        return _over(function, call, slot)
+    assert isinstance(first, ast.Call)
+    x, like = first.args
+    if not (isinstance(x, ast.Name) and x.id == slot and isinstance(like, ast.Name)):
+        return None
+    written = _over(function, ast.Call(call.func, [x, *call.args[1:]], call.keywords), slot)
+    laid = ast.IfExp(ast.Name(_ALONE, ast.Load()), ast.Call(ast.Name(_LAY, ast.Load()), [x, like], []), x)
+    if isinstance(written, ast.Call) and isinstance(written.func, ast.Attribute) and written.func.value is x:
+        return ast.Call(ast.Attribute(laid, written.func.attr, ast.Load()), written.args, written.keywords)
+    if isinstance(written, ast.Call):
+        return ast.Call(written.func, [laid, *written.args[1:]], written.keywords)
+    return None
+
+
+def laid_as(choice: ast.IfExp) -> str | None:
+    """The input like which another is laid where it is alone; None for another choice."""
+    match choice:
+        case ast.IfExp(test=ast.Name(id="alone"), body=ast.Call(func=ast.Name(id="lay_as"), args=[_, ast.Name(id=like)])):
+            return like
+    return None
+
+
+def _derive_update(operator: Operator) -> dict[tuple[str, ...], Callable[..., object]]:
+    """The function that updates inputs, of a kernel that updates copies of them: the first thing that it makes, and all that it returns."""
+    node = definition(operator.kernel)
+    last = node.body[-1] if node is not None else None
+    if node is None or not isinstance(last, ast.Return) or last.value is None:
+        return {}
+    names = names_in(last.value)
+    copied = [_names_copied(operator.kernel, statement) for statement in node.body]
+    if not names or [each for each in copied if each] != [names] or len(names) != len(operator.signature.outputs):
+        return {}
+    function = _rewritten(operator, f"{operator.type}_in_place", lambda value: value, in_place=True)
+    return {} if function is None else {tuple(names): function}
+
+
+def _names_copied(kernel: Callable[..., object], statement: ast.stmt) -> list[str]:
+    """The names that a statement gives to copies of what they have named, all by one call; none where it does something else."""
+    if not isinstance(statement, ast.Assign) or getattr(kernel, "__globals__", {}).get("copies") is not copies:
+        return []
+    names = names_in(statement.targets[0])
+    given = statement.value.args if isinstance(statement.value, ast.Call) else []
+    texts = {f"copies({names[0]})", f"copies([{', '.join(names)}])", f"map(copies, ({', '.join(names)}))"} if names and given else set()
+    return names if ast.unparse(statement.value) in texts else []
+
+
 def _rewritten(
-    operator: Operator, name: str, write: Callable[[ast.expr], ast.expr], parameter: str | None = None
+    operator: Operator, name: str, write: Callable[[ast.expr], ast.expr], *, parameter: str | None = None, in_place: bool = False
 ) -> Callable[..., object] | None:
-    """The kernel under another `name`, with what `write` makes of each expression that it returns, and one more parameter."""
+    """The kernel under another `name`, with what `write` makes of each expression that it returns, and one more parameter.
+
+    What is called `in_place` copies nothing, and checks nothing that a plan has checked by then.
+    """
     kernel = operator.kernel
-    node = _definition(kernel)
-    if node is None or any(_mentions(node, taken) for taken in (parameter, _GUARD) if taken is not None):
+    node = definition(kernel)
+    if node is None or any(_mentions(node, taken) for taken in (parameter, _ALONE, *_SUPPORT) if taken is not None):
         return None
     assert isinstance(kernel, FunctionType)
 
@@ -288,6 +312,11 @@ def _rewritten(
         def visit_Return(self, statement: ast.Return) -> ast.Return:
             return ast.Return(self.choose(statement.value))  # type: ignore[arg-type]
 
+        def visit_keyword(self, keyword: ast.keyword) -> ast.keyword:
+            """Copies are alone in their memory. What is updated where it lies may not be."""
+            self.generic_visit(keyword)
+            return ast.keyword(_ALONE, ast.Name(_ALONE, ast.Load())) if in_place and keyword.arg == _ALONE else keyword
+
         def choose(self, value: ast.expr) -> ast.expr:
             if isinstance(value, ast.IfExp):
                 return ast.IfExp(value.test, self.choose(value.body), self.choose(value.orelse))
@@ -296,17 +325,19 @@ def _rewritten(
     (made,) = ast.parse(ast.unparse(node)).body
     assert isinstance(made, ast.FunctionDef)
     made.name, made.decorator_list, made.returns = name, [], None
+    if in_place:
+        checked = [statement for statement in made.body if not is_check(kernel, statement, operator.preconditions)]
+        made.body = [statement for statement in checked if not _names_copied(kernel, statement)]
     made.body = [Rewrite().visit(statement) for statement in made.body]
     for argument in (*made.args.args, *made.args.kwonlyargs):
         argument.annotation = None
-    if parameter is not None:
-        made.args.kwonlyargs.append(ast.arg(parameter))
-        made.args.kw_defaults.append(None)
-    if any(_mentions(statement, _GUARD) for statement in made.body):
-        made.args.kwonlyargs.append(ast.arg(_GUARD))
-        made.args.kw_defaults.append(ast.Name(_GUARD, ast.Load()))
+    more: dict[str, ast.expr | None] = {} if parameter is None else {parameter: None}
+    more |= {each: ast.Name(each, ast.Load()) for each in _SUPPORT if _mentions(made, each)}
+    more |= {_ALONE: ast.Constant(False)} if _mentions(made, _ALONE) else {}
+    made.args.kwonlyargs += [ast.arg(each) for each in more]
+    made.args.kw_defaults += more.values()
     module = ast.fix_missing_locations(ast.Module([made], []))
-    scope: dict[str, Any] = {_GUARD: lies_as_made}  # the globals are those of the kernel, whatever becomes of them
+    scope: dict[str, Any] = dict(_SUPPORT)  # the globals are those of the kernel, whatever becomes of them
     exec(compile(module, f"<{name}>", "exec"), kernel.__globals__, scope)  # noqa: S102  # the source of a kernel
-    _definitions[scope[name]] = made
+    definitions[scope[name]] = made
     return scope[name]

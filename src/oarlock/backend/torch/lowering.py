@@ -5,22 +5,28 @@
             return torch.mm(x, w) if bias is None else ...              torch.mm(x, w)           x has 2 axes, no bias
         ...                                                             torch.addmm(bias, x, w)  x has 2 axes, a bias
 
-Lowered are functions that go element by element, and products of matrices: of inputs, each once, and integers. A transposed input counts
-as one.
+Lowered are functions that go element by element, sums, and products of matrices: of inputs, each once, and integers; as keywords, of
+attributes too, and of the numbers that inputs hold. A transposed input counts as one, and one as rows, or laid as another, counts where
+it is such already.
 """
 
 import ast
-from collections.abc import Callable, Iterator
+import copy
+from collections.abc import Callable, Collection, Iterator
+from typing import Any
 
 import torch
 
-from oarlock.backend.torch.derivation import Tests, find_function, is_pointwise, returned
+from oarlock.backend.torch.derivation import is_pointwise, laid_as
 from oarlock.backend.torch.expression import Expression
+from oarlock.backend.torch.reading import Tests, find_function, find_ours, returned
 from oarlock.registry.declaration import Operator
+from oarlock.tensor.rows import as_rows
 
 __all__ = ["derive_expressions"]
 
-_PRODUCTS = {"mm", "addmm"}
+_OTHERS = {"mm", "addmm", "sum"}  # that do not go element by element
+_FORMLESS = range(4)  # axes: only what has four may lie in another format
 
 
 def derive_expressions(operator: Operator, function: Callable[..., object]) -> list[Expression]:
@@ -30,12 +36,37 @@ def derive_expressions(operator: Operator, function: Callable[..., object]) -> l
         return []
     found = []
     for value, tests in returned(function):
-        used = _inputs(function, value, names)
+        plain = _Plain(function)
+        call = copy.deepcopy(value)
+        if isinstance(call, ast.Call):
+            call.args = [plain.visit(argument) for argument in call.args]
+        used = _inputs(function, call, names, operator.attributes)
         conditions = _conditions(operator, tests, used or set())
         if used and conditions is not None:
-            ranks, when = conditions
-            found.append(Expression(ast.unparse(_named(function, value)), ranks=ranks, when=when))
+            conditions["ranks"] = plain.ranks | conditions["ranks"]
+            found.append(Expression(ast.unparse(_named(function, call)), **conditions))
     return found
+
+
+class _Plain(ast.NodeTransformer):
+    """Leaves out of a call what does nothing to inputs that have certain numbers of axes: `ranks`."""
+
+    def __init__(self, function: Callable[..., object]):
+        self.function = function
+        self.ranks: dict[str, int | range] = {}
+
+    def visit_Call(self, call: ast.Call) -> ast.AST:
+        if find_ours(self.function, call) is as_rows and isinstance(call.args[0], ast.Name):
+            self.ranks[call.args[0].id] = 2
+            return call.args[0]
+        return self.generic_visit(call)
+
+    def visit_IfExp(self, choice: ast.IfExp) -> ast.AST:
+        like = laid_as(choice)
+        if like is None:
+            return self.generic_visit(choice)
+        self.ranks[like] = _FORMLESS
+        return choice.orelse
 
 
 def _named(function: Callable[..., object], value: ast.expr) -> ast.expr:
@@ -47,10 +78,12 @@ def _named(function: Callable[..., object], value: ast.expr) -> ast.expr:
     path = ast.unparse(value.func)
     root = path.partition(".")[0]
     known = "torch" if function.__globals__[root] is torch else "aten"
+    if called is torch.sum and not value.keywords:
+        return ast.Call(ast.Attribute(value.args[0], "sum", ast.Load()), value.args[1:], [])  # which costs less than the function
     return ast.Call(ast.parse(known + path.removeprefix(root), mode="eval").body, value.args, value.keywords)
 
 
-def _inputs(function: Callable[..., object], value: ast.expr, names: set[str]) -> set[str] | None:
+def _inputs(function: Callable[..., object], value: ast.expr, names: set[str], attributes: Collection[str]) -> set[str] | None:
     """The inputs that an expression is computed of; None where it is not one call that is lowered."""
     if isinstance(value, ast.Attribute):
         return {value.value.id} if value.attr == "mT" and isinstance(value.value, ast.Name) and value.value.id in names else None
@@ -61,15 +94,25 @@ def _inputs(function: Callable[..., object], value: ast.expr, names: set[str]) -
     used = list(_names([*receiver, *value.args], names))
     if None in used or len(set(used)) < len(used):
         return None
-    others = list(_names([keyword.value for keyword in value.keywords], {*names, "out"}))
-    return None if None in others else {*used, *others} - {"out"}  # type: ignore[arg-type]
+    keywords = [_number(keyword.value) for keyword in value.keywords]
+    others = list(_names(keywords, {*names, *attributes, "out"}))
+    return None if None in others else ({*used, *others} - {"out"}) & names  # type: ignore[arg-type]
+
+
+def _number(value: ast.expr) -> ast.expr:
+    """The input of which `value` is the number that it holds, whatever its sign; itself where it is none."""
+    number = value.operand if isinstance(value, ast.UnaryOp) and isinstance(value.op, ast.USub) else value
+    match number:
+        case ast.Call(func=ast.Attribute(value=ast.Name() as name, attr="item"), args=[]):
+            return name
+    return value
 
 
 def _is_lowered(function: Callable[..., object], call: ast.Call, names: set[str]) -> bool:
     called = find_function(function, call)
     if called is None and isinstance(call.func, ast.Attribute) and isinstance(call.func.value, ast.Name) and call.func.value.id in names:
         called = getattr(torch, call.func.attr.removesuffix("_"), None)  # a method that writes over its tensor
-    return called is not None and (called.__name__ in _PRODUCTS or is_pointwise(called))
+    return called is not None and (called.__name__ in _OTHERS or is_pointwise(called))
 
 
 def _names(arguments: list[ast.expr], names: set[str]) -> Iterator[str | None]:
@@ -87,25 +130,39 @@ def _names(arguments: list[ast.expr], names: set[str]) -> Iterator[str | None]:
                 yield None
 
 
-def _conditions(operator: Operator, tests: Tests, used: set[str]) -> tuple[dict[str, int], dict[str, object]] | None:
-    """The numbers of axes and the attributes for which all tests have their outcomes; None where they ask for something else."""
+def _conditions(operator: Operator, tests: Tests, used: set[str]) -> dict[str, Any] | None:
+    """What an `Expression` asks for, such that all tests have their outcomes; None where they ask for something else."""
     ranks: dict[str, int] = {}
     when: dict[str, object] = {}
+    found: dict[str, Any] = {"ranks": ranks, "when": when}
     for test, outcome in tests:
         parts = test.values if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) and outcome else [test]
         for part in parts:
+            part, holds = (part.operand, not outcome) if isinstance(part, ast.UnaryOp) and isinstance(part.op, ast.Not) else (part, outcome)
             match part:
                 case ast.Name(id=name) if name in operator.attributes:
-                    when[name] = outcome
+                    when[name] = holds
+                case ast.Attribute(value=ast.Name(), attr="is_cpu") if holds:
+                    found["at"] = "cpu"
                 case ast.Compare(left=ast.Name(id=name), ops=[ast.Is()], comparators=[ast.Constant(value=None)]):
-                    if outcome == (name in used):
+                    if holds == (name in used):
                         return None
                 case ast.Compare(
                     left=ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="dim"), args=[]),
                     ops=[ast.Eq()],
                     comparators=[ast.Constant(value=int(rank))],
-                ) if outcome:
+                ) if holds:
                     ranks[name] = rank
+                case ast.Compare(left=left, ops=[ast.Eq()], comparators=[ast.Constant(value=1)]) if holds and (name := _dense(left)):
+                    found["dense"] = name
                 case _:
                     return None
-    return ranks, when
+    return found
+
+
+def _dense(value: ast.expr) -> str | None:
+    """The input of whose last axis `value` is the stride."""
+    match value:
+        case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="stride"), args=[last]) if ast.unparse(last) == "-1":
+            return name
+    return None

@@ -12,10 +12,11 @@ from functools import cached_property
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from oarlock.backend.torch.derivation import derive_in_place, derive_out, only_call
+from oarlock.backend.torch.derivation import derive_in_place, derive_out
 from oarlock.backend.torch.expression import Expression
 from oarlock.backend.torch.host import find_host_function
 from oarlock.backend.torch.lowering import derive_expressions
+from oarlock.backend.torch.reading import only_call
 from oarlock.errors import DeclarationError
 from oarlock.registry.declaration import Operator
 

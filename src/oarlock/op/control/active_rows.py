@@ -7,7 +7,7 @@ from oarlock.ir.block import Block
 from oarlock.ir.operation import Op
 from oarlock.ir.size import evaluate, names_in, solve
 from oarlock.ir.variable import Var
-from oarlock.op.stacks import Stack
+from oarlock.tensor.stacks import Stack
 
 __all__ = ["active_rows", "is_by_row", "require_rows", "told_elsewhere"]
 

@@ -8,12 +8,12 @@ from oarlock.ir.variable import Var
 from oarlock.ir.walk import free_vars
 from oarlock.op.control.gradient import GradientBlock
 from oarlock.op.reduction import reduce_sum
-from oarlock.op.stacks import Stack, stack
 from oarlock.op.trusted import operator
 from oarlock.registry.gradient import Backward
 from oarlock.registry.own_sizes import BlockSizes
 from oarlock.registry.signature import TensorType
 from oarlock.registry.told_size import told_size
+from oarlock.tensor.stacks import Stack, stack
 
 __all__ = ["branch"]
 

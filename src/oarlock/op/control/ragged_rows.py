@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import torch
 
-from oarlock.op.splits import lengths_in
-from oarlock.op.stacks import Stack
+from oarlock.tensor.splits import lengths_in
+from oarlock.tensor.stacks import Stack
 
 __all__ = ["RaggedRows", "elements_in"]
 

@@ -11,12 +11,12 @@ from oarlock.ir.size import add, names_in
 from oarlock.ir.variable import Var
 from oarlock.op.control.active_rows import active_rows, is_by_row, require_rows, told_elsewhere
 from oarlock.op.control.ragged_rows import RaggedRows, elements_in
-from oarlock.op.splits import lengths_in
-from oarlock.op.stacks import Stack, stack
 from oarlock.op.trusted import operator
 from oarlock.registry.own_sizes import BlockSizes
 from oarlock.registry.signature import TensorType
 from oarlock.registry.told_size import told_size
+from oarlock.tensor.splits import lengths_in
+from oarlock.tensor.stacks import Stack, stack
 
 __all__ = ["recurrent", "require_one_length", "split_outputs"]
 

@@ -6,10 +6,10 @@ from oarlock.ir.dtype import DType
 from oarlock.ir.operation import Op
 from oarlock.ir.variable import Var
 from oarlock.op.control.loop_gradient import LoopGradient
-from oarlock.op.stacks import Stack, stack
 from oarlock.op.trusted import operator
 from oarlock.registry.gradient import Backward
 from oarlock.registry.signature import TensorType
+from oarlock.tensor.stacks import Stack, stack
 
 __all__ = ["require_trips", "while_"]
 

@@ -13,7 +13,6 @@ from oarlock.ir.operation import Op
 from oarlock.ir.size import Size, linear, names_in
 from oarlock.ir.variable import Var
 from oarlock.ir.walk import walk_ops
-from oarlock.op.torch_dtype import to_torch
 from oarlock.registry.catalogue import Catalogue
 from oarlock.registry.signature import Slot
 from oarlock.runtime.plan import calls, loop_support, loops
@@ -25,6 +24,7 @@ from oarlock.runtime.plan.regions import Region
 from oarlock.runtime.plan.source import Source
 from oarlock.runtime.plan.straight_line import StraightLine
 from oarlock.runtime.plan.workspace import Growth
+from oarlock.tensor.dtype import to_torch
 
 __all__ = ["Emitter"]
 

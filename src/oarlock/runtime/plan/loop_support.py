@@ -12,8 +12,8 @@ from oarlock.op.control.branching import require_ran
 from oarlock.op.control.ragged_rows import RaggedRows
 from oarlock.op.control.recurrence import require_one_length
 from oarlock.op.control.repetition import require_trips
-from oarlock.op.stacks import Stack, leaves, stack
-from oarlock.op.torch_dtype import to_torch
+from oarlock.tensor.dtype import to_torch
+from oarlock.tensor.stacks import Stack, leaves, stack
 
 __all__ = [
     "RaggedRows",

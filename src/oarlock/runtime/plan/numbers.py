@@ -14,8 +14,8 @@ from oarlock.ir.operation import Op
 from oarlock.ir.variable import Var
 from oarlock.ir.walk import walk_ops
 from oarlock.op.control.layout import Carried, Layout
-from oarlock.op.torch_dtype import to_torch
 from oarlock.registry.catalogue import Catalogue
+from oarlock.tensor.dtype import to_torch
 
 __all__ = ["Numbers", "one_number", "wrapping"]
 

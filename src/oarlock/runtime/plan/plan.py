@@ -16,7 +16,6 @@ from oarlock.ir.block import Block
 from oarlock.ir.operation import Op
 from oarlock.ir.variable import Var
 from oarlock.ir.walk import walk_ops
-from oarlock.op.torch_dtype import to_torch
 from oarlock.registry.catalogue import Catalogue
 from oarlock.registry.own_values import may_fail
 from oarlock.runtime.context import Context, KernelContext, draws_done
@@ -32,6 +31,7 @@ from oarlock.runtime.plan.preconditions import attributes_fit, write_preconditio
 from oarlock.runtime.plan.source import Source
 from oarlock.runtime.plan.straight_line import StraightLine
 from oarlock.runtime.plan.workspace import Workspace
+from oarlock.tensor.dtype import to_torch
 
 __all__ = ["Plan", "PlanInput"]
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from oarlock.ir.operation import Op
-from oarlock.op.torch_dtype import to_torch
+from oarlock.tensor.dtype import to_torch
 
 if TYPE_CHECKING:
     from oarlock.runtime.plan.emitter import Emitter

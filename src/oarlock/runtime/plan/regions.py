@@ -11,11 +11,11 @@ from oarlock.ir.dtype import DType
 from oarlock.ir.operation import Op
 from oarlock.ir.size import evaluate, names_in
 from oarlock.ir.variable import Var
-from oarlock.op.torch_dtype import to_torch
 from oarlock.registry.catalogue import Catalogue
 from oarlock.registry.own_values import may_fail
 from oarlock.runtime.plan.liveness import Liveness
 from oarlock.runtime.plan.numbers import Numbers
+from oarlock.tensor.dtype import to_torch
 
 __all__ = ["Region", "Training", "find_regions", "is_known"]
 

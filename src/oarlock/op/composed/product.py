@@ -2,10 +2,10 @@
 
 from oarlock.ir.restoring import undone_on_error
 from oarlock.ir.variable import Var
-from oarlock.op.arithmetic import constant_like, is_one
+from oarlock.op.composed.arithmetic import constant_like, is_one
+from oarlock.op.composed.named_activation import Activation, activate, require_activation
 from oarlock.op.elementwise import multiply
 from oarlock.op.matrix import linear
-from oarlock.op.named_activation import Activation, activate, require_activation
 from oarlock.registry.creator import require_type
 
 __all__ = ["gemm"]

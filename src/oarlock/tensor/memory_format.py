@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import torch
 
-__all__ = ["channels_last", "contiguous", "dense", "empty_as", "in_format_of", "is_channels_last", "lay_as", "lies_as_made"]
+__all__ = ["channels_last", "contiguous", "copies", "dense", "empty_as", "in_format_of", "is_channels_last", "lay_as", "lies_as_made"]
 
 
 def is_channels_last(x: torch.Tensor) -> bool:
@@ -29,6 +29,11 @@ def contiguous(x: torch.Tensor) -> torch.Tensor:
     """Images, or filters, in the usual order, with the usual strides where a size is 1 too, so that kernels see them lie as others do."""
     n, c, h, w = x.shape
     return x.contiguous().as_strided((n, c, h, w), (c * h * w, h * w, w, 1))
+
+
+def copies(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+    """Copies in the usual order, which nobody else has."""
+    return [tensor.clone(memory_format=torch.contiguous_format) for tensor in tensors]
 
 
 def dense(x: torch.Tensor) -> torch.Tensor:

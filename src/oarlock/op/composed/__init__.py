@@ -1,0 +1,1 @@
+"""What is written with operators and is none itself."""

@@ -1,0 +1,85 @@
+"""Rows of tensors: taken and added by number, and multiplied by one matrix, however many dimensions they stand in.
+
+Each function writes into `out`, or into fresh memory where that is None.
+"""
+
+import torch
+
+__all__ = ["add_rows", "as_rows", "onto_rows", "rows_times", "take_rows"]
+
+
+# By number
+
+
+def take_rows(x, rows, out=None):
+    """Rows by number, in ``out`` or in fresh memory."""
+    if not _checks_rows(x):
+        _require_rows(rows, x.shape[0], "x")
+    try:
+        return torch.index_select(x, 0, rows, out=out)
+    except (IndexError, RuntimeError):
+        _require_rows(rows, x.shape[0], "x")
+        raise
+
+
+def add_rows(values, rows, shape, out=None):
+    """Zeros with ``values`` added to rows by number, in ``out`` or in fresh memory."""
+    y = values.new_zeros(shape) if out is None else out.zero_()
+    if rows.dim() != 1:
+        rows, values = rows.flatten(), values.reshape(rows.numel(), *y.shape[1:])
+    if not _checks_rows(y):
+        _require_rows(rows, y.shape[0], "like")
+    try:
+        return y.index_add_(0, rows, values)
+    except (IndexError, RuntimeError):
+        _require_rows(rows, y.shape[0], "like")
+        raise
+
+
+def _checks_rows(x: torch.Tensor) -> bool:
+    """Whether PyTorch refuses numbers that are no rows of ``x``, which costs less than looking at them first."""
+    return x.is_cpu and x.numel() > 0
+
+
+def _require_rows(numbers: torch.Tensor, count: int, owner: str) -> None:
+    """Raises ValueError where a number is none of `count` rows."""
+    wrong = (numbers < 0) | (numbers >= count)
+    if wrong.any():
+        asked = int(numbers[wrong][0])
+        raise ValueError(f"row {asked} is asked for, where {owner} has {count} row{'' if count == 1 else 's'}, numbered from 0")
+
+
+# Times a matrix
+
+
+def rows_times(x, w, bias=None, out=None):
+    """Rows in more than two dimensions times a matrix; written as one matrix into ``out``, where they lie at equal distances."""
+    if out is None:
+        return torch.matmul(x, w) if bias is None else torch.addmm(bias, as_rows(x), w).view(*x.shape[:-1], w.shape[-1])
+    rows, out_rows = _matrix_of(x), _matrix_of(out)
+    if rows is None or out_rows is None:
+        return out.copy_(rows_times(x, w, bias))
+    torch.mm(rows, w, out=out_rows) if bias is None else torch.addmm(bias, rows, w, out=out_rows)
+    return out
+
+
+def _matrix_of(x: torch.Tensor) -> torch.Tensor | None:
+    """The memory of ``x`` as one matrix; None where its rows do not lie at equal distances."""
+    try:
+        return x.view(x.shape[:-1].numel(), x.shape[-1])
+    except RuntimeError:
+        return None
+
+
+def as_rows(x: torch.Tensor) -> torch.Tensor:
+    """``x`` as one matrix, so that a product with another is one."""
+    dimensions = x.dim()
+    return x if dimensions == 2 else x.flatten(0, -2) if dimensions > 2 else x.unsqueeze(0)
+
+
+def onto_rows(base: torch.Tensor, x: torch.Tensor, w: torch.Tensor, out: torch.Tensor | None = None) -> torch.Tensor:
+    """Such rows times a matrix, added to ``base``."""
+    if out is None:
+        return torch.addmm(as_rows(base), as_rows(x), w).view(base.shape)
+    torch.addmm(as_rows(base), as_rows(x), w, out=as_rows(out))
+    return out

@@ -1,0 +1,98 @@
+"""Steps of optimizers in place, by PyTorch's fused kernels, for one tensor or many.
+
+They change tensors in place and read memory from end to end, whatever the strides say. So what they need is made free of gaps. A
+parameter of images takes the format in which its gradient is computed, and so the kernels that read both stop copying after one step.
+"""
+
+from collections.abc import Callable, Sequence
+
+import torch
+
+from oarlock.backend.torch.private import foreach_mul, fused_adam_, fused_sgd_
+from oarlock.tensor.memory_format import dense, in_format_of, lay_as
+
+__all__ = ["each_times", "scaled", "update_by_adam", "update_by_momentum"]
+
+Tensors = Sequence[torch.Tensor]
+
+
+def _run_in_place(fused: Callable[..., object], grads: Tensors, *changed: Tensors, alone: bool) -> None:
+    """Call ``fused(grads, *changed)`` on tensors that lie alike; what it does to `changed` is done to them.
+
+    A filter, and what stands beside it, takes the format of its gradient: once and for all, in its own memory, where it is `alone` there.
+    """
+    grads = [dense(grad) for grad in grads]
+    laid = [
+        [
+            tensor if tensor.stride() == grad.stride() else _laid_beside(grad, tensor, alone=alone)
+            for tensor, grad in zip(tensors, grads, strict=True)
+        ]
+        for tensors in changed
+    ]
+    fused(grads, *laid)
+    for tensors, computed in zip(changed, laid, strict=True):
+        for tensor, result in zip(tensors, computed, strict=True):
+            if result is not tensor:
+                tensor.copy_(result)
+
+
+def _laid_beside(grad: torch.Tensor, tensor: torch.Tensor, *, alone: bool) -> torch.Tensor:
+    """``tensor`` in the format of ``grad``; a copy where its elements cannot be moved within its memory."""
+    tensor = dense(tensor)
+    return in_format_of(lay_as(tensor, grad) if alone else tensor, grad)
+
+
+def _for_fused(rate: torch.Tensor, params: Tensors) -> float | torch.Tensor:
+    """The rate as the fused kernels take it. Those of a GPU read a tensor as float32, which is too coarse for parameters of float64."""
+    return rate.item() if rate.is_cpu or params[0].dtype is torch.float64 else rate.to(torch.float32)
+
+
+def scaled(grad: torch.Tensor, rate: torch.Tensor) -> torch.Tensor:
+    return grad * rate.to(grad.dtype)
+
+
+def each_times(grads: Tensors, rate: torch.Tensor) -> list[torch.Tensor]:
+    return foreach_mul(grads, rate.to(grads[0].dtype))
+
+
+def update_by_momentum(
+    params: Tensors, grads: Tensors, velocities: Tensors, rate: torch.Tensor, mu: float, nesterov: bool, *, alone: bool
+) -> None:
+    def fused(grads, params, velocities):
+        fused_sgd_(
+            params,
+            grads,
+            velocities,
+            lr=_for_fused(rate, params),
+            momentum=mu or 1.0,  # at 0 PyTorch keeps no velocity; in a first step it takes the gradient for it, which is what we mean
+            is_first_step=mu == 0.0,
+            nesterov=nesterov and mu != 0.0,
+            dampening=0.0,
+            weight_decay=0.0,
+            maximize=False,
+        )
+
+    _run_in_place(fused, grads, params, velocities, alone=alone)
+
+
+def update_by_adam(
+    params: Tensors, grads: Tensors, moments1: Tensors, moments2: Tensors, step, rate, beta1, beta2, epsilon, *, alone: bool
+) -> None:
+    def fused(grads, params, moments1, moments2):
+        fused_adam_(
+            params,
+            grads,
+            moments1,
+            moments2,
+            [],
+            [step.to(torch.float32)] * len(params),
+            lr=_for_fused(rate, params),
+            beta1=beta1,
+            beta2=beta2,
+            eps=epsilon,
+            weight_decay=0.0,
+            amsgrad=False,
+            maximize=False,
+        )
+
+    _run_in_place(fused, grads, params, moments1, moments2, alone=alone)
