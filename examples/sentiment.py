@@ -47,7 +47,7 @@ def gated(words: ol.Var, size: int) -> ol.Var:
         state = rnn.memory(shape=[size])
         before = rnn.previous_memory(state)
         both = ol.layer.concat([word, before], axis=1)
-        reset, update = ol.layer.split(ol.layer.fc(both, 2 * size, act="sigmoid"), parts=2, axis=1)
+        reset, update = ol.layer.split(ol.layer.fc(both, 2 * size, act="sigmoid"), sections=2, axis=1)
         proposed = ol.layer.fc(ol.layer.concat([word, reset * before], axis=1), size, act="tanh")
         after = before + update * (proposed - before)
         rnn.update_memory(state, after)

@@ -29,7 +29,7 @@ def make_pairs(count: int, seed: int) -> dict[str, list[list[int]]]:
 def gated(x: ol.Var, before: ol.Var, name: str) -> ol.Var:
     """The state after a step, float[m SIZE]; whoever names the same cell shares it (Cho et al., 2014)."""
     both = ol.layer.concat([x, before], axis=1)
-    reset, update = ol.layer.split(ol.layer.fc(both, 2 * SIZE, act="sigmoid", name=f"{name}.gates"), parts=2, axis=1)
+    reset, update = ol.layer.split(ol.layer.fc(both, 2 * SIZE, act="sigmoid", name=f"{name}.gates"), sections=2, axis=1)
     proposed = ol.layer.fc(ol.layer.concat([x, reset * before], axis=1), SIZE, act="tanh", name=f"{name}.proposed")
     return before + update * (proposed - before)
 
@@ -65,12 +65,12 @@ def write(seed: int, beam_size: int) -> tuple[ol.Var, ol.Var]:
         source = ol.layer.data("source", [], dtype="int64", ragged=1)
         target = ol.layer.data("target", [2], dtype="int64", ragged=1)
         states, last = encode(ol.layer.embedding(source, (WORDS, 16), name="source_words"))
-        present = ol.op.fill_rows(states, shape=(1,), value=1.0)
+        present = ol.op.full_batch_size_like(states, shape=(1,), value=1.0)
         padded = ol.layer.sequence_pad(ol.layer.concat([states, present], axis=1))
         encoded = ol.op.slice(padded, axis=2, stop=SIZE)
         absent = (ol.op.reduce_sum(ol.op.slice(padded, axis=2, start=SIZE), axis=2) - 1) * 1e9
 
-        previous, following = (ol.layer.flatten(column, start=0) for column in ol.layer.split(target, parts=2, axis=1))
+        previous, following = (ol.layer.flatten(column, start=0) for column in ol.layer.split(target, sections=2, axis=1))
         rnn = ol.rnn()
         with rnn.step():
             word = rnn.step_input(previous)

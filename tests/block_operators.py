@@ -5,7 +5,7 @@ from collections.abc import Callable
 import oarlock as ol
 from oarlock.ir.current import current_block
 from oarlock.ir.walk import free_vars
-from oarlock.op.control.branching import branch
+from oarlock.op.control.branching import conditional_block
 from oarlock.op.control.recurrence import recurrent
 from oarlock.op.control.repetition import while_
 
@@ -17,13 +17,13 @@ def run_branch(name: str, when: ol.Var | None, write: Callable[[], ol.Var]) -> o
     block = current_block().program.new_block(name, current_block())
     with block:
         block.outputs = [write()]
-    return branch([], free_vars(block), when, body=block)[0]
+    return conditional_block([], free_vars(block), when, body=block)[0]
 
 
 def counted_while(name: str, trips: ol.Var, start: ol.Var, write: Callable[[ol.Var], ol.Var]) -> tuple[ol.Var, ol.Var]:
     """`start` after `write` was applied `trips` times, and the stack of what it was before each; trips: int64[]."""
     main = current_block()
-    zero = ol.op.fill(shape=(), value=0, dtype="int64")
+    zero = ol.op.full(shape=(), value=0, dtype="int64")
     block = main.program.new_block(f"{name}.body", main)
     with block:
         number, value = block.new_var(f"{name}.number", zero.dtype, ()), block.new_var(f"{name}.value", start.dtype, start.shape)

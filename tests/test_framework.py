@@ -41,7 +41,7 @@ def test_a_net_of_messages_is_the_program_that_python_writes():
         shaped = ol.op.reshape(both, shape=("t", 2, 2), name="shaped")
         rnn = ol.rnn()
         with rnn.step():
-            rnn.output(ol.op.clip(rnn.step_input(shaped), lower=None, upper=ol.op.fill(shape=(), value=0.5), name="clipped"))
+            rnn.output(ol.op.clip(rnn.step_input(shaped), lower=None, upper=ol.op.full(shape=(), value=0.5), name="clipped"))
         total = ol.op.reduce_sum(rnn(), axis=0, name="total")
     messages = [desc.SerializeToString() for desc in expected.main.compile().ops]
     with ol.Program() as program:

@@ -25,12 +25,12 @@ def while_dynamic() -> ol.Var:
     """``s = tanh(s W + x)`` until it hardly moves, 50 times at most; the gradient goes through every trip."""
     x = ol.layer.data("x", shape=[128])
     y = ol.layer.data("y", shape=[128])
-    s = ol.op.fill_like(x, value=0.0)
-    trips = ol.op.fill(shape=(), value=0, dtype="int64")
+    s = ol.op.full_like(x, value=0.0)
+    trips = ol.op.full(shape=(), value=0, dtype="int64")
     loop = ol.while_loop(trips < 50)
     with loop.block():
         after = ol.layer.tanh(ol.layer.fc(s, 128, bias=False, params=["W"]) + x)
-        moved = ol.layer.mean(ol.op.absolute(after - s))
+        moved = ol.layer.mean(ol.op.abs(after - s))
         loop.carry(s, after)
         loop.carry(trips, trips + 1)
         loop.update_condition((moved >= 1e-3) & (trips + 1 < 50))

@@ -29,7 +29,7 @@ def transformer() -> ol.Var:
     y = ol.layer.data("y", shape=[128], dtype="int64")
     hidden = ol.layer.embedding(x, (96, 256)) + ol.layer.create_parameter([128, 256], name="positions")
     for _ in range(2):
-        q, k, v = ol.layer.split(ol.layer.fc(ol.layer.layer_norm(hidden), 3 * 256), parts=3, axis=-1)
+        q, k, v = ol.layer.split(ol.layer.fc(ol.layer.layer_norm(hidden), 3 * 256), sections=3, axis=-1)
         hidden = hidden + ol.layer.fc(ol.layer.attention(q, k, v, heads=4, causal=True), 256)
         wide = ol.layer.gelu(ol.layer.fc(ol.layer.layer_norm(hidden), 1024), approximate=True)
         hidden = hidden + ol.layer.fc(wide, 256)

@@ -1,9 +1,111 @@
-"""Names of earlier versions and what they are now: of passes, and of functions. They work for one version, with a warning."""
+"""Names of earlier versions and what they are now: of operators, their slots and attributes, of passes, and of functions.
+
+Programs of format version 1 are read by these tables (`oarlock.ir.version_1`). In Python an old name works for one version, with a
+warning that says the new one.
+"""
 
 import warnings
 from collections.abc import Mapping
 
-__all__ = ["OLD_PASSES", "renamed"]
+__all__ = ["OLD_ATTRIBUTES", "OLD_KEYWORDS", "OLD_OPERATORS", "OLD_PASSES", "OLD_SLOTS", "renamed"]
+
+OLD_OPERATORS = {
+    "absolute": "abs",
+    "absolute_dx": "abs_dx",
+    "batch_matmul": "matmul",
+    "batch_matmul_dx": "matmul_dx",
+    "batch_matmul_dy": "matmul_dy",
+    "batch_norm_dgain": "batch_norm_scale_grad",
+    "batch_norm_doffset": "batch_norm_bias_grad",
+    "batch_norm_dx": "batch_norm_grad",
+    "batch_norm_gain_slope": "batch_norm_scale_grad",
+    "batch_norm_offset_slope": "batch_norm_bias_grad",
+    "batch_norm_slope": "batch_norm_grad",
+    "branch": "conditional_block",
+    "choose": "select_branch",
+    "element_count": "numel",
+    "expand_to": "broadcast_to_like",
+    "fill": "full",
+    "fill_like": "full_like",
+    "fill_rows": "full_batch_size_like",
+    "inner_product": "dot",
+    "interpolate": "lerp",
+    "layer_norm_gain_slope": "layer_norm_scale_grad",
+    "layer_norm_slope": "layer_norm_grad",
+    "linear_dw_onto": "addmm_tn",
+    "linear_dx_onto": "addmm_nt",
+    "linear_onto": "addmm",
+    "multiply_add": "addcmul",
+    "negative": "neg",
+    "put": "scatter_add",
+    "reduce_to": "sum_to_shape",
+    "row_numbers": "arange_like",
+    "rows": "nonzero",
+    "sgd_linear": "sgd_addmm",
+    "take": "gather",
+    "take_linear": "embedding_linear",
+    "take_linear_backward": "embedding_linear_backward",
+    "take_linear_backward_without_bias": "embedding_linear_backward_without_bias",
+    "take_linear_dw": "embedding_linear_dw",
+    "take_linear_dx": "embedding_linear_dx",
+    "total_cross_entropy": "cross_entropy_loss",
+    "total_cross_entropy_slope": "cross_entropy_loss_grad",
+}
+"""Types of operators in files of format version 1."""
+
+OLD_SLOTS: dict[str, dict[str, str]] = {
+    "adam": {"rate": "learning_rate"},
+    "batch_norm": {"gain": "scale", "offset": "bias", "of_batch": "uses_batch_statistics"},
+    "batch_norm_backward": {
+        "of_batch": "uses_batch_statistics",
+        "gain": "scale",
+        "batch_norm_slope": "batch_norm_grad",
+        "batch_norm_gain_slope": "batch_norm_scale_grad",
+        "batch_norm_offset_slope": "batch_norm_bias_grad",
+    },
+    "batch_norm_dgain": {"of_batch": "uses_batch_statistics", "dy": "given", "dgain": "slope"},
+    "batch_norm_doffset": {"dy": "given", "doffset": "slope"},
+    "batch_norm_dx": {"of_batch": "uses_batch_statistics", "dy": "given", "gain": "scale", "dx": "slope"},
+    "batch_norm_gain_slope": {"of_batch": "uses_batch_statistics"},
+    "batch_norm_slope": {"of_batch": "uses_batch_statistics", "gain": "scale"},
+    "layer_norm": {"gain": "scale", "offset": "bias"},
+    "layer_norm_backward": {"gain": "scale", "layer_norm_slope": "layer_norm_grad", "layer_norm_gain_slope": "layer_norm_scale_grad"},
+    "layer_norm_backward_of_parameters": {"layer_norm_gain_slope": "layer_norm_scale_grad"},
+    "layer_norm_slope": {"gain": "scale"},
+    "momentum": {"rate": "learning_rate"},
+    "multi_tensor_adam": {"rate": "learning_rate"},
+    "multi_tensor_momentum": {"rate": "learning_rate"},
+    "multi_tensor_sgd": {"rate": "learning_rate"},
+    "sgd": {"rate": "learning_rate"},
+    "sgd_linear": {"rate": "learning_rate"},
+    "take_linear_backward": {"take_linear_dx": "embedding_linear_dx", "take_linear_dw": "embedding_linear_dw"},
+    "take_linear_backward_without_bias": {"take_linear_dx": "embedding_linear_dx", "take_linear_dw": "embedding_linear_dw"},
+    "total_cross_entropy": {"counted": "valid_count"},
+    "total_cross_entropy_slope": {"counted": "valid_count"},
+}
+"""Slots of operators, by the old type."""
+
+OLD_ATTRIBUTES: dict[str, dict[str, str]] = {
+    "all": {"keep": "keepdim"},
+    "any": {"keep": "keepdim"},
+    "argmax": {"keep": "keepdim"},
+    "mean": {"keep": "keepdim"},
+    "mean_dx": {"keep": "keepdim"},
+    "reduce_max": {"keep": "keepdim"},
+    "reduce_max_dx": {"keep": "keepdim"},
+    "reduce_max_dx_ddy": {"keep": "keepdim"},
+    "reduce_sum": {"keep": "keepdim"},
+    "reduce_sum_dx": {"keep": "keepdim"},
+    "rows": {"holds": "value"},
+    "split": {"parts": "sections"},
+}
+"""Attributes of operators, by the old type."""
+OLD_KEYWORDS: dict[str, dict[str, str]] = {}
+"""Slots and attributes of operators, by the new type."""
+
+for _table in (OLD_SLOTS, OLD_ATTRIBUTES):
+    for _type, _names in _table.items():
+        OLD_KEYWORDS.setdefault(OLD_OPERATORS.get(_type, _type), {}).update(_names)
 
 OLD_PASSES = {
     "simplify": "canonicalize",

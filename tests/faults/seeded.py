@@ -108,7 +108,7 @@ RULES: list[tuple[str, str, str]] = [
     (BOUNDS, "elements *= max(size.number, 1)", "elements = max(size.number, 1)"),
     (BOUNDS, "            self.parameter_bytes += count\n", "            self.parameter_bytes = count\n"),
     (BOUNDS, 'self.require(where, self.symbol_bytes, "symbol_bytes")', "pass"),
-    (SERIALIZE, "    prescan(data, limits, version=FORMAT_VERSION)\n", ""),
+    (SERIALIZE, "    prescan(data, limits, versions=_READ)\n", ""),
     (SERIALIZE, "item.parent > max(index - 1, 0)", "item.parent > index"),
     (SERIALIZE, "if len(slots[-1]) != len(messages):", "if False:"),
     (SERIALIZE, "        if item.name in attributes:", "        if False:"),
@@ -122,7 +122,7 @@ RULES: list[tuple[str, str, str]] = [
 
 ELSEWHERE = [
     Fault("passes/fusion/multi_tensor.py", "tuple(sorted(op.attributes.items())), ", "", ("passes/test_updates.py",)),
-    Fault("passes/commute_gather_matmul.py", 'put.inputs["like"] != (self.table,) or ', "", ("passes/test_commute_gather_matmul.py",)),
+    Fault("passes/commute_gather_matmul.py", 'scatter.inputs["like"] != (self.table,) or ', "", ("passes/test_commute_gather_matmul.py",)),
     Fault("passes/loop_retiming.py", " or number_of(each.initial) != 0.0:", ":", ("passes/test_loop_retiming.py",)),
     Fault("passes/splat_propagation.py", ' or op.attributes.get("axis") is not None', "", ("passes/test_splat_propagation.py",)),
     Fault(

@@ -46,7 +46,7 @@ def move_an_op_to_another_block(random, program):
 
 @mutator
 def change_the_operator(random, program):
-    types = ["relu", "relu_dx", "os.system", "recurrent", "assign", "fill", "sgd", "dropout_dx", "reshape", "concat", "conv2d_dfilter", ""]
+    types = ["relu", "relu_dx", "os.system", "recurrent", "assign", "full", "sgd", "dropout_dx", "reshape", "concat", "conv2d_dfilter", ""]
     op_of(random, program).type = random.choice(types + TRICKY_NAMES[:12])
 
 

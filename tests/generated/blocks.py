@@ -70,7 +70,7 @@ def initials(w: Writing, vars: Sequence[ol.Var]) -> list[ol.Var]:
     """The initial values of memories: values in reach; or constants like them."""
     if w.choices.chance(65):
         return list(vars)
-    return [w.keep(ol.op.fill_like(var, value=0.4, dtype="float64"), LIMIT) for var in vars]
+    return [w.keep(ol.op.full_like(var, value=0.4, dtype="float64"), LIMIT) for var in vars]
 
 
 def hand_out(w: Writing, block: Block, rows: Size | None = None) -> list[ol.Var]:

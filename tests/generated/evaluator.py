@@ -116,7 +116,7 @@ class _Run:
         self.masks = masks
         self.symbols: dict[str, int] = {}
         self.trace: list[object] = []
-        self.owners = {"recurrent": self._recurrent, "while": self._while, "branch": self._branch}
+        self.owners = {"recurrent": self._recurrent, "while": self._while, "conditional_block": self._branch}
 
     # Sizes
 
@@ -266,7 +266,7 @@ class _Run:
         if "when" not in inputs:
             return (self._enter(block, frame, values),)
         runs = bool(inputs["when"][0])
-        self.trace.append(("branch", runs))
+        self.trace.append(("conditional_block", runs))
         if not runs:
             return ([self.empty(self._find(name, block), 0) for name in block.outputs],)
         return ([value[None] for value in self._enter(block, frame, [value[0] for value in values])],)
@@ -316,8 +316,8 @@ def _pieces(x: torch.Tensor, like: list[torch.Tensor], axis: int = 0) -> tuple[l
     return (list(torch.split(x, [item.shape[axis] for item in like], dim=axis)),)
 
 
-def _reduced(x: torch.Tensor, axis: int | None, keep: bool, reduce: Callable) -> torch.Tensor:
-    return reduce(x, dim=tuple(range(x.ndim)) if axis is None else axis, keepdim=keep) if x.ndim else reduce(x)
+def _reduced(x: torch.Tensor, axis: int | None, keepdim: bool, reduce: Callable) -> torch.Tensor:
+    return reduce(x, dim=tuple(range(x.ndim)) if axis is None else axis, keepdim=keepdim) if x.ndim else reduce(x)
 
 
 def _placed(values: torch.Tensor, rows: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
@@ -339,12 +339,12 @@ def _pooled(x: torch.Tensor, splits: torch.Tensor, pool: Callable[[torch.Tensor]
     return torch.stack([pool(part) for part in _sequences(x, splits)]) if len(splits) > 1 else x[:0]
 
 
-def _normalized(x: torch.Tensor, gain: torch.Tensor | None, offset: torch.Tensor | None, epsilon: float) -> tuple[torch.Tensor, ...]:
+def _normalized(x: torch.Tensor, scale: torch.Tensor | None, bias: torch.Tensor | None, epsilon: float) -> tuple[torch.Tensor, ...]:
     mean = x.mean(-1, keepdim=True)
     rstd = (((x - mean) ** 2).mean(-1, keepdim=True) + epsilon) ** -0.5
     y = (x - mean) * rstd
-    y = y if gain is None else y * gain
-    return y if offset is None else y + offset, mean, rstd
+    y = y if scale is None else y * scale
+    return y if bias is None else y + bias, mean, rstd
 
 
 def _attended(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, heads: int = 1, causal: bool = False) -> tuple:
@@ -364,12 +364,12 @@ OPERATORS: dict[str, Callable] = {
     "subtract": lambda x, y: x - y,
     "multiply": lambda x, y: x * y,
     "divide": lambda x, y: x / y,
-    "negative": lambda x: -x,
+    "neg": lambda x: -x,
     "square": lambda x: x**2,
     "sqrt": lambda x: x**0.5,
     "exp": torch.exp,
     "log": torch.log,
-    "absolute": torch.abs,
+    "abs": torch.abs,
     "clip": lambda x, lower=None, upper=None: x if lower is None and upper is None else torch.clamp(x, lower, upper),
     "assign": lambda x: x,
     "sum": lambda xs: sum(xs[1:], xs[0]),
@@ -387,20 +387,20 @@ OPERATORS: dict[str, Callable] = {
     "logical_and": lambda x, y: x & y,
     "logical_or": lambda x, y: x | y,
     "logical_not": lambda x: ~x,
-    "any": lambda x, axis=None, keep=False: _reduced(x, axis, keep, torch.any),
-    "all": lambda x, axis=None, keep=False: _reduced(x, axis, keep, torch.all),
-    "layer_norm": lambda x, gain=None, offset=None, epsilon=1e-5: _normalized(x, gain, offset, epsilon),
+    "any": lambda x, axis=None, keepdim=False: _reduced(x, axis, keepdim, torch.any),
+    "all": lambda x, axis=None, keepdim=False: _reduced(x, axis, keepdim, torch.all),
+    "layer_norm": lambda x, scale=None, bias=None, epsilon=1e-5: _normalized(x, scale, bias, epsilon),
     # matrices, reductions, shapes
     "linear": lambda x, w, bias=None: torch.matmul(x, w) if bias is None else torch.matmul(x, w) + bias,
     "conv2d": lambda **given: torch.nn.functional.conv2d(**{NAMES.get(name, name): value for name, value in given.items()}),
     "scaled_dot_product_attention": _attended,
-    "batch_matmul": lambda x, y: torch.matmul(x, y),
-    "mean": lambda x, axis=None, keep=False: _reduced(x, axis, keep, torch.mean),
-    "reduce_sum": lambda x, axis=None, keep=False: _reduced(x, axis, keep, torch.sum),
-    "reduce_to": lambda x, like: x.sum_to_size(like.shape),
-    "expand_to": lambda x, like: x.expand(like.shape),
-    "fill": lambda shape, value, dtype=torch.float64: torch.full(shape, value, dtype=dtype),
-    "fill_like": lambda like, value, dtype=torch.float64: torch.full(like.shape, value, dtype=dtype),
+    "matmul": lambda x, y: torch.matmul(x, y),
+    "mean": lambda x, axis=None, keepdim=False: _reduced(x, axis, keepdim, torch.mean),
+    "reduce_sum": lambda x, axis=None, keepdim=False: _reduced(x, axis, keepdim, torch.sum),
+    "sum_to_shape": lambda x, like: x.sum_to_size(like.shape),
+    "broadcast_to_like": lambda x, like: x.expand(like.shape),
+    "full": lambda shape, value, dtype=torch.float64: torch.full(shape, value, dtype=dtype),
+    "full_like": lambda like, value, dtype=torch.float64: torch.full(like.shape, value, dtype=dtype),
     "concat": lambda xs, axis=0: torch.cat(xs, dim=axis),
     "split": lambda x, parts, axis=0: list(torch.tensor_split(x, parts, dim=axis)),
     "split_like": _pieces,
@@ -418,19 +418,19 @@ OPERATORS: dict[str, Callable] = {
     "sequence_softmax": lambda x, splits: torch.cat([torch.softmax(part, 0) for part in _sequences(x, splits)] or [x]),
     # rows
     "rows": lambda condition, holds=True: torch.nonzero(condition == holds)[:, 0],
-    "take": lambda x, rows: x[rows],
-    "put": _placed,
+    "gather": lambda x, rows: x[rows],
+    "scatter_add": _placed,
     "sequence_elements": _elements,
     "sequence_splits": lambda splits, elements: torch.stack([(elements < split).sum() for split in splits]),
     "merge": _rows_in_order,
-    "choose": lambda stacks: next(stack[0] for stack in stacks if len(stack)),
+    "select_branch": lambda stacks: next(stack[0] for stack in stacks if len(stack)),
 }
 
 # Which way an operator went, element by element: where that changes, values jump or have a kink.
 DECISIONS: dict[str, Callable] = {
     **dict.fromkeys(("greater", "greater_equal", "less", "less_equal", "equal", "not_equal"), lambda results, **given: results[0]),
     "relu": lambda results, x: x > 0,
-    "absolute": lambda results, x: x > 0,
+    "abs": lambda results, x: x > 0,
     "clip": lambda results, x, lower=None, upper=None: torch.stack([results[0].detach() == x, results[0].detach() > x]),
     "cast": lambda results, x, **given: results[0] if not results[0].is_floating_point() else torch.zeros(0),
 }

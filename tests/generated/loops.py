@@ -24,8 +24,8 @@ def recurrence(w: Writing) -> None:
     for _ in range(w.choices.pick((1, 2, 2, 0, 3))):
         initial.append(w.choices.pick(initial) if initial and w.choices.chance(40) else _initial(w, first, rows))
     initial = initials(w, initial)
-    zero = ol.op.fill(shape=(), value=0.0, dtype="int64") if w.choices.chance(10) and rows is None else None
-    zeros = ol.op.fill(shape=(w.width,), value=0.0, dtype="float64") if zero is not None else None
+    zero = ol.op.full(shape=(), value=0.0, dtype="int64") if w.choices.chance(10) and rows is None else None
+    zeros = ol.op.full(shape=(w.width,), value=0.0, dtype="float64") if zero is not None else None
     reverse = w.choices.chance(40)
     rnn = ol.rnn(reverse=reverse)
     w.features |= {"rnn: reversed"} if reverse else set()
@@ -83,7 +83,7 @@ def cell(w: Writing) -> None:
     recurrent = [w.parameter(size, size) for _ in range(2)]
     bias = w.parameter(size) if w.choices.chance(50) else None
     start = ol.op.tanh(ol.op.reduce_sum(ol.op.linear(x, weights[0]), axis=0))
-    start = ol.op.fill_like(start, value=0.0, dtype="float64") if w.choices.chance(50) else start
+    start = ol.op.full_like(start, value=0.0, dtype="float64") if w.choices.chance(50) else start
     activation = w.choices.pick((ol.op.tanh, ol.op.tanh, ol.op.sigmoid))
     kind = w.choices.pick(("plain", "plain", "gated"))
     rnn = ol.rnn(reverse=w.choices.chance(30))
@@ -148,9 +148,9 @@ def sentences(w: Writing) -> None:
     )
     width = captured.shape[1]
     scale = w.parameter() if w.choices.chance(50) else w.of_shape()
-    kind = w.choices.pick(("plain", "branch", "memory", "branch"))
+    kind = w.choices.pick(("plain", "conditional_block", "memory", "conditional_block"))
     matrices = [w.parameter(size, width) for _ in range(2)]
-    joined = w.parameter(2 * width, width) if kind == "branch" else w.parameter(width, width)
+    joined = w.parameter(2 * width, width) if kind == "conditional_block" else w.parameter(width, width)
     rnn = ol.rnn(reverse=w.choices.chance(30))
     w.features.add(f"sentences: {kind}")
     with w.inside("rnn", rows), rnn.step():
@@ -161,7 +161,7 @@ def sentences(w: Writing) -> None:
         if kind == "memory":
             memory = rnn.memory(init=captured)
             parts.append(ol.op.linear(rnn.previous_memory(memory), joined))
-        if kind == "branch":
+        if kind == "conditional_block":
             parts.append(_by_word(w, word, rows, matrices, joined))
         else:
             parts.append(ol.op.linear(word, matrices[0]))

@@ -83,7 +83,7 @@ def resized(program: ol.Program, arrays: Arrays, more: int = 1) -> dict[str, num
 
 def _check_attributes(case: Case, program: ol.Program, values: Arrays, random: Random) -> None:
     """Programs that differ in one attribute, each made when the one before is gone."""
-    fills = [number for number, op in enumerate(walk(program.main)) if op.type == "fill" and isinstance(op.attributes["value"], float)]
+    fills = [number for number, op in enumerate(walk(program.main)) if op.type == "full" and isinstance(op.attributes["value"], float)]
     if not fills:
         return
     number, names = random.choice(fills), list(values)

@@ -32,7 +32,7 @@ def _positive(w: Writing, x: ol.Var) -> ol.Var:
 def smooth(w: Writing) -> ol.Var:
     x = _any(w)
     bound = w.bound(x)
-    name = w.choices.pick(("tanh", "sigmoid", "negative", "square", "assign", "exp", "sqrt", "log", "softmax", "scale", "dropout"))
+    name = w.choices.pick(("tanh", "sigmoid", "neg", "square", "assign", "exp", "sqrt", "log", "softmax", "scale", "dropout"))
     if name == "exp":
         return w.keep(ol.op.exp(x if bound <= 1.5 else ol.op.tanh(x)), 4.5)
     if name in ("sqrt", "log"):
@@ -48,12 +48,12 @@ def smooth(w: Writing) -> ol.Var:
 def kinked(w: Writing) -> ol.Var:
     """Functions with kinks, which lie where values hardly ever are."""
     x = ol.op.add(_any(w), w.number(w.choices.pick((0.3717, -0.2113))))
-    name = w.choices.pick(("relu", "absolute", "clip", "absolute of relu"))
+    name = w.choices.pick(("relu", "abs", "clip", "absolute of relu"))
     if name == "clip":
         lower, upper = w.choices.pick(((True, True), (True, False), (False, True)))
         y = ol.op.clip(x, w.number(-0.6113) if lower else None, w.number(0.7219) if upper else None)
     elif name == "absolute of relu":  # of zeros, wherever x is
-        y = ol.op.absolute(ol.op.relu(x))
+        y = ol.op.abs(ol.op.relu(x))
     else:
         y = getattr(ol.op, name)(x)
     return w.keep(y, LIMIT)
@@ -90,8 +90,8 @@ def linear(w: Writing) -> ol.Var:
 def normalized(w: Writing) -> ol.Var:
     """Rows brought to mean 0 and variance 1, scaled and shifted, which has a gradient for each of these."""
     x = w.value(lambda var: bool(var.shape) and isinstance(var.shape[-1], int) and var.shape[-1] > 0, (w.width,))
-    gain, offset = (w.parameter(x.shape[-1]) if w.choices.chance(80) else None for _ in range(2))
-    return w.keep(ol.op.layer_norm(x, gain, offset, epsilon=0.5), x.shape[-1] ** 0.5 + 1)
+    scale, bias = (w.parameter(x.shape[-1]) if w.choices.chance(80) else None for _ in range(2))
+    return w.keep(ol.op.layer_norm(x, scale, bias, epsilon=0.5), x.shape[-1] ** 0.5 + 1)
 
 
 def matrices(w: Writing) -> ol.Var:
@@ -100,7 +100,7 @@ def matrices(w: Writing) -> ol.Var:
     if y is None:
         x = w.parameter(w.other, w.width)
         y = w.parameter(w.width, w.width)
-    return w.keep(ol.op.tanh(ol.op.batch_matmul(x, y)), 1.0)
+    return w.keep(ol.op.tanh(ol.op.matmul(x, y)), 1.0)
 
 
 def reduction(w: Writing) -> ol.Var:
@@ -148,13 +148,13 @@ def _without(shape: Shape, axis: int) -> Shape:
 
 def broadcast(w: Writing) -> ol.Var:
     like = _any(w)
-    name = w.choices.pick(("expand_to", "fill_like", "reduce_to"))
+    name = w.choices.pick(("broadcast_to_like", "full_like", "sum_to_shape"))
     x = _fitting(w, like)
-    if name == "expand_to":
-        return w.keep(ol.op.expand_to(x, like), w.bound(x))
-    if name == "reduce_to":
-        return w.keep(ol.op.tanh(ol.op.reduce_to(like, x)), 1.0)
-    return w.keep(ol.op.multiply(x, ol.op.fill_like(like, value=0.4, dtype="float64")), w.bound(x))
+    if name == "broadcast_to_like":
+        return w.keep(ol.op.broadcast_to_like(x, like), w.bound(x))
+    if name == "sum_to_shape":
+        return w.keep(ol.op.tanh(ol.op.sum_to_shape(like, x)), 1.0)
+    return w.keep(ol.op.multiply(x, ol.op.full_like(like, value=0.4, dtype="float64")), w.bound(x))
 
 
 def masked(w: Writing) -> ol.Var:
@@ -186,7 +186,7 @@ def taken(w: Writing) -> ol.Var:
         shape = (3,)
     with w.program.main:
         rows = w.label(x.shape[0], *shape)  # type: ignore[index, arg-type]
-    y = ol.op.take(x, rows)
+    y = ol.op.gather(x, rows)
     if matrix is None:
         return w.keep(y, w.bound(x))
     product = w.keep(ol.op.linear(y, matrix), matrix.shape[0] * w.bound(x) * w.bound(matrix))
@@ -241,7 +241,7 @@ def unchanged(w: Writing) -> ol.Var:
     if not w.depth or not around:
         return smooth(w)
     x = w.choices.pick([var for var in around if not var.shape] or [w.of_shape()]) if w.choices.chance(50) else w.choices.pick(around)
-    factor = getattr(ol.op, w.choices.pick(("square", "tanh", "sigmoid", "negative")))(x)
+    factor = getattr(ol.op, w.choices.pick(("square", "tanh", "sigmoid", "neg")))(x)
     factor = w.keep(ol.op.multiply(factor, x) if w.choices.chance(40) else factor, w.bound(x) ** 3)
     y = w.value(lambda var: var.shape[len(var.shape) - len(factor.shape) :] == factor.shape, factor)
     w.features.add("unchanged in a block")
@@ -271,7 +271,7 @@ def pooled(w: Writing) -> ol.Var:
 def forbidden(w: Writing) -> ol.Var:
     """An op that raises where it runs."""
     w.features.add("what would raise")
-    return w.keep(ol.op.take(w.parameter(w.width, w.other), w.far()), 1.0)
+    return w.keep(ol.op.gather(w.parameter(w.width, w.other), w.far()), 1.0)
 
 
 STATEMENTS: list[tuple[int, Statement]] = [

@@ -52,7 +52,7 @@ FIXED: dict[str, Callable[[Mapping[str, ol.Var]], ol.Var]] = {
 WAYS: dict[str, Callable[[ol.Var, ol.Var], ol.Var]] = {
     "multiply": ol.op.multiply,
     "subtract": lambda x, y: ol.op.subtract(y, x),
-    "divide": lambda x, y: ol.op.divide(x, ol.op.add(ol.op.square(y), ol.op.fill(shape=(), value=2.0, dtype="float64"))),
+    "divide": lambda x, y: ol.op.divide(x, ol.op.add(ol.op.square(y), ol.op.full(shape=(), value=2.0, dtype="float64"))),
 }
 
 
@@ -61,7 +61,7 @@ def _joined(x: ol.Var, y: ol.Var) -> ol.Var:
 
 
 def _split(x: ol.Var, y: ol.Var) -> ol.Var:
-    one, other = ol.op.split(ol.op.concat([y, ol.op.tanh(y)], axis=1), parts=2, axis=1)
+    one, other = ol.op.split(ol.op.concat([y, ol.op.tanh(y)], axis=1), sections=2, axis=1)
     return ol.op.multiply(one, other)
 
 
@@ -71,11 +71,11 @@ def _in_a_branch(x: ol.Var, y: ol.Var) -> ol.Var:
         rows.output(_joined(x, y))
     with rows.false_block():
         rows.output(ol.op.concat([y, x] if x.shape == y.shape else [x, y], axis=1))
-    return rows(ol.op.greater(ol.op.reduce_sum(y, axis=1), ol.op.fill(shape=(), value=0.1, dtype="float64")))
+    return rows(ol.op.greater(ol.op.reduce_sum(y, axis=1), ol.op.full(shape=(), value=0.1, dtype="float64")))
 
 
 def _in_a_case(x: ol.Var, y: ol.Var) -> ol.Var:
-    large = ol.op.greater(ol.op.reduce_sum(y), ol.op.fill(shape=(), value=0.1, dtype="float64"))
+    large = ol.op.greater(ol.op.reduce_sum(y), ol.op.full(shape=(), value=0.1, dtype="float64"))
     return ol.cond(large, lambda: ol.op.multiply(y, y), lambda: ol.op.multiply(ol.op.tanh(y), x))
 
 
@@ -165,7 +165,7 @@ def _recurrence(variant: Variant, given: Mapping[str, ol.Var]) -> list[ol.Var]:
 
 def _while(variant: Variant, given: Mapping[str, ol.Var]) -> list[ol.Var]:
     trips = ol.layer.data("trips", [], "float64", batch=None)
-    zero, one = (ol.op.fill(shape=(), value=value, dtype="float64") for value in (0.0, 1.0))
+    zero, one = (ol.op.full(shape=(), value=value, dtype="float64") for value in (0.0, 1.0))
     loop = ol.while_loop(ol.op.greater(trips, zero))
     with loop.block():
         x = given["u"] if variant.varying == "column" else given["x"] if variant.varying in ("step", "row") else given["h"]
@@ -183,7 +183,7 @@ def _while(variant: Variant, given: Mapping[str, ol.Var]) -> list[ol.Var]:
 
 def _following(before: ol.Var, y: ol.Var) -> ol.Var:
     """The next value of a memory."""
-    return ol.op.tanh(ol.op.add(before, ol.op.reduce_sum(y, axis=1, keep=True)))
+    return ol.op.tanh(ol.op.add(before, ol.op.reduce_sum(y, axis=1, keepdim=True)))
 
 
 _WRITERS = {**dict.fromkeys(LOOPS, _recurrence), "while": _while}

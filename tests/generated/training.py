@@ -86,7 +86,7 @@ def trained(case: Case, random: Random) -> tuple[ol.Program, list[str]]:
     program = case.program.clone()
     with program:
         parts = [ol.op.reduce_sum(_squared(program, name, random)) for name, _ in case.targets]
-        cost = ol.op.multiply(ol.op.sum(parts), ol.op.fill(shape=(), value=0.05, dtype="float64"))
+        cost = ol.op.multiply(ol.op.sum(parts), ol.op.full(shape=(), value=0.05, dtype="float64"))
     wanted = [var for var in program.parameters() if var.trainable]
     found = [(var, gradient) for var, gradient in zip(wanted, ol.gradients([cost], wanted), strict=True) if gradient is not None]
     names = [cost.name, *(name for name, _ in random.sample(case.targets, 1))]

@@ -231,7 +231,7 @@ class Writing:
         return x if not x.shape else ol.op.reduce_sum(ol.op.tanh(x))
 
     def number(self, value: float) -> ol.Var:
-        return ol.op.fill(shape=(), value=value, dtype="float64")
+        return ol.op.full(shape=(), value=value, dtype="float64")
 
     def of_shape(self, *shape: Size) -> ol.Var:
         """A value of this shape: one in reach, or a new input, which is in reach from everywhere; a parameter where it would not be."""

@@ -84,20 +84,20 @@ def _rows(inputs: Inputs, attributes: dict[str, object]) -> object:
     """Rows that take a branch by condition, cut by splits."""
     (x,), (splits,), (rows,) = inputs["x"], inputs["splits"], inputs["rows"]
     elements, own = ol.op.sequence_elements(splits, rows, ol.op.sequence_lengths(splits))
-    taken = ol.op.take(x, elements)
+    taken = ol.op.gather(x, elements)
     return ol.op.sequence_pad(taken, own), ol.op.sequence_softmax(taken, own)
 
 
 def _counted(inputs: Inputs, attributes: dict[str, object]) -> object:
     (trips,), (x,) = inputs["trips"], inputs["x"]
     return counted_while(
-        "counted", ol.op.remainder(trips, ol.op.fill(shape=(), value=100, dtype="int64")), x, lambda value: ol.op.tanh(value)
+        "counted", ol.op.remainder(trips, ol.op.full(shape=(), value=100, dtype="int64")), x, lambda value: ol.op.tanh(value)
     )
 
 
 def _branched(inputs: Inputs, attributes: dict[str, object]) -> object:
     (index,), (x,) = inputs["index"], inputs["x"]
-    return run_branch("branch.true", ol.op.equal(index, ol.op.fill(shape=(), value=1, dtype="int64")), lambda: ol.op.tanh(x))
+    return run_branch("branch.true", ol.op.equal(index, ol.op.full(shape=(), value=1, dtype="int64")), lambda: ol.op.tanh(x))
 
 
 def _shaped(operator: str) -> Callable[[Inputs, dict[str, object]], object]:
@@ -105,10 +105,10 @@ def _shaped(operator: str) -> Callable[[Inputs, dict[str, object]], object]:
 
     def write(inputs: Inputs, attributes: dict[str, object]) -> object:
         (told,) = inputs["told"]
-        if operator == "fill":
-            return ol.op.fill(shape=told, value=1.0)
+        if operator == "full":
+            return ol.op.full(shape=told, value=1.0)
         if operator == "fill_value":
-            return ol.op.fill(shape=(2,), value=told, dtype="int64")
+            return ol.op.full(shape=(2,), value=told, dtype="int64")
         if operator == "reshape":
             return ol.op.reshape(inputs["x"][0], shape=told)
         return ol.op.dropout(inputs["x"][0], rate=told, random_id=1)
@@ -136,8 +136,8 @@ def _blocks() -> Iterator[Use]:
         ("two_ragged_loops", {"x": [x], "splits": [splits], "other_splits": [_whole(0, 1, 1, 4, 6)]}, _two_ragged),
         ("rows_of_sequences", {"x": [x], "splits": [splits], "rows": [_whole(1, 3, 3)]}, _rows),
         ("counted_while", {"trips": [torch.tensor(3)], "x": [_floats(2)]}, _counted),
-        ("branch", {"index": [torch.tensor(1)], "x": [_floats(2)]}, _branched),
-        ("fill_of_a_shape", {"told": [_whole(2, 3)]}, _shaped("fill")),
+        ("conditional_block", {"index": [torch.tensor(1)], "x": [_floats(2)]}, _branched),
+        ("fill_of_a_shape", {"told": [_whole(2, 3)]}, _shaped("full")),
         ("fill_of_a_number", {"told": [torch.tensor(2.0, dtype=torch.float64)]}, _shaped("fill_value")),
         ("reshape", {"x": [x], "told": [_whole(3, 4)]}, _shaped("reshape")),
         ("dropout", {"x": [x], "told": [torch.tensor(0.5, dtype=torch.float64)]}, _shaped("dropout")),

@@ -31,7 +31,7 @@ def _program(kind: str, optimizer: str) -> ol.Program:
         predict = ol.layer.fc(hidden, 2, name="g")
         rows = ol.layer.data("rows", shape=[], dtype="int64", batch="k")
         program.targets["y"] = predict
-        program.targets["row"] = ol.op.take(predict, rows)  # fails where there is no such row
+        program.targets["row"] = ol.op.gather(predict, rows)  # fails where there is no such row
         cost = program.targets["cost"] = ol.layer.mean(ol.op.square(predict))
         _OPTIMIZERS[optimizer]().minimize(cost)
         program.targets["view"] = ol.op.reshape(program.main.var("g.w"), shape=(program.main.var("g.w").shape[0] * 2,))
@@ -50,7 +50,7 @@ class _Play:
         self.program = _program(kind, chance.choice(["sgd", "momentum"] if kind == "images" else list(_OPTIMIZERS)))
         self.scope = ol.init(self.program, ol.Scope())
         self.names = [var.name for var in self.program.persistables()]
-        self.weights = [name for name in self.names if not name.endswith((".rate", "STEP"))]
+        self.weights = [name for name in self.names if not name.endswith((".learning_rate", "STEP"))]
         self.mirror = {name: self.scope.var(name).held.numpy().copy() for name in self.names}
         self.memory: dict[str, object] = {name: object() for name in self.names}
         self.held: list[Held] = []
@@ -93,7 +93,7 @@ class _Play:
         _executor("interpreter").run(self.program, self.feed, [], scope=scope, training=True)
         for name in self.names:
             after = scope.var(name).held.numpy()
-            if not name.endswith(".rate"):
+            if not name.endswith(".learning_rate"):
                 self.mirror[name], self.memory[name] = after.copy(), object()
 
     def read(self) -> None:
@@ -157,7 +157,7 @@ class _Play:
 
     def refuse(self) -> None:
         """An update fails before anything is written over."""
-        (rate,) = (name for name in self.names if name.endswith(".rate"))
+        (rate,) = (name for name in self.names if name.endswith(".learning_rate"))
         self.scope[rate] = numpy.array(numpy.inf)
         memories = self._memories()
         try:

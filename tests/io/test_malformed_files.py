@@ -339,9 +339,9 @@ def test_a_mark_that_is_none_is_refused(mark, whole, path):
 def test_another_version_of_the_program_is_refused(whole, path):
     program, tensors = parts(whole)
     file = wire.ProgramFile.FromString(program)
-    file.program.version = 2
+    file.program.version = 3
     write_container(path, file.SerializeToString(), tensors)
-    require_format_error(path, "this is format version 2; this Oarlock reads version 1")
+    require_format_error(path, "this is format version 3; this Oarlock reads versions 1 and 2")
 
 
 def test_a_program_that_is_none_is_refused(whole, path):

@@ -13,17 +13,17 @@ TRAINING = """program seed=7 batch_size=4 epochs=2
 
 block main(x: float32[n, 2], y: float32[n, 1]) {
   parameter w: float32[2, 1] = constant(value=0.5)
-  state sgd_0.rate: float64[] = constant(value=0.125)
+  state sgd_0.learning_rate: float64[] = constant(value=0.125)
   read: float32[n, 1] = linear(x=x, w=w)
   error: float32[n, 1] = subtract(x=read, y=y)
   squared: float32[n, 1] = square(x=error)
-  cost: float32[] = mean(x=squared, keep=false)
+  cost: float32[] = mean(x=squared, keepdim=false)
 
   backward:
   w@GRAD: float32[2, 1] = linear_dw(x=x, dout=error)
 
   update:
-  w@NEXT: float32[2, 1] = sgd(param=w, grad=w@GRAD, rate=sgd_0.rate)
+  w@NEXT: float32[2, 1] = sgd(param=w, grad=w@GRAD, learning_rate=sgd_0.learning_rate)
 
   commit:
   w <- w@NEXT
@@ -60,7 +60,7 @@ def all_kinds_of_everything():
         free.stop_gradient = False
         h = ol.op.concat([x, x], axis=1)
         h = ol.op.reshape(h, shape=(-1, 4))
-        held = ol.op.clip(fixed, upper=ol.op.fill(shape=(), value=float("inf"), dtype="float64"))
+        held = ol.op.clip(fixed, upper=ol.op.full(shape=(), value=float("inf"), dtype="float64"))
         held.stop_gradient = True
         w = ol.layer.fc(free, 3, name="layer")
         program.main.vars["layer.b"].trainable = False
@@ -77,7 +77,7 @@ def loops():
         with outer.step():
             row = outer.step_input(x)
             inner = ol.rnn()
-            start = ol.op.fill(shape=(2,), value=0.0, dtype="float64")
+            start = ol.op.full(shape=(2,), value=0.0, dtype="float64")
             with inner.step():
                 total = inner.memory(init=start)
                 after = inner.step_input(row) * inner.previous_memory(total)
@@ -116,7 +116,7 @@ def test_every_golden_text_is_read_back():
         ("float32[n, 2]", "float33[n, 2]", "line 3: a dtype, which float33 is not, expected\n      found '[n, 2], y: float32[n, 1]) {'"),
         ("float32[n, 2]", "float32", "line 3: a shape expected\n      found ', y: float32[n, 1]) {'"),
         ("(x=x, w=w)", "(x=x; w=w)", "line 6: ',' expected\n      found '; w=w)'"),
-        ("keep=false", "keep=maybe", "line 9: a dtype, which maybe is not, expected\n      found ')'"),
+        ("keepdim=false", "keep=maybe", "line 9: a dtype, which maybe is not, expected\n      found ')'"),
         ("  commit:\n", "  commit:\n  w <-\n", "line 19: a variable expected\n      found '<- w@NEXT'"),
         ("\ntarget cost = cost", "\ntarget cost", "line 22: '=' expected\n      found the end of the line"),
         ("\ntarget cost = cost", "\ncost", "line 21: the end of the text expected\n      found 'cost'"),

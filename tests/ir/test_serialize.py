@@ -90,7 +90,7 @@ def test_a_name_is_looked_up_in_the_block_and_then_around_it():
         loop = ol.rnn()
         with loop.step():
             step = loop.step_input(x)
-            inside = ol.op.negative(step, name="x")
+            inside = ol.op.neg(step, name="x")
             loop.output(ol.op.square(inside))
         loop()
     read = ol.Program.from_bytes(program.to_bytes())
@@ -119,17 +119,12 @@ def test_a_file_that_was_written_long_ago_is_still_read(request):
         GOLDEN.write_bytes(nested_loops().to_bytes(source=False))
     data = GOLDEN.read_bytes()
     program = ol.Program.from_bytes(data)
-    assert program.to_bytes() == data
+    assert program.to_bytes() == nested_loops().to_bytes(source=False), "what it calls `keep` is `keepdim` today"
     feed = {"pages": numpy.zeros((2, 1, 3), "float32"), "start": numpy.ones(3, "float32")}
     cost, slope = ol.Executor().run(program, feed=feed, fetch=["cost", "decay@GRAD"], scope=ol.init(program, ol.Scope()))
     first = numpy.tanh(0.5)
     assert cost == pytest.approx((first + numpy.tanh(first / 2)) / 2, rel=1e-6)
     assert slope.shape == (3,)
-
-
-def test_a_program_written_today_is_the_one_written_long_ago():
-    """Where this fails, either the format changed, or what the layers and gradients make of this model did."""
-    assert nested_loops().to_bytes(source=False) == GOLDEN.read_bytes()
 
 
 # What is no program
@@ -151,10 +146,10 @@ def test_a_message_without_a_version_is_refused(data):
 
 def test_another_version_of_the_format_is_refused():
     file = wire.ProgramFile(program=program_desc(running_sum()))
-    file.program.version = 2
+    file.program.version = 3
     with pytest.raises(ol.FormatError) as caught:
         ol.Program.from_bytes(file.SerializeToString())
-    assert str(caught.value) == "this is format version 2; this Oarlock reads version 1"
+    assert str(caught.value) == "this is format version 3; this Oarlock reads versions 1 and 2"
 
 
 def test_lines_that_do_not_fit_the_program_are_left_out():
@@ -295,7 +290,7 @@ def test_one_block_is_written_as_in_the_file_of_its_program():
 def test_an_attribute_that_is_a_variable_is_written_and_read():
     with ol.Program() as program:
         shape = ol.layer.data("shape", shape=[2], dtype="int64", batch=None)
-        program.targets["y"] = ol.op.fill(shape=shape, value=1.0)
+        program.targets["y"] = ol.op.full(shape=shape, value=1.0)
     read = ol.Program.from_bytes(program.to_bytes())
     assert read.main.ops[0].attributes["shape"] is read.main.var("shape")
     assert read.to_bytes() == program.to_bytes()

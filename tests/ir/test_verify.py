@@ -334,9 +334,9 @@ def test_a_slot_is_given_once():
 
 def test_an_attribute_is_given_once():
     def change(program):
-        program.blocks[0].ops[1].attributes.add(name="keep", bool=True)
+        program.blocks[0].ops[1].attributes.add(name="keepdim", bool=True)
 
-    refuse(change, 'main, op 1 (reduce_sum): attribute "keep" is given twice')
+    refuse(change, 'main, op 1 (reduce_sum): attribute "keepdim" is given twice')
 
 
 def test_an_attribute_holds_something():
@@ -582,7 +582,7 @@ def test_a_block_cannot_read_what_its_own_variable_hides():
         x = ol.layer.data("x", shape=[], batch=None)
         loop = ol.rnn()
         with loop.step():
-            hiding = ol.op.negative(loop.step_input(xs), name="x")
+            hiding = ol.op.neg(loop.step_input(xs), name="x")
             loop.output(hiding * x)
         loop()
     with pytest.raises(ol.VerifyError) as caught:
@@ -596,7 +596,7 @@ def test_a_block_cannot_hand_out_what_its_own_variable_hides():
         x = ol.layer.data("x", shape=[], batch=None)
         loop = ol.rnn()
         with loop.step():
-            ol.op.negative(loop.step_input(xs), name="x")
+            ol.op.neg(loop.step_input(xs), name="x")
             loop.output(x)
         loop()
     with pytest.raises(ol.VerifyError) as caught:
@@ -648,11 +648,11 @@ def test_a_variable_of_a_block_beside_is_not_read():
         xs = ol.layer.data("xs", shape=[], batch="t")
         loop = ol.rnn()
         with loop.step():
-            inside = ol.op.negative(loop.step_input(xs))
+            inside = ol.op.neg(loop.step_input(xs))
             loop.output(inside)
         loop()
         other = program.main.new_var("other", ol.DType.FLOAT32, ())
         program.main.append("relu", {"x": [inside]}, {"y": [other]}, {})
     with pytest.raises(ol.VerifyError) as caught:
         verify_program(program)
-    assert str(caught.value) == 'main, op 1 (relu): it reads "negative_0" before that has a value'
+    assert str(caught.value) == 'main, op 1 (relu): it reads "neg_0" before that has a value'

@@ -60,11 +60,11 @@ def test_a_number_joined_to_a_condition_is_refused_with_the_brackets_to_write():
         assert raised.value.hint == "`&` and `|` bind tighter than comparisons: (x > 0) & (y > 0)"
         with pytest.raises(ol.DTypeError, match="logical_and: x must be bool, not int64"):
             x & y
-    assert [op.type for op in program.main.ops[before:]] == ["fill", "greater"]
+    assert [op.type for op in program.main.ops[before:]] == ["full", "greater"]
 
 
 def test_rows_times_a_matrix_and_matrix_by_matrix():
-    assert numpy.array_equal(value_of(lambda x, y: x @ ol.op.fill(shape=(2, 3), value=2.0, dtype="float64")), X @ numpy.full((2, 3), 2.0))
+    assert numpy.array_equal(value_of(lambda x, y: x @ ol.op.full(shape=(2, 3), value=2.0, dtype="float64")), X @ numpy.full((2, 3), 2.0))
     with ol.Program() as program:
         a = ol.layer.data("a", shape=[2, 3], dtype="float64")
         b = ol.layer.data("b", shape=[3, 4], dtype="float64")

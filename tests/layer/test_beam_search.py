@@ -20,7 +20,7 @@ def write_search(rows, beam_size, max_length, *, fixed=None):
         start = ol.layer.data("start", [] if fixed is None else [fixed], dtype="int64", batch="n" if fixed is None else None)
 
         def step(token, state):
-            return ol.op.take(table, state), (state * rows[1] + token) % rows[0]
+            return ol.op.gather(table, state), (state * rows[1] + token) % rows[0]
 
         tokens, scores = ol.layer.beam_search(step, start, beam_size=beam_size, begin=BEGIN, end=END, max_length=max_length)
     return program, tokens, scores

@@ -300,15 +300,15 @@ def test_ifelse_is_five_kinds_of_ops_and_prints_as_it_reads():
         x = ol.layer.data("x", shape=[1])
         split(x > 0.0, lambda ie: [ol.op.sqrt(x)], lambda ie: [-x])
     assert [op.type for op in program.main.ops] == [
-        "fill",
+        "full",
         "greater",
         "flatten",
         "rows",
-        "take",
-        "branch",
+        "gather",
+        "conditional_block",
         "rows",
-        "take",
-        "branch",
+        "gather",
+        "conditional_block",
         "merge",
     ]
     assert [block.path for block in program.blocks] == ["main", "main/if_else_0.true", "main/if_else_0.false"]

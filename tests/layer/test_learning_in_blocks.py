@@ -33,7 +33,7 @@ def layers(x, trips):
 def model(optimizer=None):
     with ol.Program(seed=6) as program:
         x, y = ol.layer.data("x", shape=[4]), ol.layer.data("y", shape=[1])
-        trips = ol.op.fill(shape=(), value=3, dtype="int64")
+        trips = ol.op.full(shape=(), value=3, dtype="int64")
         cost = ol.layer.mse(layers(x, trips), y)
         program.targets["cost"] = cost
         if optimizer is not None:
@@ -81,7 +81,7 @@ def test_a_few_steps_lower_the_cost_of_a_network_of_blocks(optimizer):
 def test_a_network_of_blocks_trains_is_saved_and_infers(tmp_path):
     with ol.Program(seed=6):
         x, y = ol.layer.data("x", shape=[4]), ol.layer.data("y", shape=[1])
-        predict = layers(x, ol.op.fill(shape=(), value=3, dtype="int64"))
+        predict = layers(x, ol.op.full(shape=(), value=3, dtype="int64"))
         cost = ol.layer.mse(predict, y)
     result = ol.train(cost, {"x": X, "y": Y}, optimizer=ol.optimizer.Adam(0.02), epochs=20, batch_size=4, progress=False)
     ol.save_model(predict, result, tmp_path / "model.safetensors")
@@ -100,7 +100,7 @@ def dropped(kind):
     with ol.Program(seed=2) as program:
         x = ol.layer.data("x", shape=[50])
         if kind == "while":
-            count = ol.op.fill(shape=(), value=0, dtype="int64")
+            count = ol.op.full(shape=(), value=0, dtype="int64")
             loop = ol.while_loop(count < 4)
             with loop.block():
                 loop.output(ol.layer.dropout(x, rate=0.5))
@@ -168,7 +168,7 @@ def test_a_gradient_ends_where_a_variable_of_a_block_says_so(kind):
                 rnn.output(still(rnn.step_input(x)))
             return rnn()
         if kind == "while":
-            count = ol.op.fill(shape=(), value=0, dtype="int64")
+            count = ol.op.full(shape=(), value=0, dtype="int64")
             loop = ol.while_loop(count < 1)
             with loop.block():
                 loop.carry(x, still(x))

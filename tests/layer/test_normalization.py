@@ -20,17 +20,17 @@ def random_array(*shape: int, seed: int = 0) -> numpy.ndarray:
 def test_a_layer_norm_is_that_of_pytorch():
     with ol.Program() as program:
         y = ol.layer.layer_norm(ol.layer.data("x", shape=[5, 4], dtype="float64"), epsilon=1e-3)
-    assert {var.name: var.shape for var in program.parameters()} == {"layer_norm_0.gain": (4,), "layer_norm_0.offset": (4,)}
+    assert {var.name: var.shape for var in program.parameters()} == {"layer_norm_0.scale": (4,), "layer_norm_0.bias": (4,)}
     assert (y.name, y.shape) == ("layer_norm_0.out", ("n", 5, 4))
     scope = ol.init(program, ol.Scope())
-    gain, offset = torch.from_numpy(random_array(4, seed=1)), torch.from_numpy(random_array(4, seed=2))
+    scale, bias = torch.from_numpy(random_array(4, seed=1)), torch.from_numpy(random_array(4, seed=2))
     x = random_array(3, 5, 4)
     require_close(
         ol.Executor().run(program, {"x": x}, [y], scope=scope)[0], torch.nn.functional.layer_norm(torch.from_numpy(x), (4,), eps=1e-3)
     )
-    scope.set("layer_norm_0.gain", gain)
-    scope.set("layer_norm_0.offset", offset)
-    expected = torch.nn.functional.layer_norm(torch.from_numpy(x), (4,), gain, offset, 1e-3)
+    scope.set("layer_norm_0.scale", scale)
+    scope.set("layer_norm_0.bias", bias)
+    expected = torch.nn.functional.layer_norm(torch.from_numpy(x), (4,), scale, bias, 1e-3)
     require_close(ol.Executor().run(program, {"x": x}, [y], scope=scope)[0], expected)
 
 
@@ -43,7 +43,7 @@ def test_batch_norm_follows_pytorch_through_training_and_after_it(shape):
         cost = ol.layer.mean(ol.op.square(y + 0.5 * x))
         ol.optimizer.SGD(0.1).minimize(cost)
     assert program.main.vars["norm.mean@NEXT"].op.type == "batch_norm"
-    assert {var.name: var.shape for var in program.parameters()} == {"norm.gain": (3,), "norm.offset": (3,)}
+    assert {var.name: var.shape for var in program.parameters()} == {"norm.scale": (3,), "norm.offset": (3,)}
     scope = ol.init(program, ol.Scope())
     theirs = (torch.nn.BatchNorm1d if len(shape) == 2 else torch.nn.BatchNorm2d)(3, momentum=0.3).double()
     optimizer = torch.optim.SGD(theirs.parameters(), 0.1)
@@ -62,8 +62,8 @@ def test_batch_norm_follows_pytorch_through_training_and_after_it(shape):
         for name, value in (
             ("mean", theirs.running_mean),
             ("variance", theirs.running_var),
-            ("gain", theirs.weight),
-            ("offset", theirs.bias),
+            ("scale", theirs.weight),
+            ("bias", theirs.bias),
         ):
             require_close(scope[f"norm.{name}"], value)
     theirs.eval()
@@ -71,7 +71,7 @@ def test_batch_norm_follows_pytorch_through_training_and_after_it(shape):
     expected = torch.nn.functional.batch_norm(given, before["mean"], before["variance"], theirs.weight, theirs.bias)
     require_close(executor.run(program, {"x": values}, [y], scope=scope, training=False)[0], expected)
     assert torch.equal(scope["norm.mean"], before["mean"]), "a step that is not training leaves the statistics"
-    scope.set("norm.gain", theirs.weight.detach())
+    scope.set("norm.scale", theirs.weight.detach())
     scope.set("norm.offset", theirs.bias.detach())
     require_close(executor.eval(program, [y], {"x": values}, scope=scope)[0], expected)
     executor.eval(program, [y], {"x": values}, scope=scope, training=True)
@@ -83,8 +83,8 @@ def test_gradients_through_running_statistics_are_those_of_pytorch():
     with ol.Program() as program:
         x = ol.layer.data("x", shape=[3, 2, 2], dtype="float64")
         y = ol.layer.batch_norm(x, name="norm")
-        gain = program.main.vars["norm.gain"]
-        gradients = ol.gradients([ol.layer.mean(ol.op.square(y) * x)], [x, gain, program.main.vars["norm.offset"]])
+        scale = program.main.vars["norm.scale"]
+        gradients = ol.gradients([ol.layer.mean(ol.op.square(y) * x)], [x, scale, program.main.vars["norm.offset"]])
     scope = ol.init(program, ol.Scope())
     running = torch.tensor([0.1, -0.2, 0.3], dtype=torch.float64), torch.tensor([0.5, 2.0, 1.0], dtype=torch.float64)
     scope.set("norm.mean", running[0])
@@ -116,7 +116,7 @@ def test_what_a_model_file_keeps_of_batch_norm_is_what_inference_reads(tmp_path)
     ol.Executor().run(program, {"x": random_array(8, 2)}, [], scope=scope, training=True)
     pruned = ol.prune(program, {"y": y})
     assert [op.type for op in pruned.main.ops] == ["batch_norm", "assign", "assign"], "the statistics go on with the layer"
-    assert {var.name for var in pruned.persistables()} == {"norm.gain", "norm.offset", "norm.mean", "norm.variance"}
+    assert {var.name for var in pruned.persistables()} == {"norm.scale", "norm.offset", "norm.mean", "norm.variance"}
     x = random_array(3, 2, seed=1)
     before, after = (ol.Executor().eval(item, [name], {"x": x}, scope=scope)[0] for item, name in ((program, y), (pruned, "norm.out")))
     assert numpy.array_equal(before, after)
@@ -159,18 +159,18 @@ def test_gradients_of_the_gradients_of_batch_norm_are_those_of_pytorch(power, sh
     with ol.Program() as program:
         x, weight = (ol.layer.data(name, shape=list(shape[1:]), dtype="float64") for name in ("x", "weight"))
         y = ol.layer.batch_norm(x, name="norm")
-        parameters = [x, *(program.main.vars[f"norm.{name}"] for name in ("gain", "offset"))]
+        parameters = [x, *(program.main.vars[f"norm.{name}"] for name in ("scale", "bias"))]
         cost = ol.op.reduce_sum(ol.op.multiply(weight, y if power == 1 else ol.op.square(y)))
         penalty = ol.op.sum([ol.op.reduce_sum(ol.op.square(var)) for var in ol.gradients([cost], parameters)])
         wanted = [*parameters, weight]
         found = ol.gradients([penalty], wanted)
     scope = ol.init(program, ol.Scope())
     fed = {"x": random_array(*shape, seed=1), "weight": random_array(*shape, seed=2)}
-    running, variance, gain, offset = (torch.from_numpy(random_array(3, seed=seed)) for seed in (3, 4, 5, 6))
+    running, variance, scale, bias = (torch.from_numpy(random_array(3, seed=seed)) for seed in (3, 4, 5, 6))
     variance = variance.square() + 0.5
-    for name, value in {"mean": running, "variance": variance, "gain": gain, "offset": offset}.items():
+    for name, value in {"mean": running, "variance": variance, "scale": scale, "bias": bias}.items():
         scope.set(f"norm.{name}", value.clone())
-    leaves = [leaf.clone().requires_grad_() for leaf in (torch.from_numpy(fed["x"]), gain, offset, torch.from_numpy(fed["weight"]))]
+    leaves = [leaf.clone().requires_grad_() for leaf in (torch.from_numpy(fed["x"]), scale, bias, torch.from_numpy(fed["weight"]))]
     theirs = torch.nn.functional.batch_norm(leaves[0], running, variance, leaves[1], leaves[2], training=training)
     first = torch.autograd.grad((leaves[3] * theirs**power).sum(), leaves[:3], create_graph=True)
     expected = torch.autograd.grad(torch.stack([each.square().sum() for each in first]).sum(), leaves, allow_unused=True)
@@ -187,9 +187,9 @@ def test_the_second_gradient_of_no_rows_is_nothing():
     with ol.Program() as program:
         x = ol.layer.data("x", shape=[2], dtype="float64")
         (first,) = ol.gradients([ol.op.reduce_sum(ol.op.square(ol.layer.batch_norm(x, name="norm")))], [x])
-        found = ol.gradients([ol.op.reduce_sum(ol.op.square(first))], [x, program.main.vars["norm.gain"]])
+        found = ol.gradients([ol.op.reduce_sum(ol.op.square(first))], [x, program.main.vars["norm.scale"]])
     scope = ol.init(program, ol.Scope())
     for executor in (ol.Executor(interpret=True), ol.Executor()):
-        of_x, of_gain = executor.eval(program, found, {"x": numpy.zeros((0, 2))}, scope=scope, training=True)
+        of_x, of_scale = executor.eval(program, found, {"x": numpy.zeros((0, 2))}, scope=scope, training=True)
         assert of_x.shape == (0, 2)
-        assert of_gain.tolist() == [0.0, 0.0]
+        assert of_scale.tolist() == [0.0, 0.0]

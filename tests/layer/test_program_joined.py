@@ -39,7 +39,7 @@ def test_outside_its_with_an_operator_joins_the_program_of_its_inputs():
     y = ol.layer.relu(x) + 1
     z = ol.layer.fc(y, 2)
     assert {var.block for var in (y, z)} == {program.main}
-    assert [op.type for op in program.main.ops] == ["relu", "fill", "add", "linear"]
+    assert [op.type for op in program.main.ops] == ["relu", "full", "add", "linear"]
 
 
 def test_inside_the_with_of_another_program_an_operator_on_a_variable_of_a_closed_one_is_refused():

@@ -76,7 +76,7 @@ class Ours:
 
     @staticmethod
     def repeat(trip, start):
-        count = ol.op.fill(shape=(), value=0, dtype="int64")
+        count = ol.op.full(shape=(), value=0, dtype="int64")
         loop = ol.while_loop(count < 3)
         with loop.block():
             loop.carry(start, trip(start))
@@ -259,7 +259,7 @@ def test_what_a_ragged_step_hands_out_is_ragged_by_the_same_splits_or_stacked_st
 
 
 def test_a_memory_without_rows_is_one_for_all_sequences(words):
-    start = ol.op.fill(shape=(), value=0, dtype="int64")
+    start = ol.op.full(shape=(), value=0, dtype="int64")
     rnn = ol.rnn()
     with rnn.step():
         rnn.step_input(words)
@@ -275,7 +275,7 @@ def test_a_memory_without_rows_is_one_for_all_sequences(words):
 def test_rows_of_rows_are_stepped_through_level_by_level():
     with ol.Program() as program:
         documents = ol.layer.data("documents", [1], dtype="float64", ragged=2)
-        start = ol.op.fill_like(ol.layer.sequence_pool(documents, "sum"), value=0.0, dtype="float64")
+        start = ol.op.full_like(ol.layer.sequence_pool(documents, "sum"), value=0.0, dtype="float64")
         inner = ol.rnn()
         with inner.step():
             total = inner.memory(init=start)
@@ -384,7 +384,7 @@ def test_the_number_of_rows_has_a_name():
                 'rnn.step_input: "x" is cut into 3 rows, where a ragged loop needs a name for their number',
                 "ol.layer.data(",
             )
-            rnn.output(ol.op.fill(shape=(), value=0.0))
+            rnn.output(ol.op.full(shape=(), value=0.0))
         refused(rnn, ol.ProgramError, "rnn: nothing to step through")
     assert len(program.blocks) == 1
 
@@ -413,7 +413,7 @@ def test_what_has_another_number_of_rows_in_each_step_is_not_stacked():
         rnn = ol.rnn()
         with rnn.step():
             x = rnn.step_input(xs)
-            some = ol.op.take(x, ol.op.rows(x > 0.0))
+            some = ol.op.gather(x, ol.op.nonzero(x > 0.0))
             refused(
                 lambda: rnn.output(some),
                 ol.ShapeError,

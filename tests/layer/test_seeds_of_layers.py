@@ -134,7 +134,7 @@ def test_train_makes_a_context_of_training_and_measures_outside_it():
 
 def test_a_scalar_is_added_whether_it_is_a_number_or_a_variable_of_one():
     with ol.Program():
-        x, s = ol.minibatch([10, 20]), ol.op.fill(shape=(), value=2.0)
+        x, s = ol.minibatch([10, 20]), ol.op.full(shape=(), value=2.0)
         sums = [ol.layer.add_scalar(x, y) for y in (1, 2.5, ol.var(0.5), s)]
         of_scalar = ol.layer.add_scalar(s, ol.var(1))
         assert [item.type_text for item in (*sums, of_scalar)] == ["float32[n, 1]"] * 4 + ["float32[]"]

@@ -154,7 +154,7 @@ READ = "rnn.previous_memory(memory) is its value before the step, rnn.final_memo
 def test_a_memory_that_is_read_as_a_variable_says_how_it_is_read():
     with ol.Program():
         x = ol.layer.data("x", [2], batch="t")
-        start = ol.op.fill(shape=(2,), value=0.0)
+        start = ol.op.full(shape=(2,), value=0.0)
         rnn = ol.rnn()
         with rnn.step():
             step = rnn.step_input(x)
@@ -294,7 +294,7 @@ def test_a_memory_is_an_output_that_needs_no_other_and_is_differentiated_as_one(
     """The outputs of the loop are not taken: the final memory is all that is read of it."""
     with ol.Program() as program:
         x = ol.layer.data("x", [], dtype="float64", batch="t")
-        start = ol.op.fill(shape=(), value=2.0, dtype="float64")
+        start = ol.op.full(shape=(), value=2.0, dtype="float64")
         rnn = ol.rnn()
         with rnn.step():
             total = rnn.memory(init=start)
@@ -408,7 +408,7 @@ def test_a_tensor_that_is_added_to_is_one_without_a_value_and_is_added_to_once()
         rnn()
         ol.layer.fc(accum, 1)
     assert accum.op.type == "recurrent"
-    assert [op.type for op in program.main.ops] == ["tanh", "fill_rows", "recurrent", "linear"]
+    assert [op.type for op in program.main.ops] == ["tanh", "full_batch_size_like", "recurrent", "linear"]
 
 
 def test_a_loop_that_does_not_close_takes_back_what_it_wrote_around_itself():

@@ -15,7 +15,7 @@ def number(name, dtype="float64"):
 
 def fail_if_run(x):
     """A condition that cannot be computed: row 99 of a vector of one."""
-    return ol.op.take(ol.op.reshape(x, shape=(1,)), ol.op.fill(shape=(), value=99, dtype="int64")) > 0.0
+    return ol.op.gather(ol.op.reshape(x, shape=(1,)), ol.op.full(shape=(), value=99, dtype="int64")) > 0.0
 
 
 CHOICES = list(itertools.product([False, True], repeat=3))
@@ -29,9 +29,9 @@ def three_cases(as_functions):
         switch = ol.switch()
         for condition, factor in zip(conditions, (2.0, 3.0, 5.0), strict=True):
             with switch.case((lambda condition=condition: ol.op.logical_and(condition, condition)) if as_functions else condition):
-                switch.output(x * factor, ol.op.fill(shape=(), value=int(factor), dtype="int64"))
+                switch.output(x * factor, ol.op.full(shape=(), value=int(factor), dtype="int64"))
         with switch.default():
-            switch.output(x * 7.0, ol.op.fill(shape=(), value=7, dtype="int64"))
+            switch.output(x * 7.0, ol.op.full(shape=(), value=7, dtype="int64"))
         y, which = switch()
         (dx,) = ol.gradients([y], [x])
     return program, [y, which, dx]
@@ -65,7 +65,7 @@ def test_a_condition_that_is_a_function_is_computed_only_where_no_case_before_it
             switch.output(x + 2.0)
         y = switch()
     assert run(program, {"x": 3.0, "first": True}, [y]) == [3.0]
-    with pytest.raises(ol.KernelError, match="^take: row 99 is asked for, where x has 1 row") as caught:
+    with pytest.raises(ol.KernelError, match="^gather: row 99 is asked for, where x has 1 row") as caught:
         run(program, {"x": 3.0, "first": False}, [y])
     assert "switch_0.case_1_condition" in str(caught.value)
 
@@ -76,7 +76,7 @@ def test_blocks_that_are_not_chosen_are_not_run():
     with ol.Program() as program:
         x, good = number("x"), number("good", "bool")
         y = ol.cond(
-            good, lambda: ol.op.sqrt(x), lambda: ol.op.take(ol.op.reshape(x, shape=(1,)), ol.op.fill(shape=(), value=9, dtype="int64"))
+            good, lambda: ol.op.sqrt(x), lambda: ol.op.gather(ol.op.reshape(x, shape=(1,)), ol.op.full(shape=(), value=9, dtype="int64"))
         )
         (dx,) = ol.gradients([y], [x])
     assert run(program, {"x": 4.0, "good": True}, [y, dx]) == [2.0, 0.25]

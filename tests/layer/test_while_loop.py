@@ -5,7 +5,7 @@ import pytest
 from twins import run
 
 import oarlock as ol
-from oarlock.op.control.branching import branch
+from oarlock.op.control.branching import conditional_block
 from oarlock.registry import standard
 
 
@@ -29,7 +29,7 @@ def doubled_until(limit, x, **settings):
 def test_the_data_decide_how_many_trips_there_are(x, trips):
     with ol.Program() as program:
         start = number("x")
-        final, every = doubled_until(10.0, ol.op.absolute(start))
+        final, every = doubled_until(10.0, ol.op.abs(start))
         (slope,) = ol.gradients([final + ol.op.reduce_sum(every)], [start])
     x0 = abs(x)
     values = run(program, {"x": x}, [final, every, slope])
@@ -123,7 +123,7 @@ def test_counters_and_flags_carry_no_gradient_and_no_zeros_are_made_for_them():
     gradients = [var for block in program.blocks for var in block.vars.values() if "@GRAD" in var.name]
     assert gradients
     assert all(var.dtype.is_floating for var in gradients)
-    assert not [op for op in program.main.ops if op.type == "fill_like" and not op.writes[0].name.startswith("while_0.final.0@GRAD")]
+    assert not [op for op in program.main.ops if op.type == "full_like" and not op.writes[0].name.startswith("while_0.final.0@GRAD")]
 
 
 def test_a_condition_of_one_element_is_one_condition():
@@ -191,12 +191,12 @@ def test_there_is_no_way_out_of_a_block_but_its_end_and_no_way_back_into_it():
     operators = {operator.type: operator for operator in standard}
     assert not {"break", "continue", "return", "goto", "call"} & set(operators)
     with_blocks = {type for type, operator in operators.items() if operator.block_attributes}
-    assert with_blocks == {"branch", "recurrent", "while"}
+    assert with_blocks == {"conditional_block", "recurrent", "while"}
     with ol.Program() as program:
         x = number("x")
         block = program.new_block("f.body", program.main)
         with block, pytest.raises(ol.ProgramError) as caught:
             block.outputs = [x + x]
-            branch([], [x], body=block)
-    assert caught.value.message == "branch: it cannot own a block that is not inside main/f.body"
+            conditional_block([], [x], body=block)
+    assert caught.value.message == "conditional_block: it cannot own a block that is not inside main/f.body"
     assert caught.value.contract == "an op owns blocks whose parent is its own block, so no block can contain itself"

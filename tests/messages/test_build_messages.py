@@ -454,7 +454,7 @@ def test_a_parameter_of_two_optimizers(require):
     ("wrong", "kinds"),
     [
         (lambda x: ol.layer.relu(ol.op.cast(x, dtype="int64")), (ol.DTypeError, TypeError)),
-        (lambda x: x + ol.op.fill(shape=(4,), value=1.0), (ol.ShapeError, ValueError)),
+        (lambda x: x + ol.op.full(shape=(4,), value=1.0), (ol.ShapeError, ValueError)),
         (lambda x: ol.op.linear(x), (ol.ArgumentError, TypeError)),
         (lambda x: x.block.var("y"), (ol.UndefinedVarError, LookupError)),
         (lambda x: ol.layer.data("x", shape=[1]), (ol.ProgramError, ValueError)),
@@ -464,12 +464,12 @@ def test_a_parameter_of_two_optimizers(require):
 def test_an_error_is_ours_and_a_built_in_and_changes_nothing(wrong, kinds):
     with ol.Program() as program:
         x = ol.layer.data("x", shape=[3])
-        before = [*program.main.vars], [op.type for op in program.main.ops if op.type not in ("fill", "cast")]
+        before = [*program.main.vars], [op.type for op in program.main.ops if op.type not in ("full", "cast")]
         for kind in (*kinds, ol.OarlockError):
             with pytest.raises(kind) as raised:
                 wrong(x)
-        after = [name for name in program.main.vars if not name.startswith(("fill", "cast"))]
-        assert (after, [op.type for op in program.main.ops if op.type not in ("fill", "cast")]) == before
+        after = [name for name in program.main.vars if not name.startswith(("full", "cast"))]
+        assert (after, [op.type for op in program.main.ops if op.type not in ("full", "cast")]) == before
     error = raised.value
     assert error.location.text.startswith("(lambda x:")
     assert str(error).startswith(error.message)

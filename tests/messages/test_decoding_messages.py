@@ -15,7 +15,7 @@ with ol.Program():
     def search(step, states, beam_size=3, begin=0, end=1, max_length=9):
         return ol.layer.beam_search(step, states, beam_size=beam_size, begin=begin, end=end, max_length=max_length)
     def step(token, state):
-        return ol.op.take(table, token), state
+        return ol.op.gather(table, token), state
 """
 
 CALL = (
@@ -89,7 +89,7 @@ def test_states_with_other_numbers_of_rows(require):
 
 def test_a_step_that_forgets_its_state(require):
     require(
-        "search(lambda token, state: ol.op.take(table, token), start)",
+        "search(lambda token, state: ol.op.gather(table, token), start)",
         f"""
         oarlock.ArgumentError: beam_search: step returns 1 value, where logarithms of probabilities and 1 state are asked for
           {CALL}
@@ -102,21 +102,21 @@ def test_logarithms_that_are_none(require):
     require(
         "search(lambda token, state: (token, state), start)",
         f"""
-        oarlock.ShapeError: beam_search: step returns "fill_like_0" as int64[3*n], where the logarithms of probabilities are float[3*n, v]
+        oarlock.ShapeError: beam_search: step returns "full_like_0" as int64[3*n], where the logarithms of probabilities are float[3*n, v]
           {CALL}
           a row for each hypothesis, a column for each token
-              "fill_like_0"   int64[3*n]   from fill_like at model.py:7
+              "full_like_0"   int64[3*n]   from full_like at model.py:7
         """,
     )
 
 
 def test_a_state_that_changes_its_type(require):
     require(
-        "search(lambda token, state: (ol.op.take(table, token), ol.layer.fc(state, 5)), start)",
+        "search(lambda token, state: (ol.op.gather(table, token), ol.layer.fc(state, 5)), start)",
         f"""
         oarlock.ShapeError: beam_search: a state is float32[3*n, 4] before the step but float32[3*n, 5] after it
           {CALL}
-              "take_0"   float32[3*n, 4]   from take at model.py:7
+              "gather_0"   float32[3*n, 4]   from take at model.py:7
               "fc_0.out"   float32[3*n, 5]   from linear at model.py:10
         """,
     )

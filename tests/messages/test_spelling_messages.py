@@ -21,11 +21,11 @@ ONES = numpy.ones((4, 2), "float32")
 
 NATURAL = {
     'gemm(x, w, 2.0, "relu")': (
-        lambda x: ol.op.gemm(x, ol.op.fill(shape=(4, 2), value=1.0, dtype="float32"), 2.0, "relu")[1],
+        lambda x: ol.op.gemm(x, ol.op.full(shape=(4, 2), value=1.0, dtype="float32"), 2.0, "relu")[1],
         lambda x: numpy.maximum(2.0 * (x @ ONES), 0.0),
     ),
     "fc(w, x, act=ol.op.relu)": (
-        lambda x: ol.layer.fc(ol.op.fill(shape=(4, 2), value=1.0, dtype="float32"), x, act=ol.op.relu),
+        lambda x: ol.layer.fc(ol.op.full(shape=(4, 2), value=1.0, dtype="float32"), x, act=ol.op.relu),
         lambda x: numpy.maximum(x @ ONES, 0.0),
     ),
     "clip(x, lower=0.0)": (lambda x: ol.op.clip(x, lower=0.0), lambda x: numpy.clip(x, 0.0, None)),
@@ -66,7 +66,7 @@ REFUSED = {
         None,
     ),
     "no scale for gemm": (
-        lambda x: ol.op.gemm(x, ol.op.fill(shape=(4, 2), value=1.0, dtype="float32"), None),
+        lambda x: ol.op.gemm(x, ol.op.full(shape=(4, 2), value=1.0, dtype="float32"), None),
         "gemm: scale is a number or a variable that holds one, not NoneType None",
         None,
     ),
@@ -76,7 +76,7 @@ REFUSED = {
         None,
     ),
     "an activation for gemm that there is not": (
-        lambda x: ol.op.gemm(x, ol.op.fill(shape=(4, 2), value=1.0, dtype="float32"), 2.0, "rellu"),
+        lambda x: ol.op.gemm(x, ol.op.full(shape=(4, 2), value=1.0, dtype="float32"), 2.0, "rellu"),
         "no activation is called 'rellu'",
         'did you mean "relu"?',
     ),

@@ -226,13 +226,13 @@ def test_rows_that_are_more_and_fewer_from_trip_to_trip(require):
             b = ol.layer.data("b", shape=[], dtype="bool", batch=None)
             loop = ol.while_loop(b)
             with loop.block():
-                some = ol.op.rows(ol.op.reduce_sum(x, axis=1) > 0.0)
-                loop.output(ol.op.take(x, some))
+                some = ol.op.nonzero(ol.op.reduce_sum(x, axis=1) > 0.0)
+                loop.output(ol.op.gather(x, some))
         """,
         """
-        oarlock.ShapeError: while_loop.output: "take_0" has size_0 rows, another number in each trip, so its trips cannot be stacked
-          model.py:8      loop.output(ol.op.take(x, some))
-              "take_0"   float32[size_0, 2]   from take at model.py:8
+        oarlock.ShapeError: while_loop.output: "gather_0" has size_0 rows, another number in each trip, so its trips cannot be stacked
+          model.py:8      loop.output(ol.op.gather(x, some))
+              "gather_0"   float32[size_0, 2]   from take at model.py:8
           Try: hand out what is the same size in each trip: a sum, a mean, the rows merged in their order    (oarlock explain ShapeError)
         """,
     )

@@ -14,7 +14,7 @@ def program():
     with ol.Program(seed=1) as program:
         x = ol.layer.data("x", shape=[2])
         y = ol.op.square(x, name="y")
-        ol.op.negative(y, name="z")
+        ol.op.neg(y, name="z")
         ol.op.tanh(x, name="aside")
         program.targets["answer"] = ol.layer.fc(y, 1, name="fc")
     return program
@@ -68,7 +68,7 @@ def test_pruning_takes_names_variables_and_lists_of_them(program, targets):
     z = program.main.var("z")
     given = {"z": z} if targets == {"z": "var"} else z if targets == "var" else [z] if targets == ["var"] else targets
     pruned = ol.prune(program, given)
-    assert [op.type for op in pruned.main.ops] == ["square", "negative"]
+    assert [op.type for op in pruned.main.ops] == ["square", "neg"]
     assert pruned.targets == {"z": pruned.main.var("z")}
     assert pruned.to_bytes() == ol.prune(program, {"z": z}).to_bytes()
     assert ol.prune(program, ["z", "aside"]).targets.keys() == {"z", "aside"}
@@ -120,8 +120,8 @@ def test_a_description_is_pruned_to_a_description_which_runs_elsewhere(program):
     desc = program.main.compile()
     kept = ol.prune(desc, ["z"])
     assert isinstance(kept, wire.BlockDesc)
-    assert [op.type for op in kept.ops] == ["square", "negative"]
-    assert [op.type for op in desc.ops] == ["square", "negative", "tanh", "linear"], "it is not changed"
+    assert [op.type for op in kept.ops] == ["square", "neg"]
+    assert [op.type for op in desc.ops] == ["square", "neg", "tanh", "linear"], "it is not changed"
     sent = wire.BlockDesc.FromString(kept.SerializeToString())
     scope = ol.Scope()
     scope["x"] = X

@@ -120,7 +120,7 @@ def test_a_net_is_rebuilt_when_there_is_something_new_and_else_not():
     first = builder.net.program.revision
     builder.run(scope)
     assert builder.net.program.revision == first
-    hint = builder.add_op("negative", input=cost)
+    hint = builder.add_op("neg", input=cost)
     assert (builder.need_rebuild, builder.last_forward_op, len(builder.net)) == (True, 7, 7)
     builder.run(scope)
     assert (builder.need_rebuild, scope[hint.name]) == (False, -scope[cost.name])

@@ -36,8 +36,8 @@ def test_a_net_is_a_face_of_a_block_and_owns_no_variable():
     net, cost = regression()
     assert list(net) == net.block.ops
     assert (len(net), net[0], repr(net)) == (4, cost.block.ops[0], "<Net of 4 ops>")
-    ol.op.negative(cost)  # what is written into the block is in the net
-    assert (len(net), net[4].type) == (5, "negative")
+    ol.op.neg(cost)  # what is written into the block is in the net
+    assert (len(net), net[4].type) == (5, "neg")
     assert ol.Net(net.program).block is net.block
     scope = filled(net)
     net.run(scope)
@@ -119,9 +119,9 @@ def test_an_index_stays_while_ops_are_appended_and_updates_stay_last():
     places = {op: index for index, op in enumerate(net)}
     net.add_backward_ops(cost)
     net.add_optimizer_ops(ol.optimizer.SGD())
-    index = net.add_op("negative", {"x": cost})
+    index = net.add_op("neg", {"x": cost})
     assert all(net[place] is op for op, place in places.items())
-    assert net[index].type == "negative"
+    assert net[index].type == "neg"
     assert index + 1 + len(net.block.tail) == len(net)
 
 
@@ -151,7 +151,7 @@ def test_the_context_is_handed_in_and_ops_run_one_after_the_other():
     net = ol.Net()
     with net.program:
         y = ol.layer.dropout(ol.layer.data("x", shape=[3]), rate=0.5)
-        ol.op.negative(y, name="z")
+        ol.op.neg(y, name="z")
     scope = ol.Scope()
     scope.set("x", numpy.ones((16, 3), "float32"))
     net.run(scope)
@@ -217,7 +217,7 @@ def test_an_optimizer_updates_each_parameter_once_even_a_shared_one():
     scope = ol.Scope()
     net.init_variables(scope)
     scope.set("x", X)
-    w, rate = scope["w"].clone(), float(scope["sgd_0.rate"])
+    w, rate = scope["w"].clone(), float(scope["sgd_0.learning_rate"])
     net.run(scope)
     assert rate == 0.5
     assert torch.allclose(scope["w"], w - 0.5 * scope[gradients["w"]])
@@ -371,7 +371,7 @@ def test_tracing_is_pruning_of_the_block_so_order_and_skips_are_right():
     """x -> a -> b -> c, and c also takes x: by distance to the output, as the issue sorts, x's op would come last."""
     with ol.Program() as program:
         x = ol.op.square(ol.layer.data("raw", shape=[2]), name="x")
-        a = ol.op.negative(x, name="a")
+        a = ol.op.neg(x, name="a")
         b = ol.op.add(a, a, name="b")
         c = ol.op.add(b, x, name="c")
         ol.op.tanh(c, name="aside")
@@ -507,9 +507,9 @@ def test_a_variable_of_another_program_is_refused_and_neither_program_grows():
     before = net.program.to_bytes(), other.program.to_bytes()
     builder = ol.NetBuilder(net)
     for refused in (
-        lambda: net.add_op("negative", {"x": foreign}),
+        lambda: net.add_op("neg", {"x": foreign}),
         lambda: net.add_op("sum", {"xs": [cost, foreign]}),
-        lambda: net.add_op("negative", {"x": cost}, {"y": foreign}),
+        lambda: net.add_op("neg", {"x": cost}, {"y": foreign}),
         lambda: net.add_op("dropout", {"x": cost}, attributes={"rate": foreign}),
         lambda: net.add_backward_ops(foreign),
         lambda: builder.add_op("fc", input=foreign, size=2),

@@ -43,7 +43,7 @@ def row_shape(operator: Operator, arguments: Arguments) -> tuple[int, ...]:
 
 
 def rows(operator: Operator, arguments: Arguments, take: Callable[[torch.Tensor], torch.Tensor]) -> Arguments:
-    """The arguments with `take` applied to every tensor that has rows; the others are shared."""
+    """The arguments with `gather` applied to every tensor that has rows; the others are shared."""
     having = {slot.name for slot in operator.signature.inputs if leads(slot, row_axis(operator))}
     return arguments.replaced(lambda slot, tensor: take(tensor) if slot in having else tensor)
 

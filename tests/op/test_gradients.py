@@ -90,7 +90,7 @@ class GradientProgram:
         front = [own, *(axis for axis in range(len(shape)) if axis != own)]
         rows = ol.layer.data(name, [weight.shape[own], *(shape[axis] for axis in front[1:])], target.dtype, batch=None)
         back = [front.index(axis) for axis in range(len(shape))]
-        taken = ol.op.take(rows, ol.op.row_numbers(ol.op.transpose(target, axes=front) if own else target))
+        taken = ol.op.gather(rows, ol.op.arange_like(ol.op.transpose(target, axes=front) if own else target))
         return ol.op.transpose(taken, axes=back) if own else taken
 
     def run(self, gradients: list[ol.Var | None] | None = None) -> list[torch.Tensor]:

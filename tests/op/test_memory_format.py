@@ -158,7 +158,7 @@ def test_what_follows_a_convolution_keeps_its_format():
     assert is_channels_last(kernel("average_pool2d_dx")(pooled, x.shape, **POOL))
     assert is_channels_last(kernel("global_average_pool2d_dx")(random(2, 4), x.shape))
     for dy in (random(2, 4, 6, 6), random(2, 4, 6, 6, last=True)):
-        assert is_channels_last(kernel("batch_norm_slope")(x, running, running, torch.tensor(True), dy))
+        assert is_channels_last(kernel("batch_norm_grad")(x, running, running, torch.tensor(True), dy))
     assert is_channels_last(kernel("add")(kernel("relu")(x), x))
 
 

@@ -18,7 +18,7 @@ def test_rows_that_go_two_ways_come_back_in_order_and_their_gradients_go_the_sam
     with ol.Program() as program:
         x = ol.layer.data("x", shape=[2], dtype="float64")
         c = ol.layer.data("c", shape=[], dtype="bool")
-        yes, no = ol.op.take(x, ol.op.rows(c)), ol.op.take(x, ol.op.rows(c, holds=False))
+        yes, no = ol.op.gather(x, ol.op.nonzero(c)), ol.op.gather(x, ol.op.nonzero(c, value=False))
         same, merged = ol.op.merge(c, yes, no), ol.op.merge(c, ol.op.square(yes), no * 3.0)
         assert yes.shape[0] != no.shape[0] != "n", "values tell how many rows go which way"
         assert same.shape == merged.shape == ("n", 2)
@@ -40,9 +40,9 @@ def test_integers_and_bools_are_routed_too_and_carry_no_gradient():
         ids = ol.layer.data("ids", shape=[], dtype="int64")
         likely = ol.op.argmax(logits)
         c = ol.op.not_equal(likely, ids)
-        best = ol.op.merge(c, ol.op.take(likely, ol.op.rows(c)), ol.op.take(ids, ol.op.rows(c, holds=False)))
-        flags = ol.op.merge(c, ol.op.take(c, ol.op.rows(c)), ol.op.take(ol.op.logical_not(c), ol.op.rows(c, holds=False)))
-        looked_up = ol.op.take(table, best)
+        best = ol.op.merge(c, ol.op.gather(likely, ol.op.nonzero(c)), ol.op.gather(ids, ol.op.nonzero(c, value=False)))
+        flags = ol.op.merge(c, ol.op.gather(c, ol.op.nonzero(c)), ol.op.gather(ol.op.logical_not(c), ol.op.nonzero(c, value=False)))
+        looked_up = ol.op.gather(table, best)
         assert (str(best.dtype), str(flags.dtype), looked_up.shape) == ("int64", "bool", ("n", 2))
         dtable, dlogits = ol.gradients([looked_up], [table, logits])
     assert dlogits is None
@@ -69,7 +69,7 @@ def test_rows_that_are_not_as_many_as_the_condition_asks_for_fail_at_their_line(
 def test_the_gradient_of_a_value_that_was_chosen_is_a_row_for_the_stack_it_came_from(ran, gradients):
     with ol.Program() as program:
         stacks = [ol.layer.data(name, shape=[2], dtype="float64", batch=name) for name in ("a", "b")]
-        chosen = ol.op.choose(stacks)
+        chosen = ol.op.select_branch(stacks)
         assert chosen.shape == (2,)
         found = ol.gradients([ol.op.square(chosen)], stacks)
     feed = {name: X[: number == ran] for number, name in enumerate("ab")}

@@ -45,7 +45,7 @@ def moved(program: ol.Program, steps: int = 1) -> list[str]:
 def test_the_state_of_an_optimizer_is_variables_beside_the_parameters(kind, state, small):
     OPTIMIZERS[kind]().minimize(small.cost)
     persistables = {var.name: var for var in small.program.persistables()}
-    assert sorted(persistables) == sorted(["@STEP", "fc_0.b", "fc_0.w", f"{kind}_0.rate", *state])
+    assert sorted(persistables) == sorted(["@STEP", "fc_0.b", "fc_0.w", f"{kind}_0.learning_rate", *state])
     for name in state:
         var, parameter = persistables[name], persistables[name.partition("@")[0]]
         assert (var.shape, var.dtype, var.parameter) == (parameter.shape, parameter.dtype, False)
@@ -83,13 +83,13 @@ def test_one_step_of_gradient_descent_goes_against_the_gradient(small):
 def test_the_rate_may_be_set_between_steps(kind, small):
     OPTIMIZERS[kind]().minimize(small.cost)
     scope = ol.init(small.program, ol.Scope())
-    assert scope[f"{kind}_0.rate"].dtype is torch.float64
-    assert float(scope[f"{kind}_0.rate"]) == 0.5
-    scope.set(f"{kind}_0.rate", numpy.float64(0.0))
+    assert scope[f"{kind}_0.learning_rate"].dtype is torch.float64
+    assert float(scope[f"{kind}_0.learning_rate"]) == 0.5
+    scope.set(f"{kind}_0.learning_rate", numpy.float64(0.0))
     before = scope["fc_0.w"]
     step(small.program, scope)
     assert torch.equal(scope["fc_0.w"], before), "with a rate of 0 nothing moves"
-    scope.set(f"{kind}_0.rate", numpy.float64(0.1))
+    scope.set(f"{kind}_0.learning_rate", numpy.float64(0.1))
     step(small.program, scope)
     assert not torch.equal(scope["fc_0.w"], before)
 
@@ -119,7 +119,7 @@ def test_two_optimizers_divide_the_parameters_and_count_steps_once(small):
     ol.optimizer.SGD(0.5).minimize(small.cost, parameters=[weight])
     ol.optimizer.Adam(0.1).minimize(small.cost, parameters=[bias])
     scope = ol.init(small.program, ol.Scope())
-    assert {"sgd_0.rate", "adam_0.rate", "fc_0.b@MOMENT1"} <= set(scope)
+    assert {"sgd_0.learning_rate", "adam_0.learning_rate", "fc_0.b@MOMENT1"} <= set(scope)
     step(small.program, scope)
     assert int(scope["@STEP"]) == 1
 
@@ -140,7 +140,7 @@ def test_two_optimizers_of_one_kind_have_a_rate_each(small):
     ol.optimizer.SGD(0.5).minimize(small.cost, parameters=[weight])
     ol.optimizer.SGD(0.1).minimize(small.cost, parameters=[bias])
     scope = ol.init(small.program, ol.Scope())
-    assert (float(scope["sgd_0.rate"]), float(scope["sgd_1.rate"])) == (0.5, 0.1)
+    assert (float(scope["sgd_0.learning_rate"]), float(scope["sgd_1.learning_rate"])) == (0.5, 0.1)
 
 
 @pytest.mark.parametrize("kind", list(OPTIMIZERS))
@@ -232,7 +232,7 @@ def test_an_optimizer_of_ones_own_is_a_few_lines(small):
         """``w' = w - rate * sign(dw)``, by existing operators."""
 
         def update(self, step, parameter, gradient):
-            sign = gradient / (ol.op.absolute(gradient) + 1e-30)
+            sign = gradient / (ol.op.abs(gradient) + 1e-30)
             step.commit(parameter, parameter - sign * ol.op.cast(step.rate, dtype="float32"))
 
     SignDescent(0.25).minimize(small.cost)
@@ -240,7 +240,7 @@ def test_an_optimizer_of_ones_own_is_a_few_lines(small):
     before = scope["fc_0.w"]
     step(small.program, scope)
     torch.testing.assert_close((scope["fc_0.w"] - before).abs(), torch.full((3, 2), 0.25))
-    assert "signdescent_0.rate" in scope
+    assert "signdescent_0.learning_rate" in scope
 
 
 @pytest.mark.parametrize("kind", [ol.optimizer.SGD, ol.optimizer.Momentum, ol.optimizer.Adam])
@@ -252,7 +252,7 @@ def test_a_variable_is_the_learning_rate_of_every_optimizer(kind, dtype):
         rate = ol.layer.data("rate", shape=[], dtype=dtype, batch=None)
     kind(rate).minimize(fed.cost)
     kind(0.5).minimize(fixed.cost)
-    assert not [var.name for var in fed.program.persistables() if var.name.endswith(".rate")]
+    assert not [var.name for var in fed.program.persistables() if var.name.endswith(".learning_rate")]
     scopes = [ol.init(each.program, ol.Scope()) for each in (fed, fixed)]
     feed = {**ROWS, "rate": numpy.asarray(0.5, dtype)}
     for _ in range(2):

@@ -146,7 +146,7 @@ def test_where_the_gradient_is_the_identity_no_op_is_emitted():
         z = x + y
         found = ol.gradients([z], [x, y])
     assert found[0] is found[1]
-    assert [op.type for op in program.main.ops] == ["add", "fill_like"]
+    assert [op.type for op in program.main.ops] == ["add", "full_like"]
 
 
 def test_a_gradient_has_the_dtype_of_its_variable():
@@ -315,7 +315,7 @@ def test_a_cost_is_one_float():
             f"  {x.location}\n"
             "  Try: ol.layer.mean(x) makes a cost of many values    (oarlock explain GradientError)"
         )
-        number = ol.op.fill(shape=(), value=1.0, dtype="int64", name="number")
+        number = ol.op.full(shape=(), value=1.0, dtype="int64", name="number")
         with pytest.raises(ol.GradientError, match='^the cost must be one float, yet "number" is int64'):
             ol.append_backward(number)
 

@@ -47,7 +47,7 @@ def test_a_loop_over_time_reads_what_no_step_changes_as_it_is():
     with ol.Program() as program:
         q = ol.layer.data("q", [2, 1], dtype="float64", batch="t")
         s = ol.layer.data("s", [], dtype="float64", batch=None)
-        start = ol.op.fill(shape=(2, 1), value=0.5, dtype="float64")
+        start = ol.op.full(shape=(2, 1), value=0.5, dtype="float64")
         rnn = ol.rnn()
         with rnn.step():
             step, memory = rnn.step_input(q), rnn.memory(init=start)
@@ -75,7 +75,7 @@ def joined_in_a_branch(size: int) -> tuple[ol.Program, list[ol.Var]]:
                 parts = [ol.layer.fc(word, size, act="tanh", name=name) for name in "ab"]
                 ie.output(ol.layer.fc(ol.layer.concat(parts, axis=1), 1, act="tanh", name="c"))
             with ie.false_block():
-                ie.output(ol.op.reduce_sum(word, axis=1, keep=True))
+                ie.output(ol.op.reduce_sum(word, axis=1, keepdim=True))
             rnn.output(ie(ol.op.reduce_sum(word, axis=1) > 0.0))
         return program, ol.gradients([ol.op.reduce_sum(rnn())], program.parameters())
 
@@ -99,14 +99,14 @@ def test_what_is_joined_of_no_rows_is_stacked_step_by_step():
     with ol.Program(seed=1) as program:
         q = ol.layer.data("q", [1], dtype="float64", ragged=1)
         v = ol.layer.data("v", [3, 1], dtype="float64", batch=None)
-        start = ol.op.fill(shape=(3, 1), value=0.5, dtype="float64")
+        start = ol.op.full(shape=(3, 1), value=0.5, dtype="float64")
         rnn = ol.rnn()
         with rnn.step():
             rnn.step_input(q)
             memory = rnn.memory(init=start)
             before = ol.op.tanh(rnn.previous_memory(memory) * v)
             both = ol.op.concat([before, ol.op.sigmoid(before)], axis=1)
-            rnn.update_memory(memory, ol.op.reduce_max(both, axis=1, keep=True))
+            rnn.update_memory(memory, ol.op.reduce_max(both, axis=1, keepdim=True))
             rnn.output(both, before)
         ys, first = rnn()
         found = [ys, first, *ol.gradients([ol.op.reduce_sum(ol.op.square(ys))], [v])]

@@ -38,21 +38,21 @@ def types(lines: list[str]) -> list[str]:
 def test_a_product_of_looked_up_rows_knows_the_table_and_so_do_its_gradients():
     with ol.Program(seed=1) as program:
         bias = ol.layer.create_parameter([3], name="b", dtype="float64")
-        y = ol.op.linear(ol.op.take(table(), ids()), matrix(), bias)
+        y = ol.op.linear(ol.op.gather(table(), ids()), matrix(), bias)
         found = gradients(ol.op.reduce_sum(y))
     before, _ = rewritten(program, [y, *found])
-    assert {"take", "linear", "linear_dx", "linear_dw", "put"} <= set(types(before))
+    assert {"gather", "linear", "linear_dx", "linear_dw", "scatter_add"} <= set(types(before))
     lines, applied = rewritten(program, [y, *found], "commute_gather_matmul")
     assert applied == {"commute_gather_matmul": 3}
-    text = "\n".join(line for line in lines if "take" in line or "put(" in line)
+    text = "\n".join(line for line in lines if "gather" in line or "put(" in line)
     assert text == (
-        "linear_0: float64[n, 3] = take_linear(x=table, rows=ids, w=w, bias=b)\n"
-        "w@GRAD: float64[2, 3] = take_linear_dw(x=table, rows=ids, dout=linear_0@GRAD)\n"
-        "table@GRAD: float64[5, 2] = take_linear_dx(rows=ids, w=w, x_shape=table, dout=linear_0@GRAD)"
+        "linear_0: float64[n, 3] = embedding_linear(x=table, rows=ids, w=w, bias=b)\n"
+        "w@GRAD: float64[2, 3] = embedding_linear_dw(x=table, rows=ids, dout=linear_0@GRAD)\n"
+        "table@GRAD: float64[5, 2] = embedding_linear_dx(rows=ids, w=w, x_shape=table, dout=linear_0@GRAD)"
     )
     lines, applied = rewritten(program, [y, *found], "commute_gather_matmul", "multi_output_fusion")
     assert applied == {"commute_gather_matmul": 3, "multi_output_fusion": 1}
-    assert "take_linear_backward" in types(lines)
+    assert "embedding_linear_backward" in types(lines)
 
 
 @pytest.mark.parametrize("bias", [True, False])
@@ -60,7 +60,7 @@ def test_a_product_of_looked_up_rows_knows_the_table_and_so_do_its_gradients():
 @pytest.mark.parametrize("asked", IDS)
 def test_values_and_gradients_stay_however_often_rows_are_asked_for(asked, passes, bias):
     with ol.Program(seed=1) as program:
-        hidden = ol.op.take(table(), ids())
+        hidden = ol.op.gather(table(), ids())
         y = ol.op.linear(hidden, matrix(), ol.layer.create_parameter([3], name="b", dtype="float64") if bias else None)
         found = [y, *gradients(cost_of(y))]
     assert rewritten(program, found, *passes)[1]["commute_gather_matmul"] == 3
@@ -71,7 +71,7 @@ def test_values_and_gradients_stay_however_often_rows_are_asked_for(asked, passe
 def test_gradients_of_gradients_stay(asked):
     with ol.Program(seed=1) as program:
         e, w = table(), matrix()
-        y = ol.op.linear(ol.op.take(e, ids()), w)
+        y = ol.op.linear(ol.op.gather(e, ids()), w)
         slopes = ol.gradients([cost_of(y)], [e, w])
         found = [*slopes, *gradients(ol.op.reduce_sum(ol.op.square(slopes[0])) + ol.op.reduce_sum(ol.op.tanh(slopes[1])))]
     assert rewritten(program, found, "commute_gather_matmul")[1]["commute_gather_matmul"] > 3
@@ -82,49 +82,49 @@ def test_gradients_of_gradients_stay(asked):
 
 def test_several_products_of_the_same_rows_are_exchanged_and_a_shape_that_is_read_keeps_the_lookup():
     with ol.Program(seed=1) as program:
-        hidden = ol.op.take(table(), ids())
-        zeros = ol.op.fill_like(hidden, value=0.5, dtype="float64")
+        hidden = ol.op.gather(table(), ids())
+        zeros = ol.op.full_like(hidden, value=0.5, dtype="float64")
         y = ol.op.linear(hidden, matrix("w")) + ol.op.linear(hidden, matrix("v")) + ol.op.linear(zeros, matrix("u"))
         found = [y, *gradients(cost_of(y))]
     lines, applied = rewritten(program, found, "commute_gather_matmul")
     assert applied == {"commute_gather_matmul": 4}, "the gradient of the table is put there once, of a sum"
-    assert (types(lines).count("take_linear"), types(lines).count("take_linear_dw"), types(lines).count("take")) == (2, 2, 1)
-    assert types(lines).index("take_linear") < types(lines).index("take")
+    assert (types(lines).count("embedding_linear"), types(lines).count("embedding_linear_dw"), types(lines).count("gather")) == (2, 2, 1)
+    assert types(lines).index("embedding_linear") < types(lines).index("gather")
     for asked in IDS.values():
         require_same_values(program, {"ids": numpy.array(asked)}, found, "commute_gather_matmul", tolerance=TOLERANCE)
 
 
 def _read_elsewhere():
-    hidden = ol.op.take(table(), ids())
+    hidden = ol.op.gather(table(), ids())
     return [ol.op.linear(hidden, matrix()), ol.op.tanh(hidden)]
 
 
 def _wanted():
-    hidden = ol.op.take(table(), ids())
+    hidden = ol.op.gather(table(), ids())
     return [ol.op.linear(hidden, matrix()), hidden]
 
 
 def _matrix_that_comes_later():
-    hidden = ol.op.take(table(), ids())
+    hidden = ol.op.gather(table(), ids())
     return [ol.op.linear(hidden, ol.op.tanh(matrix()))]
 
 
 def _table_that_grows():
-    return [ol.op.linear(ol.op.take(ol.layer.data("x", shape=[2], dtype="float64"), ids()), matrix())]
+    return [ol.op.linear(ol.op.gather(ol.layer.data("x", shape=[2], dtype="float64"), ids()), matrix())]
 
 
 def _table_that_is_larger():
-    return [ol.op.linear(ol.op.take(table(5), ol.layer.data("nine", shape=[9], dtype="int64", batch=None)), matrix())]
+    return [ol.op.linear(ol.op.gather(table(5), ol.layer.data("nine", shape=[9], dtype="int64", batch=None)), matrix())]
 
 
 def _table_of_matrices():
     cubes = ol.layer.create_parameter([5, 4, 2], name="cubes", dtype="float64")
-    return [ol.op.linear(ol.op.take(cubes, ids()), matrix())]
+    return [ol.op.linear(ol.op.gather(cubes, ids()), matrix())]
 
 
 def _row_of_numbers():
     numbers = ol.layer.create_parameter([5], name="numbers", dtype="float64")
-    return [ol.op.linear(ol.op.take(numbers, ol.layer.data("pairs", shape=[2], dtype="int64")), matrix())]
+    return [ol.op.linear(ol.op.gather(numbers, ol.layer.data("pairs", shape=[2], dtype="int64")), matrix())]
 
 
 @pytest.mark.parametrize(
@@ -144,31 +144,31 @@ def test_other_lookups_stay(write):
         found = write()
     lines, applied = rewritten(program, found, "commute_gather_matmul")
     assert applied == {"commute_gather_matmul": 0}
-    assert "take" in types(lines)
+    assert "gather" in types(lines)
 
 
 def test_the_gradient_of_the_table_is_exchanged_where_the_rows_are_read_otherwise_but_not_where_it_is_more_than_a_product():
     with ol.Program(seed=1) as program:
-        hidden = ol.op.take(table(), ids())
+        hidden = ol.op.gather(table(), ids())
         y = ol.op.linear(hidden, matrix())
         (slope,) = ol.gradients([cost_of(y)], [program.main.var("table")])
     lines, applied = rewritten(program, [y, hidden, slope], "commute_gather_matmul")
     assert applied == {"commute_gather_matmul": 1}
-    assert "take_linear_dx" in types(lines)
+    assert "embedding_linear_dx" in types(lines)
     for asked in IDS.values():
         require_same_values(program, {"ids": numpy.array(asked)}, [y, hidden, slope], "commute_gather_matmul", tolerance=TOLERANCE)
     with ol.Program(seed=1) as program:
-        hidden = ol.op.take(table(), ids())
+        hidden = ol.op.gather(table(), ids())
         more = gradients(cost_of(ol.op.linear(hidden, matrix())) + cost_of(hidden))
     lines, applied = rewritten(program, more, "commute_gather_matmul")
     assert applied == {"commute_gather_matmul": 0}
-    assert "put" in types(lines)
+    assert "scatter_add" in types(lines)
 
 
 @pytest.mark.parametrize("asked", IDS)
 def test_rows_that_nobody_asks_for_may_be_infinite(asked):
     with ol.Program(seed=1) as program:
-        y = ol.op.linear(ol.op.take(table(), ids()), matrix())
+        y = ol.op.linear(ol.op.gather(table(), ids()), matrix())
         found = [y, *gradients(cost_of(y))]
     scope = ol.init(program, ol.Scope())
     held = scope["table"].clone()
@@ -185,7 +185,7 @@ def test_rows_that_nobody_asks_for_may_be_infinite(asked):
 @pytest.mark.parametrize("asked", [[0, 5], [5, *IDS["many"]], [-1, *IDS["many"]]])
 def test_a_row_that_is_not_there_is_refused_in_the_same_words(asked):
     with ol.Program(seed=1) as program:
-        y = ol.op.linear(ol.op.take(table(), ids()), matrix())
+        y = ol.op.linear(ol.op.gather(table(), ids()), matrix())
         found = [y, *gradients(cost_of(y))]
     scope = ol.init(program, ol.Scope())
     errors = []
@@ -193,7 +193,7 @@ def test_a_row_that_is_not_there_is_refused_in_the_same_words(asked):
         with pytest.raises(ol.KernelError) as caught:
             executor.eval(program, found, {"ids": numpy.array(asked)}, scope=scope)
         errors.append(caught.value)
-    assert errors[0].message.startswith("take: row ")
+    assert errors[0].message.startswith("gather: row ")
     assert (errors[0].message, errors[0].location, errors[0].given) == (errors[1].message, errors[1].location, errors[1].given)
 
 
@@ -228,11 +228,11 @@ def test_the_gradients_of_two_tables_of_which_the_same_rows_are_taken_stay_apart
     """Gradients put in the rows of one table are not put in those of the other: that has another number of them."""
     with ol.Program(seed=1) as program:
         tables, w, asked = [table(count, name) for count, name in zip(rows, ("one", "other"), strict=True)], matrix(), ids()
-        ys = [ol.op.linear(ol.op.take(each, asked), w) for each in tables]
+        ys = [ol.op.linear(ol.op.gather(each, asked), w) for each in tables]
         found = [*ys, *gradients(cost_of(ys[0] * ys[1]))]
     lines, applied = rewritten(program, found, "commute_gather_matmul")
     assert applied == {"commute_gather_matmul": 6}
-    taken = [line for line in lines if "take_linear_dx" in line]
+    taken = [line for line in lines if "embedding_linear_dx" in line]
     assert sorted(line.partition(":")[0] for line in taken) == ["one@GRAD", "other@GRAD"]
     assert all(f"x_shape={line.partition('@')[0]}," in line for line in taken)
     for asked_for in IDS.values():

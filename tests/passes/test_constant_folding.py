@@ -7,7 +7,7 @@ import oarlock as ol
 
 
 def constant(value: float, dtype: str = "float64", shape: tuple[int, ...] = ()) -> ol.Var:
-    return ol.op.fill(shape=shape, value=value, dtype=dtype)
+    return ol.op.full(shape=shape, value=value, dtype=dtype)
 
 
 def test_what_constants_give_is_a_constant():
@@ -15,12 +15,12 @@ def test_what_constants_give_is_a_constant():
         condition = ol.op.less(constant(0, "int64"), constant(50, "int64"))
         third = ol.op.divide(constant(1.0, "float32"), constant(3.0, "float32"))
         chosen = ol.op.cast(condition, dtype="float32") + third
-        rows = ol.op.split(ol.op.exp(constant(1.0, shape=(2, 3))), parts=2)[1]
+        rows = ol.op.split(ol.op.exp(constant(1.0, shape=(2, 3))), sections=2)[1]
         y, z = ol.op.tanh(chosen), ol.op.tanh(rows)
     lines, applied = rewritten(program, [chosen, z], "constant_folding")
     assert applied == {"constant_folding": 5}
     assert lines[-2:] == [
-        "split_0.1@VALUE_0: float64[1, 3] = fill(dtype=float64, shape=shape[1, 3], value=2.718281828459045)",
+        "split_0.1@VALUE_0: float64[1, 3] = full(dtype=float64, shape=shape[1, 3], value=2.718281828459045)",
         "tanh_1: float64[1, 3] = tanh(x=split_0.1@VALUE_0)",
     ]
     require_same_values(program, {}, [condition, third, chosen, rows, y, z], "constant_folding")
@@ -36,7 +36,7 @@ def test_a_loop_begins_with_what_is_known_before_it():
         trips = loop()
     lines, applied = rewritten(program, [trips], "constant_folding")
     assert applied == {"constant_folding": 2}
-    assert "less_0@SCALAR_0: bool[] = fill(dtype=bool, shape=shape[], value=1.0)" in lines
+    assert "less_0@SCALAR_0: bool[] = full(dtype=bool, shape=shape[], value=1.0)" in lines
     require_same_values(program, {}, [trips], "constant_folding")
 
 
@@ -46,8 +46,8 @@ def test_a_gradient_that_begins_as_one_is_a_constant():
         (gradient,) = ol.gradients([ol.op.reduce_sum(ol.op.tanh(x))], [x])
     lines, applied = rewritten(program, [gradient], "constant_folding")
     assert applied == {"constant_folding": 1}
-    assert not any("fill_like" in line for line in lines)
-    assert any(line.endswith("= fill(dtype=float64, shape=shape[], value=1.0)") for line in lines)
+    assert not any("full_like" in line for line in lines)
+    assert any(line.endswith("= full(dtype=float64, shape=shape[], value=1.0)") for line in lines)
     require_same_values(program, {"x": numpy.ones((2, 3))}, [gradient], "constant_folding")
 
 

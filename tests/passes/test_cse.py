@@ -22,9 +22,9 @@ def test_equal_ops_are_computed_once():
     assert applied == {"cse": 2}
     assert lines == [
         "tanh_0: float64[n, 3] = tanh(x=x)",
-        "fill_0: float64[] = fill(dtype=float64, shape=shape[], value=2.0)",
-        "multiply_0: float64[n, 3] = multiply(x=tanh_0, y=fill_0)",
-        "add_0: float64[n, 3] = add(x=tanh_0, y=fill_0)",
+        "full_0: float64[] = full(dtype=float64, shape=shape[], value=2.0)",
+        "multiply_0: float64[n, 3] = multiply(x=tanh_0, y=full_0)",
+        "add_0: float64[n, 3] = add(x=tanh_0, y=full_0)",
         "multiply_1: float64[n, 3] = multiply(x=multiply_0, y=add_0)",
     ]
     require_same_values(program, FEED, [y], "cse")
@@ -61,9 +61,9 @@ def test_what_is_fetched_is_computed_under_its_own_name():
 def test_what_differs_in_an_attribute_is_another_computation():
     with ol.Program() as program:
         x = data()
-        zero, negative_zero = (ol.op.fill(shape=(), value=value, dtype="float64") for value in (0.0, -0.0))
+        zero, negative_zero = (ol.op.full(shape=(), value=value, dtype="float64") for value in (0.0, -0.0))
         y = ol.op.divide(x, zero) + ol.op.divide(x, negative_zero)
-        z = ol.op.reduce_sum(x, axis=0, keep=False) + ol.op.reduce_sum(x, axis=0, keep=True)
+        z = ol.op.reduce_sum(x, axis=0, keepdim=False) + ol.op.reduce_sum(x, axis=0, keepdim=True)
     assert rewritten(program, [y, z], "cse")[1] == {"cse": 0}
 
 

@@ -43,15 +43,15 @@ FEED = {"x": numpy.random.default_rng(0).standard_normal((5, 3, 4))}
 @pytest.mark.parametrize(
     ("write", "lifted"),
     [
-        (lambda x: ol.op.split(x, parts=2, axis=-1)[1], "split(x=x, axis=-1, parts=2)"),
-        (lambda x: ol.op.split(x, parts=2, axis=1)[1], "split(x=x, axis=2, parts=2)"),
+        (lambda x: ol.op.split(x, sections=2, axis=-1)[1], "split(x=x, axis=-1, sections=2)"),
+        (lambda x: ol.op.split(x, sections=2, axis=1)[1], "split(x=x, axis=2, sections=2)"),
         (lambda x: ol.op.concat([x, x], axis=0), "concat(xs=[x, x], axis=1)"),
         (lambda x: ol.op.slice(x, axis=1, start=1, stop=3), "slice(x=x, axis=2, start=1, stop=3)"),
         (lambda x: ol.op.transpose(x, axes=(1, 0)), "transpose(x=x, axes=[0, 2, 1])"),
         (lambda x: ol.op.flatten(x, start=0), "flatten(x=x, start=1)"),
         (lambda x: ol.op.stack([x, x], axis=1), "stack(xs=[x, x], axis=2)"),
-        (lambda x: ol.op.reduce_max(x, axis=0), "reduce_max(x=x, axis=1, keep=false)"),
-        (lambda x: ol.op.mean(x, axis=-1), "mean(x=x, axis=-1, keep=false)"),
+        (lambda x: ol.op.reduce_max(x, axis=0), "reduce_max(x=x, axis=1, keepdim=false)"),
+        (lambda x: ol.op.mean(x, axis=-1), "mean(x=x, axis=-1, keepdim=false)"),
     ],
 )
 def test_what_moves_or_reduces_axes_is_lifted_with_the_axes_of_the_sequence(write, lifted):
@@ -97,8 +97,8 @@ RAGGED = {"x": numpy.random.default_rng(0).standard_normal((6, 4)), "x.splits": 
 @pytest.mark.parametrize(
     ("write", "lifted"),
     [
-        (lambda x: ol.op.split(x, parts=2, axis=-1)[1], "split(x=x, axis=-1, parts=2)"),
-        (lambda x: ol.op.split(x, parts=2, axis=1)[0], "split(x=x, axis=1, parts=2)"),
+        (lambda x: ol.op.split(x, sections=2, axis=-1)[1], "split(x=x, axis=-1, sections=2)"),
+        (lambda x: ol.op.split(x, sections=2, axis=1)[0], "split(x=x, axis=1, sections=2)"),
     ],
 )
 def test_rows_of_ragged_sequences_follow_one_another_and_keep_their_axes(write, lifted):
@@ -153,10 +153,10 @@ def gated() -> tuple[ol.Program, list[ol.Var]]:
         u = ol.layer.create_parameter([2, 6], dtype="float64", name="u")
         rnn = ol.rnn()
         with rnn.step():
-            given = ol.op.split(rnn.step_input(x), parts=3, axis=-1)
+            given = ol.op.split(rnn.step_input(x), sections=3, axis=-1)
             state = rnn.memory(shape=[2])
             before = rnn.previous_memory(state)
-            back = ol.op.split(ol.op.linear(before, u), parts=3, axis=-1)
+            back = ol.op.split(ol.op.linear(before, u), sections=3, axis=-1)
             gate = ol.op.sigmoid(given[0] + back[0])
             after = ol.op.tanh(given[1] + gate * back[1]) * ol.op.sigmoid(given[2] + back[2]) + gate * before
             rnn.update_memory(state, after)
@@ -170,7 +170,7 @@ def test_parts_of_a_product_are_taken_of_its_stack_and_the_joined_of_parts_is_a_
     lines, applied = rewritten(program, found, "batch_prologue", "batch_epilogue")
     outside = [line.partition(" = ")[2] for line in lines]
     assert applied["batch_prologue"] > 0
-    assert "split(x=x, axis=-1, parts=3)" in outside  # of the sequence
+    assert "split(x=x, axis=-1, sections=3)" in outside  # of the sequence
     assert any(line.startswith("split(x=linear_0@STACK_0") for line in outside)  # of the products, for the gradient
     assert "concat(xs=[add_0@STACK_0, add_1@STACK_0, add_2@STACK_0], axis=-1)" in outside  # the sequence's gradient, which no step reads
     assert sum(line.startswith("slice(x=linear_0@STACK_1") for line in outside) == 2
@@ -191,7 +191,7 @@ def test_a_small_part_of_a_product_is_handed_out_by_itself():
             state = rnn.memory(shape=[1])
             wide = ol.op.linear(ol.op.tanh(rnn.previous_memory(state)), u)
             part = ol.op.slice(wide, axis=1, stop=1)
-            rnn.update_memory(state, ol.op.reduce_max(wide, axis=1, keep=True) + part * step)
+            rnn.update_memory(state, ol.op.reduce_max(wide, axis=1, keepdim=True) + part * step)
             rnn.output(part)
         ys = rnn()
     assert rewritten(program, [ys], "batch_epilogue")[1] == {"batch_epilogue": 0}

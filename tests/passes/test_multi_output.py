@@ -119,7 +119,7 @@ def test_layer_norm_outside_a_loop_and_what_a_loop_has_given_away_of_it():
         "layer_norm_backward",
         "layer_norm_backward_of_parameters",
     ]
-    assert sum("layer_norm_slope(" in line for line in lines) == 1
+    assert sum("layer_norm_grad(" in line for line in lines) == 1
     feed = {"x": numpy.random.default_rng(2).standard_normal((5, 3, 4))}
     require_same_values(program, feed, found, "batch_prologue", "batch_epilogue", "multi_output_fusion", tolerance=TOLERANCE)
 

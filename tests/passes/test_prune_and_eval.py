@@ -84,7 +84,7 @@ def test_eval_gives_what_pruning_and_running_give():
     with ol.Program() as program:
         x = ol.layer.data("x", shape=[2])
         y = ol.op.square(x, name="y")
-        ol.op.negative(y)
+        ol.op.neg(y)
     kept = ol.prune(program, {"y": y})
     scope = ol.Scope()
     scope.set("x", numpy.array([[3, 4]], "float32"))
@@ -97,7 +97,7 @@ def test_names_are_told_apart_by_their_blocks_when_pruning():
     """Two variables are called `z`, one of them in the loop; each target keeps what it needs of its own."""
     with ol.Program() as program:
         xs = ol.layer.data("xs", shape=[], batch="t")
-        z = ol.op.negative(xs, name="z")
+        z = ol.op.neg(xs, name="z")
         loop = ol.rnn()
         with loop.step():
             loop.output(ol.op.square(loop.step_input(xs), name="z"))
@@ -105,7 +105,7 @@ def test_names_are_told_apart_by_their_blocks_when_pruning():
     kept = ol.prune(program, {"squares": squares})
     assert [op.type for op in walk(kept.main)] == ["recurrent", "square"]
     assert "z" not in kept.main.vars
-    assert [op.type for op in walk(ol.prune(program, {"z": z}).main)] == ["negative"]
+    assert [op.type for op in walk(ol.prune(program, {"z": z}).main)] == ["neg"]
     with pytest.raises(ol.UndefinedVarError, match="^target .* is not a variable of the main block of this program"):
         ol.prune(program, {"inner": program.blocks[1].var("z")})
 

@@ -71,7 +71,7 @@ def test_blocks_that_are_needed_stay_and_lose_what_is_not_needed_in_them():
         xs = ol.layer.data("xs", shape=[2], batch="t")
         first = ol.rnn()
         with first.step():
-            first.output(ol.op.negative(first.step_input(xs)))
+            first.output(ol.op.neg(first.step_input(xs)))
         dropped = first()
         second = ol.rnn()
         with second.step():
@@ -197,11 +197,11 @@ def test_a_branch_keeps_the_value_that_tells_whether_it_ran():
     unread = [
         outer.shape[0]
         for op in walk(kept.main)
-        if op.type == "branch"
+        if op.type == "conditional_block"
         for inner, outer in zip(op.attributes["body"].inputs, op.inputs["values"], strict=True)
         if inner not in {var for each in op.attributes["body"].ops for var in each.reads} and inner not in op.attributes["body"].outputs
     ]
-    handed_out = {var.shape[0] for op in walk(kept.main) if op.type == "branch" for var in op.outputs["outputs"]}
+    handed_out = {var.shape[0] for op in walk(kept.main) if op.type == "conditional_block" for var in op.outputs["outputs"]}
     assert unread
     assert set(unread) <= handed_out  # the gradient of what a side hands out has a row where that side ran
     for value, expected in ((True, [12.0, 48.0, 108.0]), (False, [2.0, 2.0, 2.0])):  # x ** 4 and x ** 2, twice differentiated

@@ -16,9 +16,9 @@ def data(name: str = "x") -> ol.Var:
 @pytest.mark.parametrize(
     ("write", "product"),
     [
-        (lambda x, y: ol.layer.mean(ol.op.square(x)), "inner_product(x=x, y=x, mean=true)"),
-        (lambda x, y: ol.op.reduce_sum(ol.op.square(y)), "inner_product(x=y, y=y, mean=false)"),
-        (lambda x, y: ol.op.reduce_sum(x * y), "inner_product(x=x, y=y, mean=false)"),
+        (lambda x, y: ol.layer.mean(ol.op.square(x)), "dot(x=x, y=x, mean=true)"),
+        (lambda x, y: ol.op.reduce_sum(ol.op.square(y)), "dot(x=y, y=y, mean=false)"),
+        (lambda x, y: ol.op.reduce_sum(x * y), "dot(x=x, y=y, mean=false)"),
     ],
 )
 def test_a_reduction_of_products_is_one_op(write, product):
@@ -34,7 +34,7 @@ def test_a_reduction_of_products_is_one_op(write, product):
     "write",
     [
         lambda x, y: ol.op.reduce_sum(ol.op.square(x), axis=0),
-        lambda x, y: ol.op.reduce_sum(ol.op.square(x), keep=True),
+        lambda x, y: ol.op.reduce_sum(ol.op.square(x), keepdim=True),
         lambda x, y: ol.op.reduce_sum(x * 2.0),
         lambda x, y: ol.op.reduce_sum(x * ol.op.reduce_sum(y, axis=0)),
         lambda x, y: ol.layer.mean(ol.op.tanh(x)),
@@ -99,8 +99,8 @@ def test_the_total_of_losses_and_its_gradient_are_one_op_each(total, label):
     assert applied["fuse_reductions"] == 2
     mean = str(total == "mean").lower()
     forward, _, backward = [line.partition(" = ")[2] for line in lines]
-    assert forward == f"total_cross_entropy(logits=x, label=label, ignore_index=-100, mean={mean})"
-    assert backward.startswith("total_cross_entropy_slope(")
+    assert forward == f"cross_entropy_loss(logits=x, label=label, ignore_index=-100, mean={mean})"
+    assert backward.startswith("cross_entropy_loss_grad(")
     assert "counted=" in backward
     assert backward.endswith(f"ignore_index=-100, mean={mean})")
     feed = {"x": FEED["x"], "label": numpy.array(label)}
@@ -110,7 +110,7 @@ def test_the_total_of_losses_and_its_gradient_are_one_op_each(total, label):
 def test_losses_that_are_read_elsewhere_are_made_one_by_one():
     program = classifier(lambda loss: ol.layer.mean(loss) + ol.op.reduce_sum(ol.op.square(loss)))
     lines, _ = rewritten(program, [program.targets["cost"]], *BEFORE, "fuse_reductions")
-    assert not any("total_cross_entropy" in line for line in lines)
+    assert not any("cross_entropy_loss" in line for line in lines)
 
 
 def test_losses_of_few_digits_are_added_up_as_they_were():

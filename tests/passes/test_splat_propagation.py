@@ -25,9 +25,9 @@ def test_the_gradient_of_a_mean_of_squares_is_one_product():
     lines, applied = rewritten(program, [gradient], "canonicalize", "constant_folding", "cse", "splat_propagation")
     assert applied["splat_propagation"] == 2
     assert lines == [
-        "mean_0@SCALAR_1: float64[] = element_count(like=x, dtype=float64)",
-        "fill_0: float64[] = fill(dtype=float64, shape=shape[], value=2.0)",
-        "mean_0@SCALAR_4: float64[] = divide(x=fill_0, y=mean_0@SCALAR_1)",
+        "mean_0@SCALAR_1: float64[] = numel(like=x, dtype=float64)",
+        "full_0: float64[] = full(dtype=float64, shape=shape[], value=2.0)",
+        "mean_0@SCALAR_4: float64[] = divide(x=full_0, y=mean_0@SCALAR_1)",
         "x@GRAD: float64[n, 3] = multiply(x=x, y=mean_0@SCALAR_4)",
     ]
     require_same_values(
@@ -40,7 +40,7 @@ def test_the_count_of_known_sizes_is_a_constant():
         x = data(batch=None)
         (gradient,) = ol.gradients([ol.layer.mean(ol.op.square(x))], [x])
     lines, _ = rewritten(program, [gradient], "canonicalize", "constant_folding", "splat_propagation")
-    assert [line.partition("(")[0] for line in computations(lines)] == ["fill", "multiply"]
+    assert [line.partition("(")[0] for line in computations(lines)] == ["full", "multiply"]
     require_same_values(program, {"x": FEED["x"][0]}, [gradient], "canonicalize", "constant_folding", "splat_propagation", tolerance=1e-14)
 
 
@@ -61,15 +61,15 @@ def test_a_mean_along_an_axis_hands_to_each_element_one_by_the_size_of_that(axis
 @pytest.mark.parametrize(
     ("write", "count"),
     [
-        (lambda x, like: x * ol.op.fill_like(like, value=3.0, dtype="float64"), 1),
-        (lambda x, like: ol.op.fill_rows(like, shape=(3,), value=3.0, dtype="float64") - x, 1),
-        (lambda x, like: x / ol.op.exp(ol.op.fill_like(like, value=3.0, dtype="float64")), 1),
-        (lambda x, like: x + ol.op.expand_to(ol.op.reduce_sum(like), like), 1),
+        (lambda x, like: x * ol.op.full_like(like, value=3.0, dtype="float64"), 1),
+        (lambda x, like: ol.op.full_batch_size_like(like, shape=(3,), value=3.0, dtype="float64") - x, 1),
+        (lambda x, like: x / ol.op.exp(ol.op.full_like(like, value=3.0, dtype="float64")), 1),
+        (lambda x, like: x + ol.op.broadcast_to_like(ol.op.reduce_sum(like), like), 1),
         (lambda x, like: (x * 2.0) * 3.0, 1),
         (lambda x, like: (x * 2.0) / 3.0, 1),
         (lambda x, like: -(x * 2.0), 1),
         (lambda x, like: ((2.0 * x) * 3.0) * ol.op.reduce_sum(like), 2),
-        (lambda x, like: ol.op.clip(x, lower=ol.op.fill_like(like, value=0.0, dtype="float64")), 1),
+        (lambda x, like: ol.op.clip(x, lower=ol.op.full_like(like, value=0.0, dtype="float64")), 1),
     ],
 )
 def test_numbers_are_read_as_numbers_and_multiplied_first(write, count):
@@ -83,9 +83,9 @@ def test_numbers_are_read_as_numbers_and_multiplied_first(write, count):
 @pytest.mark.parametrize(
     "write",
     [
-        lambda x, y: ol.op.fill_like(y, value=3.0, dtype="float64") * ol.op.reduce_sum(x),  # which would lose its shape
-        lambda x, y: ol.op.slice(x, axis=0, stop=1) * ol.op.fill_like(y, value=3.0, dtype="float64"),
-        lambda x, y: ol.op.sum([x, ol.op.fill_like(y, value=3.0, dtype="float64")]),  # which does not broadcast
+        lambda x, y: ol.op.full_like(y, value=3.0, dtype="float64") * ol.op.reduce_sum(x),  # which would lose its shape
+        lambda x, y: ol.op.slice(x, axis=0, stop=1) * ol.op.full_like(y, value=3.0, dtype="float64"),
+        lambda x, y: ol.op.sum([x, ol.op.full_like(y, value=3.0, dtype="float64")]),  # which does not broadcast
         lambda x, y: (x * 2.0) * y,
         lambda x, y: (x / 2.0) * 3.0,
     ],
@@ -108,14 +108,14 @@ def test_a_number_is_computed_where_the_tensor_was_and_read_inside_a_loop():
     with ol.Program() as program:
         x = data(batch="t")
         w = data("w", batch=None)
-        threes = ol.op.fill_like(w, value=3.0, dtype="float64")
+        threes = ol.op.full_like(w, value=3.0, dtype="float64")
         rnn = ol.rnn()
         with rnn.step():
             rnn.output(ol.op.tanh(rnn.step_input(x) * threes))
         y = rnn()
     lines, applied = rewritten(program, [y], "splat_propagation")
     assert applied == {"splat_propagation": 1}
-    assert not any("fill_like(" in line for line in lines)
+    assert not any("full_like(" in line for line in lines)
     require_same_values(program, {"x": FEED["x"], "w": numpy.ones(3)}, [y], "splat_propagation")
 
 
@@ -129,7 +129,7 @@ def test_what_no_small_float_counts_stays():
 
 def test_a_number_that_is_made_in_a_block_belongs_to_that_block():
     with ol.Program() as program:
-        two = ol.op.fill(shape=(), value=2.0, dtype="float64")
+        two = ol.op.full(shape=(), value=2.0, dtype="float64")
         x, rnn = data(batch="t"), ol.rnn()
         with rnn.step():
             rnn.output(ol.op.tanh(-(rnn.step_input(x) * two)))

@@ -55,25 +55,25 @@ def fused(expression: Expression) -> list[str]:
 @pytest.mark.parametrize(
     ("expression", "expected"),
     [
-        (lambda x: x.a + op.linear(x.h, x.w), "linear_onto(base=a, x=h, w=w)"),
-        (lambda x: op.linear(x.h, x.w) + x.a, "linear_onto(base=a, x=h, w=w)"),
-        (lambda x: x.a + linear_dx(x.v, x.d), "linear_dx_onto(base=a, w=v, given=d)"),
+        (lambda x: x.a + op.linear(x.h, x.w), "addmm(base=a, x=h, w=w)"),
+        (lambda x: op.linear(x.h, x.w) + x.a, "addmm(base=a, x=h, w=w)"),
+        (lambda x: x.a + linear_dx(x.v, x.d), "addmm_nt(base=a, w=v, given=d)"),
         (lambda x: op.linear(x.h, x.w) + x.bias, "linear(x=h, w=w, bias=bias)"),
-        (lambda x: x.a + x.b * x.c, "multiply_add(base=a, x=b, y=c, subtracted=false)"),
-        (lambda x: x.b * x.c + x.a, "multiply_add(base=a, x=b, y=c, subtracted=false)"),
-        (lambda x: x.a - x.b * x.c, "multiply_add(base=a, x=b, y=c, subtracted=true)"),
-        (lambda x: x.a + op.negative(x.b) * x.c, "multiply_add(base=a, x=b, y=c, subtracted=true)"),
-        (lambda x: x.a - x.b * op.negative(x.c), "multiply_add(base=a, x=b, y=c, subtracted=false)"),
-        (lambda x: x.a - op.negative(x.b) * op.negative(x.c), "multiply_add(base=a, x=b, y=c, subtracted=true)"),
-        (lambda x: (1.0 - x.r) * x.a + x.r * x.b, "interpolate(start=a, end=b, weight=r)"),
-        (lambda x: x.b * x.r + x.a * (1.0 - x.r), "interpolate(start=a, end=b, weight=r)"),
-        (lambda x: x.a + x.r * (x.b - x.a), "interpolate(start=a, end=b, weight=r)"),
-        (lambda x: (x.b - x.a) * x.r + x.a, "interpolate(start=a, end=b, weight=r)"),
-        (lambda x: x.a - x.r * (x.a - x.b), "interpolate(start=a, end=b, weight=r)"),
+        (lambda x: x.a + x.b * x.c, "addcmul(base=a, x=b, y=c, subtracted=false)"),
+        (lambda x: x.b * x.c + x.a, "addcmul(base=a, x=b, y=c, subtracted=false)"),
+        (lambda x: x.a - x.b * x.c, "addcmul(base=a, x=b, y=c, subtracted=true)"),
+        (lambda x: x.a + op.neg(x.b) * x.c, "addcmul(base=a, x=b, y=c, subtracted=true)"),
+        (lambda x: x.a - x.b * op.neg(x.c), "addcmul(base=a, x=b, y=c, subtracted=false)"),
+        (lambda x: x.a - op.neg(x.b) * op.neg(x.c), "addcmul(base=a, x=b, y=c, subtracted=true)"),
+        (lambda x: (1.0 - x.r) * x.a + x.r * x.b, "lerp(start=a, end=b, weight=r)"),
+        (lambda x: x.b * x.r + x.a * (1.0 - x.r), "lerp(start=a, end=b, weight=r)"),
+        (lambda x: x.a + x.r * (x.b - x.a), "lerp(start=a, end=b, weight=r)"),
+        (lambda x: (x.b - x.a) * x.r + x.a, "lerp(start=a, end=b, weight=r)"),
+        (lambda x: x.a - x.r * (x.a - x.b), "lerp(start=a, end=b, weight=r)"),
         (lambda x: op.sum([x.a, x.b]), "add(x=a, y=b)"),
-        (lambda x: op.sum([x.a, op.negative(x.b)]), "subtract(x=a, y=b)"),
-        (lambda x: x.a - op.negative(x.b), "add(x=a, y=b)"),
-        (lambda x: op.negative(x.a - x.b), "subtract(x=b, y=a)"),
+        (lambda x: op.sum([x.a, op.neg(x.b)]), "subtract(x=a, y=b)"),
+        (lambda x: x.a - op.neg(x.b), "add(x=a, y=b)"),
+        (lambda x: op.neg(x.a - x.b), "subtract(x=b, y=a)"),
     ],
 )
 def test_a_sum_and_what_it_adds_up_become_one_op(expression: Expression, expected: str):
@@ -86,35 +86,35 @@ def test_a_sum_and_what_it_adds_up_become_one_op(expression: Expression, expecte
         (
             lambda x: op.sum([x.b * x.c, linear_dx(x.v, x.d), x.a, op.linear(x.h, x.w)]),
             [
-                "multiply_add(base=a, x=b, y=c, subtracted=false)",
-                "linear_dx_onto(base=#0, w=v, given=d)",
-                "linear_onto(base=#1, x=h, w=w)",
+                "addcmul(base=a, x=b, y=c, subtracted=false)",
+                "addmm_nt(base=#0, w=v, given=d)",
+                "addmm(base=#1, x=h, w=w)",
             ],
         ),
         (
-            lambda x: op.sum([linear_dx(x.v, x.d), x.a * x.b, op.negative(x.a * x.c)]),
+            lambda x: op.sum([linear_dx(x.v, x.d), x.a * x.b, op.neg(x.a * x.c)]),
             [
                 "multiply(x=a, y=b)",
-                "multiply_add(base=#0, x=a, y=c, subtracted=true)",
-                "linear_dx_onto(base=#1, w=v, given=d)",
+                "addcmul(base=#0, x=a, y=c, subtracted=true)",
+                "addmm_nt(base=#1, w=v, given=d)",
             ],
         ),
         (
             lambda x: (1.0 - x.r) * x.a + x.r * x.b + op.linear(x.h, x.w) - x.c,
-            ["interpolate(start=a, end=b, weight=r)", "subtract(x=#0, y=c)", "linear_onto(base=#1, x=h, w=w)"],
+            ["lerp(start=a, end=b, weight=r)", "subtract(x=#0, y=c)", "addmm(base=#1, x=h, w=w)"],
         ),
         (
             lambda x: op.linear(x.h, x.w) + linear_dx(x.v, x.d) - op.linear(x.d, x.w) + x.bias,
             [
                 "linear(x=h, w=w, bias=bias)",
-                "linear_dx_onto(base=#0, w=v, given=d)",
+                "addmm_nt(base=#0, w=v, given=d)",
                 "linear(x=d, w=w)",
                 "subtract(x=#1, y=#2)",
             ],
         ),
         (
             lambda x: x.c - (x.a + x.r * (x.b - x.a)),
-            ["interpolate(start=a, end=b, weight=r)", "subtract(x=c, y=#0)"],
+            ["lerp(start=a, end=b, weight=r)", "subtract(x=c, y=#0)"],
         ),
     ],
 )
@@ -127,8 +127,8 @@ def test_terms_are_added_one_after_another_onto_what_is_there(expression: Expres
     [
         lambda x: x.a + x.b - x.c,
         lambda x: x.a * x.b,
-        lambda x: op.negative(x.a * x.b),
-        lambda x: op.negative(op.linear(x.h, x.w)) - x.a * x.b,
+        lambda x: op.neg(x.a * x.b),
+        lambda x: op.neg(op.linear(x.h, x.w)) - x.a * x.b,
         lambda x: x.a + x.b * 2.0,
         lambda x: x.a + op.linear(x.h, x.w, x.bias),
         lambda x: x.a + op.tanh(x.b),
@@ -153,7 +153,7 @@ def test_what_is_read_elsewhere_or_fetched_is_not_computed_twice():
     lines = right_sides(rewritten(program, [fetched, read], "fuse_sums")[0])
     assert lines == ["linear(x=h, w=w)", "add(x=a, y=linear_0)", "tanh(x=linear_0)"]
     assert right_sides(rewritten(program, [fetched, product], "fuse_sums")[0]) == lines[:2]
-    assert right_sides(rewritten(program, [fetched], "fuse_sums")[0]) == ["linear_onto(base=a, x=h, w=w)"]
+    assert right_sides(rewritten(program, [fetched], "fuse_sums")[0]) == ["addmm(base=a, x=h, w=w)"]
 
 
 def test_another_catalogue_s_operators_are_left_alone():
@@ -174,7 +174,7 @@ def test_another_catalogue_s_operators_are_left_alone():
 def test_fusing_twice_changes_nothing_more():
     with ol.Program() as program:
         x = Values()
-        result = op.sum([(1.0 - x.r) * x.a, x.r * x.b, op.linear(x.h, x.w), x.c, op.negative(x.a * x.b)])
+        result = op.sum([(1.0 - x.r) * x.a, x.r * x.b, op.linear(x.h, x.w), x.c, op.neg(x.a * x.b)])
     copy = program.clone()
     assert optimize(copy, [copy.main.vars[result.name]], standard, ("fuse_sums",)) == {"fuse_sums": 1}
     assert fuse_sums(copy, standard) == 0
@@ -219,7 +219,7 @@ def test_what_leaves_the_loop_is_added_first():
     """The bias goes onto the whole sequence, before the loop; in each step one op is left."""
     blocks, applied = loop(lambda x, state: op.linear(state, x.u, x.bias) + x.a)
     assert applied == {"licm": 0, "batch_prologue": 1, "batch_epilogue": 0, "fuse_sums": 1}
-    assert blocks == {"rnn_0.body": ["linear_onto(base=#0, x=memory_0, w=u)"]}
+    assert blocks == {"rnn_0.body": ["addmm(base=#0, x=memory_0, w=u)"]}
 
 
 def test_differences_of_sequences_leave_the_gradient_loop_and_complements_are_seen_through_it():
@@ -232,21 +232,21 @@ def test_differences_of_sequences_leave_the_gradient_loop_and_complements_are_se
     blocks, _ = loop(cell, "u")
     assert blocks == {
         "rnn_0.body": [
-            "linear_onto(base=r.step_0, x=memory_0, w=u)",
+            "addmm(base=r.step_0, x=memory_0, w=u)",
             "sigmoid(x=add_0)",
-            "multiply_add(base=a.step_0, x=sigmoid_0, y=memory_0, subtracted=false)",
+            "addcmul(base=a.step_0, x=sigmoid_0, y=memory_0, subtracted=false)",
             "tanh(x=add_1)",
-            "interpolate(start=memory_0, end=tanh_0, weight=sigmoid_0)",
+            "lerp(start=memory_0, end=tanh_0, weight=sigmoid_0)",
         ],
         "rnn_0@GRAD.body": [
             "add(x=rnn_0.stacked.0@STEP_0, y=memory_0@STEP_0)",
             "multiply(x=add_2@GRAD, y=sigmoid_0@STEP_0)",
             "tanh_dx(y=tanh_0@STEP_0, dy=tanh_0@GRAD)",
             "multiply(x=add_2@GRAD, y=#0)",
-            "multiply_add(base=#1, x=add_1@GRAD, y=memory_0@STEP_1, subtracted=false)",
+            "addcmul(base=#1, x=add_1@GRAD, y=memory_0@STEP_1, subtracted=false)",
             "sigmoid_dx(y=sigmoid_0@STEP_0, dy=sigmoid_0@GRAD)",
-            "interpolate(start=add_2@GRAD, end=add_1@GRAD, weight=sigmoid_0@STEP_0)",
-            "linear_dx_onto(base=#2, w=u, given=add_0@GRAD)",
+            "lerp(start=add_2@GRAD, end=add_1@GRAD, weight=sigmoid_0@STEP_0)",
+            "addmm_nt(base=#2, w=u, given=add_0@GRAD)",
         ],
     }
 
@@ -258,7 +258,7 @@ def test_products_of_one_factor_stay_apart_where_nothing_leaves_the_loop():
             "tanh(x=memory_0)",
             "sigmoid(x=memory_0)",
             "multiply(x=tanh_0, y=memory_0)",
-            "multiply_add(base=#0, x=sigmoid_0, y=memory_0, subtracted=false)",
+            "addcmul(base=#0, x=sigmoid_0, y=memory_0, subtracted=false)",
         ]
     }
 

@@ -67,7 +67,7 @@ def test_parameters_that_are_updated_alike_are_updated_by_one_op():
         " [f.w@VELOCITY@NEXT: float64[3, 3], f.b@VELOCITY@NEXT: float64[3], g.w@VELOCITY@NEXT: float64[3, 3],"
         " g.b@VELOCITY@NEXT: float64[3]] = multi_tensor_momentum(params=[f.w, f.b, g.w, g.b],"
         " grads=[f.w@GRAD, f.b@GRAD, g.w@GRAD, g.b@GRAD], velocities=[f.w@VELOCITY, f.b@VELOCITY, g.w@VELOCITY, g.b@VELOCITY],"
-        " rate=momentum_0.rate, mu=0.9, nesterov=false)"
+        " learning_rate=momentum_0.learning_rate, mu=0.9, nesterov=false)"
     ]
 
 
@@ -89,10 +89,10 @@ def test_rates_states_and_dtypes_keep_parameters_apart():
     lines, applied = updates(program, [cost], "multi_tensor_updates")
     assert applied == {"multi_tensor_updates": 2}
     assert lines == [
-        "f.w@NEXT: float64[3, 3] = sgd(param=f.w, grad=f.w@GRAD, rate=sgd_0.rate)",
+        "f.w@NEXT: float64[3, 3] = sgd(param=f.w, grad=f.w@GRAD, learning_rate=sgd_0.learning_rate)",
         "[g.w@NEXT: float32[3, 3], g.b@NEXT: float32[3]] = multi_tensor_sgd(params=[g.w, g.b], grads=[g.w@GRAD, g.b@GRAD],"
-        " rate=sgd_0.rate)",
-        "f.b@NEXT: float64[3] = sgd(param=f.b, grad=f.b@GRAD, rate=sgd_1.rate)",
+        " learning_rate=sgd_0.learning_rate)",
+        "f.b@NEXT: float64[3] = sgd(param=f.b, grad=f.b@GRAD, learning_rate=sgd_1.learning_rate)",
     ]
 
 
@@ -111,7 +111,7 @@ def test_parameters_are_updated_apart_where_an_attribute_is_another(attribute):
     optimizer, other = APART[attribute]
     program, cost = network()
     with program:
-        rate = ol.op.fill(shape=(), value=0.1, dtype="float64")
+        rate = ol.op.full(shape=(), value=0.1, dtype="float64")
         pairs = ol.append_backward(cost)
         optimizer(rate).apply(pairs[:2])
         optimizer(rate, **other).apply(pairs[2:])
@@ -129,7 +129,7 @@ def test_parameters_are_updated_apart_where_an_attribute_is_another(attribute):
 def test_what_reads_a_parameter_as_it_will_be_comes_after_its_update():
     program, cost = network()
     with program:
-        rate = ol.op.fill(shape=(), value=0.1, dtype="float64")
+        rate = ol.op.full(shape=(), value=0.1, dtype="float64")
         ol.optimizer.SGD(rate).minimize(cost, parameters=program.parameters()[:2])
         ahead = ol.op.reduce_sum(program.main.var("f.w@NEXT"))
         ol.optimizer.SGD(rate).minimize(cost, parameters=program.parameters()[2:])
@@ -172,10 +172,10 @@ def test_a_step_takes_the_product_that_is_its_gradient():
     lines, applied = updates(program, [cost], "fuse_updates")
     assert applied == {"fuse_updates": 2}
     assert lines == [
-        "f.w@NEXT: float64[3, 3] = sgd_linear(param=f.w, x=x, dout=f.out@GRAD, rate=sgd_0.rate)",
-        "f.b@NEXT: float64[3] = sgd(param=f.b, grad=f.b@GRAD, rate=sgd_0.rate)",
-        "g.w@NEXT: float64[3, 3] = sgd_linear(param=g.w, x=tanh_0, dout=g.out@GRAD, rate=sgd_0.rate)",
-        "g.b@NEXT: float64[3] = sgd(param=g.b, grad=g.b@GRAD, rate=sgd_0.rate)",
+        "f.w@NEXT: float64[3, 3] = sgd_addmm(param=f.w, x=x, dout=f.out@GRAD, learning_rate=sgd_0.learning_rate)",
+        "f.b@NEXT: float64[3] = sgd(param=f.b, grad=f.b@GRAD, learning_rate=sgd_0.learning_rate)",
+        "g.w@NEXT: float64[3, 3] = sgd_addmm(param=g.w, x=tanh_0, dout=g.out@GRAD, learning_rate=sgd_0.learning_rate)",
+        "g.b@NEXT: float64[3] = sgd(param=g.b, grad=g.b@GRAD, learning_rate=sgd_0.learning_rate)",
     ]
 
 
@@ -186,8 +186,8 @@ def test_a_velocity_takes_the_product_and_the_step_goes_along_it():
     lines, applied = updates(program, [cost], "fuse_updates")
     assert applied == {"fuse_updates": 1}
     assert lines == [
-        "f.w@VELOCITY@NEXT: float64[3, 3] = linear_dw_onto(base=f.w@VELOCITY, x=x, dout=f.out@GRAD, scale=0.9)",
-        "f.w@NEXT: float64[3, 3] = sgd(param=f.w, grad=f.w@VELOCITY@NEXT, rate=momentum_0.rate)",
+        "f.w@VELOCITY@NEXT: float64[3, 3] = addmm_tn(base=f.w@VELOCITY, x=x, dout=f.out@GRAD, scale=0.9)",
+        "f.w@NEXT: float64[3, 3] = sgd(param=f.w, grad=f.w@VELOCITY@NEXT, learning_rate=momentum_0.learning_rate)",
     ]
 
 
@@ -200,10 +200,10 @@ def test_each_product_of_a_sum_is_taken_and_the_rest_is_added():
     lines, applied = updates(program, [cost], "fuse_updates")
     assert applied == {"fuse_updates": 2}
     assert lines == [
-        "f.w@VALUE_0: float64[3, 3] = linear_dw_onto(base=f.w@VELOCITY, x=tanh_0, dout=f.out_0@GRAD, scale=0.9)",
-        "f.w@VALUE_1: float64[3, 3] = linear_dw_onto(base=f.w@VALUE_0, x=x, dout=f.out@GRAD, scale=1.0)",
+        "f.w@VALUE_0: float64[3, 3] = addmm_tn(base=f.w@VELOCITY, x=tanh_0, dout=f.out_0@GRAD, scale=0.9)",
+        "f.w@VALUE_1: float64[3, 3] = addmm_tn(base=f.w@VALUE_0, x=x, dout=f.out@GRAD, scale=1.0)",
         "f.w@VELOCITY@NEXT: float64[3, 3] = sum(xs=[f.w@VALUE_1, f.w@GRAD_2])",
-        "f.w@NEXT: float64[3, 3] = sgd(param=f.w, grad=f.w@VELOCITY@NEXT, rate=momentum_0.rate)",
+        "f.w@NEXT: float64[3, 3] = sgd(param=f.w, grad=f.w@VELOCITY@NEXT, learning_rate=momentum_0.learning_rate)",
     ]
 
 
@@ -233,7 +233,7 @@ def test_a_gradient_that_is_fetched_stays():
     gradient = pairs[program.main.var("f.w")]
     lines, applied = updates(program, [cost, gradient], "fuse_updates")
     assert applied == {"fuse_updates": 1}
-    assert lines[0] == "f.w@NEXT: float64[3, 3] = sgd(param=f.w, grad=f.w@GRAD, rate=sgd_0.rate)"
+    assert lines[0] == "f.w@NEXT: float64[3, 3] = sgd(param=f.w, grad=f.w@GRAD, learning_rate=sgd_0.learning_rate)"
 
 
 def test_a_gradient_that_something_else_reads_stays():
@@ -260,7 +260,7 @@ def test_a_gradient_that_is_changed_stays_and_a_parameter_that_is_frozen_has_non
 def test_a_gradient_that_a_loop_sums_up_is_taken_once_it_is_one_product():
     with ol.Program(seed=0) as program:
         x = ol.layer.data("x", shape=[3], dtype="float64", batch="t")
-        start = ol.op.fill(shape=(3,), value=0.0, dtype="float64")
+        start = ol.op.full(shape=(3,), value=0.0, dtype="float64")
         rnn = ol.rnn()
         with rnn.step():
             state = rnn.memory(init=start)

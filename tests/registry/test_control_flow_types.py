@@ -1,4 +1,4 @@
-"""`while` and `branch` in a file: what their operators would not have made is refused, op by op."""
+"""`while` and `conditional_block` in a file: what their operators would not have made is refused, op by op."""
 
 from collections.abc import Callable
 
@@ -18,7 +18,7 @@ def chosen_and_repeated() -> ol.Program:
     with ol.Program() as program:
         x = ol.layer.data("x", shape=[], batch=None)
         limit = ol.layer.data("limit", shape=[], batch=None)
-        y = ol.cond(x < limit, lambda: ol.op.square(x), lambda: ol.op.negative(x))
+        y = ol.cond(x < limit, lambda: ol.op.square(x), lambda: ol.op.neg(x))
         loop = ol.while_loop(y < limit, max_trips=50)
         with loop.block():
             after = y + y
@@ -64,7 +64,7 @@ def number_of(program: ol.Program, type: str) -> int:
 
 
 WHILE = f"main, op {number_of(chosen_and_repeated(), 'while')} (while)"
-BRANCH = f"main, op {number_of(chosen_and_repeated(), 'branch')} (branch)"
+BRANCH = f"main, op {number_of(chosen_and_repeated(), 'conditional_block')} (conditional_block)"
 
 
 def test_the_program_is_what_its_operators_make():
@@ -105,7 +105,7 @@ def test_a_body_takes_a_carried_value_as_the_type_that_it_has():
     def change(program):
         var(program.blocks[3], program.blocks[3].inputs[0]).dtype = wire.FLOAT64
 
-    refuse(change, f'{WHILE}: the body takes "choose_0_0" as float64[], yet is handed float32[]')
+    refuse(change, f'{WHILE}: the body takes "select_branch_0_0" as float64[], yet is handed float32[]')
 
 
 def test_a_carried_value_goes_on_as_the_type_that_it_had():
@@ -149,14 +149,14 @@ def test_a_while_has_a_body():
 
 def test_when_is_one_bool():
     def change(program):
-        slot(find(program.blocks[0], "branch"), "when").vars[0] = "limit"
+        slot(find(program.blocks[0], "conditional_block"), "when").vars[0] = "limit"
 
     refuse(change, f"{BRANCH}: when must be bool, not float32")
 
 
 def test_a_body_of_a_branch_takes_the_values_that_it_is_handed():
     def change(program):
-        slot(find(program.blocks[0], "branch"), "values").vars.append("x")
+        slot(find(program.blocks[0], "conditional_block"), "values").vars.append("x")
 
     refuse(change, f"{BRANCH}: the body takes 0 values, yet is handed 1")
 
@@ -166,7 +166,7 @@ def test_a_branch_that_may_not_run_takes_and_gives_a_dimension_more():
         block = program.blocks[1]
         block.vars.add(name="given", dtype=wire.FLOAT32).shape.SetInParent()
         block.inputs.append("given")
-        slot(find(program.blocks[0], "branch"), "values").vars.append("x")
+        slot(find(program.blocks[0], "conditional_block"), "values").vars.append("x")
 
     refuse(change, f'{BRANCH}: "given" is handed float32[], which has no dimension in front to tell whether there is a value')
 
@@ -186,7 +186,7 @@ def test_a_branch_always_hands_out_what_it_may_not_have():
     """Without `when` it always runs, and nothing has a dimension more."""
 
     def change(program):
-        op = find(program.blocks[0], "branch")
+        op = find(program.blocks[0], "conditional_block")
         op.inputs.remove(slot(op, "when"))
 
     refuse(change, f'{BRANCH}: "cond_0.true.out.0" is declared float32[size_0], where float32[] follows from its inputs')

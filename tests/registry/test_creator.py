@@ -91,7 +91,7 @@ def test_an_attribute_that_there_is_not(program):
     x = program.main.var("x")
     with refused(
         ol.ArgumentError,
-        "mean: no attribute or input axes; its attributes: axis, keep",
+        "mean: no attribute or input axes; its attributes: axis, keepdim",
         "  mean(x: float[...s] -> y: float[...s-{axis}])",
         f'      x = "x"   float32[n, 3]   fed; declared at {declared("x", program)}',
     ):
@@ -173,7 +173,7 @@ def test_an_op_joins_the_innermost_open_block_of_its_inputs_program(program):
 
 
 def test_an_op_without_inputs_joins_the_block_being_filled(program):
-    filled = ol.op.fill(shape=(2,), value=1.0)
+    filled = ol.op.full(shape=(2,), value=1.0)
     assert filled.block is program.main
 
 
@@ -188,7 +188,7 @@ def test_inputs_are_given_by_position_or_by_name(program):
 
 def test_defaults_are_filled_in_and_what_is_none_is_left_out(program):
     ol.op.mean(program.main.var("x"))
-    assert program.main.ops[0].attributes == {"keep": False}
+    assert program.main.ops[0].attributes == {"keepdim": False}
 
 
 def test_results_are_named_after_the_operator_or_as_the_caller_says(program):
@@ -209,8 +209,8 @@ def test_python_operators_append_ops(program):
     x = program.main.var("x")
     ids = program.main.var("ids")
     _ = x + 1, 1 + x, x - x, 2 * x, x / 2, -x, x > 0, x <= x, ids + 1
-    kinds = [op.type for op in program.main.ops if op.type != "fill"]
-    assert kinds == ["add", "add", "subtract", "multiply", "divide", "negative", "greater", "less_equal", "add"]
+    kinds = [op.type for op in program.main.ops if op.type != "full"]
+    assert kinds == ["add", "add", "subtract", "multiply", "divide", "neg", "greater", "less_equal", "add"]
 
 
 def test_a_variable_is_never_true_or_false(program):

@@ -23,12 +23,12 @@ def refusal(text: str) -> str:
 def test_rows_that_are_chosen_are_not_as_many_as_are_fed():
     message = refusal("""
         block main(c: bool[n], x: float32[n, 2], s: float32[n, 1]) {
-          r: int64[n] = rows(condition=c, holds=true)
-          m: float32[n, 1] = take(x=s, rows=r)
-          y: float32[n, 2] = layer_norm_slope(x=x, mean=m, rstd=m, given=x)
+          r: int64[n] = nonzero(condition=c, value=true)
+          m: float32[n, 1] = gather(x=s, rows=r)
+          y: float32[n, 2] = layer_norm_grad(x=x, mean=m, rstd=m, given=x)
         }""")
     assert message == (
-        'main, op 0 (rows): "r" is declared int64[n], yet something before it is of the size n too; '
+        'main, op 0 (nonzero): "r" is declared int64[n], yet something before it is of the size n too; '
         "a size that only values tell has a name of its own"
     )
 
@@ -36,11 +36,11 @@ def test_rows_that_are_chosen_are_not_as_many_as_are_fed():
 def test_two_ops_do_not_make_one_size():
     message = refusal("""
         block main(c: bool[n], d: bool[m]) {
-          r: int64[k] = rows(condition=c, holds=true)
-          s: int64[k] = rows(condition=d, holds=true)
+          r: int64[k] = nonzero(condition=c, value=true)
+          s: int64[k] = nonzero(condition=d, value=true)
         }""")
     assert message == (
-        'main, op 1 (rows): "s" is declared int64[k], yet what rows makes is of the size k too; '
+        'main, op 1 (nonzero): "s" is declared int64[k], yet what nonzero makes is of the size k too; '
         "a size that only values tell has a name of its own"
     )
 
@@ -48,17 +48,17 @@ def test_two_ops_do_not_make_one_size():
 def test_blocks_side_by_side_do_not_make_one_size():
     message = refusal("""
         block main(c: bool[n], p: bool[], q: bool[]) {
-          [a: int64[ran, k]] = branch(values=[], free=[c], when=p, body={first})
+          [a: int64[ran, k]] = conditional_block(values=[], free=[c], when=p, body={first})
             block first() -> (r) {
-              r: int64[k] = rows(condition=c, holds=true)
+              r: int64[k] = nonzero(condition=c, value=true)
             }
-          [b: int64[also, k]] = branch(values=[], free=[c], when=q, body={second})
+          [b: int64[also, k]] = conditional_block(values=[], free=[c], when=q, body={second})
             block second() -> (s) {
-              s: int64[k] = rows(condition=c, holds=false)
+              s: int64[k] = nonzero(condition=c, value=false)
             }
         }""")
     assert message == (
-        'main/second, op 0 (rows): "s" is declared int64[k], yet what rows makes is of the size k too; '
+        'main/second, op 0 (nonzero): "s" is declared int64[k], yet what nonzero makes is of the size k too; '
         "a size that only values tell has a name of its own"
     )
 
@@ -66,15 +66,15 @@ def test_blocks_side_by_side_do_not_make_one_size():
 def test_nor_where_the_first_keeps_it_inside():
     message = refusal("""
         block main(c: bool[n], p: bool[]) {
-          [a: int64[ran]] = branch(values=[], free=[c], when=p, body={first})
+          [a: int64[ran]] = conditional_block(values=[], free=[c], when=p, body={first})
             block first() -> (count) {
-              r: int64[k] = rows(condition=c, holds=true)
-              count: int64[] = element_count(like=r, dtype=int64)
+              r: int64[k] = nonzero(condition=c, value=true)
+              count: int64[] = numel(like=r, dtype=int64)
             }
-          s: int64[k] = rows(condition=c, holds=false)
+          s: int64[k] = nonzero(condition=c, value=false)
         }""")
     assert message == (
-        'main, op 1 (rows): "s" is declared int64[k], yet what rows makes is of the size k too; '
+        'main, op 1 (nonzero): "s" is declared int64[k], yet what nonzero makes is of the size k too; '
         "a size that only values tell has a name of its own"
     )
 
@@ -84,16 +84,16 @@ def test_what_only_values_tell_is_called_by_a_name(size: str):
     """Not by a sum or product of names, of which nobody could say what they are, and not by a number."""
     assert "declared int64" in refusal(f"""
         block main(c: bool[n]) {{
-          r: int64[{size}] = rows(condition=c, holds=true)
+          r: int64[{size}] = nonzero(condition=c, value=true)
         }}""")
 
 
 def test_two_sizes_of_one_op_are_two():
     message = refusal("""
         block main(shape: int64[2]) {
-          y: float32[k, k] = fill(shape=$shape, value=0.0, dtype=float32)
+          y: float32[k, k] = full(shape=$shape, value=0.0, dtype=float32)
         }""")
-    assert message == 'main, op 0 (fill): "y" is declared float32[k, k], where float32[?, ?] follows from its inputs'
+    assert message == 'main, op 0 (full): "y" is declared float32[k, k], where float32[?, ?] follows from its inputs'
 
 
 def test_a_sum_over_the_steps_has_a_size_that_no_step_makes():
@@ -101,8 +101,8 @@ def test_a_sum_over_the_steps_has_a_size_that_no_step_makes():
         block main(c: bool[t, n], x: float32[n, 2]) {
           [], [], [total: float32[k, 2]] = recurrent(sequences=[c], initial=[], free=[x], body={step}, summed=1, reverse=false)
             block step(now: bool[n]) -> (part) {
-              r: int64[k] = rows(condition=now, holds=true)
-              part: float32[k, 2] = take(x=x, rows=r)
+              r: int64[k] = nonzero(condition=now, value=true)
+              part: float32[k, 2] = gather(x=x, rows=r)
             }
         }""")
     assert message == "main, op 0 (recurrent): sum 0 is float32[k, 2], whose size may be another in each step"
@@ -127,7 +127,7 @@ def _summed(text: str, stack: str, rows: str, step: str) -> str:
     turned, number = f"turned: float32[2, {rows}] = transpose(x={step}, axes=[1, 0])", "turned: float32[] = reduce_sum(x="
     assert f"{stack}, 2, {rows}]" in text
     assert turned in text
-    return text.replace(f"{stack}, 2, {rows}]", f"{stack}]").replace(turned, f"{number}{step}, keep=false)")
+    return text.replace(f"{stack}, 2, {rows}]", f"{stack}]").replace(turned, f"{number}{step}, keepdim=false)")
 
 
 def test_two_ragged_loops_do_not_count_different_rows_by_one_name():
@@ -155,11 +155,11 @@ def test_a_size_that_is_known_inside_a_block_is_not_made_there():
         block main(c: bool[t, n]) {
           [s: int64[t, n]], [], [] = recurrent(sequences=[c], initial=[], free=[], body={step}, summed=0, reverse=false)
             block step(now: bool[n]) -> (s) {
-              s: int64[n] = rows(condition=now, holds=true)
+              s: int64[n] = nonzero(condition=now, value=true)
             }
         }""")
     assert message == (
-        'main/step, op 0 (rows): "s" is declared int64[n], yet something before it is of the size n too; '
+        'main/step, op 0 (nonzero): "s" is declared int64[n], yet something before it is of the size n too; '
         "a size that only values tell has a name of its own"
     )
 
@@ -170,7 +170,7 @@ HANDED_BACK = """
         block step(now: float32[k, 2], turned: float32[2, k]) -> (both) {
           back: float32[k, 2] = transpose(x=turned, axes=[1, 0])
           product: float32[k, 2] = multiply(x=now, y=back)
-          both: float32[] = reduce_sum(x=product, keep=false)
+          both: float32[] = reduce_sum(x=product, keepdim=false)
         }
     }
     target out = out"""
@@ -191,7 +191,7 @@ def test_rows_that_have_a_step_are_as_many_as_what_tells_them_otherwise(name: st
 
 RAN = """
     block main(x: float32[n, 2], when: bool[]) {
-      [y: float32[n, 2]] = branch(values=[x], free=[], when=when, body={once})
+      [y: float32[n, 2]] = conditional_block(values=[x], free=[], when=when, body={once})
         block once(row: float32[2]) -> (after) {
           after: float32[2] = relu(x=row)
         }
@@ -208,9 +208,9 @@ def test_a_branch_that_may_run_is_given_one_value_or_none(name: str):
         (y,) = EXECUTORS[name].run(program, {"x": x, "when": np.array(bool(rows))}, ["y"], scope=ol.Scope())
         assert np.array_equal(y, x)
     for rows, when, message in (
-        (3, True, "branch: a value of 3 rows, where the block runs"),
-        (0, True, "branch: a value of 0 rows, where the block runs"),
-        (1, False, "branch: a value of 1 row, where the block does not run"),
+        (3, True, "conditional_block: a value of 3 rows, where the block runs"),
+        (0, True, "conditional_block: a value of 0 rows, where the block runs"),
+        (1, False, "conditional_block: a value of 1 row, where the block does not run"),
     ):
         with pytest.raises(ol.KernelError) as caught:
             EXECUTORS[name].run(program, {"x": np.zeros((rows, 2), "float32"), "when": np.array(when)}, ["y"], scope=ol.Scope())

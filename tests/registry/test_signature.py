@@ -129,10 +129,10 @@ def test_an_attribute_is_a_size():
     ("attributes", "shape"),
     [
         ({"axis": 1}, "float32[2, n]"),
-        ({"axis": -3, "keep": True}, "float32[1, 3, n]"),
+        ({"axis": -3, "keepdim": True}, "float32[1, 3, n]"),
         ({"axis": None}, "float32[]"),
-        ({"keep": True}, "float32[1, 1, 1]"),
-        ({"axis": 0, "keep": False}, "float32[3, n]"),
+        ({"keepdim": True}, "float32[1, 1, 1]"),
+        ({"axis": 0, "keepdim": False}, "float32[3, n]"),
     ],
 )
 def test_an_attribute_says_which_axis_is_left_out(attributes, shape):

@@ -105,7 +105,7 @@ def test_an_attribute_is_known():
     def change(program):
         program.blocks[0].ops[1].attributes.add(name="axes", int=0)
 
-    refuse(change, "main, op 1 (reduce_sum): no attribute or input axes; its attributes: axis, keep")
+    refuse(change, "main, op 1 (reduce_sum): no attribute or input axes; its attributes: axis, keepdim")
 
 
 def test_an_attribute_is_there():
@@ -130,7 +130,7 @@ def test_an_attribute_is_of_its_type():
     def change(program):
         program.blocks[0].ops[1].attributes[0].int = 1
 
-    refuse(change, "main, op 1 (reduce_sum): attribute keep must be bool, not 1")
+    refuse(change, "main, op 1 (reduce_sum): attribute keepdim must be bool, not 1")
 
 
 def test_an_attribute_is_in_the_form_that_the_operator_gives_it():
@@ -138,7 +138,7 @@ def test_an_attribute_is_in_the_form_that_the_operator_gives_it():
 
     def change(program):
         op = program.blocks[0].ops.add()
-        op.CopyFrom(wire.OpDesc(type="fill", outputs=[wire.SlotDesc(name="y", vars=["filled"])]))
+        op.CopyFrom(wire.OpDesc(type="full", outputs=[wire.SlotDesc(name="y", vars=["filled"])]))
         program.blocks[0].vars.add(name="filled", dtype=wire.FLOAT32).shape.SetInParent()
         op.attributes.add(name="dtype", dtype=wire.FLOAT32)
         op.attributes.add(name="shape").shape.SetInParent()
@@ -147,7 +147,7 @@ def test_an_attribute_is_in_the_form_that_the_operator_gives_it():
         program.blocks[0].ClearField("ops")
         program.blocks[0].ops.extend(ops)
 
-    refuse(change, "main, op 0 (fill): an attribute is missing, or not in the form that the operator gives it")
+    refuse(change, "main, op 0 (full): an attribute is missing, or not in the form that the operator gives it")
 
 
 def test_a_shape_is_the_one_that_follows():
@@ -293,7 +293,7 @@ def test_a_memory_keeps_its_type():
         program.blocks[1].vars.add(name="other", dtype=wire.FLOAT32).shape.SetInParent()
         op = program.blocks[1].ops.add(type="reduce_sum", inputs=[wire.SlotDesc(name="x", vars=["total"])])
         op.outputs.add(name="y", vars=["other"])
-        op.attributes.add(name="keep", bool=False)
+        op.attributes.add(name="keepdim", bool=False)
         program.blocks[1].outputs[1] = "other"
 
     refuse(change, "main, op 0 (recurrent): memory 0 begins as float32[2] but goes on as float32[]")

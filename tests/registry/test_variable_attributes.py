@@ -13,7 +13,7 @@ def program_with_a_fed_rate_and_shape():
         rate = ol.layer.data("rate", shape=[], batch=None)
         shape = ol.layer.data("shape", shape=[2], batch=None, dtype="int64")
         dropped = ol.layer.dropout(x, rate=rate)
-        filled = ol.op.fill(shape=shape, value=2.0, dtype="float64")
+        filled = ol.op.full(shape=shape, value=2.0, dtype="float64")
         program.targets |= {"dropped": dropped, "filled": filled, "reshaped": ol.op.reshape(x, shape=shape)}
     return program
 
@@ -47,7 +47,7 @@ def test_what_an_attribute_reads_is_kept_by_pruning_and_by_the_file_and_the_text
 def test_an_attribute_may_be_computed_by_an_op():
     with ol.Program():
         x = ol.layer.data("x", shape=[2])
-        doubled = ol.op.fill(shape=(2,), value=ol.op.reduce_sum(x) * 2.0)
+        doubled = ol.op.full(shape=(2,), value=ol.op.reduce_sum(x) * 2.0)
         assert np.array_equal(ol.eval(doubled, {"x": np.array([[1, 2]], dtype="float32")}), [6.0, 6.0])
 
 
@@ -58,7 +58,7 @@ def test_a_variable_of_another_type_is_refused():
         with pytest.raises(ol.ArgumentError, match=r'attribute rate must be one float, yet "rate" is float32\[n, 3\]'):
             ol.layer.dropout(x, rate=rate)
         with pytest.raises(ol.ArgumentError, match=r'attribute shape must be int64\[r\], where r is a number, yet "x" is float32\[n, 4\]'):
-            ol.op.fill(shape=x, value=0.0)
+            ol.op.full(shape=x, value=0.0)
 
 
 def test_an_attribute_that_must_be_known_when_the_program_is_written_refuses_variables():

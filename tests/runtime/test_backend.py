@@ -58,7 +58,7 @@ def network():
     with ol.Program(seed=2) as program:
         ids = ol.layer.data("ids", shape=[6], dtype="int64", batch="t")
         rows = ol.op.tanh(ol.layer.embedding(ids, (5, 4), dtype="float64"))
-        start, loop = ol.op.fill(shape=(6, 4), value=0.0, dtype="float64"), ol.rnn()
+        start, loop = ol.op.full(shape=(6, 4), value=0.0, dtype="float64"), ol.rnn()
         with loop.step():
             row = loop.step_input(rows)
             memory = loop.memory(init=start)

@@ -143,7 +143,7 @@ def test_what_each_trip_of_a_while_hands_out_anew_is_refused_before_it_is_stacke
 @pytest.mark.parametrize("holds", [True, False])
 def test_the_numbers_of_rows_are_counted_before_they_are_made(holds):
     with ol.Program() as program:
-        program.targets["y"] = ol.op.rows(ol.layer.data("c", [], dtype="bool"), holds=holds)
+        program.targets["y"] = ol.op.nonzero(ol.layer.data("c", [], dtype="bool"), value=holds)
     feed = {"c": numpy.array([True, True, False])}
     count = 2 if holds else 1
     with pytest.raises(ol.LimitError) as caught:
@@ -151,7 +151,7 @@ def test_the_numbers_of_rows_are_counted_before_they_are_made(holds):
     assert caught.value.message == "what is fed: 3 live bytes, where 2 are allowed"
     with pytest.raises(ol.LimitError) as caught:
         ol.Executor(limits=ol.RunLimits(live_bytes=3)).run(program, feed, ["y"], scope=ol.Scope())
-    assert caught.value.message == f"main, op 0 (rows): {3 + 8 * count} live bytes, where 3 are allowed"
+    assert caught.value.message == f"main, op 0 (nonzero): {3 + 8 * count} live bytes, where 3 are allowed"
     (y,) = ol.Executor(limits=ol.RunLimits(live_bytes=3 + 8 * count)).run(program, feed, ["y"], scope=ol.Scope())
     assert len(y) == count
 

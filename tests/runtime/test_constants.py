@@ -7,7 +7,7 @@ import oarlock as ol
 
 
 def constant(value=2.0, shape=(2,)):
-    return ol.op.fill(shape=shape, value=value, dtype="float32")
+    return ol.op.full(shape=shape, value=value, dtype="float32")
 
 
 def planned(program, fetch):
@@ -26,8 +26,8 @@ def test_what_is_only_read_is_made_once():
     with ol.Program() as program:
         y = ol.layer.data("x", shape=[2]) * constant()
     plan = planned(program, [y])
-    assert plan.text == "def plan(context_of, device, x_1):\n    multiply_0_3 = multiply_4(x_1, fill_0_2)\n    return [multiply_0_3]\n"
-    assert [(name, op.type) for name, op in plan.constants.items()] == [("fill_0_2", "fill")]
+    assert plan.text == "def plan(context_of, device, x_1):\n    multiply_0_3 = multiply_4(x_1, full_0_2)\n    return [multiply_0_3]\n"
+    assert [(name, op.type) for name, op in plan.constants.items()] == [("full_0_2", "full")]
     assert run_twice(program, [y], {"x": [[1.0, 2.0]]}) == [[[2.0, 4.0]]]
 
 
@@ -93,15 +93,15 @@ def test_a_next_value_is_the_scope_s_own():
 def test_large_tensors_and_those_of_fed_sizes_are_made_each_time():
     with ol.Program() as program:
         x = ol.layer.data("x", shape=[5000])
-        fetch = [x + constant(shape=(5000,)), x + ol.op.fill_like(x, value=1.0)]
+        fetch = [x + constant(shape=(5000,)), x + ol.op.full_like(x, value=1.0)]
     assert not planned(program, fetch).constants
 
 
 def test_an_op_that_fails_does_so_when_it_runs():
     with ol.Program() as program:
-        y = ol.op.fill(shape=(2,), value=float("inf"), dtype="int64") + ol.layer.data("x", shape=[2], dtype="int64")
+        y = ol.op.full(shape=(2,), value=float("inf"), dtype="int64") + ol.layer.data("x", shape=[2], dtype="int64")
     assert not planned(program, [y]).constants
-    with pytest.raises(ol.KernelError, match="fill"):
+    with pytest.raises(ol.KernelError, match="full"):
         ol.Executor(passes=()).run(program, {"x": [[1, 2]]}, [y], scope=ol.Scope())
 
 
@@ -121,12 +121,12 @@ def test_operators_of_others_may_do_with_their_inputs_what_they_like():
 
 def test_a_line_that_fails_tells_of_its_constants():
     with ol.Program() as program:
-        rows = ol.op.fill(shape=(1,), value=9, dtype="int64")
-        y = ol.op.take(ol.layer.data("x", shape=[2]), rows)
+        rows = ol.op.full(shape=(1,), value=9, dtype="int64")
+        y = ol.op.gather(ol.layer.data("x", shape=[2]), rows)
     messages = []
     for executor in (ol.Executor(interpret=True), ol.Executor(passes=())):
         with pytest.raises(ol.KernelError) as caught:
             executor.run(program, {"x": [[1.0, 2.0]]}, [y], scope=ol.Scope())
         messages.append(str(caught.value))
     assert messages[0] == messages[1]
-    assert '"fill_0"' in messages[0]
+    assert '"full_0"' in messages[0]

@@ -68,7 +68,7 @@ def test_sizes_of_a_stack_are_told_by_sums_and_products(name: str, form: str):
     type = op.partition(" =")[0].removeprefix("y: ")
     program = parse_program(f"""program seed=0
         block main({declared}, go: bool[]) {{
-          [every: {type.replace("[", "[ran, ")}] = branch(values=[], free=[x], when=go, body={{once}})
+          [every: {type.replace("[", "[ran, ")}] = conditional_block(values=[], free=[x], when=go, body={{once}})
             block once() -> (y) {{
               {op}
             }}
@@ -84,9 +84,9 @@ def test_a_size_that_only_a_block_tells_is_0_where_it_has_not_run(name: str):
     """And one less than that is 0 too."""
     program = parse_program("""program seed=0
         block main(c: bool[n], go: bool[]) {
-          [every: int64[ran, k-1]] = branch(values=[], free=[c], when=go, body={once})
+          [every: int64[ran, k-1]] = conditional_block(values=[], free=[c], when=go, body={once})
             block once() -> (y) {
-              r: int64[k] = rows(condition=c, holds=true)
+              r: int64[k] = nonzero(condition=c, value=true)
               y: int64[k-1] = slice(x=r, axis=0, start=1)
             }
         }

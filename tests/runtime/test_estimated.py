@@ -37,12 +37,12 @@ def test_what_is_not_to_be_estimated_stays_with_its_state_and_the_rest_is_traine
     before = values(scope)
     scope.var("first.w").estimated = False
     executor.run(program, ROWS, [], scope=scope, training=True)
-    still = {"first.w", "first.w@MOMENT1", "first.w@MOMENT2", "adam_0.rate"}
+    still = {"first.w", "first.w@MOMENT1", "first.w@MOMENT2", "adam_0.learning_rate"}
     assert changed(scope, before) == set(before) - still
     scope.var("first.w").estimated = True
     before = values(scope)
     executor.run(program, ROWS, [], scope=scope, training=True)
-    assert changed(scope, before) == set(before) - {"adam_0.rate"}
+    assert changed(scope, before) == set(before) - {"adam_0.learning_rate"}
 
 
 def test_training_leaves_it_as_it_would_a_parameter_that_is_not_trainable():
@@ -109,7 +109,7 @@ def test_a_saved_run_goes_on_with_what_is_not_to_be_estimated_as_it_is(tmp_path)
     assert ol.load_model(tmp_path / "again").scope.find_var("first.w").estimated
 
 
-@pytest.mark.parametrize("listed", [b"", b"\xff", b"null", b'"first.w"', b"[1]", b'["adam_0.rate"]', b'["nothing"]', b"[" * 9999])
+@pytest.mark.parametrize("listed", [b"", b"\xff", b"null", b'"first.w"', b"[1]", b'["adam_0.learning_rate"]', b'["nothing"]', b"[" * 9999])
 def test_a_file_lists_no_others(listed, tmp_path):
     program, cost = two_layers()
     ol.optimizer.Adam(0.1).minimize(cost)

@@ -69,7 +69,7 @@ def test_a_label_that_is_given_to_another_variable_is_followed(executor, scope):
     with ol.Program() as program:
         x = ol.layer.data("x", shape=[])
         program.targets["out"] = ol.op.square(x)
-        other = ol.op.negative(x)
+        other = ol.op.neg(x)
     assert executor.run(program, {"x": [3.0]}, ["out"], scope=scope)[0].tolist() == [9.0]
     program.targets["out"] = other
     assert executor.run(program, {"x": [3.0]}, ["out"], scope=scope)[0].tolist() == [-3.0]
@@ -226,7 +226,7 @@ def test_an_op_that_nothing_needs_does_not_run_inside_the_program_either(executo
         loop()
         w = program.main.new_var("w", ol.DType.FLOAT64, (2,), persistable=True)
         ol.op.add(w, x)
-        y = ol.op.negative(x)
+        y = ol.op.neg(x)
     assert executor.run(program, {"x": numpy.ones(3)}, [y], scope=scope)[0].tolist() == [-1.0] * 3
 
 
@@ -282,10 +282,10 @@ def test_a_step_that_raises_after_new_values_were_computed_writes_none(executor,
     program = classifier()
     with program:
         worst = program.main.new_var("worst", ol.DType.FLOAT32, (), persistable=True)
-        bad = ol.op.softmax_with_cross_entropy(program.main.var("logits.w@NEXT"), ol.op.fill(shape=(4,), value=9, dtype="int64"))
+        bad = ol.op.softmax_with_cross_entropy(program.main.var("logits.w@NEXT"), ol.op.full(shape=(4,), value=9, dtype="int64"))
         program.main.commit(worst, ol.op.reduce_sum(bad))
     ol.init(ol.prune(program, {"cost": program.targets["cost"]}), scope)
-    for name in ("worst", "sgd_0.rate"):
+    for name in ("worst", "sgd_0.learning_rate"):
         scope.set(name, torch.tensor(0.5, dtype=torch.float64 if name != "worst" else torch.float32))
     scope.set("@STEP", torch.tensor(0))
     before = state(program, scope)

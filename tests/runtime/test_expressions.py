@@ -9,7 +9,7 @@ from rounding import require_as_interpreted
 
 import oarlock as ol
 from oarlock import op
-from oarlock.op.fused import linear_onto, multiply_add
+from oarlock.op.fused import addcmul, addmm
 
 
 def plan_of(program):
@@ -49,7 +49,7 @@ def test_an_expression_stands_where_it_holds(shape, bias, written):
 def test_the_expression_is_that_for_the_attributes(subtracted):
     with ol.Program(seed=1) as program:
         x = ol.layer.data("x", [3], dtype="float64", batch="n")
-        program.targets["y"] = multiply_add(x, x, x, subtracted=subtracted)
+        program.targets["y"] = addcmul(x, x, x, subtracted=subtracted)
     assert ("value=-1" in plan_of(program)) is subtracted
     require_same(program, {"x": numpy.ones((5, 3))})
 
@@ -63,7 +63,7 @@ def test_a_step_in_a_buffer_is_written_over_directly():
         rnn = ol.rnn()
         with rnn.step():
             state = rnn.memory(init=start)
-            after = linear_onto(rnn.step_input(products), rnn.previous_memory(state), u)
+            after = addmm(rnn.step_input(products), rnn.previous_memory(state), u)
             rnn.update_memory(state, op.tanh(after))
             rnn.output(op.sigmoid(after))
         program.targets["y"] = op.sqrt(rnn())
@@ -77,7 +77,7 @@ def test_what_may_lie_in_any_order_is_not():
     with ol.Program(seed=1) as program:
         x = ol.layer.data("x", [8], dtype="float32", batch="n")
         w = ol.layer.create_parameter([8, 8])
-        program.targets["y"] = linear_onto(op.tanh(x), x, w)
-    assert "linear_onto_in_place" in plan_of(program)
+        program.targets["y"] = addmm(op.tanh(x), x, w)
+    assert "addmm_in_place" in plan_of(program)
     x = torch.randn(8, 12, generator=torch.Generator().manual_seed(0)).t()
     require_same(program, {"x": x})

@@ -50,7 +50,7 @@ def test_each_update_of_a_tail_that_fails_in_turn_changes_nothing(optimizer, exe
         if prepared
         else lambda feed: chosen.run(program, feed, ["cost"], scope=scope, training=True)
     )
-    rates = [name for name in scope if name.endswith(".rate")]
+    rates = [name for name in scope if name.endswith(".learning_rate")]
     assert len(rates) == 6
     for number, name in enumerate(rates):
         step(FEED)
@@ -69,20 +69,20 @@ def test_each_update_of_a_tail_that_fails_in_turn_changes_nothing(optimizer, exe
 
 def test_every_update_that_asks_for_a_rate_says_before_what_it_refuses():
     asking = {name: operator for name, operator in vars(update).items() if getattr(operator, "type", None) == name}
-    with_rate = {name for name, operator in asking.items() if operator.signature.input("rate") is not None}
+    with_rate = {name for name, operator in asking.items() if operator.signature.input("learning_rate") is not None}
     assert len(with_rate) == 7
     assert {name for name, operator in asking.items() if operator.preconditions} == with_rate
 
 
 @pytest.mark.parametrize("rate", RATES.values(), ids=RATES)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-@pytest.mark.parametrize("name", ["sgd", "multi_tensor_sgd", "sgd_linear"])
+@pytest.mark.parametrize("name", ["sgd", "multi_tensor_sgd", "sgd_addmm"])
 def test_a_form_in_place_refuses_nothing_that_the_precondition_takes(name, dtype, rate):
     """The largest rate that is taken raises nowhere; what is refused is refused by the kernel in the same words."""
     operator = standard.get(name)
     ((check, _),) = operator.preconditions.items()
     tensors = [torch.ones(2, 2, dtype=dtype) for _ in range(3)]
-    given = {"sgd": tensors[:2], "multi_tensor_sgd": [tensors[:1], tensors[1:2]], "sgd_linear": tensors}[name]
+    given = {"sgd": tensors[:2], "multi_tensor_sgd": [tensors[:1], tensors[1:2]], "sgd_addmm": tensors}[name]
     largest = torch.tensor(torch.finfo(dtype).max, dtype=torch.float64)
     check(largest, dtype)
     next(iter(variants_of(operator).in_place.values()))(*given, largest)
@@ -102,7 +102,7 @@ def test_an_op_whose_attribute_no_result_holds_writes_over_nothing():
         x = ol.layer.data("x", shape=[3])
         for name in ("a", "b"):
             held = program.main.new_var(name, ol.DType.FLOAT32, (3, 3), persistable=True)
-            program.main.commit(held, update.linear_dw_onto(held, x, x, scale=0.5 if name == "a" else 1e39))
+            program.main.commit(held, update.addmm_tn(held, x, x, scale=0.5 if name == "a" else 1e39))
     scope = ol.Scope()
     for name in ("a", "b"):
         scope[name] = numpy.ones((3, 3), "float32")

@@ -73,7 +73,7 @@ def test_a_loop_and_its_gradient_stay_at_their_place_and_ask_for_no_element(fake
 def test_parameters_move_to_the_place_of_the_run_and_what_is_made_of_nothing_is_made_there(fake_place):
     with ol.Program() as program:
         x = ol.layer.data("x", shape=[3])
-        y = ol.layer.fc(x, 2, name="fc") + ol.op.fill(shape=(2,), value=1.0)
+        y = ol.layer.fc(x, 2, name="fc") + ol.op.full(shape=(2,), value=1.0)
     scope = ol.init(program, ol.Scope())
     assert scope["fc.w"].device.type == "cpu"
     for interpret in (False, True):
@@ -104,8 +104,8 @@ def test_a_fake_place_refuses_what_a_gpu_would_and_notes_what_waits(fake_place):
 
 
 REFUSING = {
-    "floor_divide", "remainder", "one_hot", "put", "take", "take_linear", "softmax_with_cross_entropy", "total_cross_entropy",
-    "take_linear_dx", "take_linear_dw",
+    "floor_divide", "remainder", "one_hot", "scatter_add", "gather", "embedding_linear", "softmax_with_cross_entropy", "cross_entropy_loss",
+    "embedding_linear_dx", "embedding_linear_dw",
 }  # fmt: skip
 """They look whether a number is a row, a class or a divisor: a GPU that met another would end the process."""
 
@@ -144,7 +144,7 @@ def test_kernels_stay_at_their_place_and_wait_only_for_what_data_decide(fake_pla
 
 def _brought(slot, item):
     """The input of a step at a fake GPU. Whether statistics are those of the batch stays with the host."""
-    return torch.tensor(True, device="cpu") if slot == "of_batch" else torch.empty(item.shape, dtype=item.dtype)
+    return torch.tensor(True, device="cpu") if slot == "uses_batch_statistics" else torch.empty(item.shape, dtype=item.dtype)
 
 
 def _tensors(result):
@@ -152,16 +152,16 @@ def _tensors(result):
 
 
 WAITS: dict[str, list[str]] = {
-    "W1": ["total_cross_entropy"],
-    "W2": ["total_cross_entropy"],
-    "W3": ["total_cross_entropy"],
-    "W4": ["total_cross_entropy"],
+    "W1": ["cross_entropy_loss"],
+    "W2": ["cross_entropy_loss"],
+    "W3": ["cross_entropy_loss"],
+    "W4": ["cross_entropy_loss"],
     "W5": [],
     "W6": [],
     "W7": [],
     "W8": [],
-    "W9": ["take_linear", "take", "total_cross_entropy", "take_linear_backward"],
-    "W10": ["take", "total_cross_entropy", "put"],
+    "W9": ["embedding_linear", "gather", "cross_entropy_loss", "embedding_linear_backward"],
+    "W10": ["gather", "cross_entropy_loss", "scatter_add"],
     "I1": [],
     "I2": [],
     "I3": [],
@@ -242,7 +242,7 @@ class Elsewhere(torch.Tensor):
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-@pytest.mark.parametrize("operator", [pytest.param(item, id=item.type) for item in FORWARD if item.signature.input("rate")])
+@pytest.mark.parametrize("operator", [pytest.param(item, id=item.type) for item in FORWARD if item.signature.input("learning_rate")])
 def test_an_update_by_a_rate_that_stays_a_tensor_is_the_update_by_its_number(operator: Operator, dtype):
     for _, case in cases_of(operator, Case):
         for kernel in (operator.kernel, *variants_of(operator).in_place.values()):
@@ -251,7 +251,7 @@ def test_an_update_by_a_rate_that_stays_a_tensor_is_the_update_by_its_number(ope
                 for given in (
                     arguments_of(operator, case, dtype),
                     arguments_of(operator, case, dtype).replaced(
-                        lambda slot, item: item.as_subclass(Elsewhere) if slot == "rate" else item
+                        lambda slot, item: item.as_subclass(Elsewhere) if slot == "learning_rate" else item
                     ),
                 )
             )

@@ -117,7 +117,7 @@ def test_a_branch_opens_one_scope_and_a_while_one_more_for_each_trip():
     with ol.Program() as program:
         x = ol.layer.data("x", shape=[2], batch=None)
         trips = ol.layer.data("trips", shape=[], dtype="int64", batch=None)
-        three = ol.op.fill(shape=(), value=3, dtype="int64")
+        three = ol.op.full(shape=(), value=3, dtype="int64")
         taken = run_branch("if_else_0.true", ol.op.less(trips, three), lambda: ol.op.square(x))
         run_branch("if_else_0.false", ol.op.less(three, trips), lambda: ol.op.square(x))
         final, _ = counted_while("while_0", trips, x, lambda value: run_branch("if_else_1.true", None, lambda: ol.op.square(value)))
@@ -150,8 +150,8 @@ def test_branches_loops_and_switches_that_users_write_have_scopes_under_their_na
         with rows.true_block():
             rows.output(ol.op.square(x))
         with rows.false_block():
-            rows.output(ol.op.negative(x))
-        total = ol.op.reduce_sum(rows(ol.op.reduce_sum(x, axis=1, keep=True) > 0.0))
+            rows.output(ol.op.neg(x))
+        total = ol.op.reduce_sum(rows(ol.op.reduce_sum(x, axis=1, keepdim=True) > 0.0))
         loop = ol.while_loop(total < limit)
         with loop.block():
             switch = ol.switch()

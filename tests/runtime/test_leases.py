@@ -214,7 +214,7 @@ def test_a_wrong_feed_is_refused_before_a_lease_ends(takes):
 
 def test_a_step_that_fails_leaves_no_lease(takes):
     def chosen(hidden):
-        return ol.op.take(hidden, ol.layer.data("rows", shape=[], dtype="int64", batch="k"))
+        return ol.op.gather(hidden, ol.layer.data("rows", shape=[], dtype="int64", batch="k"))
 
     program = network(chosen)
     scope = ol.init(program, ol.Scope())

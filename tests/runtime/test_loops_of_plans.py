@@ -22,7 +22,7 @@ def recurrence(*, reverse=False, final=False, start=False, refusing=False):
             state = rnn.memory(begun)
             after = ol.op.tanh(rnn.step_input(x) + ol.op.linear(rnn.previous_memory(state), u))
             rnn.output(after)
-            rnn.update_memory(state, ol.op.take(after, rows) if refusing else ol.op.square(after) * 0.5)
+            rnn.update_memory(state, ol.op.gather(after, rows) if refusing else ol.op.square(after) * 0.5)
         values = [rnn()]
         if final:
             values.append(rnn.final_memory(state))
@@ -94,10 +94,10 @@ def test_a_gradient_that_is_wanted_is_computed_in_every_trip():
 
 def test_what_may_refuse_its_values_is_not_left_out():
     program, fetched = recurrence(refusing=True)
-    assert "take" not in left_out(program, fetched[:1])
+    assert "gather" not in left_out(program, fetched[:1])
     feed = feed_of(1) | {"rows": numpy.array([7, 0])}
     for executor in (ol.Executor(interpret=True), ol.Executor()):
-        with pytest.raises(ol.KernelError, match="take"):
+        with pytest.raises(ol.KernelError, match="gather"):
             executor.run(program, feed, fetched[:1], scope=ol.init(program, ol.Scope()))
 
 
@@ -123,7 +123,7 @@ def two_memories(become):
     """A loop with two memories that begin as one value; `become` says what they become, what is handed out, and what is wanted besides."""
     with ol.Program() as program:
         x = ol.layer.data("x", ["n", 3], batch="t", dtype="float64")
-        begun = ol.op.negative(ol.layer.data("begun", [3], batch="n", dtype="float64"))
+        begun = ol.op.neg(ol.layer.data("begun", [3], batch="n", dtype="float64"))
         rnn = ol.rnn()
         with rnn.step():
             step = rnn.step_input(x)
@@ -181,7 +181,7 @@ def itself(step, a, b):
 
 
 def a_part(step, a, b):
-    halves = ol.op.split(ol.op.concat([step * a, step + a], axis=-1), parts=2, axis=-1)
+    halves = ol.op.split(ol.op.concat([step * a, step + a], axis=-1), sections=2, axis=-1)
     return (halves[1], ol.op.sigmoid(b)), ol.op.exp(step)
 
 

@@ -41,16 +41,16 @@ MEETINGS = {
 def test_a_number_takes_the_declared_dtype_wherever_a_program_is_met(meet, tmp_path):
     program = network()
     scope, by_array = (ol.init(program, ol.Scope()) for _ in range(2))
-    scope["sgd_0.rate"] = 0.059
+    scope["sgd_0.learning_rate"] = 0.059
     scope["f.b"] = [1, 2]
     scope["@STEP"] = 4
-    by_array["sgd_0.rate"] = numpy.array(0.059)
+    by_array["sgd_0.learning_rate"] = numpy.array(0.059)
     by_array["f.b"] = numpy.array([1, 2], "float32")
     by_array["@STEP"] = numpy.array(4)
     for each in (scope, by_array):
         meet(program, each, tmp_path)
-    assert scope["sgd_0.rate"].dtype is torch.float64
-    assert scope["sgd_0.rate"].item() == 0.059, "it was never rounded to float32"
+    assert scope["sgd_0.learning_rate"].dtype is torch.float64
+    assert scope["sgd_0.learning_rate"].item() == 0.059, "it was never rounded to float32"
     for name in by_array:
         assert scope[name].dtype is by_array[name].dtype
         assert torch.equal(scope[name], by_array[name]), name
@@ -59,9 +59,9 @@ def test_a_number_takes_the_declared_dtype_wherever_a_program_is_met(meet, tmp_p
 
 
 REFUSED = {
-    "a truth value": ("sgd_0.rate", True),
+    "a truth value": ("sgd_0.learning_rate", True),
     "a fraction for an integer": ("@STEP", 1.5),
-    "an array of another dtype": ("sgd_0.rate", numpy.array(0.059, "float32")),
+    "an array of another dtype": ("sgd_0.learning_rate", numpy.array(0.059, "float32")),
     "a tensor of another dtype": ("f.b", torch.zeros(2, dtype=torch.float64)),
 }
 
@@ -83,19 +83,19 @@ def test_what_is_of_another_dtype_is_refused_wherever_a_program_is_met(name, val
 def test_who_looks_at_a_number_first_changes_nothing_of_it():
     program = network()
     scope = ol.init(program, ol.Scope())
-    scope["sgd_0.rate"] = 0.059
-    seen = scope["sgd_0.rate"]
+    scope["sgd_0.learning_rate"] = 0.059
+    seen = scope["sgd_0.learning_rate"]
     assert seen.dtype is torch.float32
     MEETINGS["a run"](program, scope, None)
-    assert scope["sgd_0.rate"].item() == 0.059
+    assert scope["sgd_0.learning_rate"].item() == 0.059
     assert seen.item() == numpy.float32(0.059), "it is theirs"
 
 
 def test_a_number_that_was_written_over_as_a_tensor_is_one():
     program = network()
     scope = ol.init(program, ol.Scope())
-    scope["sgd_0.rate"] = 0.059
-    scope["sgd_0.rate"].mul_(2)
+    scope["sgd_0.learning_rate"] = 0.059
+    scope["sgd_0.learning_rate"].mul_(2)
     with pytest.raises(ol.DTypeError, match="float32"):
         MEETINGS["a run"](program, scope, None)
 

@@ -83,7 +83,7 @@ def data(name: str = "x", dtype: str = "float32", shape: tuple[int, ...] = (2,))
 
 
 def zero(dtype: str = "int64") -> ol.Var:
-    return ol.op.fill(shape=(), value=0.0, dtype=dtype)
+    return ol.op.full(shape=(), value=0.0, dtype=dtype)
 
 
 X = {"x": numpy.array([1.0, 3.0], "float32")}
@@ -103,18 +103,18 @@ def test_a_counter_is_a_number_in_its_loop_and_a_tensor_after_it():
         "def plan(context_of, device, x_1):\n"
         "    less_0_3 = less_host_2(0, 5)\n"
         "    condition_6 = less_0_3\n"
-        "    x_0_4, fill_0_0_5 = x_1, 0\n"
+        "    x_0_4, full_0_0_5 = x_1, 0\n"
         "    trip_7 = 0\n"
         "    while condition_6:\n"
-        "        add_0_10 = int64_9(add_host_8(fill_0_0_5, 1))\n"
+        "        add_0_10 = int64_9(add_host_8(full_0_0_5, 1))\n"
         "        tanh_0_11 = tanh_12(x_0_4)\n"
         "        less_1_13 = less_host_2(add_0_10, 5)\n"
         "        condition_6 = less_1_13\n"
-        "        x_0_4, fill_0_0_5 = tanh_0_11, add_0_10\n"
+        "        x_0_4, full_0_0_5 = tanh_0_11, add_0_10\n"
         "        trip_7 += 1\n"
         "        del less_1_13, tanh_0_11, add_0_10\n"
-        "    while_0_final_0_14, while_0_final_1_15 = x_0_4, one_number_16(fill_0_0_5)\n"
-        "    del condition_6, x_0_4, fill_0_0_5\n"
+        "    while_0_final_0_14, while_0_final_1_15 = x_0_4, one_number_16(full_0_0_5)\n"
+        "    del condition_6, x_0_4, full_0_0_5\n"
         "    del less_0_3\n"
         "    return [while_0_final_0_14, while_0_final_1_15]\n"
     )
@@ -187,7 +187,7 @@ def test_two_tensors_are_compared_by_the_kernel():
 READERS = {
     "a kernel": lambda loop, state, count: ol.op.multiply(state, ol.op.cast(count, dtype="float32")),
     "a stack": lambda loop, state, count: loop.output(count) or state * 2.0,
-    "its shape": lambda loop, state, count: state + ol.op.fill_like(count, value=1.0),
+    "its shape": lambda loop, state, count: state + ol.op.full_like(count, value=1.0),
     "a branch": lambda loop, state, count: ol.op.reduce_sum(
         run_branch("odd", ol.op.less(ol.op.mean(state), ol.op.mean(state) + 1.0), lambda: state * ol.op.cast(count, dtype="float32")),
         axis=0,
@@ -211,7 +211,7 @@ def test_a_counter_that_is_read_as_a_tensor_stays_one(read):
 
 def test_a_constant_is_a_number_for_some_and_a_tensor_for_others():
     with ol.Program() as program:
-        state, count, one = data(dtype="int64"), zero(), ol.op.fill(shape=(), value=1.0, dtype="int64")
+        state, count, one = data(dtype="int64"), zero(), ol.op.full(shape=(), value=1.0, dtype="int64")
         loop = ol.while_loop(count < 4)
         with loop.block():
             following = ol.op.add(count, one)
@@ -298,7 +298,7 @@ def test_the_number_of_a_mean_is_that_of_the_tensor(dtype, shape):
     for scale in (1.0, 1e-38, 1e-7, 3e4):
         x = (torch.randn(shape, generator=random, dtype=torch.float64) * scale).to(dtype)
         for given in (x, x.t() if x.dim() == 2 else x, -x):
-            number, wanted = variants_of(ol.op.mean).number(given, keep=False), ol.op.mean.kernel(given, keep=False)
+            number, wanted = variants_of(ol.op.mean).number(given, keepdim=False), ol.op.mean.kernel(given, keepdim=False)
             assert type(number) is float
             assert torch.full((), number, dtype=dtype).equal(wanted) or (math.isnan(number) and bool(wanted.isnan()))
 

@@ -125,7 +125,7 @@ def test_what_a_step_returns_is_the_callers(fetch):
 
 def places(scope):
     """Where the values lie that a step writes over; `held` is read, and not lent."""
-    return {name: scope.var(name).held.data_ptr() for name in scope if "rate" not in name}
+    return {name: scope.var(name).held.data_ptr() for name in scope if "learning_rate" not in name}
 
 
 def test_memory_that_was_lent_to_nobody_is_used_again():
@@ -233,7 +233,7 @@ def test_a_kernel_that_fails_changes_nothing(optimizer, of):
     program = network(optimizer)
     with program:
         rows = ol.layer.data("rows", shape=[], dtype="int64", batch="k")
-        program.targets["row"] = ol.op.take(program.main.var(of), rows)
+        program.targets["row"] = ol.op.gather(program.main.var(of), rows)
     scope = ol.init(program, ol.Scope())
     step = step_of(program, scope, ["row"])
     step({**FEED, "rows": [1]})
@@ -302,7 +302,7 @@ def test_a_rate_that_is_no_number_is_refused_before_anything_changes():
         scope.set(var.name, numpy.full(var.shape, 0.1, str(var.dtype)))
     step = step_of(program, scope)
     step(FEED)
-    scope.set("sgd_1.rate", numpy.array([0.1, 0.2]))
+    scope.set("sgd_1.learning_rate", numpy.array([0.1, 0.2]))
     before = bits(scope)
     with pytest.raises(ol.OarlockError):
         step(FEED)
@@ -462,7 +462,7 @@ def equals():
         ol.optimizer.SGD(1.0).minimize(cost)
     scope = ol.Scope()
     for var in program.persistables():
-        scope.set(var.name, numpy.full(var.shape, "rate" in var.name, str(var.dtype)))
+        scope.set(var.name, numpy.full(var.shape, "learning_rate" in var.name, str(var.dtype)))
     return program, scope
 
 
@@ -590,7 +590,7 @@ READERS = {
     "multiply": (lambda y: ol.op.multiply(y, y), True),
     "reduce_sum": (ol.op.reduce_sum, False),
     "sigmoid": (ol.op.sigmoid, False),  # takes what does not fill a vector one by one, and rounds that otherwise
-    "split": (lambda y: ol.op.split(y, axis=-1, parts=1)[0], False),
+    "split": (lambda y: ol.op.split(y, axis=-1, sections=1)[0], False),
 }
 
 
@@ -599,7 +599,7 @@ def test_a_part_of_a_wider_value_is_not_written_over_where_the_result_would_be_r
     read, in_place = READERS[reader]
     with ol.Program() as program:
         x = ol.layer.data("x", [21], dtype="float64", batch="n")
-        y = read(ol.op.tanh(ol.op.split(ol.op.exp(x), axis=-1, parts=3)[2]))
+        y = read(ol.op.tanh(ol.op.split(ol.op.exp(x), axis=-1, sections=3)[2]))
     assert forms_of(program, [y], "tanh") == [in_place]
     for rows in range(1, 12):
         require_bits(program, {"x": numpy.random.default_rng(rows).uniform(-1, 1, (rows, 21))}, [y])
@@ -608,7 +608,7 @@ def test_a_part_of_a_wider_value_is_not_written_over_where_the_result_would_be_r
 def test_a_part_is_not_written_over_where_the_next_op_would_have_to_take_new_memory_for_that():
     with ol.Program() as program:
         x = ol.layer.data("x", [12], dtype="float64", batch="n")
-        part = ol.op.split(ol.op.exp(x), axis=-1, parts=3)[2]
+        part = ol.op.split(ol.op.exp(x), axis=-1, sections=3)[2]
         y = ol.op.tanh(ol.op.exp(part))
     assert (forms_of(program, [y], "exp"), forms_of(program, [y], "tanh")) == ([False, False], [True])
     require_bits(program, {"x": numpy.random.default_rng(0).uniform(-1, 1, (5, 12))}, [y])
@@ -618,7 +618,7 @@ def gates(between=lambda whole, parts, first: None, size=12):
     """Parts of one value, of which the second is read after the first may have been written over, and what stands `between`."""
     with ol.Program() as program:
         whole = ol.op.exp(ol.layer.data("x", [size], dtype="float64", batch="n"))
-        parts = ol.op.split(whole, axis=-1, parts=3)
+        parts = ol.op.split(whole, axis=-1, sections=3)
         first = ol.op.tanh(parts[0])
         other = between(whole, parts, first)
         y = ol.op.multiply(first, ol.op.tanh(parts[1]))
@@ -633,8 +633,8 @@ def gates(between=lambda whole, parts, first: None, size=12):
         (lambda whole, parts, first: ol.op.multiply(whole, whole), [False, True]),
         (lambda whole, parts, first: ol.op.multiply(parts[0], parts[2]), [False, True]),
         (lambda whole, parts, first: ol.op.multiply(ol.op.slice(whole, axis=-1, start=0, stop=4), parts[2]), [False, True]),
-        (lambda whole, parts, first: ol.op.multiply(ol.op.split(whole, axis=-1, parts=3)[0], parts[2]), [False, True]),
-        (lambda whole, parts, first: ol.op.exp(ol.op.split(parts[0], axis=-1, parts=2)[1]), [False, True]),
+        (lambda whole, parts, first: ol.op.multiply(ol.op.split(whole, axis=-1, sections=3)[0], parts[2]), [False, True]),
+        (lambda whole, parts, first: ol.op.exp(ol.op.split(parts[0], axis=-1, sections=2)[1]), [False, True]),
         (lambda whole, parts, first: whole, [False, False]),
         (lambda whole, parts, first: parts[0], [False, True]),
         (lambda whole, parts, first: parts[2], [True, True]),
@@ -650,7 +650,7 @@ def test_a_part_is_written_over_where_neither_it_nor_the_whole_is_read_again(bet
 def test_an_op_that_reads_a_part_and_the_whole_writes_over_neither():
     with ol.Program() as program:
         whole = ol.op.exp(ol.layer.data("x", [12], dtype="float64", batch="n"))
-        part = ol.op.split(whole, axis=0, parts=1)[0]  # all rows: the shapes fit
+        part = ol.op.split(whole, axis=0, sections=1)[0]  # all rows: the shapes fit
         y = ol.op.multiply(part, whole)
         z = ol.op.multiply(y, y)
     assert forms_of(program, [z], "multiply")[0] is False
@@ -666,7 +666,7 @@ def test_gates_are_computed_over_the_steps_of_a_sequence_that_nobody_reads_after
         rnn = ol.rnn()
         with rnn.step():
             step = rnn.step_input(xs)
-            left, right = ol.op.split(step, axis=-1, parts=2)
+            left, right = ol.op.split(step, axis=-1, sections=2)
             memory = rnn.memory(init=start)
             rnn.update_memory(memory, ol.op.multiply(ol.op.tanh(left), ol.op.add(ol.op.tanh(right), rnn.previous_memory(memory))))
         rnn()
@@ -681,7 +681,7 @@ def test_steps_with_gaps_are_not_written_over_where_the_result_would_be_rounded_
     read, in_place = READERS[reader]
     with ol.Program() as program:
         x = ol.layer.data("x", [5, 21], dtype="float64", batch="t")
-        xs = ol.op.split(ol.op.exp(x), axis=-1, parts=3)[1]
+        xs = ol.op.split(ol.op.exp(x), axis=-1, sections=3)[1]
         rnn = ol.rnn()
         with rnn.step():
             step = rnn.step_input(xs)
@@ -701,7 +701,7 @@ def test_a_memory_with_gaps_is_not_written_over_where_the_result_would_be_rounde
         with rnn.step():
             step = rnn.step_input(x)
             memory = rnn.memory(init=start)
-            rnn.update_memory(memory, ol.op.split(ol.op.exp(step), axis=-1, parts=3)[1])
+            rnn.update_memory(memory, ol.op.split(ol.op.exp(step), axis=-1, sections=3)[1])
         rnn()
         y = read(ol.op.tanh(rnn.final_memory(memory)))
     assert forms_of(program, [y], "tanh") == [in_place]

@@ -104,10 +104,10 @@ def test_values_in_branches_and_in_while_loops_are_fetched(executor):
     with ol.Program() as program:
         x = ol.layer.data("x", shape=[2], batch=None)
         trips = ol.layer.data("trips", shape=[], dtype="int64", batch=None)
-        three = ol.op.fill(shape=(), value=3, dtype="int64")
+        three = ol.op.full(shape=(), value=3, dtype="int64")
         yes, no = ol.op.less(trips, three), ol.op.less(three, trips)
-        run_branch("if_else_0.true", yes, lambda: ol.op.negative(ol.op.square(x, name="z")))
-        run_branch("if_else_0.false", no, lambda: ol.op.negative(ol.op.square(x, name="other")))
+        run_branch("if_else_0.true", yes, lambda: ol.op.neg(ol.op.square(x, name="z")))
+        run_branch("if_else_0.false", no, lambda: ol.op.neg(ol.op.square(x, name="other")))
         counted_while("while_0", trips, x, lambda value: ol.op.add(value, value, name="more"))
     feed = {"x": numpy.array([1.0, 3.0], "float32"), "trips": 2}
     fetch = ["main/if_else_0.true/z", "main/while_0/more", "main/while_0/1/more"]
@@ -124,7 +124,7 @@ def test_values_in_branches_and_in_while_loops_are_fetched(executor):
 def test_a_value_of_a_branch_inside_a_loop_is_stacked_where_every_trip_ran_it(executor):
     with ol.Program() as program:
         xs = ol.layer.data("xs", shape=[2], batch="t")
-        zero = ol.op.fill(shape=(), value=0.0)
+        zero = ol.op.full(shape=(), value=0.0)
         loop = ol.rnn()
         with loop.step():
             x = loop.step_input(xs)
@@ -281,7 +281,7 @@ def test_the_shrinking_steps_of_a_ragged_loop_do_not_stack(executor):
     with ol.Program() as program:
         words = ol.layer.data("words", shape=[2], batch="t")
         splits = ol.layer.data("splits", shape=[], dtype="int64", batch="n+1")
-        ragged_loop("rnn_0", words, splits, lambda step: ol.op.negative(ol.op.square(step, name="z")))
+        ragged_loop("rnn_0", words, splits, lambda step: ol.op.neg(ol.op.square(step, name="z")))
     feed = {"words": numpy.ones((5, 2), "float32"), "splits": [0, 2, 5]}
     fetch = [f"main/rnn_0/{trip}/z" for trip in range(3)]
     assert [value.shape for value in executor.run(program, feed, fetch, scope=ol.Scope())] == [(2, 2), (2, 2), (1, 2)]

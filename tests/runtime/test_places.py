@@ -90,7 +90,7 @@ def test_a_place_may_give_its_device_as_text(place):
     with ol.Program(seed=1) as program:
         x = ol.layer.data("x", shape=[3])
         cost = ol.layer.mean(ol.layer.fc(x, 2))
-        ones = ol.op.fill(shape=(2, 3), value=1.0)
+        ones = ol.op.full(shape=(2, 3), value=1.0)
         ol.optimizer.SGD(0.1).minimize(cost)
     feed = {"x": np.ones((2, 3), "float32")}
     assert place.is_cpu == (str(place.device) == "cpu")
@@ -105,7 +105,7 @@ def test_a_place_may_give_its_device_as_text(place):
         assert scope["fc_0.w"].device == torch.device(place.device)
     scope = ol.Scope()
     with ol.Program() as program:
-        y = ol.op.add(ol.minibatch([1, 2], name="x"), ol.op.fill(shape=(1,), value=1.0))
+        y = ol.op.add(ol.minibatch([1, 2], name="x"), ol.op.full(shape=(1,), value=1.0))
     ol.run_block(program.main, scope, ol.Context(scope, place))
     assert scope[y.name].device == torch.device(place.device)
 
@@ -141,10 +141,10 @@ class ElsewherePlace(ol.Place):
 def test_an_op_makes_its_output_at_the_place_of_the_run_in_the_size_that_follows_from_its_inputs():
     with ol.Program() as program:
         x = ol.layer.data("x", shape=[3])
-        weight = ol.op.fill(shape=(3, 5), value=1.0)
+        weight = ol.op.full(shape=(3, 5), value=1.0)
         y = ol.op.linear(x, weight)
         z = ol.op.concat([y, y], axis=0)
-        made = [weight, ol.op.fill_like(x, value=2.0, dtype="float32"), ol.op.row_numbers(x)]  # of nothing that lies anywhere
+        made = [weight, ol.op.full_like(x, value=2.0, dtype="float32"), ol.op.arange_like(x)]  # of nothing that lies anywhere
     feed = {"x": np.ones((4, 3), "float32")}
     shapes = {y.name: (4, 5), z.name: (8, 5)} | dict(zip((var.name for var in made), [(3, 5), (4, 3), (4,)], strict=True))
     for place in (ol.CPUPlace(), ElsewherePlace()):

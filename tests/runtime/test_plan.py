@@ -63,7 +63,7 @@ def test_a_kernel_that_fails_in_a_plan_is_explained_as_the_interpreter_explains_
         rows = ol.layer.data("rows", shape=["n"], dtype="int64", batch="t")
         rnn = ol.rnn()
         with rnn.step():
-            rnn.output(ol.op.take(rnn.step_input(x), rnn.step_input(rows)))
+            rnn.output(ol.op.gather(rnn.step_input(x), rnn.step_input(rows)))
         y = rnn()
     feed = {"x": numpy.zeros((3, 2, 2), "float32"), "rows": [[0, 1], [1, 5], [0, 0]]}
     messages = []
@@ -78,7 +78,7 @@ def test_a_kernel_that_fails_in_a_plan_is_explained_as_the_interpreter_explains_
 def test_a_plan_shows_in_the_traceback():
     with ol.Program() as program:
         x = ol.layer.data("x", shape=[2])
-        y = ol.op.take(x, ol.layer.data("rows", shape=[], dtype="int64", batch="k"))
+        y = ol.op.gather(x, ol.layer.data("rows", shape=[], dtype="int64", batch="k"))
     with pytest.raises(ol.KernelError) as caught:
         ol.Executor().run(program, {"x": numpy.zeros((1, 2), "float32"), "rows": [3]}, [y], scope=ol.Scope())
     trace = caught.value.__cause__.__traceback__
@@ -191,7 +191,7 @@ def test_a_memory_that_stays_is_not_written_over_in_the_gradient_of_a_ragged_loo
     with ol.Program() as program:
         x = ol.layer.data("x", shape=[3], dtype="float64", ragged=1)
         keys = ol.layer.data("keys", shape=[3], dtype="float64")
-        initial = [ol.op.negative(keys), ol.op.square(keys)]
+        initial = [ol.op.neg(keys), ol.op.square(keys)]
         rnn = ol.rnn()
         with rnn.step():
             step = rnn.step_input(x)
@@ -246,7 +246,7 @@ def cells(cell, *, ragged=False, reverse=False):
 
 
 def halves(x, axis=-1):
-    return ol.layer.split(x, parts=2, axis=axis)
+    return ol.layer.split(x, sections=2, axis=axis)
 
 
 def gated(x, h):
@@ -375,7 +375,7 @@ def test_what_may_refuse_its_values_stays_in_a_loop_that_makes_no_trip():
         table = ol.layer.data("table", shape=[2], batch="v")
         rnn = ol.rnn()
         with rnn.step():
-            rnn.output(rnn.step_input(x) + ol.op.reduce_sum(ol.op.take(table, rows)))
+            rnn.output(rnn.step_input(x) + ol.op.reduce_sum(ol.op.gather(table, rows)))
         y = rnn()
     feed = {"x": numpy.zeros((0, 2), "float32"), "rows": [7], "table": numpy.zeros((3, 2), "float32")}
     assert ol.Executor().run(program, feed, [y], scope=ol.Scope())[0].shape == (0, 2)

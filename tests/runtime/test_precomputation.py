@@ -163,7 +163,9 @@ def test_what_takes_more_memory_than_it_is_made_of_is_computed_by_each_run():
 def test_what_may_fail_fails_where_it_stands():
     with ol.Program() as program:
         x = ol.layer.data("x", shape=[4], dtype="float64")
-        rows = ol.op.take(ol.layer.create_parameter([3, 4], name="table", dtype="float64"), ol.op.fill(shape=(2,), value=7, dtype="int64"))
+        rows = ol.op.gather(
+            ol.layer.create_parameter([3, 4], name="table", dtype="float64"), ol.op.full(shape=(2,), value=7, dtype="int64")
+        )
         program.targets["y"] = ol.op.linear(x, ol.op.reshape(rows, shape=(4, 2)))
     assert "def precompute" not in ol.Executor(passes=()).plan(program, ["y"]).text
     scope = ol.init(program, ol.Scope())
@@ -345,9 +347,9 @@ def test_what_is_computed_ahead_asks_for_no_shape_that_a_run_keeps():
     with ol.Program() as program:
         w = program.main.new_var("w", ol.DType.FLOAT64, (3, 3), persistable=True)
         x = ol.layer.data("x", shape=[3], dtype="float64", batch="n")
-        half = ol.op.fill_like(w, value=0.5, dtype="float64")
+        half = ol.op.full_like(w, value=0.5, dtype="float64")
         early = ol.op.square(ol.op.linear(x, half))
-        wide = ol.op.expand_to(ol.op.reduce_sum(w, axis=0), half)
+        wide = ol.op.broadcast_to_like(ol.op.reduce_sum(w, axis=0), half)
         y = ol.op.linear(early, wide) + ol.op.reduce_sum(ol.op.square(wide))
     scope = ol.Scope()
     scope.set("w", numpy.ones((3, 3)))

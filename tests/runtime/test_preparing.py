@@ -74,9 +74,9 @@ def test_the_time_to_prepare_grows_with_the_program_and_no_faster(build, sizes, 
 def test_a_program_that_has_changed_is_prepared_anew():
     with ol.Program() as program:
         x = ol.layer.data("x", shape=[], dtype="float64", batch=None)
-        y = ol.op.multiply(x, ol.op.fill(shape=(), value=2.0, dtype="float64"))
+        y = ol.op.multiply(x, ol.op.full(shape=(), value=2.0, dtype="float64"))
     executor = ol.Executor()
-    (fill,) = (op for op in program.main.ops if op.type == "fill")
+    (fill,) = (op for op in program.main.ops if op.type == "full")
     for value in (3.0, 4.0, 2.0):
         fill.attributes = {**fill.attributes, "value": value}
         program.changed()

@@ -17,7 +17,7 @@ X = numpy.array([[1, 2, 3], [-1, 0, 1]], "float32")
 def three_ops():
     with ol.Program(seed=3) as program:
         x = ol.layer.data("x", shape=[3])
-        ol.op.relu(ol.op.negative(ol.op.square(x, name="a"), name="b"), name="c")
+        ol.op.relu(ol.op.neg(ol.op.square(x, name="a"), name="b"), name="c")
     return program
 
 
@@ -272,7 +272,7 @@ def test_a_run_that_is_not_training_changes_nothing(run, training, changes):
     inner.set("x", X)
     run(program, inner, ol.Context(inner, ol.CPUPlace(), *training))
     stays = {name for name, value in before.items() if scope[name].tolist() == value}
-    assert stays == ({"adam_0.rate"} if changes else set(before))
+    assert stays == ({"adam_0.learning_rate"} if changes else set(before))
 
 
 def test_an_input_that_carries_its_value_needs_none():
@@ -404,8 +404,8 @@ def test_a_branch_that_runs_again_in_a_scope_leaves_its_last_scope_alone():
         with branches.true_block():
             branches.output(ol.op.square(branches.input(x)))
         with branches.false_block():
-            branches.output(ol.op.negative(branches.input(x)))
-        branches(ol.op.reduce_sum(x, axis=1, keep=True) > 0.0)
+            branches.output(ol.op.neg(branches.input(x)))
+        branches(ol.op.reduce_sum(x, axis=1, keepdim=True) > 0.0)
     scope = scope_with(x=X)
     for _ in range(3):
         ol.run_block(program.main, scope)

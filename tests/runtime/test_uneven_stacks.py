@@ -20,7 +20,7 @@ def _stack_of_positive_numbers(program: ol.Program) -> ol.Var:
     block = program.new_block("loop.body", program.main)
     with block:
         step = block.new_var("loop.step", x.dtype, (3,))
-        positive = ol.op.take(step, ol.op.rows(ol.op.greater(step, ol.op.fill(shape=(), value=0.0, dtype="float64"))))
+        positive = ol.op.gather(step, ol.op.nonzero(ol.op.greater(step, ol.op.full(shape=(), value=0.0, dtype="float64"))))
         block.inputs, block.outputs = [step], [positive]
     return recurrent([x], [], free_vars(block), None, body=block)[0][0]
 
@@ -86,7 +86,7 @@ def test_a_variable_that_an_attribute_stands_for_lives_until_it_is_read(passes, 
     with ol.Program() as program:
         x = ol.layer.data("x", [3], batch="t", dtype="float64")
         shape = ol.layer.data("shape", [2], batch=None, dtype="int64")
-        shape = shape if told == "fed" else ol.op.multiply(shape, ol.op.fill(shape=(), value=1, dtype="int64"))
+        shape = shape if told == "fed" else ol.op.multiply(shape, ol.op.full(shape=(), value=1, dtype="int64"))
         program.targets["y"] = ol.op.reshape(ol.op.tanh(x), shape=shape)
     executor = ol.Executor() if passes is None else ol.Executor(passes=passes)
     feed = {**FEED, "shape": numpy.array([1, 9])}
@@ -98,8 +98,8 @@ def test_what_an_attribute_reads_later_is_not_written_over():
     """By an op between, for which it would else be memory to write over."""
     with ol.Program() as program:
         x = ol.layer.data("x", [2], batch="t", dtype="int64")
-        shape = ol.op.add(ol.op.slice(ol.op.reshape(x, shape=(-1,)), axis=0, start=0, stop=2), ol.op.fill(shape=(), value=1, dtype="int64"))
-        other = ol.op.multiply(shape, ol.op.fill(shape=(), value=100, dtype="int64"))
+        shape = ol.op.add(ol.op.slice(ol.op.reshape(x, shape=(-1,)), axis=0, start=0, stop=2), ol.op.full(shape=(), value=1, dtype="int64"))
+        other = ol.op.multiply(shape, ol.op.full(shape=(), value=100, dtype="int64"))
         program.targets["y"] = ol.op.reshape(x, shape=shape)
         program.targets["other"] = other
     feed = {"x": numpy.array([[0, 5], [7, 8], [9, 10]])}

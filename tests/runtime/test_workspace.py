@@ -41,10 +41,10 @@ def repeated():
         x = ol.layer.data("x", [4], dtype="float64", batch="n")
         count = ol.layer.data("count", [], dtype="int64", batch=None)
         w = ol.layer.create_parameter([4, 4], dtype="float64")
-        number, value = op.fill(shape=[], dtype="int64", value=0), op.tanh(x)
+        number, value = op.full(shape=[], dtype="int64", value=0), op.tanh(x)
         loop = ol.while_loop(number < count)
         with loop.block():
-            more = number + op.fill(shape=[], dtype="int64", value=1)
+            more = number + op.full(shape=[], dtype="int64", value=1)
             loop.carry(number, more)
             loop.carry(value, op.tanh(op.linear(value, w)))
             loop.update_condition(more < count)

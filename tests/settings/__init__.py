@@ -31,7 +31,7 @@ SETTINGS: Mapping[str, Mapping[str, str]] = {
 
 FAST = (
     "tests/op/test_rounding.py",
-    "tests/op/test_inner_product.py",
+    "tests/op/test_dot.py",
     "tests/op/test_packed_filters.py",
     "tests/passes/test_hoist_transposes.py",
     "tests/passes/test_updates.py",

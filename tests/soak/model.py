@@ -28,8 +28,8 @@ def model() -> ol.Program:
         with rows.true_block():
             rows.output(ol.op.square(last))
         with rows.false_block():
-            rows.output(ol.op.negative(last))
-        sides = rows(ol.op.reduce_sum(last, axis=1, keep=True) > 0.0)
+            rows.output(ol.op.neg(last))
+        sides = rows(ol.op.reduce_sum(last, axis=1, keepdim=True) > 0.0)
         read = ragged_loop("rnn_words", words, splits, lambda word: ol.layer.fc(word, 4, act="tanh", name="word"))
         total = ol.op.reduce_sum(ol.op.square(read)) + 1.0
         loop = ol.while_loop(total > 1.0, max_trips=50)

@@ -13,7 +13,7 @@ from tolerances import MEANS, close
 
 import oarlock as ol
 from oarlock.training import trainer
-from oarlock.training.progress import LiveDisplay, PlainDisplay, SilentDisplay, choose_display
+from oarlock.training.progress import LiveDisplay, PlainDisplay, SilentDisplay, select_branch_display
 
 
 @pytest.fixture
@@ -84,7 +84,7 @@ def test_training_lowers_the_cost(small):
 def test_one_epoch_of_thirty_two_rows_a_step_with_sgd_unless_told_otherwise(small):
     result = ol.train(small.cost, small_rows(40), progress=False)
     assert (result.steps, len(result.history)) == (2, 1)
-    assert float(result.parameters["sgd_0.rate"]) == 0.01
+    assert float(result.parameters["sgd_0.learning_rate"]) == 0.01
     assert result.program.training.batch_size == 32
 
 
@@ -156,7 +156,7 @@ def test_a_scope_keeps_the_parameters_it_has_and_receives_the_others(small):
     result = ol.train(small.cost, small_rows(10), steps=0, scope=scope, progress=False)
     assert result.parameters is scope
     assert torch.equal(scope["fc_0.w"], torch.full((3, 2), 0.25))
-    assert sorted(scope) == ["@STEP", "fc_0.b", "fc_0.w", "sgd_0.rate"]
+    assert sorted(scope) == ["@STEP", "fc_0.b", "fc_0.w", "sgd_0.learning_rate"]
 
 
 def test_the_data_stays_as_it_is(small):
@@ -570,8 +570,8 @@ def without_control_codes(console: Console) -> str:
 
 
 def test_a_terminal_gets_a_live_display_and_anything_else_plain_lines():
-    assert isinstance(choose_display(terminal()), LiveDisplay)
-    assert isinstance(choose_display(plain()), PlainDisplay)
+    assert isinstance(select_branch_display(terminal()), LiveDisplay)
+    assert isinstance(select_branch_display(plain()), PlainDisplay)
 
 
 def test_the_live_display_shows_epoch_loss_accuracy_speed_and_the_time_left():

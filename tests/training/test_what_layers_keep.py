@@ -42,7 +42,7 @@ def test_a_model_with_batch_norm_is_trained_as_by_hand(optimizer):
     scope, executor = ol.init(program, ol.Scope()), ol.Executor()
     for _ in range(3):
         executor.run(program, ROWS, [], scope=scope, training=True)
-    for name in ("fc_0.w", "norm.gain", "norm.mean", "norm.variance"):
+    for name in ("fc_0.w", "norm.scale", "norm.mean", "norm.variance"):
         torch.testing.assert_close(result.parameters[name], scope[name])
     assert result.parameters["norm.mean"].abs().max() > 0.5
     assert result.history[2].training["loss"] < result.history[0].training["loss"]

@@ -39,7 +39,7 @@ def test_a_second_run_in_one_scope_is_refused_by_name_and_changes_nothing():
     for optimizer in (ol.optimizer.SGD(0.5), ol.optimizer.Adam()):
         with pytest.raises(ol.ScopeError) as raised:
             ol.train(small_classifier().cost, ROWS, optimizer=optimizer, epochs=3, scope=scope, progress=False)
-        assert message_of(raised) == refused("sgd_0.rate, @STEP")
+        assert message_of(raised) == refused("sgd_0.learning_rate, @STEP")
     assert dict.fromkeys(scope, True) == {name: torch.equal(scope[name], before[name]) for name in before}
 
 
@@ -56,7 +56,7 @@ def test_a_scope_inside_trains_the_same_parameters_by_its_own_state(optimizer):
     assert (second.steps, second.history) == (3, expected.history)
     assert all(torch.equal(expected.parameters[name], inside[name]) for name in alone)
     assert torch.equal(scope["fc_0.w"], alone["fc_0.w"])
-    assert (int(scope["@STEP"]), float(scope["sgd_0.rate"])) == (2, 0.1), "the first run can go on"
+    assert (int(scope["@STEP"]), float(scope["sgd_0.learning_rate"])) == (2, 0.1), "the first run can go on"
     assert ol.train(first, ROWS, epochs=3, progress=False).steps == 3
     assert ol.train(second, ROWS, epochs=4, progress=False).steps == 4
 
@@ -76,7 +76,7 @@ def test_a_run_that_is_asked_for_again_goes_on_and_says_when_it_is_done():
     assert ol.train(small_classifier().cost, ROWS, epochs=1, batch_size=8, scope=scope.new_scope(), progress=False).steps == 4
     with pytest.raises(ol.ScopeError) as raised:
         ol.train(small_classifier().cost, ROWS, epochs=4, batch_size=4, scope=scope, progress=False)
-    assert message_of(raised) == refused("sgd_0.rate, @STEP"), "another batch size is another run"
+    assert message_of(raised) == refused("sgd_0.learning_rate, @STEP"), "another batch size is another run"
 
 
 def test_two_programs_would_share_one_rate_and_one_count_of_steps():
@@ -84,7 +84,7 @@ def test_two_programs_would_share_one_rate_and_one_count_of_steps():
     scope = ol.init(slow, ol.Scope())
     with pytest.raises(ol.ScopeError) as raised:
         ol.init(fast, scope)
-    assert message_of(raised) == refused("sgd_0.rate, @STEP")
+    assert message_of(raised) == refused("sgd_0.learning_rate, @STEP")
     inside = ol.init(fast, scope.new_scope())
     for program, place in ((slow, scope), (fast, inside)):
         ol.Executor().run(program, {"x": 1.0}, [], scope=place, training=True)
@@ -110,7 +110,7 @@ def test_a_program_that_was_not_initialised_here_does_not_take_the_state_of_anot
     scope.set("x", 1.0)
     with pytest.raises(ol.ScopeError) as raised:
         train(fast, scope.new_scope() if inside else scope)
-    assert message_of(raised) == refused("sgd_0.rate, @STEP")
+    assert message_of(raised) == refused("sgd_0.learning_rate, @STEP")
     assert [float(scope[name]) for name in ("b", "@STEP")] == [0.0, 0.0]
     assert not list(tmp_path.iterdir())
     TRAINED_IN["run"](slow, scope)
@@ -123,13 +123,13 @@ def test_copies_of_a_program_are_that_program_and_parameters_are_shared():
     ol.Executor().run(program, {"x": 1.0}, [], scope=scope, training=True)
     assert ol.init(program.clone(), scope) is scope
     with program:
-        ol.op.negative(b)
+        ol.op.neg(b)
     assert ol.init(program, scope) is scope, "it may have grown"
     assert ol.init(ol.prune(program, {"b": b}), scope) is scope, "what has no optimizer has no state"
     assert float(scope["b"]) == -0.1
     other, _ = one_weight(0.5)
     ol.init(other, scope, overwrite=True)
-    assert (float(scope["sgd_0.rate"]), int(scope["@STEP"])) == (0.5, 0)
+    assert (float(scope["sgd_0.learning_rate"]), int(scope["@STEP"])) == (0.5, 0)
     with pytest.raises(ol.ScopeError):
         ol.init(program, scope)
 
@@ -140,7 +140,7 @@ def test_the_scope_of_a_saved_run_is_that_runs(tmp_path):
     model = ol.load_model(tmp_path / "run")
     with pytest.raises(ol.ScopeError) as raised:
         ol.train(small_classifier().cost, ROWS, scope=model.scope, progress=False)
-    assert message_of(raised) == refused("sgd_0.rate, @STEP")
+    assert message_of(raised) == refused("sgd_0.learning_rate, @STEP")
     assert ol.train(model, ROWS, epochs=2, progress=False).steps == 2
 
 
@@ -155,7 +155,7 @@ def test_steps_that_nobody_is_known_to_own_are_not_taken_for_those_of_a_new_run(
         ol.optimizer.SGD().minimize(other.cost)
     with pytest.raises(ol.ScopeError) as raised:
         ol.train(other.cost, ROWS, scope=copied, progress=False)
-    assert message_of(raised)[0] == "the scope holds the state of another program: sgd_0.rate, @STEP"
+    assert message_of(raised)[0] == "the scope holds the state of another program: sgd_0.learning_rate, @STEP"
     assert ol.train(other.cost, ROWS, scope=copied.new_scope(), progress=False).steps == 1
 
 
@@ -163,9 +163,9 @@ def test_a_program_that_minimizes_already_is_trained_where_it_was_initialised_an
     own = small_classifier()
     ol.optimizer.SGD(0.3).minimize(own.cost)
     scope = ol.init(own.program, ol.Scope())
-    scope.set("sgd_0.rate", numpy.float64(0.2))
+    scope.set("sgd_0.learning_rate", numpy.float64(0.2))
     assert ol.train(own.cost, ROWS, epochs=2, scope=scope, progress=False).steps == 2
-    assert float(scope["sgd_0.rate"]) == 0.2
+    assert float(scope["sgd_0.learning_rate"]) == 0.2
     with pytest.raises(ol.ScopeError):
         ol.train(own.cost, ROWS, epochs=2, scope=scope, progress=False)
     assert ol.train(own.cost, ROWS, epochs=2, scope=scope.new_scope(), progress=False).steps == 2
@@ -181,6 +181,6 @@ def test_running_statistics_and_draws_are_no_ones_own():
     scope = ol.init(build(0.1), ol.Scope())
     with pytest.raises(ol.ScopeError) as raised:
         ol.init(build(0.5), scope)
-    assert message_of(raised) == refused("sgd_0.rate, @STEP")
+    assert message_of(raised) == refused("sgd_0.learning_rate, @STEP")
     inside = ol.init(build(0.5), scope.new_scope())
-    assert sorted(inside) == ["@STEP", "sgd_0.rate"]
+    assert sorted(inside) == ["@STEP", "sgd_0.learning_rate"]

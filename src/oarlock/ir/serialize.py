@@ -15,13 +15,16 @@ from oarlock.ir.operation import Op, Role
 from oarlock.ir.program import Program, Training
 from oarlock.ir.variable import Initializer, Var
 from oarlock.ir.verify import verify_program
+from oarlock.ir.version_1 import replace_old_names
 from oarlock.proto import program_pb2 as wire
 from oarlock.proto.limits import Limits
 from oarlock.proto.prescan import prescan
 
 __all__ = ["FORMAT_VERSION", "block_desc", "build_program", "program_desc", "read_program", "write_program"]
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
+
+_READ = (1, FORMAT_VERSION)
 
 
 def write_program(program: Program, *, source: bool = True) -> bytes:
@@ -125,14 +128,16 @@ def read_program(data: bytes, *, limits: Limits | None = None) -> Program:
         raise LimitError(
             f"a program of {len(data):,} bytes, where {limits.program_bytes:,} are allowed", hint="limits=Limits(program_bytes=...)"
         )
-    prescan(data, limits, version=FORMAT_VERSION)
+    prescan(data, limits, versions=_READ)
     file = wire.ProgramFile()
     try:
         file.ParseFromString(data)
     except DecodeError as error:
         raise FormatError("these bytes are not an Oarlock program", given=[str(error)]) from error
-    if file.program.version != FORMAT_VERSION:
+    if file.program.version not in _READ:
         raise FormatError("these bytes are not an Oarlock program: they name no format version")
+    if file.program.version == 1:
+        replace_old_names(file.program)
     return build_program(file, limits=limits)
 
 

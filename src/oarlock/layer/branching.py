@@ -7,8 +7,8 @@ with ie.false_block():
     ie.output(x * scale)                # scale: float[1], the same for every row
 y = ie(x > 0)                           # x: float[n 1]; y: float[n 1], rows in their order
 
-It becomes ordinary ops - `rows`, `take`, `merge` - around two `branch` ops. A block may have no rows at all: what it computes of
-them is empty, a mean over them is NaN.
+It becomes ordinary ops - `nonzero`, `gather`, `merge` - around two `conditional_block` ops. A block may have no rows at all: what it
+computes of them is empty, a mean over them is NaN.
 """
 
 from collections.abc import Iterator
@@ -25,8 +25,8 @@ from oarlock.ir.size import Size, add, names_in, rename
 from oarlock.ir.variable import Var
 from oarlock.ir.walk import free_vars
 from oarlock.layer.writing import count_values, open_block, require_consistent, require_handed_out, require_same_block
-from oarlock.op.control.branching import branch
-from oarlock.op.routing import merge, rows, take
+from oarlock.op.control.branching import conditional_block
+from oarlock.op.routing import gather, merge, nonzero
 from oarlock.op.sequence import sequence_lengths
 from oarlock.op.sequence_layout import sequence_elements, sequence_splits
 from oarlock.op.shaping import flatten
@@ -291,13 +291,13 @@ class IfElse:
 
     def _append(self, side: _Side, condition: Var, holds: bool) -> list[Var]:
         """The ops that run one block on its rows; returns what it hands out."""
-        chosen = rows(condition, holds=holds)
+        chosen = nonzero(condition, value=holds)
         if side.split:
             chosen.shape = (next(iter(side.split.values())).shape[0],)  # type: ignore[index]
         else:
             chosen.shape = (side.outputs[0].shape[0],)  # type: ignore[index]
         self._around.program.claim_symbols(chosen.shape)
-        values = [take(var, chosen) for var in side.split]
+        values = [gather(var, chosen) for var in side.split]
         sequences = [sequence_splits(splits, chosen) for splits in side.splits]
         length = condition.shape[0]  # type: ignore[index]
         numbers: dict[Size, Var] = {length: chosen}
@@ -308,8 +308,8 @@ class IfElse:
             elements.shape = (cut.splits.partitions,)
             self._around.program.claim_symbols(elements.shape)
             numbers[cut.level.elements] = elements
-            sequences += [own, *(take(var, elements) for var in cut.values)]
-        return branch([*values, *side.whole, *sequences], free_vars(side.block), body=side.block, name=f"{side.block.name}.out")
+            sequences += [own, *(gather(var, elements) for var in cut.values)]
+        return conditional_block([*values, *side.whole, *sequences], free_vars(side.block), body=side.block, name=f"{side.block.name}.out")
 
 
 def _require_rows_in_front(var: Var, length: str) -> None:

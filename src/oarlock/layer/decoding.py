@@ -27,9 +27,9 @@ from oarlock.op.casting import cast
 from oarlock.op.comparison import equal, greater, less
 from oarlock.op.composed.arithmetic import constant_like
 from oarlock.op.elementwise import add, floor_divide, multiply, remainder
-from oarlock.op.filling import fill, fill_like, fill_rows
+from oarlock.op.filling import full, full_batch_size_like, full_like
 from oarlock.op.logical import any_, logical_and, logical_not, logical_or
-from oarlock.op.routing import merge, row_numbers, rows, take
+from oarlock.op.routing import arange_like, gather, merge, nonzero
 from oarlock.op.selection import one_hot, top_k
 from oarlock.op.shaping import concat, reshape, transpose
 from oarlock.op.unary import log
@@ -63,9 +63,9 @@ def beam_search(
     if not callable(step) or isinstance(step, Var):
         raise ArgumentError(f"beam_search: step is a function that writes a step, not {describe_value(step)}", location=here())
     with undone_on_error(states[0].block.program):
-        numbers = reshape(row_numbers(states[0]), shape=(length, 1))
-        owners = reshape(add(numbers, fill(shape=(beam_size,), value=0.0, dtype=DType.INT64)), shape=(-1,))
-        states = [take(state, owners) for state in states]
+        numbers = reshape(arange_like(states[0]), shape=(length, 1))
+        owners = reshape(add(numbers, full(shape=(beam_size,), value=0.0, dtype=DType.INT64)), shape=(-1,))
+        states = [gather(state, owners) for state in states]
         firsts = multiply(numbers, constant_like(beam_size, numbers))
         tokens, parents, scores = _search(step, states, owners, firsts, beam_size, begin, end, max_length)
         return _follow(tokens, parents, owners, beam_size), scores
@@ -86,9 +86,9 @@ def _search(
     `owners`, int64[n*k], says of which row a hypothesis is; `firsts`, int64[n 1], which hypothesis is the first of a row.
     """
     around = current_block()
-    last = fill_like(owners, value=begin, dtype=DType.INT64)
-    finished = fill_like(owners, value=0.0, dtype=DType.BOOL)
-    trips = fill(shape=(), value=0.0, dtype=DType.INT64)
+    last = full_like(owners, value=begin, dtype=DType.INT64)
+    finished = full_like(owners, value=0.0, dtype=DType.BOOL)
+    trips = full(shape=(), value=0.0, dtype=DType.INT64)
     loop = WhileLoop(less(trips, constant_like(max_length, trips)))
     with loop.block():
         logs, following = _written(step, last, states)
@@ -97,8 +97,8 @@ def _search(
             raise ArgumentError(f"beam_search: end is {end}, where step gives {size} tokens, numbered from 0", location=here())
         with around:
             # Only the first hypothesis of a row is one at first: the others would be the same.
-            first = [fill_rows(firsts, shape=(1,), value=0.0, dtype=logs.dtype)]
-            others = [fill_rows(firsts, shape=(beam_size - 1,), value=-math.inf, dtype=logs.dtype)] if beam_size > 1 else []
+            first = [full_batch_size_like(firsts, shape=(1,), value=0.0, dtype=logs.dtype)]
+            others = [full_batch_size_like(firsts, shape=(beam_size - 1,), value=-math.inf, dtype=logs.dtype)] if beam_size > 1 else []
             scores = concat(first + others, axis=1)
         going_on = _keeping_finished(logs, finished, end)
         totals = add(reshape(going_on, shape=(-1, beam_size, size)), reshape(scores, shape=(-1, beam_size, 1)))
@@ -107,7 +107,7 @@ def _search(
         token = remainder(places, columns)
         parent = reshape(add(floor_divide(places, columns), firsts), shape=(-1,))
         flat = reshape(token, shape=(-1,))
-        now_finished = logical_or(take(finished, parent), equal(flat, constant_like(end, flat)))
+        now_finished = logical_or(gather(finished, parent), equal(flat, constant_like(end, flat)))
         exists = reshape(greater(best, constant_like(-math.inf, best)), shape=(-1,))
         trip = add(trips, constant_like(1, trips))
         unfinished = any_(logical_and(exists, logical_not(now_finished)))
@@ -118,7 +118,7 @@ def _search(
         loop.carry(trips, trip)
         for state, after in zip(states, following, strict=True):
             if after is not state:
-                loop.carry(state, take(after, parent))
+                loop.carry(state, gather(after, parent))
         loop.output(token, parent)
     found: tuple[Var, ...] = loop()  # type: ignore[assignment]
     return found[-2], found[-1], found[0]
@@ -126,23 +126,23 @@ def _search(
 
 def _keeping_finished(logs: Var, finished: Var, end: int) -> Var:
     """`logs`, float[m v], of the hypotheses that go on; a finished one goes on as `end` with the logarithm 0, and as nothing else."""
-    only_end = log(one_hot(fill(shape=(1,), value=end, dtype=DType.INT64), depth=logs.shape[-1]))  # type: ignore[index]
+    only_end = log(one_hot(full(shape=(1,), value=end, dtype=DType.INT64), depth=logs.shape[-1]))  # type: ignore[index]
     if only_end.dtype is not logs.dtype:
         only_end = cast(only_end, dtype=logs.dtype)
-    same = fill_like(rows(finished), value=0.0, dtype=DType.INT64)
-    return merge(finished, take(only_end, same), take(logs, rows(finished, holds=False)))
+    same = full_like(nonzero(finished), value=0.0, dtype=DType.INT64)
+    return merge(finished, gather(only_end, same), gather(logs, nonzero(finished, value=False)))
 
 
 def _follow(tokens: Var, parents: Var, owners: Var, beam_size: int) -> Var:
     """The tokens of each hypothesis of the last trip, first to last: int64[trips n k], int64[trips n*k] -> int64[n k trips]."""
     back = Recurrence(reverse=True)
-    last = row_numbers(owners)
+    last = arange_like(owners)
     with back.step():
         token, parent = back.step_input(tokens), back.step_input(parents)
         place = back.memory(init=last)
         here_now = back.previous_memory(place)
-        back.output(reshape(take(reshape(token, shape=(-1,)), here_now), shape=(-1, beam_size)))
-        back.update_memory(place, take(parent, here_now))
+        back.output(reshape(gather(reshape(token, shape=(-1,)), here_now), shape=(-1, beam_size)))
+        back.update_memory(place, gather(parent, here_now))
     return transpose(back(), axes=(1, 2, 0))  # type: ignore[arg-type]
 
 

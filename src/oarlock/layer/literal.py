@@ -20,7 +20,7 @@ from oarlock.layer.parameter import layer_name, new_parameter
 from oarlock.op.comparison import greater
 from oarlock.op.composed.arithmetic import constant_like
 from oarlock.op.elementwise import add
-from oarlock.op.filling import fill
+from oarlock.op.filling import full
 from oarlock.op.shaping import reshape
 from oarlock.registry.creator import require_type
 
@@ -55,7 +55,7 @@ def var(value: float, *, param: bool = False, name: str | None = None) -> Var:
     block = current_block()
     if param:
         return new_parameter(block, layer_name(block.program, name, "var"), (1,), DType.FLOAT32, constant(value))
-    return fill(shape=Sizes((1,)), value=float(value), name=layer_name(block.program, name, "var"))
+    return full(shape=Sizes((1,)), value=float(value), name=layer_name(block.program, name, "var"))
 
 
 def larger_than(x: Var, y: Var | float) -> Var:

@@ -10,7 +10,7 @@ from oarlock.ir.restoring import undone_on_error
 from oarlock.ir.variable import Var
 from oarlock.layer.initializer import Rule, normal
 from oarlock.layer.parameter import layer_name, new_parameter, output_name, require_count
-from oarlock.op.routing import take
+from oarlock.op.routing import gather
 from oarlock.registry.creator import require_type
 
 __all__ = ["embedding"]
@@ -55,4 +55,4 @@ def embedding(
         raise ArgumentError(f"embedding: params names 1 parameter, not {len(names)}", location=here(), hint='params=["words"]')
     with undone_on_error(program):
         w = new_parameter(ids.block, names[0], shape, kind, initializer or normal())
-        return take(w, ids, name=output_name(program, name))
+        return gather(w, ids, name=output_name(program, name))

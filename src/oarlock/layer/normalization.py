@@ -18,16 +18,16 @@ __all__ = ["batch_norm", "layer_norm"]
 def layer_norm(input: Var, *, epsilon: float = 1e-5, name: str | None = None) -> Var:
     """Each row brought to mean 0 and variance 1 along the last axis, then scaled and shifted: float[*b k] -> float[*b k].
 
-    Parameters `<name>.gain` [k], ones, and `<name>.offset` [k], zeros; `ol.op.layer_norm` takes none (Ba, Kiros and Hinton, 2016).
+    Parameters `<name>.scale` [k], ones, and `<name>.bias` [k], zeros; `ol.op.layer_norm` takes none (Ba, Kiros and Hinton, 2016).
     """
     input = require_type(input, "layer_norm: input")
     k = require_number(input.shape, -1, "layer_norm", input)
     program = input.block.program
     name = layer_name(program, name, "layer_norm")
     with undone_on_error(program):
-        gain, offset = _scale_and_shift(input, name, k)
+        scale, bias = _scale_and_shift(input, name, k)
         result = output_name(program, name)
-        y = normalization.layer_norm(input, gain, offset, epsilon=epsilon, name=result)
+        y = normalization.layer_norm(input, scale, bias, epsilon=epsilon, name=result)
     y.block.rename(y, result)
     return y
 
@@ -37,7 +37,7 @@ def batch_norm(input: Var, *, momentum: float = 0.1, epsilon: float = 1e-5, act:
 
     A run that is training takes mean and variance of its batch, and at its end moves `<name>.mean` and `<name>.variance` [c] towards
     them, ``(1 - momentum) running + momentum batch``; any other run takes these running ones, which begin as 0 and 1 and stay.
-    Parameters `<name>.gain` [c], ones, and `<name>.offset` [c], zeros (Ioffe and Szegedy, 2015).
+    Parameters `<name>.scale` [c], ones, and `<name>.bias` [c], zeros (Ioffe and Szegedy, 2015).
     Raises ProgramError inside a loop or a branch, from where statistics cannot be kept, and where `name` is that of another such layer.
     """
     input = require_type(input, "batch_norm: input")
@@ -59,10 +59,10 @@ def batch_norm(input: Var, *, momentum: float = 0.1, epsilon: float = 1e-5, act:
         )
     require_activation(act)
     with undone_on_error(program):
-        gain, offset = _scale_and_shift(input, name, channels)
+        scale, bias = _scale_and_shift(input, name, channels)
         running = [new_state(main, f"{name}.{what}", (channels,), input.dtype, rule) for what, rule in _STATISTICS.items()]
         result = output_name(program, name)
-        y = batch_normalization.batch_norm(input, *running, gain, offset, momentum=momentum, epsilon=epsilon, name=result)
+        y = batch_normalization.batch_norm(input, *running, scale, bias, momentum=momentum, epsilon=epsilon, name=result)
     main.rename(y, result)
     assert y.op is not None
     for var, slot in zip(running, ("next_mean", "next_variance"), strict=True):
@@ -76,5 +76,5 @@ _STATISTICS: dict[str, Rule] = {"mean": constant(0.0), "variance": constant(1.0)
 
 
 def _scale_and_shift(input: Var, name: str, count: int) -> tuple[Var, Var]:
-    gain = new_parameter(input.block, f"{name}.gain", (count,), input.dtype, constant(1.0))
-    return gain, new_parameter(input.block, f"{name}.offset", (count,), input.dtype, constant(0.0))
+    scale = new_parameter(input.block, f"{name}.scale", (count,), input.dtype, constant(1.0))
+    return scale, new_parameter(input.block, f"{name}.bias", (count,), input.dtype, constant(0.0))

@@ -4,7 +4,7 @@ from oarlock.ir.variable import Var
 from oarlock.layer.parameter import require_number
 from oarlock.op import loss
 from oarlock.op.casting import cast
-from oarlock.op.elementwise import multiply, negative, subtract
+from oarlock.op.elementwise import multiply, neg, subtract
 from oarlock.op.reduction import mean, reduce_sum
 from oarlock.op.selection import one_hot
 from oarlock.op.unary import log, square
@@ -35,7 +35,7 @@ def cross_entropy_of_probabilities(p: Var, label: Var) -> Var:
     p, label = require_type(p, "cross_entropy_of_probabilities: p"), require_type(label, "cross_entropy_of_probabilities: label")
     classes = require_number(p.shape, -1, "cross_entropy_of_probabilities", p)
     chosen = reduce_sum(multiply(p, cast(one_hot(label, depth=classes), dtype=p.dtype)), axis=-1)
-    return negative(mean(log(chosen)))
+    return neg(mean(log(chosen)))
 
 
 def mse(x: Var, y: Var) -> Var:

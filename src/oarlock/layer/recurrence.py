@@ -32,7 +32,7 @@ from oarlock.layer.memory import Memory
 from oarlock.layer.standing import Wholes, is_stepped, nothing_to_step_through, require_nothing_read, require_rows, require_same_splits
 from oarlock.layer.writing import open_block, require_consistent, require_even, require_handed_out, require_same_block, require_uncut
 from oarlock.op.elementwise import add as add_values
-from oarlock.op.filling import fill, fill_like, fill_rows
+from oarlock.op.filling import full, full_batch_size_like, full_like
 from oarlock.op.reduction import reduce_sum
 from oarlock.op.sequence import sequence_lengths, sequence_sum
 from oarlock.registry.creator import append_op, require_type
@@ -192,16 +192,16 @@ class Recurrence:
                 location=here(),
                 hint="rnn.step_input(sequence) before rnn.memory(shape=...)",
             )
-        return self._fill_rows(sequence, shape, sequence.dtype if sequence.dtype.is_floating else DType.FLOAT32)
+        return self._full_batch_size_like(sequence, shape, sequence.dtype if sequence.dtype.is_floating else DType.FLOAT32)
 
-    def _fill_rows(self, sequence: Var, shape: Sequence[int], dtype: DType) -> Var:
+    def _full_batch_size_like(self, sequence: Var, shape: Sequence[int], dtype: DType) -> Var:
         """Zeros of `shape` for each row of a step of `sequence`, made before the loop."""
         with self._around:
             if self._splits is None:
-                self._starts.append(fill_rows(sequence, axis=1, shape=shape, value=0.0, dtype=dtype))
+                self._starts.append(full_batch_size_like(sequence, axis=1, shape=shape, value=0.0, dtype=dtype))
             else:
                 self._starts.append(sequence_lengths(self._splits))
-                self._starts.append(fill_rows(self._starts[-1], shape=shape, value=0.0, dtype=dtype))
+                self._starts.append(full_batch_size_like(self._starts[-1], shape=shape, value=0.0, dtype=dtype))
         return self._starts[-1]
 
     def previous_memory(self, memory: Memory) -> Var:
@@ -361,12 +361,12 @@ class Recurrence:
         like = self._sequence_like(previous)
         if _is_fixed(previous) or like is None:
             with self._around:
-                return fill(shape=previous.shape, value=0.0, dtype=previous.dtype)
+                return full(shape=previous.shape, value=0.0, dtype=previous.dtype)
         if all(isinstance(size, int) for size in previous.shape[1:]):  # type: ignore[index]
-            return self._fill_rows(like, previous.shape[1:], previous.dtype)  # type: ignore[index, arg-type]
+            return self._full_batch_size_like(like, previous.shape[1:], previous.dtype)  # type: ignore[index, arg-type]
         with self._around:  # only a sum over the steps has all the sizes
             total = reduce_sum(like, axis=0) if self._splits is None else sequence_sum(like, self._splits)
-            return fill_like(total, value=0.0, dtype=previous.dtype)
+            return full_like(total, value=0.0, dtype=previous.dtype)
 
     def final_memory(self, memory: Memory) -> Var:
         """The state after the last step, of each row its own; what it started as where there was none."""

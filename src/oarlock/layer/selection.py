@@ -9,7 +9,7 @@ with switch.default():
     switch.output(high)
 rate = switch()
 
-Each block becomes a `branch` that runs or does not, and `choose` gives the value of the one that ran.
+Each block becomes a `conditional_block` that runs or does not, and `select_branch` gives the value of the one that ran.
 """
 
 import inspect
@@ -27,9 +27,9 @@ from oarlock.ir.walk import free_vars
 from oarlock.layer.writing import as_scalar, count_values, open_block, require_handed_out, require_same_block
 from oarlock.op.comparison import equal
 from oarlock.op.composed.arithmetic import constant_like
-from oarlock.op.control.branching import branch
+from oarlock.op.control.branching import conditional_block
 from oarlock.op.logical import any_, logical_and, logical_not
-from oarlock.op.routing import choose
+from oarlock.op.routing import select_branch
 from oarlock.registry.creator import describe_value, require_type
 
 __all__ = ["Switch", "case", "cond", "switch", "switch_case"]
@@ -137,8 +137,8 @@ class Switch:
         for item in self._cases:
             chosen, undecided = self._decide(item, undecided)
             item.block.outputs = item.outputs
-            stacks.append(branch([], free_vars(item.block), chosen, body=item.block, name=f"{item.block.name}.out"))
-        outputs = [choose(list(stack)) for stack in zip(*stacks, strict=True)]
+            stacks.append(conditional_block([], free_vars(item.block), chosen, body=item.block, name=f"{item.block.name}.out"))
+        outputs = [select_branch(list(stack)) for stack in zip(*stacks, strict=True)]
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
     def _decide(self, item: _Case, undecided: Var | None) -> tuple[Var, Var | None]:
@@ -148,7 +148,7 @@ class Switch:
             return undecided, None
         condition = item.condition
         if item.test is not None:
-            condition = any_(branch([], free_vars(item.test), undecided, body=item.test, name=f"{item.test.name}.out")[0])
+            condition = any_(conditional_block([], free_vars(item.test), undecided, body=item.test, name=f"{item.test.name}.out")[0])
         assert condition is not None
         others = logical_not(condition)
         return (condition, others) if undecided is None else (logical_and(undecided, condition), logical_and(undecided, others))

@@ -17,7 +17,7 @@ from oarlock.errors import ArgumentError
 from oarlock.ir.location import here
 from oarlock.ir.variable import Var
 from oarlock.layer.recurrence import Recurrence, innermost_recurrence
-from oarlock.op.routing import choose
+from oarlock.op.routing import select_branch
 from oarlock.op.sequence import sequence_first, sequence_last
 from oarlock.op.shaping import slice_
 from oarlock.registry.creator import describe_value, require_type
@@ -70,7 +70,7 @@ def rnn(input: Var, step_net: Callable[..., Var], *, concat_output: bool = True,
     splits = stacked.block.splits_of(stacked.shape[0])  # type: ignore[index]
     if splits is not None:
         return (sequence_first if reverse else sequence_last)(stacked, splits)
-    return choose([slice_(stacked, start=0, stop=1) if reverse else slice_(stacked, start=-1)])
+    return select_branch([slice_(stacked, start=0, stop=1) if reverse else slice_(stacked, start=-1)])
 
 
 def _takes_step(step_net: object) -> bool:

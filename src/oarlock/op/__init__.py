@@ -4,6 +4,7 @@ Importing this package registers every operator of a forward program. Those that
 `oarlock.op.update`, which an inference-only process never imports.
 """
 
+from oarlock.old_names import OLD_OPERATORS, renamed
 from oarlock.op import (
     activation,
     attention,
@@ -71,6 +72,8 @@ __all__ = [
 
 def __getattr__(name: str) -> Operator:
     found = standard.find(name)
+    if found is None and name in OLD_OPERATORS:
+        found = standard.find(renamed("operator", name, OLD_OPERATORS, stacklevel=2))
     if found is None:
         raise no_attribute(__name__, name, [*standard.operators, "gemm"])
     return found

@@ -5,8 +5,8 @@ import math
 import torch
 
 from oarlock.backend.torch.private import log_softmax_backward, softmax_backward
-from oarlock.op.elementwise import multiply, negative, subtract
-from oarlock.op.filling import fill
+from oarlock.op.elementwise import multiply, neg, subtract
+from oarlock.op.filling import full
 from oarlock.op.reduction import reduce_sum
 from oarlock.op.trusted import operator
 from oarlock.op.unary import exp
@@ -58,7 +58,7 @@ def sigmoid_dx(y, dy):
 
 @sigmoid_dx.gradient_program("y")
 def sigmoid_dx_dy(y, dy, ddx):
-    one, two = (fill(shape=(), value=value, dtype=y.dtype) for value in (1.0, 2.0))
+    one, two = (full(shape=(), value=value, dtype=y.dtype) for value in (1.0, 2.0))
     return ddx * dy * (one - two * y)
 
 
@@ -79,7 +79,7 @@ def tanh_dx(y, dy):
 
 @tanh_dx.gradient_program("y")
 def tanh_dx_dy(y, dy, ddx):
-    return multiply(ddx * dy * y, fill(shape=(), value=-2.0, dtype=y.dtype))
+    return multiply(ddx * dy * y, full(shape=(), value=-2.0, dtype=y.dtype))
 
 
 @operator(
@@ -142,8 +142,8 @@ def softmax_dx_ddy(y, ddx):
 
 @softmax_dx.gradient_program("y")
 def softmax_dx_dy(y, dy, ddx):
-    along_dy = reduce_sum(multiply(dy, y), axis=-1, keep=True)
-    along_ddx = reduce_sum(multiply(ddx, y), axis=-1, keep=True)
+    along_dy = reduce_sum(multiply(dy, y), axis=-1, keepdim=True)
+    along_ddx = reduce_sum(multiply(ddx, y), axis=-1, keepdim=True)
     return subtract(multiply(ddx, subtract(dy, along_dy)), multiply(dy, along_ddx))
 
 
@@ -168,12 +168,12 @@ def log_softmax_dx(y, dy):
 
 @log_softmax_dx.gradient_program("dy")
 def log_softmax_dx_ddy(y, ddx):
-    return subtract(ddx, reduce_sum(multiply(exp(y), ddx), axis=-1, keep=True))
+    return subtract(ddx, reduce_sum(multiply(exp(y), ddx), axis=-1, keepdim=True))
 
 
 @log_softmax_dx.gradient_program("y")
 def log_softmax_dx_dy(y, dy, ddx):
-    return negative(multiply(multiply(exp(y), ddx), reduce_sum(dy, axis=-1, keep=True)))
+    return neg(multiply(multiply(exp(y), ddx), reduce_sum(dy, axis=-1, keepdim=True)))
 
 
 @operator(

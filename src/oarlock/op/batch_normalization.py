@@ -6,38 +6,38 @@ from typing import Any
 import torch
 
 from oarlock.op.casting import cast
-from oarlock.op.elementwise import divide, multiply, negative, subtract
-from oarlock.op.filling import element_count
+from oarlock.op.elementwise import divide, multiply, neg, subtract
+from oarlock.op.filling import numel
 from oarlock.op.trusted import operator
 from oarlock.op.unary import square
 from oarlock.registry import Case, GradCheck, Rejects, joint
 from oarlock.tensor.memory_format import in_format_of
 
-__all__ = ["batch_norm", "batch_norm_gain_slope", "batch_norm_offset_slope", "batch_norm_slope", "expand_by_channel"]
+__all__ = ["batch_norm", "batch_norm_bias_grad", "batch_norm_grad", "batch_norm_scale_grad", "expand_by_channel"]
 
 _batch_norm_backward = torch.ops.aten.native_batch_norm_backward.default
 
 _YES, _NO = torch.tensor([True, False], device="cpu")
-"""The values of `of_batch`, at any place: the host, which knows it, asks for it on the way back, and would wait for a GPU."""
+"""The values of `uses_batch_statistics`, at any place: the host, which knows it, asks for it on the way back, and would wait for a GPU."""
 
 
 @operator(
-    "x: float[n c ...s], running_mean: float[c], running_variance: float[c], gain?: float[c], offset?: float[c]"
-    " -> y: float[n c ...s], mean: float[c], rstd: float[c], next_mean: float[c], next_variance: float[c], of_batch: bool[]",
-    intermediate=("mean", "rstd", "next_mean", "next_variance", "of_batch"),
+    "x: float[n c ...s], running_mean: float[c], running_variance: float[c], scale?: float[c], bias?: float[c]"
+    " -> y: float[n c ...s], mean: float[c], rstd: float[c], next_mean: float[c], next_variance: float[c], uses_batch_statistics: bool[]",
+    intermediate=("mean", "rstd", "next_mean", "next_variance", "uses_batch_statistics"),
     rounds_by="layout",
     cases=[
         Case(
-            x=[[1.0], [3.0]], gain=[2.0], offset=[1.0], running_mean=[2.0], running_variance=[0.25], epsilon=0.0,
-            y=[[-3.0], [5.0]], mean=[2.0], rstd=[2.0], next_mean=[2.0], next_variance=[0.25], of_batch=False,
+            x=[[1.0], [3.0]], scale=[2.0], bias=[1.0], running_mean=[2.0], running_variance=[0.25], epsilon=0.0,
+            y=[[-3.0], [5.0]], mean=[2.0], rstd=[2.0], next_mean=[2.0], next_variance=[0.25], uses_batch_statistics=False,
         ),
-        GradCheck(x=[[0.5, -1.0], [2.0, 0.1], [0.7, -0.4]], gain=(2,), offset=(2,), running_mean=(2,), running_variance=[0.5, 2.0]),
+        GradCheck(x=[[0.5, -1.0], [2.0, 0.1], [0.7, -0.4]], scale=(2,), bias=(2,), running_mean=(2,), running_variance=[0.5, 2.0]),
         GradCheck(x=(2, 3, 2, 2), running_mean=(3,), running_variance=[0.5, 2.0, 1.0]),
-        Rejects("dimension c is 3 in x but 2 in gain", x=(2, 3), gain=(2,), running_mean=(3,), running_variance=(3,)),
+        Rejects("dimension c is 3 in x but 2 in scale", x=(2, 3), scale=(2,), running_mean=(3,), running_variance=(3,)),
     ],
 )  # fmt: skip
-def batch_norm(context, x, running_mean, running_variance, gain=None, offset=None, *, momentum: float = 0.1, epsilon: float = 1e-5):
-    """``y = (x - mean) * rstd * gain + offset`` for each of ``c`` channels, where ``rstd = 1 / sqrt(variance + epsilon)``.
+def batch_norm(context, x, running_mean, running_variance, scale=None, bias=None, *, momentum: float = 0.1, epsilon: float = 1e-5):
+    """``y = (x - mean) * rstd * scale + bias`` for each of ``c`` channels, where ``rstd = 1 / sqrt(variance + epsilon)``.
 
     In training, mean and variance are those of the batch, over all but the channels, and the running ones move towards them:
     ``next = (1 - momentum) running + momentum batch``, the batch's variance taken without bias. Else they are the running
@@ -47,12 +47,12 @@ def batch_norm(context, x, running_mean, running_variance, gain=None, offset=Non
     count = x.numel() // x.shape[1] if x.shape[1] else 0
     if not context.training or not count:
         rstd = torch.rsqrt(running_variance + epsilon)
-        scale = rstd if gain is None else rstd * gain
+        scale = rstd if scale is None else rstd * scale
         y = (x - _by_channel(running_mean, x)) * _by_channel(scale, x)
-        y = y if offset is None else y + _by_channel(offset, x)
+        y = y if bias is None else y + _by_channel(bias, x)
         return y, running_mean.clone(), rstd, running_mean.clone(), running_variance.clone(), _NO.clone()
     next_mean, next_variance = running_mean.clone(), running_variance.clone()
-    y, mean, rstd = torch.native_batch_norm(x, gain, offset, next_mean, next_variance, True, momentum, epsilon)
+    y, mean, rstd = torch.native_batch_norm(x, scale, bias, next_mean, next_variance, True, momentum, epsilon)
     return y, mean, rstd, next_mean, next_variance if count > 1 else running_variance.clone(), _YES.clone()
 
 
@@ -66,25 +66,25 @@ def _sum_by_channel(x: torch.Tensor) -> torch.Tensor:
 
 
 @batch_norm.gradient_program("x")
-def batch_norm_dx(x, mean, rstd, of_batch, dy, gain=None, dmean=None, drstd=None):
+def batch_norm_dx(x, mean, rstd, uses_batch_statistics, dy, scale=None, dmean=None, drstd=None):
     """The slope, and the ways through statistics of the batch, which only a gradient of a gradient takes."""
-    dx = batch_norm_slope(x, mean, rstd, of_batch, dy, gain)
+    dx = batch_norm_grad(x, mean, rstd, uses_batch_statistics, dy, scale)
     if dmean is not None:
-        dx = dx + expand_by_channel(_share_of_batch(dmean, x, of_batch), x)
+        dx = dx + expand_by_channel(_share_of_batch(dmean, x, uses_batch_statistics), x)
     if drstd is not None:
-        share = _share_of_batch(multiply(drstd, multiply(rstd, square(rstd))), x, of_batch)
+        share = _share_of_batch(multiply(drstd, multiply(rstd, square(rstd))), x, uses_batch_statistics)
         dx = dx - multiply(expand_by_channel(share, x), _centred(x, mean))
     return dx
 
 
-@batch_norm.gradient_program("gain")
-def batch_norm_dgain(x, mean, rstd, of_batch, dy, dmean=None, drstd=None):
-    return batch_norm_gain_slope(x, mean, rstd, of_batch, dy)
+@batch_norm.gradient_program("scale")
+def batch_norm_dscale(x, mean, rstd, uses_batch_statistics, dy, dmean=None, drstd=None):
+    return batch_norm_scale_grad(x, mean, rstd, uses_batch_statistics, dy)
 
 
-@batch_norm.gradient_program("offset")
-def batch_norm_doffset(dy, dmean=None, drstd=None):
-    return batch_norm_offset_slope(dy)
+@batch_norm.gradient_program("bias")
+def batch_norm_dbias(dy, dmean=None, drstd=None):
+    return batch_norm_bias_grad(dy)
 
 
 batch_norm.no_gradient("running_mean", "running_variance")  # they are what earlier steps have left
@@ -106,7 +106,7 @@ def expand_by_channel(values, like):
 
 @expand_by_channel.gradient_program("values")
 def expand_by_channel_dvalues(dy):
-    return batch_norm_offset_slope(dy)
+    return batch_norm_bias_grad(dy)
 
 
 _CHANNELS = [[0.5, -1.0], [2.0, 0.1], [0.7, -0.4]]
@@ -114,114 +114,118 @@ _STATISTICS: dict[str, Any] = {"mean": [0.4, -0.2], "rstd": [0.8, 1.7]}
 
 
 @operator(
-    "x: float[n c ...s], mean: float[c], rstd: float[c], of_batch: bool[], given: float[n c ...s], gain?: float[c]"
+    "x: float[n c ...s], mean: float[c], rstd: float[c], uses_batch_statistics: bool[], given: float[n c ...s], scale?: float[c]"
     " -> slope: float[n c ...s]",
     rounds_by="layout",
     cases=[
-        Case(x=[[1.0], [3.0]], mean=[2.0], rstd=[0.5], of_batch=False, given=[[1.0], [5.0]], gain=[4.0], slope=[[2.0], [10.0]]),
-        Case(x=[[1.0], [3.0]], mean=[2.0], rstd=[1.0], of_batch=True, given=[[1.0], [5.0]], slope=[[0.0], [0.0]]),
-        Case(x=[[1.0], [3.0]], mean=[2.0], rstd=[0.5], of_batch=True, given=[[1.0], [5.0]], gain=[2.0], slope=[[-1.5], [1.5]]),
-        GradCheck(x=_CHANNELS, **_STATISTICS, of_batch=True, given=(3, 2), gain=(2,)),
-        GradCheck(x=_CHANNELS, **_STATISTICS, of_batch=False, given=(3, 2), gain=(2,)),
-        GradCheck(x=(2, 2, 2, 2), **_STATISTICS, of_batch=True, given=(2, 2, 2, 2)),
+        Case(
+            x=[[1.0], [3.0]], mean=[2.0], rstd=[0.5], uses_batch_statistics=False, given=[[1.0], [5.0]], scale=[4.0], slope=[[2.0], [10.0]]
+        ),
+        Case(x=[[1.0], [3.0]], mean=[2.0], rstd=[1.0], uses_batch_statistics=True, given=[[1.0], [5.0]], slope=[[0.0], [0.0]]),
+        Case(
+            x=[[1.0], [3.0]], mean=[2.0], rstd=[0.5], uses_batch_statistics=True, given=[[1.0], [5.0]], scale=[2.0], slope=[[-1.5], [1.5]]
+        ),
+        GradCheck(x=_CHANNELS, **_STATISTICS, uses_batch_statistics=True, given=(3, 2), scale=(2,)),
+        GradCheck(x=_CHANNELS, **_STATISTICS, uses_batch_statistics=False, given=(3, 2), scale=(2,)),
+        GradCheck(x=(2, 2, 2, 2), **_STATISTICS, uses_batch_statistics=True, given=(2, 2, 2, 2)),
     ],
 )
-def batch_norm_slope(x, mean, rstd, of_batch, given, gain=None):
+def batch_norm_grad(x, mean, rstd, uses_batch_statistics, given, scale=None):
     """The gradient at x, from a gradient ``given`` at the output of ``batch_norm``.
 
-    With ``g = given * gain``, ``xhat = (x - mean) * rstd`` and means over all but the channels:
+    With ``g = given * scale``, ``xhat = (x - mean) * rstd`` and means over all but the channels:
     ``rstd * (g - mean(g) - xhat * mean(g * xhat))``, or ``rstd * g`` where the statistics were not of x.
     """
-    if not _has_batch(x, of_batch):
-        return given * _by_channel(rstd if gain is None else rstd * gain, x)
-    return _batch_backward(x, mean, rstd, given, gain, [True, False, False])[0]
+    if not _has_batch(x, uses_batch_statistics):
+        return given * _by_channel(rstd if scale is None else rstd * scale, x)
+    return _batch_backward(x, mean, rstd, given, scale, [True, False, False])[0]
 
 
-@batch_norm_slope.gradient_program("given")
-def batch_norm_slope_dgiven(x, mean, rstd, of_batch, dslope, gain=None):
+@batch_norm_grad.gradient_program("given")
+def batch_norm_grad_dgiven(x, mean, rstd, uses_batch_statistics, dslope, scale=None):
     """The slope is symmetric in ``g`` and what it is contracted with."""
-    projected = batch_norm_slope(x, mean, rstd, of_batch, dslope)
-    return projected if gain is None else multiply(projected, expand_by_channel(gain, x))
+    projected = batch_norm_grad(x, mean, rstd, uses_batch_statistics, dslope)
+    return projected if scale is None else multiply(projected, expand_by_channel(scale, x))
 
 
-@batch_norm_slope.gradient_program("gain")
-def batch_norm_slope_dgain(x, mean, rstd, of_batch, given, dslope):
-    return batch_norm_offset_slope(multiply(given, batch_norm_slope(x, mean, rstd, of_batch, dslope)))
+@batch_norm_grad.gradient_program("scale")
+def batch_norm_grad_dscale(x, mean, rstd, uses_batch_statistics, given, dslope):
+    return batch_norm_bias_grad(multiply(given, batch_norm_grad(x, mean, rstd, uses_batch_statistics, dslope)))
 
 
-def _slope_dxhat(x, mean, rstd, of_batch, given, gain, dslope):
+def _slope_dxhat(x, mean, rstd, uses_batch_statistics, given, scale, dslope):
     """The gradient of the slope with respect to ``xhat``: none where the statistics were not of x."""
-    g = given if gain is None else multiply(given, expand_by_channel(gain, x))
+    g = given if scale is None else multiply(given, expand_by_channel(scale, x))
     xhat = multiply(_centred(x, mean), expand_by_channel(rstd, x))
-    along_g, along_dslope = (_share_of_batch(batch_norm_offset_slope(multiply(item, xhat)), x, of_batch) for item in (g, dslope))
+    along_g, along_dslope = (_share_of_batch(batch_norm_bias_grad(multiply(item, xhat)), x, uses_batch_statistics) for item in (g, dslope))
     both = multiply(dslope, expand_by_channel(along_g, x)) + multiply(g, expand_by_channel(along_dslope, x))
-    return negative(multiply(expand_by_channel(rstd, x), both))
+    return neg(multiply(expand_by_channel(rstd, x), both))
 
 
-@batch_norm_slope.gradient_program("x")
-def batch_norm_slope_dx(x, mean, rstd, of_batch, given, dslope, gain=None):
-    return multiply(_slope_dxhat(x, mean, rstd, of_batch, given, gain, dslope), expand_by_channel(rstd, x))
+@batch_norm_grad.gradient_program("x")
+def batch_norm_grad_dx(x, mean, rstd, uses_batch_statistics, given, dslope, scale=None):
+    return multiply(_slope_dxhat(x, mean, rstd, uses_batch_statistics, given, scale, dslope), expand_by_channel(rstd, x))
 
 
-@batch_norm_slope.gradient_program("mean")
-def batch_norm_slope_dmean(x, mean, rstd, of_batch, given, dslope, gain=None):
-    return negative(multiply(batch_norm_offset_slope(_slope_dxhat(x, mean, rstd, of_batch, given, gain, dslope)), rstd))
+@batch_norm_grad.gradient_program("mean")
+def batch_norm_grad_dmean(x, mean, rstd, uses_batch_statistics, given, dslope, scale=None):
+    return neg(multiply(batch_norm_bias_grad(_slope_dxhat(x, mean, rstd, uses_batch_statistics, given, scale, dslope)), rstd))
 
 
-@batch_norm_slope.gradient_program("rstd")
-def batch_norm_slope_drstd(x, mean, rstd, of_batch, given, slope, dslope, gain=None):
-    dxhat = _slope_dxhat(x, mean, rstd, of_batch, given, gain, dslope)
-    direct = divide(batch_norm_offset_slope(multiply(dslope, slope)), rstd)
-    return direct + batch_norm_offset_slope(multiply(dxhat, _centred(x, mean)))
+@batch_norm_grad.gradient_program("rstd")
+def batch_norm_grad_drstd(x, mean, rstd, uses_batch_statistics, given, slope, dslope, scale=None):
+    dxhat = _slope_dxhat(x, mean, rstd, uses_batch_statistics, given, scale, dslope)
+    direct = divide(batch_norm_bias_grad(multiply(dslope, slope)), rstd)
+    return direct + batch_norm_bias_grad(multiply(dxhat, _centred(x, mean)))
 
 
 @operator(
-    "x: float[n c ...s], mean: float[c], rstd: float[c], of_batch: bool[], given: float[n c ...s] -> slope: float[c]",
+    "x: float[n c ...s], mean: float[c], rstd: float[c], uses_batch_statistics: bool[], given: float[n c ...s] -> slope: float[c]",
     rounds_by="layout",
     cases=[
-        Case(x=[[1.0], [3.0]], mean=[2.0], rstd=[0.5], of_batch=False, given=[[1.0], [5.0]], slope=[2.0]),
-        Case(x=[[1.0], [3.0]], mean=[2.0], rstd=[0.5], of_batch=True, given=[[1.0], [5.0]], slope=[2.0]),
-        GradCheck(x=_CHANNELS, **_STATISTICS, of_batch=True, given=(3, 2)),
-        GradCheck(x=(2, 2, 2, 2), **_STATISTICS, of_batch=False, given=(2, 2, 2, 2)),
+        Case(x=[[1.0], [3.0]], mean=[2.0], rstd=[0.5], uses_batch_statistics=False, given=[[1.0], [5.0]], slope=[2.0]),
+        Case(x=[[1.0], [3.0]], mean=[2.0], rstd=[0.5], uses_batch_statistics=True, given=[[1.0], [5.0]], slope=[2.0]),
+        GradCheck(x=_CHANNELS, **_STATISTICS, uses_batch_statistics=True, given=(3, 2)),
+        GradCheck(x=(2, 2, 2, 2), **_STATISTICS, uses_batch_statistics=False, given=(2, 2, 2, 2)),
     ],
 )
-def batch_norm_gain_slope(x, mean, rstd, of_batch, given):
-    """The gradient at the gain, from a gradient ``given`` at the output of ``batch_norm``: the sum of ``given * (x - mean) * rstd``."""
-    if not _has_batch(x, of_batch):
+def batch_norm_scale_grad(x, mean, rstd, uses_batch_statistics, given):
+    """The gradient at the scale, from a gradient ``given`` at the output of ``batch_norm``: the sum of ``given * (x - mean) * rstd``."""
+    if not _has_batch(x, uses_batch_statistics):
         return _sum_by_channel(given * (x - _by_channel(mean, x))) * rstd
     unread = x.new_empty(x.shape[1])
     return _batch_backward(x, mean, rstd, given, unread, [False, True, False])[1]
 
 
-@batch_norm_gain_slope.gradient_program("x")
-def batch_norm_gain_slope_dx(rstd, given, dslope):
+@batch_norm_scale_grad.gradient_program("x")
+def batch_norm_scale_grad_dx(rstd, given, dslope):
     return multiply(given, expand_by_channel(multiply(rstd, dslope), given))
 
 
-@batch_norm_gain_slope.gradient_program("mean")
-def batch_norm_gain_slope_dmean(rstd, given, dslope):
-    return negative(multiply(multiply(rstd, dslope), batch_norm_offset_slope(given)))
+@batch_norm_scale_grad.gradient_program("mean")
+def batch_norm_scale_grad_dmean(rstd, given, dslope):
+    return neg(multiply(multiply(rstd, dslope), batch_norm_bias_grad(given)))
 
 
-@batch_norm_gain_slope.gradient_program("rstd")
-def batch_norm_gain_slope_drstd(x, mean, given, dslope):
-    return multiply(batch_norm_offset_slope(multiply(given, _centred(x, mean))), dslope)
+@batch_norm_scale_grad.gradient_program("rstd")
+def batch_norm_scale_grad_drstd(x, mean, given, dslope):
+    return multiply(batch_norm_bias_grad(multiply(given, _centred(x, mean))), dslope)
 
 
-@batch_norm_gain_slope.gradient_program("given")
-def batch_norm_gain_slope_dgiven(x, mean, rstd, dslope):
+@batch_norm_scale_grad.gradient_program("given")
+def batch_norm_scale_grad_dgiven(x, mean, rstd, dslope):
     return multiply(_centred(x, mean), expand_by_channel(multiply(rstd, dslope), x))
 
 
-def _has_batch(x, of_batch) -> bool:
+def _has_batch(x, uses_batch_statistics) -> bool:
     """Whether the statistics are of x. No elements have none, and PyTorch's kernel divides by their number."""
-    return x.numel() > 0 and bool(of_batch)
+    return x.numel() > 0 and bool(uses_batch_statistics)
 
 
-def _batch_backward(x, mean, rstd, given, gain, wanted: Sequence[bool]):
-    """The gradients of ``x``, gain and offset, as far as they are `wanted`, where the statistics are of ``x``."""
+def _batch_backward(x, mean, rstd, given, scale, wanted: Sequence[bool]):
+    """The gradients of ``x``, scale and bias, as far as they are `wanted`, where the statistics are of ``x``."""
     given = in_format_of(given, x)
-    return _batch_norm_backward(given, x, gain, None, None, mean, rstd, True, 0.0, wanted)
+    return _batch_norm_backward(given, x, scale, None, None, mean, rstd, True, 0.0, wanted)
 
 
 @operator(
@@ -233,13 +237,13 @@ def _batch_backward(x, mean, rstd, given, gain, wanted: Sequence[bool]):
         GradCheck(given=(2, 3, 2, 2)),
     ],
 )
-def batch_norm_offset_slope(given):
-    """The gradient at the offset, from a gradient ``given`` at the output of ``batch_norm``: the sum of each channel."""
+def batch_norm_bias_grad(given):
+    """The gradient at the bias, from a gradient ``given`` at the output of ``batch_norm``: the sum of each channel."""
     return _sum_by_channel(given)
 
 
-@batch_norm_offset_slope.gradient_program("given")
-def batch_norm_offset_slope_dgiven(given_shape, dslope):
+@batch_norm_bias_grad.gradient_program("given")
+def batch_norm_bias_grad_dgiven(given_shape, dslope):
     return expand_by_channel(dslope, given_shape)
 
 
@@ -247,15 +251,15 @@ def _centred(x, mean):
     return subtract(x, expand_by_channel(mean, x))
 
 
-def _share_of_batch(values, x, of_batch):
+def _share_of_batch(values, x, uses_batch_statistics):
     """Of a value for each channel, what each of its elements in x gets; zeros where the statistics were not of x."""
-    count = divide(element_count(x, dtype=x.dtype), element_count(values, dtype=x.dtype))
-    return multiply(values, divide(cast(of_batch, dtype=x.dtype), count))
+    count = divide(numel(x, dtype=x.dtype), numel(values, dtype=x.dtype))
+    return multiply(values, divide(cast(uses_batch_statistics, dtype=x.dtype), count))
 
 
-@joint(batch_norm_slope, batch_norm_gain_slope, batch_norm_offset_slope)
-def batch_norm_backward(x, mean, rstd, of_batch, given, gain=None):
-    if _has_batch(x, of_batch):
-        return _batch_backward(x, mean, rstd, given, gain, [True, True, True])
-    dx = given * _by_channel(rstd if gain is None else rstd * gain, x)
+@joint(batch_norm_grad, batch_norm_scale_grad, batch_norm_bias_grad)
+def batch_norm_backward(x, mean, rstd, uses_batch_statistics, given, scale=None):
+    if _has_batch(x, uses_batch_statistics):
+        return _batch_backward(x, mean, rstd, given, scale, [True, True, True])
+    dx = given * _by_channel(rstd if scale is None else rstd * scale, x)
     return dx, _sum_by_channel(given * (x - _by_channel(mean, x))) * rstd, _sum_by_channel(given)

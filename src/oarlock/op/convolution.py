@@ -7,7 +7,7 @@ import torch
 from oarlock.backend.torch.private import has_packed_filters
 from oarlock.errors import ShapeError
 from oarlock.ir import size
-from oarlock.op.reduction import expand_to
+from oarlock.op.reduction import broadcast_to_like
 from oarlock.op.shaping import reshape
 from oarlock.op.trusted import operator
 from oarlock.registry import Case, GradCheck, Rejects, joint
@@ -143,4 +143,4 @@ def conv2d_dfilter_ddy(x, ddfilter, *, stride, padding):
 
 @conv2d_dbias.gradient_program("dy")
 def conv2d_dbias_ddy(ddbias, dy_shape):
-    return expand_to(reshape(ddbias, shape=(-1, 1, 1)), dy_shape)
+    return broadcast_to_like(reshape(ddbias, shape=(-1, 1, 1)), dy_shape)

@@ -2,7 +2,7 @@
 
 import torch
 
-from oarlock.op.reduction import reduce_to, same_shape
+from oarlock.op.reduction import same_shape, sum_to_shape
 from oarlock.op.trusted import operator
 from oarlock.registry import Case, GradCheck, Rejects
 from oarlock.tensor.stacks import add_stacks
@@ -14,7 +14,7 @@ __all__ = [
     "divide",
     "floor_divide",
     "multiply",
-    "negative",
+    "neg",
     "remainder",
     "subtract",
     "sum_",
@@ -25,7 +25,7 @@ _BROADCASTS = [GradCheck(x=(2, 3), y=(3,)), GradCheck(x=(2, 1), y=(1, 3)), GradC
 
 def _fit(dz, x_shape):
     """``dz`` summed to the shape of x; itself, and no op, where the shapes are known to agree."""
-    return dz if same_shape(dz, x_shape) else reduce_to(dz, x_shape)
+    return dz if same_shape(dz, x_shape) else sum_to_shape(dz, x_shape)
 
 
 @operator(
@@ -68,7 +68,7 @@ def subtract_dx(dz, x_shape):
 
 @subtract.gradient_program("y")
 def subtract_dy(dz, y_shape):
-    return _fit(negative(dz), y_shape)
+    return _fit(neg(dz), y_shape)
 
 
 @operator(
@@ -109,7 +109,7 @@ def divide_dx(y, dz, x_shape):
 
 @divide.gradient_program("y")
 def divide_dy(y, z, dz, y_shape):
-    return _fit(negative(multiply(dz, divide(z, y))), y_shape)
+    return _fit(neg(multiply(dz, divide(z, y))), y_shape)
 
 
 @operator(
@@ -161,18 +161,18 @@ def remainder_dx(dz, x_shape):
 
 @remainder.gradient_program("y")
 def remainder_dy(x, y, dz, y_shape):
-    return _fit(negative(multiply(dz, floor_divide(x, y))), y_shape)
+    return _fit(neg(multiply(dz, floor_divide(x, y))), y_shape)
 
 
 @operator("x: number[*b] -> y: number[*b]", cases=[Case(x=[1.0, -2.0], y=[-1.0, 2.0]), GradCheck(x=(2, 3))])
-def negative(x):
+def neg(x):
     """``y = -x``."""
     return torch.neg(x)
 
 
-@negative.gradient_program("x")
-def negative_dx(dy):
-    return negative(dy)
+@neg.gradient_program("x")
+def neg_dx(dy):
+    return neg(dy)
 
 
 @operator(

@@ -11,7 +11,7 @@ from oarlock.registry.attribute_spec import UnknownSizes
 from oarlock.registry.signature import TensorType
 from oarlock.tensor.dtype import to_torch
 
-__all__ = ["element_count", "fill", "fill_like", "fill_rows"]
+__all__ = ["full", "full_batch_size_like", "full_like", "numel"]
 
 
 @operator(
@@ -23,16 +23,16 @@ __all__ = ["element_count", "fill", "fill_like", "fill_rows"]
         Rejects("n is no number", shape=("n", 2), value=0.0),
     ],
 )
-def fill(*, shape: Sizes, value: float, dtype: DType = DType.FLOAT32):
+def full(*, shape: Sizes, value: float, dtype: DType = DType.FLOAT32):
     """A tensor of ``shape``, every element ``value``."""
     return torch.full(shape, value, dtype=to_torch(dtype))  # type: ignore[arg-type]  # no symbol is left when it runs
 
 
-@fill.infer_with
+@full.infer_with
 def fill_types(*, shape, value, dtype):
     symbol = next((size for size in shape if isinstance(size, str)), None)
     if symbol is not None and not isinstance(shape, UnknownSizes):
-        raise ShapeError(f"{symbol} is no number; fill_like takes its shape from a tensor")
+        raise ShapeError(f"{symbol} is no number; full_like takes its shape from a tensor")
     return TensorType(dtype, tuple(shape))
 
 
@@ -40,13 +40,13 @@ def fill_types(*, shape, value, dtype):
     "like: shape[...s] -> y: any",
     cases=[Case(like=[[0.0, 0.0]], value=2.0, dtype="float64", y=[[2.0, 2.0]])],
 )
-def fill_like(like, *, value: float, dtype: DType = DType.FLOAT32):
+def full_like(like, *, value: float, dtype: DType = DType.FLOAT32):
     """A tensor of the shape of ``like``, every element ``value``. ``like`` is not kept alive."""
     return torch.full(like, value, dtype=to_torch(dtype))
 
 
-@fill_like.infer_with
-def fill_like_types(like, *, value, dtype):
+@full_like.infer_with
+def full_like_types(like, *, value, dtype):
     return TensorType(dtype, like.shape)
 
 
@@ -59,13 +59,13 @@ def fill_like_types(like, *, value, dtype):
         Rejects("n is no number", like=[1.0], shape=("n",), value=0.0),
     ],
 )
-def fill_rows(like, *, axis: int = 0, shape: Sizes, value: float, dtype: DType = DType.FLOAT32):
+def full_batch_size_like(like, *, axis: int = 0, shape: Sizes, value: float, dtype: DType = DType.FLOAT32):
     """Rows of ``shape``, one for each index along ``axis`` of ``like``, every element ``value``. ``like`` is not kept alive."""
     return torch.full((like[axis], *shape), value, dtype=to_torch(dtype))  # type: ignore[arg-type]
 
 
-@fill_rows.infer_with
-def fill_rows_types(like, *, axis, shape, value, dtype):
+@full_batch_size_like.infer_with
+def full_batch_size_like_types(like, *, axis, shape, value, dtype):
     if not -len(like.shape) <= axis < len(like.shape):
         raise ShapeError(f"axis {axis} is not an axis of like, which has {len(like.shape)} dimensions")
     symbol = next((size for size in shape if isinstance(size, str)), None)
@@ -82,11 +82,11 @@ def fill_rows_types(like, *, axis, shape, value, dtype):
         Case(like=[], dtype="int64", y=0),
     ],
 )
-def element_count(like, *, dtype: DType = DType.FLOAT32):
+def numel(like, *, dtype: DType = DType.FLOAT32):
     """How many elements ``like`` has. ``like`` is not kept alive."""
     return torch.full((), like.numel(), dtype=to_torch(dtype))
 
 
-@element_count.infer_with
-def element_count_types(like, *, dtype):
+@numel.infer_with
+def numel_types(like, *, dtype):
     return TensorType(dtype, ())

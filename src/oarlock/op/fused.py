@@ -5,14 +5,14 @@ Nobody needs to write them: `passes/fusion/sums.py` forms them from the operator
 
 import torch
 
-from oarlock.op.elementwise import multiply, negative, subtract
-from oarlock.op.filling import fill
+from oarlock.op.elementwise import multiply, neg, subtract
+from oarlock.op.filling import full
 from oarlock.op.matrix import linear, linear_dw, linear_dx
 from oarlock.op.trusted import operator
 from oarlock.registry import Case, GradCheck, Rejects
 from oarlock.tensor.rows import onto_rows
 
-__all__ = ["interpolate", "linear_dx_onto", "linear_onto", "multiply_add"]
+__all__ = ["addcmul", "addmm", "addmm_nt", "lerp"]
 
 
 @operator(
@@ -26,23 +26,23 @@ __all__ = ["interpolate", "linear_dx_onto", "linear_onto", "multiply_add"]
         Rejects("dimension n is 3 in base but 2 in w", base=(2, 3), x=(2, 4), w=(4, 2)),
     ],
 )
-def linear_onto(base, x, w):
+def addmm(base, x, w):
     """Rows times a shared matrix, added to what is there: ``out = base + x @ w``."""
     return torch.addmm(base, x, w) if x.dim() == 2 else onto_rows(base, x, w)
 
 
-@linear_onto.gradient_program("base")
-def linear_onto_dbase(dout):
+@addmm.gradient_program("base")
+def addmm_dbase(dout):
     return dout
 
 
-@linear_onto.gradient_program("x")
-def linear_onto_dx(w, dout):
+@addmm.gradient_program("x")
+def addmm_dx(w, dout):
     return linear_dx(w, dout)
 
 
-@linear_onto.gradient_program("w")
-def linear_onto_dw(x, dout):
+@addmm.gradient_program("w")
+def addmm_dw(x, dout):
     return linear_dw(x, dout)
 
 
@@ -57,23 +57,23 @@ def linear_onto_dw(x, dout):
         Rejects("dimension n is 4 in w but 2 in given", base=(2, 3), w=(3, 4), given=(2, 2)),
     ],
 )
-def linear_dx_onto(base, w, given):
+def addmm_nt(base, w, given):
     """The gradient ``given`` at the output of ``linear``, led back to its rows and added to what is there: ``out = base + given @ w.T``."""
     return torch.addmm(base, given, w.mT) if given.dim() == 2 else onto_rows(base, given, w.mT)
 
 
-@linear_dx_onto.gradient_program("base")
-def linear_dx_onto_dbase(dout):
+@addmm_nt.gradient_program("base")
+def addmm_nt_dbase(dout):
     return dout
 
 
-@linear_dx_onto.gradient_program("w")
-def linear_dx_onto_dw(given, dout):
+@addmm_nt.gradient_program("w")
+def addmm_nt_dw(given, dout):
     return linear_dw(dout, given)
 
 
-@linear_dx_onto.gradient_program("given")
-def linear_dx_onto_dgiven(w, dout):
+@addmm_nt.gradient_program("given")
+def addmm_nt_dgiven(w, dout):
     return linear(dout, w)
 
 
@@ -87,28 +87,28 @@ def linear_dx_onto_dgiven(w, dout):
         Rejects("*b is [2, 3] in base but [3] in x", base=(2, 3), x=(3,), y=(2, 3)),
     ],
 )
-def multiply_add(base, x, y, *, subtracted: bool = False):
+def addcmul(base, x, y, *, subtracted: bool = False):
     """``z = base + x * y``, or ``base - x * y`` where the product is ``subtracted``; element by element."""
     return torch.addcmul(base, x, y, value=-1) if subtracted else torch.addcmul(base, x, y)
 
 
-@multiply_add.gradient_program("base")
-def multiply_add_dbase(dz):
+@addcmul.gradient_program("base")
+def addcmul_dbase(dz):
     return dz
 
 
-@multiply_add.gradient_program("x")
-def multiply_add_dx(y, dz, *, subtracted):
+@addcmul.gradient_program("x")
+def addcmul_dx(y, dz, *, subtracted):
     return _signed(multiply(dz, y), subtracted)
 
 
-@multiply_add.gradient_program("y")
-def multiply_add_dy(x, dz, *, subtracted):
+@addcmul.gradient_program("y")
+def addcmul_dy(x, dz, *, subtracted):
     return _signed(multiply(dz, x), subtracted)
 
 
 def _signed(gradient, subtracted):
-    return negative(gradient) if subtracted else gradient
+    return neg(gradient) if subtracted else gradient
 
 
 @operator(
@@ -118,21 +118,21 @@ def _signed(gradient, subtracted):
         GradCheck(start=(2, 3), end=(2, 3), weight=[[0.2, 0.7, 0.9], [-0.4, 1.3, 0.1]]),
     ],
 )
-def interpolate(start, end, weight):
+def lerp(start, end, weight):
     """Interpolate between ``start``, where the weight is 0, and ``end``, where it is 1: ``y = (1 - weight) * start + weight * end``."""
     return torch.lerp(start, end, weight)
 
 
-@interpolate.gradient_program("start")
-def interpolate_dstart(weight, dy):
-    return multiply(dy, subtract(fill(shape=(), value=1.0, dtype=weight.dtype), weight))
+@lerp.gradient_program("start")
+def lerp_dstart(weight, dy):
+    return multiply(dy, subtract(full(shape=(), value=1.0, dtype=weight.dtype), weight))
 
 
-@interpolate.gradient_program("end")
-def interpolate_dend(weight, dy):
+@lerp.gradient_program("end")
+def lerp_dend(weight, dy):
     return multiply(dy, weight)
 
 
-@interpolate.gradient_program("weight")
-def interpolate_dweight(start, end, dy):
+@lerp.gradient_program("weight")
+def lerp_dweight(start, end, dy):
     return multiply(dy, subtract(end, start))

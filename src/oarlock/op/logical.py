@@ -42,15 +42,15 @@ def logical_not(x):
     cases=[
         Case(x=[[False, True], [False, False]], y=True),
         Case(x=[[False, True], [False, False]], axis=0, y=[False, True]),
-        Case(x=[[False, True], [False, False]], axis=-1, keep=True, y=[[True], [False]]),
-        Case(x=[False, True], keep=True, y=[True]),
+        Case(x=[[False, True], [False, False]], axis=-1, keepdim=True, y=[[True], [False]]),
+        Case(x=[False, True], keepdim=True, y=[True]),
         Case(x=[], y=False),
         Rejects("axis 1 is not an axis of x, which has 1 dimensions", x=[True], axis=1),
     ],
 )
-def any_(x, *, axis: int | None = None, keep: bool = False):
-    """Whether some element along ``axis`` is true, some at all where it is None; of nothing, false. ``keep`` leaves a size of 1."""
-    return _over(torch.any, x, axis, keep)
+def any_(x, *, axis: int | None = None, keepdim: bool = False):
+    """Whether some element along ``axis`` is true, some at all where it is None; of nothing, false. ``keepdim`` leaves a size of 1."""
+    return _over(torch.any, x, axis, keepdim)
 
 
 @operator(
@@ -59,16 +59,16 @@ def any_(x, *, axis: int | None = None, keep: bool = False):
     cases=[
         Case(x=[[True, True], [False, True]], y=False),
         Case(x=[[True, True], [False, True]], axis=0, y=[False, True]),
-        Case(x=[[True, True], [False, True]], axis=-1, keep=True, y=[[True], [False]]),
+        Case(x=[[True, True], [False, True]], axis=-1, keepdim=True, y=[[True], [False]]),
         Case(x=[], y=True),
     ],
 )
-def all_(x, *, axis: int | None = None, keep: bool = False):
-    """Whether every element along ``axis`` is true, every one where it is None; of nothing, true. ``keep`` leaves a size of 1."""
-    return _over(torch.all, x, axis, keep)
+def all_(x, *, axis: int | None = None, keepdim: bool = False):
+    """Whether every element along ``axis`` is true, every one where it is None; of nothing, true. ``keepdim`` leaves a size of 1."""
+    return _over(torch.all, x, axis, keepdim)
 
 
-def _over(reduce, x, axis: int | None, keep: bool):
+def _over(reduce, x, axis: int | None, keepdim: bool):
     if axis is not None:
-        return reduce(x, dim=axis, keepdim=keep)
-    return reduce(x).reshape((1,) * x.ndim) if keep else reduce(x)
+        return reduce(x, dim=axis, keepdim=keepdim)
+    return reduce(x).reshape((1,) * x.ndim) if keepdim else reduce(x)

@@ -1,6 +1,6 @@
 """Losses and how well a classifier did.
 
-Nobody needs to write `total_cross_entropy` and its slope: `passes/fusion/reductions.py` forms them.
+Nobody needs to write `cross_entropy_loss` and its slope: `passes/fusion/reductions.py` forms them.
 """
 
 from functools import lru_cache
@@ -8,13 +8,13 @@ from functools import lru_cache
 import torch
 
 from oarlock.backend.torch.private import softmax_backward, without_python
-from oarlock.op.reduction import expand_to, mean_dx
+from oarlock.op.reduction import broadcast_to_like, mean_dx
 from oarlock.op.trusted import operator
 from oarlock.registry import Case, GradCheck, Rejects
 
 _aten = torch.ops.aten
 
-__all__ = ["accuracy", "softmax_with_cross_entropy", "total_cross_entropy", "total_cross_entropy_slope"]
+__all__ = ["accuracy", "cross_entropy_loss", "cross_entropy_loss_grad", "softmax_with_cross_entropy"]
 
 
 @operator(
@@ -54,19 +54,19 @@ def _losses(logits, label, reduction: int, ignore_index: int):
     if label.dim() != 1:
         rows, label = log_p.reshape(label.numel(), log_p.shape[-1]), label.reshape(-1)
     try:
-        loss, counted = _nll_loss(rows, label, None, reduction, ignore_index)
+        loss, valid_count = _nll_loss(rows, label, None, reduction, ignore_index)
     except IndexError:
         _require_classes(label, logits.shape[-1], ignore_index)
         raise
-    if reduction == _MEAN and not _counts_all(counted, label):  # PyTorch's mean is that of the others
-        total, counted = _nll_loss(rows, label, None, _SUM, ignore_index)
+    if reduction == _MEAN and not _counts_all(valid_count, label):  # PyTorch's mean is that of the others
+        total, valid_count = _nll_loss(rows, label, None, _SUM, ignore_index)
         loss = total.div_(label.numel())
-    return loss, counted, log_p.exp_()
+    return loss, valid_count, log_p.exp_()
 
 
-def _counts_all(counted, label) -> bool:
-    """Whether as many rows were `counted` as there are labels. On a GPU, and where the dtype does not count that far, nobody asks."""
-    return label.is_cpu and counted.item() == label.numel() < _COUNTABLE.get(counted.dtype, 0)
+def _counts_all(valid_count, label) -> bool:
+    """Whether as many rows were counted as there are labels. On a GPU, and where the dtype does not count that far, nobody asks."""
+    return label.is_cpu and valid_count.item() == label.numel() < _COUNTABLE.get(valid_count.dtype, 0)
 
 
 _COUNTABLE = {torch.float32: 2**24, torch.float64: 2**53}  # a dtype holds all integers up to here
@@ -131,20 +131,20 @@ def softmax_with_cross_entropy_dlogits_ddsoftmax(softmax, ddlogits):
 
 
 @operator(
-    "logits: float[*b k], label: int64[*b] -> loss: float[], softmax: float[*b k], counted: float[]",
-    intermediate=("softmax", "counted"),
+    "logits: float[*b k], label: int64[*b] -> loss: float[], softmax: float[*b k], valid_count: float[]",
+    intermediate=("softmax", "valid_count"),
     may_fail=True,
     cases=[
-        Case(logits=[[0.0, 0.0], [0.0, 0.0]], label=[1, 0], loss=1.3862943611198906, softmax=[[0.5, 0.5], [0.5, 0.5]], counted=2.0),
+        Case(logits=[[0.0, 0.0], [0.0, 0.0]], label=[1, 0], loss=1.3862943611198906, softmax=[[0.5, 0.5], [0.5, 0.5]], valid_count=2.0),
         Case(
             logits=[[0.0, 0.0], [0.0, 0.0]], label=[1, 0], mean=True,
-            loss=0.6931471805599453, softmax=[[0.5, 0.5], [0.5, 0.5]], counted=2.0,
+            loss=0.6931471805599453, softmax=[[0.5, 0.5], [0.5, 0.5]], valid_count=2.0,
         ),
         Case(
             logits=[[0.0, 0.0], [0.0, 0.0]], label=[1, -100], mean=True,
-            loss=0.34657359027997264, softmax=[[0.5, 0.5], [0.5, 0.5]], counted=1.0,
+            loss=0.34657359027997264, softmax=[[0.5, 0.5], [0.5, 0.5]], valid_count=1.0,
         ),
-        Case(logits=[[0.0, 0.0]], label=[-100], mean=True, loss=0.0, softmax=[[0.5, 0.5]], counted=0.0),
+        Case(logits=[[0.0, 0.0]], label=[-100], mean=True, loss=0.0, softmax=[[0.5, 0.5]], valid_count=0.0),
         GradCheck(logits=(4, 3), label=[0, 2, -100, 1], mean=True),
         GradCheck(logits=(2, 3), label=[255, 1], ignore_index=255),
         GradCheck(logits=(3,), label=2),
@@ -152,41 +152,43 @@ def softmax_with_cross_entropy_dlogits_ddsoftmax(softmax, ddlogits):
         Rejects("label 3 is not one of the classes 0 to 2", logits=(1, 3), label=[3]),
     ],
 )  # fmt: skip
-def total_cross_entropy(logits, label, *, ignore_index: int = -100, mean: bool = False):
+def cross_entropy_loss(logits, label, *, ignore_index: int = -100, mean: bool = False):
     """The sum of all losses of `softmax_with_cross_entropy`, or their mean, to which ignored rows count as 0; how many others there are."""
-    loss, counted, softmax = _losses(logits, label, _MEAN if mean else _SUM, ignore_index)
-    return loss, softmax, counted
+    loss, valid_count, softmax = _losses(logits, label, _MEAN if mean else _SUM, ignore_index)
+    return loss, softmax, valid_count
 
 
-@total_cross_entropy.gradient_program("logits")
-def total_cross_entropy_dlogits(softmax, label, dloss, dsoftmax=None, *, ignore_index, mean):
-    each = mean_dx(dloss, label, keep=False) if mean else expand_to(dloss, label)
+@cross_entropy_loss.gradient_program("logits")
+def cross_entropy_loss_dlogits(softmax, label, dloss, dsoftmax=None, *, ignore_index, mean):
+    each = mean_dx(dloss, label, keepdim=False) if mean else broadcast_to_like(dloss, label)
     return softmax_with_cross_entropy_dlogits(softmax, label, each, dsoftmax, ignore_index=ignore_index)
 
 
 @operator(
-    "softmax: float[...b k], label: int64[...b], dtotal: float[], counted?: float[] -> dlogits: float[...b k]",
+    "softmax: float[...b k], label: int64[...b], dtotal: float[], valid_count?: float[] -> dlogits: float[...b k]",
     cases=[
-        Case(softmax=[[0.25, 0.75]], label=[1], dtotal=2.0, counted=1.0, dlogits=[[0.5, -0.5]]),
-        Case(softmax=[[0.25, 0.75], [0.5, 0.5]], label=[1, -100], dtotal=2.0, counted=1.0, mean=True, dlogits=[[0.25, -0.25], [0.0, 0.0]]),
+        Case(softmax=[[0.25, 0.75]], label=[1], dtotal=2.0, valid_count=1.0, dlogits=[[0.5, -0.5]]),
+        Case(
+            softmax=[[0.25, 0.75], [0.5, 0.5]], label=[1, -100], dtotal=2.0, valid_count=1.0, mean=True, dlogits=[[0.25, -0.25], [0.0, 0.0]]
+        ),
         Case(softmax=[[0.25, 0.75]], label=[1], dtotal=2.0, dlogits=[[0.5, -0.5]]),
         Case(softmax=[[0.25, 0.75], [0.5, 0.5]], label=[1, -100], dtotal=2.0, mean=True, dlogits=[[0.25, -0.25], [0.0, 0.0]]),
         Case(softmax=[[0.25, 0.75], [0.5, 0.5]], label=[1, 0], dtotal=2.0, ignore_index=0, dlogits=[[0.5, -0.5], [0.0, 0.0]]),
         Case(softmax=[0.25, 0.75], label=0, dtotal=1.0, dlogits=[-0.75, 0.75]),
     ],
 )
-def total_cross_entropy_slope(softmax, label, dtotal, counted=None, *, ignore_index: int = -100, mean: bool = False):
+def cross_entropy_loss_grad(softmax, label, dtotal, valid_count=None, *, ignore_index: int = -100, mean: bool = False):
     """``(softmax - onehot(label)) * dtotal``, by the number of rows where it is a `mean`; ignored rows get 0.
 
-    Where ``counted`` says that none is ignored, none is looked for.
+    Where ``valid_count`` says that none is ignored, none is looked for.
     """
-    return write_slope(softmax, label, dtotal, counted, ignore_index, mean)
+    return write_slope(softmax, label, dtotal, valid_count, ignore_index, mean)
 
 
-def write_slope(softmax, label, dtotal, counted, ignore_index: int, mean: bool, out=None):
+def write_slope(softmax, label, dtotal, valid_count, ignore_index: int, mean: bool, out=None):
     """In ``out``, or in fresh memory where it is None."""
     classes = label.unsqueeze(-1)  # [*b, 1]
-    if (counted is None or not _counts_all(counted, label)) and _some_ignored(softmax, classes, ignore_index):
+    if (valid_count is None or not _counts_all(valid_count, label)) and _some_ignored(softmax, classes, ignore_index):
         each = dtotal / label.numel() if mean else dtotal
         return write_dlogits(softmax, label, each.expand(label.shape), None, ignore_index, out)
     rows = label.numel()

@@ -3,12 +3,12 @@
 import torch
 
 from oarlock.op.elementwise import multiply
-from oarlock.op.reduction import expand_to, mean_dx
+from oarlock.op.reduction import broadcast_to_like, mean_dx
 from oarlock.op.trusted import operator
 from oarlock.registry import Case, GradCheck, Rejects
 from oarlock.tensor.rows import as_rows, rows_times
 
-__all__ = ["batch_matmul", "inner_product", "linear", "matrix_transpose"]
+__all__ = ["dot", "linear", "matmul", "matrix_transpose"]
 
 
 @operator(
@@ -69,7 +69,7 @@ def linear_dw_ddout(x, ddw):
 
 @linear_dbias.gradient_program("dout")
 def linear_dbias_ddout(dout_shape, ddbias):
-    return expand_to(ddbias, dout_shape)
+    return broadcast_to_like(ddbias, dout_shape)
 
 
 @operator(
@@ -104,39 +104,39 @@ def matrix_transpose_dx(dy):
         Rejects("dimension k is 4 in x but 5 in y", x=(2, 3, 4), y=(2, 5, 2)),
     ],
 )
-def batch_matmul(x, y):
+def matmul(x, y):
     """A matrix product for each leading index: ``z[b] = x[b] @ y[b]``."""
     return torch.bmm(x, y) if x.dim() == 3 else torch.matmul(x, y)
 
 
-@batch_matmul.gradient("x", rounds_by="place")
-def batch_matmul_dx(y, dz):
+@matmul.gradient("x", rounds_by="place")
+def matmul_dx(y, dz):
     return torch.bmm(dz, y.mT) if dz.dim() == 3 else torch.matmul(dz, y.mT)
 
 
-@batch_matmul.gradient("y", rounds_by="place")
-def batch_matmul_dy(x, dz):
+@matmul.gradient("y", rounds_by="place")
+def matmul_dy(x, dz):
     return torch.bmm(x.mT, dz) if dz.dim() == 3 else torch.matmul(x.mT, dz)
 
 
-@batch_matmul_dx.gradient_program("y")
-def batch_matmul_dx_dy(dz, ddx):
-    return batch_matmul_dy(ddx, dz)
+@matmul_dx.gradient_program("y")
+def matmul_dx_dy(dz, ddx):
+    return matmul_dy(ddx, dz)
 
 
-@batch_matmul_dx.gradient_program("dz")
-def batch_matmul_dx_ddz(y, ddx):
-    return batch_matmul(ddx, y)
+@matmul_dx.gradient_program("dz")
+def matmul_dx_ddz(y, ddx):
+    return matmul(ddx, y)
 
 
-@batch_matmul_dy.gradient_program("x")
-def batch_matmul_dy_dx(dz, ddy):
-    return batch_matmul_dx(ddy, dz)
+@matmul_dy.gradient_program("x")
+def matmul_dy_dx(dz, ddy):
+    return matmul_dx(ddy, dz)
 
 
-@batch_matmul_dy.gradient_program("dz")
-def batch_matmul_dy_ddz(x, ddy):
-    return batch_matmul(x, ddy)
+@matmul_dy.gradient_program("dz")
+def matmul_dy_ddz(x, ddy):
+    return matmul(x, ddy)
 
 
 @operator(
@@ -151,7 +151,7 @@ def batch_matmul_dy_ddz(x, ddy):
         GradCheck(x=(), y=()),
     ],
 )
-def inner_product(x, y, *, mean: bool = False):
+def dot(x, y, *, mean: bool = False):
     """The sum of all ``x * y``, or their mean."""
     count = x.numel()
     if not x.is_cpu or x.element_size() < 4:
@@ -172,11 +172,11 @@ def _sum_of_parts(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
 _PART = 4096  # elements that each lane of a processor may add up one by one, of some tens: few enough to round like a sum in pairs
 
 
-@inner_product.gradient_program("x")
-def inner_product_dx(y, dz, *, mean):
-    return multiply(mean_dx(dz, y, keep=False) if mean else expand_to(dz, y), y)
+@dot.gradient_program("x")
+def dot_dx(y, dz, *, mean):
+    return multiply(mean_dx(dz, y, keepdim=False) if mean else broadcast_to_like(dz, y), y)
 
 
-@inner_product.gradient_program("y")
-def inner_product_dy(x, dz, *, mean):
-    return multiply(mean_dx(dz, x, keep=False) if mean else expand_to(dz, x), x)
+@dot.gradient_program("y")
+def dot_dy(x, dz, *, mean):
+    return multiply(mean_dx(dz, x, keepdim=False) if mean else broadcast_to_like(dz, x), x)

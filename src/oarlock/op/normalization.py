@@ -4,15 +4,15 @@ from collections.abc import Sequence
 
 import torch
 
-from oarlock.op.elementwise import divide, multiply, negative, subtract
+from oarlock.op.elementwise import divide, multiply, neg, subtract
 from oarlock.op.matrix import linear_dbias
 from oarlock.op.reduction import mean as average
-from oarlock.op.reduction import mean_dx, reduce_sum, reduce_to
+from oarlock.op.reduction import mean_dx, reduce_sum, sum_to_shape
 from oarlock.op.trusted import operator
 from oarlock.op.unary import square
 from oarlock.registry import Case, GradCheck, Rejects, joint
 
-__all__ = ["layer_norm", "layer_norm_gain_slope", "layer_norm_slope"]
+__all__ = ["layer_norm", "layer_norm_grad", "layer_norm_scale_grad"]
 
 _layer_norm_backward = torch.ops.aten.native_layer_norm_backward.default
 
@@ -20,51 +20,51 @@ _ROWS = [[0.5, -1.0, 2.0], [0.1, 0.7, -0.4]]
 
 
 @operator(
-    "x: float[*b k], gain?: float[k], offset?: float[k] -> y: float[*b k], mean: float[*b 1], rstd: float[*b 1]",
+    "x: float[*b k], scale?: float[k], bias?: float[k] -> y: float[*b k], mean: float[*b 1], rstd: float[*b 1]",
     intermediate=("mean", "rstd"),
     cases=[
         Case(x=[[1.0, 3.0], [0.0, 4.0]], epsilon=0.0, y=[[-1.0, 1.0], [-1.0, 1.0]], mean=[[2.0], [2.0]], rstd=[[1.0], [0.5]]),
-        Case(x=[1.0, 3.0], gain=[10.0, 100.0], offset=[1.0, 2.0], epsilon=0.0, y=[-9.0, 102.0], mean=[2.0], rstd=[1.0]),
-        GradCheck(x=_ROWS, gain=(3,), offset=(3,)),
+        Case(x=[1.0, 3.0], scale=[10.0, 100.0], bias=[1.0, 2.0], epsilon=0.0, y=[-9.0, 102.0], mean=[2.0], rstd=[1.0]),
+        GradCheck(x=_ROWS, scale=(3,), bias=(3,)),
         GradCheck(x=[_ROWS, [[1.5, 0.2, 0.4], [-0.3, 0.9, 0.6]]]),
-        Rejects("dimension k is 3 in x but 2 in gain", x=(2, 3), gain=(2,)),
+        Rejects("dimension k is 3 in x but 2 in scale", x=(2, 3), scale=(2,)),
     ],
 )
-def layer_norm(x, gain=None, offset=None, *, epsilon: float = 1e-5):
-    """``y = (x - mean) * rstd * gain + offset``, where ``rstd = 1 / sqrt(variance + epsilon)``, both along the last axis.
+def layer_norm(x, scale=None, bias=None, *, epsilon: float = 1e-5):
+    """``y = (x - mean) * rstd * scale + bias``, where ``rstd = 1 / sqrt(variance + epsilon)``, both along the last axis.
 
     Ba, Kiros and Hinton, 2016.
     """
-    return torch.native_layer_norm(x, x.shape[-1:], gain, offset, epsilon)
+    return torch.native_layer_norm(x, x.shape[-1:], scale, bias, epsilon)
 
 
 @layer_norm.gradient_program("x")
-def layer_norm_dx(x, mean, rstd, dy, gain=None, dmean=None, drstd=None):
+def layer_norm_dx(x, mean, rstd, dy, scale=None, dmean=None, drstd=None):
     """The slope, and the ways through the statistics, which only a gradient of a gradient takes."""
-    dx = layer_norm_slope(x, mean, rstd, dy, gain)
+    dx = layer_norm_grad(x, mean, rstd, dy, scale)
     if dmean is not None:
-        dx = dx + mean_dx(dmean, x, axis=-1, keep=True)
+        dx = dx + mean_dx(dmean, x, axis=-1, keepdim=True)
     if drstd is not None:
-        dx = dx - multiply(mean_dx(multiply(drstd, multiply(rstd, square(rstd))), x, axis=-1, keep=True), subtract(x, mean))
+        dx = dx - multiply(mean_dx(multiply(drstd, multiply(rstd, square(rstd))), x, axis=-1, keepdim=True), subtract(x, mean))
     return dx
 
 
-@layer_norm.gradient_program("gain")
-def layer_norm_dgain(x, mean, rstd, dy, dmean=None, drstd=None):
-    return layer_norm_gain_slope(x, mean, rstd, dy)
+@layer_norm.gradient_program("scale")
+def layer_norm_dscale(x, mean, rstd, dy, dmean=None, drstd=None):
+    return layer_norm_scale_grad(x, mean, rstd, dy)
 
 
-@layer_norm.gradient_program("offset")
-def layer_norm_doffset(dy, dmean=None, drstd=None):
+@layer_norm.gradient_program("bias")
+def layer_norm_dbias(dy, dmean=None, drstd=None):
     return linear_dbias(dy)
 
 
-def _backward(given, x, mean, rstd, gain, wanted: Sequence[bool]):
-    """PyTorch's own, which takes the statistics to lie in memory without gaps; of an offset it reads the shape, which is the gain's.
+def _backward(given, x, mean, rstd, scale, wanted: Sequence[bool]):
+    """PyTorch's own, which takes the statistics to lie in memory without gaps; of an bias it reads the shape, which is the scale's.
 
     A list of sizes costs less to hand to it than a part of a shape.
     """
-    return _layer_norm_backward(given, x, [x.size(-1)], mean.contiguous(), rstd.contiguous(), gain, gain, wanted)
+    return _layer_norm_backward(given, x, [x.size(-1)], mean.contiguous(), rstd.contiguous(), scale, scale, wanted)
 
 
 @operator(
@@ -74,8 +74,8 @@ def _backward(given, x, mean, rstd, gain, wanted: Sequence[bool]):
         GradCheck(x=_ROWS, mean=[[0.5], [0.2]], rstd=[[0.8], [1.7]], given=(2, 3)),
     ],
 )
-def layer_norm_gain_slope(x, mean, rstd, given):
-    """The gradient at the gain, from a gradient ``given`` at the output of ``layer_norm``.
+def layer_norm_scale_grad(x, mean, rstd, given):
+    """The gradient at the scale, from a gradient ``given`` at the output of ``layer_norm``.
 
     It is the sum over the rows of ``given * (x - mean) * rstd``.
     """
@@ -83,87 +83,87 @@ def layer_norm_gain_slope(x, mean, rstd, given):
     return _backward(given, x, mean, rstd, unread, [False, True, False])[1]
 
 
-@layer_norm_gain_slope.gradient_program("x")
-def layer_norm_gain_slope_dx(rstd, given, dslope):
+@layer_norm_scale_grad.gradient_program("x")
+def layer_norm_scale_grad_dx(rstd, given, dslope):
     return multiply(multiply(given, dslope), rstd)
 
 
-@layer_norm_gain_slope.gradient_program("mean")
-def layer_norm_gain_slope_dmean(rstd, given, dslope):
-    return negative(reduce_sum(multiply(multiply(given, dslope), rstd), axis=-1, keep=True))
+@layer_norm_scale_grad.gradient_program("mean")
+def layer_norm_scale_grad_dmean(rstd, given, dslope):
+    return neg(reduce_sum(multiply(multiply(given, dslope), rstd), axis=-1, keepdim=True))
 
 
-@layer_norm_gain_slope.gradient_program("rstd")
-def layer_norm_gain_slope_drstd(x, mean, given, dslope):
-    return reduce_sum(multiply(multiply(given, dslope), subtract(x, mean)), axis=-1, keep=True)
+@layer_norm_scale_grad.gradient_program("rstd")
+def layer_norm_scale_grad_drstd(x, mean, given, dslope):
+    return reduce_sum(multiply(multiply(given, dslope), subtract(x, mean)), axis=-1, keepdim=True)
 
 
-@layer_norm_gain_slope.gradient_program("given")
-def layer_norm_gain_slope_dgiven(x, mean, rstd, dslope):
+@layer_norm_scale_grad.gradient_program("given")
+def layer_norm_scale_grad_dgiven(x, mean, rstd, dslope):
     return multiply(multiply(subtract(x, mean), rstd), dslope)
 
 
 @operator(
-    "x: float[*b k], mean: float[*b 1], rstd: float[*b 1], given: float[*b k], gain?: float[k] -> slope: float[*b k]",
+    "x: float[*b k], mean: float[*b 1], rstd: float[*b 1], given: float[*b k], scale?: float[k] -> slope: float[*b k]",
     cases=[
         Case(x=[[1.0, 3.0]], mean=[[2.0]], rstd=[[1.0]], given=[[1.0, 5.0]], slope=[[0.0, 0.0]]),
-        Case(x=[[2.0, 2.0]], mean=[[2.0]], rstd=[[0.5]], given=[[1.0, 5.0]], gain=[1.0, 2.0], slope=[[-2.25, 2.25]]),
-        GradCheck(x=_ROWS, mean=[[0.5], [0.2]], rstd=[[0.8], [1.7]], given=(2, 3), gain=(3,)),
+        Case(x=[[2.0, 2.0]], mean=[[2.0]], rstd=[[0.5]], given=[[1.0, 5.0]], scale=[1.0, 2.0], slope=[[-2.25, 2.25]]),
+        GradCheck(x=_ROWS, mean=[[0.5], [0.2]], rstd=[[0.8], [1.7]], given=(2, 3), scale=(3,)),
         GradCheck(x=_ROWS, mean=[[0.5], [0.2]], rstd=[[0.8], [1.7]], given=(2, 3)),
     ],
 )
-def layer_norm_slope(x, mean, rstd, given, gain=None):
+def layer_norm_grad(x, mean, rstd, given, scale=None):
     """The gradient at x, from a gradient ``given`` at the output of ``layer_norm``, for statistics that are x's.
 
-    With ``g = given * gain`` and ``xhat = (x - mean) * rstd``: ``rstd * (g - mean(g) - xhat * mean(g * xhat))``.
+    With ``g = given * scale`` and ``xhat = (x - mean) * rstd``: ``rstd * (g - mean(g) - xhat * mean(g * xhat))``.
     """
-    return _backward(given, x, mean, rstd, gain, [True, False, False])[0]
+    return _backward(given, x, mean, rstd, scale, [True, False, False])[0]
 
 
-@layer_norm_slope.gradient_program("given")
-def layer_norm_slope_dgiven(x, mean, rstd, dslope, gain=None):
+@layer_norm_grad.gradient_program("given")
+def layer_norm_grad_dgiven(x, mean, rstd, dslope, scale=None):
     """The slope is symmetric in ``g`` and what it is contracted with."""
-    projected = layer_norm_slope(x, mean, rstd, dslope)
-    return projected if gain is None else multiply(projected, gain)
+    projected = layer_norm_grad(x, mean, rstd, dslope)
+    return projected if scale is None else multiply(projected, scale)
 
 
-@layer_norm_slope.gradient_program("gain")
-def layer_norm_slope_dgain(x, mean, rstd, given, dslope, gain_shape):
-    return reduce_to(multiply(given, layer_norm_slope(x, mean, rstd, dslope)), gain_shape)
+@layer_norm_grad.gradient_program("scale")
+def layer_norm_grad_dscale(x, mean, rstd, given, dslope, scale_shape):
+    return sum_to_shape(multiply(given, layer_norm_grad(x, mean, rstd, dslope)), scale_shape)
 
 
-def _slope_dxhat(x, mean, rstd, given, gain, dslope):
+def _slope_dxhat(x, mean, rstd, given, scale, dslope):
     """The gradient of the slope with respect to ``xhat``."""
-    g = given if gain is None else multiply(given, gain)
+    g = given if scale is None else multiply(given, scale)
     xhat = multiply(subtract(x, mean), rstd)
-    along_g, along_dslope = (average(multiply(item, xhat), axis=-1, keep=True) for item in (g, dslope))
-    return negative(multiply(rstd, multiply(dslope, along_g) + multiply(g, along_dslope)))
+    along_g, along_dslope = (average(multiply(item, xhat), axis=-1, keepdim=True) for item in (g, dslope))
+    return neg(multiply(rstd, multiply(dslope, along_g) + multiply(g, along_dslope)))
 
 
-@layer_norm_slope.gradient_program("x")
-def layer_norm_slope_dx(x, mean, rstd, given, dslope, gain=None):
-    return multiply(_slope_dxhat(x, mean, rstd, given, gain, dslope), rstd)
+@layer_norm_grad.gradient_program("x")
+def layer_norm_grad_dx(x, mean, rstd, given, dslope, scale=None):
+    return multiply(_slope_dxhat(x, mean, rstd, given, scale, dslope), rstd)
 
 
-@layer_norm_slope.gradient_program("mean")
-def layer_norm_slope_dmean(x, mean, rstd, given, dslope, gain=None):
-    return negative(reduce_sum(multiply(_slope_dxhat(x, mean, rstd, given, gain, dslope), rstd), axis=-1, keep=True))
+@layer_norm_grad.gradient_program("mean")
+def layer_norm_grad_dmean(x, mean, rstd, given, dslope, scale=None):
+    return neg(reduce_sum(multiply(_slope_dxhat(x, mean, rstd, given, scale, dslope), rstd), axis=-1, keepdim=True))
 
 
-@layer_norm_slope.gradient_program("rstd")
-def layer_norm_slope_drstd(x, mean, rstd, given, slope, dslope, gain=None):
-    dxhat = _slope_dxhat(x, mean, rstd, given, gain, dslope)
-    direct = divide(reduce_sum(multiply(dslope, slope), axis=-1, keep=True), rstd)
-    return direct + reduce_sum(multiply(dxhat, subtract(x, mean)), axis=-1, keep=True)
+@layer_norm_grad.gradient_program("rstd")
+def layer_norm_grad_drstd(x, mean, rstd, given, slope, dslope, scale=None):
+    dxhat = _slope_dxhat(x, mean, rstd, given, scale, dslope)
+    direct = divide(reduce_sum(multiply(dslope, slope), axis=-1, keepdim=True), rstd)
+    return direct + reduce_sum(multiply(dxhat, subtract(x, mean)), axis=-1, keepdim=True)
 
 
-@joint(layer_norm_slope, layer_norm_gain_slope, linear_dbias, names={"dout": "given"})
-def layer_norm_backward(x, mean, rstd, given, gain=None):
-    """The slopes at x and at the gain, and that at the offset: a sum over rows, as is that of any bias."""
-    return _backward(given, x, mean, rstd, x.new_ones(x.shape[-1]) if gain is None else gain, [True, True, True])
+@joint(layer_norm_grad, layer_norm_scale_grad, linear_dbias, names={"dout": "given"})
+def layer_norm_backward(x, mean, rstd, given, scale=None):
+    """The slopes at x and at the scale, and that at the bias: a sum over rows, as is that of any bias."""
+    return _backward(given, x, mean, rstd, x.new_ones(x.shape[-1]) if scale is None else scale, [True, True, True])
 
 
-@joint(layer_norm_gain_slope, linear_dbias, names={"dout": "given"})
+@joint(layer_norm_scale_grad, linear_dbias, names={"dout": "given"})
 def layer_norm_backward_of_parameters(x, mean, rstd, given):
     unread = x.new_empty(x.shape[-1])
     return _backward(given, x, mean, rstd, unread, [False, True, True])[1:]

@@ -6,7 +6,7 @@ from oarlock.ir.variable import Var
 from oarlock.op.trusted import operator
 from oarlock.registry import Case, GradCheck, Rejects
 
-__all__ = ["expand_to", "mean", "reduce_sum", "reduce_to", "same_shape"]
+__all__ = ["broadcast_to_like", "mean", "reduce_sum", "same_shape", "sum_to_shape"]
 
 
 def same_shape(x: Var, y: Var) -> bool:
@@ -24,14 +24,14 @@ def same_shape(x: Var, y: Var) -> bool:
         GradCheck(x=(3, 2), like=(2,)),
     ],
 )
-def reduce_to(x, like):
+def sum_to_shape(x, like):
     """Sum ``x`` to the shape of ``like``, which broadcasts to the shape of ``x``: the gradient of broadcasting."""
     return x.sum_to_size(like)
 
 
-@reduce_to.gradient_program("x")
-def reduce_to_dx(x_shape, dy):
-    return expand_to(dy, x_shape)
+@sum_to_shape.gradient_program("x")
+def sum_to_shape_dx(x_shape, dy):
+    return broadcast_to_like(dy, x_shape)
 
 
 @operator(
@@ -43,14 +43,14 @@ def reduce_to_dx(x_shape, dy):
         GradCheck(x=(2,), like=(3, 2)),
     ],
 )
-def expand_to(x, like):
+def broadcast_to_like(x, like):
     """Broadcast ``x`` to the shape of ``like``."""
     return x.expand(like).contiguous()
 
 
-@expand_to.gradient_program("x")
-def expand_to_dx(x_shape, dy):
-    return reduce_to(dy, x_shape)
+@broadcast_to_like.gradient_program("x")
+def broadcast_to_like_dx(x_shape, dy):
+    return sum_to_shape(dy, x_shape)
 
 
 @operator(
@@ -59,28 +59,28 @@ def expand_to_dx(x_shape, dy):
     cases=[
         Case(x=[[1.0, 2.0], [3.0, 4.0]], y=10.0),
         Case(x=[[1.0, 2.0], [3.0, 4.0]], axis=-1, y=[3.0, 7.0]),
-        Case(x=[[1.0, 2.0], [3.0, 4.0]], axis=0, keep=True, y=[[4.0, 6.0]]),
+        Case(x=[[1.0, 2.0], [3.0, 4.0]], axis=0, keepdim=True, y=[[4.0, 6.0]]),
         GradCheck(x=(2, 3), axis=1),
         GradCheck(x=(2, 1), axis=-1),
         GradCheck(x=(2, 3)),
         Rejects("axis 2 is not an axis of x", x=(2, 3), axis=2),
     ],
 )
-def reduce_sum(x, *, axis: int | None = None, keep: bool = False):
-    """The sum over ``axis``, over everything where it is None. ``keep`` leaves a size of 1 behind."""
-    return torch.sum(x, axis, keep)
+def reduce_sum(x, *, axis: int | None = None, keepdim: bool = False):
+    """The sum over ``axis``, over everything where it is None. ``keepdim`` leaves a size of 1 behind."""
+    return torch.sum(x, axis, keepdim)
 
 
 @reduce_sum.gradient("x", views=("dy",), across="axis")
-def reduce_sum_dx(dy, x_shape, *, axis=None, keep):
+def reduce_sum_dx(dy, x_shape, *, axis=None, keepdim):
     if axis is None and dy.is_cpu:
         return dy.new_full(x_shape, dy.item())
-    return beside(dy, axis, keep).expand(x_shape).contiguous()
+    return beside(dy, axis, keepdim).expand(x_shape).contiguous()
 
 
 @reduce_sum_dx.gradient_program("dy")
-def reduce_sum_dx_ddy(ddx, *, axis=None, keep):
-    return reduce_sum(ddx, axis=axis, keep=keep)
+def reduce_sum_dx_ddy(ddx, *, axis=None, keepdim):
+    return reduce_sum(ddx, axis=axis, keepdim=keepdim)
 
 
 @operator(
@@ -90,19 +90,19 @@ def reduce_sum_dx_ddy(ddx, *, axis=None, keep):
         Case(x=[[1.0, 2.0], [3.0, 6.0]], y=3.0),
         Case(x=[[1.0, 2.0], [3.0, 6.0]], axis=0, y=[2.0, 4.0]),
         GradCheck(x=(2, 3)),
-        GradCheck(x=(2, 3), axis=0, keep=True),
+        GradCheck(x=(2, 3), axis=0, keepdim=True),
     ],
 )
-def mean(x, *, axis: int | None = None, keep: bool = False):
+def mean(x, *, axis: int | None = None, keepdim: bool = False):
     """The mean over ``axis``, over everything where it is None. The mean of nothing is NaN."""
-    return torch.mean(x, axis, keep)
+    return torch.mean(x, axis, keepdim)
 
 
 @mean.gradient("x", across="axis")
-def mean_dx(dy, x_shape, *, axis=None, keep):
+def mean_dx(dy, x_shape, *, axis=None, keepdim):
     if axis is None and dy.is_cpu:
         return dy.new_full(x_shape, share_of(dy, x_shape))
-    return beside(dy / count_of(x_shape, axis), axis, keep).expand(x_shape).contiguous()
+    return beside(dy / count_of(x_shape, axis), axis, keepdim).expand(x_shape).contiguous()
 
 
 def share_of(dy, x_shape) -> float:
@@ -115,10 +115,10 @@ def count_of(x_shape, axis: int | None) -> int:
 
 
 @mean_dx.gradient_program("dy")
-def mean_dx_ddy(ddx, *, axis=None, keep):
-    return mean(ddx, axis=axis, keep=keep)
+def mean_dx_ddy(ddx, *, axis=None, keepdim):
+    return mean(ddx, axis=axis, keepdim=keepdim)
 
 
-def beside(dy, axis: int | None, keep: bool):
+def beside(dy, axis: int | None, keepdim: bool):
     """``dy`` in a shape that broadcasts to that of x."""
-    return dy if axis is None or keep else dy.unsqueeze(axis)
+    return dy if axis is None or keepdim else dy.unsqueeze(axis)

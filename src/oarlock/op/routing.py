@@ -1,35 +1,35 @@
 """Rows that go different ways: found by a condition, taken by number, put back, merged; and one value of several.
 
-What control flow is spelled with: a branch runs on the rows that `take` gives it, and `merge` puts the results in order.
+What control flow is spelled with: a branch runs on the rows that `gather` gives it, and `merge` puts the results in order.
 """
 
 import torch
 
 from oarlock.errors import ShapeError
 from oarlock.ir.size import Shape, format_shape
-from oarlock.op.reduction import expand_to
+from oarlock.op.reduction import broadcast_to_like
 from oarlock.op.trusted import operator
 from oarlock.registry import Case, GradCheck, Rejects
 from oarlock.registry.told_size import told_size
 from oarlock.tensor.rows import add_rows, take_rows
 
-__all__ = ["choose", "merge", "put", "row_numbers", "rows", "take"]
+__all__ = ["arange_like", "gather", "merge", "nonzero", "scatter_add", "select_branch"]
 
 
 @operator(
     "condition: bool[n] -> y: int64[?]",
     cases=[
         Case(condition=[True, False, True], y=[0, 2]),
-        Case(condition=[True, False, True], holds=False, y=[1]),
+        Case(condition=[True, False, True], value=False, y=[1]),
         Case(condition=[False, False], y=[]),
-        Case(condition=[], holds=False, y=[]),
+        Case(condition=[], value=False, y=[]),
         Rejects("condition must be bool, not int64", condition=[1, 0]),
         Rejects("condition has 2 dimensions, where [n] needs 1", condition=[[True], [False]]),
     ],
 )
-def rows(condition, *, holds: bool = True):
-    """The numbers of the rows where the condition is ``holds``, ascending; there may be none."""
-    return _numbers(condition if holds else condition.logical_not())
+def nonzero(condition, *, value: bool = True):
+    """The numbers of the rows where the condition is ``value``, ascending; there may be none."""
+    return _numbers(condition if value else condition.logical_not())
 
 
 def _numbers(condition: torch.Tensor) -> torch.Tensor:
@@ -37,10 +37,10 @@ def _numbers(condition: torch.Tensor) -> torch.Tensor:
     return condition.nonzero().view(-1)
 
 
-@told_size(rows)
-def rows_count(condition, *, holds):
+@told_size(nonzero)
+def rows_count(condition, *, value):
     true = int(condition.count_nonzero())
-    return true if holds else condition.numel() - true
+    return true if value else condition.numel() - true
 
 
 @operator(
@@ -51,7 +51,7 @@ def rows_count(condition, *, holds):
         Rejects("like has 0 dimensions, where [n ...d] needs at least 1", like=1.0),
     ],
 )
-def row_numbers(like):
+def arange_like(like):
     """The numbers of all rows of ``like``, from 0."""
     return torch.arange(like[0])
 
@@ -76,7 +76,7 @@ def row_numbers(like):
         Rejects("x has 0 dimensions, where [k ...d] needs at least 1", x=1.0, rows=[0]),
     ],
 )
-def take(x, rows):
+def gather(x, rows):
     """The rows of ``x`` that ``rows`` numbers, as often as it asks: ``y[i] = x[rows[i]]``. An embedding is looked up so.
 
     A number that is no row's fails; negative ones do not count from the end.
@@ -84,14 +84,14 @@ def take(x, rows):
     return take_rows(x, rows) if rows.dim() == 1 else take_rows(x, rows.flatten()).view(rows.shape + x.shape[1:])
 
 
-@take.infer_with
+@gather.infer_with
 def take_shape(x, rows):
     return (*rows.shape, *x.shape[1:])
 
 
-@take.gradient_program("x")
-def take_dx(rows, x_shape, dy):
-    return put(dy, rows, x_shape)
+@gather.gradient_program("x")
+def gather_dx(rows, x_shape, dy):
+    return scatter_add(dy, rows, x_shape)
 
 
 @operator(
@@ -111,15 +111,15 @@ def take_dx(rows, x_shape, dy):
         Rejects("values are [2], where [2] rows of [4] are [2, 4]", values=(2,), rows=[0, 1], like=(3, 4)),
     ],
 )
-def put(values, rows, like):
-    """Zeros in the shape of ``like``, with ``values[i]`` added to row ``rows[i]``: the opposite of ``take``.
+def scatter_add(values, rows, like):
+    """Zeros in the shape of ``like``, with ``values[i]`` added to row ``rows[i]``: the opposite of ``gather``.
 
     What several values put into one row adds up.
     """
     return add_rows(values, rows, like)
 
 
-@put.infer_with
+@scatter_add.infer_with
 def put_shape(values, rows, like):
     wanted = (*rows.shape, *like.shape[1:])
     if not _may_be(values.shape, wanted):
@@ -128,9 +128,9 @@ def put_shape(values, rows, like):
     return like.shape
 
 
-@put.gradient_program("values")
-def put_dvalues(rows, dy):
-    return take(dy, rows)
+@scatter_add.gradient_program("values")
+def scatter_add_dvalues(rows, dy):
+    return gather(dy, rows)
 
 
 def _may_be(shape: Shape, wanted: Shape) -> bool:
@@ -167,7 +167,7 @@ def _may_be(shape: Shape, wanted: Shape) -> bool:
 def merge(condition, yes, no):
     """Two sets of rows in one order: the next of ``yes`` where the condition is true, the next of ``no`` where it is false.
 
-    ``merge(c, take(x, rows(c)), take(x, rows(c, holds=False)))`` is ``x``. Fails where there are not as many rows as asked for.
+    ``merge(c, gather(x, nonzero(c)), gather(x, nonzero(c, value=False)))`` is ``x``. Fails where there are not as many rows as asked for.
     """
     of_yes, of_no = _numbers(condition), _numbers(condition.logical_not())
     true, false = len(of_yes), len(of_no)
@@ -231,7 +231,7 @@ def _spread(condition: torch.Tensor, shape: torch.Size, values: torch.Tensor) ->
         Rejects("...d is 2 in stacks but 3 in stacks", stacks=[(1, 2), (0, 3)]),
     ],
 )
-def choose(stacks):
+def select_branch(stacks):
     """The value of whichever stack has one: each has one row or none, and exactly one of them has one."""
     for number, stack in enumerate(stacks):
         if len(stack) > 1:
@@ -242,7 +242,7 @@ def choose(stacks):
     return ran[0][0]
 
 
-@choose.gradient_program("stacks")
-def choose_dstacks(stacks_shape, dy):
+@select_branch.gradient_program("stacks")
+def select_branch_dstacks(stacks_shape, dy):
     """``dy`` as the row of the stack that has one, no row for the others."""
-    return [expand_to(dy, like) for like in stacks_shape]
+    return [broadcast_to_like(dy, like) for like in stacks_shape]

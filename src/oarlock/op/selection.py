@@ -14,14 +14,14 @@ __all__ = ["argmax", "one_hot", "reduce_max", "top_k"]
     cases=[
         Case(x=[[1.0, 3.0, 2.0], [5.0, 5.0, 4.0]], y=[1, 0]),
         Case(x=[[1, 3], [2, 0]], axis=0, y=[1, 0]),
-        Case(x=[[1, 3], [2, 0]], axis=0, keep=True, y=[[1, 0]]),
+        Case(x=[[1, 3], [2, 0]], axis=0, keepdim=True, y=[[1, 0]]),
         Rejects("axis 2 is not an axis of x, which has 2 dimensions", x=(2, 3), axis=2),
         Rejects("x has no element along axis -1, where there must be one", x=(2, 0)),
     ],
 )
-def argmax(x, *, axis: int = -1, keep: bool = False):
-    """Where along ``axis`` the largest element stands, the first of equal ones. ``keep`` leaves a size of 1 behind."""
-    return torch.argmax(x, dim=axis, keepdim=keep)
+def argmax(x, *, axis: int = -1, keepdim: bool = False):
+    """Where along ``axis`` the largest element stands, the first of equal ones. ``keepdim`` leaves a size of 1 behind."""
+    return torch.argmax(x, dim=axis, keepdim=keepdim)
 
 
 @operator(
@@ -32,53 +32,53 @@ def argmax(x, *, axis: int = -1, keep: bool = False):
     cases=[
         Case(x=[[1.0, 3.0], [4.0, 2.0]], y=4.0, index=2),
         Case(x=[[1.0, 3.0], [4.0, 4.0]], axis=-1, y=[3.0, 4.0], index=[1, 0]),
-        Case(x=[[1, 3], [4, 2]], axis=0, keep=True, y=[[4, 3]], index=[[1, 0]]),
-        Case(x=[[1, 3]], keep=True, y=[[3]], index=[[1]]),
+        Case(x=[[1, 3], [4, 2]], axis=0, keepdim=True, y=[[4, 3]], index=[[1, 0]]),
+        Case(x=[[1, 3]], keepdim=True, y=[[3]], index=[[1]]),
         GradCheck(x=[[0.1, 0.4], [0.9, -0.2]]),
         GradCheck(x=(2, 3, 2), axis=1),
-        GradCheck(x=(2, 3), axis=-1, keep=True),
+        GradCheck(x=(2, 3), axis=-1, keepdim=True),
         GradCheck(x=(0, 3), axis=1),
         Rejects("axis 2 is not an axis of x, which has 2 dimensions", x=(2, 3), axis=2),
         Rejects("x has no element along axis 0, where there must be one", x=(0, 3), axis=0),
         Rejects("x has no element, where there must be one", x=(0, 3)),
     ],
 )
-def reduce_max(x, *, axis: int | None = None, keep: bool = False):
+def reduce_max(x, *, axis: int | None = None, keepdim: bool = False):
     """The largest element along ``axis``, of all where it is None; its gradient goes to the first of equal ones.
 
-    ``index`` is where it stood, for the gradient. ``keep`` leaves a size of 1 behind.
+    ``index`` is where it stood, for the gradient. ``keepdim`` leaves a size of 1 behind.
     """
     if axis is not None:
         index = torch.argmax(x, dim=axis, keepdim=True)
         y = x.gather(axis, index)
-        return (y, index) if keep else (y.squeeze(axis), index.squeeze(axis))
+        return (y, index) if keepdim else (y.squeeze(axis), index.squeeze(axis))
     index = torch.argmax(x)
     y = x.reshape(-1)[index]
-    shape = (1,) * x.ndim if keep else ()
+    shape = (1,) * x.ndim if keepdim else ()
     return y.reshape(shape), index.reshape(shape)
 
 
 @reduce_max.gradient("x", across="axis")
-def reduce_max_dx(index, dy, x_shape, *, axis=None, keep):
+def reduce_max_dx(index, dy, x_shape, *, axis=None, keepdim):
     """``dy`` where the largest elements stood, zeros elsewhere."""
     if axis is None:
         return dy.new_zeros(x_shape).reshape(-1).scatter(0, index.reshape(1), dy.reshape(1)).reshape(x_shape)
-    if not keep:
+    if not keepdim:
         index, dy = index.unsqueeze(axis), dy.unsqueeze(axis)
     return dy.new_zeros(x_shape).scatter(axis, index, dy)
 
 
 @reduce_max_dx.gradient("dy", views=("ddx",), across="axis")
-def reduce_max_dx_ddy(index, ddx, *, axis=None, keep):
+def reduce_max_dx_ddy(index, ddx, *, axis=None, keepdim):
     """The elements of ``ddx`` at the positions of the largest elements."""
     if axis is None:
         return ddx.reshape(-1)[index]
-    return ddx.gather(axis, index) if keep else ddx.gather(axis, index.unsqueeze(axis)).squeeze(axis)
+    return ddx.gather(axis, index) if keepdim else ddx.gather(axis, index.unsqueeze(axis)).squeeze(axis)
 
 
 @reduce_max_dx_ddy.gradient_program("ddx")
-def reduce_max_dx_ddy_dddx(index, ddx_shape, dddy, *, axis=None, keep):
-    return reduce_max_dx(index, dddy, ddx_shape, axis=axis, keep=keep)
+def reduce_max_dx_ddy_dddx(index, ddx_shape, dddy, *, axis=None, keepdim):
+    return reduce_max_dx(index, dddy, ddx_shape, axis=axis, keepdim=keepdim)
 
 
 @operator(

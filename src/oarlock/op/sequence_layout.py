@@ -152,7 +152,7 @@ def _longest(splits: torch.Tensor) -> int:
     ],
 )
 def sequence_pad(x, splits, *, fill: float = 0.0):
-    """Each sequence as a row, filled up to the longest one with ``fill``."""
+    """Each sequence as a row, filled up to the longest one with ``full``."""
     row, column = _cells(splits, len(x))
     y = x.new_full((len(splits) - 1, _longest(splits), *x.shape[1:]), fill if x.is_floating_point() else int(fill))
     return y.index_put((row, column), x)
@@ -255,7 +255,7 @@ def _require_rows(shape: torch.Size, splits: torch.Tensor) -> None:
     ],
 )
 def sequence_elements(splits, rows, like):
-    """The numbers of the elements of some sequences, one sequence after another, and the row splits of these: what ``take`` asks for.
+    """The numbers of the elements of some sequences, one sequence after another, and the row splits of these: what ``gather`` asks for.
 
     ``rows`` are numbers of rows of ``like``, which has one for each sequence.
     """

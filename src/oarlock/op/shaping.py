@@ -12,7 +12,7 @@ from oarlock.registry.signature import TensorType
 
 __all__ = ["concat", "flatten", "reshape", "reshape_like", "slice_", "split", "split_like", "stack", "transpose"]
 
-_MOST_PARTS = 2**16  # a file could ask for any number of parts of nothing
+_MOST_SECTIONS = 2**16  # a file could ask for any number of parts of nothing
 
 
 @operator(
@@ -176,32 +176,32 @@ def _require_axis(x: TensorType, axis: int) -> int:
     disjoint=True,
     across="axis",
     cases=[
-        Case(x=[1.0, 2.0, 3.0, 4.0], parts=2, ys=([1.0, 2.0], [3.0, 4.0])),
-        Case(x=[[1, 2], [3, 4]], parts=2, axis=1, ys=([[1], [3]], [[2], [4]])),
-        Case(x=[1.0, 2.0], parts=1, ys=([1.0, 2.0],)),
-        GradCheck(x=(2, 4), parts=2, axis=1),
-        GradCheck(x=(3, 0), parts=3),
-        GradCheck(x=(2, 4, 3), parts=2, axis=-2),
-        Rejects("axis -2 is not an axis of x, which has 1 dimensions", x=(3,), parts=1, axis=-2),
-        Rejects("axis 0 has the size 3, which is not 2 equal parts", x=(3,), parts=2),
-        Rejects("parts is 0, where it is 1 to 65536", x=(3,), parts=0),
-        Rejects("axis 1 is not an axis of x, which has 1 dimensions", x=(3,), parts=1, axis=1),
+        Case(x=[1.0, 2.0, 3.0, 4.0], sections=2, ys=([1.0, 2.0], [3.0, 4.0])),
+        Case(x=[[1, 2], [3, 4]], sections=2, axis=1, ys=([[1], [3]], [[2], [4]])),
+        Case(x=[1.0, 2.0], sections=1, ys=([1.0, 2.0],)),
+        GradCheck(x=(2, 4), sections=2, axis=1),
+        GradCheck(x=(3, 0), sections=3),
+        GradCheck(x=(2, 4, 3), sections=2, axis=-2),
+        Rejects("axis -2 is not an axis of x, which has 1 dimensions", x=(3,), sections=1, axis=-2),
+        Rejects("axis 0 has the size 3, which is not 2 equal parts", x=(3,), sections=2),
+        Rejects("sections is 0, where it is 1 to 65536", x=(3,), sections=0),
+        Rejects("axis 1 is not an axis of x, which has 1 dimensions", x=(3,), sections=1, axis=1),
     ],
 )
-def split(x, *, parts: int, axis: int = 0):
-    """Cut ``x`` along ``axis`` into ``parts`` of one size."""
-    return list(x.split_with_sizes([x.shape[axis] // parts] * parts, axis))
+def split(x, *, sections: int, axis: int = 0):
+    """Cut ``x`` along ``axis`` into ``sections`` of one size."""
+    return list(x.split_with_sizes([x.shape[axis] // sections] * sections, axis))
 
 
 @split.infer_with
-def split_shapes(x, *, parts, axis):
-    if not 1 <= parts <= _MOST_PARTS:
-        raise ShapeError(f"parts is {parts}, where it is 1 to {_MOST_PARTS}")
+def split_shapes(x, *, sections, axis):
+    if not 1 <= sections <= _MOST_SECTIONS:
+        raise ShapeError(f"sections is {sections}, where it is 1 to {_MOST_SECTIONS}")
     axis = _require_axis(x, axis)
-    part = size.floor_divide(x.shape[axis], parts)
-    if size.multiply(part, parts) != x.shape[axis]:
-        raise ShapeError(f"axis {axis} has the size {x.shape[axis]}, which is not {parts} equal parts")
-    return [(*x.shape[:axis], part, *x.shape[axis + 1 :])] * parts
+    part = size.floor_divide(x.shape[axis], sections)
+    if size.multiply(part, sections) != x.shape[axis]:
+        raise ShapeError(f"axis {axis} has the size {x.shape[axis]}, which is not {sections} equal parts")
+    return [(*x.shape[:axis], part, *x.shape[axis + 1 :])] * sections
 
 
 @split.gradient_program("x")

@@ -1,6 +1,6 @@
 """Products of rows that are taken from a table, computed once for each row of the table where that is less work.
 
-Nobody needs to write them: `passes/commute_gather_matmul.py` forms them from `take` and `linear`. For n numbers of rows and a table of v,
+Nobody needs to write them: `passes/commute_gather_matmul.py` forms them from `gather` and `linear`. For n numbers of rows and a table of v,
 the product of the table is taken by number where 2 v <= n: it is the same for all that ask for a row. On the way back what arrives at
 each row of the table is added up first. So values are rounded otherwise for other sizes, and always alike for the same.
 """
@@ -8,11 +8,11 @@ each row of the table is added up first. So values are rounded otherwise for oth
 import torch
 
 from oarlock.op.matrix import linear, linear_dbias, linear_dw, linear_dx
-from oarlock.op.routing import put, take
+from oarlock.op.routing import gather, scatter_add
 from oarlock.op.trusted import operator
 from oarlock.registry import Case, GradCheck, Rejects, joint
 
-__all__ = ["take_linear"]
+__all__ = ["embedding_linear"]
 
 
 @operator(
@@ -33,11 +33,11 @@ __all__ = ["take_linear"]
         Rejects("dimension k is 2 in x but 3 in w", x=(3, 2), rows=[0], w=(3, 4)),
     ],
 )
-def take_linear(x, rows, w, bias=None):
-    """Rows of ``x`` by number, times a shared matrix, plus a shared row: ``out[i] = x[rows[i]] @ w + bias``. It fails where `take` does."""
+def embedding_linear(x, rows, w, bias=None):
+    """Rows of ``x`` by number, times a shared matrix, plus a shared row: ``out[i] = x[rows[i]] @ w + bias``. Fails where `gather` does."""
     if _repeats(x.shape[0], rows, x):
-        return take.kernel(linear.kernel(x, w, bias), rows)
-    return linear.kernel(take.kernel(x, rows), w, bias)
+        return gather.kernel(linear.kernel(x, w, bias), rows)
+    return linear.kernel(gather.kernel(x, rows), w, bias)
 
 
 def _repeats(count: int, rows: torch.Tensor, like: torch.Tensor) -> bool:
@@ -45,48 +45,48 @@ def _repeats(count: int, rows: torch.Tensor, like: torch.Tensor) -> bool:
     return 2 * count <= rows.numel() and like.element_size() >= 4
 
 
-@take_linear.gradient("x", rounds_by="place")
-def take_linear_dx(rows, w, x_shape, dout):
+@embedding_linear.gradient("x", rounds_by="place")
+def embedding_linear_dx(rows, w, x_shape, dout):
     """The gradient of each row that was taken, led back through the product."""
     if not _repeats(x_shape[0], rows, dout):
-        return put.kernel(linear_dx.kernel(w, dout), rows, x_shape)
+        return scatter_add.kernel(linear_dx.kernel(w, dout), rows, x_shape)
     return _sums_dx(_sums(x_shape[0], rows, dout), w, _untaken(x_shape[0], rows))
 
 
-@take_linear.gradient("w", rounds_by="place")
-def take_linear_dw(x, rows, dout):
+@embedding_linear.gradient("w", rounds_by="place")
+def embedding_linear_dw(x, rows, dout):
     if not _repeats(x.shape[0], rows, x):
-        return linear_dw.kernel(take.kernel(x, rows), dout)
+        return linear_dw.kernel(gather.kernel(x, rows), dout)
     return _sums_dw(_sums(x.shape[0], rows, dout), x, _untaken(x.shape[0], rows))
 
 
-@take_linear.gradient_program("bias")
-def take_linear_dbias(dout):
+@embedding_linear.gradient_program("bias")
+def embedding_linear_dbias(dout):
     return linear_dbias(dout)
 
 
-@joint(take_linear_dx, take_linear_dw, linear_dbias)
-def take_linear_backward(x, rows, w, dout):
+@joint(embedding_linear_dx, embedding_linear_dw, linear_dbias)
+def embedding_linear_backward(x, rows, w, dout):
     dx, dw, arriving = _backward(x, rows, w, dout)
     return dx, dw, linear_dbias.kernel(arriving)
 
 
-@joint(take_linear_dx, take_linear_dw)
-def take_linear_backward_without_bias(x, rows, w, dout):
+@joint(embedding_linear_dx, embedding_linear_dw)
+def embedding_linear_backward_without_bias(x, rows, w, dout):
     return _backward(x, rows, w, dout)[:2]
 
 
 def _backward(x, rows, w, dout):
     """The gradients of ``x`` and ``w``, and what the bias's is the sum of: what arrives at each row, of the table or of those taken."""
     if not _repeats(x.shape[0], rows, x):
-        return take_linear_dx.kernel(rows, w, x.shape, dout), take_linear_dw.kernel(x, rows, dout), dout
+        return embedding_linear_dx.kernel(rows, w, x.shape, dout), embedding_linear_dw.kernel(x, rows, dout), dout
     sums, untaken = _sums(x.shape[0], rows, dout), _untaken(x.shape[0], rows)
     return _sums_dx(sums, w, untaken), _sums_dw(sums, x, untaken), sums
 
 
 def _sums(count: int, rows: torch.Tensor, dout: torch.Tensor) -> torch.Tensor:
     """For each row of a table the sum of what arrives at it."""
-    return put.kernel(dout, rows, (count, dout.shape[-1]))  # type: ignore[return-value]
+    return scatter_add.kernel(dout, rows, (count, dout.shape[-1]))  # type: ignore[return-value]
 
 
 def _untaken(count: int, rows: torch.Tensor) -> torch.Tensor:
@@ -102,21 +102,21 @@ def _sums_dw(sums: torch.Tensor, x: torch.Tensor, untaken: torch.Tensor) -> torc
     return torch.mm(x.masked_fill(untaken, 0.0).t(), sums)
 
 
-@take_linear_dx.gradient_program("w")
-def take_linear_dx_dw(rows, dout, ddx):
-    return take_linear_dw(ddx, rows, dout)
+@embedding_linear_dx.gradient_program("w")
+def embedding_linear_dx_dw(rows, dout, ddx):
+    return embedding_linear_dw(ddx, rows, dout)
 
 
-@take_linear_dx.gradient_program("dout")
-def take_linear_dx_ddout(rows, w, ddx):
-    return take_linear(ddx, rows, w)
+@embedding_linear_dx.gradient_program("dout")
+def embedding_linear_dx_ddout(rows, w, ddx):
+    return embedding_linear(ddx, rows, w)
 
 
-@take_linear_dw.gradient_program("x")
-def take_linear_dw_dx(rows, x_shape, dout, ddw):
-    return take_linear_dx(rows, ddw, x_shape, dout)
+@embedding_linear_dw.gradient_program("x")
+def embedding_linear_dw_dx(rows, x_shape, dout, ddw):
+    return embedding_linear_dx(rows, ddw, x_shape, dout)
 
 
-@take_linear_dw.gradient_program("dout")
-def take_linear_dw_ddout(x, rows, ddw):
-    return take_linear(x, rows, ddw)
+@embedding_linear_dw.gradient_program("dout")
+def embedding_linear_dw_ddout(x, rows, ddw):
+    return embedding_linear(x, rows, ddw)

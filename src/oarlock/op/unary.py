@@ -3,11 +3,11 @@
 import torch
 
 from oarlock.op.elementwise import divide, multiply
-from oarlock.op.filling import fill
+from oarlock.op.filling import full
 from oarlock.op.trusted import operator
 from oarlock.registry import Case, GradCheck
 
-__all__ = ["absolute", "exp", "log", "sqrt", "square"]
+__all__ = ["abs", "exp", "log", "sqrt", "square"]
 
 
 @operator("x: float[*b] -> y: float[*b]", cases=[Case(x=[3.0, -2.0], y=[9.0, 4.0]), GradCheck(x=(2, 3))])
@@ -18,7 +18,7 @@ def square(x):
 
 @square.gradient_program("x")
 def square_dx(x, dy):
-    return multiply(multiply(dy, x), fill(shape=(), value=2.0, dtype=x.dtype))
+    return multiply(multiply(dy, x), full(shape=(), value=2.0, dtype=x.dtype))
 
 
 @operator("x: float[*b] -> y: float[*b]", cases=[Case(x=[4.0, 0.25], y=[2.0, 0.5]), GradCheck(low=0.5, high=2.0, x=(2, 3))])
@@ -29,7 +29,7 @@ def sqrt(x):
 
 @sqrt.gradient_program("x")
 def sqrt_dx(y, dy):
-    return divide(dy, multiply(y, fill(shape=(), value=2.0, dtype=y.dtype)))
+    return divide(dy, multiply(y, full(shape=(), value=2.0, dtype=y.dtype)))
 
 
 @operator("x: float[*b] -> y: float[*b]", cases=[Case(x=[0.0, 1.0], y=[1.0, 2.718281828459045]), GradCheck(x=(2, 3))])
@@ -55,14 +55,14 @@ def log_dx(x, dy):
 
 
 @operator("x: number[*b] -> y: number[*b]", cases=[Case(x=[-1.5, 2.0], y=[1.5, 2.0]), GradCheck(low=0.5, high=2.0, x=(2, 3))])
-def absolute(x):
+def abs_(x):
     """``|x|``; its gradient at 0 is 0."""
     return torch.abs(x)
 
 
-@absolute.gradient("x")
-def absolute_dx(x, dy):
+@abs_.gradient("x")
+def abs_dx(x, dy):
     return torch.mul(dy, torch.sign(x))
 
 
-absolute_dx.no_gradient("x")  # a step function of x
+abs_dx.no_gradient("x")  # a step function of x

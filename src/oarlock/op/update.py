@@ -1,7 +1,7 @@
 """One step of an optimizer, as an op: parameters and state in, their next values out.
 
 The `multi_tensor_` operators do for many parameters what the others do for one, to the same bits. Passes write them, and
-`sgd_linear` and `linear_dw_onto`.
+`sgd_addmm` and `addmm_tn`.
 
 What PyTorch does in place is written once, in `tensor/updating.py`; the kernels call it on copies, and their variants, which are derived,
 on the parameters.
@@ -26,74 +26,75 @@ from oarlock.tensor.updating import each_times, scaled, update_by_adam, update_b
 
 __all__ = [
     "adam",
-    "linear_dw_onto",
+    "addmm_tn",
     "momentum",
     "multi_tensor_adam",
     "multi_tensor_momentum",
     "multi_tensor_sgd",
     "sgd",
-    "sgd_linear",
+    "sgd_addmm",
 ]
 
 _LARGEST = {dtype: torch.finfo(dtype).max for dtype in (torch.float16, torch.bfloat16, torch.float32, torch.float64)}
 
 
-def require_rate(rate: torch.Tensor, dtype: torch.dtype) -> None:
+def require_rate(learning_rate: torch.Tensor, dtype: torch.dtype) -> None:
     """Raise ValueError for a rate that is no number of `dtype`. A GPU is not asked: there it stays a tensor, and makes nothing fail."""
-    if rate.is_cpu and not abs(rate.item()) <= _LARGEST[dtype]:
-        raise ValueError(f"the rate is {rate.item()}, which is no finite number of {str(dtype).removeprefix('torch.')}")
+    if learning_rate.is_cpu and not abs(learning_rate.item()) <= _LARGEST[dtype]:
+        raise ValueError(f"the rate is {learning_rate.item()}, which is no finite number of {str(dtype).removeprefix('torch.')}")
 
 
 # One parameter
 
 
 @operator(
-    "param: float[...s], grad: float[...s], rate: float64[] -> next: float[...s]",
-    cases=[Case(param=[1.0, 2.0], grad=[10.0, -10.0], rate=0.1, next=[0.0, 3.0])],
+    "param: float[...s], grad: float[...s], learning_rate: float64[] -> next: float[...s]",
+    cases=[Case(param=[1.0, 2.0], grad=[10.0, -10.0], learning_rate=0.1, next=[0.0, 3.0])],
 )
-def sgd(param, grad, rate):
-    """``next = param - rate * grad``."""
-    require_rate(rate, param.dtype)
-    if rate.is_cpu:
-        return torch.sub(in_format_of(param, grad), grad, alpha=rate.item())
-    return torch.sub(in_format_of(param, grad), scaled(grad, rate))
+def sgd(param, grad, learning_rate):
+    """``next = param - learning_rate * grad``."""
+    require_rate(learning_rate, param.dtype)
+    if learning_rate.is_cpu:
+        return torch.sub(in_format_of(param, grad), grad, alpha=learning_rate.item())
+    return torch.sub(in_format_of(param, grad), scaled(grad, learning_rate))
 
 
 @operator(
-    "param: float[...s], grad: float[...s], velocity: float[...s], rate: float64[] -> next: float[...s], next_velocity: float[...s]",
+    "param: float[...s], grad: float[...s], velocity: float[...s], learning_rate: float64[]"
+    " -> next: float[...s], next_velocity: float[...s]",
     cases=[
-        Case(param=[1.0], grad=[2.0], velocity=[4.0], rate=0.1, mu=0.5, next=[0.6], next_velocity=[4.0]),
-        Case(param=[1.0], grad=[2.0], velocity=[4.0], rate=0.1, mu=0.5, nesterov=True, next=[0.6], next_velocity=[4.0]),
-        Case(param=[1.0], grad=[2.0], velocity=[4.0], rate=0.1, mu=0.0, next=[0.8], next_velocity=[2.0]),
-        Case(param=[1.0], grad=[2.0], velocity=[4.0], rate=0.1, mu=0.0, nesterov=True, next=[0.8], next_velocity=[2.0]),
+        Case(param=[1.0], grad=[2.0], velocity=[4.0], learning_rate=0.1, mu=0.5, next=[0.6], next_velocity=[4.0]),
+        Case(param=[1.0], grad=[2.0], velocity=[4.0], learning_rate=0.1, mu=0.5, nesterov=True, next=[0.6], next_velocity=[4.0]),
+        Case(param=[1.0], grad=[2.0], velocity=[4.0], learning_rate=0.1, mu=0.0, next=[0.8], next_velocity=[2.0]),
+        Case(param=[1.0], grad=[2.0], velocity=[4.0], learning_rate=0.1, mu=0.0, nesterov=True, next=[0.8], next_velocity=[2.0]),
     ],
 )
-def momentum(param, grad, velocity, rate, *, mu: float = 0.9, nesterov: bool = False):
+def momentum(param, grad, velocity, learning_rate, *, mu: float = 0.9, nesterov: bool = False):
     """``v' = mu v + grad``; ``next = param - rate v'``, or with ``nesterov`` ``param - rate (grad + mu v')``."""
-    require_rate(rate, param.dtype)
+    require_rate(learning_rate, param.dtype)
     param, velocity = copies([param, velocity])
-    update_by_momentum([param], [grad], [velocity], rate, mu, nesterov, alone=True)
+    update_by_momentum([param], [grad], [velocity], learning_rate, mu, nesterov, alone=True)
     return param, velocity
 
 
 @operator(
-    "param: float[...s], grad: float[...s], moment1: float[...s], moment2: float[...s], step: int64[], rate: float64[]"
+    "param: float[...s], grad: float[...s], moment1: float[...s], moment2: float[...s], step: int64[], learning_rate: float64[]"
     " -> next: float[...s], next_moment1: float[...s], next_moment2: float[...s]",
     cases=[
         Case(
-            param=[1.0], grad=[0.5], moment1=[0.0], moment2=[0.0], step=1, rate=0.1, epsilon=0.0,
+            param=[1.0], grad=[0.5], moment1=[0.0], moment2=[0.0], step=1, learning_rate=0.1, epsilon=0.0,
             next=[0.9], next_moment1=[0.05], next_moment2=[0.00025],
         )
     ],
 )  # fmt: skip
-def adam(param, grad, moment1, moment2, step, rate, *, beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-8):
+def adam(param, grad, moment1, moment2, step, learning_rate, *, beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-8):
     """Adam (Kingma and Ba, 2015, algorithm 1); ``step`` counts from 1.
 
     ``next = param - rate (m / (1 - beta1**step)) / (sqrt(v / (1 - beta2**step)) + epsilon)``.
     """
-    require_rate(rate, param.dtype)
+    require_rate(learning_rate, param.dtype)
     param, moment1, moment2 = copies([param, moment1, moment2])
-    update_by_adam([param], [grad], [moment1], [moment2], step, rate, beta1, beta2, epsilon, alone=True)
+    update_by_adam([param], [grad], [moment1], [moment2], step, learning_rate, beta1, beta2, epsilon, alone=True)
     return param, moment1, moment2
 
 
@@ -113,78 +114,80 @@ def _shapes(params: Sequence[TensorType], *others: Sequence[TensorType]) -> list
 
 
 @operator(
-    "*params: float, *grads: float, rate: float64[] -> *next: float",
+    "*params: float, *grads: float, learning_rate: float64[] -> *next: float",
     cases=[
-        Case(params=[[1.0, 2.0], [[3.0]]], grads=[[10.0, -10.0], [[20.0]]], rate=0.1, next=[[0.0, 3.0], [[1.0]]]),
-        Rejects("params.1 is [1], but what goes with it [2]", params=[(2,), (1,)], grads=[(2,), (2,)], rate=0.1),
-        Rejects("there are 2 params, but 1 of what goes with them", params=[(2,), (1,)], grads=[(2,)], rate=0.1),
+        Case(params=[[1.0, 2.0], [[3.0]]], grads=[[10.0, -10.0], [[20.0]]], learning_rate=0.1, next=[[0.0, 3.0], [[1.0]]]),
+        Rejects("params.1 is [1], but what goes with it [2]", params=[(2,), (1,)], grads=[(2,), (2,)], learning_rate=0.1),
+        Rejects("there are 2 params, but 1 of what goes with them", params=[(2,), (1,)], grads=[(2,)], learning_rate=0.1),
     ],
 )
-def multi_tensor_sgd(params, grads, rate):
+def multi_tensor_sgd(params, grads, learning_rate):
     """`sgd` for each of ``params``."""
     for dtype in {param.dtype for param in params}:
-        require_rate(rate, dtype)
+        require_rate(learning_rate, dtype)
     laid = list(map(in_format_of, params, grads))
-    if not rate.is_cpu:
-        return foreach_sub(laid, each_times(grads, rate))
-    return foreach_sub(laid, grads, alpha=rate.item())
+    if not learning_rate.is_cpu:
+        return foreach_sub(laid, each_times(grads, learning_rate))
+    return foreach_sub(laid, grads, alpha=learning_rate.item())
 
 
 @multi_tensor_sgd.infer_with
-def _multi_tensor_sgd_shapes(params, grads, rate):
+def _multi_tensor_sgd_shapes(params, grads, learning_rate):
     return _shapes(params, grads)
 
 
 @operator(
-    "*params: float, *grads: float, *velocities: float, rate: float64[] -> *next: float, *next_velocities: float",
+    "*params: float, *grads: float, *velocities: float, learning_rate: float64[] -> *next: float, *next_velocities: float",
     cases=[
         Case(
-            params=[[1.0, 1.0], [[3.0]]], grads=[[2.0, 2.0], [[1.0]]], velocities=[[4.0, 0.0], [[0.0]]], rate=0.1, mu=0.5,
+            params=[[1.0, 1.0], [[3.0]]], grads=[[2.0, 2.0], [[1.0]]], velocities=[[4.0, 0.0], [[0.0]]], learning_rate=0.1, mu=0.5,
             next=[[0.6, 0.8], [[2.9]]], next_velocities=[[4.0, 2.0], [[1.0]]],
         ),
         Case(
-            params=[[1.0], [3.0]], grads=[[2.0], [1.0]], velocities=[[4.0], [0.0]], rate=0.1, mu=0.5, nesterov=True,
+            params=[[1.0], [3.0]], grads=[[2.0], [1.0]], velocities=[[4.0], [0.0]], learning_rate=0.1, mu=0.5, nesterov=True,
             next=[[0.6], [2.85]], next_velocities=[[4.0], [1.0]],
         ),
     ],
 )  # fmt: skip
-def multi_tensor_momentum(params, grads, velocities, rate, *, mu: float = 0.9, nesterov: bool = False):
+def multi_tensor_momentum(params, grads, velocities, learning_rate, *, mu: float = 0.9, nesterov: bool = False):
     """`momentum` for each of ``params``."""
     for dtype in {param.dtype for param in params}:
-        require_rate(rate, dtype)
+        require_rate(learning_rate, dtype)
     params, velocities = map(copies, (params, velocities))
-    update_by_momentum(params, grads, velocities, rate, mu, nesterov, alone=True)
+    update_by_momentum(params, grads, velocities, learning_rate, mu, nesterov, alone=True)
     return params, velocities
 
 
 @multi_tensor_momentum.infer_with
-def _multi_tensor_momentum_shapes(params, grads, velocities, rate, *, mu, nesterov):
+def _multi_tensor_momentum_shapes(params, grads, velocities, learning_rate, *, mu, nesterov):
     shapes = _shapes(params, grads, velocities)
     return shapes, shapes
 
 
 @operator(
-    "*params: float, *grads: float, *moments1: float, *moments2: float, step: int64[], rate: float64[]"
+    "*params: float, *grads: float, *moments1: float, *moments2: float, step: int64[], learning_rate: float64[]"
     " -> *next: float, *next_moments1: float, *next_moments2: float",
     cases=[
         Case(
             params=[[1.0, 2.0], [[1.0]]], grads=[[0.5, 0.5], [[-0.5]]], moments1=[[0.0, 0.0], [[0.0]]],
-            moments2=[[0.0, 0.0], [[0.0]]], step=1, rate=0.1, epsilon=0.0,
+            moments2=[[0.0, 0.0], [[0.0]]], step=1, learning_rate=0.1, epsilon=0.0,
             next=[[0.9, 1.9], [[1.1]]], next_moments1=[[0.05, 0.05], [[-0.05]]], next_moments2=[[0.00025, 0.00025], [[0.00025]]],
         )
     ],
 )  # fmt: skip
-def multi_tensor_adam(params, grads, moments1, moments2, step, rate, *, beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-8):
+def multi_tensor_adam(
+    params, grads, moments1, moments2, step, learning_rate, *, beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-8
+):
     """`adam` for each of ``params``."""
     for dtype in {param.dtype for param in params}:
-        require_rate(rate, dtype)
+        require_rate(learning_rate, dtype)
     params, moments1, moments2 = map(copies, (params, moments1, moments2))
-    update_by_adam(params, grads, moments1, moments2, step, rate, beta1, beta2, epsilon, alone=True)
+    update_by_adam(params, grads, moments1, moments2, step, learning_rate, beta1, beta2, epsilon, alone=True)
     return params, moments1, moments2
 
 
 @multi_tensor_adam.infer_with
-def _multi_tensor_adam_shapes(params, grads, moments1, moments2, step, rate, *, beta1, beta2, epsilon):
+def _multi_tensor_adam_shapes(params, grads, moments1, moments2, step, learning_rate, *, beta1, beta2, epsilon):
     shapes = _shapes(params, grads, moments1, moments2)
     return shapes, shapes, shapes
 
@@ -193,21 +196,21 @@ def _multi_tensor_adam_shapes(params, grads, moments1, moments2, step, rate, *, 
 
 
 @operator(
-    "param: float[k n], x: float[...b k], dout: float[...b n], rate: float64[] -> next: float[k n]",
+    "param: float[k n], x: float[...b k], dout: float[...b n], learning_rate: float64[] -> next: float[k n]",
     rounds_by="place",
     cases=[
-        Case(param=[[1.0], [2.0]], x=[[1.0, 2.0], [3.0, 4.0]], dout=[[1.0], [10.0]], rate=0.1, next=[[-2.1], [-2.2]]),
-        Case(param=[[1.0], [2.0]], x=[[[1.0, 2.0]], [[3.0, 4.0]]], dout=[[[1.0]], [[10.0]]], rate=0.1, next=[[-2.1], [-2.2]]),
-        Case(param=[[1.0], [2.0]], x=[1.0, 2.0], dout=[10.0], rate=0.1, next=[[0.0], [0.0]]),
-        Rejects("dimension k is 2 in param but 3 in x", param=(2, 4), x=(5, 3), dout=(5, 4), rate=0.1),
+        Case(param=[[1.0], [2.0]], x=[[1.0, 2.0], [3.0, 4.0]], dout=[[1.0], [10.0]], learning_rate=0.1, next=[[-2.1], [-2.2]]),
+        Case(param=[[1.0], [2.0]], x=[[[1.0, 2.0]], [[3.0, 4.0]]], dout=[[[1.0]], [[10.0]]], learning_rate=0.1, next=[[-2.1], [-2.2]]),
+        Case(param=[[1.0], [2.0]], x=[1.0, 2.0], dout=[10.0], learning_rate=0.1, next=[[0.0], [0.0]]),
+        Rejects("dimension k is 2 in param but 3 in x", param=(2, 4), x=(5, 3), dout=(5, 4), learning_rate=0.1),
     ],
 )
-def sgd_linear(param, x, dout, rate):
-    """`sgd` with the gradient ``linear_dw(x, dout)``: ``next = param - rate * x.mT @ dout``."""
-    require_rate(rate, param.dtype)
-    if not rate.is_cpu:
-        return torch.addmm(param, as_rows(x).mT, scaled(as_rows(dout), rate), alpha=-1)
-    return torch.addmm(param, as_rows(x).mT, as_rows(dout), alpha=-rate.item())
+def sgd_addmm(param, x, dout, learning_rate):
+    """`sgd` with the gradient ``linear_dw(x, dout)``: ``next = param - learning_rate * x.mT @ dout``."""
+    require_rate(learning_rate, param.dtype)
+    if not learning_rate.is_cpu:
+        return torch.addmm(param, as_rows(x).mT, scaled(as_rows(dout), learning_rate), alpha=-1)
+    return torch.addmm(param, as_rows(x).mT, as_rows(dout), alpha=-learning_rate.item())
 
 
 @operator(
@@ -220,12 +223,12 @@ def sgd_linear(param, x, dout, rate):
         Rejects("dimension n is 4 in base but 3 in dout", base=(2, 4), x=(5, 2), dout=(5, 3)),
     ],
 )
-def linear_dw_onto(base, x, dout, *, scale: float = 1.0):
+def addmm_tn(base, x, dout, *, scale: float = 1.0):
     """``total = scale * base + linear_dw(x, dout)``."""
     return torch.addmm(base, as_rows(x).mT, as_rows(dout), beta=scale)
 
 
-for update in (sgd, momentum, adam, sgd_linear):
-    update.precondition(require_rate, "rate", "param_dtype")
+for update in (sgd, momentum, adam, sgd_addmm):
+    update.precondition(require_rate, "learning_rate", "param_dtype")
 for update in (multi_tensor_sgd, multi_tensor_momentum, multi_tensor_adam):
-    update.precondition(require_rate, "rate", "params_dtype")
+    update.precondition(require_rate, "learning_rate", "params_dtype")

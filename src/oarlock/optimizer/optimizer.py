@@ -13,7 +13,7 @@ from oarlock.ir.operation import Role
 from oarlock.ir.variable import Initializer, Var
 from oarlock.op.casting import cast
 from oarlock.op.elementwise import add
-from oarlock.op.filling import fill
+from oarlock.op.filling import full
 from oarlock.passes.backward import append_backward, trained_by
 from oarlock.registry.creator import require_open
 
@@ -60,8 +60,8 @@ class Optimizer(ABC):
         """Append to the program of `cost` its gradients and a step that lowers it; return (parameter, gradient) pairs.
 
         `parameters` are the trainable ones that `cost` depends on, unless given. The learning rate is a
-        variable, `sgd_0.rate` (`sgd_1.rate` of a second SGD): float64[], which a caller may set between steps; none is declared
-        where the rate is a variable already. Raises ProgramError, before the program is changed, for a parameter that a step
+        variable, `sgd_0.learning_rate` (`sgd_1.learning_rate` of a second SGD): float64[], which a caller may set between steps;
+        none is declared where the rate is a variable already. Raises ProgramError, before the program is changed, for a parameter that a step
         updates already, for a rate of another program, where another program is open, or where there is nothing to update.
         """
         chosen = trained_by(cost) if parameters is None else list(parameters)
@@ -98,9 +98,9 @@ class Optimizer(ABC):
         if isinstance(self.rate, Var):
             return self.rate if self.rate.dtype is DType.FLOAT64 else cast(self.rate, dtype=DType.FLOAT64)
         kind, number = type(self).__name__.lower(), 0
-        while main.find_var(f"{kind}_{number}.rate") is not None:
+        while main.find_var(f"{kind}_{number}.learning_rate") is not None:
             number += 1
-        name = f"{kind}_{number}.rate"
+        name = f"{kind}_{number}.learning_rate"
         start = Initializer("constant", {"value": self.rate})
         return main.new_var(name, DType.FLOAT64, (), persistable=True, stop_gradient=True, initializer=start)
 
@@ -110,7 +110,7 @@ class Optimizer(ABC):
         if found is not None:
             return found
         counter = main.program.counter()
-        count = add(counter, fill(shape=(), value=1.0, dtype=DType.INT64))
+        count = add(counter, full(shape=(), value=1.0, dtype=DType.INT64))
         main.rename(count, next_name(COUNTER))
         main.commit(counter, count)
         return count

@@ -17,7 +17,7 @@ from oarlock.ir.variable import Var
 from oarlock.ir.verify import verify_ownership
 from oarlock.ir.walk import needed_ops
 from oarlock.op.elementwise import sum_
-from oarlock.op.filling import fill_like
+from oarlock.op.filling import full_like
 from oarlock.passes.missing_path import depended_on, explain_missing_path
 from oarlock.registry.catalogue import standard
 from oarlock.registry.creator import require_open
@@ -94,7 +94,7 @@ def gradients(
     ops = needed_ops(block.ops, targets)
     with restored_on_error(block.program), block, block.program.write_as(Role.BACKWARD):
         arrived = [
-            (target, start if start is not None else fill_like(target, value=1.0, dtype=target.dtype))
+            (target, start if start is not None else full_like(target, value=1.0, dtype=target.dtype))
             for target, start in zip(targets, given, strict=True)
         ]
         found = _Differentiation(ops, block, arrived, inputs, lambda var: var).run()
@@ -255,7 +255,7 @@ class _Differentiation:
         if arrived is not None:
             return arrived
         with self.into:
-            return fill_like(self.read(output), value=0.0, dtype=output.dtype)
+            return full_like(self.read(output), value=0.0, dtype=output.dtype)
 
     def _of_shape(self, op: Op, var: Var) -> Var:
         """Some variable of the type of `var`: a gradient at hand where one has it, so that nothing is kept for its shape."""

@@ -17,12 +17,12 @@ def canonicalize(program: Program, catalogue: Catalogue) -> int:
     """Simplify `program` by what holds of any value; return how many ops are not read any more, or read less.
 
     Before                                     After
-        zero = fill_like(a, 0)                     y = multiply(a, b)
+        zero = full_like(a, 0)                     y = multiply(a, b)
         total = sum([a, zero])
         y = multiply(total, negative(negative(b)))
 
     Legal where the types say that the result is the input: a neutral element that is a constant, and a result of the declared type of the
-    other side; `reshape` and its like to the shape that is there, or of one another; `transpose` and `negative` of one another; `sum` and
+    other side; `reshape` and its like to the shape that is there, or of one another; `transpose` and `neg` of one another; `sum` and
     `concat` of one. What reads only a shape reads it of the first value that has it, so that nothing is computed for its shape. Values
     keep their bits, but for the sign of a zero to which 0 is added. Costs nothing. Does not apply to sizes that only values tell.
     """
@@ -33,7 +33,7 @@ def canonicalize(program: Program, catalogue: Catalogue) -> int:
 def number_of(var: Var) -> float | None:
     """The number that each element of a constant is; None of what is no constant."""
     op = var.op
-    value = op.attributes["value"] if op is not None and op.type in ("fill", "fill_like", "fill_rows") else None
+    value = op.attributes["value"] if op is not None and op.type in ("full", "full_like", "full_batch_size_like") else None
     return value if isinstance(value, float) else None
 
 
@@ -151,10 +151,10 @@ _RULES: dict[str, Callable[[_Simplification, Op], Var | None]] = {
     "subtract": lambda pass_, op: pass_.second(op, 0.0),
     "multiply": lambda pass_, op: pass_.either(op, 1.0),
     "divide": lambda pass_, op: pass_.second(op, 1.0),
-    "negative": _Simplification.undone,
+    "neg": _Simplification.undone,
     "sum": _Simplification.sum,
     "concat": _Simplification.only,
     "transpose": _Simplification.transposed,
-    **dict.fromkeys(("assign", "cast", "expand_to", "reduce_to"), _Simplification.source),
+    **dict.fromkeys(("assign", "cast", "broadcast_to_like", "sum_to_shape"), _Simplification.source),
     **dict.fromkeys(_RESHAPES, _Simplification.reshaped),
 }

@@ -11,16 +11,16 @@ from oarlock.registry.catalogue import Catalogue, standard
 
 __all__ = ["commute_gather_matmul"]
 
-_KNOWN = ("linear", "linear_dw", "linear_dx", "put", "take", "take_linear", "take_linear_dw", "take_linear_dx")
+_KNOWN = ("linear", "linear_dw", "linear_dx", "scatter_add", "gather", "embedding_linear", "embedding_linear_dw", "embedding_linear_dx")
 
 
 def commute_gather_matmul(program: Program, catalogue: Catalogue) -> int:
     """Let products in `program` know that their rows are taken from a table; return how many products that were.
 
     Before                                     After
-        x = take(table, ids)                       y = take_linear(table, ids, w, b)
-        y = linear(x, w, b)                        dw = take_linear_dw(table, ids, dy)
-        dw = linear_dw(x, dy)                      dtable = take_linear_dx(ids, w, table, dy)
+        x = gather(table, ids)                     y = embedding_linear(table, ids, w, b)
+        y = linear(x, w, b)                        dw = embedding_linear_dw(table, ids, dy)
+        dw = linear_dw(x, dy)                      dtable = embedding_linear_dx(ids, w, table, dy)
         dx = linear_dx(w, dy)
         dtable = put(dx, ids, table)
 
@@ -36,7 +36,7 @@ def commute_gather_matmul(program: Program, catalogue: Catalogue) -> int:
     if any(catalogue.find(type) is not standard.find(type) for type in _KNOWN):
         return 0  # its operators are someone else's
     readers = _Readers(program)
-    lookups = [op for op in walk(program.main) if op.type == "take" and _may_repeat(*op.inputs["x"], *op.inputs["rows"])]
+    lookups = [op for op in walk(program.main) if op.type == "gather" and _may_repeat(*op.inputs["x"], *op.inputs["rows"])]
     count = sum(_Lookup(op, readers, catalogue).commute() for op in lookups)
     if count:
         program.changed()
@@ -75,29 +75,29 @@ class _Readers:
 class _Lookup:
     """Rows that are taken from a table, and what is computed of them."""
 
-    def __init__(self, take: Op, readers: _Readers, catalogue: Catalogue):
-        self.take = take
-        self.block: Block = take.block
+    def __init__(self, lookup: Op, readers: _Readers, catalogue: Catalogue):
+        self.lookup = lookup
+        self.block: Block = lookup.block
         self.readers = readers
         self.catalogue = catalogue
-        (self.table,), (self.rows,), (self.taken,) = take.inputs["x"], take.inputs["rows"], take.writes
+        (self.table,), (self.rows,), (self.taken,) = lookup.inputs["x"], lookup.inputs["rows"], lookup.writes
 
     def commute(self) -> int:
         return self._exchange_gradients_of_table() + self._exchange_products()
 
     def _exchange_gradients_of_table(self) -> int:
-        after = set(self.block.ops[self.block.ops.index(self.take) :])
-        puts = [op for op in self.readers.of(self.rows) if op.type == "put" and op in after]
+        after = set(self.block.ops[self.block.ops.index(self.lookup) :])
+        scatters = [op for op in self.readers.of(self.rows) if op.type == "scatter_add" and op in after]
         count = 0
-        for put in puts:
-            (values,) = put.inputs["values"]
+        for scatter in scatters:
+            (values,) = scatter.inputs["values"]
             made = values.op
-            if put.inputs["like"] != (self.table,) or made is None or made.type != "linear_dx" or made.block is not self.block:
+            if scatter.inputs["like"] != (self.table,) or made is None or made.type != "linear_dx" or made.block is not self.block:
                 continue
-            if values in self.readers.wanted or self.readers.of(values) != [put] or put.inputs["rows"] != (self.rows,):
+            if values in self.readers.wanted or self.readers.of(values) != [scatter] or scatter.inputs["rows"] != (self.rows,):
                 continue
             slots = {"rows": (self.rows,), "w": made.inputs["w"], "x_shape": (self.table,), "dout": made.inputs["dout"]}
-            self._replace(put, "take_linear_dx", slots)
+            self._replace(scatter, "embedding_linear_dx", slots)
             count += 1
         return count
 
@@ -113,9 +113,9 @@ class _Lookup:
             return 0
         for op in products:
             if op is not first:
-                self._replace(op, "take_linear", self._inputs_of(op))
+                self._replace(op, "embedding_linear", self._inputs_of(op))
         for op in gradients:
-            self._replace(op, "take_linear_dw", {**self.take.inputs, "dout": op.inputs["dout"]})
+            self._replace(op, "embedding_linear_dw", {**self.lookup.inputs, "dout": op.inputs["dout"]})
         self._take_over(first, keeps=bool(others))
         return len(products) + len(gradients)
 
@@ -129,12 +129,12 @@ class _Lookup:
 
     def _is_there(self, product: Op) -> bool:
         """Whether all that a product reads besides is there before the lookup."""
-        later = set(self.block.ops[self.block.ops.index(self.take) :])
+        later = set(self.block.ops[self.block.ops.index(self.lookup) :])
         return not any(var.op in later for var in product.reads if var is not self.taken)
 
     def _inputs_of(self, product: Op) -> dict[str, tuple[Var, ...]]:
-        """The inputs of `take_linear` in place of a product: the table and the rows instead of the operand that is multiplied."""
-        return {**self.take.inputs, **{slot: vars for slot, vars in product.inputs.items() if slot != "x"}}
+        """The inputs of `embedding_linear` in place of a product: the table and the rows instead of the operand that is multiplied."""
+        return {**self.lookup.inputs, **{slot: vars for slot, vars in product.inputs.items() if slot != "x"}}
 
     def _replace(self, op: Op, type: str, inputs: dict[str, tuple[Var, ...]]) -> None:
         (output,) = self.catalogue.get(type).signature.outputs
@@ -147,20 +147,20 @@ class _Lookup:
 
     def _take_over(self, product: Op, *, keeps: bool) -> None:
         """Let the lookup compute a product. It stays the op that it was: so what it refuses is told as before."""
-        take, block = self.take, self.block
-        self.readers.remove(take)
+        lookup, block = self.lookup, self.block
+        self.readers.remove(lookup)
         self.readers.remove(product)
         if keeps:
-            again = Op(block, "take", take.inputs, take.outputs, {}, role=take.role, location=take.location)
+            again = Op(block, "gather", lookup.inputs, lookup.outputs, {}, role=lookup.role, location=lookup.location)
             self.taken.op = again
-            block.ops.insert(block.ops.index(take) + 1, again)
+            block.ops.insert(block.ops.index(lookup) + 1, again)
             self.readers.insert(again)
         else:
             del block.vars[self.taken.name]
-        take.type = "take_linear"
-        take.inputs = self._inputs_of(product)
-        self.readers.insert(take)
-        take.outputs = product.outputs
+        lookup.type = "embedding_linear"
+        lookup.inputs = self._inputs_of(product)
+        self.readers.insert(lookup)
+        lookup.outputs = product.outputs
         block.ops.remove(product)
-        for var in take.writes:
-            var.op = take
+        for var in lookup.writes:
+            var.op = lookup

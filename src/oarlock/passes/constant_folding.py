@@ -29,7 +29,7 @@ def constant_folding(program: Program, catalogue: Catalogue) -> int:
         s, n = while(c, s0, zero, body=...)
 
     Legal for an op of constants, and of shapes that are numbers, that computes the same at any time and cannot refuse values, where each
-    result is one finite number repeated: it becomes a `fill`, so that the program stays data. The op's own kernel computes it, once: values
+    result is one finite number repeated: it becomes a `full`, so that the program stays data. The op's own kernel computes it, once: values
     keep their bits. Does not apply to results of different elements, or to tensors of more than 4096: the plan would wait for these.
     """
     return rewrite(program, _Folding(catalogue))
@@ -42,7 +42,7 @@ class _Folding:
 
     def __call__(self, op: Op, before: list[Op]) -> Mapping[Var, Var]:
         operator = self.catalogue.get(op.type)
-        if op.type == "fill":
+        if op.type == "full":
             if is_small(op.writes[0]) and not any(isinstance(value, Var) for value in op.attributes.values()):
                 self.constants.update(op.writes)
             return {}
@@ -59,7 +59,7 @@ class _Folding:
         for var, number, result in zip(op.writes, numbers, results, strict=True):
             replaced[var] = declare(var, tuple(result.shape))
             attributes = {"shape": Sizes(result.shape), "value": number, "dtype": var.dtype}
-            before.append(new_op(op, "fill", {}, {"y": replaced[var]}, self.catalogue, attributes))
+            before.append(new_op(op, "full", {}, {"y": replaced[var]}, self.catalogue, attributes))
         self.constants.update(replaced.values())
         return replaced
 
@@ -89,11 +89,11 @@ def _compute(operator: Operator, op: Op, catalogue: Catalogue) -> list[torch.Ten
 
 def _value(var: Var, catalogue: Catalogue) -> torch.Tensor:
     assert var.op is not None
-    return catalogue.get("fill").kernel(**var.op.attributes)  # type: ignore[return-value]
+    return catalogue.get("full").kernel(**var.op.attributes)  # type: ignore[return-value]
 
 
 def _repeated(tensor: torch.Tensor) -> float | None:
-    """The number that every element is, as a `fill` holds it; None where they differ, or where it cannot."""
+    """The number that every element is, as a `full` holds it; None where they differ, or where it cannot."""
     if not tensor.numel():
         return None
     first = tensor.reshape(-1)[0]

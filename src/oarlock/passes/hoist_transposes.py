@@ -12,7 +12,7 @@ __all__ = ["hoist_transposes"]
 
 _PRODUCTS = {
     "linear_dx": ("linear", {"dout": "x"}),
-    "linear_dx_onto": ("linear_onto", {"base": "base", "given": "x"}),
+    "addmm_nt": ("addmm", {"base": "base", "given": "x"}),
 }
 """Products with the transpose of their `w`: the operator that takes the matrix as it is, and its names of the other inputs."""
 
@@ -24,8 +24,8 @@ def hoist_transposes(program: Program, catalogue: Catalogue) -> int:
 
     Before                                           After
         dzs = recurrent(dhs, hs, zeros, body=            ut = matrix_transpose(u)
-            a = linear_dx_onto(dh, u, carried)           dzs = recurrent(dhs, hs, zeros, body=
-            ...                                              a = linear_onto(dh, carried, ut)
+            a = addmm_nt(dh, u, carried)           dzs = recurrent(dhs, hs, zeros, body=
+            ...                                              a = addmm(dh, carried, ut)
                                                              ...
 
     Legal for a matrix from outside of the loop: the product is that of the same numbers at the same places in memory, by the same kernel,

@@ -32,7 +32,7 @@ def inline(program: Program, catalogue: Catalogue) -> int:
 
 
 def _may_go(op: Op, catalogue: Catalogue) -> bool:
-    if op.type != "branch" or "when" in op.inputs:
+    if op.type != "conditional_block" or "when" in op.inputs:
         return False
     return not any(inner.blocks or _minds(catalogue, inner) for inner in Layout.of(op).body.ops)
 

@@ -20,7 +20,7 @@ def loop_retiming(program: Program, catalogue: Catalogue) -> int:
     """Rotate the loops of `program` by a product each; return how many products that were.
 
     Before                                           After
-        zeros = fill_like(dh, 0)                         zeros = fill_like(dh, 0)
+        zeros = full_like(dh, 0)                         zeros = full_like(dh, 0)
         dzs = recurrent(dhs, hs, zeros, body=            dzs = recurrent(dhs, hs, zeros, body=
             a = add(dh, carried)                             product = linear_dx(u, carried)
             dz = tanh_dx(h, a)                               a = add(dh, product)
@@ -34,7 +34,7 @@ def loop_retiming(program: Program, catalogue: Catalogue) -> int:
     a matrix with an infinite element, or NaN, gives NaN in the first trip already.
     Does not apply to ragged sequences, to what is handed out, nor where nothing tells the sizes of the first rows.
     """
-    if any(catalogue.find(type) is not standard.find(type) for type in (*_ROWS, "add", "sum", "fill_like", "fill_rows")):
+    if any(catalogue.find(type) is not standard.find(type) for type in (*_ROWS, "add", "sum", "full_like", "full_batch_size_like")):
         return 0  # its operators are someone else's
     counts = reader_counts(program)
     return sum(_rotate(loop, counts, catalogue) for loop in loops_in(program.main) if "splits" not in loop.inputs)
@@ -83,9 +83,9 @@ def _zeros(rows: Var, memory: Carried, loop: Op, catalogue: Catalogue) -> Var | 
         return None
     given: dict[str, object] = {"value": 0.0, "dtype": rows.dtype}
     if shape == initial.shape:
-        type = "fill_like"
+        type = "full_like"
     elif len(shape) > 0 and shape[:1] == initial.shape[:1] and all(isinstance(size, int) for size in shape[1:]):
-        type, given = "fill_rows", given | {"axis": 0, "shape": shape[1:]}
+        type, given = "full_batch_size_like", given | {"axis": 0, "shape": shape[1:]}
     else:
         return None
     block = loop.block

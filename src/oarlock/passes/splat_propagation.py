@@ -20,13 +20,13 @@ def splat_propagation(program: Program, catalogue: Catalogue) -> int:
     """Scalarize what is one number repeated in `program`; return how many ops read a number in place of a tensor, or one factor for two.
 
     Before, the gradient of mean(square(x))    After
-        one = fill(1.0)                            count = element_count(x)
+        one = fill(1.0)                            count = numel(x)
         dy = mean_dx(one, x)                       one, two = fill(1.0), fill(2.0)
         two = fill(2.0)                            factor = divide(multiply(one, two), count)
         dx = multiply(multiply(dy, x), two)        dx = multiply(x, factor)
 
     Legal for an op that broadcasts, where another input gives the result its shape; the numbers are computed by the same operators. Of
-    `multiply`, `divide` and `negative` in a row, the numbers go first where nobody else reads the product between: products are rounded in
+    `multiply`, `divide` and `neg` in a row, the numbers go first where nobody else reads the product between: products are rounded in
     another order, so values change in their last bits, and what is too large or too small on the way is so elsewhere. Costs a few ops on
     one number each. Does not apply to the mean of float16 and bfloat16, whose count those do not hold, or where all inputs are numbers.
     """
@@ -35,7 +35,7 @@ def splat_propagation(program: Program, catalogue: Catalogue) -> int:
     return scalars.count
 
 
-_REPEATERS = {"expand_to": "x", "reduce_sum_dx": "dy", "flatten": "x", "reshape": "x", "reshape_like": "x", "assign": "x"}
+_REPEATERS = {"broadcast_to_like": "x", "reduce_sum_dx": "dy", "flatten": "x", "reshape": "x", "reshape_like": "x", "assign": "x"}
 """Operators that repeat the elements of an input, or put them elsewhere."""
 
 
@@ -76,14 +76,14 @@ class _Scalars:
         return result
 
     def _constant(self, op: Op, before: list[Op], value: object, like: Var) -> Var:
-        return self._emit(op, before, "fill", {}, like, {"shape": Sizes(), "value": value, "dtype": like.dtype})
+        return self._emit(op, before, "full", {}, like, {"shape": Sizes(), "value": value, "dtype": like.dtype})
 
     # What is one number repeated
 
     def _repeated(self, operator: Operator, op: Op, before: list[Op]) -> Var | None:
         """The number that every element of what `op` gives is."""
         (result,) = op.writes
-        if op.type in ("fill", "fill_like", "fill_rows"):
+        if op.type in ("full", "full_like", "full_batch_size_like"):
             value = op.attributes["value"]
             return None if isinstance(value, Var) else self._constant(op, before, value, result)
         if op.type in _REPEATERS:
@@ -105,7 +105,7 @@ class _Scalars:
         if all(isinstance(size, int) for size in like.shape or ()):
             count = self._constant(op, before, float(math.prod(like.shape or ())), dy)  # type: ignore[arg-type]
         else:
-            count = self._emit(op, before, "element_count", {"like": like}, dy, {"dtype": dy.dtype})
+            count = self._emit(op, before, "numel", {"like": like}, dy, {"dtype": dy.dtype})
         return self._quotient(op, before, number, count)
 
     # Who reads it
@@ -126,7 +126,7 @@ class _Scalars:
     def _gather(self, op: Op, before: list[Op]) -> None:
         """Of a product with a number, remember both; of such a product with one more number, multiply the numbers."""
         (result,) = op.writes
-        if op.type not in ("multiply", "divide", "negative"):
+        if op.type not in ("multiply", "divide", "neg"):
             return
         x, y = op.inputs["x"][0], next(iter(op.inputs.get("y", ())), None)
         if op.type == "multiply" and x.shape == ():
@@ -145,7 +145,7 @@ class _Scalars:
     def _combined(self, op: Op, before: list[Op], number: Var, other: Var | None) -> Var:
         """The factor that `op` makes of the factor of its first operand. Constants meet where a quotient is scaled."""
         if other is None:
-            return self._emit(op, before, "negative", {"x": number}, number)
+            return self._emit(op, before, "neg", {"x": number}, number)
         if op.type == "divide":
             return self._quotient(op, before, number, other)
         over, under = self.quotients.get(number, (number, None))

@@ -5,6 +5,7 @@ tags are read first, once, from front to back, with nothing built: a reader know
 one of ours and of its own kind, and that no field that stands once stands twice.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
@@ -49,8 +50,8 @@ _FILE = _fields(wire.ProgramFile.DESCRIPTOR, {})  # type: ignore[arg-type]
 _VERSION = "ProgramDesc.version"
 
 
-def prescan(data: bytes, limits: Limits, *, version: int) -> None:
-    """Raise FormatError or LimitError where `data` is not one canonical-enough message of `version`. Linear in `data`.
+def prescan(data: bytes, limits: Limits, *, versions: Sequence[int]) -> None:
+    """Raise FormatError or LimitError where `data` is not one canonical-enough message of one of `versions`. Linear in `data`.
 
     Fields that this format does not know are refused: what they mean, only a later version knows. Depth is bounded by
     the format, in which no message holds its own kind.
@@ -76,8 +77,8 @@ def prescan(data: bytes, limits: Limits, *, version: int) -> None:
             seen.add(field.once)
         if field.wire_type == _VARINT:
             value, at = _varint(data, at, end)
-            if field.name == _VERSION and value != version:
-                raise FormatError(f"this is format version {value}; this Oarlock reads version {version}")
+            if field.name == _VERSION and value not in versions:
+                raise FormatError(f"this is format version {value}; this Oarlock reads versions {' and '.join(map(str, versions))}")
             continue
         if field.wire_type == _FIXED64:
             at += 8

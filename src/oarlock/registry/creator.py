@@ -12,6 +12,7 @@ from oarlock.ir.names import require_user_name
 from oarlock.ir.operation import Op
 from oarlock.ir.restoring import undone_on_error
 from oarlock.ir.variable import Var
+from oarlock.old_names import OLD_KEYWORDS, OLD_OPERATORS, renamed
 from oarlock.registry.catalogue import Catalogue, standard
 from oarlock.registry.declaration import Operator
 from oarlock.registry.drawing import count_draws
@@ -52,6 +53,8 @@ def append_op(
     that it declares without a shape gets the inferred type; a slot left out gets a name. The op itself is called `name`,
     which may be empty. Raises what `create` raises, UnknownOperatorError and UndefinedVarError.
     """
+    if catalogue.find(type) is None:
+        type = renamed("operator", type, OLD_OPERATORS, stacklevel=2)
     operator = catalogue.get(type)
     given = {slot: block.resolve(argument) for slot, argument in inputs.items()}
     for slot in given:
@@ -87,7 +90,7 @@ def _append(
     outputs: Mapping[str, Sequence[Var | str]] | None = None,
     op_name: str = "",
 ) -> Op:
-    arguments, keywords = _by_name(operator, arguments, keywords)
+    arguments, keywords = _by_name(operator, arguments, _renamed(operator, keywords))
     numbers = {slot: item for slot, item in keywords.items() if _is_number_for(item, operator.signature.input(slot))}
     like = next((item for item in keywords.values() if isinstance(item, Var)), None)
     if numbers and like is not None:
@@ -118,6 +121,14 @@ def _append(
 def _random_id(block: Block, attributes: Mapping[str, object]) -> object:
     """A number that tells this random op from every other of the program."""
     return attributes.get("random_id", int(block.program.unique("random").rpartition("_")[2]))
+
+
+def _renamed(operator: Operator, keywords: Mapping[str, object]) -> Mapping[str, object]:
+    """The keywords by the names of today. An old one warns, at the line that calls the operator."""
+    old = OLD_KEYWORDS.get(operator.type, {})
+    if old.keys().isdisjoint(keywords):
+        return keywords
+    return dict((renamed(f"keyword of {operator.type}", name, old, stacklevel=5), value) for name, value in keywords.items())  # noqa: C402
 
 
 def _by_name(
@@ -156,7 +167,7 @@ def _constant(operator: Operator, number: float, like: Var) -> Var:
             f'{operator.type}: "{like.name}" is {like.dtype}, which does not hold {number}', location=here(), given=[like.describe()]
         )
     with block_for([like], operator.type):
-        constant = create(standard.get("fill"), (), {"shape": (), "value": float(number), "dtype": like.dtype})
+        constant = create(standard.get("full"), (), {"shape": (), "value": float(number), "dtype": like.dtype})
     assert isinstance(constant, Var)
     return constant
 

@@ -23,6 +23,6 @@ def count_draws(program: Program) -> None:
     count = main.new_var(DRAWS, DType.INT64, (), persistable=True, stop_gradient=True, initializer=zero)
     one, following = (main.new_var(name, DType.INT64, (), stop_gradient=True) for name in (f"{DRAWS}@ONE", next_name(DRAWS)))
     with program.write_as(Role.FORWARD):
-        main.append("fill", {}, {"y": [one]}, {"shape": Sizes(()), "value": 1.0, "dtype": DType.INT64})
+        main.append("full", {}, {"y": [one]}, {"shape": Sizes(()), "value": 1.0, "dtype": DType.INT64})
         main.append("add", {"x": [count], "y": [one]}, {"z": [following]}, {})
     main.commit(count, following, role=Role.FORWARD)

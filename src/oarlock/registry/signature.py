@@ -297,7 +297,7 @@ def _without(text: str, binding: Binding, attributes: Mapping[str, object]) -> S
     if "!" in text and any(shape[number] == 0 for number in left_out):
         where = "" if axis is None else f" along {name} {axis}"
         raise ShapeError(f"{owner} has no element{where}, where there must be one")
-    stays = (1,) if attributes.get("keep") else ()
+    stays = (1,) if attributes.get("keepdim") else ()
     return tuple(size for number, item in enumerate(shape) for size in (stays if number in left_out else (item,)))
 
 

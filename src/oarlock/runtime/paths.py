@@ -136,7 +136,7 @@ class Path(NamedTuple):
 
 def _is_loop(block: Block) -> bool:
     """Whether a block has a scope per trip, inside that of the loop; a branch has one scope."""
-    return not any(op.type == "branch" and block in op.blocks for op in block.parent.ops)  # type: ignore[union-attr]
+    return not any(op.type == "conditional_block" and block in op.blocks for op in block.parent.ops)  # type: ignore[union-attr]
 
 
 def _scope_name(block: Block) -> str:

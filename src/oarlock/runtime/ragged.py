@@ -120,7 +120,7 @@ class Ragged:
         return items
 
     def to_padded(self, fill: float = 0) -> numpy.ndarray:
-        """The rows as one array [n, longest, ...], filled up with `fill`; of rows of rows, [n, most, longest, ...]."""
+        """The rows as one array [n, longest, ...], filled up with `full`; of rows of rows, [n, most, longest, ...]."""
         padded = self.values
         for splits in reversed(self.splits):
             counts = numpy.diff(splits)

@@ -42,28 +42,28 @@ def _laid_beside(grad: torch.Tensor, tensor: torch.Tensor, *, alone: bool) -> to
     return in_format_of(lay_as(tensor, grad) if alone else tensor, grad)
 
 
-def _for_fused(rate: torch.Tensor, params: Tensors) -> float | torch.Tensor:
+def _for_fused(learning_rate: torch.Tensor, params: Tensors) -> float | torch.Tensor:
     """The rate as the fused kernels take it. Those of a GPU read a tensor as float32, which is too coarse for parameters of float64."""
-    return rate.item() if rate.is_cpu or params[0].dtype is torch.float64 else rate.to(torch.float32)
+    return learning_rate.item() if learning_rate.is_cpu or params[0].dtype is torch.float64 else learning_rate.to(torch.float32)
 
 
-def scaled(grad: torch.Tensor, rate: torch.Tensor) -> torch.Tensor:
-    return grad * rate.to(grad.dtype)
+def scaled(grad: torch.Tensor, learning_rate: torch.Tensor) -> torch.Tensor:
+    return grad * learning_rate.to(grad.dtype)
 
 
-def each_times(grads: Tensors, rate: torch.Tensor) -> list[torch.Tensor]:
-    return foreach_mul(grads, rate.to(grads[0].dtype))
+def each_times(grads: Tensors, learning_rate: torch.Tensor) -> list[torch.Tensor]:
+    return foreach_mul(grads, learning_rate.to(grads[0].dtype))
 
 
 def update_by_momentum(
-    params: Tensors, grads: Tensors, velocities: Tensors, rate: torch.Tensor, mu: float, nesterov: bool, *, alone: bool
+    params: Tensors, grads: Tensors, velocities: Tensors, learning_rate: torch.Tensor, mu: float, nesterov: bool, *, alone: bool
 ) -> None:
     def fused(grads, params, velocities):
         fused_sgd_(
             params,
             grads,
             velocities,
-            lr=_for_fused(rate, params),
+            lr=_for_fused(learning_rate, params),
             momentum=mu or 1.0,  # at 0 PyTorch keeps no velocity; in a first step it takes the gradient for it, which is what we mean
             is_first_step=mu == 0.0,
             nesterov=nesterov and mu != 0.0,
@@ -76,7 +76,7 @@ def update_by_momentum(
 
 
 def update_by_adam(
-    params: Tensors, grads: Tensors, moments1: Tensors, moments2: Tensors, step, rate, beta1, beta2, epsilon, *, alone: bool
+    params: Tensors, grads: Tensors, moments1: Tensors, moments2: Tensors, step, learning_rate, beta1, beta2, epsilon, *, alone: bool
 ) -> None:
     def fused(grads, params, moments1, moments2):
         fused_adam_(
@@ -86,7 +86,7 @@ def update_by_adam(
             moments2,
             [],
             [step.to(torch.float32)] * len(params),
-            lr=_for_fused(rate, params),
+            lr=_for_fused(learning_rate, params),
             beta1=beta1,
             beta2=beta2,
             eps=epsilon,

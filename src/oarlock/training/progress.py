@@ -6,7 +6,7 @@ from typing import Protocol
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-__all__ = ["Display", "LiveDisplay", "PlainDisplay", "SilentDisplay", "choose_display", "format_metrics"]
+__all__ = ["Display", "LiveDisplay", "PlainDisplay", "SilentDisplay", "format_metrics", "select_branch_display"]
 
 
 class Display(Protocol):
@@ -29,7 +29,7 @@ class Display(Protocol):
         ...
 
 
-def choose_display(console: Console | None = None) -> Display:
+def select_branch_display(console: Console | None = None) -> Display:
     """A live display where the output is a terminal, plain lines elsewhere."""
     console = console or Console()
     return LiveDisplay(console) if console.is_terminal else PlainDisplay(console)

@@ -30,7 +30,7 @@ from oarlock.runtime.ragged import Ragged
 from oarlock.runtime.scope import Scope
 from oarlock.training.batches import Batches
 from oarlock.training.measuring import LossWatch, Means, leave, taken_up
-from oarlock.training.progress import Display, SilentDisplay, choose_display
+from oarlock.training.progress import Display, SilentDisplay, select_branch_display
 from oarlock.training.stopping import Interrupted, Stopping
 
 __all__ = ["EpochRecord", "TrainingResult", "train"]
@@ -119,7 +119,7 @@ def train(
     if isinstance(cost, Var):
         _take_up(program, scope, drive.epochs, batches.per_epoch)
     init(program, scope)
-    display = choose_display() if progress is True else SilentDisplay() if progress is False else progress
+    display = select_branch_display() if progress is True else SilentDisplay() if progress is False else progress
     return _run(program, scope, batches, held_out, steps, executor, display)
 
 

@@ -21,7 +21,7 @@ definition = proto.OpDesc(type="square")
 definition.inputs.add(name="x", vars=["x"])
 definition.outputs.add(name="y", vars=["y"])
 first = net.add_op(definition)
-second = net.add_op("negative", {"x": "y"}, {"y": "z"})
+second = net.add_op("neg", {"x": "y"}, {"y": "z"})
 assert (first, second) == (0, 1)
 
 scope = paddle.Scope()

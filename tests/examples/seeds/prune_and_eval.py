@@ -11,12 +11,12 @@ import oarlock as pd
 with pd.Program() as program:
     x = pd.layer.data("x", shape=[2])
     y = pd.op.square(x, name="y")
-    z = pd.op.negative(y, name="z")
+    z = pd.op.neg(y, name="z")
     aside = pd.op.tanh(x, name="aside")
 
 desc = program.main.compile()
 min_desc = pd.prune(desc, ["z"])
-assert [op.type for op in min_desc.ops] == ["square", "negative"]
+assert [op.type for op in min_desc.ops] == ["square", "neg"]
 min_block = pd.Net(min_desc).block  # what a cluster is sent
 scope = pd.Scope()
 scope.set("x", numpy.array([[1, 2]], "float32"))

@@ -225,16 +225,16 @@ def test_what_one_step_in_the_middle_hands_out_has_gradients_in_the_steps_before
                 rnn.output(product.updated)
             every = rnn()
         else:
-            count = ol.op.fill(shape=(), value=0, dtype="int64")
+            count = ol.op.full(shape=(), value=0, dtype="int64")
             loop = ol.while_loop(count < 5)
             with loop.block():
-                after = start * ol.op.take(steps, count)
+                after = start * ol.op.gather(steps, count)
                 loop.carry(start, after)
                 loop.carry(count, count + 1)
                 loop.update_condition(count + 1 < 5)
                 loop.output(after)
             every = loop()[-1]
-        middle = ol.op.take(every, ol.op.fill(shape=(), value=2, dtype="int64"))
+        middle = ol.op.gather(every, ol.op.full(shape=(), value=2, dtype="int64"))
         dsteps, dstart = ol.gradients([middle], [steps, start])
     values = run(program, {"steps": numpy.array([2.0, 3.0, 5.0, 7.0, 11.0]), "start": 1.0}, [middle, dsteps, dstart])
     assert [value.tolist() for value in values] == [30.0, [15.0, 10.0, 6.0, 0.0, 0.0], 30.0]

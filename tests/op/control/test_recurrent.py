@@ -372,7 +372,7 @@ def three_deep(f, v, reverse):
 
 def first_of(rows):
     """The first row, by a loop: the final memory of a loop over the rows from the last to the first."""
-    zero = ol.op.fill(shape=rows.shape[1:], value=0.0, dtype=rows.dtype)
+    zero = ol.op.full(shape=rows.shape[1:], value=0.0, dtype=rows.dtype)
     return Ours.scan(lambda xs, ms: ([], [xs[0]]), [rows], [zero], reverse=True)[1][0]
 
 
@@ -673,7 +673,7 @@ def sequence():
 
 @pytest.fixture
 def zeros(sequence):
-    return ol.op.fill(shape=(3,), value=0.0)
+    return ol.op.full(shape=(3,), value=0.0)
 
 
 def refused(call, error, message, *rest, hint=None):
@@ -768,7 +768,7 @@ def test_a_memory_that_is_never_updated_is_refused_where_it_was_made_and_the_ste
 
 @pytest.mark.parametrize(("shape", "dtype"), [((2,), "float32"), ((1, 3), "float32"), ((3,), "float64")])
 def test_a_memory_keeps_its_type(sequence, shape, dtype):
-    start = ol.op.fill(shape=shape, value=0.0, dtype=dtype)
+    start = ol.op.full(shape=shape, value=0.0, dtype=dtype)
     rnn = ol.rnn()
     with rnn.step():
         x = rnn.step_input(sequence)
@@ -824,7 +824,7 @@ CONTRACT = "  a step reads a sequence: what leads with the size t, as ol.sequenc
 def test_a_loop_steps_through_something():
     rnn = ol.rnn()
     with rnn.step():
-        rnn.output(ol.op.fill(shape=(), value=0.0))
+        rnn.output(ol.op.full(shape=(), value=0.0))
     refused(rnn, ol.ProgramError, "rnn: nothing to step through", CONTRACT, hint="rnn.step_input(sequence) in the step")
 
 
@@ -832,11 +832,11 @@ def test_a_loop_steps_through_something():
 def test_what_a_loop_begins_with_is_made_before_it(sequence, what):
     rnn = ol.rnn()
     with rnn.step():
-        inside = ol.op.fill(shape=(3,), value=0.0)
+        inside = ol.op.full(shape=(3,), value=0.0)
         refused(
             lambda: getattr(rnn, what)(inside),
             ol.ProgramError,
-            f'rnn.{what}: "fill_0" has a value inside the step only, yet the loop needs it before its first step',
+            f'rnn.{what}: "full_0" has a value inside the step only, yet the loop needs it before its first step',
             f"      {inside.describe()}",
             hint="make it before `with rnn.step():`",
         )

@@ -9,7 +9,7 @@ from oarlock.backend.numpy.kernels import KERNELS, kernel
 __all__: list[str] = []
 
 KERNELS |= {
-    "absolute": np.abs,
+    "abs": np.abs,
     "add": np.add,
     "divide": np.divide,
     "equal": np.equal,
@@ -23,7 +23,7 @@ KERNELS |= {
     "logical_not": np.logical_not,
     "logical_or": np.logical_or,
     "multiply": np.multiply,
-    "negative": np.negative,
+    "neg": np.negative,
     "not_equal": np.not_equal,
     "sqrt": np.sqrt,
     "square": np.square,
@@ -50,7 +50,7 @@ def remainder(x, y):
 
 
 @kernel
-def absolute_dx(x, dy):
+def abs_dx(x, dy):
     return dy * np.sign(x)
 
 
@@ -95,12 +95,12 @@ def sum_(xs):
 
 
 @kernel
-def interpolate(start, end, weight):
+def lerp(start, end, weight):
     return (1 - weight) * start + weight * end
 
 
 @kernel
-def multiply_add(base, x, y, *, subtracted):
+def addcmul(base, x, y, *, subtracted):
     return base - x * y if subtracted else base + x * y
 
 

@@ -38,32 +38,32 @@ def linear_dbias(dout):
 
 
 @kernel
-def linear_onto(base, x, w):
+def addmm(base, x, w):
     return base + x @ w
 
 
 @kernel
-def linear_dx_onto(base, w, given):
+def addmm_nt(base, w, given):
     return base + given @ w.T
 
 
 @kernel
-def linear_dw_onto(base, x, dout, *, scale):
+def addmm_tn(base, x, dout, *, scale):
     return scale * base + linear_dw(x, dout)
 
 
 @kernel
-def batch_matmul(x, y):
+def matmul(x, y):
     return x @ y
 
 
 @kernel
-def batch_matmul_dx(y, dz):
+def matmul_dx(y, dz):
     return dz @ np.swapaxes(y, -1, -2)
 
 
 @kernel
-def batch_matmul_dy(x, dz):
+def matmul_dy(x, dz):
     return np.swapaxes(x, -1, -2) @ dz
 
 

@@ -8,53 +8,53 @@ __all__: list[str] = []
 
 
 @kernel
-def reduce_sum(x, *, axis=None, keep):
-    return x.sum(axis, keepdims=keep)
+def reduce_sum(x, *, axis=None, keepdim):
+    return x.sum(axis, keepdims=keepdim)
 
 
 @kernel
-def mean(x, *, axis=None, keep):
-    return x.sum(axis, keepdims=keep) / x.dtype.type(x.size if axis is None else x.shape[axis])
+def mean(x, *, axis=None, keepdim):
+    return x.sum(axis, keepdims=keepdim) / x.dtype.type(x.size if axis is None else x.shape[axis])
 
 
-def _beside(dy, axis, keep):
-    return dy if axis is None or keep else np.expand_dims(dy, axis)
-
-
-@kernel
-def reduce_sum_dx(dy, x_shape, *, axis=None, keep):
-    return np.broadcast_to(_beside(dy, axis, keep), x_shape)
+def _beside(dy, axis, keepdim):
+    return dy if axis is None or keepdim else np.expand_dims(dy, axis)
 
 
 @kernel
-def mean_dx(dy, x_shape, *, axis=None, keep):
+def reduce_sum_dx(dy, x_shape, *, axis=None, keepdim):
+    return np.broadcast_to(_beside(dy, axis, keepdim), x_shape)
+
+
+@kernel
+def mean_dx(dy, x_shape, *, axis=None, keepdim):
     count = int(np.prod(x_shape)) if axis is None else x_shape[axis]
-    return np.broadcast_to(_beside(dy / dy.dtype.type(count or 1), axis, keep), x_shape)
+    return np.broadcast_to(_beside(dy / dy.dtype.type(count or 1), axis, keepdim), x_shape)
 
 
 @kernel
-def reduce_to(x, like):
+def sum_to_shape(x, like):
     x = x.sum(tuple(range(x.ndim - len(like))))
     return x.sum(tuple(axis for axis, size in enumerate(like) if size == 1), keepdims=True)
 
 
 @kernel
-def expand_to(x, like):
+def broadcast_to_like(x, like):
     return np.broadcast_to(x, like)
 
 
 @kernel
-def any_(x, *, axis=None, keep):
-    return np.any(x, axis, keepdims=keep)
+def any_(x, *, axis=None, keepdim):
+    return np.any(x, axis, keepdims=keepdim)
 
 
 @kernel
-def all_(x, *, axis=None, keep):
-    return np.all(x, axis, keepdims=keep)
+def all_(x, *, axis=None, keepdim):
+    return np.all(x, axis, keepdims=keepdim)
 
 
 @kernel
-def inner_product(x, y, *, mean):
+def dot(x, y, *, mean):
     total = (x * y).sum()
     return total / x.dtype.type(x.size) if mean else total
 

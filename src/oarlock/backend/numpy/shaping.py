@@ -13,22 +13,22 @@ __all__: list[str] = []
 
 
 @kernel
-def fill(*, shape, value, dtype):
+def full(*, shape, value, dtype):
     return np.full(shape, value, dtype.value)
 
 
 @kernel
-def fill_like(like, *, value, dtype):
+def full_like(like, *, value, dtype):
     return np.full(like, value, dtype.value)
 
 
 @kernel
-def fill_rows(like, *, axis, shape, value, dtype):
+def full_batch_size_like(like, *, axis, shape, value, dtype):
     return np.full((like[axis], *shape), value, dtype.value)
 
 
 @kernel
-def element_count(like, *, dtype):
+def numel(like, *, dtype):
     return np.asarray(int(np.prod(like)), dtype.value)
 
 
@@ -73,8 +73,8 @@ def stack(xs, *, axis):
 
 
 @kernel
-def split(x, *, parts, axis):
-    return np.split(x, parts, axis)
+def split(x, *, sections, axis):
+    return np.split(x, sections, axis)
 
 
 @kernel
@@ -116,23 +116,23 @@ def _require_rows(rows, count):
 
 
 @kernel
-def rows(condition, *, holds):
-    return np.flatnonzero(condition == holds)
+def nonzero(condition, *, value):
+    return np.flatnonzero(condition == value)
 
 
 @kernel
-def row_numbers(like):
+def arange_like(like):
     return np.arange(like[0])
 
 
 @kernel
-def take(x, rows):
+def gather(x, rows):
     _require_rows(rows, x.shape[0])
     return x[rows]
 
 
 @kernel
-def put(values, rows, like):
+def scatter_add(values, rows, like):
     _require_rows(rows, like[0])
     y = np.zeros(like, values.dtype)
     np.add.at(y, rows.reshape(-1), values.reshape(rows.size, *like[1:]))
@@ -298,6 +298,6 @@ def sequence_elements(splits, rows, like):
 
 
 @kernel
-def choose(stacks):
+def select_branch(stacks):
     (row,) = [row for stack in stacks for row in stack]
     return row

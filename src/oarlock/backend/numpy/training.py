@@ -36,14 +36,14 @@ def softmax_with_cross_entropy_dlogits(softmax, label, dloss, dsoftmax=None, *, 
 
 
 @kernel
-def total_cross_entropy(logits, label, *, ignore_index, mean):
+def cross_entropy_loss(logits, label, *, ignore_index, mean):
     losses, softmax = softmax_with_cross_entropy(logits, label, ignore_index=ignore_index)
     loss = losses.sum() / losses.dtype.type(label.size) if mean else losses.sum()
     return loss, softmax, np.asarray((label != ignore_index).sum(), logits.dtype)
 
 
 @kernel
-def total_cross_entropy_slope(softmax, label, dtotal, counted=None, *, ignore_index, mean):
+def cross_entropy_loss_grad(softmax, label, dtotal, valid_count=None, *, ignore_index, mean):
     each = dtotal / dtotal.dtype.type(label.size or 1) if mean else dtotal
     return softmax_with_cross_entropy_dlogits(softmax, label, np.broadcast_to(each, label.shape), ignore_index=ignore_index)
 
@@ -52,22 +52,22 @@ def total_cross_entropy_slope(softmax, label, dtotal, counted=None, *, ignore_in
 
 
 @kernel
-def layer_norm(x, gain=None, offset=None, *, epsilon):
+def layer_norm(x, scale=None, bias=None, *, epsilon):
     mean = x.mean(-1, keepdims=True)
     rstd = 1 / np.sqrt(((x - mean) ** 2).mean(-1, keepdims=True) + epsilon)
     y = (x - mean) * rstd
-    y = y if gain is None else y * gain
-    return y if offset is None else y + offset, mean, rstd
+    y = y if scale is None else y * scale
+    return y if bias is None else y + bias, mean, rstd
 
 
 @kernel
-def layer_norm_slope(x, mean, rstd, given, gain=None):
-    unit, given = (x - mean) * rstd, given if gain is None else given * gain
+def layer_norm_grad(x, mean, rstd, given, scale=None):
+    unit, given = (x - mean) * rstd, given if scale is None else given * scale
     return rstd * (given - given.mean(-1, keepdims=True) - unit * (given * unit).mean(-1, keepdims=True))
 
 
 @kernel
-def layer_norm_gain_slope(x, mean, rstd, given):
+def layer_norm_scale_grad(x, mean, rstd, given):
     return (given * (x - mean) * rstd).sum(tuple(range(x.ndim - 1)))
 
 
@@ -80,7 +80,7 @@ def sgd(param, grad, rate):
 
 
 @kernel
-def sgd_linear(param, x, dout, rate):
+def sgd_addmm(param, x, dout, rate):
     return sgd(param, linear_dw(x, dout), rate)
 
 

@@ -1,7 +1,7 @@
 """Gradients of losses: variants that are written by hand, since which input may be written over does not show."""
 
 from oarlock.backend.torch.variants import in_place_variant
-from oarlock.op.loss import softmax_with_cross_entropy_dlogits, total_cross_entropy_slope, write_dlogits, write_slope
+from oarlock.op.loss import cross_entropy_loss_grad, softmax_with_cross_entropy_dlogits, write_dlogits, write_slope
 
 
 @in_place_variant(softmax_with_cross_entropy_dlogits, "softmax")
@@ -9,6 +9,6 @@ def softmax_with_cross_entropy_dlogits_in_place(softmax, label, dloss, dsoftmax=
     return write_dlogits(softmax, label, dloss, dsoftmax, ignore_index, softmax)
 
 
-@in_place_variant(total_cross_entropy_slope, "softmax")
-def total_cross_entropy_slope_in_place(softmax, label, dtotal, counted=None, *, ignore_index, mean):
-    return write_slope(softmax, label, dtotal, counted, ignore_index, mean, softmax)
+@in_place_variant(cross_entropy_loss_grad, "softmax")
+def cross_entropy_loss_grad_in_place(softmax, label, dtotal, valid_count=None, *, ignore_index, mean):
+    return write_slope(softmax, label, dtotal, valid_count, ignore_index, mean, softmax)

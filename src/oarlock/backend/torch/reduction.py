@@ -9,7 +9,7 @@ from oarlock.op.reduction import mean
 
 
 @number_function(mean)
-def mean_as_number(x, *, axis=None, keep):
+def mean_as_number(x, *, axis=None, keepdim):
     """The sum is divided at the host, which saves a kernel. A double rounds a quotient of floats no otherwise than they do."""
     count = x.numel()
     if x.dtype is torch.float32 and 0 < count < 2**24:

@@ -8,10 +8,10 @@ from oarlock.tensor.updating import each_times
 
 
 @in_place_variant(multi_tensor_sgd, "params")
-def multi_tensor_sgd_in_place(params, grads, rate, *, alone=False):
+def multi_tensor_sgd_in_place(params, grads, learning_rate, *, alone=False):
     laid = list(map(lay_as, params, grads)) if alone else params
-    if not rate.is_cpu:
-        foreach_sub_(laid, each_times(grads, rate))
+    if not learning_rate.is_cpu:
+        foreach_sub_(laid, each_times(grads, learning_rate))
     else:
-        foreach_sub_(laid, grads, alpha=rate.item())
+        foreach_sub_(laid, grads, alpha=learning_rate.item())
     return params

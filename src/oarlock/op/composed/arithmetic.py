@@ -13,10 +13,10 @@ from oarlock.ir.dtype import DType
 from oarlock.ir.location import here
 from oarlock.ir.variable import Var
 from oarlock.op.comparison import greater, greater_equal, less, less_equal
-from oarlock.op.elementwise import add, divide, floor_divide, multiply, negative, remainder, subtract
-from oarlock.op.filling import fill
+from oarlock.op.elementwise import add, divide, floor_divide, multiply, neg, remainder, subtract
+from oarlock.op.filling import full
 from oarlock.op.logical import logical_and, logical_not, logical_or
-from oarlock.op.matrix import batch_matmul, linear
+from oarlock.op.matrix import linear, matmul
 from oarlock.registry.creator import block_for, describe_value, find_read_hint, seen
 
 __all__ = ["constant_like", "is_one"]
@@ -58,8 +58,8 @@ def constant_like(value: object, like: Var, *, what: str | None = None) -> Var:
             given=[like.describe()],
             hint='ol.op.cast(x, dtype="float32") makes it a float',
         )
-    with block_for([like], "fill"):
-        return fill(shape=(), value=number, dtype=like.dtype)
+    with block_for([like], "full"):
+        return full(shape=(), value=number, dtype=like.dtype)
 
 
 def _binary(operator: Callable[[Var, Var], Var]) -> tuple[Callable[[Var, object], Var], Callable[[Var, object], Var]]:
@@ -74,7 +74,7 @@ def _binary(operator: Callable[[Var, Var], Var]) -> tuple[Callable[[Var, object]
 
 def _matmul(self: Var, other: object) -> Var:
     """Rows times a matrix; matrix by matrix where `other` has more than two dimensions."""
-    return linear(self, other) if not isinstance(other, Var) or seen(other).ndim == 2 else batch_matmul(self, other)
+    return linear(self, other) if not isinstance(other, Var) or seen(other).ndim == 2 else matmul(self, other)
 
 
 _BOTH_SIDES = {
@@ -97,7 +97,7 @@ def attach() -> None:
         setattr(Var, f"__r{name}__", reflected)
     for name, operator in (("gt", greater), ("ge", greater_equal), ("lt", less), ("le", less_equal)):
         setattr(Var, f"__{name}__", _binary(operator)[0])
-    Var.__neg__ = lambda self: negative(self)  # type: ignore[attr-defined]
+    Var.__neg__ = lambda self: neg(self)  # type: ignore[attr-defined]
     Var.__invert__ = lambda self: logical_not(self)  # type: ignore[attr-defined]
     Var.__matmul__ = _matmul  # type: ignore[attr-defined]
     Var.__array_ufunc__ = None  # type: ignore[attr-defined]  # NumPy leaves `array + x` to us, rather than add element by element

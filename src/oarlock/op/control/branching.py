@@ -15,16 +15,16 @@ from oarlock.registry.signature import TensorType
 from oarlock.registry.told_size import told_size
 from oarlock.tensor.stacks import Stack, stack
 
-__all__ = ["branch"]
+__all__ = ["conditional_block"]
 
 
 @operator("*values: any, *free: any, when?: bool[] -> *outputs: any")
-def branch(context, values, free, when=None, *, body: Block):
+def conditional_block(context, values, free, when=None, *, body: Block):
     """Run ``body`` once, in a scope of its own.
 
     It takes ``values`` and hands out the outputs; ``free`` are the variables around it that it reads.
     With ``when`` it runs only where that holds, and everything that is handed in or out has one dimension more in front, ``[ran *d]``:
-    of size 1 where it ran, of size 0 where it did not. ``choose`` picks the value of whichever of several branches ran.
+    of size 1 where it ran, of size 0 where it did not. ``select_branch`` picks the value of whichever of several branches ran.
     """
     if when is None:
         return context.run_block(body, values)
@@ -43,7 +43,7 @@ def require_ran(ran: bool, *values: Stack) -> None:
             )
 
 
-@branch.infer_with
+@conditional_block.infer_with
 def branch_types(values, free, when, *, body):
     if len(body.inputs) != len(values):
         raise ShapeError(f"the body takes {len(body.inputs)} values, yet is handed {len(values)}")
@@ -66,15 +66,15 @@ def branch_sizes(op: Op) -> BlockSizes | None:
     return BlockSizes(frozenset(var.shape[0] for var in op.inputs["values"] if var.shape)) if op.inputs.get("when") else None
 
 
-branch.block_sizes = branch_sizes
+conditional_block.block_sizes = branch_sizes
 
 
-@told_size(branch)
+@told_size(conditional_block)
 def branch_ran(values, free, when=None, *, body):
     return 1 if when is None or when else 0
 
 
-@branch.build_gradient
+@conditional_block.build_gradient
 def branch_gradients(op: Op, backward: Backward) -> list[tuple[Var, Var]]:
     """Build the branch of the gradient; return each input with its gradient."""
     return _BranchGradient(op, backward).build()
@@ -104,7 +104,7 @@ class _BranchGradient(GradientBlock):
         self.block.inputs = list(self.taken.values())
         self.block.outputs = [found[var] for var in (*values, *free)]
         when = None if self.when is None else self.backward.read(self.when)
-        gradients = branch(list(self.taken), free_vars(self.block), when, body=self.block)
+        gradients = conditional_block(list(self.taken), free_vars(self.block), when, body=self.block)
         for var, gradient in zip(values, gradients, strict=False):
             gradient.shape = self.given[var].shape
         of_free = gradients[len(values) :] if when is None else [reduce_sum(gradient, axis=0) for gradient in gradients[len(values) :]]

@@ -108,4 +108,4 @@ class GradientBlock:
 
 def _is_constant(op: Op) -> bool:
     """Whether an op reads nothing, so that it gives the same wherever it stands."""
-    return op.type == "fill" and not op.reads
+    return op.type == "full" and not op.reads

@@ -22,7 +22,7 @@ class Carried:
 
 @dataclass(eq=False)
 class Layout:
-    """The pairs of one op: `recurrent`, `while` or `branch`.
+    """The pairs of one op: `recurrent`, `while` or `conditional_block`.
 
     `steps` and `stacked` are (inside, outside): what a trip is given of a value outside, and what it hands out there;
     of a branch, its values and outputs. `summed` are (inside, outside) too. `condition` is what a `while` hands out first.

@@ -10,7 +10,7 @@ from oarlock.ir.walk import free_vars
 from oarlock.op.control.active_rows import is_by_row
 from oarlock.op.control.gradient import GradientBlock
 from oarlock.op.control.recurrence import recurrent, split_outputs
-from oarlock.op.filling import fill_like
+from oarlock.op.filling import full_like
 from oarlock.registry.gradient import Backward
 
 __all__ = ["LoopGradient"]
@@ -160,4 +160,4 @@ class LoopGradient(GradientBlock):
 
 
 def _zeros_like(var: Var) -> Var:
-    return fill_like(var, value=0.0, dtype=var.dtype)
+    return full_like(var, value=0.0, dtype=var.dtype)

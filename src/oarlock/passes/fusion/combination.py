@@ -117,7 +117,7 @@ class Combination:
                     break
 
     def _between(self, start: Operand, end: Operand, weight: Operand, negative: bool) -> Term:
-        return Term(None, (self._emit("interpolate", {"start": start, "end": end, "weight": weight}),), negative)
+        return Term(None, (self._emit("lerp", {"start": start, "end": end, "weight": weight}),), negative)
 
     def _distribute(self, terms: dict[int, Term]) -> None:
         """Make `d * p + d * q` `d * (p + q)`, where p and q leave the loop, and d does not."""

@@ -17,13 +17,13 @@ def fuse_reductions(program: Program, catalogue: Catalogue) -> int:
     """Fuse sums and means of everything in `program` with products and losses that nobody else reads; return how many.
 
     Before                                               After
-        s = square(x)                                        y = inner_product(x, x, mean=true)
+        s = square(x)                                        y = dot(x, x, mean=true)
         y = mean(s)
 
-        loss, p = softmax_with_cross_entropy(z, label)       y, p, n = total_cross_entropy(z, label, mean=true)
+        loss, p = softmax_with_cross_entropy(z, label)       y, p, n = cross_entropy_loss(z, label, mean=true)
         y = mean(loss)
 
-        g = mean_dx(dy, label)                               dz = total_cross_entropy_slope(p, label, dy, n, mean=true)
+        g = mean_dx(dy, label)                               dz = cross_entropy_loss_grad(p, label, dy, n, mean=true)
         dz = softmax_with_cross_entropy_dlogits(p, label, g)
 
     Legal for `square`, for `multiply` of two tensors of one shape, and for the cross entropy whatever its rows. Products are not rounded
@@ -66,7 +66,7 @@ class _Fusion:
         x, y = made.inputs["x"][0], made.inputs.get("y", made.inputs["x"])[0]
         if not products.shape or not x.shape == y.shape == products.shape:
             return None
-        return new_op(op, "inner_product", {"x": x, "y": y}, {"z": op.writes[0]}, self.catalogue, {"mean": op.type == "mean"})
+        return new_op(op, "dot", {"x": x, "y": y}, {"z": op.writes[0]}, self.catalogue, {"mean": op.type == "mean"})
 
     def _is_total_of_losses(self, op: Op) -> bool:
         """Whether `op` is a cross entropy that may be added up where it is computed.
@@ -81,10 +81,10 @@ class _Fusion:
             return False
         self.taken.add(reduction)
         (total,) = reduction.writes
-        counted = declare(softmax, (), "COUNTED")
-        op.type, op.outputs = "total_cross_entropy", {"loss": (total,), "softmax": (softmax,), "counted": (counted,)}
+        valid_count = declare(softmax, (), "COUNTED")
+        op.type, op.outputs = "cross_entropy_loss", {"loss": (total,), "softmax": (softmax,), "valid_count": (valid_count,)}
         op.attributes = {**op.attributes, "mean": reduction.type == "mean"}
-        total.op = counted.op = op
+        total.op = valid_count.op = op
         del op.block.vars[loss.name]
         return True
 
@@ -93,17 +93,17 @@ class _Fusion:
             return None
         (each,) = op.inputs["dloss"]
         made = each.op
-        if made is None or made.type not in ("mean_dx", "reduce_sum_dx", "expand_to") or self.readers.get(each) != 1:
+        if made is None or made.type not in ("mean_dx", "reduce_sum_dx", "broadcast_to_like") or self.readers.get(each) != 1:
             return None
-        total = made.inputs["x" if made.type == "expand_to" else "dy"][0]
+        total = made.inputs["x" if made.type == "broadcast_to_like" else "dy"][0]
         if total.shape != () or not sees(op.block, total):
             return None
         (softmax,), (label,) = op.inputs["softmax"], op.inputs["label"]
         inputs = {"softmax": softmax, "label": label, "dtotal": total}
-        if softmax.op is not None and softmax.op.type == "total_cross_entropy":
-            inputs |= {"counted": softmax.op.outputs["counted"][0]}
+        if softmax.op is not None and softmax.op.type == "cross_entropy_loss":
+            inputs |= {"valid_count": softmax.op.outputs["valid_count"][0]}
         attributes = {**op.attributes, "mean": made.type == "mean_dx"}
-        return new_op(op, "total_cross_entropy_slope", inputs, {"dlogits": op.writes[0]}, self.catalogue, attributes)
+        return new_op(op, "cross_entropy_loss_grad", inputs, {"dlogits": op.writes[0]}, self.catalogue, attributes)
 
 
 def _is_total(op: Op) -> bool:

@@ -12,15 +12,15 @@ from oarlock.registry.catalogue import Catalogue, standard
 
 __all__ = ["fuse_sums"]
 
-_FORMED = ("add", "subtract", "multiply", "linear", "interpolate", *FUSED.values())
+_FORMED = ("add", "subtract", "multiply", "linear", "lerp", *FUSED.values())
 
 
 def fuse_sums(program: Program, catalogue: Catalogue) -> int:
     """Compute the sums of `program` with fewer ops; return how many sums that were.
 
     Before                                                   After
-        a = add(z, linear(h, u))                                 a = linear_onto(z, h, u)
-        b = sum([g, linear_dx(w, d), multiply(p, q)])            b = linear_dx_onto(multiply_add(g, p, q), w, d)
+        a = add(z, linear(h, u))                                 a = addmm(z, h, u)
+        b = sum([g, linear_dx(w, d), multiply(p, q)])            b = addmm_nt(addcmul(g, p, q), w, d)
         c = add(multiply(subtract(1, r), x), multiply(r, y))     c = interpolate(x, y, r)
         d = add(x, multiply(r, subtract(y, x)))                  d = interpolate(x, y, r)
         e = subtract(multiply(g, p), multiply(g, q))             e = multiply(g, subtract(p, q))

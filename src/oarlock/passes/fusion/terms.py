@@ -16,13 +16,13 @@ __all__ = ["FUSED", "OPERANDS", "SUMS", "Operand", "Readers", "Sum", "Term"]
 Operand = Var | int
 """A variable; a number stands for the result of an op that is yet to be written."""
 
-FUSED = {"multiply": "multiply_add", "linear": "linear_onto", "linear_dx": "linear_dx_onto"}
+FUSED = {"multiply": "addcmul", "linear": "addmm", "linear_dx": "addmm_nt"}
 """The operator that adds what another one gives to a base; after the base it takes the operands of that one."""
 
 OPERANDS = {"multiply": ("x", "y"), "linear": ("x", "w"), "linear_dx": ("w", "dout")}
 """The slots of the operators that are fused."""
 
-SUMS = ("add", "subtract", "negative", "sum", *FUSED.values())
+SUMS = ("add", "subtract", "neg", "sum", *FUSED.values())
 
 _PRODUCTS = {fused: product for product, fused in FUSED.items()}
 
@@ -127,7 +127,7 @@ class Sum:
             return [(base, negative)]
         if op.type == "subtract":
             return [(op.inputs["y"][0], not negative), (op.inputs["x"][0], negative)]
-        return [(var, negative != (op.type == "negative")) for var in reversed(op.reads)]
+        return [(var, negative != (op.type == "neg")) for var in reversed(op.reads)]
 
     def _take_product(self, op: Op, negative: bool) -> None:
         self.ops.append(op)
@@ -138,7 +138,7 @@ class Sum:
         """Add a term. Factors that are negative are not: the term is."""
         if product == "multiply":
             for factor in operands:
-                op = self.readers.alone(factor, self.root, ("negative",))
+                op = self.readers.alone(factor, self.root, ("neg",))
                 if op is not None:
                     self.ops.append(op)
                     negative = not negative

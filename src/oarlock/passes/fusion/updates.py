@@ -16,10 +16,10 @@ def fuse_updates(program: Program, catalogue: Catalogue) -> int:
     """Let updates of `program` take the products that their gradients are made of; return how many products that were.
 
     Before                                     After
-        g = linear_dw(x, dy)                       w@NEXT = sgd_linear(w, x, dy, rate)
+        g = linear_dw(x, dy)                       w@NEXT = sgd_addmm(w, x, dy, rate)
         w@NEXT = sgd(w, g, rate)
 
-        g = linear_dw(x, dy)                       v@NEXT = linear_dw_onto(v, x, dy, scale=mu)
+        g = linear_dw(x, dy)                       v@NEXT = addmm_tn(v, x, dy, scale=mu)
         w@NEXT, v@NEXT = momentum(w, g, v, rate)   w@NEXT = sgd(w, v@NEXT, rate)
 
     Of a sum of gradients each product is taken, one after another, and what is left over is added as before. Legal where
@@ -61,16 +61,16 @@ def _parts(update: Op, reads: Counter[Var]) -> tuple[list[Op], list[Var]]:
 
 def _sgd(update: Op, products: list[Op], rest: list[Var]) -> list[Op]:
     """``param - rate * (products + rest)``."""
-    rate = update.inputs["rate"]
+    rate = update.inputs["learning_rate"]
     (held,), (result,) = update.inputs["param"], update.outputs["next"]
     ops: list[Op] = []
     for number, product in enumerate(products):
         following = result if number == len(products) - 1 and not rest else declare(result, result.shape)
-        ops.append(_new_op(update, "sgd_linear", {"param": (held,), **product.inputs, "rate": rate}, {"next": (following,)}))
+        ops.append(_new_op(update, "sgd_addmm", {"param": (held,), **product.inputs, "learning_rate": rate}, {"next": (following,)}))
         held = following
     if rest:
         total, added = _added(update, rest)
-        ops += [*added, _new_op(update, "sgd", {"param": (held,), "grad": (total,), "rate": rate}, update.outputs)]
+        ops += [*added, _new_op(update, "sgd", {"param": (held,), "grad": (total,), "learning_rate": rate}, update.outputs)]
     return ops
 
 
@@ -81,11 +81,11 @@ def _momentum(update: Op, products: list[Op], rest: list[Var]) -> list[Op]:
     for number, product in enumerate(products):
         following = velocity if number == len(products) - 1 and not rest else declare(velocity, velocity.shape)
         scale = 1.0 if number else update.attributes["mu"]
-        ops.append(_new_op(update, "linear_dw_onto", {"base": (held,), **product.inputs}, {"total": (following,)}, scale=scale))
+        ops.append(_new_op(update, "addmm_tn", {"base": (held,), **product.inputs}, {"total": (following,)}, scale=scale))
         held = following
     if rest:
         ops.append(_new_op(update, "sum", {"xs": (held, *rest)}, {"y": (velocity,)}))
-    step = {"param": update.inputs["param"], "grad": (velocity,), "rate": update.inputs["rate"]}
+    step = {"param": update.inputs["param"], "grad": (velocity,), "learning_rate": update.inputs["learning_rate"]}
     return [*ops, _new_op(update, "sgd", step, {"next": update.outputs["next"]})]
 
 

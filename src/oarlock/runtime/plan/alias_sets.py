@@ -105,7 +105,7 @@ class AliasSets:
         for inner, outer in layout.stacked:
             if "when" in op.inputs:
                 self._place(outer, self._new(outer))  # a copy
-            elif op.type == "branch" or "splits" in op.inputs:
+            elif op.type == "conditional_block" or "splits" in op.inputs:
                 self._hand_out(outer, new(inner), old(inner))  # the value itself
             else:
                 self._hand_out(outer, new(inner) or self._new(outer))

@@ -164,7 +164,7 @@ class BufferAssignment:
         return bool(placed)
 
     def _put_alone(self, part: Var, destination: str, reader: Op) -> bool:
-        """`put` by the op that makes it, for what has gaps in memory: kernels may round otherwise where they read such."""
+        """`scatter_add` by the op that makes it, for what has gaps in memory: kernels may round otherwise where they read such."""
         maker = self._makers.get(part)
         if maker is None or maker.blocks or len(maker.writes) != 1 or part in self._placed or self._readers[part] != [reader]:
             return False
@@ -240,7 +240,7 @@ class BufferAssignment:
 def _views_handed_out(op: Op) -> list[Var]:
     """The outputs of a block that may be views of something, since they are no stacks."""
     layout = Layout.of(op)
-    stacks = () if op.type == "branch" and "when" not in op.inputs else (outer for _, outer in layout.stacked)
+    stacks = () if op.type == "conditional_block" and "when" not in op.inputs else (outer for _, outer in layout.stacked)
     return list(set(op.writes).difference(stacks))
 
 

@@ -365,7 +365,7 @@ def _loop(emitter: "Emitter", op: Op) -> None:
     (_ragged if "splits" in op.inputs else _recurrent)(emitter, op)
 
 
-WRITERS: dict[str, Callable[["Emitter", Op], None]] = {"recurrent": _loop, "while": _while, "branch": _branch}
+WRITERS: dict[str, Callable[["Emitter", Op], None]] = {"recurrent": _loop, "while": _while, "conditional_block": _branch}
 
 
 def _write_body(emitter: "Emitter", line: "StraightLine", body: Block) -> None:

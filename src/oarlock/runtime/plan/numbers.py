@@ -32,7 +32,7 @@ class Numbers:
 
     Where all who read a tensor ask for its number, an operator may have a number function, which gives that alone.
 
-    A `fill` of one number is a number for those who take it, and a tensor for the others; where there are none, it is not computed. Does
+    A `full` of one number is a number for those who take it, and a tensor for the others; where there are none, it is not computed. Does
     not apply to floats but for such a constant, to what is stacked or fetched, nor to what a loop over steps carries.
     """
 
@@ -89,7 +89,7 @@ class Numbers:
 
     def _read_of_blocks(self, op: Op) -> list[Var]:
         """Note what an op with a block reads and hands out; return what it asks whether it is true."""
-        if op.type not in ("while", "branch"):
+        if op.type not in ("while", "conditional_block"):
             self._tensors.update(var for slot, vars in op.inputs.items() if slot != "free" for var in vars)
             self._tensors.update(var for block in op.blocks for var in block.outputs)
             return []
@@ -155,9 +155,9 @@ class Numbers:
 
 
 def _constant(op: Op) -> Number | None:
-    """The number that a `fill` of rank 0 holds, which is rounded as its dtype does; None where that may fail, or be flushed to zero."""
+    """The number that a `full` of rank 0 holds, which is rounded as its dtype does; None where that may fail, or be flushed to zero."""
     value: Any = op.attributes.get("value")
-    if op.type != "fill" or isinstance(value, Var) or op.writes[0].shape != ():
+    if op.type != "full" or isinstance(value, Var) or op.writes[0].shape != ():
         return None
     dtype = to_torch(op.writes[0].dtype)
     if dtype.is_floating_point:
