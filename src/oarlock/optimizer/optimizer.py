@@ -61,8 +61,8 @@ class Optimizer(ABC):
 
         `parameters` are the trainable ones that `cost` depends on, unless given. The learning rate is a
         variable, `sgd_0.learning_rate` (`sgd_1.learning_rate` of a second SGD): float64[], which a caller may set between steps;
-        none is declared where the rate is a variable already. Raises ProgramError, before the program is changed, for a parameter that a step
-        updates already, for a rate of another program, where another program is open, or where there is nothing to update.
+        none is declared where the rate is a variable already. Raises ProgramError, before the program is changed, for a parameter that a
+        step updates already, for a rate of another program, where another program is open, or where there is nothing to update.
         """
         chosen = trained_by(cost) if parameters is None else list(parameters)
         if not chosen:
