@@ -139,7 +139,7 @@ def main() -> None:
     if arguments.variant == "untuned":
         torch.set_num_threads(THREADS)
     else:
-        ol.tune_process(threads=THREADS)
+        ol.configure_process(threads=THREADS)
     print("RESULT " + json.dumps(measure(arguments.workload, arguments.variant, arguments.min_time)), flush=True)
 
 

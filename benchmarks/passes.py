@@ -63,7 +63,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--min-time", type=float, default=0.1, help="seconds of steps that each turn times")
     arguments = parser.parse_args()
-    ol.tune_process(threads=measure.THREADS)
+    ol.configure_process(threads=measure.THREADS)
     print("| | all, ms | none | without one pass (how often it applies) |")
     print("| --- | --- | --- | --- |")
     for name in arguments.workloads.split(",") if arguments.workloads else measure.PACKAGES:

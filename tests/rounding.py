@@ -31,7 +31,7 @@ def rounded_by_place(program: ol.Program) -> set[str]:
 
 def _rounds(op: Op) -> bool:
     """Whether an op, or one in a block of it, rounds by place."""
-    return any(not each.is_commit and standard.get(each.type).rounds_by == "place" for each in walk_ops([op]))
+    return any(not each.is_commit and standard.get(each.type).sensitive_to == "place" for each in walk_ops([op]))
 
 
 def require_as_interpreted(program: ol.Program, values: Mapping[str, object], expected: Mapping[str, object]) -> None:

@@ -98,7 +98,7 @@ _NAMES = {
         "infer_shape",
         "init",
         "run_block",
-        "tune_process",
+        "configure_process",
     ),
     "oarlock.training": ("TrainingResult", "train"),
 }
@@ -119,8 +119,11 @@ def __getattr__(name: str) -> object:
         module, attribute = _HOMES[name]
         value = getattr(importlib.import_module(module), attribute)
     else:
+        from oarlock.old_names import OLD_FUNCTIONS, renamed
         from oarlock.spelling import no_attribute
 
+        if name in OLD_FUNCTIONS:
+            return __getattr__(renamed("function", name, OLD_FUNCTIONS, stacklevel=2))
         raise no_attribute("oarlock", name, __all__)
     globals()[name] = value
     return value

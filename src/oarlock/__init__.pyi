@@ -90,10 +90,10 @@ from oarlock.runtime import Ragged as Ragged
 from oarlock.runtime import RunLimits as RunLimits
 from oarlock.runtime import Scope as Scope
 from oarlock.runtime import Step as Step
+from oarlock.runtime import configure_process as configure_process
 from oarlock.runtime import infer_shape as infer_shape
 from oarlock.runtime import init as init
 from oarlock.runtime import run_block as run_block
-from oarlock.runtime import tune_process as tune_process
 from oarlock.training import TrainingResult as TrainingResult
 from oarlock.training import train as train
 

@@ -5,9 +5,21 @@ warning that says the new one.
 """
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import wraps
+from typing import Any, TypeVar, cast
 
-__all__ = ["OLD_ATTRIBUTES", "OLD_KEYWORDS", "OLD_OPERATORS", "OLD_PASSES", "OLD_SLOTS", "renamed"]
+__all__ = [
+    "OLD_ATTRIBUTES",
+    "OLD_DECLARATIONS",
+    "OLD_FUNCTIONS",
+    "OLD_KEYWORDS",
+    "OLD_OPERATORS",
+    "OLD_PASSES",
+    "OLD_SLOTS",
+    "renamed",
+    "takes_old_keywords",
+]
 
 OLD_OPERATORS = {
     "absolute": "abs",
@@ -124,6 +136,21 @@ OLD_PASSES = {
     "group": "multi_tensor_updates",
 }
 
+OLD_FUNCTIONS = {"tune_process": "configure_process"}
+"""Functions of `oarlock`."""
+
+OLD_DECLARATIONS = {
+    "may_fail": "checks_values",
+    "views": "aliases",
+    "across": "axis_attribute",
+    "rounds_by": "sensitive_to",
+    "infer_with": "infer_shape",
+    "build_gradient": "gradient_maker",
+}
+"""Keywords of `operator`, and methods and attributes of what it returns."""
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
 
 def renamed(kind: str, name: str, names: Mapping[str, str], *, stacklevel: int) -> str:
     """What is called `name` now, by the table `names`; itself where it is not an old name. An old one warns, with both."""
@@ -131,3 +158,16 @@ def renamed(kind: str, name: str, names: Mapping[str, str], *, stacklevel: int) 
         return name
     warnings.warn(f'the {kind} "{name}" is called "{names[name]}" now', DeprecationWarning, stacklevel=stacklevel + 1)
     return names[name]
+
+
+def takes_old_keywords(function: _F) -> _F:
+    """Let a function that declares an operator take the keywords of `OLD_DECLARATIONS` too. An old one warns."""
+
+    @wraps(function)
+    def call(*arguments: Any, **keywords: Any) -> Any:
+        if not OLD_DECLARATIONS.keys().isdisjoint(keywords):
+            for name in OLD_DECLARATIONS.keys() & keywords.keys():
+                keywords[renamed("keyword", name, OLD_DECLARATIONS, stacklevel=2)] = keywords.pop(name)
+        return function(*arguments, **keywords)
+
+    return cast(_F, call)

@@ -175,7 +175,7 @@ def _check_memory(operator: Operator, tensors: dict[str, list[torch.Tensor]], at
     given = _copied(tensors)
     results = operator.kernel(*operator.arguments(given), **operator.convert_attributes(attributes))
     expected = _leaves(results)
-    shared = {slot for slot, items in given.items() if _memory(items) & _memory(expected)} - set(operator.views)
+    shared = {slot for slot, items in given.items() if _memory(items) & _memory(expected)} - set(operator.aliases)
     assert not shared, f"{operator.type}: it gives the memory of {', '.join(sorted(shared))}, which views does not name"
     _require_unchanged(operator, "its kernel", given, tensors)
     expected = [value.clone() for value in expected]
@@ -243,7 +243,7 @@ def _check_variants(
 
 def _agree(operator: Operator, actual: torch.Tensor, expected: torch.Tensor) -> bool:
     """Whether a form gives what the kernel gives: its bits, or where the operator rounds by place nearly."""
-    if operator.rounds_by != "place" or not expected.is_floating_point():
+    if operator.sensitive_to != "place" or not expected.is_floating_point():
         return torch.equal(actual, expected)
     near = 64 * torch.finfo(expected.dtype).eps
     return actual.shape == expected.shape and torch.allclose(actual, expected, rtol=near, atol=near, equal_nan=True)

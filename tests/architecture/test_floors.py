@@ -143,7 +143,7 @@ PUBLIC = [
     "testing",
     "train",
     "training",
-    "tune_process",
+    "configure_process",
     "var",
     "variable",
     "while_loop",

@@ -145,7 +145,7 @@ ELSEWHERE = [
     ),
     Fault(
         "runtime/feeding.py",
-        "_bad_splits(var, tensor) or _disagreement(var, var.partitions, int(tensor[-1]), sizes)",
+        "_bad_splits(var, tensor) or _disagreement(var, var.row_splits_of, int(tensor[-1]), sizes)",
         "_bad_splits(var, tensor)",
         ("runtime/test_ragged_feeding.py", "runtime/test_ragged.py"),
     ),

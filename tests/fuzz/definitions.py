@@ -182,14 +182,14 @@ def partition_a_size(random, program):
     """By variables that are no row splits, by two at once, in circles; of sizes that are there and of what is none."""
     names = [size.symbol for block in program.blocks for var in block.vars for size in var.shape.sizes if size.symbol]
     for _ in range(random.choice([1, 1, 2, 8])):
-        var_of(random, program).partitions = random.choice(names + SYMBOLS + TRICKY_NAMES[:12])
+        var_of(random, program).row_splits_of = random.choice(names + SYMBOLS + TRICKY_NAMES[:12])
 
 
 @mutator
 def row_splits_of_another_type(random, program):
-    cut = [var for block in program.blocks for var in block.vars if var.partitions]
+    cut = [var for block in program.blocks for var in block.vars if var.row_splits_of]
     splits = random.choice(cut) if cut else var_of(random, program)
-    splits.partitions = splits.partitions or "n"
+    splits.row_splits_of = splits.row_splits_of or "n"
     if random.random() < 0.5:
         splits.dtype = random.choice([0, 1, 3, 7, 8, 10, 11])
     else:

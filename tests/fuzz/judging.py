@@ -89,6 +89,6 @@ def _value(var: ol.Var) -> numpy.ndarray:
     shape = [evaluate(size, dict.fromkeys(names_in(size), 2)) or 0 for size in var.shape or ()]
     if numpy.prod([float(max(size, 1)) for size in shape]) > 2**20:
         shape = [1 for _ in shape]
-    if var.partitions:
+    if var.row_splits_of:
         return torch.arange(max(shape[0], 0))  # rows of one element each
     return torch.zeros([max(size, 0) for size in shape], dtype=getattr(torch, var.dtype.value))

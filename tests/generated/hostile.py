@@ -23,7 +23,7 @@ def hostile(program: ol.Program, number: int) -> ol.Program:
     names, texts = itertools.cycle(NAMES[number % 7 :] + NAMES[: number % 7]), itertools.cycle(TEXTS)
     for block in inner_blocks(program.main):
         for count, var in enumerate(list(block.vars.values())):
-            if not var.name.startswith("@") and var not in program.ragged_inputs() and var.partitions is None:
+            if not var.name.startswith("@") and var not in program.ragged_inputs() and var.row_splits_of is None:
                 block.rename(var, program.unique(f"{next(names)}{count if count % 3 else ''}"))
             var.location = Location(next(texts), 1, next(texts), next(texts))
         for op in block.ops:

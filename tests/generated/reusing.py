@@ -65,13 +65,13 @@ def resized(program: ol.Program, arrays: Arrays, more: int = 1) -> dict[str, num
     for var in program.main.inputs:
         assert var.shape is not None
         before = arrays[var.name]
-        if var.partitions is not None and (rows := add(var.shape[0], -1)) in (*GROWING, *changed):
+        if var.row_splits_of is not None and (rows := add(var.shape[0], -1)) in (*GROWING, *changed):
             lengths = numpy.resize(numpy.diff(before), changed.setdefault(rows, len(before) - 1 + more))
             found[var.name] = numpy.concatenate([[0], numpy.cumsum(lengths)]).astype("int64")
-            changed[var.partitions] = int(lengths.sum())
+            changed[var.row_splits_of] = int(lengths.sum())
     for var in program.main.inputs:
         assert var.shape is not None
-        if var.partitions is None and not {*GROWING, *changed}.isdisjoint(var.shape):
+        if var.row_splits_of is None and not {*GROWING, *changed}.isdisjoint(var.shape):
             before = arrays[var.name]
             sizes = zip(before.shape, var.shape, strict=True)
             shape = tuple(number + more if size in GROWING else changed.get(size, number) for number, size in sizes)

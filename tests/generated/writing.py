@@ -140,7 +140,7 @@ class Writing:
         for splits in [item for item in self.program.main.inputs if item.name.startswith(f"{name}.splits")]:
             lengths = self._random.integers(0, 4, size=count)
             count = int(lengths.sum())
-            self.sizes[str(splits.partitions)] = count
+            self.sizes[str(splits.row_splits_of)] = count
             self.arrays[splits.name] = numpy.concatenate([[0], numpy.cumsum(lengths)]).astype("int64")
         self.arrays[name] = self._random.uniform(-1.5, 1.5, size=(count, *shape))
         self.features |= {"ragged: two levels"} if levels == 2 else set()

@@ -1,4 +1,4 @@
-"""The targets of the lies: every operator at every case that it states, joint operators, and loops and branches that values steer."""
+"""The targets of the lies: every operator at every case that it states, fused operators, and loops and branches that values steer."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

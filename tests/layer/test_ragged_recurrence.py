@@ -374,7 +374,7 @@ def test_sequences_of_one_loop_are_cut_alike(words):
 def test_the_number_of_rows_has_a_name():
     with ol.Program() as program:
         splits = ol.layer.data("splits", [4], dtype="int64", batch=None)
-        splits.partitions = "t"
+        splits.row_splits_of = "t"
         x = ol.layer.data("x", [2], batch="t")
         rnn = ol.rnn()
         with rnn.step():

@@ -93,7 +93,7 @@ def test_it_is_the_same_program_as_a_file_and_as_text(program):
     assert ol.Program.from_bytes(program.to_bytes()).to_bytes() == program.to_bytes()
     text = program.to_text(source=False)
     assert ol.parse_program(text).to_text(source=False) == text
-    assert "partitions x.t.true" in text
+    assert "row_splits_of x.t.true" in text
 
 
 # Rows whose elements are sequences

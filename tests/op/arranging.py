@@ -76,7 +76,7 @@ def same_bits(actual: torch.Tensor, expected: torch.Tensor) -> bool:
 
 def same_up_to_place(operator: Operator, actual: torch.Tensor, expected: torch.Tensor) -> bool:
     """Whether two tensors hold what one kernel and a form of it may give: the same bits, or where that rounds by place nearly the same."""
-    if operator.rounds_by != "place" or not expected.is_floating_point():
+    if operator.sensitive_to != "place" or not expected.is_floating_point():
         return same_bits(actual, expected)
     relative, absolute = BY_PLACE[expected.dtype]
     return actual.dtype == expected.dtype and torch.allclose(actual, expected, rtol=relative, atol=absolute, equal_nan=True)

@@ -136,13 +136,13 @@ def named(operator: Operator, arguments: Arguments) -> dict[str, object]:
 ALONG = [
     pytest.param(operator, case, id=name)
     for operator, name, case in USES
-    if operator.across and attributes_on_stacks(operator, named(operator, arguments_of(operator, case))) is not None
+    if operator.axis_attribute and attributes_on_stacks(operator, named(operator, arguments_of(operator, case))) is not None
 ]
 
 
-@pytest.mark.parametrize("operator", [pytest.param(operator, id=operator.type) for operator in OPERATORS if operator.across])
+@pytest.mark.parametrize("operator", [pytest.param(operator, id=operator.type) for operator in OPERATORS if operator.axis_attribute])
 def test_what_is_computed_across_is_an_attribute_that_some_case_gives(operator: Operator):
-    assert operator.across in operator.attributes
+    assert operator.axis_attribute in operator.attributes
     assert any(param.values[0] is operator for param in ALONG)
 
 

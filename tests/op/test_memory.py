@@ -32,16 +32,16 @@ def test_outputs_share_the_memory_of_no_input_but_those_declared(operator: Opera
         outputs = compute(operator, arguments, training=training)
         found = memory([tensor for items in outputs.values() for tensor in items])
         shared = {slot for slot, items in arguments.tensors.items() if memory(items) & found}
-        assert shared <= set(operator.views), f"it gives the memory of {', '.join(sorted(shared))}"
+        assert shared <= set(operator.aliases), f"it gives the memory of {', '.join(sorted(shared))}"
 
 
-@at_every_use([item for item in OPERATORS if not item.views])
+@at_every_use([item for item in OPERATORS if not item.aliases])
 def test_outputs_share_no_memory_with_each_other_where_no_view_is_declared(operator: Operator, make: Callable[[], Arguments]):
     outputs = [tensor for items in compute(operator, make()).values() for tensor in items if tensor.numel()]
     assert len(memory(outputs)) == len(outputs)
 
 
-@pytest.mark.parametrize("operator", [pytest.param(operator, id=operator.type) for operator in OPERATORS if operator.views])
+@pytest.mark.parametrize("operator", [pytest.param(operator, id=operator.type) for operator in OPERATORS if operator.aliases])
 def test_a_view_is_declared_of_an_input_that_is_seen_to_be_shared(operator: Operator):
     """A view that is declared and never seen costs memory for nothing."""
     shared: set[str] = set()
@@ -50,7 +50,7 @@ def test_a_view_is_declared_of_an_input_that_is_seen_to_be_shared(operator: Oper
             arguments = arranged(make(), torch.clone)
             found = memory([tensor for items in compute(operator, arguments, training=training).values() for tensor in items])
             shared |= {slot for slot, items in arguments.tensors.items() if memory(items) & found}
-    assert shared == set(operator.views)
+    assert shared == set(operator.aliases)
 
 
 @at_every_use([item for item in OPERATORS if item.disjoint])
@@ -209,7 +209,7 @@ def fits(operator: Operator, given: Arguments, expected: Tensors, reused: tuple[
 
 @pytest.mark.parametrize("operator", [pytest.param(operator, id=operator.type) for operator in OPERATORS])
 def test_what_is_said_of_memory_is_said_of_inputs(operator: Operator):
-    named = [slot for slots in variants_of(operator).in_place for slot in slots] + list(operator.views)
+    named = [slot for slots in variants_of(operator).in_place for slot in slots] + list(operator.aliases)
     assert all(operator.signature.input(slot) for slot in named)
     assert all(len(slots) <= len(operator.signature.outputs) for slots in variants_of(operator).in_place)
 

@@ -14,7 +14,7 @@ from oarlock.registry import Operator, standard
 
 # Gaps
 
-SUMS_NOTHING = [item for item in OPERATORS if not (item.views or item.across or item.summed_outputs or item.effects)]
+SUMS_NOTHING = [item for item in OPERATORS if not (item.aliases or item.axis_attribute or item.summed_outputs or item.effects)]
 
 
 def rounds_by_layout(operator: Operator, make: Callable[[], Arguments]) -> bool:
@@ -28,12 +28,12 @@ def rounds_by_layout(operator: Operator, make: Callable[[], Arguments]) -> bool:
     return False
 
 
-@at_every_use([item for item in SUMS_NOTHING if item.rounds_by is None])
+@at_every_use([item for item in SUMS_NOTHING if item.sensitive_to is None])
 def test_an_operator_gives_the_same_bits_whether_there_are_gaps_in_memory_or_not(operator: Operator, make: Callable[[], Arguments]):
     assert not rounds_by_layout(operator, make)
 
 
-@pytest.mark.parametrize("operator", [pytest.param(item, id=item.type) for item in OPERATORS if item.rounds_by == "layout"])
+@pytest.mark.parametrize("operator", [pytest.param(item, id=item.type) for item in OPERATORS if item.sensitive_to == "layout"])
 def test_what_rounds_by_layout_is_seen_to(operator: Operator):
     seen = any(rounds_by_layout(operator, make) for _, make in uses_of(operator))
     if not seen and torch.backends.cpu.get_cpu_capability() == "DEFAULT":
@@ -68,7 +68,7 @@ def test_what_a_library_of_products_computes_rounds_by_place_and_nothing_else_do
         arguments = make()
         with called:
             compute(operator, arguments)
-    assert (operator.rounds_by == "place") is any(map(BY_LIBRARIES.fullmatch, called.names)), called.names
+    assert (operator.sensitive_to == "place") is any(map(BY_LIBRARIES.fullmatch, called.names)), called.names
 
 
 def moved(tensor: torch.Tensor, distance: int) -> torch.Tensor:
@@ -81,7 +81,7 @@ def moved(tensor: torch.Tensor, distance: int) -> torch.Tensor:
     return memory[beyond:].as_strided(tensor.shape, tensor.stride()).copy_(tensor)
 
 
-@at_every_use([item for item in OPERATORS if item.rounds_by == "place"])
+@at_every_use([item for item in OPERATORS if item.sensitive_to == "place"])
 def test_a_kernel_gives_the_same_bits_wherever_its_tensors_lie_alike(operator: Operator, make: Callable[[], Arguments]):
     """So whatever is run again, on one machine and with one setting, ends in the same bits."""
     for arrange in ARRANGEMENTS:

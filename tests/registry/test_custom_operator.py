@@ -197,7 +197,7 @@ def test_a_form_may_round_otherwise_where_the_operator_rounds_by_place(monkeypat
     monkeypatch.setattr(variants_of(doubled), "out", lambda x, out: torch.mul(x, 2 + 4e-16, out=out))
     with pytest.raises(AssertionError, match="doubled: its out variant gives"):
         check_operator(doubled)
-    monkeypatch.setattr(doubled, "rounds_by", "place")
+    monkeypatch.setattr(doubled, "sensitive_to", "place")
     check_operator(doubled)
     monkeypatch.setattr(variants_of(doubled), "out", lambda x, out: torch.mul(x, 2 + 4e-12, out=out))
     with pytest.raises(AssertionError, match="doubled: its out variant gives"):
@@ -240,7 +240,7 @@ def test_memory_that_is_shared_without_saying_so_is_found():
     def same_in_secret(x):
         return x
 
-    @operator("x: float[*b] -> y: float[*b]", views=("x",), cases=cases)
+    @operator("x: float[*b] -> y: float[*b]", aliases=("x",), cases=cases)
     def same(x):
         return x
 

@@ -160,9 +160,9 @@ def test_a_view_is_of_an_input():
     def same(x):
         return x
 
-    assert declare("x: float[*b] -> y: float[*b]", same, views=("x",)).views == ("x",)
+    assert declare("x: float[*b] -> y: float[*b]", same, aliases=("x",)).aliases == ("x",)
     with pytest.raises(ol.DeclarationError, match="^same has no input z$"):
-        declare("x: float[*b] -> y: float[*b]", same, views=("z",))
+        declare("x: float[*b] -> y: float[*b]", same, aliases=("z",))
 
 
 def test_the_axes_in_front_of_those_computed_across_are_counted_from_either_end():
@@ -172,37 +172,37 @@ def test_the_axes_in_front_of_those_computed_across_are_counted_from_either_end(
     def turned(x, *, axes: tuple[int, ...]):
         return x
 
-    along = declare("x: float[...s] -> y: float[...s]", halves, across="axis")
+    along = declare("x: float[...s] -> y: float[...s]", halves, axis_attribute="axis")
     assert [axes_alone(along, {"axis": axis}, 3) for axis in (0, 2, -1, -3)] == [0, 2, 2, 0]
     assert axes_alone(along, {}, 3) == 0
     assert attributes_on_stacks(along, {"axis": 1}) == {"axis": 2}
     assert attributes_on_stacks(along, {"axis": -1}) == {"axis": -1}
     assert attributes_on_stacks(along, {}) is None
-    order = declare("x: float[...s] -> y: float[...s]", turned, across="axes")
+    order = declare("x: float[...s] -> y: float[...s]", turned, axis_attribute="axes")
     assert [axes_alone(order, {"axes": axes}, 3) for axes in ((1, 0, 2), (0, 2, 1), (0, 1, 2))] == [0, 1, 3]
     assert attributes_on_stacks(order, {"axes": (1, 0)}) == {"axes": (0, 2, 1)}
 
 
 def test_a_gradient_may_be_a_view(twice):
-    @twice.gradient("x", views=("dy",))
+    @twice.gradient("x", aliases=("dy",))
     def twice_dx(dy):
         return dy
 
-    assert twice_dx.views == ("dy",)
-    assert twice.views == ()
+    assert twice_dx.aliases == ("dy",)
+    assert twice.aliases == ()
 
 
 def test_what_bits_depend_on_is_said_in_one_of_two_words(twice):
     def same(x):
         return x
 
-    @twice.gradient("x", rounds_by="layout")
+    @twice.gradient("x", sensitive_to="layout")
     def twice_dx(dy):
         return dy
 
-    assert (twice.rounds_by, twice_dx.rounds_by) == (None, "layout")
-    with pytest.raises(ol.DeclarationError, match='^same: rounds_by is "layout", "place" or left out, not "gaps"$'):
-        declare("x: float[*b] -> y: float[*b]", same, rounds_by="gaps")
+    assert (twice.sensitive_to, twice_dx.sensitive_to) == (None, "layout")
+    with pytest.raises(ol.DeclarationError, match='^same: sensitive_to is "layout", "place" or left out, not "gaps"$'):
+        declare("x: float[*b] -> y: float[*b]", same, sensitive_to="gaps")
 
 
 def test_a_gradient_reads_what_its_operator_has(twice):
@@ -403,7 +403,7 @@ def test_an_inferred_type_may_be_a_function():
 
     declared = declare("x: float, *like: shape -> *ys: float, z: any", pairs)
 
-    @declared.infer_with
+    @declared.infer_shape
     def pairs_types(x, like):
         return [item.shape for item in like], ol.registry.signature.TensorType(ol.DType.INT8, (2,))
 

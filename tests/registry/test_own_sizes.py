@@ -109,7 +109,7 @@ def test_a_sum_over_the_steps_has_a_size_that_no_step_makes():
 
 
 TWO_LOOPS = """
-    block main(a: float32[t, 2], a.splits: int64[n+1] partitions t, b: float32[u, 2], b.splits: int64[m+1] partitions u) {
+    block main(a: float32[t, 2], a.splits: int64[n+1] row_splits_of t, b: float32[u, 2], b.splits: int64[m+1] row_splits_of u) {
       [x: float32[p, 2, k]], [], [] = recurrent(sequences=[a], initial=[], free=[], splits=a.splits, body={first}, summed=0, reverse=false)
         block first(a_now: float32[k, 2]) -> (turned) {
           turned: float32[2, k] = transpose(x=a_now, axes=[1, 0])
@@ -165,7 +165,7 @@ def test_a_size_that_is_known_inside_a_block_is_not_made_there():
 
 
 HANDED_BACK = """
-    block main(x: float32[t, 2], splits: int64[n+1] partitions t, y: float32[s, 2, k], z: float32[k, 2]) {
+    block main(x: float32[t, 2], splits: int64[n+1] row_splits_of t, y: float32[s, 2, k], z: float32[k, 2]) {
       [out: float32[s]], [], [] = recurrent(sequences=[x, y], initial=[], free=[], splits=splits, body={step}, summed=0, reverse=false)
         block step(now: float32[k, 2], turned: float32[2, k]) -> (both) {
           back: float32[k, 2] = transpose(x=turned, axes=[1, 0])

@@ -218,7 +218,7 @@ def test_what_a_rule_of_types_did_not_expect_is_refused_as_well():
     def first(x):
         return x[0]
 
-    @first.infer_with
+    @first.infer_shape
     def first_shape(x):
         return x.shape[1:] if len(x.shape) else {}["no dimension"]
 

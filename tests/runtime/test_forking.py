@@ -58,7 +58,7 @@ print(torch.get_num_threads(), step() == before)
     assert say(code, tmp_path) == "True 1\nTrue 1\n4 True\n"
 
 
-@pytest.mark.parametrize("first", ["ol.init(program, scope)", "ol.tune_process(threads=4, keep_memory=False)"])
+@pytest.mark.parametrize("first", ["ol.init(program, scope)", "ol.configure_process(threads=4, keep_memory=False)"])
 def test_a_child_that_is_forked_after_anything_was_computed_does_not_hang(first, tmp_path):
     assert say(f"{first}\nfork(lambda: print(ol.init(program, scope) is scope, step().shape))", tmp_path) == "True ()\n"
 
@@ -109,9 +109,9 @@ thread.join()
 
 
 def test_a_child_without_its_parents_threads_cannot_ask_for_them(tmp_path):
-    code = "ol.init(program, scope)\nfork(lambda: (ol.tune_process(threads=1, keep_memory=False), ol.tune_process(threads=2)))"
+    code = "ol.init(program, scope)\nfork(lambda: (ol.configure_process(threads=1, keep_memory=False), ol.configure_process(threads=2)))"
     assert say(code, tmp_path) == (
-        "ArgumentError: tune_process: 2 threads in a child of fork(), which does not have those that its parent computed with\n"
+        "ArgumentError: configure_process: 2 threads in a child of fork(), which does not have those that its parent computed with\n"
         "  <string>:34 in <lambda>\n"
         '  Try: multiprocessing.get_context("spawn"), or fork before anything is computed    (oarlock explain ArgumentError)\n'
     )

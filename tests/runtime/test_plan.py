@@ -222,7 +222,7 @@ def test_steps_of_some_rows_are_not_taken_for_steps_of_others():
                 rnn.output(after)
             program.targets[x.name] = rnn()
     replace_reads(program.main, {sequences[1]: program.targets["a"]})
-    text = program.to_text(source=False).replace("b: float64[b.t, 2], ", "").replace(" partitions b.t", "").replace("b.t", "a.t")
+    text = program.to_text(source=False).replace("b: float64[b.t, 2], ", "").replace(" row_splits_of b.t", "").replace("b.t", "a.t")
     program, values = parse_program(text), numpy.random.default_rng(0).standard_normal((6, 2))
     feed = {"a": values, "a.splits": [0, 2, 2, 5, 6], "b.splits": [0, 1, 4, 4, 6]}
     expected = ol.Executor(interpret=True).eval(program, [program.targets["b"]], feed, scope=ol.Scope())

@@ -1,4 +1,4 @@
-"""`ol.tune_process`: what it sets holds in the kernels of this thread and of the pool. Each test has a process of its own."""
+"""`ol.configure_process`: what it sets holds in the kernels of this thread and of the pool. Each test has a process of its own."""
 
 import sys
 from pathlib import Path
@@ -7,7 +7,7 @@ import pytest
 from processes import run_oarlock, run_python
 
 import oarlock as ol
-from oarlock.runtime import tuning
+from oarlock.runtime import process
 
 ROWS = 2**20  # so many that a kernel is divided among threads
 
@@ -24,20 +24,19 @@ torch.set_num_threads(2)
 
 
 def test_denormals_are_flushed_in_this_thread_and_in_the_pool(tmp_path):
-    code = "settings = ol.tune_process(threads=2); print(denormals(), settings)"
+    code = "settings = ol.configure_process(threads=2); print(denormals(), settings)"
     expected = f"flushes_denormals=True, pool_flushes_denormals=True, threads=2, keeps_memory={sys.platform == 'linux'}"
     assert run_python(HALVED + code, tmp_path) == f"0 ProcessSettings({expected})\n"
 
 
 def test_a_thread_that_is_started_later_flushes_too(tmp_path):
-    code = (
-        "ol.tune_process()\nfrom threading import Thread\nthread = Thread(target=lambda: print(denormals())); thread.start(); thread.join()"
-    )
+    code = "ol.configure_process()\nfrom threading import Thread\n"
+    code += "thread = Thread(target=lambda: print(denormals())); thread.start(); thread.join()"
     assert run_python(HALVED + code, tmp_path) == "0\n"
 
 
 def test_a_pool_that_runs_already_keeps_its_denormals_and_the_result_says_so(tmp_path):
-    code = "before = denormals(); settings = ol.tune_process(); print(before, denormals(), settings)"
+    code = "before = denormals(); settings = ol.configure_process(); print(before, denormals(), settings)"
     before, after, settings = run_python(HALVED + code, tmp_path).split(maxsplit=2)
     assert int(before) == ROWS
     assert 0 < int(after) < ROWS
@@ -45,7 +44,7 @@ def test_a_pool_that_runs_already_keeps_its_denormals_and_the_result_says_so(tmp
 
 
 def test_importing_changes_nothing(tmp_path):
-    code = "import oarlock.layer, oarlock.training, oarlock.cli.main, torch; ol.tune_process; print(denormals())"
+    code = "import oarlock.layer, oarlock.training, oarlock.cli.main, torch; ol.configure_process; print(denormals())"
     assert run_python(HALVED + code, tmp_path) == f"{ROWS}\n"
 
 
@@ -73,7 +72,7 @@ FREED = """
 import re, torch, oarlock as ol
 def resident():
     return int(re.search(r"VmRSS:\\s+(\\d+)", open("/proc/self/status").read())[1]) // 1024
-settings = ol.tune_process(keep_memory=%s)
+settings = ol.configure_process(keep_memory=%s)
 before = resident()
 block = torch.ones(2**26)
 del block
@@ -99,7 +98,7 @@ def large_pages(tensor):
             return " hg " in mapping
 before = resident()
 for _ in range(2):
-    ol.tune_process(keep_memory=%s)
+    ol.configure_process(keep_memory=%s)
 taken = resident() - before
 print(large_pages(torch.empty(2**24)), taken < 64)
 """
@@ -112,33 +111,34 @@ def test_memory_that_is_kept_comes_in_large_pages_and_none_is_taken_before_it_is
 
 
 def test_a_system_without_glibc_keeps_nothing(monkeypatch):
-    monkeypatch.setattr(tuning.sys, "platform", "darwin")
-    assert not tuning._keep_memory()
+    monkeypatch.setattr(process.sys, "platform", "darwin")
+    assert not process._keep_memory()
 
 
 # Threads
 
 
 def test_a_number_of_threads_is_taken_and_kept(tmp_path):
-    code = "import oarlock as ol; print(ol.tune_process(threads=3).threads, ol.tune_process().threads, ol.tune_process(threads=1).threads)"
+    code = "import oarlock as ol; configure = ol.configure_process; "
+    code += "print(configure(threads=3).threads, configure().threads, configure(threads=1).threads)"
     assert run_python(code, tmp_path) == "3 3 1\n"
 
 
 def test_threads_are_no_more_than_cores_and_than_a_containers_share_of_them(tmp_path, monkeypatch):
-    monkeypatch.setattr(tuning, "_CPUS", tmp_path)
-    monkeypatch.setattr(tuning, "_QUOTA", tmp_path / "cpu.max")
-    monkeypatch.setattr(tuning.os, "sched_getaffinity", lambda _: {0, 1, 2, 4, 5, 6}, raising=False)
-    assert tuning._cores() == 6  # nothing says which are one core
+    monkeypatch.setattr(process, "_CPUS", tmp_path)
+    monkeypatch.setattr(process, "_QUOTA", tmp_path / "cpu.max")
+    monkeypatch.setattr(process.os, "sched_getaffinity", lambda _: {0, 1, 2, 4, 5, 6}, raising=False)
+    assert process._cores() == 6  # nothing says which are one core
     for number in range(8):
         (tmp_path / f"cpu{number}/topology").mkdir(parents=True)
         (tmp_path / f"cpu{number}/topology/thread_siblings_list").write_text(f"{number % 4},{number % 4 + 4}\n", encoding="ascii")
-    assert tuning._cores() == 3  # 0 and 4, 1 and 5, 2 and 6
+    assert process._cores() == 3  # 0 and 4, 1 and 5, 2 and 6
     for share, cores in (("max 100000", 3), ("150000 100000", 2), ("1000000 100000", 3), ("10000 100000", 1)):
         (tmp_path / "cpu.max").write_text(share, encoding="ascii")
-        assert tuning._cores() == cores, share
+        assert process._cores() == cores, share
 
 
 @pytest.mark.parametrize("threads", [0, -1, 1.5, True, "2"])
 def test_a_number_of_threads_is_a_whole_number_from_1(threads):
-    with pytest.raises(ol.errors.ArgumentError, match="tune_process: threads is a whole number from 1"):
-        ol.tune_process(threads=threads)
+    with pytest.raises(ol.errors.ArgumentError, match="configure_process: threads is a whole number from 1"):
+        ol.configure_process(threads=threads)

@@ -33,7 +33,7 @@ def test_a_ragged_input_is_declared_as_its_elements_and_its_row_splits():
     program, _ = words_program()
     words, splits = program.main.inputs
     assert (words.type_text, splits.type_text) == ("int64[words.t]", "int64[n+1]")
-    assert (splits.name, splits.partitions, splits.stop_gradient) == ("words.splits", "words.t", True)
+    assert (splits.name, splits.row_splits_of, splits.stop_gradient) == ("words.splits", "words.t", True)
     with ol.Program():
         assert ol.layer.data("x", [3, "k"], batch="b", ragged=1).type_text == "float32[x.t, 3, k]"
 
@@ -41,8 +41,8 @@ def test_a_ragged_input_is_declared_as_its_elements_and_its_row_splits():
 def test_two_levels_are_declared_from_the_outermost_to_the_innermost():
     program, _ = words_program(levels=2)
     assert program.to_text(source=False).splitlines()[2] == (
-        "block main(words: int64[words.t], words.splits.0: int64[n+1] partitions words.s1, "
-        "words.splits.1: int64[words.s1+1] partitions words.t) {"
+        "block main(words: int64[words.t], words.splits.0: int64[n+1] row_splits_of words.s1, "
+        "words.splits.1: int64[words.s1+1] row_splits_of words.t) {"
     )
 
 
@@ -159,7 +159,7 @@ def test_an_input_carries_a_ragged_value():
     with ol.Program() as program:
         x = ol.layer.data("x", value=ol.Ragged.from_lists([[1.5], [], [2.0, 3.0]]))
         y = ol.op.assign(x)
-    assert (x.type_text, program.main.var("x.splits").partitions) == ("float32[x.t]", "x.t")
+    assert (x.type_text, program.main.var("x.splits").row_splits_of) == ("float32[x.t]", "x.t")
     assert run(program, {}, [y, "x.splits"]) == [[1.5, 2.0, 3.0], [0, 1, 1, 3]]
     assert run(program, {"x": [[4.0]]}, [y, "x.splits"]) == [[4.0], [0, 1]]
     assert ol.parse_program(program.to_text()).to_text(source=False) == program.to_text(source=False)
@@ -205,7 +205,7 @@ def test_a_pruned_program_and_its_file_keep_the_rows_of_what_they_are_fed(tmp_pa
     scope = ol.init(program, ol.Scope())
     ol.save_model(y, scope, tmp_path / "model.safetensors")
     model = ol.load_model(tmp_path / "model.safetensors")
-    assert model.program.main.var("words.splits").partitions == "words.t"
+    assert model.program.main.var("words.splits").row_splits_of == "words.t"
     rows = [[[1.0, 2.0]], [], [[3.0, 4.0]]]
     elements = numpy.array([[1.0, 2.0], [3.0, 4.0]], "float32")
     assert numpy.array_equal(ol.infer(model, {"words": rows}), ol.infer(model, {"words": elements}))
@@ -218,7 +218,7 @@ def test_a_pruned_program_and_its_file_keep_the_rows_of_what_they_are_fed(tmp_pa
 @pytest.mark.parametrize("end", [1, 2, 4])
 def test_row_splits_end_where_the_elements_do(end: int, splits_first: bool):
     """Whichever is declared first, and also where what was fed before had the same types and was right."""
-    inputs = ["words: int64[t]", "cuts: int64[n+1] partitions t"]
+    inputs = ["words: int64[t]", "cuts: int64[n+1] row_splits_of t"]
     program = parse_program(f"""program seed=0
         block main({", ".join(reversed(inputs) if splits_first else inputs)}) {{
           y: int64[n] = sequence_sum(x=words, splits=cuts)

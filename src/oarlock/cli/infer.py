@@ -15,7 +15,7 @@ from oarlock.cli.untrusted import Untrusted
 from oarlock.cli.writing import is_child, write
 from oarlock.datasets.loading import load
 from oarlock.errors import MissingFileError
-from oarlock.runtime.process import tune_process
+from oarlock.runtime.process import configure_process
 
 __all__ = ["infer"]
 
@@ -33,7 +33,7 @@ def infer(
     """
     if output is not None and not output.absolute().parent.is_dir():
         raise MissingFileError(f'there is no folder "{output.parent}"')
-    tune_process(keep_memory=not is_child())
+    configure_process(keep_memory=not is_child())
     model = inference.load_model(path, untrusted=untrusted)
     arrays = load(data, seed=model.program.seed if seed is None else seed)
     feed = {var.name: arrays[var.name] for var in model.program.main.inputs if var.name in arrays}

@@ -15,7 +15,7 @@ from oarlock.cli.writing import destination, is_child
 from oarlock.datasets.loading import load
 from oarlock.errors import ArgumentError, MissingFileError
 from oarlock.io.model import load_model, save_model
-from oarlock.runtime.process import tune_process
+from oarlock.runtime.process import configure_process
 
 __all__ = ["train"]
 
@@ -49,7 +49,7 @@ def train(
     """
     if not os.path.exists(path):
         raise MissingFileError(f'there is no file "{path}"')
-    tune_process(keep_memory=not is_child())  # a stranger's file is held to the memory that it needs
+    configure_process(keep_memory=not is_child())  # a stranger's file is held to the memory that it needs
     if path.suffix == ".py":
         given = {"--data": data, "--validate": validate, "--save": save, "--backend": backend, "--untrusted": untrusted or None}
         for option, value in given.items():

@@ -115,7 +115,7 @@ class Block:
         if isinstance(size, str):
             for block in self.enclosing():
                 found = block.splits.get(size)
-                if found is not None and found.partitions == size and block.vars.get(found.name) is found:
+                if found is not None and found.row_splits_of == size and block.vars.get(found.name) is found:
                     return found
         return None
 
@@ -146,7 +146,7 @@ class Block:
         trainable: bool = False,
         stop_gradient: bool = False,
         initializer: Initializer | None = None,
-        partitions: str | None = None,
+        row_splits_of: str | None = None,
         location: Location | None = None,
     ) -> Var:
         """Declare a variable here. Raises ProgramError where the block has one of that name, and for what is no name at all."""
@@ -174,11 +174,11 @@ class Block:
             trainable=trainable,
             stop_gradient=stop_gradient,
             initializer=initializer,
-            partitions=partitions,
+            row_splits_of=row_splits_of,
             location=location or self.program.writing[1] or here(),
         )
         self.vars[name] = var
-        self.program.claim_symbols((*(shape or ()), partitions or 1))
+        self.program.claim_symbols((*(shape or ()), row_splits_of or 1))
         self.program.changed(taken=name)
         return var
 

@@ -72,7 +72,7 @@ class _Bounds:
             self.names(where, var.name)
             place = f'{where}, "{var.name}": '
             self.shape(place, var.shape)
-            self.symbol(place, var.partitions)
+            self.symbol(place, var.row_splits_of)
             self.tensor(place, var)
             self.names(place[:-2], *([var.initializer.type] if var.initializer.type else ()))
             self.attributes(place, var.initializer.attributes)

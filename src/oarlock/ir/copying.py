@@ -46,7 +46,7 @@ def _copy_var(var: Var, block: Block) -> Var:
         trainable=var.trainable,
         stop_gradient=var.stop_gradient,
         initializer=None if var.initializer is None else Initializer(var.initializer.type, dict(var.initializer.attributes)),
-        partitions=var.partitions,
+        row_splits_of=var.row_splits_of,
         location=var.location,
     )
     return copy

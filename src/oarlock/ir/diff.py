@@ -141,8 +141,8 @@ def _diff_vars(left: Var, right: Var) -> list[str]:
     for flag in ("parameter", "trainable", "stop_gradient"):
         if getattr(left, flag) != getattr(right, flag):
             details.append(f"{flag}: {getattr(left, flag)} became {getattr(right, flag)}".lower())
-    if left.partitions != right.partitions:
-        details.append(f"partitions: {left.partitions or 'nothing'} became {right.partitions or 'nothing'}")
+    if left.row_splits_of != right.row_splits_of:
+        details.append(f"row_splits_of: {left.row_splits_of or 'nothing'} became {right.row_splits_of or 'nothing'}")
     if left.initializer != right.initializer:
         details.append("it starts differently")
     return details
@@ -204,9 +204,9 @@ def _diff_ops(left: Op, right: Op, matched: dict[Var, Var]) -> Iterator[str]:
     types = [var.type_text for var in left.writes], [var.type_text for var in right.writes]
     if types[0] != types[1]:
         yield f"type: {', '.join(types[0])} became {', '.join(types[1])}"
-    cuts = [[var.partitions or "nothing" for var in op.writes] for op in (left, right)]
+    cuts = [[var.row_splits_of or "nothing" for var in op.writes] for op in (left, right)]
     if cuts[0] != cuts[1]:
-        yield f"partitions: {', '.join(cuts[0])} became {', '.join(cuts[1])}"
+        yield f"row_splits_of: {', '.join(cuts[0])} became {', '.join(cuts[1])}"
     if left.role is not right.role:
         yield f"role: {left.role.name.lower()} became {right.role.name.lower()}"
     if len(left.blocks) != len(right.blocks):

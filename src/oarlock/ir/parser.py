@@ -215,7 +215,7 @@ class _Parser:
             self.initializer(var)
 
     def typed(self, desc: wire.BlockDesc, *, stops: bool) -> wire.VarDesc:
-        """`x: float32[n, 3]`, what it partitions, if anything, then `gradient` or `stop_gradient` where that is unusual."""
+        """`x: float32[n, 3]`, the size that it cuts into rows, if any, then `gradient` or `stop_gradient` where that is unusual."""
         var = desc.vars.add(name=self.word("a variable"))
         self.need(":")
         var.dtype = self.dtype(self.word("a dtype")).number  # type: ignore[assignment]
@@ -231,14 +231,14 @@ class _Parser:
         return var
 
     def partition(self, var: wire.VarDesc) -> None:
-        """`partitions words.t`, if it is next. A variable called `partitions`, which may begin the next line, is none."""
+        """`row_splits_of words.t`, if it is next. A variable called `row_splits_of`, which may begin the next line, is none."""
         start = self.at
-        if self.peek() == "partitions":
-            self.word("partitions")
+        if self.peek() in ("row_splits_of", "partitions"):  # its name in format version 1
+            self.word("a mark")
             if self.sees(":") or self.sees("<-"):
                 self.at = start
             else:
-                var.partitions = self.word("a symbol")
+                var.row_splits_of = self.word("a symbol")
 
     def dtype(self, name: str) -> DType:
         try:

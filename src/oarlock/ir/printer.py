@@ -63,7 +63,7 @@ def _same_line(left: Location | None, right: Location | None) -> bool:
 
 def _format_var(var: Var, *, fed: bool = False) -> str:
     """`x: float32[n, 3]`, what it cuts into rows, and whether, against what is usual, no gradient passes, or one does."""
-    cut = f" partitions {var.partitions}" if var.partitions else ""
+    cut = f" row_splits_of {var.row_splits_of}" if var.row_splits_of else ""
     unusual = var.stop_gradient is not (fed or (var.persistable and not var.parameter))  # what is fed and state stop it
     return f"{var.name}: {var.type_text}{cut}" + ((" stop_gradient" if var.stop_gradient else " gradient") if unusual else "")
 

@@ -120,7 +120,7 @@ class Program:
                 self._taken.add(name)
                 self._taken.add(re.split(r"[.@]", name)[0] or name)
             for var in block.vars.values():
-                self.claim_symbols((*(var.shape or ()), var.partitions or 1))
+                self.claim_symbols((*(var.shape or ()), var.row_splits_of or 1))
             for op in block.ops:
                 self._taken.add(op.name)
                 if "random_id" in op.attributes:
@@ -161,11 +161,11 @@ class Program:
 
     def ragged_inputs(self) -> dict[Var, list[Var]]:
         """The inputs whose rows are cut by other inputs: those row splits, outermost first."""
-        cuts: dict[Size, Var] = {var.partitions: var for var in self.main.inputs if var.partitions is not None}
+        cuts: dict[Size, Var] = {var.row_splits_of: var for var in self.main.inputs if var.row_splits_of is not None}
         found: dict[Var, list[Var]] = {}
         for var in self.main.inputs if cuts else ():
             levels: list[Var] = []
-            splits = cuts.get(var.shape[0]) if var.shape and var.partitions is None else None
+            splits = cuts.get(var.shape[0]) if var.shape and var.row_splits_of is None else None
             while splits is not None and splits.shape and splits not in levels and len(levels) < _MAX_LEVELS:
                 levels.insert(0, splits)
                 splits = cuts.get(add(splits.shape[0], -1))

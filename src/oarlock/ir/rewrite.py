@@ -31,7 +31,7 @@ def rename_sizes(block: Block, names: Mapping[str, Size]) -> None:
     for inner in inner_blocks(block):
         for var in inner.vars.values():
             var.shape = None if var.shape is None else _renamed(var.shape, names)
-            var.partitions = _renamed((var.partitions,), names)[0] if var.partitions else None  # type: ignore[assignment]
+            var.row_splits_of = _renamed((var.row_splits_of,), names)[0] if var.row_splits_of else None  # type: ignore[assignment]
             inner.program.claim_symbols(var.shape)
         for op in inner.ops:
             op.attributes = {

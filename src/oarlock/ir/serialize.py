@@ -72,7 +72,7 @@ def _write_block(block: Block, index: dict[Block, int], desc: wire.BlockDesc) ->
             parameter=var.parameter,
             trainable=var.trainable,
             stop_gradient=var.stop_gradient,
-            partitions=var.partitions or "",
+            row_splits_of=var.row_splits_of or "",
         )
         if var.shape is not None:
             write_shape(var.shape, item.shape)
@@ -197,7 +197,7 @@ def _build_var(block: Block, desc: wire.VarDesc) -> None:
             trainable=desc.trainable,
             stop_gradient=desc.stop_gradient,
             initializer=initializer,
-            partitions=desc.partitions or None,
+            row_splits_of=desc.row_splits_of or None,
         )
     except (KeyError, ValueError) as error:
         raise VerifyError(f'{block.path}: variable "{desc.name}" is not readable: {error}') from error

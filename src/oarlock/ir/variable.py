@@ -28,11 +28,11 @@ class Var:
 
     Two Vars are the same variable only if they are the same object; `==` never compares values
     (`ol.op.equal` does). `op` is the op that defines it, None for an input or a persistable variable. Row splits say in
-    `partitions` which dimension they cut into rows: `Block.splits_of` finds them by it.
+    `row_splits_of` names the dimension that they cut into rows: `Block.splits_of` finds them by it.
     """
 
     __slots__ = (
-        "_partitions",
+        "_row_splits_of",
         "block",
         "dtype",
         "initializer",
@@ -58,7 +58,7 @@ class Var:
         trainable: bool = False,
         stop_gradient: bool = False,
         initializer: Initializer | None = None,
-        partitions: str | None = None,
+        row_splits_of: str | None = None,
         location: Location | None = None,
     ):
         self.block = block
@@ -70,19 +70,19 @@ class Var:
         self.trainable = trainable
         self.stop_gradient = stop_gradient
         self.initializer = initializer
-        self._partitions: str | None = None
-        self.partitions = partitions
+        self._row_splits_of: str | None = None
+        self.row_splits_of = row_splits_of
         self.location = location
         self.op: Op | None = None
 
     @property
-    def partitions(self) -> str | None:
+    def row_splits_of(self) -> str | None:
         """The size that these row splits cut into rows; None for what are no row splits."""
-        return self._partitions
+        return self._row_splits_of
 
-    @partitions.setter
-    def partitions(self, size: str | None) -> None:
-        self._partitions = size
+    @row_splits_of.setter
+    def row_splits_of(self, size: str | None) -> None:
+        self._row_splits_of = size
         if size is not None:
             self.block.splits[size] = self  # one that is asked for long after this is not searched for among all variables
 

@@ -47,14 +47,14 @@ def verify_names(program: Program) -> None:
 
 
 def verify_variables(program: Program) -> None:
-    """Sizes are sizes; what persists is declared, shape and all, in the main block; what is fed has a rank; one thing partitions a size."""
+    """Sizes are sizes; what persists is declared, shape and all, in the main block; what is fed has a rank; one thing cuts a size."""
     for block in program.blocks:
         inputs = set(block.inputs)
-        partitions: dict[str, Var] = {}
+        cuts: dict[str, Var] = {}
         for var in block.vars.values():
             _verify_variable(block, var, var in inputs)
-            if var.partitions is not None and partitions.setdefault(var.partitions, var) is not var:
-                raise VerifyError(f'{block.path}: "{partitions[var.partitions].name}" and "{var.name}" both partition {var.partitions}')
+            if var.row_splits_of is not None and cuts.setdefault(var.row_splits_of, var) is not var:
+                raise VerifyError(f'{block.path}: "{cuts[var.row_splits_of].name}" and "{var.name}" both partition {var.row_splits_of}')
 
 
 def _verify_variable(block: Block, var: Var, is_input: bool) -> None:
@@ -74,10 +74,10 @@ def _verify_variable(block: Block, var: Var, is_input: bool) -> None:
         raise VerifyError(f"{where} is trainable, so it must be a parameter")
     if is_input and block.parent is None and var.shape is None:
         raise VerifyError(f"{where} is fed, so its rank must be known")
-    if var.partitions is not None and not (is_symbol(var.partitions) and names_in(var.partitions) == {var.partitions}):
-        raise VerifyError(f"{where} partitions {var.partitions[:80]!r}, which is not the name of a size")
-    if var.partitions is not None and (var.dtype is not DType.INT64 or var.shape is None or len(var.shape) != 1):
-        raise VerifyError(f"{where} partitions {var.partitions}, so it must be int64 of one dimension, not {var.type_text}")
+    if var.row_splits_of is not None and not (is_symbol(var.row_splits_of) and names_in(var.row_splits_of) == {var.row_splits_of}):
+        raise VerifyError(f"{where} row_splits_of {var.row_splits_of[:80]!r}, which is not the name of a size")
+    if var.row_splits_of is not None and (var.dtype is not DType.INT64 or var.shape is None or len(var.shape) != 1):
+        raise VerifyError(f"{where} row_splits_of {var.row_splits_of}, so it must be int64 of one dimension, not {var.type_text}")
     if var.initializer and not var.persistable and not (is_input and block.parent is None):
         by = "the op around the block hands it in" if is_input else "an op defines it"
         raise VerifyError(f"{where} has an initializer, yet {by}")

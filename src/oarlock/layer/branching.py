@@ -246,12 +246,12 @@ class IfElse:
         """
         names: dict[str, Size] = {}
         for var in free_vars(side.block):
-            size = var.partitions or (var.shape[0] if var.shape else None)
+            size = var.row_splits_of or (var.shape[0] if var.shape else None)
             for level in self._levels(size, length):
                 splits = level.splits
                 if splits not in side.ragged:
                     inside = self._new_input(side, splits, (add(level.rows, 1),))
-                    inside.partitions = level.elements
+                    inside.row_splits_of = level.elements
                     side.ragged[splits] = _Ragged(level, inside, {})
                     names[level.elements] = self._around.program.unique(f"{level.elements}.{side.block.name.rpartition('.')[2]}")
                 if level.elements == size and var is not splits:
@@ -274,9 +274,9 @@ class IfElse:
     def _cut_splits(self, side: _Side, length: str) -> None:
         """Where the rows are elements of sequences themselves, let the block see where its own ones are cut."""
         for splits in free_vars(side.block):
-            if splits.partitions == length:
+            if splits.row_splits_of == length:
                 side.splits[splits] = self._new_input(side, splits, splits.shape or ())
-                side.splits[splits].partitions = length
+                side.splits[splits].row_splits_of = length
         replace_reads(side.block, side.splits)
 
     def _require_alike(self) -> None:
@@ -304,8 +304,8 @@ class IfElse:
         for splits, cut in side.ragged.items():
             like = condition if cut.level.rows == length else sequence_lengths(splits)
             elements, own = sequence_elements(splits, numbers[cut.level.rows], like)
-            assert cut.splits.partitions is not None
-            elements.shape = (cut.splits.partitions,)
+            assert cut.splits.row_splits_of is not None
+            elements.shape = (cut.splits.row_splits_of,)
             self._around.program.claim_symbols(elements.shape)
             numbers[cut.level.elements] = elements
             sequences += [own, *(gather(var, elements) for var in cut.values)]

@@ -85,7 +85,7 @@ def data(
     main.inputs.append(var)
     for number, (splits, size, inside) in enumerate(levels):
         start = _held(to_tensor(cuts[number])) if cuts else None
-        main.inputs.append(main.new_var(splits, DType.INT64, (size,), stop_gradient=True, initializer=start, partitions=inside))
+        main.inputs.append(main.new_var(splits, DType.INT64, (size,), stop_gradient=True, initializer=start, row_splits_of=inside))
     return var
 
 

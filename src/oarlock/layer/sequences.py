@@ -59,7 +59,7 @@ def sequence_concat(*xs: Var, name: str | None = None) -> Var:
     """
     splits = [_splits_of(x, f"sequence_concat: argument {number}") for number, x in enumerate(xs)]
     y, y_splits = layout.sequence_concat(xs, splits, name=name)
-    y_splits.partitions = y.shape[0]
+    y_splits.row_splits_of = y.shape[0]
     y.block.program.changed()
     return y
 

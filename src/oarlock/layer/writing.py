@@ -104,7 +104,7 @@ def require_uncut(body: Block, rows: str) -> None:
 
     It has those that still have a step, the longest first, so that rows which stand side by side outside do not do so here.
     """
-    groups = {var for var in free_vars(body) if var.partitions == rows}
+    groups = {var for var in free_vars(body) if var.row_splits_of == rows}
     for op in walk(body) if groups else ():
         splits = next((var for var in op.reads if var in groups), None)
         if splits is not None:

@@ -7,7 +7,7 @@ import torch
 
 from oarlock.backend.torch.private import flash_attention, flash_attention_backward
 from oarlock.op.trusted import operator
-from oarlock.registry import Case, GradCheck, Rejects, joint
+from oarlock.registry import Case, GradCheck, Rejects, fused_backward
 
 __all__ = ["scaled_dot_product_attention"]
 
@@ -16,9 +16,9 @@ _LN3 = 1.0986122886681098
 
 @operator(
     "query: float[*b t k], key: float[*b s k], value: float[*b s e] -> y: float[*b t e], logsumexp: float[*b {heads} t]",
-    rounds_by="place",
+    sensitive_to="place",
     intermediate=("logsumexp",),
-    may_fail=True,
+    checks_values=True,
     cases=[
         Case(query=[[_LN3]], key=[[1.0], [0.0]], value=[[4.0], [8.0]], y=[[5.0]], logsumexp=[[math.log(4.0)]]),
         Case(query=[[_LN3, 0.0]], key=[[1.0, 1.0], [0.0, 0.0]], value=[[4.0, 2.0], [8.0, 4.0]], heads=2, y=[[5.0, 3.0]],
@@ -45,22 +45,22 @@ def scaled_dot_product_attention(query, key, value, *, heads: int = 1, causal: b
     return _joined(y, query), logsumexp.reshape(*query.shape[:-2], heads, query.shape[-2])
 
 
-@scaled_dot_product_attention.gradient("query", rounds_by="place")
+@scaled_dot_product_attention.gradient("query", sensitive_to="place")
 def scaled_dot_product_attention_dquery(query, key, value, y, logsumexp, dy, *, heads, causal):
     return _backward(query, key, value, y, logsumexp, dy, heads, causal)[0]
 
 
-@scaled_dot_product_attention.gradient("key", rounds_by="place")
+@scaled_dot_product_attention.gradient("key", sensitive_to="place")
 def scaled_dot_product_attention_dkey(query, key, value, y, logsumexp, dy, *, heads, causal):
     return _backward(query, key, value, y, logsumexp, dy, heads, causal)[1]
 
 
-@scaled_dot_product_attention.gradient("value", rounds_by="place")
+@scaled_dot_product_attention.gradient("value", sensitive_to="place")
 def scaled_dot_product_attention_dvalue(query, key, value, y, logsumexp, dy, *, heads, causal):
     return _backward(query, key, value, y, logsumexp, dy, heads, causal)[2]
 
 
-@joint(scaled_dot_product_attention_dquery, scaled_dot_product_attention_dkey, scaled_dot_product_attention_dvalue)
+@fused_backward(scaled_dot_product_attention_dquery, scaled_dot_product_attention_dkey, scaled_dot_product_attention_dvalue)
 def scaled_dot_product_attention_backward(query, key, value, y, logsumexp, dy, *, heads, causal):
     return _backward(query, key, value, y, logsumexp, dy, heads, causal)
 

@@ -10,7 +10,7 @@ from oarlock.op.elementwise import divide, multiply, neg, subtract
 from oarlock.op.filling import numel
 from oarlock.op.trusted import operator
 from oarlock.op.unary import square
-from oarlock.registry import Case, GradCheck, Rejects, joint
+from oarlock.registry import Case, GradCheck, Rejects, fused_backward
 from oarlock.tensor.memory_format import in_format_of
 
 __all__ = ["batch_norm", "batch_norm_bias_grad", "batch_norm_grad", "batch_norm_scale_grad", "expand_by_channel"]
@@ -25,7 +25,7 @@ _YES, _NO = torch.tensor([True, False], device="cpu")
     "x: float[n c ...s], running_mean: float[c], running_variance: float[c], scale?: float[c], bias?: float[c]"
     " -> y: float[n c ...s], mean: float[c], rstd: float[c], next_mean: float[c], next_variance: float[c], uses_batch_statistics: bool[]",
     intermediate=("mean", "rstd", "next_mean", "next_variance", "uses_batch_statistics"),
-    rounds_by="layout",
+    sensitive_to="layout",
     cases=[
         Case(
             x=[[1.0], [3.0]], scale=[2.0], bias=[1.0], running_mean=[2.0], running_variance=[0.25], epsilon=0.0,
@@ -116,7 +116,7 @@ _STATISTICS: dict[str, Any] = {"mean": [0.4, -0.2], "rstd": [0.8, 1.7]}
 @operator(
     "x: float[n c ...s], mean: float[c], rstd: float[c], uses_batch_statistics: bool[], given: float[n c ...s], scale?: float[c]"
     " -> slope: float[n c ...s]",
-    rounds_by="layout",
+    sensitive_to="layout",
     cases=[
         Case(
             x=[[1.0], [3.0]], mean=[2.0], rstd=[0.5], uses_batch_statistics=False, given=[[1.0], [5.0]], scale=[4.0], slope=[[2.0], [10.0]]
@@ -181,7 +181,7 @@ def batch_norm_grad_drstd(x, mean, rstd, uses_batch_statistics, given, slope, ds
 
 @operator(
     "x: float[n c ...s], mean: float[c], rstd: float[c], uses_batch_statistics: bool[], given: float[n c ...s] -> slope: float[c]",
-    rounds_by="layout",
+    sensitive_to="layout",
     cases=[
         Case(x=[[1.0], [3.0]], mean=[2.0], rstd=[0.5], uses_batch_statistics=False, given=[[1.0], [5.0]], slope=[2.0]),
         Case(x=[[1.0], [3.0]], mean=[2.0], rstd=[0.5], uses_batch_statistics=True, given=[[1.0], [5.0]], slope=[2.0]),
@@ -230,7 +230,7 @@ def _batch_backward(x, mean, rstd, given, scale, wanted: Sequence[bool]):
 
 @operator(
     "given: float[n c ...s] -> slope: float[c]",
-    rounds_by="layout",
+    sensitive_to="layout",
     cases=[
         Case(given=[[1.0, 2.0], [3.0, 4.0]], slope=[4.0, 6.0]),
         Case(given=[[[1.0, 2.0], [3.0, 4.0]]], slope=[3.0, 7.0]),
@@ -257,7 +257,7 @@ def _share_of_batch(values, x, uses_batch_statistics):
     return multiply(values, divide(cast(uses_batch_statistics, dtype=x.dtype), count))
 
 
-@joint(batch_norm_grad, batch_norm_scale_grad, batch_norm_bias_grad)
+@fused_backward(batch_norm_grad, batch_norm_scale_grad, batch_norm_bias_grad)
 def batch_norm_backward(x, mean, rstd, uses_batch_statistics, given, scale=None):
     if _has_batch(x, uses_batch_statistics):
         return _batch_backward(x, mean, rstd, given, scale, [True, True, True])

@@ -11,7 +11,7 @@ __all__ = ["cast"]
 
 @operator(
     "x: any[...s] -> y: any[...s]",
-    views=("x",),
+    aliases=("x",),
     cases=[
         Case(x=[1.7, -1.7], dtype="int64", y=[1, -1]),
         Case(x=[0, 2], dtype="bool", y=[False, True]),
@@ -23,7 +23,7 @@ def cast(x, *, dtype: DType):
     return x.to(to_torch(dtype))
 
 
-@cast.infer_with
+@cast.infer_shape
 def cast_types(x, *, dtype):
     return TensorType(dtype, x.shape)
 

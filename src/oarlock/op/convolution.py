@@ -10,7 +10,7 @@ from oarlock.ir import size
 from oarlock.op.reduction import broadcast_to_like
 from oarlock.op.shaping import reshape
 from oarlock.op.trusted import operator
-from oarlock.registry import Case, GradCheck, Rejects, joint
+from oarlock.registry import Case, GradCheck, Rejects, fused_backward
 from oarlock.tensor.memory_format import channels_last, contiguous, empty_as, is_channels_last
 
 __all__ = ["conv2d", "window_size"]
@@ -32,7 +32,7 @@ def window_size(length: size.Size, window: size.Size, stride: int, padding: int)
 
 @operator(
     "x: float[n c h w], filter: float[f c kh kw], bias?: float[f] -> y: float[n f oh ow]",
-    rounds_by="place",
+    sensitive_to="place",
     cases=[
         Case(x=[[[[1.0, 2.0], [3.0, 4.0]]]], filter=[[[[1.0, 0.0], [0.0, 1.0]]]], y=[[[[5.0]]]]),
         Case(x=[[[[1.0, 2.0], [3.0, 4.0]]]], filter=[[[[2.0]]]], bias=[0.5], stride=(2, 2), y=[[[[2.5]]]]),
@@ -69,7 +69,7 @@ def is_by_onednn(x, filter) -> bool:
     return large and x.dtype is torch.float32 and has_packed_filters()
 
 
-@conv2d.infer_with
+@conv2d.infer_shape
 def conv2d_shape(x, filter, bias=None, *, stride, padding):
     n, _, h, w = x.shape
     f, _, kh, kw = filter.shape
@@ -78,12 +78,12 @@ def conv2d_shape(x, filter, bias=None, *, stride, padding):
     return (n, f, window_size(h, kh, stride[0], padding[0]), window_size(w, kw, stride[1], padding[1]))
 
 
-@conv2d.gradient("x", rounds_by="place")
+@conv2d.gradient("x", sensitive_to="place")
 def conv2d_dx(filter, dy, x_shape, *, stride, padding):
     return _backward(dy, None, filter, stride, padding, [True, False, False], x_shape=x_shape)[0]
 
 
-@conv2d.gradient("filter", rounds_by="place")
+@conv2d.gradient("filter", sensitive_to="place")
 def conv2d_dfilter(x, dy, filter_shape, *, stride, padding):
     return _backward(dy, x, None, stride, padding, [False, True, False], filter_shape=filter_shape)[1]
 
@@ -101,22 +101,22 @@ def _backward(dy, x, filter, stride: Sequence[int], padding: Sequence[int], want
     return dx, dfilter if dfilter is None or is_channels_last(dfilter) else contiguous(dfilter), dbias
 
 
-@conv2d.gradient("bias", rounds_by="layout")
+@conv2d.gradient("bias", sensitive_to="layout")
 def conv2d_dbias(dy):
     return dy.sum((0, 2, 3))
 
 
-@joint(conv2d_dx, conv2d_dfilter, conv2d_dbias)
+@fused_backward(conv2d_dx, conv2d_dfilter, conv2d_dbias)
 def conv2d_backward(x, filter, dy, *, stride, padding):
     return _backward(dy, x, filter, stride, padding, [True, True, True])
 
 
-@joint(conv2d_dx, conv2d_dfilter)
+@fused_backward(conv2d_dx, conv2d_dfilter)
 def conv2d_backward_without_bias(x, filter, dy, *, stride, padding):
     return _backward(dy, x, filter, stride, padding, [True, True, False])[:2]
 
 
-@joint(conv2d_dfilter, conv2d_dbias)
+@fused_backward(conv2d_dfilter, conv2d_dbias)
 def conv2d_backward_of_parameters(x, dy, filter_shape, *, stride, padding):
     return _backward(dy, x, None, stride, padding, [False, True, True], filter_shape=filter_shape)[1:]
 

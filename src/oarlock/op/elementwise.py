@@ -114,7 +114,7 @@ def divide_dy(y, z, dz, y_shape):
 
 @operator(
     "x: number[*#s], y: number[*#s] -> z: number[*#s]",
-    may_fail=True,
+    checks_values=True,
     cases=[
         Case(x=[7, -7, 7, -7], y=[2, 2, -2, -2], z=[3, -4, -4, 3]),
         Case(x=[7.5, -7.5], y=2.0, z=[3.0, -4.0]),
@@ -139,7 +139,7 @@ floor_divide.no_gradient("x", "y")
 
 @operator(
     "x: number[*#s], y: number[*#s] -> z: number[*#s]",
-    may_fail=True,
+    checks_values=True,
     cases=[
         Case(x=[7, -7, 7, -7], y=[2, 2, -2, -2], z=[1, 1, -1, -1]),
         Case(x=[7.5, -7.5], y=2.0, z=[1.5, 0.5]),
@@ -177,7 +177,7 @@ def neg_dx(dy):
 
 @operator(
     "x: float[*#s], lower?: float[*#s], upper?: float[*#s] -> y: float[*#s]",
-    views=("x",),
+    aliases=("x",),
     cases=[
         Case(x=[-2.0, 0.5, 2.0], lower=-1.0, upper=1.0, y=[-1.0, 0.5, 1.0]),
         Case(x=[-2.0, 0.5], lower=[0.0, 0.0], y=[0.0, 0.5]),
@@ -218,7 +218,7 @@ def clip_dx_ddy(x, ddx, dy_shape, lower=None, upper=None):
 clip_dx.no_gradient("x", "lower", "upper")  # a step function of each: zero wherever it has a derivative
 
 
-@operator("x: T[*b] -> y: T[*b]", views=("x",), cases=[Case(x=[1.0, 2.0], y=[1.0, 2.0]), GradCheck(x=(2, 3))])
+@operator("x: T[*b] -> y: T[*b]", aliases=("x",), cases=[Case(x=[1.0, 2.0], y=[1.0, 2.0]), GradCheck(x=(2, 3))])
 def assign(x):
     """``x`` itself, under another name. At the end of the main block it gives a persistable variable its next value."""
     return x
@@ -231,7 +231,7 @@ def assign_dx(dy):
 
 @operator(
     "*xs: float[...s] -> y: float[...s]",
-    views=("xs",),
+    aliases=("xs",),
     cases=[
         Case(xs=([1.0, 2.0], [3.0, 4.0], [5.0, 6.0]), y=[9.0, 12.0]),
         Case(xs=([1.0],), y=[1.0]),

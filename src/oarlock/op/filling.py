@@ -28,7 +28,7 @@ def full(*, shape: Sizes, value: float, dtype: DType = DType.FLOAT32):
     return torch.full(shape, value, dtype=to_torch(dtype))  # type: ignore[arg-type]  # no symbol is left when it runs
 
 
-@full.infer_with
+@full.infer_shape
 def fill_types(*, shape, value, dtype):
     symbol = next((size for size in shape if isinstance(size, str)), None)
     if symbol is not None and not isinstance(shape, UnknownSizes):
@@ -45,7 +45,7 @@ def full_like(like, *, value: float, dtype: DType = DType.FLOAT32):
     return torch.full(like, value, dtype=to_torch(dtype))
 
 
-@full_like.infer_with
+@full_like.infer_shape
 def full_like_types(like, *, value, dtype):
     return TensorType(dtype, like.shape)
 
@@ -64,7 +64,7 @@ def full_batch_size_like(like, *, axis: int = 0, shape: Sizes, value: float, dty
     return torch.full((like[axis], *shape), value, dtype=to_torch(dtype))  # type: ignore[arg-type]
 
 
-@full_batch_size_like.infer_with
+@full_batch_size_like.infer_shape
 def full_batch_size_like_types(like, *, axis, shape, value, dtype):
     if not -len(like.shape) <= axis < len(like.shape):
         raise ShapeError(f"axis {axis} is not an axis of like, which has {len(like.shape)} dimensions")
@@ -87,6 +87,6 @@ def numel(like, *, dtype: DType = DType.FLOAT32):
     return torch.full((), like.numel(), dtype=to_torch(dtype))
 
 
-@numel.infer_with
+@numel.infer_shape
 def numel_types(like, *, dtype):
     return TensorType(dtype, ())

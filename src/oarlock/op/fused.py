@@ -17,7 +17,7 @@ __all__ = ["addcmul", "addmm", "addmm_nt", "lerp"]
 
 @operator(
     "base: float[*b n], x: float[*b k], w: float[k n] -> out: float[*b n]",
-    rounds_by="place",
+    sensitive_to="place",
     cases=[
         Case(base=[[100.0]], x=[[1.0, 2.0]], w=[[3.0], [4.0]], out=[[111.0]]),
         GradCheck(base=(5, 2, 4), x=(5, 2, 3), w=(3, 4)),
@@ -48,7 +48,7 @@ def addmm_dw(x, dout):
 
 @operator(
     "base: float[*b k], w: float[k n], given: float[*b n] -> out: float[*b k]",
-    rounds_by="place",
+    sensitive_to="place",
     cases=[
         Case(base=[[100.0, 200.0]], w=[[3.0], [4.0]], given=[[2.0]], out=[[106.0, 208.0]]),
         GradCheck(base=(5, 2, 3), w=(3, 4), given=(5, 2, 4)),

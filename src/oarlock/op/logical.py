@@ -38,7 +38,7 @@ def logical_not(x):
 
 @operator(
     "x: bool[...s] -> y: bool[...s-{axis}]",
-    across="axis",
+    axis_attribute="axis",
     cases=[
         Case(x=[[False, True], [False, False]], y=True),
         Case(x=[[False, True], [False, False]], axis=0, y=[False, True]),
@@ -55,7 +55,7 @@ def any_(x, *, axis: int | None = None, keepdim: bool = False):
 
 @operator(
     "x: bool[...s] -> y: bool[...s-{axis}]",
-    across="axis",
+    axis_attribute="axis",
     cases=[
         Case(x=[[True, True], [False, True]], y=False),
         Case(x=[[True, True], [False, True]], axis=0, y=[False, True]),

@@ -13,7 +13,7 @@ __all__ = ["dot", "linear", "matmul", "matrix_transpose"]
 
 @operator(
     "x: float[*b k], w: float[k n], bias?: float[n] -> out: float[*b n]",
-    rounds_by="place",
+    sensitive_to="place",
     cases=[
         Case(x=[[1.0, 2.0]], w=[[3.0], [4.0]], out=[[11.0]]),
         Case(x=[1.0, 2.0], w=[[3.0, 0.0], [4.0, 1.0]], bias=[0.5, -0.5], out=[11.5, 1.5]),
@@ -31,12 +31,12 @@ def linear(x, w, bias=None):
     return rows_times(x, w, bias)
 
 
-@linear.gradient("x", rounds_by="place")
+@linear.gradient("x", sensitive_to="place")
 def linear_dx(w, dout):
     return torch.mm(dout, w.t()) if dout.dim() == 2 else rows_times(dout, w.t())
 
 
-@linear.gradient("w", rounds_by="place")
+@linear.gradient("w", sensitive_to="place")
 def linear_dw(x, dout):
     """Sums over all rows, so a loop's many small products may become one."""
     return torch.mm(x.t(), dout) if x.dim() == 2 and dout.dim() == 2 else torch.mm(as_rows(x).t(), as_rows(dout))
@@ -74,7 +74,7 @@ def linear_dbias_ddout(dout_shape, ddbias):
 
 @operator(
     "x: T[*b m n] -> y: T[*b n m]",
-    views=("x",),
+    aliases=("x",),
     cases=[
         Case(x=[[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], y=[[1.0, 3.0, 5.0], [2.0, 4.0, 6.0]]),
         Case(x=[[[1, 2]], [[3, 4]]], y=[[[1], [2]], [[3], [4]]]),
@@ -95,7 +95,7 @@ def matrix_transpose_dx(dy):
 
 @operator(
     "x: float[*b m k], y: float[*b k n] -> z: float[*b m n]",
-    rounds_by="place",
+    sensitive_to="place",
     cases=[
         Case(x=[[[1.0, 2.0]]], y=[[[3.0], [4.0]]], z=[[[11.0]]]),
         GradCheck(x=(2, 3, 4), y=(2, 4, 2)),
@@ -109,12 +109,12 @@ def matmul(x, y):
     return torch.bmm(x, y) if x.dim() == 3 else torch.matmul(x, y)
 
 
-@matmul.gradient("x", rounds_by="place")
+@matmul.gradient("x", sensitive_to="place")
 def matmul_dx(y, dz):
     return torch.bmm(dz, y.mT) if dz.dim() == 3 else torch.matmul(dz, y.mT)
 
 
-@matmul.gradient("y", rounds_by="place")
+@matmul.gradient("y", sensitive_to="place")
 def matmul_dy(x, dz):
     return torch.bmm(x.mT, dz) if dz.dim() == 3 else torch.matmul(x.mT, dz)
 
@@ -141,7 +141,7 @@ def matmul_dy_ddz(x, ddy):
 
 @operator(
     "x: float[...s], y: float[...s] -> z: float[]",
-    rounds_by="place",
+    sensitive_to="place",
     cases=[
         Case(x=[[1.0, 2.0], [3.0, 4.0]], y=[[1.0, 0.0], [-1.0, 2.0]], z=6.0),
         Case(x=[1.0, 2.0], y=[1.0, 2.0], mean=True, z=2.5),

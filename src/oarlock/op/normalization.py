@@ -10,7 +10,7 @@ from oarlock.op.reduction import mean as average
 from oarlock.op.reduction import mean_dx, reduce_sum, sum_to_shape
 from oarlock.op.trusted import operator
 from oarlock.op.unary import square
-from oarlock.registry import Case, GradCheck, Rejects, joint
+from oarlock.registry import Case, GradCheck, Rejects, fused_backward
 
 __all__ = ["layer_norm", "layer_norm_grad", "layer_norm_scale_grad"]
 
@@ -157,13 +157,13 @@ def layer_norm_grad_drstd(x, mean, rstd, given, slope, dslope, scale=None):
     return direct + reduce_sum(multiply(dxhat, subtract(x, mean)), axis=-1, keepdim=True)
 
 
-@joint(layer_norm_grad, layer_norm_scale_grad, linear_dbias, names={"dout": "given"})
+@fused_backward(layer_norm_grad, layer_norm_scale_grad, linear_dbias, names={"dout": "given"})
 def layer_norm_backward(x, mean, rstd, given, scale=None):
     """The slopes at x and at the scale, and that at the bias: a sum over rows, as is that of any bias."""
     return _backward(given, x, mean, rstd, x.new_ones(x.shape[-1]) if scale is None else scale, [True, True, True])
 
 
-@joint(layer_norm_scale_grad, linear_dbias, names={"dout": "given"})
+@fused_backward(layer_norm_scale_grad, linear_dbias, names={"dout": "given"})
 def layer_norm_backward_of_parameters(x, mean, rstd, given):
     unread = x.new_empty(x.shape[-1])
     return _backward(given, x, mean, rstd, unread, [False, True, True])[1:]

@@ -38,13 +38,13 @@ def max_pool2d(x, *, size: tuple[int, ...], stride: tuple[int, ...], padding: tu
     return torch.nn.functional.max_pool2d(x, size, stride, padding, return_indices=True)
 
 
-@max_pool2d.infer_with
+@max_pool2d.infer_shape
 def max_pool2d_shapes(x, *, size, stride, padding):
     shape = _pooled(x, size=size, stride=stride, padding=padding)
     return shape, shape
 
 
-@max_pool2d.gradient("x", may_fail=True)
+@max_pool2d.gradient("x", checks_values=True)
 def max_pool2d_dx(index, dy, x_shape, *, size, stride, padding):
     """Each window's gradient goes to where its largest value stood, which must be a place of the image: 0 to ``h w - 1``."""
     h, w = x_shape[2:]
@@ -84,7 +84,7 @@ def average_pool2d(x, *, size: tuple[int, ...], stride: tuple[int, ...], padding
     return torch.nn.functional.avg_pool2d(x, size, stride, padding)
 
 
-average_pool2d.infer_with(_pooled)
+average_pool2d.infer_shape(_pooled)
 
 
 @average_pool2d.gradient("x")
@@ -100,7 +100,7 @@ def average_pool2d_dx_ddy(ddx, *, size, stride, padding):
 
 @operator(
     "x: float[*b h w] -> y: float[*b]",
-    rounds_by="layout",
+    sensitive_to="layout",
     cases=[
         Case(x=[[[[1.0, 2.0], [3.0, 6.0]], [[0.0, 0.0], [0.0, 1.0]]]], y=[[3.0, 0.25]]),
         Case(x=[[1.0, 3.0]], y=2.0),

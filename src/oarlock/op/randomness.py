@@ -14,9 +14,9 @@ __all__ = ["dropout"]
     "x: float[...s] -> y: float[...s], mask: float[...s]",
     intermediate=("mask",),
     effects="random",
-    may_fail=True,
+    checks_values=True,
     variable_attributes=("rate",),
-    views=("x",),
+    aliases=("x",),
     cases=[
         Case(x=[1.0, 2.0], rate=0.5, y=[1.0, 2.0], mask=[1.0, 1.0]),
         GradCheck(x=(3, 4), rate=0.25),
@@ -36,7 +36,7 @@ def dropout(context, x, *, rate: float = 0.5, random_id: int):
     return x * mask, mask
 
 
-@dropout.infer_with
+@dropout.infer_shape
 def dropout_shapes(x, *, rate, random_id):
     if not 0.0 <= rate <= 1.0:
         raise ArgumentError(_no_share(rate))

@@ -16,7 +16,7 @@ def same_shape(x: Var, y: Var) -> bool:
 
 @operator(
     "x: float[...r], like: shape[...s] -> y: sum float[...s]",
-    views=("x",),
+    aliases=("x",),
     cases=[
         Case(x=[[1.0, 2.0], [3.0, 4.0]], like=[0.0, 0.0], y=[4.0, 6.0]),
         Case(x=[[1.0, 2.0], [3.0, 4.0]], like=[[0.0], [0.0]], y=[[3.0], [7.0]]),
@@ -36,7 +36,7 @@ def sum_to_shape_dx(x_shape, dy):
 
 @operator(
     "x: float[...r], like: shape[...s] -> y: float[...s]",
-    views=("x",),
+    aliases=("x",),
     cases=[
         Case(x=[1.0, 2.0], like=[[0.0, 0.0], [0.0, 0.0]], y=[[1.0, 2.0], [1.0, 2.0]]),
         Case(x=[1.0, 2.0], like=[[0.0, 0.0]], y=[[1.0, 2.0]]),
@@ -55,7 +55,7 @@ def broadcast_to_like_dx(x_shape, dy):
 
 @operator(
     "x: float[...s] -> y: float[...s-{axis}]",
-    across="axis",
+    axis_attribute="axis",
     cases=[
         Case(x=[[1.0, 2.0], [3.0, 4.0]], y=10.0),
         Case(x=[[1.0, 2.0], [3.0, 4.0]], axis=-1, y=[3.0, 7.0]),
@@ -71,7 +71,7 @@ def reduce_sum(x, *, axis: int | None = None, keepdim: bool = False):
     return torch.sum(x, axis, keepdim)
 
 
-@reduce_sum.gradient("x", views=("dy",), across="axis")
+@reduce_sum.gradient("x", aliases=("dy",), axis_attribute="axis")
 def reduce_sum_dx(dy, x_shape, *, axis=None, keepdim):
     if axis is None and dy.is_cpu:
         return dy.new_full(x_shape, dy.item())
@@ -85,7 +85,7 @@ def reduce_sum_dx_ddy(ddx, *, axis=None, keepdim):
 
 @operator(
     "x: float[...s] -> y: float[...s-{axis}]",
-    across="axis",
+    axis_attribute="axis",
     cases=[
         Case(x=[[1.0, 2.0], [3.0, 6.0]], y=3.0),
         Case(x=[[1.0, 2.0], [3.0, 6.0]], axis=0, y=[2.0, 4.0]),
@@ -98,7 +98,7 @@ def mean(x, *, axis: int | None = None, keepdim: bool = False):
     return torch.mean(x, axis, keepdim)
 
 
-@mean.gradient("x", across="axis")
+@mean.gradient("x", axis_attribute="axis")
 def mean_dx(dy, x_shape, *, axis=None, keepdim):
     if axis is None and dy.is_cpu:
         return dy.new_full(x_shape, share_of(dy, x_shape))

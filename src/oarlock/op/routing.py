@@ -58,7 +58,7 @@ def arange_like(like):
 
 @operator(
     "x: T[k ...d], rows: int64[*b] -> y: T",
-    may_fail=True,
+    checks_values=True,
     cases=[
         Case(x=[[1.0, 2.0], [3.0, 4.0]], rows=[1, 0, 1], y=[[3.0, 4.0], [1.0, 2.0], [3.0, 4.0]]),
         Case(x=[1.0, 2.0, 3.0], rows=[[2, 0]], y=[[3.0, 1.0]]),
@@ -84,7 +84,7 @@ def gather(x, rows):
     return take_rows(x, rows) if rows.dim() == 1 else take_rows(x, rows.flatten()).view(rows.shape + x.shape[1:])
 
 
-@gather.infer_with
+@gather.infer_shape
 def take_shape(x, rows):
     return (*rows.shape, *x.shape[1:])
 
@@ -96,7 +96,7 @@ def gather_dx(rows, x_shape, dy):
 
 @operator(
     "values: T[...v], rows: int64[...b], like: shape[n ...d] -> y: T[n ...d]",
-    may_fail=True,
+    checks_values=True,
     cases=[
         Case(values=[[1.0, 2.0], [3.0, 4.0]], rows=[2, 0], like=[[0.0, 0.0]] * 3, y=[[3.0, 4.0], [0.0, 0.0], [1.0, 2.0]]),
         Case(values=[[1.0, 2.0]], rows=[[1, 1]], like=[0.0, 0.0], y=[0.0, 3.0]),
@@ -119,7 +119,7 @@ def scatter_add(values, rows, like):
     return add_rows(values, rows, like)
 
 
-@scatter_add.infer_with
+@scatter_add.infer_shape
 def put_shape(values, rows, like):
     wanted = (*rows.shape, *like.shape[1:])
     if not _may_be(values.shape, wanted):
@@ -140,7 +140,7 @@ def _may_be(shape: Shape, wanted: Shape) -> bool:
 
 @operator(
     "condition: bool[k], yes: T[p ...d], no: T[q ...d] -> y: T[k ...d]",
-    may_fail=True,
+    checks_values=True,
     cases=[
         Case(condition=[True, False, True], yes=[[1.0], [2.0]], no=[[3.0]], y=[[1.0], [3.0], [2.0]]),
         Case(condition=[False, True], yes=[1], no=[2], y=[2, 1]),
@@ -218,8 +218,8 @@ def _spread(condition: torch.Tensor, shape: torch.Size, values: torch.Tensor) ->
 
 @operator(
     "*stacks: T[k_i ...d] -> y: T[...d]",
-    may_fail=True,
-    views=("stacks",),
+    checks_values=True,
+    aliases=("stacks",),
     cases=[
         Case(stacks=([[1.0, 2.0]],), y=[1.0, 2.0]),
         Case(stacks=([], [3.0], []), y=3.0),

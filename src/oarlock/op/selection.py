@@ -10,7 +10,7 @@ __all__ = ["argmax", "one_hot", "reduce_max", "top_k"]
 
 @operator(
     "x: number[...s] -> y: int64[...s-{axis!}]",
-    across="axis",
+    axis_attribute="axis",
     cases=[
         Case(x=[[1.0, 3.0, 2.0], [5.0, 5.0, 4.0]], y=[1, 0]),
         Case(x=[[1, 3], [2, 0]], axis=0, y=[1, 0]),
@@ -27,8 +27,8 @@ def argmax(x, *, axis: int = -1, keepdim: bool = False):
 @operator(
     "x: number[...s] -> y: number[...s-{axis!}], index: int64[...s-{axis!}]",
     intermediate=("index",),
-    views=("x",),
-    across="axis",
+    aliases=("x",),
+    axis_attribute="axis",
     cases=[
         Case(x=[[1.0, 3.0], [4.0, 2.0]], y=4.0, index=2),
         Case(x=[[1.0, 3.0], [4.0, 4.0]], axis=-1, y=[3.0, 4.0], index=[1, 0]),
@@ -58,7 +58,7 @@ def reduce_max(x, *, axis: int | None = None, keepdim: bool = False):
     return y.reshape(shape), index.reshape(shape)
 
 
-@reduce_max.gradient("x", across="axis")
+@reduce_max.gradient("x", axis_attribute="axis")
 def reduce_max_dx(index, dy, x_shape, *, axis=None, keepdim):
     """``dy`` where the largest elements stood, zeros elsewhere."""
     if axis is None:
@@ -68,7 +68,7 @@ def reduce_max_dx(index, dy, x_shape, *, axis=None, keepdim):
     return dy.new_zeros(x_shape).scatter(axis, index, dy)
 
 
-@reduce_max_dx.gradient("dy", views=("ddx",), across="axis")
+@reduce_max_dx.gradient("dy", aliases=("ddx",), axis_attribute="axis")
 def reduce_max_dx_ddy(index, ddx, *, axis=None, keepdim):
     """The elements of ``ddx`` at the positions of the largest elements."""
     if axis is None:
@@ -120,7 +120,7 @@ def top_k_dx_ddvalues_dddx(indices, ddx_shape, dddvalues):
 
 @operator(
     "ids: int64[*b] -> y: float32[*b {depth}]",
-    may_fail=True,
+    checks_values=True,
     cases=[
         Case(ids=[2, 0], depth=3, y=[[0.0, 0.0, 1.0], [1.0, 0.0, 0.0]]),
         Case(ids=[[1], [0]], depth=2, y=[[[0.0, 1.0]], [[1.0, 0.0]]]),

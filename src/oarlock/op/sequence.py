@@ -72,7 +72,7 @@ def sequence_lengths(splits):
 
 @operator(
     "x: number[t ...d], splits: int64[n+1] -> y: number[n ...d]",
-    may_fail=True,
+    checks_values=True,
     cases=[
         Case(x=[[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], splits=[0, 2, 2, 3], y=[[4.0, 6.0], [0.0, 0.0], [5.0, 6.0]]),
         Case(x=[1, 2, 3], splits=[0, 3], y=[6]),
@@ -101,7 +101,7 @@ def sequence_sum_dx(x_shape, splits, dy):
 
 @operator(
     "x: T[m ...d], splits: int64[k], like: shape[t ...e] -> y: T[t ...d]",
-    may_fail=True,
+    checks_values=True,
     cases=[
         Case(x=[[1.0], [2.0], [3.0]], splits=[0, 2, 2, 3], like=[0.0, 0.0, 0.0], y=[[1.0], [1.0], [3.0]]),
         Case(x=[True, False], splits=[0, 1, 3], like=[[0], [0], [0]], y=[True, False, False]),
@@ -120,7 +120,7 @@ def sequence_expand(x, splits, like):
     return x.index_select(0, owners(splits, like[0]))
 
 
-@sequence_expand.infer_with
+@sequence_expand.infer_shape
 def sequence_expand_shape(x, splits, like):
     count = sequences_in(splits)
     if x.shape[0] != count and isinstance(x.shape[0], int) == isinstance(count, int):
@@ -135,7 +135,7 @@ def sequence_expand_dx(splits, dy):
 
 @operator(
     "x: float[t ...d], splits: int64[n+1] -> y: float[n ...d]",
-    may_fail=True,
+    checks_values=True,
     cases=[
         Case(x=[[1.0, 2.0], [3.0, 5.0], [5.0, 6.0]], splits=[0, 2, 2, 3], y=[[2.0, 3.5], [0.0, 0.0], [5.0, 6.0]]),
         Case(x=[], splits=[0, 0], y=[0.0]),
@@ -169,7 +169,7 @@ def _counts(splits: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
 @operator(
     "x: number[t ...d], splits: int64[n+1] -> y: number[n ...d], at: int64[n ...d]",
     intermediate=("at",),
-    may_fail=True,
+    checks_values=True,
     cases=[
         Case(
             x=[[1.0, -2.0], [3.0, -4.0], [3.0, -6.0], [5.0, 6.0]],
@@ -223,7 +223,7 @@ def _ends(splits: torch.Tensor, x_shape: torch.Size, *, last: bool) -> torch.Ten
 
 @operator(
     "x: T[t ...d], splits: int64[n+1] -> y: T[n ...d]",
-    may_fail=True,
+    checks_values=True,
     cases=[
         Case(x=[[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], splits=[0, 2, 2, 3], y=[[1.0, 2.0], [0.0, 0.0], [5.0, 6.0]]),
         Case(x=[True, False], splits=[0, 2], y=[True]),
@@ -251,7 +251,7 @@ def sequence_first_dx_ddy(splits, ddx):
 
 @operator(
     "x: T[t ...d], splits: int64[n+1] -> y: T[n ...d]",
-    may_fail=True,
+    checks_values=True,
     cases=[
         Case(x=[[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], splits=[0, 2, 2, 3], y=[[3.0, 4.0], [0.0, 0.0], [5.0, 6.0]]),
         Case(x=[True, False], splits=[0, 2], y=[False]),
@@ -282,7 +282,7 @@ def sequence_last_dx_ddy(splits, ddx):
 
 @operator(
     "x: float[t ...d], splits: int64[n+1] -> y: float[t ...d]",
-    may_fail=True,
+    checks_values=True,
     cases=[
         Case(x=[0.0, 1.0986122886681098, 5.0], splits=[0, 2, 2, 3], y=[0.25, 0.75, 1.0]),
         Case(x=[[1000.0, 0.0], [1000.0, -1000.0]], splits=[0, 2], y=[[0.5, 1.0], [0.5, 0.0]]),

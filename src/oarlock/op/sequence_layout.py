@@ -37,7 +37,7 @@ def _require_pairs(xs: list[TensorType], splits: list[TensorType]) -> None:
 
 @operator(
     "*xs: T[k_i ...d], *splits: int64[s] -> y: T[q ...d], y_splits: int64[s]",
-    may_fail=True,
+    checks_values=True,
     cases=[
         Case(
             xs=([1.0, 2.0, 3.0], [4.0, 5.0, 6.0]),
@@ -65,7 +65,7 @@ def sequence_concat_joined(xs, splits):
     return sum(map(len, xs))
 
 
-@sequence_concat.infer_with
+@sequence_concat.infer_shape
 def sequence_concat_shapes(xs, splits):
     _require_pairs(xs, splits)
     sequences_in(splits[0])
@@ -79,7 +79,7 @@ def sequence_concat_dxs(xs_shape, splits, dy):
 
 @operator(
     "y: T[q ...d], *splits: int64[s], *like: shape[k_i ...e] -> *xs: T[k_i ...d]",
-    may_fail=True,
+    checks_values=True,
     cases=[
         Case(
             y=[1.0, 2.0, 4.0, 5.0, 6.0, 3.0],
@@ -101,7 +101,7 @@ def sequence_split(y, splits, like):
     return [y.index_select(0, place) for place in places]
 
 
-@sequence_split.infer_with
+@sequence_split.infer_shape
 def sequence_split_shapes(y, splits, like):
     _require_pairs(like, splits)
     return [(item.shape[0], *y.shape[1:]) for item in like]
@@ -139,7 +139,7 @@ def _longest(splits: torch.Tensor) -> int:
 
 @operator(
     "x: T[t ...d], splits: int64[k] -> y: T[m w ...d]",
-    may_fail=True,
+    checks_values=True,
     cases=[
         Case(x=[1.0, 2.0, 3.0], splits=[0, 2, 2, 3], y=[[1.0, 2.0], [0.0, 0.0], [3.0, 0.0]]),
         Case(x=[[1, 2], [3, 4]], splits=[0, 0, 2], fill=-1.0, y=[[[-1, -1], [-1, -1]], [[1, 2], [3, 4]]]),
@@ -164,7 +164,7 @@ def sequence_pad_longest(x, splits, *, fill):
     return _longest(splits)
 
 
-@sequence_pad.infer_with
+@sequence_pad.infer_shape
 def sequence_pad_shape(x, splits, *, fill):
     if not x.dtype.is_floating and (fill != fill // 1 or not _holds(x, fill)):
         raise ArgumentError(f"fill is {fill}, which {x.dtype} does not hold")
@@ -186,7 +186,7 @@ def sequence_pad_dx(x_shape, splits, dy):
 
 @operator(
     "padded: T[m w ...d], splits: int64[k], like: shape[t ...e] -> y: T[t ...d]",
-    may_fail=True,
+    checks_values=True,
     cases=[
         Case(padded=[[1.0, 2.0], [7.0, 7.0], [3.0, 7.0]], splits=[0, 2, 2, 3], like=[0.0, 0.0, 0.0], y=[1.0, 2.0, 3.0]),
         Case(padded=[[[1, 2]]], splits=[0, 1], like=[[0]], y=[[1, 2]]),
@@ -206,7 +206,7 @@ def sequence_unpad(padded, splits, like):
     return padded[row, column]
 
 
-@sequence_unpad.infer_with
+@sequence_unpad.infer_shape
 def sequence_unpad_shape(padded, splits, like):
     _require_same("padded", padded.shape[0], sequences_in(splits))
     return (like.shape[0], *padded.shape[2:])
@@ -219,7 +219,7 @@ def sequence_unpad_dpadded(splits, dy, padded_shape):
     return dy.new_zeros(padded_shape).index_put((row, column), dy)
 
 
-@sequence_unpad_dpadded.infer_with
+@sequence_unpad_dpadded.infer_shape
 def sequence_unpad_dpadded_shape(splits, dy, padded_shape):
     _require_same("padded", padded_shape.shape[0], sequences_in(splits))
     return padded_shape.shape
@@ -243,7 +243,7 @@ def _require_rows(shape: torch.Size, splits: torch.Tensor) -> None:
 
 @operator(
     "splits: int64[s], rows: int64[k], like: shape[n ...d] -> elements: int64[?], own_splits: int64[k+1]",
-    may_fail=True,
+    checks_values=True,
     cases=[
         Case(splits=[0, 2, 2, 5], rows=[2, 0, 1], like=[0.0] * 3, elements=[2, 3, 4, 0, 1], own_splits=[0, 3, 5, 5]),
         Case(splits=[0, 2, 2, 5], rows=[], like=[[0]] * 3, elements=[], own_splits=[0]),
@@ -285,7 +285,7 @@ def sequence_elements_total(splits, rows, like):
     return int(_own_splits(splits, rows, like)[1][-1])
 
 
-@sequence_elements.infer_with
+@sequence_elements.infer_shape
 def sequence_elements_shapes(splits, rows, like):
     _require_same("like", like.shape[0], sequences_in(splits))
     return ("?elements",), (add(rows.shape[0], 1),)

@@ -17,7 +17,7 @@ _MOST_SECTIONS = 2**16  # a file could ask for any number of parts of nothing
 
 @operator(
     "x: T[...r], like: shape[...s] -> y: T[...s]",
-    views=("x",),
+    aliases=("x",),
     cases=[Case(x=[1.0, 2.0], like=[[0.0], [0.0]], y=[[1.0], [2.0]]), GradCheck(x=(2, 3), like=(6,))],
 )
 def reshape_like(x, like):
@@ -32,8 +32,8 @@ def reshape_like_dx(x_shape, dy):
 
 @operator(
     "x: T[...s] -> y: T[...t]",
-    views=("x",),
-    across="start",
+    aliases=("x",),
+    axis_attribute="start",
     cases=[
         Case(x=[[[1.0], [2.0]], [[3.0], [4.0]]], y=[[1.0, 2.0], [3.0, 4.0]]),
         Case(x=[[1.0, 2.0]], start=0, y=[1.0, 2.0]),
@@ -46,7 +46,7 @@ def flatten(x, *, start: int = 1):
     return x.reshape(*x.shape[:start], torch.Size(x.shape[start:]).numel())
 
 
-@flatten.infer_with
+@flatten.infer_shape
 def flatten_shape(x, *, start):
     if not 0 <= start < len(x.shape):
         raise ShapeError(f"x has {len(x.shape)} dimension{'' if len(x.shape) == 1 else 's'}, so none can be joined from {start} on")
@@ -64,7 +64,7 @@ def flatten_dx(x_shape, dy, *, start):
 @operator(
     "x: T[...s] -> y: T[...t]",
     variable_attributes=("shape",),
-    views=("x",),
+    aliases=("x",),
     cases=[
         Case(x=[[1.0, 2.0], [3.0, 4.0]], shape=(4,), y=[1.0, 2.0, 3.0, 4.0]),
         Case(x=[[1.0, 2.0], [3.0, 4.0]], shape=(-1, 1), y=[[1.0], [2.0], [3.0], [4.0]]),
@@ -78,7 +78,7 @@ def reshape(x, *, shape: Sizes):
     return x.reshape(sizes)
 
 
-@reshape.infer_with
+@reshape.infer_shape
 def reshape_shape(x, *, shape):
     if isinstance(shape, UnknownSizes):
         return tuple(shape)
@@ -108,7 +108,7 @@ def reshape_dx(x_shape, dy, *, shape):
 
 @operator(
     "*xs: T -> y: T",
-    across="axis",
+    axis_attribute="axis",
     cases=[
         Case(xs=([[1.0], [2.0]], [[3.0], [4.0]]), axis=1, y=[[1.0, 3.0], [2.0, 4.0]]),
         Case(xs=([1.0], [2.0, 3.0]), y=[1.0, 2.0, 3.0]),
@@ -123,7 +123,7 @@ def concat(xs, *, axis: int = 0):
     return torch.cat(xs, dim=axis)
 
 
-@concat.infer_with
+@concat.infer_shape
 def concat_shape(xs, *, axis):
     first = xs[0].shape if xs else ()
     if not -len(first) <= axis < len(first):
@@ -142,9 +142,9 @@ def concat_dxs(xs_shape, dy, *, axis):
 
 @operator(
     "x: T, *like: shape -> *ys: T",
-    views=("x",),
+    aliases=("x",),
     disjoint=True,
-    across="axis",
+    axis_attribute="axis",
     cases=[Case(x=[1.0, 2.0, 3.0], like=([0.0], [0.0, 0.0]), ys=([1.0], [2.0, 3.0])), GradCheck(x=(2, 3), like=[(2, 1), (2, 2)], axis=1)],
 )
 def split_like(x, like, *, axis: int = 0):
@@ -152,7 +152,7 @@ def split_like(x, like, *, axis: int = 0):
     return list(torch.split(x, [shape[axis] for shape in like], dim=axis))
 
 
-@split_like.infer_with
+@split_like.infer_shape
 def split_like_shapes(x, like, *, axis):
     return [item.shape for item in like]
 
@@ -172,9 +172,9 @@ def _require_axis(x: TensorType, axis: int) -> int:
 
 @operator(
     "x: T[...s] -> *ys: T",
-    views=("x",),
+    aliases=("x",),
     disjoint=True,
-    across="axis",
+    axis_attribute="axis",
     cases=[
         Case(x=[1.0, 2.0, 3.0, 4.0], sections=2, ys=([1.0, 2.0], [3.0, 4.0])),
         Case(x=[[1, 2], [3, 4]], sections=2, axis=1, ys=([[1], [3]], [[2], [4]])),
@@ -193,7 +193,7 @@ def split(x, *, sections: int, axis: int = 0):
     return list(x.split_with_sizes([x.shape[axis] // sections] * sections, axis))
 
 
-@split.infer_with
+@split.infer_shape
 def split_shapes(x, *, sections, axis):
     if not 1 <= sections <= _MOST_SECTIONS:
         raise ShapeError(f"sections is {sections}, where it is 1 to {_MOST_SECTIONS}")
@@ -211,8 +211,8 @@ def split_dx(dys, *, axis):
 
 @operator(
     "x: T[...s] -> y: T[...t]",
-    views=("x",),
-    across="axis",
+    aliases=("x",),
+    axis_attribute="axis",
     cases=[
         Case(x=[1.0, 2.0, 3.0, 4.0], start=1, stop=3, y=[2.0, 3.0]),
         Case(x=[[1, 2, 3], [4, 5, 6]], axis=1, start=-2, y=[[2, 3], [5, 6]]),
@@ -238,7 +238,7 @@ def slice_(x, *, axis: int = 0, start: int = 0, stop: int | None = None):
     return x.narrow(axis, first, length)
 
 
-@slice_.infer_with
+@slice_.infer_shape
 def slice_shape(x, *, axis, start, stop=None):
     axis = _require_axis(x, axis)
     whole = x.shape[axis]
@@ -255,7 +255,7 @@ def slice_shape(x, *, axis, start, stop=None):
     return (*x.shape[:axis], length, *x.shape[axis + 1 :])
 
 
-@slice_.gradient("x", across="axis")
+@slice_.gradient("x", axis_attribute="axis")
 def slice_dx(x_shape, dy, *, axis, start, stop=None):
     """``dy`` where the slice stood, zeros around it."""
     return write_slice(dy, dy.new_empty(x_shape), axis, start, stop)
@@ -285,7 +285,7 @@ def _range(whole: int, axis: int, start: int, stop: int | None) -> tuple[int, in
 
 @operator(
     "*xs: T[...s] -> y: T[...t]",
-    across="axis",
+    axis_attribute="axis",
     cases=[
         Case(xs=([1.0, 2.0], [3.0, 4.0]), y=[[1.0, 2.0], [3.0, 4.0]]),
         Case(xs=([1, 2], [3, 4]), axis=1, y=[[1, 3], [2, 4]]),
@@ -303,7 +303,7 @@ def stack(xs, *, axis: int = 0):
     return torch.stack(xs, dim=axis)
 
 
-@stack.infer_with
+@stack.infer_shape
 def stack_shape(xs, *, axis):
     if not xs:
         raise ShapeError("there is nothing to stack")
@@ -320,8 +320,8 @@ def stack_dxs(xs_shape, dy, *, axis):
 
 @operator(
     "x: T[...s] -> y: T[...t]",
-    views=("x",),
-    across="axes",
+    aliases=("x",),
+    axis_attribute="axes",
     cases=[
         Case(x=[[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], axes=(1, 0), y=[[1.0, 3.0, 5.0], [2.0, 4.0, 6.0]]),
         Case(x=[[[1, 2]], [[3, 4]]], axes=(2, 0, 1), y=[[[1], [3]], [[2], [4]]]),
@@ -337,7 +337,7 @@ def transpose(x, *, axes: tuple[int, ...]):
     return x.permute(axes).contiguous()
 
 
-@transpose.infer_with
+@transpose.infer_shape
 def transpose_shape(x, *, axes):
     if sorted(axes) != list(range(len(x.shape))):
         raise ShapeError(f"axes {axes} are not the {len(x.shape)} axes of x in some order")

@@ -10,15 +10,15 @@ import torch
 from oarlock.op.matrix import linear, linear_dbias, linear_dw, linear_dx
 from oarlock.op.routing import gather, scatter_add
 from oarlock.op.trusted import operator
-from oarlock.registry import Case, GradCheck, Rejects, joint
+from oarlock.registry import Case, GradCheck, Rejects, fused_backward
 
 __all__ = ["embedding_linear"]
 
 
 @operator(
     "x: float[v k], rows: int64[*b], w: float[k n], bias?: float[n] -> out: float[*b n]",
-    rounds_by="place",
-    may_fail=True,
+    sensitive_to="place",
+    checks_values=True,
     cases=[
         Case(x=[[1.0, 2.0], [3.0, 4.0]], rows=[1, 0], w=[[1.0], [10.0]], out=[[43.0], [21.0]]),
         Case(x=[[1.0], [2.0]], rows=[[1, 0], [1, 1]], w=[[10.0]], bias=[5.0], out=[[[25.0], [15.0]], [[25.0], [25.0]]]),
@@ -45,7 +45,7 @@ def _repeats(count: int, rows: torch.Tensor, like: torch.Tensor) -> bool:
     return 2 * count <= rows.numel() and like.element_size() >= 4
 
 
-@embedding_linear.gradient("x", rounds_by="place")
+@embedding_linear.gradient("x", sensitive_to="place")
 def embedding_linear_dx(rows, w, x_shape, dout):
     """The gradient of each row that was taken, led back through the product."""
     if not _repeats(x_shape[0], rows, dout):
@@ -53,7 +53,7 @@ def embedding_linear_dx(rows, w, x_shape, dout):
     return _sums_dx(_sums(x_shape[0], rows, dout), w, _untaken(x_shape[0], rows))
 
 
-@embedding_linear.gradient("w", rounds_by="place")
+@embedding_linear.gradient("w", sensitive_to="place")
 def embedding_linear_dw(x, rows, dout):
     if not _repeats(x.shape[0], rows, x):
         return linear_dw.kernel(gather.kernel(x, rows), dout)
@@ -65,13 +65,13 @@ def embedding_linear_dbias(dout):
     return linear_dbias(dout)
 
 
-@joint(embedding_linear_dx, embedding_linear_dw, linear_dbias)
+@fused_backward(embedding_linear_dx, embedding_linear_dw, linear_dbias)
 def embedding_linear_backward(x, rows, w, dout):
     dx, dw, arriving = _backward(x, rows, w, dout)
     return dx, dw, linear_dbias.kernel(arriving)
 
 
-@joint(embedding_linear_dx, embedding_linear_dw)
+@fused_backward(embedding_linear_dx, embedding_linear_dw)
 def embedding_linear_backward_without_bias(x, rows, w, dout):
     return _backward(x, rows, w, dout)[:2]
 

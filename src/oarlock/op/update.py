@@ -131,7 +131,7 @@ def multi_tensor_sgd(params, grads, learning_rate):
     return foreach_sub(laid, grads, alpha=learning_rate.item())
 
 
-@multi_tensor_sgd.infer_with
+@multi_tensor_sgd.infer_shape
 def _multi_tensor_sgd_shapes(params, grads, learning_rate):
     return _shapes(params, grads)
 
@@ -158,7 +158,7 @@ def multi_tensor_momentum(params, grads, velocities, learning_rate, *, mu: float
     return params, velocities
 
 
-@multi_tensor_momentum.infer_with
+@multi_tensor_momentum.infer_shape
 def _multi_tensor_momentum_shapes(params, grads, velocities, learning_rate, *, mu, nesterov):
     shapes = _shapes(params, grads, velocities)
     return shapes, shapes
@@ -186,7 +186,7 @@ def multi_tensor_adam(
     return params, moments1, moments2
 
 
-@multi_tensor_adam.infer_with
+@multi_tensor_adam.infer_shape
 def _multi_tensor_adam_shapes(params, grads, moments1, moments2, step, learning_rate, *, beta1, beta2, epsilon):
     shapes = _shapes(params, grads, moments1, moments2)
     return shapes, shapes, shapes
@@ -197,7 +197,7 @@ def _multi_tensor_adam_shapes(params, grads, moments1, moments2, step, learning_
 
 @operator(
     "param: float[k n], x: float[...b k], dout: float[...b n], learning_rate: float64[] -> next: float[k n]",
-    rounds_by="place",
+    sensitive_to="place",
     cases=[
         Case(param=[[1.0], [2.0]], x=[[1.0, 2.0], [3.0, 4.0]], dout=[[1.0], [10.0]], learning_rate=0.1, next=[[-2.1], [-2.2]]),
         Case(param=[[1.0], [2.0]], x=[[[1.0, 2.0]], [[3.0, 4.0]]], dout=[[[1.0]], [[10.0]]], learning_rate=0.1, next=[[-2.1], [-2.2]]),
@@ -215,7 +215,7 @@ def sgd_addmm(param, x, dout, learning_rate):
 
 @operator(
     "base: float[k n], x: float[...b k], dout: float[...b n] -> total: float[k n]",
-    rounds_by="place",
+    sensitive_to="place",
     cases=[
         Case(base=[[1.0], [2.0]], x=[[1.0, 2.0], [3.0, 4.0]], dout=[[1.0], [10.0]], total=[[32.0], [44.0]]),
         Case(base=[[1.0], [2.0]], x=[[[1.0, 2.0]], [[3.0, 4.0]]], dout=[[[1.0]], [[10.0]]], scale=0.5, total=[[31.5], [43.0]]),

@@ -61,7 +61,7 @@ def _sink_from(loop: Op, names: set[str], catalogue: Catalogue) -> int:
         elif (attributes := attributes_outside(operator, op, varying, ragged=ragged)) is not None:
             if _is_only_in(layout.stacked, layout.summed, op, layout):
                 count += _move(op, layout, position, names, layout.stacked, attributes)
-            elif operator.views and _keeps_most(op, layout):
+            elif operator.aliases and _keeps_most(op, layout):
                 count += _move(op, layout, position, names, layout.stacked, attributes, stays=True)
             elif op.type == "concat":
                 count += _take_parts(op, layout, position, names, attributes)

@@ -12,7 +12,7 @@ from oarlock.ir.variable import Var
 from oarlock.passes.rewriter import declare, is_pure, new_op, rewrite
 from oarlock.registry.catalogue import Catalogue
 from oarlock.registry.declaration import Operator
-from oarlock.registry.own_values import may_fail
+from oarlock.registry.own_values import checks_values
 
 __all__ = ["constant_folding", "is_small"]
 
@@ -64,7 +64,7 @@ class _Folding:
         return replaced
 
     def _is_foldable(self, operator: Operator, op: Op) -> bool:
-        if may_fail(operator, op) or not is_pure(operator, op) or op.is_commit or not op.inputs:
+        if checks_values(operator, op) or not is_pure(operator, op) or op.is_commit or not op.inputs:
             return False
         if any(isinstance(value, Var) for value in op.attributes.values()) or not all(map(is_small, op.writes)):
             return False

@@ -7,7 +7,7 @@ from oarlock.ir.variable import Var
 from oarlock.ir.walk import inner_blocks
 from oarlock.op.control.layout import Layout
 from oarlock.registry.catalogue import Catalogue
-from oarlock.registry.own_values import may_fail
+from oarlock.registry.own_values import checks_values
 
 __all__ = ["inline"]
 
@@ -40,7 +40,7 @@ def _may_go(op: Op, catalogue: Catalogue) -> bool:
 def _minds(catalogue: Catalogue, op: Op) -> bool:
     """Whether where an op stands can be told from what it does."""
     operator = catalogue.get(op.type)
-    return bool(operator.effects or may_fail(operator, op) or operator.wants_context)
+    return bool(operator.effects or checks_values(operator, op) or operator.wants_context)
 
 
 def _inline_into(block: Block, catalogue: Catalogue) -> int:

@@ -8,7 +8,7 @@ from oarlock.ir.walk import inner_blocks
 from oarlock.op.control.layout import Layout
 from oarlock.passes.loops import copy_op
 from oarlock.registry.catalogue import Catalogue
-from oarlock.registry.own_values import may_fail
+from oarlock.registry.own_values import checks_values
 
 __all__ = ["licm"]
 
@@ -39,7 +39,7 @@ def _hoist_from(loop: Op, catalogue: Catalogue) -> int:
     for op in layout.body.ops:
         operator = catalogue.get(op.type)
         fixed = all(var in moved or var.block is not layout.body for var in op.reads)
-        if not fixed or op.blocks or operator.effects or may_fail(operator, op):
+        if not fixed or op.blocks or operator.effects or checks_values(operator, op):
             kept.append(op)
             continue
         names = block.program.unique

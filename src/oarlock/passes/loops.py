@@ -12,7 +12,7 @@ from oarlock.op.control.even_sizes import even_sizes
 from oarlock.op.control.layout import Layout
 from oarlock.registry.axes import attributes_on_stacks, axes_alone
 from oarlock.registry.declaration import Operator
-from oarlock.registry.own_values import may_fail
+from oarlock.registry.own_values import checks_values
 
 __all__ = ["StackedNames", "attributes_outside", "broadcasts", "copy_op", "loops_in", "outside_shape", "sums_rows"]
 
@@ -61,7 +61,7 @@ def attributes_outside(operator: Operator, op: Op, varying: Collection[Var], *, 
     """
     if (
         operator.effects
-        or may_fail(operator, op)
+        or checks_values(operator, op)
         or op.blocks
         or any(isinstance(value, Var) and value in varying for value in op.attributes.values())
     ):
@@ -69,7 +69,7 @@ def attributes_outside(operator: Operator, op: Op, varying: Collection[Var], *, 
     group = operator.row_group
     if group is not None:
         return op.attributes if _fits_group(operator, op, group, varying, ragged) else None
-    if operator.across is not None and all(var in varying for var in op.reads):
+    if operator.axis_attribute is not None and all(var in varying for var in op.reads):
         rank = max(len(var.shape or ()) for var in (*op.reads, *op.writes))
         if not ragged:
             return attributes_on_stacks(operator, op.attributes)

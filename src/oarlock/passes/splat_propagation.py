@@ -11,7 +11,7 @@ from oarlock.ir.variable import Var
 from oarlock.passes.rewriter import declare, is_elementwise, new_op, reader_counts, rewrite, sees
 from oarlock.registry.catalogue import Catalogue
 from oarlock.registry.declaration import Operator
-from oarlock.registry.own_values import may_fail
+from oarlock.registry.own_values import checks_values
 
 __all__ = ["splat_propagation"]
 
@@ -90,7 +90,11 @@ class _Scalars:
             return self._number(op.inputs[_REPEATERS[op.type]][0], op)
         if op.type == "mean_dx":
             return self._share_of_mean(op, before)
-        if not is_elementwise(operator, op) or may_fail(operator, op) or any(isinstance(value, Var) for value in op.attributes.values()):
+        if (
+            not is_elementwise(operator, op)
+            or checks_values(operator, op)
+            or any(isinstance(value, Var) for value in op.attributes.values())
+        ):
             return None
         numbers = {slot: self._number(var, op) for slot, vars in op.inputs.items() for var in vars}
         known = {slot: number for slot, number in numbers.items() if number is not None}

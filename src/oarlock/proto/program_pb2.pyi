@@ -98,7 +98,7 @@ class BlockDesc(_message.Message):
     def __init__(self, name: _Optional[str] = ..., parent: _Optional[int] = ..., inputs: _Optional[_Iterable[str]] = ..., outputs: _Optional[_Iterable[str]] = ..., vars: _Optional[_Iterable[_Union[VarDesc, _Mapping]]] = ..., ops: _Optional[_Iterable[_Union[OpDesc, _Mapping]]] = ...) -> None: ...
 
 class VarDesc(_message.Message):
-    __slots__ = ("name", "dtype", "shape", "persistable", "parameter", "trainable", "stop_gradient", "initializer", "partitions")
+    __slots__ = ("name", "dtype", "shape", "persistable", "parameter", "trainable", "stop_gradient", "initializer", "row_splits_of")
     NAME_FIELD_NUMBER: _ClassVar[int]
     DTYPE_FIELD_NUMBER: _ClassVar[int]
     SHAPE_FIELD_NUMBER: _ClassVar[int]
@@ -107,7 +107,7 @@ class VarDesc(_message.Message):
     TRAINABLE_FIELD_NUMBER: _ClassVar[int]
     STOP_GRADIENT_FIELD_NUMBER: _ClassVar[int]
     INITIALIZER_FIELD_NUMBER: _ClassVar[int]
-    PARTITIONS_FIELD_NUMBER: _ClassVar[int]
+    ROW_SPLITS_OF_FIELD_NUMBER: _ClassVar[int]
     name: str
     dtype: DType
     shape: ShapeDesc
@@ -116,8 +116,8 @@ class VarDesc(_message.Message):
     trainable: bool
     stop_gradient: bool
     initializer: InitializerDesc
-    partitions: str
-    def __init__(self, name: _Optional[str] = ..., dtype: _Optional[_Union[DType, str]] = ..., shape: _Optional[_Union[ShapeDesc, _Mapping]] = ..., persistable: bool = ..., parameter: bool = ..., trainable: bool = ..., stop_gradient: bool = ..., initializer: _Optional[_Union[InitializerDesc, _Mapping]] = ..., partitions: _Optional[str] = ...) -> None: ...
+    row_splits_of: str
+    def __init__(self, name: _Optional[str] = ..., dtype: _Optional[_Union[DType, str]] = ..., shape: _Optional[_Union[ShapeDesc, _Mapping]] = ..., persistable: bool = ..., parameter: bool = ..., trainable: bool = ..., stop_gradient: bool = ..., initializer: _Optional[_Union[InitializerDesc, _Mapping]] = ..., row_splits_of: _Optional[str] = ...) -> None: ...
 
 class ShapeDesc(_message.Message):
     __slots__ = ("sizes",)

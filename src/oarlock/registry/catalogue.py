@@ -8,13 +8,13 @@ from oarlock.spelling import did_you_mean
 
 if TYPE_CHECKING:
     from oarlock.registry.declaration import Operator
-    from oarlock.registry.joint_operator import JointOperator
+    from oarlock.registry.fused_backward import FusedBackward
 
 __all__ = ["Catalogue", "standard"]
 
 
 class Catalogue:
-    """Operators by name; gradient operators apart, so that a catalogue without them can be had, and joint ones, which passes form.
+    """Operators by name; gradient operators apart, so that a catalogue without them can be had, and fused ones, which passes form.
 
     `forward_only()` is what an inference-only process uses: asking it for a gradient operator raises.
     """
@@ -22,7 +22,7 @@ class Catalogue:
     def __init__(self, *, gradients: bool = True):
         self.operators: dict[str, Operator] = {}
         self.gradient_operators: dict[str, Operator] = {}
-        self.joint_operators: dict[str, JointOperator] = {}
+        self.fused_operators: dict[str, FusedBackward] = {}
         self._gradients = gradients
 
     @property
@@ -35,22 +35,22 @@ class Catalogue:
 
     def add(self, operator: "Operator") -> None:
         """Register `operator`. Raises DeclarationError where its name is taken."""
-        if any(operator.type in known for known in (self.operators, self.gradient_operators, self.joint_operators)):
+        if any(operator.type in known for known in (self.operators, self.gradient_operators, self.fused_operators)):
             raise DeclarationError(f'an operator called "{operator.type}" is registered already')
-        kind = self.joint_operators if operator.parts else self.operators if operator.forward is None else self.gradient_operators
+        kind = self.fused_operators if operator.parts else self.operators if operator.forward is None else self.gradient_operators
         kind[operator.type] = operator  # type: ignore[assignment]
 
     def find(self, type: str) -> "Operator | None":
         """The operator called `type`, None where there is none."""
         found = self.operators.get(type)
-        return found or (self.gradient_operators.get(type) or self.joint_operators.get(type) if self._gradients else None)
+        return found or (self.gradient_operators.get(type) or self.fused_operators.get(type) if self._gradients else None)
 
     def get(self, type: str) -> "Operator":
         """The operator called `type`. Raises UnknownOperatorError, with the nearest name."""
         found = self.find(type)
         if found is not None:
             return found
-        if type in self.gradient_operators or type in self.joint_operators:
+        if type in self.gradient_operators or type in self.fused_operators:
             raise UnknownOperatorError(f'"{type}" is a gradient operator; this process only infers', op=type)
         hint = did_you_mean(type, self.operators)
         raise UnknownOperatorError(f'no operator "{type}"' + (f"; {hint}" if hint else ""), op=type)
@@ -60,7 +60,7 @@ class Catalogue:
         view = Catalogue(gradients=False)
         view.operators = self.operators
         view.gradient_operators = self.gradient_operators
-        view.joint_operators = self.joint_operators
+        view.fused_operators = self.fused_operators
         return view
 
 

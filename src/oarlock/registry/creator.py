@@ -128,7 +128,7 @@ def _renamed(operator: Operator, keywords: Mapping[str, object]) -> Mapping[str,
     old = OLD_KEYWORDS.get(operator.type, {})
     if old.keys().isdisjoint(keywords):
         return keywords
-    return dict((renamed(f"keyword of {operator.type}", name, old, stacklevel=5), value) for name, value in keywords.items())  # noqa: C402
+    return dict((renamed(f"keyword of {operator.type}", name, old, stacklevel=6), value) for name, value in keywords.items())  # noqa: C402
 
 
 def _by_name(

@@ -11,6 +11,7 @@ from oarlock.errors import ArgumentError, DeclarationError
 from oarlock.ir.block import Block
 from oarlock.ir.operation import Op
 from oarlock.ir.variable import Var
+from oarlock.old_names import OLD_DECLARATIONS, renamed, takes_old_keywords
 from oarlock.registry.attribute_spec import REQUIRED, AttributeSpec
 from oarlock.registry.case import Case, GradCheck, Rejects
 from oarlock.registry.catalogue import Catalogue, standard
@@ -38,12 +39,12 @@ class Operator:
     """The declaration of one type of op: its inputs, its outputs and its kernel.
 
     Calling an operator on variables appends an op to their program and returns the variables that it defines.
-    `kernel` computes it on tensors. Passes and plans may rely on whatever else is declared, such as the input slots `views` whose memory an
-    output may share; tests check it.
+    `kernel` computes it on tensors. Passes and plans may rely on whatever else is declared, such as the input slots `aliases` whose
+    memory an output may share; tests check it.
     """
 
     parts: "tuple[Operator, ...]" = ()
-    """The operators whose results this one computes together: see `oarlock.registry.joint_operator`."""
+    """The operators whose results this one computes together: see `oarlock.registry.fused_backward`."""
 
     own_values: "OwnValues | None" = None
     """The form for what the forward operator has made: see `oarlock.registry.own_values`."""
@@ -59,20 +60,20 @@ class Operator:
         cases: Sequence[Case | GradCheck | Rejects] = (),
         intermediate: Sequence[str] = (),
         effects: str | None = None,
-        may_fail: bool = False,
+        checks_values: bool = False,
         variable_attributes: Sequence[str] = (),
-        views: Sequence[str] = (),
+        aliases: Sequence[str] = (),
         disjoint: bool = False,
-        rounds_by: Rounding | None = None,
-        across: str | None = None,
+        sensitive_to: Rounding | None = None,
+        axis_attribute: str | None = None,
         trusted: bool = False,
         catalogue: Catalogue | None = None,
     ):
         self.variable_attributes = tuple(variable_attributes)
-        self.views = tuple(views)
+        self.aliases = tuple(aliases)
         self.disjoint = disjoint
-        self.rounds_by = rounds_by
-        self.across = across
+        self.sensitive_to = sensitive_to
+        self.axis_attribute = axis_attribute
         self.trusted = trusted
         self.type = type
         self.kernel = kernel
@@ -81,7 +82,7 @@ class Operator:
         self.cases = tuple(cases)
         self.intermediate = tuple(intermediate)
         self.effects = effects
-        self.may_fail = may_fail
+        self.checks_values = checks_values
         self.preconditions: dict[Callable[..., object], tuple[str, ...]] = {}  # each with what it is called with
         self.gradients: dict[str, Rule] = {}
         self.gradient_builder: Builder | None = None
@@ -90,10 +91,15 @@ class Operator:
         self.catalogue = standard if catalogue is None else catalogue
         if signature is not None:
             self.signature = signature
-        self._require_inputs(self.views)
-        if rounds_by not in (None, *typing.get_args(Rounding)):
-            raise DeclarationError(f'{type}: rounds_by is "layout", "place" or left out, not "{rounds_by}"')
+        self._require_inputs(self.aliases)
+        if sensitive_to not in (None, *typing.get_args(Rounding)):
+            raise DeclarationError(f'{type}: sensitive_to is "layout", "place" or left out, not "{sensitive_to}"')
         self.catalogue.add(self)
+
+    def __getattr__(self, name: str) -> Any:
+        if name in OLD_DECLARATIONS:
+            return getattr(self, renamed("attribute of an operator", name, OLD_DECLARATIONS, stacklevel=2))
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
 
     def __repr__(self) -> str:
         return f"<Operator {self.type}({self.signature})>"
@@ -243,7 +249,7 @@ class Operator:
             if self.forward is None and self.signature.input(slot) is None:
                 raise DeclarationError(f"{self.type} has no input {slot}")
 
-    def infer_with(self, function: Callable[..., object]) -> Callable[..., object]:
+    def infer_shape(self, function: Callable[..., object]) -> Callable[..., object]:
         """Declare how shapes follow, where the signature cannot state it.
 
         `function` takes the kernel's arguments as `TensorType`s and returns a shape, or a TensorType, per output. A size that
@@ -252,14 +258,15 @@ class Operator:
         self.infer_function = function
         return function
 
+    @takes_old_keywords
     def gradient(
         self,
         slot: str,
         *,
-        views: Sequence[str] = (),
-        across: str | None = None,
-        rounds_by: Rounding | None = None,
-        may_fail: bool = False,
+        aliases: Sequence[str] = (),
+        axis_attribute: str | None = None,
+        sensitive_to: Rounding | None = None,
+        checks_values: bool = False,
     ) -> "Callable[[Callable[..., object]], Operator]":
         """Declare the kernel of the gradient with respect to input `slot`.
 
@@ -276,10 +283,10 @@ class Operator:
                 None,
                 forward=self,
                 wrt=slot,
-                views=views,
-                across=across,
-                rounds_by=rounds_by,
-                may_fail=may_fail,
+                aliases=aliases,
+                axis_attribute=axis_attribute,
+                sensitive_to=sensitive_to,
+                checks_values=checks_values,
                 catalogue=self.catalogue,
             )
             self.gradients[slot] = Rule(slot, operator=derived)
@@ -319,7 +326,7 @@ class Operator:
         self._require_inputs([name.removesuffix("_dtype") for name in names])
         self.preconditions[check] = names
 
-    def build_gradient(self, builder: Builder) -> Builder:
+    def gradient_maker(self, builder: Builder) -> Builder:
         """Declare a function that builds the gradients of every input at once; for operators that own blocks."""
         self.gradient_builder = builder
         return builder
@@ -330,18 +337,19 @@ class Operator:
         return create(self, arguments, keywords, name=name)
 
 
+@takes_old_keywords
 def operator(
     signature: str,
     *,
     cases: Sequence[Case | GradCheck | Rejects] = (),
     intermediate: Sequence[str] = (),
     effects: str | None = None,
-    may_fail: bool = False,
+    checks_values: bool = False,
     variable_attributes: Sequence[str] = (),
-    views: Sequence[str] = (),
+    aliases: Sequence[str] = (),
     disjoint: bool = False,
-    rounds_by: Rounding | None = None,
-    across: str | None = None,
+    sensitive_to: Rounding | None = None,
+    axis_attribute: str | None = None,
     trusted: bool = False,
     catalogue: Catalogue | None = None,
 ) -> Callable[[Callable[..., object]], Operator]:
@@ -353,15 +361,15 @@ def operator(
             return torch.relu(x)
 
     `intermediate` outputs are kept for the gradient and not returned to callers. `effects` is "random"
-    where two runs differ. `may_fail` says that values, not only shapes, can make the kernel raise.
+    where two runs differ. `checks_values` says that values, not only shapes, can make the kernel raise.
     `variable_attributes` are those that a variable of the program may stand for, read when the op runs.
-    `views` are the inputs whose memory an output may share: the kernel may return them, or views of them. Where nothing is
+    `aliases` are the inputs whose memory an output may share: the kernel may return them, or views of them. Where nothing is
     declared, outputs are fresh memory. Where they are `disjoint`, no two of them share an element, unless two elements of an input do.
-    `rounds_by="layout"` says that the kernel may round an element otherwise where there are gaps in the memory of an input, though it sums
-    nothing: it takes some elements in vectors, and those at the end of a row one by one. `rounds_by="place"` says that a library of
+    `sensitive_to="layout"` says that the kernel may round an element otherwise where there are gaps in the memory of an input, though it
+    sums nothing: it takes some elements in vectors, and those at the end of a row one by one. `sensitive_to="place"` says that a library of
     products does the work, which chooses its loops by the strides and the addresses of all tensors, also of the one that it writes
     into: the forms of such a kernel give what the kernel gives within rounding, where those of any other give its bits.
-    `across` names the attribute that says which axes are computed across, counted from the front, or from the back where it is
+    `axis_attribute` names the attribute that says which axes are computed across, counted from the front, or from the back where it is
     negative: the first of them, or all axes in their new order. Each index of the axes in front of that one is computed alone.
     `trusted` says that the kernel, and those of its gradients, keep no tensor that they are given or give, do nothing else that anybody
     sees, and ask PyTorch for no gradient. Plans then write over memory around it as they do around operators of ours; otherwise they copy
@@ -380,12 +388,12 @@ def operator(
             cases=cases,
             intermediate=intermediate,
             effects=effects,
-            may_fail=may_fail,
+            checks_values=checks_values,
             variable_attributes=variable_attributes,
-            views=views,
+            aliases=aliases,
             disjoint=disjoint,
-            rounds_by=rounds_by,
-            across=across,
+            sensitive_to=sensitive_to,
+            axis_attribute=axis_attribute,
             trusted=trusted,
             catalogue=catalogue,
         )

@@ -30,7 +30,7 @@ class BlockSizes(NamedTuple):
 
 def _names(vars: Iterable[Var]) -> set[str]:
     """The names of sizes that some variables bear, in front or anywhere, as in `2*n+1`, or cut."""
-    return {name for var in vars for size in (*(var.shape or ()), var.partitions or 1) for name in names_in(size)}
+    return {name for var in vars for size in (*(var.shape or ()), var.row_splits_of or 1) for name in names_in(size)}
 
 
 def verify_own_sizes(program: Program, catalogue: Catalogue, made: Made) -> None:

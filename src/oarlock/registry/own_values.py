@@ -10,7 +10,7 @@ from typing import NamedTuple
 from oarlock.ir.operation import Op
 from oarlock.registry.declaration import Operator
 
-__all__ = ["OwnValues", "may_fail", "trusting", "trusts"]
+__all__ = ["OwnValues", "checks_values", "trusting", "trusts"]
 
 
 class OwnValues(NamedTuple):
@@ -48,6 +48,6 @@ def trusts(operator: Operator, op: Op) -> bool:
     return same and like.shape is not None and like.shape == made_of.shape
 
 
-def may_fail(operator: Operator, op: Op) -> bool:
+def checks_values(operator: Operator, op: Op) -> bool:
     """Whether values, not only shapes, can make the kernel of `op` raise."""
-    return operator.may_fail and not trusts(operator, op)
+    return operator.checks_values and not trusts(operator, op)

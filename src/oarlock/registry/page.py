@@ -49,17 +49,17 @@ def _promises(operator: Operator) -> list[str]:
     if operator.row_group:
         promises.append(f"each leading index *{operator.row_group} is computed alone")
     promises += [f"{name} is a sum over the rows" for name in operator.summed_outputs]
-    if operator.across:
-        promises.append(f"each index of the axes in front of {operator.across} is computed alone")
-    if operator.views:
-        promises.append(f"may give {', '.join(operator.views)}, or {'disjoint views' if operator.disjoint else 'a view'} of it")
-    if operator.rounds_by == "layout":
+    if operator.axis_attribute:
+        promises.append(f"each index of the axes in front of {operator.axis_attribute} is computed alone")
+    if operator.aliases:
+        promises.append(f"may give {', '.join(operator.aliases)}, or {'disjoint views' if operator.disjoint else 'a view'} of it")
+    if operator.sensitive_to == "layout":
         promises.append("may round otherwise where there are gaps in memory")
-    if operator.rounds_by == "place":
+    if operator.sensitive_to == "place":
         promises.append("may round otherwise where its tensors lie otherwise in memory; the same bits where they lie alike")
     if operator.effects:
         promises.append(f"effect: {operator.effects}; two runs differ")
-    if operator.may_fail:
+    if operator.checks_values:
         promises.append("values, not only shapes, can make it raise")
     return promises
 

@@ -6,7 +6,7 @@ from oarlock.runtime.context import Context
 from oarlock.runtime.executor import Executor
 from oarlock.runtime.initialization import init
 from oarlock.runtime.place import CPUPlace, GPUPlace, Place
-from oarlock.runtime.process import ProcessSettings, tune_process
+from oarlock.runtime.process import ProcessSettings, configure_process
 from oarlock.runtime.ragged import Ragged
 from oarlock.runtime.running import run_block
 from oarlock.runtime.scope import Scope
@@ -26,8 +26,8 @@ __all__ = [
     "State",
     "Step",
     "Variable",
+    "configure_process",
     "infer_shape",
     "init",
     "run_block",
-    "tune_process",
 ]

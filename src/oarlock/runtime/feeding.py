@@ -100,8 +100,8 @@ def _check_one(program: Program, var: Var, value: object, sizes: dict[str, tuple
         agrees = agrees and solved is not None
         if symbol and solved is not None:
             wrong = _disagreement(var, symbol, solved, sizes) or wrong
-    if var.partitions is not None and agrees and not wrong:
-        wrong = _bad_splits(var, tensor) or _disagreement(var, var.partitions, int(tensor[-1]), sizes)
+    if var.row_splits_of is not None and agrees and not wrong:
+        wrong = _bad_splits(var, tensor) or _disagreement(var, var.row_splits_of, int(tensor[-1]), sizes)
     if not agrees:
         wrong = f'"{var.name}" must have the shape {var.type_text.removeprefix(str(var.dtype))}, not {list(tensor.shape)}'
     if wrong:

@@ -179,7 +179,7 @@ class Prepared:
         tensors = check_feed(self.program, feed, self.read, context.place, context.scope)
         device = device_of(context.place)
         plain = all(isinstance(value, torch.Tensor) and value.device == device for value in feed.values())
-        if plain and feed.keys() == tensors.keys() and all(var.partitions is None for var in self.program.main.inputs):
+        if plain and feed.keys() == tensors.keys() and all(var.row_splits_of is None for var in self.program.main.inputs):
             self._accepted = tuple(feed), TensorGuard([tensors[name] for name in feed])
         return tensors
 

@@ -1,7 +1,7 @@
 """Settings of a process that make kernels slow: denormal numbers, too many threads, memory that goes back and forth.
 
-They are changed on request, by `ol.tune_process()`, `ol.train` and the command line, never by an import: a change reaches all that runs
-in the process. docs/reference/process.md says what each setting is worth.
+They are changed on request, by `ol.configure_process()`, `ol.train` and the command line, never by an import: a change reaches all
+that runs in the process. docs/reference/process.md says what each setting is worth.
 """
 
 import ctypes
@@ -18,7 +18,7 @@ from oarlock.errors import ArgumentError
 from oarlock.ir.location import here
 from oarlock.runtime.forking import has_lost_threads, note_threads, released_by_forks
 
-__all__ = ["ProcessSettings", "tune_process"]
+__all__ = ["ProcessSettings", "configure_process"]
 
 _CPUS = Path("/sys/devices/system/cpu")
 _QUOTA = Path("/sys/fs/cgroup/cpu.max")
@@ -35,7 +35,7 @@ _threads_are_chosen = False
 
 @dataclass(frozen=True)
 class ProcessSettings:
-    """The settings of the process after `ol.tune_process()`.
+    """The settings of the process after `ol.configure_process()`.
 
     `flushes_denormals`: in this thread, and in those that it starts from now on. `pool_flushes_denormals`: in the threads among which
     PyTorch divides a kernel; not so where they ran before. `threads`: the number of those. `keeps_memory`: memory stays when it is freed.
@@ -47,7 +47,7 @@ class ProcessSettings:
     keeps_memory: bool
 
 
-def tune_process(*, threads: int | None = None, keep_memory: bool = True) -> ProcessSettings:
+def configure_process(*, threads: int | None = None, keep_memory: bool = True) -> ProcessSettings:
     """Set up this process to run kernels fast; return what holds now. Call it before anything else is computed.
 
     It changes the whole process, all other libraries in it too:
@@ -65,10 +65,10 @@ def tune_process(*, threads: int | None = None, keep_memory: bool = True) -> Pro
     """
     global _threads_are_chosen
     if threads is not None and (not isinstance(threads, int) or isinstance(threads, bool) or threads < 1):
-        raise ArgumentError(f"tune_process: threads is a whole number from 1, not {threads!r:.60}", location=here())
+        raise ArgumentError(f"configure_process: threads is a whole number from 1, not {threads!r:.60}", location=here())
     if threads is not None and threads > 1 and has_lost_threads():
         raise ArgumentError(
-            f"tune_process: {threads} threads in a child of fork(), which does not have those that its parent computed with",
+            f"configure_process: {threads} threads in a child of fork(), which does not have those that its parent computed with",
             location=here(),
             hint='multiprocessing.get_context("spawn"), or fork before anything is computed',
         )

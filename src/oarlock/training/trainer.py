@@ -25,7 +25,7 @@ from oarlock.runtime.executor import Backend, Executor, require_backend
 from oarlock.runtime.initialization import init
 from oarlock.runtime.ownership import require_own, states_of
 from oarlock.runtime.place import Place
-from oarlock.runtime.process import tune_process
+from oarlock.runtime.process import configure_process
 from oarlock.runtime.ragged import Ragged
 from oarlock.runtime.scope import Scope
 from oarlock.training.batches import Batches
@@ -88,7 +88,7 @@ def train(
     `validate` is data to measure on after each epoch. `show` names further variables to report. `steps` ends
     the run early, after so many more steps. `scope` receives the parameters, and keeps those it has. A run that raised in it goes on
     when it is asked for once more; that of another program is refused, and `scope.new_scope()` trains its parameters beside it. `progress`
-    is False for silence. With `tune`, the process is set up for kernels first, all of it: `ol.tune_process` says how.
+    is False for silence. With `tune`, the process is set up for kernels first, all of it: `ol.configure_process` says how.
     `backend` is that of the executor. It is saved with the run, which goes on with it, until another one is given, or "none".
 
     A loss that is no number, or infinite, is warned of once, with the step and what else is not finite; so is that of `validate`, once. The
@@ -101,7 +101,7 @@ def train(
     if steps is not None:
         _require_count("steps", steps, least=0)
     if tune:
-        tune_process()
+        configure_process()
     if isinstance(cost, Var):
         rows = 32 if batch_size is None else _require_count("batch_size", batch_size)
         drive = Training(rows, 1 if epochs is None else _require_count("epochs", epochs), _chosen(backend))

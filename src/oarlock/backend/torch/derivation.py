@@ -177,7 +177,7 @@ def derive_out(operator: Operator) -> Callable[..., object] | None:
     kernel = operator.kernel
     plain, count = only_call(kernel), len(operator.signature.inputs)
     forms = [item for item in overloads(plain) if item.packed and item.written] if plain is not None else []
-    if plain is not None and operator.rounds_by != "layout" and any(takes_out(plain, item.name, count, ()) for item in forms):
+    if plain is not None and operator.sensitive_to != "layout" and any(takes_out(plain, item.name, count, ()) for item in forms):
         return plain
     out = ast.Name("out", ast.Load())
     direct: list[bool] = []
@@ -187,7 +187,7 @@ def derive_out(operator: Operator) -> Callable[..., object] | None:
         function, plain = find_function(kernel, value), _unlaid(kernel, value)
         if function is not None and is_pointwise(function):
             value.args = [_unlaid(kernel, argument) for argument in value.args]  # type: ignore[attr-defined]
-        if function is None or operator.may_fail:  # what fails has written nothing, which a function of ours sees to
+        if function is None or operator.checks_values:  # what fails has written nothing, which a function of ours sees to
             call = _filled(value, inputs, out) or _handed(kernel, value, out)
         else:
             call = _into(function, value, out)  # type: ignore[arg-type]
@@ -196,7 +196,7 @@ def derive_out(operator: Operator) -> Callable[..., object] | None:
         direct.append(call is not None or source is not None)
         if call is None:
             return copied
-        if operator.rounds_by != "layout" or function is None or not is_pointwise(function):
+        if operator.sensitive_to != "layout" or function is None or not is_pointwise(function):
             return call
         arguments = [argument for argument in value.args if isinstance(argument, ast.Name)]  # type: ignore[attr-defined]
         alike: list[ast.expr] = [ast.Call(ast.Name(_GUARD, ast.Load()), [out, argument], []) for argument in arguments]
@@ -213,7 +213,13 @@ def derive_in_place(operator: Operator) -> dict[tuple[str, ...], Callable[..., o
     of the two of plain arithmetic.
     """
     kernel, found = operator.kernel, _derive_update(operator)
-    if found or not _is_plain(operator) or operator.may_fail or operator.signature.outputs[0].dtype == "bool" or not only_chooses(kernel):
+    if (
+        found
+        or not _is_plain(operator)
+        or operator.checks_values
+        or operator.signature.outputs[0].dtype == "bool"
+        or not only_chooses(kernel)
+    ):
         return found
     calls = [(value, find_function(kernel, value)) for value, _ in returned(kernel, operator.preconditions) if isinstance(value, ast.Call)]
     if not calls or not all(function is not None and _may_reuse(function) for _, function in calls):

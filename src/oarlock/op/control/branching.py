@@ -43,7 +43,7 @@ def require_ran(ran: bool, *values: Stack) -> None:
             )
 
 
-@conditional_block.infer_with
+@conditional_block.infer_shape
 def branch_types(values, free, when, *, body):
     if len(body.inputs) != len(values):
         raise ShapeError(f"the body takes {len(body.inputs)} values, yet is handed {len(values)}")
@@ -74,7 +74,7 @@ def branch_ran(values, free, when=None, *, body):
     return 1 if when is None or when else 0
 
 
-@conditional_block.build_gradient
+@conditional_block.gradient_maker
 def branch_gradients(op: Op, backward: Backward) -> list[tuple[Var, Var]]:
     """Build the branch of the gradient; return each input with its gradient."""
     return _BranchGradient(op, backward).build()

@@ -16,7 +16,7 @@ from oarlock.registry.gradient import Backward
 __all__ = ["LoopGradient"]
 
 
-@recurrent.build_gradient
+@recurrent.gradient_maker
 def recurrent_gradients(op: Op, backward: Backward) -> list[tuple[Var, Var]]:
     """Build the loop in the other direction; return each input with its gradient."""
     body: Block = op.attributes["body"]  # type: ignore[assignment]

@@ -170,7 +170,7 @@ def recurrent_sizes(op: Op) -> BlockSizes | None:
 recurrent.block_sizes = recurrent_sizes
 
 
-@recurrent.infer_with
+@recurrent.infer_shape
 def recurrent_types(sequences, initial, free, splits, *, body, summed, reverse):
     if not sequences:
         raise ShapeError("a loop needs a sequence to step through")

@@ -14,7 +14,7 @@ from oarlock.tensor.stacks import Stack, stack
 __all__ = ["require_trips", "while_"]
 
 
-@operator("condition: bool[], *initial: any, *free: any -> *stacked: any, *final: any", may_fail=True)
+@operator("condition: bool[], *initial: any, *free: any -> *stacked: any, *final: any", checks_values=True)
 def while_(context, condition, initial, free, *, body: Block, max_trips: int = 0):
     """Run ``body``, each trip in a scope of its own, as long as the condition holds.
 
@@ -47,7 +47,7 @@ def require_trips(trip: int, max_trips: int) -> None:
         raise ValueError(f"the condition still holds after max_trips={max_trips} trips")
 
 
-@while_.infer_with
+@while_.infer_shape
 def while_types(condition, initial, free, *, body, max_trips):
     if max_trips < 0:
         raise ShapeError(f"max_trips is a number of trips, or 0 for no limit, not {max_trips}")
@@ -70,7 +70,7 @@ def while_types(condition, initial, free, *, body, max_trips):
     return [TensorType(type.dtype, ("?trips", *type.shape)) for type in stacked], list(initial)  # type: ignore[misc]
 
 
-@while_.build_gradient
+@while_.gradient_maker
 def while_gradients(op: Op, backward: Backward) -> list[tuple[Var, Var]]:
     """Build the loop back over the trips; return each input with its gradient."""
     body: Block = op.attributes["body"]  # type: ignore[assignment]

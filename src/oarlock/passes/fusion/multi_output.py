@@ -9,30 +9,30 @@ from oarlock.ir.variable import Var
 from oarlock.ir.walk import inner_blocks
 from oarlock.registry.catalogue import Catalogue
 from oarlock.registry.declaration import Operator
-from oarlock.registry.joint_operator import JointOperator
+from oarlock.registry.fused_backward import FusedBackward
 
 __all__ = ["multi_output_fusion"]
 
 
 def multi_output_fusion(program: Program, catalogue: Catalogue) -> int:
-    """Join what joint operators compute together; return how many joint ops that made.
+    """Join what fused operators compute together; return how many fused ops that made.
 
     Before                                               After
         dx = conv2d_dx(filter, dy, x_shape)                  dx, dfilter, dbias = conv2d_backward(x, filter, dy)
         dfilter = conv2d_dfilter(x, dy, filter_shape)
         dbias = conv2d_dbias(dy)
 
-    Legal for ops of one block that read the same values by the names that their joint operator gives them, with equal attributes, where
+    Legal for ops of one block that read the same values by the names that their fused operator gives them, with equal attributes, where
     what they read is there before the first of them, or nothing reads what they give before the last of them. Joint kernels may round
     sums in another order than the kernels of the parts: values change in their last bits. Costs nothing: it reads what its parts
     read. Does not apply to parts in different blocks, so a loop that hands out the sums of a part must have given it away before: this
-    pass comes after those on loops, and is applied once. Of two joint operators the one of more parts is taken.
+    pass comes after those on loops, and is applied once. Of two fused operators the one of more parts is taken.
     """
-    joints = sorted(catalogue.joint_operators.values(), key=lambda each: -len(each.parts))
+    joints = sorted(catalogue.fused_operators.values(), key=lambda each: -len(each.parts))
     return sum(_join_in(block, each) for block in inner_blocks(program.main) for each in joints)
 
 
-def _join_in(block: Block, operator: JointOperator) -> int:
+def _join_in(block: Block, operator: FusedBackward) -> int:
     first, *others = operator.parts
     candidates = {part: [op for op in block.ops if op.type == part.type] for part in operator.parts}
     if not all(candidates.values()):
@@ -63,25 +63,25 @@ def _join_in(block: Block, operator: JointOperator) -> int:
     return count
 
 
-def _read_by(operator: JointOperator, part: Operator) -> set[str]:
-    """The inputs of the joint operator that a part reads more of than the shape."""
+def _read_by(operator: FusedBackward, part: Operator) -> set[str]:
+    """The inputs of the fused operator that a part reads more of than the shape."""
     shapes = {slot.name for slot in part.signature.inputs if slot.shape_only}
     return {name for slot, name in operator.reads[part].items() if slot not in shapes}
 
 
-def _named(operator: JointOperator, op: Op) -> Iterator[tuple[str, bool, tuple[Var, ...]]]:
-    """The inputs of `op`: the joint operator's name of each, whether only its shape is read, the variables."""
+def _named(operator: FusedBackward, op: Op) -> Iterator[tuple[str, bool, tuple[Var, ...]]]:
+    """The inputs of `op`: the fused operator's name of each, whether only its shape is read, the variables."""
     part = next(each for each in operator.parts if each.type == op.type)
     for slot in part.signature.inputs:
         yield operator.reads[part][slot.name], slot.shape_only, op.inputs.get(slot.name, ())
 
 
-def _values(operator: JointOperator, op: Op, names: list[str]) -> list[tuple[Var, ...]]:
+def _values(operator: FusedBackward, op: Op, names: list[str]) -> list[tuple[Var, ...]]:
     return [vars for wanted in names for name, shape_only, vars in _named(operator, op) if name == wanted and not shape_only]
 
 
-def _inputs(operator: JointOperator, ops: list[Op]) -> dict[str, tuple[Var, ...]] | None:
-    """The inputs of the joint op of `ops`, by slot; None where they do not agree."""
+def _inputs(operator: FusedBackward, ops: list[Op]) -> dict[str, tuple[Var, ...]] | None:
+    """The inputs of the fused op of `ops`, by slot; None where they do not agree."""
     found: dict[str, tuple[Var, ...]] = {}
     shapes: dict[str, tuple[Var, ...]] = {}
     attributes: dict[str, object] = {}
@@ -102,8 +102,8 @@ def _same_shapes(some: tuple[Var, ...], others: tuple[Var, ...]) -> bool:
     return [var.shape for var in some] == [var.shape for var in others] and all(var.shape is not None for var in some)
 
 
-def _joined(operator: JointOperator, ops: list[Op]) -> Op:
-    """The joint op of `ops`, one of each part."""
+def _joined(operator: FusedBackward, ops: list[Op]) -> Op:
+    """The fused op of `ops`, one of each part."""
     inputs = _inputs(operator, ops) or {}
     attributes = {name: value for op in ops for name, value in op.attributes.items()}
     return Op(
@@ -118,7 +118,7 @@ def _joined(operator: JointOperator, ops: list[Op]) -> Op:
 
 
 def _replace(places: list[Op | None], numbers: list[int], joined: Op) -> bool:
-    """Put the joint op in the place of its parts; False where there is no place that it could stand at."""
+    """Put the fused op in the place of its parts; False where there is no place that it could stand at."""
     first, last = numbers[0], numbers[-1]
     between = [op for op in places[first : last + 1] if op is not None]
     read, given = set(joined.reads), set(joined.writes)

@@ -46,7 +46,7 @@ class AliasSets:
             self._define_handed_out(op)
             return
         operator = self._catalogue.get(op.type)
-        viewed = [var for slot in operator.views for var in op.inputs.get(slot, ())]
+        viewed = [var for slot in operator.aliases for var in op.inputs.get(slot, ())]
         sets = self._sets_of(viewed)
         cuts = operator.disjoint and not any(isinstance(alias_set, _Part) or alias_set in self._ends_of_parts for alias_set in sets)
         if cuts:

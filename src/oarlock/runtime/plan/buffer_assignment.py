@@ -90,7 +90,7 @@ class BufferAssignment:
     def is_new(self, var: Var) -> bool:
         """Whether the value of `var` is computed here, in memory that no other value lies in."""
         maker = self._makers.get(var)
-        return maker is not None and not maker.blocks and not self._catalogue.get(maker.type).views
+        return maker is not None and not maker.blocks and not self._catalogue.get(maker.type).aliases
 
     def has_gaps(self, var: Var) -> bool:
         """Whether `var` may lie in a part of a wider value."""
@@ -194,7 +194,7 @@ class BufferAssignment:
                 return
         own = operator.own_values
         self._calls[op] = Call(own.kernel if own is not None and trusts(operator, op) else operator.kernel)
-        if operator.views:
+        if operator.aliases:
             self._parts.update(op.writes)
 
     def _may_take(self, result: Var, source: Var, op: Op, number: int) -> bool:
@@ -224,7 +224,7 @@ class BufferAssignment:
             return True
         operator = self._catalogue.get(reader.type)
         return any(
-            not each.is_trusted or each.views or each.across or each.summed_outputs or each.rounds_by == "layout"
+            not each.is_trusted or each.aliases or each.axis_attribute or each.summed_outputs or each.sensitive_to == "layout"
             for each in (operator, *operator.parts)
         )
 

@@ -8,7 +8,7 @@ from oarlock.ir.block import Block
 from oarlock.ir.operation import Op
 from oarlock.ir.variable import Var
 from oarlock.op.control.layout import Carried, Layout
-from oarlock.registry.own_values import may_fail
+from oarlock.registry.own_values import checks_values
 from oarlock.runtime.plan import loop_support
 from oarlock.runtime.plan.buffer_assignment import Call
 from oarlock.runtime.plan.numbers import one_number
@@ -111,7 +111,7 @@ def _for_the_next_trip(emitter: "Emitter", line: "StraightLine", layout: Layout)
 
 def _may_be_left_out(emitter: "Emitter", line: "StraightLine", op: Op, number: int) -> bool:
     operator = emitter.catalogue.get(op.type)
-    if not operator.is_trusted or op.blocks or may_fail(operator, op) or operator.effects or len(op.writes) != 1:
+    if not operator.is_trusted or op.blocks or checks_values(operator, op) or operator.effects or len(op.writes) != 1:
         return False
     (result,), (output,) = op.writes, operator.signature.outputs
     is_read_off = emitter.asks_sizes_of(result) or line.liveness.needs_shape_after(result, number)

@@ -17,7 +17,7 @@ from oarlock.ir.operation import Op
 from oarlock.ir.variable import Var
 from oarlock.ir.walk import walk_ops
 from oarlock.registry.catalogue import Catalogue
-from oarlock.registry.own_values import may_fail
+from oarlock.registry.own_values import checks_values
 from oarlock.runtime.context import Context, KernelContext, draws_done
 from oarlock.runtime.explaining import explain
 from oarlock.runtime.place import Place, device_of, made_at
@@ -262,7 +262,13 @@ def _ops_of_updates(ops: Sequence[Op], states: Mapping[Var, Var], catalogue: Cat
     early: set[Op] = set()
     for op in reversed(ops):
         operator = catalogue.get(op.type)
-        if op.blocks or may_fail(operator, op) or not operator.is_trusted or not attributes_fit(op) or not needed.isdisjoint(op.writes):
+        if (
+            op.blocks
+            or checks_values(operator, op)
+            or not operator.is_trusted
+            or not attributes_fit(op)
+            or not needed.isdisjoint(op.writes)
+        ):
             early.add(op)
             needed.update(op.reads)
         for names in operator.preconditions.values():

@@ -10,7 +10,7 @@ from oarlock.ir.variable import Var
 from oarlock.ir.walk import needed_ops, walk_ops
 from oarlock.passes.rewriter import is_pure
 from oarlock.registry.catalogue import Catalogue
-from oarlock.registry.own_values import may_fail
+from oarlock.registry.own_values import checks_values
 from oarlock.runtime.plan.alias_sets import AliasSets
 from oarlock.runtime.plan.constants import find_constants
 from oarlock.runtime.plan.liveness import Liveness
@@ -59,7 +59,7 @@ def find_precomputation(
             and known.issuperset(op.reads)
             and is_pure(operator, op)
             and operator.is_trusted
-            and not may_fail(operator, op)
+            and not checks_values(operator, op)
             and not any(isinstance(value, Var) for value in op.attributes.values())
             and not any(numbers.has(var) or numbers.vanishes(var) for var in (*op.reads, *op.writes))
             and all(map(_is_static, op.writes))
@@ -81,7 +81,7 @@ def _precomputation(
     ops: Sequence[Op], made: Sequence[Op], constant_ops: Sequence[Op], sources: Sequence[Var], outputs: Sequence[Var], catalogue: Catalogue
 ) -> Precomputation:
     """The same, where the ops `made` are precomputed."""
-    gone = {op for op in made if not catalogue.get(op.type).views}
+    gone = {op for op in made if not catalogue.get(op.type).aliases}
     left = needed_ops([op for op in ops if op not in gone], outputs)
     own = {var for op in gone for var in op.writes}
     kept = list(dict.fromkeys(var for op in left for var in op.reads if var in own))

@@ -12,7 +12,7 @@ from oarlock.ir.operation import Op
 from oarlock.ir.size import evaluate, names_in
 from oarlock.ir.variable import Var
 from oarlock.registry.catalogue import Catalogue
-from oarlock.registry.own_values import may_fail
+from oarlock.registry.own_values import checks_values
 from oarlock.runtime.plan.liveness import Liveness
 from oarlock.runtime.plan.numbers import Numbers
 from oarlock.tensor.dtype import to_torch
@@ -77,7 +77,7 @@ def find_regions(
         return (
             operator.is_trusted
             and not apart(op)
-            and not (operator.effects or op.blocks or may_fail(operator, op))
+            and not (operator.effects or op.blocks or checks_values(operator, op))
             and not any(isinstance(value, Var) for value in op.attributes.values())
             and not any(numbers.has(var) or numbers.vanishes(var) for var in (*op.reads, *op.writes))
             and all(map(is_even, (*op.reads, *op.writes)))

@@ -1,4 +1,4 @@
-"""Joint operators: what several operators compute of the same values, computed by one kernel that shares the work."""
+"""Fused operators: what several operators compute of the same values, computed by one kernel that shares the work."""
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
@@ -9,10 +9,10 @@ from oarlock.registry.attribute_spec import AttributeSpec
 from oarlock.registry.declaration import Operator
 from oarlock.registry.signature import Signature, Slot, TensorType, renamed
 
-__all__ = ["JointOperator", "joint"]
+__all__ = ["FusedBackward", "fused_backward"]
 
 
-class JointOperator(Operator):
+class FusedBackward(Operator):
     """Computes what its `parts` compute, each of one output, of inputs that they share. Programs use the parts; a pass joins them.
 
     An output is called as the part that gives it, an input as the parts call it, but for what `names` renames.
@@ -21,10 +21,10 @@ class JointOperator(Operator):
     def __init__(self, kernel: Callable[..., object], parts: Sequence[Operator], names: Mapping[str, str]):
         self.parts = tuple(parts)
         self.names = dict(names)
-        rounding = {part.rounds_by for part in parts}
-        rounds_by = "place" if "place" in rounding else "layout" if "layout" in rounding else None
+        rounding = {part.sensitive_to for part in parts}
+        sensitive_to = "place" if "place" in rounding else "layout" if "layout" in rounding else None
         trusted = all(part.is_trusted for part in parts)
-        super().__init__(kernel.__name__, kernel, None, rounds_by=rounds_by, trusted=trusted, catalogue=parts[0].catalogue)
+        super().__init__(kernel.__name__, kernel, None, sensitive_to=sensitive_to, trusted=trusted, catalogue=parts[0].catalogue)
 
     @cached_property
     def reads(self) -> dict[Operator, dict[str, str]]:
@@ -78,10 +78,10 @@ class JointOperator(Operator):
         return inferred
 
 
-def joint(*parts: Operator, names: Mapping[str, str] | None = None) -> Callable[[Callable[..., object]], JointOperator]:
+def fused_backward(*parts: Operator, names: Mapping[str, str] | None = None) -> Callable[[Callable[..., object]], FusedBackward]:
     """Declare the kernel that computes what several operators compute, and shares the work.
 
-        @joint(conv2d_dx, conv2d_dfilter)
+        @fused_backward(conv2d_dx, conv2d_dfilter)
         def conv2d_backward(x, filter, dy, *, stride, padding):
             ...
 
@@ -89,4 +89,4 @@ def joint(*parts: Operator, names: Mapping[str, str] | None = None) -> Callable[
     only the shape of what another reads, as `x_shape`, it takes `x`. `names` says what an input of a part is called here, where the
     part calls it otherwise. Sums may be rounded in another order than the parts round them.
     """
-    return lambda kernel: JointOperator(kernel, parts, names or {})
+    return lambda kernel: FusedBackward(kernel, parts, names or {})

@@ -1,4 +1,4 @@
-"""Joint operators compute together the results that their parts compute apart."""
+"""Fused operators compute together the results that their parts compute apart."""
 
 import pytest
 import torch
@@ -6,13 +6,13 @@ from op.arguments import DTYPES, Arguments, arguments_of, by_slot, cases_of, com
 from tolerances import CLAIMS, VALUES
 
 from oarlock.errors import DeclarationError
-from oarlock.registry import Case, Catalogue, GradCheck, joint, operator, standard
-from oarlock.registry.joint_operator import JointOperator
+from oarlock.registry import Case, Catalogue, GradCheck, fused_backward, operator, standard
+from oarlock.registry.fused_backward import FusedBackward
 
-JOINT = list(standard.joint_operators.values())
+JOINT = list(standard.fused_operators.values())
 
 
-def cases_of_parts(operator: JointOperator) -> list[tuple[str, list[Arguments]]]:
+def cases_of_parts(operator: FusedBackward) -> list[tuple[str, list[Arguments]]]:
     """For each case that every part of one root shares, or that one part has, the arguments of the parts that it gives."""
     found = []
     for dtype in DTYPES:
@@ -25,8 +25,8 @@ def cases_of_parts(operator: JointOperator) -> list[tuple[str, list[Arguments]]]
     return found
 
 
-def arguments_from(operator: JointOperator, given: list) -> Arguments | None:
-    """The joint operator's arguments, out of its parts'; None where these do not tell all of them."""
+def arguments_from(operator: FusedBackward, given: list) -> Arguments | None:
+    """The fused operator's arguments, out of its parts'; None where these do not tell all of them."""
     tensors, shapes, attributes = {}, {}, {}
     for part, arguments in given:
         attributes |= part.convert_attributes(arguments.attributes)
@@ -51,12 +51,12 @@ USES = [
 
 
 @pytest.mark.parametrize("operator", [pytest.param(operator, id=operator.type) for operator in JOINT])
-def test_every_joint_operator_is_tried(operator: JointOperator):
+def test_every_joint_operator_is_tried(operator: FusedBackward):
     assert any(param.values[0] is operator for param in USES)
 
 
 @pytest.mark.parametrize(("operator", "arguments"), USES)
-def test_a_joint_kernel_computes_what_the_kernels_of_its_parts_compute(operator: JointOperator, arguments: Arguments):
+def test_a_joint_kernel_computes_what_the_kernels_of_its_parts_compute(operator: FusedBackward, arguments: Arguments):
     before = arguments.replaced(lambda _, tensor: tensor.clone())
     actual = by_slot(operator, operator.kernel(*positional(operator, arguments), **arguments.attributes))
     for part in operator.parts:
@@ -73,11 +73,11 @@ def test_a_joint_kernel_computes_what_the_kernels_of_its_parts_compute(operator:
 
 
 def test_a_joint_operator_rounds_by_place_where_one_of_its_parts_does():
-    rounding = {operator.type: {part.rounds_by for part in operator.parts} for operator in JOINT}
+    rounding = {operator.type: {part.sensitive_to for part in operator.parts} for operator in JOINT}
     assert rounding["conv2d_backward_of_parameters"] == {"place", "layout"}
     for each in JOINT:
         expected = next(kind for kind in ("place", "layout", None) if kind in rounding[each.type])
-        assert each.rounds_by == expected, each.type
+        assert each.sensitive_to == expected, each.type
 
 
 def one_output(catalogue: Catalogue):
@@ -92,15 +92,15 @@ def test_a_joint_kernel_that_takes_what_no_part_reads_or_lacks_what_one_reads_is
     catalogue = Catalogue()
     scaled = one_output(catalogue)
 
-    @joint(scaled)
+    @fused_backward(scaled)
     def lacks(x, *, times):
         return (x,)
 
-    @joint(scaled)
+    @fused_backward(scaled)
     def takes_more(x, scale, more, *, times):
         return (x,)
 
-    @joint(scaled)
+    @fused_backward(scaled)
     def forgets(x, scale):
         return (x,)
 
@@ -113,6 +113,6 @@ def test_a_joint_kernel_that_takes_what_no_part_reads_or_lacks_what_one_reads_is
 
 
 def test_a_joint_operator_is_no_part_of_a_forward_catalogue():
-    assert standard.find("conv2d_backward") is standard.joint_operators["conv2d_backward"]
+    assert standard.find("conv2d_backward") is standard.fused_operators["conv2d_backward"]
     assert standard.forward_only().find("conv2d_backward") is None
     assert "conv2d_backward" not in [operator.type for operator in standard]

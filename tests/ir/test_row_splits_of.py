@@ -8,9 +8,9 @@ from oarlock.proto import program_pb2 as wire
 
 TEXT = """program seed=0
 
-block main(words: int64[words.t], words.splits: int64[n+1] partitions words.t gradient) {
-  partitions: float32[words.t] = cast(x=words, dtype=float32)
-  cast_1: int64[n+1] partitions size_0 = cast(x=words.splits, dtype=int64)
+block main(words: int64[words.t], words.splits: int64[n+1] row_splits_of words.t gradient) {
+  row_splits_of: float32[words.t] = cast(x=words, dtype=float32)
+  cast_1: int64[n+1] row_splits_of size_0 = cast(x=words.splits, dtype=int64)
 }
 """
 
@@ -20,9 +20,9 @@ def ragged(*, name="words", levels=1) -> ol.Program:
         main = program.main
         main.inputs.append(main.new_var(name, ol.DType.INT64, (f"{name}.t",), stop_gradient=True))
         rows = f"{name}.s" if levels == 2 else "n"
-        main.inputs.append(main.new_var(f"{name}.splits", ol.DType.INT64, (f"{rows}+1",), stop_gradient=True, partitions=f"{name}.t"))
+        main.inputs.append(main.new_var(f"{name}.splits", ol.DType.INT64, (f"{rows}+1",), stop_gradient=True, row_splits_of=f"{name}.t"))
         if levels == 2:
-            main.inputs.append(main.new_var(f"{name}.outer", ol.DType.INT64, ("n+1",), stop_gradient=True, partitions=f"{name}.s"))
+            main.inputs.append(main.new_var(f"{name}.outer", ol.DType.INT64, ("n+1",), stop_gradient=True, row_splits_of=f"{name}.s"))
         ol.op.cast(main.inputs[0], dtype="float32")
     return program
 
@@ -30,8 +30,8 @@ def ragged(*, name="words", levels=1) -> ol.Program:
 def test_what_is_partitioned_is_printed_parsed_written_and_read():
     program = ol.parse_program(TEXT)
     assert program.to_text() == TEXT
-    assert program.main.var("words.splits").partitions == "words.t"
-    assert program.main.var("words").partitions is None
+    assert program.main.var("words.splits").row_splits_of == "words.t"
+    assert program.main.var("words").row_splits_of is None
     read = ol.Program.from_bytes(program.to_bytes())
     assert read.to_text() == TEXT
     assert read.to_bytes() == program.to_bytes() == program.clone().to_bytes()
@@ -39,32 +39,32 @@ def test_what_is_partitioned_is_printed_parsed_written_and_read():
 
 def test_a_variable_may_be_called_partitions():
     """The word stands after a shape, where the name of the next line's variable may stand too."""
-    text = "program seed=0\n\nblock main() {\n  state a: int64[3]\n  partitions: int64[3] = assign(x=a)\n}\n"
+    text = "program seed=0\n\nblock main() {\n  state a: int64[3]\n  row_splits_of: int64[3] = assign(x=a)\n}\n"
     assert ol.parse_program(text).to_text() == text
 
 
 def test_programs_that_cut_differently_are_different_programs():
     with_tie, without = ragged(), ragged()
-    without.main.var("words.splits").partitions = None
+    without.main.var("words.splits").row_splits_of = None
     assert ol.content_hash(with_tie) != ol.content_hash(without)
     assert [str(item) for item in ol.diff_programs(with_tie, without)] == [
-        "~ main: input words.splits: int64[n+1]\n      partitions: words.t became nothing"
+        "~ main: input words.splits: int64[n+1]\n      row_splits_of: words.t became nothing"
     ]
     other = ol.parse_program(TEXT)
-    other.main.var("cast_1").partitions = None
+    other.main.var("cast_1").row_splits_of = None
     assert [str(item) for item in ol.diff_programs(other, ol.parse_program(TEXT))] == [
-        "~ main: cast_1: int64[n+1] partitions size_0 = cast(x=words.splits, dtype=int64)\n      partitions: nothing became size_0"
+        "~ main: cast_1: int64[n+1] row_splits_of size_0 = cast(x=words.splits, dtype=int64)\n      row_splits_of: nothing became size_0"
     ]
 
 
 def test_row_splits_are_found_from_inside_the_blocks_around_which_they_stand():
     program = ragged()
     inner = program.new_block("inner", program.main)
-    own = inner.new_var("own.splits", ol.DType.INT64, ("n+1",), partitions="own.t")
-    hiding = inner.new_var("other.splits", ol.DType.INT64, ("n+1",), partitions="words.t")
+    own = inner.new_var("own.splits", ol.DType.INT64, ("n+1",), row_splits_of="own.t")
+    hiding = inner.new_var("other.splits", ol.DType.INT64, ("n+1",), row_splits_of="words.t")
     assert inner.splits_of("own.t") is own
     assert inner.splits_of("words.t") is hiding
-    hiding.partitions = None
+    hiding.row_splits_of = None
     assert inner.splits_of("words.t") is program.main.var("words.splits")
     assert program.main.splits_of("own.t") is None
     assert program.main.splits_of("n") is None
@@ -94,14 +94,14 @@ def test_a_file_with_a_thousand_levels_of_rows_costs_no_more_than_sixteen():
         main = program.main
         main.inputs.append(main.new_var("x", ol.DType.INT64, ("s0",)))
         for level in range(1000):
-            main.inputs.append(main.new_var(f"splits_{level}", ol.DType.INT64, (f"s{level + 1}+1",), partitions=f"s{level}"))
+            main.inputs.append(main.new_var(f"splits_{level}", ol.DType.INT64, (f"s{level + 1}+1",), row_splits_of=f"s{level}"))
     (levels,) = ol.Program.from_bytes(program.to_bytes()).ragged_inputs().values()
     assert [splits.name for splits in levels] == [f"splits_{level}" for level in reversed(range(16))]
 
 
 def test_a_size_that_is_partitioned_is_never_given_to_another_dimension():
     with ol.Program() as program:
-        program.main.new_var("splits", ol.DType.INT64, ("n+1",), partitions="size_0")
+        program.main.new_var("splits", ol.DType.INT64, ("n+1",), row_splits_of="size_0")
     assert program.unique("size") == "size_1"
     assert program.clone().unique("size") == "size_1"
 
@@ -122,9 +122,9 @@ def refuse(change, message: str, error: type[ol.OarlockError] = ol.VerifyError):
 @pytest.mark.parametrize("name", ["words.t+1", "3", "2*n", "", " ", "n" * 257, "n\n", "(n)//2"])
 def test_what_is_partitioned_is_the_name_of_a_size(name):
     def change(splits, _):
-        splits.partitions = name or "?"
+        splits.row_splits_of = name or "?"
 
-    refuse(change, f'main: variable "words.splits" partitions {(name or "?")[:80]!r}, which is not the name of a size')
+    refuse(change, f'main: variable "words.splits" row_splits_of {(name or "?")[:80]!r}, which is not the name of a size')
 
 
 def test_row_splits_are_int64_of_one_dimension():
@@ -138,7 +138,7 @@ def test_row_splits_are_int64_of_one_dimension():
         splits.ClearField("shape")
         block.inputs[:] = ["words"]
 
-    start = 'main: variable "words.splits" partitions words.t, so it must be int64 of one dimension, not '
+    start = 'main: variable "words.splits" row_splits_of words.t, so it must be int64 of one dimension, not '
     refuse(change_dtype, start + "int32[n+1]")
     refuse(add_dimension, start + "int64[n+1, 2]")
     refuse(forget_shape, start + "int64[*]")
@@ -146,7 +146,7 @@ def test_row_splits_are_int64_of_one_dimension():
 
 def test_a_block_cuts_a_dimension_in_one_way():
     def change(splits, block):
-        block.vars.add(name="more", dtype=wire.INT64, partitions="words.t").shape.sizes.add(number=3)
+        block.vars.add(name="more", dtype=wire.INT64, row_splits_of="words.t").shape.sizes.add(number=3)
 
     refuse(change, 'main: "words.splits" and "more" both partition words.t')
 
@@ -157,6 +157,6 @@ def test_names_of_sizes_count_as_symbols():
         read_program(data, limits=ol.Limits(symbol_bytes=104))
     read_program(data, limits=ol.Limits(symbol_bytes=105))
     main = wire.ProgramFile.FromString(data)
-    main.program.blocks[0].vars[1].partitions = "v" * 50
+    main.program.blocks[0].vars[1].row_splits_of = "v" * 50
     with pytest.raises(ol.LimitError, match="symbol bytes, where 154 are allowed"):
         read_program(main.SerializeToString(), limits=ol.Limits(symbol_bytes=154))

@@ -1,0 +1,124 @@
+"""Old names: in Python they work, with a warning at the user's line that names the new one."""
+
+import numpy
+import pytest
+import torch
+
+import oarlock as ol
+import oarlock.op.update
+from oarlock.old_names import OLD_ATTRIBUTES, OLD_DECLARATIONS, OLD_FUNCTIONS, OLD_KEYWORDS, OLD_OPERATORS, OLD_SLOTS
+from oarlock.registry import Catalogue, operator, standard
+from oarlock.registry.creator import append_op
+
+
+def every_operator() -> dict[str, object]:
+    return {**standard.operators, **standard.gradient_operators, **standard.fused_operators}
+
+
+def test_each_old_name_stands_for_one_that_there_is():
+    known = every_operator()
+    assert set(OLD_OPERATORS.values()) <= set(known)
+    assert not set(OLD_OPERATORS) & set(known)
+    for names, kinds in ((OLD_SLOTS, ("inputs", "outputs")), (OLD_ATTRIBUTES, ())):
+        for type, renaming in names.items():
+            found = known[OLD_OPERATORS.get(type, type)]
+            today = {slot.name for kind in kinds for slot in getattr(found.signature, kind)} if kinds else set(found.attributes)
+            assert set(renaming.values()) <= today, type
+            assert not set(renaming) & today, type
+    assert all(hasattr(ol, name) for name in OLD_FUNCTIONS.values())
+
+
+def test_an_operator_by_its_old_name():
+    with ol.Program():
+        x = ol.layer.data("x", shape=[2])
+        with pytest.warns(DeprecationWarning, match='^the operator "fill_like" is called "full_like" now$') as warned:
+            y = ol.op.fill_like(x, value=2.0)
+    assert y.op.type == "full_like"
+    assert warned[0].filename == __file__
+
+
+def test_an_op_by_the_old_name_of_its_operator():
+    with ol.Program() as program:
+        x = ol.layer.data("x", shape=[2])
+        with pytest.warns(DeprecationWarning, match='^the operator "negative" is called "neg" now$'):
+            op = append_op(program.main, "negative", {"x": x})
+    assert op.type == "neg"
+
+
+@pytest.mark.parametrize(
+    ("call", "old", "new"),
+    [
+        (lambda x: ol.op.reduce_sum(x, axis=1, keep=True), "keep", "keepdim"),
+        (lambda x: ol.op.split(x, parts=2, axis=1)[0], "parts", "sections"),
+        (lambda x: ol.op.layer_norm(x, gain=ol.layer.create_parameter([2], name="g")), "gain", "scale"),
+    ],
+    ids=["reduce_sum", "split", "layer_norm"],
+)
+def test_a_keyword_by_its_old_name(call, old, new):
+    with ol.Program():
+        x = ol.layer.data("x", shape=[2])
+        with pytest.warns(DeprecationWarning, match=f'"{old}" is called "{new}" now$') as warned:
+            y = call(x)
+    assert warned[0].filename == __file__
+    assert new in {**y.op.inputs, **y.op.attributes}
+
+
+def test_a_function_by_its_old_name():
+    with pytest.warns(DeprecationWarning, match='^the function "tune_process" is called "configure_process" now$'):
+        assert ol.tune_process is ol.configure_process
+
+
+def test_a_declaration_in_old_words():
+    def same(x):
+        return torch.clone(x)
+
+    with pytest.warns(DeprecationWarning, match='^the keyword "(views|may_fail)" is called "(aliases|checks_values)" now$') as warned:
+        declared = operator("x: float[*b] -> y: float[*b]", views=("x",), may_fail=True, catalogue=Catalogue())(same)
+    assert (declared.aliases, declared.checks_values) == (("x",), True)
+    assert [each.filename for each in warned] == [__file__, __file__]
+    with pytest.warns(DeprecationWarning, match='^the attribute of an operator "infer_with" is called "infer_shape" now$'):
+        assert declared.infer_with == declared.infer_shape
+    assert all(hasattr(declared, name) for name in OLD_DECLARATIONS.values())
+
+
+def test_text_in_old_names_is_a_program_of_today():
+    text = """program seed=0
+
+block main(x: float32[n, 2], splits: int64[k+1] partitions n) {
+  state sgd_0.rate: float64[] = constant(value=0.1)
+  parameter g: float32[2] = constant(value=1.0)
+  fill_0: float32[2] = fill(dtype=float32, shape=shape[2], value=1.0)
+  [y: float32[n, 2], m: float32[n, 1], r: float32[n, 1]] = layer_norm(x=x, gain=g, offset=fill_0, epsilon=1e-05)
+  total: float32[2] = reduce_sum(x=y, axis=0, keep=false)
+  g_next: float32[2] = sgd(param=g, grad=total, rate=sgd_0.rate)
+}
+"""
+    text = text.replace("[y: float32[n, 2], m: float32[n, 1], r: float32[n, 1]]", "y: float32[n, 2], m: float32[n, 1], r: float32[n, 1]")
+    program = ol.parse_program(text)
+    assert [op.type for op in program.main.ops] == ["full", "layer_norm", "reduce_sum", "sgd"]
+    _, norm, total, update = program.main.ops
+    assert {"scale", "bias"} <= set(norm.inputs)
+    assert total.attributes["keepdim"] is False
+    assert "learning_rate" in update.inputs
+    assert program.main.find_var("splits").row_splits_of == "n"
+    feed = {"x": numpy.ones((3, 2), "float32"), "splits": numpy.array([0, 3])}
+    assert ol.Executor().run(program, feed, ["total"], scope=ol.init(program, ol.Scope()), training=False)[0].tolist() == [3.0, 3.0]
+
+
+def test_an_operator_of_ones_own_may_have_an_old_name():
+    catalogue = Catalogue()
+    for known in standard:
+        catalogue.add(known)
+
+    @operator("x: float[*b] -> y: float[*b]", catalogue=catalogue)
+    def take(x):
+        return torch.tanh(x)
+
+    with ol.Program() as program:
+        take(ol.layer.data("x", shape=[2]))
+    assert [op.type for op in ol.parse_program(program.to_text(), catalogue=catalogue).main.ops] == ["take"]
+
+
+def test_every_keyword_is_found_by_the_new_type():
+    assert OLD_KEYWORDS["split"] == {"parts": "sections"}
+    assert OLD_KEYWORDS["nonzero"] == {"holds": "value"}
