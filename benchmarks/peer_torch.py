@@ -78,7 +78,7 @@ def two_directions_with_attention(w: Tensors, x: Tensors) -> torch.Tensor:
 
 def residual_perceptron(w: Tensors, x: Tensors) -> torch.Tensor:
     def norm(name: str, h: torch.Tensor) -> torch.Tensor:
-        return functional.layer_norm(h, (192,), w[f"{name}.gain"], w[f"{name}.offset"])
+        return functional.layer_norm(h, (192,), w[f"{name}.scale"], w[f"{name}.bias"])
 
     h = _dense(w, "first", x["x"])
     for block in range(4):

@@ -31,7 +31,7 @@ def _dense(random: RandomState, name: str, wide: int, high: int) -> Arrays:
 
 
 def _norm(name: str, size: int) -> Arrays:
-    return {f"{name}.gain": numpy.ones(size, "float32"), f"{name}.offset": numpy.zeros(size, "float32")}
+    return {f"{name}.scale": numpy.ones(size, "float32"), f"{name}.bias": numpy.zeros(size, "float32")}
 
 
 def _minimal_gated_unit(random: RandomState) -> tuple[Arrays, Arrays]:

@@ -74,8 +74,8 @@ def _resnet(random: RandomState) -> tuple[Arrays, dict[str, object]]:
     for number, (before, after) in enumerate(pairwise(channels)):
         filters = random.randn(after, before, 3, 3) * numpy.sqrt(2.0 / (9 * before))
         weights[f"conv2d_{number}.w"] = filters.astype("float32")
-        weights[f"batch_norm_{number}.gain"] = _ones(after)
-        weights[f"batch_norm_{number}.offset"] = _zeros(after)
+        weights[f"batch_norm_{number}.scale"] = _ones(after)
+        weights[f"batch_norm_{number}.bias"] = _zeros(after)
     weights |= _dense(random, 0, 64, 10)
     return weights, {"x": _normal(random, 32, 3, 32, 32), "y": random.randint(0, 10, 32)}
 
@@ -104,7 +104,7 @@ def _gated(random: RandomState) -> tuple[Arrays, dict[str, object]]:
     weights |= {name: _uniform(random, high, high, high) for name in ("Uf", "Uh")}
     weights |= {name: _uniform(random, high, high) for name in ("bf", "bh")}
     for name in ("norm_f", "norm_h"):
-        weights |= {f"{name}.gain": _ones(high), f"{name}.offset": _zeros(high)}
+        weights |= {f"{name}.scale": _ones(high), f"{name}.bias": _zeros(high)}
     return weights, {"x": _normal(random, 50, 32, wide)}
 
 
@@ -124,9 +124,9 @@ def _transformer(random: RandomState) -> tuple[Arrays, dict[str, object]]:
         for number, (size_in, size_out) in enumerate(((wide, 3 * wide), (wide, wide), (wide, high), (high, wide))):
             if number in (0, 2):
                 norm = f"layer_norm_{2 * block + number // 2}"
-                weights |= {f"{norm}.gain": _ones(wide), f"{norm}.offset": _zeros(wide)}
+                weights |= {f"{norm}.scale": _ones(wide), f"{norm}.bias": _zeros(wide)}
             weights |= _dense(random, 4 * block + number, size_in, size_out)
-    weights |= {"layer_norm_4.gain": _ones(wide), "layer_norm_4.offset": _zeros(wide)}
+    weights |= {"layer_norm_4.scale": _ones(wide), "layer_norm_4.bias": _zeros(wide)}
     weights |= _dense(random, 8, wide, symbols)
     return weights, {"x": random.randint(0, symbols, (8, length)), "y": random.randint(0, symbols, (8, length))}
 

@@ -216,7 +216,7 @@ def test_plan_prints_the_python_that_a_program_is_run_as(model, tmp_path, prints
     assert re.search(r"^# batch_epilogue +\d+   Batch epilogue of a loop: ", prints("plan", loop), re.MULTILINE)
     assert "# batch_epilogue" not in prints("plan", loop, "--without", "batch_epilogue")
     bare, plan = prints("plan", loop, *(word for name in PASSES for word in ("--without", name))).split("\n\n", 1)
-    assert re.fullmatch(r"# No passes\.\n# Held from one run to the next:\n# (full_0_\d+) +float32\[\]\n# full_1_\d+ +int64\[\]", bare)
+    assert re.fullmatch(r"# No passes\.\n# Held from one run to the next:\n# (fill_0_\d+) +float32\[\]\n# fill_1_\d+ +int64\[\]", bare)
     assert plan.startswith("def plan(")
     ended = oarlock("plan", model, "--without", "lifft")
     assert ended.status == 2

@@ -102,7 +102,7 @@ RULES: list[tuple[str, str, str]] = [
     (PRESCAN, "if length > end - at:", "if False:"),
     (PRESCAN, "        if messages > limits.messages:", "        if False:"),
     (PRESCAN, "            if texts > limits.texts:", "            if False:"),
-    (PRESCAN, "if field.name == _VERSION and value != version:", "if False:"),
+    (PRESCAN, "if field.name == _VERSION and value not in versions:", "if False:"),
     (BOUNDS, 'bounds.require(f"block {index}: ", depths[-1], "depth")', "pass"),
     (BOUNDS, "if not is_name(name):", "if False:"),
     (BOUNDS, "elements *= max(size.number, 1)", "elements = max(size.number, 1)"),

@@ -417,7 +417,7 @@ OPERATORS: dict[str, Callable] = {
     "sequence_expand": lambda x, splits, like: torch.repeat_interleave(x, splits.diff(), dim=0),
     "sequence_softmax": lambda x, splits: torch.cat([torch.softmax(part, 0) for part in _sequences(x, splits)] or [x]),
     # rows
-    "rows": lambda condition, holds=True: torch.nonzero(condition == holds)[:, 0],
+    "nonzero": lambda condition, value=True: torch.nonzero(condition == value)[:, 0],
     "gather": lambda x, rows: x[rows],
     "scatter_add": _placed,
     "sequence_elements": _elements,

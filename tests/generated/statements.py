@@ -109,8 +109,8 @@ def reduction(w: Writing) -> ol.Var:
     keep = w.choices.chance(30)
     sizes = x.shape if axis is None else [x.shape[axis]]
     if all(isinstance(size, int) and size > 0 for size in sizes) and w.choices.chance(50):
-        return w.keep(ol.op.mean(x, axis=axis, keep=keep), w.bound(x))
-    return w.keep(ol.op.reduce_sum(x, axis=axis, keep=keep), w.bound(x) * 4 ** len(sizes))
+        return w.keep(ol.op.mean(x, axis=axis, keepdim=keep), w.bound(x))
+    return w.keep(ol.op.reduce_sum(x, axis=axis, keepdim=keep), w.bound(x) * 4 ** len(sizes))
 
 
 def reshaped(w: Writing) -> ol.Var:

@@ -69,7 +69,7 @@ def test_what_dropout_drops_follows_from_the_page_at_the_top_and_in_a_loop(page)
 
 def test_a_file_written_by_hand_is_read_and_written_the_same(tmp_path):
     program = wire.ProgramFile()
-    program.program.version = 1
+    program.program.version = 2
     main = program.program.blocks.add(name="main", inputs=["x"])
     main.vars.add(name="x", dtype=wire.FLOAT32, stop_gradient=True).shape.sizes.add(symbol="n")
     weight = main.vars.add(name="w", dtype=wire.FLOAT32, persistable=True, parameter=True, trainable=True)

@@ -116,7 +116,7 @@ def test_every_golden_text_is_read_back():
         ("float32[n, 2]", "float33[n, 2]", "line 3: a dtype, which float33 is not, expected\n      found '[n, 2], y: float32[n, 1]) {'"),
         ("float32[n, 2]", "float32", "line 3: a shape expected\n      found ', y: float32[n, 1]) {'"),
         ("(x=x, w=w)", "(x=x; w=w)", "line 6: ',' expected\n      found '; w=w)'"),
-        ("keepdim=false", "keep=maybe", "line 9: a dtype, which maybe is not, expected\n      found ')'"),
+        ("keepdim=false", "keepdim=maybe", "line 9: a dtype, which maybe is not, expected\n      found ')'"),
         ("  commit:\n", "  commit:\n  w <-\n", "line 19: a variable expected\n      found '<- w@NEXT'"),
         ("\ntarget cost = cost", "\ntarget cost", "line 22: '=' expected\n      found the end of the line"),
         ("\ntarget cost = cost", "\ncost", "line 21: the end of the text expected\n      found 'cost'"),

@@ -247,7 +247,7 @@ def test_every_kind_of_list_is_limited(kind, attribute):
 
 
 def test_blocks_nested_as_deep_as_anyone_likes_are_refused_without_recursion():
-    program = wire.ProgramDesc(version=1)
+    program = wire.ProgramDesc(version=2)
     for index in range(3000):
         block = program.blocks.add(name=f"b{index}")
         if index:

@@ -43,7 +43,7 @@ def test_batch_norm_follows_pytorch_through_training_and_after_it(shape):
         cost = ol.layer.mean(ol.op.square(y + 0.5 * x))
         ol.optimizer.SGD(0.1).minimize(cost)
     assert program.main.vars["norm.mean@NEXT"].op.type == "batch_norm"
-    assert {var.name: var.shape for var in program.parameters()} == {"norm.scale": (3,), "norm.offset": (3,)}
+    assert {var.name: var.shape for var in program.parameters()} == {"norm.scale": (3,), "norm.bias": (3,)}
     scope = ol.init(program, ol.Scope())
     theirs = (torch.nn.BatchNorm1d if len(shape) == 2 else torch.nn.BatchNorm2d)(3, momentum=0.3).double()
     optimizer = torch.optim.SGD(theirs.parameters(), 0.1)
@@ -72,7 +72,7 @@ def test_batch_norm_follows_pytorch_through_training_and_after_it(shape):
     require_close(executor.run(program, {"x": values}, [y], scope=scope, training=False)[0], expected)
     assert torch.equal(scope["norm.mean"], before["mean"]), "a step that is not training leaves the statistics"
     scope.set("norm.scale", theirs.weight.detach())
-    scope.set("norm.offset", theirs.bias.detach())
+    scope.set("norm.bias", theirs.bias.detach())
     require_close(executor.eval(program, [y], {"x": values}, scope=scope)[0], expected)
     executor.eval(program, [y], {"x": values}, scope=scope, training=True)
     assert all(torch.equal(scope[f"norm.{name}"], value) for name, value in before.items()), "what is evaluated moves nothing"
@@ -84,7 +84,7 @@ def test_gradients_through_running_statistics_are_those_of_pytorch():
         x = ol.layer.data("x", shape=[3, 2, 2], dtype="float64")
         y = ol.layer.batch_norm(x, name="norm")
         scale = program.main.vars["norm.scale"]
-        gradients = ol.gradients([ol.layer.mean(ol.op.square(y) * x)], [x, scale, program.main.vars["norm.offset"]])
+        gradients = ol.gradients([ol.layer.mean(ol.op.square(y) * x)], [x, scale, program.main.vars["norm.bias"]])
     scope = ol.init(program, ol.Scope())
     running = torch.tensor([0.1, -0.2, 0.3], dtype=torch.float64), torch.tensor([0.5, 2.0, 1.0], dtype=torch.float64)
     scope.set("norm.mean", running[0])
@@ -116,7 +116,7 @@ def test_what_a_model_file_keeps_of_batch_norm_is_what_inference_reads(tmp_path)
     ol.Executor().run(program, {"x": random_array(8, 2)}, [], scope=scope, training=True)
     pruned = ol.prune(program, {"y": y})
     assert [op.type for op in pruned.main.ops] == ["batch_norm", "assign", "assign"], "the statistics go on with the layer"
-    assert {var.name for var in pruned.persistables()} == {"norm.scale", "norm.offset", "norm.mean", "norm.variance"}
+    assert {var.name for var in pruned.persistables()} == {"norm.scale", "norm.bias", "norm.mean", "norm.variance"}
     x = random_array(3, 2, seed=1)
     before, after = (ol.Executor().eval(item, [name], {"x": x}, scope=scope)[0] for item, name in ((program, y), (pruned, "norm.out")))
     assert numpy.array_equal(before, after)

@@ -85,7 +85,7 @@ REFUSED = {
     "an attribute twice": (lambda x: ol.layer.dropout(x, 0.5, rate=0.1), "dropout: rate is given twice", None),
     "a number for what does not broadcast": (
         lambda x: ol.op.layer_norm(x, 1e-3),
-        "layer_norm: gain must be a variable of the program, not float 0.001",
+        "layer_norm: scale must be a variable of the program, not float 0.001",
         "an attribute behind inputs that are left out has its name: layer_norm(..., epsilon=0.001)",
     ),
     "numbers alone": (lambda x: ol.op.add(1, 2), "add: x must be a variable of the program, not int 1", None),

@@ -7,7 +7,7 @@ from tolerances import CLAIMS, VALUES
 
 from oarlock.errors import DeclarationError
 from oarlock.registry import Case, Catalogue, GradCheck, fused_backward, operator, standard
-from oarlock.registry.fused_backward import FusedBackward
+from oarlock.registry.fused_operator import FusedBackward
 
 JOINT = list(standard.fused_operators.values())
 

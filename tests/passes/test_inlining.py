@@ -29,7 +29,7 @@ def test_rows_of_two_ways_are_computed_where_the_branches_stood():
     assert any("conditional_block" in line for line in before)
     assert not any("conditional_block" in line or line.startswith("block ") for line in lines)
     ops = [line.partition(" = ")[2].partition("(")[0] for line in lines]
-    assert ops[-8:] == ["rows", "gather", "linear", "relu", "rows", "gather", "linear", "merge"]
+    assert ops[-8:] == ["nonzero", "gather", "linear", "relu", "nonzero", "gather", "linear", "merge"]
     require_same_values(program, FEED, [y], "inline")
 
 

@@ -25,7 +25,7 @@ def cell(*, gates: int = 1, begun: bool = False, of_final: bool = False, reverse
             step = rnn.step_input(x)
             state = rnn.memory(start) if begun else rnn.memory(shape=[4])
             before = rnn.previous_memory(state)
-            parts = ol.op.split(ol.op.linear(step, w) + ol.op.linear(before, u), parts=gates, axis=1)
+            parts = ol.op.split(ol.op.linear(step, w) + ol.op.linear(before, u), sections=gates, axis=1)
             after = ol.op.tanh(parts[0])
             for part in parts[1:]:
                 after = after * ol.op.sigmoid(part)

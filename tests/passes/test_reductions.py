@@ -101,7 +101,7 @@ def test_the_total_of_losses_and_its_gradient_are_one_op_each(total, label):
     forward, _, backward = [line.partition(" = ")[2] for line in lines]
     assert forward == f"cross_entropy_loss(logits=x, label=label, ignore_index=-100, mean={mean})"
     assert backward.startswith("cross_entropy_loss_grad(")
-    assert "counted=" in backward
+    assert "valid_count=" in backward
     assert backward.endswith(f"ignore_index=-100, mean={mean})")
     feed = {"x": FEED["x"], "label": numpy.array(label)}
     require_same_values(program, feed, [*wanted, program.targets["softmax"]], *BEFORE, "fuse_reductions", tolerance=1e-14)

@@ -50,7 +50,7 @@ def test_a_mean_along_an_axis_hands_to_each_element_one_by_the_size_of_that(axis
     """A mean of everything has one number to count by; this one has fewer elements in each."""
     with ol.Program() as program:
         x = data()
-        (gradient,) = ol.gradients([ol.op.reduce_sum(ol.op.mean(x, axis=axis, keep=keep))], [x])
+        (gradient,) = ol.gradients([ol.op.reduce_sum(ol.op.mean(x, axis=axis, keepdim=keep))], [x])
         twice = ol.op.multiply(gradient, x)
     for passes in (("splat_propagation",), tuple(PASSES)):
         given, product = ol.Executor(passes=passes).run(program, {"x": FEED["x"]}, [gradient, twice], scope=ol.Scope())

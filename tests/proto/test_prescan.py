@@ -17,8 +17,8 @@ GOOD = nested_loops().to_bytes()
 
 
 def test_what_we_write_is_taken():
-    prescan(GOOD, ol.Limits(), versions=[1])
-    prescan(b"", ol.Limits(), versions=[1])
+    prescan(GOOD, ol.Limits(), versions=[2])
+    prescan(b"", ol.Limits(), versions=[2])
 
 
 @pytest.mark.parametrize(
@@ -41,23 +41,23 @@ def test_what_we_write_is_taken():
 )
 def test_what_is_no_program_is_refused_with_its_place(data, reason):
     with pytest.raises(ol.FormatError) as caught:
-        prescan(data, ol.Limits(), versions=[1])
+        prescan(data, ol.Limits(), versions=[2])
     assert caught.value.message == "these bytes are not an Oarlock program"
     assert caught.value.given == (reason,)
 
 
 def test_another_version_is_named_whatever_else_is_new():
-    with pytest.raises(ol.FormatError, match="^this is format version 7; this Oarlock reads versions 1$"):
-        prescan(field(1, b"\x08\x07" + field(99, b"new")), ol.Limits(), versions=[1])
+    with pytest.raises(ol.FormatError, match="^this is format version 7; this Oarlock reads versions 2$"):
+        prescan(field(1, b"\x08\x07" + field(99, b"new")), ol.Limits(), versions=[2])
 
 
 def test_messages_and_texts_are_counted():
     data = field(1, b"\x08\x01" + field(3, field(3, b"a") + field(3, b"b") + field(5, b"")))  # three messages, two texts
-    prescan(data, ol.Limits(messages=3, texts=2), versions=[1])
+    prescan(data, ol.Limits(messages=3, texts=2), versions=[2])
     with pytest.raises(ol.LimitError, match="^a program of more than 2 messages"):
-        prescan(data, ol.Limits(messages=2), versions=[1])
+        prescan(data, ol.Limits(messages=2), versions=[2])
     with pytest.raises(ol.LimitError, match="^a program of more than 1 texts"):
-        prescan(data, ol.Limits(texts=1), versions=[1])
+        prescan(data, ol.Limits(texts=1), versions=[2])
 
 
 def test_no_message_holds_its_own_kind():

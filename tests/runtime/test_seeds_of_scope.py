@@ -615,8 +615,8 @@ def test_batch_norm_takes_its_batch_in_a_run_that_trains_and_else_what_it_has_se
     np.testing.assert_allclose(through, np.zeros((2, 2)), atol=1e-4)  # a shift of the batch changes nothing
     assert scope["norm.mean"].tolist() == [0.5, 10.0]
     kept = ol.prune(program, {"y": y})
-    gain, offset, mean, variance = (scope[f"norm.{part}"].numpy() for part in ("gain", "offset", "mean", "variance"))
-    expected = (x - mean) / np.sqrt(variance + 1e-5) * gain + offset
+    scale, bias, mean, variance = (scope[f"norm.{part}"].numpy() for part in ("scale", "bias", "mean", "variance"))
+    expected = (x - mean) / np.sqrt(variance + 1e-5) * scale + bias
     np.testing.assert_allclose(run(False)[0], expected, rtol=1e-4)
     np.testing.assert_allclose(executor.run(kept, {"x": x}, ["y"], scope=scope)[0], expected, rtol=1e-4)
     assert scope["norm.mean"].tolist() == mean.tolist() == [0.5, 10.0]

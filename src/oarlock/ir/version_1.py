@@ -16,6 +16,8 @@ def replace_old_names(program: wire.ProgramDesc, *, is_known: Callable[[str], bo
             if old in OLD_OPERATORS and is_known(old):
                 continue
             op.type = OLD_OPERATORS.get(old, old)
-            for items, names in (((*op.inputs, *op.outputs), OLD_SLOTS.get(old)), (op.attributes, OLD_ATTRIBUTES.get(old))):
-                for item in items if names else ():
-                    item.name = names.get(item.name, item.name)
+            slots, attributes = OLD_SLOTS.get(old, {}), OLD_ATTRIBUTES.get(old, {})
+            for slot in (*op.inputs, *op.outputs):
+                slot.name = slots.get(slot.name, slot.name)
+            for attribute in op.attributes:
+                attribute.name = attributes.get(attribute.name, attribute.name)

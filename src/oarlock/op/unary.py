@@ -7,7 +7,7 @@ from oarlock.op.filling import full
 from oarlock.op.trusted import operator
 from oarlock.registry import Case, GradCheck
 
-__all__ = ["abs", "exp", "log", "sqrt", "square"]
+__all__ = ["abs_", "exp", "log", "sqrt", "square"]
 
 
 @operator("x: float[*b] -> y: float[*b]", cases=[Case(x=[3.0, -2.0], y=[9.0, 4.0]), GradCheck(x=(2, 3))])

@@ -8,7 +8,7 @@ from oarlock.spelling import did_you_mean
 
 if TYPE_CHECKING:
     from oarlock.registry.declaration import Operator
-    from oarlock.registry.fused_backward import FusedBackward
+    from oarlock.registry.fused_operator import FusedBackward
 
 __all__ = ["Catalogue", "standard"]
 

@@ -44,7 +44,7 @@ class Operator:
     """
 
     parts: "tuple[Operator, ...]" = ()
-    """The operators whose results this one computes together: see `oarlock.registry.fused_backward`."""
+    """The operators whose results this one computes together: see `oarlock.registry.fused_operator`."""
 
     own_values: "OwnValues | None" = None
     """The form for what the forward operator has made: see `oarlock.registry.own_values`."""
@@ -365,9 +365,8 @@ def operator(
     `variable_attributes` are those that a variable of the program may stand for, read when the op runs.
     `aliases` are the inputs whose memory an output may share: the kernel may return them, or views of them. Where nothing is
     declared, outputs are fresh memory. Where they are `disjoint`, no two of them share an element, unless two elements of an input do.
-    `sensitive_to="layout"` says that the kernel may round an element otherwise where there are gaps in the memory of an input, though it
-    sums nothing: it takes some elements in vectors, and those at the end of a row one by one. `sensitive_to="place"` says that a library of
-    products does the work, which chooses its loops by the strides and the addresses of all tensors, also of the one that it writes
+    `sensitive_to="layout"` says that the kernel may round an element otherwise where there are gaps in the memory of an input: it takes
+    some elements in vectors, others one by one. `sensitive_to="place"` says that a library of products does the work, which chooses its loops by the strides and the addresses of all tensors, also of the one that it writes
     into: the forms of such a kernel give what the kernel gives within rounding, where those of any other give its bits.
     `axis_attribute` names the attribute that says which axes are computed across, counted from the front, or from the back where it is
     negative: the first of them, or all axes in their new order. Each index of the axes in front of that one is computed alone.

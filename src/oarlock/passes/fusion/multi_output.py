@@ -9,7 +9,7 @@ from oarlock.ir.variable import Var
 from oarlock.ir.walk import inner_blocks
 from oarlock.registry.catalogue import Catalogue
 from oarlock.registry.declaration import Operator
-from oarlock.registry.fused_backward import FusedBackward
+from oarlock.registry.fused_operator import FusedBackward
 
 __all__ = ["multi_output_fusion"]
 
