@@ -116,7 +116,7 @@ def test_a_state_that_changes_its_type(require):
         f"""
         oarlock.ShapeError: beam_search: a state is float32[3*n, 4] before the step but float32[3*n, 5] after it
           {CALL}
-              "gather_0"   float32[3*n, 4]   from take at model.py:7
+              "gather_0"   float32[3*n, 4]   from gather at model.py:7
               "fc_0.out"   float32[3*n, 5]   from linear at model.py:10
         """,
     )

@@ -52,7 +52,7 @@ def test_another_version_is_named_whatever_else_is_new():
 
 
 def test_messages_and_texts_are_counted():
-    data = field(1, b"\x08\x01" + field(3, field(3, b"a") + field(3, b"b") + field(5, b"")))  # three messages, two texts
+    data = field(1, b"\x08\x02" + field(3, field(3, b"a") + field(3, b"b") + field(5, b"")))  # three messages, two texts
     prescan(data, ol.Limits(messages=3, texts=2), versions=[2])
     with pytest.raises(ol.LimitError, match="^a program of more than 2 messages"):
         prescan(data, ol.Limits(messages=2), versions=[2])

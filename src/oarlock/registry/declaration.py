@@ -366,8 +366,8 @@ def operator(
     `aliases` are the inputs whose memory an output may share: the kernel may return them, or views of them. Where nothing is
     declared, outputs are fresh memory. Where they are `disjoint`, no two of them share an element, unless two elements of an input do.
     `sensitive_to="layout"` says that the kernel may round an element otherwise where there are gaps in the memory of an input: it takes
-    some elements in vectors, others one by one. `sensitive_to="place"` says that a library of products does the work, which chooses its loops by the strides and the addresses of all tensors, also of the one that it writes
-    into: the forms of such a kernel give what the kernel gives within rounding, where those of any other give its bits.
+    some elements in vectors, others one by one. `sensitive_to="place"` says that a library of products does the work, which chooses its
+    loops by strides and addresses: the variants of such a kernel give what it gives within rounding, those of any other its bits.
     `axis_attribute` names the attribute that says which axes are computed across, counted from the front, or from the back where it is
     negative: the first of them, or all axes in their new order. Each index of the axes in front of that one is computed alone.
     `trusted` says that the kernel, and those of its gradients, keep no tensor that they are given or give, do nothing else that anybody
