@@ -402,7 +402,7 @@ OPERATORS: dict[str, Callable] = {
     "full": lambda shape, value, dtype=torch.float64: torch.full(shape, value, dtype=dtype),
     "full_like": lambda like, value, dtype=torch.float64: torch.full(like.shape, value, dtype=dtype),
     "concat": lambda xs, axis=0: torch.cat(xs, dim=axis),
-    "split": lambda x, parts, axis=0: list(torch.tensor_split(x, parts, dim=axis)),
+    "split": lambda x, sections, axis=0: list(torch.tensor_split(x, sections, dim=axis)),
     "split_like": _pieces,
     "reshape": lambda x, shape: x.reshape(shape),
     "reshape_like": lambda x, like: x.reshape(like.shape),

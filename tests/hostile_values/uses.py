@@ -7,7 +7,7 @@ import torch
 from block_operators import counted_while, ragged_loop, run_branch
 from numpy.random import default_rng
 from op.arguments import DERIVED, FORWARD, Arguments, arguments_of, cases_of
-from op.test_joint import JOINT, arguments_from, cases_of_parts
+from op.test_fused_backward import JOINT, arguments_from, cases_of_parts
 
 import oarlock as ol
 from oarlock.ir.current import current_block

@@ -109,7 +109,7 @@ REFUSING = {
 }  # fmt: skip
 """They look whether a number is a row, a class or a divisor: a GPU that met another would end the process."""
 
-BY_DATA = {"rows", "merge", "merge_dyes", "merge_dno", "merge_dyes_ddy", "merge_dno_ddy"}
+BY_DATA = {"nonzero", "merge", "merge_dyes", "merge_dno", "merge_dyes_ddy", "merge_dno_ddy"}
 """How many rows they give, the data tell."""
 
 

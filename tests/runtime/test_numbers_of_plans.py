@@ -220,7 +220,7 @@ def test_a_constant_is_a_number_for_some_and_a_tensor_for_others():
             loop.update_condition(following < 4)
         state, _ = loop()
     text = run_all(program, {"x": numpy.array([1, 5])}, [state, one])
-    assert text.count("= fill_") == 1
+    assert text.count("= full_") == 1
     assert any("add_host" in line and ", 1)" in line for line in body_of(text))
 
 
