@@ -1,5 +1,7 @@
 """Old names: in Python they work, with a warning at the user's line that names the new one."""
 
+from pathlib import Path
+
 import numpy
 import pytest
 import torch
@@ -26,6 +28,16 @@ def test_each_old_name_stands_for_one_that_there_is():
             assert set(renaming.values()) <= today, type
             assert not set(renaming) & today, type
     assert all(hasattr(ol, name) for name in OLD_FUNCTIONS.values())
+
+
+def test_every_operator_of_version_1_has_a_name_today():
+    for line in (Path(__file__).parent / "golden" / "v1" / "operators.txt").read_text().splitlines():
+        (type,), inputs, outputs, attributes = (part.split() for part in line.split("|"))
+        today = every_operator()[OLD_OPERATORS.get(type, type)]
+        slots = OLD_SLOTS.get(type, {})
+        assert [slots.get(name, name) for name in inputs] == [slot.name for slot in today.signature.inputs], type
+        assert [slots.get(name, name) for name in outputs] == [slot.name for slot in today.signature.outputs], type
+        assert {OLD_ATTRIBUTES.get(type, {}).get(name, name) for name in attributes} == set(today.attributes), type
 
 
 def test_an_operator_by_its_old_name():

@@ -18,6 +18,7 @@ __all__ = [
     "OLD_PASSES",
     "OLD_SLOTS",
     "renamed",
+    "renamed_keywords",
     "takes_old_keywords",
 ]
 
@@ -112,6 +113,7 @@ OLD_ATTRIBUTES: dict[str, dict[str, str]] = {
     "split": {"parts": "sections"},
 }
 """Attributes of operators, by the old type."""
+
 OLD_KEYWORDS: dict[str, dict[str, str]] = {}
 """Slots and attributes of operators, by the new type."""
 
@@ -135,6 +137,7 @@ OLD_PASSES = {
     "transpose": "hoist_transposes",
     "group": "multi_tensor_updates",
 }
+"""Passes of `Executor(passes=...)`."""
 
 OLD_FUNCTIONS = {"tune_process": "configure_process"}
 """Functions of `oarlock`."""
@@ -160,14 +163,21 @@ def renamed(kind: str, name: str, names: Mapping[str, str], *, stacklevel: int) 
     return names[name]
 
 
+def renamed_keywords(kind: str, keywords: Mapping[str, Any], names: Mapping[str, str], *, stacklevel: int) -> Mapping[str, Any]:
+    """`keywords` by the names of today: those that `renamed` gives."""
+    if names.keys().isdisjoint(keywords):
+        return keywords
+    found = {}
+    for name, value in keywords.items():  # not a comprehension, which is a frame more to Python 3.11
+        found[renamed(kind, name, names, stacklevel=stacklevel + 1)] = value
+    return found
+
+
 def takes_old_keywords(function: _F) -> _F:
     """Let a function that declares an operator take the keywords of `OLD_DECLARATIONS` too. An old one warns."""
 
     @wraps(function)
     def call(*arguments: Any, **keywords: Any) -> Any:
-        if not OLD_DECLARATIONS.keys().isdisjoint(keywords):
-            for name in OLD_DECLARATIONS.keys() & keywords.keys():
-                keywords[renamed("keyword", name, OLD_DECLARATIONS, stacklevel=2)] = keywords.pop(name)
-        return function(*arguments, **keywords)
+        return function(*arguments, **renamed_keywords("keyword", keywords, OLD_DECLARATIONS, stacklevel=2))
 
     return cast(_F, call)

@@ -83,7 +83,7 @@ def optimize(
 def require_passes(names: Iterable[str], *, stacklevel: int) -> tuple[str, ...]:
     """The passes of these names. Raises ArgumentError for a name that no pass has; an old name warns at `stacklevel`."""
     known = []
-    for name in names:
+    for name in names:  # not a comprehension, which is a frame more to Python 3.11
         known.append(renamed("pass", name, OLD_PASSES, stacklevel=stacklevel + 1))
     unknown = [name for name in known if name not in PASSES]
     if unknown:

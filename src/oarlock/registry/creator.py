@@ -12,7 +12,7 @@ from oarlock.ir.names import require_user_name
 from oarlock.ir.operation import Op
 from oarlock.ir.restoring import undone_on_error
 from oarlock.ir.variable import Var
-from oarlock.old_names import OLD_KEYWORDS, OLD_OPERATORS, renamed
+from oarlock.old_names import OLD_KEYWORDS, OLD_OPERATORS, renamed, renamed_keywords
 from oarlock.registry.catalogue import Catalogue, standard
 from oarlock.registry.declaration import Operator
 from oarlock.registry.drawing import count_draws
@@ -90,7 +90,8 @@ def _append(
     outputs: Mapping[str, Sequence[Var | str]] | None = None,
     op_name: str = "",
 ) -> Op:
-    arguments, keywords = _by_name(operator, arguments, _renamed(operator, keywords))
+    keywords = renamed_keywords(f"keyword of {operator.type}", keywords, OLD_KEYWORDS.get(operator.type, {}), stacklevel=4)
+    arguments, keywords = _by_name(operator, arguments, keywords)
     numbers = {slot: item for slot, item in keywords.items() if _is_number_for(item, operator.signature.input(slot))}
     like = next((item for item in keywords.values() if isinstance(item, Var)), None)
     if numbers and like is not None:
@@ -121,14 +122,6 @@ def _append(
 def _random_id(block: Block, attributes: Mapping[str, object]) -> object:
     """A number that tells this random op from every other of the program."""
     return attributes.get("random_id", int(block.program.unique("random").rpartition("_")[2]))
-
-
-def _renamed(operator: Operator, keywords: Mapping[str, object]) -> Mapping[str, object]:
-    """The keywords by the names of today. An old one warns, at the line that calls the operator."""
-    old = OLD_KEYWORDS.get(operator.type, {})
-    if old.keys().isdisjoint(keywords):
-        return keywords
-    return dict((renamed(f"keyword of {operator.type}", name, old, stacklevel=6), value) for name, value in keywords.items())  # noqa: C402
 
 
 def _by_name(
