@@ -17,6 +17,7 @@ each variant to the bits of its kernel.
 
 import ast
 from collections.abc import Callable, Collection
+from functools import partial
 from types import FunctionType
 from typing import Any
 
@@ -32,6 +33,7 @@ from oarlock.backend.torch.reading import (
     names_in,
     only_call,
     only_chooses,
+    read_definition,
     returned,
 )
 from oarlock.registry.declaration import Operator
@@ -117,8 +119,8 @@ def _unlaid(kernel: Callable[..., object], value: ast.expr) -> ast.expr:
     return value
 
 
-def _mentions(tree: ast.AST, name: str) -> bool:
-    return any(isinstance(node, ast.Name) and node.id == name for node in ast.walk(tree))
+def _names(tree: ast.AST) -> set[str]:
+    return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
 
 
 def _copied(value: ast.expr, inputs: Collection[str]) -> ast.expr | None:
@@ -138,7 +140,7 @@ def _over(function: Callable[..., Any], call: ast.Call, slot: str) -> ast.expr |
     None too where another argument is made of it, since that may be a view, whose elements would be read when they are gone.
     """
     others = [*call.args, *(keyword.value for keyword in call.keywords)]
-    if any(_mentions(each, slot) and not isinstance(each, ast.Name) for each in others):
+    if any(slot in _names(each) and not isinstance(each, ast.Name) for each in others):
         return None
     positions = [number for number, argument in enumerate(call.args) if isinstance(argument, ast.Name) and argument.id == slot]
     if function.__name__ in _ONTO and positions != [0]:
@@ -221,8 +223,9 @@ def derive_in_place(operator: Operator) -> dict[tuple[str, ...], Callable[..., o
         or not only_chooses(kernel)
     ):
         return found
-    calls = [(value, find_function(kernel, value)) for value, _ in returned(kernel, operator.preconditions) if isinstance(value, ast.Call)]
-    if not calls or not all(function is not None and _may_reuse(function) for _, function in calls):
+    values = [value for value, _ in returned(kernel, operator.preconditions)]
+    functions = [find_function(kernel, value) for value in values if isinstance(value, ast.Call)]
+    if not functions or not all(function is not None and _may_reuse(function) for function in functions):
         return {}
     inputs = [slot.name for slot in operator.signature.inputs if not slot.variadic and not slot.shape_only and not slot.optional]
     plain = only_call(kernel)
@@ -230,21 +233,20 @@ def derive_in_place(operator: Operator) -> dict[tuple[str, ...], Callable[..., o
         if plain is not None and inputs[0] == slot and hasattr(torch.Tensor, f"{plain.__name__}_"):
             found[(slot,)] = getattr(torch.Tensor, f"{plain.__name__}_")
             continue
-        failed = []
-
-        def write(value: ast.expr, slot: str = slot, failed: list[ast.expr] = failed) -> ast.expr:
-            if isinstance(value, ast.Name) and value.id == slot:
-                return value
-            function = find_function(kernel, value)
-            call = None if function is None else _over_laid(kernel, function, value, slot)  # type: ignore[arg-type]
-            if call is None:
-                failed.append(value)
-            return call or value
-
-        function = _rewritten(operator, f"{operator.type}_in_place", write, in_place=True)
-        if function is not None and not failed:
+        if any(_written_over(kernel, value, slot) is None for value in values):  # which is found out sooner than a function is written
+            continue
+        function = _rewritten(operator, f"{operator.type}_in_place", partial(_written_over, kernel, slot=slot), in_place=True)
+        if function is not None:
             found[(slot,)] = function
     return found
+
+
+def _written_over(kernel: Callable[..., object], value: ast.expr, slot: str) -> ast.expr | None:
+    """What computes `value` in the memory of an input; None where PyTorch has none."""
+    if isinstance(value, ast.Name) and value.id == slot:
+        return value
+    function = find_function(kernel, value)
+    return None if function is None else _over_laid(kernel, function, value, slot)  # type: ignore[arg-type]
 
 
 def _over_laid(kernel: Callable[..., object], function: Callable[..., Any], call: ast.Call, slot: str) -> ast.expr | None:
@@ -298,17 +300,17 @@ def _names_copied(kernel: Callable[..., object], statement: ast.stmt) -> list[st
 
 
 def _rewritten(
-    operator: Operator, name: str, write: Callable[[ast.expr], ast.expr], *, parameter: str | None = None, in_place: bool = False
+    operator: Operator, name: str, write: Callable[[ast.expr], ast.expr | None], *, parameter: str | None = None, in_place: bool = False
 ) -> Callable[..., object] | None:
     """The kernel under another `name`, with what `write` makes of each expression that it returns, and one more parameter.
 
-    What is called `in_place` copies nothing, and checks nothing that a plan has checked by then.
+    None where `write` makes nothing of one, and where the kernel cannot be read or has such names already. What is called `in_place`
+    copies nothing, and checks nothing that a plan has checked by then.
     """
     kernel = operator.kernel
-    node = definition(kernel)
-    if node is None or any(_mentions(node, taken) for taken in (parameter, _ALONE, *_SUPPORT) if taken is not None):
+    made = read_definition(kernel) if definition(kernel) is not None and isinstance(kernel, FunctionType) else None
+    if made is None or not _names(made).isdisjoint({parameter, _ALONE, *_SUPPORT}):
         return None
-    assert isinstance(kernel, FunctionType)
 
     class Rewrite(ast.NodeTransformer):
         def visit_FunctionDef(self, function: ast.FunctionDef) -> ast.FunctionDef:
@@ -326,20 +328,24 @@ def _rewritten(
         def choose(self, value: ast.expr) -> ast.expr:
             if isinstance(value, ast.IfExp):
                 return ast.IfExp(value.test, self.choose(value.body), self.choose(value.orelse))
-            return write(value)
+            written = write(value)
+            failed.append(written is None)
+            return written or value
 
-    (made,) = ast.parse(ast.unparse(node)).body
-    assert isinstance(made, ast.FunctionDef)
+    failed: list[bool] = []
     made.name, made.decorator_list, made.returns = name, [], None
     if in_place:
         checked = [statement for statement in made.body if not is_check(kernel, statement, operator.preconditions)]
         made.body = [statement for statement in checked if not _names_copied(kernel, statement)]
     made.body = [Rewrite().visit(statement) for statement in made.body]
+    if any(failed):
+        return None
     for argument in (*made.args.args, *made.args.kwonlyargs):
         argument.annotation = None
     more: dict[str, ast.expr | None] = {} if parameter is None else {parameter: None}
-    more |= {each: ast.Name(each, ast.Load()) for each in _SUPPORT if _mentions(made, each)}
-    more |= {_ALONE: ast.Constant(False)} if _mentions(made, _ALONE) else {}
+    used = _names(made)
+    more |= {each: ast.Name(each, ast.Load()) for each in _SUPPORT if each in used}
+    more |= {_ALONE: ast.Constant(False)} if _ALONE in used else {}
     made.args.kwonlyargs += [ast.arg(each) for each in more]
     made.args.kw_defaults += more.values()
     module = ast.fix_missing_locations(ast.Module([made], []))

@@ -36,6 +36,8 @@ def derive_expressions(operator: Operator, function: Callable[..., object]) -> l
         return []
     found = []
     for value, tests in returned(function):
+        if isinstance(value, ast.Call) and not _is_lowered(function, value, names):
+            continue
         plain = _Plain(function)
         call = copy.deepcopy(value)
         if isinstance(call, ast.Call):
@@ -87,7 +89,7 @@ def _inputs(function: Callable[..., object], value: ast.expr, names: set[str], a
     """The inputs that an expression is computed of; None where it is not one call that is lowered."""
     if isinstance(value, ast.Attribute):
         return {value.value.id} if value.attr == "mT" and isinstance(value.value, ast.Name) and value.value.id in names else None
-    if not isinstance(value, ast.Call) or not _is_lowered(function, value, names):
+    if not isinstance(value, ast.Call):
         return None
     receiver = [value.func.value] if isinstance(value.func, ast.Attribute) and isinstance(value.func.value, ast.Name) else []
     receiver = [node for node in receiver if node.id in names]

@@ -21,6 +21,7 @@ __all__ = [
     "names_in",
     "only_call",
     "only_chooses",
+    "read_definition",
     "returned",
 ]
 
@@ -42,11 +43,12 @@ def definition(kernel: Callable[..., object]) -> ast.FunctionDef | None:
     if not isinstance(kernel, FunctionType) or kernel.__closure__:
         return None
     if kernel not in definitions:
-        definitions[kernel] = _read(kernel)
+        definitions[kernel] = read_definition(kernel)
     return definitions[kernel]
 
 
-def _read(kernel: FunctionType) -> ast.FunctionDef | None:
+def read_definition(kernel: FunctionType) -> ast.FunctionDef | None:
+    """The definition as `definition` gives it, read anew, so that it may be changed."""
     lines = linecache.getlines(kernel.__code__.co_filename, kernel.__globals__)[kernel.__code__.co_firstlineno - 1 :]
     first = next((number for number, line in enumerate(lines) if line.startswith("def ")), None)
     if first is None:
