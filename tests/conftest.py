@@ -2,6 +2,7 @@
 
 import gc
 import os
+import signal
 from collections.abc import Callable, Generator, Iterator
 from functools import partial
 from pathlib import Path
@@ -23,7 +24,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Where several processes run the tests, each has one thread, and so have those that it starts, unless the environment says more."""
+    """What a process of the tests does whatever started it.
+
+    Where several processes run the tests, each has one thread, and so have those that it starts, unless the environment says more. An
+    interrupt is heard: a shell has what it runs in the background ignore it, and so would whatever the tests start.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if hasattr(config, "workerinput") and "OMP_NUM_THREADS" not in os.environ:
         os.environ["OMP_NUM_THREADS"] = "1"
         torch.set_num_threads(1)

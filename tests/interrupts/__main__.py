@@ -1,6 +1,7 @@
 """The command; `interrupts` says how it is called."""
 
 import argparse
+import signal
 import sys
 import tempfile
 from collections import Counter
@@ -18,6 +19,7 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=100)
     parser.add_argument("--patience", type=float, default=2.0, help="seconds that it may take to end")
     arguments = parser.parse_args()
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell has what runs in the background ignore it, and so would the runs
     outcomes: Counter[str] = Counter()
     failures, slowest = [], 0.0
     with tempfile.TemporaryDirectory() as name:
