@@ -1,5 +1,6 @@
 """Old names: in Python they work, with a warning at the user's line that names the new one."""
 
+import re
 from pathlib import Path
 
 import numpy
@@ -8,7 +9,7 @@ import torch
 
 import oarlock as ol
 import oarlock.op.update
-from oarlock.old_names import OLD_ATTRIBUTES, OLD_DECLARATIONS, OLD_FUNCTIONS, OLD_KEYWORDS, OLD_OPERATORS, OLD_SLOTS
+from oarlock.old_names import OLD_ATTRIBUTES, OLD_DECLARATIONS, OLD_FUNCTIONS, OLD_KEYWORDS, OLD_OPERATORS, OLD_PASSES, OLD_SLOTS
 from oarlock.registry import Catalogue, operator, standard
 from oarlock.registry.creator import append_op
 
@@ -38,6 +39,15 @@ def test_every_operator_of_version_1_has_a_name_today():
         assert [slots.get(name, name) for name in inputs] == [slot.name for slot in today.signature.inputs], type
         assert [slots.get(name, name) for name in outputs] == [slot.name for slot in today.signature.outputs], type
         assert {OLD_ATTRIBUTES.get(type, {}).get(name, name) for name in attributes} == set(today.attributes), type
+
+
+def test_documents_and_examples_use_none():
+    root = Path(__file__).parents[1]
+    texts = [root / "README.md", root / "CONTRIBUTING.md", *(path for folder in ("docs", "src") for path in (root / folder).rglob("*.md"))]
+    texts += [*(root / "examples").rglob("*.py"), *(root / "benchmarks").rglob("*.py")]
+    names = "|".join([*OLD_OPERATORS, *OLD_FUNCTIONS])
+    called = re.compile(rf"(?<![.\w])({names})\(|ol\.(op\.)?({names})\b|passes=\([^)]*\"({'|'.join(OLD_PASSES)})\"")
+    assert not {f"{path.relative_to(root)}: {found.group()}" for path in texts for found in called.finditer(path.read_text("utf-8"))}
 
 
 def test_an_operator_by_its_old_name():
