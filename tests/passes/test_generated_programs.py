@@ -25,7 +25,7 @@ from generated.training import FIRED
 import oarlock as ol
 from oarlock.passes.pipeline import PASSES
 
-PROGRAMS = 120
+PROGRAMS = 90
 PARTS = 8  # which processes share
 CONSTRUCTS = ("rnn", "while", "if_else", "switch")
 KEPT_CASES = sorted(KEPT.glob("*.json"))
