@@ -90,6 +90,27 @@ def test_a_function_by_its_old_name():
         assert ol.tune_process is ol.configure_process
 
 
+def test_the_rate_of_an_optimizer():
+    with pytest.warns(DeprecationWarning, match='^the keyword "rate" is called "learning_rate" now$') as warned:
+        optimizers = [ol.optimizer.SGD(rate=0.5), ol.optimizer.Momentum(rate=0.5), ol.optimizer.Adam(rate=0.5)]
+    with pytest.warns(DeprecationWarning, match='^the attribute of an optimizer "rate" is called "learning_rate" now$') as read:
+        assert [optimizer.rate for optimizer in optimizers] == [0.5, 0.5, 0.5]
+    assert {each.filename for each in [*warned, *read]} == {__file__}
+
+
+def test_a_step_of_an_optimizer_of_ones_own():
+    class Plain(ol.optimizer.Optimizer):
+        def update(self, step, parameter, gradient):
+            with pytest.warns(DeprecationWarning, match='^the attribute of a step "rate" is called "learning_rate" now$') as warned:
+                step.commit(parameter, ol.op.sgd(parameter, gradient, step.rate))
+            assert warned[0].filename == __file__
+
+    with ol.Program() as program:
+        w = ol.layer.create_parameter([2], name="w")
+        Plain(0.1).minimize(ol.op.reduce_sum(w))
+    assert [op.type for op in program.main.ops].count("sgd") == 1
+
+
 def test_a_declaration_in_old_words():
     def same(x):
         return torch.clone(x)

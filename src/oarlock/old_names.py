@@ -10,6 +10,7 @@ from functools import wraps
 from typing import Any, TypeVar, cast
 
 __all__ = [
+    "OLD_ARGUMENTS",
     "OLD_ATTRIBUTES",
     "OLD_DECLARATIONS",
     "OLD_FUNCTIONS",
@@ -139,6 +140,9 @@ OLD_PASSES = {
 }
 """Passes of `Executor(passes=...)`."""
 
+OLD_ARGUMENTS = {"rate": "learning_rate"}
+"""Arguments of optimizers."""
+
 OLD_FUNCTIONS = {"tune_process": "configure_process"}
 """Functions of `oarlock`."""
 
@@ -173,11 +177,14 @@ def renamed_keywords(kind: str, keywords: Mapping[str, Any], names: Mapping[str,
     return found
 
 
-def takes_old_keywords(function: _F) -> _F:
-    """Let a function that declares an operator take the keywords of `OLD_DECLARATIONS` too. An old one warns."""
+def takes_old_keywords(names: Mapping[str, str]) -> Callable[[_F], _F]:
+    """Let a function take its keywords by old names too, which `names` maps to those of today. An old one warns."""
 
-    @wraps(function)
-    def call(*arguments: Any, **keywords: Any) -> Any:
-        return function(*arguments, **renamed_keywords("keyword", keywords, OLD_DECLARATIONS, stacklevel=2))
+    def decorate(function: _F) -> _F:
+        @wraps(function)
+        def call(*arguments: Any, **keywords: Any) -> Any:
+            return function(*arguments, **renamed_keywords("keyword", keywords, names, stacklevel=2))
 
-    return cast(_F, call)
+        return cast(_F, call)
+
+    return decorate

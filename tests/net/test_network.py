@@ -210,7 +210,7 @@ def test_an_optimizer_updates_each_parameter_once_even_a_shared_one():
     with pytest.raises(ol.ProgramError, match="^there are no gradients to update parameters with"):
         net.add_optimizer_ops(ol.optimizer.SGD())
     gradients = {parameter.name: gradient.name for parameter, gradient in net.add_backward_ops(cost)}
-    net.add_optimizer_ops({"type": "SGD", "rate": 0.5})
+    net.add_optimizer_ops({"type": "SGD", "learning_rate": 0.5})
     assert sorted(op.writes[0].name for op in net.block.tail) == ["@STEP", "b", "w"]
     with pytest.raises(ol.ProgramError, match='^"w" is updated by an optimizer already'):
         net.add_optimizer_ops(ol.optimizer.Adam())
@@ -232,7 +232,7 @@ def test_an_optimizer_is_given_by_its_attributes():
         net.add_optimizer_ops({"type": "adam", "speed": 1})
     with pytest.raises(ol.ArgumentError, match="^an optimizer, or its attributes, is needed, not str 'adam'"):
         net.add_optimizer_ops("adam")
-    net.add_optimizer_ops({"type": "adam", "rate": 0.25, "beta1": 0.5})
+    net.add_optimizer_ops({"type": "adam", "learning_rate": 0.25, "beta1": 0.5})
     (one, _) = [op for op in net if op.type == "adam"]
     assert one.attributes["beta1"] == 0.5
 
@@ -294,7 +294,7 @@ def test_the_life_of_a_net():
     net.add_op("square", {"x": "error"}, {"y": "squared"})
     net.add_op("mean", {"x": "squared"}, {"y": "cost"})
     net.add_backward_ops("cost")
-    net.add_optimizer_ops({"type": "sgd", "rate": 0.3})
+    net.add_optimizer_ops({"type": "sgd", "learning_rate": 0.3})
     scope = ol.Scope()
     net.create_variables(scope)
     assert set(net.block.vars) == set(scope)

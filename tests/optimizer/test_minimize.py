@@ -233,7 +233,7 @@ def test_an_optimizer_of_ones_own_is_a_few_lines(small):
 
         def update(self, step, parameter, gradient):
             sign = gradient / (ol.op.abs(gradient) + 1e-30)
-            step.commit(parameter, parameter - sign * ol.op.cast(step.rate, dtype="float32"))
+            step.commit(parameter, parameter - sign * ol.op.cast(step.learning_rate, dtype="float32"))
 
     SignDescent(0.25).minimize(small.cost)
     scope = ol.init(small.program, ol.Scope())

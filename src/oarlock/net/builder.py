@@ -10,6 +10,7 @@ from oarlock.ir.location import here
 from oarlock.ir.operation import Role
 from oarlock.ir.variable import Var
 from oarlock.net.network import Net, require_vars_of
+from oarlock.old_names import OLD_ARGUMENTS, takes_old_keywords
 from oarlock.op.composed.named_activation import activate
 from oarlock.registry import standard
 from oarlock.runtime import Context, Scope, init
@@ -65,9 +66,10 @@ class NetBuilder:
         self._loss = loss
         self.need_rebuild = True
 
-    def add_optimization(self, rate: float | Var, optimizer: str = "sgd") -> None:
+    @takes_old_keywords(OLD_ARGUMENTS)
+    def add_optimization(self, learning_rate: float | Var, optimizer: str = "sgd") -> None:
         """Update every parameter by the optimizer of that name when next run with `need_backward`."""
-        self._optimization = {"type": optimizer, "rate": rate}
+        self._optimization = {"type": optimizer, "learning_rate": learning_rate}
         self.need_rebuild = True
 
     def run(self, scope: Scope | None = None, context: Context | None = None, need_backward: bool = True) -> None:

@@ -5,7 +5,7 @@
         x, y = ol.layer.data("x", shape=[13]), ol.layer.data("y", shape=[1])
         cost = ol.layer.mse(ol.layer.fc(x, 1), y)
     net.add_backward_ops(cost)
-    net.add_optimizer_ops({"type": "sgd", "rate": 0.01})
+    net.add_optimizer_ops({"type": "sgd", "learning_rate": 0.01})
     net.init_variables(scope)
     scope["x"], scope["y"] = rows, prices
     net.run(scope)
@@ -112,7 +112,7 @@ class Net:
     def add_optimizer_ops(self, optimizer: Optimizer | Mapping[str, object]) -> None:
         """Append one update per parameter that has a gradient, once for a parameter that several layers share.
 
-        `optimizer` is one such as `ol.optimizer.Adam(1e-3)`, or its attributes: {"type": "adam", "rate": 1e-3}.
+        `optimizer` is one such as `ol.optimizer.Adam(1e-3)`, or its attributes: {"type": "adam", "learning_rate": 1e-3}.
         Raises ProgramError where there are no backward ops yet, or an optimizer already.
         """
         chosen = optimizer if isinstance(optimizer, Optimizer) else _optimizer(optimizer)
@@ -201,7 +201,7 @@ def _program_of(source: object) -> Program:
 
 
 def _optimizer(attributes: object) -> Optimizer:
-    """The optimizer that {"type": "adam", "rate": 1e-3} describes. Raises ArgumentError."""
+    """The optimizer that {"type": "adam", "learning_rate": 1e-3} describes. Raises ArgumentError."""
     if not isinstance(attributes, Mapping):
         raise ArgumentError(f"an optimizer, or its attributes, is needed, not {describe_value(attributes)}", location=here())
     known = {name.lower(): getattr(oarlock.optimizer, name) for name in oarlock.optimizer.__all__}

@@ -11,6 +11,7 @@ from oarlock.ir.location import here
 from oarlock.ir.names import COUNTER, next_name
 from oarlock.ir.operation import Role
 from oarlock.ir.variable import Initializer, Var
+from oarlock.old_names import OLD_ARGUMENTS, renamed
 from oarlock.op.casting import cast
 from oarlock.op.elementwise import add
 from oarlock.op.filling import full
@@ -25,9 +26,14 @@ class Step:
     """The variables that one call of `minimize` shares between its parameters."""
 
     main: Block
-    rate: Var
+    learning_rate: Var
     count: Var
     """How many steps there will have been after this one: int64[]."""
+
+    @property
+    def rate(self) -> Var:
+        """The learning rate by its old name, which warns."""
+        return getattr(self, renamed("attribute of a step", "rate", OLD_ARGUMENTS, stacklevel=2))
 
     def state(self, parameter: Var, suffix: str) -> Var:
         """A persistable variable beside `parameter`, of its shape, that starts as zeros."""
@@ -49,12 +55,17 @@ class Optimizer(ABC):
     for another number, ShapeError or DTypeError for another variable.
     """
 
-    def __init__(self, rate: float | Var):
-        if isinstance(rate, Var):
-            _require_rate(rate)
-        elif not rate > 0:
-            raise ArgumentError(f"a learning rate is above 0, not {rate}")
-        self.rate = rate if isinstance(rate, Var) else float(rate)
+    def __init__(self, learning_rate: float | Var):
+        if isinstance(learning_rate, Var):
+            _require_rate(learning_rate)
+        elif not learning_rate > 0:
+            raise ArgumentError(f"a learning rate is above 0, not {learning_rate}")
+        self.learning_rate = learning_rate if isinstance(learning_rate, Var) else float(learning_rate)
+
+    @property
+    def rate(self) -> float | Var:
+        """The learning rate by its old name, which warns."""
+        return getattr(self, renamed("attribute of an optimizer", "rate", OLD_ARGUMENTS, stacklevel=2))
 
     def minimize(self, cost: Var, parameters: Sequence[Var] | None = None) -> list[tuple[Var, Var]]:
         """Append to the program of `cost` its gradients and a step that lowers it; return (parameter, gradient) pairs.
@@ -87,21 +98,22 @@ class Optimizer(ABC):
                 self.update(step, parameter, gradient)
 
     def _require_rate_in(self, main: Block) -> None:
-        if isinstance(self.rate, Var) and self.rate.block is not main:
+        if isinstance(self.learning_rate, Var) and self.learning_rate.block is not main:
             raise ProgramError(
-                f'the learning rate "{self.rate.name}" is not a variable of the main block of this program',
+                f'the learning rate "{self.learning_rate.name}" is not a variable of the main block of this program',
                 location=here(),
-                given=[self.rate.describe()],
+                given=[self.learning_rate.describe()],
             )
 
     def _rate(self, main: Block) -> Var:
-        if isinstance(self.rate, Var):
-            return self.rate if self.rate.dtype is DType.FLOAT64 else cast(self.rate, dtype=DType.FLOAT64)
+        rate = self.learning_rate
+        if isinstance(rate, Var):
+            return rate if rate.dtype is DType.FLOAT64 else cast(rate, dtype=DType.FLOAT64)
         kind, number = type(self).__name__.lower(), 0
         while main.find_var(f"{kind}_{number}.learning_rate") is not None:
             number += 1
         name = f"{kind}_{number}.learning_rate"
-        start = Initializer("constant", {"value": self.rate})
+        start = Initializer("constant", {"value": rate})
         return main.new_var(name, DType.FLOAT64, (), persistable=True, stop_gradient=True, initializer=start)
 
     def _count(self, main: Block) -> Var:

@@ -1,6 +1,7 @@
 """Stochastic gradient descent."""
 
 from oarlock.ir.variable import Var
+from oarlock.old_names import OLD_ARGUMENTS, takes_old_keywords
 from oarlock.op.update import sgd
 from oarlock.optimizer.optimizer import Optimizer, Step
 
@@ -8,10 +9,11 @@ __all__ = ["SGD"]
 
 
 class SGD(Optimizer):
-    """``w' = w - rate * dw``."""
+    """``w' = w - learning_rate * dw``."""
 
-    def __init__(self, rate: float | Var = 0.01):
-        super().__init__(rate)
+    @takes_old_keywords(OLD_ARGUMENTS)
+    def __init__(self, learning_rate: float | Var = 0.01):
+        super().__init__(learning_rate)
 
     def update(self, step: Step, parameter: Var, gradient: Var) -> None:
-        step.commit(parameter, sgd(parameter, gradient, step.rate))
+        step.commit(parameter, sgd(parameter, gradient, step.learning_rate))

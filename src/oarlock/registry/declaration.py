@@ -258,7 +258,7 @@ class Operator:
         self.infer_function = function
         return function
 
-    @takes_old_keywords
+    @takes_old_keywords(OLD_DECLARATIONS)
     def gradient(
         self,
         slot: str,
@@ -337,7 +337,7 @@ class Operator:
         return create(self, arguments, keywords, name=name)
 
 
-@takes_old_keywords
+@takes_old_keywords(OLD_DECLARATIONS)
 def operator(
     signature: str,
     *,

@@ -20,7 +20,7 @@ net.add_op("linear", {"x": "moved", "w": "weight"}, {"out": "fc"})
 net.add_op("square", {"x": "fc"}, {"y": "squared"})
 net.add_op("mean", {"x": "squared"}, {"y": "cost"})
 net.add_backward_ops("cost")
-net.add_optimizer_ops({"type": "sgd", "rate": 0.05})
+net.add_optimizer_ops({"type": "sgd", "learning_rate": 0.05})
 
 scope = paddle.Scope()
 net.create_variables(scope)
