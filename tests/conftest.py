@@ -24,7 +24,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """What a process of the tests does whatever started it.
+    """Set up a process of the tests, whatever started it.
 
     Where several processes run the tests, each has one thread, and so have those that it starts, unless the environment says more. An
     interrupt is heard: a shell has what it runs in the background ignore it, and so would whatever the tests start.

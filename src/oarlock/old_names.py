@@ -160,7 +160,7 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 
 def renamed(kind: str, name: str, names: Mapping[str, str], *, stacklevel: int) -> str:
-    """What is called `name` now, by the table `names`; itself where it is not an old name. An old one warns, with both."""
+    """The name of today for `name`, by the table `names`; itself where it is not an old name. An old one warns, with both."""
     if name not in names:
         return name
     warnings.warn(f'the {kind} "{name}" is called "{names[name]}" now', DeprecationWarning, stacklevel=stacklevel + 1)

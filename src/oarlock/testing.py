@@ -171,7 +171,7 @@ def _check_refusal(operator: Operator, case: Rejects, tensors: dict[str, list[to
 
 
 def _check_memory(operator: Operator, tensors: dict[str, list[torch.Tensor]], attributes: dict[str, Any]) -> None:
-    """That outputs share the memory of the declared views alone, that cheaper forms give what the kernel gives; of its gradients too."""
+    """That outputs share the memory of the declared views alone, that variants give what the kernel gives; of its gradients too."""
     given = _copied(tensors)
     results = operator.kernel(*operator.arguments(given), **operator.convert_attributes(attributes))
     expected = _leaves(results)
@@ -242,7 +242,7 @@ def _check_variants(
 
 
 def _agree(operator: Operator, actual: torch.Tensor, expected: torch.Tensor) -> bool:
-    """Whether a form gives what the kernel gives: its bits, or where the operator rounds by place nearly."""
+    """Whether a variant gives what the kernel gives: its bits, or where the operator rounds by place nearly."""
     if operator.sensitive_to != "place" or not expected.is_floating_point():
         return torch.equal(actual, expected)
     near = 64 * torch.finfo(expected.dtype).eps

@@ -14,7 +14,7 @@ READMES = sorted(
 
 
 def listed(text: str) -> list[str]:
-    """What stands in backticks in the first column of the tables: `name.py`, `folder/name.py`, `folder/`."""
+    """The names in backticks in the first column of the tables: `name.py`, `folder/name.py`, `folder/`."""
     cells = re.findall(r"^\| (`[^|]*) \|", text, re.MULTILINE)
     return [name for cell in cells for name in re.findall(r"`([\w/]+\.py|[\w/]+/)`", cell)]
 

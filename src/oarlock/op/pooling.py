@@ -6,7 +6,7 @@ from oarlock.errors import ArgumentError, ShapeError
 from oarlock.op.convolution import window_size
 from oarlock.op.trusted import operator
 from oarlock.registry import Case, GradCheck, Rejects
-from oarlock.registry.own_values import trusting
+from oarlock.registry.own_values import unchecked
 from oarlock.tensor.memory_format import channels_last, dense, empty_as, in_format_of, is_channels_last
 
 __all__ = ["average_pool2d", "global_average_pool2d", "max_pool2d"]
@@ -48,11 +48,11 @@ def max_pool2d_shapes(x, *, size, stride, padding):
 def max_pool2d_dx(index, dy, x_shape, *, size, stride, padding):
     """Each window's gradient goes to where its largest value stood, which must be a place of the image: 0 to ``h w - 1``."""
     h, w = x_shape[2:]
-    return max_pool2d_dx_trusting(_inside(index, h, w), dy, x_shape, size=size, stride=stride, padding=padding)
+    return max_pool2d_dx_unchecked(_inside(index, h, w), dy, x_shape, size=size, stride=stride, padding=padding)
 
 
-@trusting(max_pool2d_dx, "index", like="x_shape")
-def max_pool2d_dx_trusting(index, dy, x_shape, *, size, stride, padding):
+@unchecked(max_pool2d_dx, "index", like="x_shape")
+def max_pool2d_dx_unchecked(index, dy, x_shape, *, size, stride, padding):
     """PyTorch writes wherever an index says."""
     like_x = empty_as(dy, x_shape, last=is_channels_last(index))  # of which PyTorch reads the shape and the format
     dy = in_format_of(dy, index)

@@ -47,7 +47,7 @@ class Operator:
     """The operators whose results this one computes together: see `oarlock.registry.fused_operator`."""
 
     own_values: "OwnValues | None" = None
-    """The form for what the forward operator has made: see `oarlock.registry.own_values`."""
+    """The kernel for what the forward operator has made: see `oarlock.registry.own_values`."""
 
     def __init__(
         self,

@@ -1,7 +1,7 @@
 """Values that a gradient need not check: those that the forward operator itself has made, of inputs of the same sizes.
 
 Indices of another op may be anyone's: they are fed, or found in a file. So a kernel that writes where they say looks at them first.
-Where a program shows that they come straight from the forward operator, plans call a form that does not look.
+Where a program shows that they come straight from the forward operator, plans call a kernel that does not look.
 """
 
 from collections.abc import Callable
@@ -10,21 +10,21 @@ from typing import NamedTuple
 from oarlock.ir.operation import Op
 from oarlock.registry.declaration import Operator
 
-__all__ = ["OwnValues", "checks_values", "trusting", "trusts"]
+__all__ = ["OwnValues", "checks_values", "trusts", "unchecked"]
 
 
 class OwnValues(NamedTuple):
-    """The form for a `slot` that the forward operator made of an input of the shape of `like`."""
+    """The kernel for a `slot` that the forward operator made of an input of the shape of `like`."""
 
     kernel: Callable[..., object]
     slot: str
     like: str
 
 
-def trusting(operator: Operator, slot: str, *, like: str) -> Callable[[Callable[..., object]], Callable[..., object]]:
-    """Declare the form of a gradient `operator` that does not look at `slot`, an output of its forward operator.
+def unchecked(operator: Operator, slot: str, *, like: str) -> Callable[[Callable[..., object]], Callable[..., object]]:
+    """Declare the kernel of a gradient `operator` that does not look at `slot`, an output of its forward operator.
 
-    `like` is the slot that has the shape of the forward operator's first input. The form is bit-identical to the kernel.
+    `like` is the slot that has the shape of the forward operator's first input. It gives the bits of the other kernel.
     """
 
     def declare(kernel: Callable[..., object]) -> Callable[..., object]:
@@ -35,7 +35,7 @@ def trusting(operator: Operator, slot: str, *, like: str) -> Callable[[Callable[
 
 
 def trusts(operator: Operator, op: Op) -> bool:
-    """Whether the program shows that `op` may be computed by the form for values of our own."""
+    """Whether the program shows that `op` may be computed by the kernel that does not look at values of our own."""
     own, forward = operator.own_values, operator.forward
     if own is None or forward is None:
         return False

@@ -111,7 +111,7 @@ def _handed(kernel: Callable[..., object], call: ast.expr, out: ast.expr) -> ast
 
 
 def _unlaid(kernel: Callable[..., object], value: ast.expr) -> ast.expr:
-    """What has the elements of `value`, or broadcasts to them, before it is laid out in memory; itself where that is not done last."""
+    """The expression of the elements of `value`, or that broadcasts to them, before they are laid out in memory; itself where none is."""
     if find_ours(kernel, value) in _LAYING:
         return _unlaid(kernel, value.args[0])  # type: ignore[attr-defined]
     if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr in ("contiguous", "expand"):
@@ -178,8 +178,8 @@ def derive_out(operator: Operator) -> Callable[..., object] | None:
         return None
     kernel = operator.kernel
     plain, count = only_call(kernel), len(operator.signature.inputs)
-    forms = [item for item in overloads(plain) if item.packed and item.written] if plain is not None else []
-    if plain is not None and operator.sensitive_to != "layout" and any(takes_out(plain, item.name, count, ()) for item in forms):
+    writing = [item for item in overloads(plain) if item.packed and item.written] if plain is not None else []
+    if plain is not None and operator.sensitive_to != "layout" and any(takes_out(plain, item.name, count, ()) for item in writing):
         return plain
     out = ast.Name("out", ast.Load())
     direct: list[bool] = []
@@ -242,7 +242,7 @@ def derive_in_place(operator: Operator) -> dict[tuple[str, ...], Callable[..., o
 
 
 def _written_over(kernel: Callable[..., object], value: ast.expr, slot: str) -> ast.expr | None:
-    """What computes `value` in the memory of an input; None where PyTorch has none."""
+    """The expression that computes `value` in the memory of an input; None where PyTorch has none."""
     if isinstance(value, ast.Name) and value.id == slot:
         return value
     function = find_function(kernel, value)

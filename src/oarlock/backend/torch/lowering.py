@@ -133,7 +133,7 @@ def _names(arguments: list[ast.expr], names: set[str]) -> Iterator[str | None]:
 
 
 def _conditions(operator: Operator, tests: Tests, used: set[str]) -> dict[str, Any] | None:
-    """What an `Expression` asks for, such that all tests have their outcomes; None where they ask for something else."""
+    """The conditions of an `Expression`, such that all tests have their outcomes; None where they ask for something else."""
     ranks: dict[str, int] = {}
     when: dict[str, object] = {}
     found: dict[str, Any] = {"ranks": ranks, "when": when}

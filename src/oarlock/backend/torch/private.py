@@ -182,9 +182,9 @@ def without_python(overload: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class Overload(NamedTuple):
-    """One of the forms of a function: its name, the argument that it writes into, and whether it goes element by element.
+    """One of the overloads of a function: its name, the argument that it writes into, and whether it goes element by element.
 
-    It is `packed` where the function was found in `torch`, which chooses among the forms by itself.
+    It is `packed` where the function was found in `torch`, which chooses among the overloads by itself.
     """
 
     name: str
@@ -229,12 +229,12 @@ _SAMPLES = {
 }
 
 
-def takes_out(function: Callable[..., Any], form: str, positional: int, keywords: Sequence[str]) -> bool:
+def takes_out(function: Callable[..., Any], overload: str, positional: int, keywords: Sequence[str]) -> bool:
     """Whether a function in `torch` that is given so many arguments, and those `keywords`, is told by `out` where to write.
 
-    Not all are for which PyTorch has such a `form`: the name of an overload that writes.
+    Not all are for which PyTorch has such an `overload`: its name.
     """
-    arguments = [item for item in getattr(_find(torch.ops.aten, function.__name__), form)._schema.arguments if not item.is_out]
+    arguments = [item for item in getattr(_find(torch.ops.aten, function.__name__), overload)._schema.arguments if not item.is_out]
     samples = {item.name: _SAMPLES.get(_OPTIONAL.sub(r"\1", str(item.type))) for item in arguments}
     if positional > len(samples) or not set(keywords) <= set(samples):
         return False

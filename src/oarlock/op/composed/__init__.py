@@ -1,1 +1,1 @@
-"""What is written with operators and is none itself."""
+"""Functions that are written with operators and are none themselves."""
