@@ -3,11 +3,11 @@
 from collections.abc import Callable
 
 import oarlock as ol
-from oarlock.ir.current import current_block
+from oarlock.ir.block_stack import current_block
 from oarlock.ir.walk import free_vars
-from oarlock.op.control.branching import conditional_block
-from oarlock.op.control.recurrence import recurrent
-from oarlock.op.control.repetition import while_
+from oarlock.op.control.conditional import conditional_block
+from oarlock.op.control.recurrent_loop import recurrent
+from oarlock.op.control.while_loop import while_
 
 __all__ = ["counted_while", "ragged_loop", "run_branch"]
 

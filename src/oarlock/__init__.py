@@ -57,7 +57,7 @@ _NAMES = {
     ),
     "oarlock.ir": ("DType", "Program", "Var", "default_program", "get_variable"),
     "oarlock.ir.diff": ("diff_programs",),
-    "oarlock.ir.hashing": ("content_hash",),
+    "oarlock.ir.content_hash": ("content_hash",),
     "oarlock.io": ("Model", "infer", "load_model", "save_model"),
     "oarlock.evaluation": ("evaluate as eval",),
     "oarlock.layer": (
@@ -75,8 +75,8 @@ _NAMES = {
     ),
     "oarlock.layer.dense": ("fc",),
     "oarlock.layer.inputs": ("variable as Variable",),
-    "oarlock.layer.recurrence": ("rnn",),
-    "oarlock.layer.step_network": ("create_rnn",),
+    "oarlock.layer.control.rnn": ("rnn",),
+    "oarlock.layer.control.step_network": ("create_rnn",),
     "oarlock.net": ("Net", "NetBuilder"),
     "oarlock.op.activation": ("sigmoid",),
     "oarlock.op.elementwise": ("add",),
@@ -120,7 +120,7 @@ def __getattr__(name: str) -> object:
         value = getattr(importlib.import_module(module), attribute)
     else:
         from oarlock.old_names import OLD_FUNCTIONS, renamed
-        from oarlock.spelling import no_attribute
+        from oarlock.suggestions import no_attribute
 
         if name in OLD_FUNCTIONS:
             return __getattr__(renamed("function", name, OLD_FUNCTIONS, stacklevel=2))

@@ -50,8 +50,8 @@ from oarlock.ir import Program as Program
 from oarlock.ir import Var as Var
 from oarlock.ir import default_program as default_program
 from oarlock.ir import get_variable as get_variable
+from oarlock.ir.content_hash import content_hash as content_hash
 from oarlock.ir.diff import diff_programs as diff_programs
-from oarlock.ir.hashing import content_hash as content_hash
 from oarlock.layer import case as case
 from oarlock.layer import cond as cond
 from oarlock.layer import fc as fc
@@ -65,8 +65,8 @@ from oarlock.layer import switch as switch
 from oarlock.layer import switch_case as switch_case
 from oarlock.layer import var as var
 from oarlock.layer import while_loop as while_loop
-from oarlock.layer.recurrence import rnn as rnn
-from oarlock.layer.step_network import create_rnn as create_rnn
+from oarlock.layer.control.rnn import rnn as rnn
+from oarlock.layer.control.step_network import create_rnn as create_rnn
 from oarlock.net import Net as Net
 from oarlock.net import NetBuilder as NetBuilder
 from oarlock.op.activation import sigmoid as sigmoid

@@ -14,18 +14,18 @@ from collections.abc import Mapping, Sequence
 
 from oarlock.errors import ArgumentError
 from oarlock.ir.block import Argument
-from oarlock.ir.current import current_block
+from oarlock.ir.block_stack import current_block
 from oarlock.ir.dtype import DType
 from oarlock.ir.location import here
 from oarlock.ir.operation import Op
 from oarlock.ir.size import Size
-from oarlock.ir.variable import Var
+from oarlock.ir.var import Var
 from oarlock.layer.initializer import Rule, constant, xavier
 from oarlock.layer.inputs import data
 from oarlock.layer.parameter import layer_name, new_parameter
 from oarlock.registry import append_op
 from oarlock.runtime import Scope
-from oarlock.runtime.current import current_scope
+from oarlock.runtime.current_scope import current_scope
 
 __all__ = ["default_scope", "operator", "variable"]
 

@@ -6,17 +6,17 @@ import numpy
 
 from oarlock.errors import ArgumentError
 from oarlock.ir.block import Block
-from oarlock.ir.current import current_block
+from oarlock.ir.block_stack import current_block
 from oarlock.ir.location import here
 from oarlock.ir.program import Program
-from oarlock.ir.variable import Var
+from oarlock.ir.var import Var
 from oarlock.ir.walk import needed_ops
 from oarlock.net import Net
 from oarlock.passes.pruning import program_of_main
 from oarlock.proto import program_pb2 as wire
 from oarlock.registry.creator import describe_value
 from oarlock.runtime.context import Context
-from oarlock.runtime.current import current_scope
+from oarlock.runtime.current_scope import current_scope
 from oarlock.runtime.executor import Executor
 from oarlock.runtime.initialization import init
 from oarlock.runtime.paths import find_path

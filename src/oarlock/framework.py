@@ -6,10 +6,10 @@ from types import SimpleNamespace
 from typing import Any
 
 from oarlock.ir.block import Block
-from oarlock.ir.current import current_block
+from oarlock.ir.block_stack import current_block
 from oarlock.ir.dtype import DType
 from oarlock.ir.operation import Op
-from oarlock.ir.variable import Var
+from oarlock.ir.var import Var
 from oarlock.proto import program_pb2 as wire
 from oarlock.registry import Catalogue, op_proto, standard
 from oarlock.registry.description import append_desc

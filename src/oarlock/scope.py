@@ -4,11 +4,11 @@ Python cannot write `ol.scope.global()`, for `global` is a keyword: it is `ol.sc
 `getattr(ol.scope, "global")()`.
 """
 
-from oarlock.runtime.current import current_scope as current
-from oarlock.runtime.current import global_scope
-from oarlock.runtime.current import global_scope as global_
-from oarlock.runtime.current import scope_guard as guard
-from oarlock.spelling import no_attribute
+from oarlock.runtime.current_scope import current_scope as current
+from oarlock.runtime.current_scope import global_scope
+from oarlock.runtime.current_scope import global_scope as global_
+from oarlock.runtime.current_scope import scope_guard as guard
+from oarlock.suggestions import no_attribute
 
 __all__ = ["current", "global_", "global_scope", "guard"]
 

@@ -14,7 +14,7 @@ from oarlock.backend.torch.variants import variants_of
 from oarlock.errors import OarlockError
 from oarlock.ir.dtype import DType
 from oarlock.ir.program import Program
-from oarlock.ir.variable import Var
+from oarlock.ir.var import Var
 from oarlock.layer.inputs import data
 from oarlock.op.elementwise import multiply
 from oarlock.op.reduction import reduce_sum

@@ -8,10 +8,10 @@ import numpy
 
 from oarlock.ir.operation import Op
 from oarlock.registry.declaration import Operator
-from oarlock.runtime.current import current_scope
+from oarlock.runtime.current_scope import current_scope
 from oarlock.runtime.scope import Scope
 from oarlock.runtime.variable import Variable
-from oarlock.spelling import no_attribute
+from oarlock.suggestions import no_attribute
 
 __all__ = ["bool_", "float_", "half", "int_", "new", "operation", "scope", "string", "tensor"]
 

@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -21,7 +22,7 @@ CODE = [file for file in FILES if file not in GENERATED]
 FLOORS = {
     "errors": 0,
     "old_names": 0,
-    "spelling": 0,
+    "suggestions": 0,
     "proto": 1,
     "ir": 2,
     "registry": 3,
@@ -243,13 +244,15 @@ def test_every_name_in_all_is_there(file):
 
 
 @pytest.mark.parametrize("package", PACKAGES)
-def test_no_module_bears_the_name_of_something_its_package_exports(package):
+def test_a_package_exports_a_function_and_not_the_module_of_its_name(package):
     """Else `from package import name` means one thing or the other, by what was imported before."""
     module = importlib.import_module(package)
     folder = Path(module.__file__).parent
     modules = {path.stem for path in folder.glob("*.py")} | {path.parent.name for path in folder.glob("*/__init__.py")}
     for name in modules & set(getattr(module, "__all__", ())):
-        assert getattr(module, name) is importlib.import_module(f"{package}.{name}")
+        named = importlib.import_module(f"{package}.{name}")
+        defined = getattr(named, name, named)
+        assert getattr(module, name) is (named if isinstance(defined, ModuleType) else defined)
 
 
 def test_no_module_bears_the_name_of_an_operator():

@@ -9,7 +9,7 @@ from op.arguments import by_slot, positional
 from op.arranging import OPERATORS, uses_of
 
 import oarlock as ol
-from oarlock.backend.numpy.calling import call, has_kernel
+from oarlock.backend.numpy.kernel_call import call, has_kernel
 from oarlock.backend.numpy.kernels import KERNELS
 from oarlock.registry import Catalogue
 

@@ -24,7 +24,7 @@ from classifiers import small_classifier, small_rows
 from processes import run_oarlock, run_python
 
 import oarlock as ol
-from oarlock.cli import main, untrusted, writing
+from oarlock.cli import main, output_file, untrusted
 from oarlock.cli.untrusted import Ended, Interrupted, ProcessLimits, run_untrusted
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="these limits are those of Linux")
@@ -517,7 +517,7 @@ def test_every_verb_opens_no_link_in_the_child(verb, suffix, folder, tmp_path, m
     link = tmp_path / f"link{suffix}"
     link.symlink_to(folder / "model.safetensors")
     arguments = [argument.format(file=link, output=tmp_path / "output") for argument in VERBS[verb]]
-    monkeypatch.setattr(writing, "_handed", io.BytesIO())  # as in the child
+    monkeypatch.setattr(output_file, "_handed", io.BytesIO())  # as in the child
     error = refusal(ol.FormatError, lambda: main.app([verb, *arguments, "--untrusted"], standalone_mode=False))
     assert error.startswith(f'"{link.name}" is a symbolic link, which an untrusted file must not be')
 
@@ -566,7 +566,7 @@ def test_training_in_the_child_is_counted_and_hands_its_file_over(tmp_path, monk
     ol.save_model(ol.train(small.cost, rows, steps=1, batch_size=5, epochs=2, progress=False), path)
     numpy.savez(tmp_path / "rows.npz", **rows)  # type: ignore[arg-type]
     before, handed = path.read_bytes(), io.BytesIO()
-    monkeypatch.setattr(writing, "_handed", handed)
+    monkeypatch.setattr(output_file, "_handed", handed)
     main.app(["train", str(path), "--data", str(tmp_path / "rows.npz"), "--untrusted"], standalone_mode=False)
     monkeypatch.undo()
     assert path.read_bytes() == before
@@ -579,7 +579,7 @@ def test_training_in_the_child_is_counted_and_hands_its_file_over(tmp_path, monk
 
 def test_a_script_is_no_untrusted_program(tmp_path, monkeypatch):
     (tmp_path / "script.py").write_text("raise AssertionError('this ran')")
-    monkeypatch.setattr(writing, "_handed", io.BytesIO())
+    monkeypatch.setattr(output_file, "_handed", io.BytesIO())
     run = lambda: main.app(["train", str(tmp_path / "script.py"), "--untrusted"], standalone_mode=False)  # noqa: E731
     assert refusal(ol.ArgumentError, run) == "--untrusted is for saved programs; a script loads and saves by itself"
 

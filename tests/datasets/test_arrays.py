@@ -12,7 +12,7 @@ import pytest
 from fuzz.arrays import judge_arrays, make_arrays
 
 import oarlock as ol
-from oarlock.datasets.loading import load
+from oarlock.datasets.by_name import load
 
 ARRAYS = {
     "x": numpy.arange(6, dtype="float32").reshape(2, 3),

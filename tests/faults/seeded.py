@@ -26,7 +26,7 @@ class Fault(NamedTuple):
 
 
 VERIFY, BOUNDS, SERIALIZE = "ir/verify.py", "ir/bounds.py", "ir/serialize.py"
-CHECKING, PRESCAN, INITIALIZER, BUDGET = "registry/checking.py", "proto/prescan.py", "ir/initializer.py", "runtime/budget.py"
+CHECKING, PRESCAN, INITIALIZER, BUDGET = "registry/type_check.py", "proto/prescan.py", "ir/initializer.py", "runtime/budget.py"
 OWN_SIZES = "registry/own_sizes.py"
 
 RULES: list[tuple[str, str, str]] = [
@@ -144,14 +144,14 @@ ELSEWHERE = [
         ("runtime/test_uneven_stacks.py",),
     ),
     Fault(
-        "runtime/feeding.py",
+        "runtime/feed.py",
         "_bad_splits(var, tensor) or _disagreement(var, var.row_splits_of, int(tensor[-1]), sizes)",
         "_bad_splits(var, tensor)",
         ("runtime/test_ragged_feeding.py", "runtime/test_ragged.py"),
     ),
     Fault("io/container.py", ".contiguous().clone() for name", ".contiguous() for name", ("io/test_replacing.py",)),
-    Fault("io/replacing.py", "            os.unlink(temporary)\n    ", "            pass\n    ", ("io/test_replacing.py",)),
-    Fault("io/replacing.py", "    except BaseException:", "    except Exception:", ("io/test_replacing.py",)),
+    Fault("io/atomic_write.py", "            os.unlink(temporary)\n    ", "            pass\n    ", ("io/test_replacing.py",)),
+    Fault("io/atomic_write.py", "    except BaseException:", "    except Exception:", ("io/test_replacing.py",)),
     Fault("runtime/prepared.py", "        self._require_stored(context)\n", "", ("runtime/test_declared.py",)),
     Fault("registry/own_values.py", "def trusts(", "def trusts(*_):\n    return True\n\n\ndef _trusts(", ("op/test_own_values.py",)),
     Fault(
@@ -181,7 +181,12 @@ ELSEWHERE = [
         ("net/test_network.py",),
     ),
     Fault("op/batch_normalization.py", "if not context.training or not count:", "if not count:", ("runtime/test_seeds_of_scope.py",)),
-    Fault("layer/branching.py", "return levels if size == length else []", "return levels[-1:]", ("layer/test_ragged_rows_in_ifelse.py",)),
+    Fault(
+        "layer/control/if_else.py",
+        "return levels if size == length else []",
+        "return levels[-1:]",
+        ("layer/test_ragged_rows_in_ifelse.py",),
+    ),
 ]
 """The faults that happened once, or could without a test that noticed."""
 

@@ -10,7 +10,7 @@ import numpy
 
 import oarlock as ol
 from fuzz.judging import require_readable
-from oarlock.datasets.loading import load
+from oarlock.datasets.by_name import load
 
 __all__ = ["judge_arrays", "make_arrays"]
 

@@ -9,7 +9,7 @@ import numpy
 import torch
 
 import oarlock as ol
-from oarlock.ir.hashing import content_hash
+from oarlock.ir.content_hash import content_hash
 from oarlock.ir.size import evaluate, names_in
 
 __all__ = ["Tally", "judge", "probe", "require_readable"]

@@ -7,7 +7,7 @@ import oarlock as ol
 from generated.statements import STATEMENTS, forbidden
 from generated.writing import LIMIT, Writing, is_cut_in_front
 from oarlock.ir.block import Block
-from oarlock.ir.current import current_block
+from oarlock.ir.block_stack import current_block
 from oarlock.ir.size import Shape, Size, names_in
 from oarlock.ir.walk import free_vars, inner_blocks
 

@@ -7,7 +7,7 @@ from generated.blocks import alike, construct, fill, shadow
 from generated.statements import forbidden
 from generated.writing import LIMIT, Writing
 from oarlock.ir.block import Block
-from oarlock.ir.current import current_block
+from oarlock.ir.block_stack import current_block
 
 __all__ = ["if_else", "switch"]
 

@@ -27,7 +27,7 @@ from generated.running import (
     scope_of,
 )
 from generated.training import check_training
-from oarlock.backend.numpy.calling import has_kernel
+from oarlock.backend.numpy.kernel_call import has_kernel
 from oarlock.ir.walk import inner_blocks, walk
 from oarlock.registry import standard
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import oarlock as ol
 from generated.blocks import construct, fill, hand_out, initials, shadow, successors
 from generated.writing import LIMIT, Writing, is_cut_in_front
-from oarlock.ir.current import current_block
+from oarlock.ir.block_stack import current_block
 from oarlock.ir.size import Size
 
 __all__ = ["cell", "recurrence", "sentences", "while_loop"]

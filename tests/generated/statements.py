@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import oarlock as ol
 from generated.writing import LIMIT, Writing
-from oarlock.ir.current import current_block
+from oarlock.ir.block_stack import current_block
 from oarlock.ir.size import Shape
 
 __all__ = ["STATEMENTS", "forbidden"]

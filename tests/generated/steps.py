@@ -26,7 +26,7 @@ from generated.running import require_close, require_same, run
 from oarlock.ir.verify import verify_program
 from oarlock.passes.pipeline import PASSES
 from oarlock.registry.catalogue import standard
-from oarlock.registry.checking import typecheck
+from oarlock.registry.type_check import typecheck
 
 __all__ = ["LENGTHS", "Variant", "check", "variants", "write"]
 

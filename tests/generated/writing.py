@@ -8,9 +8,9 @@ import numpy
 import oarlock as ol
 from generated.choices import Choices
 from oarlock.ir.block import Block
-from oarlock.ir.current import current_block
+from oarlock.ir.block_stack import current_block
 from oarlock.ir.size import Shape, Size, add, names_in
-from oarlock.layer.standing import STEPS, is_stepped
+from oarlock.layer.control.outer import STEPS, is_stepped
 
 __all__ = ["LIMIT", "Writing", "is_cut_in_front"]
 

@@ -10,7 +10,7 @@ from op.arguments import DERIVED, FORWARD, Arguments, arguments_of, cases_of
 from op.test_fused_backward import JOINT, arguments_from, cases_of_parts
 
 import oarlock as ol
-from oarlock.ir.current import current_block
+from oarlock.ir.block_stack import current_block
 from oarlock.registry import Case, GradCheck, Operator
 from oarlock.registry.creator import append_op
 

@@ -8,7 +8,7 @@ import torch
 from tolerances import VALUES
 
 import oarlock as ol
-from oarlock.ir.hashing import content_hash
+from oarlock.ir.content_hash import content_hash
 
 FOLDER = Path(__file__).parent.parent / "golden"
 HASHES = {

@@ -11,7 +11,7 @@ import pytest
 from fuzz.draft import Draft
 
 import oarlock as ol
-from oarlock.ir.hashing import content_hash
+from oarlock.ir.content_hash import content_hash
 from oarlock.proto import program_pb2 as wire
 from oarlock.proto.limits import Limits
 

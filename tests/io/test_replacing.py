@@ -18,9 +18,9 @@ import torch
 from classifiers import small_classifier
 
 import oarlock as ol
-from oarlock.io import replacing
+from oarlock.io import atomic_write
+from oarlock.io.atomic_write import write_file
 from oarlock.io.container import read_container, write_container
-from oarlock.io.replacing import write_file
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="modes, links and locks as POSIX has them")
 
@@ -64,7 +64,7 @@ def test_a_file_that_replaces_another_has_its_mode_and_nobody_else_may_read_it_m
         modes.append(stat.S_IMODE(os.fstat(file.fileno()).st_mode))
         return True
 
-    monkeypatch.setattr(replacing, "_hold", hold)
+    monkeypatch.setattr(atomic_write, "_hold", hold)
     write_file(path, b"new")
     assert (path.read_bytes(), stat.S_IMODE(path.stat().st_mode)) == (b"new", mode)
     assert len(modes) == 1
@@ -196,9 +196,9 @@ def test_the_errors_number_is_its_cause(tmp_path):
 
 KILLED = """
 import os, sys
-from oarlock.io import replacing
+from oarlock.io import atomic_write
 os.fsync = lambda _: (print("writing", flush=True), sys.stdin.read())
-replacing.write_file(sys.argv[1], b"new")
+atomic_write.write_file(sys.argv[1], b"new")
 """
 
 
@@ -236,15 +236,15 @@ def test_what_a_killed_save_left_is_removed_by_the_next_and_what_is_being_writte
 
 
 def test_a_new_file_that_was_taken_for_one_left_behind_is_written_again(tmp_path, monkeypatch):
-    hold, held = replacing._hold, []
+    hold, held = atomic_write._hold, []
 
     def removed_before(file) -> bool:
         if not held:
-            replacing._remove_left_behind(tmp_path)
+            atomic_write._remove_left_behind(tmp_path)
         held.append(hold(file))
         return held[-1]
 
-    monkeypatch.setattr(replacing, "_hold", removed_before)
+    monkeypatch.setattr(atomic_write, "_hold", removed_before)
     write_file(tmp_path / "file", b"new")
     assert held == [False, True]
     assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("file", b"new")]
@@ -252,7 +252,7 @@ def test_a_new_file_that_was_taken_for_one_left_behind_is_written_again(tmp_path
 
 def test_where_nothing_can_be_locked_files_are_written_and_none_is_removed(tmp_path, monkeypatch):
     (tmp_path / ".oarlock-0.tmp").write_bytes(b"perhaps of another machine")
-    monkeypatch.setattr(replacing.fcntl, "flock", failing("flock", errno.ENOLCK))
+    monkeypatch.setattr(atomic_write.fcntl, "flock", failing("flock", errno.ENOLCK))
     write_file(tmp_path / "file", b"new")
     assert sorted(os.listdir(tmp_path)) == [".oarlock-0.tmp", "file"]
 
@@ -312,7 +312,7 @@ def test_interrupts_anywhere_in_a_save_leave_the_old_file_or_the_new_one_and_not
         fresh: list[int] = []
 
         def trace(frame, event, argument, fresh=fresh):
-            if frame.f_code.co_filename != replacing.__file__:
+            if frame.f_code.co_filename != atomic_write.__file__:
                 return None
             if event == "line" and frame.f_lineno not in met and not fresh and frame.f_code.co_name != "write_file":
                 fresh.append(frame.f_lineno)

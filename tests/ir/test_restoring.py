@@ -5,7 +5,7 @@ import sys
 import pytest
 
 import oarlock as ol
-from oarlock.ir.restoring import restored_on_error, undone_on_error
+from oarlock.ir.rollback import restored_on_error, undone_on_error
 
 
 class InterruptionError(Exception):

@@ -8,7 +8,7 @@ from sample_programs import running_sum
 import oarlock as ol
 from oarlock.ir.attribute import Sizes
 from oarlock.ir.serialize import program_desc
-from oarlock.ir.variable import Var
+from oarlock.ir.var import Var
 from oarlock.ir.verify import verify_program
 from oarlock.proto import program_pb2 as wire
 

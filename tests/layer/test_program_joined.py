@@ -7,13 +7,13 @@ import numpy
 import pytest
 
 import oarlock as ol
-from oarlock.ir import current
+from oarlock.ir import block_stack
 
 
 @pytest.fixture
 def default(monkeypatch: pytest.MonkeyPatch) -> ol.Program:
     """The default program of a process that has just begun."""
-    monkeypatch.setattr(current, "_default", [])
+    monkeypatch.setattr(block_stack, "_default", [])
     return ol.default_program()
 
 

@@ -9,7 +9,7 @@ from block_operators import ragged_loop
 from tolerances import AUTOGRAD, FINITE_DIFFERENCE_STEP, FINITE_DIFFERENCES
 
 import oarlock as ol
-from oarlock.op.control.recurrence import recurrent
+from oarlock.op.control.recurrent_loop import recurrent
 
 RANDOM = numpy.random.default_rng(17)
 LENGTHS = [[2, 0, 3, 1], [0, 0, 0], [], [2, 2, 2], [4], [1, 1, 5, 0]]

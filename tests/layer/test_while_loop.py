@@ -5,7 +5,7 @@ import pytest
 from twins import run
 
 import oarlock as ol
-from oarlock.op.control.branching import conditional_block
+from oarlock.op.control.conditional import conditional_block
 from oarlock.registry import standard
 
 

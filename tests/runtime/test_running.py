@@ -181,7 +181,7 @@ def test_what_an_op_computes_is_checked_against_what_was_inferred(careless, type
 def test_a_block_is_verified_once_per_revision_and_then_only_run(monkeypatch):
     program = three_ops()
     verified = []
-    monkeypatch.setattr("oarlock.registry.checking.verify_program", verified.append)
+    monkeypatch.setattr("oarlock.registry.type_check.verify_program", verified.append)
     scope = scope_with(x=X)
     for _ in range(3):
         ol.run_block(program.main, scope)

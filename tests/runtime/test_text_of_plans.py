@@ -13,7 +13,7 @@ from processes import INSTALLED, run_python
 import oarlock as ol
 from oarlock.backend.torch.variants import variants_of
 from oarlock.op.control.ragged_rows import RaggedRows
-from oarlock.op.control.recurrence import RaggedSteps
+from oarlock.op.control.recurrent_loop import RaggedSteps
 from oarlock.runtime.plan.workspace import GrowingBuffer, Workspace
 
 OURS = {"context_of", "device", "workspace", "before_updates", "for_many", "zip", "range", "len", "reversed", "str"}

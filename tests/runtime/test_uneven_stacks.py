@@ -7,7 +7,7 @@ import torch
 import oarlock as ol
 from oarlock.backend.torch.variants import in_place_variant
 from oarlock.ir.walk import free_vars
-from oarlock.op.control.recurrence import recurrent
+from oarlock.op.control.recurrent_loop import recurrent
 from oarlock.registry import Catalogue, operator, standard
 
 FEED = {"x": numpy.array([[1.0, -2.0, 3.0], [-1.0, -1.0, 2.0], [0.5, 0.25, 4.0]])}

@@ -26,7 +26,7 @@ def main(arguments: list[str]) -> None:
     network = not isolate()
 
     from oarlock.cli.main import app
-    from oarlock.cli.writing import hand_over
+    from oarlock.cli.output_file import hand_over
 
     handed = hand_over()
     limit(limits)

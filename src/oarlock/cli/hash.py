@@ -5,9 +5,9 @@ from typing import Annotated
 
 import typer
 
-from oarlock.cli.reading import read_program_file
+from oarlock.cli.program_file import read_program_file
 from oarlock.cli.untrusted import Untrusted
-from oarlock.ir.hashing import content_hash
+from oarlock.ir.content_hash import content_hash
 
 __all__ = ["hash_"]
 

@@ -10,10 +10,10 @@ from rich.console import Console
 from rich.markup import escape
 
 from oarlock import inference
-from oarlock.cli.drawing import draw_predictions
+from oarlock.cli.images import draw_predictions
+from oarlock.cli.output_file import is_child, write
 from oarlock.cli.untrusted import Untrusted
-from oarlock.cli.writing import is_child, write
-from oarlock.datasets.loading import load
+from oarlock.datasets.by_name import load
 from oarlock.errors import MissingFileError
 from oarlock.runtime.process import configure_process
 

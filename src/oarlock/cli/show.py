@@ -7,7 +7,7 @@ import typer
 from rich.console import Console
 from rich.syntax import Syntax
 
-from oarlock.cli.reading import read_program_file
+from oarlock.cli.program_file import read_program_file
 from oarlock.cli.untrusted import Untrusted
 from oarlock.ir.printer import format_program
 

@@ -10,9 +10,9 @@ from typing import Annotated, NoReturn
 import typer
 
 from oarlock import training
+from oarlock.cli.output_file import destination, is_child
 from oarlock.cli.untrusted import Untrusted
-from oarlock.cli.writing import destination, is_child
-from oarlock.datasets.loading import load
+from oarlock.datasets.by_name import load
 from oarlock.errors import ArgumentError, MissingFileError
 from oarlock.io.model import load_model, save_model
 from oarlock.runtime.process import configure_process

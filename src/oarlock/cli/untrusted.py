@@ -17,11 +17,11 @@ from typer.core import TyperCommand
 from oarlock import errors
 from oarlock.cli.answer import Answer, read_answer
 from oarlock.cli.confinement import ProcessLimits
+from oarlock.cli.output_file import is_child
 from oarlock.cli.process_group import ProcessGroup
-from oarlock.cli.writing import is_child
 from oarlock.errors import ArgumentError, KernelError, LimitError, OarlockError, visible
-from oarlock.io.replacing import write_file
-from oarlock.training.stopping import Stopping
+from oarlock.io.atomic_write import write_file
+from oarlock.training.interruption import Stopping
 
 __all__ = ["Ended", "Interrupted", "ProcessLimits", "Untrusted", "opens_program", "run_untrusted"]
 

@@ -1,8 +1,8 @@
 """Data that examples and tests train on. Each is a dict of arrays with the rows first."""
 
 from oarlock.datasets import digits, mnist
-from oarlock.datasets.loading import load
-from oarlock.spelling import no_attribute
+from oarlock.datasets.by_name import load
+from oarlock.suggestions import no_attribute
 
 __all__ = ["digits", "load", "mnist"]
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy
 
 from oarlock.errors import DataError, MissingFileError
+from oarlock.io.atomic_write import write_file
 from oarlock.io.files import read_file
-from oarlock.io.replacing import write_file
 
 __all__ = ["load", "split", "test", "train"]
 

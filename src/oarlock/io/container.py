@@ -18,8 +18,8 @@ import safetensors.torch
 import torch
 
 from oarlock.errors import FormatError, LimitError
+from oarlock.io.atomic_write import write_file
 from oarlock.io.files import read_file
-from oarlock.io.replacing import write_file
 from oarlock.ir.dtype import DType
 from oarlock.proto.limits import Limits
 from oarlock.tensor.dtype import from_bytes, from_torch, to_torch

@@ -18,21 +18,21 @@ from oarlock.ir.names import COUNTER, DRAWS
 from oarlock.ir.operation import Role
 from oarlock.ir.program import Program
 from oarlock.ir.serialize import read_program
-from oarlock.ir.variable import Var
+from oarlock.ir.var import Var
 from oarlock.ir.walk import walk
 from oarlock.passes.pruning import prune, require_targets
 from oarlock.proto.limits import Limits
 from oarlock.registry.catalogue import Catalogue, standard
-from oarlock.registry.checking import typecheck
+from oarlock.registry.type_check import typecheck
 from oarlock.runtime.budget import RunLimits
 from oarlock.runtime.declared import require_declared
 from oarlock.runtime.executor import Executor
-from oarlock.runtime.feeding import check_feed
+from oarlock.runtime.feed import check_feed
 from oarlock.runtime.initialization import initial_value
 from oarlock.runtime.ownership import own, require_not_elsewhere, states_of
 from oarlock.runtime.place import CPUPlace
 from oarlock.runtime.scope import Scope, frozen_in
-from oarlock.spelling import did_you_mean, list_names
+from oarlock.suggestions import did_you_mean, list_names
 from oarlock.tensor.dtype import from_torch
 
 __all__ = ["Model", "infer", "load_model", "read_model", "save_model"]

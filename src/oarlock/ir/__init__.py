@@ -1,12 +1,12 @@
 """Programs as Python objects: blocks of ops over variables. No torch, no operators."""
 
 from oarlock.ir.block import Block
-from oarlock.ir.current import current_block, default_program, get_variable
+from oarlock.ir.block_stack import current_block, default_program, get_variable
 from oarlock.ir.dtype import DType
 from oarlock.ir.location import Location
 from oarlock.ir.operation import Op, Role
 from oarlock.ir.program import Program, Training
-from oarlock.ir.variable import Initializer, Var
+from oarlock.ir.var import Initializer, Var
 
 __all__ = [
     "Block",

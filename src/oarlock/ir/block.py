@@ -4,14 +4,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from oarlock.errors import ProgramError, UndefinedVarError
-from oarlock.ir import current
+from oarlock.ir import block_stack
 from oarlock.ir.dtype import DType
 from oarlock.ir.location import Location, here
 from oarlock.ir.names import is_name, require_user_name
 from oarlock.ir.operation import Op, Role
 from oarlock.ir.size import Shape, Size
-from oarlock.ir.variable import Initializer, Var
-from oarlock.spelling import did_you_mean, list_names
+from oarlock.ir.var import Initializer, Var
+from oarlock.suggestions import did_you_mean, list_names
 
 if TYPE_CHECKING:
     from oarlock.ir.program import Program
@@ -55,11 +55,11 @@ class Block:
         return f"<Block {self.path}: {len(self.vars)} variables, {len(self.ops)} ops>"
 
     def __enter__(self) -> "Block":
-        current.push(self)
+        block_stack.push(self)
         return self
 
     def __exit__(self, *exception: object) -> None:
-        current.pop(self)
+        block_stack.pop(self)
 
     # Variables
 

@@ -10,7 +10,7 @@ from oarlock.ir.block import Block
 from oarlock.ir.operation import Op
 from oarlock.ir.printer import format_declaration, format_op
 from oarlock.ir.program import Program
-from oarlock.ir.variable import Var
+from oarlock.ir.var import Var
 
 __all__ = ["Difference", "diff_programs"]
 

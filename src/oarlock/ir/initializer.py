@@ -5,7 +5,7 @@ import math
 from oarlock.errors import VerifyError
 from oarlock.ir.dtype import DType
 from oarlock.ir.program import Program
-from oarlock.ir.variable import Var
+from oarlock.ir.var import Var
 
 __all__ = ["KINDS", "verify_initializers"]
 

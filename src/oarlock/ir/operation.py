@@ -5,7 +5,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from oarlock.ir.location import Location
-from oarlock.ir.variable import Var
+from oarlock.ir.var import Var
 
 if TYPE_CHECKING:
     from oarlock.ir.block import Block

@@ -10,7 +10,7 @@ from oarlock.ir.block import Block
 from oarlock.ir.location import Location
 from oarlock.ir.operation import Op, Role
 from oarlock.ir.program import Program
-from oarlock.ir.variable import Initializer, Var
+from oarlock.ir.var import Initializer, Var
 
 __all__ = ["ROLES", "format_declaration", "format_op", "format_program"]
 

@@ -8,14 +8,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from oarlock.errors import ProgramError
-from oarlock.ir import current
+from oarlock.ir import block_stack
 from oarlock.ir.block import Block
 from oarlock.ir.dtype import DType
 from oarlock.ir.location import Location
 from oarlock.ir.names import COUNTER
 from oarlock.ir.operation import Role
 from oarlock.ir.size import Shape, Size, add, names_in
-from oarlock.ir.variable import Initializer, Var
+from oarlock.ir.var import Initializer, Var
 
 __all__ = ["Program", "Training"]
 
@@ -60,11 +60,11 @@ class Program:
         return self.blocks[0]
 
     def __enter__(self) -> "Program":
-        current.push(self.main)
+        block_stack.push(self.main)
         return self
 
     def __exit__(self, *exception: object) -> None:
-        current.pop(self.main)
+        block_stack.pop(self.main)
 
     def __repr__(self) -> str:
         return f"<Program of {len(self.blocks)} blocks, {sum(len(block.ops) for block in self.blocks)} ops>"
@@ -202,7 +202,7 @@ class Program:
 
     def clone(self) -> "Program":
         """An independent copy, which is the same program to a scope: it goes on with what this one has left there."""
-        from oarlock.ir.copying import copy_program
+        from oarlock.ir.copy import copy_program
 
         copy = copy_program(self)
         copy.lineage = self.lineage

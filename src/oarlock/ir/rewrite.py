@@ -6,7 +6,7 @@ from oarlock.ir import size
 from oarlock.ir.attribute import Sizes
 from oarlock.ir.block import Block
 from oarlock.ir.size import Shape, Size
-from oarlock.ir.variable import Var
+from oarlock.ir.var import Var
 from oarlock.ir.walk import inner_blocks
 
 __all__ = ["rename_sizes", "replace_reads"]

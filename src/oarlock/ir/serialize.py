@@ -8,12 +8,12 @@ from oarlock.errors import FormatError, LimitError, VerifyError
 from oarlock.ir.attribute import read_attribute, read_shape, write_attribute, write_shape
 from oarlock.ir.block import Block
 from oarlock.ir.bounds import check_bounds, check_source_bounds
-from oarlock.ir.copying import blocks_in_order
+from oarlock.ir.copy import blocks_in_order
 from oarlock.ir.dtype import DType
 from oarlock.ir.location import Location
 from oarlock.ir.operation import Op, Role
 from oarlock.ir.program import Program, Training
-from oarlock.ir.variable import Initializer, Var
+from oarlock.ir.var import Initializer, Var
 from oarlock.ir.verify import verify_program
 from oarlock.ir.version_1 import replace_old_names
 from oarlock.proto import program_pb2 as wire

@@ -1,6 +1,6 @@
 """The rules that make a program legal, apart from those of its operators: one function per rule.
 
-Operators are the registry's: `oarlock.registry.checking` checks each op against its signature.
+Operators are the registry's: `oarlock.registry.type_check` checks each op against its signature.
 """
 
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from oarlock.ir.names import is_name
 from oarlock.ir.operation import Op
 from oarlock.ir.program import Program
 from oarlock.ir.size import is_symbol, names_in
-from oarlock.ir.variable import Var
+from oarlock.ir.var import Var
 
 __all__ = ["verify_ownership", "verify_program"]
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from oarlock.ir.block import Block
 from oarlock.ir.operation import Op
-from oarlock.ir.variable import Var
+from oarlock.ir.var import Var
 
 __all__ = ["free_vars", "inner_blocks", "needed_ops", "walk", "walk_ops"]
 

@@ -4,21 +4,22 @@ What needs no parameter is the operator itself under its usual name.
 """
 
 from oarlock.layer import initializer
-from oarlock.layer.attending import attention
-from oarlock.layer.branching import IfElse, ifelse
+from oarlock.layer.attention import attention
+from oarlock.layer.beam_search import beam_search
+from oarlock.layer.control.if_else import IfElse, ifelse
+from oarlock.layer.control.rnn import Recurrence
+from oarlock.layer.control.step_network import add_to, rnn
+from oarlock.layer.control.switch import Switch, case, cond, switch, switch_case
+from oarlock.layer.control.while_loop import WhileLoop, while_loop
 from oarlock.layer.convolution import conv, conv2d, global_pool2d, pool2d
-from oarlock.layer.decoding import beam_search
 from oarlock.layer.dense import fc
-from oarlock.layer.gated import gru, lstm
+from oarlock.layer.embedding import embedding
+from oarlock.layer.gated_rnn import gru, lstm
 from oarlock.layer.inputs import data
 from oarlock.layer.literal import add_scalar, larger_than, minibatch, sequence, var
-from oarlock.layer.lookup import embedding
+from oarlock.layer.loss import accuracy, cross_entropy, cross_entropy_of_probabilities, mse, softmax_with_cross_entropy
 from oarlock.layer.normalization import batch_norm, layer_norm
-from oarlock.layer.objective import accuracy, cross_entropy, cross_entropy_of_probabilities, mse, softmax_with_cross_entropy
 from oarlock.layer.parameter import create_parameter
-from oarlock.layer.recurrence import Recurrence
-from oarlock.layer.repetition import WhileLoop, while_loop
-from oarlock.layer.selection import Switch, case, cond, switch, switch_case
 from oarlock.layer.sequences import (
     sequence_concat,
     sequence_expand,
@@ -28,14 +29,13 @@ from oarlock.layer.sequences import (
     sequence_softmax,
     sequence_unpad,
 )
-from oarlock.layer.step_network import add_to, rnn
 from oarlock.op.activation import gelu, log_softmax, relu, sigmoid, softmax, tanh
+from oarlock.op.manipulation import concat, flatten, reshape, split, stack, transpose
 from oarlock.op.randomness import dropout
 from oarlock.op.reduction import mean
 from oarlock.op.selection import argmax, one_hot, top_k
-from oarlock.op.shaping import concat, flatten, reshape, split, stack, transpose
 from oarlock.registry.catalogue import standard
-from oarlock.spelling import no_attribute, refuse_calls
+from oarlock.suggestions import no_attribute, refuse_calls
 
 __all__ = [
     "IfElse",

@@ -2,14 +2,14 @@
 
 from oarlock.errors import ArgumentError, ShapeError
 from oarlock.ir.location import here
-from oarlock.ir.restoring import undone_on_error
-from oarlock.ir.variable import Var
+from oarlock.ir.rollback import undone_on_error
+from oarlock.ir.var import Var
 from oarlock.layer.initializer import Rule, constant, kaiming
 from oarlock.layer.parameter import layer_name, new_parameter, output_name, require_count, require_number
 from oarlock.op import convolution, pooling
 from oarlock.op.composed.named_activation import Activation, activate, require_activation
+from oarlock.op.manipulation import flatten
 from oarlock.op.selection import reduce_max
-from oarlock.op.shaping import flatten
 from oarlock.registry.creator import require_type
 
 __all__ = ["conv", "conv2d", "global_pool2d", "pool2d"]

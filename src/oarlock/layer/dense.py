@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from oarlock.errors import ArgumentError, ShapeError
 from oarlock.ir.location import here
 from oarlock.ir.names import require_user_name
-from oarlock.ir.restoring import undone_on_error
-from oarlock.ir.variable import Var
+from oarlock.ir.rollback import undone_on_error
+from oarlock.ir.var import Var
 from oarlock.layer.initializer import Rule, constant, xavier
 from oarlock.layer.parameter import layer_name, new_parameter, output_name, require_count, require_number
 from oarlock.op.composed.arithmetic import constant_like, is_one

@@ -3,8 +3,8 @@
 import math
 from collections.abc import Callable
 
-from oarlock.ir.variable import Initializer
-from oarlock.spelling import no_attribute
+from oarlock.ir.var import Initializer
+from oarlock.suggestions import no_attribute
 
 __all__ = ["Rule", "constant", "kaiming", "normal", "uniform", "xavier"]
 

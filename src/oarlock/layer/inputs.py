@@ -7,12 +7,12 @@ import numpy
 import torch
 
 from oarlock.errors import ArgumentError, ProgramError
-from oarlock.ir.current import current_block
+from oarlock.ir.block_stack import current_block
 from oarlock.ir.dtype import DType
 from oarlock.ir.location import here
 from oarlock.ir.names import require_user_name
 from oarlock.ir.size import Size, add, is_symbol, names_in
-from oarlock.ir.variable import Initializer, Var
+from oarlock.ir.var import Initializer, Var
 from oarlock.layer.parameter import layer_name
 from oarlock.runtime.ragged import Ragged
 from oarlock.runtime.value import describe_value, find_dense_form, read_as, to_tensor

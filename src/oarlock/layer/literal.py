@@ -10,18 +10,18 @@ import numpy
 
 from oarlock.errors import ArgumentError, ShapeError
 from oarlock.ir.attribute import Sizes
-from oarlock.ir.current import current_block
+from oarlock.ir.block_stack import current_block
 from oarlock.ir.dtype import DType
 from oarlock.ir.location import here
-from oarlock.ir.variable import Var
+from oarlock.ir.var import Var
 from oarlock.layer.initializer import constant
 from oarlock.layer.inputs import data
 from oarlock.layer.parameter import layer_name, new_parameter
 from oarlock.op.comparison import greater
 from oarlock.op.composed.arithmetic import constant_like
+from oarlock.op.creation import full
 from oarlock.op.elementwise import add
-from oarlock.op.filling import full
-from oarlock.op.shaping import reshape
+from oarlock.op.manipulation import reshape
 from oarlock.registry.creator import require_type
 
 __all__ = ["add_scalar", "larger_than", "minibatch", "sequence", "var"]

@@ -4,8 +4,8 @@ from oarlock.errors import ProgramError
 from oarlock.ir.location import here
 from oarlock.ir.names import next_name
 from oarlock.ir.operation import Role
-from oarlock.ir.restoring import undone_on_error
-from oarlock.ir.variable import Var
+from oarlock.ir.rollback import undone_on_error
+from oarlock.ir.var import Var
 from oarlock.layer.initializer import Rule, constant
 from oarlock.layer.parameter import layer_name, new_parameter, new_state, output_name, require_number
 from oarlock.op import batch_normalization, normalization

@@ -4,13 +4,13 @@ from collections.abc import Sequence
 
 from oarlock.errors import ArgumentError, DTypeError, ShapeError
 from oarlock.ir.block import Block
-from oarlock.ir.current import current_block
+from oarlock.ir.block_stack import current_block
 from oarlock.ir.dtype import DType
 from oarlock.ir.location import here
 from oarlock.ir.names import require_user_name
 from oarlock.ir.program import Program
 from oarlock.ir.size import Shape
-from oarlock.ir.variable import Var
+from oarlock.ir.var import Var
 from oarlock.layer.initializer import Rule, xavier
 
 __all__ = [

@@ -2,7 +2,7 @@
 
 from oarlock.errors import ArgumentError
 from oarlock.ir.location import here
-from oarlock.ir.variable import Var
+from oarlock.ir.var import Var
 from oarlock.op import sequence as operators
 from oarlock.op import sequence_layout as layout
 from oarlock.registry.creator import block_for, require_type

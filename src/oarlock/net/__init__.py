@@ -2,7 +2,7 @@
 
 from oarlock.net.builder import NetBuilder
 from oarlock.net.network import Net
-from oarlock.spelling import no_attribute
+from oarlock.suggestions import no_attribute
 
 __all__ = ["Net", "NetBuilder"]
 

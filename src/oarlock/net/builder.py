@@ -8,13 +8,13 @@ import oarlock.layer
 from oarlock.errors import ProgramError
 from oarlock.ir.location import here
 from oarlock.ir.operation import Role
-from oarlock.ir.variable import Var
+from oarlock.ir.var import Var
 from oarlock.net.network import Net, require_vars_of
 from oarlock.old_names import OLD_ARGUMENTS, takes_old_keywords
 from oarlock.op.composed.named_activation import activate
 from oarlock.registry import standard
 from oarlock.runtime import Context, Scope, init
-from oarlock.runtime.current import current_scope
+from oarlock.runtime.current_scope import current_scope
 
 __all__ = ["NetBuilder"]
 

@@ -22,7 +22,7 @@ from oarlock.ir.location import here
 from oarlock.ir.operation import Op, Role
 from oarlock.ir.program import Program
 from oarlock.ir.serialize import FORMAT_VERSION, build_program, read_program
-from oarlock.ir.variable import Var
+from oarlock.ir.var import Var
 from oarlock.optimizer import Optimizer
 from oarlock.passes.backward import append_backward
 from oarlock.passes.pruning import prune
@@ -33,8 +33,8 @@ from oarlock.registry.description import append_desc
 from oarlock.registry.signature import TensorType
 from oarlock.runtime import Context, Scope, init, run_block
 from oarlock.runtime import infer_shape as infer_block_shape
-from oarlock.runtime.current import current_scope
-from oarlock.spelling import did_you_mean
+from oarlock.runtime.current_scope import current_scope
+from oarlock.suggestions import did_you_mean
 
 __all__ = ["Net", "require_vars_of"]
 

@@ -9,64 +9,64 @@ from oarlock.op import (
     activation,
     attention,
     batch_normalization,
-    casting,
     comparison,
     convolution,
+    creation,
+    dtype_conversion,
     elementwise,
-    filling,
     fused,
+    indexing,
     logical,
     loss,
+    manipulation,
     matrix,
     normalization,
     pooling,
     randomness,
     reduction,
-    routing,
     selection,
     sequence,
     sequence_layout,
-    shaping,
     table,
     unary,
 )
 from oarlock.op.composed import arithmetic
 from oarlock.op.composed.product import gemm
-from oarlock.op.control import branching, loop_gradient, recurrence, repetition
+from oarlock.op.control import conditional, loop_gradient, recurrent_loop, while_loop
 from oarlock.registry.catalogue import standard
 from oarlock.registry.declaration import Operator
-from oarlock.spelling import no_attribute, refuse_calls
+from oarlock.suggestions import no_attribute, refuse_calls
 
 __all__ = [
     "activation",
     "arithmetic",
     "attention",
     "batch_normalization",
-    "branching",
-    "casting",
     "comparison",
+    "conditional",
     "convolution",
+    "creation",
+    "dtype_conversion",
     "elementwise",
-    "filling",
     "fused",
     "gemm",
+    "indexing",
     "logical",
     "loop_gradient",
     "loss",
+    "manipulation",
     "matrix",
     "normalization",
     "pooling",
     "randomness",
-    "recurrence",
+    "recurrent_loop",
     "reduction",
-    "repetition",
-    "routing",
     "selection",
     "sequence",
     "sequence_layout",
-    "shaping",
     "table",
     "unary",
+    "while_loop",
 ]
 
 

@@ -5,8 +5,8 @@ import math
 import torch
 
 from oarlock.backend.torch.private import log_softmax_backward, softmax_backward
+from oarlock.op.creation import full
 from oarlock.op.elementwise import multiply, neg, subtract
-from oarlock.op.filling import full
 from oarlock.op.reduction import reduce_sum
 from oarlock.op.trusted import operator
 from oarlock.op.unary import exp

@@ -5,9 +5,9 @@ from typing import Any
 
 import torch
 
-from oarlock.op.casting import cast
+from oarlock.op.creation import numel
+from oarlock.op.dtype_conversion import cast
 from oarlock.op.elementwise import divide, multiply, neg, subtract
-from oarlock.op.filling import numel
 from oarlock.op.trusted import operator
 from oarlock.op.unary import square
 from oarlock.registry import Case, GradCheck, Rejects, fused_backward

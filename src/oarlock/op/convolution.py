@@ -7,8 +7,8 @@ import torch
 from oarlock.backend.torch.private import has_packed_filters
 from oarlock.errors import ShapeError
 from oarlock.ir import size
+from oarlock.op.manipulation import reshape
 from oarlock.op.reduction import broadcast_to_like
-from oarlock.op.shaping import reshape
 from oarlock.op.trusted import operator
 from oarlock.registry import Case, GradCheck, Rejects, fused_backward
 from oarlock.tensor.memory_format import channels_last, contiguous, empty_as, is_channels_last

@@ -5,8 +5,8 @@ Nobody needs to write them: `passes/fusion/sums.py` forms them from the operator
 
 import torch
 
+from oarlock.op.creation import full
 from oarlock.op.elementwise import multiply, neg, subtract
-from oarlock.op.filling import full
 from oarlock.op.matrix import linear, linear_dw, linear_dx
 from oarlock.op.trusted import operator
 from oarlock.registry import Case, GradCheck, Rejects

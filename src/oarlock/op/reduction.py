@@ -2,7 +2,7 @@
 
 import torch
 
-from oarlock.ir.variable import Var
+from oarlock.ir.var import Var
 from oarlock.op.trusted import operator
 from oarlock.registry import Case, GradCheck, Rejects
 

@@ -7,8 +7,8 @@ each row of the table is added up first. So values are rounded otherwise for oth
 
 import torch
 
+from oarlock.op.indexing import gather, scatter_add
 from oarlock.op.matrix import linear, linear_dbias, linear_dw, linear_dx
-from oarlock.op.routing import gather, scatter_add
 from oarlock.op.trusted import operator
 from oarlock.registry import Case, GradCheck, Rejects, fused_backward
 

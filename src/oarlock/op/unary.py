@@ -2,8 +2,8 @@
 
 import torch
 
+from oarlock.op.creation import full
 from oarlock.op.elementwise import divide, multiply
-from oarlock.op.filling import full
 from oarlock.op.trusted import operator
 from oarlock.registry import Case, GradCheck
 

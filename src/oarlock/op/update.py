@@ -3,8 +3,8 @@
 The `multi_tensor_` operators do for many parameters what the others do for one, to the same bits. Passes write them, and
 `sgd_addmm` and `addmm_tn`.
 
-What PyTorch does in place is written once, in `tensor/updating.py`; the kernels call it on copies, and their variants, which are derived,
-on the parameters.
+What PyTorch does in place is written once, in `tensor/optimizer_steps.py`; the kernels call it on copies, and their variants, which are
+derived, on the parameters.
 
 At the processor a rate is a number for PyTorch. To ask a GPU for one is to wait until it has done all that went before, so there the
 rate stays a tensor.
@@ -21,8 +21,8 @@ from oarlock.op.trusted import operator
 from oarlock.registry import Case, Rejects
 from oarlock.registry.signature import TensorType
 from oarlock.tensor.memory_format import copies, in_format_of
+from oarlock.tensor.optimizer_steps import each_times, scaled, update_by_adam, update_by_momentum
 from oarlock.tensor.rows import as_rows
-from oarlock.tensor.updating import each_times, scaled, update_by_adam, update_by_momentum
 
 __all__ = [
     "adam",

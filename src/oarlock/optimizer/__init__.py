@@ -4,7 +4,7 @@ from oarlock.optimizer.adam import Adam
 from oarlock.optimizer.momentum import Momentum
 from oarlock.optimizer.optimizer import Optimizer
 from oarlock.optimizer.sgd import SGD
-from oarlock.spelling import no_attribute, refuse_calls
+from oarlock.suggestions import no_attribute, refuse_calls
 
 __all__ = ["SGD", "Adam", "Momentum", "Optimizer"]
 

@@ -10,11 +10,11 @@ from oarlock.ir.dtype import DType
 from oarlock.ir.location import here
 from oarlock.ir.names import COUNTER, next_name
 from oarlock.ir.operation import Role
-from oarlock.ir.variable import Initializer, Var
+from oarlock.ir.var import Initializer, Var
 from oarlock.old_names import OLD_ARGUMENTS, renamed
-from oarlock.op.casting import cast
+from oarlock.op.creation import full
+from oarlock.op.dtype_conversion import cast
 from oarlock.op.elementwise import add
-from oarlock.op.filling import full
 from oarlock.passes.backward import append_backward, trained_by
 from oarlock.registry.creator import require_open
 

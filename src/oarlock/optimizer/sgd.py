@@ -1,6 +1,6 @@
 """Stochastic gradient descent."""
 
-from oarlock.ir.variable import Var
+from oarlock.ir.var import Var
 from oarlock.old_names import OLD_ARGUMENTS, takes_old_keywords
 from oarlock.op.update import sgd
 from oarlock.optimizer.optimizer import Optimizer, Step

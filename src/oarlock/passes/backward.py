@@ -12,12 +12,12 @@ from oarlock.ir.block import Block
 from oarlock.ir.location import here
 from oarlock.ir.names import gradient_name
 from oarlock.ir.operation import Op, Role
-from oarlock.ir.restoring import restored_on_error
-from oarlock.ir.variable import Var
+from oarlock.ir.rollback import restored_on_error
+from oarlock.ir.var import Var
 from oarlock.ir.verify import verify_ownership
 from oarlock.ir.walk import needed_ops
+from oarlock.op.creation import full_like
 from oarlock.op.elementwise import sum_
-from oarlock.op.filling import full_like
 from oarlock.passes.missing_path import depended_on, explain_missing_path
 from oarlock.registry.catalogue import standard
 from oarlock.registry.creator import require_open

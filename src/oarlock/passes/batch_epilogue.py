@@ -5,7 +5,7 @@ from math import prod
 
 from oarlock.ir.operation import Op
 from oarlock.ir.program import Program
-from oarlock.ir.variable import Var
+from oarlock.ir.var import Var
 from oarlock.op.control.layout import Layout
 from oarlock.passes.loops import StackedNames, attributes_outside, copy_op, loops_in, outside_shape, sums_rows
 from oarlock.passes.rewriter import declare

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from oarlock.ir.operation import Op
 from oarlock.ir.program import Program
-from oarlock.ir.variable import Var
+from oarlock.ir.var import Var
 from oarlock.passes.rewriter import is_elementwise, rewrite, sees
 from oarlock.registry.catalogue import Catalogue
 from oarlock.registry.declaration import Operator

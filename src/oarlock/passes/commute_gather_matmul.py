@@ -5,7 +5,7 @@ from math import prod
 from oarlock.ir.block import Block
 from oarlock.ir.operation import Op
 from oarlock.ir.program import Program
-from oarlock.ir.variable import Var
+from oarlock.ir.var import Var
 from oarlock.ir.walk import walk
 from oarlock.registry.catalogue import Catalogue, standard
 

@@ -8,7 +8,7 @@ import torch
 from oarlock.ir.attribute import Sizes
 from oarlock.ir.operation import Op
 from oarlock.ir.program import Program
-from oarlock.ir.variable import Var
+from oarlock.ir.var import Var
 from oarlock.passes.rewriter import declare, is_pure, new_op, rewrite
 from oarlock.registry.catalogue import Catalogue
 from oarlock.registry.declaration import Operator

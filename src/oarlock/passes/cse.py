@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from oarlock.ir.attribute import format_attribute
 from oarlock.ir.operation import Op
 from oarlock.ir.program import Program
-from oarlock.ir.variable import Var
+from oarlock.ir.var import Var
 from oarlock.op.control.layout import Layout
 from oarlock.passes.rewriter import is_pure, rewrite
 from oarlock.registry.catalogue import Catalogue

@@ -3,7 +3,7 @@
 from oarlock.ir.block import Block
 from oarlock.ir.operation import Op
 from oarlock.ir.program import Program
-from oarlock.ir.variable import Var
+from oarlock.ir.var import Var
 from oarlock.op.control.layout import Layout
 from oarlock.passes.rewriter import declare, new_op
 from oarlock.registry.catalogue import Catalogue, standard

@@ -2,7 +2,7 @@
 
 from oarlock.ir.operation import Op
 from oarlock.ir.program import Program
-from oarlock.ir.variable import Var
+from oarlock.ir.var import Var
 from oarlock.op.control.layout import Carried, Layout
 from oarlock.passes.canonicalization import number_of
 from oarlock.passes.fusion.terms import FUSED, OPERANDS

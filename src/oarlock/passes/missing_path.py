@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from oarlock.errors import GradientError
 from oarlock.ir.operation import Op
-from oarlock.ir.variable import Var
+from oarlock.ir.var import Var
 from oarlock.ir.walk import needed_ops
 from oarlock.op.control.layout import Layout
 from oarlock.registry.catalogue import standard

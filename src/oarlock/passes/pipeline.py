@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterable
 
 from oarlock.errors import ArgumentError, VerifyError
 from oarlock.ir.program import Program
-from oarlock.ir.variable import Var
+from oarlock.ir.var import Var
 from oarlock.ir.verify import verify_program
 from oarlock.old_names import OLD_PASSES, renamed
 from oarlock.passes.batch_epilogue import batch_epilogue
@@ -25,8 +25,8 @@ from oarlock.passes.loop_retiming import loop_retiming
 from oarlock.passes.pruning import remove_dead_code
 from oarlock.passes.splat_propagation import splat_propagation
 from oarlock.registry.catalogue import Catalogue
-from oarlock.registry.checking import typecheck
-from oarlock.spelling import did_you_mean
+from oarlock.registry.type_check import typecheck
+from oarlock.suggestions import did_you_mean
 
 __all__ = ["PASSES", "apply", "begin", "in_turn", "optimize", "require_passes"]
 

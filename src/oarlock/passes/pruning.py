@@ -10,14 +10,14 @@ from oarlock.ir.names import DRAWS, is_name
 from oarlock.ir.operation import Op, Role
 from oarlock.ir.program import Program
 from oarlock.ir.serialize import FORMAT_VERSION, build_program
-from oarlock.ir.variable import Var
+from oarlock.ir.var import Var
 from oarlock.ir.verify import verify_ownership
 from oarlock.ir.walk import inner_blocks, needed_ops, walk
 from oarlock.op.control.layout import Carried, Layout
 from oarlock.proto import program_pb2 as wire
 from oarlock.registry.catalogue import standard
-from oarlock.registry.checking import typecheck
 from oarlock.registry.creator import describe_value
+from oarlock.registry.type_check import typecheck
 
 __all__ = ["program_of_main", "prune", "remove_dead_code", "require_targets"]
 

@@ -7,7 +7,7 @@ from oarlock.ir.attribute import Sizes
 from oarlock.ir.dtype import DType
 from oarlock.ir.operation import Op
 from oarlock.ir.program import Program
-from oarlock.ir.variable import Var
+from oarlock.ir.var import Var
 from oarlock.passes.rewriter import declare, is_elementwise, new_op, reader_counts, rewrite, sees
 from oarlock.registry.catalogue import Catalogue
 from oarlock.registry.declaration import Operator

@@ -2,12 +2,12 @@
 
 from oarlock.registry.case import Case, GradCheck, Rejects
 from oarlock.registry.catalogue import Catalogue, standard
-from oarlock.registry.checking import require_legal, typecheck
 from oarlock.registry.creator import append_op, create
 from oarlock.registry.declaration import Operator, operator
 from oarlock.registry.fused_operator import fused_backward
 from oarlock.registry.opproto import op_proto
 from oarlock.registry.text import parse_program
+from oarlock.registry.type_check import require_legal, typecheck
 
 __all__ = [
     "Case",

@@ -9,7 +9,7 @@ from typing import Any
 from oarlock.errors import ArgumentError
 from oarlock.ir.attribute import Sizes
 from oarlock.ir.dtype import DType
-from oarlock.ir.variable import Var
+from oarlock.ir.var import Var
 
 __all__ = ["REQUIRED", "AttributeSpec", "UnknownSizes"]
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from oarlock.errors import DeclarationError, UnknownOperatorError
-from oarlock.spelling import did_you_mean
+from oarlock.suggestions import did_you_mean
 
 if TYPE_CHECKING:
     from oarlock.registry.declaration import Operator

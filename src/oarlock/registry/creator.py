@@ -4,19 +4,19 @@ from collections.abc import Mapping, Sequence
 from typing import TypeGuard
 
 from oarlock.errors import ArgumentError, DTypeError, OarlockError, ProgramError, ShapeError, UndefinedVarError
-from oarlock.ir import current
+from oarlock.ir import block_stack
 from oarlock.ir.block import Argument, Block
 from oarlock.ir.dtype import DType
 from oarlock.ir.location import here
 from oarlock.ir.names import require_user_name
 from oarlock.ir.operation import Op
-from oarlock.ir.restoring import undone_on_error
-from oarlock.ir.variable import Var
+from oarlock.ir.rollback import undone_on_error
+from oarlock.ir.var import Var
 from oarlock.old_names import OLD_KEYWORDS, OLD_OPERATORS, renamed, renamed_keywords
 from oarlock.registry.catalogue import Catalogue, standard
 from oarlock.registry.declaration import Operator
-from oarlock.registry.drawing import count_draws
 from oarlock.registry.outputs import define_outputs
+from oarlock.registry.random_state import count_draws
 from oarlock.registry.signature import Slot, TensorType
 
 __all__ = ["append_op", "block_for", "create", "describe_value", "find_read_hint", "require_type", "seen"]
@@ -221,7 +221,7 @@ def _bind_slots(operator: Operator, arguments: Sequence[object], keywords: Mappi
                     f"{slot.name} must be a variable of the program, not {describe_value(item)}",
                     find_read_hint(item) or _attribute_hint(operator, slot, item),
                 )
-            block = block or current.innermost_block(item.block.program)
+            block = block or block_stack.innermost_block(item.block.program)
         given[slot.name] = items if block is None or block.parent is None else [block.seen(item) for item in items]  # type: ignore[misc, assignment]
     return given
 
@@ -258,7 +258,7 @@ def _hint(error: OarlockError, given: Mapping[str, Sequence[Var]]) -> str | None
 
 def require_open(var: Var, what: str) -> None:
     """Raise ProgramError where the program of `var` is not open while another is: who writes on means the one that is."""
-    opened = current.open_blocks()
+    opened = block_stack.open_blocks()
     if opened and all(block.program is not var.block.program for block in opened):
         raise ProgramError(
             f'{what}: "{var.name}" belongs to a program that is not open, while another is',
@@ -275,7 +275,7 @@ def block_for(vars: Sequence[Var], what: str) -> Block:
     UndefinedVarError where the block cannot see one.
     """
     if not vars:
-        return current.current_block()
+        return block_stack.current_block()
     programs = {var.block.program: var for var in vars}
     if len(programs) > 1:
         raise ProgramError(
@@ -285,7 +285,7 @@ def block_for(vars: Sequence[Var], what: str) -> Block:
             hint="build a model inside one `with ol.Program() as program:`",
         )
     require_open(vars[0], what)
-    block = current.innermost_block(vars[0].block.program)
+    block = block_stack.innermost_block(vars[0].block.program)
     around = set(block.enclosing())
     for var in vars:
         if var.block not in around:
@@ -314,7 +314,7 @@ def find_read_hint(value: object) -> str | None:
 
 def seen(var: Var) -> Var:
     """The variable that stands for `var` in the innermost open block of its program: in the step of a loop, a sequence is its step."""
-    return current.innermost_block(var.block.program).seen(var)
+    return block_stack.innermost_block(var.block.program).seen(var)
 
 
 def require_type(value: object, what: str, block: Block | None = None) -> Var:

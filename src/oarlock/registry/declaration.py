@@ -10,20 +10,12 @@ from typing import Any, Literal
 from oarlock.errors import ArgumentError, DeclarationError
 from oarlock.ir.block import Block
 from oarlock.ir.operation import Op
-from oarlock.ir.variable import Var
+from oarlock.ir.var import Var
 from oarlock.old_names import OLD_DECLARATIONS, renamed, takes_old_keywords
 from oarlock.registry.attribute_spec import REQUIRED, AttributeSpec
 from oarlock.registry.case import Case, GradCheck, Rejects
 from oarlock.registry.catalogue import Catalogue, standard
-from oarlock.registry.gradient import (
-    Builder,
-    GradientProgram,
-    Rule,
-    derive_signature,
-    is_elementwise,
-    require_gradient_name,
-    transpose_of,
-)
+from oarlock.registry.gradient import Builder, GradientProgram, Rule, derive_signature, is_elementwise, require_gradient_name, transpose_of
 from oarlock.registry.signature import Signature, TensorType, name_fresh_sizes, parse_signature, require_parameters
 
 if typing.TYPE_CHECKING:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from oarlock.errors import DeclarationError
 from oarlock.ir.block import Block
 from oarlock.ir.operation import Op
-from oarlock.ir.variable import Var
+from oarlock.ir.var import Var
 from oarlock.registry.signature import Signature, Slot, renamed
 
 if TYPE_CHECKING:

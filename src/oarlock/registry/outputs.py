@@ -6,7 +6,7 @@ from oarlock.errors import ArgumentError, DTypeError, ProgramError, ShapeError
 from oarlock.ir.block import Block
 from oarlock.ir.location import here
 from oarlock.ir.names import is_name, require_user_name
-from oarlock.ir.variable import Var
+from oarlock.ir.var import Var
 from oarlock.registry.declaration import Operator
 from oarlock.registry.signature import TensorType
 

@@ -8,7 +8,7 @@ from oarlock.ir.block import Block
 from oarlock.ir.operation import Op
 from oarlock.ir.program import Program
 from oarlock.ir.size import Size, names_in
-from oarlock.ir.variable import Var
+from oarlock.ir.var import Var
 from oarlock.registry.catalogue import Catalogue
 
 __all__ = ["BlockSizes", "Made", "verify_own_sizes"]

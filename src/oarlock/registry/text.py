@@ -8,7 +8,7 @@ from oarlock.old_names import OLD_OPERATORS, OLD_SLOTS
 from oarlock.proto import program_pb2 as wire
 from oarlock.proto.limits import Limits
 from oarlock.registry.catalogue import Catalogue, standard
-from oarlock.registry.checking import typecheck
+from oarlock.registry.type_check import typecheck
 
 __all__ = ["parse_program"]
 

@@ -1,16 +1,16 @@
 """Values and execution."""
 
+from oarlock.runtime.block_run import run_block
 from oarlock.runtime.budget import RunLimits
-from oarlock.runtime.checking import infer_shape
 from oarlock.runtime.context import Context
 from oarlock.runtime.executor import Executor
 from oarlock.runtime.initialization import init
 from oarlock.runtime.place import CPUPlace, GPUPlace, Place
 from oarlock.runtime.process import ProcessSettings, configure_process
 from oarlock.runtime.ragged import Ragged
-from oarlock.runtime.running import run_block
 from oarlock.runtime.scope import Scope
 from oarlock.runtime.step import Step
+from oarlock.runtime.value_check import infer_shape
 from oarlock.runtime.variable import State, Variable
 
 __all__ = [

@@ -14,7 +14,7 @@ from oarlock.ir.location import here
 from oarlock.ir.names import COUNTER, DRAWS
 from oarlock.ir.operation import Op
 from oarlock.ir.size import Size, evaluate, names_in, told
-from oarlock.ir.variable import Var
+from oarlock.ir.var import Var
 from oarlock.runtime import random
 from oarlock.runtime.budget import Budget, bytes_of
 from oarlock.runtime.place import CPUPlace, Place, device_of, one_place

@@ -3,7 +3,7 @@
 import torch
 
 from oarlock.errors import DTypeError, ShapeError
-from oarlock.ir.variable import Var
+from oarlock.ir.var import Var
 from oarlock.runtime.value import describe_value, find_dense_form, is_dense
 from oarlock.tensor.dtype import to_torch
 

@@ -8,14 +8,14 @@ from typing import Literal, get_args, overload
 from oarlock.errors import ArgumentError, ProgramError
 from oarlock.ir.location import here
 from oarlock.ir.program import Program
-from oarlock.ir.variable import Var
+from oarlock.ir.var import Var
 from oarlock.passes.pipeline import PASSES, require_passes
 from oarlock.registry.catalogue import Catalogue, standard
-from oarlock.registry.checking import require_legal
 from oarlock.registry.creator import describe_value
+from oarlock.registry.type_check import require_legal
 from oarlock.runtime.budget import Budget, RunLimits
 from oarlock.runtime.context import Context
-from oarlock.runtime.forking import note_threads, released_by_forks
+from oarlock.runtime.fork import note_threads, released_by_forks
 from oarlock.runtime.interpreter import Interpreter
 from oarlock.runtime.numpy_backend import interpret_by_numpy, require_numpy_kernels
 from oarlock.runtime.paths import find_path

@@ -7,11 +7,11 @@ import torch
 
 from oarlock.errors import LimitError, ProgramError
 from oarlock.ir.program import Program
-from oarlock.ir.variable import Var
+from oarlock.ir.var import Var
 from oarlock.proto.limits import Limits
 from oarlock.runtime import random
 from oarlock.runtime.declared import require_declared
-from oarlock.runtime.forking import note_threads
+from oarlock.runtime.fork import note_threads
 from oarlock.runtime.ownership import own, require_own, states_of
 from oarlock.runtime.scope import Scope
 from oarlock.tensor.dtype import from_bytes, to_torch

@@ -10,13 +10,13 @@ from oarlock.ir.attribute import Sizes
 from oarlock.ir.block import Block
 from oarlock.ir.names import DRAWS
 from oarlock.ir.operation import Op
-from oarlock.ir.variable import Var
+from oarlock.ir.var import Var
 from oarlock.registry.catalogue import Catalogue
 from oarlock.registry.declaration import Operator
-from oarlock.runtime.checking import check_op
 from oarlock.runtime.context import Context, KernelContext, draws_done
-from oarlock.runtime.explaining import explain
+from oarlock.runtime.kernel_error import explain
 from oarlock.runtime.scope import Scope
+from oarlock.runtime.value_check import check_op
 
 __all__ = ["Interpreter", "commit", "read_var"]
 

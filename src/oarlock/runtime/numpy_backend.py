@@ -15,7 +15,7 @@ __all__ = ["interpret_by_numpy", "require_numpy_kernels"]
 
 def interpret_by_numpy(catalogue: Catalogue, place: Place, *, check: bool) -> Interpreter:
     """An interpreter whose ops NumPy computes. Raises ArgumentError for a place where it cannot."""
-    from oarlock.backend.numpy.calling import call  # which only those load who ask for it
+    from oarlock.backend.numpy.kernel_call import call  # which only those load who ask for it
 
     if not place.is_cpu:
         raise ArgumentError(
@@ -26,7 +26,7 @@ def interpret_by_numpy(catalogue: Catalogue, place: Place, *, check: bool) -> In
 
 def require_numpy_kernels(ops: Iterable[Op], catalogue: Catalogue) -> None:
     """Raise ProgramError for ops that NumPy does not compute."""
-    from oarlock.backend.numpy.calling import has_kernel
+    from oarlock.backend.numpy.kernel_call import has_kernel
 
     missing = {op.type: op for op in walk_ops(list(ops)) if not has_kernel(catalogue.get(op.type))}
     if missing:

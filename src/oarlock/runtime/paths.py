@@ -20,9 +20,9 @@ from oarlock.ir.location import here
 from oarlock.ir.operation import Op
 from oarlock.ir.program import Program
 from oarlock.ir.size import Size, evaluate
-from oarlock.ir.variable import Var
+from oarlock.ir.var import Var
 from oarlock.runtime.scope import Scope
-from oarlock.spelling import list_names
+from oarlock.suggestions import list_names
 from oarlock.tensor.dtype import to_torch
 
 __all__ = ["Path", "find_path"]

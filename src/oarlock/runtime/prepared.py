@@ -13,7 +13,7 @@ from oarlock.ir.walk import needed_ops
 from oarlock.passes.pipeline import optimize
 from oarlock.runtime.context import Context
 from oarlock.runtime.declared import require_declared
-from oarlock.runtime.feeding import check_feed
+from oarlock.runtime.feed import check_feed
 from oarlock.runtime.interpreter import Interpreter
 from oarlock.runtime.ownership import require_not_elsewhere
 from oarlock.runtime.paths import Path

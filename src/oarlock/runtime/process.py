@@ -16,7 +16,7 @@ import torch
 
 from oarlock.errors import ArgumentError
 from oarlock.ir.location import here
-from oarlock.runtime.forking import has_lost_threads, note_threads, released_by_forks
+from oarlock.runtime.fork import has_lost_threads, note_threads, released_by_forks
 
 __all__ = ["ProcessSettings", "configure_process"]
 

@@ -8,11 +8,11 @@ import torch
 
 from oarlock.errors import ArgumentError, ScopeError, UnsetVarError
 from oarlock.ir.location import here
-from oarlock.ir.variable import Var
-from oarlock.runtime.forking import released_by_forks
+from oarlock.ir.var import Var
+from oarlock.runtime.fork import released_by_forks
 from oarlock.runtime.value import exact_numbers, to_tensor
 from oarlock.runtime.variable import Variable
-from oarlock.spelling import list_names
+from oarlock.suggestions import list_names
 
 __all__ = ["Scope", "frozen_in", "lock_of_writing"]
 

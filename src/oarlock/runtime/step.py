@@ -11,7 +11,7 @@ import torch
 
 from oarlock.errors import ScopeError
 from oarlock.ir.names import DRAWS
-from oarlock.ir.variable import Var
+from oarlock.ir.var import Var
 from oarlock.runtime.budget import Budget, RunLimits
 from oarlock.runtime.context import Context, draws_done
 from oarlock.runtime.declared import require_declared

@@ -1,6 +1,6 @@
 """The training loop."""
 
-from oarlock.training.stopping import Interrupted, Stopping
+from oarlock.training.interruption import Interrupted, Stopping
 from oarlock.training.trainer import EpochRecord, TrainingResult, train
 
 __all__ = ["EpochRecord", "Interrupted", "Stopping", "TrainingResult", "train"]

@@ -11,10 +11,10 @@ from oarlock.errors import ArgumentError, FeedError, OarlockError
 from oarlock.ir.dtype import DType
 from oarlock.ir.program import Program
 from oarlock.ir.size import names_in
-from oarlock.ir.variable import Var
+from oarlock.ir.var import Var
 from oarlock.runtime import random
 from oarlock.runtime.ragged import Ragged
-from oarlock.runtime.ragged_feeding import as_ragged
+from oarlock.runtime.ragged_feed import as_ragged
 from oarlock.runtime.value import describe_value, find_dense_form, read_as, to_numpy
 
 __all__ = ["Batches"]

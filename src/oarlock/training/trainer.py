@@ -12,11 +12,11 @@ import numpy
 
 from oarlock.errors import ArgumentError, ProgramError, ScopeError
 from oarlock.io.model import Model
-from oarlock.ir.hashing import content_hash
+from oarlock.ir.content_hash import content_hash
 from oarlock.ir.location import here
 from oarlock.ir.names import COUNTER
 from oarlock.ir.program import Program, Training
-from oarlock.ir.variable import Var
+from oarlock.ir.var import Var
 from oarlock.optimizer.optimizer import Optimizer
 from oarlock.optimizer.sgd import SGD
 from oarlock.passes.pruning import prune
@@ -29,9 +29,9 @@ from oarlock.runtime.process import configure_process
 from oarlock.runtime.ragged import Ragged
 from oarlock.runtime.scope import Scope
 from oarlock.training.batches import Batches
-from oarlock.training.measuring import LossWatch, Means, leave, taken_up
+from oarlock.training.interruption import Interrupted, Stopping
+from oarlock.training.metrics import LossWatch, Means, leave, taken_up
 from oarlock.training.progress import Display, SilentDisplay, select_branch_display
-from oarlock.training.stopping import Interrupted, Stopping
 
 __all__ = ["EpochRecord", "TrainingResult", "train"]
 

@@ -23,8 +23,7 @@ from typing import Any
 
 import torch
 
-from oarlock.backend.torch.private import overloads, takes_out
-from oarlock.backend.torch.reading import (
+from oarlock.backend.torch.kernel_source import (
     definition,
     definitions,
     find_function,
@@ -36,6 +35,7 @@ from oarlock.backend.torch.reading import (
     read_definition,
     returned,
 )
+from oarlock.backend.torch.private import overloads, takes_out
 from oarlock.registry.declaration import Operator
 from oarlock.tensor.memory_format import channels_last, copies, dense, in_format_of, lay_as, lies_as_made
 

@@ -19,7 +19,7 @@ import torch
 
 from oarlock.backend.torch.derivation import is_pointwise, laid_as
 from oarlock.backend.torch.expression import Expression
-from oarlock.backend.torch.reading import Tests, find_function, find_ours, returned
+from oarlock.backend.torch.kernel_source import Tests, find_function, find_ours, returned
 from oarlock.registry.declaration import Operator
 from oarlock.tensor.rows import as_rows
 

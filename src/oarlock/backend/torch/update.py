@@ -4,7 +4,7 @@ from oarlock.backend.torch.private import foreach_sub_
 from oarlock.backend.torch.variants import in_place_variant
 from oarlock.op.update import multi_tensor_sgd
 from oarlock.tensor.memory_format import lay_as
-from oarlock.tensor.updating import each_times
+from oarlock.tensor.optimizer_steps import each_times
 
 
 @in_place_variant(multi_tensor_sgd, "params")

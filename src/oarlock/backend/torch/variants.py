@@ -15,8 +15,8 @@ from weakref import WeakKeyDictionary
 from oarlock.backend.torch.derivation import derive_in_place, derive_out
 from oarlock.backend.torch.expression import Expression
 from oarlock.backend.torch.host import find_host_function
+from oarlock.backend.torch.kernel_source import only_call
 from oarlock.backend.torch.lowering import derive_expressions
-from oarlock.backend.torch.reading import only_call
 from oarlock.errors import DeclarationError
 from oarlock.registry.declaration import Operator
 

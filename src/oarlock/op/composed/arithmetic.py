@@ -11,10 +11,10 @@ import numpy
 from oarlock.errors import ArgumentError, DTypeError
 from oarlock.ir.dtype import DType
 from oarlock.ir.location import here
-from oarlock.ir.variable import Var
+from oarlock.ir.var import Var
 from oarlock.op.comparison import greater, greater_equal, less, less_equal
+from oarlock.op.creation import full
 from oarlock.op.elementwise import add, divide, floor_divide, multiply, neg, remainder, subtract
-from oarlock.op.filling import full
 from oarlock.op.logical import logical_and, logical_not, logical_or
 from oarlock.op.matrix import linear, matmul
 from oarlock.registry.creator import block_for, describe_value, find_read_hint, seen

@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 from oarlock.errors import ArgumentError
 from oarlock.ir.location import here
-from oarlock.ir.variable import Var
+from oarlock.ir.var import Var
 from oarlock.op.activation import relu, sigmoid, softmax, tanh
-from oarlock.spelling import did_you_mean
+from oarlock.suggestions import did_you_mean
 
 __all__ = ["Activation", "activate", "require_activation"]
 

@@ -1,7 +1,7 @@
 """Gemm, as the Framework document writes it: an operator that calls others, with one value or two."""
 
-from oarlock.ir.restoring import undone_on_error
-from oarlock.ir.variable import Var
+from oarlock.ir.rollback import undone_on_error
+from oarlock.ir.var import Var
 from oarlock.op.composed.arithmetic import constant_like, is_one
 from oarlock.op.composed.named_activation import Activation, activate, require_activation
 from oarlock.op.elementwise import multiply

@@ -6,7 +6,7 @@ from oarlock.errors import ShapeError
 from oarlock.ir.block import Block
 from oarlock.ir.operation import Op
 from oarlock.ir.size import evaluate, names_in, solve
-from oarlock.ir.variable import Var
+from oarlock.ir.var import Var
 from oarlock.tensor.stacks import Stack
 
 __all__ = ["active_rows", "is_by_row", "require_rows", "told_elsewhere"]

@@ -4,7 +4,7 @@ from collections.abc import Collection
 
 from oarlock.ir.block import Block
 from oarlock.ir.size import names_in
-from oarlock.ir.variable import Var
+from oarlock.ir.var import Var
 
 __all__ = ["even_sizes"]
 

@@ -5,12 +5,12 @@ from collections.abc import Mapping
 from oarlock.ir.block import Block
 from oarlock.ir.operation import Op
 from oarlock.ir.size import Shape, Size
-from oarlock.ir.variable import Var
+from oarlock.ir.var import Var
 from oarlock.ir.walk import free_vars
 from oarlock.op.control.active_rows import is_by_row
-from oarlock.op.control.gradient import GradientBlock
-from oarlock.op.control.recurrence import recurrent, split_outputs
-from oarlock.op.filling import full_like
+from oarlock.op.control.block_gradient import GradientBlock
+from oarlock.op.control.recurrent_loop import recurrent, split_outputs
+from oarlock.op.creation import full_like
 from oarlock.registry.gradient import Backward
 
 __all__ = ["LoopGradient"]

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from oarlock.ir.block import Block
 from oarlock.ir.operation import Op
-from oarlock.ir.variable import Var
+from oarlock.ir.var import Var
 from oarlock.op.control.layout import Layout
 from oarlock.passes.fusion.terms import FUSED, OPERANDS, Operand, Readers, Sum, Term
 from oarlock.passes.loops import StackedNames, outside_shape

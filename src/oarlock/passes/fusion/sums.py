@@ -3,7 +3,7 @@
 from oarlock.ir.block import Block
 from oarlock.ir.operation import Op
 from oarlock.ir.program import Program
-from oarlock.ir.variable import Var
+from oarlock.ir.var import Var
 from oarlock.ir.walk import inner_blocks, walk
 from oarlock.passes.fusion.combination import Combination, Trips
 from oarlock.passes.fusion.terms import FUSED, SUMS, Readers, Sum

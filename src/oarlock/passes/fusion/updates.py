@@ -4,7 +4,7 @@ from collections import Counter
 
 from oarlock.ir.operation import Op
 from oarlock.ir.program import Program
-from oarlock.ir.variable import Var
+from oarlock.ir.var import Var
 from oarlock.ir.walk import inner_blocks
 from oarlock.passes.rewriter import declare, reader_counts
 from oarlock.registry.catalogue import Catalogue

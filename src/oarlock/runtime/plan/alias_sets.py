@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
 from oarlock.ir.operation import Op
-from oarlock.ir.variable import Var
+from oarlock.ir.var import Var
 from oarlock.op.control.layout import Layout
 from oarlock.registry.catalogue import Catalogue
 from oarlock.runtime.plan.liveness import NEVER, Liveness

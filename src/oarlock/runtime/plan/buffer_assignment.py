@@ -6,7 +6,7 @@ from typing import NamedTuple
 from oarlock.backend.torch.variants import variants_of
 from oarlock.ir.operation import Op
 from oarlock.ir.size import names_in
-from oarlock.ir.variable import Var
+from oarlock.ir.var import Var
 from oarlock.op.control.layout import Layout
 from oarlock.registry.catalogue import Catalogue
 from oarlock.registry.declaration import Operator

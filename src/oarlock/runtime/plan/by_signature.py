@@ -9,7 +9,7 @@ import torch
 
 from oarlock.errors import OarlockError
 from oarlock.ir.operation import Op
-from oarlock.ir.variable import Var
+from oarlock.ir.var import Var
 from oarlock.registry.catalogue import Catalogue
 from oarlock.runtime.plan.regions import Region, Training, is_known
 from oarlock.runtime.tensor_guard import TensorGuard

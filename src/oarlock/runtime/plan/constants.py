@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import torch
 
 from oarlock.ir.operation import Op
-from oarlock.ir.variable import Var
+from oarlock.ir.var import Var
 from oarlock.passes.constant_folding import is_small
 from oarlock.passes.rewriter import is_pure
 from oarlock.registry.catalogue import Catalogue

@@ -11,11 +11,11 @@ from oarlock.ir.attribute import Sizes
 from oarlock.ir.block import Block
 from oarlock.ir.operation import Op
 from oarlock.ir.size import Size, linear, names_in
-from oarlock.ir.variable import Var
+from oarlock.ir.var import Var
 from oarlock.ir.walk import walk_ops
 from oarlock.registry.catalogue import Catalogue
 from oarlock.registry.signature import Slot
-from oarlock.runtime.plan import calls, loop_support, loops
+from oarlock.runtime.plan import calls, control_flow, loop_support
 from oarlock.runtime.plan.buffer_assignment import Call
 from oarlock.runtime.plan.constants import make_constant
 from oarlock.runtime.plan.liveness import Liveness
@@ -70,7 +70,7 @@ class Emitter:
             line.number, op = number, line.ops[number]
             if any(map(self.numbers.vanishes, op.writes)) or (not line.constants.isdisjoint(op.writes) and self._hold(op)):
                 continue
-            loops.WRITERS.get(op.type, Emitter.call)(self, op)
+            control_flow.WRITERS.get(op.type, Emitter.call)(self, op)
             for var in op.writes:
                 if var not in line.unjoined:  # a list of steps tells what each step tells
                     self.define(var, uneven=bool(op.blocks))
@@ -223,7 +223,7 @@ class Emitter:
         if self.numbers.has(op.writes[0]):
             self._call_host(op)
             return
-        call = loops.with_headroom(self, op) or loops.in_steps(self, op) or self.lines[-1].buffers.call_of(op)
+        call = control_flow.with_headroom(self, op) or control_flow.in_steps(self, op) or self.lines[-1].buffers.call_of(op)
         if call.copies is not None:
             for part, destination in call.copies:
                 self.source.write(f"{destination}.copy_({self.source.name(part)})", op)
@@ -366,7 +366,7 @@ def _asked_symbols(ops: Sequence[Op]) -> set[str]:
     """The symbols of whatever a block hands out, which is zeros of known sizes where it makes no trip; and how long a memory is stacked."""
     owners = [op for op in walk_ops(ops) if op.blocks]
     outermost = set(ops)
-    sequences = [var for op in owners if op in outermost or loops.stacks_a_memory(op) for var in loops.steps_through(op)]
+    sequences = [var for op in owners if op in outermost or control_flow.stacks_a_memory(op) for var in control_flow.steps_through(op)]
     computed = [var for var in sequences if var.op is not None and not var.op.blocks]
     lengths = {name for var in computed for size in (var.shape or ())[:1] for name in names_in(size)}
     handed_out = [var for op in owners for block in op.blocks for var in block.outputs]

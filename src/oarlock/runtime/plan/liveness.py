@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from oarlock.ir.operation import Op
-from oarlock.ir.variable import Var
+from oarlock.ir.var import Var
 from oarlock.registry.catalogue import Catalogue
 
 __all__ = ["NEVER", "Liveness"]

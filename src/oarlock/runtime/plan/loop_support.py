@@ -6,12 +6,12 @@ import torch
 
 from oarlock.ir.attribute import Sizes
 from oarlock.ir.size import evaluate, names_in
-from oarlock.ir.variable import Var
+from oarlock.ir.var import Var
 from oarlock.op.control.active_rows import active_rows, is_by_row, require_rows, told_elsewhere
-from oarlock.op.control.branching import require_ran
+from oarlock.op.control.conditional import require_ran
 from oarlock.op.control.ragged_rows import RaggedRows
-from oarlock.op.control.recurrence import require_one_length
-from oarlock.op.control.repetition import require_trips
+from oarlock.op.control.recurrent_loop import require_one_length
+from oarlock.op.control.while_loop import require_trips
 from oarlock.tensor.dtype import to_torch
 from oarlock.tensor.stacks import Stack, leaves, stack
 

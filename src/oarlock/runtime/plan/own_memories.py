@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING
 
-from oarlock.ir.variable import Var
+from oarlock.ir.var import Var
 from oarlock.op.control.layout import Carried, Layout
 
 if TYPE_CHECKING:

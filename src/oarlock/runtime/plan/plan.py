@@ -14,17 +14,17 @@ from oarlock.backend.torch.variants import variants_of
 from oarlock.errors import OarlockError
 from oarlock.ir.block import Block
 from oarlock.ir.operation import Op
-from oarlock.ir.variable import Var
+from oarlock.ir.var import Var
 from oarlock.ir.walk import walk_ops
 from oarlock.registry.catalogue import Catalogue
 from oarlock.registry.own_values import checks_values
 from oarlock.runtime.context import Context, KernelContext, draws_done
-from oarlock.runtime.explaining import explain
+from oarlock.runtime.kernel_error import explain
 from oarlock.runtime.place import Place, device_of, made_at
 from oarlock.runtime.plan.backends import write_regions
 from oarlock.runtime.plan.by_signature import KernelFailure
 from oarlock.runtime.plan.emitter import Emitter
-from oarlock.runtime.plan.lending import find_lent, given_to_others, kept_from
+from oarlock.runtime.plan.escape_analysis import find_lent, given_to_others, kept_from
 from oarlock.runtime.plan.numbers import Numbers, one_number
 from oarlock.runtime.plan.precomputation import Precomputation, find_precomputation
 from oarlock.runtime.plan.preconditions import attributes_fit, write_preconditions

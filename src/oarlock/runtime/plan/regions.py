@@ -10,7 +10,7 @@ from oarlock.backend.torch.private import fake_tensors
 from oarlock.ir.dtype import DType
 from oarlock.ir.operation import Op
 from oarlock.ir.size import evaluate, names_in
-from oarlock.ir.variable import Var
+from oarlock.ir.var import Var
 from oarlock.registry.catalogue import Catalogue
 from oarlock.registry.own_values import checks_values
 from oarlock.runtime.plan.liveness import Liveness

@@ -11,7 +11,7 @@ import torch
 
 from oarlock.backend.torch.private import without_python
 from oarlock.ir.operation import Op
-from oarlock.ir.variable import Var
+from oarlock.ir.var import Var
 
 __all__ = ["Instruction", "Source"]
 

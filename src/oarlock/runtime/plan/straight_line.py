@@ -4,14 +4,14 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from oarlock.ir.block import Block
 from oarlock.ir.operation import Op
-from oarlock.ir.variable import Var
+from oarlock.ir.var import Var
 from oarlock.op.control.even_sizes import even_sizes
 from oarlock.registry.catalogue import Catalogue
-from oarlock.runtime.plan import loops
+from oarlock.runtime.plan import control_flow
 from oarlock.runtime.plan.buffer_assignment import BufferAssignment
 from oarlock.runtime.plan.constants import find_constants
 from oarlock.runtime.plan.liveness import Liveness
-from oarlock.runtime.plan.stacks import Packed, Steps
+from oarlock.runtime.plan.stacked_outputs import Packed, Steps
 
 __all__ = ["StraightLine"]
 
@@ -49,7 +49,7 @@ class StraightLine:
         self.packed: dict[Var, Packed] = {}  # what a ragged loop has handed out
         self.unjoined: set[Var] = set()  # those of them that nobody needs but as steps
         self.headroom: dict[Var, str] = {}  # a sequence -> the buffer that it lies in, with room for the first value of a memory
-        self.sequences = {self.buffers.root(var) for op in ops for var in loops.steps_through(op)}  # what lies where one begins
+        self.sequences = {self.buffers.root(var) for op in ops for var in control_flow.steps_through(op)}  # what lies where one begins
         self.steps: dict[Var, Steps] = {}  # what lies in a buffer that is held -> the steps of that
         self.held: dict[str, list[Var]] = {}  # a buffer that is to be given back -> what lies in it, beside what is written over that
         self.cut: set[Op] = set()  # ops that are not called: what they would cut is cut before the loop

@@ -1,0 +1,58 @@
+"""Taking back what was written into a program, where the writing fails."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import islice
+
+from oarlock.ir.block_stack import innermost_block
+from oarlock.ir.program import Program
+
+__all__ = ["restored_on_error", "undone_on_error"]
+
+
+@contextmanager
+def undone_on_error(program: Program) -> Iterator[None]:
+    """Take back what is written meanwhile, where something is raised: new blocks, and ops and variables of the innermost open block and of
+    those around it. Names stay used up.
+
+    It counts, and copies nothing: a program of many loops is written in linear time. So it is for what only adds to a program;
+    what rewrites ops that were there before asks for `restored_on_error`.
+    """
+    blocks = len(program.blocks)
+    counts = [(block, len(block.vars), block.tail_start, len(block.tail)) for block in innermost_block(program).enclosing()]
+    try:
+        yield
+    except BaseException:
+        del program.blocks[blocks:]
+        for block, vars, ops, commits in counts:
+            start = block.tail_start  # new ops stand before the tail, new commits at its end
+            block.ops[ops:] = block.ops[start : start + commits]
+            for name in list(islice(reversed(block.vars), len(block.vars) - vars)):
+                del block.vars[name]
+        program.changed()
+        raise
+
+
+@contextmanager
+def restored_on_error(program: Program) -> Iterator[None]:
+    """Make `program` what it was before, blocks, ops and variables, where something is raised meanwhile. Names stay used up.
+
+    It copies the lists of the whole program, so it is for what is done once: gradients.
+    """
+    blocks = list(program.blocks)
+    held = [(block, list(block.ops), dict(block.vars), list(block.inputs), list(block.outputs)) for block in blocks]
+    owners = [(op, op.inputs, op.outputs, op.attributes) for _, ops, *_ in held for op in ops if op.blocks]
+    try:
+        yield
+    except BaseException:
+        program.blocks = blocks
+        for block, ops, vars, inputs, outputs in held:
+            block.ops, block.vars, block.inputs, block.outputs = ops, vars, inputs, outputs
+            for name, var in vars.items():
+                var.name = name
+        for op, given, made, attributes in owners:
+            op.inputs, op.outputs, op.attributes = given, made, attributes
+        for index, block in enumerate(blocks):
+            block.index = index
+        program.changed()
+        raise

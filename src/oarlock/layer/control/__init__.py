@@ -1,0 +1,1 @@
+"""The constructs that own blocks: `rnn`, `while_loop`, `switch`, `ifelse`."""

@@ -1,0 +1,335 @@
+"""IfElse: the rows for which a condition holds take one block, the others another.
+
+ie = ol.ifelse()
+with ie.true_block():
+    ie.output(ol.op.sqrt(x))            # only the rows of x for which the condition holds
+with ie.false_block():
+    ie.output(x * scale)                # scale: float[1], the same for every row
+y = ie(x > 0)                           # x: float[n 1]; y: float[n 1], rows in their order
+
+It becomes ordinary ops - `nonzero`, `gather`, `merge` - around two `conditional_block` ops. A block may have no rows at all: what it
+computes of them is empty, a mean over them is NaN.
+"""
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
+
+from oarlock.errors import ProgramError, ShapeError
+from oarlock.ir.block import Block
+from oarlock.ir.block_stack import current_block
+from oarlock.ir.dtype import DType
+from oarlock.ir.location import here
+from oarlock.ir.rewrite import rename_sizes, replace_reads
+from oarlock.ir.size import Size, add, names_in, rename
+from oarlock.ir.var import Var
+from oarlock.ir.walk import free_vars
+from oarlock.layer.control.body import count_values, open_block, require_consistent, require_handed_out, require_same_block
+from oarlock.op.control.conditional import conditional_block
+from oarlock.op.indexing import gather, merge, nonzero
+from oarlock.op.manipulation import flatten
+from oarlock.op.sequence import sequence_lengths
+from oarlock.op.sequence_layout import sequence_elements, sequence_splits
+from oarlock.registry.creator import require_type
+
+__all__ = ["IfElse", "ifelse"]
+
+
+@dataclass(eq=False)
+class _Side:
+    """One of the two blocks: what it hands out, and what it was given by `input` and by `whole`."""
+
+    block: Block
+    outputs: list[Var] = field(default_factory=list)
+    split: dict[Var, Var] = field(default_factory=dict)  # a variable outside -> its rows inside
+    whole: dict[Var, Var] = field(default_factory=dict)  # a variable outside -> the same inside, all of it
+    splits: dict[Var, Var] = field(default_factory=dict)  # row splits outside, which cut the rows themselves -> those of its rows
+    ragged: dict[Var, "_Ragged"] = field(default_factory=dict)  # row splits outside -> what is captured of the sequences they cut
+
+
+@dataclass(eq=False)
+class _Ragged:
+    """Sequences, one for each row or for each element of other ones, of which a block sees those of its rows."""
+
+    level: "_Level"
+    splits: Var  # inside
+    values: dict[Var, Var]  # the elements outside -> inside
+
+
+@dataclass(frozen=True, eq=False)
+class _Level:
+    """Sequences outside: what they are counted by, where they are cut, and what their elements are counted by."""
+
+    rows: str
+    splits: Var
+    elements: str
+
+
+class IfElse:
+    """Two blocks, one for the rows for which a condition holds, one for the others. Calling it with the condition closes it.
+
+    In a block, a variable of outside whose leading size is that of the condition stands for the rows of that block;
+    any other is the same for all. `input` and `whole` say it outright. Sizes decide by their names, never by their numbers.
+    """
+
+    def __init__(self) -> None:
+        self._around = current_block()
+        self._stem = self._around.program.unique("if_else")
+        self._sides: dict[bool, _Side] = {}
+        self._open: _Side | None = None
+        self._called = False
+
+    def true_block(self) -> AbstractContextManager[None]:
+        """The block of the rows for which the condition holds. Raises ProgramError the second time; an exception inside discards it."""
+        return self._write(True)
+
+    def false_block(self) -> AbstractContextManager[None]:
+        """The block of the other rows; as `true_block`."""
+        return self._write(False)
+
+    def _write(self, holds: bool) -> AbstractContextManager[None]:
+        name = "true" if holds else "false"
+        if holds in self._sides or self._open is not None or self._called:
+            problem = f"it has a {name} block already" if holds in self._sides or self._called else "its other block is open"
+            raise ProgramError(f"ifelse: {problem}", location=here())
+        require_same_block(current_block(), self._around, f"ifelse.{name}_block")
+        return self._write_side(holds, f"{self._stem}.{name}")
+
+    @contextmanager
+    def _write_side(self, holds: bool, name: str) -> Iterator[None]:
+        try:
+            with open_block(name, self._around) as block:
+                self._open = self._sides[holds] = _Side(block)
+                yield
+        except BaseException:
+            self._sides.pop(holds, None)
+            raise
+        finally:
+            self._open = None
+
+    def _require_open(self, what: str) -> _Side:
+        if self._open is None:
+            raise ProgramError(f"ifelse.{what}: call it inside `with ie.true_block():` or `with ie.false_block():`", location=here())
+        return self._open
+
+    def input(self, var: Var) -> Var:
+        """The rows of `var` that take this block: T[n *d] -> T[rows *d]. Needed only where its leading size is a number."""
+        side = self._require_open("input")
+        var = require_type(var, "ifelse.input: var")
+        if not var.shape:
+            raise ShapeError(f'ifelse.input: "{var.name}" has no rows', location=here(), given=[var.describe()])
+        if var not in side.split:
+            leading = var.shape[0] if isinstance(var.shape[0], str) else self._placeholder()  # type: ignore[index]
+            side.split[var] = self._new_input(side, var, (leading, *var.shape[1:]))  # type: ignore[index]
+        return side.split[var]
+
+    def whole(self, var: Var) -> Var:
+        """All of `var`, whatever rows take this block. Needed only where its leading size is that of the condition."""
+        side = self._require_open("whole")
+        var = require_type(var, "ifelse.whole: var")
+        if var not in side.whole:
+            others = {name: f"{self._stem}.{name}" for item in var.shape or () for name in names_in(item)}
+            side.whole[var] = self._new_input(side, var, tuple(rename(item, others) for item in var.shape or ()))
+        return side.whole[var]
+
+    def _placeholder(self) -> str:
+        return f"{self._stem}.rows"
+
+    def _new_input(self, side: _Side, var: Var, shape: tuple[Size, ...]) -> Var:
+        return side.block.new_var(side.block.program.unique(var.name.partition("@")[0]), var.dtype, shape)
+
+    def output(self, *values: Var) -> None:
+        """Hand out `values`, each with a row for every row that takes this block. Both blocks hand out the same types."""
+        side = self._require_open("output")
+        side.outputs += require_handed_out(values, side.block, "ifelse.output")
+
+    def __call__(self, condition: Var) -> Var | tuple[Var, ...]:
+        """Close it: merge what the blocks hand out, rows in their order. `condition` is bool[n] or bool[n 1].
+
+        Returns one variable or a tuple of them. Raises ProgramError or ShapeError, and takes the blocks back, where they do not fit.
+        """
+        condition = self._require_complete(condition)
+        self._called = True
+        try:
+            length = condition.shape[0]  # type: ignore[index]
+            for holds, side in self._sides.items():
+                self._cut_to_rows(side, length, self._rows_symbol(length, holds))
+            self._require_alike()
+        except BaseException:
+            for side in self._sides.values():
+                self._around.program.discard_block(side.block)
+            raise
+        flat = condition if len(condition.shape) == 1 else flatten(condition, start=0)  # type: ignore[arg-type]
+        yes, no = (self._append(self._sides[holds], flat, holds) for holds in (True, False))
+        merged = [merge(flat, first, second) for first, second in zip(yes, no, strict=True)]
+        return merged[0] if len(merged) == 1 else tuple(merged)
+
+    def _require_complete(self, condition: Var) -> Var:
+        if self._called or self._open is not None:
+            raise ProgramError("ifelse: close it once, after its blocks", location=here())
+        require_same_block(current_block(), self._around, "ifelse")
+        for holds, name in ((True, "true"), (False, "false")):
+            if holds not in self._sides:
+                raise ProgramError(f"ifelse: it has no {name} block", location=here(), hint=f"write it in `with ie.{name}_block():`")
+        counts = [len(self._sides[holds].outputs) for holds in (True, False)]
+        if counts[0] != counts[1] or not counts[0]:
+            raise ProgramError(
+                f"ifelse: the true block hands out {count_values(counts[0])}, the false block {counts[1] or 'none'}",
+                location=here(),
+                contract="both blocks hand out the same number of values, at least one",
+                hint="ie.output(...) in each block",
+            )
+        condition = require_type(condition, "ifelse: the condition")
+        shape = condition.shape or ()
+        if condition.dtype is not DType.BOOL or not (len(shape) == 1 or (len(shape) == 2 and shape[1] == 1)):
+            raise ShapeError(
+                f"ifelse: the condition is a bool for each row, bool[n] or bool[n, 1], not {condition.type_text}",
+                location=here(),
+                given=[condition.describe()],
+                hint="ol.cond(condition, ...) is for one bool",
+            )
+        return condition
+
+    def _rows_symbol(self, length: Size, holds: bool) -> str:
+        """The name of the number of rows that take a block: `n.true`."""
+        name = f"{length if isinstance(length, str) and length.replace('.', '_').isidentifier() else self._stem}.{str(holds).lower()}"
+        program = self._around.program
+        return name if program.is_free(name) else program.unique(name)
+
+    def _cut_to_rows(self, side: _Side, length: Size, symbol: str) -> None:
+        """Make the block one on its rows: what it captures by rows becomes an input, and its `length` becomes `symbol`."""
+        for var in side.split:
+            if var.shape[0] != length:  # type: ignore[index]
+                raise ShapeError(
+                    f'ifelse.input: "{var.name}" has {var.shape[0]} rows but the condition {length}',  # type: ignore[index]
+                    location=here(),
+                    given=[var.describe()],
+                    hint="declare both with one number of rows, by one name or one number",
+                )
+        side.block.outputs = side.outputs
+        names: dict[str, Size] = {self._placeholder(): symbol}
+        if isinstance(length, str):
+            for var in free_vars(side.block):
+                if var.shape and var.shape[0] == length and var not in side.split:
+                    _require_rows_in_front(var, length)
+                    side.split[var] = self._new_input(side, var, var.shape)
+            names |= self._cut_sequences(side, length)
+            self._cut_splits(side, length)
+            replace_reads(side.block, side.split)  # where the length is a number, only what `input` returned means rows
+            names[length] = symbol
+        for var in side.whole:
+            names |= {f"{self._stem}.{name}": name for item in var.shape or () for name in names_in(item)}
+        rename_sizes(side.block, names)
+        side.outputs = side.block.outputs
+        ragged = [var for cut in side.ragged.values() for var in (cut.splits, *cut.values.values())]
+        side.block.inputs = [*side.split.values(), *side.whole.values(), *side.splits.values(), *ragged]
+        require_consistent(
+            side.block,
+            "ifelse",
+            contract="a block sees its own rows of what leads with the size of the condition",
+            hint="ie.whole(x) inside the block is all of x",
+        )
+        for var in side.outputs:
+            if not var.shape or var.shape[0] != symbol:
+                raise ShapeError(
+                    f'ifelse: "{var.name}" is handed out as {var.type_text}, which has no row for each of the {symbol} rows of its block',
+                    location=here(),
+                    given=[var.describe()],
+                    contract="what a block hands out has the rows of that block",
+                    hint=_rows_hint(var, length),
+                )
+
+    def _cut_sequences(self, side: _Side, length: str) -> dict[str, Size]:
+        """Let the block see, of ragged values that have a sequence for each row, those of its rows; return new names of their sizes.
+
+        The elements of these may be sequences themselves, at any number of levels.
+        """
+        names: dict[str, Size] = {}
+        for var in free_vars(side.block):
+            size = var.row_splits_of or (var.shape[0] if var.shape else None)
+            for level in self._levels(size, length):
+                splits = level.splits
+                if splits not in side.ragged:
+                    inside = self._new_input(side, splits, (add(level.rows, 1),))
+                    inside.row_splits_of = level.elements
+                    side.ragged[splits] = _Ragged(level, inside, {})
+                    names[level.elements] = self._around.program.unique(f"{level.elements}.{side.block.name.rpartition('.')[2]}")
+                if level.elements == size and var is not splits:
+                    side.ragged[splits].values[var] = self._new_input(side, var, var.shape or ())
+        for splits, cut in side.ragged.items():
+            replace_reads(side.block, {splits: cut.splits, **cut.values})
+        return names
+
+    def _levels(self, size: Size | None, length: str) -> list[_Level]:
+        """How a dimension comes to have a part for each of `length` rows, outermost first; nothing where it has none."""
+        levels: list[_Level] = []
+        while isinstance(size, str) and size != length:
+            splits = self._around.splits_of(size)
+            rows = None if splits is None else add(splits.shape[0], -1)  # type: ignore[index]
+            if splits is not None and isinstance(rows, str):
+                levels.insert(0, _Level(rows, splits, size))
+            size = rows
+        return levels if size == length else []
+
+    def _cut_splits(self, side: _Side, length: str) -> None:
+        """Where the rows are elements of sequences themselves, let the block see where its own ones are cut."""
+        for splits in free_vars(side.block):
+            if splits.row_splits_of == length:
+                side.splits[splits] = self._new_input(side, splits, splits.shape or ())
+                side.splits[splits].row_splits_of = length
+        replace_reads(side.block, side.splits)
+
+    def _require_alike(self) -> None:
+        for number, (yes, no) in enumerate(zip(self._sides[True].outputs, self._sides[False].outputs, strict=True)):
+            if yes.dtype is not no.dtype or yes.shape[1:] != no.shape[1:]:  # type: ignore[index]
+                raise ShapeError(
+                    f"ifelse: output {number} is {yes.type_text} from the true block but {no.type_text} from the false block",
+                    location=here(),
+                    given=[yes.describe(), no.describe()],
+                    contract="rows of both blocks have one type",
+                )
+
+    def _append(self, side: _Side, condition: Var, holds: bool) -> list[Var]:
+        """The ops that run one block on its rows; returns what it hands out."""
+        chosen = nonzero(condition, value=holds)
+        if side.split:
+            chosen.shape = (next(iter(side.split.values())).shape[0],)  # type: ignore[index]
+        else:
+            chosen.shape = (side.outputs[0].shape[0],)  # type: ignore[index]
+        self._around.program.claim_symbols(chosen.shape)
+        values = [gather(var, chosen) for var in side.split]
+        sequences = [sequence_splits(splits, chosen) for splits in side.splits]
+        length = condition.shape[0]  # type: ignore[index]
+        numbers: dict[Size, Var] = {length: chosen}
+        for splits, cut in side.ragged.items():
+            like = condition if cut.level.rows == length else sequence_lengths(splits)
+            elements, own = sequence_elements(splits, numbers[cut.level.rows], like)
+            assert cut.splits.row_splits_of is not None
+            elements.shape = (cut.splits.row_splits_of,)
+            self._around.program.claim_symbols(elements.shape)
+            numbers[cut.level.elements] = elements
+            sequences += [own, *(gather(var, elements) for var in cut.values)]
+        return conditional_block([*values, *side.whole, *sequences], free_vars(side.block), body=side.block, name=f"{side.block.name}.out")
+
+
+def _require_rows_in_front(var: Var, length: str) -> None:
+    """Raises ShapeError for a variable of which the rows of a block would be ambiguous: `length` is in another place too."""
+    if any(length in names_in(item) for item in (var.shape or ())[1:]):
+        raise ShapeError(
+            f'ifelse: "{var.name}" has the size {length} of the condition in more than one place, so its rows alone cannot be taken',
+            location=here(),
+            given=[var.describe()],
+            hint="ie.whole(x) inside the block is all of x; or call the other size by another name",
+        )
+
+
+def _rows_hint(var: Var, length: Size) -> str:
+    """A hint that says what to write instead of `var`, an output of a block that lacks a row for each row of the block."""
+    if var.shape and var.shape[0] == length and isinstance(length, int):
+        return "where rows are counted by a number, ie.input(x) inside the block is the rows of x"
+    return "keep the rows: x * 0.0 + value has one for each of x"
+
+
+def ifelse() -> IfElse:
+    """Two blocks of which each row of a minibatch takes one, by a condition that is given when it is called."""
+    return IfElse()

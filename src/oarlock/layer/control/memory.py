@@ -1,0 +1,29 @@
+"""The memories of a recurrence: values carried from step to step."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from oarlock.errors import ArgumentError
+from oarlock.ir.location import here
+from oarlock.ir.var import Var
+
+__all__ = ["Memory"]
+
+
+@dataclass(eq=False)
+class Memory:
+    """The state of a recurrence: what it starts as, its value before a step, and after. It is no variable itself."""
+
+    initial: Var
+    previous: Var
+    updated: Var | None = None
+    read_hint: ClassVar[str] = "rnn.previous_memory(memory) is its value before the step, rnn.final_memory(memory) that after the last"
+
+    def _refuse(self, *_: object) -> Var:
+        raise ArgumentError(
+            "a memory is no variable: it has a value before each step and one after it", location=here(), hint=self.read_hint
+        )
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __matmul__ = __neg__ = _refuse
+    __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __and__ = __rand__ = __or__ = __ror__ = __invert__ = _refuse
+    __lt__ = __le__ = __gt__ = __ge__ = _refuse

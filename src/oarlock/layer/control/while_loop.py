@@ -1,0 +1,183 @@
+"""While: a block that runs as long as a condition holds, a number of times that nobody knows beforehand.
+
+loop = ol.while_loop(y < 100, max_trips=1000)   # y: float[], w: float[]
+with loop.block():
+    after = y * w                   # y is the value at the start of this trip
+    loop.carry(y, after)            # at the start of the next trip, y is `after`
+    loop.update_condition(after < 100)
+    loop.output(after)              # handed out by every trip, stacked
+y_at_the_end, every_y = loop()
+"""
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+
+from oarlock.errors import ArgumentError, ProgramError, ShapeError
+from oarlock.ir.block import Block
+from oarlock.ir.block_stack import current_block
+from oarlock.ir.location import here
+from oarlock.ir.rewrite import replace_reads
+from oarlock.ir.var import Var
+from oarlock.ir.walk import free_vars, needed_ops
+from oarlock.layer.control.body import as_scalar, open_block, require_even, require_handed_out, require_same_block
+from oarlock.op.control.while_loop import while_
+from oarlock.registry.catalogue import standard
+from oarlock.registry.creator import require_type
+
+__all__ = ["WhileLoop", "while_loop"]
+
+
+class WhileLoop:
+    """A loop whose trips are counted by a condition. `block()` opens its body, calling it closes the loop.
+
+    A variable of outside that is carried stands, in the body, for its value at the start of the trip; any other is the
+    same in every trip. Nothing outside changes: calling the loop gives the values at the end.
+    """
+
+    def __init__(self, condition: Var, *, max_trips: int | None = None):
+        if max_trips is not None and (not isinstance(max_trips, int) or isinstance(max_trips, bool) or max_trips < 1):
+            raise ArgumentError(f"while_loop: max_trips is a number of trips, not {max_trips!r:.60}", location=here())
+        self._condition = as_scalar(condition, "while_loop")
+        self._max_trips = max_trips or 0
+        self._around = current_block()
+        self._body: Block | None = None
+        self._open = False
+        self._called = False
+        self._next_condition: Var | None = None
+        self._carried: dict[Var, Var] = {}  # a variable outside -> its value after a trip
+        self._outputs: list[Var] = []
+
+    def block(self) -> AbstractContextManager[None]:
+        """The body. Raises ProgramError when opened a second time; an exception inside discards it."""
+        if self._body is not None:
+            raise ProgramError("while_loop: it has a body already", location=here())
+        require_same_block(current_block(), self._around, "while_loop.block")
+        return self._write_body()
+
+    @contextmanager
+    def _write_body(self) -> Iterator[None]:
+        program = self._around.program
+        try:
+            with open_block(f"{program.unique('while')}.body", self._around) as body:
+                self._body, self._open = body, True
+                yield
+        except BaseException:
+            self._body, self._next_condition = None, None
+            self._carried.clear()
+            self._outputs.clear()
+            raise
+        finally:
+            self._open = False
+
+    def _require_open(self, what: str) -> Block:
+        if self._body is None or not self._open:
+            raise ProgramError(f"while_loop.{what}: call it inside `with loop.block():`", location=here())
+        return self._body
+
+    def carry(self, var: Var, value: Var) -> None:
+        """Make `value` what `var`, a variable from outside the body, stands for in the next trip. Both are of one type.
+
+        Raises ProgramError the second time and for a variable of the body, ShapeError for another type.
+        """
+        body = self._require_open("carry")
+        var = require_type(var, "while_loop.carry: var", self._around)
+        (value,) = require_handed_out([value], body, "while_loop.carry")
+        if var.block not in set(self._around.enclosing()):
+            raise ProgramError(
+                f'while_loop.carry: "{var.name}" has a value inside the body only, yet the loop needs it before its first trip',
+                location=here(),
+                given=[var.describe()],
+                hint="carry a variable from outside, which gives the first value",
+            )
+        if var in self._carried:
+            raise ProgramError(f'while_loop.carry: "{var.name}" is carried already', location=here(), given=[self._carried[var].describe()])
+        if (var.dtype, var.shape) != (value.dtype, value.shape):
+            raise ShapeError(
+                f'while_loop.carry: "{var.name}" begins as {var.type_text} but goes on as {value.type_text}',
+                location=here(),
+                given=[var.describe(), value.describe()],
+            )
+        self._carried[var] = value
+
+    def update_condition(self, condition: Var) -> None:
+        """Make `condition`, bool[], what decides whether there is a next trip. It must be computed in the body."""
+        body = self._require_open("update_condition")
+        if self._next_condition is not None:
+            raise ProgramError(
+                "while_loop.update_condition: the condition is updated already", location=here(), given=[self._next_condition.describe()]
+            )
+        condition = as_scalar(condition, "while_loop.update_condition")
+        if condition.block is not body:
+            raise ProgramError(
+                f'while_loop.update_condition: "{condition.name}" is not computed in the body, so the loop would never end',
+                location=here(),
+                given=[condition.describe()],
+                hint="compute it from what the trip has computed",
+            )
+        self._next_condition = condition
+
+    def output(self, *values: Var) -> None:
+        """Hand out `values` of every trip; they are stacked, T[*d] -> T[trips *d]."""
+        body = self._require_open("output")
+        vars = require_handed_out(values, body, "while_loop.output")
+        require_even(vars, body, "while_loop.output")
+        self._outputs += vars
+
+    def __call__(self) -> Var | tuple[Var, ...]:
+        """Close the loop; return the carried values at its end, in the order of `carry`, then the stacked outputs.
+
+        That is one variable, or a tuple.
+        Raises ProgramError where the condition is never updated, or nothing is carried; it takes the body back then.
+        """
+        if self._body is None or self._open or self._called:
+            raise ProgramError("while_loop: close it once, after its body", location=here())
+        require_same_block(current_block(), self._around, "while_loop")
+        body = self._body
+        try:
+            self._require_complete()
+        except BaseException:
+            self._around.program.discard_block(body)
+            self._body = None
+            raise
+        self._called = True
+        inside = {var: body.new_var(self._around.program.unique(var.name.partition("@")[0]), var.dtype, var.shape) for var in self._carried}
+        body.inputs = list(inside.values())
+        body.outputs = [self._next_condition, *self._outputs, *self._carried.values()]  # type: ignore[list-item]
+        replace_reads(body, inside)
+        stacked, final = while_(
+            self._condition, list(self._carried), free_vars(body), body=body, max_trips=self._max_trips, name=body.name.partition(".")[0]
+        )
+        results = [*final, *stacked]
+        return results[0] if len(results) == 1 else tuple(results)
+
+    def _require_complete(self) -> None:
+        if self._next_condition is None:
+            raise ProgramError(
+                "while_loop: its condition is never updated, so it would never end",
+                location=here(),
+                hint="loop.update_condition(condition) in the body",
+            )
+        if not self._carried:
+            raise ProgramError(
+                "while_loop: nothing is carried from trip to trip, so every trip would be the same",
+                location=here(),
+                hint="loop.carry(var, value) in the body",
+            )
+        if self._body is not None and not _may_change(self._body, self._next_condition, set(self._carried)):
+            raise ProgramError(
+                f'while_loop: its condition "{self._next_condition.name}" does not depend on what is carried, so it would never change',
+                location=here(),
+                given=[self._next_condition.describe()],
+                hint="compute it from a variable that is carried, or from its next value",
+            )
+
+
+def _may_change(body: Block, condition: Var, carried: set[Var]) -> bool:
+    """Whether `condition` may be another one in another trip: it depends on what is carried, or on chance."""
+    ops = needed_ops(body.ops, [condition])
+    return any(var in carried for op in ops for var in op.reads) or any(standard.get(op.type).effects for op in ops)
+
+
+def while_loop(condition: Var, *, max_trips: int | None = None) -> WhileLoop:
+    """A loop that runs as long as a condition, bool[], holds; more than `max_trips` trips are an error when it runs."""
+    return WhileLoop(condition, max_trips=max_trips)

@@ -1,0 +1,48 @@
+"""Losses that a model is trained on, and metrics by which it is judged."""
+
+from oarlock.ir.var import Var
+from oarlock.layer.parameter import require_number
+from oarlock.op import loss
+from oarlock.op.dtype_conversion import cast
+from oarlock.op.elementwise import multiply, neg, subtract
+from oarlock.op.reduction import mean, reduce_sum
+from oarlock.op.selection import one_hot
+from oarlock.op.unary import log, square
+from oarlock.registry.creator import require_type
+
+__all__ = ["accuracy", "cross_entropy", "cross_entropy_of_probabilities", "mse", "softmax_with_cross_entropy"]
+
+
+def softmax_with_cross_entropy(logits: Var, label: Var, *, ignore_index: int = -100) -> Var:
+    """Cross entropy of softmax(logits) against class ids, a number per row: float[*b k], int64[*b] -> float[*b].
+
+    Rows labelled `ignore_index` give 0. A label that is no class makes the run raise KernelError.
+    """
+    return loss.softmax_with_cross_entropy(logits, label, ignore_index=ignore_index)
+
+
+def cross_entropy(logits: Var, label: Var) -> Var:
+    """The mean of `softmax_with_cross_entropy`, one number: a cost."""
+    return mean(softmax_with_cross_entropy(logits, label))
+
+
+def cross_entropy_of_probabilities(p: Var, label: Var) -> Var:
+    """The mean of ``-log p[label]``, one number: a cost of what is a probability already, float[*b k], int64[*b] -> float[].
+
+    The rows need not add up to 1: sigmoids will do. Of a probability that is 0 it is infinite, where `cross_entropy`, which takes
+    logits, is not; that one is the one to train by. Raises ShapeError where the number of classes is no number.
+    """
+    p, label = require_type(p, "cross_entropy_of_probabilities: p"), require_type(label, "cross_entropy_of_probabilities: label")
+    classes = require_number(p.shape, -1, "cross_entropy_of_probabilities", p)
+    chosen = reduce_sum(multiply(p, cast(one_hot(label, depth=classes), dtype=p.dtype)), axis=-1)
+    return neg(mean(log(chosen)))
+
+
+def mse(x: Var, y: Var) -> Var:
+    """The mean of ``(x - y)**2`` over all elements, one number: a cost."""
+    return mean(square(subtract(x, y)))
+
+
+def accuracy(predict: Var, label: Var) -> Var:
+    """The share of rows whose largest entry is at `label`: float[*b k], int64[*b] -> float32[]."""
+    return loss.accuracy(predict, label)

@@ -1,0 +1,150 @@
+"""Checks of the feed against the declarations of a program, before anything runs."""
+
+from collections.abc import Mapping
+
+import torch
+
+from oarlock.errors import FeedError, OarlockError
+from oarlock.ir.program import Program
+from oarlock.ir.size import evaluate, solve
+from oarlock.ir.var import Var
+from oarlock.runtime.initialization import initial_value
+from oarlock.runtime.place import Place, device_of, is_meta
+from oarlock.runtime.ragged_feed import spread_ragged
+from oarlock.runtime.scope import Scope
+from oarlock.runtime.value import describe_value, find_dense_form, is_dense, read_as
+from oarlock.suggestions import did_you_mean
+from oarlock.tensor.dtype import from_torch, to_torch
+
+__all__ = ["check_feed"]
+
+
+def check_feed(
+    program: Program, feed: Mapping[str, object], needed: set[Var], place: Place, scope: Scope | None = None
+) -> dict[str, torch.Tensor]:
+    """The tensors to start a run with, by name. Raises FeedError; one message says all that is wrong with one input.
+
+    Inputs that nothing needs may be left out, or fed in vain. An input with a value of its own may be left out, and so may one that has a
+    value in `scope`: it is taken from there, where it is at its place, and checked as what is fed.
+    """
+    inputs = {var.name: var for var in program.main.inputs}
+    for name in feed:
+        if name not in inputs:
+            raise FeedError(
+                f'"{name}" is not an input of the program',
+                contract=_contract(program),
+                given=[f'"{name}" fed'],
+                hint=did_you_mean(name, inputs),
+            )
+    feed = spread_ragged(program, feed)
+    tensors: dict[str, torch.Tensor] = {}
+    sizes: dict[str, tuple[int, str]] = {}
+    for name, var in inputs.items():
+        if name in feed:
+            tensors[name] = _check_one(program, var, feed[name], sizes, place, "fed as")
+        elif var in needed and var.initializer is not None:
+            tensors[name] = _check_one(program, var, initial_value(var, program.seed), sizes, place, "carries")
+        elif var in needed and (found := _in_scope(scope, var)) is not None:
+            tensors[name] = _check_one(program, var, found, sizes, place, "is in the scope as")
+        elif var in needed:
+            fed = ", ".join(f'"{other}"' for other in feed) or "nothing"
+            raise FeedError(
+                f'"{name}" is not fed',
+                location=var.location,
+                contract=_contract(program),
+                given=[f"{fed} fed"],
+                hint=_cut_hint(program, var),
+            )
+    _check_products(program, inputs, tensors, sizes)
+    return tensors
+
+
+def _in_scope(scope: Scope | None, var: Var) -> object:
+    """The value in `scope` or a parent under the name of `var`, Python's numbers as its dtype; None where there is no value yet."""
+    found = None if scope is None else scope.find_var(var.name)
+    if found is None or not found.is_set:
+        return None
+    found.settle(var.dtype)
+    return found.value
+
+
+def _check_one(program: Program, var: Var, value: object, sizes: dict[str, tuple[int, str]], place: Place, verb: str) -> torch.Tensor:
+    try:
+        tensor = read_as(value, var.dtype)
+    except OarlockError as error:
+        raise FeedError(f'"{var.name}": {error.message}', location=var.location, contract=_contract(program)) from None
+    if not is_dense(tensor, is_meta(place)):
+        raise FeedError(
+            f'"{var.name}" must be {var.type_text}, not {describe_value(tensor)}',
+            location=var.location,
+            contract=_contract(program),
+            hint=f'dense tensors are computed with: feed={{"{var.name}": {find_dense_form(tensor)}}}',
+        )
+    actual = f'"{var.name}" {verb} {from_torch(tensor.dtype)}{list(tensor.shape)}'
+    if tensor.dtype != to_torch(var.dtype):
+        raise FeedError(
+            f'"{var.name}" must be {var.dtype}, not {from_torch(tensor.dtype)}',
+            location=var.location,
+            contract=_contract(program),
+            given=[actual],
+            hint=f'feed={{"{var.name}": array.astype("{var.dtype}")}}',
+        )
+    declared = var.shape or ()
+    agrees = len(declared) == tensor.ndim
+    wrong = None
+    for size, number in zip(declared, tensor.shape, strict=False):
+        if isinstance(size, int):
+            agrees = agrees and size == number
+            continue
+        symbol, solved = solve(size, number) or ("", 0)
+        agrees = agrees and solved is not None
+        if symbol and solved is not None:
+            wrong = _disagreement(var, symbol, solved, sizes) or wrong
+    if var.row_splits_of is not None and agrees and not wrong:
+        wrong = _bad_splits(var, tensor) or _disagreement(var, var.row_splits_of, int(tensor[-1]), sizes)
+    if not agrees:
+        wrong = f'"{var.name}" must have the shape {var.type_text.removeprefix(str(var.dtype))}, not {list(tensor.shape)}'
+    if wrong:
+        raise FeedError(wrong, location=var.location, contract=_contract(program), given=[actual])
+    return tensor.to(device_of(place))
+
+
+def _disagreement(var: Var, symbol: str, number: int, sizes: dict[str, tuple[int, str]]) -> str | None:
+    """The fault where another input gave `symbol` another size; otherwise None, and `symbol` has this size from now on."""
+    known, other = sizes.setdefault(symbol, (number, var.name))
+    return None if known == number else f'"{var.name}" has {symbol} = {number}, yet "{other}" has {symbol} = {known}'
+
+
+def _bad_splits(var: Var, splits: torch.Tensor) -> str | None:
+    """The fault of row splits by themselves, None where there is none."""
+    if not len(splits) or splits[0] != 0:
+        return f'"{var.name}" must begin with 0, not with {int(splits[0]) if len(splits) else "nothing"}'
+    falls = (splits[1:] < splits[:-1]).nonzero()  # a difference might wrap around
+    return f'"{var.name}" must never fall, yet {int(splits[falls[0]])} is followed by {int(splits[falls[0] + 1])}' if len(falls) else None
+
+
+def _check_products(
+    program: Program, inputs: Mapping[str, Var], tensors: Mapping[str, torch.Tensor], sizes: Mapping[str, tuple[int, str]]
+) -> None:
+    """Sizes of several names, now that the names are known."""
+    known = {symbol: number for symbol, (number, _) in sizes.items()}
+    for name, tensor in tensors.items():
+        for size, number in zip(inputs[name].shape or (), tensor.shape, strict=True):
+            expected = None if size in known else evaluate(size, known)
+            if expected is not None and expected != number:
+                raise FeedError(
+                    f'"{name}" has {size} = {number}, where it follows from the other inputs that {size} = {expected}',
+                    location=inputs[name].location,
+                    contract=_contract(program),
+                    given=[f'"{name}" is {from_torch(tensor.dtype)}{list(tensor.shape)}'],
+                )
+
+
+def _cut_hint(program: Program, var: Var) -> str | None:
+    """A hint that says what to feed instead of row splits."""
+    rows = next((other.name for other, levels in program.ragged_inputs().items() if var in levels), None)
+    return f'it tells where the rows of "{rows}" end: feed={{"{rows}": ol.Ragged.from_lists(rows)}}' if rows else None
+
+
+def _contract(program: Program) -> str:
+    return "the program takes " + ", ".join(f"{var.name}: {var.type_text}" for var in program.main.inputs)

@@ -1,0 +1,132 @@
+"""Declared types against actual values: shapes are inferred when a program is written, and checked again when it runs."""
+
+from collections.abc import Iterable, Sequence
+from typing import NoReturn
+
+import torch
+
+from oarlock.errors import DTypeError, ShapeError
+from oarlock.ir.block import Block
+from oarlock.ir.operation import Op
+from oarlock.ir.size import Size, evaluate, solve
+from oarlock.ir.var import Var
+from oarlock.registry.signature import TensorType
+from oarlock.runtime.scope import Scope
+from oarlock.runtime.value import describe_value, find_dense_form, is_dense
+from oarlock.tensor.dtype import to_torch
+from oarlock.tensor.stacks import leaves
+
+__all__ = ["check_found", "check_op", "infer_shape"]
+
+
+def infer_shape(block: Block, scope: Scope) -> dict[str, TensorType]:
+    """The type that every variable of `block` has on the values in `scope`, by name; nothing is computed.
+
+    The symbols of what `scope` holds - inputs, parameters - become numbers, `float32[n, 10]` becomes `float32[32, 10]`;
+    a symbol that only running tells stays. Raises ShapeError or DTypeError where a value is not of its declared type,
+    or where two values give one symbol two sizes.
+    """
+    sizes = _bind(_known(block, scope), scope, None)
+    return {
+        var.name: TensorType(var.dtype, None if var.shape is None else tuple(_actual(size, sizes) for size in var.shape))
+        for var in block.ordered_vars()
+    }
+
+
+def check_found(block: Block, ops: Sequence[Op], scope: Scope, *, at_meta: bool) -> None:
+    """Check what `scope` holds before `ops` of `block` run: its inputs, its persistable variables, and whatever else the ops find there.
+
+    Only where they run `at_meta` may that be tensors without elements.
+
+    Raises ShapeError or DTypeError, as `infer_shape`.
+    """
+    found, computed = _known(block, scope), set[Var]()
+    for op in ops:
+        found |= dict.fromkeys(var for var in op.reads if var not in computed and _holds(scope, var))
+        computed.update(op.writes)
+    for var in found:
+        scope.find_var(var.name).settle(var.dtype)  # type: ignore[union-attr]  # which it was found to be there
+    _bind(found, scope, None, at_meta)
+
+
+def check_op(op: Op, scope: Scope) -> None:
+    """Check what an op has read and written against what is declared. Raises ShapeError or DTypeError, at the user's line."""
+    _bind(dict.fromkeys((*op.reads, *op.writes)), scope, op)
+
+
+def _known(block: Block, scope: Scope) -> dict[Var, None]:
+    """The inputs and the persistable variables of `block` that have a value."""
+    return dict.fromkeys(
+        var for var in (*block.inputs, *block.vars.values()) if (var in block.inputs or var.persistable) and _holds(scope, var)
+    )
+
+
+def _holds(scope: Scope, var: Var) -> bool:
+    found = scope.find_var(var.name)
+    return found is not None and found.is_set
+
+
+def _actual(size: Size, sizes: dict[str, int]) -> Size:
+    number = evaluate(size, sizes)
+    return size if number is None else number
+
+
+def _bind(vars: Iterable[Var], scope: Scope, op: Op | None, at_meta: bool = True) -> dict[str, int]:
+    """The number that each symbol in the types of `vars` stands for, by the values in `scope`. Sums and products are checked last.
+
+    Only `at_meta` may values have no elements.
+    """
+    sizes: dict[str, int] = {}
+    later: list[tuple[Var, torch.Tensor]] = []
+    for var in vars:
+        value = scope[var.name]
+        if isinstance(value, list):
+            _check_uneven(value, var, op)
+            continue
+        if not isinstance(value, torch.Tensor) or value.dtype != to_torch(var.dtype) or not is_dense(value, at_meta):
+            _refuse(DTypeError, var, value, op)
+        if var.shape is None:
+            continue
+        if value.ndim != len(var.shape):
+            _refuse(ShapeError, var, value, op)
+        for size, number in zip(var.shape, value.shape, strict=True):
+            name, actual = solve(size, number) or (None, None)
+            if name is not None and actual is not None and sizes.setdefault(name, actual) != actual:
+                _refuse(ShapeError, var, value, op, f"{name} = {sizes[name]} elsewhere")
+        later.append((var, value))
+    for var, value in later:
+        for size, number in zip(var.shape or (), value.shape, strict=True):
+            if evaluate(size, sizes) not in (None, number):
+                _refuse(ShapeError, var, value, op)
+    return sizes
+
+
+def _check_uneven(stack: list, var: Var, op: Op | None) -> None:
+    """Of a stack whose trips differ in size, what can be checked: the dtype and the number of dimensions.
+
+    Each list stands for the dimension in front of what is in it; that of a ragged loop, for the first dimension of its items too.
+    """
+    for item in stack:
+        for tensor in leaves(item):
+            if tensor.dtype != to_torch(var.dtype):
+                _refuse(DTypeError, var, tensor, op)
+        depth, inner = 1, item
+        while isinstance(inner, list) and inner:
+            depth, inner = depth + 1, inner[0]
+        if isinstance(inner, torch.Tensor) and var.shape is not None and not 0 <= depth + inner.ndim - len(var.shape) <= depth:
+            _refuse(ShapeError, var, inner, op)
+
+
+def _refuse(error: type[ShapeError] | type[DTypeError], var: Var, value: object, op: Op | None, detail: str = "") -> NoReturn:
+    held = describe_value(value) if isinstance(value, torch.Tensor) else type(value).__name__
+    form = find_dense_form(value) if error is DTypeError and not op else None
+    written = op is not None and var in op.writes
+    raise error(
+        f'{f"{op.type}: " if op else ""}"{var.name}" is declared {var.type_text}, yet {"was computed as" if written else "is"} {held}'
+        + (f", where {detail}" if detail else ""),
+        location=op.location if op else var.location,
+        running=f"{op.block.path}, op {op.block.ops.index(op)} of {len(op.block.ops)}" if op else None,
+        given=[var.describe()],
+        hint=f'dense tensors are computed with: scope.set("{var.name}", {form})' if form else None,
+        op=op.type if op else None,
+    )

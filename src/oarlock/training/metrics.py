@@ -1,0 +1,108 @@
+"""The measurements of a training run: means over the rows of an epoch, kept where it stops, and a loss that is no number any more."""
+
+import math
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy
+import torch
+
+from oarlock.ir.dtype import DType
+from oarlock.ir.program import Program
+from oarlock.ir.var import Initializer
+from oarlock.runtime.ragged import Ragged
+from oarlock.runtime.scope import Scope
+
+__all__ = ["LossWatch", "Means", "leave", "taken_up"]
+
+_SUMS = "@EPOCH"  # the step at which a run stopped in an epoch, the rows of the epoch so far, and the sum of each target over them
+
+
+class Means:
+    """Means over rows, gathered batch by batch."""
+
+    def __init__(self) -> None:
+        self.rows = 0
+        self.totals: dict[str, float] = {}
+
+    def add(self, labels: Mapping[str, object], values: Sequence[object], rows: int) -> None:
+        """Count the means `values` over `rows` rows."""
+        self.rows += rows
+        for label, value in zip(labels, values, strict=True):
+            self.totals[label] = self.totals.get(label, 0.0) + float(numpy.mean(value)) * rows  # type: ignore[call-overload]
+
+    @property
+    def values(self) -> dict[str, float]:
+        return {label: total / self.rows if self.rows else math.nan for label, total in self.totals.items()}
+
+    @property
+    def are_finite(self) -> bool:
+        return all(map(math.isfinite, self.totals.values()))
+
+
+def leave(means: Means, program: Program, scope: Scope, steps: int) -> None:
+    """Let `program` and `scope` hold the means of an epoch in whose middle a run stops, after `steps`: who takes it up goes on."""
+    sums = torch.tensor([steps, means.rows, *means.totals.values()], dtype=torch.float64)
+    found = program.main.find_var(_SUMS)
+    if found is None:
+        shape, zeros = tuple(sums.shape), Initializer("constant", {"value": 0.0})
+        found = program.main.new_var(_SUMS, DType.FLOAT64, shape, persistable=True, stop_gradient=True, initializer=zeros)
+    scope.set(_SUMS, sums)
+
+
+def taken_up(program: Program, scope: Scope, steps: int) -> Means:
+    """The means that a run left after `steps` steps, which neither program nor scope holds any more; none where it left none."""
+    means = Means()
+    found = scope.find_local_var(_SUMS)
+    sums = found.value if found is not None and found.is_set else None
+    if isinstance(sums, torch.Tensor) and len(sums) == 2 + len(program.targets) and int(sums[0]) == steps:
+        _, rows, *totals = sums.tolist()
+        means.rows, means.totals = int(rows), dict(zip(program.targets, totals, strict=True))
+    if found is not None:
+        scope.erase(_SUMS)
+    if program.main.vars.pop(_SUMS, None) is not None:
+        program.changed()
+    return means
+
+
+_NOT_FINITE = "holds what is no finite number"
+
+
+class LossWatch:
+    """Says once, of the steps of a run and once of what it is validated on, that a target is no finite number, and what else is not."""
+
+    def __init__(self, program: Program, scope: Scope):
+        self.program = program
+        self.scope = scope
+        self.warned = {"training": False, "validation": False}
+
+    def warn(self, values: Sequence[object], feed: Mapping[str, object], *, step: int, epoch: int, validation: bool = False) -> None:
+        """Warn of the first of `values`, the targets of a step or of a batch of `validation`, that is not finite.
+
+        Where the steps had none that was, the validation that follows has none either, and nothing more is said.
+        """
+        kind = "validation" if validation else "training"
+        if self.warned[kind] or self.warned["training"]:
+            return
+        self.warned[kind] = True
+        means = {label: float(numpy.mean(value)) for label, value in zip(self.program.targets, values, strict=True)}  # type: ignore[arg-type]
+        label, value = next(((label, mean) for label, mean in means.items() if not math.isfinite(mean)), ("loss", math.nan))
+        found = next(self._causes(feed), "what was fed is finite, and so are the parameters after the step")
+        where = f"in the validation after step {step}, of epoch {epoch}" if validation else f"at step {step}, in epoch {epoch}"
+        fed_is_wrong = found.endswith(_NOT_FINITE)
+        advice = "feed rows without it" if fed_is_wrong else "a smaller learning rate, or steps saved before this one, may help"
+        warnings.warn(
+            f'"{label}" is {value} {where}: {found}. The run goes on, and keeps what it has; {advice}',
+            RuntimeWarning,
+            stacklevel=5 if validation else 4,  # the line that called `train`
+        )
+
+    def _causes(self, feed: Mapping[str, object]) -> Iterator[str]:
+        for name, value in feed.items():
+            array = torch.as_tensor(value.values if isinstance(value, Ragged) else value)
+            if not bool(torch.isfinite(array).all()):
+                yield f'"{name}", which was fed, {_NOT_FINITE}'
+        for var in self.program.parameters():
+            held = self.scope.get(var.name)
+            if isinstance(held, torch.Tensor) and not bool(torch.isfinite(held).all()):
+                yield f'the first parameter that is not finite after it is "{var.name}"'
