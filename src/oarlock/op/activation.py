@@ -77,9 +77,7 @@ def tanh_dx(y, dy):
     return aten.tanh_backward.default(dy, y)
 
 
-@tanh_dx.gradient_program("y")
-def tanh_dx_dy(y, dy, ddx):
-    return multiply(ddx * dy * y, full(shape=(), value=-2.0, dtype=y.dtype))
+tanh_dx.gradient_programs(y=lambda y, dy, ddx: multiply(ddx * dy * y, full(shape=(), value=-2.0, dtype=y.dtype)))
 
 
 @operator(
@@ -135,9 +133,7 @@ def softmax_dx(y, dy):
     return softmax_backward(dy, y, -1, y.dtype)
 
 
-@softmax_dx.gradient_program("dy")
-def softmax_dx_ddy(y, ddx):
-    return softmax_dx(y, ddx)
+softmax_dx.gradient_programs(dy=lambda y, ddx: softmax_dx(y, ddx))
 
 
 @softmax_dx.gradient_program("y")
@@ -166,14 +162,10 @@ def log_softmax_dx(y, dy):
     return log_softmax_backward(dy, y, -1, y.dtype)
 
 
-@log_softmax_dx.gradient_program("dy")
-def log_softmax_dx_ddy(y, ddx):
-    return subtract(ddx, reduce_sum(multiply(exp(y), ddx), axis=-1, keepdim=True))
-
-
-@log_softmax_dx.gradient_program("y")
-def log_softmax_dx_dy(y, dy, ddx):
-    return neg(multiply(multiply(exp(y), ddx), reduce_sum(dy, axis=-1, keepdim=True)))
+log_softmax_dx.gradient_programs(
+    dy=lambda y, ddx: subtract(ddx, reduce_sum(multiply(exp(y), ddx), axis=-1, keepdim=True)),
+    y=lambda y, dy, ddx: neg(multiply(multiply(exp(y), ddx), reduce_sum(dy, axis=-1, keepdim=True))),
+)
 
 
 @operator(
@@ -197,6 +189,4 @@ def causal_softmax(x):
     return torch.softmax(x.masked_fill(hidden, -math.inf), dim=-1)
 
 
-@causal_softmax.gradient_program("x")
-def causal_softmax_dx(y, dy):
-    return softmax_dx(y, dy)
+causal_softmax.gradient_programs(x=lambda y, dy: softmax_dx(y, dy))

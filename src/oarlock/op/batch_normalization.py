@@ -82,10 +82,7 @@ def batch_norm_dscale(x, mean, rstd, uses_batch_statistics, dy, dmean=None, drst
     return batch_norm_scale_grad(x, mean, rstd, uses_batch_statistics, dy)
 
 
-@batch_norm.gradient_program("bias")
-def batch_norm_dbias(dy, dmean=None, drstd=None):
-    return batch_norm_bias_grad(dy)
-
+batch_norm.gradient_programs(bias=lambda dy, dmean=None, drstd=None: batch_norm_bias_grad(dy))
 
 batch_norm.no_gradient("running_mean", "running_variance")  # they are what earlier steps have left
 
@@ -104,9 +101,7 @@ def expand_by_channel(values, like):
     return values.reshape(-1, *(1 for _ in like[2:])).expand(like).contiguous()
 
 
-@expand_by_channel.gradient_program("values")
-def expand_by_channel_dvalues(dy):
-    return batch_norm_bias_grad(dy)
+expand_by_channel.gradient_programs(values=lambda dy: batch_norm_bias_grad(dy))
 
 
 _CHANNELS = [[0.5, -1.0], [2.0, 0.1], [0.7, -0.4]]
@@ -197,24 +192,12 @@ def batch_norm_scale_grad(x, mean, rstd, uses_batch_statistics, given):
     return _batch_backward(x, mean, rstd, given, unread, [False, True, False])[1]
 
 
-@batch_norm_scale_grad.gradient_program("x")
-def batch_norm_scale_grad_dx(rstd, given, dslope):
-    return multiply(given, expand_by_channel(multiply(rstd, dslope), given))
-
-
-@batch_norm_scale_grad.gradient_program("mean")
-def batch_norm_scale_grad_dmean(rstd, given, dslope):
-    return neg(multiply(multiply(rstd, dslope), batch_norm_bias_grad(given)))
-
-
-@batch_norm_scale_grad.gradient_program("rstd")
-def batch_norm_scale_grad_drstd(x, mean, given, dslope):
-    return multiply(batch_norm_bias_grad(multiply(given, _centred(x, mean))), dslope)
-
-
-@batch_norm_scale_grad.gradient_program("given")
-def batch_norm_scale_grad_dgiven(x, mean, rstd, dslope):
-    return multiply(_centred(x, mean), expand_by_channel(multiply(rstd, dslope), x))
+batch_norm_scale_grad.gradient_programs(
+    x=lambda rstd, given, dslope: multiply(given, expand_by_channel(multiply(rstd, dslope), given)),
+    mean=lambda rstd, given, dslope: neg(multiply(multiply(rstd, dslope), batch_norm_bias_grad(given))),
+    rstd=lambda x, mean, given, dslope: multiply(batch_norm_bias_grad(multiply(given, _centred(x, mean))), dslope),
+    given=lambda x, mean, rstd, dslope: multiply(_centred(x, mean), expand_by_channel(multiply(rstd, dslope), x)),
+)
 
 
 def _has_batch(x, uses_batch_statistics) -> bool:
@@ -242,9 +225,7 @@ def batch_norm_bias_grad(given):
     return _sum_by_channel(given)
 
 
-@batch_norm_bias_grad.gradient_program("given")
-def batch_norm_bias_grad_dgiven(given_shape, dslope):
-    return expand_by_channel(dslope, given_shape)
+batch_norm_bias_grad.gradient_programs(given=lambda given_shape, dslope: expand_by_channel(dslope, given_shape))
 
 
 def _centred(x, mean):

@@ -32,6 +32,7 @@ def window_size(length: size.Size, window: size.Size, stride: int, padding: int)
 
 @operator(
     "x: float[n c h w], filter: float[f c kh kw], bias?: float[f] -> y: float[n f oh ow]",
+    linear_in=("x", "filter"),
     sensitive_to="place",
     cases=[
         Case(x=[[[[1.0, 2.0], [3.0, 4.0]]]], filter=[[[[1.0, 0.0], [0.0, 1.0]]]], y=[[[[5.0]]]]),
@@ -121,26 +122,4 @@ def conv2d_backward_of_parameters(x, dy, filter_shape, *, stride, padding):
     return _backward(dy, x, None, stride, padding, [False, True, True], filter_shape=filter_shape)[1:]
 
 
-@conv2d_dx.gradient_program("filter")
-def conv2d_dx_dfilter(dy, ddx, filter_shape, *, stride, padding):
-    return conv2d_dfilter(ddx, dy, filter_shape, stride=stride, padding=padding)
-
-
-@conv2d_dx.gradient_program("dy")
-def conv2d_dx_ddy(filter, ddx, *, stride, padding):
-    return conv2d(ddx, filter, stride=stride, padding=padding)
-
-
-@conv2d_dfilter.gradient_program("x")
-def conv2d_dfilter_dx(dy, ddfilter, x_shape, *, stride, padding):
-    return conv2d_dx(ddfilter, dy, x_shape, stride=stride, padding=padding)
-
-
-@conv2d_dfilter.gradient_program("dy")
-def conv2d_dfilter_ddy(x, ddfilter, *, stride, padding):
-    return conv2d(x, ddfilter, stride=stride, padding=padding)
-
-
-@conv2d_dbias.gradient_program("dy")
-def conv2d_dbias_ddy(ddbias, dy_shape):
-    return broadcast_to_like(reshape(ddbias, shape=(-1, 1, 1)), dy_shape)
+conv2d_dbias.gradient_programs(dy=lambda ddbias, dy_shape: broadcast_to_like(reshape(ddbias, shape=(-1, 1, 1)), dy_shape))

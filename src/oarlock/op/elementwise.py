@@ -42,14 +42,10 @@ def add(x, y):
     return torch.add(x, y)
 
 
-@add.gradient_program("x")
-def add_dx(dz, x_shape):
-    return _fit(dz, x_shape)
-
-
-@add.gradient_program("y")
-def add_dy(dz, y_shape):
-    return _fit(dz, y_shape)
+add.gradient_programs(
+    x=lambda dz, x_shape: _fit(dz, x_shape),
+    y=lambda dz, y_shape: _fit(dz, y_shape),
+)
 
 
 @operator(
@@ -61,14 +57,10 @@ def subtract(x, y):
     return torch.sub(x, y)
 
 
-@subtract.gradient_program("x")
-def subtract_dx(dz, x_shape):
-    return _fit(dz, x_shape)
-
-
-@subtract.gradient_program("y")
-def subtract_dy(dz, y_shape):
-    return _fit(neg(dz), y_shape)
+subtract.gradient_programs(
+    x=lambda dz, x_shape: _fit(dz, x_shape),
+    y=lambda dz, y_shape: _fit(neg(dz), y_shape),
+)
 
 
 @operator(
@@ -80,14 +72,10 @@ def multiply(x, y):
     return torch.mul(x, y)
 
 
-@multiply.gradient_program("x")
-def multiply_dx(y, dz, x_shape):
-    return _fit(multiply(dz, y), x_shape)
-
-
-@multiply.gradient_program("y")
-def multiply_dy(x, dz, y_shape):
-    return _fit(multiply(dz, x), y_shape)
+multiply.gradient_programs(
+    x=lambda y, dz, x_shape: _fit(multiply(dz, y), x_shape),
+    y=lambda x, dz, y_shape: _fit(multiply(dz, x), y_shape),
+)
 
 
 @operator(
@@ -102,14 +90,10 @@ def divide(x, y):
     return torch.div(x, y)
 
 
-@divide.gradient_program("x")
-def divide_dx(y, dz, x_shape):
-    return _fit(divide(dz, y), x_shape)
-
-
-@divide.gradient_program("y")
-def divide_dy(y, z, dz, y_shape):
-    return _fit(neg(multiply(dz, divide(z, y))), y_shape)
+divide.gradient_programs(
+    x=lambda y, dz, x_shape: _fit(divide(dz, y), x_shape),
+    y=lambda y, z, dz, y_shape: _fit(neg(multiply(dz, divide(z, y))), y_shape),
+)
 
 
 @operator(
@@ -154,14 +138,10 @@ def remainder(x, y):
     return torch.remainder(x, y)
 
 
-@remainder.gradient_program("x")
-def remainder_dx(dz, x_shape):
-    return _fit(dz, x_shape)
-
-
-@remainder.gradient_program("y")
-def remainder_dy(x, y, dz, y_shape):
-    return _fit(neg(multiply(dz, floor_divide(x, y))), y_shape)
+remainder.gradient_programs(
+    x=lambda dz, x_shape: _fit(dz, x_shape),
+    y=lambda x, y, dz, y_shape: _fit(neg(multiply(dz, floor_divide(x, y))), y_shape),
+)
 
 
 @operator("x: number[*b] -> y: number[*b]", cases=[Case(x=[1.0, -2.0], y=[-1.0, 2.0]), GradCheck(x=(2, 3))])
@@ -170,9 +150,7 @@ def neg(x):
     return torch.neg(x)
 
 
-@neg.gradient_program("x")
-def neg_dx(dy):
-    return neg(dy)
+neg.gradient_programs(x=lambda dy: neg(dy))
 
 
 @operator(
@@ -224,9 +202,7 @@ def assign(x):
     return x
 
 
-@assign.gradient_program("x")
-def assign_dx(dy):
-    return dy
+assign.gradient_programs(x=lambda dy: dy)
 
 
 @operator(
@@ -252,6 +228,4 @@ def add_up(xs, out=None):
     return total
 
 
-@sum_.gradient_program("xs")
-def sum_dxs(xs_shape, dy):
-    return [dy for _ in xs_shape]
+sum_.gradient_programs(xs=lambda xs_shape, dy: [dy for _ in xs_shape])

@@ -31,19 +31,11 @@ def addmm(base, x, w):
     return torch.addmm(base, x, w) if x.dim() == 2 else onto_rows(base, x, w)
 
 
-@addmm.gradient_program("base")
-def addmm_dbase(dout):
-    return dout
-
-
-@addmm.gradient_program("x")
-def addmm_dx(w, dout):
-    return linear_dx(w, dout)
-
-
-@addmm.gradient_program("w")
-def addmm_dw(x, dout):
-    return linear_dw(x, dout)
+addmm.gradient_programs(
+    base=lambda dout: dout,
+    x=lambda w, dout: linear_dx(w, dout),
+    w=lambda x, dout: linear_dw(x, dout),
+)
 
 
 @operator(
@@ -62,19 +54,11 @@ def addmm_nt(base, w, given):
     return torch.addmm(base, given, w.mT) if given.dim() == 2 else onto_rows(base, given, w.mT)
 
 
-@addmm_nt.gradient_program("base")
-def addmm_nt_dbase(dout):
-    return dout
-
-
-@addmm_nt.gradient_program("w")
-def addmm_nt_dw(given, dout):
-    return linear_dw(dout, given)
-
-
-@addmm_nt.gradient_program("given")
-def addmm_nt_dgiven(w, dout):
-    return linear(dout, w)
+addmm_nt.gradient_programs(
+    base=lambda dout: dout,
+    w=lambda given, dout: linear_dw(dout, given),
+    given=lambda w, dout: linear(dout, w),
+)
 
 
 @operator(
@@ -92,19 +76,11 @@ def addcmul(base, x, y, *, subtracted: bool = False):
     return torch.addcmul(base, x, y, value=-1) if subtracted else torch.addcmul(base, x, y)
 
 
-@addcmul.gradient_program("base")
-def addcmul_dbase(dz):
-    return dz
-
-
-@addcmul.gradient_program("x")
-def addcmul_dx(y, dz, *, subtracted):
-    return _signed(multiply(dz, y), subtracted)
-
-
-@addcmul.gradient_program("y")
-def addcmul_dy(x, dz, *, subtracted):
-    return _signed(multiply(dz, x), subtracted)
+addcmul.gradient_programs(
+    base=lambda dz: dz,
+    x=lambda y, dz, *, subtracted: _signed(multiply(dz, y), subtracted),
+    y=lambda x, dz, *, subtracted: _signed(multiply(dz, x), subtracted),
+)
 
 
 def _signed(gradient, subtracted):
@@ -123,16 +99,8 @@ def lerp(start, end, weight):
     return torch.lerp(start, end, weight)
 
 
-@lerp.gradient_program("start")
-def lerp_dstart(weight, dy):
-    return multiply(dy, subtract(full(shape=(), value=1.0, dtype=weight.dtype), weight))
-
-
-@lerp.gradient_program("end")
-def lerp_dend(weight, dy):
-    return multiply(dy, weight)
-
-
-@lerp.gradient_program("weight")
-def lerp_dweight(start, end, dy):
-    return multiply(dy, subtract(end, start))
+lerp.gradient_programs(
+    start=lambda weight, dy: multiply(dy, subtract(full(shape=(), value=1.0, dtype=weight.dtype), weight)),
+    end=lambda weight, dy: multiply(dy, weight),
+    weight=lambda start, end, dy: multiply(dy, subtract(end, start)),
+)

@@ -13,6 +13,7 @@ __all__ = ["dot", "linear", "matmul", "matrix_transpose"]
 
 @operator(
     "x: float[*b k], w: float[k n], bias?: float[n] -> out: float[*b n]",
+    linear_in=("x", "w"),
     sensitive_to="place",
     cases=[
         Case(x=[[1.0, 2.0]], w=[[3.0], [4.0]], out=[[11.0]]),
@@ -47,29 +48,7 @@ def linear_dbias(dout):
     return torch.sum(as_rows(dout), 0)
 
 
-@linear_dx.gradient_program("w")
-def linear_dx_dw(dout, ddx):
-    return linear_dw(ddx, dout)
-
-
-@linear_dx.gradient_program("dout")
-def linear_dx_ddout(w, ddx):
-    return linear(ddx, w)
-
-
-@linear_dw.gradient_program("x")
-def linear_dw_dx(dout, ddw):
-    return linear_dx(ddw, dout)
-
-
-@linear_dw.gradient_program("dout")
-def linear_dw_ddout(x, ddw):
-    return linear(x, ddw)
-
-
-@linear_dbias.gradient_program("dout")
-def linear_dbias_ddout(dout_shape, ddbias):
-    return broadcast_to_like(ddbias, dout_shape)
+linear_dbias.gradient_programs(dout=lambda dout_shape, ddbias: broadcast_to_like(ddbias, dout_shape))
 
 
 @operator(
@@ -88,13 +67,12 @@ def matrix_transpose(x):
     return x.mT
 
 
-@matrix_transpose.gradient_program("x")
-def matrix_transpose_dx(dy):
-    return matrix_transpose(dy)
+matrix_transpose.gradient_programs(x=lambda dy: matrix_transpose(dy))
 
 
 @operator(
     "x: float[*b m k], y: float[*b k n] -> z: float[*b m n]",
+    linear_in=("x", "y"),
     sensitive_to="place",
     cases=[
         Case(x=[[[1.0, 2.0]]], y=[[[3.0], [4.0]]], z=[[[11.0]]]),
@@ -117,26 +95,6 @@ def matmul_dx(y, dz):
 @matmul.gradient("y", sensitive_to="place")
 def matmul_dy(x, dz):
     return torch.bmm(x.mT, dz) if dz.dim() == 3 else torch.matmul(x.mT, dz)
-
-
-@matmul_dx.gradient_program("y")
-def matmul_dx_dy(dz, ddx):
-    return matmul_dy(ddx, dz)
-
-
-@matmul_dx.gradient_program("dz")
-def matmul_dx_ddz(y, ddx):
-    return matmul(ddx, y)
-
-
-@matmul_dy.gradient_program("x")
-def matmul_dy_dx(dz, ddy):
-    return matmul_dx(ddy, dz)
-
-
-@matmul_dy.gradient_program("dz")
-def matmul_dy_ddz(x, ddy):
-    return matmul(x, ddy)
 
 
 @operator(
@@ -172,11 +130,7 @@ def _sum_of_parts(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
 _PART = 4096  # elements that each lane of a processor may add up one by one, of some tens: few enough to round like a sum in pairs
 
 
-@dot.gradient_program("x")
-def dot_dx(y, dz, *, mean):
-    return multiply(mean_dx(dz, y, keepdim=False) if mean else broadcast_to_like(dz, y), y)
-
-
-@dot.gradient_program("y")
-def dot_dy(x, dz, *, mean):
-    return multiply(mean_dx(dz, x, keepdim=False) if mean else broadcast_to_like(dz, x), x)
+dot.gradient_programs(
+    x=lambda y, dz, *, mean: multiply(mean_dx(dz, y, keepdim=False) if mean else broadcast_to_like(dz, y), y),
+    y=lambda x, dz, *, mean: multiply(mean_dx(dz, x, keepdim=False) if mean else broadcast_to_like(dz, x), x),
+)

@@ -49,14 +49,10 @@ def layer_norm_dx(x, mean, rstd, dy, scale=None, dmean=None, drstd=None):
     return dx
 
 
-@layer_norm.gradient_program("scale")
-def layer_norm_dscale(x, mean, rstd, dy, dmean=None, drstd=None):
-    return layer_norm_scale_grad(x, mean, rstd, dy)
-
-
-@layer_norm.gradient_program("bias")
-def layer_norm_dbias(dy, dmean=None, drstd=None):
-    return linear_dbias(dy)
+layer_norm.gradient_programs(
+    scale=lambda x, mean, rstd, dy, dmean=None, drstd=None: layer_norm_scale_grad(x, mean, rstd, dy),
+    bias=lambda dy, dmean=None, drstd=None: linear_dbias(dy),
+)
 
 
 def _backward(given, x, mean, rstd, scale, wanted: Sequence[bool]):
@@ -83,24 +79,12 @@ def layer_norm_scale_grad(x, mean, rstd, given):
     return _backward(given, x, mean, rstd, unread, [False, True, False])[1]
 
 
-@layer_norm_scale_grad.gradient_program("x")
-def layer_norm_scale_grad_dx(rstd, given, dslope):
-    return multiply(multiply(given, dslope), rstd)
-
-
-@layer_norm_scale_grad.gradient_program("mean")
-def layer_norm_scale_grad_dmean(rstd, given, dslope):
-    return neg(reduce_sum(multiply(multiply(given, dslope), rstd), axis=-1, keepdim=True))
-
-
-@layer_norm_scale_grad.gradient_program("rstd")
-def layer_norm_scale_grad_drstd(x, mean, given, dslope):
-    return reduce_sum(multiply(multiply(given, dslope), subtract(x, mean)), axis=-1, keepdim=True)
-
-
-@layer_norm_scale_grad.gradient_program("given")
-def layer_norm_scale_grad_dgiven(x, mean, rstd, dslope):
-    return multiply(multiply(subtract(x, mean), rstd), dslope)
+layer_norm_scale_grad.gradient_programs(
+    x=lambda rstd, given, dslope: multiply(multiply(given, dslope), rstd),
+    mean=lambda rstd, given, dslope: neg(reduce_sum(multiply(multiply(given, dslope), rstd), axis=-1, keepdim=True)),
+    rstd=lambda x, mean, given, dslope: reduce_sum(multiply(multiply(given, dslope), subtract(x, mean)), axis=-1, keepdim=True),
+    given=lambda x, mean, rstd, dslope: multiply(multiply(subtract(x, mean), rstd), dslope),
+)
 
 
 @operator(
@@ -140,9 +124,9 @@ def _slope_dxhat(x, mean, rstd, given, scale, dslope):
     return neg(multiply(rstd, multiply(dslope, along_g) + multiply(g, along_dslope)))
 
 
-@layer_norm_grad.gradient_program("x")
-def layer_norm_grad_dx(x, mean, rstd, given, dslope, scale=None):
-    return multiply(_slope_dxhat(x, mean, rstd, given, scale, dslope), rstd)
+layer_norm_grad.gradient_programs(
+    x=lambda x, mean, rstd, given, dslope, scale=None: multiply(_slope_dxhat(x, mean, rstd, given, scale, dslope), rstd),
+)
 
 
 @layer_norm_grad.gradient_program("mean")

@@ -29,9 +29,7 @@ def sum_to_shape(x, like):
     return x.sum_to_size(like)
 
 
-@sum_to_shape.gradient_program("x")
-def sum_to_shape_dx(x_shape, dy):
-    return broadcast_to_like(dy, x_shape)
+sum_to_shape.gradient_programs(x=lambda x_shape, dy: broadcast_to_like(dy, x_shape))
 
 
 @operator(
@@ -48,13 +46,12 @@ def broadcast_to_like(x, like):
     return x.expand(like).contiguous()
 
 
-@broadcast_to_like.gradient_program("x")
-def broadcast_to_like_dx(x_shape, dy):
-    return sum_to_shape(dy, x_shape)
+broadcast_to_like.gradient_programs(x=lambda x_shape, dy: sum_to_shape(dy, x_shape))
 
 
 @operator(
     "x: float[...s] -> y: float[...s-{axis}]",
+    linear_in=("x",),
     axis_attribute="axis",
     cases=[
         Case(x=[[1.0, 2.0], [3.0, 4.0]], y=10.0),
@@ -78,13 +75,9 @@ def reduce_sum_dx(dy, x_shape, *, axis=None, keepdim):
     return beside(dy, axis, keepdim).expand(x_shape).contiguous()
 
 
-@reduce_sum_dx.gradient_program("dy")
-def reduce_sum_dx_ddy(ddx, *, axis=None, keepdim):
-    return reduce_sum(ddx, axis=axis, keepdim=keepdim)
-
-
 @operator(
     "x: float[...s] -> y: float[...s-{axis}]",
+    linear_in=("x",),
     axis_attribute="axis",
     cases=[
         Case(x=[[1.0, 2.0], [3.0, 6.0]], y=3.0),
@@ -112,11 +105,6 @@ def share_of(dy, x_shape) -> float:
 
 def count_of(x_shape, axis: int | None) -> int:
     return torch.Size(x_shape).numel() if axis is None else x_shape[axis]
-
-
-@mean_dx.gradient_program("dy")
-def mean_dx_ddy(ddx, *, axis=None, keepdim):
-    return mean(ddx, axis=axis, keepdim=keepdim)
 
 
 def beside(dy, axis: int | None, keepdim: bool):

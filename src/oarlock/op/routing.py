@@ -89,9 +89,7 @@ def take_shape(x, rows):
     return (*rows.shape, *x.shape[1:])
 
 
-@gather.gradient_program("x")
-def gather_dx(rows, x_shape, dy):
-    return scatter_add(dy, rows, x_shape)
+gather.gradient_programs(x=lambda rows, x_shape, dy: scatter_add(dy, rows, x_shape))
 
 
 @operator(
@@ -128,9 +126,7 @@ def put_shape(values, rows, like):
     return like.shape
 
 
-@scatter_add.gradient_program("values")
-def scatter_add_dvalues(rows, dy):
-    return gather(dy, rows)
+scatter_add.gradient_programs(values=lambda rows, dy: gather(dy, rows))
 
 
 def _may_be(shape: Shape, wanted: Shape) -> bool:
@@ -200,16 +196,6 @@ def merge_dyes_ddy(condition, dy_shape, ddyes):
 def merge_dno_ddy(condition, dy_shape, ddno):
     """``ddno`` in the rows where the condition is false, zeros in the others."""
     return _spread(condition.logical_not(), dy_shape, ddno)
-
-
-@merge_dyes_ddy.gradient_program("ddyes")
-def merge_dyes_ddy_dddyes(condition, ddyes_shape, dddy):
-    return merge_dyes(condition, ddyes_shape, dddy)
-
-
-@merge_dno_ddy.gradient_program("ddno")
-def merge_dno_ddy_dddno(condition, ddno_shape, dddy):
-    return merge_dno(condition, ddno_shape, dddy)
 
 
 def _spread(condition: torch.Tensor, shape: torch.Size, values: torch.Tensor) -> torch.Tensor:

@@ -76,11 +76,6 @@ def reduce_max_dx_ddy(index, ddx, *, axis=None, keepdim):
     return ddx.gather(axis, index) if keepdim else ddx.gather(axis, index.unsqueeze(axis)).squeeze(axis)
 
 
-@reduce_max_dx_ddy.gradient_program("ddx")
-def reduce_max_dx_ddy_dddx(index, ddx_shape, dddy, *, axis=None, keepdim):
-    return reduce_max_dx(index, dddy, ddx_shape, axis=axis, keepdim=keepdim)
-
-
 @operator(
     "x: number[*b n] -> values: number[*b {k}], indices: int64[*b {k}]",
     cases=[
@@ -111,11 +106,6 @@ def top_k_dx(indices, dvalues, x_shape):
 def top_k_dx_ddvalues(indices, dvalues_shape, ddx):
     """The elements of ``ddx`` at the positions of the values."""
     return ddx.gather(-1, indices)
-
-
-@top_k_dx_ddvalues.gradient_program("ddx")
-def top_k_dx_ddvalues_dddx(indices, ddx_shape, dddvalues):
-    return top_k_dx(indices, dddvalues, ddx_shape)
 
 
 @operator(

@@ -94,9 +94,7 @@ def sequence_sum(x, splits):
     return _summed(x, owners(splits, len(x)), len(splits) - 1)
 
 
-@sequence_sum.gradient_program("x")
-def sequence_sum_dx(x_shape, splits, dy):
-    return sequence_expand(dy, splits, x_shape)
+sequence_sum.gradient_programs(x=lambda x_shape, splits, dy: sequence_expand(dy, splits, x_shape))
 
 
 @operator(
@@ -128,13 +126,12 @@ def sequence_expand_shape(x, splits, like):
     return (like.shape[0], *x.shape[1:])
 
 
-@sequence_expand.gradient_program("x")
-def sequence_expand_dx(splits, dy):
-    return sequence_sum(dy, splits)
+sequence_expand.gradient_programs(x=lambda splits, dy: sequence_sum(dy, splits))
 
 
 @operator(
     "x: float[t ...d], splits: int64[n+1] -> y: float[n ...d]",
+    linear_in=("x",),
     checks_values=True,
     cases=[
         Case(x=[[1.0, 2.0], [3.0, 5.0], [5.0, 6.0]], splits=[0, 2, 2, 3], y=[[2.0, 3.5], [0.0, 0.0], [5.0, 6.0]]),
@@ -154,11 +151,6 @@ def sequence_mean(x, splits):
 @sequence_mean.gradient("x")
 def sequence_mean_dx(splits, dy, x_shape):
     return (dy / _counts(splits, dy)).index_select(0, owners(splits, x_shape[0]))
-
-
-@sequence_mean_dx.gradient_program("dy")
-def sequence_mean_dx_ddy(splits, ddx):
-    return sequence_mean(ddx, splits)
 
 
 def _counts(splits: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
@@ -208,11 +200,6 @@ def sequence_max_dx_ddy(at, ddx):
     return _taken(ddx, at)
 
 
-@sequence_max_dx_ddy.gradient_program("ddx")
-def sequence_max_dx_ddy_dddx(at, dddy, ddx_shape):
-    return sequence_max_dx(at, dddy, ddx_shape)
-
-
 def _ends(splits: torch.Tensor, x_shape: torch.Size, *, last: bool) -> torch.Tensor:
     """The number of the first or last element of each sequence, -1 for none, in a shape for ``_taken``."""
     owners(splits, x_shape[0])  # refuses bad splits
@@ -223,6 +210,7 @@ def _ends(splits: torch.Tensor, x_shape: torch.Size, *, last: bool) -> torch.Ten
 
 @operator(
     "x: T[t ...d], splits: int64[n+1] -> y: T[n ...d]",
+    linear_in=("x",),
     checks_values=True,
     cases=[
         Case(x=[[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], splits=[0, 2, 2, 3], y=[[1.0, 2.0], [0.0, 0.0], [5.0, 6.0]]),
@@ -244,13 +232,9 @@ def sequence_first_dx(splits, dy, x_shape):
     return _put(dy, _ends(splits, x_shape, last=False), x_shape)
 
 
-@sequence_first_dx.gradient_program("dy")
-def sequence_first_dx_ddy(splits, ddx):
-    return sequence_first(ddx, splits)
-
-
 @operator(
     "x: T[t ...d], splits: int64[n+1] -> y: T[n ...d]",
+    linear_in=("x",),
     checks_values=True,
     cases=[
         Case(x=[[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], splits=[0, 2, 2, 3], y=[[3.0, 4.0], [0.0, 0.0], [5.0, 6.0]]),
@@ -270,11 +254,6 @@ def sequence_last(x, splits):
 @sequence_last.gradient("x")
 def sequence_last_dx(splits, dy, x_shape):
     return _put(dy, _ends(splits, x_shape, last=True), x_shape)
-
-
-@sequence_last_dx.gradient_program("dy")
-def sequence_last_dx_ddy(splits, ddx):
-    return sequence_last(ddx, splits)
 
 
 # Every element, weighed by the others of its sequence
@@ -309,9 +288,7 @@ def sequence_softmax_dx(y, dy, splits):
     return y * (dy - _summed(dy * y, own, len(splits) - 1).index_select(0, own))
 
 
-@sequence_softmax_dx.gradient_program("dy")
-def sequence_softmax_dx_ddy(y, ddx, splits):
-    return sequence_softmax_dx(y, ddx, splits)
+sequence_softmax_dx.gradient_programs(dy=lambda y, ddx, splits: sequence_softmax_dx(y, ddx, splits))
 
 
 @sequence_softmax_dx.gradient_program("y")

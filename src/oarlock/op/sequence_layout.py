@@ -72,9 +72,7 @@ def sequence_concat_shapes(xs, splits):
     return ("?joined", *xs[0].shape[1:]), splits[0].shape
 
 
-@sequence_concat.gradient_program("xs")
-def sequence_concat_dxs(xs_shape, splits, dy):
-    return sequence_split(dy, splits, xs_shape)
+sequence_concat.gradient_programs(xs=lambda xs_shape, splits, dy: sequence_split(dy, splits, xs_shape))
 
 
 @operator(
@@ -113,9 +111,7 @@ def sequence_split_dy(splits, dxs, y_shape):
     return _joined(dxs, splits)
 
 
-@sequence_split_dy.gradient_program("dxs")
-def sequence_split_dy_ddxs(splits, dxs_shape, ddy):
-    return sequence_split(ddy, splits, dxs_shape)
+sequence_split_dy.gradient_programs(dxs=lambda splits, dxs_shape, ddy: sequence_split(ddy, splits, dxs_shape))
 
 
 def _require_count(shape: torch.Size, parts: list[torch.Tensor]) -> None:
@@ -179,9 +175,7 @@ def _holds(x: TensorType, fill: float) -> bool:
     return low <= fill < low + 2**bits
 
 
-@sequence_pad.gradient_program("x")
-def sequence_pad_dx(x_shape, splits, dy):
-    return sequence_unpad(dy, splits, x_shape)
+sequence_pad.gradient_programs(x=lambda x_shape, splits, dy: sequence_unpad(dy, splits, x_shape))
 
 
 @operator(
@@ -225,9 +219,7 @@ def sequence_unpad_dpadded_shape(splits, dy, padded_shape):
     return padded_shape.shape
 
 
-@sequence_unpad_dpadded.gradient_program("dy")
-def sequence_unpad_dpadded_ddy(splits, ddpadded, dy_shape):
-    return sequence_unpad(ddpadded, splits, dy_shape)
+sequence_unpad_dpadded.gradient_programs(dy=lambda splits, ddpadded, dy_shape: sequence_unpad(ddpadded, splits, dy_shape))
 
 
 def _require_same(name: str, rows: Size, count: Size) -> None:

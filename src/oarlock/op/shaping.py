@@ -25,9 +25,7 @@ def reshape_like(x, like):
     return x.reshape(like)
 
 
-@reshape_like.gradient_program("x")
-def reshape_like_dx(x_shape, dy):
-    return reshape_like(dy, x_shape)
+reshape_like.gradient_programs(x=lambda x_shape, dy: reshape_like(dy, x_shape))
 
 
 @operator(
@@ -56,9 +54,7 @@ def flatten_shape(x, *, start):
     return (*x.shape[:start], joined)
 
 
-@flatten.gradient_program("x")
-def flatten_dx(x_shape, dy, *, start):
-    return reshape_like(dy, x_shape)
+flatten.gradient_programs(x=lambda x_shape, dy, *, start: reshape_like(dy, x_shape))
 
 
 @operator(
@@ -101,9 +97,7 @@ def reshape_shape(x, *, shape):
     return tuple(rest if item == unknown[0] else item for item in shape)
 
 
-@reshape.gradient_program("x")
-def reshape_dx(x_shape, dy, *, shape):
-    return reshape_like(dy, x_shape)
+reshape.gradient_programs(x=lambda x_shape, dy, *, shape: reshape_like(dy, x_shape))
 
 
 @operator(
@@ -135,9 +129,7 @@ def concat_shape(xs, *, axis):
     return (*first[:axis], size.sum_of(x.shape[axis] for x in xs), *first[axis + 1 :])
 
 
-@concat.gradient_program("xs")
-def concat_dxs(xs_shape, dy, *, axis):
-    return split_like(dy, xs_shape, axis=axis)
+concat.gradient_programs(xs=lambda xs_shape, dy, *, axis: split_like(dy, xs_shape, axis=axis))
 
 
 @operator(
@@ -157,9 +149,7 @@ def split_like_shapes(x, like, *, axis):
     return [item.shape for item in like]
 
 
-@split_like.gradient_program("x")
-def split_like_dx(dys, *, axis):
-    return concat(dys, axis=axis)
+split_like.gradient_programs(x=lambda dys, *, axis: concat(dys, axis=axis))
 
 
 def _require_axis(x: TensorType, axis: int) -> int:
@@ -204,13 +194,12 @@ def split_shapes(x, *, sections, axis):
     return [(*x.shape[:axis], part, *x.shape[axis + 1 :])] * sections
 
 
-@split.gradient_program("x")
-def split_dx(dys, *, axis):
-    return concat(dys, axis=axis)
+split.gradient_programs(x=lambda dys, *, axis: concat(dys, axis=axis))
 
 
 @operator(
     "x: T[...s] -> y: T[...t]",
+    linear_in=("x",),
     aliases=("x",),
     axis_attribute="axis",
     cases=[
@@ -266,11 +255,6 @@ def write_slice(dy: torch.Tensor, out: torch.Tensor, axis: int, start: int, stop
     first, length = _range(out.shape[axis], axis, start, stop)
     out.zero_().narrow(axis, first, length).copy_(dy)
     return out
-
-
-@slice_dx.gradient_program("dy")
-def slice_dx_ddy(ddx, *, axis, start, stop=None):
-    return slice_(ddx, axis=axis, start=start, stop=stop)
 
 
 def _range(whole: int, axis: int, start: int, stop: int | None) -> tuple[int, int]:
@@ -344,6 +328,4 @@ def transpose_shape(x, *, axes):
     return tuple(x.shape[axis] for axis in axes)
 
 
-@transpose.gradient_program("x")
-def transpose_dx(dy, *, axes):
-    return transpose(dy, axes=tuple(axes.index(axis) for axis in range(len(axes))))
+transpose.gradient_programs(x=lambda dy, *, axes: transpose(dy, axes=tuple(axes.index(axis) for axis in range(len(axes)))))
