@@ -18,14 +18,7 @@ __all__ = ["causal_softmax", "gelu", "log_softmax", "relu", "sigmoid", "softmax"
 aten = torch.ops.aten
 
 
-@operator(
-    "x: float[*b] -> y: float[*b]",
-    cases=[
-        Case(x=[-1.0, 0.0, 2.0], y=[0.0, 0.0, 2.0]),
-        GradCheck(x=[[-0.5, 0.3], [0.7, -0.2]]),
-        Rejects("x must be a float, not int64", x=[1, 2]),
-    ],
-)
+@operator("x: float[*b] -> y: float[*b]", cases=[Case(x=[-1.0, 0.0, 2.0], y=[0.0, 0.0, 2.0])])
 def relu(x):
     """Clamp negatives to zero: ``y = max(x, 0)``."""
     return torch.relu(x)
@@ -40,11 +33,7 @@ def relu_dx(y, dy):
 relu_dx.no_gradient("y")  # a step function of y: zero wherever it has a derivative
 
 
-@operator(
-    "x: float[*b] -> y: float[*b]",
-    sensitive_to="layout",
-    cases=[Case(x=[0.0, 0.5], y=[0.5, 0.6224593312018546]), GradCheck(x=(2, 3))],
-)
+@operator("x: float[*b] -> y: float[*b]", sensitive_to="layout", cases=[Case(x=[0.0, 0.5], y=[0.5, 0.6224593312018546])])
 def sigmoid(x):
     """``y = 1 / (1 + exp(-x))``."""
     return torch.sigmoid(x)
@@ -62,10 +51,7 @@ def sigmoid_dx_dy(y, dy, ddx):
     return ddx * dy * (one - two * y)
 
 
-@operator(
-    "x: float[*b] -> y: float[*b]",
-    cases=[Case(x=[0.0, 0.5], y=[0.0, 0.46211715726000973]), GradCheck(x=(2, 3))],
-)
+@operator("x: float[*b] -> y: float[*b]", cases=[Case(x=[0.0, 0.5], y=[0.0, 0.46211715726000973])])
 def tanh(x):
     """The hyperbolic tangent."""
     return torch.tanh(x)
@@ -86,8 +72,8 @@ tanh_dx.gradient_programs(y=lambda y, dy, ddx: multiply(ddx * dy * y, full(shape
     cases=[
         Case(x=[0.0, 1.0, -2.0], y=[0.0, 0.841344746068543, -0.045500263896358417]),
         Case(x=[0.0, 1.0, -2.0], approximate=True, y=[0.0, 0.8411919906082768, -0.04540230591222498]),
-        GradCheck(x=(2, 3)),
-        GradCheck(x=(2, 3), approximate=True),
+        GradCheck(),
+        GradCheck(approximate=True),
     ],
 )
 def gelu(x, *, approximate: bool = False):
@@ -118,10 +104,7 @@ def gelu_dx_dx(x, dy, ddx, *, approximate):
     return dy * ddx * (1 - t * t) * (slope + x * (bend / 2 - t * slope * slope))
 
 
-@operator(
-    "x: float[*b k] -> y: float[*b k]",
-    cases=[Case(x=[[0.0, 0.0], [0.0, 1.0986122886681098]], y=[[0.5, 0.5], [0.25, 0.75]]), GradCheck(x=(2, 3)), GradCheck(x=(3,))],
-)
+@operator("x: float[*b k] -> y: float[*b k]", cases=[Case(x=[[0.0, 0.0], [0.0, 1.0986122886681098]], y=[[0.5, 0.5], [0.25, 0.75]])])
 def softmax(x):
     """``exp(x)`` divided by its sum along the last axis, computed stably."""
     return torch.softmax(x, dim=-1)
@@ -145,11 +128,7 @@ def softmax_dx_dy(y, dy, ddx):
 
 @operator(
     "x: float[*b k] -> y: float[*b k]",
-    cases=[
-        Case(x=[[0.0, 1.0986122886681098], [-1e4, 0.0]], y=[[-1.3862943611198906, -0.2876820724517809], [-1e4, 0.0]]),
-        GradCheck(x=(2, 3)),
-        GradCheck(x=(3,)),
-    ],
+    cases=[Case(x=[[0.0, 1.0986122886681098], [-1e4, 0.0]], y=[[-1.3862943611198906, -0.2876820724517809], [-1e4, 0.0]])],
 )
 def log_softmax(x):
     """The logarithm of ``softmax(x)``, finite where that rounds to 0."""

@@ -36,10 +36,7 @@ def fill_types(*, shape, value, dtype):
     return TensorType(dtype, tuple(shape))
 
 
-@operator(
-    "like: shape[...s] -> y: any",
-    cases=[Case(like=[[0.0, 0.0]], value=2.0, dtype="float64", y=[[2.0, 2.0]])],
-)
+@operator("like: shape[...s] -> y: any", cases=[Case(like=[[0.0, 0.0]], value=2.0, dtype="float64", y=[[2.0, 2.0]])])
 def full_like(like, *, value: float, dtype: DType = DType.FLOAT32):
     """A tensor of the shape of ``like``, every element ``value``. ``like`` is not kept alive."""
     return torch.full(like, value, dtype=to_torch(dtype))

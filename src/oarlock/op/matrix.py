@@ -5,7 +5,7 @@ import torch
 from oarlock.op.elementwise import multiply
 from oarlock.op.reduction import broadcast_to_like, mean_dx
 from oarlock.op.trusted import operator
-from oarlock.registry import Case, GradCheck, Rejects
+from oarlock.registry import Case, GradCheck
 from oarlock.tensor.rows import as_rows, rows_times
 
 __all__ = ["dot", "linear", "matmul", "matrix_transpose"]
@@ -18,11 +18,6 @@ __all__ = ["dot", "linear", "matmul", "matrix_transpose"]
     cases=[
         Case(x=[[1.0, 2.0]], w=[[3.0], [4.0]], out=[[11.0]]),
         Case(x=[1.0, 2.0], w=[[3.0, 0.0], [4.0, 1.0]], bias=[0.5, -0.5], out=[11.5, 1.5]),
-        GradCheck(x=(5, 2, 3), w=(3, 4), bias=(4,)),
-        GradCheck(x=(2, 3), w=(3, 4)),
-        GradCheck(x=(3,), w=(3, 4), bias=(4,)),
-        Rejects("dimension k is 3 in x but 4 in w", x=(2, 3), w=(4, 5)),
-        Rejects("w has 1 dimension, where [k n] needs 2", x=(2, 3), w=(3,)),
     ],
 )
 def linear(x, w, bias=None):
@@ -57,9 +52,6 @@ linear_dbias.gradient_programs(dout=lambda dout_shape, ddbias: broadcast_to_like
     cases=[
         Case(x=[[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], y=[[1.0, 3.0, 5.0], [2.0, 4.0, 6.0]]),
         Case(x=[[[1, 2]], [[3, 4]]], y=[[[1], [2]], [[3], [4]]]),
-        GradCheck(x=(2, 3)),
-        GradCheck(x=(2, 3, 4)),
-        Rejects("x has 1 dimension, where [*b m n] needs at least 2", x=(3,)),
     ],
 )
 def matrix_transpose(x):
@@ -74,13 +66,7 @@ matrix_transpose.gradient_programs(x=lambda dy: matrix_transpose(dy))
     "x: float[*b m k], y: float[*b k n] -> z: float[*b m n]",
     linear_in=("x", "y"),
     sensitive_to="place",
-    cases=[
-        Case(x=[[[1.0, 2.0]]], y=[[[3.0], [4.0]]], z=[[[11.0]]]),
-        GradCheck(x=(2, 3, 4), y=(2, 4, 2)),
-        GradCheck(x=(3, 4), y=(4, 2)),
-        GradCheck(x=(2, 2, 3, 4), y=(2, 2, 4, 2)),
-        Rejects("dimension k is 4 in x but 5 in y", x=(2, 3, 4), y=(2, 5, 2)),
-    ],
+    cases=[Case(x=[[[1.0, 2.0]]], y=[[[3.0], [4.0]]], z=[[[11.0]]])],
 )
 def matmul(x, y):
     """A matrix product for each leading index: ``z[b] = x[b] @ y[b]``."""
@@ -104,9 +90,8 @@ def matmul_dy(x, dz):
         Case(x=[[1.0, 2.0], [3.0, 4.0]], y=[[1.0, 0.0], [-1.0, 2.0]], z=6.0),
         Case(x=[1.0, 2.0], y=[1.0, 2.0], mean=True, z=2.5),
         Case(x=[], y=[], z=0.0),
-        GradCheck(x=(2, 3), y=(2, 3)),
-        GradCheck(x=(2, 3), y=(2, 3), mean=True),
-        GradCheck(x=(), y=()),
+        GradCheck(),
+        GradCheck(mean=True),
     ],
 )
 def dot(x, y, *, mean: bool = False):

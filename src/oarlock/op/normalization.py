@@ -10,13 +10,11 @@ from oarlock.op.reduction import mean as average
 from oarlock.op.reduction import mean_dx, reduce_sum, sum_to_shape
 from oarlock.op.trusted import operator
 from oarlock.op.unary import square
-from oarlock.registry import Case, GradCheck, Rejects, fused_backward
+from oarlock.registry import Case, fused_backward
 
 __all__ = ["layer_norm", "layer_norm_grad", "layer_norm_scale_grad"]
 
 _layer_norm_backward = torch.ops.aten.native_layer_norm_backward.default
-
-_ROWS = [[0.5, -1.0, 2.0], [0.1, 0.7, -0.4]]
 
 
 @operator(
@@ -25,9 +23,6 @@ _ROWS = [[0.5, -1.0, 2.0], [0.1, 0.7, -0.4]]
     cases=[
         Case(x=[[1.0, 3.0], [0.0, 4.0]], epsilon=0.0, y=[[-1.0, 1.0], [-1.0, 1.0]], mean=[[2.0], [2.0]], rstd=[[1.0], [0.5]]),
         Case(x=[1.0, 3.0], scale=[10.0, 100.0], bias=[1.0, 2.0], epsilon=0.0, y=[-9.0, 102.0], mean=[2.0], rstd=[1.0]),
-        GradCheck(x=_ROWS, scale=(3,), bias=(3,)),
-        GradCheck(x=[_ROWS, [[1.5, 0.2, 0.4], [-0.3, 0.9, 0.6]]]),
-        Rejects("dimension k is 3 in x but 2 in scale", x=(2, 3), scale=(2,)),
     ],
 )
 def layer_norm(x, scale=None, bias=None, *, epsilon: float = 1e-5):
@@ -65,10 +60,7 @@ def _backward(given, x, mean, rstd, scale, wanted: Sequence[bool]):
 
 @operator(
     "x: float[*b k], mean: float[*b 1], rstd: float[*b 1], given: float[*b k] -> slope: sum float[k]",
-    cases=[
-        Case(x=[[1.0, 3.0], [0.0, 4.0]], mean=[[2.0], [2.0]], rstd=[[1.0], [0.5]], given=[[1.0, 5.0], [2.0, 1.0]], slope=[-3.0, 6.0]),
-        GradCheck(x=_ROWS, mean=[[0.5], [0.2]], rstd=[[0.8], [1.7]], given=(2, 3)),
-    ],
+    cases=[Case(x=[[1.0, 3.0], [0.0, 4.0]], mean=[[2.0], [2.0]], rstd=[[1.0], [0.5]], given=[[1.0, 5.0], [2.0, 1.0]], slope=[-3.0, 6.0])],
 )
 def layer_norm_scale_grad(x, mean, rstd, given):
     """The gradient at the scale, from a gradient ``given`` at the output of ``layer_norm``.
@@ -92,8 +84,6 @@ layer_norm_scale_grad.gradient_programs(
     cases=[
         Case(x=[[1.0, 3.0]], mean=[[2.0]], rstd=[[1.0]], given=[[1.0, 5.0]], slope=[[0.0, 0.0]]),
         Case(x=[[2.0, 2.0]], mean=[[2.0]], rstd=[[0.5]], given=[[1.0, 5.0]], scale=[1.0, 2.0], slope=[[-2.25, 2.25]]),
-        GradCheck(x=_ROWS, mean=[[0.5], [0.2]], rstd=[[0.8], [1.7]], given=(2, 3), scale=(3,)),
-        GradCheck(x=_ROWS, mean=[[0.5], [0.2]], rstd=[[0.8], [1.7]], given=(2, 3)),
     ],
 )
 def layer_norm_grad(x, mean, rstd, given, scale=None):
@@ -125,7 +115,7 @@ def _slope_dxhat(x, mean, rstd, given, scale, dslope):
 
 
 layer_norm_grad.gradient_programs(
-    x=lambda x, mean, rstd, given, dslope, scale=None: multiply(_slope_dxhat(x, mean, rstd, given, scale, dslope), rstd),
+    x=lambda x, mean, rstd, given, dslope, scale=None: multiply(_slope_dxhat(x, mean, rstd, given, scale, dslope), rstd)
 )
 
 

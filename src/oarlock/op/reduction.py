@@ -4,7 +4,7 @@ import torch
 
 from oarlock.ir.variable import Var
 from oarlock.op.trusted import operator
-from oarlock.registry import Case, GradCheck, Rejects
+from oarlock.registry import Case, GradCheck
 
 __all__ = ["broadcast_to_like", "mean", "reduce_sum", "same_shape", "sum_to_shape"]
 
@@ -58,9 +58,7 @@ broadcast_to_like.gradient_programs(x=lambda x_shape, dy: sum_to_shape(dy, x_sha
         Case(x=[[1.0, 2.0], [3.0, 4.0]], axis=-1, y=[3.0, 7.0]),
         Case(x=[[1.0, 2.0], [3.0, 4.0]], axis=0, keepdim=True, y=[[4.0, 6.0]]),
         GradCheck(x=(2, 3), axis=1),
-        GradCheck(x=(2, 1), axis=-1),
-        GradCheck(x=(2, 3)),
-        Rejects("axis 2 is not an axis of x", x=(2, 3), axis=2),
+        GradCheck(),
     ],
 )
 def reduce_sum(x, *, axis: int | None = None, keepdim: bool = False):
@@ -82,7 +80,7 @@ def reduce_sum_dx(dy, x_shape, *, axis=None, keepdim):
     cases=[
         Case(x=[[1.0, 2.0], [3.0, 6.0]], y=3.0),
         Case(x=[[1.0, 2.0], [3.0, 6.0]], axis=0, y=[2.0, 4.0]),
-        GradCheck(x=(2, 3)),
+        GradCheck(),
         GradCheck(x=(2, 3), axis=0, keepdim=True),
     ],
 )

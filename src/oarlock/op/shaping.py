@@ -278,7 +278,6 @@ def _range(whole: int, axis: int, start: int, stop: int | None) -> tuple[int, in
         GradCheck(xs=[(2,), (2,), (2,)], axis=1),
         GradCheck(xs=[(), ()]),
         GradCheck(xs=[(0, 2), (0, 2)], axis=2),
-        Rejects("...s is 2 in xs but 3 in xs", xs=[(2,), (3,)]),
         Rejects("axis 2 is not an axis of tensors of 1 dimensions that are stacked", xs=[(2,), (2,)], axis=2),
     ],
 )

@@ -14,7 +14,7 @@ __all__ = ["with_default_checks"]
 _MANY: dict[str, list[tuple[tuple[int, ...], ...]]] = {
     "group": [((5, 2),), ((2,),), ((),)],
     "rank": [((5, 2),), ((2,),), ((),)],
-    "broadcast": [((2, 3), (3,)), ((2, 1), (1, 3)), ((), (2, 2))],  # by turns
+    "broadcast": [((5, 2), (2,)), ((5, 1), (1, 2)), ((), (2, 2))],  # by turns
 }
 """What the axes that stand for any number stand for, by kind."""
 
