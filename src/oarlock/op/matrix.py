@@ -6,6 +6,7 @@ from oarlock.op.elementwise import multiply
 from oarlock.op.reduction import broadcast_to_like, mean_dx
 from oarlock.op.trusted import operator
 from oarlock.registry import Case, GradCheck
+from oarlock.tensor.inner_product import inner_product
 from oarlock.tensor.rows import as_rows, rows_times
 
 __all__ = ["dot", "linear", "matmul", "matrix_transpose"]
@@ -100,19 +101,8 @@ def dot(x, y, *, mean: bool = False):
     if not x.is_cpu or x.element_size() < 4:
         products = x * y
         return torch.mean(products) if mean else torch.sum(products)
-    x, y = x.reshape(-1), y.reshape(-1)
-    total = torch.dot(x, y) if count < 32 * _PART else _sum_of_parts(x, y)
+    total = inner_product(x, y)
     return total.div_(count) if mean else total
-
-
-def _sum_of_parts(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-    whole = x.numel() // _PART * _PART
-    parts = torch.bmm(x[:whole].view(-1, 1, _PART), y[:whole].view(-1, 1, _PART).mT)  # a view as a column takes PyTorch's slow way
-    total = torch.sum(parts)
-    return total if whole == x.numel() else total + torch.sum(x[whole:] * y[whole:])
-
-
-_PART = 4096  # elements that each lane of a processor may add up one by one, of some tens: few enough to round like a sum in pairs
 
 
 dot.gradient_programs(

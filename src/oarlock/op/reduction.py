@@ -58,6 +58,7 @@ broadcast_to_like.gradient_programs(x=lambda x_shape, dy: sum_to_shape(dy, x_sha
         Case(x=[[1.0, 2.0], [3.0, 4.0]], axis=-1, y=[3.0, 7.0]),
         Case(x=[[1.0, 2.0], [3.0, 4.0]], axis=0, keepdim=True, y=[[4.0, 6.0]]),
         GradCheck(x=(2, 3), axis=1),
+        GradCheck(x=(2, 1), axis=-1),
         GradCheck(),
     ],
 )

@@ -78,11 +78,7 @@ def gather(x, rows):
     return take_rows(x, rows) if rows.dim() == 1 else take_rows(x, rows.flatten()).view(rows.shape + x.shape[1:])
 
 
-@gather.infer_shape
-def take_shape(x, rows):
-    return (*rows.shape, *x.shape[1:])
-
-
+gather.infer_shape(lambda x, rows: (*rows.shape, *x.shape[1:]))
 gather.gradient_programs(x=lambda rows, x_shape, dy: scatter_add(dy, rows, x_shape))
 
 

@@ -12,10 +12,9 @@ from oarlock.op.elementwise import multiply, subtract
 from oarlock.op.trusted import operator
 from oarlock.registry import Case, GradCheck, Rejects
 from oarlock.registry.signature import TensorType
-from oarlock.tensor.splits import lengths_in
+from oarlock.tensor.sequences import divisors, ends_of, owners, put_at, sum_each, take_at
 
 __all__ = [
-    "owners",
     "sequence_expand",
     "sequence_first",
     "sequence_last",
@@ -34,28 +33,6 @@ def sequences_in(splits: TensorType) -> Size:
     if isinstance(count, int) and count < 0:
         raise ShapeError("splits has no number, where n sequences have n+1")
     return count
-
-
-def owners(splits: torch.Tensor, count: int) -> torch.Tensor:
-    """The number of the sequence that each of `count` elements belongs to, int64[count]. Raises ValueError for bad row splits."""
-    lengths = lengths_in(splits, count)
-    return torch.repeat_interleave(torch.arange(len(lengths), device=splits.device), lengths, output_size=count)
-
-
-def _summed(x: torch.Tensor, own: torch.Tensor, count: int) -> torch.Tensor:
-    return x.new_zeros((count, *x.shape[1:])).index_add_(0, own, x)
-
-
-def _taken(x: torch.Tensor, at: torch.Tensor) -> torch.Tensor:
-    """The element of ``x`` that ``at`` numbers, for each place of ``at`` that has as many dimensions; 0 where it is -1."""
-    x = x if len(x) else torch.cat([x, x.new_zeros((1, *x.shape[1:]))])  # so that there is an element to look at
-    return x.gather(0, at.clamp(min=0)).masked_fill(at < 0, 0)
-
-
-def _put(values: torch.Tensor, at: torch.Tensor, shape: torch.Size) -> torch.Tensor:
-    """Zeros in ``shape``, with each of the values at the element that ``at`` numbers: the opposite of ``_taken``."""
-    zeros = values.new_zeros((max(1, shape[0]), *shape[1:]))  # as above
-    return zeros.scatter_add_(0, at.clamp(min=0), values.masked_fill(at < 0, 0))[: shape[0]]
 
 
 @operator("splits: int64[n+1] -> y: int64[n]", cases=[Case(splits=[0, 2, 2, 3], y=[2, 0, 1]), Case(splits=[0], y=[])])
@@ -84,7 +61,7 @@ def sequence_lengths(splits):
 )
 def sequence_sum(x, splits):
     """The sum of each sequence, 0 where it is empty."""
-    return _summed(x, owners(splits, len(x)), len(splits) - 1)
+    return sum_each(x, owners(splits, len(x)), len(splits) - 1)
 
 
 sequence_sum.gradient_programs(x=lambda x_shape, splits, dy: sequence_expand(dy, splits, x_shape))
@@ -136,17 +113,12 @@ sequence_expand.gradient_programs(x=lambda splits, dy: sequence_sum(dy, splits))
 def sequence_mean(x, splits):
     """The mean of each sequence, 0 where it is empty."""
     own = owners(splits, len(x))
-    return _summed(x, own, len(splits) - 1) / _counts(splits, x)
+    return sum_each(x, own, len(splits) - 1) / divisors(splits, x)
 
 
 @sequence_mean.gradient("x")
 def sequence_mean_dx(splits, dy, x_shape):
-    return (dy / _counts(splits, dy)).index_select(0, owners(splits, x_shape[0]))
-
-
-def _counts(splits: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
-    """By what the sums of sequences are divided, in a shape that broadcasts to them."""
-    return splits.diff().clamp(min=1).to(x.dtype).reshape(-1, *[1] * (x.ndim - 1))
+    return (dy / divisors(splits, dy)).index_select(0, owners(splits, x_shape[0]))
 
 
 @operator(
@@ -177,25 +149,17 @@ def sequence_max(x, splits):
     number = number.masked_fill((x != top.gather(0, own)) & ~x.isnan(), len(x))
     at = own.new_full(shape, len(x)).scatter_reduce(0, own, number, "amin")
     at = at.masked_fill(at == len(x), -1)
-    return _taken(x, at), at
+    return take_at(x, at), at
 
 
 @sequence_max.gradient("x")
 def sequence_max_dx(at, dy, x_shape):
-    return _put(dy, at, x_shape)
+    return put_at(dy, at, x_shape)
 
 
 @sequence_max_dx.gradient("dy")
 def sequence_max_dx_ddy(at, ddx):
-    return _taken(ddx, at)
-
-
-def _ends(splits: torch.Tensor, x_shape: torch.Size, *, last: bool) -> torch.Tensor:
-    """The number of the first or last element of each sequence, -1 for none, in a shape for ``_taken``."""
-    owners(splits, x_shape[0])  # refuses bad splits
-    at = splits[1:] - 1 if last else splits[:-1]
-    at = at.masked_fill(splits.diff() == 0, -1)
-    return at.reshape(-1, *[1] * (len(x_shape) - 1)).expand(-1, *x_shape[1:])
+    return take_at(ddx, at)
 
 
 @operator(
@@ -213,12 +177,12 @@ def _ends(splits: torch.Tensor, x_shape: torch.Size, *, last: bool) -> torch.Ten
 )
 def sequence_first(x, splits):
     """The first element of each sequence; zeros where it is empty."""
-    return _taken(x, _ends(splits, x.shape, last=False))
+    return take_at(x, ends_of(splits, x.shape, last=False))
 
 
 @sequence_first.gradient("x")
 def sequence_first_dx(splits, dy, x_shape):
-    return _put(dy, _ends(splits, x_shape, last=False), x_shape)
+    return put_at(dy, ends_of(splits, x_shape, last=False), x_shape)
 
 
 @operator(
@@ -236,12 +200,12 @@ def sequence_first_dx(splits, dy, x_shape):
 )
 def sequence_last(x, splits):
     """The last element of each sequence; zeros where it is empty."""
-    return _taken(x, _ends(splits, x.shape, last=True))
+    return take_at(x, ends_of(splits, x.shape, last=True))
 
 
 @sequence_last.gradient("x")
 def sequence_last_dx(splits, dy, x_shape):
-    return _put(dy, _ends(splits, x_shape, last=True), x_shape)
+    return put_at(dy, ends_of(splits, x_shape, last=True), x_shape)
 
 
 # Every element, weighed by the others of its sequence
@@ -265,14 +229,14 @@ def sequence_softmax(x, splits):
     index = own.reshape(-1, *[1] * (x.ndim - 1)).expand_as(x)
     top = x.new_zeros(shape).scatter_reduce(0, index, x.detach(), "amax", include_self=False)
     weights = (x - top.index_select(0, own)).exp()
-    return weights / _summed(weights, own, shape[0]).index_select(0, own)
+    return weights / sum_each(weights, own, shape[0]).index_select(0, own)
 
 
 @sequence_softmax.gradient("x")
 def sequence_softmax_dx(y, dy, splits):
     """``dx = y * (dy - sum(dy * y))``, the sum over the sequence."""
     own = owners(splits, len(y))
-    return y * (dy - _summed(dy * y, own, len(splits) - 1).index_select(0, own))
+    return y * (dy - sum_each(dy * y, own, len(splits) - 1).index_select(0, own))
 
 
 sequence_softmax_dx.gradient_programs(dy=lambda y, ddx, splits: sequence_softmax_dx(y, ddx, splits))

@@ -4,30 +4,15 @@ import torch
 
 from oarlock.errors import ArgumentError, ShapeError
 from oarlock.ir.size import Size, add
-from oarlock.op.sequence import owners, sequences_in
+from oarlock.op.sequence import sequences_in
 from oarlock.op.trusted import operator
 from oarlock.registry import Case, GradCheck, Rejects
 from oarlock.registry.signature import TensorType
 from oarlock.registry.told_size import told_size
+from oarlock.tensor.sequences import cells_of, join, joined_places, longest_of
 from oarlock.tensor.splits import lengths_in, require_splits
 
 __all__ = ["sequence_concat", "sequence_elements", "sequence_pad", "sequence_split", "sequence_splits", "sequence_unpad"]
-
-
-def _places(splits: list[torch.Tensor], counts: list[int]) -> list[torch.Tensor]:
-    """Where each element of each part stands once sequence i of every part has been joined, int64[t] for each part."""
-    offset = torch.stack(splits).sum(0)[:-1]
-    places = []
-    for cut, count in zip(splits, counts, strict=True):
-        own = owners(cut, count)
-        places.append(torch.arange(count, device=cut.device) + (offset - cut[:-1]).index_select(0, own))
-        offset = offset + cut.diff()
-    return places
-
-
-def _joined(xs: list[torch.Tensor], splits: list[torch.Tensor]) -> torch.Tensor:
-    places = _places(splits, [len(x) for x in xs])
-    return torch.cat(xs).index_select(0, torch.argsort(torch.cat(places)))
 
 
 def _require_pairs(xs: list[TensorType], splits: list[TensorType]) -> None:
@@ -55,7 +40,7 @@ def _require_pairs(xs: list[TensorType], splits: list[TensorType]) -> None:
 )
 def sequence_concat(xs, splits):
     """Sequence i of the result is sequence i of each of ``xs``, one after another; ``y_splits`` says where they are cut."""
-    return _joined(xs, splits), torch.stack(splits).sum(0)
+    return join(xs, splits), torch.stack(splits).sum(0)
 
 
 @told_size(sequence_concat)
@@ -92,7 +77,7 @@ sequence_concat.gradient_programs(xs=lambda xs_shape, splits, dy: sequence_split
 )
 def sequence_split(y, splits, like):
     """Split the result of ``sequence_concat`` by the row splits of its parts; ``like`` has the elements of each part."""
-    places = _places(splits, [shape[0] for shape in like])
+    places = joined_places(splits, [shape[0] for shape in like])
     _require_count(y.shape, places)
     return [y.index_select(0, place) for place in places]
 
@@ -106,7 +91,7 @@ def sequence_split_shapes(y, splits, like):
 @sequence_split.gradient("y")
 def sequence_split_dy(splits, dxs, y_shape):
     _require_count(y_shape, dxs)
-    return _joined(dxs, splits)
+    return join(dxs, splits)
 
 
 sequence_split_dy.gradient_programs(dxs=lambda splits, dxs_shape, ddy: sequence_split(ddy, splits, dxs_shape))
@@ -118,17 +103,6 @@ def _require_count(shape: torch.Size, parts: list[torch.Tensor]) -> None:
 
 
 # Padding
-
-
-def _cells(splits: torch.Tensor, count: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Row and column of each of `count` elements in padded rows. Raises ValueError for bad row splits."""
-    own = owners(splits, count)
-    return own, torch.arange(count, device=splits.device) - splits[:-1].index_select(0, own)
-
-
-def _longest(splits: torch.Tensor) -> int:
-    """The length of the longest sequence that row splits cut, which are in order."""
-    return int(splits.diff().max()) if len(splits) > 1 else 0
 
 
 @operator(
@@ -146,15 +120,15 @@ def _longest(splits: torch.Tensor) -> int:
 )
 def sequence_pad(x, splits, *, fill: float = 0.0):
     """Each sequence as a row, filled up to the longest one with ``full``."""
-    row, column = _cells(splits, len(x))
-    y = x.new_full((len(splits) - 1, _longest(splits), *x.shape[1:]), fill if x.is_floating_point() else int(fill))
+    row, column = cells_of(splits, len(x))
+    y = x.new_full((len(splits) - 1, longest_of(splits), *x.shape[1:]), fill if x.is_floating_point() else int(fill))
     return y.index_put((row, column), x)
 
 
 @told_size(sequence_pad)
 def sequence_pad_longest(x, splits, *, fill):
     require_splits(splits, len(x))
-    return _longest(splits)
+    return longest_of(splits)
 
 
 @sequence_pad.infer_shape
@@ -191,7 +165,7 @@ sequence_pad.gradient_programs(x=lambda x_shape, splits, dy: sequence_unpad(dy, 
 )
 def sequence_unpad(padded, splits, like):
     """The elements of padded rows, without what fills them up; ``like`` has an element for each. The opposite of ``sequence_pad``."""
-    row, column = _cells(splits, like[0])
+    row, column = cells_of(splits, like[0])
     _require_rows(padded.shape, splits)
     return padded[row, column]
 
@@ -204,7 +178,7 @@ def sequence_unpad_shape(padded, splits, like):
 
 @sequence_unpad.gradient("padded")
 def sequence_unpad_dpadded(splits, dy, padded_shape):
-    row, column = _cells(splits, len(dy))
+    row, column = cells_of(splits, len(dy))
     _require_rows(padded_shape, splits)
     return dy.new_zeros(padded_shape).index_put((row, column), dy)
 
@@ -225,8 +199,8 @@ def _require_same(name: str, rows: Size, count: Size) -> None:
 
 def _require_rows(shape: torch.Size, splits: torch.Tensor) -> None:
     _require_same("padded", shape[0], len(splits) - 1)
-    if _longest(splits) > shape[1]:
-        raise ValueError(f"a sequence of {_longest(splits)} does not fit rows of {shape[1]}")
+    if longest_of(splits) > shape[1]:
+        raise ValueError(f"a sequence of {longest_of(splits)} does not fit rows of {shape[1]}")
 
 
 @operator(

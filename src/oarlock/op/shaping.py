@@ -144,11 +144,7 @@ def split_like(x, like, *, axis: int = 0):
     return list(torch.split(x, [shape[axis] for shape in like], dim=axis))
 
 
-@split_like.infer_shape
-def split_like_shapes(x, like, *, axis):
-    return [item.shape for item in like]
-
-
+split_like.infer_shape(lambda x, like, *, axis: [item.shape for item in like])
 split_like.gradient_programs(x=lambda dys, *, axis: concat(dys, axis=axis))
 
 

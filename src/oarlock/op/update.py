@@ -22,17 +22,9 @@ from oarlock.registry import Case, Rejects
 from oarlock.registry.signature import TensorType
 from oarlock.tensor.memory_format import copies, in_format_of
 from oarlock.tensor.rows import as_rows
-from oarlock.tensor.updating import each_times, scaled, update_by_adam, update_by_momentum
+from oarlock.tensor.updating import each_times, require_rate, scaled, update_by_adam, update_by_momentum
 
 __all__ = ["adam", "addmm_tn", "momentum", "multi_tensor_adam", "multi_tensor_momentum", "multi_tensor_sgd", "sgd", "sgd_addmm"]
-
-_LARGEST = {dtype: torch.finfo(dtype).max for dtype in (torch.float16, torch.bfloat16, torch.float32, torch.float64)}
-
-
-def require_rate(learning_rate: torch.Tensor, dtype: torch.dtype) -> None:
-    """Raise ValueError for a rate that is no number of `dtype`. A GPU is not asked: there it stays a tensor, and makes nothing fail."""
-    if learning_rate.is_cpu and not abs(learning_rate.item()) <= _LARGEST[dtype]:
-        raise ValueError(f"the rate is {learning_rate.item()}, which is no finite number of {str(dtype).removeprefix('torch.')}")
 
 
 # One parameter

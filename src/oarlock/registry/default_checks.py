@@ -27,13 +27,14 @@ def with_default_checks(operator: "Operator") -> tuple[Case | GradCheck | Reject
     """
     inputs = {slot.name for slot in operator.signature.inputs}
     cases = list(operator.declared_cases)
+    shapes = list(_shapes(operator.signature))
     required = any(spec.required and spec.name != "random_id" for spec in operator.attributes.values())
-    if operator.gradients and not required and not any(isinstance(case, GradCheck) for case in cases):
+    if operator.gradients and shapes and not required and not any(isinstance(case, GradCheck) for case in cases):
         cases.append(GradCheck())
     found: list[Case | GradCheck | Rejects] = []
     for case in cases:
-        if isinstance(case, GradCheck) and inputs.isdisjoint(case.values):
-            found += [GradCheck(low=case.low, high=case.high, **given, **case.values) for given in _shapes(operator.signature)]
+        if isinstance(case, GradCheck) and inputs.isdisjoint(case.values) and shapes:
+            found += [GradCheck(low=case.low, high=case.high, **given, **case.values) for given in shapes]
         else:
             found.append(case)
     return tuple(found)

@@ -36,6 +36,6 @@ def infer_types(
     for slot, result in zip(signature.outputs, results, strict=True):  # type: ignore[arg-type]
         items = result if slot.variadic else [result]
         typed[slot.name] = [
-            item if isinstance(item, TensorType) else TensorType(signature.infer_dtype(slot, binding), item) for item in items
+            item if isinstance(item, TensorType) else TensorType(signature.infer_dtype(slot, binding, attributes), item) for item in items
         ]
     return name_fresh_sizes(typed, fresh)
