@@ -93,18 +93,22 @@ def of_broadcasts(operator: Operator, arguments: Arguments) -> Iterator[Misfit]:
 
 def of_axes(operator: Operator, arguments: Arguments) -> Iterator[Misfit]:
     """An attribute names an axis that is not there, or one of no elements, where there must be one."""
-    axis = next((axis for slot in operator.signature.outputs for axis in slot.axes or () if axis.kind == "without"), None)
-    if axis is None:
+    if "axis" not in operator.attributes:
         return
-    ((slot, tensor),), name = given(operator, arguments), operator.axis_attribute
-    for number in (tensor.ndim, -tensor.ndim - 1):
-        yield f"axis-{number}", f"{name} {number} is not an axis of {slot.name}", Arguments(arguments.tensors, {name: number})
-    if "!" in axis.name:
+    (slot, tensor), *_ = given(operator, arguments)
+    if operator.type != "split_like":  # whose results have the shapes of what it is given beside
+        for number in (tensor.ndim + (operator.type == "stack"), -tensor.ndim - 1):
+            yield (
+                f"axis-{number}",
+                f"axis {number} is not an axis of ",
+                Arguments(arguments.tensors, {**arguments.attributes, "axis": number}),
+            )
+    if "!" in operator.signature.outputs[0].shape_text:
         empty = with_tensor(arguments, slot.name, tensor[:0])
         for value, where in ((0, " along axis 0"), (None, "")):
-            if value is not None or operator.attributes[name].default is None:
+            if value is not None or operator.attributes["axis"].default is None:
                 message = f"{slot.name} has no element{where}, where there must be one"
-                yield f"no-element{where}", message, Arguments(empty.tensors, {name: value})
+                yield f"no-element{where}", message, Arguments(empty.tensors, {"axis": value})
 
 
 def of_splits(operator: Operator, arguments: Arguments) -> Iterator[Misfit]:

@@ -27,7 +27,10 @@ def add(x, y):
     return torch.add(x, y)
 
 
-add.gradient_programs(x=lambda dz, x_shape: _fit(dz, x_shape), y=lambda dz, y_shape: _fit(dz, y_shape))
+add.gradient_programs(
+    x=lambda dz, x_shape: _fit(dz, x_shape),
+    y=lambda dz, y_shape: _fit(dz, y_shape),
+)
 
 
 @operator("x: number[*#s], y: number[*#s] -> z: number[*#s]", cases=[Case(x=[1.0, 2.0], y=[3.0, 5.0], z=[-2.0, -3.0])])
@@ -36,7 +39,10 @@ def subtract(x, y):
     return torch.sub(x, y)
 
 
-subtract.gradient_programs(x=lambda dz, x_shape: _fit(dz, x_shape), y=lambda dz, y_shape: _fit(neg(dz), y_shape))
+subtract.gradient_programs(
+    x=lambda dz, x_shape: _fit(dz, x_shape),
+    y=lambda dz, y_shape: _fit(neg(dz), y_shape),
+)
 
 
 @operator("x: number[*#s], y: number[*#s] -> z: number[*#s]", cases=[Case(x=[1.0, 2.0], y=[3.0, 5.0], z=[3.0, 10.0])])
@@ -45,7 +51,10 @@ def multiply(x, y):
     return torch.mul(x, y)
 
 
-multiply.gradient_programs(x=lambda y, dz, x_shape: _fit(multiply(dz, y), x_shape), y=lambda x, dz, y_shape: _fit(multiply(dz, x), y_shape))
+multiply.gradient_programs(
+    x=lambda y, dz, x_shape: _fit(multiply(dz, y), x_shape),
+    y=lambda x, dz, y_shape: _fit(multiply(dz, x), y_shape),
+)
 
 
 @operator(
@@ -57,7 +66,8 @@ def divide(x, y):
 
 
 divide.gradient_programs(
-    x=lambda y, dz, x_shape: _fit(divide(dz, y), x_shape), y=lambda y, z, dz, y_shape: _fit(neg(multiply(dz, divide(z, y))), y_shape)
+    x=lambda y, dz, x_shape: _fit(divide(dz, y), x_shape),
+    y=lambda y, z, dz, y_shape: _fit(neg(multiply(dz, divide(z, y))), y_shape),
 )
 
 
@@ -101,7 +111,8 @@ def remainder(x, y):
 
 
 remainder.gradient_programs(
-    x=lambda dz, x_shape: _fit(dz, x_shape), y=lambda x, y, dz, y_shape: _fit(neg(multiply(dz, floor_divide(x, y))), y_shape)
+    x=lambda dz, x_shape: _fit(dz, x_shape),
+    y=lambda x, y, dz, y_shape: _fit(neg(multiply(dz, floor_divide(x, y))), y_shape),
 )
 
 

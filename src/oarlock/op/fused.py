@@ -27,7 +27,11 @@ def addmm(base, x, w):
     return torch.addmm(base, x, w) if x.dim() == 2 else onto_rows(base, x, w)
 
 
-addmm.gradient_programs(base=lambda dout: dout, x=lambda w, dout: linear_dx(w, dout), w=lambda x, dout: linear_dw(x, dout))
+addmm.gradient_programs(
+    base=lambda dout: dout,
+    x=lambda w, dout: linear_dx(w, dout),
+    w=lambda x, dout: linear_dw(x, dout),
+)
 
 
 @operator(
@@ -42,7 +46,11 @@ def addmm_nt(base, w, given):
     return torch.addmm(base, given, w.mT) if given.dim() == 2 else onto_rows(base, given, w.mT)
 
 
-addmm_nt.gradient_programs(base=lambda dout: dout, w=lambda given, dout: linear_dw(dout, given), given=lambda w, dout: linear(dout, w))
+addmm_nt.gradient_programs(
+    base=lambda dout: dout,
+    w=lambda given, dout: linear_dw(dout, given),
+    given=lambda w, dout: linear(dout, w),
+)
 
 
 @operator(

@@ -1,7 +1,5 @@
 """Normalization along the last axis: values of mean 0 and variance 1 in each row."""
 
-from collections.abc import Sequence
-
 import torch
 
 from oarlock.op.elementwise import divide, multiply, neg, subtract
@@ -11,10 +9,9 @@ from oarlock.op.reduction import mean_dx, reduce_sum, sum_to_shape
 from oarlock.op.trusted import operator
 from oarlock.op.unary import square
 from oarlock.registry import Case, fused_backward
+from oarlock.tensor.normalization import row_gradients
 
 __all__ = ["layer_norm", "layer_norm_grad", "layer_norm_scale_grad"]
-
-_layer_norm_backward = torch.ops.aten.native_layer_norm_backward.default
 
 
 @operator(
@@ -50,14 +47,6 @@ layer_norm.gradient_programs(
 )
 
 
-def _backward(given, x, mean, rstd, scale, wanted: Sequence[bool]):
-    """PyTorch's own, which takes the statistics to lie in memory without gaps; of an bias it reads the shape, which is the scale's.
-
-    A list of sizes costs less to hand to it than a part of a shape.
-    """
-    return _layer_norm_backward(given, x, [x.size(-1)], mean.contiguous(), rstd.contiguous(), scale, scale, wanted)
-
-
 @operator(
     "x: float[*b k], mean: float[*b 1], rstd: float[*b 1], given: float[*b k] -> slope: sum float[k]",
     cases=[Case(x=[[1.0, 3.0], [0.0, 4.0]], mean=[[2.0], [2.0]], rstd=[[1.0], [0.5]], given=[[1.0, 5.0], [2.0, 1.0]], slope=[-3.0, 6.0])],
@@ -67,8 +56,7 @@ def layer_norm_scale_grad(x, mean, rstd, given):
 
     It is the sum over the rows of ``given * (x - mean) * rstd``.
     """
-    unread = x.new_empty(x.shape[-1])
-    return _backward(given, x, mean, rstd, unread, [False, True, False])[1]
+    return row_gradients(given, x, mean, rstd, None, [False, True, False])[1]
 
 
 layer_norm_scale_grad.gradient_programs(
@@ -91,7 +79,7 @@ def layer_norm_grad(x, mean, rstd, given, scale=None):
 
     With ``g = given * scale`` and ``xhat = (x - mean) * rstd``: ``rstd * (g - mean(g) - xhat * mean(g * xhat))``.
     """
-    return _backward(given, x, mean, rstd, scale, [True, False, False])[0]
+    return row_gradients(given, x, mean, rstd, scale, [True, False, False])[0]
 
 
 @layer_norm_grad.gradient_program("given")
@@ -134,10 +122,9 @@ def layer_norm_grad_drstd(x, mean, rstd, given, slope, dslope, scale=None):
 @fused_backward(layer_norm_grad, layer_norm_scale_grad, linear_dbias, names={"dout": "given"})
 def layer_norm_backward(x, mean, rstd, given, scale=None):
     """The slopes at x and at the scale, and that at the bias: a sum over rows, as is that of any bias."""
-    return _backward(given, x, mean, rstd, x.new_ones(x.shape[-1]) if scale is None else scale, [True, True, True])
+    return row_gradients(given, x, mean, rstd, scale, [True, True, True])
 
 
 @fused_backward(layer_norm_scale_grad, linear_dbias, names={"dout": "given"})
 def layer_norm_backward_of_parameters(x, mean, rstd, given):
-    unread = x.new_empty(x.shape[-1])
-    return _backward(given, x, mean, rstd, unread, [False, True, True])[1:]
+    return row_gradients(given, x, mean, rstd, None, [False, True, True])[1:]

@@ -18,6 +18,8 @@ _MANY: dict[str, list[tuple[tuple[int, ...], ...]]] = {
 }
 """What the axes that stand for any number stand for, by kind."""
 
+_ELEMENTS = 4
+
 
 def with_default_checks(operator: "Operator") -> tuple[Case | GradCheck | Rejects, ...]:
     """The cases of an operator, where each GradCheck that gives no input is one for each way to choose shapes.
@@ -41,19 +43,28 @@ def with_default_checks(operator: "Operator") -> tuple[Case | GradCheck | Reject
 
 
 def _shapes(signature: Signature) -> Iterator[dict[str, object]]:
-    """Shapes for the inputs, by what many axes stand for; of those that may be left out all are there, and at last none."""
-    inputs = signature.inputs
+    """Shapes for the inputs, by what many axes stand for; of those that may be left out all are there, and at last none.
+
+    Row splits, `int64[n+1]`, cut what the first input leads with: into sequences of which one is empty, and at last nothing into one.
+    """
+    splits = {slot.name: [0, 1, 1, _ELEMENTS] for slot in signature.inputs if slot.dtype == "int64" and slot.shape_text.endswith("+1]")}
+    inputs = [slot for slot in signature.inputs if slot.name not in splits]
     axes = dict.fromkeys(axis for slot in inputs for axis in slot.axes or ())
     many = [axis.kind for axis in axes if axis.kind in _MANY]
     names = [axis.name for axis in axes if axis.kind == "size"]
     if len(many) > 1 or len(many) + len(names) < len(axes) or not all(slot.axes is not None and _may_be_float(slot) for slot in inputs):
         return
     sizes = {name: int(name) if name.isdigit() else number for number, name in enumerate(names, start=3)}
+    if splits and names:
+        sizes[names[0]] = _ELEMENTS
     for stand_for in _MANY[many[0]] if many else [((),)]:
-        yield {slot.name: _given(slot, sizes, stand_for[number % len(stand_for)]) for number, slot in enumerate(inputs)}
+        yield {slot.name: _given(slot, sizes, stand_for[number % len(stand_for)]) for number, slot in enumerate(inputs)} | splits
+    least = (2,) if many else ()
+    if splits and names:
+        yield {slot.name: _given(slot, {**sizes, names[0]: 0}, least) for slot in inputs} | {name: [0, 0] for name in splits}
     needed = [slot for slot in inputs if not slot.optional]
     if len(needed) < len(inputs):
-        yield {slot.name: _given(slot, sizes, (2,) if many else ()) for slot in needed}
+        yield {slot.name: _given(slot, sizes, least) for slot in needed} | splits
 
 
 def _may_be_float(slot: Slot) -> bool:
