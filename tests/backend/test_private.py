@@ -107,7 +107,7 @@ def test_adam_without_the_name():
 
 @pytest.mark.parametrize("name", ["scaled_dot_product_attention", "conv2d"])
 def test_operators_keep_their_cases_without_the_names(name, monkeypatch):
-    monkeypatch.setattr("oarlock.op.attention.flash_attention", None)
+    monkeypatch.setattr("oarlock.tensor.attention.flash_attention", None)
     monkeypatch.setattr(private, "pack_filter", None)
     check_operator(getattr(oarlock.op, name))
 

@@ -40,6 +40,16 @@ class DType(Enum):
         digits = self.value.lstrip("abcdefghijklmnopqrstuvwxyz")
         return int(digits) // 8 if digits else 1
 
+    def holds(self, number: float) -> bool:
+        """Whether a tensor of this dtype may have the element `number`, which a float rounds and no other dtype does."""
+        if self.is_floating:
+            return True
+        if self is DType.BOOL:
+            return number in (0.0, 1.0)
+        bits = 8 * self.itemsize
+        low = 0 if self is DType.UINT8 else -(2 ** (bits - 1))
+        return number == number // 1 and low <= number < low + 2**bits
+
     @classmethod
     def of(cls, value: "DType | str | object") -> "DType":
         """The dtype called `value`: a name, a NumPy or PyTorch dtype, or a `DType` itself.

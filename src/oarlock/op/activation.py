@@ -18,14 +18,7 @@ __all__ = ["causal_softmax", "gelu", "log_softmax", "relu", "sigmoid", "softmax"
 aten = torch.ops.aten
 
 
-@operator(
-    "x: float[*b] -> y: float[*b]",
-    cases=[
-        Case(x=[-1.0, 0.0, 2.0], y=[0.0, 0.0, 2.0]),
-        GradCheck(x=[[-0.5, 0.3], [0.7, -0.2]]),
-        Rejects("x must be a float, not int64", x=[1, 2]),
-    ],
-)
+@operator("x: float[*b] -> y: float[*b]", cases=[Case(x=[-1.0, 0.0, 2.0], y=[0.0, 0.0, 2.0])])
 def relu(x):
     """Clamp negatives to zero: ``y = max(x, 0)``."""
     return torch.relu(x)
@@ -40,11 +33,7 @@ def relu_dx(y, dy):
 relu_dx.no_gradient("y")  # a step function of y: zero wherever it has a derivative
 
 
-@operator(
-    "x: float[*b] -> y: float[*b]",
-    sensitive_to="layout",
-    cases=[Case(x=[0.0, 0.5], y=[0.5, 0.6224593312018546]), GradCheck(x=(2, 3))],
-)
+@operator("x: float[*b] -> y: float[*b]", sensitive_to="layout", cases=[Case(x=[0.0, 0.5], y=[0.5, 0.6224593312018546])])
 def sigmoid(x):
     """``y = 1 / (1 + exp(-x))``."""
     return torch.sigmoid(x)
@@ -62,10 +51,7 @@ def sigmoid_dx_dy(y, dy, ddx):
     return ddx * dy * (one - two * y)
 
 
-@operator(
-    "x: float[*b] -> y: float[*b]",
-    cases=[Case(x=[0.0, 0.5], y=[0.0, 0.46211715726000973]), GradCheck(x=(2, 3))],
-)
+@operator("x: float[*b] -> y: float[*b]", cases=[Case(x=[0.0, 0.5], y=[0.0, 0.46211715726000973])])
 def tanh(x):
     """The hyperbolic tangent."""
     return torch.tanh(x)
@@ -77,9 +63,7 @@ def tanh_dx(y, dy):
     return aten.tanh_backward.default(dy, y)
 
 
-@tanh_dx.gradient_program("y")
-def tanh_dx_dy(y, dy, ddx):
-    return multiply(ddx * dy * y, full(shape=(), value=-2.0, dtype=y.dtype))
+tanh_dx.gradient_programs(y=lambda y, dy, ddx: multiply(ddx * dy * y, full(shape=(), value=-2.0, dtype=y.dtype)))
 
 
 @operator(
@@ -88,8 +72,8 @@ def tanh_dx_dy(y, dy, ddx):
     cases=[
         Case(x=[0.0, 1.0, -2.0], y=[0.0, 0.841344746068543, -0.045500263896358417]),
         Case(x=[0.0, 1.0, -2.0], approximate=True, y=[0.0, 0.8411919906082768, -0.04540230591222498]),
-        GradCheck(x=(2, 3)),
-        GradCheck(x=(2, 3), approximate=True),
+        GradCheck(),
+        GradCheck(approximate=True),
     ],
 )
 def gelu(x, *, approximate: bool = False):
@@ -120,10 +104,7 @@ def gelu_dx_dx(x, dy, ddx, *, approximate):
     return dy * ddx * (1 - t * t) * (slope + x * (bend / 2 - t * slope * slope))
 
 
-@operator(
-    "x: float[*b k] -> y: float[*b k]",
-    cases=[Case(x=[[0.0, 0.0], [0.0, 1.0986122886681098]], y=[[0.5, 0.5], [0.25, 0.75]]), GradCheck(x=(2, 3)), GradCheck(x=(3,))],
-)
+@operator("x: float[*b k] -> y: float[*b k]", cases=[Case(x=[[0.0, 0.0], [0.0, 1.0986122886681098]], y=[[0.5, 0.5], [0.25, 0.75]])])
 def softmax(x):
     """``exp(x)`` divided by its sum along the last axis, computed stably."""
     return torch.softmax(x, dim=-1)
@@ -135,9 +116,7 @@ def softmax_dx(y, dy):
     return softmax_backward(dy, y, -1, y.dtype)
 
 
-@softmax_dx.gradient_program("dy")
-def softmax_dx_ddy(y, ddx):
-    return softmax_dx(y, ddx)
+softmax_dx.gradient_programs(dy=lambda y, ddx: softmax_dx(y, ddx))
 
 
 @softmax_dx.gradient_program("y")
@@ -149,11 +128,7 @@ def softmax_dx_dy(y, dy, ddx):
 
 @operator(
     "x: float[*b k] -> y: float[*b k]",
-    cases=[
-        Case(x=[[0.0, 1.0986122886681098], [-1e4, 0.0]], y=[[-1.3862943611198906, -0.2876820724517809], [-1e4, 0.0]]),
-        GradCheck(x=(2, 3)),
-        GradCheck(x=(3,)),
-    ],
+    cases=[Case(x=[[0.0, 1.0986122886681098], [-1e4, 0.0]], y=[[-1.3862943611198906, -0.2876820724517809], [-1e4, 0.0]])],
 )
 def log_softmax(x):
     """The logarithm of ``softmax(x)``, finite where that rounds to 0."""
@@ -166,14 +141,10 @@ def log_softmax_dx(y, dy):
     return log_softmax_backward(dy, y, -1, y.dtype)
 
 
-@log_softmax_dx.gradient_program("dy")
-def log_softmax_dx_ddy(y, ddx):
-    return subtract(ddx, reduce_sum(multiply(exp(y), ddx), axis=-1, keepdim=True))
-
-
-@log_softmax_dx.gradient_program("y")
-def log_softmax_dx_dy(y, dy, ddx):
-    return neg(multiply(multiply(exp(y), ddx), reduce_sum(dy, axis=-1, keepdim=True)))
+log_softmax_dx.gradient_programs(
+    dy=lambda y, ddx: subtract(ddx, reduce_sum(multiply(exp(y), ddx), axis=-1, keepdim=True)),
+    y=lambda y, dy, ddx: neg(multiply(multiply(exp(y), ddx), reduce_sum(dy, axis=-1, keepdim=True))),
+)
 
 
 @operator(
@@ -197,6 +168,4 @@ def causal_softmax(x):
     return torch.softmax(x.masked_fill(hidden, -math.inf), dim=-1)
 
 
-@causal_softmax.gradient_program("x")
-def causal_softmax_dx(y, dy):
-    return softmax_dx(y, dy)
+causal_softmax.gradient_programs(x=lambda y, dy: softmax_dx(y, dy))

@@ -3,14 +3,13 @@
 from oarlock.ir.dtype import DType
 from oarlock.op.trusted import operator
 from oarlock.registry import Case, GradCheck
-from oarlock.registry.signature import TensorType
 from oarlock.tensor.dtype import to_torch
 
 __all__ = ["cast"]
 
 
 @operator(
-    "x: any[...s] -> y: any[...s]",
+    "x: any[...s] -> y: {dtype}[...s]",
     aliases=("x",),
     cases=[
         Case(x=[1.7, -1.7], dtype="int64", y=[1, -1]),
@@ -21,11 +20,6 @@ __all__ = ["cast"]
 def cast(x, *, dtype: DType):
     """``x`` in another dtype; a float becomes an integer by dropping its fraction."""
     return x.to(to_torch(dtype))
-
-
-@cast.infer_shape
-def cast_types(x, *, dtype):
-    return TensorType(dtype, x.shape)
 
 
 @cast.gradient_program("x")

@@ -23,8 +23,6 @@ __all__ = ["arange_like", "gather", "merge", "nonzero", "scatter_add", "select_b
         Case(condition=[True, False, True], value=False, y=[1]),
         Case(condition=[False, False], y=[]),
         Case(condition=[], value=False, y=[]),
-        Rejects("condition must be bool, not int64", condition=[1, 0]),
-        Rejects("condition has 2 dimensions, where [n] needs 1", condition=[[True], [False]]),
     ],
 )
 def nonzero(condition, *, value: bool = True):
@@ -48,7 +46,6 @@ def rows_count(condition, *, value):
     cases=[
         Case(like=[[0.5], [0.5], [0.5]], y=[0, 1, 2]),
         Case(like=[], y=[]),
-        Rejects("like has 0 dimensions, where [n ...d] needs at least 1", like=1.0),
     ],
 )
 def arange_like(like):
@@ -67,13 +64,10 @@ def arange_like(like):
         Case(x=[], rows=[], y=[]),
         GradCheck(x=(3, 2), rows=[2, 0, 2]),
         GradCheck(x=(2,), rows=[[1, 1], [0, 1]]),
-        GradCheck(x=(2, 2), rows=[]),
         GradCheck(x=(0, 2), rows=[]),
         Rejects("row 3 is asked for, where x has 3 rows, numbered from 0", x=(3, 2), rows=[0, 3]),
         Rejects("row -1 is asked for, where x has 1 row, numbered from 0", x=(1, 2), rows=[-1]),
         Rejects("row 0 is asked for, where x has 0 rows, numbered from 0", x=(0, 2), rows=[0]),
-        Rejects("rows must be int64, not float64", x=(3,), rows=[0.0]),
-        Rejects("x has 0 dimensions, where [k ...d] needs at least 1", x=1.0, rows=[0]),
     ],
 )
 def gather(x, rows):
@@ -84,14 +78,8 @@ def gather(x, rows):
     return take_rows(x, rows) if rows.dim() == 1 else take_rows(x, rows.flatten()).view(rows.shape + x.shape[1:])
 
 
-@gather.infer_shape
-def take_shape(x, rows):
-    return (*rows.shape, *x.shape[1:])
-
-
-@gather.gradient_program("x")
-def gather_dx(rows, x_shape, dy):
-    return scatter_add(dy, rows, x_shape)
+gather.infer_shape(lambda x, rows: (*rows.shape, *x.shape[1:]))
+gather.gradient_programs(x=lambda rows, x_shape, dy: scatter_add(dy, rows, x_shape))
 
 
 @operator(
@@ -128,9 +116,7 @@ def put_shape(values, rows, like):
     return like.shape
 
 
-@scatter_add.gradient_program("values")
-def scatter_add_dvalues(rows, dy):
-    return gather(dy, rows)
+scatter_add.gradient_programs(values=lambda rows, dy: gather(dy, rows))
 
 
 def _may_be(shape: Shape, wanted: Shape) -> bool:
@@ -151,17 +137,8 @@ def _may_be(shape: Shape, wanted: Shape) -> bool:
         GradCheck(condition=[False, False], yes=(0, 3), no=(2, 3)),
         GradCheck(condition=[True], yes=(1,), no=(0,)),
         GradCheck(condition=[], yes=(0, 2), no=(0, 2)),
-        Rejects(
-            "the condition is true for 2 rows and false for 1, where yes has 1 and no has 2",
-            condition=[True, False, True],
-            yes=(1,),
-            no=(2,),
-        ),
-        Rejects(
-            "the condition is true for 1 row and false for 1, where yes has 1 and no has 2", condition=[True, False], yes=(1,), no=(2,)
-        ),
-        Rejects("...d is [3] in yes but [] in no", condition=[True, False], yes=(1, 3), no=(1,)),
-        Rejects("no is int64, yet yes is float64; they must have one dtype", condition=[True, False], yes=(1,), no=[1]),
+        Rejects("true for 2 rows and false for 1, where yes has 1 and no has 2", condition=[True, False, True], yes=(1,), no=(2,)),
+        Rejects("true for 1 row and false for 1, where yes has 1 and no has 2", condition=[True, False], yes=(1,), no=(2,)),
     ],
 )
 def merge(condition, yes, no):
@@ -202,16 +179,6 @@ def merge_dno_ddy(condition, dy_shape, ddno):
     return _spread(condition.logical_not(), dy_shape, ddno)
 
 
-@merge_dyes_ddy.gradient_program("ddyes")
-def merge_dyes_ddy_dddyes(condition, ddyes_shape, dddy):
-    return merge_dyes(condition, ddyes_shape, dddy)
-
-
-@merge_dno_ddy.gradient_program("ddno")
-def merge_dno_ddy_dddno(condition, ddno_shape, dddy):
-    return merge_dno(condition, ddno_shape, dddy)
-
-
 def _spread(condition: torch.Tensor, shape: torch.Size, values: torch.Tensor) -> torch.Tensor:
     return values.new_zeros(shape).index_copy_(0, _numbers(condition), values)
 
@@ -228,7 +195,6 @@ def _spread(condition: torch.Tensor, shape: torch.Size, values: torch.Tensor) ->
         Rejects("2 of 2 stacks have a row, where exactly one must", stacks=[(1, 2), (1, 2)]),
         Rejects("0 of 2 stacks have a row, where exactly one must", stacks=[(0, 2), (0, 2)]),
         Rejects("stack 1 has 2 rows, where each has one or none", stacks=[(1, 2), (2, 2)]),
-        Rejects("...d is 2 in stacks but 3 in stacks", stacks=[(1, 2), (0, 3)]),
     ],
 )
 def select_branch(stacks):

@@ -3,7 +3,7 @@
 import torch
 
 from oarlock.op.trusted import operator
-from oarlock.registry import Case, Rejects
+from oarlock.registry import Case
 
 __all__ = ["all_", "any_", "logical_and", "logical_not", "logical_or"]
 
@@ -13,7 +13,6 @@ __all__ = ["all_", "any_", "logical_and", "logical_not", "logical_or"]
     cases=[
         Case(x=[False, False, True, True], y=[False, True, False, True], z=[False, False, False, True]),
         Case(x=[[True], [False]], y=True, z=[[True], [False]]),
-        Rejects("x must be bool, not float64", x=[1.0], y=[True]),
     ],
 )
 def logical_and(x, y):
@@ -45,7 +44,6 @@ def logical_not(x):
         Case(x=[[False, True], [False, False]], axis=-1, keepdim=True, y=[[True], [False]]),
         Case(x=[False, True], keepdim=True, y=[True]),
         Case(x=[], y=False),
-        Rejects("axis 1 is not an axis of x, which has 1 dimensions", x=[True], axis=1),
     ],
 )
 def any_(x, *, axis: int | None = None, keepdim: bool = False):

@@ -52,9 +52,6 @@ def dropout_dx(mask, dy):
     return dy * mask
 
 
-@dropout_dx.gradient_program("dy")
-def dropout_dx_ddy(mask, ddx):
-    return multiply(ddx, mask)
-
+dropout_dx.gradient_programs(dy=lambda mask, ddx: multiply(ddx, mask))
 
 dropout_dx.no_gradient("mask")

@@ -15,8 +15,6 @@ __all__ = ["argmax", "one_hot", "reduce_max", "top_k"]
         Case(x=[[1.0, 3.0, 2.0], [5.0, 5.0, 4.0]], y=[1, 0]),
         Case(x=[[1, 3], [2, 0]], axis=0, y=[1, 0]),
         Case(x=[[1, 3], [2, 0]], axis=0, keepdim=True, y=[[1, 0]]),
-        Rejects("axis 2 is not an axis of x, which has 2 dimensions", x=(2, 3), axis=2),
-        Rejects("x has no element along axis -1, where there must be one", x=(2, 0)),
     ],
 )
 def argmax(x, *, axis: int = -1, keepdim: bool = False):
@@ -34,13 +32,10 @@ def argmax(x, *, axis: int = -1, keepdim: bool = False):
         Case(x=[[1.0, 3.0], [4.0, 4.0]], axis=-1, y=[3.0, 4.0], index=[1, 0]),
         Case(x=[[1, 3], [4, 2]], axis=0, keepdim=True, y=[[4, 3]], index=[[1, 0]]),
         Case(x=[[1, 3]], keepdim=True, y=[[3]], index=[[1]]),
-        GradCheck(x=[[0.1, 0.4], [0.9, -0.2]]),
+        GradCheck(),
         GradCheck(x=(2, 3, 2), axis=1),
         GradCheck(x=(2, 3), axis=-1, keepdim=True),
         GradCheck(x=(0, 3), axis=1),
-        Rejects("axis 2 is not an axis of x, which has 2 dimensions", x=(2, 3), axis=2),
-        Rejects("x has no element along axis 0, where there must be one", x=(0, 3), axis=0),
-        Rejects("x has no element, where there must be one", x=(0, 3)),
     ],
 )
 def reduce_max(x, *, axis: int | None = None, keepdim: bool = False):
@@ -76,11 +71,6 @@ def reduce_max_dx_ddy(index, ddx, *, axis=None, keepdim):
     return ddx.gather(axis, index) if keepdim else ddx.gather(axis, index.unsqueeze(axis)).squeeze(axis)
 
 
-@reduce_max_dx_ddy.gradient_program("ddx")
-def reduce_max_dx_ddy_dddx(index, ddx_shape, dddy, *, axis=None, keepdim):
-    return reduce_max_dx(index, dddy, ddx_shape, axis=axis, keepdim=keepdim)
-
-
 @operator(
     "x: number[*b n] -> values: number[*b {k}], indices: int64[*b {k}]",
     cases=[
@@ -111,11 +101,6 @@ def top_k_dx(indices, dvalues, x_shape):
 def top_k_dx_ddvalues(indices, dvalues_shape, ddx):
     """The elements of ``ddx`` at the positions of the values."""
     return ddx.gather(-1, indices)
-
-
-@top_k_dx_ddvalues.gradient_program("ddx")
-def top_k_dx_ddvalues_dddx(indices, ddx_shape, dddvalues):
-    return top_k_dx(indices, dddvalues, ddx_shape)
 
 
 @operator(

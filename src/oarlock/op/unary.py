@@ -10,51 +10,43 @@ from oarlock.registry import Case, GradCheck
 __all__ = ["abs_", "exp", "log", "sqrt", "square"]
 
 
-@operator("x: float[*b] -> y: float[*b]", cases=[Case(x=[3.0, -2.0], y=[9.0, 4.0]), GradCheck(x=(2, 3))])
+@operator("x: float[*b] -> y: float[*b]", cases=[Case(x=[3.0, -2.0], y=[9.0, 4.0])])
 def square(x):
     """``y = x * x``."""
     return torch.mul(x, x)
 
 
-@square.gradient_program("x")
-def square_dx(x, dy):
-    return multiply(multiply(dy, x), full(shape=(), value=2.0, dtype=x.dtype))
+square.gradient_programs(x=lambda x, dy: multiply(multiply(dy, x), full(shape=(), value=2.0, dtype=x.dtype)))
 
 
-@operator("x: float[*b] -> y: float[*b]", cases=[Case(x=[4.0, 0.25], y=[2.0, 0.5]), GradCheck(low=0.5, high=2.0, x=(2, 3))])
+@operator("x: float[*b] -> y: float[*b]", cases=[Case(x=[4.0, 0.25], y=[2.0, 0.5]), GradCheck(low=0.5, high=2.0)])
 def sqrt(x):
     """The square root; NaN below zero."""
     return torch.sqrt(x)
 
 
-@sqrt.gradient_program("x")
-def sqrt_dx(y, dy):
-    return divide(dy, multiply(y, full(shape=(), value=2.0, dtype=y.dtype)))
+sqrt.gradient_programs(x=lambda y, dy: divide(dy, multiply(y, full(shape=(), value=2.0, dtype=y.dtype))))
 
 
-@operator("x: float[*b] -> y: float[*b]", cases=[Case(x=[0.0, 1.0], y=[1.0, 2.718281828459045]), GradCheck(x=(2, 3))])
+@operator("x: float[*b] -> y: float[*b]", cases=[Case(x=[0.0, 1.0], y=[1.0, 2.718281828459045])])
 def exp(x):
     """``e`` to the power ``x``."""
     return torch.exp(x)
 
 
-@exp.gradient_program("x")
-def exp_dx(y, dy):
-    return multiply(dy, y)
+exp.gradient_programs(x=lambda y, dy: multiply(dy, y))
 
 
-@operator("x: float[*b] -> y: float[*b]", cases=[Case(x=[1.0, 2.718281828459045], y=[0.0, 1.0]), GradCheck(low=0.5, high=2.0, x=(2, 3))])
+@operator("x: float[*b] -> y: float[*b]", cases=[Case(x=[1.0, 2.718281828459045], y=[0.0, 1.0]), GradCheck(low=0.5, high=2.0)])
 def log(x):
     """The natural logarithm; NaN below zero."""
     return torch.log(x)
 
 
-@log.gradient_program("x")
-def log_dx(x, dy):
-    return divide(dy, x)
+log.gradient_programs(x=lambda x, dy: divide(dy, x))
 
 
-@operator("x: number[*b] -> y: number[*b]", cases=[Case(x=[-1.5, 2.0], y=[1.5, 2.0]), GradCheck(low=0.5, high=2.0, x=(2, 3))])
+@operator("x: number[*b] -> y: number[*b]", cases=[Case(x=[-1.5, 2.0], y=[1.5, 2.0]), GradCheck(low=0.5, high=2.0)])
 def abs_(x):
     """``|x|``; its gradient at 0 is 0."""
     return torch.abs(x)

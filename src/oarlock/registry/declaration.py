@@ -15,8 +15,18 @@ from oarlock.old_names import OLD_DECLARATIONS, renamed, takes_old_keywords
 from oarlock.registry.attribute_spec import REQUIRED, AttributeSpec
 from oarlock.registry.case import Case, GradCheck, Rejects
 from oarlock.registry.catalogue import Catalogue, standard
-from oarlock.registry.gradient import Builder, GradientProgram, Rule, derive_signature, is_elementwise, require_gradient_name, transpose_of
-from oarlock.registry.signature import Signature, TensorType, name_fresh_sizes, parse_signature, require_parameters
+from oarlock.registry.default_checks import with_default_checks
+from oarlock.registry.gradient import (
+    Builder,
+    GradientProgram,
+    Rule,
+    derive_signature,
+    require_differentiable,
+    require_gradient_name,
+)
+from oarlock.registry.inference import infer_types
+from oarlock.registry.signature import Signature, TensorType, parse_signature, require_parameters
+from oarlock.registry.transpose import derive_gradients
 
 if typing.TYPE_CHECKING:
     from oarlock.registry.own_values import OwnValues
@@ -56,6 +66,7 @@ class Operator:
         variable_attributes: Sequence[str] = (),
         aliases: Sequence[str] = (),
         disjoint: bool = False,
+        linear_in: Sequence[str] = (),
         sensitive_to: Rounding | None = None,
         axis_attribute: str | None = None,
         trusted: bool = False,
@@ -64,6 +75,7 @@ class Operator:
         self.variable_attributes = tuple(variable_attributes)
         self.aliases = tuple(aliases)
         self.disjoint = disjoint
+        self.linear_in = tuple(linear_in)
         self.sensitive_to = sensitive_to
         self.axis_attribute = axis_attribute
         self.trusted = trusted
@@ -71,7 +83,7 @@ class Operator:
         self.kernel = kernel
         self.forward = forward
         self.wrt = wrt
-        self.cases = tuple(cases)
+        self.declared_cases = tuple(cases)
         self.intermediate = tuple(intermediate)
         self.effects = effects
         self.checks_values = checks_values
@@ -83,7 +95,7 @@ class Operator:
         self.catalogue = standard if catalogue is None else catalogue
         if signature is not None:
             self.signature = signature
-        self._require_inputs(self.aliases)
+        self._require_inputs((*self.aliases, *self.linear_in))
         if sensitive_to not in (None, *typing.get_args(Rounding)):
             raise DeclarationError(f'{type}: sensitive_to is "layout", "place" or left out, not "{sensitive_to}"')
         self.catalogue.add(self)
@@ -100,6 +112,11 @@ class Operator:
     def signature(self) -> Signature:
         """A gradient operator's signature, derived from the forward's when it is first needed."""
         return derive_signature(self)
+
+    @property
+    def cases(self) -> tuple[Case | GradCheck | Rejects, ...]:
+        """The cases that it was declared with, and checks of its gradients where it states none: see `default_checks.py`."""
+        return with_default_checks(self)
 
     @property
     def doc(self) -> str:
@@ -178,28 +195,7 @@ class Operator:
         self, given: Mapping[str, Sequence[TensorType]], attributes: Mapping[str, object], fresh: Callable[[], str]
     ) -> dict[str, list[TensorType]]:
         """The types of the outputs. Raises ShapeError, DTypeError or ArgumentError where the arguments do not fit."""
-        attributes = {
-            name: self.attributes[name].unknown(value, fresh) if isinstance(value, Var) else value for name, value in attributes.items()
-        }
-        binding = self.signature.bind(given)
-        if self.infer_function is None:
-            inferred = self.signature.infer(binding, attributes, fresh)
-            return {name: [type] for name, type in inferred.items()}
-        arguments = [
-            list(given.get(slot.name, ())) if slot.variadic else next(iter(given.get(slot.name, ())), None)
-            for slot in self.signature.inputs
-        ]
-        results = self.infer_function(*arguments, **attributes)
-        outputs = self.signature.outputs
-        if len(outputs) == 1:
-            results = (results,)
-        typed: dict[str, list[TensorType]] = {}
-        for slot, result in zip(outputs, results, strict=True):  # type: ignore[arg-type]
-            items = result if slot.variadic else [result]
-            typed[slot.name] = [
-                item if isinstance(item, TensorType) else TensorType(self.signature.infer_dtype(slot, binding), item) for item in items
-            ]
-        return name_fresh_sizes(typed, fresh)
+        return infer_types(self, given, attributes, fresh)
 
     def arguments(self, given: Mapping[str, Sequence[Any]]) -> list[Any]:
         """The arguments of the kernel, from the values in each slot.
@@ -263,8 +259,8 @@ class Operator:
         """Declare the kernel of the gradient with respect to input `slot`.
 
         Its parameters say what it needs: any input, any output, `d<output>`, or `<input>_shape` where only
-        the shape matters. It becomes an operator called `<type>_d<slot>`. The other arguments are those of `operator`. If the operator goes
-        element by element, the gradient with respect to `d<output>` follows: the gradient operator itself.
+        the shape matters. It becomes an operator called `<type>_d<slot>`. The other arguments are those of `operator`. Of an operator that
+        goes element by element, or is `linear_in` the input, the gradient with respect to `d<output>` follows: see `transpose.py`.
         """
 
         def declare(kernel: Callable[..., object]) -> Operator:
@@ -282,10 +278,7 @@ class Operator:
                 catalogue=self.catalogue,
             )
             self.gradients[slot] = Rule(slot, operator=derived)
-            if self.forward is None and is_elementwise(self.signature):
-                transpose = transpose_of(derived)
-                if transpose is not None:
-                    derived.gradients[transpose.slot] = transpose
+            derive_gradients(derived)
             return derived
 
         return declare
@@ -302,6 +295,17 @@ class Operator:
             return program
 
         return declare
+
+    def gradient_programs(self, **programs: GradientProgram) -> None:
+        """Declare gradients, by input slot, each as a function of variables: `gradient_program` for those that are one expression.
+
+            matrix_transpose.gradient_programs(x=lambda dy: matrix_transpose(dy))
+
+        Raises DeclarationError for a slot that is no input.
+        """
+        for slot, program in programs.items():
+            require_differentiable(self, slot)
+            self.gradients[slot] = Rule(slot, program=program)
 
     def no_gradient(self, *slots: str) -> None:
         """Declare that the gradient with respect to `slots` is zero by meaning."""
@@ -340,6 +344,7 @@ def operator(
     variable_attributes: Sequence[str] = (),
     aliases: Sequence[str] = (),
     disjoint: bool = False,
+    linear_in: Sequence[str] = (),
     sensitive_to: Rounding | None = None,
     axis_attribute: str | None = None,
     trusted: bool = False,
@@ -357,6 +362,8 @@ def operator(
     `variable_attributes` are those that a variable of the program may stand for, read when the op runs.
     `aliases` are the inputs whose memory an output may share: the kernel may return them, or views of them. Where nothing is
     declared, outputs are fresh memory. Where they are `disjoint`, no two of them share an element, unless two elements of an input do.
+    `linear_in` are the inputs in which it is linear, each alone while the others stay; inputs that may be left out only add to that, as a
+    bias does. The gradients of such gradients follow.
     `sensitive_to="layout"` says that the kernel may round an element otherwise where there are gaps in the memory of an input: it takes
     some elements in vectors, others one by one. `sensitive_to="place"` says that a library of products does the work, which chooses its
     loops by strides and addresses: the variants of such a kernel give what it gives within rounding, those of any other its bits.
@@ -383,6 +390,7 @@ def operator(
             variable_attributes=variable_attributes,
             aliases=aliases,
             disjoint=disjoint,
+            linear_in=linear_in,
             sensitive_to=sensitive_to,
             axis_attribute=axis_attribute,
             trusted=trusted,

@@ -8,7 +8,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from oarlock.errors import DeclarationError
 from oarlock.ir.block import Block
@@ -25,10 +25,9 @@ __all__ = [
     "GradientProgram",
     "Rule",
     "derive_signature",
-    "is_elementwise",
     "parameter_source",
+    "require_differentiable",
     "require_gradient_name",
-    "transpose_of",
 ]
 
 
@@ -109,11 +108,16 @@ class Backward(Protocol):
 Builder = Callable[[Op, Backward], list[tuple[Var, Var]]]
 
 
+def require_differentiable(operator: "Operator", slot: str) -> None:
+    """Raises DeclarationError for a slot that is no input."""
+    if operator.forward is None and operator.signature.input(slot) is None:  # a derived signature is not made just for this
+        raise DeclarationError(f"{operator.type} has no input {slot}, so it has no gradient with respect to it")
+
+
 def require_gradient_name(operator: "Operator", slot: str, function: Callable[..., object]) -> str:
     """The gradient's name, `<type>_d<slot>`. Raises DeclarationError where the function has another, or `slot` is unknown."""
     name = f"{operator.type}_d{slot}"
-    if operator.forward is None and operator.signature.input(slot) is None:  # a derived signature is not made just for this
-        raise DeclarationError(f"{operator.type} has no input {slot}, so it has no gradient with respect to it")
+    require_differentiable(operator, slot)
     if function.__name__.removesuffix("_") != name:
         raise DeclarationError(f"the gradient of {operator.type} with respect to {slot} is called {name}, not {function.__name__}")
     return name
@@ -133,34 +137,6 @@ def parameter_source(forward: Signature, name: str) -> tuple[str, Slot] | None:
     base = name.removesuffix("_shape")
     slot = (forward.input(base) or forward.output(base)) if name != base else None
     return ("shape", slot) if slot else None
-
-
-def is_elementwise(signature: Signature) -> bool:
-    """Whether an operator computes each element of its one output of the elements at the same index of its inputs alone."""
-    slots = (*signature.inputs, *signature.outputs)
-    axes = {slot.axes for slot in slots}
-    same = len(signature.outputs) == 1 and len(axes) == 1 and signature.row_group is not None
-    return same and len(slots[0].axes or ()) == 1 and not any(slot.variadic or slot.optional for slot in slots)
-
-
-def transpose_of(gradient: "Operator") -> Rule | None:
-    """The gradient of an element-wise `gradient` with respect to the gradient that it is given: itself. None where no such is given.
-
-    It multiplies each element by a number that does not depend on it, and such a map is its own transpose.
-    """
-    assert gradient.forward is not None
-    arrived = f"d{gradient.forward.signature.outputs[0].name}"
-    parameters = list(inspect.signature(gradient.kernel).parameters.values())
-    if arrived not in {parameter.name for parameter in parameters}:
-        return None
-    given = f"dd{gradient.wrt}"
-    taken = [parameter.replace(name=given) if parameter.name == arrived else parameter for parameter in parameters]
-
-    def transpose(*values: Var, **attributes: Any) -> Var:
-        return gradient(*values, **attributes)
-
-    transpose.__signature__ = inspect.Signature(taken)  # type: ignore[attr-defined]  # which says what is kept alive
-    return Rule(arrived, program=transpose)
 
 
 def derive_signature(operator: "Operator") -> Signature:

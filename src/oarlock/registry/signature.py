@@ -17,7 +17,8 @@ brackets any shape goes. An axis is one of
     n+m 2*k   in an output, arithmetic on sizes; in an input only `n+1`, a size that is one more than n
 
 A dtype is one of ours; `float` or `number`, any such dtype but one throughout; `T`, `U`, any dtype but
-one throughout; `any`, no restriction; `shape`, a slot of which only the shape is read.
+one throughout; `any`, no restriction; `shape`, a slot of which only the shape is read; of an output, `{dtype}` is
+the value of an attribute.
 """
 
 import inspect
@@ -32,7 +33,7 @@ from oarlock.ir.size import Shape, Size, add, format_shape, rename
 
 __all__ = ["Axis", "Binding", "Signature", "Slot", "TensorType", "name_fresh_sizes", "parse_signature", "require_parameters"]
 
-_SLOT = re.compile(r"(\*?)([A-Za-z_]\w*)(\??): (sum )?([A-Za-z]\w*)(?:\[([^\]]*)\])?$")
+_SLOT = re.compile(r"(\*?)([A-Za-z_]\w*)(\??): (sum )?([A-Za-z]\w*|\{\w+\})(?:\[([^\]]*)\])?$")
 _AXIS = re.compile(
     r"\*#(?P<broadcast>\w+)|\*(?P<group>\w+)|\.\.\.(?P<without>\w+-\{\w+!?\})|\.\.\.(?P<rank>\w+)|\{(?P<attribute>\w+)\}|(?P<fresh>\?)|sum\((?P<sum>\w+_i)\)"
     r"|(?P<each>[A-Za-z]\w*_i)|(?P<size>(?:\d+|[A-Za-z]\w*)(?:[+*](?:\d+|[A-Za-z]\w*))*)"
@@ -139,13 +140,15 @@ class Signature:
     def infer(self, binding: Binding, attributes: Mapping[str, object], fresh: Callable[[], str]) -> dict[str, TensorType]:
         """The type of each output that one line can state; `fresh` names a size that only values tell."""
         return {
-            slot.name: TensorType(self.infer_dtype(slot, binding), _infer_shape(slot, binding, attributes, fresh))
+            slot.name: TensorType(self.infer_dtype(slot, binding, attributes), _infer_shape(slot, binding, attributes, fresh))
             for slot in self.outputs
             if not slot.variadic
         }
 
-    def infer_dtype(self, slot: Slot, binding: Binding) -> DType:
+    def infer_dtype(self, slot: Slot, binding: Binding, attributes: Mapping[str, object]) -> DType:
         """The dtype of an output. Raises DTypeError where no argument tells it."""
+        if slot.dtype.startswith("{"):
+            return DType.of(attributes[slot.dtype.strip("{}")])  # type: ignore[arg-type]
         if slot.dtype in binding.dtypes:
             return binding.dtypes[slot.dtype]
         try:
@@ -340,7 +343,7 @@ def _parse_slot(text: str, whole: str) -> Slot:
     if not match:
         raise DeclarationError(f"{text!r} is not a slot such as 'x: float[*b k]', in {whole!r}")
     star, name, question, summed, dtype, axes = match.groups()
-    known = dtype in ("float", "number", "any", "shape") or len(dtype) == 1 or dtype in {str(dtype) for dtype in DType}
+    known = dtype in ("float", "number", "any", "shape") or dtype[:1] == "{" or len(dtype) == 1 or dtype in {str(dtype) for dtype in DType}
     if not known:
         raise DeclarationError(f"{dtype!r} is not a dtype of a signature, in {whole!r}")
     parsed = None if axes is None else tuple(_parse_axis(axis, whole) for axis in axes.split())

@@ -11,9 +11,17 @@ import torch
 from oarlock.backend.torch.private import foreach_mul, fused_adam_, fused_sgd_
 from oarlock.tensor.memory_format import dense, in_format_of, lay_as
 
-__all__ = ["each_times", "scaled", "update_by_adam", "update_by_momentum"]
+__all__ = ["each_times", "require_rate", "scaled", "update_by_adam", "update_by_momentum"]
 
 Tensors = Sequence[torch.Tensor]
+
+_LARGEST = {dtype: torch.finfo(dtype).max for dtype in (torch.float16, torch.bfloat16, torch.float32, torch.float64)}
+
+
+def require_rate(learning_rate: torch.Tensor, dtype: torch.dtype) -> None:
+    """Raise ValueError for a rate that is no number of `dtype`. A GPU is not asked: there it stays a tensor, and makes nothing fail."""
+    if learning_rate.is_cpu and not abs(learning_rate.item()) <= _LARGEST[dtype]:
+        raise ValueError(f"the rate is {learning_rate.item()}, which is no finite number of {str(dtype).removeprefix('torch.')}")
 
 
 def _run_in_place(fused: Callable[..., object], grads: Tensors, *changed: Tensors, alone: bool) -> None:

@@ -4,7 +4,8 @@ import torch
 
 from oarlock.backend.torch.private import convolve_packed, has_packed_filters, pack_filter
 from oarlock.backend.torch.variants import prepack
-from oarlock.op.convolution import conv2d, is_by_onednn, is_misread, laid
+from oarlock.op.convolution import conv2d
+from oarlock.tensor.convolution import is_by_onednn, is_misread, laid
 from oarlock.tensor.memory_format import channels_last
 
 

@@ -1,7 +1,8 @@
 """Gradients of losses: variants that are written by hand, since which input may be written over does not show."""
 
 from oarlock.backend.torch.variants import in_place_variant
-from oarlock.op.loss import cross_entropy_loss_grad, softmax_with_cross_entropy_dlogits, write_dlogits, write_slope
+from oarlock.op.loss import cross_entropy_loss_grad, softmax_with_cross_entropy_dlogits
+from oarlock.tensor.cross_entropy import write_dlogits, write_slope
 
 
 @in_place_variant(softmax_with_cross_entropy_dlogits, "softmax")

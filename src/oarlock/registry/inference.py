@@ -1,0 +1,41 @@
+"""The types of an operator's outputs: by its own function where it declares one, else by its signature."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from oarlock.ir.var import Var
+from oarlock.registry.signature import TensorType, name_fresh_sizes
+
+if TYPE_CHECKING:
+    from oarlock.registry.declaration import Operator
+
+__all__ = ["infer_types"]
+
+
+def infer_types(
+    operator: "Operator", given: Mapping[str, Sequence[TensorType]], attributes: Mapping[str, object], fresh: Callable[[], str]
+) -> dict[str, list[TensorType]]:
+    """The types of the outputs, by slot; `fresh` names a size that only values tell.
+
+    Raises ShapeError, DTypeError or ArgumentError where the arguments do not fit.
+    """
+    attributes = {
+        name: operator.attributes[name].unknown(value, fresh) if isinstance(value, Var) else value for name, value in attributes.items()
+    }
+    signature = operator.signature
+    binding = signature.bind(given)
+    if operator.infer_function is None:
+        return {name: [type] for name, type in signature.infer(binding, attributes, fresh).items()}
+    arguments = [
+        list(given.get(slot.name, ())) if slot.variadic else next(iter(given.get(slot.name, ())), None) for slot in signature.inputs
+    ]
+    results = operator.infer_function(*arguments, **attributes)
+    if len(signature.outputs) == 1:
+        results = (results,)
+    typed: dict[str, list[TensorType]] = {}
+    for slot, result in zip(signature.outputs, results, strict=True):  # type: ignore[arg-type]
+        items = result if slot.variadic else [result]
+        typed[slot.name] = [
+            item if isinstance(item, TensorType) else TensorType(signature.infer_dtype(slot, binding, attributes), item) for item in items
+        ]
+    return name_fresh_sizes(typed, fresh)

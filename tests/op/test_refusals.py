@@ -1,0 +1,154 @@
+"""What a signature refuses, tried on every operator: nobody has to state it as a case."""
+
+from collections.abc import Callable, Iterator, Sequence
+
+import pytest
+import torch
+from op.arguments import FORWARD, Arguments, append, arguments_of, cases_of, compute, declare
+
+import oarlock as ol
+from oarlock.registry import Case, GradCheck, Operator
+from oarlock.registry.signature import Axis, Slot
+
+MANY = ("group", "rank", "broadcast")
+Misfit = tuple[str, str, Arguments]  # a name, a part of the message, and the arguments that do not fit
+
+
+def typical(operator: Operator) -> Arguments:
+    """The arguments of the case that gives the most axes, of those that give no empty tensor."""
+    found = [arguments_of(operator, case) for _, case in cases_of(operator, Case, GradCheck)]
+    full = [each for each in found if all(item.numel() for items in each.tensors.values() for item in items)]
+    return max(full, key=lambda each: sum(item.ndim for items in each.tensors.values() for item in items))
+
+
+def with_tensor(arguments: Arguments, slot: str, tensor: torch.Tensor, number: int = 0) -> Arguments:
+    """The same arguments, but for one tensor."""
+    items = [tensor if at == number else item for at, item in enumerate(arguments.tensors[slot])]
+    return Arguments({**arguments.tensors, slot: items}, arguments.attributes)
+
+
+def given(operator: Operator, arguments: Arguments) -> list[tuple[Slot, torch.Tensor]]:
+    """Each input slot that has a tensor, and its first one."""
+    return [(slot, arguments.tensors[slot.name][0]) for slot in operator.signature.inputs if arguments.tensors.get(slot.name)]
+
+
+def places(slot: Slot, tensor: torch.Tensor) -> Iterator[tuple[Axis, int]]:
+    """Each axis of a slot, and where it stands in a tensor that has it; of one that stands for many, the first."""
+    at = 0
+    for axis in slot.axes or ():
+        width = tensor.ndim - len(slot.axes) + 1 if axis.kind in MANY else 1
+        if width:
+            yield axis, at
+        at += width
+
+
+def of_sizes(operator: Operator, arguments: Arguments) -> Iterator[Misfit]:
+    """A size that a name has twice is another in one place."""
+    uses = [
+        (axis, slot.name, number, at)
+        for slot in operator.signature.inputs
+        for number, tensor in enumerate(arguments.tensors.get(slot.name, ()))
+        for axis, at in places(slot, tensor)
+        if axis.kind in ("group", "rank") or (axis.kind == "size" and axis.name.isidentifier())
+    ]
+    for axis, slot, number, at in uses:
+        if [each[0] for each in uses].count(axis) > 1:
+            tensor = arguments.tensors[slot][number]
+            longer = torch.cat([tensor, tensor.narrow(at, 0, 1)], at)
+            message = f"{axis} is " if axis.kind in MANY else f"dimension {axis.name} is "
+            yield f"{axis}-of-{slot}.{number}", message, with_tensor(arguments, slot, longer, number)
+
+
+def of_ranks(operator: Operator, arguments: Arguments) -> Iterator[Misfit]:
+    """An input has too few axes, or too many."""
+    for slot, tensor in given(operator, arguments):
+        fixed = sum(axis.kind not in MANY for axis in slot.axes or ())
+        wrong = [] if slot.axes is None else [fixed - 1] if fixed < len(slot.axes) else [fixed - 1, fixed + 1]
+        for count in (each for each in wrong if each >= 0):
+            changed = with_tensor(arguments, slot.name, tensor.new_ones((1,) * count))
+            yield f"{count}-axes-of-{slot.name}", f"{slot.name} has {count} dimension", changed
+
+
+def of_dtypes(operator: Operator, arguments: Arguments) -> Iterator[Misfit]:
+    """An input has a dtype of another kind, or another than the one beside it."""
+    slots = given(operator, arguments)
+    for slot, tensor in slots:
+        kind = {"float": "a float", "number": "a number"}.get(slot.dtype, slot.dtype)
+        if len(kind) > 1 and kind not in ("any", "shape"):
+            other = tensor.to(torch.int8 if kind == "bool" else torch.bool)
+            yield f"dtype-of-{slot.name}", f"{slot.name} must be {kind}, not ", with_tensor(arguments, slot.name, other)
+        shared = kind in ("a float", "a number") or len(kind) == 1
+        if shared and sum(each.dtype == slot.dtype for each, _ in slots) > 1:
+            other = tensor.to(torch.float32 if tensor.dtype == torch.float64 else torch.float64)
+            yield f"other-dtype-of-{slot.name}", "they must have one dtype", with_tensor(arguments, slot.name, other)
+
+
+def of_broadcasts(operator: Operator, arguments: Arguments) -> Iterator[Misfit]:
+    """Two inputs that are broadcast have sizes that do not fit."""
+    first, *others = [(slot.name, tensor) for slot, tensor in given(operator, arguments) if "*#" in slot.shape_text] or [("", None)]
+    for name, tensor in others:
+        two = with_tensor(arguments, first[0], first[1].new_ones(2))
+        yield f"broadcast-of-{name}", "are different sizes", with_tensor(two, name, tensor.new_ones(3))
+
+
+def of_axes(operator: Operator, arguments: Arguments) -> Iterator[Misfit]:
+    """An attribute names an axis that is not there, or one of no elements, where there must be one."""
+    if "axis" not in operator.attributes:
+        return
+    (slot, tensor), *_ = given(operator, arguments)
+    if operator.type != "split_like":  # whose results have the shapes of what it is given beside
+        for number in (tensor.ndim + (operator.type == "stack"), -tensor.ndim - 1):
+            yield (
+                f"axis-{number}",
+                f"axis {number} is not an axis of ",
+                Arguments(arguments.tensors, {**arguments.attributes, "axis": number}),
+            )
+    if "!" in operator.signature.outputs[0].shape_text:
+        empty = with_tensor(arguments, slot.name, tensor[:0])
+        for value, where in ((0, " along axis 0"), (None, "")):
+            if value is not None or operator.attributes["axis"].default is None:
+                message = f"{slot.name} has no element{where}, where there must be one"
+                yield f"no-element{where}", message, Arguments(empty.tensors, {"axis": value})
+
+
+def of_splits(operator: Operator, arguments: Arguments) -> Iterator[Misfit]:
+    """Row splits are not there, begin elsewhere than with 0, fall, or end elsewhere than where the elements do."""
+    for slot, splits in given(operator, arguments):
+        if slot.name != "splits":
+            continue
+        if slot.axes[0].name == "n+1":
+            yield "no-splits", "splits has the size 0, where n+1 is at least 1", with_tensor(arguments, "splits", splits[:0])
+        if operator.checks_values:
+            wrong = {"late": (0, 1), "falling": (1, int(splits[-1]) + 1), "long": (-1, int(splits[-1]) + 1)}
+            if operator.type == "sequence_elements":  # it is not given the elements that the splits are of
+                del wrong["long"]
+            for name, (at, value) in wrong.items():
+                changed = splits.clone()
+                changed[at] = value
+                yield f"{name}-splits", "row splits of ", with_tensor(arguments, "splits", changed)
+
+
+KINDS: Sequence[Callable[[Operator, Arguments], Iterator[Misfit]]] = (of_sizes, of_ranks, of_dtypes, of_broadcasts, of_axes, of_splits)
+TYPICAL = [(operator, typical(operator)) for operator in FORWARD if operator.signature.inputs]
+
+
+@pytest.mark.parametrize(
+    ("operator", "message", "arguments"),
+    [
+        pytest.param(operator, message, misfit, id=f"{operator.type}-{name}")
+        for operator, arguments in TYPICAL
+        for kind in KINDS
+        for name, message, misfit in kind(operator, arguments)
+    ],
+)
+def test_what_does_not_fit_the_signature_is_refused(operator: Operator, message: str, arguments: Arguments):
+    built = declare(arguments)
+    with pytest.raises(ol.OarlockError) as refusal:
+        append(operator, built, arguments.attributes)
+        built.run(built.op.writes)
+    assert message in str(refusal.value)
+
+
+@pytest.mark.parametrize(("operator", "arguments"), [pytest.param(*each, id=each[0].type) for each in TYPICAL])
+def test_what_is_changed_into_a_misfit_fits(operator: Operator, arguments: Arguments):
+    compute(operator, arguments)
