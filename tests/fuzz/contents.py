@@ -208,6 +208,6 @@ def spoil_a_target(random, program):
 
 @mutator
 def a_loop_that_goes_on(random, program):
-    """Sums, memories and directions of a loop that do not fit what its body hands out."""
+    """Sums, memories and directions of a loop that do not fit what its body returns."""
     for item in [item for block in program.blocks for op in block.ops for item in op.attributes if item.name == "summed"]:
         item.int = random.choice([-1, 0, 1, 2, 1000, 2**63 - 1])

@@ -11,7 +11,7 @@ from oarlock.ir.block_stack import current_block
 from oarlock.ir.size import Shape, Size, names_in
 from oarlock.ir.walk import free_vars, inner_blocks
 
-__all__ = ["CONSTRUCTS", "alike", "construct", "fill", "hand_out", "initials", "shadow", "successors", "write_statements"]
+__all__ = ["CONSTRUCTS", "alike", "choose_outputs", "construct", "fill", "initials", "shadow", "successors", "write_statements"]
 
 CONSTRUCTS: list[tuple[int, Callable[[Writing], None]]] = []
 MAX_DEPTH = 3
@@ -73,8 +73,8 @@ def initials(w: Writing, vars: Sequence[ol.Var]) -> list[ol.Var]:
     return [w.keep(ol.op.full_like(var, value=0.4, dtype="float64"), LIMIT) for var in vars]
 
 
-def hand_out(w: Writing, block: Block, rows: Size | None = None) -> list[ol.Var]:
-    """One to three values that every trip hands out: mostly of this block, at times from around it, or the same twice.
+def choose_outputs(w: Writing, block: Block, rows: Size | None = None) -> list[ol.Var]:
+    """One to three values that every trip returns: mostly of this block, at times from around it, or the same twice.
 
     Each has one size in all trips; or, where a trip has `rows` of a ragged loop, has those in front.
     """
@@ -93,7 +93,7 @@ def hand_out(w: Writing, block: Block, rows: Size | None = None) -> list[ol.Var]
         if var is not None:
             chosen.append(var)
             if var.block is not block:
-                w.features.add("outer variable handed out")
+                w.features.add("outer variable returned")
     return chosen
 
 

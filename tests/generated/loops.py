@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 import oarlock as ol
-from generated.blocks import construct, fill, hand_out, initials, shadow, successors
+from generated.blocks import choose_outputs, construct, fill, initials, shadow, successors
 from generated.writing import LIMIT, Writing, is_cut_in_front
 from oarlock.ir.block_stack import current_block
 from oarlock.ir.size import Size
@@ -56,10 +56,10 @@ def recurrence(w: Writing) -> None:
         fill(w)
         for memory, var in zip(memories, successors(w, before), strict=True):
             rnn.update_memory(memory, var)
-        outputs = hand_out(w, body, rows)
+        outputs = choose_outputs(w, body, rows)
         if before and w.choices.chance(20):
             outputs.append(w.choices.pick(before))
-            w.features.add("rnn: memory handed out")
+            w.features.add("rnn: memory returned")
         rnn.output(*outputs)
     stacked = rnn()
     for var, inner in zip(stacked if isinstance(stacked, tuple) else [stacked], outputs, strict=True):
@@ -211,7 +211,7 @@ def while_loop(w: Writing) -> None:
         left = w.keep(ol.op.subtract(fuel, burnt), LIMIT)
         loop.carry(fuel, left)
         loop.update_condition(ol.op.greater(left, w.number(0.0)))
-        outputs = hand_out(w, body) if w.choices.chance(70) else []
+        outputs = choose_outputs(w, body) if w.choices.chance(70) else []
         if outputs:
             loop.output(*outputs)
     results = loop()

@@ -51,7 +51,7 @@ def _check_single(case: Case, program: ol.Program, values: Arrays, random: Rando
 
 
 def _check_pruned(case: Case, program: ol.Program, values: Arrays, random: Random) -> None:
-    """Above all to what ops with blocks hand out, of which there is less to do for one value."""
+    """Above all to what ops with blocks return, of which there is less to do for one value."""
     owned = [var.name for op in program.main.ops if op.blocks for var in op.writes]
     for name in [*_some(list(values), 1, random), *_some([name for name in owned if name in values], 2, random)]:
         pruned = ol.Program.from_bytes(ol.prune(program, {"value": program.main.var(name)}).to_bytes())

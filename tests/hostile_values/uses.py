@@ -74,7 +74,7 @@ def _ragged(inputs: Inputs, attributes: dict[str, object]) -> object:
 
 
 def _two_ragged(inputs: Inputs, attributes: dict[str, object]) -> object:
-    """One loop reads, step by step, what another hands out, by splits of its own."""
+    """One loop reads, step by step, what another returns, by splits of its own."""
     (x,), (splits,), (other,) = inputs["x"], inputs["splits"], inputs["other_splits"]
     y = ragged_loop("first", x, splits, lambda step: ol.op.tanh(step))
     return ragged_loop("second", y, other, lambda step: ol.op.sigmoid(step))

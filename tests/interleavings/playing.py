@@ -183,7 +183,7 @@ class _Play:
         return {_address(self.scope.var(name).held): memory for name, memory in self.memory.items()}
 
     def evaluate(self) -> None:
-        """Weights, and a view of one, handed out as they are."""
+        """Weights, and a view of one, returned as they are."""
         how = self.chance.choice(["plan", "passes", "interpreter"])
         self._note(how)
         weight, view = _executor(how).eval(self.program, ["g.w", "view"], self.feed, scope=self.scope, return_numpy=False)
@@ -204,7 +204,7 @@ class _Play:
         _require_close(found, wanted, "y")
 
     def fetch(self) -> None:
-        """Weights and their next values, as a step hands them out."""
+        """Weights and their next values, as a step returns them."""
         before = self.memory["g.w"]
         weight, following = self.step(("g.w", "g.w@NEXT"), as_arrays=False)
         self.held.append(Held("g.w", lambda: weight.numpy(), before, weight))

@@ -231,8 +231,8 @@ def test_a_loop_that_stacks_values_of_unknown_rank_is_refused(path):
             rnn.output(ol.layer.relu(rnn.step_input(rows)))
         program.targets["rows"] = rnn()
     file = wire.ProgramFile.FromString(program.to_bytes())
-    (handed_out,) = (var for var in file.program.blocks[1].vars if var.name == file.program.blocks[1].outputs[0])
-    handed_out.ClearField("shape")
+    (returned,) = (var for var in file.program.blocks[1].vars if var.name == file.program.blocks[1].outputs[0])
+    returned.ClearField("shape")
     file.program.blocks[1].ops[0].type = "relu"
     write_container(path, file.SerializeToString(), {})
     with pytest.raises(ol.VerifyError):

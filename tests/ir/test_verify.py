@@ -468,7 +468,7 @@ def test_an_op_lists_what_its_block_reads_from_around_it():
     )
 
 
-def test_an_op_lists_what_its_block_hands_out_from_around_it():
+def test_an_op_lists_what_its_block_returns_from_around_it():
     def change(program):
         program.blocks[1].outputs[0] = "start"
         program.blocks[0].ops[0].inputs[1].vars[0] = "w"
@@ -547,7 +547,7 @@ def test_the_main_block_hands_nothing_out():
     def change(program):
         program.blocks[0].outputs.append("cost")
 
-    refuse(change, "main: the main block hands nothing out; a program has targets instead")
+    refuse(change, "main: the main block returns nothing; a program has targets instead")
 
 
 def test_a_target_is_a_variable_of_the_main_block():
@@ -590,7 +590,7 @@ def test_a_block_cannot_read_what_its_own_variable_hides():
     assert str(caught.value) == 'main/rnn_0.body, op 1 (multiply): it reads main/x, which another "x" hides from it'
 
 
-def test_a_block_cannot_hand_out_what_its_own_variable_hides():
+def test_a_block_cannot_return_what_its_own_variable_hides():
     with ol.Program() as program:
         xs = ol.layer.data("xs", shape=[], batch="t")
         x = ol.layer.data("x", shape=[], batch=None)

@@ -47,7 +47,7 @@ def with_rows_of_outside(f, v, s, y, h):
     return h * v.c, h
 
 
-def two_sequences_one_of_them_handed_out(f, v, s, y, h):
+def two_sequences_one_of_them_returned(f, v, s, y, h):
     return y, f.tanh(h * y)
 
 
@@ -65,7 +65,7 @@ def ifelse_inside(f, v, s, y, h):
     return z, z + y
 
 
-STEPS = [elman, with_rows_of_outside, two_sequences_one_of_them_handed_out, memory_before_the_step, while_inside, ifelse_inside]
+STEPS = [elman, with_rows_of_outside, two_sequences_one_of_them_returned, memory_before_the_step, while_inside, ifelse_inside]
 EVERY_STEP = pytest.mark.parametrize("step", STEPS, ids=lambda step: step.__name__)
 BOTH_WAYS = pytest.mark.parametrize("reverse", [False, True], ids=["forward", "reverse"])
 NAMES = ("x", "y", "m", "c", "w", "u")
@@ -238,7 +238,7 @@ def test_no_padding_is_computed(words):
     assert rows == [3, 2, 2, 1, 1]
 
 
-def test_what_a_ragged_step_hands_out_is_ragged_by_the_same_splits_or_stacked_step_by_step(words):
+def test_what_a_ragged_step_returns_is_ragged_by_the_same_splits_or_stacked_step_by_step(words):
     rnn = ol.rnn()
     with rnn.step():
         word = rnn.step_input(words)

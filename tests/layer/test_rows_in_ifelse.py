@@ -14,7 +14,7 @@ def run(program, fetch, **arrays):
 
 
 @pytest.mark.mission("B13")
-def test_a_variable_handed_out_as_it_is_stands_for_the_rows_of_its_block():
+def test_a_variable_returned_as_it_is_stands_for_the_rows_of_its_block():
     with ol.Program() as program:
         x = ol.layer.data("x", [1], dtype="float64")
         ie = ol.ifelse()

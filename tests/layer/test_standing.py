@@ -70,7 +70,7 @@ def test_the_gradients_of_the_listing_are_those_that_were_computed_by_hand(optio
 
 
 def recurrent(read, shape=(2,), **declared):
-    """A program that adds up, and hands out, what `read` makes of a loop and of the sequence `x`; and what it hands out."""
+    """A program that adds up, and returns, what `read` makes of a loop and of the sequence `x`; and what it returns."""
     with ol.Program(seed=3) as program:
         x = ol.layer.data("x", shape=list(shape), **{"batch": "t", **declared})
         rnn = ol.rnn()

@@ -115,7 +115,7 @@ def test_a_step_left_by_an_exception_leaves_no_recurrence_open():
 
 
 @pytest.mark.mission("B33")
-def test_an_outer_parameter_that_is_handed_out_is_stacked_once_a_step_and_its_gradient_is_the_sum():
+def test_an_outer_parameter_that_is_returned_is_stacked_once_a_step_and_its_gradient_is_the_sum():
     with ol.Program() as program:
         a = ol.layer.data("a", [2], batch="t")
         ol.layer.fc(a, 2, params=["fc.w", "fc.b"])
@@ -134,7 +134,7 @@ def test_an_outer_parameter_that_is_handed_out_is_stacked_once_a_step_and_its_gr
 
 @pytest.mark.mission("C10")
 def test_what_comes_back_is_what_output_was_called_with_in_its_order():
-    """The listing's C++ twin hands out the activation and the hidden part; its Python hands out a and b."""
+    """The listing's C++ twin returns the activation and the hidden part; its Python returns a and b."""
     with ol.Program() as program:
         x = ol.layer.data("x", [], batch="t")
         rnn = ol.rnn()

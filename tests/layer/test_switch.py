@@ -109,7 +109,7 @@ def test_one_family_chooses_for_each_row_and_one_for_all_of_them():
 
 @pytest.mark.mission("B52")
 @pytest.mark.parametrize("several", [tuple, list])
-def test_cond_hands_out_one_value_or_as_many_as_its_functions_return(several):
+def test_cond_returns_one_value_or_as_many_as_its_functions_return(several):
     with ol.Program() as program:
         x, holds = number("x"), number("holds", "bool")
         one = ol.cond(holds, lambda: x, lambda: -x)
@@ -157,7 +157,7 @@ def test_switch_case_goes_by_a_whole_number(dtype):
     assert [float(run(program, {"x": 5.0, "index": index}, [y])[0]) for index in (0, 3, -7, 1)] == [-5.0, 5.0, 25.0, 105.0]
 
 
-def test_an_outer_variable_is_handed_out_as_it_is():
+def test_an_outer_variable_is_returned_as_it_is():
     with ol.Program() as program:
         x, holds = number("x"), number("holds", "bool")
         y = ol.cond(holds, lambda: x, lambda: x + 1.0)

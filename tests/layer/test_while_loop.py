@@ -1,4 +1,4 @@
-"""While: as many trips as the data decide, values that are carried from trip to trip, and stacks of what each hands out."""
+"""While: as many trips as the data decide, values that are carried from trip to trip, and stacks of what each returns."""
 
 import numpy
 import pytest
@@ -76,7 +76,7 @@ def test_two_values_change_places_in_one_trip(trips):
     assert values == ([1.0, 2.0, 0, 1.0, 0.0] if trips % 2 == 0 else [2.0, 1.0, 0, 0.0, 1.0])
 
 
-def test_several_values_are_handed_out_after_those_that_are_carried():
+def test_several_values_are_returned_after_those_that_are_carried():
     with ol.Program() as program:
         x, count = ol.layer.data("x", shape=[2], dtype="float64", batch=None), number("count", "int64")
         loop = ol.while_loop(count < 3)

@@ -373,7 +373,7 @@ def test_a_variable_of_a_block_inside(require):
         oarlock.UndefinedVarError: tanh: "relu_0" is not visible in main; it belongs to main/rnn_0.body
           model.py:8 in states      return ol.layer.tanh(hidden)
               "relu_0"   float32[n, 3]   from relu at model.py:5
-          Try: hand it out of its block as an output    (oarlock explain UndefinedVarError)
+          Try: return it from its block as an output    (oarlock explain UndefinedVarError)
         """,
     )
 

@@ -92,7 +92,7 @@ def test_a_block_that_is_missing(require):
     )
 
 
-def test_blocks_that_hand_out_different_numbers_of_values(require):
+def test_blocks_that_return_different_numbers_of_values(require):
     require(
         """
         import oarlock as ol
@@ -107,9 +107,9 @@ def test_blocks_that_hand_out_different_numbers_of_values(require):
             ie(c)
         """,
         """
-        oarlock.ProgramError: ifelse: the true block hands out 2 values, the false block 1
+        oarlock.ProgramError: ifelse: the true block returns 2 values, the false block 1
           model.py:10      ie(c)
-          both blocks hand out the same number of values, at least one
+          both blocks return the same number of values, at least one
           Try: ie.output(...) in each block    (oarlock explain ProgramError)
         """,
     )
@@ -130,9 +130,9 @@ def test_blocks_that_hand_nothing_out(require):
             ie(c)
         """,
         """
-        oarlock.ProgramError: ifelse: the true block hands out no values, the false block none
+        oarlock.ProgramError: ifelse: the true block returns no values, the false block none
           model.py:10      ie(c)
-          both blocks hand out the same number of values, at least one
+          both blocks return the same number of values, at least one
           Try: ie.output(...) in each block    (oarlock explain ProgramError)
         """,
     )

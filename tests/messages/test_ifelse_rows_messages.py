@@ -87,9 +87,9 @@ def test_one_number_where_there_are_rows(require):
             ie(c)
         """,
         """
-        oarlock.ShapeError: ifelse: "reduce_sum_0" is handed out as float32[], which has no row for each of the n.true rows of its block
+        oarlock.ShapeError: ifelse: "reduce_sum_0" is returned as float32[], which has no row for each of the n.true rows of its block
           model.py:10      ie(c)
-          what a block hands out has the rows of that block
+          what a block returns has the rows of that block
               "reduce_sum_0"   float32[]   from reduce_sum at model.py:7
           Try: keep the rows: x * 0.0 + value has one for each of x    (oarlock explain ShapeError)
         """,
@@ -111,9 +111,9 @@ def test_rows_that_are_counted_by_a_number_and_not_asked_for(require):
             ie(ck)
         """,
         """
-        oarlock.ShapeError: ifelse: "k" is handed out as float32[3, 2], which has no row for each of the if_else_0.true_0 rows of its block
+        oarlock.ShapeError: ifelse: "k" is returned as float32[3, 2], which has no row for each of the if_else_0.true_0 rows of its block
           model.py:10      ie(ck)
-          what a block hands out has the rows of that block
+          what a block returns has the rows of that block
               "k"   float32[3, 2]   fed; declared at model.py:3
           Try: where rows are counted by a number, ie.input(x) inside the block is the rows of x    (oarlock explain ShapeError)
         """,
@@ -180,12 +180,12 @@ def test_a_value_of_the_other_block(require):
         oarlock.ProgramError: ifelse.output: "tanh_0" is not visible in main/if_else_0.false; it belongs to main/if_else_0.true
           model.py:9      ie.output(h)
               "tanh_0"   float32[n, 2]   from tanh at model.py:6
-          Try: hand it out of its block as an output    (oarlock explain ProgramError)
+          Try: return it from its block as an output    (oarlock explain ProgramError)
         """,
     )
 
 
-def test_a_number_that_is_handed_out(require):
+def test_a_number_that_is_returned(require):
     require(
         """
         import oarlock as ol

@@ -46,6 +46,6 @@ def test_rows_of_a_step_are_not_grouped_as_all_rows_are(line: str, operator: str
           model.py:{number}  {text}
           rows stand in a step the longest first, and without those that have ended; nothing groups them there
               "docs.splits.0"   int64[n+1]   fed; declared at model.py:3
-          Try: group them before the loop, or group what the loop hands out after it    (oarlock explain ShapeError)
+          Try: group them before the loop, or group what the loop returns after it    (oarlock explain ShapeError)
         """
     ).lstrip("\n")

@@ -14,7 +14,7 @@ def test_a_switch_without_a_default(require):
             switch()
         """,
         """
-        oarlock.ProgramError: switch: it has no default, so nothing tells what it hands out where no condition holds
+        oarlock.ProgramError: switch: it has no default, so nothing tells what it returns where no condition holds
           model.py:8      switch()
           Try: write one in `with switch.default():`    (oarlock explain ProgramError)
         """,
@@ -169,14 +169,14 @@ def test_cases_of_different_types(require):
         """
         oarlock.ShapeError: switch: output 0 is float32[] in switch_0.case_0 but float32[n, 2] in switch_0.default
           model.py:11      switch()
-          every block hands out the same types
+          every block returns the same types
               "s"   float32[]   fed; declared at model.py:3
               "x"   float32[n, 2]   fed; declared at model.py:4
         """,
     )
 
 
-def test_cases_that_hand_out_different_numbers_of_values(require):
+def test_cases_that_return_different_numbers_of_values(require):
     require(
         """
         import oarlock as ol
@@ -191,9 +191,9 @@ def test_cases_that_hand_out_different_numbers_of_values(require):
             switch()
         """,
         """
-        oarlock.ProgramError: switch: switch_0.case_0 hands out 1 value, switch_0.default 2
+        oarlock.ProgramError: switch: switch_0.case_0 returns 1 value, switch_0.default 2
           model.py:10      switch()
-          every block hands out the same number of values
+          every block returns the same number of values
         """,
     )
 
@@ -213,7 +213,7 @@ def test_cases_that_hand_nothing_out(require):
             switch()
         """,
         """
-        oarlock.ProgramError: switch: its blocks hand nothing out
+        oarlock.ProgramError: switch: its blocks return nothing
           model.py:10      switch()
           Try: switch.output(...) in each block    (oarlock explain ProgramError)
         """,
@@ -319,7 +319,7 @@ def test_a_function_that_returns_nothing(require):
             ol.cond(b, nothing, lambda: x)
         """,
         """
-        oarlock.ArgumentError: cond: a function returned None; what it returns is what its block hands out
+        oarlock.ArgumentError: cond: a function returned None; what it returns is what its block returns
           model.py:7      ol.cond(b, nothing, lambda: x)
           Try: return a variable, or several in a tuple    (oarlock explain ArgumentError)
         """,
@@ -405,7 +405,7 @@ def test_a_value_that_a_case_has_and_the_program_around_it_has_not(require):
         oarlock.UndefinedVarError: square: "tanh_0" is not visible in main; it belongs to main/cond_0.true
           model.py:7      ol.op.square(kept[0])
               "tanh_0"   float32[]   from tanh at model.py:6
-          Try: hand it out of its block as an output    (oarlock explain UndefinedVarError)
+          Try: return it from its block as an output    (oarlock explain UndefinedVarError)
         """,
     )
 

@@ -233,7 +233,7 @@ def test_rows_that_are_more_and_fewer_from_trip_to_trip(require):
         oarlock.ShapeError: while_loop.output: "gather_0" has size_0 rows, another number in each trip, so its trips cannot be stacked
           model.py:8      loop.output(ol.op.gather(x, some))
               "gather_0"   float32[size_0, 2]   from gather at model.py:8
-          Try: hand out what is the same size in each trip: a sum, a mean, the rows merged in their order    (oarlock explain ShapeError)
+          Try: return what is the same size in each trip: a sum, a mean, the rows merged in their order    (oarlock explain ShapeError)
         """,
     )
 

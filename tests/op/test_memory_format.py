@@ -134,18 +134,18 @@ def test_the_gradient_of_relu_lies_as_its_output_does():
     assert over.data_ptr() == dy.data_ptr()
 
 
-@pytest.mark.parametrize("handed_out", [False, True])
-def test_a_plan_tells_a_kernel_what_is_alone_in_its_memory(handed_out):
+@pytest.mark.parametrize("returned", [False, True])
+def test_a_plan_tells_a_kernel_what_is_alone_in_its_memory(returned):
     """A value that a kernel has made is alone in its memory; one that iterations compute in their slice of a stack is not."""
     with ol.Program() as program:
         x = ol.layer.data("x", shape=[2, 3, 4, 4], batch="t")
         rnn = ol.rnn()
         with rnn.step():
             dx = ol.op.relu_dx(ol.op.exp(rnn.step_input(x)), ol.op.tanh(rnn.step_input(x)))
-            rnn.output(dx if handed_out else ol.op.reduce_sum(dx))
+            rnn.output(dx if returned else ol.op.reduce_sum(dx))
         program.targets["y"] = rnn()
     text = ol.Executor(passes=()).plan(program, ["y"]).text
-    assert ("alone=True" in text) is not handed_out
+    assert ("alone=True" in text) is not returned
 
 
 def test_what_follows_a_convolution_keeps_its_format():

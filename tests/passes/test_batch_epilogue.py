@@ -87,7 +87,7 @@ UP, DOWN = [1.0, 2.0], [-3.0, 1.0]
 @pytest.mark.parametrize(
     "rows", [[[UP, UP]], [[UP, UP], [UP, UP]], [[DOWN, DOWN]], [[UP, UP], [UP]], [[UP, DOWN], [], [DOWN, UP, UP]], [[], []], []]
 )
-def test_what_is_joined_of_other_rows_in_each_step_is_handed_out_part_by_part(size, rows):
+def test_what_is_joined_of_other_rows_in_each_step_is_returned_part_by_part(size, rows):
     program, gradients = joined_in_a_branch(size)
     feed = {"r": ol.Ragged.from_lengths(numpy.array([word for row in rows for word in row]).reshape(-1, 2), [len(row) for row in rows])}
     require_same_values(program, feed, gradients, "batch_epilogue", tolerance=1e-10)

@@ -77,7 +77,7 @@ def test_random_ops_are_never_shared():
     assert value.any()
 
 
-def test_a_stack_handed_out_twice_is_handed_out_once():
+def test_a_stack_returned_twice_is_returned_once():
     with ol.Program() as program:
         x = data(batch="t")
         rnn = ol.rnn()

@@ -95,7 +95,7 @@ def test_a_product_that_begins_as_something_else_than_zeros_stays_the_memory(beg
 
 
 def product(read: str = "added", begun: str | float = 0.0) -> tuple[ol.Program, list[ol.Var]]:
-    """A loop whose memory is a product, which is `read` besides, or otherwise; what it hands out, and its last memory.
+    """A loop whose memory is a product, which is `read` besides, or otherwise; what it returns, and its last memory.
 
     The memory begins as a number, or as an input.
     """
@@ -111,11 +111,11 @@ def product(read: str = "added", begun: str | float = 0.0) -> tuple[ol.Program, 
             added = ol.op.tanh(step * before if read == "multiplied" else step + before)
             after = ol.op.linear(added, u)
             rnn.update_memory(state, after)
-            rnn.output(after if read == "handed out" else added)
+            rnn.output(after if read == "returned" else added)
         return program, [rnn(), rnn.final_memory(state)]
 
 
-@pytest.mark.parametrize("read", ["handed out", "multiplied"])
+@pytest.mark.parametrize("read", ["returned", "multiplied"])
 def test_a_product_that_more_than_a_sum_reads_stays(read):
     program, found = product(read)
     _, applied = rewritten(program, found[:1], "loop_retiming")

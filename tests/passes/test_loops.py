@@ -28,7 +28,7 @@ def before_and_behind(lines: list[str]) -> list[str]:
 
 
 def stepped(write, *, shape=("n", 4)) -> tuple[ol.Program, ol.Var]:
-    """A loop that hands out what `write` makes of a step, and of a memory."""
+    """A loop that returns what `write` makes of a step, and of a memory."""
     with ol.Program(seed=1) as program:
         x = data(shape=shape)
         rnn = ol.rnn()
@@ -118,7 +118,7 @@ def test_what_is_computed_across_the_rows_of_ragged_sequences_stays():
 
 
 def test_what_is_computed_of_a_step_that_is_an_uneven_stack_stays_in_the_loop():
-    """Loops in loops in loops: of what the trips of the innermost have handed out, a gradient loop is given lists, as its steps."""
+    """Loops in loops in loops: of what the trips of the innermost have returned, a gradient loop is given lists, as its steps."""
     with ol.Program(seed=1) as program:
         x, w = data(shape=("m", 2)), data("w", shape=(2, 2), batch=None)
         rnn = ol.rnn()
@@ -181,7 +181,7 @@ def test_parts_of_a_product_are_taken_of_its_stack_and_the_joined_of_parts_is_a_
         require_same_values(program, feed, found, "batch_prologue", "batch_epilogue", tolerance=TOLERANCE)
 
 
-def test_a_small_part_of_a_product_is_handed_out_by_itself():
+def test_a_small_part_of_a_product_is_returned_by_itself():
     with ol.Program(seed=1) as program:
         x = data()
         u = ol.layer.create_parameter([1, 5], dtype="float64", name="u")

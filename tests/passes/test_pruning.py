@@ -201,9 +201,9 @@ def test_a_branch_keeps_the_value_that_tells_whether_it_ran():
         for inner, outer in zip(op.attributes["body"].inputs, op.inputs["values"], strict=True)
         if inner not in {var for each in op.attributes["body"].ops for var in each.reads} and inner not in op.attributes["body"].outputs
     ]
-    handed_out = {var.shape[0] for op in walk(kept.main) if op.type == "conditional_block" for var in op.outputs["outputs"]}
+    returned = {var.shape[0] for op in walk(kept.main) if op.type == "conditional_block" for var in op.outputs["outputs"]}
     assert unread
-    assert set(unread) <= handed_out  # the gradient of what a side hands out has a row where that side ran
+    assert set(unread) <= returned  # the gradient of what a side returns has a row where that side ran
     for value, expected in ((True, [12.0, 48.0, 108.0]), (False, [2.0, 2.0, 2.0])):  # x ** 4 and x ** 2, twice differentiated
         assert ol.Executor().run(kept, {"x": [1.0, 2.0, 3.0], "chosen": value}, [second.name], scope=ol.Scope())[0].tolist() == expected
 

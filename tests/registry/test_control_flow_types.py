@@ -94,11 +94,11 @@ def test_a_body_takes_as_many_values_as_are_carried():
     refuse(change, f"{WHILE}: the body takes 1 values, yet 2 are carried")
 
 
-def test_a_body_hands_out_a_condition_and_what_is_carried():
+def test_a_body_returns_a_condition_and_what_is_carried():
     def change(program):
         del program.blocks[3].outputs[1:]
 
-    refuse(change, f"{WHILE}: the body hands out 1 values, too few for a condition and 1 carried values")
+    refuse(change, f"{WHILE}: the body returns 1 values, too few for a condition and 1 carried values")
 
 
 def test_a_body_takes_a_carried_value_as_the_type_that_it_has():
@@ -115,7 +115,7 @@ def test_a_carried_value_goes_on_as_the_type_that_it_had():
     refuse(change, f"{WHILE}: carried value 0 begins as float32[] but goes on as bool[]")
 
 
-def test_what_is_handed_out_has_as_many_variables_as_follow():
+def test_what_is_returned_has_as_many_variables_as_follow():
     def change(program):
         del slot(find(program.blocks[0], "while"), "stacked").vars[:]
         slot(find(program.blocks[0], "reduce_sum"), "x").vars[0] = "x"
@@ -171,7 +171,7 @@ def test_a_branch_that_may_not_run_takes_and_gives_a_dimension_more():
     refuse(change, f'{BRANCH}: "given" is handed float32[], which has no dimension in front to tell whether there is a value')
 
 
-def test_what_a_branch_hands_out_is_what_its_body_hands_out():
+def test_what_a_branch_returns_is_what_its_body_returns():
     def change(program):
         block = program.blocks[1]
         block.vars[0].dtype = wire.FLOAT64
@@ -182,7 +182,7 @@ def test_what_a_branch_hands_out_is_what_its_body_hands_out():
     refuse(change, f'{BRANCH}: "cond_0.true.out.0" is declared float32[size_0], where float64[?] follows from its inputs')
 
 
-def test_a_branch_always_hands_out_what_it_may_not_have():
+def test_a_branch_always_returns_what_it_may_not_have():
     """Without `when` it always runs, and nothing has a dimension more."""
 
     def change(program):

@@ -154,7 +154,7 @@ def test_a_variable_that_stayed_inside_its_block(program):
         ol.UndefinedVarError,
         'tanh: "relu_0" is not visible in main; it belongs to main/rnn_0.body',
         f'      "relu_0"   float32[3]   from relu at {inside.location.file}:{inside.location.line}',
-        hint="hand it out of its block as an output",
+        hint="return it from its block as an output",
     ):
         ol.op.tanh(inside)
 

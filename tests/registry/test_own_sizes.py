@@ -123,7 +123,7 @@ TWO_LOOPS = """
 
 
 def _summed(text: str, stack: str, rows: str, step: str) -> str:
-    """The loops, of which one hands out a number for each step in place of its rows."""
+    """The loops, of which one returns a number for each step in place of its rows."""
     turned, number = f"turned: float32[2, {rows}] = transpose(x={step}, axes=[1, 0])", "turned: float32[] = reduce_sum(x="
     assert f"{stack}, 2, {rows}]" in text
     assert turned in text
@@ -140,7 +140,7 @@ def test_two_ragged_loops_do_not_count_different_rows_by_one_name():
 
 
 def test_what_two_loops_call_by_one_name_stays_inside_them():
-    """One that hands it out, though after the other, would have them taken for one."""
+    """One that returns it, though after the other, would have them taken for one."""
     apart = _summed(TWO_LOOPS, "x: float32[p", "k", "a_now")
     assert refusal(apart.replace("ROWS", "k")) == (
         'main: "y" is declared float32[q, 2, k], yet main/first and main/second count different rows by k'
@@ -201,7 +201,7 @@ RAN = """
 
 @pytest.mark.parametrize("name", EXECUTORS)
 def test_a_branch_that_may_run_is_given_one_value_or_none(name: str):
-    """Its values have one row where it runs and none where it does not; then what it hands out has as many as they."""
+    """Its values have one row where it runs and none where it does not; then what it returns has as many as they."""
     program = parse_program(f"program seed=0\n{RAN}")
     for rows in (0, 1):
         x = np.full((rows, 2), 3.0, "float32")

@@ -274,18 +274,18 @@ def test_a_body_takes_what_it_is_handed():
     refuse(change, "main, op 0 (recurrent): the body takes 2 values, yet is handed 3")
 
 
-def test_a_body_hands_out_enough():
+def test_a_body_returns_enough():
     def change(program):
         program.blocks[0].ops[0].attributes[2].int = 2
 
-    refuse(change, "main, op 0 (recurrent): the body hands out 2 values, too few for 1 memories and 2 sums")
+    refuse(change, "main, op 0 (recurrent): the body returns 2 values, too few for 1 memories and 2 sums")
 
 
 def test_no_sums_are_fewer_than_none():
     def change(program):
         program.blocks[0].ops[0].attributes[2].int = -1
 
-    refuse(change, "main, op 0 (recurrent): the body hands out 2 values, too few for 1 memories and -1 sums")
+    refuse(change, "main, op 0 (recurrent): the body returns 2 values, too few for 1 memories and -1 sums")
 
 
 def test_a_memory_keeps_its_type():

@@ -119,7 +119,7 @@ def test_a_ragged_loop_takes_no_memory_by_splits_that_are_far_from_its_sequences
     assert caught.value.message.startswith("recurrent: row splits of 2 elements begin with 0, never fall and end at 2, unlike [0, ")
 
 
-def test_what_each_step_of_a_ragged_loop_hands_out_anew_is_refused_before_it_is_stacked():
+def test_what_each_step_of_a_ragged_loop_returns_anew_is_refused_before_it_is_stacked():
     """A value of outside, which costs a trip nothing and the stack 4 MiB a step."""
     with ol.Program() as program:
         x, cut = ol.layer.data("x", [], batch="t"), ol.layer.data("splits", ["n+1"], dtype="int64", batch=None)
@@ -131,7 +131,7 @@ def test_what_each_step_of_a_ragged_loop_hands_out_anew_is_refused_before_it_is_
     )
 
 
-def test_what_each_trip_of_a_while_hands_out_anew_is_refused_before_it_is_stacked():
+def test_what_each_trip_of_a_while_returns_anew_is_refused_before_it_is_stacked():
     with ol.Program() as program:
         trips = ol.layer.data("trips", [], dtype="int64", batch=None)
         wide = ol.layer.data("wide", [2**20], batch=None)

@@ -31,7 +31,7 @@ def test_what_is_only_read_is_made_once():
     assert run_twice(program, [y], {"x": [[1.0, 2.0]]}) == [[[2.0, 4.0]]]
 
 
-def test_what_is_handed_out_is_made_each_time():
+def test_what_is_returned_is_made_each_time():
     with ol.Program() as program:
         fetch = [constant(), ol.op.reshape(constant(3.0), shape=(1, 2))]
     assert not planned(program, fetch).constants
@@ -39,7 +39,7 @@ def test_what_is_handed_out_is_made_each_time():
 
 
 @pytest.mark.parametrize("trips", [0, 3])
-def test_what_a_loop_may_hand_out_as_it_was_is_made_each_time(trips):
+def test_what_a_loop_may_return_as_it_was_is_made_each_time(trips):
     with ol.Program() as program:
         x, first, rnn = ol.layer.data("x", shape=[2], batch="t"), constant(), ol.rnn()
         with rnn.step():

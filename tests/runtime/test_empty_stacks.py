@@ -63,7 +63,7 @@ CUTS = {
 @pytest.mark.parametrize("form", CUTS)
 @pytest.mark.parametrize("name", EXECUTORS)
 def test_sizes_of_a_stack_are_told_by_sums_and_products(name: str, form: str):
-    """A branch that does not run hands out `[0, n]`, where all that it would read is `[2*n]`, or `[0, n*t]` of what is `[n*t]`."""
+    """A branch that does not run returns `[0, n]`, where all that it would read is `[2*n]`, or `[0, n*t]` of what is `[n*t]`."""
     declared, op, x, expected = CUTS[form]
     type = op.partition(" =")[0].removeprefix("y: ")
     program = parse_program(f"""program seed=0

@@ -173,7 +173,7 @@ def test_a_persistable_view_of_what_a_step_writes_over_stays_as_it_is(viewed):
         assert torch.equal(held, expected)
 
 
-def test_what_an_evaluation_hands_out_between_steps_stays_as_it_is():
+def test_what_an_evaluation_returns_between_steps_stays_as_it_is():
     program = network()
     scope = ol.init(program, ol.Scope())
     executor = ol.Executor()
@@ -245,7 +245,7 @@ def test_a_step_whose_kernels_read_the_scope_is_that_of_the_interpreter():
 
 
 @pytest.mark.parametrize("fetch", ["f.w@NEXT", "view"])
-def test_a_step_that_hands_out_what_it_writes_leases_nothing(fetch, takes):
+def test_a_step_that_returns_what_it_writes_leases_nothing(fetch, takes):
     program = network()
     with program:
         program.targets["view"] = ol.op.reshape(program.main.var("f.w@NEXT"), shape=(9,))

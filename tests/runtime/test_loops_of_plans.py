@@ -101,7 +101,7 @@ def test_what_may_refuse_its_values_is_not_left_out():
             executor.run(program, feed, fetched[:1], scope=ol.init(program, ol.Scope()))
 
 
-def test_what_is_handed_out_of_the_trips_is_not_left_out():
+def test_what_is_returned_of_the_trips_is_not_left_out():
     """A memory that is stacked is one space with what follows it, and the last of that is there too."""
     with ol.Program() as program:
         x = ol.layer.data("x", ["n", 3], batch="t")
@@ -120,7 +120,7 @@ def test_what_is_handed_out_of_the_trips_is_not_left_out():
 
 
 def two_memories(become):
-    """A loop with two memories that begin as one value; `become` says what they become, what is handed out, and what is wanted besides."""
+    """A loop with two memories that begin as one value; `become` says what they become, what is returned, and what is wanted besides."""
     with ol.Program() as program:
         x = ol.layer.data("x", ["n", 3], batch="t", dtype="float64")
         begun = ol.op.neg(ol.layer.data("begun", [3], batch="n", dtype="float64"))
@@ -154,16 +154,16 @@ def one_value_for_both(step, a, b):
     return (value, value), ol.op.exp(step)
 
 
-def handed_out_before(step, a, b):
+def returned_before(step, a, b):
     return (ol.op.tanh(step * a), ol.op.sigmoid(b + step)), a
 
 
-def handed_out_after(step, a, b):
+def returned_after(step, a, b):
     after = ol.op.tanh(step * a)
     return (after, ol.op.sigmoid(b + step)), after
 
 
-def a_view_of_it_handed_out(step, a, b):
+def a_view_of_it_returned(step, a, b):
     return (ol.op.tanh(step * a), ol.op.sigmoid(b + step)), ol.op.reshape(a, shape=[-1])
 
 
@@ -186,7 +186,7 @@ def a_part(step, a, b):
 
 
 WAYS = {
-    apart: 2, crossed: 0, exchanged: 0, one_value_for_both: 0, handed_out_before: 1, handed_out_after: 1, a_view_of_it_handed_out: 1,
+    apart: 2, crossed: 0, exchanged: 0, one_value_for_both: 0, returned_before: 1, returned_after: 1, a_view_of_it_returned: 1,
     read_again: 1, a_step: 1, itself: 0, a_part: 1,
 }  # fmt: skip
 

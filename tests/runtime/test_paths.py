@@ -27,7 +27,7 @@ def nested():
 
 
 def doubling(*, reverse=False, batch="t"):
-    """Doubles each of `xs`, hands out the doubles and keeps their squares to itself."""
+    """Doubles each of `xs`, returns the doubles and keeps their squares to itself."""
     with ol.Program() as program:
         xs = ol.layer.data("xs", shape=[], batch=batch)
         loop = ol.rnn(reverse=reverse)
@@ -189,7 +189,7 @@ def test_a_step_whose_fetch_is_refused_writes_nothing(executor):
 
 
 def test_stacks_count_against_the_budget_of_a_run():
-    """Fed 8 bytes, in trips 3 * 4 each, handed out 8, fetched 8; the square alone costs the run nothing more."""
+    """Fed 8 bytes, in trips 3 * 4 each, returned 8, fetched 8; the square alone costs the run nothing more."""
     feed, fetch = {"xs": [1.0, 2.0]}, ["main/rnn_0/square"]
     needed = 8 + 2 * (4 + 4) + 8
     (squares,) = ol.Executor(limits=ol.RunLimits(live_bytes=needed + 8)).eval(doubling(), fetch, feed, scope=ol.Scope())

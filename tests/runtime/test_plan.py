@@ -210,7 +210,7 @@ def test_a_memory_that_stays_is_not_written_over_in_the_gradient_of_a_ragged_loo
 
 
 def test_steps_of_some_rows_are_not_taken_for_steps_of_others():
-    """A sequence that one ragged loop hands out is read by another, with row splits of its own."""
+    """A sequence that one ragged loop returns is read by another, with row splits of its own."""
     with ol.Program() as program:
         sequences = [ol.layer.data(name, shape=[2], dtype="float64", ragged=1) for name in ("a", "b")]
         for x in sequences:

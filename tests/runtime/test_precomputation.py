@@ -127,20 +127,20 @@ def test_a_tensor_that_was_given_is_theirs():
 
 
 @pytest.mark.parametrize("fetch", ["w", "rows", "v"])
-def test_what_is_handed_out_may_be_written_over(fetch):
+def test_what_is_returned_may_be_written_over(fetch):
     program = scaled()
     scope = ol.init(program, ol.Scope())
     step = ol.Executor(poison=True).prepare(program, [fetch, "y"], scope=scope, return_numpy=False)
     inference = prepared(program, scope)
     for number in range(4):
         inference()
-        handed_out, y = step({"x": X})
+        returned, y = step({"x": X})
         assert torch.allclose(y, expected(scope), rtol=1e-12)
-        handed_out.fill_(0.1 * number)
+        returned.fill_(0.1 * number)
         assert torch.allclose(inference(), expected(scope), rtol=1e-12)
 
 
-def test_a_parameter_that_is_handed_out_is_read_anew():
+def test_a_parameter_that_is_returned_is_read_anew():
     assert "def precompute" in ol.Executor().plan(scaled(), ["y"]).text
     assert "def precompute" not in ol.Executor().plan(scaled(), ["y", "v", "g"]).text
     ahead = ol.Executor().plan(scaled(), ["y", "rows"]).text.partition("def precompute")[2]

@@ -13,7 +13,7 @@ ROWS = [[1, 2], [], [3]]
 
 
 def words_program(*, levels: int = 1, dtype: str = "int64") -> tuple[ol.Program, list[str]]:
-    """A program that hands out what it was fed."""
+    """A program that returns what it was fed."""
     with ol.Program() as program:
         words = ol.layer.data("words", [], dtype=dtype, ragged=levels)
         ol.op.assign(words, name="y")

@@ -134,17 +134,17 @@ def test_a_buffer_that_grows_keeps_its_values_and_is_held_unless_it_is_much_too_
 
 
 @pytest.mark.parametrize(("sizes", "is_held"), [((3, 2, 4), True), ((9, 1024), True), ((9, 1025), False), ((0, 4), True)])
-def test_what_is_handed_out_is_a_copy_of_a_borrowed_buffer_if_its_steps_are_small(sizes, is_held):
+def test_what_is_returned_is_a_copy_of_a_borrowed_buffer_if_its_steps_are_small(sizes, is_held):
     workspace = Workspace(CPU)
     buffer = workspace.borrow(torch.float32, *sizes)
     values = torch.rand(sizes)
     buffer.whole.copy_(values)
-    handed_out = workspace.hand_out(buffer)
+    returned = workspace.export(buffer)
     workspace.end_run()
     next_one = workspace.borrow(torch.float32, *sizes)
     assert (next_one is buffer) is is_held
     next_one.whole.zero_()
-    assert torch.equal(handed_out, values)
+    assert torch.equal(returned, values)
 
 
 # Plans
@@ -192,7 +192,7 @@ def test_a_plan_takes_no_memory_for_its_stacks_in_the_second_run():
         assert made  # sizes that are new
 
 
-def test_values_that_were_handed_out_are_not_written_over_by_later_runs():
+def test_values_that_were_returned_are_not_written_over_by_later_runs():
     """The stack of states is fetched; with it stays the memory that it lies in."""
     program, fetch = recurrent(fetch_states=True, update=False)
     step, _ = prepared(program, fetch, training=False)
@@ -207,7 +207,7 @@ def test_values_that_were_handed_out_are_not_written_over_by_later_runs():
 @pytest.mark.parametrize("poison", [False, True])
 @pytest.mark.parametrize("rows", [2, 200])
 @pytest.mark.parametrize("beside", ["nothing", "the last", "a square of the last", "the same again"])
-def test_a_stack_that_is_handed_out_may_be_copied_unless_somebody_reads_what_lies_beside_it(beside, rows, poison):
+def test_a_stack_that_is_returned_may_be_copied_unless_somebody_reads_what_lies_beside_it(beside, rows, poison):
     """200 rows are more than is copied. The last value of the memory lies in the stack."""
     with ol.Program(seed=3) as program:
         x = ol.layer.data("x", ["n", 4], dtype="float64", batch="t")
@@ -234,14 +234,14 @@ def test_a_stack_that_is_handed_out_may_be_copied_unless_somebody_reads_what_lie
     for found, expected in zip(values, interpreted(program, names, feeds, training=False), strict=True):
         assert all(map(torch.equal, found, expected))
     plan = executor.plan(program, [program.targets[name] for name in names])
-    assert plan.text.count("workspace.hand_out(") == (2 if beside == "nothing" else 1)  # and the squares
+    assert plan.text.count("workspace.export(") == (2 if beside == "nothing" else 1)  # and the squares
 
 
 @pytest.mark.parametrize("poison", [False, True])
 @pytest.mark.parametrize("passes", [(), tuple(ol.Executor().passes)], ids=["no passes", "all passes"])
 @pytest.mark.parametrize("nested", [False, True])
 @pytest.mark.parametrize("kept", [False, True])
-def test_what_the_trips_made_of_the_steps_of_a_sequence_stays_where_it_is_handed_out(kept, nested, passes, poison):
+def test_what_the_trips_made_of_the_steps_of_a_sequence_stays_where_it_is_returned(kept, nested, passes, poison):
     """The sequence is computed for a loop whose trips write over it; the last step of it is fetched, or a variable's next value."""
     with ol.Program(seed=3) as program:
         x = ol.layer.data("x", [2, 3], dtype="float64", batch="t")

@@ -1,4 +1,4 @@
-"""Ctrl-C while a run trains: it ends soon, nothing is torn, what was trained is handed out and goes on."""
+"""Ctrl-C while a run trains: it ends soon, nothing is torn, what was trained is returned and goes on."""
 
 import signal
 import sys

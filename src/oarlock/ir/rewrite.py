@@ -13,7 +13,7 @@ __all__ = ["rename_sizes", "replace_reads"]
 
 
 def replace_reads(block: Block, replaced: Mapping[Var, Var]) -> None:
-    """Let `block`, and every block inside it, read and hand out other variables in place of some."""
+    """Let `block`, and every block inside it, read and return other variables in place of some."""
     if not replaced:
         return
     for inner in inner_blocks(block):

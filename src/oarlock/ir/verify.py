@@ -184,7 +184,7 @@ def verify_targets(program: Program) -> None:
     if program.training and program.training.backend is not None and not is_name(program.training.backend):
         raise VerifyError(f"backend {program.training.backend[:80]!r} is not a legal name")
     if program.main.outputs:
-        raise VerifyError("main: the main block hands nothing out; a program has targets instead")
+        raise VerifyError("main: the main block returns nothing; a program has targets instead")
     inputs = set(program.main.inputs)
     for label, var in program.targets.items():
         if not is_name(label):

@@ -42,7 +42,7 @@ def inner_blocks(block: Block) -> list[Block]:
 
 
 def free_vars(block: Block) -> list[Var]:
-    """The variables of enclosing blocks that `block`, or a block inside it, reads or hands out; in order of first use."""
+    """The variables of enclosing blocks that `block`, or a block inside it, reads or returns; in order of first use."""
     blocks = inner_blocks(block)
     reads = [var for op in walk(block) for var in op.reads]
     reads += [var for inner in blocks for var in inner.outputs]

@@ -26,8 +26,8 @@ def batch_epilogue(program: Program, catalogue: Catalogue) -> int:
     stacked, where it computes each leading index alone. Sums are rounded in another order: values change in their last bits.
     Costs the stacks of what the op reads. Does not apply to values whose sizes differ from step to step.
 
-    A view of a value, such as a part of a `split`, need not be handed out where the value can be: the view is taken of the stack, and the
-    step, where it reads the view too, takes its own. So is what a `concat` that is handed out consists of.
+    A view of a value, such as a part of a `split`, need not be returned where the value can be: the view is taken of the stack, and the
+    step, where it reads the view too, takes its own. So is what a `concat` that is returned consists of.
 
     Before                                               After
         ps, qs = recurrent(xs, body=                         zs = recurrent(xs, body=
@@ -70,9 +70,9 @@ def _sink_from(loop: Op, names: set[str], catalogue: Catalogue) -> int:
 
 
 def _is_only_in(pairs: list[tuple[Var, Var]], others: list[tuple[Var, Var]], op: Op, layout: Layout) -> bool:
-    """Whether what `op` defines is handed out in `pairs`, not in `others`, and is read by no op of the body nor by the next step."""
-    handed_out = {inner for inner, _ in pairs}
-    if not handed_out.issuperset(op.writes):
+    """Whether what `op` defines is returned in `pairs`, not in `others`, and is read by no op of the body nor by the next step."""
+    returned = {inner for inner, _ in pairs}
+    if not returned.issuperset(op.writes):
         return False
     read = {inner for inner, _ in others} | {each.following for each in layout.carried}
     return read.isdisjoint(op.writes) and not any(var in op.writes for other in layout.body.ops for var in other.reads)
@@ -98,10 +98,10 @@ def _split_sum(op: Op, layout: Layout, position: int) -> None:
 
 
 def _keeps_most(op: Op, layout: Layout) -> bool:
-    """Whether at least a quarter of what `op` gives views of is handed out by it."""
-    handed_out = {inner for inner, _ in layout.stacked}
-    return bool(handed_out.intersection(op.writes)) and _is_within(
-        _counts(op.reads), _counts([var for var in op.writes if var in handed_out]), 4
+    """Whether at least a quarter of what `op` gives views of is returned by it."""
+    returned = {inner for inner, _ in layout.stacked}
+    return bool(returned.intersection(op.writes)) and _is_within(
+        _counts(op.reads), _counts([var for var in op.writes if var in returned]), 4
     )
 
 
@@ -119,7 +119,7 @@ def _is_within(one: Mapping[tuple[str, ...], int], other: Mapping[tuple[str, ...
 
 
 def _take_parts(op: Op, layout: Layout, position: int, names: set[str], attributes: Mapping[str, object]) -> int:
-    """Hand out no part of a `concat` whose stack is handed out, but take the part of that; return how many parts those were.
+    """Return no part of a `concat` whose stack is returned, but take the part of that; return how many parts those were.
 
     0 where there is no such stack, as of trips with different sizes, or nothing says how much of it a part is.
     """
@@ -157,7 +157,7 @@ def _move(
 ) -> int:
     """Take `op` out of the body, unless it stays there, and put it behind the loop; 0 where what it reads has no stack.
 
-    What it gave is not handed out any more in `pairs`.
+    What it gave is not returned any more in `pairs`.
     """
     block = layout.op.block
     inside = [var for var in dict.fromkeys(op.reads) if var.block is layout.body]

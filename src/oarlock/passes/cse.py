@@ -24,7 +24,7 @@ def cse(program: Program, catalogue: Catalogue) -> int:
 
     Legal for ops of one type, with the same inputs, equal attributes and results of one declared type, of which the first stands before the
     other in the same block or in one around it: it has run then, and has refused its values if they are to be refused. Values keep their
-    bits. What a block hands out twice is handed out once. Costs the memory of a value until its last reader has read it. Does not apply to
+    bits. What a block returns twice is returned once. Costs the memory of a value until its last reader has read it. Does not apply to
     random ops, to ops with blocks and to those that ask the run. One look-up per op.
     """
     return rewrite(program, _Sharing(catalogue))
@@ -37,7 +37,7 @@ class _Sharing:
 
     def __call__(self, op: Op, before: list[Op]) -> Mapping[Var, Var]:
         if op.blocks:
-            return _handed_out_twice(op)
+            return _returned_twice(op)
         if op.is_commit or not is_pure(self.catalogue.get(op.type), op):
             return {}
         key = _structure(op)
@@ -48,7 +48,7 @@ class _Sharing:
         return {}
 
 
-def _handed_out_twice(owner: Op) -> dict[Var, Var]:
+def _returned_twice(owner: Op) -> dict[Var, Var]:
     """Of the stacks, and of the sums, of one value of a block, the first in place of the others."""
     layout = Layout.of(owner)
     replaced: dict[Var, Var] = {}

@@ -61,12 +61,12 @@ def _outside(branch: Op) -> list[Op]:
     """The ops of a branch, reading and defining variables of the block around it."""
     layout, block = Layout.of(branch), branch.block
     names = dict(layout.steps)
-    handed_out = dict(reversed(layout.stacked))
+    returned = dict(reversed(layout.stacked))
     ops: list[Op] = []
     for op in layout.body.ops:
         for var in op.writes:
             name = f"{var.name.partition('@')[0]}@INLINED"
-            outer = handed_out.get(var)
+            outer = returned.get(var)
             names[var] = block.new_var(block.program.unique(name), var.dtype, var.shape, location=var.location) if outer is None else outer
         inputs = {slot: tuple(names.get(var, var) for var in vars) for slot, vars in op.inputs.items()}
         outputs = {slot: tuple(names[var] for var in vars) for slot, vars in op.outputs.items()}

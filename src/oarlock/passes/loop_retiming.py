@@ -32,7 +32,7 @@ def loop_retiming(program: Program, catalogue: Catalogue) -> int:
     zeros have that product. The memory is the rows now; their product, once more, is what the memory was after the last trip.
     Costs that last product where somebody wants it. A sum and a product are rounded as one: values change in their last bits; and
     a matrix with an infinite element, or NaN, gives NaN in the first trip already.
-    Does not apply to ragged sequences, to what is handed out, nor where nothing tells the sizes of the first rows.
+    Does not apply to ragged sequences, to what is returned, nor where nothing tells the sizes of the first rows.
     """
     if any(catalogue.find(type) is not standard.find(type) for type in (*_ROWS, "add", "sum", "full_like", "full_batch_size_like")):
         return 0  # its operators are someone else's

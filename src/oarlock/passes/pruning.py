@@ -144,7 +144,7 @@ def remove_dead_code(block: Block, wanted: Iterable[Var]) -> None:
         ys, squares = recurrent(xs, h0, body=                                  h' = tanh(add(h, x)) -> h')
             h' = tanh(add(h, x)); s = square(h') -> h', s)
 
-    What a block hands out is kept where it is read outside, a memory where something that is kept depends on it.
+    What a block returns is kept where it is read outside, a memory where something that is kept depends on it.
     """
     _clean(block, {*wanted, *(var for op in block.tail for var in op.reads)})
     program = block.program
@@ -166,11 +166,11 @@ def _clean(block: Block, wanted: set[Var]) -> None:
 
 
 def _alive(layout: Layout, wanted: Collection[Var]) -> list[Carried]:
-    """The memories that are wanted after the last trip, or that what is handed out depends on."""
-    handed_out = {inner for inner, _ in (*layout.stacked, *layout.summed)} | {layout.condition}
+    """The memories that are wanted after the last trip, or that what is returned depends on."""
+    returned = {inner for inner, _ in (*layout.stacked, *layout.summed)} | {layout.condition}
     alive = [each for each in layout.carried if each.final in wanted]
     while True:
-        targets = [var for var in (*handed_out, *(each.following for each in alive)) if var is not None]
+        targets = [var for var in (*returned, *(each.following for each in alive)) if var is not None]
         read = {var for op in needed_ops(layout.body.ops, targets) for var in op.reads} | set(targets)
         more = [each for each in layout.carried if each.inside in read and each not in alive]
         if not more:
@@ -179,7 +179,7 @@ def _alive(layout: Layout, wanted: Collection[Var]) -> list[Carried]:
 
 
 def _shrink(layout: Layout, wanted: set[Var]) -> None:
-    """Let an op hand out what is wanted, and its block compute only that."""
+    """Let an op return what is wanted, and its block compute only that."""
     layout.stacked = [pair for pair in layout.stacked if pair[1] in wanted]
     layout.summed = [pair for pair in layout.summed if pair[1] in wanted]
     alive = _alive(layout, wanted)
@@ -203,13 +203,13 @@ def _shrink(layout: Layout, wanted: set[Var]) -> None:
 
 
 def _with_told_sizes(layout: Layout, needed: list[tuple[Var, Var]]) -> list[tuple[Var, Var]]:
-    """The steps that are needed, and for each size in front of what is handed out one that tells it where, otherwise, values do."""
+    """The steps that are needed, and for each size in front of what is returned one that tells it where, otherwise, values do."""
     if not layout.op.inputs.get("splits") and not layout.op.inputs.get("when"):
         return needed
     told, kept = {outer.shape[0] for _, outer in needed if outer.shape}, set(needed)
-    handed_out = {outer.shape[0] for _, outer in layout.stacked if outer.shape}
+    returned = {outer.shape[0] for _, outer in layout.stacked if outer.shape}
     for pair in layout.steps:
-        if pair[1].shape and pair[1].shape[0] in handed_out - told:
+        if pair[1].shape and pair[1].shape[0] in returned - told:
             kept.add(pair)
             told.add(pair[1].shape[0])
     return [pair for pair in layout.steps if pair in kept]

@@ -79,7 +79,7 @@ def sees(block: Block, var: Var) -> bool:
 
 
 def reader_counts(program: Program) -> dict[Var, int]:
-    """How often each variable is read, handed out of its block, or wanted of the program."""
+    """How often each variable is read, returned of its block, or wanted of the program."""
     counts: dict[Var, int] = {}
     reads = [var for op in walk(program.main) for var in op.reads]
     for var in (*reads, *(var for block in program.blocks for var in block.outputs), *program.targets.values()):

@@ -293,7 +293,7 @@ def block_for(vars: Sequence[Var], what: str) -> Block:
                 f'{what}: "{var.name}" is not visible in {block.path}; it belongs to {var.block.path}',
                 location=here(),
                 given=[var.describe()],
-                hint="hand it out of its block as an output",
+                hint="return it from its block as an output",
             )
     return block
 

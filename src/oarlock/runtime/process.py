@@ -56,7 +56,7 @@ def configure_process(*, threads: int | None = None, keep_memory: bool = True) -
     - a kernel is divided among `threads`. Without a number, among no more than there are cores to run on, where a processor may
       show each core twice and a container may be allowed fewer; `OMP_NUM_THREADS`, and a number given before, stay;
     - memory that is freed stays in the process for what comes next, in place of going back to the system, which clears every page that it
-      hands out. The process keeps the most that it ever needed. The system is asked to give it in large pages. Not so with
+      returns. The process keeps the most that it ever needed. The system is asked to give it in large pages. Not so with
       `keep_memory=False`, or without glibc.
 
     PyTorch starts the threads of its pool for its first large kernel. They treat numbers as the thread does that starts them, and go on

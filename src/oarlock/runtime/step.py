@@ -120,7 +120,7 @@ class _Planned(Step):
         self._erased = 0  # how many variables of the scope had been erased when these were found
         self._committed = plan.committed
         self._fed = [(number, given.var.name) for number, given in enumerate(plan.inputs) if not given.var.persistable]
-        self._lent = plan.lent.numbers(hands_out=not return_numpy)
+        self._lent = plan.lent.numbers(returns=not return_numpy)
         self._lease = Lease(self._lock, shared=not plan.overwrites)
         self._leased = weakref.ref(self._lease)  # which variables know it by: they do not keep what once ran
 
@@ -140,7 +140,7 @@ class _Planned(Step):
             if self._committed:
                 with self._lock, uninterrupted():
                     self._commit(computed)
-            return self._hand_out(computed)
+            return self._return(computed)
         except BaseException:
             self._lend_all()  # to the traceback
             raise
@@ -155,7 +155,7 @@ class _Planned(Step):
                 with suppress(ScopeError):  # where it has gone meanwhile; what is under way is what there is to tell
                     variable.lend()
 
-    def _hand_out(self, computed: list[torch.Tensor]) -> Values:
+    def _return(self, computed: list[torch.Tensor]) -> Values:
         fetched = computed[: self._fetched]
         return [to_numpy(value) for value in fetched] if self._return_numpy else fetched
 
@@ -281,7 +281,7 @@ class _Update(_Planned):
                 raise
             finally:
                 lease.running.pop()
-        return self._hand_out(computed)
+        return self._return(computed)
 
     def _take(self, fed: Mapping[str, torch.Tensor]) -> list[torch.Tensor]:
         """The values of the inputs of the plan, on which nobody else has a lease; those that are written over are nobody else's.

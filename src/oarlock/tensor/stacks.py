@@ -1,7 +1,7 @@
-"""Stacks: what the trips of a loop, or the run of a branch, have handed out.
+"""Stacks: what the trips of a loop, or the run of a branch, have returned.
 
 A stack is a tensor with a row per trip. Where a value has another size in each trip - the rows that took a branch, the
-trips of a loop inside - it is a list of tensors instead, an *uneven* stack: nothing is padded or copied. What users hand out
+trips of a loop inside - it is a list of tensors instead, an *uneven* stack: nothing is padded or copied. What users return
 is even, which `oarlock.layer` sees to; uneven stacks go from a forward loop to its gradient loop, which reads them step by step.
 """
 

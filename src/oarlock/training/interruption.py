@@ -1,4 +1,4 @@
-"""Ctrl-C while a run trains: the step that runs is finished, or cut short soon, and what was trained so far is handed out."""
+"""Ctrl-C while a run trains: the step that runs is finished, or cut short soon, and what was trained so far is returned."""
 
 import signal
 import threading

@@ -31,7 +31,7 @@ with pd.Program() as program:
         d = pd.layer.add_scalar(x, y)
         ie.output(d, pd.layer.softmax(d))
     with ie.false_block():
-        d = pd.layer.fc(z, 1, name="fc")  # of size 1, so that both blocks hand out rows of one width
+        d = pd.layer.fc(z, 1, name="fc")  # of size 1, so that both blocks return rows of one width
         ie.output(d, d + 1)
     o1, o2 = ie(cond)
 

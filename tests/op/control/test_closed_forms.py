@@ -213,7 +213,7 @@ def test_what_the_condition_was_computed_from_may_be_replaced_after_the_branch()
 
 
 @pytest.mark.parametrize("kind", ["rnn", "while"])
-def test_what_one_step_in_the_middle_hands_out_has_gradients_in_the_steps_before_it_only(kind):
+def test_what_one_step_in_the_middle_returns_has_gradients_in_the_steps_before_it_only(kind):
     with ol.Program() as program:
         steps = ol.layer.data("steps", shape=[], dtype="float64", batch="t")
         start = number("start")

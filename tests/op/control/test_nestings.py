@@ -26,7 +26,7 @@ def leaf(f, v, x):
 
 
 def rnn(f, v, x, inner):
-    """The state goes through what is inside; what is handed out of each step is added up with weights."""
+    """The state goes through what is inside; what is returned of each step is added up with weights."""
 
     def step(s, memories):
         h = f.tanh(inner(memories[0]) * s + v.b)

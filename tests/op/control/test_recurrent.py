@@ -216,7 +216,7 @@ def product(f, v, reverse):
     return f.scan(step, [v.xs], [v.m], reverse=reverse)[1]
 
 
-def outer_parameter_handed_out(f, v, reverse):
+def outer_parameter_returned(f, v, reverse):
     """The same captured variable in each step, beside something that depends on it."""
 
     def step(xs, ms):
@@ -250,7 +250,7 @@ def memory_that_nobody_reads(f, v, reverse):
     return f.scan(step, [v.xs], [v.m], reverse=reverse)[0]
 
 
-def memory_handed_out(f, v, reverse):
+def memory_returned(f, v, reverse):
     """The output is the state before the step."""
 
     def step(xs, ms):
@@ -267,7 +267,7 @@ def unused_step_input(f, v, reverse):
     return f.scan(step, [v.ys, v.xs], [v.m], reverse=reverse)[0]
 
 
-def step_input_handed_out(f, v, reverse):
+def step_input_returned(f, v, reverse):
     return f.scan(lambda xs, ms: ([xs[0], xs[0] * xs[0]], []), [v.xs], reverse=reverse)[0]
 
 
@@ -310,7 +310,7 @@ def whole_sequence_seen_from_inside(f, v, reverse):
 
 
 def loop_after_loop(f, v, reverse):
-    """The second loop runs the other way, over what the first handed out, from where it ended."""
+    """The second loop runs the other way, over what the first returned, from where it ended."""
 
     def step(xs, ms):
         h = f.tanh(xs[0] + f.linear(ms[0], v.u))
@@ -382,13 +382,13 @@ LOOPS: list[Callable] = [
     many_of_everything,
     memories_that_change_places,
     product,
-    outer_parameter_handed_out,
+    outer_parameter_returned,
     memory_set_from_outside,
     memory_that_never_changes,
     memory_that_nobody_reads,
-    memory_handed_out,
+    memory_returned,
     unused_step_input,
-    step_input_handed_out,
+    step_input_returned,
     delay,
     delay_line,
     counted,
@@ -610,7 +610,7 @@ def test_the_gradient_of_a_loop_is_a_loop_the_other_way():
 
 
 def test_a_stack_that_is_there_is_used_again():
-    """The gradient of tanh reads its result, which the loop hands out already."""
+    """The gradient of tanh reads its result, which the loop returns already."""
     with ol.Program() as program:
         xs = ol.layer.data("xs", shape=[3], batch="t")
         stacked, _ = Ours.scan(lambda steps, ms: ([ol.op.tanh(steps[0])], []), [xs])
@@ -622,7 +622,7 @@ def test_a_stack_that_is_there_is_used_again():
     assert len(program.main.vars) == count + 2
 
 
-def test_only_what_the_gradient_reads_is_handed_out_in_addition():
+def test_only_what_the_gradient_reads_is_returned_in_addition():
     with ol.Program() as program:
         xs = ol.layer.data("xs", shape=[3], batch="t")
         w = ol.layer.data("w", shape=[3], batch=None)

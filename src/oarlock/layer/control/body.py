@@ -23,7 +23,7 @@ __all__ = [
     "open_block",
     "require_consistent",
     "require_even",
-    "require_handed_out",
+    "require_returned",
     "require_same_block",
     "require_uncut",
 ]
@@ -51,7 +51,7 @@ def require_same_block(block: Block, around: Block, what: str) -> None:
         )
 
 
-def require_handed_out(values: Sequence[object], block: Block, what: str) -> list[Var]:
+def require_returned(values: Sequence[object], block: Block, what: str) -> list[Var]:
     """`values` as variables that `block` sees. Raises ArgumentError, or ProgramError for a value of another block."""
     around = set(block.enclosing())
     vars = [require_type(value, f"{what}: value") for value in values]
@@ -61,7 +61,7 @@ def require_handed_out(values: Sequence[object], block: Block, what: str) -> lis
                 f'{what}: "{var.name}" is not visible in {block.path}; it belongs to {var.block.path}',
                 location=here(),
                 given=[var.describe()],
-                hint="hand it out of its block as an output",
+                hint="return it from its block as an output",
             )
     return vars
 
@@ -80,7 +80,7 @@ def require_even(vars: Sequence[Var], block: Block, what: str) -> None:
                 f'{what}: "{var.name}" has {uneven[0]} rows, another number in each trip, so its trips cannot be stacked',
                 location=here(),
                 given=[var.describe()],
-                hint="hand out what is the same size in each trip: a sum, a mean, the rows merged in their order",
+                hint="return what is the same size in each trip: a sum, a mean, the rows merged in their order",
             )
 
 
@@ -113,7 +113,7 @@ def require_uncut(body: Block, rows: str) -> None:
                 location=op.location,
                 contract="rows stand in a step the longest first, and without those that have ended; nothing groups them there",
                 given=[splits.describe()],
-                hint="group them before the loop, or group what the loop hands out after it",
+                hint="group them before the loop, or group what the loop returns after it",
                 op=op.type,
             )
 

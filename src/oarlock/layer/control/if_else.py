@@ -24,7 +24,7 @@ from oarlock.ir.rewrite import rename_sizes, replace_reads
 from oarlock.ir.size import Size, add, names_in, rename
 from oarlock.ir.var import Var
 from oarlock.ir.walk import free_vars
-from oarlock.layer.control.body import count_values, open_block, require_consistent, require_handed_out, require_same_block
+from oarlock.layer.control.body import count_values, open_block, require_consistent, require_returned, require_same_block
 from oarlock.op.control.conditional import conditional_block
 from oarlock.op.indexing import gather, merge, nonzero
 from oarlock.op.manipulation import flatten
@@ -37,7 +37,7 @@ __all__ = ["IfElse", "ifelse"]
 
 @dataclass(eq=False)
 class _Side:
-    """One of the two blocks: what it hands out, and what it was given by `input` and by `whole`."""
+    """One of the two blocks: what it returns, and what it was given by `input` and by `whole`."""
 
     block: Block
     outputs: list[Var] = field(default_factory=list)
@@ -139,12 +139,12 @@ class IfElse:
         return side.block.new_var(side.block.program.unique(var.name.partition("@")[0]), var.dtype, shape)
 
     def output(self, *values: Var) -> None:
-        """Hand out `values`, each with a row for every row that takes this block. Both blocks hand out the same types."""
+        """Output `values`, each with a row for every row that takes this block. Both blocks return the same types."""
         side = self._require_open("output")
-        side.outputs += require_handed_out(values, side.block, "ifelse.output")
+        side.outputs += require_returned(values, side.block, "ifelse.output")
 
     def __call__(self, condition: Var) -> Var | tuple[Var, ...]:
-        """Close it: merge what the blocks hand out, rows in their order. `condition` is bool[n] or bool[n 1].
+        """Close it: merge what the blocks return, rows in their order. `condition` is bool[n] or bool[n 1].
 
         Returns one variable or a tuple of them. Raises ProgramError or ShapeError, and takes the blocks back, where they do not fit.
         """
@@ -174,9 +174,9 @@ class IfElse:
         counts = [len(self._sides[holds].outputs) for holds in (True, False)]
         if counts[0] != counts[1] or not counts[0]:
             raise ProgramError(
-                f"ifelse: the true block hands out {count_values(counts[0])}, the false block {counts[1] or 'none'}",
+                f"ifelse: the true block returns {count_values(counts[0])}, the false block {counts[1] or 'none'}",
                 location=here(),
-                contract="both blocks hand out the same number of values, at least one",
+                contract="both blocks return the same number of values, at least one",
                 hint="ie.output(...) in each block",
             )
         condition = require_type(condition, "ifelse: the condition")
@@ -232,10 +232,10 @@ class IfElse:
         for var in side.outputs:
             if not var.shape or var.shape[0] != symbol:
                 raise ShapeError(
-                    f'ifelse: "{var.name}" is handed out as {var.type_text}, which has no row for each of the {symbol} rows of its block',
+                    f'ifelse: "{var.name}" is returned as {var.type_text}, which has no row for each of the {symbol} rows of its block',
                     location=here(),
                     given=[var.describe()],
-                    contract="what a block hands out has the rows of that block",
+                    contract="what a block returns has the rows of that block",
                     hint=_rows_hint(var, length),
                 )
 
@@ -290,7 +290,7 @@ class IfElse:
                 )
 
     def _append(self, side: _Side, condition: Var, holds: bool) -> list[Var]:
-        """The ops that run one block on its rows; returns what it hands out."""
+        """The ops that run one block on its rows; returns what it returns."""
         chosen = nonzero(condition, value=holds)
         if side.split:
             chosen.shape = (next(iter(side.split.values())).shape[0],)  # type: ignore[index]

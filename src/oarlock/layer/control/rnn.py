@@ -28,7 +28,7 @@ from oarlock.ir.rewrite import rename_sizes, replace_reads
 from oarlock.ir.rollback import undone_on_error
 from oarlock.ir.var import Var
 from oarlock.ir.walk import free_vars
-from oarlock.layer.control.body import open_block, require_consistent, require_even, require_handed_out, require_same_block, require_uncut
+from oarlock.layer.control.body import open_block, require_consistent, require_even, require_returned, require_same_block, require_uncut
 from oarlock.layer.control.memory import Memory
 from oarlock.layer.control.outer import Wholes, is_stepped, nothing_to_step_through, require_nothing_read, require_rows, require_same_splits
 from oarlock.op.creation import full, full_batch_size_like, full_like
@@ -214,7 +214,7 @@ class Recurrence:
         """Make `value` the state after this step. Raises ProgramError the second time, ShapeError for another type."""
         body = self._require_open("update_memory")
         self._require_own(memory, "update_memory")
-        (value,) = require_handed_out([require_type(value, "rnn.update_memory: value")], body, "rnn.update_memory")
+        (value,) = require_returned([require_type(value, "rnn.update_memory: value")], body, "rnn.update_memory")
         if memory.updated is not None:
             raise ProgramError("rnn.update_memory: this memory is updated already", location=here(), given=[memory.updated.describe()])
         if (value.dtype, value.shape) != (memory.previous.dtype, memory.previous.shape):
@@ -240,7 +240,7 @@ class Recurrence:
                     f"rnn.add_to: None stands for the step input, of which there are {len(self._sequences)}", location=here()
                 )
             (value,) = self._sequences.values()
-        (value,) = require_handed_out([require_type(value, "rnn.add_to: value")], body, "rnn.add_to")
+        (value,) = require_returned([require_type(value, "rnn.add_to: value")], body, "rnn.add_to")
         if accum.shape is not None or accum.op is not None or accum in self._accumulators or accum.block is not self._around:
             raise ArgumentError(
                 f'rnn.add_to: "{accum.name}" cannot become the sum over the steps',
@@ -268,12 +268,12 @@ class Recurrence:
         return next((sequence for sequence, step in steps if (step.dtype, step.shape) == (value.dtype, value.shape)), None)
 
     def output(self, *values: Var) -> None:
-        """Hand out `values`; their steps are stacked, T[*d] -> T[t *d]. In a ragged loop, T[n *d] -> T[t *d], ragged too.
+        """Output `values`; their steps are stacked, T[*d] -> T[t *d]. In a ragged loop, T[n *d] -> T[t *d], ragged too.
 
         Raises ShapeError for a value whose size differs from step to step.
         """
         body = self._require_open("output")
-        vars = require_handed_out([require_type(value, "rnn.output: value") for value in values], body, "rnn.output")
+        vars = require_returned([require_type(value, "rnn.output: value") for value in values], body, "rnn.output")
         require_even(vars, body, "rnn.output")
         self._outputs += vars
 

@@ -24,7 +24,7 @@ from oarlock.ir.dtype import DType
 from oarlock.ir.location import here
 from oarlock.ir.var import Var
 from oarlock.ir.walk import free_vars
-from oarlock.layer.control.body import as_scalar, count_values, open_block, require_handed_out, require_same_block
+from oarlock.layer.control.body import as_scalar, count_values, open_block, require_returned, require_same_block
 from oarlock.op.comparison import equal
 from oarlock.op.composed.arithmetic import constant_like
 from oarlock.op.control.conditional import conditional_block
@@ -40,7 +40,7 @@ Written = Var | Sequence[Var]
 
 @dataclass(eq=False)
 class _Case:
-    """One block, what it hands out, and the condition under which it is chosen; a default has none."""
+    """One block, what it returns, and the condition under which it is chosen; a default has none."""
 
     block: Block
     condition: Var | None
@@ -112,15 +112,15 @@ class Switch:
             self._open = None
 
     def output(self, *values: Var) -> None:
-        """Hand out `values`. All blocks hand out the same types."""
+        """Output `values`. All blocks return the same types."""
         if self._open is None:
             raise ProgramError(f"{self._kind}.output: call it inside one of its blocks", location=here())
-        self._open.outputs += require_handed_out(values, self._open.block, f"{self._kind}.output")
+        self._open.outputs += require_returned(values, self._open.block, f"{self._kind}.output")
 
     def __call__(self) -> Var | tuple[Var, ...]:
-        """Close it; return what the chosen block hands out, one variable or a tuple of them.
+        """Close it; return what the chosen block returns, one variable or a tuple of them.
 
-        Raises ProgramError without a default, or where the blocks hand out different numbers of values, ShapeError where their types
+        Raises ProgramError without a default, or where the blocks return different numbers of values, ShapeError where their types
         differ; it takes the blocks back then.
         """
         if self._called or self._open is not None:
@@ -156,7 +156,7 @@ class Switch:
     def _require_complete(self) -> None:
         if self._cases and not _is_default(self._cases[-1]):
             raise ProgramError(
-                f"{self._kind}: it has no default, so nothing tells what it hands out where no condition holds",
+                f"{self._kind}: it has no default, so nothing tells what it returns where no condition holds",
                 location=here(),
                 hint=f"write one in `with {self._kind}.default():`",
             )
@@ -168,16 +168,14 @@ class Switch:
             )
         first = self._cases[0]
         if not first.outputs:
-            raise ProgramError(
-                f"{self._kind}: its blocks hand nothing out", location=here(), hint=f"{self._kind}.output(...) in each block"
-            )
+            raise ProgramError(f"{self._kind}: its blocks return nothing", location=here(), hint=f"{self._kind}.output(...) in each block")
         for other in self._cases[1:]:
             if len(other.outputs) != len(first.outputs):
                 raise ProgramError(
-                    f"{self._kind}: {first.block.name} hands out {count_values(len(first.outputs))}, "
+                    f"{self._kind}: {first.block.name} returns {count_values(len(first.outputs))}, "
                     f"{other.block.name} {len(other.outputs) or 'none'}",
                     location=here(),
-                    contract="every block hands out the same number of values",
+                    contract="every block returns the same number of values",
                 )
             for number, (var, expected) in enumerate(zip(other.outputs, first.outputs, strict=True)):
                 if (var.dtype, var.shape) != (expected.dtype, expected.shape):
@@ -186,7 +184,7 @@ class Switch:
                         f"but {var.type_text} in {other.block.name}",
                         location=here(),
                         given=[expected.describe(), var.describe()],
-                        contract="every block hands out the same types",
+                        contract="every block returns the same types",
                     )
 
     def _discard(self) -> None:
@@ -293,7 +291,7 @@ def _write_function(choice: Switch, block: AbstractContextManager[None], functio
         written = function()
         if written is None:
             raise ArgumentError(
-                f"{choice._kind}: a function returned None; what it returns is what its block hands out",
+                f"{choice._kind}: a function returned None; what it returns is what its block returns",
                 location=here(),
                 hint="return a variable, or several in a tuple",
             )

@@ -5,7 +5,7 @@ with loop.block():
     after = y * w                   # y is the value at the start of this trip
     loop.carry(y, after)            # at the start of the next trip, y is `after`
     loop.update_condition(after < 100)
-    loop.output(after)              # handed out by every trip, stacked
+    loop.output(after)              # returned by every trip, stacked
 y_at_the_end, every_y = loop()
 """
 
@@ -19,7 +19,7 @@ from oarlock.ir.location import here
 from oarlock.ir.rewrite import replace_reads
 from oarlock.ir.var import Var
 from oarlock.ir.walk import free_vars, needed_ops
-from oarlock.layer.control.body import as_scalar, open_block, require_even, require_handed_out, require_same_block
+from oarlock.layer.control.body import as_scalar, open_block, require_even, require_returned, require_same_block
 from oarlock.op.control.while_loop import while_
 from oarlock.registry.catalogue import standard
 from oarlock.registry.creator import require_type
@@ -81,7 +81,7 @@ class WhileLoop:
         """
         body = self._require_open("carry")
         var = require_type(var, "while_loop.carry: var", self._around)
-        (value,) = require_handed_out([value], body, "while_loop.carry")
+        (value,) = require_returned([value], body, "while_loop.carry")
         if var.block not in set(self._around.enclosing()):
             raise ProgramError(
                 f'while_loop.carry: "{var.name}" has a value inside the body only, yet the loop needs it before its first trip',
@@ -117,9 +117,9 @@ class WhileLoop:
         self._next_condition = condition
 
     def output(self, *values: Var) -> None:
-        """Hand out `values` of every trip; they are stacked, T[*d] -> T[trips *d]."""
+        """Output `values` of every trip; they are stacked, T[*d] -> T[trips *d]."""
         body = self._require_open("output")
-        vars = require_handed_out(values, body, "while_loop.output")
+        vars = require_returned(values, body, "while_loop.output")
         require_even(vars, body, "while_loop.output")
         self._outputs += vars
 

@@ -2,8 +2,8 @@
 
 Between a block and the block of its gradient (architecture of the project, "the gradient of a loop is a loop")
 
-    what a step or a branch is given           becomes   what is handed out
-    what is handed out                                   what is given
+    what a step or a branch is given           becomes   what is returned
+    what is returned                                   what is given
     an initial memory                                    a final memory
     a captured variable                                  a sum over the trips
     a value of the block that the gradient reads         one more output of the forward op, given here
@@ -26,7 +26,7 @@ class GradientBlock:
     """The block of a gradient, while it is built from the forward op.
 
     `given` are the inputs of the forward block that are steps of a value outside, or the value itself, with that value. What the
-    forward op hands out in `slot` begins at number `first` of its block's outputs.
+    forward op returns in `slot` begins at number `first` of its block's outputs.
     """
 
     def __init__(self, op: Op, backward: Backward, *, given: Mapping[Var, Var], slot: str, first: int = 0):
@@ -49,16 +49,16 @@ class GradientBlock:
         return f"{name}.{part}"
 
     def outside(self, shape: Shape) -> Shape:
-        """The shape of what the op hands out, where its block hands out `shape`."""
+        """The shape of what the op returns, where its block returns `shape`."""
         raise NotImplementedError
 
     @property
-    def handed_out(self) -> list[Var]:
-        """The variables of the forward block that the op hands out in `slot`, in order."""
+    def returned(self) -> list[Var]:
+        """The variables of the forward block that the op returns in `slot`, in order."""
         return self.forward.outputs[self.first : self.first + len(self.op.outputs[self.slot])]
 
     def arrived(self, slot: str, inner: list[Var]) -> list[tuple[Var, Var]]:
-        """The variables handed out through `slot` to whose outer side a gradient has come, with it."""
+        """The variables returned through `slot` to whose outer side a gradient has come, with it."""
         pairs = ((var, self.backward.gradient_of(outer)) for var, outer in zip(inner, self.op.outputs[slot], strict=True))
         return [(var, gradient) for var, gradient in pairs if gradient is not None]
 
@@ -75,7 +75,7 @@ class GradientBlock:
             return self.backward.read(var)
         if var.op is not None and _is_constant(var.op):
             return self._constant(var)
-        outer = self.given[var] if var in self.given else self._handed_out(var)
+        outer = self.given[var] if var in self.given else self._returned(var)
         return self.take(self.backward.read(outer), var)
 
     def _constant(self, var: Var) -> Var:
@@ -88,9 +88,9 @@ class GradientBlock:
             self.constants[var] = made
         return self.constants[var]
 
-    def _handed_out(self, var: Var) -> Var:
+    def _returned(self, var: Var) -> Var:
         """The output of the forward op that holds what `var` was: one that is there, or one more."""
-        inner = self.handed_out
+        inner = self.returned
         for handed, outer in zip(inner, self.op.outputs[self.slot], strict=True):
             if handed is var and not outer.stop_gradient:  # a gradient of this gradient goes through what is read here
                 return outer

@@ -22,7 +22,7 @@ __all__ = ["conditional_block"]
 def conditional_block(context, values, free, when=None, *, body: Block):
     """Run ``body`` once, in a scope of its own.
 
-    It takes ``values`` and hands out the outputs; ``free`` are the variables around it that it reads.
+    It takes ``values`` and returns the outputs; ``free`` are the variables around it that it reads.
     With ``when`` it runs only where that holds, and everything that is handed in or out has one dimension more in front, ``[ran *d]``:
     of size 1 where it ran, of size 0 where it did not. ``select_branch`` picks the value of whichever of several branches ran.
     """
@@ -57,7 +57,7 @@ def branch_types(values, free, when, *, body):
     if when is None:
         return types
     if any(type.shape is None for type in types):
-        raise ShapeError("the body hands out a value of unknown rank")
+        raise ShapeError("the body returns a value of unknown rank")
     return [TensorType(type.dtype, ("?ran", *type.shape)) for type in types]  # type: ignore[misc]
 
 
@@ -91,7 +91,7 @@ class _BranchGradient(GradientBlock):
     def build(self) -> list[tuple[Var, Var]]:
         """Append the branch; return each input of the forward branch that has a gradient, with it."""
         with self.block:
-            seeds = [(var, self.take(gradient, var)) for var, gradient in self.arrived("outputs", self.handed_out)]
+            seeds = [(var, self.take(gradient, var)) for var, gradient in self.arrived("outputs", self.returned)]
             free = [var for var in self.op.inputs["free"] if self.backward.wants(var)]
             found = self.backward.differentiate(self.forward.ops, self.block, seeds, [*self.wanted(), *free], self.read)
         if not found:

@@ -24,8 +24,8 @@ class Carried:
 class Layout:
     """The pairs of one op: `recurrent`, `while` or `conditional_block`.
 
-    `steps` and `stacked` are (inside, outside): what a trip is given of a value outside, and what it hands out there;
-    of a branch, its values and outputs. `summed` are (inside, outside) too. `condition` is what a `while` hands out first.
+    `steps` and `stacked` are (inside, outside): what a trip is given of a value outside, and what it returns there;
+    of a branch, its values and outputs. `summed` are (inside, outside) too. `condition` is what a `while` returns first.
     Change the lists, then call `write`.
     """
 
@@ -47,20 +47,20 @@ class Layout:
         if op.type == "while":
             layout.condition = outputs.pop(0)
         given = op.inputs.get("sequences", op.inputs.get("values", ()))
-        handed_out = op.outputs.get("stacked", op.outputs.get("outputs", ()))
+        returned = op.outputs.get("stacked", op.outputs.get("outputs", ()))
         initial, final = op.inputs.get("initial", ()), op.outputs.get("final", ())
         layout.steps = list(zip(body.inputs, given, strict=False))
-        layout.stacked = list(zip(outputs, handed_out, strict=False))
-        following = outputs[len(handed_out) : len(handed_out) + len(initial)]
+        layout.stacked = list(zip(outputs, returned, strict=False))
+        following = outputs[len(returned) : len(returned) + len(initial)]
         layout.carried = [Carried(*each) for each in zip(body.inputs[len(given) :], following, initial, final, strict=True)]
-        layout.summed = list(zip(outputs[len(handed_out) + len(initial) :], op.outputs.get("sums", ()), strict=True))
+        layout.summed = list(zip(outputs[len(returned) + len(initial) :], op.outputs.get("sums", ()), strict=True))
         return layout
 
     def write(self) -> None:
         """Make the op and its block what the lists say."""
         op, body = self.op, self.body
         given = tuple(outer for _, outer in self.steps)
-        handed_out = tuple(outer for _, outer in self.stacked)
+        returned = tuple(outer for _, outer in self.stacked)
         body.inputs = [*(inner for inner, _ in self.steps), *(each.inside for each in self.carried)]
         condition = [] if self.condition is None else [self.condition]
         following = [each.following for each in self.carried]
@@ -73,8 +73,8 @@ class Layout:
         }
         op.inputs = {slot: changed.get(slot, vars) for slot, vars in op.inputs.items()}
         results = {
-            "stacked": handed_out,
-            "outputs": handed_out,
+            "stacked": returned,
+            "outputs": returned,
             "final": tuple(each.final for each in self.carried),
             "sums": tuple(outer for _, outer in self.summed),
         }

@@ -34,7 +34,7 @@ class LoopGradient(GradientBlock):
     """The construction of one gradient loop, from the forward loop `op`.
 
     `steps` are the inputs of the body that are steps, with the sequences; `memories` its other inputs, whose values after a trip are
-    `following`; `sums` what it hands out to be summed. Stacks begin at number `first` of its outputs.
+    `following`; `sums` what it returns to be summed. Stacks begin at number `first` of its outputs.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class LoopGradient(GradientBlock):
 
     def build(self) -> list[tuple[Var, Var]]:
         """Append the loop; return each input of the forward loop that has a gradient, with it."""
-        arrived_stacks = self.arrived("stacked", self.handed_out)
+        arrived_stacks = self.arrived("stacked", self.returned)
         arrived_sums = self.arrived("sums", self.sums) if self.sums else []
         final = dict(self.arrived("final", list(self.start)))
         seeded = {var for var, _ in (*arrived_stacks, *arrived_sums)} | {self.following[memory] for memory in final}
@@ -120,7 +120,7 @@ class LoopGradient(GradientBlock):
 
     def _steps_of_rows(self) -> Size:
         """How many steps a ragged loop made: the size in front of what it stacks per step."""
-        for inner, outer in (*self.given.items(), *zip(self.handed_out, self.op.outputs["stacked"], strict=True)):
+        for inner, outer in (*self.given.items(), *zip(self.returned, self.op.outputs["stacked"], strict=True)):
             if not is_by_row(inner, self.forward):
                 return outer.shape[0]  # type: ignore[index]
         return self.op.block.program.unique("size")

@@ -26,7 +26,7 @@ def recurrent(context, sequences, initial, free, splits=None, *, body: Block, su
     """Run ``body`` once per step, each step in a scope of its own.
 
     ``sequences`` have time first, ``[t *d]``, and one length ``t``. The body takes a step of each sequence and
-    the memories; it hands out what is stacked, then the next value of each memory, then the ``summed`` values
+    the memories; it returns what is stacked, then the next value of each memory, then the ``summed`` values
     of which the loop gives the sum over its steps. ``free`` are the variables around the loop that the body
     reads. With ``reverse`` the last step runs first; stacks keep the order of the sequences. Where ``t`` is 0,
     stacks are empty, memories keep their initial values and sums are zero.
@@ -34,7 +34,7 @@ def recurrent(context, sequences, initial, free, splits=None, *, body: Block, su
     With ``splits``, row splits ``int64[n+1]``, the sequences are ragged: the elements of ``n`` rows one after another,
     ``[t *d]``. Step ``i`` takes element ``i`` of each row that has one, the longest row first, and nothing is padded: the body
     sees ``[m *d]`` with an ``m`` that shrinks. Memories are ``[n *d]`` outside and ``[m *d]`` inside; that of a row
-    rests once its sequence has ended. What the body hands out without ``m`` in front is stacked per step, ``[steps *d]``.
+    rests once its sequence has ended. What the body returns without ``m`` in front is stacked per step, ``[steps *d]``.
     """
     stack_vars, _, sum_vars = split_outputs(body.outputs, len(initial), summed)
     steps = Steps(sequences) if splits is None else RaggedSteps(sequences, splits, body, context.op, free)
@@ -183,7 +183,7 @@ def recurrent_types(sequences, initial, free, splits, *, body, summed, reverse):
         raise ShapeError(f"the body takes {len(body.inputs)} values, yet is handed {len(sequences) + len(initial)}")
     handed_in += [form.memory(type, var) for type, var in zip(initial, body.inputs[len(sequences) :], strict=True)]
     if summed < 0 or len(body.outputs) < len(initial) + summed:
-        raise ShapeError(f"the body hands out {len(body.outputs)} values, too few for {len(initial)} memories and {summed} sums")
+        raise ShapeError(f"the body returns {len(body.outputs)} values, too few for {len(initial)} memories and {summed} sums")
     for var, type in zip(body.inputs, handed_in, strict=True):
         if (var.dtype, var.shape) != type:
             raise ShapeError(f'the body takes "{var.name}" as {var.type_text}, yet is handed {type}')
@@ -193,7 +193,7 @@ def recurrent_types(sequences, initial, free, splits, *, body, summed, reverse):
         if before != after:
             raise ShapeError(f"memory {number} begins as {before} but goes on as {after}")
     if any(type.shape is None for type in stacked):
-        raise ShapeError("the body hands out a value of unknown rank, and steps of that cannot be stacked")
+        raise ShapeError("the body returns a value of unknown rank, and steps of that cannot be stacked")
     around = _names([*sequences, *initial, *free, *([] if splits is None else [splits])])
     for number, type in enumerate(sums):
         if not _names([type]) <= around:

@@ -18,10 +18,10 @@ __all__ = ["require_trips", "while_"]
 def while_(context, condition, initial, free, *, body: Block, max_trips: int = 0):
     """Run ``body``, each trip in a scope of its own, as long as the condition holds.
 
-    The body takes the carried values, which are ``initial`` at first, and hands out the next condition, ``bool[]``, then what is
+    The body takes the carried values, which are ``initial`` at first, and returns the next condition, ``bool[]``, then what is
     stacked, then the next carried values. ``free`` are the variables around the loop that the body reads. Stacks have
     a row per trip, ``[trips *d]``; without a trip they are empty and carried values keep their initial ones. Raises where the
-    condition still holds after ``max_trips`` trips, unless that is 0. The gradient is a ``recurrent`` over what each trip handed out.
+    condition still holds after ``max_trips`` trips, unless that is 0. The gradient is a ``recurrent`` over what each trip returned.
     """
     stacked = len(body.outputs) - 1 - len(initial)
     carried = list(initial)
@@ -54,7 +54,7 @@ def while_types(condition, initial, free, *, body, max_trips):
     if len(body.inputs) != len(initial):
         raise ShapeError(f"the body takes {len(body.inputs)} values, yet {len(initial)} are carried")
     if len(body.outputs) < 1 + len(initial):
-        raise ShapeError(f"the body hands out {len(body.outputs)} values, too few for a condition and {len(initial)} carried values")
+        raise ShapeError(f"the body returns {len(body.outputs)} values, too few for a condition and {len(initial)} carried values")
     types = [TensorType(var.dtype, var.shape) for var in body.outputs]
     following = types[len(types) - len(initial) :]
     if types[0] != TensorType(DType.BOOL, ()):
@@ -66,7 +66,7 @@ def while_types(condition, initial, free, *, body, max_trips):
             raise ShapeError(f"carried value {number} begins as {before} but goes on as {after}")
     stacked = types[1 : len(types) - len(initial)]
     if any(type.shape is None for type in stacked):
-        raise ShapeError("the body hands out a value of unknown rank, and trips of that cannot be stacked")
+        raise ShapeError("the body returns a value of unknown rank, and trips of that cannot be stacked")
     return [TensorType(type.dtype, ("?trips", *type.shape)) for type in stacked], list(initial)  # type: ignore[misc]
 
 

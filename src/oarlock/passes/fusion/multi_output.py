@@ -25,7 +25,7 @@ def multi_output_fusion(program: Program, catalogue: Catalogue) -> int:
     Legal for ops of one block that read the same values by the names that their fused operator gives them, with equal attributes, where
     what they read is there before the first of them, or nothing reads what they give before the last of them. Joint kernels may round
     sums in another order than the kernels of the parts: values change in their last bits. Costs nothing: it reads what its parts
-    read. Does not apply to parts in different blocks, so a loop that hands out the sums of a part must have given it away before: this
+    read. Does not apply to parts in different blocks, so a loop that returns the sums of a part must have given it away before: this
     pass comes after those on loops, and is applied once. Of two fused operators the one of more parts is taken.
     """
     joints = sorted(catalogue.fused_operators.values(), key=lambda each: -len(each.parts))

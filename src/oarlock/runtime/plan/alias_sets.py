@@ -43,7 +43,7 @@ class AliasSets:
     def define(self, op: Op) -> None:
         """Note where the results of `op` lie."""
         if op.blocks:
-            self._define_handed_out(op)
+            self._define_returned(op)
             return
         operator = self._catalogue.get(op.type)
         viewed = [var for slot in operator.aliases for var in op.inputs.get(slot, ())]
@@ -74,7 +74,7 @@ class AliasSets:
             for alias_set in self._sets_of([var])
         )
 
-    def _define_handed_out(self, op: Op) -> None:
+    def _define_returned(self, op: Op) -> None:
         """Define the outputs of a block: one may have been there before; a stack is new, but may hold memories."""
         layout = Layout.of(op)
         inside = AliasSets(Liveness(layout.body.ops, (), self._catalogue), self._catalogue)
@@ -99,18 +99,18 @@ class AliasSets:
             for each in layout.carried:
                 given[each.inside] |= old(each.following)
         for each in layout.carried:
-            self._hand_out(each.final, new(each.following) | {op}, given[each.inside])
+            self._return(each.final, new(each.following) | {op}, given[each.inside])
         for inner, outer in layout.summed:
-            self._hand_out(outer, new(inner), old(inner))
+            self._return(outer, new(inner), old(inner))
         for inner, outer in layout.stacked:
             if "when" in op.inputs:
                 self._place(outer, self._new(outer))  # a copy
             elif op.type == "conditional_block" or "splits" in op.inputs:
-                self._hand_out(outer, new(inner), old(inner))  # the value itself
+                self._return(outer, new(inner), old(inner))  # the value itself
             else:
-                self._hand_out(outer, new(inner) or self._new(outer))
+                self._return(outer, new(inner) or self._new(outer))
 
-    def _hand_out(self, var: Var, inside: _Sets, around: _Sets = frozenset()) -> None:
+    def _return(self, var: Var, inside: _Sets, around: _Sets = frozenset()) -> None:
         self._owned |= inside
         self._place(var, inside | around)
 

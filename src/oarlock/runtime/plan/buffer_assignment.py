@@ -66,7 +66,7 @@ class BufferAssignment:
         for number, op in enumerate(ops):
             self._makers.update(dict.fromkeys(op.writes, op))
             if op.blocks:
-                self._parts.update(_views_handed_out(op))
+                self._parts.update(_views_returned(op))
             else:
                 self._choose(op, number)
             for var in op.writes:
@@ -237,7 +237,7 @@ class BufferAssignment:
         return {source for result, source in self._over.items() if self._states.get(result) is source}
 
 
-def _views_handed_out(op: Op) -> list[Var]:
+def _views_returned(op: Op) -> list[Var]:
     """The outputs of a block that may be views of something, since they are no stacks."""
     layout = Layout.of(op)
     stacks = () if op.type == "conditional_block" and "when" not in op.inputs else (outer for _, outer in layout.stacked)

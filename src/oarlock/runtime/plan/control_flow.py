@@ -78,21 +78,21 @@ def _stepped(emitter: "Emitter", sequence: Var) -> str:
 def _hold_longer(emitter: "Emitter", line: "StraightLine", layout: Layout) -> None:
     """Hold the buffers of sequences until nobody reads what the trips have written over their steps.
 
-    What loops inside write over is not known: all that this one hands out may be that.
+    What loops inside write over is not known: all that this one returns may be that.
     """
     outer_line, memory = emitter.lines[-1], line.buffers.alias_sets
     nested = any(op.blocks for op in layout.body.ops)
-    handed_out = [*layout.stacked, *layout.summed, *((each.following, each.final) for each in layout.carried)]
+    returned = [*layout.stacked, *layout.summed, *((each.following, each.final) for each in layout.carried)]
     for step, sequence in layout.steps:
         steps = outer_line.steps_of(sequence)
         if steps is not None:
-            outer_line.held[steps.buffer] += [outer for inner, outer in handed_out if nested or memory.may_share([inner], [step])]
+            outer_line.held[steps.buffer] += [outer for inner, outer in returned if nested or memory.may_share([inner], [step])]
 
 
 def _for_the_next_trip(emitter: "Emitter", line: "StraightLine", layout: Layout) -> set[Op]:
     """The ops of a loop over even sequences that the last trip leaves out: they compute what nobody reads but the next trip.
 
-    A memory goes no further where nobody reads its last value, and no trip hands it out. Ops that may refuse values, have effects or
+    A memory goes no further where nobody reads its last value, and no trip returns it. Ops that may refuse values, have effects or
     blocks, or come from elsewhere, are not left out; nor is what has more than one output, or a size or shape that is read off it.
     """
     outer_line, kept = emitter.lines[-1], {inner for inner, _ in (*layout.stacked, *layout.summed)}
@@ -120,8 +120,8 @@ def _may_be_left_out(emitter: "Emitter", line: "StraightLine", op: Op, number: i
 
 def _only_summed(line: "StraightLine", layout: Layout, var: Var) -> bool:
     """Whether the sum over the trips may be computed in the memory of the first value of `var`."""
-    handed_out = sum(other is var for other in layout.body.outputs)
-    return handed_out == 1 and line.buffers.is_new(var) and line.buffers.is_even(var)
+    returned = sum(other is var for other in layout.body.outputs)
+    return returned == 1 and line.buffers.is_new(var) and line.buffers.is_even(var)
 
 
 def _ragged(emitter: "Emitter", op: Op) -> None:
@@ -206,7 +206,7 @@ def _ragged(emitter: "Emitter", op: Op) -> None:
 
 
 def _while(emitter: "Emitter", op: Op) -> None:
-    """A `while` on the condition that the body hands out."""
+    """A `while` on the condition that the body returns."""
     source = emitter.source
     write, name = source.write, source.name
     layout = Layout.of(op)
@@ -299,7 +299,7 @@ def steps_through(op: Op) -> Sequence[Var]:
 
 
 def stacks_a_memory(op: Op) -> bool:
-    """Whether `op` is a loop over even sequences that hands out what a memory was before each trip."""
+    """Whether `op` is a loop over even sequences that returns what a memory was before each trip."""
     if not steps_through(op):
         return False
     layout = Layout.of(op)
@@ -375,7 +375,7 @@ def _write_body(emitter: "Emitter", line: "StraightLine", body: Block) -> None:
 
 
 def _forget_trip(emitter: "Emitter", body: Block, carried: set[str], destinations: Sequence[str] = ()) -> None:
-    """Let go of what a trip was given and of what it has handed out: a stack or a memory holds on to what goes on."""
+    """Let go of what a trip was given and of what it has returned: a stack or a memory holds on to what goes on."""
     computed = {var for op in body.ops for var in op.writes}
     gone = [*body.inputs, *(var for var in body.outputs if var in computed and not emitter.numbers.vanishes(var))]
     emitter.forget([*(text for text in map(emitter.source.name, gone) if text not in carried), *destinations])

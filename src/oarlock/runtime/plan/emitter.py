@@ -187,14 +187,14 @@ class Emitter:
             self.source.write(f"workspace.give_back({', '.join(ended)})")
 
     def holds(self, vars: Iterable[Var]) -> bool:
-        """Whether a buffer in which `vars` lie is to be given back: one of an outermost loop, where none of them is handed out."""
+        """Whether a buffer in which `vars` lie is to be given back: one of an outermost loop, where none of them is returned."""
         line = self.lines[-1]
         return self.device is not None and len(self.lines) == 1 and not any(map(line.buffers.alias_sets.stays, vars))
 
     def may_copy(self, var: Var, others: Iterable[Var]) -> bool:
-        """Whether a buffer in which `var` lies may be given back though `var` is handed out, as a copy.
+        """Whether a buffer in which `var` lies may be given back though `var` is returned, as a copy.
 
-        It is that of an outermost loop, and of the `others` that the loop hands out, nobody reads what may lie in it.
+        It is that of an outermost loop, and of the `others` that the loop returns, nobody reads what may lie in it.
         """
         alias_sets, readers = self.lines[-1].buffers.alias_sets, self.lines[-1].buffers.readers
         is_alone = not any(readers(other) and alias_sets.may_share([var], [other]) for other in others)
@@ -316,7 +316,7 @@ class Emitter:
     def buffer(self, var: Var, count: str, skip: int = 0, *, held: bool = False, copied: bool = False) -> str | None:
         """The text of a buffer for `count` values of the declared type of `var`, less its first `skip` sizes; None where one is unknown.
 
-        Where it is `held`, it will be given back; where it may be `copied`, it will be handed out.
+        Where it is `held`, it will be given back; where it may be `copied`, it will be returned.
         """
         sizes = self._size_texts(var, skip)
         if sizes is None:
@@ -363,14 +363,14 @@ class Emitter:
 
 
 def _asked_symbols(ops: Sequence[Op]) -> set[str]:
-    """The symbols of whatever a block hands out, which is zeros of known sizes where it makes no trip; and how long a memory is stacked."""
+    """The symbols of whatever a block returns, which is zeros of known sizes where it makes no trip; and how long a memory is stacked."""
     owners = [op for op in walk_ops(ops) if op.blocks]
     outermost = set(ops)
     sequences = [var for op in owners if op in outermost or control_flow.stacks_a_memory(op) for var in control_flow.steps_through(op)]
     computed = [var for var in sequences if var.op is not None and not var.op.blocks]
     lengths = {name for var in computed for size in (var.shape or ())[:1] for name in names_in(size)}
-    handed_out = [var for op in owners for block in op.blocks for var in block.outputs]
-    return lengths | _symbols(handed_out) | _sizes(handed_out)
+    returned = [var for op in owners for block in op.blocks for var in block.outputs]
+    return lengths | _symbols(returned) | _sizes(returned)
 
 
 def _symbols(vars: Iterable[Var]) -> set[str]:

@@ -15,13 +15,13 @@ __all__ = ["Lent", "find_lent", "given_to_others", "kept_from"]
 
 
 class Lent(NamedTuple):
-    """The numbers of the inputs that are lent: `by_ops` in any case, `by_fetches` where what is fetched is handed out as it is."""
+    """The numbers of the inputs that are lent: `by_ops` in any case, `by_fetches` where what is fetched is returned as it is."""
 
     by_ops: frozenset[int]
     by_fetches: frozenset[int]
 
-    def numbers(self, *, hands_out: bool) -> frozenset[int]:
-        return self.by_ops | self.by_fetches if hands_out else self.by_ops
+    def numbers(self, *, returns: bool) -> frozenset[int]:
+        return self.by_ops | self.by_fetches if returns else self.by_ops
 
 
 def find_lent(

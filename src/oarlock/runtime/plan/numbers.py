@@ -88,7 +88,7 @@ class Numbers:
                 self._readers.setdefault(var, []).append(op)
 
     def _read_of_blocks(self, op: Op) -> list[Var]:
-        """Note what an op with a block reads and hands out; return what it asks whether it is true."""
+        """Note what an op with a block reads and returns; return what it asks whether it is true."""
         if op.type not in ("while", "conditional_block"):
             self._tensors.update(var for slot, vars in op.inputs.items() if slot != "free" for var in vars)
             self._tensors.update(var for block in op.blocks for var in block.outputs)

@@ -45,10 +45,10 @@ def _legal(line: "StraightLine", layout: Layout) -> set[Var]:
 def _may_be_own(line: "StraightLine", layout: Layout, each: Carried) -> bool:
     """Whether a line that writes over the memory may do so."""
     buffers = line.buffers
-    handed_out = [inner for inner, _ in (*layout.stacked, *layout.summed)]
-    handed_out += [other.following for other in layout.carried if other is not each]
+    returned = [inner for inner, _ in (*layout.stacked, *layout.summed)]
+    returned += [other.following for other in layout.carried if other is not each]
     return (
         buffers.alias_sets.is_new_or_over(each.following, each.inside)
-        and not buffers.alias_sets.may_share([each.inside, each.following], handed_out)
+        and not buffers.alias_sets.may_share([each.inside, each.following], returned)
         and not buffers.has_gaps(each.following)
     )

@@ -1,4 +1,4 @@
-"""Where what the trips of a loop hand out is computed: each in its part of memory for all trips or, where that cannot be, anywhere."""
+"""Where what the trips of a loop return is computed: each in its part of memory for all trips or, where that cannot be, anywhere."""
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -77,7 +77,7 @@ class Stacks:
                     memories.setdefault(each.following, Steps(buffer, after))
         for inner, outer in self._layout.stacked:
             if inner in memories:
-                self._hand_out(outer, memories[inner])
+                self._return(outer, memories[inner])
             elif (origin := self._origin(inner)) is not None and (outer.dtype, outer.shape) == (origin.dtype, origin.shape):
                 self._hand_over(outer, origin)
             elif not self._open(inner, outer):
@@ -99,7 +99,7 @@ class Stacks:
         for write in self._closing:
             write()
 
-    def _hand_out(self, outer: Var, steps: Steps) -> None:
+    def _return(self, outer: Var, steps: Steps) -> None:
         source, line = self._emitter.source, self._emitter.lines[-1]
         self._closing.append(lambda: source.write(f"{source.name(outer)} = {steps.whole}"))
         line.hold(steps, outer)
@@ -145,7 +145,7 @@ class Stacks:
         return buffer
 
     def _open(self, inner: Var, outer: Var) -> bool:
-        """Hand out a buffer for what every trip computes of `inner`, and say whether that can be computed there."""
+        """Return a buffer for what every trip computes of `inner`, and say whether that can be computed there."""
         held = self._emitter.holds(self._outer(inner))
         copied = not held and self._may_copy(outer)
         text = self._buffer(inner, held=held, copied=copied) if self._line.buffers.is_new(inner) else None
@@ -156,9 +156,9 @@ class Stacks:
         self._write_buffer(buffer, text)
         self._leave(buffer, held=held)
         if copied:
-            self._closing.append(lambda: source.write(f"{source.name(outer)} = workspace.hand_out({buffer})"))
+            self._closing.append(lambda: source.write(f"{source.name(outer)} = workspace.export({buffer})"))
         else:
-            self._hand_out(outer, Steps(buffer))
+            self._return(outer, Steps(buffer))
         return True
 
     def _may_copy(self, outer: Var) -> bool:
@@ -198,7 +198,7 @@ class Stacks:
             buffer = source.fresh(f"{inner.name}_buffer")
             self._stack_later(buffer, text, stack)
             self._leave(buffer, held=True)
-            self._hand_out(outer, Steps(buffer))
+            self._return(outer, Steps(buffer))
             return
         stacked = f"{source.bind('stack', loop_support.stack)}({self._ordered(stack)})"
         values = f"{stacked} if {self._count} else {self._emitter.zeros(inner, (0,))}"

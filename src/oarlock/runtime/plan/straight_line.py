@@ -46,7 +46,7 @@ class StraightLine:
         self.constants = {var for var in made_once if not self.buffers.alias_sets.stays(var)}
         self.number = 0  # of the op that is being written
         self.rows: dict[Var, str] = {}  # row splits -> the name of the rows that they cut
-        self.packed: dict[Var, Packed] = {}  # what a ragged loop has handed out
+        self.packed: dict[Var, Packed] = {}  # what a ragged loop has returned
         self.unjoined: set[Var] = set()  # those of them that nobody needs but as steps
         self.headroom: dict[Var, str] = {}  # a sequence -> the buffer that it lies in, with room for the first value of a memory
         self.sequences = {self.buffers.root(var) for op in ops for var in control_flow.steps_through(op)}  # what lies where one begins

@@ -96,7 +96,7 @@ class Workspace:
     """The buffers of one run at a time.
 
     A plan gives a buffer back after the last line that reads anything in it; whoever takes one of that type and those sizes afterwards,
-    in that run or the next, gets it with its steps. What was not given back is no longer here: a run failed, or hands out a value in it.
+    in that run or the next, gets it with its steps. What was not given back is no longer here: a run failed, or returns a value in it.
     What a run did not take is let go of when it ends: of sizes that change from run to run, the latest are held.
     """
 
@@ -125,10 +125,10 @@ class Workspace:
         return GrowingBuffer(memory, (growth, *sizes), growth)
 
     def borrow(self, dtype: torch.dtype, *sizes: int) -> Buffer:
-        """A buffer to be handed out, as a value that others may hold: one of small steps is held, and it is copied then."""
+        """A buffer to be returned, as a value that others may hold: one of small steps is held, and it is copied then."""
         return (self.take if _step_bytes(dtype, sizes) <= _SMALL else self.make)(dtype, *sizes)
 
-    def hand_out(self, buffer: Buffer) -> torch.Tensor:
+    def export(self, buffer: Buffer) -> torch.Tensor:
         """The value in a buffer that was borrowed, in memory that is not ours. Nobody reads anything in the buffer any more."""
         if _step_bytes(buffer.whole.dtype, buffer.whole.shape) > _SMALL:
             return buffer.whole
