@@ -35,7 +35,7 @@ def check_operator(operator: Operator) -> None:
     """Run every case of `operator`: stated values, gradients against finite differences in float64, refusals; what is said of memory.
 
     Raises AssertionError for the first that does not hold, and for an operator without a Case, or with gradients but
-    no GradCheck.
+    no GradCheck where its signature does not tell one.
     """
     cases = operator.cases
     assert any(isinstance(case, Case) for case in cases), f"{operator.type} has no Case"
