@@ -141,9 +141,9 @@ def test_an_operator_is_linear_in_the_inputs_that_it_says(operator: Operator, sl
     given = arguments_of(operator, case)
     arguments = Arguments({name: items for name, items in given.tensors.items() if name not in optional}, given.attributes)
     other = arguments.replaced(lambda name, tensor: tensor.flip(0) if name == slot and tensor.ndim else tensor)
-    added = arguments.replaced(lambda name, tensor: 2 * tensor - other.tensors[name][0] if name == slot else tensor)
+    added = arguments.replaced(lambda name, tensor: 2 * tensor + other.tensors[name][0] if name == slot else tensor)
     one, two = compute(operator, arguments), compute(operator, other)
-    expected = {name: [2 * x - y for x, y in zip(one[name], two[name], strict=True)] for name in one}
+    expected = {name: [2 * x + y for x, y in zip(one[name], two[name], strict=True)] for name in one}
     require_close(compute(operator, added), expected)
 
 
