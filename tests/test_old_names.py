@@ -111,6 +111,16 @@ def test_a_step_of_an_optimizer_of_ones_own():
     assert [op.type for op in program.main.ops].count("sgd") == 1
 
 
+def test_row_splits_in_old_words():
+    with ol.Program() as program:
+        ol.layer.data("x", shape=[2], batch="t")
+        with pytest.warns(DeprecationWarning, match='^the keyword "partitions" is called "row_splits_of" now$') as written:
+            splits = program.main.new_var("splits", ol.DType.INT64, ["n"], partitions="t")
+    with pytest.warns(DeprecationWarning, match='^the attribute of a variable "partitions" is called "row_splits_of" now$') as read:
+        assert splits.partitions == splits.row_splits_of == "t"
+    assert {each.filename for each in [*written, *read]} == {__file__}
+
+
 def test_a_declaration_in_old_words():
     def same(x):
         return torch.clone(x)

@@ -18,6 +18,7 @@ __all__ = [
     "OLD_OPERATORS",
     "OLD_PASSES",
     "OLD_SLOTS",
+    "OLD_VARIABLE_KEYWORDS",
     "renamed",
     "renamed_keywords",
     "takes_old_keywords",
@@ -142,6 +143,9 @@ OLD_PASSES = {
 
 OLD_ARGUMENTS = {"rate": "learning_rate"}
 """Arguments of optimizers."""
+
+OLD_VARIABLE_KEYWORDS = {"partitions": "row_splits_of"}
+"""Attributes of variables, and keywords of what declares one."""
 
 OLD_FUNCTIONS = {"tune_process": "configure_process"}
 """Functions of `oarlock`."""

@@ -32,10 +32,11 @@ _STEP = 1e-6
 
 
 def check_operator(operator: Operator) -> None:
-    """Run every case of `operator`: stated values, gradients against finite differences in float64, refusals; what is said of memory.
+    """Run every case of `operator`: stated values, gradients against finite differences in float64, refusals; what is said of memory, and
+    of inputs in which it is linear.
 
     Raises AssertionError for the first that does not hold, and for an operator without a Case, or with gradients but
-    no GradCheck.
+    no GradCheck where its signature does not tell one.
     """
     cases = operator.cases
     assert any(isinstance(case, Case) for case in cases), f"{operator.type} has no Case"
@@ -50,6 +51,7 @@ def check_operator(operator: Operator) -> None:
             _check_values(operator, case, tensors, attributes)
         if not isinstance(case, Rejects) and not operator.wants_context:
             _check_memory(operator, tensors, attributes)
+            _check_linear(operator, tensors, attributes)
 
 
 def case_arguments(
@@ -157,6 +159,19 @@ def _check_gradients(operator: Operator, case: GradCheck, tensors: dict[str, lis
         call.feed[var.name] = value
         close = torch.allclose(analytic, numeric, rtol=1e-5, atol=1e-7)
         assert close, f"{operator.type}: {case}: the gradient of {slot} is {analytic.tolist()}, where differences give {numeric.tolist()}"
+
+
+def _check_linear(operator: Operator, tensors: dict[str, list[torch.Tensor]], attributes: dict[str, Any]) -> None:
+    """That the kernel is linear in each input that it says, where what may be left out is: gradients of its gradients follow from that."""
+    needed = {slot: items for slot, items in tensors.items() if not operator.signature.input(slot).optional}  # type: ignore[union-attr]
+    for slot in operator.linear_in:
+        (x,) = needed[slot]
+        if not x.is_floating_point():
+            continue
+        other = x.flip(0) if x.ndim else x
+        given = [operator.arguments({**needed, slot: [item]}) for item in (x, other, 2 * x + other)]
+        one, two, both = (operator.kernel(*each, **operator.convert_attributes(attributes)) for each in given)
+        assert torch.allclose(both, 2 * one + two, rtol=1e-9, atol=1e-9), f"{operator.type} is not linear in {slot}"  # type: ignore[operator]
 
 
 def _check_refusal(operator: Operator, case: Rejects, tensors: dict[str, list[torch.Tensor]], attributes: dict[str, Any]) -> None:

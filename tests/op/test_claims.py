@@ -124,6 +124,29 @@ def test_a_sum_over_any_axes_sums_a_stack(operator: Operator, case: AnyCase):
         require_close([one[slot][0] + two[slot][0]], both[slot])
 
 
+# Inputs in which an operator is linear
+
+
+@pytest.mark.parametrize(
+    ("operator", "slot", "case"),
+    [
+        pytest.param(operator, slot, case, id=f"{name}-{slot}")
+        for operator, name, case in USES
+        for slot in operator.linear_in
+        if root_arguments(operator, case).tensors[slot][0].is_floating_point()
+    ],
+)
+def test_an_operator_is_linear_in_the_inputs_that_it_says(operator: Operator, slot: str, case: AnyCase):
+    optional = {each.name for each in operator.signature.inputs if each.optional}
+    given = arguments_of(operator, case)
+    arguments = Arguments({name: items for name, items in given.tensors.items() if name not in optional}, given.attributes)
+    other = arguments.replaced(lambda name, tensor: tensor.flip(0) if name == slot and tensor.ndim else tensor)
+    added = arguments.replaced(lambda name, tensor: 2 * tensor + other.tensors[name][0] if name == slot else tensor)
+    one, two = compute(operator, arguments), compute(operator, other)
+    expected = {name: [2 * x + y for x, y in zip(one[name], two[name], strict=True)] for name in one}
+    require_close(compute(operator, added), expected)
+
+
 # Axes in front of those that are computed across
 
 

@@ -254,6 +254,20 @@ def test_memory_that_is_shared_without_saying_so_is_found():
         check_operator(same)
 
 
+def test_an_operator_that_is_not_linear_as_it_says_is_found():
+    @operator("x: float[*b], bias?: float[*b] -> y: float[*b]", linear_in=("x",), cases=[Case(x=[1.0, 2.0], y=[3.0, 6.0])])
+    def tripled_beside(x, bias=None):
+        return 3 * x if bias is None else 3 * x + bias
+
+    @operator("x: float[*b] -> y: float[*b]", linear_in=("x",), cases=[Case(x=[1.0, 2.0], y=[2.0, 3.0])])
+    def one_more(x):
+        return x + 1
+
+    check_operator(tripled_beside)
+    with pytest.raises(AssertionError, match="one_more is not linear in x"):
+        check_operator(one_more)
+
+
 def test_the_gradient_of_an_element_wise_gradient_is_itself():
     catalogue = Catalogue()
 

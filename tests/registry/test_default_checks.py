@@ -37,6 +37,10 @@ def joined(xs):
     return xs[0]
 
 
+def cut(x, splits):
+    return x[splits[:-1]]
+
+
 def pair(x, y):
     return x + y
 
@@ -66,6 +70,15 @@ def test_shapes_that_broadcast_differ_both_ways():
 
 def test_an_input_of_many_tensors_gets_three():
     assert checks("*xs: float[n] -> y: float[n]", joined, gradients=["xs"]) == [(-1.0, {"xs": [(3,), (3,), (3,)]})]
+
+
+def test_row_splits_cut_elements_into_sequences_and_nothing_into_one():
+    assert [values for _, values in checks("x: float[t ...d], splits: int64[n+1] -> y: float[n ...d]", cut)] == [
+        {"x": (4, 5, 2), "splits": [0, 1, 1, 4]},
+        {"x": (4, 2), "splits": [0, 1, 1, 4]},
+        {"x": (4,), "splits": [0, 1, 1, 4]},
+        {"x": (0, 2), "splits": [0, 0]},
+    ]
 
 
 def test_a_check_without_inputs_says_at_which_values_or_with_which_attributes():

@@ -107,7 +107,7 @@ def test_gradients_as_programs_are_declared_by_input(bilinear):
 
 def test_every_operator_that_is_linear_in_an_input_derives_from_it():
     """So that `linear_in` says nothing in vain."""
-    for forward in standard:
+    for forward in (each for each in standard if each.kernel.__module__.startswith("oarlock.")):
         for slot in forward.linear_in:
             gradient = forward.gradients[slot].operator
             assert gradient is not None

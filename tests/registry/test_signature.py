@@ -18,6 +18,7 @@ SIGNATURES = [
     "x: number[...s] -> y: number[...s-{axis}], index: int64[...s-{axis!}]",
     "splits: int64[n+1] -> y: int64[n]",
     "-> y: any",
+    "like: shape[...s] -> y: {dtype}[...s]",
     "x: U ->",
 ]
 
@@ -66,6 +67,7 @@ MISTAKES = [
     ("x: float[n -> y: float", "'x: float[n' is not a slot such as 'x: float[*b k]', in 'x: float[n -> y: float'"),
     ("1x: float -> y: float", "'1x: float' is not a slot such as 'x: float[*b k]', in '1x: float -> y: float'"),
     ("x: floaty -> y: float", "'floaty' is not a dtype of a signature, in 'x: floaty -> y: float'"),
+    ("x: {dtype} -> y: float", "x is an input, whose dtype no attribute tells, in 'x: {dtype} -> y: float'"),
     ("x: float[n-1] -> y: float", "'n-1' is not an axis, in 'x: float[n-1] -> y: float'"),
     ("x: float[* b] -> y: float", "'*' is not an axis, in 'x: float[* b] -> y: float'"),
     ("x: float[{a b}] -> y: float", "'{a' is not an axis, in 'x: float[{a b}] -> y: float'"),
@@ -123,6 +125,10 @@ def test_an_attribute_is_a_size():
     with pytest.raises(ol.ShapeError) as raised:
         infer("ids: int64[*b] -> y: float32[*b {depth}]", {"depth": -1}, ids=i64("n"))
     assert raised.value.message == "depth is -1, where a size is at least 0"
+
+
+def test_an_attribute_is_a_dtype():
+    assert infer("like: shape[...s] -> y: {dtype}[...s]", {"dtype": I64}, like=f32("n", 2)) == {"y": "int64[n, 2]"}
 
 
 @pytest.mark.parametrize(

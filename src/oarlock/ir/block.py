@@ -11,6 +11,7 @@ from oarlock.ir.names import is_name, require_user_name
 from oarlock.ir.operation import Op, Role
 from oarlock.ir.size import Shape, Size
 from oarlock.ir.var import Initializer, Var
+from oarlock.old_names import OLD_VARIABLE_KEYWORDS, takes_old_keywords
 from oarlock.suggestions import did_you_mean, list_names
 
 if TYPE_CHECKING:
@@ -135,6 +136,7 @@ class Block:
             yield block
             block = block.parent
 
+    @takes_old_keywords(OLD_VARIABLE_KEYWORDS)
     def new_var(
         self,
         name: str,

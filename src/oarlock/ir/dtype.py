@@ -41,7 +41,7 @@ class DType(Enum):
         return int(digits) // 8 if digits else 1
 
     def holds(self, number: float) -> bool:
-        """Whether a tensor of this dtype may have the element `number`, which a float rounds and no other dtype does."""
+        """Whether `number` can be an element: a float may round it, no other dtype does."""
         if self.is_floating:
             return True
         if self is DType.BOOL:

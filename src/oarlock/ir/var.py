@@ -7,6 +7,7 @@ from oarlock.errors import ArgumentError
 from oarlock.ir.dtype import DType
 from oarlock.ir.location import Location, here
 from oarlock.ir.size import Shape, format_shape
+from oarlock.old_names import OLD_VARIABLE_KEYWORDS, renamed
 
 if TYPE_CHECKING:
     from oarlock.ir.block import Block
@@ -79,6 +80,11 @@ class Var:
     def row_splits_of(self) -> str | None:
         """The size that these row splits cut into rows; None for what are no row splits."""
         return self._row_splits_of
+
+    @property
+    def partitions(self) -> str | None:
+        """`row_splits_of` by its old name, which warns."""
+        return getattr(self, renamed("attribute of a variable", "partitions", OLD_VARIABLE_KEYWORDS, stacklevel=2))
 
     @row_splits_of.setter
     def row_splits_of(self, size: str | None) -> None:

@@ -27,7 +27,9 @@ class GradCheck:
         GradCheck(logits=(4, 3), label=[0, 2, -100, 1])
 
     A tuple of numbers is a shape, filled with seeded random numbers between `low` and `high`; a list is a
-    value; a list of tuples fills a variadic slot.
+    value; a list of tuples fills a variadic slot. One that gives no input takes shapes from the signature, with
+    these attributes: it stands for a check at each number of leading axes. An operator with gradients that declares none has
+    such a one, ``GradCheck()``, where its signature and its attributes' defaults tell what to give.
     """
 
     def __init__(self, *, low: float = -1.0, high: float = 1.0, **values: object):

@@ -331,7 +331,11 @@ def parse_signature(text: str) -> Signature:
     left, arrow, right = text.partition("->")
     if not arrow:
         raise DeclarationError(f"a signature reads 'inputs -> outputs'; there is no '->' in {text!r}")
-    return Signature(*(tuple(_parse_slot(part, text) for part in _split(side)) for side in (left, right)))
+    signature = Signature(*(tuple(_parse_slot(part, text) for part in _split(side)) for side in (left, right)))
+    told = [slot.name for slot in signature.inputs if slot.dtype.startswith("{")]
+    if told:
+        raise DeclarationError(f"{told[0]} is an input, whose dtype no attribute tells, in {text!r}")
+    return signature
 
 
 def _split(side: str) -> list[str]:
