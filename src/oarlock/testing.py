@@ -162,16 +162,22 @@ def _check_gradients(operator: Operator, case: GradCheck, tensors: dict[str, lis
 
 
 def _check_linear(operator: Operator, tensors: dict[str, list[torch.Tensor]], attributes: dict[str, Any]) -> None:
-    """That the kernel is linear in each input that it says, where what may be left out is: gradients of its gradients follow from that."""
-    needed = {slot: items for slot, items in tensors.items() if not operator.signature.input(slot).optional}  # type: ignore[union-attr]
+    """That the kernel is linear in each input that it says: gradients of its gradients follow from that.
+
+    Of what may be left out, that holds with what the gradient reads, such as a factor, and without all: a bias is no part of it.
+    """
+    optional = {slot.name for slot in operator.signature.inputs if slot.optional}
     for slot in operator.linear_in:
-        (x,) = needed[slot]
-        if not x.is_floating_point():
-            continue
-        other = x.flip(0) if x.ndim else x
-        given = [operator.arguments({**needed, slot: [item]}) for item in (x, other, 2 * x + other)]
-        one, two, both = (operator.kernel(*each, **operator.convert_attributes(attributes)) for each in given)
-        assert torch.allclose(both, 2 * one + two, rtol=1e-9, atol=1e-9), f"{operator.type} is not linear in {slot}"  # type: ignore[operator]
+        (x,) = tensors[slot]
+        rule = operator.gradients.get(slot)
+        for left_out in (optional, optional.difference(rule.parameters if rule else ())):
+            if x.is_floating_point():
+                other = x.flip(0) if x.ndim else x
+                rest = {name: items for name, items in tensors.items() if name not in left_out}
+                given = [operator.arguments({**rest, slot: [item]}) for item in (x, other, other - 2 * x)]
+                one, two, both = (operator.kernel(*each, **operator.convert_attributes(attributes)) for each in given)
+                same = torch.allclose(both + 2 * one, two, rtol=1e-9, atol=1e-9)  # type: ignore[operator]
+                assert same, f"{operator.type} is not linear in {slot}"
 
 
 def _check_refusal(operator: Operator, case: Rejects, tensors: dict[str, list[torch.Tensor]], attributes: dict[str, Any]) -> None:

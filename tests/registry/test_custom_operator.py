@@ -263,7 +263,24 @@ def test_an_operator_that_is_not_linear_as_it_says_is_found():
     def one_more(x):
         return x + 1
 
+    @operator(
+        "x: float[*b], factor?: float[*b] -> y: float[*b]", linear_in=("x",), cases=[Case(x=[1.0, 2.0], factor=[2.0, 3.0], y=[4.0, 9.0])]
+    )
+    def weighed_beside(x, factor=None):
+        return x if factor is None else x * factor + factor
+
+    @weighed_beside.gradient("x")
+    def weighed_beside_dx(dy, factor=None):
+        return dy if factor is None else dy * factor
+
+    @operator("x: float[*b] -> y: float[*b]", linear_in=("x",), cases=[Case(x=[1.0, 2.0], y=[1.0, 2.0])])
+    def size_of(x):
+        return x.abs()
+
     check_operator(tripled_beside)
+    for other in (weighed_beside, size_of):
+        with pytest.raises(AssertionError, match=f"{other.type} is not linear in x"):
+            check_operator(other)
     with pytest.raises(AssertionError, match="one_more is not linear in x"):
         check_operator(one_more)
 

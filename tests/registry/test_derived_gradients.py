@@ -57,6 +57,68 @@ def test_nothing_is_derived_where_the_gradient_lacks_what_the_operator_takes(bil
     assert parameters(bilinear.gradient("x")(product_dx)) == {}
 
 
+def test_a_factor_that_may_be_left_out_has_a_part_in_what_is_derived():
+    """As its gradients tell, which read it. A bias they do not read."""
+
+    def weighed(x, w, factor=None, bias=None):
+        y = x @ w if factor is None else x @ w * factor
+        return y if bias is None else y + bias
+
+    def weighed_dx(w, dy, factor=None):
+        return (dy if factor is None else dy * factor) @ w.T
+
+    def weighed_dw(x, dy, factor=None):
+        return x.T @ (dy if factor is None else dy * factor)
+
+    signature = "x: float[m k], w: float[k n], factor?: float[n], bias?: float[n] -> y: float[m n]"
+    forward = declare(signature, weighed, linear_in=("x", "w"))
+    dx, dw = forward.gradient("x")(weighed_dx), forward.gradient("w")(weighed_dw)
+    assert parameters(dx) == {"dy": ("ddx", "w", "factor"), "w": ("ddx", "dy", "factor")}
+    assert parameters(dw) == {"dy": ("x", "ddw", "factor"), "x": ("ddw", "dy", "factor")}
+    assert all(rule.optional == {"factor"} for each in (dx, dw) for rule in each.gradients.values())
+
+
+def test_nothing_is_derived_where_one_gradient_reads_a_factor_and_the_other_does_not():
+    def weighed(x, w, factor=None):
+        return x @ w * factor
+
+    def weighed_dw(x, dy, factor=None):
+        return x.T @ (dy * factor)
+
+    forward = declare("x: float[m k], w: float[k n], factor?: float[n] -> y: float[m n]", weighed, linear_in=("x", "w"))
+
+    def weighed_dx(w, dy):
+        return dy @ w.T
+
+    dx, _ = forward.gradient("x")(weighed_dx), forward.gradient("w")(weighed_dw)
+    assert "w" not in dx.gradients
+
+
+@pytest.mark.parametrize(
+    ("signature", "slot"),
+    [
+        ("x: float[k], w?: float[k] -> y: float[k]", "w"),
+        ("x: float[k], *w: float[k] -> y: float[k]", "w"),
+        ("x: float[k], w: float[k] -> y: float[k], z: float[k]", "x"),
+    ],
+    ids=["optional", "variadic", "two outputs"],
+)
+def test_where_an_operator_cannot_be_linear_in_an_input(signature, slot):
+    def kernel(x, w):
+        return x * w
+
+    with pytest.raises(ol.DeclarationError) as caught:
+        declare(signature, kernel, linear_in=(slot,))
+    assert str(caught.value) == f"kernel: linear_in says how one output follows from an input that is always there, not from {slot}"
+
+
+def test_a_declared_gradient_stays_where_another_would_follow_later(bilinear):
+    dx = bilinear.gradient("x")(product_dx)
+    dx.gradient_programs(w=lambda dy, ddx: dy)
+    bilinear.gradient("w")(product_dw)
+    assert parameters(dx) == {"dy": ("ddx", "w", "scale"), "w": ("dy", "ddx")}
+
+
 def test_a_declared_gradient_takes_the_place_of_a_derived_one(bilinear):
     dx = bilinear.gradient("x")(product_dx)
     dx.gradient_programs(dy=lambda w, ddx: ddx)

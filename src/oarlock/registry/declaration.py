@@ -26,7 +26,7 @@ from oarlock.registry.gradient import (
 )
 from oarlock.registry.inference import infer_types
 from oarlock.registry.signature import Signature, TensorType, parse_signature, require_parameters
-from oarlock.registry.transpose import derive_gradients
+from oarlock.registry.transpose import derive_gradients, require_linear
 
 if typing.TYPE_CHECKING:
     from oarlock.registry.own_values import OwnValues
@@ -95,7 +95,8 @@ class Operator:
         self.catalogue = standard if catalogue is None else catalogue
         if signature is not None:
             self.signature = signature
-        self._require_inputs((*self.aliases, *self.linear_in))
+        self._require_inputs(self.aliases)
+        require_linear(self)
         if sensitive_to not in (None, *typing.get_args(Rounding)):
             raise DeclarationError(f'{type}: sensitive_to is "layout", "place" or left out, not "{sensitive_to}"')
         self.catalogue.add(self)
@@ -357,13 +358,12 @@ def operator(
             '''Clamp negatives to zero: ``y = max(x, 0)``.'''
             return torch.relu(x)
 
-    `intermediate` outputs are kept for the gradient and not returned to callers. `effects` is "random"
-    where two runs differ. `checks_values` says that values, not only shapes, can make the kernel raise.
-    `variable_attributes` are those that a variable of the program may stand for, read when the op runs.
+    `intermediate` outputs are kept for the gradient and not returned to callers. `effects` is "random" where two runs differ.
+    `checks_values`: values, not only shapes, can make the kernel raise. A variable may stand for `variable_attributes` when the op runs.
     `aliases` are the inputs whose memory an output may share: the kernel may return them, or views of them. Where nothing is
     declared, outputs are fresh memory. Where they are `disjoint`, no two of them share an element, unless two elements of an input do.
-    `linear_in` are the inputs in which it is linear, each alone while the others stay; inputs that may be left out only add to that, as a
-    bias does. The gradients of such gradients follow.
+    `linear_in` are the inputs in which it is linear, each alone while the others stay; what may be left out and no gradient reads, such as
+    a bias, may add to that. The gradients of such gradients follow.
     `sensitive_to="layout"` says that the kernel may round an element otherwise where there are gaps in the memory of an input: it takes
     some elements in vectors, others one by one. `sensitive_to="place"` says that a library of products does the work, which chooses its
     loops by strides and addresses: the variants of such a kernel give what it gives within rounding, those of any other its bits.

@@ -41,6 +41,8 @@ class Rule:
     slot: str
     operator: "Operator | None" = None
     program: "GradientProgram | None" = None
+    is_derived: bool = False
+    """Whether nobody declared it: see `oarlock.registry.transpose`."""
 
     @property
     def is_zero(self) -> bool:

@@ -8,12 +8,15 @@ the map. Three declarations tell it:
     f_dx_ddy, the transpose, is given  the transpose of that is `f_dx` again
 
 Where f is linear in another input w too, `f_dx` is linear in w, and its gradient with respect to w is `f_dw`, applied to `ddx`.
+
+An input of f that may be left out has a part in the linear map where `f_dx` reads it, as a factor does; a bias adds to it and has none.
 """
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
+from oarlock.errors import DeclarationError
 from oarlock.ir.var import Var
 from oarlock.registry.gradient import Rule, parameter_source
 from oarlock.registry.signature import Signature
@@ -21,7 +24,7 @@ from oarlock.registry.signature import Signature
 if TYPE_CHECKING:
     from oarlock.registry.declaration import Operator
 
-__all__ = ["derive_gradients"]
+__all__ = ["derive_gradients", "require_linear"]
 
 
 def derive_gradients(gradient: "Operator") -> None:
@@ -59,16 +62,15 @@ def is_elementwise(signature: Signature) -> bool:
 def _derive(gradient: "Operator", slot: str, applied: "Operator", names: Mapping[str, str]) -> None:
     """Declare that `applied` computes the gradient of `gradient` with respect to `slot`, where it calls its inputs by these names.
 
-    Nothing is declared where `gradient` does not read `slot`, or has not all that `applied` takes.
+    Nothing is declared where `gradient` does not read `slot`, has not all that `applied` takes, or has a gradient that was declared.
     """
     known = inspect.signature(gradient.kernel).parameters
-    taken = {each.name: each for each in inspect.signature(applied.kernel).parameters.values() if not _adds(applied, each)}
+    taken = {each.name: each for each in inspect.signature(applied.kernel).parameters.values() if not _adds(applied, each, known)}
     parameters = [each.replace(name=names.get(name, name)) for name, each in taken.items()]
-    missing = {each.name.removesuffix("_shape") for each in parameters} - {
-        *known,
-        *(name.removesuffix("_shape") for name in names.values()),
-    }
-    if slot not in known or missing:
+    there = {*known, *names.values()}
+    has_all = all(each.name in there or each.name.removesuffix("_shape") in there for each in parameters)
+    declared = gradient.gradients.get(slot)
+    if slot not in known or not has_all or (declared is not None and not declared.is_derived):
         return
     inputs = [name for name, each in taken.items() if each.kind is not each.KEYWORD_ONLY]
 
@@ -76,12 +78,26 @@ def _derive(gradient: "Operator", slot: str, applied: "Operator", names: Mapping
         return applied(**dict(zip(inputs, values, strict=True)), **attributes)
 
     program.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # which says what is kept alive
-    gradient.gradients[slot] = Rule(slot, program=program)
+    gradient.gradients[slot] = Rule(slot, program=program, is_derived=True)
 
 
-def _adds(operator: "Operator", parameter: inspect.Parameter) -> bool:
-    """Whether an input that may be left out adds a part of its own, as a bias does: that has no part in the linear map."""
+def _adds(operator: "Operator", parameter: inspect.Parameter, known: Collection[str]) -> bool:
+    """Whether what may be left out adds a part of its own: an input that a gradient, which has `known`, need not read; another gradient."""
     if parameter.kind is parameter.KEYWORD_ONLY or parameter.default is parameter.empty:
         return False
-    source = None if operator.forward is None else parameter_source(operator.forward.signature, parameter.name)
-    return source is None or source[0] == "gradient"
+    if operator.forward is None:
+        return parameter.name not in known
+    source = parameter_source(operator.forward.signature, parameter.name)
+    return source is not None and source[0] == "gradient"
+
+
+def require_linear(operator: "Operator") -> None:
+    """Raise DeclarationError where an operator cannot be linear in an input that it says: in one of many, or with many outputs."""
+    for slot in operator.linear_in:  # of which a gradient operator, whose signature is not known yet, has none
+        given, outputs = operator.signature.input(slot), operator.signature.outputs
+        if given is None:
+            raise DeclarationError(f"{operator.type} has no input {slot}")
+        if given.optional or given.variadic or len(outputs) != 1 or outputs[0].variadic:
+            raise DeclarationError(
+                f"{operator.type}: linear_in says how one output follows from an input that is always there, not from {slot}"
+            )
