@@ -1,5 +1,6 @@
 """Old names: in Python they work, with a warning at the user's line that names the new one."""
 
+import ast
 import re
 from pathlib import Path
 
@@ -41,13 +42,20 @@ def test_every_operator_of_version_1_has_a_name_today():
         assert {OLD_ATTRIBUTES.get(type, {}).get(name, name) for name in attributes} == set(today.attributes), type
 
 
-def test_documents_and_examples_use_none():
+def test_documents_examples_and_docstrings_use_none():
     root = Path(__file__).parents[1]
     texts = [root / "README.md", root / "CONTRIBUTING.md", *(path for folder in ("docs", "src") for path in (root / folder).rglob("*.md"))]
     texts += [*(root / "examples").rglob("*.py"), *(root / "benchmarks").rglob("*.py")]
     names = "|".join([*OLD_OPERATORS, *OLD_FUNCTIONS])
     called = re.compile(rf"(?<![.\w])({names})\(|ol\.(op\.)?({names})\b|passes=\([^)]*\"({'|'.join(OLD_PASSES)})\"")
     assert not {f"{path.relative_to(root)}: {found.group()}" for path in texts for found in called.finditer(path.read_text("utf-8"))}
+    modules = [path for path in (root / "src").rglob("*.py") if path.name not in ("old_names.py", "version_1.py")]
+    docstrings = [(path, node.value) for path in modules for node in ast.walk(ast.parse(path.read_text("utf-8"))) if is_text(node)]
+    assert not {f"{path.relative_to(root)}: {found.group()}" for path, text in docstrings for found in called.finditer(text)}
+
+
+def is_text(node: ast.AST) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, str)
 
 
 def test_an_operator_by_its_old_name():

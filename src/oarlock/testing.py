@@ -197,7 +197,7 @@ def _check_memory(operator: Operator, tensors: dict[str, list[torch.Tensor]], at
     results = operator.kernel(*operator.arguments(given), **operator.convert_attributes(attributes))
     expected = _leaves(results)
     shared = {slot for slot, items in given.items() if _memory(items) & _memory(expected)} - set(operator.aliases)
-    assert not shared, f"{operator.type}: it gives the memory of {', '.join(sorted(shared))}, which views does not name"
+    assert not shared, f"{operator.type}: it gives the memory of {', '.join(sorted(shared))}, which aliases does not name"
     _require_unchanged(operator, "its kernel", given, tensors)
     expected = [value.clone() for value in expected]
     _check_variants(operator, tensors, operator.convert_attributes(attributes), expected)

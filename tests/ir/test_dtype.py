@@ -1,4 +1,4 @@
-"""What a dtype can hold."""
+"""The numbers that a dtype can hold."""
 
 import pytest
 

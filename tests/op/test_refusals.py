@@ -1,4 +1,4 @@
-"""What a signature refuses, tried on every operator: nobody has to state it as a case."""
+"""Refusals that a signature makes, tried on every operator: nobody has to state it as a case."""
 
 from collections.abc import Callable, Iterator, Sequence
 

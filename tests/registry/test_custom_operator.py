@@ -248,9 +248,9 @@ def test_memory_that_is_shared_without_saying_so_is_found():
     def same_dx(dy):
         return dy
 
-    with pytest.raises(AssertionError, match="same_in_secret: it gives the memory of x, which views does not name"):
+    with pytest.raises(AssertionError, match="same_in_secret: it gives the memory of x, which aliases does not name"):
         check_operator(same_in_secret)
-    with pytest.raises(AssertionError, match="same_dx: it gives the memory of dy, which views does not name"):
+    with pytest.raises(AssertionError, match="same_dx: it gives the memory of dy, which aliases does not name"):
         check_operator(same)
 
 

@@ -23,7 +23,7 @@ def product_dw(x, dy, *, scale):
 
 
 def parameters(gradient):
-    """What the derived gradients read, by slot."""
+    """The parameters of the derived gradients, by slot."""
     return {slot: rule.parameters + rule.attributes for slot, rule in gradient.gradients.items()}
 
 

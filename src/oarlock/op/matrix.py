@@ -6,7 +6,7 @@ from oarlock.op.elementwise import multiply
 from oarlock.op.reduction import broadcast_to_like, mean_dx
 from oarlock.op.trusted import operator
 from oarlock.registry import Case, GradCheck
-from oarlock.tensor.inner_product import inner_product
+from oarlock.tensor.dot import dot_by_parts
 from oarlock.tensor.rows import as_rows, rows_times
 
 __all__ = ["dot", "linear", "matmul", "matrix_transpose"]
@@ -101,7 +101,7 @@ def dot(x, y, *, mean: bool = False):
     if not x.is_cpu or x.element_size() < 4:
         products = x * y
         return torch.mean(products) if mean else torch.sum(products)
-    total = inner_product(x, y)
+    total = dot_by_parts(x, y)
     return total.div_(count) if mean else total
 
 

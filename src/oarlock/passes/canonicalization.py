@@ -19,7 +19,7 @@ def canonicalize(program: Program, catalogue: Catalogue) -> int:
     Before                                     After
         zero = full_like(a, 0)                     y = multiply(a, b)
         total = sum([a, zero])
-        y = multiply(total, negative(negative(b)))
+        y = multiply(total, neg(neg(b)))
 
     Legal where the types say that the result is the input: a neutral element that is a constant, and a result of the declared type of the
     other side; `reshape` and its like to the shape that is there, or of one another; `transpose` and `neg` of one another; `sum` and

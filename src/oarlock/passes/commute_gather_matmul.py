@@ -22,9 +22,9 @@ def commute_gather_matmul(program: Program, catalogue: Catalogue) -> int:
         y = linear(x, w, b)                        dw = embedding_linear_dw(table, ids, dy)
         dw = linear_dw(x, dy)                      dtable = embedding_linear_dx(ids, w, table, dy)
         dx = linear_dx(w, dy)
-        dtable = put(dx, ids, table)
+        dtable = scatter_add(dx, ids, table)
 
-    What becomes of them decides when it runs which way is shorter: for twice as many ids as rows, or more, `take(linear(table, w, b), ids)`
+    What becomes of them decides when it runs which way is shorter: for twice as many ids as rows, `gather(linear(table, w, b), ids)`
     and, on the way back, the sums of `dy` for each row. Legal for a table [v, k] whose rows are what is multiplied. The lookup is made
     where it was, with the product, and refuses ids with the same message. The products with w are those of other rows, and gradients
     are added up in another order: values change in their last bits. Saves the products of rows that are asked for again. Where

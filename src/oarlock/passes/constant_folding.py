@@ -23,8 +23,8 @@ def constant_folding(program: Program, catalogue: Catalogue) -> int:
     """Fold the constants of `program`; return how many ops became one.
 
     Before                                   After
-        zero = fill(0, int64)                    c = fill(true, bool)
-        limit = fill(50, int64)                  s, n = while(c, s0, zero, body=...)
+        zero = full(0, int64)                    c = full(true, bool)
+        limit = full(50, int64)                  s, n = while(c, s0, zero, body=...)
         c = less(zero, limit)
         s, n = while(c, s0, zero, body=...)
 

@@ -18,9 +18,9 @@ def cse(program: Program, catalogue: Catalogue) -> int:
 
     Before                             After
         db = linear_dbias(dz)              db = linear_dbias(dz)
-        doffset = linear_dbias(dz)         b@NEXT = sgd(b, db, rate)
-        b@NEXT = sgd(b, db, rate)          offset@NEXT = sgd(offset, db, rate)
-        offset@NEXT = sgd(offset, doffset, rate)
+        dbeta = linear_dbias(dz)           b@NEXT = sgd(b, db, rate)
+        b@NEXT = sgd(b, db, rate)          beta@NEXT = sgd(beta, db, rate)
+        beta@NEXT = sgd(beta, dbeta, rate)
 
     Legal for ops of one type, with the same inputs, equal attributes and results of one declared type, of which the first stands before the
     other in the same block or in one around it: it has run then, and has refused its values if they are to be refused. Values keep their

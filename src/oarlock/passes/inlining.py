@@ -16,7 +16,7 @@ def inline(program: Program, catalogue: Catalogue) -> int:
     """Put the ops of branches without a condition where the branches stand; return how many branches that were.
 
     Before                                       After
-        y = branch(rows, body=                       y@INLINED = linear(rows, w)
+        y = conditional_block(rows, body=            y@INLINED = linear(rows, w)
             z = linear(r, w)                         y = relu(y@INLINED)
             -> relu(z))
 

@@ -17,8 +17,8 @@ def licm(program: Program, catalogue: Catalogue) -> int:
     """Hoist loop invariants of `program`; return how many ops that were.
 
     Before                                       After
-        hs = recurrent(xs, h0, body=                 one = fill(1.0)
-            one = fill(1.0)                          hs = recurrent(xs, h0, body=
+        hs = recurrent(xs, h0, body=                 one = full(1.0)
+            one = full(1.0)                          hs = recurrent(xs, h0, body=
             h' = multiply(x, subtract(one, h)))          h' = multiply(x, subtract(one, h)))
 
     Legal for an op that reads nothing of its trip, draws nothing and cannot refuse values: a loop that makes no trip would

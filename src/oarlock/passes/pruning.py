@@ -140,7 +140,7 @@ def remove_dead_code(block: Block, wanted: Iterable[Var]) -> None:
     """Keep, of `block` and the blocks inside it, what the values `wanted` and the updates of the program need.
 
     Before, with `ys` wanted                                            After
-        zs = negative(xs)                                                  ys = recurrent(xs, h0, body=
+        zs = neg(xs)                                                       ys = recurrent(xs, h0, body=
         ys, squares = recurrent(xs, h0, body=                                  h' = tanh(add(h, x)) -> h')
             h' = tanh(add(h, x)); s = square(h') -> h', s)
 

@@ -20,9 +20,9 @@ def splat_propagation(program: Program, catalogue: Catalogue) -> int:
     """Scalarize what is one number repeated in `program`; return how many ops read a number in place of a tensor, or one factor for two.
 
     Before, the gradient of mean(square(x))    After
-        one = fill(1.0)                            count = numel(x)
-        dy = mean_dx(one, x)                       one, two = fill(1.0), fill(2.0)
-        two = fill(2.0)                            factor = divide(multiply(one, two), count)
+        one = full(1.0)                            count = numel(x)
+        dy = mean_dx(one, x)                       one, two = full(1.0), full(2.0)
+        two = full(2.0)                            factor = divide(multiply(one, two), count)
         dx = multiply(multiply(dy, x), two)        dx = multiply(x, factor)
 
     Legal for an op that broadcasts, where another input gives the result its shape; the numbers are computed by the same operators. Of

@@ -16,7 +16,7 @@ _MANY: dict[str, list[tuple[tuple[int, ...], ...]]] = {
     "rank": [((5, 2),), ((2,),), ((),)],
     "broadcast": [((5, 2), (2,)), ((5, 1), (1, 2)), ((), (2, 2))],  # by turns
 }
-"""What the axes that stand for any number stand for, by kind."""
+"""The sizes of the axes that stand for any number, by kind."""
 
 _ELEMENTS = 4
 

@@ -8,8 +8,8 @@ brackets any shape goes. An axis is one of
     k  8      a size, the same wherever the name stands; a number
     *b        any number of leading axes. A promise: each index is computed alone, other inputs shared
     ...s      any number of axes, no promise
-    ...s-{axis}   in an output, the axes ...s but the one that an attribute names, all where that is None; where the attribute `keep`
-              is true, a size of 1 stands there. `{axis!}` refuses an axis of size 0
+    ...s-{axis}   in an output, the axes ...s but the one that an attribute names, all where that is None; where the attribute
+              `keepdim` is true, a size of 1 stands there. `{axis!}` refuses an axis of size 0
     *#s       any number of axes, broadcast with every other `*#s`
     {depth}   the value of an attribute
     k_i       in a variadic slot, a size that each tensor has for itself; `sum(k_i)` adds them up

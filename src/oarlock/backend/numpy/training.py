@@ -75,31 +75,31 @@ def layer_norm_scale_grad(x, mean, rstd, given):
 
 
 @kernel
-def sgd(param, grad, rate):
-    return param - grad * param.dtype.type(rate)
+def sgd(param, grad, learning_rate):
+    return param - grad * param.dtype.type(learning_rate)
 
 
 @kernel
-def sgd_addmm(param, x, dout, rate):
-    return sgd(param, linear_dw(x, dout), rate)
+def sgd_addmm(param, x, dout, learning_rate):
+    return sgd(param, linear_dw(x, dout), learning_rate)
 
 
 @kernel
-def momentum(param, grad, velocity, rate, *, mu, nesterov):
+def momentum(param, grad, velocity, learning_rate, *, mu, nesterov):
     velocity = mu * velocity + grad
-    return param - (grad + mu * velocity if nesterov else velocity) * param.dtype.type(rate), velocity
+    return param - (grad + mu * velocity if nesterov else velocity) * param.dtype.type(learning_rate), velocity
 
 
 @kernel
-def adam(param, grad, moment1, moment2, step, rate, *, beta1, beta2, epsilon):
+def adam(param, grad, moment1, moment2, step, learning_rate, *, beta1, beta2, epsilon):
     moment1, moment2 = beta1 * moment1 + (1 - beta1) * grad, beta2 * moment2 + (1 - beta2) * grad * grad
     below = np.sqrt(moment2) / np.sqrt(1 - beta2 ** float(step)) + epsilon
-    return (param - float(rate) / (1 - beta1 ** float(step)) * moment1 / below).astype(param.dtype), moment1, moment2
+    return (param - float(learning_rate) / (1 - beta1 ** float(step)) * moment1 / below).astype(param.dtype), moment1, moment2
 
 
 @kernel
-def multi_tensor_sgd(params, grads, rate):
-    return [sgd(*each, rate) for each in zip(params, grads, strict=True)]
+def multi_tensor_sgd(params, grads, learning_rate):
+    return [sgd(*each, learning_rate) for each in zip(params, grads, strict=True)]
 
 
 def _each(found):
@@ -108,10 +108,10 @@ def _each(found):
 
 
 @kernel
-def multi_tensor_momentum(params, grads, velocities, rate, **options):
-    return _each([momentum(*each, rate, **options) for each in zip(params, grads, velocities, strict=True)])
+def multi_tensor_momentum(params, grads, velocities, learning_rate, **options):
+    return _each([momentum(*each, learning_rate, **options) for each in zip(params, grads, velocities, strict=True)])
 
 
 @kernel
-def multi_tensor_adam(params, grads, moments1, moments2, step, rate, **options):
-    return _each([adam(*each, step, rate, **options) for each in zip(params, grads, moments1, moments2, strict=True)])
+def multi_tensor_adam(params, grads, moments1, moments2, step, learning_rate, **options):
+    return _each([adam(*each, step, learning_rate, **options) for each in zip(params, grads, moments1, moments2, strict=True)])

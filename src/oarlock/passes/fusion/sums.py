@@ -21,10 +21,10 @@ def fuse_sums(program: Program, catalogue: Catalogue) -> int:
     Before                                                   After
         a = add(z, linear(h, u))                                 a = addmm(z, h, u)
         b = sum([g, linear_dx(w, d), multiply(p, q)])            b = addmm_nt(addcmul(g, p, q), w, d)
-        c = add(multiply(subtract(1, r), x), multiply(r, y))     c = interpolate(x, y, r)
-        d = add(x, multiply(r, subtract(y, x)))                  d = interpolate(x, y, r)
+        c = add(multiply(subtract(1, r), x), multiply(r, y))     c = lerp(x, y, r)
+        d = add(x, multiply(r, subtract(y, x)))                  d = lerp(x, y, r)
         e = subtract(multiply(g, p), multiply(g, q))             e = multiply(g, subtract(p, q))
-        f = sum([x, negative(y)])                                f = subtract(x, y)
+        f = sum([x, neg(y)])                                     f = subtract(x, y)
         g = add(linear(x, w), b)                                 g = linear(x, w, b)
 
     A sum is taken apart into terms, through intermediates that nothing else reads, and put together anew: first the values that a

@@ -2,13 +2,13 @@
 
 import torch
 
-__all__ = ["inner_product"]
+__all__ = ["dot_by_parts"]
 
 
 _PART = 4096  # elements that each lane of a processor may add up one by one, of some tens: few enough to round like a sum in pairs
 
 
-def inner_product(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+def dot_by_parts(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     """The sum of all ``x * y``, of at least four bytes each on a CPU."""
     x, y = x.reshape(-1), y.reshape(-1)
     return torch.dot(x, y) if x.numel() < 32 * _PART else _sum_of_parts(x, y)
