@@ -166,11 +166,11 @@ def _check_linear(operator: Operator, tensors: dict[str, list[torch.Tensor]], at
 
     Of what may be left out, that holds with what the gradient reads, such as a factor, and without all: a bias is no part of it.
     """
-    optional = {slot.name for slot in operator.signature.inputs if slot.optional}
+    optional = frozenset(slot.name for slot in operator.signature.inputs if slot.optional)
     for slot in operator.linear_in:
         (x,) = tensors[slot]
         rule = operator.gradients.get(slot)
-        for left_out in (optional, optional.difference(rule.parameters if rule else ())):
+        for left_out in {optional, optional.difference(rule.parameters if rule else ())}:  # often the same
             if x.is_floating_point():
                 other = x.flip(0) if x.ndim else x
                 rest = {name: items for name, items in tensors.items() if name not in left_out}

@@ -138,9 +138,9 @@ def test_a_sum_over_any_axes_sums_a_stack(operator: Operator, case: AnyCase):
 )
 def test_an_operator_is_linear_in_the_inputs_that_it_says(operator: Operator, slot: str, case: AnyCase):
     """With what its gradient reads of what may be left out, such as a factor; and without all, for a bias is no part of it."""
-    optional = {each.name for each in operator.signature.inputs if each.optional}
+    optional = frozenset(each.name for each in operator.signature.inputs if each.optional)
     whole = arguments_of(operator, case)
-    for left_out in (optional, optional.difference(operator.gradients[slot].parameters)):
+    for left_out in {optional, optional.difference(operator.gradients[slot].parameters)}:  # often the same
         arguments = Arguments({name: items for name, items in whole.tensors.items() if name not in left_out}, whole.attributes)
         other = arguments.replaced(lambda name, tensor: tensor.flip(0) if name == slot and tensor.ndim else tensor)
         added = arguments.replaced(lambda name, tensor, other=other: other.tensors[name][0] - 2 * tensor if name == slot else tensor)

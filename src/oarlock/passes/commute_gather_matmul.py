@@ -24,11 +24,11 @@ def commute_gather_matmul(program: Program, catalogue: Catalogue) -> int:
         dx = linear_dx(w, dy)
         dtable = scatter_add(dx, ids, table)
 
-    What becomes of them decides when it runs which way is shorter: for twice as many ids as rows, `gather(linear(table, w, b), ids)`
-    and, on the way back, the sums of `dy` for each row. Legal for a table [v, k] whose rows are what is multiplied. The lookup is made
-    where it was, with the product, and refuses ids with the same message. The products with w are those of other rows, and gradients
-    are added up in another order: values change in their last bits. Saves the products of rows that are asked for again. Where
-    there are fewer ids, the rows are taken once more for dw in place of being kept, and an update does not take dw as a product.
+    What becomes of them decides when it runs which way is shorter: for twice as many ids as rows, or more, `gather(linear(table, w, b),
+    ids)` and, on the way back, the sums of `dy` for each row. Legal for a table [v, k] whose rows are what is multiplied. The lookup is
+    made where it was, with the product, and refuses ids with the same message. The products with w are those of other rows, and
+    gradients are added up in another order: values change in their last bits. Saves the products of rows that are asked for again.
+    Where there are fewer ids, the rows are taken once more for dw in place of being kept, and an update does not take dw as a product.
 
     Does not apply to a table whose number of rows is no number, so that it may grow with the ids, or that is known to be larger;
     where the rows are read otherwise, but for their shape; or where w is computed after the lookup. dtable is exchanged by itself.

@@ -95,7 +95,7 @@ class Operator:
         self.catalogue = standard if catalogue is None else catalogue
         if signature is not None:
             self.signature = signature
-        self._require_inputs(self.aliases)
+        self._require_inputs((*self.aliases, *self.linear_in))
         require_linear(self)
         if sensitive_to not in (None, *typing.get_args(Rounding)):
             raise DeclarationError(f'{type}: sensitive_to is "layout", "place" or left out, not "{sensitive_to}"')

@@ -95,8 +95,7 @@ def require_linear(operator: "Operator") -> None:
     """Raise DeclarationError where an operator cannot be linear in an input that it says: in one of many, or with many outputs."""
     for slot in operator.linear_in:  # of which a gradient operator, whose signature is not known yet, has none
         given, outputs = operator.signature.input(slot), operator.signature.outputs
-        if given is None:
-            raise DeclarationError(f"{operator.type} has no input {slot}")
+        assert given is not None
         if given.optional or given.variadic or len(outputs) != 1 or outputs[0].variadic:
             raise DeclarationError(
                 f"{operator.type}: linear_in says how one output follows from an input that is always there, not from {slot}"
