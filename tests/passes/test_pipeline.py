@@ -67,6 +67,22 @@ def test_a_pass_that_says_that_it_did_nothing_is_believed_only_where_that_is_so(
         rewritings.check()
 
 
+@pytest.mark.parametrize(("says", "when"), [(1, "after the pass fuse_sums"), (0, "after all passes")])
+def test_a_pass_that_leaves_an_illegal_program_is_named_where_passes_are_checked(says, when, monkeypatch):
+    def transpose(program: ol.Program, catalogue: object) -> int:
+        program.main.ops[0].type = "matrix_transpose"
+        return says
+
+    with ol.Program() as program:
+        y = ol.op.tanh(ol.layer.data("x", [2, 3], batch=None))
+    monkeypatch.setitem(PASSES, "fuse_sums", transpose)
+    with pytest.raises(ol.VerifyError) as caught:
+        optimize(program, [y], standard, ("cse", "fuse_sums"), checked=True)
+    assert str(caught.value).splitlines()[0] == (
+        f'{when}: main, op 0 (matrix_transpose): "tanh_0" is declared float32[2, 3], where float32[3, 2] follows from its inputs'
+    )
+
+
 def test_a_name_that_no_pass_has_is_refused():
     with pytest.raises(ol.ArgumentError) as caught:
         ol.Executor(passes=("licn",))

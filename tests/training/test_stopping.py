@@ -145,6 +145,9 @@ def test_in_another_thread_nothing_is_set_up():
     assert results[0].steps > 0
 
 
+@pytest.mark.filterwarnings(
+    "ignore::pytest.PytestUnraisableExceptionWarning"
+)  # outside of `Stopping`, Python forgets what a finalizer raises
 def test_interrupts_at_random_moments_of_training_leave_whole_steps():
     random, scope, cost, epochs = Random(0), ol.Scope(), small_classifier(dropout=0.5).cost, 100
     adam = ol.optimizer.Adam()

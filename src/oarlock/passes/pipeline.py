@@ -64,7 +64,7 @@ def optimize(
     """Rewrite `program` so that `wanted`, and its updates, are computed faster; return how often each pass applied.
 
     Passes are applied `in_turn`; what nothing needs is dropped before and after. `wanted` become the targets of the program. Where it is
-    `checked`, the program is verified and typechecked after each pass; an error names the pass.
+    `checked`, the program is verified and typechecked after each pass that applied, and at the end; an error names the pass.
     """
     begin(program, wanted)
     applied = dict.fromkeys((name for name in PASSES if name in passes), 0)
@@ -75,8 +75,10 @@ def optimize(
         count = apply(name, program, catalogue)
         idle = set() if count else idle | {name}
         applied[name] += count
-        if checked:
-            _check(program, catalogue, name)
+        if checked and count:
+            _check(program, catalogue, f"after the pass {name}")
+    if checked:  # by now every pass has been there, those too that say they changed nothing
+        _check(program, catalogue, "after all passes")
     return applied
 
 
@@ -121,10 +123,10 @@ def _number_of_ops(program: Program) -> int:
     return sum(len(block.ops) for block in program.blocks)
 
 
-def _check(program: Program, catalogue: Catalogue, after: str) -> None:
-    """Raise VerifyError where the pass `after` has left an illegal program."""
+def _check(program: Program, catalogue: Catalogue, when: str) -> None:
+    """Raise VerifyError where the program is illegal, and say `when` it was found to be."""
     try:
         verify_program(program)
         typecheck(program, catalogue)
     except VerifyError as error:
-        raise VerifyError(f"after the pass {after}: {error.message}", given=program.to_text(source=False).splitlines()) from error
+        raise VerifyError(f"{when}: {error.message}", given=program.to_text(source=False).splitlines()) from error
