@@ -29,6 +29,7 @@ _MODULES = (
     "training",
     "variable",
 )
+_OF_2017 = ("cpp", "framework", "net", "scope", "variable")  # in a folder of their own
 
 _NAMES = {
     "oarlock.cli.untrusted": ("ProcessLimits", "run_untrusted"),
@@ -59,7 +60,7 @@ _NAMES = {
     "oarlock.ir.diff": ("diff_programs",),
     "oarlock.ir.content_hash": ("content_hash",),
     "oarlock.io": ("Model", "infer", "load_model", "save_model"),
-    "oarlock.evaluation": ("evaluate as eval",),
+    "oarlock.compat_2017.evaluation": ("evaluate as eval",),
     "oarlock.layer": (
         "case",
         "cond",
@@ -77,7 +78,7 @@ _NAMES = {
     "oarlock.layer.inputs": ("variable as Variable",),
     "oarlock.layer.control.rnn": ("rnn",),
     "oarlock.layer.control.step_network": ("create_rnn",),
-    "oarlock.net": ("Net", "NetBuilder"),
+    "oarlock.compat_2017.net": ("Net", "NetBuilder"),
     "oarlock.op.activation": ("sigmoid",),
     "oarlock.op.elementwise": ("add",),
     "oarlock.passes.backward": ("append_backward", "gradients"),
@@ -113,7 +114,7 @@ __all__ = sorted([*_MODULES, *_HOMES])
 
 def __getattr__(name: str) -> object:
     if name in _MODULES:
-        value: object = importlib.import_module(f"oarlock.{name}")
+        value: object = importlib.import_module(f"oarlock.compat_2017.{name}" if name in _OF_2017 else f"oarlock.{name}")
     elif name in _HOMES:
         importlib.import_module("oarlock.op.update")  # every operator that a file may name, and arithmetic on variables
         module, attribute = _HOMES[name]

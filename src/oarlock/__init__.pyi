@@ -1,25 +1,27 @@
 """The package as type checkers and editors see it. Its names load when they are first used."""
 
-from oarlock import cpp as cpp
 from oarlock import datasets as datasets
 from oarlock import errors as errors
-from oarlock import framework as framework
 from oarlock import inference as inference
 from oarlock import io as io
 from oarlock import ir as ir
 from oarlock import layer as layer
-from oarlock import net as net
 from oarlock import op as op
 from oarlock import optimizer as optimizer
 from oarlock import passes as passes
 from oarlock import registry as registry
 from oarlock import runtime as runtime
-from oarlock import scope as scope
 from oarlock import testing as testing
 from oarlock import training as training
-from oarlock import variable as variable
 from oarlock.cli.untrusted import ProcessLimits as ProcessLimits
 from oarlock.cli.untrusted import run_untrusted as run_untrusted
+from oarlock.compat_2017 import cpp as cpp
+from oarlock.compat_2017 import framework as framework
+from oarlock.compat_2017 import net as net
+from oarlock.compat_2017 import scope as scope
+from oarlock.compat_2017 import variable as variable
+from oarlock.compat_2017.net import Net as Net
+from oarlock.compat_2017.net import NetBuilder as NetBuilder
 from oarlock.errors import ArgumentError as ArgumentError
 from oarlock.errors import DataError as DataError
 from oarlock.errors import DeclarationError as DeclarationError
@@ -67,8 +69,6 @@ from oarlock.layer import var as var
 from oarlock.layer import while_loop as while_loop
 from oarlock.layer.control.rnn import rnn as rnn
 from oarlock.layer.control.step_network import create_rnn as create_rnn
-from oarlock.net import Net as Net
-from oarlock.net import NetBuilder as NetBuilder
 from oarlock.op.activation import sigmoid as sigmoid
 from oarlock.op.elementwise import add as add
 from oarlock.passes.backward import append_backward as append_backward

@@ -39,12 +39,7 @@ FLOORS = {
     "datasets": 11,
     "io": 11,
     "inference": 11,
-    "net": 11,
-    "cpp": 11,
-    "framework": 11,
-    "evaluation": 11,
-    "scope": 11,
-    "variable": 11,
+    "compat_2017": 11,
     "cli": 12,
     "__main__": 13,
 }

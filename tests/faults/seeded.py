@@ -175,10 +175,10 @@ ELSEWHERE = [
         ("passes/test_pruning.py",),
     ),
     Fault(
-        "net/network.py",
+        "compat_2017/net/network.py",
         "            if not var.persistable or scope.find_var(var.name) is None:\n",
         "            if scope.find_local_var(var.name) is not None:\n                scope.erase(var.name)\n            if True:\n",
-        ("net/test_network.py",),
+        ("compat_2017/net/test_network.py",),
     ),
     Fault("op/batch_normalization.py", "if not context.training or not count:", "if not count:", ("runtime/test_seeds_of_scope.py",)),
     Fault(

@@ -229,9 +229,9 @@ def test_a_module_that_is_called_says_what_is_meant(call, hint):
         (lambda: ol.optimizer.adam_w, "module 'oarlock.optimizer' has no attribute 'adam_w'; did you mean ol.optimizer.Adam?"),
         (lambda: ol.optimizer.Lion, "module 'oarlock.optimizer' has no attribute 'Lion'; dir(ol.optimizer) lists what there is"),
         (lambda: ol.datasets.digit, "module 'oarlock.datasets' has no attribute 'digit'; did you mean ol.datasets.digits?"),
-        (lambda: ol.variable.tensr, "module 'oarlock.variable' has no attribute 'tensr'; did you mean ol.variable.tensor?"),
-        (lambda: ol.scope.curent, "module 'oarlock.scope' has no attribute 'curent'; did you mean ol.scope.current?"),
-        (lambda: ol.net.Nett, "module 'oarlock.net' has no attribute 'Nett'; did you mean ol.net.Net?"),
+        (lambda: ol.variable.tensr, "module 'oarlock.compat_2017.variable' has no attribute 'tensr'; did you mean ol.variable.tensor?"),
+        (lambda: ol.scope.curent, "module 'oarlock.compat_2017.scope' has no attribute 'curent'; did you mean ol.scope.current?"),
+        (lambda: ol.net.Nett, "module 'oarlock.compat_2017.net' has no attribute 'Nett'; did you mean ol.net.Net?"),
     ],
 )
 def test_a_name_that_a_module_has_not_has_a_near_one(ask, message):

@@ -5,11 +5,11 @@ from types import ModuleType
 from typing import Any
 
 import oarlock.layer
+from oarlock.compat_2017.net.network import Net, require_vars_of
 from oarlock.errors import ProgramError
 from oarlock.ir.location import here
 from oarlock.ir.operation import Role
 from oarlock.ir.var import Var
-from oarlock.net.network import Net, require_vars_of
 from oarlock.old_names import OLD_ARGUMENTS, takes_old_keywords
 from oarlock.op.composed.named_activation import activate
 from oarlock.registry import standard

@@ -1,7 +1,7 @@
 """Net and NetBuilder, the faces that the net design gave to a program: thin, for a net is a block."""
 
-from oarlock.net.builder import NetBuilder
-from oarlock.net.network import Net
+from oarlock.compat_2017.net.builder import NetBuilder
+from oarlock.compat_2017.net.network import Net
 from oarlock.suggestions import no_attribute
 
 __all__ = ["Net", "NetBuilder"]

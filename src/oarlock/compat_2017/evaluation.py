@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy
 
+from oarlock.compat_2017.net import Net
 from oarlock.errors import ArgumentError
 from oarlock.ir.block import Block
 from oarlock.ir.block_stack import current_block
@@ -11,7 +12,6 @@ from oarlock.ir.location import here
 from oarlock.ir.program import Program
 from oarlock.ir.var import Var
 from oarlock.ir.walk import needed_ops
-from oarlock.net import Net
 from oarlock.passes.pruning import program_of_main
 from oarlock.proto import program_pb2 as wire
 from oarlock.registry.creator import describe_value
