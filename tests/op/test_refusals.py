@@ -116,6 +116,7 @@ def of_splits(operator: Operator, arguments: Arguments) -> Iterator[Misfit]:
     """Row splits are not there, begin elsewhere than with 0, fall, or end elsewhere than where the elements do."""
     for slot, splits in given(operator, arguments):
         if slot.name != "splits":
+            continue
         if slot.axes[0].name == "n+1":
             yield "no-splits", "splits has the size 0, where n+1 is at least 1", with_tensor(arguments, "splits", splits[:0])
         if operator.checks_values:
@@ -134,7 +135,7 @@ TYPICAL = [(operator, typical(operator)) for operator in FORWARD if operator.sig
 
 
 TAKING_ANYTHING = {"assign", "cast", "flatten", "full_like", "numel", "reshape", "reshape_like", "split_like", "transpose"}
-"""One input of any shape and any dtype, and maybe the shape of others: their signatures refuse nothing. What `split_like`, `reshape` and
+"""One input of any shape and any dtype, and maybe the shape of others: their signatures refuse nothing. What `reshape` and
 `transpose` refuse themselves is stated in their cases."""
 
 
