@@ -26,7 +26,7 @@ def run_python(code: str, folder: Path, *arguments: object) -> str:
     return done.stdout
 
 
-def run_forked(code: str, folder: Path) -> str:
+def run_forked(code: str, folder: Path, *arguments: object) -> str:
     """`run_python`, but in a child of a process that has imported PyTorch and Oarlock, and computed nothing: two seconds sooner.
 
     For code of which no import is tested.
@@ -35,7 +35,7 @@ def run_forked(code: str, folder: Path) -> str:
         server = _forking()
         assert server.stdin
         assert server.stdout
-        server.stdin.write(json.dumps([code, str(folder), shown]) + "\n")
+        server.stdin.write(json.dumps([code, str(folder), shown, ["-c", *map(str, arguments)]]) + "\n")
         server.stdin.flush()
         returned = server.stdout.readline()
         assert returned == "0\n", (Path(shown) / "2").read_text()
@@ -46,13 +46,14 @@ _FORKING = """
 import json, os, sys, types
 import torch, oarlock.op, oarlock.layer, oarlock.training
 for line in sys.stdin:
-    code, folder, shown = json.loads(line)
+    code, folder, shown, arguments = json.loads(line)
     child = os.fork()
     if not child:
         os.chdir(folder)
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         for number in (1, 2):
             os.dup2(os.open(f"{shown}/{number}", os.O_WRONLY | os.O_CREAT), number)
+        sys.argv = arguments
         sys.modules["__main__"] = types.ModuleType("__main__")
         exec(compile(code, "<string>", "exec"), vars(sys.modules["__main__"]))
         break

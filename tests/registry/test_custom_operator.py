@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pytest
 import torch
-from processes import run_python
+from processes import run_forked
 
 import oarlock as ol
 from oarlock import Case, GradCheck, Rejects, operator
@@ -63,7 +63,7 @@ def test_a_custom_operator_trains_saves_and_loads_like_any_other(tmp_path):
         "model = ol.load_model(sys.argv[1])\n"
         "print(ol.infer(model, {'x': np.ones((1, 3), 'float32')}).shape)"
     )
-    assert run_python(DECLARATION + reading, tmp_path, path) == "(1, 2)\n"
+    assert run_forked(DECLARATION + reading, tmp_path, path) == "(1, 2)\n"
 
 
 def test_a_process_without_the_declaration_says_what_is_missing(tmp_path):
@@ -71,7 +71,7 @@ def test_a_process_without_the_declaration_says_what_is_missing(tmp_path):
     path = tmp_path / "own.safetensors"
     ol.save_model(program.targets["y"], ol.init(program, ol.Scope()), path)
     reading = "import oarlock as ol, sys\ntry: ol.load_model(sys.argv[1])\nexcept ol.UnknownOperatorError as error: print(error.message)"
-    assert run_python(reading, tmp_path, path) == 'main, op 1 (signed_power): no operator "signed_power"\n'
+    assert run_forked(reading, tmp_path, path) == 'main, op 1 (signed_power): no operator "signed_power"\n'
 
 
 def test_a_custom_operator_has_a_page_and_promises():
