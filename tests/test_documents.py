@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
-from processes import run_python
+from processes import run_forked
 
 from oarlock.passes.pipeline import PASSES
 
@@ -54,7 +54,7 @@ def test_the_code_of_a_document_runs_and_prints_what_it_shows(document, tmp_path
         if (language, before) == ("text", "python") and "print(" in source
     ]
     assert code
-    printed = run_python("\n".join(code) + CHECKS.get(document, ""), tmp_path)
+    printed = run_forked("\n".join(code) + CHECKS.get(document, ""), tmp_path)
     assert printed.split() == "\n".join(shown).split()
 
 

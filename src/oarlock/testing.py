@@ -6,12 +6,13 @@ def test_my_operator():
 check_operator(my_operator)
 """
 
+import math
 from typing import Any
 
 import torch
 
 from oarlock.backend.torch.variants import variants_of
-from oarlock.errors import OarlockError
+from oarlock.errors import GradientError, OarlockError
 from oarlock.ir.dtype import DType
 from oarlock.ir.program import Program
 from oarlock.ir.var import Var
@@ -29,11 +30,12 @@ from oarlock.tensor.dtype import from_torch, to_torch
 __all__ = ["case_arguments", "check_operator"]
 
 _STEP = 1e-6
+_FACTORS = (-1000.0, 0.0)
 
 
 def check_operator(operator: Operator) -> None:
-    """Run every case of `operator`: stated values, gradients against finite differences in float64, refusals; what is said of memory, and
-    of inputs in which it is linear.
+    """Run every case of `operator`: stated values, gradients and gradients of gradients against finite differences in float64, refusals;
+    what is said of memory, and of inputs in which it is linear.
 
     Raises AssertionError for the first that does not hold, and for an operator without a Case, or with gradients but
     no GradCheck where its signature does not tell one.
@@ -108,10 +110,34 @@ class _Call:
             given: dict[str, Any] = {name: items if name in variadic else items[0] for name, items in self.inputs.items()}
             operator(**given, **attributes)
         self.op = self.program.main.ops[0]
+        self.checking = Executor(check=True)
+        self.executor = Executor(interpret=True, passes=())  # which runs often, and is then the quickest
+        self.generator = torch.Generator().manual_seed(1)
 
-    def run(self, fetch: list[Var]) -> list[torch.Tensor]:
-        executor = Executor(check=True)
-        return executor.run(self.program, self.feed, fetch, scope=Scope(), return_numpy=False)  # type: ignore[return-value]
+    def run(self, fetch: list[Var], *, check: bool = True, training: bool = True) -> list[torch.Tensor]:
+        executor = self.checking if check else self.executor
+        scope = Scope()  # a new one, in which the first random numbers are drawn each time
+        return executor.run(self.program, self.feed, fetch, scope=scope, training=training, return_numpy=False)  # type: ignore[return-value]
+
+    def weigh(self, outputs: list[Var]) -> tuple[list[Var], list[Var]]:
+        """New inputs, random numbers of the shapes of `outputs`; and what is differentiated: the sums of outputs times these."""
+        weights, totals = [], []
+        for output, value in zip(outputs, self.run(outputs), strict=True):
+            name = self.program.unique("weight")
+            self.feed[name] = torch.empty(value.shape, dtype=value.dtype).uniform_(-1, 1, generator=self.generator)
+            with self.program:
+                weights.append(data(name, list(value.shape), str(from_torch(value.dtype)), batch=None))
+                totals.append(reduce_sum(multiply(output, weights[-1])))
+        return weights, totals
+
+    def difference(self, totals: list[Var], var: Var, direction: torch.Tensor) -> float:
+        """The slope of the sum of `totals`, where `var` moves in a direction, by central differences."""
+        value, ends = self.feed[var.name], []
+        for step in (_STEP, -_STEP):
+            self.feed[var.name] = value + step * direction
+            ends.append(sum(float(part) for part in self.run(totals, check=False)))
+        self.feed[var.name] = value
+        return (ends[0] - ends[1]) / (2 * _STEP)
 
 
 def _check_values(operator: Operator, case: Case, tensors: dict[str, list[torch.Tensor]], attributes: dict[str, Any]) -> None:
@@ -120,7 +146,7 @@ def _check_values(operator: Operator, case: Case, tensors: dict[str, list[torch.
         if slot.name not in case.values:
             continue
         stated = case.values[slot.name]
-        outputs = call.run(list(call.op.outputs[slot.name]))
+        outputs = call.run(list(call.op.outputs[slot.name]), training=False)
         for actual, expected in zip(outputs, stated if slot.variadic else [stated], strict=True):  # type: ignore[arg-type]
             wanted = torch.tensor(expected, dtype=actual.dtype)
             same = actual.shape == wanted.shape and torch.allclose(actual, wanted, rtol=1e-12, atol=1e-12)
@@ -128,37 +154,68 @@ def _check_values(operator: Operator, case: Case, tensors: dict[str, list[torch.
 
 
 def _check_gradients(operator: Operator, case: GradCheck, tensors: dict[str, list[torch.Tensor]], attributes: dict[str, Any]) -> None:
+    """First gradients against differences of the outputs; second ones, where all they need are declared, against those of the first."""
     call = _Call(operator, tensors, attributes)
     declared = [slot for slot in call.inputs if slot in operator.gradients and operator.differentiates(slot)]
     wanted = [(slot, var) for slot in declared for var in call.inputs[slot] if var.dtype.is_floating]
-    outputs = [var for slot in operator.signature.outputs if slot.name not in operator.intermediate for var in call.op.outputs[slot.name]]
-    outputs = [var for var in outputs if var.dtype.is_floating]
-    generator = torch.Generator().manual_seed(1)
-    weights = [torch.empty(value.shape, dtype=value.dtype).uniform_(-1, 1, generator=generator) for value in call.run(outputs)]
-    with call.program:
-        total = []
-        for output, weight in zip(outputs, weights, strict=True):
-            name = call.program.unique("weight")
-            weighed = multiply(output, data(name, list(weight.shape), str(from_torch(weight.dtype)), batch=None))
-            call.feed[name] = weight
-            total.append(reduce_sum(weighed))
-        found = gradients(total, [var for _, var in wanted])
-    for (slot, var), gradient in zip(wanted, found, strict=True):
+    outputs = [(slot.name, var) for slot in operator.signature.outputs for var in call.op.outputs[slot.name]]
+    outputs = [(slot, var) for slot, var in outputs if slot not in operator.intermediate and var.dtype.is_floating]
+    cotangents, totals = call.weigh([var for _, var in outputs])
+    what = f"{operator.type}: {case}: the gradient"
+    first: list[Var] = []
+    for (slot, _), gradient in zip(wanted, gradients(totals, [var for _, var in wanted]), strict=True):
         assert gradient is not None, f"{operator.type}: no gradient reaches {slot}"
-        (analytic,) = call.run([gradient])
-        value = call.feed[var.name]
-        numeric = torch.empty_like(value)
-        for index in range(value.numel()):
-            ends = []
-            for sign in (1.0, -1.0):
-                moved = value.clone()
-                moved.view(-1)[index] += sign * _STEP
-                call.feed[var.name] = moved
-                ends.append(sum(float(part) for part in call.run(total)))
-            numeric.view(-1)[index] = (ends[0] - ends[1]) / (2 * _STEP)
-        call.feed[var.name] = value
-        close = torch.allclose(analytic, numeric, rtol=1e-5, atol=1e-7)
-        assert close, f"{operator.type}: {case}: the gradient of {slot} is {analytic.tolist()}, where differences give {numeric.tolist()}"
+        first.append(gradient)
+    for (slot, var), analytic in zip(wanted, call.run(first), strict=True):
+        numeric = torch.empty_like(call.feed[var.name])
+        for index in range(numeric.numel()):
+            direction = torch.zeros_like(numeric)
+            direction.view(-1)[index] = 1.0
+            numeric.view(-1)[index] = call.difference(totals, var, direction)
+        close = analytic.shape == numeric.shape and torch.allclose(analytic, numeric, rtol=1e-5, atol=1e-7)
+        assert close, f"{what} of {slot} is {analytic.tolist()}, where differences give {numeric.tolist()}"
+    off = _not_additive(call, cotangents, first)
+    assert not off, f"{what} of {wanted[off[0]][0]} is not linear in what arrives: it is wrong where that is large, or zero"
+    wanted += [(f"d{slot}", var) for (slot, _), var in zip(outputs, cotangents, strict=True)]
+    _, totals = call.weigh(first)
+    try:
+        second = gradients(totals, [var for _, var in wanted])
+    except GradientError:
+        return
+    values = iter(call.run([gradient for gradient in second if gradient is not None]))
+    for (slot, var), gradient in zip(wanted, second, strict=True):
+        analytic = torch.zeros_like(call.feed[var.name]) if gradient is None else next(values)
+        # One direction, of which every element counts, is enough, and takes two runs.
+        direction = torch.empty(call.feed[var.name].shape, dtype=analytic.dtype).uniform_(0.5, 1.5, generator=call.generator)
+        slope, expected = float((analytic * direction).sum()), call.difference(totals, var, direction)
+        close = analytic.shape == direction.shape and math.isclose(slope, expected, rel_tol=1e-5, abs_tol=1e-6)
+        assert close, (
+            f"{what} of its gradients with respect to {slot} is {analytic.tolist()}, "
+            f"{slope:.6g} along {direction.tolist()}, where differences give {expected:.6g}"
+        )
+
+
+def _not_additive(call: _Call, cotangents: list[Var], first: list[Var]) -> list[int]:
+    """The gradients that are not linear in their cotangents. Those that differences look at are between -1 and 1; here each is the sum of
+    two, of which some are large and others zero.
+    """
+    given = {var.name: call.feed[var.name] for var in cotangents}
+    whole, off = call.run(first, check=False), []
+    for start in range(len(_FACTORS)):  # each element has each factor once
+        part = {}
+        for name, item in given.items():
+            factors = torch.tensor(_FACTORS, dtype=item.dtype).roll(start).repeat(item.numel())
+            part[name] = item * factors[: item.numel()].reshape(item.shape)
+        call.feed |= part
+        one = call.run(first, check=False)
+        call.feed |= {name: item - part[name] for name, item in given.items()}
+        other = call.run(first, check=False)
+        for number, parts in enumerate(zip(one, other, whole, strict=True)):
+            near = 1e-10 * max([1.0, *(float(item.abs().max()) for item in parts if item.numel())])
+            if not torch.allclose(parts[0] + parts[1], parts[2], rtol=0.0, atol=near):
+                off.append(number)
+    call.feed |= given
+    return off
 
 
 def _check_linear(operator: Operator, tensors: dict[str, list[torch.Tensor]], attributes: dict[str, Any]) -> None:
@@ -250,9 +307,9 @@ def _check_variants(
         _require_unchanged(operator, "its prepacked kernel", given, tensors)
     for slots, kernel in variants.in_place.items():
         given = _copied(tensors)
-        taken = [given[slot][0] for slot in slots if given.get(slot)]
+        taken = [item for slot in slots for item in given.get(slot, ())]
         fits = all(one.shape == other.shape and one.dtype == other.dtype for one, other in zip(taken, expected, strict=False))
-        if len(taken) < len(slots) or not fits:
+        if not all(given.get(slot) for slot in slots) or not fits:
             continue
         actual = _leaves(kernel(*operator.arguments(given), **attributes))
         what = f"{operator.type}: its in-place variant for {slots}"

@@ -11,7 +11,7 @@ import safetensors
 import safetensors.torch
 import torch
 from classifiers import Classifier, digits_classifier, small_classifier, small_rows
-from processes import run_python
+from processes import run_forked
 
 import oarlock as ol
 from oarlock import inference
@@ -59,7 +59,7 @@ for name, dtype in (("digits", "float32"), ("doubles", "float64")):
     model = inference.load_model(name + ".safetensors")
     numpy.save(name + ".npy", inference.infer(model, {"image": image.astype(dtype)}))
 """
-    run_python(code, tmp_path)
+    run_forked(code, tmp_path)
     here = ol.infer(digits.predict, {"image": test["image"]}, trained)
     assert here.dtype == numpy.float32
     assert here.shape == (len(test["label"]), 10)

@@ -110,7 +110,9 @@ def edges_of(
     forward = root(operator)
     for name, case in cases:
         arguments = root_arguments(forward, case, dtype)
-        fitting = {**(ROWS if row_shape(forward, arguments) else {}), **(BROADCASTS if broadcast_slots(forward) else {})}
+        slots = broadcast_slots(forward)
+        broadcast = slots and all(item.numel() for slot in slots for item in arguments.tensors.get(slot, ()))  # values to fill others with
+        fitting = {**(ROWS if row_shape(forward, arguments) else {}), **(BROADCASTS if broadcast else {})}
         for edge, change in fitting.items():
             if only is None or edge in only:
                 yield f"{name}-{edge}", partial(change, forward, arguments)

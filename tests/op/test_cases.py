@@ -28,6 +28,7 @@ import oarlock as ol
 from oarlock.ir.size import evaluate, is_symbol, names_in
 from oarlock.registry import Case, GradCheck, Operator, Rejects
 from oarlock.tensor.dtype import to_torch
+from oarlock.testing import check_operator
 
 USES = [pytest.param(operator, case, id=name) for operator in [*FORWARD, *DERIVED] for name, case in cases_of(operator, Case, GradCheck)]
 
@@ -35,6 +36,12 @@ USES = [pytest.param(operator, case, id=name) for operator in [*FORWARD, *DERIVE
 @pytest.mark.parametrize("operator", [pytest.param(operator, id=operator.type) for operator in FORWARD])
 def test_every_operator_has_a_case(operator: Operator):
     assert cases_of(operator, Case), f"{operator.type} states no values: give it a Case"
+
+
+@pytest.mark.parametrize("operator", [pytest.param(operator, id=operator.type) for operator in FORWARD])
+def test_an_operator_of_ours_passes_what_users_hold_theirs_to(operator: Operator):
+    """Its gradients and their gradients are what differences give, among the rest."""
+    check_operator(operator)
 
 
 @pytest.mark.parametrize(

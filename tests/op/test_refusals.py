@@ -1,5 +1,6 @@
 """Refusals that a signature makes, tried on every operator: nobody has to state it as a case."""
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 
 import pytest
@@ -15,9 +16,9 @@ Misfit = tuple[str, str, Arguments]  # a name, a part of the message, and the ar
 
 
 def typical(operator: Operator) -> Arguments:
-    """The arguments of the case that gives the most axes, of those that give no empty tensor."""
+    """The arguments of the case that gives the most axes, of those that give no input empty tensors alone."""
     found = [arguments_of(operator, case) for _, case in cases_of(operator, Case, GradCheck)]
-    full = [each for each in found if all(item.numel() for items in each.tensors.values() for item in items)]
+    full = [each for each in found if all(any(item.numel() for item in items) for items in each.tensors.values())]
     return max(full, key=lambda each: sum(item.ndim for items in each.tensors.values() for item in items))
 
 
@@ -78,7 +79,7 @@ def of_dtypes(operator: Operator, arguments: Arguments) -> Iterator[Misfit]:
             other = tensor.to(torch.int8 if kind == "bool" else torch.bool)
             yield f"dtype-of-{slot.name}", f"{slot.name} must be {kind}, not ", with_tensor(arguments, slot.name, other)
         shared = kind in ("a float", "a number") or len(kind) == 1
-        if shared and sum(each.dtype == slot.dtype for each, _ in slots) > 1:
+        if shared and sum(len(arguments.tensors[each.name]) for each, _ in slots if each.dtype == slot.dtype) > 1:
             other = tensor.to(torch.float32 if tensor.dtype == torch.float64 else torch.float64)
             yield f"other-dtype-of-{slot.name}", "they must have one dtype", with_tensor(arguments, slot.name, other)
 
@@ -128,8 +129,40 @@ def of_splits(operator: Operator, arguments: Arguments) -> Iterator[Misfit]:
                 yield f"{name}-splits", "row splits of ", with_tensor(arguments, "splits", changed)
 
 
-KINDS: Sequence[Callable[[Operator, Arguments], Iterator[Misfit]]] = (of_sizes, of_ranks, of_dtypes, of_broadcasts, of_axes, of_splits)
+Kind = Callable[[Operator, Arguments], Iterator[Misfit]]
+KINDS: Sequence[Kind] = (of_sizes, of_ranks, of_dtypes, of_broadcasts, of_axes, of_splits)
 TYPICAL = [(operator, typical(operator)) for operator in FORWARD if operator.signature.inputs]
+
+
+TAKING_ANYTHING = {"assign", "cast", "flatten", "full_like", "numel", "reshape", "reshape_like", "split_like", "transpose"}
+"""One input of any shape and any dtype, and maybe the shape of others: their signatures refuse nothing. What `reshape` and
+`transpose` refuse themselves is stated in their cases."""
+
+
+def implied(operator: Operator) -> set[Kind]:
+    """The kinds of misfits that there are for a signature, read off its text alone."""
+    inputs = [part.partition(": ")[::2] for part in str(operator.signature).partition(" -> ")[0].split(", ")]
+    twice = [item for name, type in inputs for item in [(name, type)] * (2 if name.startswith("*") else 1)]
+    dtypes = [type.partition("[")[0] for _, type in twice]
+    axes = [type.partition("[")[2].rstrip("]").split() for _, type in twice if "[" in type]
+    names = [axis for each in axes for axis in each if re.fullmatch(r"(\*|\.\.\.)?[a-z]+", axis)]
+    splits = [type for name, type in inputs if name.lstrip("*") == "splits"]
+    found = {
+        of_sizes: len(names) > len(set(names)),
+        of_ranks: any(len(each) != 1 or not each[0].startswith(("*", "...")) for each in axes),
+        of_dtypes: any(len(dtype) > 1 and dtype not in ("any", "shape") for dtype in dtypes) or dtypes.count("T") > 1,
+        of_broadcasts: sum(each == ["*#s"] for each in axes) > 1,
+        of_axes: "axis" in operator.attributes and operator.type != "split_like",
+        of_splits: bool(splits) and (operator.checks_values or splits == ["int64[n+1]"]),
+    }
+    return {kind for kind, is_implied in found.items() if is_implied}
+
+
+@pytest.mark.parametrize(("operator", "arguments"), [pytest.param(*each, id=each[0].type) for each in TYPICAL])
+def test_every_operator_has_a_misfit_of_each_kind_that_its_signature_implies(operator: Operator, arguments: Arguments):
+    found = {kind for kind in KINDS if any(kind(operator, arguments))}
+    assert {kind.__name__ for kind in found} == {kind.__name__ for kind in implied(operator)}
+    assert bool(found) is (operator.type not in TAKING_ANYTHING)
 
 
 @pytest.mark.parametrize(

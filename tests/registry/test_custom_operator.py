@@ -1,11 +1,12 @@
 """An operator of the user's own: ten lines, and everything that our own operators have."""
 
 import math
+import re
 
 import numpy as np
 import pytest
 import torch
-from processes import run_python
+from processes import run_forked
 
 import oarlock as ol
 from oarlock import Case, GradCheck, Rejects, operator
@@ -62,7 +63,7 @@ def test_a_custom_operator_trains_saves_and_loads_like_any_other(tmp_path):
         "model = ol.load_model(sys.argv[1])\n"
         "print(ol.infer(model, {'x': np.ones((1, 3), 'float32')}).shape)"
     )
-    assert run_python(DECLARATION + reading, tmp_path, path) == "(1, 2)\n"
+    assert run_forked(DECLARATION + reading, tmp_path, path) == "(1, 2)\n"
 
 
 def test_a_process_without_the_declaration_says_what_is_missing(tmp_path):
@@ -70,7 +71,7 @@ def test_a_process_without_the_declaration_says_what_is_missing(tmp_path):
     path = tmp_path / "own.safetensors"
     ol.save_model(program.targets["y"], ol.init(program, ol.Scope()), path)
     reading = "import oarlock as ol, sys\ntry: ol.load_model(sys.argv[1])\nexcept ol.UnknownOperatorError as error: print(error.message)"
-    assert run_python(reading, tmp_path, path) == 'main, op 1 (signed_power): no operator "signed_power"\n'
+    assert run_forked(reading, tmp_path, path) == 'main, op 1 (signed_power): no operator "signed_power"\n'
 
 
 def test_a_custom_operator_has_a_page_and_promises():
@@ -128,9 +129,47 @@ def test_a_custom_operator_is_held_to_its_cases():
         check_operator(declared(wrong_slope, wrong_slope_dx, Case(x=[1.0], y=[2.0])))
 
 
-@pytest.mark.parametrize("type", ["linear", "softmax_with_cross_entropy", "concat", "max_pool2d", "clip"])
-def test_our_own_operators_hold_to_theirs(type):
-    check_operator(standard.get(type))
+def test_a_wrong_gradient_of_a_gradient_is_found():
+    def third_power(x):
+        return x * x * x
+
+    def third_power_dx(x, dy):
+        return 3 * x * x * dy
+
+    def third_power_dx_dx(x, dy, ddx):
+        return 3 * x * dy * ddx
+
+    made = declared(third_power, third_power_dx, Case(x=[1.0, 2.0], y=[1.0, 8.0]))
+    check_operator(made)  # one gradient is enough
+    made.gradients["x"].operator.gradient("x")(third_power_dx_dx)
+    with pytest.raises(AssertionError) as error:
+        check_operator(made)
+    number, row = r"-?\d+\.\d+", r"\[[-\d., ]+\]"
+    message = (
+        rf"third_power: GradCheck\(x=\(2, 3\)\): the gradient of its gradients with respect to x is \[{row}, {row}\], "
+        rf"({number}) along \[{row}, {row}\], where differences give ({number})"
+    )
+    found = re.fullmatch(message, str(error.value))
+    assert found, error.value
+    assert 2 * float(found[1]) == pytest.approx(float(found[2]), rel=1e-5)
+
+
+def test_a_gradient_that_is_right_for_some_cotangents_alone_is_found():
+    limit = [math.inf]
+
+    def quadrupled(x):
+        return 4 * x
+
+    def quadrupled_dx(dy):
+        return 4 * (dy.clamp(-limit[0], limit[0]) if limit[0] else dy * dy / dy)
+
+    made = declared(quadrupled, quadrupled_dx, Case(x=[1.0], y=[4.0]))
+    check_operator(made)
+    wrong = "the gradient of x is not linear in what arrives: it is wrong where that is large, or zero"
+    for limit[0] in (100.0, 1.0, 0.0):  # wrong for large ones, and at last for zero
+        with pytest.raises(AssertionError) as error:
+            check_operator(made)
+        assert str(error.value) == f"quadrupled: GradCheck(x=(2, 3)): {wrong}"
 
 
 def test_a_refusal_that_does_not_come_is_noticed():

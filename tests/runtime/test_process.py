@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from processes import run_oarlock, run_python
+from processes import run_forked, run_oarlock, run_python
 
 import oarlock as ol
 from oarlock.runtime import process
@@ -26,18 +26,18 @@ torch.set_num_threads(2)
 def test_denormals_are_flushed_in_this_thread_and_in_the_pool(tmp_path):
     code = "settings = ol.configure_process(threads=2); print(denormals(), settings)"
     expected = f"flushes_denormals=True, pool_flushes_denormals=True, threads=2, keeps_memory={sys.platform == 'linux'}"
-    assert run_python(HALVED + code, tmp_path) == f"0 ProcessSettings({expected})\n"
+    assert run_forked(HALVED + code, tmp_path) == f"0 ProcessSettings({expected})\n"
 
 
 def test_a_thread_that_is_started_later_flushes_too(tmp_path):
     code = "ol.configure_process()\nfrom threading import Thread\n"
     code += "thread = Thread(target=lambda: print(denormals())); thread.start(); thread.join()"
-    assert run_python(HALVED + code, tmp_path) == "0\n"
+    assert run_forked(HALVED + code, tmp_path) == "0\n"
 
 
 def test_a_pool_that_runs_already_keeps_its_denormals_and_the_result_says_so(tmp_path):
     code = "before = denormals(); settings = ol.configure_process(); print(before, denormals(), settings)"
-    before, after, settings = run_python(HALVED + code, tmp_path).split(maxsplit=2)
+    before, after, settings = run_forked(HALVED + code, tmp_path).split(maxsplit=2)
     assert int(before) == ROWS
     assert 0 < int(after) < ROWS
     assert "(flushes_denormals=True, pool_flushes_denormals=False, threads=2," in settings
@@ -57,7 +57,7 @@ print(denormals())
 
 @pytest.mark.parametrize(("tune", "left"), [(True, 0), (False, ROWS)])
 def test_training_tunes_its_process_unless_told_not_to(tmp_path, tune, left):
-    assert run_python(HALVED + TRAINED % tune, tmp_path) == f"{left}\n"
+    assert run_forked(HALVED + TRAINED % tune, tmp_path) == f"{left}\n"
 
 
 def test_a_script_that_the_command_line_runs_is_tuned(tmp_path):
@@ -83,7 +83,7 @@ print(settings.keeps_memory, resident() - before > 200)
 @pytest.mark.skipif(sys.platform != "linux", reason="glibc's allocator")
 @pytest.mark.parametrize("keep", [True, False])
 def test_freed_memory_stays_in_the_process_where_it_is_asked_for(tmp_path, keep):
-    assert run_python(FREED % keep, tmp_path) == f"{keep} {keep}\n"
+    assert run_forked(FREED % keep, tmp_path) == f"{keep} {keep}\n"
 
 
 ADVISED = """
@@ -107,7 +107,7 @@ print(large_pages(torch.empty(2**24)), taken < 64)
 @pytest.mark.skipif(not Path("/sys/kernel/mm/transparent_hugepage").exists(), reason="a system with large pages, and glibc's allocator")
 @pytest.mark.parametrize("keep", [True, False])
 def test_memory_that_is_kept_comes_in_large_pages_and_none_is_taken_before_it_is_used(tmp_path, keep):
-    assert run_python(ADVISED % keep, tmp_path) == f"{keep} True\n"
+    assert run_forked(ADVISED % keep, tmp_path) == f"{keep} True\n"
 
 
 def test_a_system_without_glibc_keeps_nothing(monkeypatch):
@@ -121,7 +121,7 @@ def test_a_system_without_glibc_keeps_nothing(monkeypatch):
 def test_a_number_of_threads_is_taken_and_kept(tmp_path):
     code = "import oarlock as ol; configure = ol.configure_process; "
     code += "print(configure(threads=3).threads, configure().threads, configure(threads=1).threads)"
-    assert run_python(code, tmp_path) == "3 3 1\n"
+    assert run_forked(code, tmp_path) == "3 3 1\n"
 
 
 def test_threads_are_no_more_than_cores_and_than_a_containers_share_of_them(tmp_path, monkeypatch):

@@ -11,7 +11,7 @@ import numpy
 import pytest
 import torch
 from classifiers import digits_classifier
-from processes import run_oarlock, run_python
+from processes import run_forked, run_oarlock
 
 import oarlock as ol
 
@@ -97,7 +97,7 @@ def test_a_process_with_nothing_but_the_file_continues_bit_for_bit(runs, loop, t
         shutil.copy(run.stopped, tmp_path / kind)
     shutil.copy(loop.stopped, tmp_path / "loop")
     shutil.copy(loop.stopped.parent / "rows.npz", tmp_path)
-    output = run_python(CONTINUE, tmp_path, *(f"digits:train={kind}" for kind in runs), "rows.npz=loop")
+    output = run_forked(CONTINUE, tmp_path, *(f"digits:train={kind}" for kind in runs), "rows.npz=loop")
     assert output.splitlines() == [f"sgd {STEPS}", f"momentum {STEPS}", f"adam {STEPS}", "loop 8"]
     for kind, run in {**runs, "loop": loop}.items():
         require_same_bits(tmp_path / kind, run.unbroken)

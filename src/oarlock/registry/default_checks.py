@@ -1,10 +1,11 @@
 """Checks of gradients that nobody has to write, since the signature tells the shapes at which to look."""
 
-from collections.abc import Iterator, Mapping
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from oarlock.registry.case import Case, GradCheck, Rejects
-from oarlock.registry.signature import Signature, Slot
+from oarlock.registry.signature import Axis, Signature, Slot
 
 if TYPE_CHECKING:
     from oarlock.registry.declaration import Operator
@@ -12,13 +13,14 @@ if TYPE_CHECKING:
 __all__ = ["with_default_checks"]
 
 _MANY: dict[str, list[tuple[tuple[int, ...], ...]]] = {
-    "group": [((5, 2),), ((2,),), ((),)],
+    "group": [((5, 2),), ((2,),), ((),), ((0,),)],  # no rows are legal rows: each index is computed alone
     "rank": [((5, 2),), ((2,),), ((),)],
-    "broadcast": [((5, 2), (2,)), ((5, 1), (1, 2)), ((), (2, 2))],  # by turns
+    "broadcast": [((5, 2), (2,), (5, 1)), ((5, 1), (1, 2), ()), ((), (2, 2), (1,)), ((0, 1), (2,), (0, 2))],  # by turns
 }
 """The sizes of the axes that stand for any number, by kind."""
 
-_ELEMENTS = 4
+_SPLITS = ([0, 1, 1, 4], [0, 0])
+_SIZES = (3, 4, 6, 7, 8, 9)  # other than those above: two axes that are taken for one another are then noticed
 
 
 def with_default_checks(operator: "Operator") -> tuple[Case | GradCheck | Rejects, ...]:
@@ -43,35 +45,62 @@ def with_default_checks(operator: "Operator") -> tuple[Case | GradCheck | Reject
 
 
 def _shapes(signature: Signature) -> Iterator[dict[str, object]]:
-    """Shapes for the inputs, by what many axes stand for; of those that may be left out all are there, and at last none.
+    """Shapes for the inputs, by what many axes stand for. Of those that may be left out all are there; then each is not, and at last none.
 
     Row splits, `int64[n+1]`, cut what the first input leads with: into sequences of which one is empty, and at last nothing into one.
     """
-    splits = {slot.name: [0, 1, 1, _ELEMENTS] for slot in signature.inputs if slot.dtype == "int64" and slot.shape_text.endswith("+1]")}
-    inputs = [slot for slot in signature.inputs if slot.name not in splits]
+    splits = [slot for slot in signature.inputs if slot.dtype == "int64" and slot.shape_text.endswith("+1]")]
+    inputs = [slot for slot in signature.inputs if slot not in splits]
     axes = dict.fromkeys(axis for slot in inputs for axis in slot.axes or ())
     many = [axis.kind for axis in axes if axis.kind in _MANY]
-    names = [axis.name for axis in axes if axis.kind == "size"]
-    if len(many) > 1 or len(many) + len(names) < len(axes) or not all(slot.axes is not None and _may_be_float(slot) for slot in inputs):
+    names = list(dict.fromkeys(axis.name.removesuffix("+1") for axis in axes if axis.kind == "size" and not axis.name.isdigit()))
+    if len(many) > 1 or any(axis.kind not in ("size", *_MANY) for axis in axes):
         return
-    sizes = {name: int(name) if name.isdigit() else number for number, name in enumerate(names, start=3)}
-    if splits and names:
-        sizes[names[0]] = _ELEMENTS
+    if not all(slot.axes is not None and _may_be_float(slot) for slot in inputs):
+        return
+    cuts: list[dict[str, int]] = [{}]
+    if splits:
+        counted = [slot.shape_text[1:-3] for slot in splits]  # n of [n+1]
+        elements = inputs[0].axes[0].name if inputs and inputs[0].axes else ""
+        if elements not in names or elements in counted or not all(count.isidentifier() for count in counted):
+            return
+        cuts = [{elements: cut[-1], **dict.fromkeys(counted, len(cut) - 1)} for cut in _SPLITS]
+    others = dict(
+        zip((name for name in names if name not in cuts[0]), (size for size in _SIZES if size not in cuts[0].values()), strict=False)
+    )
+    if len(others) + len(set(names) & cuts[0].keys()) < len(names):
+        return
+    sizes = {**others, **cuts[0]}
+    given: dict[str, object] = {slot.name: _SPLITS[0] for slot in splits}
     for stand_for in _MANY[many[0]] if many else [((),)]:
-        yield {slot.name: _given(slot, sizes, stand_for[number % len(stand_for)]) for number, slot in enumerate(inputs)} | splits
-    least = (2,) if many else ()
-    if splits and names:
-        yield {slot.name: _given(slot, {**sizes, names[0]: 0}, least) for slot in inputs} | {name: [0, 0] for name in splits}
-    needed = [slot for slot in inputs if not slot.optional]
-    if len(needed) < len(inputs):
-        yield {slot.name: _given(slot, sizes, least) for slot in needed} | splits
+        yield _given(inputs, sizes, stand_for) | given
+    least = [(2,) if many else ()]
+    for cut, row_splits in zip(cuts[1:], _SPLITS[1:], strict=False):
+        yield _given(inputs, {**sizes, **cut}, least) | {slot.name: row_splits for slot in splits}
+    optional = [slot for slot in inputs if slot.optional]
+    for left_out in [*([slot] for slot in optional if len(optional) > 1), optional]:
+        if left_out:
+            yield _given([slot for slot in inputs if slot not in left_out], sizes, least) | given
 
 
 def _may_be_float(slot: Slot) -> bool:
     return slot.dtype in ("float", "number", "shape") or len(slot.dtype) == 1
 
 
-def _given(slot: Slot, sizes: Mapping[str, int], many: tuple[int, ...]) -> object:
-    """The shape of an input, three times where it takes any number of tensors."""
-    shape = tuple(size for axis in slot.axes or () for size in (many if axis.kind in _MANY else (sizes[axis.name],)))
-    return [shape] * 3 if slot.variadic else shape
+def _given(inputs: Sequence[Slot], sizes: Mapping[str, int], stand_for: Sequence[tuple[int, ...]]) -> dict[str, object]:
+    """The shapes of inputs, three of one that takes any number of tensors. Those whose axes stand for many take turns."""
+    turns = itertools.cycle(stand_for)
+    found: dict[str, object] = {}
+    for slot in inputs:
+        shapes = []
+        for _ in range(3 if slot.variadic else 1):
+            many = next(turns) if any(axis.kind in _MANY for axis in slot.axes or ()) else ()
+            shapes.append(tuple(size for axis in slot.axes or () for size in (many if axis.kind in _MANY else [_size(axis, sizes)])))
+        found[slot.name] = shapes if slot.variadic else shapes[0]
+    return found
+
+
+def _size(axis: Axis, sizes: Mapping[str, int]) -> int:
+    if axis.name.isdigit():
+        return int(axis.name)
+    return sizes[axis.name.removesuffix("+1")] + axis.name.endswith("+1")
