@@ -33,7 +33,7 @@ def call(operator: Operator, given: Mapping[str, Sequence[Any]], attributes: Map
         return operator.call(given, attributes, context)
     arrays = {slot: [value.numpy() for value in values] for slot, values in given.items()}
     with np.errstate(all="ignore"):
-        computed = operator.results(KERNELS[operator.type](*operator.arguments(arrays), **attributes))
+        computed = operator.call(arrays, attributes, kernel=KERNELS[operator.type])
     return {slot: [_tensor(value) for value in values] for slot, values in computed.items()}
 
 

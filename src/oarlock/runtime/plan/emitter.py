@@ -230,7 +230,7 @@ class Emitter:
             self.source.write(f"{self.source.name(op.writes[0])} = {call.destination}", op)
             return
         operator = self.catalogue.get(op.type)
-        results = ", ".join(self._result(slot, op.outputs[slot.name]) for slot in operator.signature.outputs)
+        results = operator.results_text({slot: [self.source.name(var) for var in vars] for slot, vars in op.outputs.items()})
         condition = self.lines[-1].conditions.get(op)
         text = calls.text_of(self, op, call) + (f" if {condition} else None" if condition else "")
         self.source.write(f"{results} = {text}", op)
@@ -255,8 +255,8 @@ class Emitter:
             assert number is not None
             self.source.write(f"{self.source.name(result)} = {calls.text_of(self, op, Call(number))}", op)
             return
-        read = (var for slot in operator.signature.inputs for var in op.inputs[slot.name])
-        text = f"{self.source.bind(f'{op.type}_host', variants_of(operator).host)}({', '.join(map(self.number, read))})"
+        host = self.source.bind(f"{op.type}_host", variants_of(operator).host)
+        text = operator.call_text(host, {slot.name: [*map(self.number, op.inputs[slot.name])] for slot in operator.signature.inputs}, {})
         if result.dtype.is_integer:
             text = f"{self.source.bind(str(result.dtype), wrapping(result.dtype))}({text})"
         self.source.write(f"{self.source.name(result)} = {text}", op)
@@ -272,11 +272,9 @@ class Emitter:
         """The text of what is asked whether `var` is true: the number or the tensor."""
         return self.source.name(var) if self.numbers.constant(var) is None else self.number(var)
 
-    def argument(self, slot: Slot, vars: Sequence[Var]) -> str:
-        values = [self._shape(var) if slot.shape_only else self.source.name(var) for var in vars]
-        if slot.variadic:
-            return f"[{', '.join(values)}]"
-        return values[0] if values else "None"
+    def values(self, slot: Slot, op: Op) -> list[str]:
+        """The texts of what `op` reads in a slot: of the values, or of their shapes."""
+        return [self._shape(var) if slot.shape_only else self.source.name(var) for var in op.inputs.get(slot.name, ())]
 
     def forget_shapes(self) -> None:
         """Begin a function of its own, where no shape is known that was kept before."""
@@ -296,10 +294,6 @@ class Emitter:
         if isinstance(value, bool) or (isinstance(value, int) and abs(value) < 2**31):
             return repr(value)
         return self.source.bind(name, value)
-
-    def _result(self, slot: Slot, vars: Sequence[Var]) -> str:
-        names = ", ".join(self.source.name(var) for var in vars)
-        return f"[{names}]" if slot.variadic else names
 
     def context(self, op: Op) -> str:
         """The context for a kernel that asks for its run: the op, and the loops and iterations around it, innermost first."""
