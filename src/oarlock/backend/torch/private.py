@@ -5,8 +5,8 @@ PyTorch may rename these without notice. A fallback may be slower, and may round
 
 import operator
 import re
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from functools import cache, reduce
 from typing import Any, NamedTuple
 
@@ -15,6 +15,7 @@ import torch
 __all__ = [
     "Overload",
     "below_autograd",
+    "below_some_autograd",
     "compile_graph",
     "convolve_packed",
     "fake_tensors",
@@ -35,6 +36,7 @@ __all__ = [
     "softmax_backward",
     "takes_out",
     "tensor_guards",
+    "with_autograd",
     "without_python",
 ]
 
@@ -246,14 +248,10 @@ def takes_out(function: Callable[..., Any], overload: str, positional: int, keyw
 
 
 _exclude = _find(torch, "_C", "_ExcludeDispatchKeyGuard")
-
-
-def _keys(*names: str) -> Any:
-    keys = [torch._C.DispatchKeySet(getattr(torch._C.DispatchKey, name)) for name in names]
-    return reduce(operator.or_, keys)
-
-
-_EXCLUDED = None if _exclude is None else _keys("AutogradCPU", "AutogradCUDA", "ADInplaceOrView")
+_set_excluded = _find(torch, "_C", "_dispatch_tls_set_dispatch_key_excluded")
+_key_set = _find(torch, "_C", "DispatchKeySet")
+_LAYERS = [_find(torch, "_C", "DispatchKey", name) for name in ("AutogradCPU", "AutogradCUDA", "ADInplaceOrView")]
+_EXCLUDED = None if None in (_exclude, _key_set, *_LAYERS) else reduce(operator.or_, map(_key_set, _LAYERS))
 
 
 def below_autograd() -> AbstractContextManager[object]:
@@ -261,7 +259,35 @@ def below_autograd() -> AbstractContextManager[object]:
 
     Unlike `torch.inference_mode`, tensors that are made meanwhile are tensors like any other.
     """
-    return torch.no_grad() if _exclude is None else _exclude(_EXCLUDED)
+    return torch.no_grad() if _EXCLUDED is None else _exclude(_EXCLUDED)
+
+
+@contextmanager
+def below_some_autograd() -> Iterator[None]:
+    """The same, but for kernels that are called by way of `with_autograd`."""
+    with torch.no_grad():
+        if _set_excluded is None:  # and so nothing could let them ask for gradients
+            yield
+        else:
+            with below_autograd():
+                yield
+
+
+def with_autograd(kernel: Callable[..., Any]) -> Callable[..., Any]:
+    """The kernel, called so that it may ask PyTorch for gradients, in `below_some_autograd`. Nothing is recorded where it does not ask."""
+    if _EXCLUDED is None or _set_excluded is None:
+        return kernel
+
+    def called(*arguments: object, **keywords: object) -> object:
+        for layer in _LAYERS:
+            _set_excluded(layer, False)
+        try:
+            return kernel(*arguments, **keywords)
+        finally:
+            for layer in _LAYERS:
+                _set_excluded(layer, True)
+
+    return called
 
 
 _guards = _find(torch, "_C", "_dynamo", "guards", "TensorGuards")

@@ -5,6 +5,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from oarlock.backend.torch.expression import Expression
+from oarlock.backend.torch.private import with_autograd
 from oarlock.backend.torch.variants import variants_of
 from oarlock.ir.operation import Op
 from oarlock.registry.declaration import Operator
@@ -47,6 +48,8 @@ def text_of(emitter: "Emitter", op: Op, call: "Call") -> str:
         keywords["packed"] = emitter.packed[op]
     if _asks_alone(kernel) and _are_alone(emitter, op):
         keywords["alone"] = "True"
+    if not operator.is_trusted:
+        kernel = emitter.above_autograd.setdefault(kernel, with_autograd(kernel))
     return operator.call_text(emitter.source.bind(stem, kernel), given, keywords, context)
 
 
@@ -76,7 +79,7 @@ def _expression(emitter: "Emitter", operator: Operator, op: Op, call: "Call") ->
             optional & expression.names == given
             and all(len(op.inputs[slot][0].shape or ()) in ranks for slot, ranks in expression.ranks.items())
             and all(op.attributes.get(name) == value for name, value in expression.when.items())
-            and (expression.at is None or (emitter.device is not None and emitter.device.type == expression.at))
+            and expression.at in (None, emitter.device.type)
             and (expression.dense is None or line.buffers.root(op.inputs[expression.dense][0]) in line.dense)
         ):
             return expression

@@ -30,7 +30,7 @@ __all__ = ["Emitter"]
 
 
 class Emitter:
-    """Writes the ops of a block, and of the blocks inside it, into a `Source`; constants are made at `device`, where one is given."""
+    """Writes the ops of a block, and of the blocks inside it, into a `Source`; constants are made at `device`."""
 
     def __init__(
         self,
@@ -38,7 +38,7 @@ class Emitter:
         catalogue: Catalogue,
         ops: Sequence[Op],
         numbers: Numbers,
-        device: torch.device | None,
+        device: torch.device,
         *,
         poison: bool = False,
     ):
@@ -55,11 +55,12 @@ class Emitter:
         self.has_buffers = False
         self.constants: dict[str, Op] = {}  # the name of one that the plan holds -> the op that made it
         self.lines: list[StraightLine] = []  # that are being written, the innermost last
+        self.above_autograd: dict[Callable[..., object], Callable[..., object]] = {}  # kernels that may ask PyTorch for gradients
         self.packed: dict[Op, str] = {}  # an op whose input is packed ahead -> the name of what it is packed into
 
     def line(self, block: Block, kept: Iterable[Var], given: Collection[Var] = (), gapped: Collection[Var] = ()) -> StraightLine:
         """The line of a block inside."""
-        return StraightLine(block, block.ops, kept, self.catalogue, self._names, given, constants=self.device is not None, gapped=gapped)
+        return StraightLine(block, block.ops, kept, self.catalogue, self._names, given, gapped=gapped)
 
     def straight(self, line: StraightLine, start: int = 0, stop: int | None = None) -> None:
         """Write the ops of a line, or those from `start` to `stop`."""
@@ -103,7 +104,6 @@ class Emitter:
 
     def _hold(self, op: Op) -> bool:
         """Let the result of `op` be an object of the plan, and say whether that could be done."""
-        assert self.device is not None
         if self.source.names.get(op.writes[0]) in self.constants:
             return True
         value = make_constant(op, self.catalogue, self.device)
@@ -189,16 +189,17 @@ class Emitter:
     def holds(self, vars: Iterable[Var]) -> bool:
         """Whether a buffer in which `vars` lie is to be given back: one of an outermost loop, where none of them is returned."""
         line = self.lines[-1]
-        return self.device is not None and len(self.lines) == 1 and not any(map(line.buffers.alias_sets.stays, vars))
+        return len(self.lines) == 1 and not any(map(line.buffers.alias_sets.stays, vars))
 
     def may_copy(self, var: Var, others: Iterable[Var]) -> bool:
         """Whether a buffer in which `var` lies may be given back though `var` is returned, as a copy.
 
-        It is that of an outermost loop, and of the `others` that the loop returns, nobody reads what may lie in it.
+        It is that of an outermost loop; of the `others` that the loop returns, nobody reads what may lie in it; and no kernel may hold
+        that.
         """
         alias_sets, readers = self.lines[-1].buffers.alias_sets, self.lines[-1].buffers.readers
         is_alone = not any(readers(other) and alias_sets.may_share([var], [other]) for other in others)
-        return self.device is not None and len(self.lines) == 1 and is_alone
+        return len(self.lines) == 1 and is_alone and not alias_sets.is_lent(var)
 
     def forget(self, names: Iterable[str]) -> None:
         """Let go of values."""
