@@ -11,6 +11,7 @@ from functools import cache, reduce
 from typing import Any, NamedTuple
 
 import torch
+from torch.multiprocessing.reductions import StorageWeakRef
 
 __all__ = [
     "Overload",
@@ -195,6 +196,11 @@ class Overload(NamedTuple):
     packed: bool
 
 
+def _schema_of(overload: Callable[..., Any]) -> Sequence[Any] | None:
+    """The arguments of an overload; None where it does not tell, and so has no variant that writes into a tensor."""
+    return getattr(getattr(overload, "_schema", None), "arguments", None)
+
+
 @cache
 def overloads(function: Callable[..., Any]) -> tuple[Overload, ...]:
     """The overloads of a function in `torch`, or of an overload in `torch.ops.aten`; none where PyTorch does not tell."""
@@ -205,7 +211,7 @@ def overloads(function: Callable[..., Any]) -> tuple[Overload, ...]:
     found = []
     for name in packet.overloads() if packet is not None else ():
         overload = getattr(packet, name)
-        written = [argument.name for argument in overload._schema.arguments if argument.is_out]
+        written = [argument.name for argument in _schema_of(overload) or () if argument.is_out]
         found.append(Overload(name, written[0] if len(written) == 1 else None, torch.Tag.pointwise in overload.tags, packed))
     return tuple(found)
 
@@ -236,7 +242,10 @@ def takes_out(function: Callable[..., Any], overload: str, positional: int, keyw
 
     Not all are for which PyTorch has such an `overload`: its name.
     """
-    arguments = [item for item in getattr(_find(torch.ops.aten, function.__name__), overload)._schema.arguments if not item.is_out]
+    known = _schema_of(_find(torch.ops.aten, function.__name__, overload))
+    if known is None:
+        return False
+    arguments = [item for item in known if not item.is_out]
     samples = {item.name: _SAMPLES.get(_OPTIONAL.sub(r"\1", str(item.type))) for item in arguments}
     if positional > len(samples) or not set(keywords) <= set(samples):
         return False
@@ -306,7 +315,10 @@ def tensor_guards(tensors: Tensors, *, strides: bool) -> Callable[..., bool] | N
 
 
 def fake_tensors(*, constants: bool = False) -> AbstractContextManager[object]:
-    """Tensors have types and no values meanwhile; those from before may be `constants` among them. Raises ImportError."""
+    """Tensors have types and no values meanwhile; those from before may be `constants` among them.
+
+    Raises ImportError where PyTorch has none: regions are not found then, and every op of a plan is a line.
+    """
     from torch._subclasses.fake_tensor import FakeTensorMode
 
     return FakeTensorMode(allow_non_fake_inputs=constants)
@@ -314,7 +326,7 @@ def fake_tensors(*, constants: bool = False) -> AbstractContextManager[object]:
 
 def same_storage(tensor: torch.Tensor) -> int:
     """A number that tensors share whose memory is one, though they have no values and so no address."""
-    return tensor.untyped_storage()._cdata
+    return StorageWeakRef(tensor.untyped_storage()).cdata
 
 
 def compile_graph(graph: torch.nn.Module, examples: list[torch.Tensor], *, threads: int) -> Callable[..., Sequence[torch.Tensor]]:
