@@ -41,6 +41,7 @@ def check_operator(operator: Operator) -> None:
     cases = operator.cases
     assert any(isinstance(case, Case) for case in cases), f"{operator.type} has no Case"
     assert not operator.gradients or any(isinstance(case, GradCheck) for case in cases), f"{operator.type} has gradients but no GradCheck"
+    shared: set[str] = set()  # slots whose memory an output was seen to share
     for case in cases:
         tensors, attributes = case_arguments(operator, case)
         if isinstance(case, Rejects):
@@ -50,8 +51,10 @@ def check_operator(operator: Operator) -> None:
         else:
             _check_values(operator, case, tensors, attributes)
         if not isinstance(case, Rejects) and not operator.wants_context:
-            _check_memory(operator, tensors, attributes)
+            shared |= _check_memory(operator, tensors, attributes)
             _check_linear(operator, tensors, attributes)
+    never = [slot for slot in operator.aliases if slot not in shared and not operator.wants_context]
+    assert not never, f"{operator.type}: no case gives the memory of {', '.join(never)}, which aliases names"
 
 
 def case_arguments(
@@ -192,13 +195,17 @@ def _check_refusal(operator: Operator, case: Rejects, tensors: dict[str, list[to
     raise AssertionError(f"{operator.type}: {case} is not refused")
 
 
-def _check_memory(operator: Operator, tensors: dict[str, list[torch.Tensor]], attributes: dict[str, Any]) -> None:
-    """That outputs share the memory of the declared views alone, that variants give what the kernel gives; of its gradients too."""
+def _check_memory(operator: Operator, tensors: dict[str, list[torch.Tensor]], attributes: dict[str, Any]) -> set[str]:
+    """That outputs share the memory of the declared views alone, that variants give what the kernel gives; of its gradients too.
+
+    Returns the slots whose memory they share.
+    """
     given = _copied(tensors)
     results = operator.call(given, operator.convert_attributes(attributes))
     expected = _leaves(results)
-    shared = {slot for slot, items in given.items() if _memory(items) & _memory(expected)} - set(operator.aliases)
-    assert not shared, f"{operator.type}: it gives the memory of {', '.join(sorted(shared))}, which aliases does not name"
+    shared = {slot for slot, items in given.items() if _memory(items) & _memory(expected)}
+    unnamed = sorted(shared.difference(operator.aliases))
+    assert not unnamed, f"{operator.type}: it gives the memory of {', '.join(unnamed)}, which aliases does not name"
     _require_unchanged(operator, "its kernel", given, tensors)
     expected = [value.clone() for value in expected]
     _check_variants(operator, tensors, operator.convert_attributes(attributes), expected)
@@ -209,6 +216,7 @@ def _check_memory(operator: Operator, tensors: dict[str, list[torch.Tensor]], at
         if gradient is not None and not gradient.wants_context:
             read = {slot.name: known[slot.name] for slot in gradient.signature.inputs if slot.name in known}
             _check_memory(gradient, read, {name: value for name, value in attributes.items() if name in gradient.attributes})
+    return shared
 
 
 def _check_variants(

@@ -330,8 +330,8 @@ def operator(
     `axis_attribute` names the attribute that says which axes are computed across, counted from the front, or from the back where it is
     negative: the first of them, or all axes in their new order. Each index of the axes in front of that one is computed alone.
     `trusted` says that the kernel, and those of its gradients, keep no tensor that they are given or give, do nothing else that anybody
-    sees, and ask PyTorch for no gradient. Plans then write over memory around it as they do around operators of ours; otherwise they copy
-    what it could have kept. Nothing can check that.
+    sees, and ask PyTorch for no gradient. Plans then write over memory around it as they do around operators of ours; otherwise they write
+    over nothing that it was given or gave. Nothing can check that.
     Raises DeclarationError where the kernel's parameters and the signature disagree.
     """
 
