@@ -43,6 +43,7 @@ def check_operator(operator: Operator) -> None:
     cases = operator.cases
     assert any(isinstance(case, Case) for case in cases), f"{operator.type} has no Case"
     assert not operator.gradients or any(isinstance(case, GradCheck) for case in cases), f"{operator.type} has gradients but no GradCheck"
+    shared: set[str] = set()  # slots whose memory an output was seen to share
     for case in cases:
         tensors, attributes = case_arguments(operator, case)
         if isinstance(case, Rejects):
@@ -52,8 +53,10 @@ def check_operator(operator: Operator) -> None:
         else:
             _check_values(operator, case, tensors, attributes)
         if not isinstance(case, Rejects) and not operator.wants_context:
-            _check_memory(operator, tensors, attributes)
+            shared |= _check_memory(operator, tensors, attributes)
             _check_linear(operator, tensors, attributes)
+    never = [slot for slot in operator.aliases if slot not in shared and not operator.wants_context]
+    assert not never, f"{operator.type}: no case gives the memory of {', '.join(never)}, which aliases names"
 
 
 def case_arguments(
@@ -231,9 +234,10 @@ def _check_linear(operator: Operator, tensors: dict[str, list[torch.Tensor]], at
             if x.is_floating_point():
                 other = x.flip(0) if x.ndim else x
                 rest = {name: items for name, items in tensors.items() if name not in left_out}
-                given = [operator.arguments({**rest, slot: [item]}) for item in (x, other, other - 2 * x)]
-                one, two, both = (operator.kernel(*each, **operator.convert_attributes(attributes)) for each in given)
-                same = torch.allclose(both + 2 * one, two, rtol=1e-9, atol=1e-9)  # type: ignore[operator]
+                converted = operator.convert_attributes(attributes)
+                given = [{**rest, slot: [item]} for item in (x, other, other - 2 * x)]
+                one, two, both = (value for each in given for value in _leaves(operator.call(each, converted)))
+                same = torch.allclose(both + 2 * one, two, rtol=1e-9, atol=1e-9)
                 assert same, f"{operator.type} is not linear in {slot}"
 
 
@@ -248,26 +252,28 @@ def _check_refusal(operator: Operator, case: Rejects, tensors: dict[str, list[to
     raise AssertionError(f"{operator.type}: {case} is not refused")
 
 
-def _check_memory(operator: Operator, tensors: dict[str, list[torch.Tensor]], attributes: dict[str, Any]) -> None:
-    """That outputs share the memory of the declared views alone, that variants give what the kernel gives; of its gradients too."""
+def _check_memory(operator: Operator, tensors: dict[str, list[torch.Tensor]], attributes: dict[str, Any]) -> set[str]:
+    """That outputs share the memory of the declared views alone, that variants give what the kernel gives; of its gradients too.
+
+    Returns the slots whose memory they share.
+    """
     given = _copied(tensors)
-    results = operator.kernel(*operator.arguments(given), **operator.convert_attributes(attributes))
+    results = operator.call(given, operator.convert_attributes(attributes))
     expected = _leaves(results)
-    shared = {slot for slot, items in given.items() if _memory(items) & _memory(expected)} - set(operator.aliases)
-    assert not shared, f"{operator.type}: it gives the memory of {', '.join(sorted(shared))}, which aliases does not name"
+    shared = {slot for slot, items in given.items() if _memory(items) & _memory(expected)}
+    unnamed = sorted(shared.difference(operator.aliases))
+    assert not unnamed, f"{operator.type}: it gives the memory of {', '.join(unnamed)}, which aliases does not name"
     _require_unchanged(operator, "its kernel", given, tensors)
     expected = [value.clone() for value in expected]
     _check_variants(operator, tensors, operator.convert_attributes(attributes), expected)
-    slots = [slot.name for slot in operator.signature.outputs]
-    parts: Any = [results] if len(slots) == 1 else results
-    outputs = {name: _leaves(part) for name, part in zip(slots, parts, strict=True)}
-    known = {**tensors, **outputs}
-    known |= {f"d{name}": [torch.full_like(item, 0.5) for item in items] for name, items in outputs.items()}
+    known = {**tensors, **results}
+    known |= {f"d{name}": [torch.full_like(item, 0.5) for item in items] for name, items in results.items()}
     known |= {f"{name}_shape": items for name, items in known.items()}
     for gradient in (rule.operator for rule in operator.gradients.values()):
         if gradient is not None and not gradient.wants_context:
             read = {slot.name: known[slot.name] for slot in gradient.signature.inputs if slot.name in known}
             _check_memory(gradient, read, {name: value for name, value in attributes.items() if name in gradient.attributes})
+    return shared
 
 
 def _check_variants(
@@ -280,28 +286,29 @@ def _check_variants(
         wide = torch.zeros(shape, dtype=wanted.dtype)
         out = wide[..., 1:-1] if wanted.ndim else wide[1]
         given = _copied(tensors)
-        variants.out(*operator.arguments(given), out=out, **attributes)
+        operator.call(given, {**attributes, "out": out}, kernel=variants.out)
         same = _agree(operator, out, wanted)
         assert same, f"{operator.type}: its out variant gives {out.tolist()}, where the kernel gives {wanted.tolist()}"
         _require_unchanged(operator, "its out variant", given, tensors)
     if variants.host is not None and all(item.numel() for items in tensors.values() for item in items):
         numbers = {slot: [item.flatten()[0] for item in items] for slot, items in tensors.items()}
-        (wanted,) = _leaves(operator.kernel(*operator.arguments(numbers)))
+        (wanted,) = _leaves(operator.call(numbers, {}))
         if not wanted.is_floating_point():
-            number = variants.host(*(item.item() for item in operator.arguments(numbers)))  # type: ignore[attr-defined]
-            one = torch.full((), number, dtype=wanted.dtype)  # type: ignore[call-overload]
+            hosts = {slot: [item.item() for item in items] for slot, items in numbers.items()}
+            ((number,),) = operator.call(hosts, {}, kernel=variants.host).values()
+            one = torch.full((), number, dtype=wanted.dtype)
             assert torch.equal(one, wanted), f"{operator.type}: its host function gives {number}, where the kernel gives {wanted.item()}"
     if variants.number is not None and expected[0].ndim == 0:
         given = _copied(tensors)
-        number = variants.number(*operator.arguments(given), **attributes)
-        one = torch.full((), number, dtype=expected[0].dtype)  # type: ignore[call-overload]
+        ((number,),) = operator.call(given, attributes, kernel=variants.number).values()
+        one = torch.full((), number, dtype=expected[0].dtype)
         same = torch.equal(one, expected[0]) or bool(one.isnan() & expected[0].isnan())
         assert same, f"{operator.type}: its number function gives {number}, where the kernel gives {expected[0].item()}"
         _require_unchanged(operator, "its number function", given, tensors)
     for slot, (pack, kernel) in variants.prepacked.items():
         given = _copied(tensors)
         packed = pack(given[slot][0], **attributes)
-        actual = _leaves(kernel(*operator.arguments(given), packed=packed, **attributes))
+        actual = _leaves(operator.call(given, {**attributes, "packed": packed}, kernel=kernel))
         same = all(_agree(operator, *pair) for pair in zip(actual, expected, strict=True))
         assert same, f"{operator.type}: prepacked it gives {actual}, where the kernel gives {expected}"
         _require_unchanged(operator, "its prepacked kernel", given, tensors)
@@ -311,7 +318,7 @@ def _check_variants(
         fits = all(one.shape == other.shape and one.dtype == other.dtype for one, other in zip(taken, expected, strict=False))
         if not all(given.get(slot) for slot in slots) or not fits:
             continue
-        actual = _leaves(kernel(*operator.arguments(given), **attributes))
+        actual = _leaves(operator.call(given, attributes, kernel=kernel))
         what = f"{operator.type}: its in-place variant for {slots}"
         same = all(_agree(operator, *pair) for pair in zip(actual, expected, strict=True))
         assert same, f"{what} gives {actual}, where the kernel gives {expected}"
@@ -331,8 +338,9 @@ def _copied(tensors: dict[str, list[torch.Tensor]]) -> dict[str, list[torch.Tens
     return {slot: [item.clone() for item in items] for slot, items in tensors.items()}
 
 
-def _leaves(results: Any) -> list[torch.Tensor]:
-    return [results] if isinstance(results, torch.Tensor) else [leaf for item in results for leaf in _leaves(item)]
+def _leaves(results: dict[str, list[torch.Tensor]]) -> list[torch.Tensor]:
+    """The results of a kernel, in the order of its outputs."""
+    return [item for items in results.values() for item in items]
 
 
 def _memory(tensors: list[torch.Tensor]) -> set[int]:

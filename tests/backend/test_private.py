@@ -5,25 +5,34 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from weakref import WeakKeyDictionary
 
 import pytest
 import torch
 
 import oarlock
-from oarlock.backend.torch import private
+from oarlock.backend.torch import private, variants
 from oarlock.testing import check_operator
 
 PACKAGE = Path(oarlock.__file__).parent
 HOME = "backend/torch/private.py"
 
 
-def private_names(path: Path) -> list[str]:
+def imported(node: ast.AST) -> list[str]:
+    """The names that a statement imports, whole: `torch._inductor` of `from torch import _inductor as inductor`."""
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    if isinstance(node, ast.ImportFrom) and not node.level:
+        return [f"{node.module}.{alias.name}" for alias in node.names]
+    return []
+
+
+def private_names(source: str) -> list[str]:
     """The names of PyTorch, or of its tensors, in a file that begin with one underscore: `torch._foreach_mul`, `storage._cdata`."""
     found = []
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "torch":
-            found += [name for name in (node.module or "").split(".") if name.startswith("_")]
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            found += [name for name in imported(node) if name.startswith("torch.") and "._" in name]
         elif isinstance(node, ast.Attribute) and node.attr.startswith("_") and not node.attr.startswith("__"):
             whole = ast.unparse(node)
             if whole.startswith(("torch.", "aten.")) or "storage()" in whole or node.attr in ("_schema", "_overloadname"):
@@ -34,17 +43,45 @@ def private_names(path: Path) -> list[str]:
 
 
 def test_they_stand_in_one_file():
-    found = {path.relative_to(PACKAGE).as_posix(): private_names(path) for path in sorted(PACKAGE.rglob("*.py"))}
-    assert len(found.pop(HOME)) >= 5
+    files = sorted(PACKAGE.rglob("*.py"))
+    found = {path.relative_to(PACKAGE).as_posix(): private_names(path.read_text(encoding="utf-8")) for path in files}
+    assert len(found.pop(HOME)) >= 4
     assert {file: names for file, names in found.items() if names} == {}
 
 
-def test_pytorch_is_not_in_the_registry():
-    for path in (PACKAGE / "registry").glob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            names = [name.name for name in node.names] if isinstance(node, ast.Import) else []
-            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
-            assert not [name for name in names if name.split(".")[0] == "torch"], path.name
+@pytest.mark.parametrize(
+    ("source", "names"),
+    [
+        ("import torch._inductor", ["torch._inductor"]),
+        ("import torch._inductor.config as config, numpy._core", ["torch._inductor.config"]),
+        ("from torch import _foreach_mul", ["torch._foreach_mul"]),
+        ("from torch import _inductor as inductor, nn", ["torch._inductor"]),
+        ("from torch._subclasses.fake_tensor import FakeTensorMode", ["torch._subclasses.fake_tensor.FakeTensorMode"]),
+        ("def f():\n    from torch.ops.aten import _softmax", ["torch.ops.aten._softmax"]),
+        ("y = torch._foreach_mul(xs, 2)", ["torch._foreach_mul"]),
+        ("y = aten._softmax.default(x)", ["aten._softmax"]),
+        ("n = x.untyped_storage()._cdata", ["x.untyped_storage()._cdata"]),
+        ("s = overload._schema", ["overload._schema"]),
+        ("f = getattr(torch, '_foreach_mul')", ["getattr(torch, '_foreach_mul')"]),
+        ("from oarlock import _x; from torch import nn; import torch; torch.__version__", []),
+    ],
+)
+def test_each_way_to_a_private_name_is_seen(source, names):
+    assert sorted(private_names(source)) == sorted(names)
+
+
+def pytorch_in(folder: Path) -> list[str]:
+    """The files of a folder, and of those in it, that import PyTorch."""
+    files = {path: ast.walk(ast.parse(path.read_text(encoding="utf-8"))) for path in sorted(folder.rglob("*.py"))}
+    names = {path: [name for node in nodes for name in imported(node)] for path, nodes in files.items()}
+    return [path.relative_to(folder).as_posix() for path, found in names.items() if any(name.split(".")[0] == "torch" for name in found)]
+
+
+def test_pytorch_is_not_in_the_registry(tmp_path):
+    assert pytorch_in(PACKAGE / "registry") == []
+    (tmp_path / "inner").mkdir()
+    (tmp_path / "inner" / "file.py").write_text("def f():\n    from torch import nn\n")
+    assert pytorch_in(tmp_path) == ["inner/file.py"]
 
 
 def tensors(*shapes: tuple[int, ...]) -> list[torch.Tensor]:
@@ -105,6 +142,62 @@ def test_adam_without_the_name():
     torch.testing.assert_close(given[:4], given[4:])
 
 
+@pytest.mark.parametrize("missing", ["_set_excluded", "_EXCLUDED"])
+def test_a_kernel_may_ask_for_gradients_without_the_names(missing, monkeypatch):
+    monkeypatch.setattr(private, missing, None)
+
+    def slope(x):
+        with torch.enable_grad():
+            leaf = x.detach().requires_grad_()
+            return torch.autograd.grad((leaf**2).sum(), leaf)[0]
+
+    x = torch.ones(3, requires_grad=True)
+    with private.below_some_autograd():
+        assert private.with_autograd(slope) is slope
+        assert slope(x).tolist() == [2.0, 2.0, 2.0]
+        assert not (x * 2).requires_grad
+
+
+def test_a_plan_computes_the_same_without_schemas(monkeypatch):
+    """Then PyTorch tells of no function that it can write into a tensor."""
+    with oarlock.Program() as program:
+        y = oarlock.op.tanh(oarlock.op.exp(oarlock.layer.data("x", [3])))
+    feed = {"x": torch.tensor([[0.0, 1.0, 2.0]])}
+    (expected,) = oarlock.Executor().run(program, feed, [y], scope=oarlock.Scope())
+    monkeypatch.setattr(private, "_schema_of", lambda overload: None)
+    private.overloads.cache_clear()
+    try:
+        assert not any(overload.written for overload in private.overloads(torch.exp))
+        assert not private.takes_out(torch.exp, "out", 1, ())
+        assert private.overloads(torch.exp)[0].name
+        monkeypatch.setattr(variants, "_variants", WeakKeyDictionary())
+        assert variants.variants_of(oarlock.op.exp).out is None
+        (found,) = oarlock.Executor().run(program, feed, [y], scope=oarlock.Scope())
+    finally:
+        private.overloads.cache_clear()
+    assert (found == expected).all()
+
+
+def test_there_are_no_regions_without_tensors_that_have_no_values(monkeypatch):
+    with oarlock.Program() as program:
+        x = oarlock.layer.data("x", [3])
+        y = oarlock.op.tanh(oarlock.op.exp(oarlock.op.neg(oarlock.op.square(x))))
+    monkeypatch.setitem(sys.modules, "torch._subclasses.fake_tensor", None)
+    with pytest.raises(ImportError):
+        private.fake_tensors()
+    executor = oarlock.Executor(backend="inductor")
+    assert "region" not in executor.plan(program, [y]).text
+    (found,) = executor.run(program, {"x": torch.ones(2, 3)}, [y], scope=oarlock.Scope())
+    assert found.tolist() == oarlock.Executor().run(program, {"x": torch.ones(2, 3)}, [y], scope=oarlock.Scope())[0].tolist()
+
+
+def test_tensors_of_one_memory_are_told_though_they_have_no_values():
+    with private.fake_tensors():
+        x, other = torch.empty(3, 4), torch.empty(3, 4)
+        assert private.same_storage(x) == private.same_storage(x.t())
+        assert private.same_storage(x) != private.same_storage(other)
+
+
 @pytest.mark.parametrize("name", ["scaled_dot_product_attention", "conv2d"])
 def test_operators_keep_their_cases_without_the_names(name, monkeypatch):
     monkeypatch.setattr("oarlock.tensor.attention.flash_attention", None)
@@ -121,7 +214,7 @@ WITHOUT = %s
 if WITHOUT:
     for name in gone:
         delattr(torch, name)
-    for name in ("_ExcludeDispatchKeyGuard", "_get_mkldnn_enabled"):
+    for name in ("_ExcludeDispatchKeyGuard", "_get_mkldnn_enabled", "_dispatch_tls_set_dispatch_key_excluded", "DispatchKeySet"):
         delattr(torch._C, name)
     del torch._C._dynamo.guards.TensorGuards
 import numpy

@@ -129,12 +129,12 @@ def random_like(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tenso
 
 def compute(operator: Operator, arguments: Arguments, *, training: bool = True) -> Tensors:
     """The results of the kernel itself, by output slot; in training, where that makes a difference and nothing else is said."""
-    given = positional(operator, arguments)
+    context = None
     if operator.wants_context:
         scope = ol.Scope()
         op = build(operator, arguments).op
-        given.insert(0, KernelContext(op, scope.new_scope("main"), ol.Context(scope, training=training), _run_no_block))
-    return by_slot(operator, operator.kernel(*given, **operator.convert_attributes(arguments.attributes)))
+        context = KernelContext(op, scope.new_scope("main"), ol.Context(scope, training=training), _run_no_block)
+    return operator.call(arguments.tensors, operator.convert_attributes(arguments.attributes), context)
 
 
 def _run_no_block(*_: object) -> None:

@@ -287,6 +287,12 @@ def test_memory_that_is_shared_without_saying_so_is_found():
     def same_dx(dy):
         return dy
 
+    @operator("x: float[*b], y: float[*b] -> z: float[*b]", aliases=("x", "y"), cases=[Case(x=[1.0], y=[2.0], z=[1.0])])
+    def first_of(x, y):
+        return x
+
+    with pytest.raises(AssertionError, match="^first_of: no case gives the memory of y, which aliases names$"):
+        check_operator(first_of)
     with pytest.raises(AssertionError, match="same_in_secret: it gives the memory of x, which aliases does not name"):
         check_operator(same_in_secret)
     with pytest.raises(AssertionError, match="same_dx: it gives the memory of dy, which aliases does not name"):

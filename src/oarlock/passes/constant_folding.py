@@ -89,7 +89,8 @@ def _compute(operator: Operator, op: Op, catalogue: Catalogue) -> list[torch.Ten
 
 def _value(var: Var, catalogue: Catalogue) -> torch.Tensor:
     assert var.op is not None
-    return catalogue.get("full").kernel(**var.op.attributes)  # type: ignore[return-value]
+    (value,) = _compute(catalogue.get("full"), var.op, catalogue)
+    return value
 
 
 def _repeated(tensor: torch.Tensor) -> float | None:

@@ -9,10 +9,9 @@ from typing import Any, Literal
 
 from oarlock.errors import ArgumentError, DeclarationError
 from oarlock.ir.block import Block
-from oarlock.ir.operation import Op
-from oarlock.ir.var import Var
 from oarlock.old_names import OLD_DECLARATIONS, renamed, takes_old_keywords
 from oarlock.registry.attribute_spec import REQUIRED, AttributeSpec
+from oarlock.registry.calling_convention import CallingConvention
 from oarlock.registry.case import Case, GradCheck, Rejects
 from oarlock.registry.catalogue import Catalogue, standard
 from oarlock.registry.default_checks import with_default_checks
@@ -37,7 +36,7 @@ Rounding = Literal["layout", "place"]
 """The influences on the bits of a result, beside the values that it is computed of: see `operator`."""
 
 
-class Operator:
+class Operator(CallingConvention):
     """The declaration of one type of op: its inputs, its outputs and its kernel.
 
     Calling an operator on variables appends an op to their program and returns the variables that it defines.
@@ -124,11 +123,6 @@ class Operator:
         return inspect.getdoc(self.kernel) or ""
 
     @cached_property
-    def wants_context(self) -> bool:
-        """Whether the kernel asks for the run it is part of, by a first parameter `context`."""
-        return next(iter(inspect.signature(self.kernel).parameters), None) == "context"
-
-    @cached_property
     def attributes(self) -> dict[str, AttributeSpec]:
         hints = typing.get_type_hints(self.kernel)
         specs: dict[str, AttributeSpec] = {}
@@ -197,40 +191,6 @@ class Operator:
     ) -> dict[str, list[TensorType]]:
         """The types of the outputs. Raises ShapeError, DTypeError or ArgumentError where the arguments do not fit."""
         return infer_types(self, given, attributes, fresh)
-
-    def arguments(self, given: Mapping[str, Sequence[Any]]) -> list[Any]:
-        """The arguments of the kernel, from the values in each slot.
-
-        A variadic slot gives a list, one left out None, and a slot of which only the shape is read the shape; a shape may stand for the
-        value there.
-        """
-        found: list[Any] = []
-        for slot in self.signature.inputs:
-            values = list(given.get(slot.name, ()))
-            if slot.shape_only:
-                values = [getattr(value, "shape", value) for value in values]
-            found.append(values if slot.variadic else values[0] if values else None)
-        return found
-
-    def results(self, computed: Any) -> dict[str, list[Any]]:
-        """The results of the kernel, by output slot."""
-        outputs = self.signature.outputs
-        each = computed if len(outputs) > 1 else (computed,)
-        return {slot.name: list(result) if slot.variadic else [result] for slot, result in zip(outputs, each, strict=True)}
-
-    def call(self, given: Mapping[str, Sequence[Any]], attributes: Mapping[str, object], context: object = None) -> dict[str, list[Any]]:
-        """Call the kernel on the values in each slot. Return its results by output slot. `context` is the run, for kernels that want it."""
-        arguments = self.arguments(given)
-        return self.results(self.kernel(*([context] if self.wants_context else []), *arguments, **attributes))
-
-    def run(self, op: Op, value: Callable[[Var], Any], shape: Callable[[Var], Any], context: object = None) -> list[Any]:
-        """The results of the kernel for `op`, which takes no variables for attributes, in the order of what the op writes.
-
-        `value` gives the value of a variable that it reads, `shape` the shape of one of which only that is read.
-        """
-        read = {slot.name: shape if slot.shape_only else value for slot in self.signature.inputs}
-        given = {slot: [read[slot](var) for var in vars] for slot, vars in op.inputs.items()}
-        return [each for results in self.call(given, op.attributes, context).values() for each in results]
 
     def _require_inputs(self, slots: Sequence[str]) -> None:
         """Raises DeclarationError for a slot that is no input. A derived signature is not made just for this: tests look there."""
@@ -370,8 +330,8 @@ def operator(
     `axis_attribute` names the attribute that says which axes are computed across, counted from the front, or from the back where it is
     negative: the first of them, or all axes in their new order. Each index of the axes in front of that one is computed alone.
     `trusted` says that the kernel, and those of its gradients, keep no tensor that they are given or give, do nothing else that anybody
-    sees, and ask PyTorch for no gradient. Plans then write over memory around it as they do around operators of ours; otherwise they copy
-    what it could have kept. Nothing can check that.
+    sees, and ask PyTorch for no gradient. Plans then write over memory around it as they do around operators of ours; otherwise they write
+    over nothing that it was given or gave. Nothing can check that.
     Raises DeclarationError where the kernel's parameters and the signature disagree.
     """
 

@@ -26,16 +26,11 @@ def infer_types(
     binding = signature.bind(given)
     if operator.infer_function is None:
         return {name: [type] for name, type in signature.infer(binding, attributes, fresh).items()}
-    arguments = [
-        list(given.get(slot.name, ())) if slot.variadic else next(iter(given.get(slot.name, ())), None) for slot in signature.inputs
-    ]
-    results = operator.infer_function(*arguments, **attributes)
-    if len(signature.outputs) == 1:
-        results = (results,)
+    results = operator.results(operator.infer_function(*operator.in_order(given), **attributes))
     typed: dict[str, list[TensorType]] = {}
-    for slot, result in zip(signature.outputs, results, strict=True):  # type: ignore[arg-type]
-        items = result if slot.variadic else [result]
+    for slot in signature.outputs:
         typed[slot.name] = [
-            item if isinstance(item, TensorType) else TensorType(signature.infer_dtype(slot, binding, attributes), item) for item in items
+            item if isinstance(item, TensorType) else TensorType(signature.infer_dtype(slot, binding, attributes), item)
+            for item in results[slot.name]
         ]
     return name_fresh_sizes(typed, fresh)

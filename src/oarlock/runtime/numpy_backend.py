@@ -33,5 +33,5 @@ def require_numpy_kernels(ops: Iterable[Op], catalogue: Catalogue) -> None:
         raise ProgramError(
             f"NumPy has no kernel for {', '.join(sorted(missing))}",
             location=next(iter(missing.values())).location,
-            hint='leave out backend="numpy"',
+            hint='leave out backend="numpy", or declare a kernel: @oarlock.backend.numpy.kernels.kernel_of(operator)',
         )

@@ -5,10 +5,11 @@ import math
 import numpy as np
 
 from oarlock.backend.numpy.kernels import KERNELS, kernel
+from oarlock.registry.catalogue import standard
 
 __all__: list[str] = []
 
-KERNELS |= {
+_FUNCTIONS = {
     "abs": np.abs,
     "add": np.add,
     "divide": np.divide,
@@ -30,6 +31,9 @@ KERNELS |= {
     "subtract": np.subtract,
     "tanh": np.tanh,
 }
+"""Functions of NumPy that are a kernel as they are, by the operators of ours."""
+
+KERNELS |= {(standard, name): function for name, function in _FUNCTIONS.items()}
 
 
 def _require_divisor(y):

@@ -8,7 +8,6 @@ import torch
 
 from oarlock.backend.numpy import elementwise, manipulation, products, reduction, training
 from oarlock.backend.numpy.kernels import KERNELS
-from oarlock.registry.catalogue import standard
 from oarlock.registry.declaration import Operator
 
 __all__ = ["call", "has_kernel"]
@@ -17,11 +16,11 @@ _FAMILIES = elementwise, products, reduction, manipulation, training  # which de
 
 
 def has_kernel(operator: Operator) -> bool:
-    """Whether NumPy computes an operator: one of ours, since one of another catalogue may have its name alone.
+    """Whether NumPy computes an operator, for which a kernel is declared.
 
     Operators with blocks run what is in their blocks, whatever computes that.
     """
-    return (operator.catalogue is standard and operator.type in KERNELS) or bool(operator.block_attributes)
+    return (operator.catalogue, operator.type) in KERNELS or bool(operator.block_attributes)
 
 
 def call(operator: Operator, given: Mapping[str, Sequence[Any]], attributes: Mapping[str, object], context: object) -> dict[str, list[Any]]:
@@ -33,7 +32,7 @@ def call(operator: Operator, given: Mapping[str, Sequence[Any]], attributes: Map
         return operator.call(given, attributes, context)
     arrays = {slot: [value.numpy() for value in values] for slot, values in given.items()}
     with np.errstate(all="ignore"):
-        computed = operator.results(KERNELS[operator.type](*operator.arguments(arrays), **attributes))
+        computed = operator.call(arrays, attributes, kernel=KERNELS[operator.catalogue, operator.type])
     return {slot: [_tensor(value) for value in values] for slot, values in computed.items()}
 
 

@@ -5,16 +5,18 @@ PyTorch may rename these without notice. A fallback may be slower, and may round
 
 import operator
 import re
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from functools import cache, reduce
 from typing import Any, NamedTuple
 
 import torch
+from torch.multiprocessing.reductions import StorageWeakRef
 
 __all__ = [
     "Overload",
     "below_autograd",
+    "below_some_autograd",
     "compile_graph",
     "convolve_packed",
     "fake_tensors",
@@ -35,6 +37,7 @@ __all__ = [
     "softmax_backward",
     "takes_out",
     "tensor_guards",
+    "with_autograd",
     "without_python",
 ]
 
@@ -193,6 +196,11 @@ class Overload(NamedTuple):
     packed: bool
 
 
+def _schema_of(overload: Callable[..., Any]) -> Sequence[Any] | None:
+    """The arguments of an overload; None where it does not tell, and so has no variant that writes into a tensor."""
+    return getattr(getattr(overload, "_schema", None), "arguments", None)
+
+
 @cache
 def overloads(function: Callable[..., Any]) -> tuple[Overload, ...]:
     """The overloads of a function in `torch`, or of an overload in `torch.ops.aten`; none where PyTorch does not tell."""
@@ -203,7 +211,7 @@ def overloads(function: Callable[..., Any]) -> tuple[Overload, ...]:
     found = []
     for name in packet.overloads() if packet is not None else ():
         overload = getattr(packet, name)
-        written = [argument.name for argument in overload._schema.arguments if argument.is_out]
+        written = [argument.name for argument in _schema_of(overload) or () if argument.is_out]
         found.append(Overload(name, written[0] if len(written) == 1 else None, torch.Tag.pointwise in overload.tags, packed))
     return tuple(found)
 
@@ -234,7 +242,10 @@ def takes_out(function: Callable[..., Any], overload: str, positional: int, keyw
 
     Not all are for which PyTorch has such an `overload`: its name.
     """
-    arguments = [item for item in getattr(_find(torch.ops.aten, function.__name__), overload)._schema.arguments if not item.is_out]
+    known = _schema_of(_find(torch.ops.aten, function.__name__, overload))
+    if known is None:
+        return False
+    arguments = [item for item in known if not item.is_out]
     samples = {item.name: _SAMPLES.get(_OPTIONAL.sub(r"\1", str(item.type))) for item in arguments}
     if positional > len(samples) or not set(keywords) <= set(samples):
         return False
@@ -246,14 +257,10 @@ def takes_out(function: Callable[..., Any], overload: str, positional: int, keyw
 
 
 _exclude = _find(torch, "_C", "_ExcludeDispatchKeyGuard")
-
-
-def _keys(*names: str) -> Any:
-    keys = [torch._C.DispatchKeySet(getattr(torch._C.DispatchKey, name)) for name in names]
-    return reduce(operator.or_, keys)
-
-
-_EXCLUDED = None if _exclude is None else _keys("AutogradCPU", "AutogradCUDA", "ADInplaceOrView")
+_set_excluded = _find(torch, "_C", "_dispatch_tls_set_dispatch_key_excluded")
+_key_set = _find(torch, "_C", "DispatchKeySet")
+_LAYERS = [_find(torch, "_C", "DispatchKey", name) for name in ("AutogradCPU", "AutogradCUDA", "ADInplaceOrView")]
+_EXCLUDED = None if None in (_exclude, _key_set, *_LAYERS) else reduce(operator.or_, map(_key_set, _LAYERS))
 
 
 def below_autograd() -> AbstractContextManager[object]:
@@ -261,7 +268,35 @@ def below_autograd() -> AbstractContextManager[object]:
 
     Unlike `torch.inference_mode`, tensors that are made meanwhile are tensors like any other.
     """
-    return torch.no_grad() if _exclude is None else _exclude(_EXCLUDED)
+    return torch.no_grad() if _EXCLUDED is None else _exclude(_EXCLUDED)
+
+
+@contextmanager
+def below_some_autograd() -> Iterator[None]:
+    """The same, but for kernels that are called by way of `with_autograd`."""
+    with torch.no_grad():
+        if _set_excluded is None:  # and so nothing could let them ask for gradients
+            yield
+        else:
+            with below_autograd():
+                yield
+
+
+def with_autograd(kernel: Callable[..., Any]) -> Callable[..., Any]:
+    """The kernel, called so that it may ask PyTorch for gradients, in `below_some_autograd`. Nothing is recorded where it does not ask."""
+    if _EXCLUDED is None or _set_excluded is None:
+        return kernel
+
+    def called(*arguments: object, **keywords: object) -> object:
+        for layer in _LAYERS:
+            _set_excluded(layer, False)
+        try:
+            return kernel(*arguments, **keywords)
+        finally:
+            for layer in _LAYERS:
+                _set_excluded(layer, True)
+
+    return called
 
 
 _guards = _find(torch, "_C", "_dynamo", "guards", "TensorGuards")
@@ -280,7 +315,10 @@ def tensor_guards(tensors: Tensors, *, strides: bool) -> Callable[..., bool] | N
 
 
 def fake_tensors(*, constants: bool = False) -> AbstractContextManager[object]:
-    """Tensors have types and no values meanwhile; those from before may be `constants` among them. Raises ImportError."""
+    """Tensors have types and no values meanwhile; those from before may be `constants` among them.
+
+    Raises ImportError where PyTorch has none: regions are not found then, and every op of a plan is a line.
+    """
     from torch._subclasses.fake_tensor import FakeTensorMode
 
     return FakeTensorMode(allow_non_fake_inputs=constants)
@@ -288,7 +326,7 @@ def fake_tensors(*, constants: bool = False) -> AbstractContextManager[object]:
 
 def same_storage(tensor: torch.Tensor) -> int:
     """A number that tensors share whose memory is one, though they have no values and so no address."""
-    return tensor.untyped_storage()._cdata
+    return StorageWeakRef(tensor.untyped_storage()).cdata
 
 
 def compile_graph(graph: torch.nn.Module, examples: list[torch.Tensor], *, threads: int) -> Callable[..., Sequence[torch.Tensor]]:

@@ -1,6 +1,6 @@
 """Which values of a straight line of ops share memory, and whose memory may be written over."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
 from oarlock.ir.operation import Op
@@ -28,6 +28,8 @@ class AliasSets:
     elsewhere - fed, captured, a parameter - is not ours to write over, but for the values in `given`; nor are `constants`, which
     may be held from one run to the next. Of a value that an op cuts into disjoint outputs, each is a part. An alias set is cut once: what
     others cut of it counts as the whole, what they cut of a part as that part.
+
+    A kernel that is not trusted may hold what it is given and what it gives: nobody ever writes over the alias sets in which that lies.
     """
 
     def __init__(self, liveness: Liveness, catalogue: Catalogue, given: Collection[Var] = (), constants: Collection[Var] = ()):
@@ -39,6 +41,7 @@ class AliasSets:
         self._owned: set[object] = set(given)
         self._ends: dict[object, int] = {var: liveness.end(var) for var in given}  # of all that lies in an alias set, the latest
         self._ends_of_parts: dict[object, int] = {}  # of all that lies in parts of an alias set that is cut
+        self._lent: set[object] = set()  # alias sets that kernels may hold
 
     def define(self, op: Op) -> None:
         """Note where the results of `op` lie."""
@@ -54,6 +57,18 @@ class AliasSets:
         for number, var in enumerate(op.writes):
             parts = frozenset(_Part(alias_set, number) for alias_set in sets) if cuts else sets
             self._place(var, parts if viewed else self._new(var))
+        self.lend(op)
+
+    def lend(self, op: Op) -> None:
+        """Note that the kernel of `op` may hold what it reads and writes, unless it is trusted."""
+        operator = self._catalogue.get(op.type)
+        if not operator.is_trusted:
+            read = [var for slot in operator.signature.inputs if not slot.shape_only for var in op.inputs.get(slot.name, ())]
+            self._lent |= self._wholes_of([*read, *op.writes])
+
+    def is_lent(self, var: Var) -> bool:
+        """Whether a kernel that is not trusted may hold memory in which `var` lies."""
+        return not self._lent.isdisjoint(self._wholes_of([var]))
 
     def reuse(self, result: Var, source: Var) -> None:
         """Note that `result` is computed in the memory of `source`."""
@@ -109,6 +124,19 @@ class AliasSets:
                 self._return(outer, new(inner), old(inner))  # the value itself
             else:
                 self._return(outer, new(inner) or self._new(outer))
+        self._lend_returned(layout, inside, given)
+
+    def _lend_returned(self, layout: Layout, inside: "AliasSets", given: Mapping[Var, _Sets]) -> None:
+        """Note what kernels in a block may hold: of what it is given, and what it returns."""
+        count = -1
+        while count != (count := len(inside._lent)):  # a memory is what the trip before has made of it, or of another
+            for each in layout.carried:
+                if inside.is_lent(each.inside) or inside.is_lent(each.following):
+                    inside._lent |= inside._wholes_of([each.inside, each.following])
+        for alias_set in inside._lent - inside._owned:
+            self._lent.update(map(_whole, given.get(alias_set) or self._sets_of([alias_set])))  # type: ignore[arg-type, list-item]
+        returned = [*layout.stacked, *layout.summed, *((each.following, each.final) for each in layout.carried)]
+        self._lent |= self._wholes_of(outer for inner, outer in returned if inside.is_lent(inner))
 
     def _return(self, var: Var, inside: _Sets, around: _Sets = frozenset()) -> None:
         self._owned |= inside
@@ -147,7 +175,9 @@ class AliasSets:
                 self._ends_of_parts[alias_set.whole] = max(self._ends_of_parts[alias_set.whole], self._liveness.end(var))
 
     def _end(self, alias_set: object) -> int:
-        """When what may lie in `alias_set` is read last: in it, in its parts, or in the whole that it is a part of."""
+        """When what may lie in `alias_set` is read last: in it, in its parts, or in the whole that it is a part of. What is lent stays."""
+        if _whole(alias_set) in self._lent:
+            return NEVER
         return max(self._ends.get(alias_set, -1), self._ends_of_parts.get(alias_set, -1), self._ends.get(_whole(alias_set), -1))
 
     def _sets_of(self, vars: Iterable[Var]) -> _Sets:

@@ -74,6 +74,8 @@ class BufferAssignment:
                     self.alias_sets.reuse(var, self._over[var])
             if not any(var in self._over for var in op.writes):
                 self.alias_sets.define(op)
+            else:
+                self.alias_sets.lend(op)
 
     def call_of(self, op: Op) -> Call:
         """How `op`, which has no block, is called."""
@@ -106,10 +108,10 @@ class BufferAssignment:
         return self._chain(var)[-1]
 
     def is_alone(self, var: Var) -> bool:
-        """Whether the memory of `var` is its alone: that of a state, or what a kernel of ours took without being given a destination."""
+        """Whether the memory of `var` is its alone: that of a state, or what a kernel that holds nothing took by itself."""
         chain = self._chain(var)
         root, maker = chain[-1], self._makers.get(chain[-1])
-        is_taken = maker is not None and self.is_new(root) and self._catalogue.get(maker.type).is_trusted
+        is_taken = maker is not None and self.is_new(root) and not self.alias_sets.is_lent(root)
         return (root in self._states.values() or is_taken) and self._placed.isdisjoint(chain) and root not in self._parts
 
     def stay(self, var: Var) -> None:

@@ -5,6 +5,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from oarlock.backend.torch.expression import Expression
+from oarlock.backend.torch.private import with_autograd
 from oarlock.backend.torch.variants import variants_of
 from oarlock.ir.operation import Op
 from oarlock.registry.declaration import Operator
@@ -21,7 +22,6 @@ _IMAGES = 4  # axes of those, and of filters, whose elements may lie in another 
 def text_of(emitter: "Emitter", op: Op, call: "Call") -> str:
     """The source text that computes `op` by that call."""
     operator = emitter.catalogue.get(op.type)
-    slots = operator.signature.inputs
     if call.destination:
         stem = f"{op.type}_out"
     elif call.kernel is operator.kernel:
@@ -36,22 +36,21 @@ def text_of(emitter: "Emitter", op: Op, call: "Call") -> str:
         kernel = call.kernel
         expression = _expression(emitter, operator, op, call)
         if expression is not None:
-            texts = {slot.name: emitter.argument(slot, op.inputs[slot.name]) for slot in slots if slot.name in expression.names}
+            texts = {slot.name: emitter.values(slot, op)[0] for slot in operator.signature.inputs if slot.name in expression.names}
             texts |= {name: emitter.attribute(op, name, value) for name, value in op.attributes.items() if name in expression.names}
             return expression.written({"out": call.destination or "", **texts}, partial(emitter.source.bind_torch, stem))
-    arguments = [emitter.argument(slot, op.inputs.get(slot.name, ())) for slot in slots]
-    while arguments and arguments[-1] == "None":
-        arguments.pop()
-    if operator.wants_context:
-        arguments.insert(0, emitter.context(op))
-    arguments += [f"{name}={emitter.attribute(op, name, value)}" for name, value in op.attributes.items()]
+    given = {slot.name: emitter.values(slot, op) for slot in operator.signature.inputs}
+    context = emitter.context(op) if operator.wants_context else None
+    keywords = {name: emitter.attribute(op, name, value) for name, value in op.attributes.items()}
     if call.destination is not None:
-        arguments.append(f"out={call.destination}")
+        keywords["out"] = call.destination
     if op in emitter.packed:
-        arguments.append(f"packed={emitter.packed[op]}")
+        keywords["packed"] = emitter.packed[op]
     if _asks_alone(kernel) and _are_alone(emitter, op):
-        arguments.append("alone=True")
-    return f"{emitter.source.bind(stem, kernel)}({', '.join(arguments)})"
+        keywords["alone"] = "True"
+    if not operator.is_trusted:
+        kernel = emitter.above_autograd.setdefault(kernel, with_autograd(kernel))
+    return operator.call_text(emitter.source.bind(stem, kernel), given, keywords, context)
 
 
 def _asks_alone(kernel: Callable[..., object]) -> bool:
@@ -80,7 +79,7 @@ def _expression(emitter: "Emitter", operator: Operator, op: Op, call: "Call") ->
             optional & expression.names == given
             and all(len(op.inputs[slot][0].shape or ()) in ranks for slot, ranks in expression.ranks.items())
             and all(op.attributes.get(name) == value for name, value in expression.when.items())
-            and (expression.at is None or (emitter.device is not None and emitter.device.type == expression.at))
+            and expression.at in (None, emitter.device.type)
             and (expression.dense is None or line.buffers.root(op.inputs[expression.dense][0]) in line.dense)
         ):
             return expression

@@ -121,7 +121,7 @@ def _may_be_left_out(emitter: "Emitter", line: "StraightLine", op: Op, number: i
 def _only_summed(line: "StraightLine", layout: Layout, var: Var) -> bool:
     """Whether the sum over the trips may be computed in the memory of the first value of `var`."""
     returned = sum(other is var for other in layout.body.outputs)
-    return returned == 1 and line.buffers.is_new(var) and line.buffers.is_even(var)
+    return returned == 1 and line.buffers.is_new(var) and line.buffers.is_even(var) and not line.buffers.alias_sets.is_lent(var)
 
 
 def _ragged(emitter: "Emitter", op: Op) -> None:
@@ -287,6 +287,9 @@ def _body_line(emitter: "Emitter", op: Op) -> "StraightLine":
         number = outer_line.ops.index(op)
         given = [inner for inner, outer in layout.steps if outer_line.may_be_written_over(outer, number)]
         gapped = [inner for inner, outer in layout.steps if outer_line.buffers.has_gaps(outer)]
+        if given:  # but for those that kernels may hold, or what would lie over them
+            alias_sets = emitter.line(layout.body, layout.body.outputs, given, gapped).buffers.alias_sets
+            given = [inner for inner in given if not alias_sets.is_lent(inner)]
         outer_line.bodies[op] = with_own_memories(
             lambda memories: emitter.line(layout.body, layout.body.outputs, [*given, *memories], gapped), layout
         )

@@ -30,7 +30,7 @@ __all__ = ["Emitter"]
 
 
 class Emitter:
-    """Writes the ops of a block, and of the blocks inside it, into a `Source`; constants are made at `device`, where one is given."""
+    """Writes the ops of a block, and of the blocks inside it, into a `Source`; constants are made at `device`."""
 
     def __init__(
         self,
@@ -38,7 +38,7 @@ class Emitter:
         catalogue: Catalogue,
         ops: Sequence[Op],
         numbers: Numbers,
-        device: torch.device | None,
+        device: torch.device,
         *,
         poison: bool = False,
     ):
@@ -55,11 +55,12 @@ class Emitter:
         self.has_buffers = False
         self.constants: dict[str, Op] = {}  # the name of one that the plan holds -> the op that made it
         self.lines: list[StraightLine] = []  # that are being written, the innermost last
+        self.above_autograd: dict[Callable[..., object], Callable[..., object]] = {}  # kernels that may ask PyTorch for gradients
         self.packed: dict[Op, str] = {}  # an op whose input is packed ahead -> the name of what it is packed into
 
     def line(self, block: Block, kept: Iterable[Var], given: Collection[Var] = (), gapped: Collection[Var] = ()) -> StraightLine:
         """The line of a block inside."""
-        return StraightLine(block, block.ops, kept, self.catalogue, self._names, given, constants=self.device is not None, gapped=gapped)
+        return StraightLine(block, block.ops, kept, self.catalogue, self._names, given, gapped=gapped)
 
     def straight(self, line: StraightLine, start: int = 0, stop: int | None = None) -> None:
         """Write the ops of a line, or those from `start` to `stop`."""
@@ -103,7 +104,6 @@ class Emitter:
 
     def _hold(self, op: Op) -> bool:
         """Let the result of `op` be an object of the plan, and say whether that could be done."""
-        assert self.device is not None
         if self.source.names.get(op.writes[0]) in self.constants:
             return True
         value = make_constant(op, self.catalogue, self.device)
@@ -189,16 +189,17 @@ class Emitter:
     def holds(self, vars: Iterable[Var]) -> bool:
         """Whether a buffer in which `vars` lie is to be given back: one of an outermost loop, where none of them is returned."""
         line = self.lines[-1]
-        return self.device is not None and len(self.lines) == 1 and not any(map(line.buffers.alias_sets.stays, vars))
+        return len(self.lines) == 1 and not any(map(line.buffers.alias_sets.stays, vars))
 
     def may_copy(self, var: Var, others: Iterable[Var]) -> bool:
         """Whether a buffer in which `var` lies may be given back though `var` is returned, as a copy.
 
-        It is that of an outermost loop, and of the `others` that the loop returns, nobody reads what may lie in it.
+        It is that of an outermost loop; of the `others` that the loop returns, nobody reads what may lie in it; and no kernel may hold
+        that.
         """
         alias_sets, readers = self.lines[-1].buffers.alias_sets, self.lines[-1].buffers.readers
         is_alone = not any(readers(other) and alias_sets.may_share([var], [other]) for other in others)
-        return self.device is not None and len(self.lines) == 1 and is_alone
+        return len(self.lines) == 1 and is_alone and not alias_sets.is_lent(var)
 
     def forget(self, names: Iterable[str]) -> None:
         """Let go of values."""
@@ -230,7 +231,7 @@ class Emitter:
             self.source.write(f"{self.source.name(op.writes[0])} = {call.destination}", op)
             return
         operator = self.catalogue.get(op.type)
-        results = ", ".join(self._result(slot, op.outputs[slot.name]) for slot in operator.signature.outputs)
+        results = operator.results_text({slot: [self.source.name(var) for var in vars] for slot, vars in op.outputs.items()})
         condition = self.lines[-1].conditions.get(op)
         text = calls.text_of(self, op, call) + (f" if {condition} else None" if condition else "")
         self.source.write(f"{results} = {text}", op)
@@ -255,8 +256,8 @@ class Emitter:
             assert number is not None
             self.source.write(f"{self.source.name(result)} = {calls.text_of(self, op, Call(number))}", op)
             return
-        read = (var for slot in operator.signature.inputs for var in op.inputs[slot.name])
-        text = f"{self.source.bind(f'{op.type}_host', variants_of(operator).host)}({', '.join(map(self.number, read))})"
+        host = self.source.bind(f"{op.type}_host", variants_of(operator).host)
+        text = operator.call_text(host, {slot.name: [*map(self.number, op.inputs[slot.name])] for slot in operator.signature.inputs}, {})
         if result.dtype.is_integer:
             text = f"{self.source.bind(str(result.dtype), wrapping(result.dtype))}({text})"
         self.source.write(f"{self.source.name(result)} = {text}", op)
@@ -272,11 +273,9 @@ class Emitter:
         """The text of what is asked whether `var` is true: the number or the tensor."""
         return self.source.name(var) if self.numbers.constant(var) is None else self.number(var)
 
-    def argument(self, slot: Slot, vars: Sequence[Var]) -> str:
-        values = [self._shape(var) if slot.shape_only else self.source.name(var) for var in vars]
-        if slot.variadic:
-            return f"[{', '.join(values)}]"
-        return values[0] if values else "None"
+    def values(self, slot: Slot, op: Op) -> list[str]:
+        """The texts of what `op` reads in a slot: of the values, or of their shapes."""
+        return [self._shape(var) if slot.shape_only else self.source.name(var) for var in op.inputs.get(slot.name, ())]
 
     def forget_shapes(self) -> None:
         """Begin a function of its own, where no shape is known that was kept before."""
@@ -296,10 +295,6 @@ class Emitter:
         if isinstance(value, bool) or (isinstance(value, int) and abs(value) < 2**31):
             return repr(value)
         return self.source.bind(name, value)
-
-    def _result(self, slot: Slot, vars: Sequence[Var]) -> str:
-        names = ", ".join(self.source.name(var) for var in vars)
-        return f"[{names}]" if slot.variadic else names
 
     def context(self, op: Op) -> str:
         """The context for a kernel that asks for its run: the op, and the loops and iterations around it, innermost first."""

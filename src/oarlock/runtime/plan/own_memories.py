@@ -22,9 +22,10 @@ def with_own_memories(line_of: Callable[[Collection[Var]], "StraightLine"], layo
             c = add_in_place(kept, new)              c = add_in_place(kept, new)
 
     Legal where nothing but the memory goes on from trip to trip in the memory of its value: no stack, sum or other memory may lie in what
-    it is or becomes. What it becomes lies over what it was, or in memory that the trip has taken, without gaps. So after the copy of
-    what it begins as, nobody outside ever sees that memory, before the loop has ended. Costs the copy; where no op would write over a
-    memory, it is left as it is. Does not apply to memories of a `while`, nor of ragged sequences, whose rows end one by one.
+    it is or becomes, and no kernel may hold that. What it becomes lies over what it was, or in memory that the trip has taken, without
+    gaps. So after the copy of what it begins as, nobody outside ever sees that memory, before the loop has ended. Costs the copy; where no
+    op would write over a memory, it is left as it is. Does not apply to memories of a `while`, nor of ragged sequences, whose rows end one
+    by one.
     """
     line, own = line_of(()), set[Var]()
     wanted = _legal(line, layout)
@@ -51,4 +52,5 @@ def _may_be_own(line: "StraightLine", layout: Layout, each: Carried) -> bool:
         buffers.alias_sets.is_new_or_over(each.following, each.inside)
         and not buffers.alias_sets.may_share([each.inside, each.following], returned)
         and not buffers.has_gaps(each.following)
+        and not any(map(buffers.alias_sets.is_lent, (each.inside, each.following)))
     )

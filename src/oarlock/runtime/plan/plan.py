@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import torch
 
-from oarlock.backend.torch.private import below_autograd
+from oarlock.backend.torch.private import below_autograd, below_some_autograd
 from oarlock.backend.torch.variants import variants_of
 from oarlock.errors import OarlockError
 from oarlock.ir.block import Block
@@ -24,7 +24,7 @@ from oarlock.runtime.place import Place, device_of, made_at
 from oarlock.runtime.plan.backends import write_regions
 from oarlock.runtime.plan.by_signature import KernelFailure
 from oarlock.runtime.plan.emitter import Emitter
-from oarlock.runtime.plan.escape_analysis import find_lent, given_to_others, kept_from
+from oarlock.runtime.plan.escape_analysis import find_lent
 from oarlock.runtime.plan.numbers import Numbers, one_number
 from oarlock.runtime.plan.precomputation import Precomputation, find_precomputation
 from oarlock.runtime.plan.preconditions import attributes_fit, write_preconditions
@@ -53,7 +53,7 @@ class Plan:
     `inputs` are given from outside, by name; the values of `outputs` are returned, of which the last are the next values of the
     persistable variables `updates`. `checks` are functions that each of the first outputs is given to, where it might be an
     uneven stack, before anything is written over. Some inputs are: their next values are computed in their memory, after everything else,
-    and by ops of ours that cannot fail once their preconditions hold. `overwrites` says whether there are any; `committed` are the other
+    and by trusted ops that cannot fail once their preconditions hold. `overwrites` says whether there are any; `committed` are the other
     updates, each with the number of its output. `lent` says which inputs others may hold after a run.
 
     Values that depend on persistable variables alone, none of which the plan writes, may be precomputed: runs are given what
@@ -86,25 +86,21 @@ class Plan:
         self._file = f"<plan {next(_numbers)}>"  # first: an unfinished plan is deleted too
         given = {var.name: var for var in inputs}
         states = {var: given[name] for var, name in zip(outputs[len(outputs) - len(updates) :], updates, strict=True) if name in given}
-        others = given_to_others(ops, catalogue)  # what they do with it is not known
-        theirs_not = kept_from(others, states.values(), ops, outputs, catalogue)
-        states = {var: held for var, held in states.items() if held in theirs_not}
         last = _ops_of_updates(ops, states, catalogue, [var for var in outputs[: len(checks)] if not _is_sized(var)])
         states = {var: held for var, held in states.items() if var.op in last}
         ops = [*(op for op in ops if op not in last), *(op for op in ops if op in last)]
-        all_ours = all(catalogue.get(type).is_trusted for type in {op.type for op in walk_ops(ops)})
-        self._mode = below_autograd if all_ours else torch.no_grad
-        line = StraightLine(block, ops, outputs, catalogue, states=states, constants=all_ours)
+        self._mode = below_autograd if all(catalogue.get(op.type).is_trusted for op in walk_ops(ops)) else below_some_autograd
+        line = StraightLine(block, ops, outputs, catalogue, states=states)
         overwritten = line.buffers.overwritten()
         source = Source()
         self._numbers = Numbers(ops, outputs, catalogue)
         precomputation = Precomputation(ops, [], [], [], [])
-        if all_ours and device.type == "cpu" and not overwritten:
+        if device.type == "cpu" and not overwritten:
             precomputation = find_precomputation(ops, inputs, outputs, updates, catalogue, self._numbers)
         if precomputation.kept:
             ops, last = precomputation.left, set()
-            line = StraightLine(block, ops, outputs, catalogue, constants=True)
-        emitter = Emitter(source, catalogue, ops, self._numbers, device if all_ours else None, poison=poison)
+            line = StraightLine(block, ops, outputs, catalogue)
+        emitter = Emitter(source, catalogue, ops, self._numbers, device, poison=poison)
         parameters = [source.name(var) for var in inputs]
         precomputed = [source.name(var) for var in precomputation.kept]
         for op, slot in precomputation.packed:
@@ -132,7 +128,7 @@ class Plan:
         if precomputed:
             with source.function("precompute", ["for_many", *(source.name(var) for var in precomputation.read)]):
                 emitter.forget_shapes()
-                emitter.straight(StraightLine(block, precomputation.ops, precomputation.kept, catalogue, constants=True))
+                emitter.straight(StraightLine(block, precomputation.ops, precomputation.kept, catalogue))
                 for op, slot in precomputation.packed:
                     emitter.pack(op, slot)
                 source.write(f"return [{', '.join(precomputed)}]")
@@ -144,7 +140,7 @@ class Plan:
         self.committed = [(name, number) for name, number in following if number not in over]
         self.overwrites = bool(over)
         over_by = {var: number for var, number in numbers.items() if var in overwritten}
-        self.lent = find_lent(inputs, over_by, outputs, len(outputs) - len(updates), others, line.buffers.alias_sets)
+        self.lent = find_lent(inputs, over_by, outputs, len(outputs) - len(updates), line.buffers.alias_sets)
         self.applied = dict(applied or {})
         self.constants = emitter.constants
         self._has_buffers = emitter.has_buffers

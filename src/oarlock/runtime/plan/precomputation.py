@@ -48,7 +48,7 @@ def find_precomputation(
     for op in ops:
         alias_sets.define(op)
     sources = [var for var in inputs if var.persistable and var.name not in written and _is_static(var)]
-    sources = [var for var in sources if not alias_sets.may_share([var], outputs)]
+    sources = [var for var in sources if not alias_sets.may_share([var], outputs) and not alias_sets.is_lent(var)]
     constants = find_constants(ops, catalogue)
     known = {*sources, *constants}
     made: list[Op] = []

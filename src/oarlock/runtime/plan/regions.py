@@ -154,9 +154,9 @@ class _Probe:
 
     def _runs(self, op: Op, context: Training, known: bool) -> bool:
         """Whether the kernel of `op` runs, where all its bools that are known are `known`."""
-        if self._mode is None:
-            self._mode = fake_tensors(constants=True)
         try:
+            if self._mode is None:
+                self._mode = fake_tensors(constants=True)
             with torch.no_grad(), self._mode, self._device:  # what kernels make of nothing is there too
                 operator = self._catalogue.get(op.type)
                 operator.run(op, lambda var: self._value(var, known), lambda var: self._value(var, known).shape, context)

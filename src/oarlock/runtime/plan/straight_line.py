@@ -20,8 +20,8 @@ class StraightLine:
     """Ops of a block that are written one after another, and where their results lie.
 
     The values `kept` stay after them; those in `given` and `states` come from outside, and may be written over; see `BufferAssignment`.
-    Sizes with the names `around` are one number wherever they stand, as are those that `block` declares. With `constants`, what is
-    the same in each run is made once.
+    Sizes with the names `around` are one number wherever they stand, as are those that `block` declares. What is the same in each run is
+    made once.
     """
 
     def __init__(
@@ -34,14 +34,13 @@ class StraightLine:
         given: Collection[Var] = (),
         states: Mapping[Var, Var] | None = None,
         *,
-        constants: bool = False,
         gapped: Collection[Var] = (),
     ):
         self.ops = ops
         self.kept = set(kept)
         self.sizes = even_sizes(block, around)
         self.liveness = Liveness(ops, self.kept, catalogue)
-        made_once = find_constants(ops, catalogue) if constants else set()
+        made_once = find_constants(ops, catalogue)
         self.buffers = BufferAssignment(ops, self.kept, self.liveness, catalogue, (self.sizes, around), given, states, made_once, gapped)
         self.constants = {var for var in made_once if not self.buffers.alias_sets.stays(var)}
         self.number = 0  # of the op that is being written
