@@ -49,7 +49,7 @@ def test_documents_examples_and_docstrings_use_none():
     names = "|".join([*OLD_OPERATORS, *OLD_FUNCTIONS])
     called = re.compile(rf"(?<![.\w])({names})\(|ol\.(op\.)?({names})\b|passes=\([^)]*\"({'|'.join(OLD_PASSES)})\"")
     assert not {f"{path.relative_to(root)}: {found.group()}" for path in texts for found in called.finditer(path.read_text("utf-8"))}
-    modules = [path for path in (root / "src").rglob("*.py") if path.name not in ("old_names.py", "version_1.py")]
+    modules = [path for path in (root / "src").rglob("*.py") if path.name not in ("old_names.py", "earlier_versions.py")]
     docstrings = [(path, node.value) for path in modules for node in ast.walk(ast.parse(path.read_text("utf-8"))) if is_text(node)]
     assert not {f"{path.relative_to(root)}: {found.group()}" for path, text in docstrings for found in called.finditer(text)}
 

@@ -1,7 +1,7 @@
 """Names of earlier versions and what they are now: of operators, their slots and attributes, of passes, and of functions.
 
-Programs of format version 1 are read by these tables (`oarlock.ir.version_1`). In Python an old name works for one version, with a
-warning that says the new one.
+Files of earlier versions, and early files of version 2, are read by these tables (`oarlock.ir.earlier_versions`). In Python an old
+name works for one version, with a warning that says the new one.
 """
 
 import warnings
@@ -70,6 +70,7 @@ OLD_OPERATORS = {
 
 OLD_SLOTS: dict[str, dict[str, str]] = {
     "adam": {"rate": "learning_rate"},
+    "addmm_nt": {"given": "x"},
     "batch_norm": {"gain": "scale", "offset": "bias", "of_batch": "uses_batch_statistics"},
     "batch_norm_backward": {
         "of_batch": "uses_batch_statistics",
@@ -77,16 +78,30 @@ OLD_SLOTS: dict[str, dict[str, str]] = {
         "batch_norm_slope": "batch_norm_grad",
         "batch_norm_gain_slope": "batch_norm_scale_grad",
         "batch_norm_offset_slope": "batch_norm_bias_grad",
+        "given": "dy",
     },
-    "batch_norm_dgain": {"of_batch": "uses_batch_statistics", "dy": "given", "dgain": "slope"},
-    "batch_norm_doffset": {"dy": "given", "doffset": "slope"},
-    "batch_norm_dx": {"of_batch": "uses_batch_statistics", "dy": "given", "gain": "scale", "dx": "slope"},
-    "batch_norm_gain_slope": {"of_batch": "uses_batch_statistics"},
-    "batch_norm_slope": {"of_batch": "uses_batch_statistics", "gain": "scale"},
+    "batch_norm_bias_grad": {"given": "dy", "slope": "dbias"},
+    "batch_norm_dgain": {"of_batch": "uses_batch_statistics", "dgain": "dscale"},
+    "batch_norm_doffset": {"doffset": "dbias"},
+    "batch_norm_dx": {"of_batch": "uses_batch_statistics", "gain": "scale"},
+    "batch_norm_gain_slope": {"of_batch": "uses_batch_statistics", "given": "dy", "slope": "dscale"},
+    "batch_norm_grad": {"given": "dy", "slope": "dx"},
+    "batch_norm_offset_slope": {"given": "dy", "slope": "dbias"},
+    "batch_norm_scale_grad": {"given": "dy", "slope": "dscale"},
+    "batch_norm_slope": {"of_batch": "uses_batch_statistics", "gain": "scale", "given": "dy", "slope": "dx"},
     "layer_norm": {"gain": "scale", "offset": "bias"},
-    "layer_norm_backward": {"gain": "scale", "layer_norm_slope": "layer_norm_grad", "layer_norm_gain_slope": "layer_norm_scale_grad"},
-    "layer_norm_backward_of_parameters": {"layer_norm_gain_slope": "layer_norm_scale_grad"},
-    "layer_norm_slope": {"gain": "scale"},
+    "layer_norm_backward": {
+        "gain": "scale",
+        "layer_norm_slope": "layer_norm_grad",
+        "layer_norm_gain_slope": "layer_norm_scale_grad",
+        "given": "dy",
+    },
+    "layer_norm_backward_of_parameters": {"layer_norm_gain_slope": "layer_norm_scale_grad", "given": "dy"},
+    "layer_norm_gain_slope": {"given": "dy", "slope": "dscale"},
+    "layer_norm_grad": {"given": "dy", "slope": "dx"},
+    "layer_norm_scale_grad": {"given": "dy", "slope": "dscale"},
+    "layer_norm_slope": {"gain": "scale", "given": "dy", "slope": "dx"},
+    "linear_dx_onto": {"given": "x"},
     "momentum": {"rate": "learning_rate"},
     "multi_tensor_adam": {"rate": "learning_rate"},
     "multi_tensor_momentum": {"rate": "learning_rate"},
@@ -98,7 +113,7 @@ OLD_SLOTS: dict[str, dict[str, str]] = {
     "total_cross_entropy": {"counted": "valid_count"},
     "total_cross_entropy_slope": {"counted": "valid_count"},
 }
-"""Slots of operators, by the old type."""
+"""Slots of operators, by the type that the operator had with them: `batch_norm_slope` in version 1, `batch_norm_grad` in version 2."""
 
 OLD_ATTRIBUTES: dict[str, dict[str, str]] = {
     "all": {"keep": "keepdim"},
