@@ -4,9 +4,10 @@ Files of earlier versions, and early files of version 2, are read by these table
 name works for one version, with a warning that says the new one.
 """
 
+import importlib
 import warnings
 from collections.abc import Callable, Mapping
-from functools import wraps
+from functools import partial, wraps
 from typing import Any, TypeVar, cast
 
 __all__ = [
@@ -17,8 +18,11 @@ __all__ = [
     "OLD_KEYWORDS",
     "OLD_OPERATORS",
     "OLD_PASSES",
+    "OLD_REGISTRY_FUNCTIONS",
     "OLD_SLOTS",
     "OLD_VARIABLE_KEYWORDS",
+    "OLD_VARIANTS",
+    "old_attribute",
     "renamed",
     "renamed_keywords",
     "takes_old_keywords",
@@ -165,6 +169,9 @@ OLD_VARIABLE_KEYWORDS = {"partitions": "row_splits_of"}
 OLD_FUNCTIONS = {"tune_process": "configure_process"}
 """Functions of `oarlock`."""
 
+OLD_REGISTRY_FUNCTIONS = {"joint": "fused_backward"}
+"""Functions of `oarlock.registry`."""
+
 OLD_DECLARATIONS = {
     "may_fail": "checks_values",
     "views": "aliases",
@@ -174,6 +181,16 @@ OLD_DECLARATIONS = {
     "build_gradient": "gradient_maker",
 }
 """Keywords of `operator`, and methods and attributes of what it returns."""
+
+OLD_VARIANTS = {
+    "as_number": "number_function",
+    "comes_to": "lowers_to",
+    "in_place": "in_place_variant",
+    "into": "out_variant",
+    "on_host": "host_function",
+    "packed": "prepack",
+}
+"""Methods of what `operator` returns, and the functions of `oarlock.backend.torch.variants` that declare the same."""
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -207,3 +224,23 @@ def takes_old_keywords(names: Mapping[str, str]) -> Callable[[_F], _F]:
         return cast(_F, call)
 
     return decorate
+
+
+def old_attribute(operator: object, name: str, *, stacklevel: int) -> Any:
+    """The attribute of an operator that had the `name`, or the method that declared a variant. It warns, with the name of today.
+
+    The functions that declare variants stand on a floor above operators, so one is found when somebody asks for the old method.
+    """
+    if name in OLD_DECLARATIONS:
+        return getattr(operator, renamed("attribute of an operator", name, OLD_DECLARATIONS, stacklevel=stacklevel + 1))
+    warnings.warn(
+        f'the method "{name}" of an operator is the function "{OLD_VARIANTS[name]}" of oarlock.backend.torch.variants now',
+        DeprecationWarning,
+        stacklevel=stacklevel + 1,
+    )
+    declare = getattr(importlib.import_module("oarlock.backend.torch.variants"), OLD_VARIANTS[name])
+    if name in ("in_place", "packed"):
+        return partial(declare, operator)
+    if name == "comes_to":
+        return lambda text, *, form=None, **conditions: declare(operator, text, function=form, **conditions)
+    return declare(operator)

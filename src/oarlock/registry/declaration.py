@@ -11,7 +11,7 @@ from oarlock.errors import ArgumentError, DeclarationError
 from oarlock.ir.block import Block
 from oarlock.ir.operation import Op
 from oarlock.ir.var import Var
-from oarlock.old_names import OLD_DECLARATIONS, renamed, takes_old_keywords
+from oarlock.old_names import OLD_DECLARATIONS, OLD_VARIANTS, old_attribute, takes_old_keywords
 from oarlock.registry.attribute_spec import REQUIRED, AttributeSpec
 from oarlock.registry.case import Case, GradCheck, Rejects
 from oarlock.registry.catalogue import Catalogue, standard
@@ -102,8 +102,8 @@ class Operator:
         self.catalogue.add(self)
 
     def __getattr__(self, name: str) -> Any:
-        if name in OLD_DECLARATIONS:
-            return getattr(self, renamed("attribute of an operator", name, OLD_DECLARATIONS, stacklevel=2))
+        if name in OLD_DECLARATIONS or name in OLD_VARIANTS:
+            return old_attribute(self, name, stacklevel=2)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
 
     def __repr__(self) -> str:
