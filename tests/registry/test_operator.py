@@ -152,7 +152,9 @@ def test_an_in_place_variant_is_known_by_the_inputs_that_give_their_memory(twice
 
 @pytest.mark.parametrize("text", ["x + x", "torch.mul(x, 0.5)", "torch.add(x, 'y')", "x[0]", "[x for x in y]", "torch.cat([x])"])
 def test_an_expression_is_made_of_calls_names_and_integers(twice, text):
-    with pytest.raises(ol.DeclarationError, match=f"^{re.escape(text)}: what a kernel lowers to is written with calls, names and integers$"):
+    with pytest.raises(
+        ol.DeclarationError, match=f"^{re.escape(text)}: what a kernel lowers to is written with calls, names and integers$"
+    ):
         lowers_to(twice, text)
 
 
