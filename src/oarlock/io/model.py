@@ -100,12 +100,12 @@ def save_model(target: object = None, *arguments: object, **keywords: object) ->
     """
     program = getattr(target, "program", None)
     arguments = _in_order(*_SAVE, arguments, keywords)
-    path, parameters = (arguments[-1] if arguments else None), target
-    if len(arguments) in (2, 3):
+    path, parameters = arguments[-1], target
+    if len(arguments) > 1:
         program, parameters = _program_of(target), arguments[-2]
         if len(arguments) == 3:
             check_feed(program, _only_inputs(program, arguments[0]), set(program.main.inputs), CPUPlace())
-    if program is None or not 1 <= len(arguments) <= 3:
+    if program is None:
         raise ArgumentError(_SAVE[1])
     if not isinstance(path, str | os.PathLike | io.BufferedIOBase):
         raise ArgumentError(f"the path comes last, and is text, not {type(path).__name__}")
@@ -124,9 +124,9 @@ def _in_order(names: Sequence[str], message: str, arguments: tuple[object, ...],
     count = len(arguments) + len(keywords)
     names = names if names[0] in keywords else names[-count:]
     free = [name for name in names if name not in keywords]
-    if not keywords.keys() <= set(names) or len(arguments) > len(free):
-        raise ArgumentError(message)
     given = {**dict(zip(free, arguments, strict=False)), **keywords}
+    if not keywords.keys() <= set(names) or len(arguments) > len(free) or names[-1] not in given:
+        raise ArgumentError(message)
     return tuple(given[name] for name in names if name in given)
 
 
@@ -231,7 +231,7 @@ def load_model(*arguments: object, limits: Limits | None = None, untrusted: bool
     import oarlock.op.update  # noqa: F401  training programs use its operators
 
     arguments = _in_order(*_LOAD, arguments, keywords)
-    path = arguments[-1] if 1 <= len(arguments) <= 2 else None
+    path = arguments[-1]
     if not isinstance(path, str | os.PathLike):
         raise ArgumentError(_LOAD[1])
     model = read_model(path, standard, limits=limits, untrusted=untrusted)
