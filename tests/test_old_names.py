@@ -10,7 +10,18 @@ import torch
 
 import oarlock as ol
 import oarlock.op.update
-from oarlock.old_names import OLD_ATTRIBUTES, OLD_DECLARATIONS, OLD_FUNCTIONS, OLD_KEYWORDS, OLD_OPERATORS, OLD_PASSES, OLD_SLOTS
+from oarlock.backend.torch.variants import variants_of
+from oarlock.old_names import (
+    OLD_ATTRIBUTES,
+    OLD_DECLARATIONS,
+    OLD_FUNCTIONS,
+    OLD_KEYWORDS,
+    OLD_OPERATORS,
+    OLD_PASSES,
+    OLD_REGISTRY_FUNCTIONS,
+    OLD_SLOTS,
+    OLD_VARIANTS,
+)
 from oarlock.registry import Catalogue, operator, standard
 from oarlock.registry.creator import append_op
 
@@ -46,10 +57,10 @@ def test_documents_examples_and_docstrings_use_none():
     root = Path(__file__).parents[1]
     texts = [root / "README.md", root / "CONTRIBUTING.md", *(path for folder in ("docs", "src") for path in (root / folder).rglob("*.md"))]
     texts += [*(root / "examples").rglob("*.py"), *(root / "benchmarks").rglob("*.py")]
-    names = "|".join([*OLD_OPERATORS, *OLD_FUNCTIONS])
+    names = "|".join([*OLD_OPERATORS, *OLD_FUNCTIONS, *OLD_REGISTRY_FUNCTIONS])
     called = re.compile(rf"(?<![.\w])({names})\(|ol\.(op\.)?({names})\b|passes=\([^)]*\"({'|'.join(OLD_PASSES)})\"")
     assert not {f"{path.relative_to(root)}: {found.group()}" for path in texts for found in called.finditer(path.read_text("utf-8"))}
-    modules = [path for path in (root / "src").rglob("*.py") if path.name not in ("old_names.py", "version_1.py")]
+    modules = [path for path in (root / "src").rglob("*.py") if path.name not in ("old_names.py", "earlier_versions.py")]
     docstrings = [(path, node.value) for path in modules for node in ast.walk(ast.parse(path.read_text("utf-8"))) if is_text(node)]
     assert not {f"{path.relative_to(root)}: {found.group()}" for path, text in docstrings for found in called.finditer(text)}
 
@@ -127,6 +138,10 @@ def test_row_splits_in_old_words():
     with pytest.warns(DeprecationWarning, match='^the attribute of a variable "partitions" is called "row_splits_of" now$') as read:
         assert splits.partitions == splits.row_splits_of == "t"
     assert {each.filename for each in [*written, *read]} == {__file__}
+    with pytest.warns(DeprecationWarning, match='^the attribute of a variable "partitions" is called "row_splits_of" now$') as changed:
+        splits.partitions = None
+    assert splits.row_splits_of is None
+    assert changed[0].filename == __file__
 
 
 def test_a_declaration_in_old_words():
@@ -140,6 +155,44 @@ def test_a_declaration_in_old_words():
     with pytest.warns(DeprecationWarning, match='^the attribute of an operator "infer_with" is called "infer_shape" now$'):
         assert declared.infer_with == declared.infer_shape
     assert all(hasattr(declared, name) for name in OLD_DECLARATIONS.values())
+
+
+@pytest.mark.parametrize("name", OLD_VARIANTS)
+def test_a_variant_declared_by_an_old_method(name):
+    @operator("x: int64[] -> y: int64[]", catalogue=Catalogue())
+    def next_one(x):
+        return torch.add(x, 1)
+
+    def function(x, **_):
+        return x
+
+    message = f'the method "{name}" of an operator is the function "{OLD_VARIANTS[name]}" of oarlock.backend.torch.variants now'
+    with pytest.warns(DeprecationWarning, match=f"^{re.escape(message)}$") as warned:
+        method = getattr(next_one, name)
+    assert warned[0].filename == __file__
+    variants = variants_of(next_one)
+    if name == "comes_to":
+        method("torch.add(x, 1)", form=function)
+        assert [each.text for each in variants._expressions[function]] == ["torch.add(x, 1)"]
+        return
+    arguments = {"in_place": ["x"], "packed": ["x", torch.neg]}.get(name)
+    assert (method(function) if arguments is None else method(*arguments)(function)) is function
+    found = {
+        "as_number": lambda: variants.number,
+        "in_place": lambda: variants.in_place["x",],
+        "into": lambda: variants.out,
+        "on_host": lambda: variants.host,
+        "packed": lambda: variants.prepacked["x"][1],
+    }
+    assert found[name]() is function
+
+
+def test_a_function_of_the_registry_by_its_old_name():
+    with pytest.warns(DeprecationWarning, match='^the function "joint" is called "fused_backward" now$') as warned:
+        assert ol.registry.joint is ol.registry.fused_backward
+    assert warned[0].filename == __file__
+    with pytest.raises(AttributeError, match="^module 'oarlock.registry' has no attribute 'joints'$"):
+        ol.registry.joints
 
 
 def test_text_in_old_names_is_a_program_of_today():

@@ -1,12 +1,13 @@
 """Names of earlier versions and what they are now: of operators, their slots and attributes, of passes, and of functions.
 
-Programs of format version 1 are read by these tables (`oarlock.ir.version_1`). In Python an old name works for one version, with a
-warning that says the new one.
+Files of earlier versions, and early files of version 2, are read by these tables (`oarlock.ir.earlier_versions`). In Python an old
+name works for one version, with a warning that says the new one.
 """
 
+import importlib
 import warnings
 from collections.abc import Callable, Mapping
-from functools import wraps
+from functools import partial, wraps
 from typing import Any, TypeVar, cast
 
 __all__ = [
@@ -17,8 +18,11 @@ __all__ = [
     "OLD_KEYWORDS",
     "OLD_OPERATORS",
     "OLD_PASSES",
+    "OLD_REGISTRY_FUNCTIONS",
     "OLD_SLOTS",
     "OLD_VARIABLE_KEYWORDS",
+    "OLD_VARIANTS",
+    "old_attribute",
     "renamed",
     "renamed_keywords",
     "takes_old_keywords",
@@ -70,6 +74,7 @@ OLD_OPERATORS = {
 
 OLD_SLOTS: dict[str, dict[str, str]] = {
     "adam": {"rate": "learning_rate"},
+    "addmm_nt": {"given": "x"},
     "batch_norm": {"gain": "scale", "offset": "bias", "of_batch": "uses_batch_statistics"},
     "batch_norm_backward": {
         "of_batch": "uses_batch_statistics",
@@ -77,16 +82,30 @@ OLD_SLOTS: dict[str, dict[str, str]] = {
         "batch_norm_slope": "batch_norm_grad",
         "batch_norm_gain_slope": "batch_norm_scale_grad",
         "batch_norm_offset_slope": "batch_norm_bias_grad",
+        "given": "dy",
     },
-    "batch_norm_dgain": {"of_batch": "uses_batch_statistics", "dy": "given", "dgain": "slope"},
-    "batch_norm_doffset": {"dy": "given", "doffset": "slope"},
-    "batch_norm_dx": {"of_batch": "uses_batch_statistics", "dy": "given", "gain": "scale", "dx": "slope"},
-    "batch_norm_gain_slope": {"of_batch": "uses_batch_statistics"},
-    "batch_norm_slope": {"of_batch": "uses_batch_statistics", "gain": "scale"},
+    "batch_norm_bias_grad": {"given": "dy", "slope": "dbias"},
+    "batch_norm_dgain": {"of_batch": "uses_batch_statistics", "dgain": "dscale"},
+    "batch_norm_doffset": {"doffset": "dbias"},
+    "batch_norm_dx": {"of_batch": "uses_batch_statistics", "gain": "scale"},
+    "batch_norm_gain_slope": {"of_batch": "uses_batch_statistics", "given": "dy", "slope": "dscale"},
+    "batch_norm_grad": {"given": "dy", "slope": "dx"},
+    "batch_norm_offset_slope": {"given": "dy", "slope": "dbias"},
+    "batch_norm_scale_grad": {"given": "dy", "slope": "dscale"},
+    "batch_norm_slope": {"of_batch": "uses_batch_statistics", "gain": "scale", "given": "dy", "slope": "dx"},
     "layer_norm": {"gain": "scale", "offset": "bias"},
-    "layer_norm_backward": {"gain": "scale", "layer_norm_slope": "layer_norm_grad", "layer_norm_gain_slope": "layer_norm_scale_grad"},
-    "layer_norm_backward_of_parameters": {"layer_norm_gain_slope": "layer_norm_scale_grad"},
-    "layer_norm_slope": {"gain": "scale"},
+    "layer_norm_backward": {
+        "gain": "scale",
+        "layer_norm_slope": "layer_norm_grad",
+        "layer_norm_gain_slope": "layer_norm_scale_grad",
+        "given": "dy",
+    },
+    "layer_norm_backward_of_parameters": {"layer_norm_gain_slope": "layer_norm_scale_grad", "given": "dy"},
+    "layer_norm_gain_slope": {"given": "dy", "slope": "dscale"},
+    "layer_norm_grad": {"given": "dy", "slope": "dx"},
+    "layer_norm_scale_grad": {"given": "dy", "slope": "dscale"},
+    "layer_norm_slope": {"gain": "scale", "given": "dy", "slope": "dx"},
+    "linear_dx_onto": {"given": "x"},
     "momentum": {"rate": "learning_rate"},
     "multi_tensor_adam": {"rate": "learning_rate"},
     "multi_tensor_momentum": {"rate": "learning_rate"},
@@ -98,7 +117,7 @@ OLD_SLOTS: dict[str, dict[str, str]] = {
     "total_cross_entropy": {"counted": "valid_count"},
     "total_cross_entropy_slope": {"counted": "valid_count"},
 }
-"""Slots of operators, by the old type."""
+"""Slots of operators, by the type that the operator had with them: `batch_norm_slope` in version 1, `batch_norm_grad` in version 2."""
 
 OLD_ATTRIBUTES: dict[str, dict[str, str]] = {
     "all": {"keep": "keepdim"},
@@ -150,6 +169,9 @@ OLD_VARIABLE_KEYWORDS = {"partitions": "row_splits_of"}
 OLD_FUNCTIONS = {"tune_process": "configure_process"}
 """Functions of `oarlock`."""
 
+OLD_REGISTRY_FUNCTIONS = {"joint": "fused_backward"}
+"""Functions of `oarlock.registry`."""
+
 OLD_DECLARATIONS = {
     "may_fail": "checks_values",
     "views": "aliases",
@@ -159,6 +181,16 @@ OLD_DECLARATIONS = {
     "build_gradient": "gradient_maker",
 }
 """Keywords of `operator`, and methods and attributes of what it returns."""
+
+OLD_VARIANTS = {
+    "as_number": "number_function",
+    "comes_to": "lowers_to",
+    "in_place": "in_place_variant",
+    "into": "out_variant",
+    "on_host": "host_function",
+    "packed": "prepack",
+}
+"""Methods of what `operator` returns, and the functions of `oarlock.backend.torch.variants` that declare the same."""
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -192,3 +224,23 @@ def takes_old_keywords(names: Mapping[str, str]) -> Callable[[_F], _F]:
         return cast(_F, call)
 
     return decorate
+
+
+def old_attribute(operator: object, name: str, *, stacklevel: int) -> Any:
+    """The attribute of an operator that had the `name`, or the method that declared a variant. It warns, with the name of today.
+
+    The functions that declare variants stand on a floor above operators, so one is found when somebody asks for the old method.
+    """
+    if name in OLD_DECLARATIONS:
+        return getattr(operator, renamed("attribute of an operator", name, OLD_DECLARATIONS, stacklevel=stacklevel + 1))
+    warnings.warn(
+        f'the method "{name}" of an operator is the function "{OLD_VARIANTS[name]}" of oarlock.backend.torch.variants now',
+        DeprecationWarning,
+        stacklevel=stacklevel + 1,
+    )
+    declare = getattr(importlib.import_module("oarlock.backend.torch.variants"), OLD_VARIANTS[name])
+    if name in ("in_place", "packed"):
+        return partial(declare, operator)
+    if name == "comes_to":
+        return lambda text, *, form=None, **conditions: declare(operator, text, function=form, **conditions)
+    return declare(operator)

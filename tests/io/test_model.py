@@ -369,6 +369,25 @@ def test_arguments_may_be_given_by_their_names(small, result, tmp_path):
             ol.save_model(*arguments, **keywords)
 
 
+def test_a_model_is_saved_without_a_target_in_no_spelling(result, old):
+    message = "save_model takes a target, perhaps a dataset, the parameters and a path"
+    for keywords in ({}, {"path": old}, {"result": result, "path": old}):
+        with pytest.raises(ol.ArgumentError, match=f"^{message}$"):
+            ol.save_model(**keywords)
+    with pytest.raises(ol.ArgumentError, match="^a model is saved by its variables or its program, not by NoneType None$"):
+        ol.save_model(parameters=result, path=old)
+
+
+def test_a_model_is_loaded_by_the_names_of_the_arguments(labelled):
+    assert ol.load_model(path=labelled).program.to_text() == ol.load_model(labelled).program.to_text()
+    label = "share"
+    for model in (ol.load_model(label, path=labelled), ol.load_model(target=label, path=labelled)):
+        assert model.program.to_text() == ol.load_model(label, labelled).program.to_text()
+    for arguments, keywords in (((), {"target": label}), ((), {"file": labelled}), ((labelled,), {"path": labelled, "target": label})):
+        with pytest.raises(ol.ArgumentError, match="^load_model takes a path, or a target and a path$"):
+            ol.load_model(*arguments, **keywords)
+
+
 def test_saving_where_there_is_no_folder_is_refused(small, result, tmp_path):
     with pytest.raises(ol.MissingFileError) as raised:
         ol.save_model(small.predict, result, tmp_path / "none" / "model.safetensors")

@@ -55,7 +55,7 @@ def test_the_product_of_a_gradient_is_computed_onto_the_gradient_that_arrives():
         "tanh_0@GRAD: float64[n, 4] = sum(xs=[rnn_0.stacked.0@STEP_0, memory_0@STEP_0])",
     ]
     lines, _ = rewritten(program, found, "loop_retiming", "fuse_sums")
-    assert any("addmm_nt(base=rnn_0.stacked.0@STEP_0, w=u, given=memory_0@ROTATED_0)" in line for line in loop_back(lines))
+    assert any("addmm_nt(base=rnn_0.stacked.0@STEP_0, w=u, x=memory_0@ROTATED_0)" in line for line in loop_back(lines))
     assert not any(" = linear_dx(" in line for line in lines)
 
 

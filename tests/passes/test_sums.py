@@ -57,7 +57,7 @@ def fused(expression: Expression) -> list[str]:
     [
         (lambda x: x.a + op.linear(x.h, x.w), "addmm(base=a, x=h, w=w)"),
         (lambda x: op.linear(x.h, x.w) + x.a, "addmm(base=a, x=h, w=w)"),
-        (lambda x: x.a + linear_dx(x.v, x.d), "addmm_nt(base=a, w=v, given=d)"),
+        (lambda x: x.a + linear_dx(x.v, x.d), "addmm_nt(base=a, w=v, x=d)"),
         (lambda x: op.linear(x.h, x.w) + x.bias, "linear(x=h, w=w, bias=bias)"),
         (lambda x: x.a + x.b * x.c, "addcmul(base=a, x=b, y=c, subtracted=false)"),
         (lambda x: x.b * x.c + x.a, "addcmul(base=a, x=b, y=c, subtracted=false)"),
@@ -87,7 +87,7 @@ def test_a_sum_and_what_it_adds_up_become_one_op(expression: Expression, expecte
             lambda x: op.sum([x.b * x.c, linear_dx(x.v, x.d), x.a, op.linear(x.h, x.w)]),
             [
                 "addcmul(base=a, x=b, y=c, subtracted=false)",
-                "addmm_nt(base=#0, w=v, given=d)",
+                "addmm_nt(base=#0, w=v, x=d)",
                 "addmm(base=#1, x=h, w=w)",
             ],
         ),
@@ -96,7 +96,7 @@ def test_a_sum_and_what_it_adds_up_become_one_op(expression: Expression, expecte
             [
                 "multiply(x=a, y=b)",
                 "addcmul(base=#0, x=a, y=c, subtracted=true)",
-                "addmm_nt(base=#1, w=v, given=d)",
+                "addmm_nt(base=#1, w=v, x=d)",
             ],
         ),
         (
@@ -107,7 +107,7 @@ def test_a_sum_and_what_it_adds_up_become_one_op(expression: Expression, expecte
             lambda x: op.linear(x.h, x.w) + linear_dx(x.v, x.d) - op.linear(x.d, x.w) + x.bias,
             [
                 "linear(x=h, w=w, bias=bias)",
-                "addmm_nt(base=#0, w=v, given=d)",
+                "addmm_nt(base=#0, w=v, x=d)",
                 "linear(x=d, w=w)",
                 "subtract(x=#1, y=#2)",
             ],
@@ -246,7 +246,7 @@ def test_differences_of_sequences_leave_the_gradient_loop_and_complements_are_se
             "addcmul(base=#1, x=add_1@GRAD, y=memory_0@STEP_1, subtracted=false)",
             "sigmoid_dx(y=sigmoid_0@STEP_0, dy=sigmoid_0@GRAD)",
             "lerp(start=add_2@GRAD, end=add_1@GRAD, weight=sigmoid_0@STEP_0)",
-            "addmm_nt(base=#2, w=u, given=add_0@GRAD)",
+            "addmm_nt(base=#2, w=u, x=add_0@GRAD)",
         ],
     }
 

@@ -65,6 +65,15 @@ def test_no_slot_is_taken_for_a_gradient():
         return y
 
     refuse("y: float, dy: float -> z: float", loss, "loss: slot dy would be taken for a gradient")
+    refuse("y: float, z: float -> x: float, dx: float", lambda y, z: y, "<lambda>: slot dx would be taken for a gradient")
+
+
+def test_an_operator_that_is_a_gradient_may_call_its_result_so():
+    @operator("x: float[*b], dy: float[*b] -> dx: float[*b]", catalogue=Catalogue())
+    def square_grad(x, dy):
+        return 2 * x * dy
+
+    assert [slot.name for slot in square_grad.signature.outputs] == ["dx"]
 
 
 def test_an_operator_is_registered_once():
@@ -143,7 +152,9 @@ def test_an_in_place_variant_is_known_by_the_inputs_that_give_their_memory(twice
 
 @pytest.mark.parametrize("text", ["x + x", "torch.mul(x, 0.5)", "torch.add(x, 'y')", "x[0]", "[x for x in y]", "torch.cat([x])"])
 def test_an_expression_is_made_of_calls_names_and_integers(twice, text):
-    with pytest.raises(ol.DeclarationError, match=f"^{re.escape(text)}: what a kernel comes to is written with calls, names and integers$"):
+    with pytest.raises(
+        ol.DeclarationError, match=f"^{re.escape(text)}: what a kernel lowers to is written with calls, names and integers$"
+    ):
         lowers_to(twice, text)
 
 

@@ -25,7 +25,7 @@ def test_rows_that_are_chosen_are_not_as_many_as_are_fed():
         block main(c: bool[n], x: float32[n, 2], s: float32[n, 1]) {
           r: int64[n] = nonzero(condition=c, value=true)
           m: float32[n, 1] = gather(x=s, rows=r)
-          y: float32[n, 2] = layer_norm_grad(x=x, mean=m, rstd=m, given=x)
+          y: float32[n, 2] = layer_norm_grad(x=x, mean=m, rstd=m, dy=x)
         }""")
     assert message == (
         'main, op 0 (nonzero): "r" is declared int64[n], yet something before it is of the size n too; '

@@ -55,7 +55,8 @@ class Model:
 
 
 PathLike = str | os.PathLike[str]
-_ARGUMENTS = ("dataset", "parameters", "path")  # the first ones may be missing
+_SAVE = ("dataset", "parameters", "path"), "save_model takes a target, perhaps a dataset, the parameters and a path"
+_LOAD = ("target", "path"), "load_model takes a path, or a target and a path"
 Targets = Var | Sequence[Var] | Mapping[str, Var] | Program
 
 
@@ -82,7 +83,7 @@ def save_model(target: Targets, dataset: Mapping[str, Any], parameters: Paramete
 def save_model(target: Trained, path: PathLike | io.BufferedIOBase) -> None: ...
 
 
-def save_model(target: object, *arguments: object, **keywords: object) -> None:
+def save_model(target: object = None, *arguments: object, **keywords: object) -> None:
     """Write a program and its values to one file.
 
         save_model(predict, parameters, path)       a program pruned to the variable `predict`
@@ -98,14 +99,14 @@ def save_model(target: object, *arguments: object, **keywords: object) -> None:
     MissingFileError where there is no folder, WriteError where the system refuses; the file at `path` is then as it was.
     """
     program = getattr(target, "program", None)
-    arguments = _in_order(arguments, keywords)
-    path, parameters = (arguments[-1] if arguments else None), target
-    if len(arguments) in (2, 3):
+    arguments = _in_order(*_SAVE, arguments, keywords)
+    path, parameters = arguments[-1], target
+    if len(arguments) > 1:
         program, parameters = _program_of(target), arguments[-2]
         if len(arguments) == 3:
             check_feed(program, _only_inputs(program, arguments[0]), set(program.main.inputs), CPUPlace())
-    if program is None or not 1 <= len(arguments) <= 3:
-        raise ArgumentError("save_model takes a target, perhaps a dataset, the parameters and a path")
+    if program is None:
+        raise ArgumentError(_SAVE[1])
     if not isinstance(path, str | os.PathLike | io.BufferedIOBase):
         raise ArgumentError(f"the path comes last, and is text, not {type(path).__name__}")
     scope = _scope_of(parameters, _written_in(target))
@@ -118,14 +119,14 @@ def save_model(target: object, *arguments: object, **keywords: object) -> None:
     write_container(path, program.to_bytes(), tensors)
 
 
-def _in_order(arguments: tuple[object, ...], keywords: dict[str, object]) -> tuple[object, ...]:
-    """The dataset, the parameters and the path, as far as they are given, by place or by name. Raises ArgumentError."""
+def _in_order(names: Sequence[str], message: str, arguments: tuple[object, ...], keywords: dict[str, object]) -> tuple[object, ...]:
+    """The arguments with these `names`, of which the first may be missing, by place or by name. Raises ArgumentError with `message`."""
     count = len(arguments) + len(keywords)
-    names = _ARGUMENTS if "dataset" in keywords else _ARGUMENTS[-count:]
+    names = names if names[0] in keywords else names[-count:]
     free = [name for name in names if name not in keywords]
-    if not keywords.keys() <= set(names) or len(arguments) > len(free):
-        raise ArgumentError("save_model takes a target, perhaps a dataset, the parameters and a path")
     given = {**dict(zip(free, arguments, strict=False)), **keywords}
+    if not keywords.keys() <= set(names) or len(arguments) > len(free) or names[-1] not in given:
+        raise ArgumentError(message)
     return tuple(given[name] for name in names if name in given)
 
 
@@ -208,19 +209,20 @@ def _require_declared_names(values: Mapping[str, object], program: Program) -> N
 
 
 @overload
-def load_model(path: PathLike, /, *, limits: Limits | None = None, untrusted: bool = False) -> Model: ...
+def load_model(path: PathLike, *, limits: Limits | None = None, untrusted: bool = False) -> Model: ...
 
 
 @overload
-def load_model(target: Var | str, path: PathLike, /, *, limits: Limits | None = None, untrusted: bool = False) -> Model: ...
+def load_model(target: Var | str, path: PathLike, *, limits: Limits | None = None, untrusted: bool = False) -> Model: ...
 
 
-def load_model(*arguments: object, limits: Limits | None = None, untrusted: bool = False) -> Model:
+def load_model(*arguments: object, limits: Limits | None = None, untrusted: bool = False, **keywords: object) -> Model:
     """Read a model file; nothing in it is run, and its program is verified first.
 
         load_model(path)            the program in the file and its values
         load_model(predict, path)   pruned to the variable of that name, a Var or text, which is its target's label too
 
+    Both may be given by the names `target` and `path`.
     With `untrusted`, the file must be no symbolic or hard link, and what the model runs is counted (`RunLimits`).
     `ol.run_untrusted` also puts both into a process with limits of the system's own.
 
@@ -228,9 +230,11 @@ def load_model(*arguments: object, limits: Limits | None = None, untrusted: bool
     """
     import oarlock.op.update  # noqa: F401  training programs use its operators
 
-    if not 1 <= len(arguments) <= 2 or not isinstance(arguments[-1], str | os.PathLike):
-        raise ArgumentError("load_model takes a path, or a target and a path")
-    model = read_model(arguments[-1], standard, limits=limits, untrusted=untrusted)
+    arguments = _in_order(*_LOAD, arguments, keywords)
+    path = arguments[-1]
+    if not isinstance(path, str | os.PathLike):
+        raise ArgumentError(_LOAD[1])
+    model = read_model(path, standard, limits=limits, untrusted=untrusted)
     if len(arguments) == 1:
         return model
     target = arguments[0]
@@ -240,7 +244,7 @@ def load_model(*arguments: object, limits: Limits | None = None, untrusted: bool
     var = model.program.find_target(name)
     if var is None:
         raise UndefinedVarError(
-            f'"{Path(arguments[-1]).name}" holds no variable "{name}"',
+            f'"{Path(path).name}" holds no variable "{name}"',
             given=[f"it was saved for {', '.join(model.program.targets) or 'no target'}, and holds what that needs"],
             hint="ol.save_model([cost, predict], parameters, path) saves what both need",
         )

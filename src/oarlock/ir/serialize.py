@@ -10,12 +10,12 @@ from oarlock.ir.block import Block
 from oarlock.ir.bounds import check_bounds, check_source_bounds
 from oarlock.ir.copy import blocks_in_order
 from oarlock.ir.dtype import DType
+from oarlock.ir.earlier_versions import replace_old_names, replace_old_slots
 from oarlock.ir.location import Location
 from oarlock.ir.operation import Op, Role
 from oarlock.ir.program import Program, Training
 from oarlock.ir.var import Initializer, Var
 from oarlock.ir.verify import verify_program
-from oarlock.ir.version_1 import replace_old_names
 from oarlock.proto import program_pb2 as wire
 from oarlock.proto.limits import Limits
 from oarlock.proto.prescan import prescan
@@ -138,6 +138,8 @@ def read_program(data: bytes, *, limits: Limits | None = None) -> Program:
         raise FormatError("these bytes are not an Oarlock program: they name no format version")
     if file.program.version == 1:
         replace_old_names(file.program)
+    else:
+        replace_old_slots(file.program)
     return build_program(file, limits=limits)
 
 

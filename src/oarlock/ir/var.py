@@ -81,16 +81,20 @@ class Var:
         """The size that these row splits cut into rows; None for what are no row splits."""
         return self._row_splits_of
 
-    @property
-    def partitions(self) -> str | None:
-        """`row_splits_of` by its old name, which warns."""
-        return getattr(self, renamed("attribute of a variable", "partitions", OLD_VARIABLE_KEYWORDS, stacklevel=2))
-
     @row_splits_of.setter
     def row_splits_of(self, size: str | None) -> None:
         self._row_splits_of = size
         if size is not None:
             self.block.splits[size] = self  # one that is asked for long after this is not searched for among all variables
+
+    @property
+    def partitions(self) -> str | None:
+        """`row_splits_of` by its old name, which warns."""
+        return getattr(self, renamed("attribute of a variable", "partitions", OLD_VARIABLE_KEYWORDS, stacklevel=2))
+
+    @partitions.setter
+    def partitions(self, size: str | None) -> None:
+        setattr(self, renamed("attribute of a variable", "partitions", OLD_VARIABLE_KEYWORDS, stacklevel=2), size)
 
     @property
     def path(self) -> str:

@@ -54,7 +54,7 @@ def batch_norm(context, x, running_mean, running_variance, scale=None, bias=None
 
 @batch_norm.gradient_program("x")
 def batch_norm_dx(x, mean, rstd, uses_batch_statistics, dy, scale=None, dmean=None, drstd=None):
-    """The slope, and the ways through statistics of the batch, which only a gradient of a gradient takes."""
+    """The gradient, and the ways through statistics of the batch, which only a gradient of a gradient takes."""
     dx = batch_norm_grad(x, mean, rstd, uses_batch_statistics, dy, scale)
     if dmean is not None:
         dx = dx + expand_by_channel(_share_of_batch(dmean, x, uses_batch_statistics), x)
@@ -94,101 +94,99 @@ _STATISTICS: dict[str, Any] = {"mean": [0.4, -0.2], "rstd": [0.8, 1.7]}
 
 
 @operator(
-    "x: float[n c ...s], mean: float[c], rstd: float[c], uses_batch_statistics: bool[], given: float[n c ...s], scale?: float[c]"
-    " -> slope: float[n c ...s]",
+    "x: float[n c ...s], mean: float[c], rstd: float[c], uses_batch_statistics: bool[], dy: float[n c ...s], scale?: float[c]"
+    " -> dx: float[n c ...s]",
     sensitive_to="layout",
     cases=[
-        Case(x=[[3.0]], mean=[2.0], rstd=[0.5], uses_batch_statistics=False, given=[[5.0]], scale=[4.0], slope=[[10.0]]),
-        Case(x=[[1.0], [3.0]], mean=[2.0], rstd=[1.0], uses_batch_statistics=True, given=[[1.0], [5.0]], slope=[[0.0], [0.0]]),
-        Case(
-            x=[[1.0], [3.0]], mean=[2.0], rstd=[0.5], uses_batch_statistics=True, given=[[1.0], [5.0]], scale=[2.0], slope=[[-1.5], [1.5]]
-        ),
-        GradCheck(x=_CHANNELS, **_STATISTICS, uses_batch_statistics=True, given=(3, 2), scale=(2,)),
-        GradCheck(x=_CHANNELS, **_STATISTICS, uses_batch_statistics=False, given=(3, 2), scale=(2,)),
-        GradCheck(x=(2, 2, 2, 2), **_STATISTICS, uses_batch_statistics=True, given=(2, 2, 2, 2)),
+        Case(x=[[3.0]], mean=[2.0], rstd=[0.5], uses_batch_statistics=False, dy=[[5.0]], scale=[4.0], dx=[[10.0]]),
+        Case(x=[[1.0], [3.0]], mean=[2.0], rstd=[1.0], uses_batch_statistics=True, dy=[[1.0], [5.0]], dx=[[0.0], [0.0]]),
+        Case(x=[[1.0], [3.0]], mean=[2.0], rstd=[0.5], uses_batch_statistics=True, dy=[[1.0], [5.0]], scale=[2.0], dx=[[-1.5], [1.5]]),
+        GradCheck(x=_CHANNELS, **_STATISTICS, uses_batch_statistics=True, dy=(3, 2), scale=(2,)),
+        GradCheck(x=_CHANNELS, **_STATISTICS, uses_batch_statistics=False, dy=(3, 2), scale=(2,)),
+        GradCheck(x=(2, 2, 2, 2), **_STATISTICS, uses_batch_statistics=True, dy=(2, 2, 2, 2)),
     ],
 )
-def batch_norm_grad(x, mean, rstd, uses_batch_statistics, given, scale=None):
-    """The gradient at x, from a gradient ``given`` at the output of ``batch_norm``.
+def batch_norm_grad(x, mean, rstd, uses_batch_statistics, dy, scale=None):
+    """The gradient at x, from the gradient ``dy`` at the output of ``batch_norm``.
 
-    With ``g = given * scale``, ``xhat = (x - mean) * rstd`` and means over all but the channels:
+    With ``g = dy * scale``, ``xhat = (x - mean) * rstd`` and means over all but the channels:
     ``rstd * (g - mean(g) - xhat * mean(g * xhat))``, or ``rstd * g`` where the statistics were not of x.
     """
-    return batch_gradients(x, mean, rstd, uses_batch_statistics, given, scale, (True, False, False))[0]
+    return batch_gradients(x, mean, rstd, uses_batch_statistics, dy, scale, (True, False, False))[0]
 
 
-@batch_norm_grad.gradient_program("given")
-def batch_norm_grad_dgiven(x, mean, rstd, uses_batch_statistics, dslope, scale=None):
-    """The slope is symmetric in ``g`` and what it is contracted with."""
-    projected = batch_norm_grad(x, mean, rstd, uses_batch_statistics, dslope)
+@batch_norm_grad.gradient_program("dy")
+def batch_norm_grad_ddy(x, mean, rstd, uses_batch_statistics, ddx, scale=None):
+    """The gradient is symmetric in ``g`` and what it is contracted with."""
+    projected = batch_norm_grad(x, mean, rstd, uses_batch_statistics, ddx)
     return projected if scale is None else multiply(projected, expand_by_channel(scale, x))
 
 
 @batch_norm_grad.gradient_program("scale")
-def batch_norm_grad_dscale(x, mean, rstd, uses_batch_statistics, given, dslope):
-    return batch_norm_bias_grad(multiply(given, batch_norm_grad(x, mean, rstd, uses_batch_statistics, dslope)))
+def batch_norm_grad_dscale(x, mean, rstd, uses_batch_statistics, dy, ddx):
+    return batch_norm_bias_grad(multiply(dy, batch_norm_grad(x, mean, rstd, uses_batch_statistics, ddx)))
 
 
-def _slope_dxhat(x, mean, rstd, uses_batch_statistics, given, scale, dslope):
-    """The gradient of the slope with respect to ``xhat``: none where the statistics were not of x."""
-    g = given if scale is None else multiply(given, expand_by_channel(scale, x))
+def _dxhat(x, mean, rstd, uses_batch_statistics, dy, scale, ddx):
+    """The gradient of the gradient at x, with respect to ``xhat``: none where the statistics were not of x."""
+    g = dy if scale is None else multiply(dy, expand_by_channel(scale, x))
     xhat = multiply(_centred(x, mean), expand_by_channel(rstd, x))
-    along_g, along_dslope = (_share_of_batch(batch_norm_bias_grad(multiply(item, xhat)), x, uses_batch_statistics) for item in (g, dslope))
-    both = multiply(dslope, expand_by_channel(along_g, x)) + multiply(g, expand_by_channel(along_dslope, x))
+    along_g, along_ddx = (_share_of_batch(batch_norm_bias_grad(multiply(item, xhat)), x, uses_batch_statistics) for item in (g, ddx))
+    both = multiply(ddx, expand_by_channel(along_g, x)) + multiply(g, expand_by_channel(along_ddx, x))
     return neg(multiply(expand_by_channel(rstd, x), both))
 
 
 @batch_norm_grad.gradient_program("x")
-def batch_norm_grad_dx(x, mean, rstd, uses_batch_statistics, given, dslope, scale=None):
-    return multiply(_slope_dxhat(x, mean, rstd, uses_batch_statistics, given, scale, dslope), expand_by_channel(rstd, x))
+def batch_norm_grad_dx(x, mean, rstd, uses_batch_statistics, dy, ddx, scale=None):
+    return multiply(_dxhat(x, mean, rstd, uses_batch_statistics, dy, scale, ddx), expand_by_channel(rstd, x))
 
 
 @batch_norm_grad.gradient_program("mean")
-def batch_norm_grad_dmean(x, mean, rstd, uses_batch_statistics, given, dslope, scale=None):
-    return neg(multiply(batch_norm_bias_grad(_slope_dxhat(x, mean, rstd, uses_batch_statistics, given, scale, dslope)), rstd))
+def batch_norm_grad_dmean(x, mean, rstd, uses_batch_statistics, dy, ddx, scale=None):
+    return neg(multiply(batch_norm_bias_grad(_dxhat(x, mean, rstd, uses_batch_statistics, dy, scale, ddx)), rstd))
 
 
 @batch_norm_grad.gradient_program("rstd")
-def batch_norm_grad_drstd(x, mean, rstd, uses_batch_statistics, given, slope, dslope, scale=None):
-    dxhat = _slope_dxhat(x, mean, rstd, uses_batch_statistics, given, scale, dslope)
-    direct = divide(batch_norm_bias_grad(multiply(dslope, slope)), rstd)
+def batch_norm_grad_drstd(x, mean, rstd, uses_batch_statistics, dy, dx, ddx, scale=None):
+    dxhat = _dxhat(x, mean, rstd, uses_batch_statistics, dy, scale, ddx)
+    direct = divide(batch_norm_bias_grad(multiply(ddx, dx)), rstd)
     return direct + batch_norm_bias_grad(multiply(dxhat, _centred(x, mean)))
 
 
 @operator(
-    "x: float[n c ...s], mean: float[c], rstd: float[c], uses_batch_statistics: bool[], given: float[n c ...s] -> slope: float[c]",
+    "x: float[n c ...s], mean: float[c], rstd: float[c], uses_batch_statistics: bool[], dy: float[n c ...s] -> dscale: float[c]",
     sensitive_to="layout",
     cases=[
-        Case(x=[[1.0], [3.0]], mean=[2.0], rstd=[0.5], uses_batch_statistics=False, given=[[1.0], [5.0]], slope=[2.0]),
-        Case(x=[[1.0], [3.0]], mean=[2.0], rstd=[0.5], uses_batch_statistics=True, given=[[1.0], [5.0]], slope=[2.0]),
-        GradCheck(x=_CHANNELS, **_STATISTICS, uses_batch_statistics=True, given=(3, 2)),
-        GradCheck(x=(2, 2, 2, 2), **_STATISTICS, uses_batch_statistics=False, given=(2, 2, 2, 2)),
+        Case(x=[[1.0], [3.0]], mean=[2.0], rstd=[0.5], uses_batch_statistics=False, dy=[[1.0], [5.0]], dscale=[2.0]),
+        Case(x=[[1.0], [3.0]], mean=[2.0], rstd=[0.5], uses_batch_statistics=True, dy=[[1.0], [5.0]], dscale=[2.0]),
+        GradCheck(x=_CHANNELS, **_STATISTICS, uses_batch_statistics=True, dy=(3, 2)),
+        GradCheck(x=(2, 2, 2, 2), **_STATISTICS, uses_batch_statistics=False, dy=(2, 2, 2, 2)),
     ],
 )
-def batch_norm_scale_grad(x, mean, rstd, uses_batch_statistics, given):
-    """The gradient at the scale, from a gradient ``given`` at the output of ``batch_norm``: the sum of ``given * (x - mean) * rstd``."""
-    return batch_gradients(x, mean, rstd, uses_batch_statistics, given, None, (False, True, False))[1]
+def batch_norm_scale_grad(x, mean, rstd, uses_batch_statistics, dy):
+    """The gradient at the scale, from the gradient ``dy`` at the output of ``batch_norm``: the sum of ``dy * (x - mean) * rstd``."""
+    return batch_gradients(x, mean, rstd, uses_batch_statistics, dy, None, (False, True, False))[1]
 
 
 batch_norm_scale_grad.gradient_programs(
-    x=lambda rstd, given, dslope: multiply(given, expand_by_channel(multiply(rstd, dslope), given)),
-    mean=lambda rstd, given, dslope: neg(multiply(multiply(rstd, dslope), batch_norm_bias_grad(given))),
-    rstd=lambda x, mean, given, dslope: multiply(batch_norm_bias_grad(multiply(given, _centred(x, mean))), dslope),
-    given=lambda x, mean, rstd, dslope: multiply(_centred(x, mean), expand_by_channel(multiply(rstd, dslope), x)),
+    x=lambda rstd, dy, ddscale: multiply(dy, expand_by_channel(multiply(rstd, ddscale), dy)),
+    mean=lambda rstd, dy, ddscale: neg(multiply(multiply(rstd, ddscale), batch_norm_bias_grad(dy))),
+    rstd=lambda x, mean, dy, ddscale: multiply(batch_norm_bias_grad(multiply(dy, _centred(x, mean))), ddscale),
+    dy=lambda x, mean, rstd, ddscale: multiply(_centred(x, mean), expand_by_channel(multiply(rstd, ddscale), x)),
 )
 
 
 @operator(
-    "given: float[n c ...s] -> slope: float[c]",
+    "dy: float[n c ...s] -> dbias: float[c]",
     sensitive_to="layout",
-    cases=[Case(given=[[1.0, 2.0], [3.0, 4.0]], slope=[4.0, 6.0]), Case(given=[[[1.0, 2.0], [3.0, 4.0]]], slope=[3.0, 7.0])],
+    cases=[Case(dy=[[1.0, 2.0], [3.0, 4.0]], dbias=[4.0, 6.0]), Case(dy=[[[1.0, 2.0], [3.0, 4.0]]], dbias=[3.0, 7.0])],
 )
-def batch_norm_bias_grad(given):
-    """The gradient at the bias, from a gradient ``given`` at the output of ``batch_norm``: the sum of each channel."""
-    return sum_by_channel(given)
+def batch_norm_bias_grad(dy):
+    """The gradient at the bias, from the gradient ``dy`` at the output of ``batch_norm``: the sum of each channel."""
+    return sum_by_channel(dy)
 
 
-batch_norm_bias_grad.gradient_programs(given=lambda given_shape, dslope: expand_by_channel(dslope, given_shape))
+batch_norm_bias_grad.gradient_programs(dy=lambda dy_shape, ddbias: expand_by_channel(ddbias, dy_shape))
 
 
 def _centred(x, mean):
@@ -202,5 +200,5 @@ def _share_of_batch(values, x, uses_batch_statistics):
 
 
 @fused_backward(batch_norm_grad, batch_norm_scale_grad, batch_norm_bias_grad)
-def batch_norm_backward(x, mean, rstd, uses_batch_statistics, given, scale=None):
-    return batch_gradients(x, mean, rstd, uses_batch_statistics, given, scale)
+def batch_norm_backward(x, mean, rstd, uses_batch_statistics, dy, scale=None):
+    return batch_gradients(x, mean, rstd, uses_batch_statistics, dy, scale)

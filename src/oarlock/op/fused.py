@@ -35,21 +35,21 @@ addmm.gradient_programs(
 
 
 @operator(
-    "base: float[*b k], w: float[k n], given: float[*b n] -> out: float[*b k]",
+    "base: float[*b k], w: float[k n], x: float[*b n] -> out: float[*b k]",
     sensitive_to="place",
     cases=[
-        Case(base=[[100.0, 200.0]], w=[[3.0], [4.0]], given=[[2.0]], out=[[106.0, 208.0]]),
+        Case(base=[[100.0, 200.0]], w=[[3.0], [4.0]], x=[[2.0]], out=[[106.0, 208.0]]),
     ],
 )
-def addmm_nt(base, w, given):
-    """The gradient ``given`` at the output of ``linear``, led back to its rows and added to what is there: ``out = base + given @ w.T``."""
-    return torch.addmm(base, given, w.mT) if given.dim() == 2 else onto_rows(base, given, w.mT)
+def addmm_nt(base, w, x):
+    """Rows times the transpose of a shared matrix, added to what is there: ``out = base + x @ w.T``, as a gradient of ``linear`` is."""
+    return torch.addmm(base, x, w.mT) if x.dim() == 2 else onto_rows(base, x, w.mT)
 
 
 addmm_nt.gradient_programs(
     base=lambda dout: dout,
-    w=lambda given, dout: linear_dw(dout, given),
-    given=lambda w, dout: linear(dout, w),
+    w=lambda x, dout: linear_dw(dout, x),
+    x=lambda w, dout: linear(dout, w),
 )
 
 

@@ -1,6 +1,6 @@
 """Losses and how well a classifier did.
 
-Nobody needs to write `cross_entropy_loss` and its slope: `passes/fusion/reductions.py` forms them.
+Nobody needs to write `cross_entropy_loss` and its gradient: `passes/fusion/reductions.py` forms them.
 """
 
 import math
@@ -10,7 +10,7 @@ import torch
 from oarlock.op.reduction import broadcast_to_like, mean_dx
 from oarlock.op.trusted import operator
 from oarlock.registry import Case, GradCheck, Rejects
-from oarlock.tensor.cross_entropy import EACH, MEAN, SUM, losses, write_dlogits, write_slope
+from oarlock.tensor.cross_entropy import EACH, MEAN, SUM, losses, write_dlogits, write_reduced_dlogits
 
 _LN2 = math.log(2)
 
@@ -111,7 +111,7 @@ def cross_entropy_loss_grad(softmax, label, dtotal, valid_count=None, *, ignore_
 
     Where ``valid_count`` says that none is ignored, none is looked for.
     """
-    return write_slope(softmax, label, dtotal, valid_count, ignore_index, mean)
+    return write_reduced_dlogits(softmax, label, dtotal, valid_count, ignore_index, mean)
 
 
 @operator("predict: float[*b k], label: int64[*b] -> y: float32[]", cases=[Case(predict=[[0.9, 0.1], [0.2, 0.8]], label=[0, 0], y=0.5)])

@@ -32,7 +32,7 @@ def layer_norm(x, scale=None, bias=None, *, epsilon: float = 1e-5):
 
 @layer_norm.gradient_program("x")
 def layer_norm_dx(x, mean, rstd, dy, scale=None, dmean=None, drstd=None):
-    """The slope, and the ways through the statistics, which only a gradient of a gradient takes."""
+    """The gradient, and the ways through the statistics, which only a gradient of a gradient takes."""
     dx = layer_norm_grad(x, mean, rstd, dy, scale)
     if dmean is not None:
         dx = dx + mean_dx(dmean, x, axis=-1, keepdim=True)
@@ -48,83 +48,81 @@ layer_norm.gradient_programs(
 
 
 @operator(
-    "x: float[*b k], mean: float[*b 1], rstd: float[*b 1], given: float[*b k] -> slope: sum float[k]",
-    cases=[Case(x=[[1.0, 3.0], [0.0, 4.0]], mean=[[2.0], [2.0]], rstd=[[1.0], [0.5]], given=[[1.0, 5.0], [2.0, 1.0]], slope=[-3.0, 6.0])],
+    "x: float[*b k], mean: float[*b 1], rstd: float[*b 1], dy: float[*b k] -> dscale: sum float[k]",
+    cases=[Case(x=[[1.0, 3.0], [0.0, 4.0]], mean=[[2.0], [2.0]], rstd=[[1.0], [0.5]], dy=[[1.0, 5.0], [2.0, 1.0]], dscale=[-3.0, 6.0])],
 )
-def layer_norm_scale_grad(x, mean, rstd, given):
-    """The gradient at the scale, from a gradient ``given`` at the output of ``layer_norm``.
+def layer_norm_scale_grad(x, mean, rstd, dy):
+    """The gradient at the scale, from the gradient ``dy`` at the output of ``layer_norm``.
 
-    It is the sum over the rows of ``given * (x - mean) * rstd``.
+    It is the sum over the rows of ``dy * (x - mean) * rstd``.
     """
-    return row_gradients(given, x, mean, rstd, None, [False, True, False])[1]
+    return row_gradients(dy, x, mean, rstd, None, [False, True, False])[1]
 
 
 layer_norm_scale_grad.gradient_programs(
-    x=lambda rstd, given, dslope: multiply(multiply(given, dslope), rstd),
-    mean=lambda rstd, given, dslope: neg(reduce_sum(multiply(multiply(given, dslope), rstd), axis=-1, keepdim=True)),
-    rstd=lambda x, mean, given, dslope: reduce_sum(multiply(multiply(given, dslope), subtract(x, mean)), axis=-1, keepdim=True),
-    given=lambda x, mean, rstd, dslope: multiply(multiply(subtract(x, mean), rstd), dslope),
+    x=lambda rstd, dy, ddscale: multiply(multiply(dy, ddscale), rstd),
+    mean=lambda rstd, dy, ddscale: neg(reduce_sum(multiply(multiply(dy, ddscale), rstd), axis=-1, keepdim=True)),
+    rstd=lambda x, mean, dy, ddscale: reduce_sum(multiply(multiply(dy, ddscale), subtract(x, mean)), axis=-1, keepdim=True),
+    dy=lambda x, mean, rstd, ddscale: multiply(multiply(subtract(x, mean), rstd), ddscale),
 )
 
 
 @operator(
-    "x: float[*b k], mean: float[*b 1], rstd: float[*b 1], given: float[*b k], scale?: float[k] -> slope: float[*b k]",
+    "x: float[*b k], mean: float[*b 1], rstd: float[*b 1], dy: float[*b k], scale?: float[k] -> dx: float[*b k]",
     cases=[
-        Case(x=[[1.0, 3.0]], mean=[[2.0]], rstd=[[1.0]], given=[[1.0, 5.0]], slope=[[0.0, 0.0]]),
-        Case(x=[[2.0, 2.0]], mean=[[2.0]], rstd=[[0.5]], given=[[1.0, 5.0]], scale=[1.0, 2.0], slope=[[-2.25, 2.25]]),
+        Case(x=[[1.0, 3.0]], mean=[[2.0]], rstd=[[1.0]], dy=[[1.0, 5.0]], dx=[[0.0, 0.0]]),
+        Case(x=[[2.0, 2.0]], mean=[[2.0]], rstd=[[0.5]], dy=[[1.0, 5.0]], scale=[1.0, 2.0], dx=[[-2.25, 2.25]]),
     ],
 )
-def layer_norm_grad(x, mean, rstd, given, scale=None):
-    """The gradient at x, from a gradient ``given`` at the output of ``layer_norm``, for statistics that are x's.
+def layer_norm_grad(x, mean, rstd, dy, scale=None):
+    """The gradient at x, from the gradient ``dy`` at the output of ``layer_norm``, for statistics that are x's.
 
-    With ``g = given * scale`` and ``xhat = (x - mean) * rstd``: ``rstd * (g - mean(g) - xhat * mean(g * xhat))``.
+    With ``g = dy * scale`` and ``xhat = (x - mean) * rstd``: ``rstd * (g - mean(g) - xhat * mean(g * xhat))``.
     """
-    return row_gradients(given, x, mean, rstd, scale, [True, False, False])[0]
+    return row_gradients(dy, x, mean, rstd, scale, [True, False, False])[0]
 
 
-@layer_norm_grad.gradient_program("given")
-def layer_norm_grad_dgiven(x, mean, rstd, dslope, scale=None):
-    """The slope is symmetric in ``g`` and what it is contracted with."""
-    projected = layer_norm_grad(x, mean, rstd, dslope)
+@layer_norm_grad.gradient_program("dy")
+def layer_norm_grad_ddy(x, mean, rstd, ddx, scale=None):
+    """The gradient is symmetric in ``g`` and what it is contracted with."""
+    projected = layer_norm_grad(x, mean, rstd, ddx)
     return projected if scale is None else multiply(projected, scale)
 
 
 @layer_norm_grad.gradient_program("scale")
-def layer_norm_grad_dscale(x, mean, rstd, given, dslope, scale_shape):
-    return sum_to_shape(multiply(given, layer_norm_grad(x, mean, rstd, dslope)), scale_shape)
+def layer_norm_grad_dscale(x, mean, rstd, dy, ddx, scale_shape):
+    return sum_to_shape(multiply(dy, layer_norm_grad(x, mean, rstd, ddx)), scale_shape)
 
 
-def _slope_dxhat(x, mean, rstd, given, scale, dslope):
-    """The gradient of the slope with respect to ``xhat``."""
-    g = given if scale is None else multiply(given, scale)
+def _dxhat(x, mean, rstd, dy, scale, ddx):
+    """The gradient of the gradient at x, with respect to ``xhat``."""
+    g = dy if scale is None else multiply(dy, scale)
     xhat = multiply(subtract(x, mean), rstd)
-    along_g, along_dslope = (average(multiply(item, xhat), axis=-1, keepdim=True) for item in (g, dslope))
-    return neg(multiply(rstd, multiply(dslope, along_g) + multiply(g, along_dslope)))
+    along_g, along_ddx = (average(multiply(item, xhat), axis=-1, keepdim=True) for item in (g, ddx))
+    return neg(multiply(rstd, multiply(ddx, along_g) + multiply(g, along_ddx)))
 
 
-layer_norm_grad.gradient_programs(
-    x=lambda x, mean, rstd, given, dslope, scale=None: multiply(_slope_dxhat(x, mean, rstd, given, scale, dslope), rstd)
-)
+layer_norm_grad.gradient_programs(x=lambda x, mean, rstd, dy, ddx, scale=None: multiply(_dxhat(x, mean, rstd, dy, scale, ddx), rstd))
 
 
 @layer_norm_grad.gradient_program("mean")
-def layer_norm_grad_dmean(x, mean, rstd, given, dslope, scale=None):
-    return neg(reduce_sum(multiply(_slope_dxhat(x, mean, rstd, given, scale, dslope), rstd), axis=-1, keepdim=True))
+def layer_norm_grad_dmean(x, mean, rstd, dy, ddx, scale=None):
+    return neg(reduce_sum(multiply(_dxhat(x, mean, rstd, dy, scale, ddx), rstd), axis=-1, keepdim=True))
 
 
 @layer_norm_grad.gradient_program("rstd")
-def layer_norm_grad_drstd(x, mean, rstd, given, slope, dslope, scale=None):
-    dxhat = _slope_dxhat(x, mean, rstd, given, scale, dslope)
-    direct = divide(reduce_sum(multiply(dslope, slope), axis=-1, keepdim=True), rstd)
+def layer_norm_grad_drstd(x, mean, rstd, dy, dx, ddx, scale=None):
+    dxhat = _dxhat(x, mean, rstd, dy, scale, ddx)
+    direct = divide(reduce_sum(multiply(ddx, dx), axis=-1, keepdim=True), rstd)
     return direct + reduce_sum(multiply(dxhat, subtract(x, mean)), axis=-1, keepdim=True)
 
 
-@fused_backward(layer_norm_grad, layer_norm_scale_grad, linear_dbias, names={"dout": "given"})
-def layer_norm_backward(x, mean, rstd, given, scale=None):
-    """The slopes at x and at the scale, and that at the bias: a sum over rows, as is that of any bias."""
-    return row_gradients(given, x, mean, rstd, scale, [True, True, True])
+@fused_backward(layer_norm_grad, layer_norm_scale_grad, linear_dbias, names={"dout": "dy"})
+def layer_norm_backward(x, mean, rstd, dy, scale=None):
+    """The gradients at x and at the scale, and that at the bias: a sum over rows, as is that of any bias."""
+    return row_gradients(dy, x, mean, rstd, scale, [True, True, True])
 
 
-@fused_backward(layer_norm_scale_grad, linear_dbias, names={"dout": "given"})
-def layer_norm_backward_of_parameters(x, mean, rstd, given):
-    return row_gradients(given, x, mean, rstd, None, [False, True, True])[1:]
+@fused_backward(layer_norm_scale_grad, linear_dbias, names={"dout": "dy"})
+def layer_norm_backward_of_parameters(x, mean, rstd, dy):
+    return row_gradients(dy, x, mean, rstd, None, [False, True, True])[1:]

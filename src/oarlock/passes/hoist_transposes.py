@@ -12,7 +12,7 @@ __all__ = ["hoist_transposes"]
 
 _PRODUCTS = {
     "linear_dx": ("linear", {"dout": "x"}),
-    "addmm_nt": ("addmm", {"base": "base", "given": "x"}),
+    "addmm_nt": ("addmm", {"base": "base", "x": "x"}),
 }
 """Products with the transpose of their `w`: the operator that takes the matrix as it is, and its names of the other inputs."""
 

@@ -1,5 +1,6 @@
 """How an operator is declared, and everything that follows from a declaration. No torch."""
 
+from oarlock.old_names import OLD_REGISTRY_FUNCTIONS, renamed
 from oarlock.registry.case import Case, GradCheck, Rejects
 from oarlock.registry.catalogue import Catalogue, standard
 from oarlock.registry.creator import append_op, create
@@ -25,3 +26,9 @@ __all__ = [
     "standard",
     "typecheck",
 ]
+
+
+def __getattr__(name: str) -> object:
+    if name in OLD_REGISTRY_FUNCTIONS:
+        return globals()[renamed("function", name, OLD_REGISTRY_FUNCTIONS, stacklevel=2)]
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from oarlock.errors import ArgumentError, DeclarationError
 from oarlock.ir.block import Block
-from oarlock.old_names import OLD_DECLARATIONS, renamed, takes_old_keywords
+from oarlock.old_names import OLD_DECLARATIONS, OLD_VARIANTS, old_attribute, takes_old_keywords
 from oarlock.registry.attribute_spec import REQUIRED, AttributeSpec
 from oarlock.registry.calling_convention import CallingConvention
 from oarlock.registry.case import Case, GradCheck, Rejects
@@ -101,8 +101,8 @@ class Operator(CallingConvention):
         self.catalogue.add(self)
 
     def __getattr__(self, name: str) -> Any:
-        if name in OLD_DECLARATIONS:
-            return getattr(self, renamed("attribute of an operator", name, OLD_DECLARATIONS, stacklevel=2))
+        if name in OLD_DECLARATIONS or name in OLD_VARIANTS:
+            return old_attribute(self, name, stacklevel=2)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
 
     def __repr__(self) -> str:

@@ -378,9 +378,10 @@ def require_parameters(type: str, kernel: Callable[..., object], signature: Sign
     slots = [slot.name for slot in signature.inputs]
     if positional != slots:
         raise DeclarationError(f"{type}: the signature's inputs are {slots}, the kernel's positional parameters {positional}")
-    names = [slot.name for slot in (*signature.inputs, *signature.outputs)]
+    outputs = [slot.name for slot in signature.outputs]
+    names = [*slots, *outputs]
     if len(set(names)) != len(names):
         raise DeclarationError(f"{type}: a slot name stands twice in {names}")
-    clash = [name for name in names if name.startswith("d") and name[1:] in names]
+    clash = [name for name in names if name.startswith("d") and name[1:] in (outputs if name in outputs else names)]
     if clash:
         raise DeclarationError(f"{type}: slot {clash[0]} would be taken for a gradient")

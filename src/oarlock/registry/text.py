@@ -1,9 +1,9 @@
 """A program from its text."""
 
+from oarlock.ir.earlier_versions import replace_old_names
 from oarlock.ir.parser import Slots, parse_program_desc
 from oarlock.ir.program import Program
 from oarlock.ir.serialize import FORMAT_VERSION, build_program
-from oarlock.ir.version_1 import replace_old_names
 from oarlock.old_names import OLD_OPERATORS, OLD_SLOTS
 from oarlock.proto import program_pb2 as wire
 from oarlock.proto.limits import Limits
@@ -17,7 +17,7 @@ def parse_program(text: str, *, catalogue: Catalogue = standard, limits: Limits 
     """The program that `print(program)` printed as `text`, verified.
 
     Raises FormatError, which names the line, where it is not a program's text; else what `load_model` raises.
-    Text of format version 1 is read too. Comments are not: a parsed program knows nothing of its author's lines.
+    Text in the names of earlier versions is read too. Comments are not: a parsed program knows nothing of its author's lines.
     """
 
     def slots_of(type: str) -> Slots:

@@ -1,4 +1,4 @@
-"""Cross entropy of a softmax with class ids, and its slope: as few kernels of PyTorch as there are, in memory that may be there."""
+"""Cross entropy of a softmax with class ids, and its gradient: as few kernels of PyTorch as there are, in memory that may be there."""
 
 from functools import lru_cache
 
@@ -6,7 +6,7 @@ import torch
 
 from oarlock.backend.torch.private import softmax_backward, without_python
 
-__all__ = ["EACH", "MEAN", "SUM", "losses", "write_dlogits", "write_slope"]
+__all__ = ["EACH", "MEAN", "SUM", "losses", "write_dlogits", "write_reduced_dlogits"]
 
 EACH, MEAN, SUM = 0, 1, 2  # what `nll_loss_forward` returns, as PyTorch numbers it
 
@@ -68,7 +68,7 @@ def _some_ignored(softmax, label, ignore_index: int) -> bool:
     return False
 
 
-def write_slope(softmax, label, dtotal, valid_count, ignore_index: int, mean: bool, out=None):
+def write_reduced_dlogits(softmax, label, dtotal, valid_count, ignore_index: int, mean: bool, out=None):
     """In ``out``, or in fresh memory where it is None."""
     classes = label.unsqueeze(-1)  # [*b, 1]
     if (valid_count is None or not _counts_all(valid_count, label)) and _some_ignored(softmax, classes, ignore_index):

@@ -23,22 +23,22 @@ def sum_by_channel(x: torch.Tensor) -> torch.Tensor:
 
 
 def batch_gradients(
-    x, mean, rstd, of_batch: torch.Tensor, given, scale, wanted: Sequence[bool] = (True, True, True)
+    x, mean, rstd, uses_batch_statistics: torch.Tensor, dy, scale, wanted: Sequence[bool] = (True, True, True)
 ) -> Sequence[torch.Tensor | None]:
-    """The gradients of ``x``, scale and bias, as far as they are `wanted`; whether the statistics are ``of_batch`` makes a difference.
+    """The gradients of ``x``, scale and bias, as far as they are `wanted`; statistics of the batch depend on ``x``.
 
     No elements have no statistics, and PyTorch's kernel divides by their number.
     """
-    if x.numel() and bool(of_batch):
+    if x.numel() and bool(uses_batch_statistics):
         if scale is None and not wanted[0]:
             scale = x.new_empty(x.shape[1])  # of which only the shape is read
-        return _batch_norm_backward(in_format_of(given, x), x, scale, None, None, mean, rstd, True, 0.0, list(wanted))
-    dx = given * by_channel(rstd if scale is None else rstd * scale, x) if wanted[0] else None
-    dscale = sum_by_channel(given * (x - by_channel(mean, x))) * rstd if wanted[1] else None
-    return dx, dscale, sum_by_channel(given) if wanted[2] else None
+        return _batch_norm_backward(in_format_of(dy, x), x, scale, None, None, mean, rstd, True, 0.0, list(wanted))
+    dx = dy * by_channel(rstd if scale is None else rstd * scale, x) if wanted[0] else None
+    dscale = sum_by_channel(dy * (x - by_channel(mean, x))) * rstd if wanted[1] else None
+    return dx, dscale, sum_by_channel(dy) if wanted[2] else None
 
 
-def row_gradients(given, x, mean, rstd, scale, wanted: Sequence[bool]) -> Sequence[torch.Tensor]:
+def row_gradients(dy, x, mean, rstd, scale, wanted: Sequence[bool]) -> Sequence[torch.Tensor]:
     """The gradients of ``x``, scale and bias, as far as they are `wanted`, of a normalization along the last axis.
 
     PyTorch's kernel takes the statistics to lie in memory without gaps; of a bias it reads the shape, which is the scale's, and a list of
@@ -46,4 +46,4 @@ def row_gradients(given, x, mean, rstd, scale, wanted: Sequence[bool]) -> Sequen
     """
     if scale is None and wanted[1]:  # whose shape is read, and for the gradient of ``x`` what it is
         scale = x.new_ones(x.size(-1)) if wanted[0] else x.new_empty(x.size(-1))
-    return _layer_norm_backward(given, x, [x.size(-1)], mean.contiguous(), rstd.contiguous(), scale, scale, wanted)
+    return _layer_norm_backward(dy, x, [x.size(-1)], mean.contiguous(), rstd.contiguous(), scale, scale, wanted)

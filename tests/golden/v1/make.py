@@ -5,6 +5,7 @@ the format gets a folder of its own.
 """
 
 import hashlib
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy
@@ -58,8 +59,8 @@ def recurrent() -> tuple[ol.Program, dict[str, numpy.ndarray], int]:
     return program, feed, 2
 
 
-def main() -> None:
-    for build in (digits, training, recurrent):
+def main(builds: Sequence[Callable[[], tuple[ol.Program, dict[str, numpy.ndarray], int]]] = (digits, training, recurrent)) -> None:
+    for build in builds:
         program, feed, steps = build()
         scope = ol.init(program, ol.Scope())
         path = HERE / f"{build.__name__}.safetensors"

@@ -43,8 +43,8 @@ def addmm(base, x, w):
 
 
 @kernel
-def addmm_nt(base, w, given):
-    return base + given @ w.T
+def addmm_nt(base, w, x):
+    return base + x @ w.T
 
 
 @kernel

@@ -34,7 +34,7 @@ class Expression:
         tree = ast.parse(text, mode="eval")
         for node in ast.walk(tree):
             if not isinstance(node, _PARTS) and not (isinstance(node, ast.Constant) and type(node.value) is int):
-                raise DeclarationError(f"{text}: what a kernel comes to is written with calls, names and integers")
+                raise DeclarationError(f"{text}: what a kernel lowers to is written with calls, names and integers")
         fields = _Fields()
         self._template = ast.unparse(fields.visit(tree))
         self.text = text

@@ -13,10 +13,10 @@ def addmm_in_place(base, x, w):
 
 
 @in_place_variant(addmm_nt, "base")
-def addmm_nt_in_place(base, w, given):
-    if given.dim() == 2 and base.stride(-1) == 1:
-        return base.addmm_(given, w.mT)
-    return _add_product(base, given, w.mT)
+def addmm_nt_in_place(base, w, x):
+    if x.dim() == 2 and base.stride(-1) == 1:
+        return base.addmm_(x, w.mT)
+    return _add_product(base, x, w.mT)
 
 
 def _add_product(base, x, w):

@@ -1,4 +1,4 @@
-"""The text of a call: of a kernel, of a variant of it, or of what that comes to."""
+"""The text of a call: of a kernel, of a variant of it, or of the expression that one lowers to."""
 
 from collections.abc import Callable
 from functools import partial

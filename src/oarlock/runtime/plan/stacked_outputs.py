@@ -1,4 +1,4 @@
-"""Where what the trips of a loop return is computed: each in its part of memory for all trips or, where that cannot be, anywhere."""
+"""Stacked outputs of loops: one buffer that each iteration writes a slice of, or else a list that is stacked after the loop."""
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial

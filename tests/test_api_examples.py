@@ -1,0 +1,101 @@
+"""The examples in docstrings of the public names, as `docs/reference/api.md` shows them, run; each with what it takes for granted."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+REFERENCE = Path(__file__).parent.parent / "docs" / "reference" / "api.md"
+BLOCKS = re.findall(r"^```python\n(.*?)^```$", REFERENCE.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+EXAMPLES = [text for text in BLOCKS if not re.match(r"@|(def|class) ", text)]  # the others are declarations
+
+BEFORE = """
+import io
+import numpy
+import torch
+import oarlock as ol
+from oarlock.registry import Case, Catalogue, GradCheck, operator
+"""
+
+MODEL = """
+with ol.Program() as program:
+    x = ol.layer.data("x", shape=[2])
+    label = ol.layer.data("label", shape=[], dtype="int64")
+    logits = ol.layer.fc(x, 3)
+    predict = ol.layer.softmax(logits)
+    cost = ol.layer.mean(ol.layer.softmax_with_cross_entropy(logits, label))
+data = {"x": numpy.ones((4, 2), "float32"), "label": numpy.zeros(4, "int64")}
+scope = ol.init(program, ol.Scope())
+"""
+
+GRANTED = {
+    "ended = ol.run_untrusted(": MODEL
+    + """
+ol.save_model(predict, scope, "model.safetensors")
+numpy.savez("rows.npz", x=data["x"])
+""",
+    "builder = ol.NetBuilder(net)": """
+net = ol.Net()
+image = ol.NetBuilder(net).add_op("data", name="image", shape=[9])
+scope = ol.Scope()
+scope.set("image", numpy.ones((4, 9), "float32"))
+""",
+    "Case(": "",
+    "GradCheck(": "",
+    "matrix_transpose.gradient_programs(": """
+@operator("x: float[*b m n] -> y: float[*b n m]", catalogue=Catalogue())
+def matrix_transpose(x):
+    return x.mT.contiguous()
+""",
+    "step = executor.prepare(": MODEL + "executor, batches = ol.Executor(), [data, data]",
+    "try:\n    result = ol.train(": MODEL
+    + """
+import _thread, threading
+data = {"x": numpy.ones((20_000, 2), "float32"), "label": numpy.zeros(20_000, "int64")}
+threading.Timer(0.3, _thread.interrupt_main).start()
+""",
+    "from oarlock import inference": MODEL
+    + """
+with ol.Program() as program:
+    image = ol.layer.data("image", shape=[2])
+    predict = ol.layer.softmax(ol.layer.fc(image, 3))
+ol.save_model(predict, ol.init(program, ol.Scope()), "digits.safetensors")
+images = data["x"]
+""",
+    "x = ol.variable.tensor(": "",
+}
+"""What an example takes for granted, by the text that it begins with."""
+
+WRITTEN_OUT = {"builder = ol.NetBuilder(net)": ("...", 'cost = builder.add_op("mean", input=hidden)')}
+"""What an example leaves out."""
+
+AFTER = {
+    "ended = ol.run_untrusted(": "assert predicted.shape == (4, 3)",
+    "step = executor.prepare(": "assert cost.shape == ()",
+    "try:\n    result = ol.train(": "assert isinstance(result, ol.TrainingResult)",
+    "x = ol.variable.tensor(": "assert x.estimated is False",
+}
+
+
+def beginning(example: str) -> str:
+    return next((text for text in GRANTED if example.startswith(text)), example)
+
+
+def test_each_example_is_known_and_each_that_is_known_is_there():
+    assert sorted(map(beginning, EXAMPLES)) == sorted(GRANTED)
+
+
+@pytest.mark.parametrize(
+    "example",
+    [
+        pytest.param(text, id=re.sub(r"\W+", "-", text[:24]).strip("-"), marks=[pytest.mark.slow] if "run_untrusted" in text else [])
+        for text in EXAMPLES
+    ],
+)
+def test_an_example_runs(example, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    known = beginning(example)
+    names: dict[str, object] = {}
+    exec(BEFORE + GRANTED[known], names)
+    exec(example.replace(*WRITTEN_OUT.get(known, ("", ""))), names)
+    exec(AFTER.get(known, ""), names)
