@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Sequence
 
 import oarlock as ol
-from oarlock.ir.verify import verify_program
+from oarlock.ir.verification import verify_program
 from oarlock.registry import standard, typecheck
 
 SIZES = (5_000, 50_000, 100_000)

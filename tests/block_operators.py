@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import oarlock as ol
 from oarlock.ir.block_stack import current_block
-from oarlock.ir.walk import free_vars
+from oarlock.ir.traversal import free_vars
 from oarlock.op.control.conditional import conditional_block
 from oarlock.op.control.recurrent_loop import recurrent
 from oarlock.op.control.while_loop import while_

@@ -74,5 +74,5 @@ def _no_terminal() -> Iterator[None]:
 def _checked_passes() -> Iterator[None]:
     """Whatever is planned, the program is legal after each pass."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("oarlock.runtime.prepared.optimize", partial(optimize, checked=True))
+        patch.setattr("oarlock.runtime.preparation.optimize", partial(optimize, checked=True))
         yield

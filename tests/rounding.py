@@ -8,7 +8,7 @@ from tolerances import PLANS_DIFFER
 
 import oarlock as ol
 from oarlock.ir.operation import Op
-from oarlock.ir.walk import walk_ops
+from oarlock.ir.traversal import walk_ops
 from oarlock.registry.catalogue import standard
 
 __all__ = ["require_as_interpreted", "rounded_by_place"]

@@ -32,7 +32,7 @@ _MODULES = (
 _OF_2017 = ("cpp", "framework", "net", "scope", "variable")  # in a folder of their own
 
 _NAMES = {
-    "oarlock.cli.untrusted": ("ProcessLimits", "run_untrusted"),
+    "oarlock.cli.untrusted_run": ("ProcessLimits", "run_untrusted"),
     "oarlock.errors": (
         "ArgumentError",
         "DTypeError",

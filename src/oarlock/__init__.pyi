@@ -13,8 +13,8 @@ from oarlock import registry as registry
 from oarlock import runtime as runtime
 from oarlock import testing as testing
 from oarlock import training as training
-from oarlock.cli.untrusted import ProcessLimits as ProcessLimits
-from oarlock.cli.untrusted import run_untrusted as run_untrusted
+from oarlock.cli.untrusted_run import ProcessLimits as ProcessLimits
+from oarlock.cli.untrusted_run import run_untrusted as run_untrusted
 from oarlock.compat_2017 import cpp as cpp
 from oarlock.compat_2017 import framework as framework
 from oarlock.compat_2017 import net as net

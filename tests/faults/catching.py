@@ -41,4 +41,4 @@ def is_caught(fault: Fault) -> bool:
 
 def without_fault(tests: tuple[str, ...]) -> Fault:
     """A copy as it is, for some tests, which must not fail with it."""
-    return Fault("ir/verify.py", "", "", tests)
+    return Fault("ir/verification.py", "", "", tests)

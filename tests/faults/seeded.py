@@ -6,9 +6,9 @@ __all__ = ["FAULTS", "VERIFIER", "Fault"]
 
 VERIFIER = (
     "proto",
-    "ir/test_verify.py",
+    "ir/test_verification.py",
     "ir/test_initializer.py",
-    "ir/test_serialize.py",
+    "ir/test_serialization.py",
     "registry/test_typecheck.py",
     "registry/test_own_sizes.py",
     "runtime/test_budget.py",
@@ -25,7 +25,7 @@ class Fault(NamedTuple):
     tests: tuple[str, ...] = VERIFIER
 
 
-VERIFY, BOUNDS, SERIALIZE = "ir/verify.py", "ir/bounds.py", "ir/serialize.py"
+VERIFY, BOUNDS, SERIALIZE = "ir/verification.py", "ir/bounds.py", "ir/serialization.py"
 CHECKING, PRESCAN, INITIALIZER, BUDGET = "registry/type_check.py", "proto/prescan.py", "ir/initializer.py", "runtime/budget.py"
 OWN_SIZES = "registry/own_sizes.py"
 
@@ -152,7 +152,7 @@ ELSEWHERE = [
     Fault("io/container.py", ".contiguous().clone() for name", ".contiguous() for name", ("io/test_replacing.py",)),
     Fault("io/atomic_write.py", "            os.unlink(temporary)\n    ", "            pass\n    ", ("io/test_replacing.py",)),
     Fault("io/atomic_write.py", "    except BaseException:", "    except Exception:", ("io/test_replacing.py",)),
-    Fault("runtime/prepared.py", "        self._require_stored(context)\n", "", ("runtime/test_declared.py",)),
+    Fault("runtime/preparation.py", "        self._require_stored(context)\n", "", ("runtime/test_declaration_check.py",)),
     Fault("registry/own_values.py", "def trusts(", "def trusts(*_):\n    return True\n\n\ndef _trusts(", ("op/test_own_values.py",)),
     Fault(
         "runtime/plan/preconditions.py",

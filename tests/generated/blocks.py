@@ -9,7 +9,7 @@ from generated.writing import LIMIT, Writing, is_cut_in_front
 from oarlock.ir.block import Block
 from oarlock.ir.block_stack import current_block
 from oarlock.ir.size import Shape, Size, names_in
-from oarlock.ir.walk import free_vars, inner_blocks
+from oarlock.ir.traversal import free_vars, inner_blocks
 
 __all__ = ["CONSTRUCTS", "alike", "choose_outputs", "construct", "fill", "initials", "shadow", "successors", "write_statements"]
 

@@ -28,7 +28,7 @@ from generated.running import (
 )
 from generated.training import check_training
 from oarlock.backend.numpy.kernel_call import has_kernel
-from oarlock.ir.walk import inner_blocks, walk
+from oarlock.ir.traversal import inner_blocks, walk
 from oarlock.registry import standard
 
 __all__ = ["DisagreementError", "check"]

@@ -4,7 +4,7 @@ import itertools
 
 import oarlock as ol
 from oarlock.ir.location import Location
-from oarlock.ir.walk import inner_blocks
+from oarlock.ir.traversal import inner_blocks
 
 __all__ = ["hostile", "text_of_plan"]
 

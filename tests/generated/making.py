@@ -13,7 +13,7 @@ import oarlock as ol
 from generated.blocks import write_statements
 from generated.choices import Choices
 from generated.writing import Writing
-from oarlock.ir.walk import walk
+from oarlock.ir.traversal import walk
 
 __all__ = ["Case", "from_choices", "make"]
 

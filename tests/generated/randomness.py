@@ -22,7 +22,7 @@ from generated.running import (
     scope_of,
 )
 from generated.writing import WIDE
-from oarlock.ir.walk import walk
+from oarlock.ir.traversal import walk
 from oarlock.runtime.scopes import Scopes
 
 __all__ = ["check_randomness"]

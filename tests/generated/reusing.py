@@ -18,7 +18,7 @@ from generated.running import (
 )
 from generated.writing import SPLIT
 from oarlock.ir.size import Size, add
-from oarlock.ir.walk import walk
+from oarlock.ir.traversal import walk
 
 __all__ = ["check_reuse"]
 

@@ -23,7 +23,7 @@ import oarlock as ol
 from generated.evaluator import evaluate
 from generated.rewriting import Rewritings
 from generated.running import require_close, require_same, run
-from oarlock.ir.verify import verify_program
+from oarlock.ir.verification import verify_program
 from oarlock.passes.pipeline import PASSES
 from oarlock.registry.catalogue import standard
 from oarlock.registry.type_check import typecheck

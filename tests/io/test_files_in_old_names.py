@@ -10,7 +10,7 @@ from op.test_fused_backward import arguments_from, cases_of_parts
 
 import oarlock as ol
 from oarlock.ir.program import Program
-from oarlock.ir.serialize import read_program, write_program
+from oarlock.ir.serialization import read_program, write_program
 from oarlock.old_names import OLD_ATTRIBUTES, OLD_OPERATORS, OLD_SLOTS
 from oarlock.proto import program_pb2 as wire
 from oarlock.registry import Case, GradCheck, Operator, standard

@@ -3,7 +3,7 @@
 import pytest
 
 import oarlock as ol
-from oarlock.ir.serialize import program_desc, read_program
+from oarlock.ir.serialization import program_desc, read_program
 from oarlock.proto import program_pb2 as wire
 
 TEXT = """program seed=0

@@ -10,7 +10,7 @@ from generated.running import DisagreementError
 from generated.training import trained
 
 import oarlock as ol
-from oarlock.ir.walk import inner_blocks
+from oarlock.ir.traversal import inner_blocks
 from oarlock.old_names import OLD_PASSES
 from oarlock.passes.pipeline import PASSES, in_turn, optimize
 from oarlock.registry.catalogue import standard

@@ -4,7 +4,7 @@ import numpy
 import pytest
 
 import oarlock as ol
-from oarlock.ir.walk import walk
+from oarlock.ir.traversal import walk
 from oarlock.registry import Catalogue
 
 
@@ -52,7 +52,7 @@ def test_what_targets_need_is_found_once(counted, monkeypatch):
         y = count(ol.layer.data("x", shape=[]), tag="y")
     executor = ol.Executor(catalogue=catalogue)
     asked = []
-    monkeypatch.setattr("oarlock.runtime.prepared.needed_ops", lambda ops, wanted: asked.append(wanted) or list(ops))
+    monkeypatch.setattr("oarlock.runtime.preparation.needed_ops", lambda ops, wanted: asked.append(wanted) or list(ops))
     for _ in range(3):
         executor.eval(program, [y], {"x": numpy.zeros(1, "float32")}, scope=ol.Scope())
     assert (len(asked), runs) == (1, ["y"] * 3)

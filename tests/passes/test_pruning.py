@@ -5,8 +5,8 @@ import pytest
 from sample_programs import nested_loops, running_sum
 
 import oarlock as ol
-from oarlock.ir.verify import verify_program
-from oarlock.ir.walk import walk
+from oarlock.ir.traversal import walk
+from oarlock.ir.verification import verify_program
 from oarlock.registry import standard, typecheck
 
 FEED = {"pages": numpy.linspace(-1, 1, 24, dtype="float32").reshape(2, 4, 3), "start": numpy.ones(3, "float32")}

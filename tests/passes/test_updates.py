@@ -8,7 +8,7 @@ import torch
 
 import oarlock as ol
 from oarlock.backend.torch.variants import variants_of
-from oarlock.ir.verify import verify_program
+from oarlock.ir.verification import verify_program
 from oarlock.op import update
 from oarlock.passes.pipeline import PASSES, optimize
 from oarlock.registry import standard, typecheck

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 import oarlock as ol
-from oarlock.ir.serialize import program_desc
+from oarlock.ir.serialization import program_desc
 from oarlock.proto import program_pb2 as wire
 from oarlock.registry import standard, typecheck
 

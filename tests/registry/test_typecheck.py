@@ -6,7 +6,7 @@ import pytest
 from sample_programs import nested_loops, running_sum
 
 import oarlock as ol
-from oarlock.ir.serialize import program_desc
+from oarlock.ir.serialization import program_desc
 from oarlock.proto import program_pb2 as wire
 from oarlock.registry import Catalogue, operator, standard, typecheck
 

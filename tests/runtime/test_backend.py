@@ -11,7 +11,7 @@ from sample_programs import chain, program_of_chain
 from tolerances import PASSES_DIFFER
 
 import oarlock as ol
-from oarlock.runtime.plan import by_signature, compiled
+from oarlock.runtime.plan import by_signature, compiled_region
 
 needs_compiler = pytest.mark.skipif(
     not (shutil.which("g++") or shutil.which("clang++")), reason="PyTorch's compiler needs a C++ compiler, and there is none here"
@@ -25,13 +25,13 @@ RELATIVE, ABSOLUTE = PASSES_DIFFER
 def compilations(monkeypatch):
     """A list that grows by what each compilation is given."""
     seen = []
-    compile_region = compiled._compile
+    compile_region = compiled_region._compile
 
     def counted(*arguments):
         seen.append([tuple(each.shape) for each in arguments[3]])
         return compile_region(*arguments)
 
-    monkeypatch.setattr(compiled, "_compile", counted)
+    monkeypatch.setattr(compiled_region, "_compile", counted)
     return seen
 
 

@@ -20,7 +20,7 @@ from torch._subclasses.fake_tensor import DynamicOutputShapeException
 import oarlock as ol
 from oarlock.backend.torch.variants import variants_of
 from oarlock.registry import Case, GradCheck, Operator, standard
-from oarlock.runtime.plan import captured
+from oarlock.runtime.plan import captured_region
 
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")
 
@@ -325,7 +325,7 @@ class Graphs:
 
 @pytest.mark.parametrize("name", ["W1", "W2", "W4", "W10"])
 def test_captured_regions_stay_at_their_place_and_wait_nowhere(fake_place, monkeypatch, name):
-    monkeypatch.setattr(captured, "CudaGraphs", Graphs)
+    monkeypatch.setattr(captured_region, "CudaGraphs", Graphs)
     workload = workloads.describe(name)
     executor, scope = ol.Executor(fake_place, backend="cuda_graphs"), workload.scope()
     assert "region_" in executor.plan(workload.program, [workload.fetch]).text

@@ -9,7 +9,7 @@ from block_operators import counted_while, ragged_loop, run_branch
 from sample_programs import nested_loops, running_sum
 
 import oarlock as ol
-from oarlock.ir.walk import walk
+from oarlock.ir.traversal import walk
 
 PAGES = numpy.random.default_rng(3).normal(size=(2, 4, 3)).astype("float32")
 FEED = {"pages": PAGES, "start": numpy.ones(3, "float32")}

@@ -9,7 +9,7 @@ from rounding import require_as_interpreted
 from sample_programs import nested_loops
 
 import oarlock as ol
-from oarlock.ir.rewrite import replace_reads
+from oarlock.ir.substitution import replace_reads
 from oarlock.registry.text import parse_program
 
 op = ol.op

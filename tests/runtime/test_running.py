@@ -204,8 +204,8 @@ def test_the_first_evaluation_prepares_and_those_after_it_only_compute(monkeypat
         original = getattr(importlib.import_module(module), name)
         monkeypatch.setattr(f"{module}.{name}", lambda *given, **named: work.append(name) or original(*given, **named))
 
-    noted("oarlock.runtime.prepared", "optimize")
-    noted("oarlock.runtime.prepared", "needed_ops")
+    noted("oarlock.runtime.preparation", "optimize")
+    noted("oarlock.runtime.preparation", "needed_ops")
     noted("builtins", "compile")
     for executor in (ol.Executor(), ol.Executor(passes=()), ol.Executor(interpret=True)):
         work.clear()

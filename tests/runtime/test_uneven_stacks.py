@@ -6,7 +6,7 @@ import torch
 
 import oarlock as ol
 from oarlock.backend.torch.variants import in_place_variant
-from oarlock.ir.walk import free_vars
+from oarlock.ir.traversal import free_vars
 from oarlock.op.control.recurrent_loop import recurrent
 from oarlock.registry import Catalogue, operator, standard
 

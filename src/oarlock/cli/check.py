@@ -8,7 +8,7 @@ import typer
 import oarlock.op
 import oarlock.op.update  # noqa: F401  training programs use its operators
 from oarlock.cli.program_file import read_program_file
-from oarlock.cli.untrusted import Untrusted
+from oarlock.cli.untrusted_run import Untrusted
 from oarlock.io.model import read_model
 from oarlock.registry.catalogue import standard
 from oarlock.registry.type_check import typecheck

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from oarlock.cli.program_file import read_program_file
-from oarlock.cli.untrusted import Untrusted
+from oarlock.cli.untrusted_run import Untrusted
 from oarlock.ir.content_hash import content_hash
 
 __all__ = ["hash_"]

@@ -12,7 +12,7 @@ from rich.markup import escape
 from oarlock import inference
 from oarlock.cli.images import draw_predictions
 from oarlock.cli.output_file import is_child, write
-from oarlock.cli.untrusted import Untrusted
+from oarlock.cli.untrusted_run import Untrusted
 from oarlock.datasets.by_name import load
 from oarlock.errors import MissingFileError
 from oarlock.runtime.process import configure_process

@@ -6,7 +6,7 @@ import typer
 from rich.console import Console
 
 from oarlock.cli import check, diff, explain, hash, infer, ops, plan, prune, show, train
-from oarlock.cli.untrusted import opens_program
+from oarlock.cli.untrusted_run import opens_program
 from oarlock.errors import OarlockError
 
 __all__ = ["app", "run"]

@@ -10,7 +10,7 @@ from rich.syntax import Syntax
 
 import oarlock.op.update  # noqa: F401  training programs use its operators
 from oarlock.cli.program_file import read_program_file
-from oarlock.cli.untrusted import Untrusted
+from oarlock.cli.untrusted_run import Untrusted
 from oarlock.errors import ArgumentError
 from oarlock.passes.pipeline import PASSES, require_passes
 from oarlock.runtime.executor import Executor, require_backend

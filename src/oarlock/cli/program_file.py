@@ -6,7 +6,7 @@ from oarlock.errors import FormatError
 from oarlock.io.container import read_container
 from oarlock.io.files import read_file
 from oarlock.ir.program import Program
-from oarlock.ir.serialize import read_program
+from oarlock.ir.serialization import read_program
 from oarlock.proto.limits import Limits
 from oarlock.registry.text import parse_program
 

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from oarlock.cli.output_file import destination
-from oarlock.cli.untrusted import Untrusted
+from oarlock.cli.untrusted_run import Untrusted
 from oarlock.io.model import load_model, save_model
 
 __all__ = ["prune"]

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.syntax import Syntax
 
 from oarlock.cli.program_file import read_program_file
-from oarlock.cli.untrusted import Untrusted
+from oarlock.cli.untrusted_run import Untrusted
 from oarlock.ir.printer import format_program
 
 __all__ = ["show"]

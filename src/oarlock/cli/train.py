@@ -11,7 +11,7 @@ import typer
 
 from oarlock import training
 from oarlock.cli.output_file import destination, is_child
-from oarlock.cli.untrusted import Untrusted
+from oarlock.cli.untrusted_run import Untrusted
 from oarlock.datasets.by_name import load
 from oarlock.errors import ArgumentError, MissingFileError
 from oarlock.io.model import load_model, save_model

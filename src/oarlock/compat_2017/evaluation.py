@@ -10,8 +10,8 @@ from oarlock.ir.block import Block
 from oarlock.ir.block_stack import current_block
 from oarlock.ir.location import here
 from oarlock.ir.program import Program
+from oarlock.ir.traversal import needed_ops
 from oarlock.ir.var import Var
-from oarlock.ir.walk import needed_ops
 from oarlock.passes.pruning import program_of_main
 from oarlock.proto import program_pb2 as wire
 from oarlock.registry.creator import describe_value

@@ -17,15 +17,15 @@ from oarlock.ir.location import here
 from oarlock.ir.names import COUNTER, DRAWS
 from oarlock.ir.operation import Role
 from oarlock.ir.program import Program
-from oarlock.ir.serialize import read_program
+from oarlock.ir.serialization import read_program
+from oarlock.ir.traversal import walk
 from oarlock.ir.var import Var
-from oarlock.ir.walk import walk
 from oarlock.passes.pruning import prune, require_targets
 from oarlock.proto.limits import Limits
 from oarlock.registry.catalogue import Catalogue, standard
 from oarlock.registry.type_check import typecheck
 from oarlock.runtime.budget import RunLimits
-from oarlock.runtime.declared import require_declared
+from oarlock.runtime.declaration_check import require_declared
 from oarlock.runtime.executor import Executor
 from oarlock.runtime.feed import check_feed
 from oarlock.runtime.initialization import initial_value

@@ -279,7 +279,7 @@ class Block:
 
     def compile(self) -> "BlockDesc":
         """Return the block as a file would hold it: a message of its own, which later edits of the block do not reach."""
-        from oarlock.ir.serialize import block_desc
+        from oarlock.ir.serialization import block_desc
 
         return block_desc(self)
 

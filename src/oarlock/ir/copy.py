@@ -3,8 +3,8 @@
 from oarlock.ir.block import Block
 from oarlock.ir.operation import Op
 from oarlock.ir.program import Program
+from oarlock.ir.traversal import inner_blocks
 from oarlock.ir.var import Initializer, Var
-from oarlock.ir.walk import inner_blocks
 
 __all__ = ["blocks_in_order", "copy_program"]
 

@@ -189,14 +189,14 @@ class Program:
 
     def to_bytes(self, *, source: bool = True) -> bytes:
         """The program as a file holds it; without the author's lines where `source` is False."""
-        from oarlock.ir.serialize import write_program
+        from oarlock.ir.serialization import write_program
 
         return write_program(self, source=source)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "Program":
         """The program in `data`, its structure verified. Raises FormatError, LimitError or VerifyError."""
-        from oarlock.ir.serialize import read_program
+        from oarlock.ir.serialization import read_program
 
         return read_program(data)
 

@@ -113,14 +113,14 @@ class Var:
     @property
     def readers(self) -> "list[Op]":
         """The ops that read it, of its block and of the blocks inside, in program order. Computed when asked for."""
-        from oarlock.ir.walk import walk
+        from oarlock.ir.traversal import walk
 
         return [op for op in walk(self.block) if self in op.reads]
 
     @property
     def writers(self) -> "list[Op]":
         """The ops that write it: the one that defines it; of a persistable variable, the one that commits. As `readers`."""
-        from oarlock.ir.walk import walk
+        from oarlock.ir.traversal import walk
 
         return [op for op in walk(self.block) if self in op.writes]
 

@@ -2,7 +2,7 @@
 
 import math
 
-from oarlock.op.trusted import operator
+from oarlock.op.trusted_operator import operator
 from oarlock.registry import Case, GradCheck, Rejects, fused_backward
 from oarlock.tensor.attention import attend, attend_backward
 

@@ -7,7 +7,7 @@ import torch
 from oarlock.op.creation import numel
 from oarlock.op.dtype_conversion import cast
 from oarlock.op.elementwise import divide, multiply, neg, subtract
-from oarlock.op.trusted import operator
+from oarlock.op.trusted_operator import operator
 from oarlock.op.unary import square
 from oarlock.registry import Case, GradCheck, fused_backward
 from oarlock.tensor.normalization import batch_gradients, by_channel, sum_by_channel

@@ -4,7 +4,7 @@ from oarlock.errors import ShapeError
 from oarlock.ir import size
 from oarlock.op.manipulation import reshape
 from oarlock.op.reduction import broadcast_to_like
-from oarlock.op.trusted import operator
+from oarlock.op.trusted_operator import operator
 from oarlock.registry import Case, GradCheck, Rejects, fused_backward
 from oarlock.tensor.convolution import convolve, convolve_backward
 

@@ -1,7 +1,7 @@
 """From one dtype to another, which happens nowhere else."""
 
 from oarlock.ir.dtype import DType
-from oarlock.op.trusted import operator
+from oarlock.op.trusted_operator import operator
 from oarlock.registry import Case, GradCheck
 from oarlock.tensor.dtype import to_torch
 

@@ -8,7 +8,7 @@ import torch
 from oarlock.op.creation import full
 from oarlock.op.elementwise import multiply, neg, subtract
 from oarlock.op.matrix import linear, linear_dw, linear_dx
-from oarlock.op.trusted import operator
+from oarlock.op.trusted_operator import operator
 from oarlock.registry import Case, GradCheck
 from oarlock.tensor.rows import onto_rows
 

@@ -2,7 +2,7 @@
 
 import torch
 
-from oarlock.op.trusted import operator
+from oarlock.op.trusted_operator import operator
 from oarlock.registry import Case
 
 __all__ = ["all_", "any_", "logical_and", "logical_not", "logical_or"]

@@ -8,7 +8,7 @@ import math
 import torch
 
 from oarlock.op.reduction import broadcast_to_like, mean_dx
-from oarlock.op.trusted import operator
+from oarlock.op.trusted_operator import operator
 from oarlock.registry import Case, GradCheck, Rejects
 from oarlock.tensor.cross_entropy import EACH, MEAN, SUM, losses, write_dlogits, write_reduced_dlogits
 

@@ -5,7 +5,7 @@ import torch
 from oarlock.errors import ShapeError
 from oarlock.ir import size
 from oarlock.ir.attribute import Sizes
-from oarlock.op.trusted import operator
+from oarlock.op.trusted_operator import operator
 from oarlock.registry import Case, GradCheck, Rejects
 from oarlock.registry.attribute_spec import UnknownSizes
 from oarlock.registry.signature import TensorType

@@ -4,7 +4,7 @@ import torch
 
 from oarlock.op.elementwise import multiply
 from oarlock.op.reduction import broadcast_to_like, mean_dx
-from oarlock.op.trusted import operator
+from oarlock.op.trusted_operator import operator
 from oarlock.registry import Case, GradCheck
 from oarlock.tensor.dot import dot_by_parts
 from oarlock.tensor.rows import as_rows, rows_times

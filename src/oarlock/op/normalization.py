@@ -6,7 +6,7 @@ from oarlock.op.elementwise import divide, multiply, neg, subtract
 from oarlock.op.matrix import linear_dbias
 from oarlock.op.reduction import mean as average
 from oarlock.op.reduction import mean_dx, reduce_sum, sum_to_shape
-from oarlock.op.trusted import operator
+from oarlock.op.trusted_operator import operator
 from oarlock.op.unary import square
 from oarlock.registry import Case, fused_backward
 from oarlock.tensor.normalization import row_gradients

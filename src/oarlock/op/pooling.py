@@ -4,7 +4,7 @@ import torch
 
 from oarlock.errors import ArgumentError, ShapeError
 from oarlock.op.convolution import window_size
-from oarlock.op.trusted import operator
+from oarlock.op.trusted_operator import operator
 from oarlock.registry import Case, GradCheck, Rejects
 from oarlock.registry.own_values import unchecked
 from oarlock.tensor.memory_format import channels_last, dense, empty_as, in_format_of, is_channels_last

@@ -5,7 +5,7 @@ import torch
 from oarlock.errors import ArgumentError, ShapeError
 from oarlock.ir.size import Size, add
 from oarlock.op.sequence import sequences_in
-from oarlock.op.trusted import operator
+from oarlock.op.trusted_operator import operator
 from oarlock.registry import Case, GradCheck, Rejects
 from oarlock.registry.signature import TensorType
 from oarlock.registry.told_size import told_size

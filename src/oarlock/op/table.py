@@ -9,7 +9,7 @@ import torch
 
 from oarlock.op.indexing import gather, scatter_add
 from oarlock.op.matrix import linear, linear_dbias, linear_dw, linear_dx
-from oarlock.op.trusted import operator
+from oarlock.op.trusted_operator import operator
 from oarlock.registry import Case, GradCheck, Rejects, fused_backward
 
 __all__ = ["embedding_linear"]

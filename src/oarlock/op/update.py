@@ -17,7 +17,7 @@ import torch
 from oarlock.backend.torch.private import foreach_sub
 from oarlock.errors import ShapeError
 from oarlock.ir.size import Shape, format_shape
-from oarlock.op.trusted import operator
+from oarlock.op.trusted_operator import operator
 from oarlock.registry import Case, Rejects
 from oarlock.registry.signature import TensorType
 from oarlock.tensor.memory_format import copies, in_format_of

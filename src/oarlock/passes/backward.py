@@ -13,9 +13,9 @@ from oarlock.ir.location import here
 from oarlock.ir.names import gradient_name
 from oarlock.ir.operation import Op, Role
 from oarlock.ir.rollback import restored_on_error
+from oarlock.ir.traversal import needed_ops
 from oarlock.ir.var import Var
-from oarlock.ir.verify import verify_ownership
-from oarlock.ir.walk import needed_ops
+from oarlock.ir.verification import verify_ownership
 from oarlock.op.creation import full_like
 from oarlock.op.elementwise import sum_
 from oarlock.passes.missing_path import depended_on, explain_missing_path

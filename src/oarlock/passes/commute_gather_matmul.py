@@ -5,8 +5,8 @@ from math import prod
 from oarlock.ir.block import Block
 from oarlock.ir.operation import Op
 from oarlock.ir.program import Program
+from oarlock.ir.traversal import walk
 from oarlock.ir.var import Var
-from oarlock.ir.walk import walk
 from oarlock.registry.catalogue import Catalogue, standard
 
 __all__ = ["commute_gather_matmul"]

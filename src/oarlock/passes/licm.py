@@ -2,9 +2,9 @@
 
 from oarlock.ir.operation import Op
 from oarlock.ir.program import Program
-from oarlock.ir.rewrite import replace_reads
+from oarlock.ir.substitution import replace_reads
+from oarlock.ir.traversal import inner_blocks
 from oarlock.ir.var import Var
-from oarlock.ir.walk import inner_blocks
 from oarlock.op.control.layout import Layout
 from oarlock.passes.loops import copy_op
 from oarlock.registry.catalogue import Catalogue

@@ -5,8 +5,8 @@ from collections.abc import Collection, Iterator, Mapping
 from oarlock.ir.block import Block
 from oarlock.ir.operation import Op
 from oarlock.ir.size import Shape, names_in
+from oarlock.ir.traversal import inner_blocks
 from oarlock.ir.var import Var
-from oarlock.ir.walk import inner_blocks
 from oarlock.op.control.active_rows import is_by_row
 from oarlock.op.control.even_sizes import even_sizes
 from oarlock.op.control.layout import Layout

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from oarlock.errors import GradientError
 from oarlock.ir.operation import Op
+from oarlock.ir.traversal import needed_ops
 from oarlock.ir.var import Var
-from oarlock.ir.walk import needed_ops
 from oarlock.op.control.layout import Layout
 from oarlock.registry.catalogue import standard
 

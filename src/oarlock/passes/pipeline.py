@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Iterable
 from oarlock.errors import ArgumentError, VerifyError
 from oarlock.ir.program import Program
 from oarlock.ir.var import Var
-from oarlock.ir.verify import verify_program
+from oarlock.ir.verification import verify_program
 from oarlock.old_names import OLD_PASSES, renamed
 from oarlock.passes.batch_epilogue import batch_epilogue
 from oarlock.passes.batch_prologue import batch_prologue

@@ -9,10 +9,10 @@ from oarlock.ir.location import here
 from oarlock.ir.names import DRAWS, is_name
 from oarlock.ir.operation import Op, Role
 from oarlock.ir.program import Program
-from oarlock.ir.serialize import FORMAT_VERSION, build_program
+from oarlock.ir.serialization import FORMAT_VERSION, build_program
+from oarlock.ir.traversal import inner_blocks, needed_ops, walk
 from oarlock.ir.var import Var
-from oarlock.ir.verify import verify_ownership
-from oarlock.ir.walk import inner_blocks, needed_ops, walk
+from oarlock.ir.verification import verify_ownership
 from oarlock.op.control.layout import Carried, Layout
 from oarlock.proto import program_pb2 as wire
 from oarlock.registry.catalogue import standard

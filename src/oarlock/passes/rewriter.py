@@ -7,8 +7,8 @@ from oarlock.ir.block import Block
 from oarlock.ir.operation import Op
 from oarlock.ir.program import Program
 from oarlock.ir.size import Shape
+from oarlock.ir.traversal import walk
 from oarlock.ir.var import Var
-from oarlock.ir.walk import walk
 from oarlock.op.control.layout import Layout
 from oarlock.registry.catalogue import Catalogue
 from oarlock.registry.declaration import Operator

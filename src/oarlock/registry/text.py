@@ -3,7 +3,7 @@
 from oarlock.ir.earlier_versions import replace_old_names
 from oarlock.ir.parser import Slots, parse_program_desc
 from oarlock.ir.program import Program
-from oarlock.ir.serialize import FORMAT_VERSION, build_program
+from oarlock.ir.serialization import FORMAT_VERSION, build_program
 from oarlock.old_names import OLD_OPERATORS, OLD_SLOTS
 from oarlock.proto import program_pb2 as wire
 from oarlock.proto.limits import Limits

@@ -12,7 +12,7 @@ from oarlock.ir.operation import Op
 from oarlock.ir.program import Program
 from oarlock.ir.size import Size, names_in
 from oarlock.ir.var import Var
-from oarlock.ir.verify import verify_program
+from oarlock.ir.verification import verify_program
 from oarlock.registry.catalogue import Catalogue
 from oarlock.registry.declaration import Operator
 from oarlock.registry.own_sizes import verify_own_sizes

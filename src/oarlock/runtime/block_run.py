@@ -17,7 +17,7 @@ from oarlock.runtime.initialization import initial_value
 from oarlock.runtime.interpreter import Interpreter
 from oarlock.runtime.ownership import require_not_elsewhere
 from oarlock.runtime.place import Place, device_of, is_meta, made_at
-from oarlock.runtime.prepared import Values
+from oarlock.runtime.preparation import Values
 from oarlock.runtime.scope import Scope
 from oarlock.runtime.value_check import check_found
 

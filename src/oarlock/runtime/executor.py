@@ -21,7 +21,7 @@ from oarlock.runtime.numpy_backend import interpret_by_numpy, require_numpy_kern
 from oarlock.runtime.paths import find_path
 from oarlock.runtime.place import Place, one_place
 from oarlock.runtime.plan import Plan
-from oarlock.runtime.prepared import Prepared, Values
+from oarlock.runtime.preparation import Prepared, Values
 from oarlock.runtime.scope import Scope, frozen_in
 from oarlock.runtime.scopes import Scopes
 from oarlock.runtime.step import Step, interpreted_step, planned_step

@@ -10,7 +10,7 @@ from oarlock.ir.program import Program
 from oarlock.ir.var import Var
 from oarlock.proto.limits import Limits
 from oarlock.runtime import random
-from oarlock.runtime.declared import require_declared
+from oarlock.runtime.declaration_check import require_declared
 from oarlock.runtime.fork import note_threads
 from oarlock.runtime.ownership import own, require_own, states_of
 from oarlock.runtime.scope import Scope

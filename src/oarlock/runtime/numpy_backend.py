@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from oarlock.errors import ArgumentError, ProgramError
 from oarlock.ir.location import here
 from oarlock.ir.operation import Op
-from oarlock.ir.walk import walk_ops
+from oarlock.ir.traversal import walk_ops
 from oarlock.registry.catalogue import Catalogue
 from oarlock.runtime.interpreter import Interpreter
 from oarlock.runtime.place import Place

@@ -7,8 +7,8 @@ from oarlock.errors import ScopeError
 from oarlock.ir.location import here
 from oarlock.ir.operation import Role
 from oarlock.ir.program import Program
+from oarlock.ir.traversal import walk
 from oarlock.ir.var import Var
-from oarlock.ir.walk import walk
 from oarlock.runtime.scope import Scope
 from oarlock.runtime.variable import Variable
 

@@ -14,13 +14,13 @@ from oarlock.ir.names import DRAWS
 from oarlock.ir.var import Var
 from oarlock.runtime.budget import Budget, RunLimits
 from oarlock.runtime.context import Context, draws_done
-from oarlock.runtime.declared import require_declared
+from oarlock.runtime.declaration_check import require_declared
 from oarlock.runtime.interpreter import commit, read_var
 from oarlock.runtime.interrupts import Interrupts, uninterrupted
 from oarlock.runtime.ownership import belongs_to, require_not_elsewhere
 from oarlock.runtime.place import device_of, is_meta
 from oarlock.runtime.plan import Plan, PlanInput
-from oarlock.runtime.prepared import Prepared, Values
+from oarlock.runtime.preparation import Prepared, Values
 from oarlock.runtime.scope import lock_of_writing
 from oarlock.runtime.value import is_dense, to_numpy
 from oarlock.runtime.variable import Lease, Variable

@@ -21,7 +21,7 @@ from oarlock.ir.block import Argument, Block
 from oarlock.ir.location import here
 from oarlock.ir.operation import Op, Role
 from oarlock.ir.program import Program
-from oarlock.ir.serialize import FORMAT_VERSION, build_program, read_program
+from oarlock.ir.serialization import FORMAT_VERSION, build_program, read_program
 from oarlock.ir.var import Var
 from oarlock.optimizer import Optimizer
 from oarlock.passes.backward import append_backward

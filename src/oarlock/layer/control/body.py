@@ -10,8 +10,8 @@ from oarlock.ir.dtype import DType
 from oarlock.ir.location import here
 from oarlock.ir.rollback import undone_on_error
 from oarlock.ir.size import names_in
+from oarlock.ir.traversal import free_vars, inner_blocks, walk
 from oarlock.ir.var import Var
-from oarlock.ir.walk import free_vars, inner_blocks, walk
 from oarlock.op.manipulation import reshape
 from oarlock.registry.catalogue import standard
 from oarlock.registry.creator import require_type

@@ -20,10 +20,10 @@ from oarlock.ir.block import Block
 from oarlock.ir.block_stack import current_block
 from oarlock.ir.dtype import DType
 from oarlock.ir.location import here
-from oarlock.ir.rewrite import rename_sizes, replace_reads
 from oarlock.ir.size import Size, add, names_in, rename
+from oarlock.ir.substitution import rename_sizes, replace_reads
+from oarlock.ir.traversal import free_vars
 from oarlock.ir.var import Var
-from oarlock.ir.walk import free_vars
 from oarlock.layer.control.body import count_values, open_block, require_consistent, require_returned, require_same_block
 from oarlock.op.control.conditional import conditional_block
 from oarlock.op.indexing import gather, merge, nonzero

@@ -5,8 +5,8 @@ from collections.abc import Collection, Iterator
 from oarlock.errors import ProgramError, ShapeError
 from oarlock.ir.block import Block
 from oarlock.ir.location import here
-from oarlock.ir.rewrite import rename_sizes, replace_reads
 from oarlock.ir.size import Size, add, names_in, rename
+from oarlock.ir.substitution import rename_sizes, replace_reads
 from oarlock.ir.var import Var
 
 __all__ = ["STEPS", "Wholes", "is_stepped", "nothing_to_step_through", "require_nothing_read", "require_rows", "require_same_splits"]

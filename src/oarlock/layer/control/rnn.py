@@ -24,10 +24,10 @@ from oarlock.ir.block import Block
 from oarlock.ir.block_stack import current_block, innermost_block
 from oarlock.ir.dtype import DType
 from oarlock.ir.location import here
-from oarlock.ir.rewrite import rename_sizes, replace_reads
 from oarlock.ir.rollback import undone_on_error
+from oarlock.ir.substitution import rename_sizes, replace_reads
+from oarlock.ir.traversal import free_vars
 from oarlock.ir.var import Var
-from oarlock.ir.walk import free_vars
 from oarlock.layer.control.body import open_block, require_consistent, require_even, require_returned, require_same_block, require_uncut
 from oarlock.layer.control.memory import Memory
 from oarlock.layer.control.outer import Wholes, is_stepped, nothing_to_step_through, require_nothing_read, require_rows, require_same_splits

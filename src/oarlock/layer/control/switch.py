@@ -22,8 +22,8 @@ from oarlock.ir.block import Block
 from oarlock.ir.block_stack import current_block
 from oarlock.ir.dtype import DType
 from oarlock.ir.location import here
+from oarlock.ir.traversal import free_vars
 from oarlock.ir.var import Var
-from oarlock.ir.walk import free_vars
 from oarlock.layer.control.body import as_scalar, count_values, open_block, require_returned, require_same_block
 from oarlock.op.comparison import equal
 from oarlock.op.composed.arithmetic import constant_like

@@ -16,9 +16,9 @@ from oarlock.errors import ArgumentError, ProgramError, ShapeError
 from oarlock.ir.block import Block
 from oarlock.ir.block_stack import current_block
 from oarlock.ir.location import here
-from oarlock.ir.rewrite import replace_reads
+from oarlock.ir.substitution import replace_reads
+from oarlock.ir.traversal import free_vars, needed_ops
 from oarlock.ir.var import Var
-from oarlock.ir.walk import free_vars, needed_ops
 from oarlock.layer.control.body import as_scalar, open_block, require_even, require_returned, require_same_block
 from oarlock.op.control.while_loop import while_
 from oarlock.registry.catalogue import standard

@@ -4,11 +4,11 @@ from oarlock.errors import ShapeError
 from oarlock.ir.block import Block
 from oarlock.ir.operation import Op
 from oarlock.ir.size import Shape
+from oarlock.ir.traversal import free_vars
 from oarlock.ir.var import Var
-from oarlock.ir.walk import free_vars
 from oarlock.op.control.block_gradient import GradientBlock
 from oarlock.op.reduction import reduce_sum
-from oarlock.op.trusted import operator
+from oarlock.op.trusted_operator import operator
 from oarlock.registry.gradient import Backward
 from oarlock.registry.own_sizes import BlockSizes
 from oarlock.registry.signature import TensorType

@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 
 from oarlock.ir.block import Block
 from oarlock.ir.operation import Op
+from oarlock.ir.traversal import free_vars
 from oarlock.ir.var import Var
-from oarlock.ir.walk import free_vars
 
 __all__ = ["Carried", "Layout"]
 

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from oarlock.ir.block import Block
 from oarlock.ir.operation import Op
 from oarlock.ir.size import Shape, Size
+from oarlock.ir.traversal import free_vars
 from oarlock.ir.var import Var
-from oarlock.ir.walk import free_vars
 from oarlock.op.control.active_rows import is_by_row
 from oarlock.op.control.block_gradient import GradientBlock
 from oarlock.op.control.recurrent_loop import recurrent, split_outputs

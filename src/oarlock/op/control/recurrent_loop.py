@@ -11,7 +11,7 @@ from oarlock.ir.size import add, names_in
 from oarlock.ir.var import Var
 from oarlock.op.control.active_rows import active_rows, is_by_row, require_rows, told_elsewhere
 from oarlock.op.control.ragged_rows import RaggedRows, elements_in
-from oarlock.op.trusted import operator
+from oarlock.op.trusted_operator import operator
 from oarlock.registry.own_sizes import BlockSizes
 from oarlock.registry.signature import TensorType
 from oarlock.registry.told_size import told_size

@@ -6,7 +6,7 @@ from oarlock.ir.dtype import DType
 from oarlock.ir.operation import Op
 from oarlock.ir.var import Var
 from oarlock.op.control.loop_gradient import LoopGradient
-from oarlock.op.trusted import operator
+from oarlock.op.trusted_operator import operator
 from oarlock.registry.gradient import Backward
 from oarlock.registry.signature import TensorType
 from oarlock.tensor.stacks import Stack, stack

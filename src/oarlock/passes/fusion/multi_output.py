@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from oarlock.ir.block import Block
 from oarlock.ir.operation import Op
 from oarlock.ir.program import Program
+from oarlock.ir.traversal import inner_blocks
 from oarlock.ir.var import Var
-from oarlock.ir.walk import inner_blocks
 from oarlock.registry.catalogue import Catalogue
 from oarlock.registry.declaration import Operator
 from oarlock.registry.fused_operator import FusedBackward

@@ -5,7 +5,7 @@ from collections.abc import Hashable
 from oarlock.ir.block import Block
 from oarlock.ir.operation import Op
 from oarlock.ir.program import Program
-from oarlock.ir.walk import inner_blocks
+from oarlock.ir.traversal import inner_blocks
 from oarlock.registry.catalogue import Catalogue
 from oarlock.registry.signature import Slot
 

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from oarlock.ir.dtype import DType
 from oarlock.ir.operation import Op
 from oarlock.ir.program import Program
+from oarlock.ir.traversal import inner_blocks, walk
 from oarlock.ir.var import Var
-from oarlock.ir.walk import inner_blocks, walk
 from oarlock.passes.rewriter import declare, new_op, reader_counts, rewrite, sees
 from oarlock.registry.catalogue import Catalogue
 

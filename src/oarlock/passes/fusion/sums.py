@@ -3,8 +3,8 @@
 from oarlock.ir.block import Block
 from oarlock.ir.operation import Op
 from oarlock.ir.program import Program
+from oarlock.ir.traversal import inner_blocks, walk
 from oarlock.ir.var import Var
-from oarlock.ir.walk import inner_blocks, walk
 from oarlock.passes.fusion.combination import Combination, Trips
 from oarlock.passes.fusion.terms import FUSED, SUMS, Readers, Sum
 from oarlock.passes.loops import StackedNames

@@ -7,8 +7,8 @@ from typing import NamedTuple
 from oarlock.ir.operation import Op
 from oarlock.ir.program import Program
 from oarlock.ir.size import Shape, names_in
+from oarlock.ir.traversal import walk
 from oarlock.ir.var import Var
-from oarlock.ir.walk import walk
 from oarlock.passes.canonicalization import number_of
 
 __all__ = ["FUSED", "OPERANDS", "SUMS", "Operand", "Readers", "Sum", "Term"]

@@ -4,8 +4,8 @@ from collections import Counter
 
 from oarlock.ir.operation import Op
 from oarlock.ir.program import Program
+from oarlock.ir.traversal import inner_blocks
 from oarlock.ir.var import Var
-from oarlock.ir.walk import inner_blocks
 from oarlock.passes.rewriter import declare, reader_counts
 from oarlock.registry.catalogue import Catalogue
 

@@ -4,8 +4,8 @@ import torch
 
 from oarlock.ir.operation import Op
 from oarlock.runtime.plan.by_signature import BySignature
-from oarlock.runtime.plan.captured import CapturedRegion
-from oarlock.runtime.plan.compiled import CompiledRegion
+from oarlock.runtime.plan.captured_region import CapturedRegion
+from oarlock.runtime.plan.compiled_region import CompiledRegion
 from oarlock.runtime.plan.emitter import Emitter
 from oarlock.runtime.plan.regions import find_regions
 from oarlock.runtime.plan.straight_line import StraightLine

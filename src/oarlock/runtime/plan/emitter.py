@@ -11,8 +11,8 @@ from oarlock.ir.attribute import Sizes
 from oarlock.ir.block import Block
 from oarlock.ir.operation import Op
 from oarlock.ir.size import Size, linear, names_in
+from oarlock.ir.traversal import walk_ops
 from oarlock.ir.var import Var
-from oarlock.ir.walk import walk_ops
 from oarlock.registry.catalogue import Catalogue
 from oarlock.registry.signature import Slot
 from oarlock.runtime.plan import calls, control_flow, loop_support

@@ -11,8 +11,8 @@ from oarlock.backend.torch.variants import variants_of
 from oarlock.ir.attribute import Sizes
 from oarlock.ir.dtype import DType
 from oarlock.ir.operation import Op
+from oarlock.ir.traversal import walk_ops
 from oarlock.ir.var import Var
-from oarlock.ir.walk import walk_ops
 from oarlock.op.control.layout import Carried, Layout
 from oarlock.registry.catalogue import Catalogue
 from oarlock.tensor.dtype import to_torch

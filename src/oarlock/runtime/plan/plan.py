@@ -14,8 +14,8 @@ from oarlock.backend.torch.variants import variants_of
 from oarlock.errors import OarlockError
 from oarlock.ir.block import Block
 from oarlock.ir.operation import Op
+from oarlock.ir.traversal import walk_ops
 from oarlock.ir.var import Var
-from oarlock.ir.walk import walk_ops
 from oarlock.registry.catalogue import Catalogue
 from oarlock.registry.own_values import checks_values
 from oarlock.runtime.context import Context, KernelContext, draws_done

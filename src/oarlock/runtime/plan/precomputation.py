@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from oarlock.backend.torch.variants import variants_of
 from oarlock.ir.operation import Op
+from oarlock.ir.traversal import needed_ops, walk_ops
 from oarlock.ir.var import Var
-from oarlock.ir.walk import needed_ops, walk_ops
 from oarlock.passes.rewriter import is_pure
 from oarlock.registry.catalogue import Catalogue
 from oarlock.registry.own_values import checks_values

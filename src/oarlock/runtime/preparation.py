@@ -9,10 +9,10 @@ import torch
 from oarlock.errors import ScopeError
 from oarlock.ir.operation import Op
 from oarlock.ir.program import Program
-from oarlock.ir.walk import needed_ops
+from oarlock.ir.traversal import needed_ops
 from oarlock.passes.pipeline import optimize
 from oarlock.runtime.context import Context
-from oarlock.runtime.declared import require_declared
+from oarlock.runtime.declaration_check import require_declared
 from oarlock.runtime.feed import check_feed
 from oarlock.runtime.interpreter import Interpreter
 from oarlock.runtime.ownership import require_not_elsewhere

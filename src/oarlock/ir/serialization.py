@@ -15,7 +15,7 @@ from oarlock.ir.location import Location
 from oarlock.ir.operation import Op, Role
 from oarlock.ir.program import Program, Training
 from oarlock.ir.var import Initializer, Var
-from oarlock.ir.verify import verify_program
+from oarlock.ir.verification import verify_program
 from oarlock.proto import program_pb2 as wire
 from oarlock.proto.limits import Limits
 from oarlock.proto.prescan import prescan

@@ -24,8 +24,8 @@ from classifiers import small_classifier, small_rows
 from processes import run_oarlock, run_python
 
 import oarlock as ol
-from oarlock.cli import main, output_file, untrusted
-from oarlock.cli.untrusted import Ended, Interrupted, ProcessLimits, run_untrusted
+from oarlock.cli import main, output_file, untrusted_run
+from oarlock.cli.untrusted_run import Ended, Interrupted, ProcessLimits, run_untrusted
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="these limits are those of Linux")
 
@@ -337,7 +337,7 @@ def test_a_child_that_is_interrupted_and_hands_nothing_over_is_ended_soon(then, 
 
 
 def test_a_second_interrupt_ends_the_child_at_once(child, tmp_path, monkeypatch):
-    monkeypatch.setattr(untrusted, "_PATIENCE", 50.0)
+    monkeypatch.setattr(untrusted_run, "_PATIENCE", 50.0)
     raised, seconds = interrupted(child('trap "" INT; sleep 60 & echo $! > "${0%/*}/left"; wait'), tmp_path / "left", times=2)
     assert raised.ended is None
     assert seconds < 10.0
@@ -491,7 +491,7 @@ def test_the_child_is_told_no_secrets(child, monkeypatch):
 
 
 def test_elsewhere_than_on_linux_nothing_is_run(monkeypatch):
-    monkeypatch.setattr(untrusted.sys, "platform", "darwin")
+    monkeypatch.setattr(untrusted_run.sys, "platform", "darwin")
     assert refusal(ol.ArgumentError, lambda: run_untrusted("check", "model")) == (
         "untrusted files are run on Linux alone: other systems do not have these limits"
     )
@@ -532,7 +532,7 @@ def test_every_verb_is_run_in_the_child_and_its_file_goes_where_it_was_asked_for
         ran.append(arguments)
         return Ended(7, "what it printed\n", b"what it wrote", False)
 
-    monkeypatch.setattr(untrusted, "run_untrusted", run)
+    monkeypatch.setattr(untrusted_run, "run_untrusted", run)
     arguments = [argument.format(file=file, output=output) for argument in VERBS[verb]]
     if verb == "infer":
         arguments += ["--output", str(output)]
@@ -552,7 +552,7 @@ def test_what_an_interrupted_child_hands_back_is_written(ended, tmp_path, monkey
     def run(*_: str) -> Ended:
         raise Interrupted(ended)
 
-    monkeypatch.setattr(untrusted, "run_untrusted", run)
+    monkeypatch.setattr(untrusted_run, "run_untrusted", run)
     with pytest.raises(SystemExit) as raised:
         main.app(["train", "--untrusted", str(file), "--data", "digits:train"])
     assert raised.value.code == 130
@@ -585,6 +585,6 @@ def test_a_script_is_no_untrusted_program(tmp_path, monkeypatch):
 
 
 def test_what_the_child_could_reach_is_said(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(untrusted, "run_untrusted", lambda *_: Ended(0, "", b"", True))
+    monkeypatch.setattr(untrusted_run, "run_untrusted", lambda *_: Ended(0, "", b"", True))
     main.app(["check", str(tmp_path), "--untrusted"], standalone_mode=False)
     assert capsys.readouterr().err == "note: this system gives no network of its own to a process, so the child had this one's\n"

@@ -6,8 +6,8 @@ from oarlock.ir import size
 from oarlock.ir.attribute import Sizes
 from oarlock.ir.block import Block
 from oarlock.ir.size import Shape, Size
+from oarlock.ir.traversal import inner_blocks
 from oarlock.ir.var import Var
-from oarlock.ir.walk import inner_blocks
 
 __all__ = ["rename_sizes", "replace_reads"]
 

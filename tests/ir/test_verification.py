@@ -7,9 +7,9 @@ from sample_programs import running_sum
 
 import oarlock as ol
 from oarlock.ir.attribute import Sizes
-from oarlock.ir.serialize import program_desc
+from oarlock.ir.serialization import program_desc
 from oarlock.ir.var import Var
-from oarlock.ir.verify import verify_program
+from oarlock.ir.verification import verify_program
 from oarlock.proto import program_pb2 as wire
 
 # The main block: 0 recurrent (body: block 1), 1 reduce_sum, 2 subtract, 3 assign w <- w_next

@@ -14,8 +14,8 @@ from sample_programs import chain, program_of_chain
 
 import oarlock as ol
 from oarlock.registry import standard
-from oarlock.runtime.plan import captured
-from oarlock.runtime.plan.captured import CapturedRegion
+from oarlock.runtime.plan import captured_region
+from oarlock.runtime.plan.captured_region import CapturedRegion
 from oarlock.runtime.plan.cuda_graphs import CudaGraphs
 from oarlock.runtime.plan.liveness import Liveness
 from oarlock.runtime.plan.numbers import Numbers
@@ -65,7 +65,7 @@ class StandIn:
 def seen(monkeypatch):
     """The actions of the stand-in; executors made meanwhile capture by it."""
     seen = []
-    monkeypatch.setattr(captured, "CudaGraphs", partial(StandIn, seen))
+    monkeypatch.setattr(captured_region, "CudaGraphs", partial(StandIn, seen))
     return seen
 
 
@@ -157,7 +157,7 @@ def test_a_result_that_repeats_one_place_in_memory_is_copied_as_it_lies(seen):
         return [results[0].add(given[0]).expand(2, 3), torch.Size([2])]
 
     count = torch.zeros(1, 1)
-    region = captured._Captured(partial(compute, [count], None), captured.CudaGraphs(torch.device("cpu")), 1, 1)
+    region = captured_region._Captured(partial(compute, [count], None), captured_region.CudaGraphs(torch.device("cpu")), 1, 1)
     kept = [region(torch.tensor([[float(number)]])) for number in range(4)]
     assert [result.tolist() for result, _ in kept] == [[[number] * 3] * 2 for number in range(4)]
     assert {result.stride() for result, _ in kept} == {(0, 0)}

@@ -10,8 +10,8 @@ from sample_programs import nested_loops, running_sum
 
 import oarlock as ol
 from oarlock.ir.attribute import Sizes
-from oarlock.ir.serialize import block_desc, program_desc, read_program
-from oarlock.ir.walk import free_vars, walk
+from oarlock.ir.serialization import block_desc, program_desc, read_program
+from oarlock.ir.traversal import free_vars, walk
 from oarlock.proto import program_pb2 as wire
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "nested_loops.pb"
