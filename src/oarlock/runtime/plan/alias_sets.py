@@ -4,14 +4,20 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
 from oarlock.ir.operation import Op
+from oarlock.ir.traversal import walk_ops
 from oarlock.ir.var import Var
 from oarlock.op.control.layout import Layout
 from oarlock.registry.catalogue import Catalogue
 from oarlock.runtime.plan.liveness import NEVER, Liveness
 
-__all__ = ["AliasSets"]
+__all__ = ["AliasSets", "are_trusted"]
 
 _Sets = frozenset[object]
+
+
+def are_trusted(ops: Iterable[Op], catalogue: Catalogue) -> bool:
+    """Whether no kernel of `ops`, and of what stands in their blocks, may hold what it reads or makes."""
+    return all(catalogue.get(op.type).is_trusted for op in walk_ops(ops))
 
 
 class _Part(NamedTuple):

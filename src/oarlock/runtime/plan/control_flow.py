@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from oarlock.ir.block import Block
 from oarlock.ir.operation import Op
-from oarlock.ir.traversal import walk_ops
 from oarlock.ir.var import Var
 from oarlock.op.control.layout import Carried, Layout
 from oarlock.registry.own_values import checks_values
@@ -288,18 +287,8 @@ def _body_line(emitter: "Emitter", op: Op) -> "StraightLine":
         number = outer_line.ops.index(op)
         given = [inner for inner, outer in layout.steps if outer_line.may_be_written_over(outer, number)]
         gapped = [inner for inner, outer in layout.steps if outer_line.buffers.has_gaps(outer)]
-        if given and not _is_trusted(emitter, layout.body.ops):  # but for steps that a kernel may hold, or what would lie over them
-            alias_sets = emitter.line(layout.body, layout.body.outputs, given, gapped).buffers.alias_sets
-            given = [inner for inner in given if not alias_sets.is_lent(inner)]
-        outer_line.bodies[op] = with_own_memories(
-            lambda memories: emitter.line(layout.body, layout.body.outputs, [*given, *memories], gapped), layout
-        )
+        outer_line.bodies[op] = with_own_memories(lambda own: emitter.line(layout.body, layout.body.outputs, own, gapped), layout, given)
     return outer_line.bodies[op]
-
-
-def _is_trusted(emitter: "Emitter", ops: Sequence[Op]) -> bool:
-    """Whether no kernel among `ops` and in their blocks may hold what it is given."""
-    return all(emitter.catalogue.get(op.type).is_trusted for op in walk_ops(ops))
 
 
 def steps_through(op: Op) -> Sequence[Var]:

@@ -12,8 +12,9 @@ if TYPE_CHECKING:
 __all__ = ["with_own_memories"]
 
 
-def with_own_memories(line_of: Callable[[Collection[Var]], "StraightLine"], layout: Layout) -> "StraightLine":
-    """The line of a body, made by `line_of`, that writes over as many memories as it may, which it names: `own`.
+def with_own_memories(line_of: Callable[[Collection[Var]], "StraightLine"], layout: Layout, steps: Collection[Var]) -> "StraightLine":
+    """The line of a body, made by `line_of`, that writes over as many memories as it may, which it names: `own`. It may also write over
+    `steps`, but for those that a kernel may hold, or what would lie over them.
 
     Before                                   After
         c = start                                c = start.clone()
@@ -27,11 +28,14 @@ def with_own_memories(line_of: Callable[[Collection[Var]], "StraightLine"], layo
     op would write over a memory, it is left as it is. Does not apply to memories of a `while`, nor of ragged sequences, whose rows end one
     by one.
     """
-    line, own = line_of(()), set[Var]()
+    line, own = line_of(steps), set[Var]()
+    kept = [inner for inner in steps if not line.buffers.alias_sets.is_lent(inner)]
+    if len(kept) < len(steps):
+        line = line_of(kept)
     wanted = _legal(line, layout)
     while wanted != own:
         own = wanted
-        line = line_of(own)
+        line = line_of([*kept, *own])
         wanted = own & _legal(line, layout)
         if wanted == own:
             wanted = own.intersection(line.buffers.root(var) for op in layout.body.ops for var in op.writes)

@@ -14,13 +14,13 @@ from oarlock.backend.torch.variants import variants_of
 from oarlock.errors import OarlockError
 from oarlock.ir.block import Block
 from oarlock.ir.operation import Op
-from oarlock.ir.traversal import walk_ops
 from oarlock.ir.var import Var
 from oarlock.registry.catalogue import Catalogue
 from oarlock.registry.own_values import checks_values
 from oarlock.runtime.context import Context, KernelContext, draws_done
 from oarlock.runtime.kernel_error import explain
 from oarlock.runtime.place import Place, device_of, made_at
+from oarlock.runtime.plan.alias_sets import are_trusted
 from oarlock.runtime.plan.backends import write_regions
 from oarlock.runtime.plan.by_signature import KernelFailure
 from oarlock.runtime.plan.emitter import Emitter
@@ -89,7 +89,7 @@ class Plan:
         last = _ops_of_updates(ops, states, catalogue, [var for var in outputs[: len(checks)] if not _is_sized(var)])
         states = {var: held for var, held in states.items() if var.op in last}
         ops = [*(op for op in ops if op not in last), *(op for op in ops if op in last)]
-        self._mode = below_autograd if all(catalogue.get(op.type).is_trusted for op in walk_ops(ops)) else below_some_autograd
+        self._mode = below_autograd if are_trusted(ops, catalogue) else below_some_autograd
         line = StraightLine(block, ops, outputs, catalogue, states=states)
         overwritten = line.buffers.overwritten()
         source = Source()
