@@ -128,6 +128,7 @@ def test_terms_are_added_one_after_another_onto_what_is_there(expression: Expres
         lambda x: x.a + x.b - x.c,
         lambda x: x.a * x.b,
         lambda x: op.neg(x.a * x.b),
+        lambda x: op.neg((1.0 - x.r) * x.a + x.r * x.b),
         lambda x: op.neg(op.linear(x.h, x.w)) - x.a * x.b,
         lambda x: x.a + x.b * 2.0,
         lambda x: x.a + op.linear(x.h, x.w, x.bias),

@@ -143,6 +143,7 @@ class Combination:
         wholes = [term for term in values if self._is_whole(term.operands[0])]
         start = next((term for term in (*wholes, *products, *(values if wholes else ())) if not term.negative), None)
         if start is None:
+            self.steps = []  # of what terms became on the way, too
             return
         values = [term for term in values if term is not start]
         if start.product is None and start not in wholes:
