@@ -100,3 +100,17 @@ def test_nothing_is_computed_for_its_shape():
     assert applied == {"canonicalize": 1}
     assert lines == ["full_like_0: float32[n, 3] = full_like(like=x, dtype=float32, value=3.0)"]
     require_same_values(program, FEED, [y], "canonicalize")
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda x: ol.op.flatten(ol.op.reshape(x, shape=(3, 2, 1)), start=1),
+        lambda x: ol.op.flatten(ol.op.reshape(x, shape=(6,)), start=0),
+        lambda x: ol.op.flatten(ol.op.reshape(x, shape=(3, -1)), start=1),
+    ],
+)
+def test_axes_that_are_joined_are_those_of_the_shape_between(write):
+    with ol.Program() as program:
+        y = ol.op.exp(write(ol.layer.data("x", shape=[2, 3], dtype="float64", batch=None)))
+    require_same_values(program, FEED, [y], "canonicalize")

@@ -106,9 +106,12 @@ class _Simplification:
     def reshaped(self, op: Op) -> Var | None:
         """The operand that is reshaped; where it was reshaped before, the first operand."""
         (x,) = op.inputs["x"]
-        if x.op is not None and x.op.type in _RESHAPES and self._read(op, "x", *x.op.inputs["x"]):
-            (x,) = op.inputs["x"]
-        return x
+        if x.op is None or x.op.type not in _RESHAPES:
+            return x
+        (source,) = x.op.inputs["x"]
+        if _same_type(source, op.writes[0]) and sees(op.block, source):
+            return source
+        return source if _reshapes_alike(op, x, source) and self._read(op, "x", source) else x
 
     def undone(self, op: Op) -> Var | None:
         """The operand that is negated twice."""
@@ -143,6 +146,14 @@ def _rows_of(var: Var, operator: Operator) -> list[Var]:
 
 def _same_type(one: Var, other: Var) -> bool:
     return one.shape is not None and (one.dtype, one.shape) == (other.dtype, other.shape)
+
+
+def _reshapes_alike(op: Op, x: Var, source: Var) -> bool:
+    """Whether an op gives of `source` what it gives of `x`, the same elements in another shape."""
+    if op.type == "flatten":
+        start: int = op.attributes["start"]  # type: ignore[assignment]
+        return None not in (x.shape, source.shape) and x.shape[:start] == source.shape[:start] != source.shape  # type: ignore[index]
+    return True
 
 
 _RESHAPES = ("flatten", "reshape", "reshape_like")
