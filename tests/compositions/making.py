@@ -164,7 +164,6 @@ class _Writing:
         for block in (ifelse.true_block, ifelse.false_block):
             with block():
                 inside = [ifelse.input(var) for var in self.random.sample(rows, min(len(rows), 3))]
-                before = len(inside)
                 self._ops(inside, self.random.randint(1, 5))
                 made = [var for var in inside if var.shape is not None and var.shape[:1] == inside[0].shape[:1]]
                 if not widths:

@@ -28,11 +28,29 @@ def memory(tensors: list[torch.Tensor]) -> set[int]:
 @at_every_use(OPERATORS)
 def test_outputs_share_the_memory_of_no_input_but_those_declared(operator: Operator, make: Callable[[], Arguments]):
     for arrange, training in itertools.product(ARRANGEMENTS, [True, False] if operator.wants_context else [True]):
-        arguments = arranged(make(), arrange)
-        outputs = compute(operator, arguments, training=training)
-        found = memory([tensor for items in outputs.values() for tensor in items])
-        shared = {slot for slot, items in arguments.tensors.items() if memory(items) & found}
-        assert shared <= set(operator.aliases), f"it gives the memory of {', '.join(sorted(shared))}"
+        _require_memory_as_declared(operator, arranged(make(), arrange), training)
+
+
+@at_every_use(OPERATORS)
+def test_outputs_share_no_other_memory_where_a_size_is_one(operator: Operator, make: Callable[[], Arguments]):
+    """A tensor that is broadcast, reshaped or made contiguous may be a view then, and only then."""
+    sizes = {size for items in make().tensors.values() for tensor in items for size in tensor.shape if size > 1}
+    for alone in (sizes, *({size} for size in sizes)):
+        arguments = make().replaced(
+            lambda _, tensor, alone=alone: tensor[tuple(slice(1 if size in alone else None) for size in tensor.shape)]
+        )
+        try:
+            compute(operator, arranged(arguments, torch.clone))
+        except Exception:  # the attributes do not fit these sizes
+            continue
+        _require_memory_as_declared(operator, arranged(arguments, torch.clone), True)
+
+
+def _require_memory_as_declared(operator: Operator, arguments: Arguments, training: bool) -> None:
+    outputs = compute(operator, arguments, training=training)
+    found = memory([tensor for items in outputs.values() for tensor in items])
+    shared = {slot for slot, items in arguments.tensors.items() if memory(items) & found}
+    assert shared <= set(operator.aliases), f"it gives the memory of {', '.join(sorted(shared))}"
 
 
 @at_every_use([item for item in OPERATORS if not item.aliases])

@@ -83,7 +83,7 @@ batch_norm.no_gradient("running_mean", "running_variance")  # they are what earl
 )
 def expand_by_channel(values, like):
     """The value of each channel, wherever ``like`` has that channel. ``like`` is not kept alive."""
-    return values.reshape(-1, *(1 for _ in like[2:])).expand(like).contiguous()
+    return values.reshape(-1, *(1 for _ in like[2:])).expand(like).clone(memory_format=torch.contiguous_format)
 
 
 expand_by_channel.gradient_programs(values=lambda dy: batch_norm_bias_grad(dy))
