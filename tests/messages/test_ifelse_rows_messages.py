@@ -19,7 +19,7 @@ def test_rows_of_a_square(require):
         oarlock.ShapeError: ifelse: "m" has the size n of the condition in more than one place, so its rows alone cannot be taken
           model.py:10      ie(c)
               "m"   float32[n, n]   fed; declared at model.py:3
-          Try: ie.whole(x) inside the block is all of x; or call the other size by another name    (oarlock explain ShapeError)
+          Try: ie.input(x) inside the block is its rows, ie.whole(x) all of x; or call the other size by another name    (oarlock explain ShapeError)
         """,
     )
 
