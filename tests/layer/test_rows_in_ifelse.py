@@ -8,6 +8,9 @@ from tolerances import AUTOGRAD
 import oarlock as ol
 
 X = numpy.array([[1.0], [-2.0], [3.0]])
+every_executor = pytest.mark.parametrize(
+    "executor", [ol.Executor(check=True), ol.Executor(passes=()), ol.Executor()], ids=["interpreter", "plan", "passes"]
+)
 
 
 def run(program, fetch, **arrays):
@@ -72,7 +75,7 @@ def pairs():
 
 @pytest.mark.mission("B13")
 @pytest.mark.parametrize("taken", [[True, False, True], [True, True], [False], []])
-@pytest.mark.parametrize("executor", [ol.Executor(check=True), ol.Executor(passes=()), ol.Executor()], ids=["interpreter", "plan", "passes"])
+@every_executor
 def test_of_rows_by_rows_a_block_sees_its_rows_and_each_of_them_whole(pairs, executor, taken):
     program, fetch = pairs
     count = len(taken)

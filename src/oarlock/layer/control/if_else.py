@@ -113,7 +113,10 @@ class IfElse:
         return self._open
 
     def input(self, var: Var) -> Var:
-        """The rows of `var` that take this block: T[n *d] -> T[rows *d]. Needed only where its leading size is a number."""
+        """The rows of `var` that take this block: T[n *d] -> T[rows *d]. Needed only where its leading size is a number, or stands in d too.
+
+        Each of these rows is whole: of values for pairs of rows, T[n n], the block sees T[rows n], in which n is that of `whole`.
+        """
         side = self._require_open("input")
         var = require_type(var, "ifelse.input: var")
         if not var.shape:
@@ -327,7 +330,7 @@ def _require_rows_in_front(var: Var, length: str) -> None:
             f'ifelse: "{var.name}" has the size {length} of the condition in more than one place, so its rows alone cannot be taken',
             location=here(),
             given=[var.describe()],
-            hint="ie.input(x) inside the block is its rows, ie.whole(x) all of x; or call the other size by another name",
+            hint="ie.input(x) inside is its rows, ie.whole(x) all of x; or call the other size by another name",
         )
 
 
