@@ -113,7 +113,7 @@ class IfElse:
         return self._open
 
     def input(self, var: Var) -> Var:
-        """The rows of `var` that take this block: T[n *d] -> T[rows *d]. Needed only where its leading size is a number, or stands in d too.
+        """The rows of `var` that take this block: T[n *d] -> T[rows *d]. Needed only where n is a number, or stands in d too.
 
         Each of these rows is whole: of values for pairs of rows, T[n n], the block sees T[rows n], in which n is that of `whole`.
         """
