@@ -432,6 +432,28 @@ def test_a_gradient_that_does_not_exist(require):
     )
 
 
+def test_a_gradient_of_another_shape(require):
+    require(
+        """
+        import oarlock as ol
+        @ol.operator("x: float[...s], like: float[...r] -> y: float[]")
+        def total(x, like):
+            return x.sum()
+        total.gradient_programs(x=lambda like, dy: ol.op.broadcast_to_like(dy, like))
+        with ol.Program():
+            x, like = ol.layer.data("x", [3]), ol.layer.data("like", [2])
+            ol.gradients([total(x, like)], [x])
+        """,
+        """
+        oarlock.GradientError: "total" gives float32[n, 2] as the gradient of "x", which is float32[n, 3]
+          model.py:8      ol.gradients([total(x, like)], [x])
+          the gradient of a variable has its type
+              "x"   float32[n, 3]   fed; declared at model.py:7
+              "like"   float32[n, 2]   fed; declared at model.py:7
+        """,
+    )
+
+
 def test_a_parameter_of_two_optimizers(require):
     require(
         """

@@ -19,7 +19,7 @@ def test_rows_of_a_square(require):
         oarlock.ShapeError: ifelse: "m" has the size n of the condition in more than one place, so its rows alone cannot be taken
           model.py:10      ie(c)
               "m"   float32[n, n]   fed; declared at model.py:3
-          Try: ie.whole(x) inside the block is all of x; or call the other size by another name    (oarlock explain ShapeError)
+          Try: ie.input(x) inside is its rows, ie.whole(x) all of x; or call the other size by another name    (oarlock explain ShapeError)
         """,
     )
 
@@ -198,5 +198,30 @@ def test_a_number_that_is_returned(require):
         """
         oarlock.ArgumentError: ifelse.output: value must be a variable of a program, not float 3.0
           model.py:6      ie.output(3.0)
+        """,
+    )
+
+
+def test_elements_of_rows_by_elements(require):
+    require(
+        """
+        import oarlock as ol
+        with ol.Program():
+            w = ol.layer.data("w", shape=[2], ragged=1)
+            m = ol.layer.data("m", shape=["n", "w.t"], batch=None)
+            c = ol.layer.data("c", shape=[], dtype="bool")
+            ie = ol.ifelse()
+            with ie.true_block():
+                ie.output(ol.layer.sequence_pool(w, "sum") * ol.op.reduce_sum(m))
+            with ie.false_block():
+                ie.output(ol.layer.sequence_pool(w, "max"))
+            ie(c)
+        """,
+        """
+        oarlock.ShapeError: ifelse: "m" has the size w.t in another place than the first, where a block sees a part of that
+          model.py:11      ie(c)
+          a block sees some of what leads with the rows, or with their elements, and each of these whole
+              "m"   float32[n, w.t]   fed; declared at model.py:4
+          Try: ie.whole(x) inside the block is all of x; or call the other size by another name    (oarlock explain ShapeError)
         """,
     )

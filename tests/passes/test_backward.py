@@ -9,6 +9,9 @@ import oarlock as ol
 from oarlock.registry import Catalogue, standard
 
 RANDOM = numpy.random.default_rng(3)
+every_executor = pytest.mark.parametrize(
+    "executor", [ol.Executor(check=True), ol.Executor(passes=()), ol.Executor()], ids=["interpreter", "plan", "passes"]
+)
 
 
 def inputs(**arrays):
@@ -481,3 +484,94 @@ def test_the_gradients_that_targets_begin_with_must_fit_them():
         with pytest.raises(ol.GradientError) as caught:
             ol.gradients([y], [x], [y, y])
         assert caught.value.message == "2 target gradients are given for 1 targets"
+
+
+# The type of what arrives
+
+
+def same_types(vars, found):
+    return [(var.dtype, var.shape) for var in vars] == [(gradient.dtype, gradient.shape) for gradient in found]
+
+
+def test_a_gradient_has_the_shape_of_its_variable_where_a_symbol_is_a_number_in_the_run():
+    """Of x and w, n is 2; the types that follow for the gradients have the number."""
+    arrays = {"x": RANDOM.normal(size=(2, 3)), "w": RANDOM.normal(size=(2, 4))}
+    with ol.Program() as program:
+        x = ol.layer.data("x", ["n", 3], dtype="float64", batch=None)
+        w = ol.layer.data("w", ["n", 4], dtype="float64", batch=None)
+        h = ol.op.linear(ol.op.transpose(x, axes=(1, 0)), w)
+        left = ol.op.linear(ol.op.full(shape=(5, 2), value=0.5, dtype="float64"), w)
+        found = ol.gradients([ol.op.tanh(h), ol.op.square(left)], [x, w, h])
+    assert same_types([x, w, h], found)
+    a, b = (torch.tensor(array, requires_grad=True) for array in arrays.values())
+    ((a.T @ b).tanh().sum() + (torch.full((5, 2), 0.5, dtype=torch.float64) @ b).square().sum()).backward()
+    for passes in ((), None):
+        executor = ol.Executor(check=True) if passes is None else ol.Executor(passes=passes)
+        values = executor.run(program, arrays, found[:2], scope=ol.Scope())
+        agree(values[0], a.grad)
+        agree(values[1], b.grad)
+    with pytest.raises(ol.OarlockError):
+        run(program, {"x": numpy.zeros((3, 3)), "w": numpy.zeros((3, 4))}, found)
+
+
+@every_executor
+def test_the_gradient_of_a_step_has_its_shape_where_a_symbol_is_a_number_in_the_run(executor):
+    arrays = {"x": RANDOM.normal(size=(4, 2, 3)), "z": RANDOM.normal(size=(2, 3)), "v": RANDOM.normal(size=(5, 2))}
+    with ol.Program() as program:
+        x = ol.layer.data("x", ["t", "n", 3], dtype="float64", batch=None)
+        z = ol.layer.data("z", ["n", 3], dtype="float64", batch=None)
+        v = ol.layer.data("v", [5, 2], dtype="float64", batch=None)
+        rnn = ol.rnn()
+        with rnn.step():
+            memory = rnn.memory(init=z)
+            before = rnn.previous_memory(memory)
+            rnn.update_memory(memory, ol.op.tanh(before + rnn.step_input(x)))
+            rnn.output(ol.op.linear(v, before) * ol.op.linear(v, rnn.step_input(x)) + ol.op.linear(v, z))
+        out = rnn()
+        found = ol.gradients([ol.op.square(out)], [x, z, v])
+        (again,) = ol.gradients([ol.op.square(gradient) for gradient in found], [x])
+    assert same_types([x, z, v, x], [*found, again])
+    a, b, c = (torch.tensor(array, requires_grad=True) for array in arrays.values())
+    outs, state = [], b
+    for step in a:
+        outs.append((c @ state) * (c @ step) + c @ b)
+        state = torch.tanh(state + step)
+    expected = torch.autograd.grad(torch.stack(outs).square().sum(), [a, b, c], create_graph=True)
+    twice = torch.autograd.grad(sum(each.square().sum() for each in expected), a)
+    for value, reference in zip(executor.run(program, arrays, [*found, again], scope=ol.Scope()), [*expected, *twice], strict=True):
+        agree(value, reference.detach())
+
+
+@every_executor
+def test_the_gradient_of_a_branch_has_the_shape_of_what_it_reads_where_a_symbol_is_a_number_in_the_run(executor):
+    arrays = {"x": RANDOM.normal(size=(2, 3)), "v": RANDOM.normal(size=(2, 2)), "c": numpy.array([True, False])}
+    with ol.Program() as program:
+        x = ol.layer.data("x", ["n", 3], dtype="float64", batch=None)
+        v = ol.layer.data("v", ["m", 2], dtype="float64", batch=None)
+        c = ol.layer.data("c", ["m"], dtype="bool", batch=None)
+        ie = ol.ifelse()
+        with ie.true_block():
+            ie.output(ol.op.linear(v, x))
+        with ie.false_block():
+            ie.output(ol.op.linear(v * 2.0, ol.op.tanh(x)))
+        found = ol.gradients([ol.op.square(ie(c))], [x, v])
+    assert same_types([x, v], found)
+    a, b = (torch.tensor(arrays[name], requires_grad=True) for name in "xv")
+    torch.where(torch.tensor(arrays["c"])[:, None], b @ a, 2 * b @ a.tanh()).square().sum().backward()
+    for value, reference in zip(executor.run(program, arrays, found, scope=ol.Scope()), (a.grad, b.grad), strict=True):
+        agree(value, reference)
+
+
+@pytest.mark.parametrize(("shape", "given"), [((3,), (2,)), (("n", 3), (3,)), (("2*n",), (3,)), (("n",), ("n+1",))])
+def test_a_gradient_that_cannot_have_the_shape_of_its_variable_is_refused(catalogue, shape, given):
+    @ol.operator("x: float[...s], like: float[...r] -> y: float[]", catalogue=catalogue)
+    def summed(x, like):
+        return x.sum()
+
+    summed.no_gradient("like")
+    summed.gradient_programs(x=lambda like, dy: ol.op.broadcast_to_like(dy, like))
+    with ol.Program():
+        x, like = (ol.layer.data(name, list(sizes), dtype="float64", batch=None) for name, sizes in (("x", shape), ("like", given)))
+        y = summed(x, like)
+        with pytest.raises(ol.GradientError, match=r'"summed" gives float64\[.*\] as the gradient of "x", which is float64\['):
+            ol.gradients([y], [x])

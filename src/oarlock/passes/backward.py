@@ -13,11 +13,13 @@ from oarlock.ir.location import here
 from oarlock.ir.names import gradient_name
 from oarlock.ir.operation import Op, Role
 from oarlock.ir.rollback import restored_on_error
+from oarlock.ir.size import Shape, Size, add, multiply, solve
 from oarlock.ir.traversal import needed_ops
 from oarlock.ir.var import Var
 from oarlock.ir.verification import verify_ownership
 from oarlock.op.creation import full_like
 from oarlock.op.elementwise import sum_
+from oarlock.op.manipulation import reshape_like
 from oarlock.passes.missing_path import depended_on, explain_missing_path
 from oarlock.registry.catalogue import standard
 from oarlock.registry.creator import require_open
@@ -194,7 +196,7 @@ class _Differentiation:
         operator = standard.get(op.type)
         if operator.gradient_builder is not None:
             for var, gradient in operator.gradient_builder(op, self):
-                self._arrive(var, gradient)
+                self._arrive(var, self._of_type(op, var, gradient))
             return
         for slot, vars in op.inputs.items():
             if not operator.differentiates(slot) or not any(var in self.active and var.dtype.is_floating for var in vars):
@@ -230,7 +232,26 @@ class _Differentiation:
         results = gradient if isinstance(gradient, list) else [gradient]
         for var, result in zip(op.inputs[slot], results, strict=True):
             if var in self.active:
-                self._arrive(var, result)
+                self._arrive(var, self._of_type(op, var, result))
+
+    def _of_type(self, op: Op, var: Var, gradient: Var) -> Var:
+        """What `op` gives as a gradient of `var`, in the type of `var`.
+
+        Another type may follow for it where a signature took a symbol for a number, or for another size, that it is in the run.
+        Raises GradientError where the two cannot be equal.
+        """
+        if gradient.dtype is var.dtype and (gradient.shape == var.shape or gradient.shape is None or var.shape is None):
+            return gradient
+        if gradient.dtype is not var.dtype or not _may_be_equal(gradient.shape or (), var.shape or ()):
+            raise GradientError(
+                f'"{op.type}" gives {gradient.type_text} as the gradient of "{var.name}", which is {var.type_text}',
+                location=op.location,
+                contract="the gradient of a variable has its type",
+                given=[var.describe(), *(read.describe() for read in op.reads if read is not var)],
+                op=op.type,
+            )
+        with self.into:
+            return reshape_like(gradient, self._of_shape(op, var))
 
     def _argument(self, op: Op, name: str, *, optional: bool) -> Var | list[Var] | None:
         """The variable, or the list of a variadic slot, that a gradient's parameter stands for in `op`."""
@@ -280,6 +301,19 @@ class _Differentiation:
         fresh = gradient.op is not None and gradient.op.role is Role.BACKWARD and "@" not in gradient.name
         if fresh and gradient.block is self.into:
             self.into.rename(gradient, name if self.into.find_var(name) is None else self.into.program.unique(name))
+
+
+def _may_be_equal(one: Shape, other: Shape) -> bool:
+    """Whether two shapes can be the same in a run, with numbers for their symbols."""
+    return len(one) == len(other) and all(map(_may_be_same, one, other))
+
+
+def _may_be_same(one: Size, other: Size) -> bool:
+    difference = add(one, multiply(other, -1))
+    if isinstance(difference, int):
+        return difference == 0
+    found = solve(one, other) if isinstance(other, int) else solve(other, one) if isinstance(one, int) else None
+    return found is None or found[1] is not None
 
 
 def _sources(ops: Sequence[Op], vars: Sequence[Var], wanted: Sequence[Var]) -> list[Var]:

@@ -20,7 +20,7 @@ from oarlock.ir.block import Block
 from oarlock.ir.block_stack import current_block
 from oarlock.ir.dtype import DType
 from oarlock.ir.location import here
-from oarlock.ir.size import Size, add, names_in, rename
+from oarlock.ir.size import Shape, Size, add, names_in, rename
 from oarlock.ir.substitution import rename_sizes, replace_reads
 from oarlock.ir.traversal import free_vars
 from oarlock.ir.var import Var
@@ -113,14 +113,19 @@ class IfElse:
         return self._open
 
     def input(self, var: Var) -> Var:
-        """The rows of `var` that take this block: T[n *d] -> T[rows *d]. Needed only where its leading size is a number."""
+        """The rows of `var` that take this block: T[n *d] -> T[rows *d]. Needed only where n is a number, or stands in d too.
+
+        Each of these rows is whole: of values for pairs of rows, T[n n], the block sees T[rows n], in which n is that of `whole`.
+        """
         side = self._require_open("input")
         var = require_type(var, "ifelse.input: var")
         if not var.shape:
             raise ShapeError(f'ifelse.input: "{var.name}" has no rows', location=here(), given=[var.describe()])
         if var not in side.split:
-            leading = var.shape[0] if isinstance(var.shape[0], str) else self._placeholder()  # type: ignore[index]
-            side.split[var] = self._new_input(side, var, (leading, *var.shape[1:]))  # type: ignore[index]
+            leading, *rest = var.shape
+            others = self._others((leading,))  # a row of a square has a value for each of all rows
+            rows = leading if isinstance(leading, str) else self._placeholder()
+            side.split[var] = self._new_input(side, var, (rows, *(rename(item, others) for item in rest)))
         return side.split[var]
 
     def whole(self, var: Var) -> Var:
@@ -128,12 +133,16 @@ class IfElse:
         side = self._require_open("whole")
         var = require_type(var, "ifelse.whole: var")
         if var not in side.whole:
-            others = {name: f"{self._stem}.{name}" for item in var.shape or () for name in names_in(item)}
+            others = self._others(var.shape or ())
             side.whole[var] = self._new_input(side, var, tuple(rename(item, others) for item in var.shape or ()))
         return side.whole[var]
 
     def _placeholder(self) -> str:
         return f"{self._stem}.rows"
+
+    def _others(self, shape: Shape) -> dict[str, str]:
+        """What the names of some sizes are called in a block where they count all that there is, not the rows of the block."""
+        return {name: f"{self._stem}.{name}" for item in shape for name in names_in(item)}
 
     def _new_input(self, side: _Side, var: Var, shape: tuple[Size, ...]) -> Var:
         return side.block.new_var(side.block.program.unique(var.name.partition("@")[0]), var.dtype, shape)
@@ -210,16 +219,18 @@ class IfElse:
         names: dict[str, Size] = {self._placeholder(): symbol}
         if isinstance(length, str):
             for var in free_vars(side.block):
-                if var.shape and var.shape[0] == length and var not in side.split:
+                if var.shape and var.shape[0] == length:
                     _require_rows_in_front(var, length)
-                    side.split[var] = self._new_input(side, var, var.shape)
+                    if var not in side.split:
+                        side.split[var] = self._new_input(side, var, var.shape)
             names |= self._cut_sequences(side, length)
             self._cut_splits(side, length)
             replace_reads(side.block, side.split)  # where the length is a number, only what `input` returned means rows
             names[length] = symbol
-        for var in side.whole:
-            names |= {f"{self._stem}.{name}": name for item in var.shape or () for name in names_in(item)}
+        for sizes in (*(var.shape[:1] for var in side.split), *(var.shape or () for var in side.whole)):  # type: ignore[index]
+            names |= {other: name for name, other in self._others(sizes).items()}
         rename_sizes(side.block, names)
+        _require_cut_in_front(side)
         side.outputs = side.block.outputs
         ragged = [var for cut in side.ragged.values() for var in (cut.splits, *cut.values.values())]
         side.block.inputs = [*side.split.values(), *side.whole.values(), *side.splits.values(), *ragged]
@@ -319,8 +330,23 @@ def _require_rows_in_front(var: Var, length: str) -> None:
             f'ifelse: "{var.name}" has the size {length} of the condition in more than one place, so its rows alone cannot be taken',
             location=here(),
             given=[var.describe()],
-            hint="ie.whole(x) inside the block is all of x; or call the other size by another name",
+            hint="ie.input(x) inside is its rows, ie.whole(x) all of x; or call the other size by another name",
         )
+
+
+def _require_cut_in_front(side: _Side) -> None:
+    """Raises ShapeError where a block would see a part of another dimension than the first: what counts the elements stands there too."""
+    for cut in (side.split, *(each.values for each in side.ragged.values())):
+        for var, inside in cut.items():
+            changed = [size for size, seen in zip(var.shape[1:], inside.shape[1:], strict=True) if size != seen]  # type: ignore[index]
+            if changed:
+                raise ShapeError(
+                    f'ifelse: "{var.name}" has the size {changed[0]} in another place than the first, where a block sees a part of that',
+                    location=here(),
+                    contract="a block sees some of what leads with the rows, or with their elements, and each of these whole",
+                    given=[var.describe()],
+                    hint="ie.whole(x) inside the block is all of x; or call the other size by another name",
+                )
 
 
 def _rows_hint(var: Var, length: Size) -> str:
