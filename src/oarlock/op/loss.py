@@ -114,7 +114,13 @@ def cross_entropy_loss_grad(softmax, label, dtotal, valid_count=None, *, ignore_
     return write_reduced_dlogits(softmax, label, dtotal, valid_count, ignore_index, mean)
 
 
-@operator("predict: float[*b k], label: int64[*b] -> y: float32[]", cases=[Case(predict=[[0.9, 0.1], [0.2, 0.8]], label=[0, 0], y=0.5)])
+@operator(
+    "predict: float[*b k!], label: int64[*b] -> y: float32[]",
+    cases=[
+        Case(predict=[[0.9, 0.1], [0.2, 0.8]], label=[0, 0], y=0.5),
+        Rejects("predict has the size 0, where k is at least 1", predict=(2, 0), label=[0, 0]),
+    ],
+)
 def accuracy(predict, label):
     """The share of rows whose largest entry is at ``label``: 0 to 1, NaN for no rows."""
     return (predict.argmax(-1) == label).mean(dtype=torch.float32)

@@ -24,6 +24,8 @@ def infer_types(
     }
     signature = operator.signature
     binding = signature.bind(given)
+    if operator.shape_check is not None and all(type.shape is not None for types in given.values() for type in types):
+        operator.shape_check(*operator.in_order(given), **attributes)
     if operator.infer_function is None:
         return {name: [type] for name, type in signature.infer(binding, attributes, fresh).items()}
     results = operator.results(operator.infer_function(*operator.in_order(given), **attributes))
