@@ -71,8 +71,7 @@ sequence_sum.gradient_programs(x=lambda x_shape, splits, dy: sequence_expand(dy,
 )
 def sequence_expand(x, splits, like):
     """Row i of ``x`` for every element of sequence i; ``like`` has an element for each. The opposite of ``sequence_sum``."""
-    if len(x) != len(splits) - 1:
-        raise ValueError(f"x has {len(x)} rows, where splits cut {len(splits) - 1} sequences")
+    require_same(len(x), len(splits) - 1, f"x has {len(x)} rows, where splits cut {len(splits) - 1} sequences")
     return x.index_select(0, owners(splits, like[0]))
 
 

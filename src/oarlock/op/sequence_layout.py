@@ -90,8 +90,8 @@ sequence_split_dy.gradient_programs(dxs=lambda splits, dxs_shape, ddy: sequence_
 
 
 def _require_count(shape: torch.Size, parts: list[torch.Tensor]) -> None:
-    if shape[0] != sum(map(len, parts)):
-        raise ValueError(f"y has {shape[0]} elements, where the sequences have {sum(map(len, parts))}")
+    count = sum(map(len, parts))
+    require_same(shape[0], count, f"y has {shape[0]} elements, where the sequences have {count}")
 
 
 # Padding
