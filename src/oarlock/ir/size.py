@@ -23,6 +23,7 @@ __all__ = [
     "format_shape",
     "is_symbol",
     "linear",
+    "may_be",
     "multiply",
     "names_in",
     "product",
@@ -31,6 +32,7 @@ __all__ = [
     "require_at_most",
     "require_axis",
     "require_broadcast",
+    "require_equal_numbers",
     "require_filled",
     "require_numbered",
     "require_parts",
@@ -206,21 +208,33 @@ def differ(left: Size, right: Size) -> bool:
 # What refuses sizes that are known not to fit; a symbol may turn out to be any number, so that is left to the run
 
 
+def may_be(left: Size, right: Size) -> bool:
+    """Whether two sizes may be one: a number and a symbol may turn out equal, two symbols are one or differ."""
+    return left == right or isinstance(left, int) != isinstance(right, int)
+
+
 def require_same(left: Size, right: Size, message: str) -> None:
-    """Raises ShapeError with a message where two sizes are known to be different."""
+    """Raises ValueError with a message where two sizes may not be one. Kernels call it, too."""
+    if not may_be(left, right):
+        raise ValueError(message)
+
+
+def require_equal_numbers(left: Size, right: Size, message: str) -> None:
+    """Raises ValueError with a message where two sizes are known to be different."""
     if differ(left, right):
-        raise ShapeError(message)
+        raise ValueError(message)
 
 
 def require_at_most(size: Size, most: Size, message: str) -> None:
-    """Raises ShapeError with a message where a size is known to be more than another."""
+    """Raises ValueError with a message where a size is known to be more than another. Kernels call it, too."""
     if isinstance(size, int) and isinstance(most, int) and size > most:
-        raise ShapeError(message)
+        raise ValueError(message)
 
 
 def require_filled(shape: Shape, wanted: Shape) -> None:
     """Raises ShapeError where two shapes are known not to have as many elements."""
-    require_same(product(shape), product(wanted), f"{product(shape)} elements do not fill {format_shape(wanted)}")
+    if differ(product(shape), product(wanted)):
+        raise ShapeError(f"{product(shape)} elements do not fill {format_shape(wanted)}")
 
 
 def require_broadcast(shape: Shape, to: Shape) -> None:
@@ -265,17 +279,17 @@ def count_windows(length: Size, window: Size, stride: int, padding: int) -> Size
 
 
 def range_within(whole: int, axis: int, start: int, stop: int | None) -> tuple[int, int]:
-    """Where a slice of an axis begins, and how long it is. Raises ShapeError."""
+    """Where a slice of an axis begins, and how long it is. Raises ValueError. Kernels call it, too."""
     first, end = (value + whole if value < 0 else value for value in (start, whole if stop is None else stop))
     if not (0 <= first <= whole and 0 <= end <= whole):
-        raise ShapeError(f"axis {axis} has the size {whole}, which {start} to {'its end' if stop is None else stop} exceeds")
+        raise ValueError(f"axis {axis} has the size {whole}, which {start} to {'its end' if stop is None else stop} exceeds")
     if first > end:
-        raise ShapeError(f"axis {axis} has the size {whole}, in which {start} to {stop} is no range")
+        raise ValueError(f"axis {axis} has the size {whole}, in which {start} to {stop} is no range")
     return first, end - first
 
 
 def slice_size(whole: Size, axis: int, start: int, stop: int | None) -> Size:
-    """How long a slice of an axis is. Raises ShapeError."""
+    """How long a slice of an axis is. Raises ValueError."""
     if isinstance(whole, int):
         return range_within(whole, axis, start, stop)[1]
     first, end = (add(whole, value) if value < 0 else value for value in (start, 0 if stop is None else stop))

@@ -6,7 +6,7 @@ What control flow is spelled with: a branch runs on the rows that `gather` gives
 import torch
 
 from oarlock.errors import ShapeError
-from oarlock.ir.size import add, differ, format_shape, require_at_most, require_numbered, require_same, sum_of
+from oarlock.ir.size import add, format_shape, may_be, require_at_most, require_equal_numbers, require_numbered, sum_of
 from oarlock.op.reduction import broadcast_to_like
 from oarlock.op.trusted_operator import operator
 from oarlock.registry import Case, GradCheck, Rejects
@@ -112,7 +112,7 @@ def scatter_add(values, rows, like):
 def put_shape(values, rows, like):
     wanted = (*rows.shape, *like.shape[1:])
     require_numbered(rows.shape, like.shape[0], "like has 0 rows")
-    if len(values.shape) != len(wanted) or any(map(differ, values.shape, wanted)):
+    if len(values.shape) != len(wanted) or not all(map(may_be, values.shape, wanted)):
         shapes = [format_shape(shape) for shape in (values.shape, rows.shape, like.shape[1:], wanted)]
         raise ShapeError("values are {}, where {} rows of {} are {}".format(*shapes))
     return like.shape
@@ -157,7 +157,7 @@ def merge(condition, yes, no):
 @merge.check_shapes
 def require_each(condition, yes, no):
     k, p, q = condition.shape[0], yes.shape[0], no.shape[0]
-    require_same(k, add(p, q), f"condition has {k} elements, where yes has {p} rows and no has {q}")
+    require_equal_numbers(k, add(p, q), f"condition has {k} elements, where yes has {p} rows and no has {q}")
 
 
 @merge.gradient("yes")
@@ -211,7 +211,7 @@ def require_one(stacks):
     counts = [stack.shape[0] for stack in stacks]
     for number, count in enumerate(counts):
         require_at_most(count, 1, f"stack {number} has {count} rows, where each has one or none")
-    require_same(sum_of(counts), 1, f"{sum_of(counts)} of {len(counts)} stacks have a row, where exactly one must")
+    require_equal_numbers(sum_of(counts), 1, f"{sum_of(counts)} of {len(counts)} stacks have a row, where exactly one must")
 
 
 @select_branch.gradient_program("stacks")

@@ -3,7 +3,7 @@
 import torch
 
 from oarlock.errors import ArgumentError
-from oarlock.ir.size import Shape, Size, add, multiply, require_at_most, require_numbered, require_same, sum_of
+from oarlock.ir.size import Shape, Size, add, multiply, require_at_most, require_equal_numbers, require_numbered, require_same, sum_of
 from oarlock.op.trusted_operator import operator
 from oarlock.registry import Case, GradCheck, Rejects
 from oarlock.registry.signature import TensorType
@@ -76,7 +76,7 @@ def sequence_split(y, splits, like):
 def sequence_split_shapes(y, splits, like):
     _require_pairs(like, splits)
     count = sum_of(item.shape[0] for item in like)
-    require_same(y.shape[0], count, f"y has {y.shape[0]} elements, where the sequences have {count}")
+    require_equal_numbers(y.shape[0], count, f"y has {y.shape[0]} elements, where the sequences have {count}")
     return [(item.shape[0], *y.shape[1:]) for item in like]
 
 

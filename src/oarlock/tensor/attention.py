@@ -6,7 +6,6 @@ from collections.abc import Sequence
 import torch
 
 from oarlock.backend.torch.private import flash_attention, flash_attention_backward
-from oarlock.errors import ShapeError
 
 __all__ = ["attend", "attend_backward", "require_heads"]
 
@@ -14,7 +13,7 @@ __all__ = ["attend", "attend_backward", "require_heads"]
 def attend(query, key, value, *, heads: int, causal: bool) -> tuple[torch.Tensor, torch.Tensor]:
     """``softmax(query key' / sqrt(k / heads)) value`` by head, and the logarithm of what its weights were divided by, [*b heads t].
 
-    Raises ShapeError for sizes that do not fit.
+    Raises ValueError for sizes that do not fit.
     """
     q, k, v = _by_head(query, key, value, heads=heads, causal=causal)
     y, logsumexp = _forward(q, k, v, causal)
@@ -37,19 +36,19 @@ def attend_backward(query, key, value, y, logsumexp, dy, heads: int, causal: boo
 
 
 def _by_head(query, key, value, *, heads: int, causal: bool) -> list[torch.Tensor]:
-    """The three as [n heads rows columns], views where they can be. Raises ShapeError for sizes that do not fit."""
+    """The three as [n heads rows columns], views where they can be. Raises ValueError for sizes that do not fit."""
     require_heads(query, key, value, heads=heads, causal=causal)
     return [_split(x, heads) for x in (query, key, value)]
 
 
 def require_heads(query, key, value, *, heads: int, causal: bool) -> None:
-    """Raises ShapeError where sizes are known not to fit."""
+    """Raises ValueError where sizes are known not to fit."""
     queries, keys = query.shape[-2], key.shape[-2]
     if causal and isinstance(queries, int) and isinstance(keys, int) and queries > keys:
-        raise ShapeError(f"{queries} queries are more than {keys} keys, so the first ones would see nothing")
+        raise ValueError(f"{queries} queries are more than {keys} keys, so the first ones would see nothing")
     for name, columns in (("query", query.shape[-1]), ("value", value.shape[-1])):
         if heads < 1 or (isinstance(columns, int) and columns % heads):
-            raise ShapeError(f"{heads} heads do not divide the {columns} columns of {name}")
+            raise ValueError(f"{heads} heads do not divide the {columns} columns of {name}")
 
 
 def _split(x: torch.Tensor, heads: int) -> torch.Tensor:
