@@ -1,11 +1,15 @@
-"""Refusals that a signature makes, tried on every operator: nobody has to state it as a case."""
+"""Refusals that a signature makes, tried on every operator: nobody has to state it as a case.
+
+And what nothing refuses runs: shapes at random, all of them known, are refused when the op is written, or they are legal.
+"""
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from random import Random
 
 import pytest
 import torch
-from op.arguments import FORWARD, Arguments, append, arguments_of, cases_of, compute, declare
+from op.arguments import FORWARD, Arguments, Built, append, arguments_of, cases_of, compute, declare
 
 import oarlock as ol
 from oarlock.registry import Case, GradCheck, Operator
@@ -145,7 +149,7 @@ def implied(operator: Operator) -> set[Kind]:
     twice = [item for name, type in inputs for item in [(name, type)] * (2 if name.startswith("*") else 1)]
     dtypes = [type.partition("[")[0] for _, type in twice]
     axes = [type.partition("[")[2].rstrip("]").split() for _, type in twice if "[" in type]
-    names = [axis for each in axes for axis in each if re.fullmatch(r"(\*|\.\.\.)?[a-z]+", axis)]
+    names = [axis.rstrip("!") for each in axes for axis in each if re.fullmatch(r"(\*|\.\.\.)?[a-z]+!?", axis)]
     splits = [type for name, type in inputs if name.lstrip("*") == "splits"]
     found = {
         of_sizes: len(names) > len(set(names)),
@@ -185,3 +189,116 @@ def test_what_does_not_fit_the_signature_is_refused(operator: Operator, message:
 @pytest.mark.parametrize(("operator", "arguments"), [pytest.param(*each, id=each[0].type) for each in TYPICAL])
 def test_what_is_changed_into_a_misfit_fits(operator: Operator, arguments: Arguments):
     compute(operator, arguments)
+
+
+# Shapes at random, all of them known
+
+SIZES = (0, 1, 1, 2, 2, 3, 3, 4, 6)
+TRIES = 40
+Shapes = dict[str, list[list[int]]]
+
+
+def shapes_at_random(operator: Operator, shapes: Shapes, random: Random) -> Shapes:
+    """Shapes that agree on the names of the signature, those of a case, or any; then up to two are changed."""
+    way = random.random()
+    if way < 0.4:
+        pool: dict[object, list[int]] = {}
+        known = {slot.name: slot.axes for slot in operator.signature.inputs if slot.axes is not None and slot.name in shapes}
+        shapes = shapes | {name: [sizes_of(axes, pool, random) for _ in shapes[name]] for name, axes in known.items()}
+    elif way < 0.5:
+        shapes = {name: [random.choices(SIZES, k=random.randint(0, 3)) for _ in items] for name, items in shapes.items()}
+    shapes = {name: [list(shape) for shape in items] for name, items in shapes.items()}
+    for _ in range(random.randint(0 if way < 0.5 else 1, 2)):
+        name = random.choice(list(shapes))
+        if operator.signature.input(name).variadic and random.random() < 0.3:
+            shapes[name] = [*shapes[name], random.choice(shapes[name])] if random.random() < 0.5 else shapes[name][:1]
+        number, change = random.randrange(len(shapes[name])), random.random()
+        shape = shapes[name][number]
+        if change < 0.2 or not shape:
+            shape.insert(random.randint(0, len(shape)), random.choice(SIZES))
+        elif change < 0.4:
+            shape.pop(random.randrange(len(shape)))
+        elif change < 0.5:
+            shapes[name][number] = list(random.choice(shapes[random.choice(list(shapes))]))
+        else:
+            shape[random.randrange(len(shape))] = random.choice(SIZES)
+    return shapes
+
+
+def sizes_of(axes: Sequence[Axis], pool: dict[object, list[int]], random: Random) -> list[int]:
+    """A shape that has the axes. What a name stands for is in `pool`, or goes there."""
+    sizes: list[int] = []
+    for axis in axes:
+        count = random.randint(0, 3) if axis.kind in MANY else 1
+        drawn = random.choices(SIZES, k=count)
+        name = axis.name.removesuffix("+1")
+        found = drawn if axis.kind == "each" else [int(name)] if name.isdigit() else pool.setdefault(name, drawn)
+        sizes += [size + axis.name.endswith("+1") for size in found]
+    return sizes
+
+
+def attributes_at_random(operator: Operator, attributes: dict[str, object], random: Random) -> dict[str, object]:
+    """The attributes, of which some numbers are others."""
+    changed = dict(attributes)
+    for name, spec in operator.attributes.items():
+        value = attributes.get(name, spec.default)
+        if name == "random_id" or random.random() > 0.3:
+            continue
+        if isinstance(value, bool):
+            changed[name] = not value
+        elif isinstance(value, int) or (value is None and name in ("axis", "stop")):
+            changed[name] = random.randint(-4, 4)
+        elif isinstance(value, tuple):
+            changed[name] = (*value[:-1], *random.choices((-1, 0, 1, 2, 3), k=random.randint(0, 2)))
+    return changed
+
+
+def legal(operator: Operator, arguments: Arguments, shapes: Shapes, attributes: dict[str, object]) -> Arguments:
+    """Arguments of the shapes, with values that are legal wherever any are: so a run that fails does so for the shapes."""
+    elements = shapes.get("like") or shapes.get("x") or shapes.get("xs") or shapes.get("dxs") or []
+
+    def value(slot: Slot, number: int, shape: list[int]) -> torch.Tensor:
+        dtype = next((item.dtype for item in arguments.tensors[slot.name]), torch.float64)
+        if dtype.is_floating_point:
+            return torch.full(shape, 0.5, dtype=dtype)
+        if slot.name == "splits" and len(shape) == 1 and number < len(elements):  # as evenly as can be
+            return torch.arange(shape[0]) * (elements[number] or [0])[0] // max(1, shape[0] - 1)
+        if operator.type == "merge" and slot.name == "condition" and len(shape) == 1:  # as often true as rows are given for that
+            return torch.arange(shape[0]) < (shapes["yes"][0] or [0])[0]
+        number = attributes.get("ignore_index", -100) if slot.name == "label" else slot.dtype != "int64"  # one is no divisor of 0
+        return torch.full(shape, number, dtype=dtype)
+
+    slots = [(operator.signature.input(name), items) for name, items in shapes.items()]
+    return Arguments({slot.name: [value(slot, *each) for each in enumerate(items)] for slot, items in slots}, attributes)
+
+
+def with_gradients(operator: Operator, built: Built) -> list[ol.Var]:
+    """What to fetch: all that the op writes, and the gradients of what it returns."""
+    returned = [var for slot, items in built.op.outputs.items() if slot not in operator.intermediate for var in items]
+    floats = [var for var in returned if var.dtype.is_floating]
+    inputs = [var for slot, items in built.inputs.items() if operator.differentiates(slot) for var in items if var.dtype.is_floating]
+    written = list(built.op.writes)
+    if not (operator.gradients and floats and inputs):
+        return written
+    with built.program:
+        found = [each for each in ol.gradients(floats, inputs) if each is not None]
+    return [*written, *found]
+
+
+@pytest.mark.parametrize("operator", [pytest.param(operator, id=operator.type) for operator, _ in TYPICAL])
+def test_known_shapes_are_refused_when_the_op_is_written_or_they_run(operator: Operator):
+    random, ran = Random(operator.type), 0
+    cases = [arguments_of(operator, case) for _, case in cases_of(operator, Case, GradCheck)]
+    for _ in range(TRIES):
+        case = random.choice(cases)
+        shapes = shapes_at_random(operator, {name: [list(item.shape) for item in items] for name, items in case.tensors.items()}, random)
+        arguments = legal(operator, case, shapes, attributes_at_random(operator, case.attributes, random))
+        built = declare(arguments)
+        try:
+            append(operator, built, arguments.attributes)
+        except ol.OarlockError:
+            continue
+        fetch = with_gradients(operator, built)
+        ol.Executor(interpret=True, check=True, passes=()).run(built.program, built.feed, fetch, scope=ol.Scope())
+        ran += 1
+    assert ran

@@ -5,6 +5,7 @@ import math
 import torch
 
 from oarlock.backend.torch.private import log_softmax_backward, softmax_backward
+from oarlock.ir.size import require_at_most
 from oarlock.op.creation import full
 from oarlock.op.elementwise import multiply, neg, subtract
 from oarlock.op.reduction import reduce_sum
@@ -161,11 +162,16 @@ log_softmax_dx.gradient_programs(
 )  # fmt: skip
 def causal_softmax(x):
     """``softmax`` of what each row may see: with ``t`` rows and ``s`` columns, row ``i`` sees the columns up to ``i + s - t``; else 0."""
+    require_seen(x)
     t, s = x.shape[-2:]
-    if t > s:
-        raise ValueError(f"{t} rows are more than {s} columns, so the first ones would see nothing")
     hidden = torch.ones(t, s, dtype=torch.bool, device=x.device).triu_(s - t + 1)
     return torch.softmax(x.masked_fill(hidden, -math.inf), dim=-1)
+
+
+@causal_softmax.check_shapes
+def require_seen(x):
+    t, s = x.shape[-2:]
+    require_at_most(t, s, f"{t} rows are more than {s} columns, so the first ones would see nothing")
 
 
 causal_softmax.gradient_programs(x=lambda y, dy: softmax_dx(y, dy))

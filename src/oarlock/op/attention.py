@@ -4,7 +4,7 @@ import math
 
 from oarlock.op.trusted_operator import operator
 from oarlock.registry import Case, GradCheck, Rejects, fused_backward
-from oarlock.tensor.attention import attend, attend_backward
+from oarlock.tensor.attention import attend, attend_backward, require_heads
 
 __all__ = ["scaled_dot_product_attention"]
 
@@ -38,6 +38,9 @@ def scaled_dot_product_attention(query, key, value, *, heads: int = 1, causal: b
     for the gradient, which computes them again, a block at a time (Dao et al., 2022). Its gradient has no gradient.
     """
     return attend(query, key, value, heads=heads, causal=causal)
+
+
+scaled_dot_product_attention.check_shapes(require_heads)
 
 
 @scaled_dot_product_attention.gradient("query", sensitive_to="place")

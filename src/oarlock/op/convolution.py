@@ -1,28 +1,18 @@
 """Convolution of images."""
 
 from oarlock.errors import ShapeError
-from oarlock.ir import size
+from oarlock.ir.size import count_windows
 from oarlock.op.manipulation import reshape
 from oarlock.op.reduction import broadcast_to_like
 from oarlock.op.trusted_operator import operator
 from oarlock.registry import Case, GradCheck, Rejects, fused_backward
 from oarlock.tensor.convolution import convolve, convolve_backward
 
-__all__ = ["conv2d", "window_size"]
-
-
-def window_size(length: size.Size, window: size.Size, stride: int, padding: int) -> size.Size:
-    """How many windows fit: ``(length + 2 padding - window) // stride + 1``. Raises ShapeError where none does."""
-    if stride < 1 or padding < 0:
-        raise ShapeError(f"stride {stride} must be at least 1 and padding {padding} at least 0")
-    room = size.add(size.add(length, 2 * padding), size.multiply(window, -1))
-    if isinstance(room, int) and room < 0:
-        raise ShapeError(f"a window of {window} does not fit into {length} with padding {padding}")
-    return size.add(size.floor_divide(room, stride), 1)
+__all__ = ["conv2d"]
 
 
 @operator(
-    "x: float[n c h w], filter: float[f c kh kw], bias?: float[f] -> y: float[n f oh ow]",
+    "x: float[n c! h w], filter: float[f! c kh kw], bias?: float[f] -> y: float[n f oh ow]",
     linear_in=("x", "filter"),
     sensitive_to="place",
     cases=[
@@ -31,6 +21,8 @@ def window_size(length: size.Size, window: size.Size, stride: int, padding: int)
         GradCheck(x=(2, 3, 5, 4), filter=(4, 3, 3, 2), bias=(4,), stride=(2, 1), padding=(1, 0)),
         GradCheck(x=(1, 2, 3, 3), filter=(2, 2, 3, 3), padding=(1, 1)),
         Rejects("a window of 5 does not fit into 4", x=(1, 1, 4, 4), filter=(1, 1, 5, 5)),
+        Rejects("a window of 0 does not fit into 4", x=(1, 1, 4, 4), filter=(1, 1, 2, 0)),
+        Rejects("x has the size 0, where c is at least 1", x=(1, 0, 4, 4), filter=(1, 0, 2, 2)),
     ],
 )
 def conv2d(x, filter, bias=None, *, stride: tuple[int, ...] = (1, 1), padding: tuple[int, ...] = (0, 0)):
@@ -44,7 +36,7 @@ def conv2d_shape(x, filter, bias=None, *, stride, padding):
     f, _, kh, kw = filter.shape
     if len(stride) != 2 or len(padding) != 2:
         raise ShapeError("stride and padding have two numbers each, for height and width")
-    return (n, f, window_size(h, kh, stride[0], padding[0]), window_size(w, kw, stride[1], padding[1]))
+    return (n, f, count_windows(h, kh, stride[0], padding[0]), count_windows(w, kw, stride[1], padding[1]))
 
 
 @conv2d.gradient("x", sensitive_to="place")

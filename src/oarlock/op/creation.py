@@ -5,9 +5,11 @@ import torch
 from oarlock.errors import ShapeError
 from oarlock.ir.attribute import Sizes
 from oarlock.ir.dtype import DType
+from oarlock.ir.size import require_axis
 from oarlock.op.trusted_operator import operator
 from oarlock.registry import Case, Rejects
 from oarlock.registry.attribute_spec import UnknownSizes
+from oarlock.registry.signature import require_size
 from oarlock.tensor.dtype import to_torch
 
 __all__ = ["full", "full_batch_size_like", "full_like", "numel"]
@@ -20,6 +22,7 @@ __all__ = ["full", "full_batch_size_like", "full_like", "numel"]
         Case(shape=(2,), value=1.5, dtype="float64", y=[1.5, 1.5]),
         Case(shape=(), value=3.0, dtype="int64", y=3),
         Rejects("n is no number", shape=("n", 2), value=0.0),
+        Rejects("a size is -1, where a size is at least 0", shape=(-1,), value=0.0),
     ],
 )
 def full(*, shape: Sizes, value: float, dtype: DType = DType.FLOAT32):
@@ -32,7 +35,7 @@ def full_shape(*, shape, value, dtype):
     symbol = next((size for size in shape if isinstance(size, str)), None)
     if symbol is not None and not isinstance(shape, UnknownSizes):
         raise ShapeError(f"{symbol} is no number; full_like takes its shape from a tensor")
-    return tuple(shape)
+    return tuple(require_size("a size", size) for size in shape)
 
 
 @operator("like: shape[...s] -> y: {dtype}[...s]", cases=[Case(like=[[0.0, 0.0]], value=2.0, dtype="float64", y=[[2.0, 2.0]])])
@@ -47,6 +50,7 @@ def full_like(like, *, value: float, dtype: DType = DType.FLOAT32):
         Case(like=[[0.0, 0.0, 0.0]], axis=1, shape=(2,), value=1.5, dtype="float64", y=[[1.5, 1.5], [1.5, 1.5], [1.5, 1.5]]),
         Case(like=[1, 2], shape=(), value=0.0, dtype="int64", y=[0, 0]),
         Rejects("n is no number", like=[1.0], shape=("n",), value=0.0),
+        Rejects("a size is -1, where a size is at least 0", like=[1.0], shape=(-1,), value=0.0),
     ],
 )
 def full_batch_size_like(like, *, axis: int = 0, shape: Sizes, value: float, dtype: DType = DType.FLOAT32):
@@ -56,12 +60,11 @@ def full_batch_size_like(like, *, axis: int = 0, shape: Sizes, value: float, dty
 
 @full_batch_size_like.infer_shape
 def full_batch_size_like_shape(like, *, axis, shape, value, dtype):
-    if not -len(like.shape) <= axis < len(like.shape):
-        raise ShapeError(f"axis {axis} is not an axis of like, which has {len(like.shape)} dimensions")
+    require_axis(like.shape, axis, "like")
     symbol = next((size for size in shape if isinstance(size, str)), None)
     if symbol is not None:
         raise ShapeError(f"{symbol} is no number; only the first size is taken from a tensor")
-    return (like.shape[axis], *shape)
+    return (like.shape[axis], *(require_size("a size", size) for size in shape))
 
 
 @operator(

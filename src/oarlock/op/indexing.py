@@ -6,7 +6,7 @@ What control flow is spelled with: a branch runs on the rows that `gather` gives
 import torch
 
 from oarlock.errors import ShapeError
-from oarlock.ir.size import Shape, format_shape
+from oarlock.ir.size import add, format_shape, may_be, require_at_most, require_equal_numbers, require_numbered, sum_of
 from oarlock.op.reduction import broadcast_to_like
 from oarlock.op.trusted_operator import operator
 from oarlock.registry import Case, GradCheck, Rejects
@@ -67,7 +67,7 @@ def arange_like(like):
         GradCheck(x=(0, 2), rows=[]),
         Rejects("row 3 is asked for, where x has 3 rows, numbered from 0", x=(3, 2), rows=[0, 3]),
         Rejects("row -1 is asked for, where x has 1 row, numbered from 0", x=(1, 2), rows=[-1]),
-        Rejects("row 0 is asked for, where x has 0 rows, numbered from 0", x=(0, 2), rows=[0]),
+        Rejects("1 numbers are given, where x has 0 rows", x=(0, 2), rows=[0]),
     ],
 )
 def gather(x, rows):
@@ -79,6 +79,7 @@ def gather(x, rows):
 
 
 gather.infer_shape(lambda x, rows: (*rows.shape, *x.shape[1:]))
+gather.check_shapes(lambda x, rows: require_numbered(rows.shape, x.shape[0], "x has 0 rows"))
 gather.gradient_programs(x=lambda rows, x_shape, dy: scatter_add(dy, rows, x_shape))
 
 
@@ -110,18 +111,14 @@ def scatter_add(values, rows, like):
 @scatter_add.infer_shape
 def put_shape(values, rows, like):
     wanted = (*rows.shape, *like.shape[1:])
-    if not _may_be(values.shape, wanted):
+    require_numbered(rows.shape, like.shape[0], "like has 0 rows")
+    if len(values.shape) != len(wanted) or not all(map(may_be, values.shape, wanted)):
         shapes = [format_shape(shape) for shape in (values.shape, rows.shape, like.shape[1:], wanted)]
         raise ShapeError("values are {}, where {} rows of {} are {}".format(*shapes))
     return like.shape
 
 
 scatter_add.gradient_programs(values=lambda rows, dy: gather(dy, rows))
-
-
-def _may_be(shape: Shape, wanted: Shape) -> bool:
-    """Whether two shapes may turn out equal: a number and a symbol may, two symbols are one or differ."""
-    return len(shape) == len(wanted) and all(a == b or isinstance(a, int) != isinstance(b, int) for a, b in zip(shape, wanted, strict=True))
 
 
 @operator(
@@ -138,7 +135,7 @@ def _may_be(shape: Shape, wanted: Shape) -> bool:
         GradCheck(condition=[True], yes=(1,), no=(0,)),
         GradCheck(condition=[], yes=(0, 2), no=(0, 2)),
         Rejects("true for 2 rows and false for 1, where yes has 1 and no has 2", condition=[True, False, True], yes=(1,), no=(2,)),
-        Rejects("true for 1 row and false for 1, where yes has 1 and no has 2", condition=[True, False], yes=(1,), no=(2,)),
+        Rejects("condition has 2 elements, where yes has 1 rows and no has 2", condition=[True, False], yes=(1,), no=(2,)),
     ],
 )
 def merge(condition, yes, no):
@@ -155,6 +152,12 @@ def merge(condition, yes, no):
         )
     y = yes.new_empty((len(condition), *yes.shape[1:]))
     return y.index_copy_(0, of_yes, yes).index_copy_(0, of_no, no)
+
+
+@merge.check_shapes
+def require_each(condition, yes, no):
+    k, p, q = condition.shape[0], yes.shape[0], no.shape[0]
+    require_equal_numbers(k, add(p, q), f"condition has {k} elements, where yes has {p} rows and no has {q}")
 
 
 @merge.gradient("yes")
@@ -199,13 +202,16 @@ def _spread(condition: torch.Tensor, shape: torch.Size, values: torch.Tensor) ->
 )
 def select_branch(stacks):
     """The value of whichever stack has one: each has one row or none, and exactly one of them has one."""
-    for number, stack in enumerate(stacks):
-        if len(stack) > 1:
-            raise ValueError(f"stack {number} has {len(stack)} rows, where each has one or none")
-    ran = [stack for stack in stacks if len(stack)]
-    if len(ran) != 1:
-        raise ValueError(f"{len(ran)} of {len(stacks)} stacks have a row, where exactly one must")
-    return ran[0][0]
+    require_one(stacks)
+    return next(stack for stack in stacks if len(stack))[0]
+
+
+@select_branch.check_shapes
+def require_one(stacks):
+    counts = [stack.shape[0] for stack in stacks]
+    for number, count in enumerate(counts):
+        require_at_most(count, 1, f"stack {number} has {count} rows, where each has one or none")
+    require_equal_numbers(sum_of(counts), 1, f"{sum_of(counts)} of {len(counts)} stacks have a row, where exactly one must")
 
 
 @select_branch.gradient_program("stacks")

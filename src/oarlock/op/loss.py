@@ -18,7 +18,7 @@ __all__ = ["accuracy", "cross_entropy_loss", "cross_entropy_loss_grad", "softmax
 
 
 @operator(
-    "logits: float[*b k], label: int64[*b] -> loss: float[*b], softmax: float[*b k]",
+    "logits: float[*b k!], label: int64[*b] -> loss: float[*b], softmax: float[*b k]",
     intermediate=("softmax",),
     checks_values=True,
     cases=[
@@ -69,7 +69,7 @@ def softmax_with_cross_entropy_dlogits_ddsoftmax(softmax, ddlogits):
 
 
 @operator(
-    "logits: float[*b k], label: int64[*b] -> loss: float[], softmax: float[*b k], valid_count: float[]",
+    "logits: float[*b k!], label: int64[*b] -> loss: float[], softmax: float[*b k], valid_count: float[]",
     intermediate=("softmax", "valid_count"),
     checks_values=True,
     cases=[
@@ -96,7 +96,7 @@ def cross_entropy_loss_dlogits(softmax, label, dloss, dsoftmax=None, *, ignore_i
 
 
 @operator(
-    "softmax: float[...b k], label: int64[...b], dtotal: float[], valid_count?: float[] -> dlogits: float[...b k]",
+    "softmax: float[...b k!], label: int64[...b], dtotal: float[], valid_count?: float[] -> dlogits: float[...b k]",
     cases=[
         Case(softmax=[[0.25, 0.75]], label=[1], dtotal=2.0, valid_count=1.0, dlogits=[[0.5, -0.5]]),
         Case(softmax=[[0.25, 0.75]] * 2, label=[1, -100], dtotal=2.0, valid_count=1.0, mean=True, dlogits=[[0.25, -0.25], [0.0, 0.0]]),
@@ -114,7 +114,13 @@ def cross_entropy_loss_grad(softmax, label, dtotal, valid_count=None, *, ignore_
     return write_reduced_dlogits(softmax, label, dtotal, valid_count, ignore_index, mean)
 
 
-@operator("predict: float[*b k], label: int64[*b] -> y: float32[]", cases=[Case(predict=[[0.9, 0.1], [0.2, 0.8]], label=[0, 0], y=0.5)])
+@operator(
+    "predict: float[*b k!], label: int64[*b] -> y: float32[]",
+    cases=[
+        Case(predict=[[0.9, 0.1], [0.2, 0.8]], label=[0, 0], y=0.5),
+        Rejects("predict has the size 0, where k is at least 1", predict=(2, 0), label=[0, 0]),
+    ],
+)
 def accuracy(predict, label):
     """The share of rows whose largest entry is at ``label``: 0 to 1, NaN for no rows."""
     return (predict.argmax(-1) == label).mean(dtype=torch.float32)

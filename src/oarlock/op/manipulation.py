@@ -8,7 +8,7 @@ from oarlock.ir.attribute import Sizes
 from oarlock.op.trusted_operator import operator
 from oarlock.registry import Case, GradCheck, Rejects
 from oarlock.registry.attribute_spec import UnknownSizes
-from oarlock.registry.signature import TensorType
+from oarlock.registry.signature import require_size
 
 __all__ = ["concat", "flatten", "reshape", "reshape_like", "slice_", "split", "split_like", "stack", "transpose"]
 
@@ -18,13 +18,18 @@ _MOST_SECTIONS = 2**16  # a file could ask for any number of parts of nothing
 @operator(
     "x: T[...r], like: shape[...s] -> y: T[...s]",
     aliases=("x",),
-    cases=[Case(x=[1.0, 2.0], like=[[0.0], [0.0]], y=[[1.0], [2.0]]), GradCheck(x=(2, 3), like=(6,))],
+    cases=[
+        Case(x=[1.0, 2.0], like=[[0.0], [0.0]], y=[[1.0], [2.0]]),
+        GradCheck(x=(2, 3), like=(6,)),
+        Rejects("9 elements do not fill [1]", x=(3, 3), like=(1,)),
+    ],
 )
 def reshape_like(x, like):
     """The elements of ``x``, in order, in the shape of ``like``."""
     return x.reshape(like)
 
 
+reshape_like.check_shapes(lambda x, like: size.require_filled(x.shape, like.shape))
 reshape_like.gradient_programs(x=lambda x_shape, dy: reshape_like(dy, x_shape))
 
 
@@ -48,10 +53,7 @@ def flatten(x, *, start: int = 1):
 def flatten_shape(x, *, start):
     if not 0 <= start < len(x.shape):
         raise ShapeError(f"x has {len(x.shape)} dimension{'' if len(x.shape) == 1 else 's'}, so none can be joined from {start} on")
-    joined = 1
-    for item in x.shape[start:]:
-        joined = size.multiply(joined, item)
-    return (*x.shape[:start], joined)
+    return (*x.shape[:start], size.product(x.shape[start:]))
 
 
 flatten.gradient_programs(x=lambda x_shape, dy, *, start: reshape_like(dy, x_shape))
@@ -66,6 +68,7 @@ flatten.gradient_programs(x=lambda x_shape, dy, *, start: reshape_like(dy, x_sha
         Case(x=[[1.0, 2.0], [3.0, 4.0]], shape=(-1, 1), y=[[1.0], [2.0], [3.0], [4.0]]),
         GradCheck(x=(2, 3), shape=(3, -1)),
         Rejects("6 elements do not fill [4]", x=(2, 3), shape=(4,)),
+        Rejects("a size of [-1, 0] is 0, so nothing tells -1", x=(0, 2), shape=(-1, 0)),
     ],
 )
 def reshape(x, *, shape: Sizes):
@@ -78,20 +81,17 @@ def reshape(x, *, shape: Sizes):
 def reshape_shape(x, *, shape):
     if isinstance(shape, UnknownSizes):
         return tuple(shape)
-    total: size.Size = 1
-    known: int = 1
-    for item in x.shape:
-        total = size.multiply(total, item)
+    total = size.product(x.shape)
     unknown = [item for item in shape if item == -1 or isinstance(item, str)]
     if len(unknown) > 1:
         raise ShapeError(f"only one size of {size.format_shape(shape)} may be -1 or a symbol")
-    for item in shape:
-        known *= 1 if item in unknown else item
+    known: int = size.product(require_size("a size", item) for item in shape if item not in unknown)  # type: ignore[assignment]
     if not unknown:
-        if isinstance(total, int) and total != known:
-            raise ShapeError(f"{total} elements do not fill {size.format_shape(shape)}")
+        size.require_filled(x.shape, shape)
         return tuple(shape)
-    rest = size.floor_divide(total, known) if known else 0
+    if known == 0:
+        raise ShapeError(f"a size of {size.format_shape(shape)} is 0, so nothing tells {unknown[0]}")
+    rest = size.floor_divide(total, known)
     if size.multiply(rest, known) != total or (unknown[0] != -1 and rest != unknown[0]):
         raise ShapeError(f"{total} elements do not fill {size.format_shape(shape)}")
     return tuple(rest if item == unknown[0] else item for item in shape)
@@ -119,9 +119,7 @@ def concat(xs, *, axis: int = 0):
 @concat.infer_shape
 def concat_shape(xs, *, axis):
     first = xs[0].shape if xs else ()
-    if not -len(first) <= axis < len(first):
-        raise ShapeError(f"axis {axis} is not an axis of the first tensor, which has {len(first)} dimensions")
-    axis %= len(first)
+    axis = size.require_axis(first, axis, "the first tensor")
     for x in xs:
         if len(x.shape) != len(first) or x.shape[:axis] + x.shape[axis + 1 :] != first[:axis] + first[axis + 1 :]:
             raise ShapeError(f"sizes beside axis {axis} differ: {size.format_shape(first)} and {size.format_shape(x.shape)}")
@@ -136,23 +134,21 @@ concat.gradient_programs(xs=lambda xs_shape, dy, *, axis: split_like(dy, xs_shap
     aliases=("x",),
     disjoint=True,
     axis_attribute="axis",
-    cases=[Case(x=[1.0, 2.0, 3.0], like=([0.0], [0.0, 0.0]), ys=([1.0], [2.0, 3.0])), GradCheck(x=(2, 3), like=[(2, 1), (2, 2)], axis=1)],
+    cases=[
+        Case(x=[1.0, 2.0, 3.0], like=([0.0], [0.0, 0.0]), ys=([1.0], [2.0, 3.0])),
+        GradCheck(x=(2, 3), like=[(2, 1), (2, 2)], axis=1),
+        Rejects("axis 1 is not an axis of x", x=(3,), like=[(1,), (2,)], axis=1),
+        Rejects("the parts [2], [2] do not make up [3] along axis 0", x=(3,), like=[(2,), (2,)]),
+        Rejects("the parts [2, 1], [3, 2] do not make up [2, 3] along axis 1", x=(2, 3), like=[(2, 1), (3, 2)], axis=-1),
+    ],
 )
 def split_like(x, like, *, axis: int = 0):
     """Cut ``x`` along ``axis`` into parts as long as the tensors ``like``: the opposite of ``concat``."""
     return list(torch.split(x, [shape[axis] for shape in like], dim=axis))
 
 
-split_like.infer_shape(lambda x, like, *, axis: [item.shape for item in like])
+split_like.infer_shape(lambda x, like, *, axis: size.require_parts(x.shape, [item.shape for item in like], axis))
 split_like.gradient_programs(x=lambda dys, *, axis: concat(dys, axis=axis))
-
-
-def _require_axis(x: TensorType, axis: int) -> int:
-    """An axis of ``x`` from the front, given from there or, below 0, from the back. Raises ShapeError."""
-    count = len(x.shape or ())
-    if not -count <= axis < count:
-        raise ShapeError(f"axis {axis} is not an axis of x, which has {count} dimensions")
-    return axis % count
 
 
 @operator(
@@ -180,7 +176,7 @@ def split(x, *, sections: int, axis: int = 0):
 def split_shapes(x, *, sections, axis):
     if not 1 <= sections <= _MOST_SECTIONS:
         raise ShapeError(f"sections is {sections}, where it is 1 to {_MOST_SECTIONS}")
-    axis = _require_axis(x, axis)
+    axis = size.require_axis(x.shape, axis)
     part = size.floor_divide(x.shape[axis], sections)
     if size.multiply(part, sections) != x.shape[axis]:
         raise ShapeError(f"axis {axis} has the size {x.shape[axis]}, which is not {sections} equal parts")
@@ -215,25 +211,14 @@ def slice_(x, *, axis: int = 0, start: int = 0, stop: int | None = None):
 
     Its gradient is zero where nothing was taken from.
     """
-    first, length = _range(x.shape[axis], axis, start, stop)
+    first, length = size.range_within(x.shape[axis], axis, start, stop)
     return x.narrow(axis, first, length)
 
 
 @slice_.infer_shape
 def slice_shape(x, *, axis, start, stop=None):
-    axis = _require_axis(x, axis)
-    whole = x.shape[axis]
-    if isinstance(whole, int):
-        try:
-            length: size.Size = _range(whole, axis, start, stop)[1]
-        except ValueError as error:
-            raise ShapeError(str(error)) from None
-    else:
-        ends = [size.add(whole, end) if end < 0 else end for end in (start, stop) if end is not None]
-        length = size.add(whole if stop is None else ends[1], size.multiply(ends[0], -1))
-        if isinstance(length, int) and length < 0:
-            raise ShapeError(f"axis {axis} has the size {whole}, in which {start} to {stop} is no range")
-    return (*x.shape[:axis], length, *x.shape[axis + 1 :])
+    axis = size.require_axis(x.shape, axis)
+    return (*x.shape[:axis], size.slice_size(x.shape[axis], axis, start, stop), *x.shape[axis + 1 :])
 
 
 @slice_.gradient("x", axis_attribute="axis")
@@ -244,19 +229,9 @@ def slice_dx(x_shape, dy, *, axis, start, stop=None):
 
 def write_slice(dy: torch.Tensor, out: torch.Tensor, axis: int, start: int, stop: int | None) -> torch.Tensor:
     """``dy`` in the place of a slice of ``out``, zeros around it."""
-    first, length = _range(out.shape[axis], axis, start, stop)
+    first, length = size.range_within(out.shape[axis], axis, start, stop)
     out.zero_().narrow(axis, first, length).copy_(dy)
     return out
-
-
-def _range(whole: int, axis: int, start: int, stop: int | None) -> tuple[int, int]:
-    """Where a slice of an axis begins, and how long it is. Raises ValueError."""
-    first, end = (value + whole if value < 0 else value for value in (start, whole if stop is None else stop))
-    if not (0 <= first <= whole and 0 <= end <= whole):
-        raise ValueError(f"axis {axis} has the size {whole}, which {start} to {'its end' if stop is None else stop} exceeds")
-    if first > end:
-        raise ValueError(f"axis {axis} has the size {whole}, in which {start} to {stop} is no range")
-    return first, end - first
 
 
 @operator(

@@ -3,7 +3,7 @@
 import torch
 
 from oarlock.errors import ArgumentError, ShapeError
-from oarlock.op.convolution import window_size
+from oarlock.ir.size import count_windows
 from oarlock.op.trusted_operator import operator
 from oarlock.registry import Case, GradCheck, Rejects
 from oarlock.registry.own_values import unchecked
@@ -21,16 +21,18 @@ def _pooled(x, *, size, stride, padding):
     if any(2 * pad > window for pad, window in zip(padding, size, strict=True)):
         raise ShapeError(f"padding {padding} is more than half of the window {size}")
     n, c, h, w = x.shape
-    return (n, c, window_size(h, size[0], stride[0], padding[0]), window_size(w, size[1], stride[1], padding[1]))
+    return (n, c, count_windows(h, size[0], stride[0], padding[0]), count_windows(w, size[1], stride[1], padding[1]))
 
 
 @operator(
-    "x: float[n c h w] -> y: float[n c oh ow], index: int64[n c oh ow]",
+    "x: float[n c! h w] -> y: float[n c oh ow], index: int64[n c oh ow]",
     intermediate=("index",),
     cases=[
         Case(x=[[[[1.0, 2.0], [3.0, 4.0]]]], size=(2, 2), stride=(2, 2), y=[[[[4.0]]]], index=[[[[3]]]]),
         GradCheck(x=(2, 2, 5, 4), size=(3, 2), stride=(2, 2), padding=(1, 0)),
         Rejects("a window of 3 does not fit into 2", x=(1, 1, 2, 2), size=(3, 3), stride=(1, 1)),
+        Rejects("a window of 0 does not fit into 2", x=(1, 1, 2, 2), size=(0, 1), stride=(1, 1)),
+        Rejects("x has the size 0, where c is at least 1", x=(1, 0, 2, 2), size=(1, 1), stride=(1, 1)),
     ],
 )
 def max_pool2d(x, *, size: tuple[int, ...], stride: tuple[int, ...], padding: tuple[int, ...] = (0, 0)):
@@ -73,11 +75,12 @@ def _inside(index, h: int, w: int):
 
 
 @operator(
-    "x: float[n c h w] -> y: float[n c oh ow]",
+    "x: float[n c! h w] -> y: float[n c oh ow]",
     linear_in=("x",),
     cases=[
         Case(x=[[[[1.0, 2.0], [3.0, 4.0]]]], size=(2, 2), stride=(2, 2), y=[[[[2.5]]]]),
         GradCheck(x=(2, 2, 5, 4), size=(3, 2), stride=(2, 2), padding=(1, 0)),
+        Rejects("a window of 2 does not fit into 0", x=(1, 1, 0, 2), size=(2, 2), stride=(1, 1), padding=(1, 0)),
     ],
 )
 def average_pool2d(x, *, size: tuple[int, ...], stride: tuple[int, ...], padding: tuple[int, ...] = (0, 0)):

@@ -2,9 +2,10 @@
 
 import torch
 
+from oarlock.ir.size import require_broadcast
 from oarlock.ir.var import Var
 from oarlock.op.trusted_operator import operator
-from oarlock.registry import Case, GradCheck
+from oarlock.registry import Case, GradCheck, Rejects
 
 __all__ = ["broadcast_to_like", "mean", "reduce_sum", "same_shape", "sum_to_shape"]
 
@@ -22,6 +23,7 @@ def same_shape(x: Var, y: Var) -> bool:
         Case(x=[[1.0, 2.0], [3.0, 4.0]], like=[[0.0], [0.0]], y=[[3.0], [7.0]]),
         Case(x=[1.0, 2.0], like=[0.0, 0.0], y=[1.0, 2.0]),
         GradCheck(x=(3, 2), like=(2,)),
+        Rejects("[2] does not broadcast to [3, 1]", x=(3, 1), like=(2,)),
     ],
 )
 def sum_to_shape(x, like):
@@ -29,6 +31,7 @@ def sum_to_shape(x, like):
     return x.sum_to_size(like)
 
 
+sum_to_shape.check_shapes(lambda x, like: require_broadcast(like.shape, x.shape))
 sum_to_shape.gradient_programs(x=lambda x_shape, dy: broadcast_to_like(dy, x_shape))
 
 
@@ -39,6 +42,8 @@ sum_to_shape.gradient_programs(x=lambda x_shape, dy: broadcast_to_like(dy, x_sha
         Case(x=[1.0, 2.0], like=[[0.0, 0.0], [0.0, 0.0]], y=[[1.0, 2.0], [1.0, 2.0]]),
         Case(x=[1.0, 2.0], like=[[0.0, 0.0]], y=[[1.0, 2.0]]),
         GradCheck(x=(2,), like=(3, 2)),
+        Rejects("[2, 2, 3] does not broadcast to [2, 3]", x=(2, 2, 3), like=(2, 3)),
+        Rejects("[3] does not broadcast to [3, 1]", x=(3,), like=(3, 1)),
     ],
 )
 def broadcast_to_like(x, like):
@@ -46,6 +51,7 @@ def broadcast_to_like(x, like):
     return x.expand(like).contiguous()
 
 
+broadcast_to_like.check_shapes(lambda x, like: require_broadcast(x.shape, like.shape))
 broadcast_to_like.gradient_programs(x=lambda x_shape, dy: sum_to_shape(dy, x_shape))
 
 

@@ -2,6 +2,7 @@
 
 import torch
 
+from oarlock.ir.size import require_at_most, require_numbered
 from oarlock.op.trusted_operator import operator
 from oarlock.registry import Case, GradCheck, Rejects
 
@@ -85,10 +86,13 @@ def reduce_max_dx_ddy(index, ddx, *, axis=None, keepdim):
 )
 def top_k(x, *, k: int):
     """The ``k`` largest elements along the last axis, falling, and where they stand. Of equal ones, which is first is not said."""
-    if k > x.shape[-1]:
-        raise ValueError(f"k is {k}, where the last axis has {x.shape[-1]}")
-    values, indices = torch.topk(x, k, dim=-1)
-    return values, indices
+    require_k(x, k=k)
+    return tuple(torch.topk(x, k, dim=-1))
+
+
+@top_k.check_shapes
+def require_k(x, *, k):
+    require_at_most(k, x.shape[-1], f"k is {k}, where the last axis has {x.shape[-1]}")
 
 
 @top_k.gradient("x")
@@ -111,6 +115,7 @@ def top_k_dx_ddvalues(indices, dvalues_shape, ddx):
         Case(ids=[[1], [0]], depth=2, y=[[[0.0, 1.0]], [[1.0, 0.0]]]),
         Rejects("id 3 is not one of 0 to 2", ids=[0, 3], depth=3),
         Rejects("id -1 is not one of 0 to 2", ids=[-1], depth=3),
+        Rejects("2 numbers are given, where depth is 0", ids=[0, 0], depth=0),
     ],
 )
 def one_hot(ids, *, depth: int):
@@ -119,3 +124,6 @@ def one_hot(ids, *, depth: int):
     if wrong.any():
         raise ValueError(f"id {int(ids[wrong][0])} is not one of 0 to {depth - 1}")
     return (ids.unsqueeze(-1) == torch.arange(depth, device=ids.device)).float()
+
+
+one_hot.check_shapes(lambda ids, *, depth: require_numbered(ids.shape, depth, "depth is 0"))

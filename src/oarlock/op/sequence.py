@@ -6,15 +6,15 @@ what only moves elements. Row splits begin with 0, never fall, and end at ``t``;
 
 import torch
 
-from oarlock.errors import ShapeError
-from oarlock.ir.size import Size, add
+from oarlock.ir.size import require_same
 from oarlock.op.elementwise import multiply, subtract
 from oarlock.op.trusted_operator import operator
 from oarlock.registry import Case, GradCheck, Rejects
-from oarlock.registry.signature import TensorType
 from oarlock.tensor.sequences import divisors, ends_of, owners, put_at, sum_each, take_at
+from oarlock.tensor.splits import require_cut, sequences_in
 
 __all__ = [
+    "require_cut",
     "sequence_expand",
     "sequence_first",
     "sequence_last",
@@ -25,14 +25,6 @@ __all__ = [
     "sequence_sum",
     "sequences_in",
 ]
-
-
-def sequences_in(splits: TensorType) -> Size:
-    """How many sequences row splits of this type cut: n of int64[n+1]. Raises ShapeError."""
-    count = add((splits.shape or (1,))[0], -1)
-    if isinstance(count, int) and count < 0:
-        raise ShapeError("splits has no number, where n sequences have n+1")
-    return count
 
 
 @operator("splits: int64[n+1] -> y: int64[n]", cases=[Case(splits=[0, 2, 2, 3], y=[2, 0, 1]), Case(splits=[0], y=[])])
@@ -53,6 +45,7 @@ def sequence_lengths(splits):
         Case(x=[], splits=[0, 0], y=[0.0]),
         Case(x=[], splits=[0], y=[]),
         Rejects("row splits of 2 elements begin with 0, never fall and end at 2, unlike [0, 3]", x=(2,), splits=[0, 3]),
+        Rejects("x has 2 elements, where splits cut 0 sequences", x=(2,), splits=[0]),
     ],
 )
 def sequence_sum(x, splits):
@@ -78,16 +71,15 @@ sequence_sum.gradient_programs(x=lambda x_shape, splits, dy: sequence_expand(dy,
 )
 def sequence_expand(x, splits, like):
     """Row i of ``x`` for every element of sequence i; ``like`` has an element for each. The opposite of ``sequence_sum``."""
-    if len(x) != len(splits) - 1:
-        raise ValueError(f"x has {len(x)} rows, where splits cut {len(splits) - 1} sequences")
+    require_same(len(x), len(splits) - 1, f"x has {len(x)} rows, where splits cut {len(splits) - 1} sequences")
     return x.index_select(0, owners(splits, like[0]))
 
 
 @sequence_expand.infer_shape
 def sequence_expand_shape(x, splits, like):
     count = sequences_in(splits)
-    if x.shape[0] != count and isinstance(x.shape[0], int) == isinstance(count, int):
-        raise ShapeError(f"x has {x.shape[0]} rows, where splits cut {count} sequences")
+    require_cut(like, splits)
+    require_same(x.shape[0], count, f"x has {x.shape[0]} rows, where splits cut {count} sequences")
     return (like.shape[0], *x.shape[1:])
 
 
@@ -228,3 +220,7 @@ def sequence_softmax_dx_dy(y, dy, ddx, splits):
     along_dy = sequence_expand(sequence_sum(multiply(dy, y), splits), splits, y)
     along_ddx = sequence_expand(sequence_sum(multiply(ddx, y), splits), splits, y)
     return subtract(multiply(ddx, subtract(dy, along_dy)), multiply(dy, along_ddx))
+
+
+for reduction in (sequence_sum, sequence_mean, sequence_max, sequence_first, sequence_last, sequence_softmax):
+    reduction.check_shapes(require_cut)

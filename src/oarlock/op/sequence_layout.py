@@ -2,15 +2,14 @@
 
 import torch
 
-from oarlock.errors import ArgumentError, ShapeError
-from oarlock.ir.size import Size, add
-from oarlock.op.sequence import sequences_in
+from oarlock.errors import ArgumentError
+from oarlock.ir.size import Shape, Size, add, multiply, require_at_most, require_equal_numbers, require_numbered, require_same, sum_of
 from oarlock.op.trusted_operator import operator
 from oarlock.registry import Case, GradCheck, Rejects
 from oarlock.registry.signature import TensorType
 from oarlock.registry.told_size import told_size
 from oarlock.tensor.sequences import cells_of, join, joined_places, longest_of
-from oarlock.tensor.splits import lengths_in, require_splits
+from oarlock.tensor.splits import lengths_in, require_cut, require_splits, sequences_in
 
 __all__ = ["sequence_concat", "sequence_elements", "sequence_pad", "sequence_split", "sequence_splits", "sequence_unpad"]
 
@@ -18,6 +17,8 @@ __all__ = ["sequence_concat", "sequence_elements", "sequence_pad", "sequence_spl
 def _require_pairs(xs: list[TensorType], splits: list[TensorType]) -> None:
     if not xs or len(xs) != len(splits):
         raise ArgumentError(f"{len(xs)} values and {len(splits)} splits are given; each value has its own row splits")
+    for each in zip(xs, splits, strict=True):
+        require_cut(*each)
 
 
 @operator(
@@ -46,7 +47,6 @@ def sequence_concat_joined(xs, splits):
 @sequence_concat.infer_shape
 def sequence_concat_shapes(xs, splits):
     _require_pairs(xs, splits)
-    sequences_in(splits[0])
     return ("?joined", *xs[0].shape[1:]), splits[0].shape
 
 
@@ -75,6 +75,8 @@ def sequence_split(y, splits, like):
 @sequence_split.infer_shape
 def sequence_split_shapes(y, splits, like):
     _require_pairs(like, splits)
+    count = sum_of(item.shape[0] for item in like)
+    require_equal_numbers(y.shape[0], count, f"y has {y.shape[0]} elements, where the sequences have {count}")
     return [(item.shape[0], *y.shape[1:]) for item in like]
 
 
@@ -88,8 +90,8 @@ sequence_split_dy.gradient_programs(dxs=lambda splits, dxs_shape, ddy: sequence_
 
 
 def _require_count(shape: torch.Size, parts: list[torch.Tensor]) -> None:
-    if shape[0] != sum(map(len, parts)):
-        raise ValueError(f"y has {shape[0]} elements, where the sequences have {sum(map(len, parts))}")
+    count = sum(map(len, parts))
+    require_same(shape[0], count, f"y has {shape[0]} elements, where the sequences have {count}")
 
 
 # Padding
@@ -125,6 +127,7 @@ def sequence_pad_longest(x, splits, *, fill):
 def sequence_pad_shape(x, splits, *, fill):
     if not x.dtype.holds(fill):
         raise ArgumentError(f"fill is {fill}, which {x.dtype} does not hold")
+    require_cut(x, splits)
     return (sequences_in(splits), "?longest", *x.shape[1:])
 
 
@@ -141,7 +144,8 @@ sequence_pad.gradient_programs(x=lambda x_shape, splits, dy: sequence_unpad(dy, 
         GradCheck(padded=(3, 3, 2), splits=[0, 1, 1, 4], like=(4,)),
         GradCheck(padded=(1, 3, 2), splits=[0, 2], like=(2,)),
         GradCheck(padded=(1, 0), splits=[0, 0], like=(0,)),
-        Rejects("a sequence of 3 does not fit rows of 2", padded=(1, 2), splits=[0, 3], like=(3,)),
+        Rejects("a sequence of 3 does not fit rows of 2", padded=(2, 2), splits=[0, 3, 3], like=(3,)),
+        Rejects("3 elements do not fit 1 rows of 2", padded=(1, 2), splits=[0, 3], like=(3,)),
         Rejects("padded has 2 rows, where splits cut 1 sequences", padded=(2, 3), splits=[0, 3], like=(3,)),
     ],
 )
@@ -154,7 +158,7 @@ def sequence_unpad(padded, splits, like):
 
 @sequence_unpad.infer_shape
 def sequence_unpad_shape(padded, splits, like):
-    _require_same("padded", padded.shape[0], sequences_in(splits))
+    _require_padded(padded.shape, splits, like)
     return (like.shape[0], *padded.shape[2:])
 
 
@@ -167,7 +171,7 @@ def sequence_unpad_dpadded(splits, dy, padded_shape):
 
 @sequence_unpad_dpadded.infer_shape
 def sequence_unpad_dpadded_shape(splits, dy, padded_shape):
-    _require_same("padded", padded_shape.shape[0], sequences_in(splits))
+    _require_padded(padded_shape.shape, splits, dy)
     return padded_shape.shape
 
 
@@ -175,8 +179,14 @@ sequence_unpad_dpadded.gradient_programs(dy=lambda splits, ddpadded, dy_shape: s
 
 
 def _require_same(name: str, rows: Size, count: Size) -> None:
-    if rows != count and isinstance(rows, int) == isinstance(count, int):
-        raise ShapeError(f"{name} has {rows} rows, where splits cut {count} sequences")
+    require_same(rows, count, f"{name} has {rows} rows, where splits cut {count} sequences")
+
+
+def _require_padded(shape: Shape, splits: TensorType, elements: TensorType) -> None:
+    require_cut(elements, splits)
+    _require_same("padded", shape[0], sequences_in(splits))
+    count = elements.shape[0]  # type: ignore[index]
+    require_at_most(count, multiply(*shape[:2]), f"{count} elements do not fit {shape[0]} rows of {shape[1]}")
 
 
 def _require_rows(shape: torch.Size, splits: torch.Tensor) -> None:
@@ -232,6 +242,7 @@ def sequence_elements_total(splits, rows, like):
 @sequence_elements.infer_shape
 def sequence_elements_shapes(splits, rows, like):
     _require_same("like", like.shape[0], sequences_in(splits))
+    require_numbered(rows.shape, like.shape[0], "like has 0 rows")
     return ("?elements",), (add(rows.shape[0], 1),)
 
 

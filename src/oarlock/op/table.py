@@ -7,6 +7,7 @@ each row of the table is added up first. So values are rounded otherwise for oth
 
 import torch
 
+from oarlock.ir.size import require_numbered
 from oarlock.op.indexing import gather, scatter_add
 from oarlock.op.matrix import linear, linear_dbias, linear_dw, linear_dx
 from oarlock.op.trusted_operator import operator
@@ -30,6 +31,7 @@ __all__ = ["embedding_linear"]
         GradCheck(x=(0, 2), rows=[], w=(2, 3)),
         Rejects("row 3 is asked for, where x has 3 rows, numbered from 0", x=(3, 2), rows=[0, 3], w=(2, 4)),
         Rejects("row -1 is asked for, where x has 1 row, numbered from 0", x=(1, 2), rows=[0, -1], w=(2, 4)),
+        Rejects("2 numbers are given, where x has 0 rows", x=(0, 2), rows=[0, 0], w=(2, 4)),
     ],
 )
 def embedding_linear(x, rows, w, bias=None):
@@ -60,6 +62,7 @@ def embedding_linear_dw(x, rows, dout):
 
 
 embedding_linear.gradient_programs(bias=lambda dout: linear_dbias(dout))
+embedding_linear.check_shapes(lambda x, rows, w, bias=None: require_numbered(rows.shape, x.shape[0], "x has 0 rows"))
 
 
 @fused_backward(embedding_linear_dx, embedding_linear_dw, linear_dbias)

@@ -86,11 +86,10 @@ def adam(param, grad, moment1, moment2, step, learning_rate, *, beta1: float = 0
 
 def _shapes(params: Sequence[TensorType], *others: Sequence[TensorType]) -> list[Shape | None]:
     """The shapes of the next values: those of `params`, which what stands beside them has too. Raises ShapeError."""
-    for number, param in enumerate(params):
-        for tensors in others:
-            beside = tensors[number] if number < len(tensors) else None
-            if beside is None:
-                raise ShapeError(f"there are {len(params)} params, but {len(tensors)} of what goes with them")
+    for tensors in others:
+        if len(tensors) != len(params):
+            raise ShapeError(f"there are {len(params)} params, but {len(tensors)} of what goes with them")
+        for number, (param, beside) in enumerate(zip(params, tensors, strict=True)):
             if None not in (param.shape, beside.shape) and param.shape != beside.shape:
                 raise ShapeError(f"params.{number} is {format_shape(param.shape)}, but what goes with it {format_shape(beside.shape)}")
     return [param.shape for param in params]
@@ -102,6 +101,7 @@ def _shapes(params: Sequence[TensorType], *others: Sequence[TensorType]) -> list
         Case(params=[[1.0, 2.0], [[3.0]]], grads=[[10.0, -10.0], [[20.0]]], learning_rate=0.1, next=[[0.0, 3.0], [[1.0]]]),
         Rejects("params.1 is [1], but what goes with it [2]", params=[(2,), (1,)], grads=[(2,), (2,)], learning_rate=0.1),
         Rejects("there are 2 params, but 1 of what goes with them", params=[(2,), (1,)], grads=[(2,)], learning_rate=0.1),
+        Rejects("there are 1 params, but 2 of what goes with them", params=[(2,)], grads=[(2,), (2,)], learning_rate=0.1),
     ],
 )
 def multi_tensor_sgd(params, grads, learning_rate):

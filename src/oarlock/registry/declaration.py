@@ -90,6 +90,7 @@ class Operator(CallingConvention):
         self.gradients: dict[str, Rule] = {}
         self.gradient_builder: Builder | None = None
         self.infer_function: Callable[..., object] | None = None
+        self.shape_check: Callable[..., None] | None = None
         self.block_sizes: Callable[..., Any] | None = None  # from an op to its `own_sizes.BlockSizes`
         self.catalogue = standard if catalogue is None else catalogue
         if signature is not None:
@@ -205,6 +206,14 @@ class Operator(CallingConvention):
         only values tell is a text that begins with "?"; where the same text stands twice, it is the same size.
         """
         self.infer_function = function
+        return function
+
+    def check_shapes(self, function: Callable[..., None]) -> Callable[..., None]:
+        """Declare what refuses shapes that fit the signature, where that states what follows from those that remain.
+
+        `function` takes what that of `infer_shape` takes, and raises ShapeError. A size that is a symbol may be any number: the run tells.
+        """
+        self.shape_check = function
         return function
 
     @takes_old_keywords(OLD_DECLARATIONS)

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from oarlock.errors import OarlockError, ShapeError
 from oarlock.ir.var import Var
 from oarlock.registry.signature import TensorType, name_fresh_sizes
 
@@ -24,9 +25,11 @@ def infer_types(
     }
     signature = operator.signature
     binding = signature.bind(given)
+    if operator.shape_check is not None and all(type.shape is not None for types in given.values() for type in types):
+        _refusing(operator.shape_check, *operator.in_order(given), **attributes)
     if operator.infer_function is None:
         return {name: [type] for name, type in signature.infer(binding, attributes, fresh).items()}
-    results = operator.results(operator.infer_function(*operator.in_order(given), **attributes))
+    results = operator.results(_refusing(operator.infer_function, *operator.in_order(given), **attributes))
     typed: dict[str, list[TensorType]] = {}
     for slot in signature.outputs:
         typed[slot.name] = [
@@ -34,3 +37,13 @@ def infer_types(
             for item in results[slot.name]
         ]
     return name_fresh_sizes(typed, fresh)
+
+
+def _refusing(rule: Callable[..., object], *types: object, **attributes: object) -> object:
+    """What a rule of shapes gives. The ValueError of one that kernels share is a ShapeError here."""
+    try:
+        return rule(*types, **attributes)
+    except OarlockError:
+        raise
+    except ValueError as error:
+        raise ShapeError(str(error)) from None

@@ -6,6 +6,7 @@ A slot is `name: dtype[axes]`; `name?` may be absent, `*name` takes any number o
 brackets any shape goes. An axis is one of
 
     k  8      a size, the same wherever the name stands; a number
+    k!        in an input, a size that is at least 1
     *b        any number of leading axes. A promise: each index is computed alone, other inputs shared
     ...s      any number of axes, no promise
     ...s-{axis}   in an output, the axes ...s but the one that an attribute names, all where that is None; where the attribute
@@ -31,7 +32,17 @@ from oarlock.errors import DeclarationError, DTypeError, ShapeError
 from oarlock.ir.dtype import DType
 from oarlock.ir.size import Shape, Size, add, format_shape, rename
 
-__all__ = ["Axis", "Binding", "Signature", "Slot", "TensorType", "name_fresh_sizes", "parse_signature", "require_parameters"]
+__all__ = [
+    "Axis",
+    "Binding",
+    "Signature",
+    "Slot",
+    "TensorType",
+    "name_fresh_sizes",
+    "parse_signature",
+    "require_parameters",
+    "require_size",
+]
 
 _SLOT = re.compile(r"(\*?)([A-Za-z_]\w*)(\??): (sum )?([A-Za-z]\w*|\{\w+\})(?:\[([^\]]*)\])?$")
 _AXIS = re.compile(
@@ -75,6 +86,7 @@ class Slot:
     variadic: bool = False
     summed: bool = False
     like: str | None = None  # an output of exactly the shape of this input
+    filled: frozenset[str] = frozenset()  # the names of sizes that are at least 1
 
     @property
     def shape_only(self) -> bool:
@@ -88,7 +100,7 @@ class Slot:
 
     @property
     def shape_text(self) -> str:
-        return "" if self.axes is None else "[" + " ".join(str(axis) for axis in self.axes) + "]"
+        return "" if self.axes is None else "[" + " ".join(f"{axis}{'!' * (axis.name in self.filled)}" for axis in self.axes) + "]"
 
     def __str__(self) -> str:
         head = f"{'*' if self.variadic else ''}{self.name}{'?' if self.optional else ''}"
@@ -224,9 +236,9 @@ def _bind_size(axis: Axis, size: Size, slot: Slot, binding: Binding) -> None:
     if axis.name.isdigit():
         _same_size("a dimension", int(axis.name), size, "the signature", slot.name)
         return
+    if size == 0 and (axis.name.endswith("+1") or axis.name in slot.filled):
+        raise ShapeError(f"{slot.name} has the size 0, where {axis.name} is at least 1")
     if axis.name.endswith("+1"):
-        if size == 0:
-            raise ShapeError(f"{slot.name} has the size 0, where {axis.name} is at least 1")
         binding.beside[axis.name.removesuffix("+1")] = add(size, -1)
         return
     first = binding.source.setdefault(axis.name, slot.name)
@@ -278,7 +290,7 @@ def _infer_shape(slot: Slot, binding: Binding, attributes: Mapping[str, object],
         elif axis.kind == "fresh":
             sizes.append(fresh())
         elif axis.kind == "attribute":
-            sizes.append(_require_size(axis.name, attributes[axis.name]))
+            sizes.append(require_size(axis.name, attributes[axis.name]))
         elif axis.kind == "sum":
             sizes.append(binding.sums.get(axis.name.removesuffix(")"), 0))
         elif axis.name.isdigit():
@@ -304,7 +316,7 @@ def _without(text: str, binding: Binding, attributes: Mapping[str, object]) -> S
     return tuple(size for number, item in enumerate(shape) for size in (stays if number in left_out else (item,)))
 
 
-def _require_size(name: str, value: object) -> Size:
+def require_size(name: str, value: object) -> Size:
     """The value of an attribute as a size. Raises ShapeError where it is negative."""
     if isinstance(value, int) and value < 0:
         raise ShapeError(f"{name} is {value}, where a size is at least 0")
@@ -350,10 +362,11 @@ def _parse_slot(text: str, whole: str) -> Slot:
     known = dtype in ("float", "number", "any", "shape") or dtype[:1] == "{" or len(dtype) == 1 or dtype in {str(dtype) for dtype in DType}
     if not known:
         raise DeclarationError(f"{dtype!r} is not a dtype of a signature, in {whole!r}")
-    parsed = None if axes is None else tuple(_parse_axis(axis, whole) for axis in axes.split())
+    filled = frozenset(re.findall(r"(?<!\S)(\w+)!", axes or ""))
+    parsed = None if axes is None else tuple(_parse_axis(axis, whole) for axis in re.sub(r"(?<!\S)(\w+)!", r"\1", axes).split())
     if parsed and sum(axis.kind in _MANY for axis in parsed) > 1:
         raise DeclarationError(f"{text!r} has two axes that stand for any number, in {whole!r}")
-    return Slot(name, dtype, parsed, optional=bool(question), variadic=bool(star), summed=bool(summed))
+    return Slot(name, dtype, parsed, optional=bool(question), variadic=bool(star), summed=bool(summed), filled=filled)
 
 
 def _parse_axis(text: str, whole: str) -> Axis:

@@ -7,7 +7,7 @@ import torch
 
 from oarlock.backend.torch.private import flash_attention, flash_attention_backward
 
-__all__ = ["attend", "attend_backward"]
+__all__ = ["attend", "attend_backward", "require_heads"]
 
 
 def attend(query, key, value, *, heads: int, causal: bool) -> tuple[torch.Tensor, torch.Tensor]:
@@ -37,12 +37,18 @@ def attend_backward(query, key, value, y, logsumexp, dy, heads: int, causal: boo
 
 def _by_head(query, key, value, *, heads: int, causal: bool) -> list[torch.Tensor]:
     """The three as [n heads rows columns], views where they can be. Raises ValueError for sizes that do not fit."""
-    if causal and query.shape[-2] > key.shape[-2]:
-        raise ValueError(f"{query.shape[-2]} queries are more than {key.shape[-2]} keys, so the first ones would see nothing")
-    for name, x in (("query", query), ("value", value)):
-        if heads < 1 or x.shape[-1] % heads:
-            raise ValueError(f"{heads} heads do not divide the {x.shape[-1]} columns of {name}")
+    require_heads(query, key, value, heads=heads, causal=causal)
     return [_split(x, heads) for x in (query, key, value)]
+
+
+def require_heads(query, key, value, *, heads: int, causal: bool) -> None:
+    """Raises ValueError where sizes are known not to fit."""
+    queries, keys = query.shape[-2], key.shape[-2]
+    if causal and isinstance(queries, int) and isinstance(keys, int) and queries > keys:
+        raise ValueError(f"{queries} queries are more than {keys} keys, so the first ones would see nothing")
+    for name, columns in (("query", query.shape[-1]), ("value", value.shape[-1])):
+        if heads < 1 or (isinstance(columns, int) and columns % heads):
+            raise ValueError(f"{heads} heads do not divide the {columns} columns of {name}")
 
 
 def _split(x: torch.Tensor, heads: int) -> torch.Tensor:

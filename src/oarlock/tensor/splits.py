@@ -6,7 +6,10 @@ lengths say, and differences of int64 wrap around: those of [0, 2**63 - 1, -2**6
 
 import torch
 
-__all__ = ["lengths_in", "require_splits"]
+from oarlock.errors import ShapeError
+from oarlock.ir.size import Size, add, require_same
+
+__all__ = ["lengths_in", "require_cut", "require_splits", "sequences_in"]
 
 
 def require_splits(splits: torch.Tensor, count: int) -> None:
@@ -19,3 +22,18 @@ def lengths_in(splits: torch.Tensor, count: int) -> torch.Tensor:
     """How many of `count` elements each sequence has, int64[n]. Raises ValueError as `require_splits`."""
     require_splits(splits, count)
     return splits[1:] - splits[:-1]
+
+
+def sequences_in(splits) -> Size:
+    """How many sequences row splits of this type cut: n of int64[n+1]. Raises ShapeError."""
+    count = add((splits.shape or (1,))[0], -1)
+    if isinstance(count, int) and count < 0:
+        raise ShapeError("splits has no number, where n sequences have n+1")
+    return count
+
+
+def require_cut(x, splits) -> None:
+    """Raises ShapeError where there are elements, and no sequence that they could belong to."""
+    if sequences_in(splits) == 0:
+        count = (x.shape or (0,))[0]
+        require_same(count, 0, f"x has {count} elements, where splits cut 0 sequences")
