@@ -151,7 +151,7 @@ for data in files:
     watching = True
     try:
         model = ol.load_model(path)
-        ol.ir.verify.verify_program(model.program)
+        ol.ir.verification.verify_program(model.program)
         loaded += 1
     except REFUSALS:
         pass
@@ -168,7 +168,7 @@ def test_nothing_is_imported_compiled_started_or_opened_while_files_are_read(tmp
 
 
 def test_the_hook_of_the_test_above_sees_what_it_should(tmp_path):
-    spoiled = AUDIT.replace("ol.ir.verify.verify_program(model.program)", "eval('1'); open('/etc/hostname').close()")
+    spoiled = AUDIT.replace("ol.ir.verification.verify_program(model.program)", "eval('1'); open('/etc/hostname').close()")
     (tmp_path / "audit.py").write_text(spoiled)
     done = run_python(str(tmp_path / "audit.py"))
     assert "compile" in done.stdout

@@ -107,9 +107,9 @@ def test_too_few_dimensions(require):
             hidden = ol.layer.pool2d(image, size=2)
         """,
         """
-        oarlock.ShapeError: max_pool2d: x has 2 dimensions, where [n c h w] needs 4
+        oarlock.ShapeError: max_pool2d: x has 2 dimensions, where [n c! h w] needs 4
           model.py:4      hidden = ol.layer.pool2d(image, size=2)
-          max_pool2d(x: float[n c h w] -> y: float[n c oh ow], index: int64[n c oh ow])
+          max_pool2d(x: float[n c! h w] -> y: float[n c oh ow], index: int64[n c oh ow])
               x = "image"   float32[n, 64]   fed; declared at model.py:3
         """,
     )
@@ -315,7 +315,7 @@ def test_an_attribute_that_does_not_exist(require):
         """
         oarlock.ArgumentError: max_pool2d: no attribute or input siz; its attributes: size, stride, padding
           model.py:4      y = ol.op.max_pool2d(image, siz=(2, 2))
-          max_pool2d(x: float[n c h w] -> y: float[n c oh ow], index: int64[n c oh ow])
+          max_pool2d(x: float[n c! h w] -> y: float[n c oh ow], index: int64[n c oh ow])
               x = "image"   float32[n, 1, 8, 8]   fed; declared at model.py:3
         """,
     )
