@@ -5,7 +5,7 @@ import math
 import torch
 
 from oarlock.backend.torch.private import log_softmax_backward, softmax_backward
-from oarlock.ir.size import require_at_most
+from oarlock.ir.shape_rules import require_at_most
 from oarlock.op.creation import full
 from oarlock.op.elementwise import multiply, neg, subtract
 from oarlock.op.reduction import reduce_sum

@@ -1,7 +1,7 @@
 """Convolution of images."""
 
 from oarlock.errors import ShapeError
-from oarlock.ir.size import count_windows
+from oarlock.ir.shape_rules import count_windows
 from oarlock.op.manipulation import reshape
 from oarlock.op.reduction import broadcast_to_like
 from oarlock.op.trusted_operator import operator

@@ -5,7 +5,7 @@ import torch
 from oarlock.errors import ShapeError
 from oarlock.ir.attribute import Sizes
 from oarlock.ir.dtype import DType
-from oarlock.ir.size import require_axis
+from oarlock.ir.shape_rules import require_axis
 from oarlock.op.trusted_operator import operator
 from oarlock.registry import Case, Rejects
 from oarlock.registry.attribute_spec import UnknownSizes

@@ -6,7 +6,8 @@ What control flow is spelled with: a branch runs on the rows that `gather` gives
 import torch
 
 from oarlock.errors import ShapeError
-from oarlock.ir.size import add, format_shape, may_be, require_at_most, require_equal_numbers, require_numbered, sum_of
+from oarlock.ir.shape_rules import may_be, require_at_most, require_equal_numbers, require_numbered
+from oarlock.ir.size import add, format_shape, sum_of
 from oarlock.op.reduction import broadcast_to_like
 from oarlock.op.trusted_operator import operator
 from oarlock.registry import Case, GradCheck, Rejects
@@ -202,8 +203,8 @@ def _spread(condition: torch.Tensor, shape: torch.Size, values: torch.Tensor) ->
 )
 def select_branch(stacks):
     """The value of whichever stack has one: each has one row or none, and exactly one of them has one."""
-    require_one(stacks)
-    return next(stack for stack in stacks if len(stack))[0]
+    ran = [stack for stack in stacks if len(stack)]
+    return ran[0][0] if len(ran) == 1 == len(ran[0]) else require_one(stacks)  # which raises
 
 
 @select_branch.check_shapes

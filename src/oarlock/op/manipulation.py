@@ -5,6 +5,7 @@ import torch
 from oarlock.errors import ShapeError
 from oarlock.ir import size
 from oarlock.ir.attribute import Sizes
+from oarlock.ir.shape_rules import range_within, require_axis, require_filled, require_parts, slice_size
 from oarlock.op.trusted_operator import operator
 from oarlock.registry import Case, GradCheck, Rejects
 from oarlock.registry.attribute_spec import UnknownSizes
@@ -29,7 +30,7 @@ def reshape_like(x, like):
     return x.reshape(like)
 
 
-reshape_like.check_shapes(lambda x, like: size.require_filled(x.shape, like.shape))
+reshape_like.check_shapes(lambda x, like: require_filled(x.shape, like.shape))
 reshape_like.gradient_programs(x=lambda x_shape, dy: reshape_like(dy, x_shape))
 
 
@@ -87,7 +88,7 @@ def reshape_shape(x, *, shape):
         raise ShapeError(f"only one size of {size.format_shape(shape)} may be -1 or a symbol")
     known: int = size.product(require_size("a size", item) for item in shape if item not in unknown)  # type: ignore[assignment]
     if not unknown:
-        size.require_filled(x.shape, shape)
+        require_filled(x.shape, shape)
         return tuple(shape)
     if known == 0:
         raise ShapeError(f"a size of {size.format_shape(shape)} is 0, so nothing tells {unknown[0]}")
@@ -119,7 +120,7 @@ def concat(xs, *, axis: int = 0):
 @concat.infer_shape
 def concat_shape(xs, *, axis):
     first = xs[0].shape if xs else ()
-    axis = size.require_axis(first, axis, "the first tensor")
+    axis = require_axis(first, axis, "the first tensor")
     for x in xs:
         if len(x.shape) != len(first) or x.shape[:axis] + x.shape[axis + 1 :] != first[:axis] + first[axis + 1 :]:
             raise ShapeError(f"sizes beside axis {axis} differ: {size.format_shape(first)} and {size.format_shape(x.shape)}")
@@ -147,7 +148,7 @@ def split_like(x, like, *, axis: int = 0):
     return list(torch.split(x, [shape[axis] for shape in like], dim=axis))
 
 
-split_like.infer_shape(lambda x, like, *, axis: size.require_parts(x.shape, [item.shape for item in like], axis))
+split_like.infer_shape(lambda x, like, *, axis: require_parts(x.shape, [item.shape for item in like], axis))
 split_like.gradient_programs(x=lambda dys, *, axis: concat(dys, axis=axis))
 
 
@@ -176,7 +177,7 @@ def split(x, *, sections: int, axis: int = 0):
 def split_shapes(x, *, sections, axis):
     if not 1 <= sections <= _MOST_SECTIONS:
         raise ShapeError(f"sections is {sections}, where it is 1 to {_MOST_SECTIONS}")
-    axis = size.require_axis(x.shape, axis)
+    axis = require_axis(x.shape, axis)
     part = size.floor_divide(x.shape[axis], sections)
     if size.multiply(part, sections) != x.shape[axis]:
         raise ShapeError(f"axis {axis} has the size {x.shape[axis]}, which is not {sections} equal parts")
@@ -211,14 +212,14 @@ def slice_(x, *, axis: int = 0, start: int = 0, stop: int | None = None):
 
     Its gradient is zero where nothing was taken from.
     """
-    first, length = size.range_within(x.shape[axis], axis, start, stop)
+    first, length = range_within(x.shape[axis], axis, start, stop)
     return x.narrow(axis, first, length)
 
 
 @slice_.infer_shape
 def slice_shape(x, *, axis, start, stop=None):
-    axis = size.require_axis(x.shape, axis)
-    return (*x.shape[:axis], size.slice_size(x.shape[axis], axis, start, stop), *x.shape[axis + 1 :])
+    axis = require_axis(x.shape, axis)
+    return (*x.shape[:axis], slice_size(x.shape[axis], axis, start, stop), *x.shape[axis + 1 :])
 
 
 @slice_.gradient("x", axis_attribute="axis")
@@ -229,7 +230,7 @@ def slice_dx(x_shape, dy, *, axis, start, stop=None):
 
 def write_slice(dy: torch.Tensor, out: torch.Tensor, axis: int, start: int, stop: int | None) -> torch.Tensor:
     """``dy`` in the place of a slice of ``out``, zeros around it."""
-    first, length = size.range_within(out.shape[axis], axis, start, stop)
+    first, length = range_within(out.shape[axis], axis, start, stop)
     out.zero_().narrow(axis, first, length).copy_(dy)
     return out
 

@@ -2,7 +2,7 @@
 
 import torch
 
-from oarlock.ir.size import require_at_most, require_numbered
+from oarlock.ir.shape_rules import require_at_most, require_numbered
 from oarlock.op.trusted_operator import operator
 from oarlock.registry import Case, GradCheck, Rejects
 

@@ -6,12 +6,11 @@ what only moves elements. Row splits begin with 0, never fall, and end at ``t``;
 
 import torch
 
-from oarlock.ir.size import require_same
 from oarlock.op.elementwise import multiply, subtract
 from oarlock.op.trusted_operator import operator
 from oarlock.registry import Case, GradCheck, Rejects
 from oarlock.tensor.sequences import divisors, ends_of, owners, put_at, sum_each, take_at
-from oarlock.tensor.splits import require_cut, sequences_in
+from oarlock.tensor.splits import require_counted, require_cut, sequences_in
 
 __all__ = [
     "require_cut",
@@ -71,15 +70,14 @@ sequence_sum.gradient_programs(x=lambda x_shape, splits, dy: sequence_expand(dy,
 )
 def sequence_expand(x, splits, like):
     """Row i of ``x`` for every element of sequence i; ``like`` has an element for each. The opposite of ``sequence_sum``."""
-    require_same(len(x), len(splits) - 1, f"x has {len(x)} rows, where splits cut {len(splits) - 1} sequences")
+    require_counted("x", len(x), len(splits) - 1)
     return x.index_select(0, owners(splits, like[0]))
 
 
 @sequence_expand.infer_shape
 def sequence_expand_shape(x, splits, like):
-    count = sequences_in(splits)
     require_cut(like, splits)
-    require_same(x.shape[0], count, f"x has {x.shape[0]} rows, where splits cut {count} sequences")
+    require_counted("x", x.shape[0], sequences_in(splits))
     return (like.shape[0], *x.shape[1:])
 
 

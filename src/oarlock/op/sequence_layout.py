@@ -3,13 +3,14 @@
 import torch
 
 from oarlock.errors import ArgumentError
-from oarlock.ir.size import Shape, Size, add, multiply, require_at_most, require_equal_numbers, require_numbered, require_same, sum_of
+from oarlock.ir.shape_rules import require_at_most, require_equal_numbers, require_numbered, require_same
+from oarlock.ir.size import Shape, add, multiply, sum_of
 from oarlock.op.trusted_operator import operator
 from oarlock.registry import Case, GradCheck, Rejects
 from oarlock.registry.signature import TensorType
 from oarlock.registry.told_size import told_size
 from oarlock.tensor.sequences import cells_of, join, joined_places, longest_of
-from oarlock.tensor.splits import lengths_in, require_cut, require_splits, sequences_in
+from oarlock.tensor.splits import lengths_in, require_counted, require_cut, require_splits, sequences_in
 
 __all__ = ["sequence_concat", "sequence_elements", "sequence_pad", "sequence_split", "sequence_splits", "sequence_unpad"]
 
@@ -178,19 +179,15 @@ def sequence_unpad_dpadded_shape(splits, dy, padded_shape):
 sequence_unpad_dpadded.gradient_programs(dy=lambda splits, ddpadded, dy_shape: sequence_unpad(ddpadded, splits, dy_shape))
 
 
-def _require_same(name: str, rows: Size, count: Size) -> None:
-    require_same(rows, count, f"{name} has {rows} rows, where splits cut {count} sequences")
-
-
 def _require_padded(shape: Shape, splits: TensorType, elements: TensorType) -> None:
     require_cut(elements, splits)
-    _require_same("padded", shape[0], sequences_in(splits))
+    require_counted("padded", shape[0], sequences_in(splits))
     count = elements.shape[0]  # type: ignore[index]
     require_at_most(count, multiply(*shape[:2]), f"{count} elements do not fit {shape[0]} rows of {shape[1]}")
 
 
 def _require_rows(shape: torch.Size, splits: torch.Tensor) -> None:
-    _require_same("padded", shape[0], len(splits) - 1)
+    require_counted("padded", shape[0], len(splits) - 1)
     if longest_of(splits) > shape[1]:
         raise ValueError(f"a sequence of {longest_of(splits)} does not fit rows of {shape[1]}")
 
@@ -223,7 +220,7 @@ def sequence_elements(splits, rows, like):
 def _own_splits(splits: torch.Tensor, rows: torch.Tensor, like: torch.Size) -> tuple[torch.Tensor, torch.Tensor]:
     """The lengths of some sequences, and their row splits. Raises ValueError."""
     count = len(splits) - 1
-    _require_same("like", like[0], count)
+    require_counted("like", like[0], count)
     if len(rows) and not 0 <= int(rows.min()) <= int(rows.max()) < count:
         wrong = int(rows.max()) if int(rows.max()) >= count else int(rows.min())
         raise ValueError(f"row {wrong} is asked for, where there are {count}")
@@ -241,7 +238,7 @@ def sequence_elements_total(splits, rows, like):
 
 @sequence_elements.infer_shape
 def sequence_elements_shapes(splits, rows, like):
-    _require_same("like", like.shape[0], sequences_in(splits))
+    require_counted("like", like.shape[0], sequences_in(splits))
     require_numbered(rows.shape, like.shape[0], "like has 0 rows")
     return ("?elements",), (add(rows.shape[0], 1),)
 

@@ -7,7 +7,7 @@ each row of the table is added up first. So values are rounded otherwise for oth
 
 import torch
 
-from oarlock.ir.size import require_numbered
+from oarlock.ir.shape_rules import require_numbered
 from oarlock.op.indexing import gather, scatter_add
 from oarlock.op.matrix import linear, linear_dbias, linear_dw, linear_dx
 from oarlock.op.trusted_operator import operator

@@ -30,6 +30,7 @@ from typing import NamedTuple
 
 from oarlock.errors import DeclarationError, DTypeError, ShapeError
 from oarlock.ir.dtype import DType
+from oarlock.ir.shape_rules import require_axis
 from oarlock.ir.size import Shape, Size, add, format_shape, rename
 
 __all__ = [
@@ -306,9 +307,7 @@ def _without(text: str, binding: Binding, attributes: Mapping[str, object]) -> S
     shape, axis, owner = binding.groups.get(group), attributes.get(name), binding.source.get(group)
     if shape is None:
         return None
-    if axis is not None and not -len(shape) <= axis < len(shape):  # type: ignore[operator]
-        raise ShapeError(f"{name} {axis} is not an axis of {owner}, which has {len(shape)} dimensions")
-    left_out = range(len(shape)) if axis is None else (axis % len(shape),)  # type: ignore[operator]
+    left_out = range(len(shape)) if axis is None else (require_axis(shape, axis, owner, name),)  # type: ignore[arg-type]
     if "!" in text and any(shape[number] == 0 for number in left_out):
         where = "" if axis is None else f" along {name} {axis}"
         raise ShapeError(f"{owner} has no element{where}, where there must be one")

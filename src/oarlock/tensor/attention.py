@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import torch
 
 from oarlock.backend.torch.private import flash_attention, flash_attention_backward
+from oarlock.ir.shape_rules import require_at_most
 
 __all__ = ["attend", "attend_backward", "require_heads"]
 
@@ -44,8 +45,8 @@ def _by_head(query, key, value, *, heads: int, causal: bool) -> list[torch.Tenso
 def require_heads(query, key, value, *, heads: int, causal: bool) -> None:
     """Raises ValueError where sizes are known not to fit."""
     queries, keys = query.shape[-2], key.shape[-2]
-    if causal and isinstance(queries, int) and isinstance(keys, int) and queries > keys:
-        raise ValueError(f"{queries} queries are more than {keys} keys, so the first ones would see nothing")
+    if causal:
+        require_at_most(queries, keys, f"{queries} queries are more than {keys} keys, so the first ones would see nothing")
     for name, columns in (("query", query.shape[-1]), ("value", value.shape[-1])):
         if heads < 1 or (isinstance(columns, int) and columns % heads):
             raise ValueError(f"{heads} heads do not divide the {columns} columns of {name}")

@@ -7,9 +7,10 @@ lengths say, and differences of int64 wrap around: those of [0, 2**63 - 1, -2**6
 import torch
 
 from oarlock.errors import ShapeError
-from oarlock.ir.size import Size, add, require_same
+from oarlock.ir.shape_rules import require_same
+from oarlock.ir.size import Size, add
 
-__all__ = ["lengths_in", "require_cut", "require_splits", "sequences_in"]
+__all__ = ["lengths_in", "require_counted", "require_cut", "require_splits", "sequences_in"]
 
 
 def require_splits(splits: torch.Tensor, count: int) -> None:
@@ -37,3 +38,8 @@ def require_cut(x, splits) -> None:
     if sequences_in(splits) == 0:
         count = (x.shape or (0,))[0]
         require_same(count, 0, f"x has {count} elements, where splits cut 0 sequences")
+
+
+def require_counted(name: str, rows: Size, count: Size) -> None:
+    """Raises ValueError where rows that a name stands for, one of each sequence, are known not to be as many. Kernels call it, too."""
+    require_same(rows, count, f"{name} has {rows} rows, where splits cut {count} sequences")

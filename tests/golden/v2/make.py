@@ -5,19 +5,21 @@ They are never made again. The programs are those of `../v1`, in the names of fo
 
 import importlib.util
 from pathlib import Path
+from types import ModuleType
 
 HERE = Path(__file__).parent
 
 
-def main() -> None:
+def first_version() -> ModuleType:
+    """The program that made the files of version 1, which writes here."""
     spec = importlib.util.spec_from_file_location("first_version", HERE.parent / "v1" / "make.py")
     assert spec is not None
     assert spec.loader is not None
     first = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(first)
     first.HERE = HERE
-    first.main()
+    return first
 
 
 if __name__ == "__main__":
-    main()
+    first_version().main()

@@ -3,14 +3,10 @@
 It was run at commit 6129dc7 and is never run again: `PYTHONPATH=src:tests python tests/golden/v2/make_normalization.py`.
 """
 
-import importlib.util
-from pathlib import Path
-
 import numpy
+from make import first_version  # beside this one
 
 import oarlock as ol
-
-HERE = Path(__file__).parent
 
 
 def normalization() -> tuple[ol.Program, dict[str, numpy.ndarray], int]:
@@ -26,15 +22,5 @@ def normalization() -> tuple[ol.Program, dict[str, numpy.ndarray], int]:
     return program, {"x": numpy.linspace(-2, 2, 24, dtype="float32").reshape(4, 6)}, 2
 
 
-def main() -> None:
-    spec = importlib.util.spec_from_file_location("first_version", HERE.parent / "v1" / "make.py")
-    assert spec is not None
-    assert spec.loader is not None
-    first = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(first)
-    first.HERE = HERE
-    first.main([normalization])
-
-
 if __name__ == "__main__":
-    main()
+    first_version().main([normalization])

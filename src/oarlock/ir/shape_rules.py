@@ -1,0 +1,118 @@
+"""Rules of shapes that operators share: sizes known not to fit are refused, a symbol may be any number and is left to the run."""
+
+from collections.abc import Sequence
+
+from oarlock.errors import ShapeError
+from oarlock.ir.size import Shape, Size, add, floor_divide, format_shape, multiply, product, sum_of
+
+__all__ = [
+    "count_windows",
+    "differ",
+    "may_be",
+    "range_within",
+    "require_at_most",
+    "require_axis",
+    "require_broadcast",
+    "require_equal_numbers",
+    "require_filled",
+    "require_numbered",
+    "require_parts",
+    "require_same",
+    "slice_size",
+]
+
+
+def differ(left: Size, right: Size) -> bool:
+    """Whether two sizes are known to be different: a symbol may turn out to be any number."""
+    return isinstance(left, int) and isinstance(right, int) and left != right
+
+
+def may_be(left: Size, right: Size) -> bool:
+    """Whether two sizes may be one: a number and a symbol may turn out equal, two symbols are one or differ."""
+    return left == right or isinstance(left, int) != isinstance(right, int)
+
+
+def require_same(left: Size, right: Size, message: str) -> None:
+    """Raises ValueError with a message where two sizes may not be one. Kernels call it, too."""
+    if not may_be(left, right):
+        raise ValueError(message)
+
+
+def require_equal_numbers(left: Size, right: Size, message: str) -> None:
+    """Raises ValueError with a message where two sizes are known to be different."""
+    if differ(left, right):
+        raise ValueError(message)
+
+
+def require_at_most(size: Size, most: Size, message: str) -> None:
+    """Raises ValueError with a message where a size is known to be more than another. Kernels call it, too."""
+    if isinstance(size, int) and isinstance(most, int) and size > most:
+        raise ValueError(message)
+
+
+def require_filled(shape: Shape, wanted: Shape) -> None:
+    """Raises ShapeError where two shapes are known not to have as many elements."""
+    if differ(product(shape), product(wanted)):
+        raise ShapeError(f"{product(shape)} elements do not fill {format_shape(wanted)}")
+
+
+def require_broadcast(shape: Shape, to: Shape) -> None:
+    """Raises ShapeError where `shape` is known not to broadcast to the shape `to`."""
+    pairs = zip(shape[::-1], to[::-1], strict=False)
+    if len(shape) > len(to) or any(size != 1 and differ(size, wanted) for size, wanted in pairs):
+        raise ShapeError(f"{format_shape(shape)} does not broadcast to {format_shape(to)}")
+
+
+def require_axis(shape: Shape, axis: int, owner: str = "x", name: str = "axis") -> int:
+    """An axis from the front, given from there or, below 0, from the back. Raises ShapeError where there is none."""
+    if not -len(shape) <= axis < len(shape):
+        raise ShapeError(f"{name} {axis} is not an axis of {owner}, which has {len(shape)} dimensions")
+    return axis % len(shape)
+
+
+def require_parts(shape: Shape, parts: Sequence[Shape], axis: int) -> Sequence[Shape]:
+    """The shapes of the parts that a shape is cut into along an axis. Raises ShapeError where they are known not to make it up."""
+    axis = require_axis(shape, axis)
+    fit = all(len(part) == len(shape) and not any(map(differ, part[:axis], shape)) for part in parts)
+    fit = fit and not any(differ(*pair) for part in parts for pair in zip(part[axis + 1 :], shape[axis + 1 :], strict=True))
+    if not fit or differ(sum_of(part[axis] for part in parts), shape[axis]):
+        raise ShapeError(f"the parts {', '.join(map(format_shape, parts))} do not make up {format_shape(shape)} along axis {axis}")
+    return parts
+
+
+def require_numbered(numbers: Shape, count: Size, what: str) -> None:
+    """Raises ShapeError, saying `what` there is, where there are numbers that count from 0 and nothing that they number."""
+    asked = product(numbers)
+    if count == 0 and isinstance(asked, int) and asked:
+        raise ShapeError(f"{asked} numbers are given, where {what}")
+
+
+def count_windows(length: Size, window: Size, stride: int, padding: int) -> Size:
+    """How many windows fit: ``(length + 2 padding - window) // stride + 1``. Raises ShapeError where none does."""
+    if stride < 1 or padding < 0:
+        raise ShapeError(f"stride {stride} must be at least 1 and padding {padding} at least 0")
+    room = add(add(length, 2 * padding), multiply(window, -1))
+    if 0 in (length, window) or (isinstance(room, int) and room < 0):
+        raise ShapeError(f"a window of {window} does not fit into {length} with padding {padding}")
+    return add(floor_divide(room, stride), 1)
+
+
+def range_within(whole: int, axis: int, start: int, stop: int | None) -> tuple[int, int]:
+    """Where a slice of an axis begins, and how long it is. Raises ValueError. Kernels call it, too."""
+    first, end = (value + whole if value < 0 else value for value in (start, whole if stop is None else stop))
+    if not (0 <= first <= whole and 0 <= end <= whole):
+        raise ValueError(f"axis {axis} has the size {whole}, which {start} to {'its end' if stop is None else stop} exceeds")
+    if first > end:
+        raise ValueError(f"axis {axis} has the size {whole}, in which {start} to {stop} is no range")
+    return first, end - first
+
+
+def slice_size(whole: Size, axis: int, start: int, stop: int | None) -> Size:
+    """How long a slice of an axis is. Raises ValueError."""
+    if isinstance(whole, int):
+        return range_within(whole, axis, start, stop)[1]
+    first, end = (add(whole, value) if value < 0 else value for value in (start, 0 if stop is None else stop))
+    length = add(whole if stop is None else end, multiply(first, -1))
+    if isinstance(length, int) and length < 0:
+        raise ShapeError(f"axis {axis} has the size {whole}, in which {start} to {stop} is no range")
+    return length
