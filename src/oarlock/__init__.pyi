@@ -43,6 +43,7 @@ from oarlock.errors import UnknownOperatorError as UnknownOperatorError
 from oarlock.errors import UnsetVarError as UnsetVarError
 from oarlock.errors import VerifyError as VerifyError
 from oarlock.errors import WriteError as WriteError
+from oarlock.interop.weights import load_weights as load_weights
 from oarlock.io import Model as Model
 from oarlock.io import infer as infer
 from oarlock.io import load_model as load_model

@@ -40,8 +40,9 @@ FLOORS = {
     "io": 11,
     "inference": 11,
     "compat_2017": 11,
-    "cli": 12,
-    "__main__": 13,
+    "interop": 12,
+    "cli": 13,
+    "__main__": 14,
 }
 PACKAGES = ("oarlock", *(f"oarlock.{name}" for name in FLOORS if (PACKAGE / name / "__init__.py").exists()))
 
@@ -117,6 +118,7 @@ PUBLIC = [
     "larger_than",
     "layer",
     "load_model",
+    "load_weights",
     "minibatch",
     "net",
     "op",

@@ -10,7 +10,7 @@ import io
 import json
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import safetensors
@@ -24,7 +24,7 @@ from oarlock.ir.dtype import DType
 from oarlock.proto.limits import Limits
 from oarlock.tensor.dtype import from_bytes, from_torch, to_torch
 
-__all__ = ["PROGRAM", "read_container", "write_container"]
+__all__ = ["DTYPES", "PROGRAM", "read_container", "read_once", "write_container"]
 
 PROGRAM = "oarlock.program"
 _VERSION = "1"
@@ -40,7 +40,8 @@ _NAMES = {
     DType.UINT8: "U8",
     DType.BOOL: "BOOL",
 }
-_DTYPES = {name: dtype for dtype, name in _NAMES.items()}
+DTYPES = {name: dtype for dtype, name in _NAMES.items()}
+"""Our dtypes by the names that safetensors gives them."""
 
 
 def write_container(place: str | os.PathLike[str] | io.BufferedIOBase, program: bytes, tensors: Mapping[str, torch.Tensor]) -> None:
@@ -116,6 +117,20 @@ def _read_metadata(data: bytes, name: str, limits: Limits) -> dict[str, str]:
     return {key: value for key, value in metadata.items() if isinstance(value, str)} if isinstance(metadata, dict) else {}
 
 
+def read_once(text: bytes, refused: Callable[[str], Exception]) -> dict[str, object]:
+    """The JSON object in `text`, no name of which stands twice in it. Raises what `refused` makes of the fault of anything else."""
+    try:
+        # Decoded here: of bytes, json would guess an encoding, and import its codec.
+        found = json.loads(text.decode("utf-8"), object_pairs_hook=_once)
+    except _TwiceError:
+        raise refused("has a name that stands twice") from None
+    except (ValueError, RecursionError):
+        raise refused("is not JSON") from None
+    if not isinstance(found, dict):
+        raise refused("is not a JSON object")
+    return found
+
+
 class _TwiceError(ValueError):
     """A name that stands twice in one JSON object, of which one reader takes the first and another the last."""
 
@@ -139,7 +154,7 @@ def _digest(items: Mapping[str, Mapping[str, object]]) -> str:
 
 
 def _tensor(item: Mapping[str, object], key: str, name: str, limits: Limits) -> torch.Tensor:
-    dtype = _DTYPES.get(str(item["dtype"]))
+    dtype = DTYPES.get(str(item["dtype"]))
     if dtype is None:
         raise FormatError(f'"{name}": tensor {json.dumps(key[:80])} has the dtype {item["dtype"]}, which no program holds')
     shape: list[int] = item["shape"]  # type: ignore[assignment]

@@ -1,0 +1,1 @@
+"""Models and weights of others: what other formats hold, brought in and sent out."""
