@@ -41,8 +41,10 @@ from oarlock.errors import TrainingProgramError as TrainingProgramError
 from oarlock.errors import UndefinedVarError as UndefinedVarError
 from oarlock.errors import UnknownOperatorError as UnknownOperatorError
 from oarlock.errors import UnsetVarError as UnsetVarError
+from oarlock.errors import UnsupportedError as UnsupportedError
 from oarlock.errors import VerifyError as VerifyError
 from oarlock.errors import WriteError as WriteError
+from oarlock.interop.torch.imported import from_torch as from_torch
 from oarlock.interop.weights import load_weights as load_weights
 from oarlock.io import Model as Model
 from oarlock.io import infer as infer

@@ -9,6 +9,7 @@
     │   ├── UndefinedVarError     LookupError   no variable of that name is visible
     │   ├── ProgramError          ValueError    programs mixed, names used twice, a block left open
     │   ├── GradientError         ValueError    a path without a gradient
+    │   ├── UnsupportedError      NotImplementedError  a model of another framework that no program can be
     │   └── DeclarationError      ValueError    an operator declared wrongly
     ├── while a program runs
     │   ├── FeedError             ValueError    what was fed does not fit what was declared
@@ -51,6 +52,7 @@ __all__ = [
     "UndefinedVarError",
     "UnknownOperatorError",
     "UnsetVarError",
+    "UnsupportedError",
     "VerifyError",
     "WriteError",
 ]
@@ -209,6 +211,16 @@ class GradientError(OarlockError, ValueError):
 
     Cause: an operator on every path from the target to a variable has no gradient there. Mark the
     value `stop_gradient` if no gradient is wanted, or declare one (docs/guides/add_an_operator.md).
+    """
+
+    __module__ = "oarlock"
+
+
+class UnsupportedError(OarlockError, NotImplementedError):
+    """A model of another framework does what no program can, or what nothing here imports yet. Nothing was made.
+
+    `given` lists every such place: the operator, how often it stands there, the module it stands in, and the author's line. Change the
+    model there, or import the part of it that can be.
     """
 
     __module__ = "oarlock"

@@ -4,7 +4,7 @@ from oarlock.ir.block import Block
 from oarlock.ir.operation import Op
 from oarlock.ir.program import Program
 from oarlock.ir.traversal import inner_blocks
-from oarlock.ir.var import Initializer, Var
+from oarlock.ir.var import HeldValue, Initializer, Var
 
 __all__ = ["blocks_in_order", "copy_program"]
 
@@ -45,11 +45,17 @@ def _copy_var(var: Var, block: Block) -> Var:
         parameter=var.parameter,
         trainable=var.trainable,
         stop_gradient=var.stop_gradient,
-        initializer=None if var.initializer is None else Initializer(var.initializer.type, dict(var.initializer.attributes)),
+        initializer=_copy_initializer(var.initializer),
         row_splits_of=var.row_splits_of,
         location=var.location,
     )
     return copy
+
+
+def _copy_initializer(initializer: Initializer | None) -> Initializer | None:
+    if initializer is None or isinstance(initializer, HeldValue):
+        return initializer
+    return Initializer(initializer.type, dict(initializer.attributes))
 
 
 def _copy_op(op: Op, block: Block, blocks: dict[Block, Block], vars: dict[Var, Var]) -> Op:

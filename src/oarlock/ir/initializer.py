@@ -5,7 +5,7 @@ import math
 from oarlock.errors import VerifyError
 from oarlock.ir.dtype import DType
 from oarlock.ir.program import Program
-from oarlock.ir.var import Var
+from oarlock.ir.var import HeldValue, Var
 
 __all__ = ["KINDS", "verify_initializers"]
 
@@ -22,7 +22,7 @@ def verify_initializers(program: Program) -> None:
     """Raise VerifyError for the first variable whose initializer could not fill it."""
     for block in program.blocks:
         for var in block.vars.values():
-            if var.initializer is not None:
+            if var.initializer is not None and not isinstance(var.initializer, HeldValue):
                 try:
                     _check(var)
                 except ValueError as error:

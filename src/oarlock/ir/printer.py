@@ -10,7 +10,7 @@ from oarlock.ir.block import Block
 from oarlock.ir.location import Location
 from oarlock.ir.operation import Op, Role
 from oarlock.ir.program import Program
-from oarlock.ir.var import Initializer, Var
+from oarlock.ir.var import HeldValue, Initializer, Var
 
 __all__ = ["ROLES", "format_declaration", "format_op", "format_program"]
 
@@ -71,7 +71,8 @@ def _format_var(var: Var, *, fed: bool = False) -> str:
 def format_declaration(var: Var) -> str:
     """`parameter fc_0.w: float32[3, 2] = uniform(...)`."""
     kind = ("parameter" if var.trainable else "frozen parameter") if var.parameter else "state"
-    start = "" if var.initializer is None else f" = {_format_initializer(var.initializer)}"
+    said = var.initializer is not None and not isinstance(var.initializer, HeldValue)
+    start = f" = {_format_initializer(var.initializer)}" if said else ""
     return f"{kind} {_format_var(var)}{start}"
 
 

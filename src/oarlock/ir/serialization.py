@@ -14,7 +14,7 @@ from oarlock.ir.earlier_versions import replace_old_names, replace_old_slots
 from oarlock.ir.location import Location
 from oarlock.ir.operation import Op, Role
 from oarlock.ir.program import Program, Training
-from oarlock.ir.var import Initializer, Var
+from oarlock.ir.var import HeldValue, Initializer, Var
 from oarlock.ir.verification import verify_program
 from oarlock.proto import program_pb2 as wire
 from oarlock.proto.limits import Limits
@@ -76,7 +76,7 @@ def _write_block(block: Block, index: dict[Block, int], desc: wire.BlockDesc) ->
         )
         if var.shape is not None:
             write_shape(var.shape, item.shape)
-        if var.initializer:
+        if var.initializer and not isinstance(var.initializer, HeldValue):
             item.initializer.type = var.initializer.type
             _write_attributes(var.initializer.attributes, item.initializer.attributes, index)
     for op in block.ops:

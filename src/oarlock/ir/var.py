@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from oarlock.ir.block import Block
     from oarlock.ir.operation import Op
 
-__all__ = ["Initializer", "Var"]
+__all__ = ["HeldValue", "Initializer", "Var"]
 
 
 @dataclass(frozen=True)
@@ -22,6 +22,19 @@ class Initializer:
 
     type: str
     attributes: dict[str, object] = field(default_factory=dict)
+
+
+class HeldValue(Initializer):
+    """The first value itself, a tensor that is in memory: what an imported module brings along.
+
+    No file of a program holds it, and no text: a saved model has the values of its parameters beside its program. Copies share it.
+    """
+
+    def __init__(self, value: object):
+        super().__init__("held", {"value": value})
+
+    __eq__ = object.__eq__  # type: ignore[assignment]
+    __hash__ = object.__hash__
 
 
 class Var:

@@ -7,13 +7,14 @@ import torch
 
 from oarlock.errors import LimitError, ProgramError
 from oarlock.ir.program import Program
-from oarlock.ir.var import Var
+from oarlock.ir.var import HeldValue, Var
 from oarlock.proto.limits import Limits
 from oarlock.runtime import random
 from oarlock.runtime.declaration_check import require_declared
 from oarlock.runtime.fork import note_threads
 from oarlock.runtime.ownership import own, require_own, states_of
 from oarlock.runtime.scope import Scope
+from oarlock.runtime.value import to_tensor
 from oarlock.tensor.dtype import from_bytes, to_torch
 
 __all__ = ["init", "initial_value"]
@@ -74,6 +75,8 @@ def initial_value(var: Var, seed: int) -> torch.Tensor:
     initializer = var.initializer
     if initializer is None:
         raise ProgramError(f'"{var.name}" has no initializer', given=[var.describe()], hint=f'scope.set("{var.name}", value)')
+    if isinstance(initializer, HeldValue):
+        return to_tensor(initializer.attributes["value"]).clone()
     shape: tuple[int, ...] = var.shape  # type: ignore[assignment]
     dtype = to_torch(var.dtype)
     attributes = initializer.attributes

@@ -1,0 +1,1 @@
+"""Modules of PyTorch as programs, by way of `torch.export`."""

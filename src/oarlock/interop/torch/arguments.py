@@ -1,0 +1,81 @@
+"""The arguments of a node, by the schema of its overload."""
+
+from collections.abc import Callable, Mapping
+
+import torch
+from torch.fx import Node
+
+from oarlock.interop.torch.rules.registry import RESULT, Rule, Unsupported
+from oarlock.ir.size import Size
+from oarlock.ir.var import Var
+from oarlock.tensor.dtype import from_torch
+
+__all__ = ["bind", "map_values", "require_taken"]
+
+_WITHOUT_MEANING = ("device", "layout", "pin_memory", "memory_format", "non_blocking", "generator", "copy", "implicit")
+"""Arguments that say where and how a result lies in memory, which a program does not."""
+
+_NUMBERS = ("Tensor", "number", "Optional[Tensor]", "Optional[number]")
+
+
+def map_values(value: object, function: Callable[[object], object]) -> object:
+    """`function` of every value in nested lists, tuples and dicts, which become plain ones."""
+    if isinstance(value, dict):
+        return {key: map_values(item, function) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        items = [map_values(item, function) for item in value]
+        return tuple(items) if isinstance(value, tuple) else items
+    return function(value)
+
+
+def bind(node: Node, read: Callable[[object], object], variable_of: Callable[[Size], Var]) -> dict[str, object]:
+    """The arguments of `node` by the names of its schema, as rules take them; `read` gives the value of what a node stands for.
+
+    A size where a tensor or a number is wanted is a variable that holds it. Raises Unsupported for a dtype that programs do not have.
+    """
+    schema = node.target._schema  # type: ignore[union-attr]
+    bound: dict[str, object] = {}
+    positional = list(node.args)
+    for argument in schema.arguments:
+        if positional and not argument.kwarg_only:
+            value: object = positional.pop(0)
+        elif argument.name in node.kwargs:
+            value = node.kwargs[argument.name]
+        else:
+            value = argument.default_value
+        value = _converted(read(value))
+        if isinstance(value, str) and str(argument.type) in _NUMBERS:
+            value = variable_of(value)
+        bound[argument.name] = value
+    return bound
+
+
+def _converted(value: object) -> object:
+    if isinstance(value, torch.dtype):
+        ours = from_torch(value)
+        if ours is None:
+            raise Unsupported(f"no program holds {str(value).removeprefix('torch.')}")
+        return ours
+    if isinstance(value, list | tuple):
+        return [_converted(item) for item in value]
+    return value
+
+
+def require_taken(node: Node, bound: Mapping[str, object], rule: Rule) -> dict[str, object]:
+    """The arguments that `rule` takes. Raises Unsupported where another one is not its default: its meaning would be lost."""
+    schema = node.target._schema  # type: ignore[union-attr]
+    for argument in schema.arguments:
+        name, value = argument.name, bound[argument.name]
+        if name in rule.parameters or name in _WITHOUT_MEANING:
+            continue
+        if not argument.has_default_value() or _plain(value) != _plain(_converted(argument.default_value)):
+            raise Unsupported(f"{name} = {_shown(value)} is not taken")
+    return {name: value for name, value in bound.items() if name in rule.parameters and name != RESULT}
+
+
+def _plain(value: object) -> object:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _shown(value: object) -> str:
+    return f'"{value.name}"' if isinstance(value, Var) else f"{value!r:.60}"

@@ -1,0 +1,188 @@
+"""The example: what a module is called with, its leaves by name, and which of their sizes are symbols."""
+
+import inspect
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import torch
+from torch.export import Dim
+from torch.utils import _pytree as pytree
+
+from oarlock.errors import ArgumentError
+from oarlock.interop.torch.structure import name_leaves
+from oarlock.ir.location import here
+from oarlock.ir.size import is_symbol
+from oarlock.suggestions import did_you_mean
+
+__all__ = ["Example", "Leaf", "read_example"]
+
+
+@dataclass
+class Leaf:
+    """One value that a module is given: its path, and by axis the symbols of a tensor's sizes."""
+
+    name: str
+    value: object
+    symbols: dict[int, str] = field(default_factory=dict)
+
+
+@dataclass
+class Example:
+    """The arguments of one call. `args` and `kwargs` stand in the order of the signature; `leaves` in PyTorch's order of them."""
+
+    args: tuple[object, ...]
+    kwargs: dict[str, object]
+    leaves: list[Leaf]
+    spec: pytree.TreeSpec
+    signature: inspect.Signature
+
+    def dynamic_shapes(self) -> dict[str, object] | None:
+        """What `torch.export` is told of sizes: which may be others."""
+        if not any(leaf.symbols for leaf in self.leaves):
+            return None
+        specs = [dict.fromkeys(leaf.symbols, Dim.DYNAMIC) or None for leaf in self.leaves]
+        args, kwargs = pytree.tree_unflatten(specs, self.spec)
+        return _by_parameter(self.signature, args, kwargs)
+
+
+def read_example(forward: object, example: object, dynamic: object) -> Example:
+    """The example of a call of `forward`: one tensor, a tuple of arguments, or a dict of them by name. Raises ArgumentError."""
+    signature = inspect.signature(forward)  # type: ignore[arg-type]
+    if isinstance(example, Mapping) and all(isinstance(name, str) for name in example):
+        args, kwargs = (), dict(example)
+    else:
+        args, kwargs = (tuple(example) if isinstance(example, tuple) else (example,)), {}
+    try:
+        bound = signature.bind(*args, **kwargs)
+    except TypeError as error:
+        raise ArgumentError(
+            f"from_torch: the example does not fit the module: {error}",
+            location=here(),
+            contract=f"forward{signature}",
+            hint="one tensor, a tuple of arguments, or a dict of arguments by name",
+        ) from None
+    args, kwargs = bound.args, bound.kwargs
+    named = [pair for name, value in _named(signature, args, kwargs) for pair in name_leaves(value, name)]
+    leaves = [Leaf(name, value) for name, value in named]
+    _, spec = pytree.tree_flatten((args, kwargs))
+    _mark(leaves, signature, args, kwargs, dynamic)
+    _enlarge(leaves)
+    args, kwargs = pytree.tree_unflatten([leaf.value for leaf in leaves], spec)
+    return Example(args, kwargs, leaves, spec, signature)
+
+
+def _named(signature: inspect.Signature, args: Sequence[object], kwargs: Mapping[str, object]) -> list[tuple[str, object]]:
+    """The arguments by the names of their parameters; those of `*args` are numbered."""
+    names: list[str] = []
+    for parameter in signature.parameters.values():
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            names += [f"{parameter.name}.{number}" for number in range(len(args) - len(names))]
+        elif parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD):
+            names.append(parameter.name)
+    return [*zip(names, args, strict=False), *kwargs.items()]
+
+
+def _by_parameter(signature: inspect.Signature, args: Sequence[object], kwargs: Mapping[str, object]) -> dict[str, object]:
+    """The arguments as `torch.export` names them: all of `*args` as one tuple."""
+    names = [
+        parameter.name
+        for parameter in signature.parameters.values()
+        if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
+    ]
+    found = dict(zip(names, args, strict=False))
+    rest = next((parameter.name for parameter in signature.parameters.values() if parameter.kind is parameter.VAR_POSITIONAL), None)
+    if rest is not None and len(args) > len(names):
+        found[rest] = tuple(args[len(names) :])
+    return {**found, **kwargs}
+
+
+def _mark(leaves: list[Leaf], signature: inspect.Signature, args: tuple, kwargs: dict, dynamic: object) -> None:
+    """Give the leaves the symbols that `dynamic` names."""
+    if dynamic is None:
+        return
+    if isinstance(dynamic, str):
+        for leaf in leaves:
+            if isinstance(leaf.value, torch.Tensor) and leaf.value.ndim:
+                leaf.symbols[0] = _symbol(dynamic)
+        return
+    if isinstance(dynamic, tuple | list):
+        dynamic = dict(zip((name for name, _ in _named(signature, args, kwargs)), dynamic, strict=False))
+    if not isinstance(dynamic, Mapping):
+        raise _refuse(f"it is {type(dynamic).__name__} {dynamic!r:.60}")
+    by_name = {leaf.name: leaf for leaf in leaves}
+    for name, spec in dynamic.items():
+        for path, axes in _axes_of(str(name), spec):
+            leaf = by_name.get(path)
+            if leaf is None:
+                raise _refuse(f'no input is called "{path}"', did_you_mean(path, by_name) or f"there are: {', '.join(by_name)}")
+            _mark_axes(leaf, axes)
+
+
+def _axes_of(path: str, spec: object) -> list[tuple[str, object]]:
+    """What a nested spec says of each leaf, by its path."""
+    if isinstance(spec, Mapping) and spec and not all(isinstance(axis, int) for axis in spec):
+        return [found for key, inner in spec.items() for found in _axes_of(f"{path}.{key}", inner)]
+    if isinstance(spec, tuple | list) and any(isinstance(inner, Mapping | tuple | list) for inner in spec):
+        return [found for key, inner in enumerate(spec) for found in _axes_of(f"{path}.{key}", inner)]
+    return [] if spec is None else [(path, spec)]
+
+
+def _mark_axes(leaf: Leaf, axes: object) -> None:
+    if not isinstance(leaf.value, torch.Tensor):
+        raise _refuse(f'"{leaf.name}" is no tensor')
+    rank = leaf.value.ndim
+    if isinstance(axes, str):
+        axes = {0: axes}
+    elif isinstance(axes, tuple | list):
+        axes = dict(enumerate(axes))
+    if not isinstance(axes, Mapping):
+        raise _refuse(f'"{leaf.name}" has {axes!r:.60}')
+    for axis, given in axes.items():
+        if not isinstance(axis, int) or not -rank <= axis < rank:
+            raise _refuse(f'"{leaf.name}" has {rank} dimensions, and no axis {axis!r:.20}')
+        name = _name_of(given, f"{leaf.name}.{axis % rank}")
+        if name is not None:
+            leaf.symbols[axis % rank] = name
+
+
+def _name_of(given: object, otherwise: str) -> str | None:
+    """The symbol that a spec of one size means; None where the size stays what it is."""
+    if given is None or given is False or given is Dim.STATIC or (isinstance(given, int) and not isinstance(given, bool)):
+        return None
+    if isinstance(given, str):
+        return _symbol(given)
+    if given is True or given in (Dim.DYNAMIC, Dim.AUTO):
+        return _symbol(otherwise.replace(".", "_"))
+    if isinstance(getattr(given, "__name__", None), str):  # a Dim of one's own
+        return _symbol(given.__name__)  # type: ignore[attr-defined]
+    raise _refuse(f"{given!r:.60} is no size")
+
+
+def _symbol(name: str) -> str:
+    if not is_symbol(name) or not name.isidentifier():
+        raise _refuse(f"{name!r:.60} is no name of a size")
+    return name
+
+
+def _refuse(why: str, hint: str | None = None) -> ArgumentError:
+    return ArgumentError(
+        f"from_torch: dynamic does not say which sizes may change: {why}",
+        location=here(),
+        contract='"n", what the leading axis of each input is called; or {"x": {0: "n", 2: "width"}}, by input and axis',
+        hint=hint,
+    )
+
+
+def _enlarge(leaves: list[Leaf]) -> None:
+    """Repeat what has the size 1 where the size is a symbol: PyTorch takes a 1 for a number that stays."""
+    for name in {symbol for leaf in leaves for symbol in leaf.symbols.values()}:
+        sizes = {leaf.value.shape[axis] for leaf in leaves for axis, symbol in leaf.symbols.items() if symbol == name}  # type: ignore[attr-defined]
+        if len(sizes) > 1:
+            raise _refuse(f'"{name}" is {" and ".join(str(size) for size in sorted(sizes))} in the example')
+        if 0 in sizes:
+            raise _refuse(f'"{name}" is 0 in the example, which tells nothing', "an example of 2")
+    for leaf in leaves:
+        for axis in leaf.symbols:
+            assert isinstance(leaf.value, torch.Tensor)
+            if leaf.value.shape[axis] == 1:
+                leaf.value = torch.cat([leaf.value, leaf.value], dim=axis)

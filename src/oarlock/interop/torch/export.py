@@ -1,0 +1,149 @@
+"""A module as a graph: exported, marked, and made functional."""
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import torch
+from torch.export import ExportedProgram
+from torch.export.graph_signature import InputKind
+
+from oarlock.errors import ArgumentError, UnsupportedError
+from oarlock.interop.torch.example import Example
+from oarlock.interop.torch.marks import mark
+from oarlock.interop.torch.refusals import line_in
+from oarlock.ir.location import here
+
+__all__ = ["Exported", "export_module", "read_program"]
+
+
+@dataclass
+class Exported:
+    """A functional graph, and what stands behind it: the tensors of the module by their names, and which of them are the same."""
+
+    program: ExportedProgram
+    name: str
+    state: dict[str, torch.Tensor]  # what the module's state dict holds, in its order
+    parameters: dict[str, bool]  # a parameter's name -> whether it is trained
+    aliases: dict[str, str]  # a name -> the name of the tensor that it shares
+    constants: dict[str, object] = field(default_factory=dict)  # tensors of the module that its state dict does not hold
+    copies: dict[str, torch.Tensor] = field(default_factory=dict)  # what programs start from
+
+
+def export_module(module: torch.nn.Module, example: Example, *, training: bool) -> Exported:
+    """Export `module` as it is called by the example. Raises UnsupportedError where PyTorch cannot, with its reason and the line.
+
+    In training it is exported as it trains: as a module that is in evaluation, as one whole, would if it were not; parts that evaluate in
+    a module that trains stay so. Flags are afterwards what they were.
+    """
+    flags = {inner: inner.training for inner in module.modules()}
+    if training and not module.training:
+        module.train()
+    elif not training:
+        module.eval()
+    try:
+        with torch.enable_grad(), _quietly():
+            program = torch.export.export(module, example.args, example.kwargs, dynamic_shapes=example.dynamic_shapes(), strict=False)
+    except Exception as error:
+        raise _explain(error, type(module).__name__) from error
+    finally:
+        for inner, flag in flags.items():
+            inner.training = flag
+    return read_program(program, name=type(module).__name__, module=module)
+
+
+def read_program(program: ExportedProgram, *, name: str, module: torch.nn.Module | None = None) -> Exported:
+    """An exported program, functional, with the tensors it was exported with. `program` itself is marked where gradients stop."""
+    holder = module if module is not None else program
+    parameters = {key: value.requires_grad for key, value in _named(holder, "named_parameters")}
+    state = dict(module.state_dict(keep_vars=True) if module is not None else program.state_dict)
+    state = {key: value for key, value in state.items() if isinstance(value, torch.Tensor)}
+    mark(program.graph_module)
+    try:
+        with _quietly():
+            functional = program.run_decompositions({})
+    except Exception as error:
+        raise _explain(error, name) from error
+    constants: dict[str, object] = {key: value for key, value in functional.constants.items() if key not in state}
+    return Exported(functional, name, state, parameters, _find_aliases(state), constants)
+
+
+@contextmanager
+def _quietly() -> Iterator[None]:
+    """Without the warnings that PyTorch gives about its own code."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+def _named(holder: object, method: str) -> list[tuple[str, torch.Tensor]]:
+    named = getattr(holder, method)
+    return list(named(remove_duplicate=False) if isinstance(holder, torch.nn.Module) else named())
+
+
+def _find_aliases(state: dict[str, torch.Tensor]) -> dict[str, str]:
+    """Names of one tensor: each but the first -> the first. Raises UnsupportedError for tensors that share a part of their memory."""
+    first: dict[tuple[object, ...], str] = {}
+    owners: dict[int, str] = {}
+    aliases: dict[str, str] = {}
+    for name, value in state.items():
+        if not value.numel():
+            continue
+        storage = value.untyped_storage().data_ptr()
+        key = (storage, value.storage_offset(), tuple(value.shape), value.stride(), value.dtype)
+        if key in first:
+            aliases[name] = first[key]
+        elif storage in owners:
+            raise UnsupportedError(
+                f'from_torch: "{name}" and "{owners[storage]}" share memory, yet are not one tensor',
+                location=here(),
+                contract="each variable of a program has a value of its own; tied parameters are one",
+                hint="clone one of them, or tie them whole",
+            )
+        else:
+            first[key] = owners[storage] = name
+    return aliases
+
+
+def constant_inputs(program: ExportedProgram) -> dict[str, str]:
+    """The placeholders of tensors that the module holds -> their names."""
+    kinds = (InputKind.PARAMETER, InputKind.BUFFER, InputKind.CONSTANT_TENSOR)
+    return {spec.arg.name: str(spec.target) for spec in program.graph_signature.input_specs if spec.kind in kinds}
+
+
+def _explain(error: Exception, name: str) -> UnsupportedError:
+    """PyTorch's reason in short, with the line of the author's at which it stopped."""
+    text = str(error)
+    line = line_in(error)
+    first = next((part.strip() for part in text.splitlines() if part.strip()), type(error).__name__)
+    kind = type(error).__name__
+    if "GuardOnDataDependentSymNode" in kind or "data-dependent" in text:
+        return UnsupportedError(
+            f"from_torch: {name} chooses in Python by a value that only a run tells",
+            location=line or here(),
+            contract="a program is written before there are values; Python's `if`, `while` and int() ask for them",
+            given=[f"PyTorch says: {first}"],
+            hint="torch.cond, torch.while_loop or torch.where in the place of it",
+        )
+    if "specialized" in text or "Constraints violated" in text:
+        return UnsupportedError(
+            f"from_torch: {name} fixes a size that was to be a symbol",
+            location=here(),
+            given=[part.strip() for part in text.splitlines() if part.strip()][:8],
+            hint="leave that size out of dynamic, or let the module compute with x.shape instead of a number",
+        )
+    return UnsupportedError(
+        f"from_torch: torch.export refuses {name}: {kind}",
+        location=line or here(),
+        given=[part for part in (part.strip() for part in text.splitlines()) if part][:8],
+        hint="what torch.export takes is what comes in: torch.export.export(module, args) alone says the same",
+    )
+
+
+def require_module(module: object) -> torch.nn.Module:
+    if not isinstance(module, torch.nn.Module):
+        raise ArgumentError(
+            f"from_torch takes a torch.nn.Module, or what torch.export.export gives, not {type(module).__name__}", location=here()
+        )
+    return module

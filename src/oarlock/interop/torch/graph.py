@@ -1,0 +1,146 @@
+"""An exported graph in a program: its inputs, what it reads of the module, what it gives, and what it keeps for the next step."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import sympy
+import torch
+from torch.export.graph_signature import ConstantArgument, InputKind, InputSpec, OutputKind
+from torch.fx import Node
+
+from oarlock.errors import ProgramError, ShapeError
+from oarlock.interop.torch.export import Exported
+from oarlock.interop.torch.refusals import Refusals
+from oarlock.interop.torch.report import Report
+from oarlock.interop.torch.state import Constant, State
+from oarlock.interop.torch.symbols import Symbols
+from oarlock.interop.torch.writer import Writer
+from oarlock.ir.block_stack import current_block
+from oarlock.ir.location import here
+from oarlock.ir.names import next_name
+from oarlock.ir.operation import Role
+from oarlock.ir.program import Program
+from oarlock.ir.rollback import undone_on_error
+from oarlock.ir.size import format_shape
+from oarlock.ir.var import Var
+from oarlock.op.elementwise import assign
+
+__all__ = ["Graph", "Input", "Written", "write_graph"]
+
+
+@dataclass
+class Input:
+    """An input of the graph by its path: the tensor that PyTorch traced it with, or its value where it is none."""
+
+    name: str
+    traced: object
+    symbols: dict[int, str] = field(default_factory=dict)
+
+    @property
+    def is_tensor(self) -> bool:
+        return isinstance(self.traced, torch.Tensor)
+
+
+@dataclass
+class Graph:
+    """What is written: the export, its inputs in order, and the labels of its outputs."""
+
+    exported: Exported
+    inputs: list[Input]
+    labels: list[str]
+
+
+@dataclass
+class Written:
+    """What a graph gave in a program: its outputs in order, None where one is no tensor and no number, and what was written for it."""
+
+    outputs: list[object]
+    report: Report
+
+
+def write_graph(graph: Graph, program: Program, given: Sequence[object], prefix: str = "") -> Written:
+    """Write `graph` into `program`, on variables for its tensors. Raises UnsupportedError, and leaves the program as it was."""
+    refusals, symbols = Refusals(graph.exported.name), Symbols()
+    with undone_on_error(program):
+        _bind_symbols(graph, given, symbols)
+        state = State(program, graph.exported, prefix)
+        state.declare_all()
+        writer = Writer(program, state, symbols, refusals)
+        signature = graph.exported.program.graph_signature
+        mutated = set(signature.buffers_to_mutate.values())
+        inputs = iter(given)
+        values = [_value_of(spec, state, mutated, inputs) for spec in signature.input_specs]
+        made = writer.write(graph.exported.program.graph_module, values)
+        outputs: list[object] = []
+        end = next(node for node in reversed(graph.exported.program.graph.nodes) if node.op == "output")
+        for spec, value in zip(signature.output_specs, made, strict=True):
+            if spec.kind is OutputKind.USER_OUTPUT:
+                outputs.append(spec.arg.value if isinstance(spec.arg, ConstantArgument) else writer.variable(value))
+            elif spec.kind is OutputKind.BUFFER_MUTATION:
+                _commit(program, state.variable(str(spec.target)), writer.variable(value), refusals, end)
+            else:
+                what = str(spec.kind).rpartition(".")[2].lower().replace("_", " ")
+                refusals.add(end, f"{spec.target}: a step writes buffers, yet this is a {what}", operator="in-place")
+        refusals.raise_if_any("from_torch")
+    return Written(outputs, Report(dict(writer.written)))
+
+
+def _value_of(spec: InputSpec, state: State, mutated: set[str], given) -> object:
+    target = str(spec.target)
+    if spec.kind is InputKind.USER_INPUT:
+        return next(given)
+    if spec.kind is InputKind.PARAMETER or target in mutated:
+        return state.variable(target)
+    return Constant(state.value(target), target)
+
+
+def _commit(program: Program, var: Var, given: object, refusals: Refusals, node: Node) -> None:
+    """Make `value` what `var` holds after a step that trains."""
+    main = program.main
+    if not isinstance(given, Var) or (given.dtype, given.shape) != (var.dtype, var.shape):
+        refusals.add(node, f'"{var.name}" becomes {given.type_text if isinstance(given, Var) else given!r:.60}', operator="in-place")
+        return
+    if current_block() is not main:
+        refusals.add(node, f'"{var.name}" cannot be kept from {current_block().path}: import the module outside of it', operator="in-place")
+        return
+    value = given
+    if value.op is None or value.block is not main or value.name.endswith(next_name("")) or main.find_var(next_name(var.name)) is not None:
+        value = assign(value)
+    if main.find_var(next_name(var.name)) is None:
+        main.rename(value, next_name(var.name))
+    try:
+        main.commit(var, value, role=Role.FORWARD)
+    except ProgramError as error:
+        refusals.add(node, error.message, operator="in-place", hint="a module that keeps statistics follows one call in a step")
+
+
+def _bind_symbols(graph: Graph, given: Sequence[object], symbols: Symbols) -> None:
+    """Learn what each symbol of the graph is from the variables that are given. Raises ShapeError where they do not fit it."""
+    pairs = [(item, var) for item, var in zip(graph.inputs, given, strict=True) if isinstance(var, Var)]
+    for item, var in pairs:
+        shape = var.shape or ()
+        assert isinstance(item.traced, torch.Tensor)
+        if len(shape) != item.traced.ndim:
+            raise _misfit(item, var, "another number of dimensions")
+        for size, traced in zip(shape, item.traced.shape, strict=True):
+            if isinstance(traced, torch.SymInt) and isinstance(traced.node.expr, sympy.Symbol):
+                symbols.bind(traced.node.expr, size)
+    for item, var in pairs:
+        for axis, traced in enumerate(item.traced.shape):  # type: ignore[attr-defined]
+            size = (var.shape or ())[axis]
+            if symbols.find_size(traced) != size:
+                fixed = not isinstance(traced, torch.SymInt)
+                raise _misfit(
+                    item, var, f"{size} on axis {axis}, where the module was imported for {symbols.find_size(traced)}", fixed=fixed
+                )
+
+
+def _misfit(item: Input, var: Var, why: str, *, fixed: bool = False) -> ShapeError:
+    assert isinstance(item.traced, torch.Tensor)
+    return ShapeError(
+        f'from_torch: the input "{item.name}" has {why}',
+        location=here(),
+        contract=f"the example had {format_shape(tuple(int(size) if isinstance(size, int) else str(size) for size in item.traced.shape))}",
+        given=[var.describe()],
+        hint=f'from_torch(..., dynamic={{"{item.name}": {{0: "n"}}}}) makes a size a symbol' if fixed else None,
+    )

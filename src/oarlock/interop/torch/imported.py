@@ -1,0 +1,214 @@
+"""`from_torch`: a module of PyTorch as a program with its parameters, and as a layer for programs of one's own."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import torch
+from torch.export import ExportedProgram
+from torch.utils import _pytree as pytree
+
+from oarlock.errors import ArgumentError, DTypeError, UnsupportedError
+from oarlock.interop.torch.example import Example, read_example
+from oarlock.interop.torch.export import Exported, export_module, read_program, require_module
+from oarlock.interop.torch.graph import Graph, Input, write_graph
+from oarlock.interop.torch.report import Report
+from oarlock.interop.torch.structure import label_outputs
+from oarlock.io.model import Model
+from oarlock.ir.block_stack import current_block
+from oarlock.ir.location import here
+from oarlock.ir.names import require_user_name
+from oarlock.ir.program import Program
+from oarlock.ir.var import Var
+from oarlock.layer.inputs import data
+from oarlock.op.elementwise import assign
+from oarlock.registry.creator import require_type
+from oarlock.runtime.initialization import init
+from oarlock.runtime.scope import Scope
+from oarlock.tensor.dtype import from_torch as dtype_from_torch
+
+__all__ = ["ImportedModule", "from_torch"]
+
+
+@dataclass
+class ImportedModule(Model):
+    """A module that came in: a `Model` whose program is the module's forward, and a layer when it is called on variables.
+
+    `inputs` and `outputs` are variables of the program by their paths, `logits`, `past.0`; `output` is what the module returns,
+    with variables in the place of tensors. `report` says what became of each operator.
+    """
+
+    graph: Graph = field(default=None, repr=False)  # type: ignore[assignment]
+    example: Example | None = field(default=None, repr=False)
+    report: Report = field(default=None, repr=False)  # type: ignore[assignment]
+    inputs: dict[str, Var] = field(default_factory=dict, repr=False)
+    outputs: dict[str, Var] = field(default_factory=dict, repr=False)
+    output: object = field(default=None, repr=False)
+
+    def __call__(self, *args: object, name: str | None = None, **kwargs: object) -> object:
+        """Write the module into the program that is open, on variables; return what it returns, with variables as tensors.
+
+        Its parameters are called as in the module, with `name` and a dot before where that is given; calls with one name share them.
+        They begin as what the module held when it was imported, wherever the program is initialized. What a module keeps from step to
+        step follows one call. Raises ArgumentError, ShapeError, DTypeError or ProgramError for variables that do not fit the example.
+        """
+        given = self._read_call(args, kwargs)
+        prefix = "" if name is None else f"{require_user_name(name)}."
+        written = write_graph(self.graph, current_block().program, given, prefix)
+        return pytree.tree_unflatten(written.outputs, self._out_spec)
+
+    @property
+    def _out_spec(self) -> pytree.TreeSpec:
+        spec = self.graph.exported.program.call_spec.out_spec
+        assert spec is not None
+        return spec
+
+    def _read_call(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> list[object]:
+        """The arguments of a call in the order of the graph, each a variable where the example had a tensor."""
+        if self.example is not None:
+            try:
+                bound = self.example.signature.bind(*args, **kwargs)
+            except TypeError as error:
+                raise ArgumentError(
+                    f"{self.graph.exported.name}: {error}", location=here(), contract=f"forward{self.example.signature}"
+                ) from None
+            args, kwargs = bound.args, bound.kwargs
+        leaves, _ = pytree.tree_flatten((args, dict(kwargs)))
+        if len(leaves) != len(self.graph.inputs):
+            raise ArgumentError(
+                f"{self.graph.exported.name} takes {len(self.graph.inputs)} values, not {len(leaves)}",
+                location=here(),
+                contract=", ".join(item.name for item in self.graph.inputs),
+            )
+        return [_fitting(item, leaf, self.graph.exported.name) for item, leaf in zip(self.graph.inputs, leaves, strict=True)]
+
+
+def _fitting(item: Input, given: object, name: str) -> object:
+    if not item.is_tensor:
+        if given != item.traced:
+            raise ArgumentError(
+                f"{name}: {item.name} is {given!r:.60}, where the module was imported for {item.traced!r:.60}",
+                location=here(),
+                contract="what is no tensor is part of the program",
+                hint="import the module once more, with that in its example",
+            )
+        return item.traced
+    var = require_type(given, f"{name}: {item.name}")
+    dtype = dtype_from_torch(item.traced.dtype)  # type: ignore[attr-defined]
+    if var.dtype is not dtype:
+        raise DTypeError(f"{name}: {item.name} is {dtype}, not {var.dtype}", location=here(), given=[var.describe()])
+    return var
+
+
+def from_torch(
+    module: torch.nn.Module | ExportedProgram,
+    example: object = None,
+    *,
+    dynamic: object = None,
+    training: bool = True,
+    seed: int = 0,
+) -> ImportedModule:
+    """A module of PyTorch as a program with its parameters, by way of `torch.export`.
+
+        model = ol.from_torch(net, image)                                    # image: a tensor; (image, mask); {"image": image}
+        model = ol.from_torch(net, image, dynamic="n")                       # any number of rows
+        model = ol.from_torch(net, {"ids": ids}, dynamic={"ids": {0: "n", 1: "t"}})
+        ol.infer(model, {"image": image}); ol.save_model(model, path)
+        with ol.Program() as program: features = model(image)                # a layer of a program of one's own
+
+    Parameters and buffers have the module's names and values, which are copied; tied ones are one, frozen ones frozen, and no gradient
+    passes where PyTorch passes none. `dynamic` says which sizes are symbols, others are those of the example. With `training`, dropout
+    and batch norm do in a run that trains, and in one that does not, what they do in PyTorch; without it, they never train. What the
+    module writes to its buffers is written at the end of a step that trains. `seed` is that of the program.
+    Raises ArgumentError for an example or sizes that do not fit, UnsupportedError, before anything is made, for all that no program can.
+    """
+    if isinstance(module, ExportedProgram):
+        exported = read_program(module, name="the exported program")
+        read, inputs = None, _inputs_of(exported)
+    else:
+        module = require_module(module)
+        read = read_example(module.forward, example, dynamic)
+        exported = export_module(module, read, training=training)
+        inputs = _traced(exported, read)
+    graph = Graph(exported, inputs, label_outputs(exported.program.call_spec.out_spec))  # type: ignore[arg-type]
+    program = Program(seed=seed)
+    with program:
+        variables = {item.name: _declare(item, exported) for item in inputs if item.is_tensor}
+        written = write_graph(graph, program, [variables.get(item.name, item.traced) for item in inputs])
+        outputs = [_target(value, program) for value in written.outputs]
+    labelled = {label: var for label, var in zip(graph.labels, outputs, strict=True) if isinstance(var, Var)}
+    program.targets = dict(labelled)
+    output = pytree.tree_unflatten(outputs, exported.program.call_spec.out_spec)  # type: ignore[arg-type]
+    return ImportedModule(
+        program,
+        init(program, Scope()),
+        graph=graph,
+        example=read,
+        report=written.report,
+        inputs=variables,
+        outputs=labelled,
+        output=output,
+    )
+
+
+def _target(value: object, program: Program) -> object:
+    """An output as a variable that an op defines."""
+    return assign(value) if isinstance(value, Var) and (value.op is None or value in program.targets.values()) else value
+
+
+def _traced(exported: Exported, example: Example) -> list[Input]:
+    """The inputs of the graph by the names of the example's leaves. Raises UnsupportedError for a size that was fixed."""
+    traced = _placeholders(exported)
+    assert len(traced) == len(example.leaves)
+    inputs = [Input(leaf.name, value, leaf.symbols) for leaf, (_, value) in zip(example.leaves, traced, strict=True)]
+    fixed = [
+        f'axis {axis} of "{item.name}" is to be {name}, and is {int(item.traced.shape[axis])}'  # type: ignore[attr-defined]
+        for item in inputs
+        for axis, name in item.symbols.items()
+        if not isinstance(item.traced.shape[axis], torch.SymInt)  # type: ignore[attr-defined]
+    ]
+    if fixed:
+        raise UnsupportedError(
+            f"from_torch: {exported.name} fixes a size that was to be a symbol",
+            location=here(),
+            given=fixed,
+            hint="leave that size out of dynamic, or let the module compute with x.shape instead of a number",
+        )
+    return inputs
+
+
+def _inputs_of(exported: Exported) -> list[Input]:
+    """The inputs of a program that somebody else exported: its symbols are called n, and by input and axis."""
+    inputs = [Input(name, value) for name, value in _placeholders(exported)]
+    names: dict[object, str] = {}
+    for item in inputs:
+        if isinstance(item.traced, torch.Tensor):
+            for axis, size in enumerate(item.traced.shape):
+                if isinstance(size, torch.SymInt):
+                    first = "n" if axis == 0 and "n" not in names.values() else f"{item.name}_{axis}".replace(".", "_")
+                    item.symbols[axis] = names.setdefault(size.node.expr, first)
+    return inputs
+
+
+def _placeholders(exported: Exported) -> list[tuple[str, object]]:
+    """What a caller gives: each by its name in the graph, a traced tensor or a value."""
+    nodes = {node.name: node for node in exported.program.graph.nodes if node.op == "placeholder"}
+    found = []
+    for spec in exported.program.graph_signature.input_specs:
+        if spec.kind.name == "USER_INPUT":
+            value = nodes[spec.arg.name].meta.get("val")
+            found.append((spec.arg.name, value if isinstance(value, torch.Tensor) else getattr(spec.arg, "value", value)))
+    return found
+
+
+def _declare(item: Input, exported: Exported) -> Var:
+    """Declare an input: as it was in the example, its symbols by their names."""
+    assert isinstance(item.traced, torch.Tensor)
+    dtype = dtype_from_torch(item.traced.dtype)
+    if dtype is None:
+        raise UnsupportedError(
+            f'from_torch: the input "{item.name}" is {str(item.traced.dtype).removeprefix("torch.")}, which no program holds',
+            location=here(),
+        )
+    shape = [item.symbols.get(axis, size) for axis, size in enumerate(item.traced.shape)]
+    name = item.name if item.name not in exported.state else f"input.{item.name}"
+    return data(name, [size if isinstance(size, str) else int(size) for size in shape], dtype, batch=None)

@@ -1,0 +1,111 @@
+"""What of a module cannot come in: collected node by node, raised as one message."""
+
+import re
+import sys
+import traceback
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from oarlock.errors import UnsupportedError
+from oarlock.ir.location import Location, here
+
+__all__ = ["Refusal", "Refusals", "line_in", "line_of", "module_of"]
+
+_FRAME = re.compile(r'File "(?P<file>[^"\n]*)", line (?P<line>\d+), in (?P<function>[^\n]*)(?:\n(?!\s*File ")(?P<text>[^\n]*))?')
+_TORCH = str(Path(torch.__file__).parent)
+_OURS = str(Path(__file__).resolve().parents[2])
+_LONGEST = 200
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """One node that cannot come in: its operator, why not, the module it stands in and the author's line, and what to do."""
+
+    operator: str
+    why: str
+    module: str = ""
+    location: Location | None = None
+    hint: str | None = None
+
+    def __str__(self) -> str:
+        place = ", ".join(
+            part for part in (f"in {self.module}" if self.module else "", f"at {self.location}" if self.location else "") if part
+        )
+        hint = f"; {self.hint}" if self.hint else ""
+        return f"{self.operator}: {self.why}{hint}{'; ' if place else ''}{place}"
+
+
+class Refusals:
+    """All that cannot come in of one module."""
+
+    def __init__(self, name: str):
+        self.name = name
+        self.found: list[Refusal] = []
+
+    def add(self, node: torch.fx.Node, why: str, *, hint: str | None = None, operator: str | None = None) -> None:
+        self.found.append(Refusal(operator or str(node.target), why, module_of(node), line_of(node), hint))
+
+    def raise_if_any(self, what: str) -> None:
+        """Raise UnsupportedError with all of them, what is refused for one reason once, with its number and its first place."""
+        if not self.found:
+            return
+        counts = Counter((item.operator, item.why) for item in self.found)
+        first: dict[tuple[str, str], Refusal] = {}
+        for item in self.found:
+            first.setdefault((item.operator, item.why), item)
+        lines = [f"{item!s}{f' (and {counts[key] - 1} more)' if counts[key] > 1 else ''}" for key, item in first.items()]
+        places = f"{len(self.found)} place{'' if len(self.found) == 1 else 's'}"
+        error = UnsupportedError(
+            f"{what}: {self.name} does in {places} what no program can; nothing was made",
+            location=here(),
+            given=lines,
+            hint="write these places otherwise, or import the modules around them one by one",
+        )
+        error.refusals = tuple(self.found)  # type: ignore[attr-defined]
+        raise error
+
+
+def module_of(node: torch.fx.Node) -> str:
+    """The path of the module in which `node` stands, such as `encoder.layer.0`; empty for the outermost."""
+    stack = node.meta.get("nn_module_stack")
+    if not stack:
+        return ""
+    path = list(stack.values())[-1][0]
+    return re.sub(r"^(L\['self'\]|self)\.?", "", path)
+
+
+def line_of(node: torch.fx.Node) -> Location | None:
+    """The author's line of `node`: the innermost one that is not PyTorch's. None where the graph does not tell."""
+    frames = [frame for frame in _FRAME.finditer(node.meta.get("stack_trace") or "") if _is_of_author(frame["file"])]
+    if not frames:
+        return None
+    frame = frames[-1]
+    return _location(frame["file"], int(frame["line"]), frame["function"], frame["text"])
+
+
+def line_in(error: BaseException) -> Location | None:
+    """The author's line at which PyTorch raised `error` while it traced; None where it was in no line of the author's."""
+    found: BaseException | None = error
+    last = None
+    while found is not None and last is None:
+        frames = [frame for frame in traceback.extract_tb(found.__traceback__) if _is_of_author(frame.filename)]
+        last = frames[-1] if frames else None
+        found = found.__cause__ or found.__context__
+    return None if last is None else _location(last.filename, last.lineno or 1, last.name, last.line)
+
+
+def _is_of_author(file: str) -> bool:
+    return not file.startswith((_TORCH, _OURS, "<", "torch/"))
+
+
+def _location(file: str, line: int, function: str, text: str | None) -> Location:
+    return Location(_relative(file), line, function[:_LONGEST], (text or "").strip()[:_LONGEST])
+
+
+def _relative(file: str) -> str:
+    """`file` as its module is called: below the folder from which it was imported, never absolute."""
+    folders = sorted((folder for folder in sys.path if folder and file.startswith(folder.rstrip("/") + "/")), key=len)
+    return (file[len(folders[-1].rstrip("/")) + 1 :] if folders else Path(file).name)[-_LONGEST:]

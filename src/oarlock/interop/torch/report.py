@@ -1,0 +1,34 @@
+"""What an import made of each operator: one operator of ours, several, or nothing."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+__all__ = ["Report"]
+
+
+@dataclass(frozen=True)
+class Report:
+    """For each overload how often it stands in the module, and the operators that were written for it."""
+
+    counts: Mapping[tuple[str, tuple[str, ...]], int]
+
+    @property
+    def native(self) -> int:
+        """How many nodes became one operator, or none."""
+        return sum(count for (_, operators), count in self.counts.items() if len(operators) <= 1)
+
+    @property
+    def composed(self) -> int:
+        """How many nodes became several operators."""
+        return sum(count for (_, operators), count in self.counts.items() if len(operators) > 1)
+
+    def __str__(self) -> str:
+        lines = [f"{self.native + self.composed} nodes: {self.native} native, {self.composed} composed"]
+        width = max((len(overload) for overload, _ in self.counts), default=0)
+        for (overload, operators), count in sorted(self.counts.items(), key=lambda item: (-item[1], item[0])):
+            kind = "native  " if len(operators) <= 1 else "composed"
+            made = Counter(operators)
+            text = ", ".join(f"{number} {operator}" if number > 1 else operator for operator, number in made.items()) or "nothing to do"
+            lines.append(f"{count:6}  {overload:{width}}  {kind}  {text}")
+        return "\n".join(lines)

@@ -1,0 +1,34 @@
+"""Sizes as variables: what PyTorch's int arithmetic on shapes becomes where an operator computes with them."""
+
+from collections.abc import Iterator
+
+from oarlock.interop.torch.rules.registry import Unsupported
+from oarlock.ir.block_stack import current_block
+from oarlock.ir.dtype import DType
+from oarlock.ir.program import Program
+from oarlock.ir.size import Size
+from oarlock.ir.var import Var
+from oarlock.op.creation import full
+from oarlock.registry.catalogue import standard
+from oarlock.registry.creator import create
+
+__all__ = ["variable_of_size"]
+
+
+def variable_of_size(size: Size, program: Program) -> Var:
+    """`size` as int64[]: a number, or the size of a variable that has an axis of it. Raises Unsupported where none has."""
+    if isinstance(size, int):
+        return full(shape=(), value=float(size), dtype=DType.INT64)
+    for var in _seen(program):
+        if var.shape and size in var.shape:
+            found = create(standard.get("size"), (var,), {"axis": var.shape.index(size)})
+            assert isinstance(found, Var)
+            return found
+    raise Unsupported(f"no variable has the size {size}, so no run tells it")
+
+
+def _seen(program: Program) -> Iterator[Var]:
+    """The variables that the block being written sees, inputs first: those of inner blocks are other ones in every trip."""
+    yield from program.main.inputs
+    for block in current_block().enclosing():
+        yield from block.vars.values()

@@ -1,0 +1,131 @@
+"""The tensors of a module as variables of a program: parameters, buffers and constants, by the module's own names."""
+
+import re
+
+import torch
+
+from oarlock.errors import ProgramError
+from oarlock.interop.torch.export import Exported
+from oarlock.ir.attribute import Sizes
+from oarlock.ir.location import here
+from oarlock.ir.program import Program
+from oarlock.ir.var import HeldValue, Var
+from oarlock.op.creation import full
+from oarlock.tensor.dtype import from_torch
+
+__all__ = ["Constant", "State", "legal_name"]
+
+_ILLEGAL = re.compile(r"[^A-Za-z0-9_.-]|\.(?=\.)")
+
+
+class Constant:
+    """A tensor that depends on no input, no parameter and no buffer that changes. It becomes a variable where an op reads it."""
+
+    __slots__ = ("name", "value")
+
+    def __init__(self, value: torch.Tensor, name: str | None = None):
+        self.value = value
+        self.name = name
+
+
+class State:
+    """The variables that hold what a module holds, declared in a program when they are first asked for.
+
+    `prefix` stands before the names of the module. The variables begin as what the module holds now: a copy of it.
+    """
+
+    def __init__(self, program: Program, exported: Exported, prefix: str = ""):
+        self.program = program
+        self.exported = exported
+        self.prefix = prefix
+        self._constants: dict[tuple[object, ...], Var] = {}
+
+    def name_of(self, name: str) -> str:
+        """What the tensor called `name` is called in the program."""
+        return legal_name(self.prefix + self.exported.aliases.get(name, name))
+
+    def declare_all(self) -> None:
+        """Declare what the state dict holds, in its order."""
+        for name in self.exported.state:
+            if name not in self.exported.aliases and from_torch(self.exported.state[name].dtype) is not None:
+                self.variable(name)
+
+    def variable(self, name: str) -> Var:
+        """The parameter or buffer called `name`. Raises ProgramError where another variable of the program has its name."""
+        value = self.value(name)
+        own = self.name_of(name)
+        found = self.program.main.find_var(own)
+        if found is not None:
+            if isinstance(found.initializer, HeldValue) and found.initializer.attributes["value"] is self._held(name):
+                return found
+            raise ProgramError(
+                f'from_torch: "{own}" is declared already, and is another tensor',
+                location=here(),
+                given=[found.describe()],
+                hint='a name for the module, name="trunk", stands before the names of its parameters',
+            )
+        kept = self.exported.aliases.get(name, name)
+        parameter = kept in self.exported.parameters and value.is_floating_point()
+        trained = parameter and any(
+            flag for other, flag in self.exported.parameters.items() if self.exported.aliases.get(other, other) == kept
+        )
+        dtype = from_torch(value.dtype)
+        assert dtype is not None
+        return self.program.main.new_var(
+            own,
+            dtype,
+            tuple(value.shape),
+            persistable=True,
+            parameter=parameter,
+            trainable=trained,
+            stop_gradient=not parameter,
+            initializer=HeldValue(self._held(name)),
+        )
+
+    def value(self, name: str) -> torch.Tensor:
+        """What the module holds under `name`."""
+        found = self.exported.state.get(name)
+        return found if found is not None else self.exported.constants[name]  # type: ignore[return-value]
+
+    def _held(self, name: str) -> torch.Tensor:
+        """A copy of what the module held when it was imported, one for all programs."""
+        kept = self.exported.aliases.get(name, name)
+        held = self.exported.copies.get(kept)
+        if held is None:
+            held = self.exported.copies[kept] = self.value(kept).detach().cpu().clone(memory_format=torch.contiguous_format)
+        return held
+
+    def constant(self, constant: Constant) -> Var:
+        """`constant` as a variable: one number, or one number everywhere, is written as such, the rest is state that stays."""
+        value = constant.value.detach().cpu()
+        dtype = from_torch(value.dtype)
+        assert dtype is not None
+        number = _only_number(value)
+        if number is not None:
+            return full(shape=Sizes(value.shape), value=number, dtype=dtype)
+        if constant.name in self.exported.state and constant.value is self.exported.state[constant.name]:
+            return self.variable(constant.name)
+        value = value.clone(memory_format=torch.contiguous_format)
+        key = (value.dtype, tuple(value.shape), value.reshape(-1).view(torch.uint8).numpy().tobytes())
+        found = self._constants.get(key)
+        if found is None:
+            main = self.program.main
+            name = legal_name(self.prefix + constant.name) if constant.name else self.program.unique("constant")
+            name = name if main.find_var(name) is None else self.program.unique(name)
+            found = self._constants[key] = main.new_var(
+                name, dtype, tuple(value.shape), persistable=True, stop_gradient=True, initializer=HeldValue(value)
+            )
+        return found
+
+
+def legal_name(name: str) -> str:
+    """`name` as a variable may be called: what is not allowed in one is replaced."""
+    return _ILLEGAL.sub("_", name)[:256] or "_"
+
+
+def _only_number(value: torch.Tensor) -> float | None:
+    """The number that every element of `value` is, where a float says it exactly; None where there are several, or none."""
+    if not value.numel() or (value.numel() > 1 and not bool((value == value.reshape(-1)[0]).all())):
+        return None
+    number = value.reshape(-1)[0].item()
+    return float(number) if abs(number) <= 2**53 or value.is_floating_point() else None

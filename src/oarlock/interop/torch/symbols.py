@@ -1,0 +1,105 @@
+"""Symbols of PyTorch, which are sympy's, as sizes of ours; and sizes that only a run tells, as variables."""
+
+import math
+from collections.abc import Callable, Sequence
+
+import sympy
+import torch
+from torch.utils._sympy.functions import CleanDiv, FloorDiv, Mod, PythonMod
+
+from oarlock.ir import size
+from oarlock.ir.size import Shape, Size
+from oarlock.ir.var import Var
+from oarlock.op.elementwise import add, floor_divide, multiply, remainder
+
+__all__ = ["Symbols"]
+
+_HIGHEST_POWER = 8
+
+
+class Symbols:
+    """What each symbol of an exported graph is here: a size, or a number that only a run tells, int64[]."""
+
+    def __init__(self) -> None:
+        self._sizes: dict[sympy.Symbol, Size] = {}
+        self._values: dict[sympy.Symbol, Var] = {}
+
+    def bind(self, symbol: sympy.Symbol, meant: Size | Var) -> None:
+        """Let `symbol` be a size, or the number that a variable holds. What it was before, it stays as well."""
+        if isinstance(meant, Var):
+            self._values.setdefault(symbol, meant)
+        else:
+            self._sizes.setdefault(symbol, meant)
+
+    def find_size(self, number: object) -> Size | None:
+        """An int, a SymInt or an expression as a size; None where sizes have no such arithmetic, or a symbol is not known as one."""
+        expression = number.node.expr if isinstance(number, torch.SymInt) else number
+        return self._read(expression) if isinstance(expression, sympy.Basic) else expression  # type: ignore[return-value]
+
+    def find_shape(self, shape: Sequence[object]) -> Shape | None:
+        """`shape` in our sizes; None where one of them is none."""
+        sizes = [self.find_size(item) for item in shape]
+        return None if None in sizes else tuple(sizes)  # type: ignore[arg-type]
+
+    def _read(self, expression: sympy.Basic) -> Size | None:
+        if isinstance(expression, sympy.Symbol):
+            return self._sizes.get(expression)
+        if isinstance(expression, sympy.Integer):
+            return int(expression)
+        if isinstance(expression, sympy.Add):
+            return self._fold(size.add, 0, expression.args)
+        if isinstance(expression, sympy.Mul):
+            number = math.prod((item for item in expression.args if isinstance(item, sympy.Rational)), start=sympy.Integer(1))
+            product = self._fold(size.multiply, int(number.p), [item for item in expression.args if not isinstance(item, sympy.Rational)])
+            return product if product is None or number.q == 1 else size.floor_divide(product, int(number.q))
+        if isinstance(expression, sympy.Pow):
+            base, power = expression.args
+            low = isinstance(power, sympy.Integer) and 0 <= int(power) <= _HIGHEST_POWER
+            return self._fold(size.multiply, 1, [base] * int(power)) if low else None  # type: ignore[arg-type]
+        if isinstance(expression, FloorDiv | CleanDiv):
+            return self._divide(*expression.args)
+        if isinstance(expression, Mod | PythonMod):
+            quotient, dividend = self._divide(*expression.args), self._read(expression.args[0])
+            if quotient is not None and dividend is not None:
+                return size.add(dividend, size.multiply(-int(expression.args[1]), quotient))  # type: ignore[arg-type]
+        return None
+
+    def _fold(self, operation: Callable[[Size, Size], Size], start: Size, parts: Sequence[sympy.Basic]) -> Size | None:
+        total = start
+        for part in parts:
+            read = self._read(part)
+            if read is None:
+                return None
+            total = operation(total, read)
+        return total
+
+    def _divide(self, dividend: sympy.Basic, divisor: sympy.Basic) -> Size | None:
+        read = self._read(dividend)
+        return size.floor_divide(read, int(divisor)) if read is not None and isinstance(divisor, sympy.Integer) and divisor > 0 else None
+
+    def evaluate(self, expression: sympy.Basic, variable_of: Callable[[Size], Var]) -> Var | None:
+        """`expression` as int64[], by arithmetic on what a run tells; None where it has an operation that is not known here.
+
+        `variable_of` gives a size as a variable.
+        """
+        if isinstance(expression, sympy.Integer):
+            return variable_of(int(expression))
+        if isinstance(expression, sympy.Symbol):
+            value, known = self._values.get(expression), self._sizes.get(expression)
+            return value if known is None else variable_of(known)
+        operation = next((made for kind, made in _ARITHMETIC.items() if isinstance(expression, kind)), None)
+        parts = [self.evaluate(part, variable_of) for part in expression.args] if operation else [None]
+        if operation is None or None in parts:
+            return None
+        total = parts[0]
+        for part in parts[1:]:
+            total = operation(total, part)
+        return total
+
+
+_ARITHMETIC: dict[type | tuple[type, ...], Callable[..., Var]] = {
+    sympy.Add: add,
+    sympy.Mul: multiply,
+    (FloorDiv, CleanDiv): floor_divide,
+    (Mod, PythonMod): remainder,
+}

@@ -1,0 +1,296 @@
+"""Write a functional graph of ATen into a program, node by node, each by its rule."""
+
+import operator
+from collections import Counter
+from collections.abc import Sequence
+
+import sympy
+import torch
+from torch.fx import GraphModule, Node
+
+from oarlock.errors import OarlockError
+from oarlock.interop.torch import control
+from oarlock.interop.torch.arguments import bind, map_values, require_taken
+from oarlock.interop.torch.marks import STOP
+from oarlock.interop.torch.promotion import promoted
+from oarlock.interop.torch.refusals import Refusals, line_of
+from oarlock.interop.torch.rules.registry import RESULT, Unsupported, find_rule
+from oarlock.interop.torch.runtime_sizes import variable_of_size
+from oarlock.interop.torch.state import Constant, State
+from oarlock.interop.torch.symbols import Symbols
+from oarlock.ir.block_stack import current_block
+from oarlock.ir.names import DRAWS
+from oarlock.ir.program import Program
+from oarlock.ir.size import Size, format_shape
+from oarlock.ir.var import Var
+from oarlock.op.elementwise import assign
+from oarlock.registry.signature import TensorType
+from oarlock.tensor.dtype import from_torch
+
+__all__ = ["Writer"]
+
+_CHECKS = (
+    "aten._assert_async.msg",
+    "aten._assert_scalar.default",
+    "aten._assert_tensor_metadata.default",
+    "aten.sym_constrain_range.default",
+    "aten.sym_constrain_range_for_size.default",
+)
+_MOST_ELEMENTS = 2**28  # of a constant that is computed here
+
+
+class _Broken:
+    """In the place of a value that could not be written; what reads it is refused for its own reasons alone."""
+
+
+BROKEN = _Broken()
+
+
+class Writer:
+    """Writes graphs into one program. What cannot be written is noted in `refusals`, and the rest goes on around it."""
+
+    def __init__(self, program: Program, state: State, symbols: Symbols, refusals: Refusals):
+        self.program = program
+        self.state = state
+        self.symbols = symbols
+        self.refusals = refusals
+        self.written: Counter[tuple[str, tuple[str, ...]]] = Counter()  # overload, and the operators that it became -> how often
+
+    def write(self, module: GraphModule, given: Sequence[object]) -> list[object]:
+        """Write `module` on the values `given`; return what it returns."""
+        values: dict[Node, object] = {}
+        inputs = iter(given)
+        for node in module.graph.nodes:
+            if node.op == "placeholder":
+                values[node] = next(inputs)
+            elif node.op == "get_attr":
+                values[node] = _attribute(module, str(node.target))
+            elif node.op == "output":
+                return list(self._read(node.args[0], values))  # type: ignore[call-overload]
+            else:
+                with self.program.write_as(self.program.writing[0], line_of(node)):
+                    values[node] = self._call(node, values)
+        raise AssertionError("a graph ends with its output")
+
+    def variable(self, value: object) -> object:
+        """`value` with constants in it as variables."""
+        if isinstance(value, Constant):
+            return self.state.constant(value)
+        if isinstance(value, list | tuple):
+            return [self.variable(item) for item in value]
+        return value
+
+    def variable_of(self, size: Size) -> Var:
+        """A size as a variable that holds it, int64[]."""
+        return variable_of_size(size, self.program)
+
+    def _call(self, node: Node, values: dict[Node, object]) -> object:
+        name, target = str(node.target), node.target
+        given = self._read((node.args, node.kwargs), values)
+        if name in _CHECKS:
+            return None
+        if target is operator.getitem:
+            return self._item(node, values)
+        if _holds(given, _Broken):
+            if isinstance(target, torch._ops.OpOverload) and find_rule(name) is None and name != STOP:
+                self.refusals.add(node, "nothing here writes this operator")
+            return BROKEN
+        try:
+            if isinstance(target, torch._ops.HigherOrderOperator):
+                return control.write(self, node, given[0], given[1])  # type: ignore[index, arg-type]
+            if _is_symbolic(node.meta.get("val")) or not isinstance(target, torch._ops.OpOverload):
+                return self._number(node, given)
+            if name == STOP:
+                return self._stop(given[0][0])  # type: ignore[index]
+            folded = self._fold(node, values)
+            return self._apply(node, values) if folded is None else folded
+        except Unsupported as refusal:
+            self.refusals.add(node, refusal.why, hint=refusal.hint)
+        except OarlockError as error:
+            self.refusals.add(node, error.message)
+        return self._stand_in(node.meta.get("val"))
+
+    def _read(self, arguments: object, values: dict[Node, object]) -> object:
+        """`arguments` of a node with values in the place of nodes."""
+        return map_values(arguments, lambda item: values[item] if isinstance(item, Node) else item)
+
+    def _item(self, node: Node, values: dict[Node, object]) -> object:
+        container, number = values[node.args[0]], node.args[1]  # type: ignore[index]
+        if container is BROKEN:
+            return BROKEN
+        found = container[number]  # type: ignore[index]
+        if found is None and node.users:
+            self.refusals.add(node, f"its result {number} is not given by the rule", operator=str(node.args[0].target))  # type: ignore[union-attr]
+            return self._stand_in(node.meta.get("val"))
+        return found
+
+    # Constants
+
+    def _fold(self, node: Node, values: dict[Node, object]) -> object | None:
+        """The result of `node` where all it reads is constant, computed now; None where it is not."""
+        if _holds([values[item] for item in node.all_input_nodes], (Var, str, _Broken)) or _is_random(node.target):
+            return None
+        results = [item for item in _flat(node.meta.get("val")) if isinstance(item, torch.Tensor)]
+        if any(_is_symbolic(size) for item in results for size in item.shape):
+            return None
+        if sum(item.numel() for item in results) > _MOST_ELEMENTS:
+            return None
+
+        given = self._read((node.args, node.kwargs), values)
+        args, kwargs = map_values(given, lambda item: item.value if isinstance(item, Constant) else item)  # type: ignore[misc]
+        if "device" in kwargs:
+            kwargs = {**kwargs, "device": "cpu"}
+        with torch.no_grad():
+            made = node.target(*args, **kwargs)  # type: ignore[operator]
+        return map_values(made, lambda item: Constant(item) if isinstance(item, torch.Tensor) else item)
+
+    # Numbers
+
+    def _number(self, node: Node, given: object) -> object:
+        """A size, or what is computed from sizes: a number or a symbol where sizes have such arithmetic, else int64[]."""
+        meta = node.meta.get("val")
+        args, kwargs = given  # type: ignore[misc]
+        if isinstance(meta, torch.SymInt):
+            known = self.symbols.find_size(meta)
+            if known is not None:
+                return known
+            expression = meta.node.expr
+            if isinstance(node.target, torch._ops.OpOverload) and not str(node.target).startswith("aten.sym_"):
+                made = self._scalar(node, args, kwargs)
+                if isinstance(made, int | Var) and isinstance(expression, sympy.Symbol):
+                    self.symbols.bind(expression, made)
+                return made
+            made = self.symbols.evaluate(expression, self.variable_of)
+            if made is None:
+                raise Unsupported(f"sizes of programs have no such arithmetic: {expression}")
+            return made
+        if not isinstance(node.target, torch._ops.OpOverload) and not _holds(given, (Var, str)):
+            return node.target(*args, **kwargs)  # type: ignore[operator]
+        return self._scalar(node, args, kwargs)
+
+    def _scalar(self, node: Node, args: Sequence[object], kwargs: object) -> object:
+        """A number that only a run tells, by the rule of what computes it; of a constant, now."""
+        if len(args) == 1 and isinstance(args[0], Constant):
+            return args[0].value.item()
+        rule = find_rule(str(node.target)) or find_rule(_python_name(node.target))
+        if rule is None:
+            raise Unsupported("nothing here computes this number")
+        numbers = [self.variable_of(item) if isinstance(item, str) else self.variable(item) for item in args]
+        return rule.function(*numbers)
+
+    # Operators
+
+    def _stop(self, x: object) -> object:
+        if not isinstance(x, Var) or not x.dtype.is_floating:
+            return x
+        stopped = assign(x)
+        stopped.stop_gradient = True
+        return stopped
+
+    def _apply(self, node: Node, values: dict[Node, object]) -> object:
+        """What the rule of `node` makes of its arguments, held to what the export says of it."""
+        name = str(node.target)
+        rule = find_rule(name)
+        if rule is None:
+            raise Unsupported("nothing here writes this operator")
+
+        block = current_block()
+        before = len(block.ops)
+        given = require_taken(node, bind(node, lambda item: self.variable(self._read(item, values)), self.variable_of), rule)
+        given = promoted(given, rule.promote, to_float=rule.to_float) if rule.promote else given
+        if rule.wants_result:
+            given[RESULT] = self._expected(node.meta["val"])
+        made = rule.function(**given)
+        ops = [op for op in block.ops[before : block.tail_start] if op.type != "full" and not op.writes[0].name.startswith(DRAWS)]
+        self.written[name, tuple(op.type for op in ops)] += 1
+        return self._held_to(made, node.meta["val"])
+
+    def _expected(self, meta: object) -> object:
+        """The type that the export states; symbols that are not known yet are called as they are there."""
+        if isinstance(meta, torch.Tensor):
+            dtype = from_torch(meta.dtype)
+            if dtype is None:
+                raise Unsupported(f"no program holds {str(meta.dtype).removeprefix('torch.')}")
+            sizes = [self.symbols.find_size(size) for size in meta.shape]
+            return TensorType(dtype, tuple("?" if size is None else size for size in sizes))
+        if isinstance(meta, list | tuple):
+            return tuple(self._expected(item) for item in meta)
+        return None
+
+    def _held_to(self, made: object, meta: object) -> object:
+        """`made`, if its dtype and shape are those that the export states. Raises Unsupported, which names our fault."""
+        if isinstance(meta, list | tuple):
+            if not isinstance(made, list | tuple) or len(made) != len(meta):
+                raise Unsupported(f"a fault of Oarlock: its rule gives {made!r:.60} where there are {len(meta)} results")
+            return [None if one is None else self._held_to(one, other) for one, other in zip(made, meta, strict=True)]
+        if not isinstance(meta, torch.Tensor):
+            return made
+        if not isinstance(made, Var):
+            raise Unsupported(f"a fault of Oarlock: its rule gives {made!r:.60}")
+        dtype, shape = from_torch(meta.dtype), made.shape or ()
+        fits = made.dtype is dtype and len(shape) == meta.ndim and all(map(self._unify, shape, meta.shape))
+        if not fits:
+            sizes = [str(size) if (known := self.symbols.find_size(size)) is None else known for size in meta.shape]
+            raise Unsupported(
+                f"a fault of Oarlock: its rule gives {made.type_text} where the export says {dtype}{format_shape(tuple(sizes))}"
+            )
+        return made
+
+    def _unify(self, ours: Size, theirs: object) -> bool:
+        """Whether a size is what the export says; a symbol that it tells from now on stands for ours."""
+        known = self.symbols.find_size(theirs)
+        if known is not None:
+            return known == ours
+        expression = theirs.node.expr  # type: ignore[attr-defined]
+        if isinstance(expression, sympy.Symbol):
+            self.symbols.bind(expression, ours)
+        return True
+
+    def _stand_in(self, meta: object) -> object:
+        """A variable in the place of what was refused, so that what comes after it is looked at too."""
+        if isinstance(meta, list | tuple):
+            return [self._stand_in(item) for item in meta]
+        if isinstance(meta, torch.SymInt):
+            size = self.symbols.find_size(meta)
+            if size is None:
+                size = self.program.unique("size")
+                if isinstance(meta.node.expr, sympy.Symbol):
+                    self.symbols.bind(meta.node.expr, size)
+            return size
+        if not isinstance(meta, torch.Tensor) or from_torch(meta.dtype) is None:
+            return BROKEN
+        shape = tuple(self._stand_in(size) if isinstance(size, torch.SymInt) else size for size in meta.shape)
+        return current_block().new_var(self.program.unique("refused"), from_torch(meta.dtype), shape)  # type: ignore[arg-type]
+
+
+def _attribute(module: GraphModule, path: str) -> object:
+    found: object = module
+    for part in path.split("."):
+        found = getattr(found, part)
+    return Constant(found, path) if isinstance(found, torch.Tensor) else found
+
+
+def _flat(value: object) -> list[object]:
+    return [part for item in value for part in _flat(item)] if isinstance(value, list | tuple) else [value]
+
+
+def _holds(value: object, kinds: type | tuple[type, ...]) -> bool:
+    """Whether there is one of `kinds` anywhere in nested lists, tuples and dicts. Text is a symbol only where it is one of a size."""
+    if isinstance(value, dict):
+        return any(_holds(item, kinds) for item in value.values())
+    if isinstance(value, list | tuple):
+        return any(_holds(item, kinds) for item in value)
+    return isinstance(value, kinds)
+
+
+def _is_random(target: object) -> bool:
+    return torch.Tag.nondeterministic_seeded in getattr(target, "tags", ())
+
+
+def _is_symbolic(value: object) -> bool:
+    return isinstance(value, torch.SymInt | torch.SymFloat | torch.SymBool)
+
+
+def _python_name(target: object) -> str:
+    """`operator.add`, `math.sqrt`, as rules of functions on numbers are called."""
+    return f"{getattr(target, '__module__', '').removeprefix('_')}.{getattr(target, '__name__', '')}"

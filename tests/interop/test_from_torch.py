@@ -1,0 +1,43 @@
+"""A module of PyTorch as a program: what comes in, what it is called, and what it computes."""
+
+import torch
+from torch import nn
+
+import oarlock as ol
+
+
+class Small(nn.Module):
+    """Statistics, a region without gradients, buffers of both kinds, a frozen weight, dropout, nested outputs."""
+
+    def __init__(self):
+        super().__init__()
+        self.fc, self.norm, self.head = nn.Linear(4, 3), nn.BatchNorm1d(3), nn.Linear(3, 3)
+        self.position = nn.Parameter(torch.randn(1, 3))
+        self.head.weight.requires_grad_(False)
+        self.drop = nn.Dropout(0.25)
+        self.register_buffer("offset", torch.arange(3.0))
+        self.register_buffer("unsaved", torch.arange(3.0), persistent=False)
+
+    def forward(self, x):
+        h = self.norm(self.fc(x))
+        with torch.no_grad():
+            position = self.position * 2
+        h = torch.relu_(h + position) + self.offset + self.unsaved * 2
+        h = self.head(self.drop(h))
+        return {"y": h.view(x.shape[0], -1), "z": (h + 1,)}
+
+
+def test_a_module_comes_in_with_its_names_and_computes_what_it_does():
+    torch.manual_seed(0)
+    module = Small()
+    model = ol.from_torch(module, torch.randn(1, 4), dynamic="n")
+    assert list(model.inputs) == ["x"]
+    assert model.inputs["x"].shape == ("n", 4)
+    assert list(model.outputs) == ["y", "z.0"] == list(model.program.targets)
+    assert [var.name for var in model.program.parameters()] == [name for name, _ in module.named_parameters()]
+    assert [var.trainable for var in model.program.parameters()] == [value.requires_grad for _, value in module.named_parameters()]
+    x = torch.randn(5, 4)
+    module.eval()
+    found, expected = ol.infer(model, {"x": x}), module(x)
+    torch.testing.assert_close(torch.from_numpy(found["y"]), expected["y"])
+    torch.testing.assert_close(torch.from_numpy(found["z.0"]), expected["z"][0])
