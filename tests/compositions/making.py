@@ -185,6 +185,8 @@ class _Writing:
 def _fits(dtype: str, var: ol.Var) -> bool:
     if dtype == "float":
         return var.dtype.is_floating
+    if dtype == "integer":
+        return var.dtype.is_integer
     if dtype == "number":
         return var.dtype.is_floating or var.dtype.is_integer
     return len(dtype) == 1 or dtype in ("any", "shape") or dtype == str(var.dtype)

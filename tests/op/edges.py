@@ -15,7 +15,7 @@ MANY = 67  # more than a vector register holds, and no multiple of one
 
 
 def row_axis(operator: Operator) -> Axis | None:
-    """The axis of rows; None where there is none. A rank counts where the operator knows no other axis."""
+    """The axis of rows; None where there is none. A rank counts where the operator knows no other axis, and names none."""
     signature = operator.signature
     inputs = [slot for slot in signature.inputs if slot.axes]
     for slot in inputs:
@@ -25,7 +25,7 @@ def row_axis(operator: Operator) -> Axis | None:
         return inputs[0].axes[0]
     axes = {axis for slot in (*inputs, *signature.outputs) for axis in slot.axes or ()}
     (only,) = axes if len(axes) == 1 and all(slot.axes for slot in signature.outputs) else (None,)
-    return only if only and only.kind == "rank" else None
+    return only if only and only.kind == "rank" and not operator.axis_attribute else None
 
 
 def leads(slot: Slot, axis: Axis | None) -> bool:

@@ -78,13 +78,14 @@ def of_dtypes(operator: Operator, arguments: Arguments) -> Iterator[Misfit]:
     """An input has a dtype of another kind, or another than the one beside it."""
     slots = given(operator, arguments)
     for slot, tensor in slots:
-        kind = {"float": "a float", "number": "a number"}.get(slot.dtype, slot.dtype)
+        kind = {"float": "a float", "integer": "an integer", "number": "a number"}.get(slot.dtype, slot.dtype)
         if len(kind) > 1 and kind not in ("any", "shape"):
             other = tensor.to(torch.int8 if kind == "bool" else torch.bool)
             yield f"dtype-of-{slot.name}", f"{slot.name} must be {kind}, not ", with_tensor(arguments, slot.name, other)
-        shared = kind in ("a float", "a number") or len(kind) == 1
+        shared = kind in ("a float", "an integer", "a number") or len(kind) == 1
         if shared and sum(len(arguments.tensors[each.name]) for each, _ in slots if each.dtype == slot.dtype) > 1:
-            other = tensor.to(torch.float32 if tensor.dtype == torch.float64 else torch.float64)
+            others = (torch.int8, torch.int64) if kind == "an integer" else (torch.float32, torch.float64)
+            other = tensor.to(others[0] if tensor.dtype == others[1] else others[1])
             yield f"other-dtype-of-{slot.name}", "they must have one dtype", with_tensor(arguments, slot.name, other)
 
 
@@ -138,7 +139,10 @@ KINDS: Sequence[Kind] = (of_sizes, of_ranks, of_dtypes, of_broadcasts, of_axes, 
 TYPICAL = [(operator, typical(operator)) for operator in FORWARD if operator.signature.inputs]
 
 
-TAKING_ANYTHING = {"assign", "cast", "flatten", "full_like", "numel", "reshape", "reshape_like", "split_like", "transpose"}
+TAKING_ANYTHING = {
+    *("assign", "cast", "flatten", "full_like", "numel", "random_normal_like", "random_uniform_like", "reshape", "reshape_like"),
+    *("split_like", "stop_gradient", "transpose"),
+}
 """One input of any shape and any dtype, and maybe the shape of others: their signatures refuse nothing. What `reshape` and
 `transpose` refuse themselves is stated in their cases."""
 

@@ -25,7 +25,7 @@ def test_operators_are_listed_by_name():
     ("name", "message"),
     [
         ("softmx", 'no operator "softmx"; did you mean "softmax"?'),
-        ("tahn", 'no operator "tahn"; did you mean "tanh"?'),
+        ("sigmiod", 'no operator "sigmiod"; did you mean "sigmoid"?'),
         ("xyzzy", 'no operator "xyzzy"'),
     ],
 )

@@ -79,7 +79,7 @@ def test_an_attribute_that_does_not_fit(program):
     x = program.main.var("x")
     with refused(
         ol.ArgumentError,
-        "mean: attribute axis must be int, not 'rows'",
+        "mean: attribute axis must be int | tuple[int, ...], not 'rows'",
         "  mean(x: float[...s] -> y: float[...s-{axis}])",
         f'      x = "x"   float32[n, 3]   fed; declared at {declared("x", program)}',
     ):

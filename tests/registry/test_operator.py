@@ -180,6 +180,9 @@ def test_the_axes_in_front_of_those_computed_across_are_counted_from_either_end(
     def halves(x, *, axis: int | None = None):
         return x
 
+    def summed(x, *, axis: int | tuple[int, ...] | None = None):
+        return x
+
     def turned(x, *, axes: tuple[int, ...]):
         return x
 
@@ -189,6 +192,13 @@ def test_the_axes_in_front_of_those_computed_across_are_counted_from_either_end(
     assert attributes_on_stacks(along, {"axis": 1}) == {"axis": 2}
     assert attributes_on_stacks(along, {"axis": -1}) == {"axis": -1}
     assert attributes_on_stacks(along, {}) is None
+    last = declare("x: float[...s] -> y: float[...s]", halves, axis_attribute="axis=-1")
+    assert [axes_alone(last, attributes, 3) for attributes in ({}, {"axis": 1})] == [2, 1]
+    assert [attributes_on_stacks(last, attributes) for attributes in ({}, {"axis": 1})] == [{}, {"axis": 2}]
+    several = declare("x: float[...s] -> y: float[...s]", summed, axis_attribute="axis")
+    assert [axes_alone(several, {"axis": axes}, 3) for axes in ((1, 2), (-1,), (2, -2), 1)] == [1, 2, 1, 1]
+    assert attributes_on_stacks(several, {"axis": (1, -1)}) == {"axis": (2, -1)}
+    assert attributes_on_stacks(several, {}) is None
     order = declare("x: float[...s] -> y: float[...s]", turned, axis_attribute="axes")
     assert [axes_alone(order, {"axes": axes}, 3) for axes in ((1, 0, 2), (0, 2, 1), (0, 1, 2))] == [0, 1, 3]
     assert attributes_on_stacks(order, {"axes": (1, 0)}) == {"axes": (0, 2, 1)}

@@ -11,6 +11,7 @@ __all__ = [
     "may_be",
     "range_within",
     "require_at_most",
+    "require_axes",
     "require_axis",
     "require_broadcast",
     "require_equal_numbers",
@@ -68,6 +69,16 @@ def require_axis(shape: Shape, axis: int, owner: str = "x", name: str = "axis") 
     if not -len(shape) <= axis < len(shape):
         raise ShapeError(f"{name} {axis} is not an axis of {owner}, which has {len(shape)} dimensions")
     return axis % len(shape)
+
+
+def require_axes(shape: Shape, axes: int | Sequence[int] | None, owner: str = "x", name: str = "axis") -> tuple[int, ...]:
+    """Axes from the front, rising: one, several, or all where they are None. Raises ShapeError for none, and for one twice."""
+    if axes is None:
+        return tuple(range(len(shape)))
+    found = sorted(require_axis(shape, axis, owner, name) for axis in ((axes,) if isinstance(axes, int) else axes))
+    if not found or len(set(found)) < len(found):
+        raise ShapeError(f"{name} {axes} names {'one axis twice' if found else 'no axis'}; None stands for all of them")
+    return tuple(found)
 
 
 def require_parts(shape: Shape, parts: Sequence[Shape], axis: int) -> Sequence[Shape]:

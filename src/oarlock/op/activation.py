@@ -5,7 +5,7 @@ import math
 import torch
 
 from oarlock.backend.torch.private import log_softmax_backward, softmax_backward
-from oarlock.ir.shape_rules import require_at_most
+from oarlock.ir.shape_rules import require_at_most, require_axis
 from oarlock.op.creation import full
 from oarlock.op.elementwise import multiply, neg, subtract
 from oarlock.op.reduction import reduce_sum
@@ -105,46 +105,81 @@ def gelu_dx_dx(x, dy, ddx, *, approximate):
     return dy * ddx * (1 - t * t) * (slope + x * (bend / 2 - t * slope * slope))
 
 
-@operator("x: float[*b k] -> y: float[*b k]", cases=[Case(x=[[0.0, 0.0], [0.0, 1.0986122886681098]], y=[[0.5, 0.5], [0.25, 0.75]])])
-def softmax(x):
-    """``exp(x)`` divided by its sum along the last axis, computed stably."""
-    return torch.softmax(x, dim=-1)
+@operator(
+    "x: float[...s] -> y: float[...s]",
+    axis_attribute="axis=-1",
+    cases=[
+        Case(x=[[0.0, 0.0], [0.0, 1.0986122886681098]], y=[[0.5, 0.5], [0.25, 0.75]]),
+        Case(x=[[0.0, 0.0], [0.0, 1.0986122886681098]], axis=0, y=[[0.5, 0.25], [0.5, 0.75]]),
+        GradCheck(x=(2, 3)),
+        GradCheck(x=(0, 3)),
+        GradCheck(x=(3, 2, 2), axis=1),
+        GradCheck(x=(3, 2), axis=-2),
+    ],
+)
+def softmax(x, *, axis: int | None = None):
+    """``exp(x)`` divided by its sum along ``axis``, the last where that is None, computed stably."""
+    return torch.softmax(x, dim=-1 if axis is None else axis)
 
 
-@softmax.gradient("x")
-def softmax_dx(y, dy):
-    """``dx = y * (dy - sum(dy * y))``, the sum along the last axis."""
-    return softmax_backward(dy, y, -1, y.dtype)
+@softmax.check_shapes
+def require_along(x, *, axis=None):
+    require_axis(x.shape, last_unless(axis))
 
 
-softmax_dx.gradient_programs(dy=lambda y, ddx: softmax_dx(y, ddx))
+def last_unless(axis: int | None) -> int:
+    """The axis that an attribute names, the last where it is None."""
+    return -1 if axis is None else axis
+
+
+@softmax.gradient("x", axis_attribute="axis=-1")
+def softmax_dx(y, dy, *, axis=None):
+    """``dx = y * (dy - sum(dy * y))``, the sum along the axis."""
+    return softmax_backward(dy, y, last_unless(axis), y.dtype)
+
+
+softmax_dx.gradient_programs(dy=lambda y, ddx, *, axis=None: softmax_dx(y, ddx, axis=axis))
 
 
 @softmax_dx.gradient_program("y")
-def softmax_dx_dy(y, dy, ddx):
-    along_dy = reduce_sum(multiply(dy, y), axis=-1, keepdim=True)
-    along_ddx = reduce_sum(multiply(ddx, y), axis=-1, keepdim=True)
+def softmax_dx_dy(y, dy, ddx, *, axis=None):
+    along_dy, along_ddx = (_along(multiply(each, y), axis) for each in (dy, ddx))
     return subtract(multiply(ddx, subtract(dy, along_dy)), multiply(dy, along_ddx))
 
 
 @operator(
-    "x: float[*b k] -> y: float[*b k]",
-    cases=[Case(x=[[0.0, 1.0986122886681098], [-1e4, 0.0]], y=[[-1.3862943611198906, -0.2876820724517809], [-1e4, 0.0]])],
+    "x: float[...s] -> y: float[...s]",
+    axis_attribute="axis=-1",
+    cases=[
+        Case(x=[[0.0, 1.0986122886681098], [-1e4, 0.0]], y=[[-1.3862943611198906, -0.2876820724517809], [-1e4, 0.0]]),
+        Case(x=[[0.0, -1e4], [1.0986122886681098, 0.0]], axis=0, y=[[-1.3862943611198906, -1e4], [-0.2876820724517809, 0.0]]),
+        GradCheck(x=(2, 3)),
+        GradCheck(x=(0, 3)),
+        GradCheck(x=(3, 2, 2), axis=1),
+        GradCheck(x=(3, 2), axis=-2),
+    ],
 )
-def log_softmax(x):
+def log_softmax(x, *, axis: int | None = None):
     """The logarithm of ``softmax(x)``, finite where that rounds to 0."""
-    return torch.log_softmax(x, dim=-1)
+    return torch.log_softmax(x, dim=-1 if axis is None else axis)
 
 
-@log_softmax.gradient("x")
-def log_softmax_dx(y, dy):
-    """``dx = dy - exp(y) * sum(dy)``, the sum along the last axis."""
-    return log_softmax_backward(dy, y, -1, y.dtype)
+log_softmax.check_shapes(require_along)
+
+
+@log_softmax.gradient("x", axis_attribute="axis=-1")
+def log_softmax_dx(y, dy, *, axis=None):
+    """``dx = dy - exp(y) * sum(dy)``, the sum along the axis."""
+    return log_softmax_backward(dy, y, last_unless(axis), y.dtype)
+
+
+def _along(x, axis: int | None):
+    return reduce_sum(x, axis=last_unless(axis), keepdim=True)
 
 
 log_softmax_dx.gradient_programs(
-    dy=lambda y, ddx: subtract(ddx, reduce_sum(multiply(exp(y), ddx), axis=-1, keepdim=True)),
-    y=lambda y, dy, ddx: neg(multiply(multiply(exp(y), ddx), reduce_sum(dy, axis=-1, keepdim=True))),
+    dy=lambda y, ddx, *, axis=None: subtract(ddx, _along(multiply(exp(y), ddx), axis)),
+    y=lambda y, dy, ddx, *, axis=None: neg(multiply(multiply(exp(y), ddx), _along(dy, axis))),
 )
 
 

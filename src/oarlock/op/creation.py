@@ -6,6 +6,7 @@ from oarlock.errors import ShapeError
 from oarlock.ir.attribute import Sizes
 from oarlock.ir.dtype import DType
 from oarlock.ir.shape_rules import require_axis
+from oarlock.ir.size import Shape
 from oarlock.op.trusted_operator import operator
 from oarlock.registry import Case, Rejects
 from oarlock.registry.attribute_spec import UnknownSizes
@@ -30,11 +31,14 @@ def full(*, shape: Sizes, value: float, dtype: DType = DType.FLOAT32):
     return torch.full(shape, value, dtype=to_torch(dtype))  # type: ignore[arg-type]  # no symbol is left when it runs
 
 
-@full.infer_shape
-def full_shape(*, shape, value, dtype):
+full.infer_shape(lambda *, shape, value, dtype: require_told(shape, "full_like"))
+
+
+def require_told(shape: Sizes, other: str) -> Shape:
+    """The shape of a tensor made from nothing. Raises ShapeError for a negative size, and for a symbol, naming the ``other`` operator."""
     symbol = next((size for size in shape if isinstance(size, str)), None)
     if symbol is not None and not isinstance(shape, UnknownSizes):
-        raise ShapeError(f"{symbol} is no number; full_like takes its shape from a tensor")
+        raise ShapeError(f"{symbol} is no number; {other} takes its shape from a tensor")
     return tuple(require_size("a size", size) for size in shape)
 
 

@@ -2,17 +2,13 @@
 
 import torch
 
-from oarlock.op.reduction import same_shape, sum_to_shape
+from oarlock.op.reduction import fit_to
+from oarlock.op.rounding import trunc
 from oarlock.op.trusted_operator import operator
 from oarlock.registry import Case, GradCheck, Rejects
 from oarlock.tensor.stacks import add_stacks
 
-__all__ = ["add", "assign", "clip", "divide", "floor_divide", "multiply", "neg", "remainder", "subtract", "sum_"]
-
-
-def _fit(dz, x_shape):
-    """``dz`` summed to the shape of x; itself, and no op, where the shapes are known to agree."""
-    return dz if same_shape(dz, x_shape) else sum_to_shape(dz, x_shape)
+__all__ = ["add", "assign", "clip", "divide", "floor_divide", "fmod", "multiply", "neg", "remainder", "subtract", "sum_"]
 
 
 @operator(
@@ -28,8 +24,8 @@ def add(x, y):
 
 
 add.gradient_programs(
-    x=lambda dz, x_shape: _fit(dz, x_shape),
-    y=lambda dz, y_shape: _fit(dz, y_shape),
+    x=lambda dz, x_shape: fit_to(dz, x_shape),
+    y=lambda dz, y_shape: fit_to(dz, y_shape),
 )
 
 
@@ -40,8 +36,8 @@ def subtract(x, y):
 
 
 subtract.gradient_programs(
-    x=lambda dz, x_shape: _fit(dz, x_shape),
-    y=lambda dz, y_shape: _fit(neg(dz), y_shape),
+    x=lambda dz, x_shape: fit_to(dz, x_shape),
+    y=lambda dz, y_shape: fit_to(neg(dz), y_shape),
 )
 
 
@@ -52,8 +48,8 @@ def multiply(x, y):
 
 
 multiply.gradient_programs(
-    x=lambda y, dz, x_shape: _fit(multiply(dz, y), x_shape),
-    y=lambda x, dz, y_shape: _fit(multiply(dz, x), y_shape),
+    x=lambda y, dz, x_shape: fit_to(multiply(dz, y), x_shape),
+    y=lambda x, dz, y_shape: fit_to(multiply(dz, x), y_shape),
 )
 
 
@@ -66,8 +62,8 @@ def divide(x, y):
 
 
 divide.gradient_programs(
-    x=lambda y, dz, x_shape: _fit(divide(dz, y), x_shape),
-    y=lambda y, z, dz, y_shape: _fit(neg(multiply(dz, divide(z, y))), y_shape),
+    x=lambda y, dz, x_shape: fit_to(divide(dz, y), x_shape),
+    y=lambda y, z, dz, y_shape: fit_to(neg(multiply(dz, divide(z, y))), y_shape),
 )
 
 
@@ -111,8 +107,29 @@ def remainder(x, y):
 
 
 remainder.gradient_programs(
-    x=lambda dz, x_shape: _fit(dz, x_shape),
-    y=lambda x, y, dz, y_shape: _fit(neg(multiply(dz, floor_divide(x, y))), y_shape),
+    x=lambda dz, x_shape: fit_to(dz, x_shape),
+    y=lambda x, y, dz, y_shape: fit_to(neg(multiply(dz, floor_divide(x, y))), y_shape),
+)
+
+
+@operator(
+    "x: number[*#s], y: number[*#s] -> z: number[*#s]",
+    checks_values=True,
+    cases=[
+        Case(x=[7, -7, 7, -7], y=[2, 2, -2, -2], z=[1, -1, 1, -1]),
+        Case(x=[7.5, -7.5], y=2.0, z=[1.5, -1.5]),
+        Rejects("integers are divided by 0", x=[1, 2], y=[1, 0]),
+    ],
+)
+def fmod(x, y):
+    """What is left of ``x`` when it is divided by ``y`` a whole number of times, with the sign of ``x``. An integer by 0 fails."""
+    _require_divisor(y)
+    return torch.fmod(x, y)
+
+
+fmod.gradient_programs(
+    x=lambda dz, x_shape: fit_to(dz, x_shape),
+    y=lambda x, y, dz, y_shape: fit_to(neg(multiply(dz, trunc(divide(x, y)))), y_shape),
 )
 
 
@@ -126,13 +143,14 @@ neg.gradient_programs(x=lambda dy: neg(dy))
 
 
 @operator(
-    "x: float[*#s], lower?: float[*#s], upper?: float[*#s] -> y: float[*#s]",
+    "x: number[*#s], lower?: number[*#s], upper?: number[*#s] -> y: number[*#s]",
     aliases=("x",),
     cases=[
         Case(x=[-2.0, 0.5, 2.0], lower=-1.0, upper=1.0, y=[-1.0, 0.5, 1.0]),
         Case(x=[-2.0, 0.5], lower=[0.0, 0.0], y=[0.0, 0.5]),
         Case(x=[-2.0, 0.5], upper=[0.0, 0.0], y=[-2.0, 0.0]),
         Case(x=[3.0], y=[3.0]),
+        Case(x=[-2, 1, 5], lower=0, upper=3, y=[0, 1, 3]),
         GradCheck(x=[[-0.9, 0.1], [0.8, 0.2]], lower=[[-0.5, -0.5], [-0.5, -0.5]], upper=[[0.5, 0.5], [0.5, 0.5]]),
     ],
 )

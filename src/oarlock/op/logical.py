@@ -5,7 +5,7 @@ import torch
 from oarlock.op.trusted_operator import operator
 from oarlock.registry import Case
 
-__all__ = ["all_", "any_", "logical_and", "logical_not", "logical_or"]
+__all__ = ["all_", "any_", "logical_and", "logical_not", "logical_or", "logical_xor"]
 
 
 @operator(
@@ -29,6 +29,15 @@ def logical_or(x, y):
     return torch.logical_or(x, y)
 
 
+@operator(
+    "x: bool[*#s], y: bool[*#s] -> z: bool[*#s]",
+    cases=[Case(x=[False, False, True, True], y=[False, True, False, True], z=[False, True, True, False])],
+)
+def logical_xor(x, y):
+    """Where just one is true."""
+    return torch.logical_xor(x, y)
+
+
 @operator("x: bool[*b] -> y: bool[*b]", cases=[Case(x=[False, True], y=[True, False])])
 def logical_not(x):
     """Where ``x`` is false."""
@@ -43,11 +52,12 @@ def logical_not(x):
         Case(x=[[False, True], [False, False]], axis=0, y=[False, True]),
         Case(x=[[False, True], [False, False]], axis=-1, keepdim=True, y=[[True], [False]]),
         Case(x=[False, True], keepdim=True, y=[True]),
+        Case(x=[[[False], [True]], [[False], [False]]], axis=(1, -1), y=[True, False]),
         Case(x=[], y=False),
     ],
 )
-def any_(x, *, axis: int | None = None, keepdim: bool = False):
-    """Whether some element along ``axis`` is true, some at all where it is None; of nothing, false. ``keepdim`` leaves a size of 1."""
+def any_(x, *, axis: int | tuple[int, ...] | None = None, keepdim: bool = False):
+    """Whether some element along one axis or several is true, at all for None; of nothing, false. ``keepdim`` leaves sizes of 1."""
     return _over(torch.any, x, axis, keepdim)
 
 
@@ -58,15 +68,16 @@ def any_(x, *, axis: int | None = None, keepdim: bool = False):
         Case(x=[[True, True], [False, True]], y=False),
         Case(x=[[True, True], [False, True]], axis=0, y=[False, True]),
         Case(x=[[True, True], [False, True]], axis=-1, keepdim=True, y=[[True], [False]]),
+        Case(x=[[[True], [True]], [[True], [False]]], axis=(2, 1), y=[True, False]),
         Case(x=[], y=True),
     ],
 )
-def all_(x, *, axis: int | None = None, keepdim: bool = False):
-    """Whether every element along ``axis`` is true, every one where it is None; of nothing, true. ``keepdim`` leaves a size of 1."""
+def all_(x, *, axis: int | tuple[int, ...] | None = None, keepdim: bool = False):
+    """Whether every element along one axis or several is true, every one for None; of nothing, true. ``keepdim`` leaves sizes of 1."""
     return _over(torch.all, x, axis, keepdim)
 
 
-def _over(reduce, x, axis: int | None, keepdim: bool):
+def _over(reduce, x, axis: int | tuple[int, ...] | None, keepdim: bool):
     if axis is not None:
         return reduce(x, dim=axis, keepdim=keepdim)
     return reduce(x).reshape((1,) * x.ndim) if keepdim else reduce(x)

@@ -1,13 +1,19 @@
-"""Operators that draw random numbers."""
+"""Operators that draw random numbers. What they draw follows from the program's seed, the op and the step alone."""
+
+import math
 
 import torch
 
 from oarlock.errors import ArgumentError
+from oarlock.ir.attribute import Sizes
+from oarlock.ir.dtype import DType
+from oarlock.op.creation import require_told
 from oarlock.op.elementwise import multiply
 from oarlock.op.trusted_operator import operator
 from oarlock.registry import Case, GradCheck, Rejects
+from oarlock.tensor.dtype import to_torch
 
-__all__ = ["dropout"]
+__all__ = ["bernoulli", "dropout", "random_normal", "random_normal_like", "random_uniform", "random_uniform_like"]
 
 
 @operator(
@@ -55,3 +61,121 @@ def dropout_dx(mask, dy):
 dropout_dx.gradient_programs(dy=lambda mask, ddx: multiply(ddx, mask))
 
 dropout_dx.no_gradient("mask")
+
+
+@operator(
+    " -> y: {dtype}",
+    effects="random",
+    variable_attributes=("shape",),
+    cases=[
+        Case(shape=(2,), low=1.5, high=1.5, dtype="float64", y=[1.5, 1.5]),
+        Rejects("n is no number", shape=("n", 2)),
+        Rejects("random numbers are floats, not int64", shape=(2,), dtype="int64"),
+        Rejects("low is 1.0, where high is 0.0", shape=(2,), low=1.0, high=0.0),
+    ],
+)
+def random_uniform(context, *, shape: Sizes, low: float = 0.0, high: float = 1.0, dtype: DType = DType.FLOAT32, random_id: int):
+    """Numbers of ``shape``, each as likely as any other from ``low`` on and below ``high``, which rounding may give."""
+    return _uniform(context, shape, low, high, dtype, random_id)
+
+
+def _uniform(context, shape, low: float, high: float, dtype: DType, random_id: int):
+    return (context.uniform(shape, random_id) * (high - low) + low).to(to_torch(dtype))
+
+
+def _require_range(low: float, high: float, dtype: DType) -> None:
+    """Raises ArgumentError for what is no range of floats."""
+    _require_float(dtype)
+    if not -math.inf < low <= high < math.inf:
+        raise ArgumentError(f"low is {low}, where high is {high}")
+
+
+def _require_float(dtype: DType) -> None:
+    if not dtype.is_floating:
+        raise ArgumentError(f"random numbers are floats, not {dtype}")
+
+
+@random_uniform.infer_shape
+def random_uniform_shape(*, shape, low, high, dtype, random_id):
+    _require_range(low, high, dtype)
+    return require_told(shape, "random_uniform_like")
+
+
+@operator(
+    "like: shape[...s] -> y: {dtype}[...s]",
+    effects="random",
+    cases=[
+        Case(like=[[0.0, 0.0]], low=1.5, high=1.5, dtype="float64", y=[[1.5, 1.5]]),
+        Rejects("random numbers are floats, not bool", like=(2,), dtype="bool"),
+        Rejects("low is 1.0, where high is 0.0", like=(2,), low=1.0, high=0.0),
+    ],
+)
+def random_uniform_like(context, like, *, low: float = 0.0, high: float = 1.0, dtype: DType = DType.FLOAT32, random_id: int):
+    """What `random_uniform` draws, of the shape of ``like``, which is not kept alive."""
+    return _uniform(context, like, low, high, dtype, random_id)
+
+
+random_uniform_like.check_shapes(lambda like, *, low, high, dtype, random_id: _require_range(low, high, dtype))
+
+
+@operator(
+    " -> y: {dtype}",
+    effects="random",
+    variable_attributes=("shape",),
+    cases=[
+        Case(shape=(2,), mean=1.5, deviation=0.0, dtype="float64", y=[1.5, 1.5]),
+        Rejects("n is no number", shape=("n", 2)),
+        Rejects("deviation is -1.0, where it is at least 0", shape=(2,), deviation=-1.0),
+    ],
+)
+def random_normal(context, *, shape: Sizes, mean: float = 0.0, deviation: float = 1.0, dtype: DType = DType.FLOAT32, random_id: int):
+    """Normal numbers of ``shape`` with a mean and a standard deviation (Box and Muller, 1958)."""
+    return _normal(context, shape, mean, deviation, dtype, random_id)
+
+
+def _normal(context, shape, mean: float, deviation: float, dtype: DType, random_id: int):
+    radius, angle = context.uniform((2, *shape), random_id)
+    standard = torch.sqrt(-2.0 * torch.log1p(-radius)) * torch.cos(2.0 * math.pi * angle)
+    return (standard * deviation + mean).to(to_torch(dtype))
+
+
+def _require_deviation(deviation: float, dtype: DType) -> None:
+    """Raises ArgumentError for what is no standard deviation of floats."""
+    _require_float(dtype)
+    if not deviation >= 0.0:
+        raise ArgumentError(f"deviation is {deviation}, where it is at least 0")
+
+
+@random_normal.infer_shape
+def random_normal_shape(*, shape, mean, deviation, dtype, random_id):
+    _require_deviation(deviation, dtype)
+    return require_told(shape, "random_normal_like")
+
+
+@operator(
+    "like: shape[...s] -> y: {dtype}[...s]",
+    effects="random",
+    cases=[
+        Case(like=[[0.0, 0.0]], mean=1.5, deviation=0.0, dtype="float64", y=[[1.5, 1.5]]),
+        Rejects("deviation is -1.0, where it is at least 0", like=(2,), deviation=-1.0),
+    ],
+)
+def random_normal_like(context, like, *, mean: float = 0.0, deviation: float = 1.0, dtype: DType = DType.FLOAT32, random_id: int):
+    """What `random_normal` draws, of the shape of ``like``, which is not kept alive."""
+    return _normal(context, like, mean, deviation, dtype, random_id)
+
+
+random_normal_like.check_shapes(lambda like, *, mean, deviation, dtype, random_id: _require_deviation(deviation, dtype))
+
+
+@operator(
+    "probability: float[...s] -> y: float[...s]",
+    effects="random",
+    cases=[Case(probability=[[0.0, 1.0], [1.0, 0.0]], y=[[0.0, 1.0], [1.0, 0.0]])],
+)
+def bernoulli(context, probability, *, random_id: int):
+    """1 with the probability that stands there, else 0; always 0 at or below 0, always 1 at or above 1."""
+    return (context.uniform(probability.shape, random_id) < probability).to(probability.dtype)
+
+
+bernoulli.no_gradient("probability")

@@ -1,13 +1,15 @@
-"""Sums and means, and the two ways between a shape and one it broadcasts to."""
+"""Sums and means, and the two ways between a shape and one it broadcasts to. Other reductions: `op/statistics.py`, `op/extremes.py`."""
+
+import math
 
 import torch
 
-from oarlock.ir.shape_rules import require_broadcast
+from oarlock.ir.shape_rules import require_axes, require_broadcast
 from oarlock.ir.var import Var
 from oarlock.op.trusted_operator import operator
 from oarlock.registry import Case, GradCheck, Rejects
 
-__all__ = ["broadcast_to_like", "mean", "reduce_sum", "same_shape", "sum_to_shape"]
+__all__ = ["broadcast_to_like", "fit_to", "mean", "reduce_sum", "same_shape", "sum_to_shape"]
 
 
 def same_shape(x: Var, y: Var) -> bool:
@@ -35,6 +37,11 @@ sum_to_shape.check_shapes(lambda x, like: require_broadcast(like.shape, x.shape)
 sum_to_shape.gradient_programs(x=lambda x_shape, dy: broadcast_to_like(dy, x_shape))
 
 
+def fit_to(dz: Var, x: Var) -> Var:
+    """``dz`` summed to the shape of x; itself, and no op, where the shapes are known to agree."""
+    return dz if same_shape(dz, x) else sum_to_shape(dz, x)
+
+
 @operator(
     "x: float[...r], like: shape[...s] -> y: float[...s]",
     aliases=("x",),
@@ -56,21 +63,27 @@ broadcast_to_like.gradient_programs(x=lambda x_shape, dy: sum_to_shape(dy, x_sha
 
 
 @operator(
-    "x: float[...s] -> y: float[...s-{axis}]",
+    "x: number[...s] -> y: number[...s-{axis}]",
     linear_in=("x",),
     axis_attribute="axis",
     cases=[
         Case(x=[[1.0, 2.0], [3.0, 4.0]], y=10.0),
         Case(x=[[1.0, 2.0], [3.0, 4.0]], axis=-1, y=[3.0, 7.0]),
         Case(x=[[1.0, 2.0], [3.0, 4.0]], axis=0, keepdim=True, y=[[4.0, 6.0]]),
+        Case(x=[[[1.0, 2.0]], [[3.0, 4.0]]], axis=(0, -1), y=[10.0]),
+        Case(x=[[1, 2], [3, 4]], axis=1, y=[3, 7]),
         GradCheck(x=(2, 3), axis=1),
         GradCheck(x=(2, 1), axis=-1),
+        GradCheck(x=(2, 3, 2), axis=(2, 0)),
+        GradCheck(x=(2, 3, 2), axis=(-1, 1), keepdim=True),
         GradCheck(),
+        Rejects("axis (1, -1) names one axis twice", x=(2, 3), axis=(1, -1)),
+        Rejects("axis () names no axis; None stands for all of them", x=(2, 3), axis=()),
     ],
 )
-def reduce_sum(x, *, axis: int | None = None, keepdim: bool = False):
-    """The sum over ``axis``, over everything where it is None. ``keepdim`` leaves a size of 1 behind."""
-    return torch.sum(x, axis, keepdim)
+def reduce_sum(x, *, axis: int | tuple[int, ...] | None = None, keepdim: bool = False):
+    """The sum over an axis, several, or everything where that is None. ``keepdim`` leaves sizes of 1. Integers wrap around."""
+    return torch.sum(x, axis, keepdim, dtype=x.dtype)
 
 
 @reduce_sum.gradient("x", aliases=("dy",), axis_attribute="axis")
@@ -87,12 +100,14 @@ def reduce_sum_dx(dy, x_shape, *, axis=None, keepdim):
     cases=[
         Case(x=[[1.0, 2.0], [3.0, 6.0]], y=3.0),
         Case(x=[[1.0, 2.0], [3.0, 6.0]], axis=0, y=[2.0, 4.0]),
+        Case(x=[[[1.0, 2.0], [3.0, 6.0]]], axis=(1, 2), y=[3.0]),
         GradCheck(),
         GradCheck(x=(2, 3), axis=0, keepdim=True),
+        GradCheck(x=(2, 3, 2), axis=(0, 2)),
     ],
 )
-def mean(x, *, axis: int | None = None, keepdim: bool = False):
-    """The mean over ``axis``, over everything where it is None. The mean of nothing is NaN."""
+def mean(x, *, axis: int | tuple[int, ...] | None = None, keepdim: bool = False):
+    """The mean over an axis, several, or everything where that is None. The mean of nothing is NaN."""
     return torch.mean(x, axis, keepdim)
 
 
@@ -108,10 +123,18 @@ def share_of(dy, x_shape) -> float:
     return dy.item() / (torch.Size(x_shape).numel() or 1)
 
 
-def count_of(x_shape, axis: int | None) -> int:
-    return torch.Size(x_shape).numel() if axis is None else x_shape[axis]
+def count_of(x_shape, axis: int | tuple[int, ...] | None) -> int:
+    """How many elements a sum over these axes is of."""
+    return math.prod(x_shape[each] for each in require_axes(x_shape, axis))
 
 
-def beside(dy, axis: int | None, keepdim: bool):
+def beside(dy, axis: int | tuple[int, ...] | None, keepdim: bool):
     """``dy`` in a shape that broadcasts to that of x."""
-    return dy if axis is None or keepdim else dy.unsqueeze(axis)
+    if axis is None or keepdim:
+        return dy
+    if isinstance(axis, int):
+        return dy.unsqueeze(axis)
+    rank = dy.ndim + len(axis)
+    for each in sorted(each % rank for each in axis):
+        dy = dy.unsqueeze(each)
+    return dy

@@ -44,11 +44,16 @@ def reduce_max(x, *, axis: int | None = None, keepdim: bool = False):
 
     ``index`` is where it stood, for the gradient. ``keepdim`` leaves a size of 1 behind.
     """
+    return find_along(torch.argmax, x, axis, keepdim)
+
+
+def find_along(place, x, axis: int | None, keepdim: bool):
+    """The element along ``axis``, or of all, at the place that ``place`` finds, and that place."""
     if axis is not None:
-        index = torch.argmax(x, dim=axis, keepdim=True)
+        index = place(x, dim=axis, keepdim=True)
         y = x.gather(axis, index)
         return (y, index) if keepdim else (y.squeeze(axis), index.squeeze(axis))
-    index = torch.argmax(x)
+    index = place(x)
     y = x.reshape(-1)[index]
     shape = (1,) * x.ndim if keepdim else ()
     return y.reshape(shape), index.reshape(shape)

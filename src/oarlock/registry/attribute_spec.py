@@ -3,7 +3,9 @@
 import inspect
 import typing
 from collections.abc import Callable
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from types import UnionType
 from typing import Any
 
 from oarlock.errors import ArgumentError
@@ -37,6 +39,8 @@ class AttributeSpec:
         """`value` as the attribute holds it. Raises ArgumentError where it cannot."""
         if isinstance(value, Var):
             return self._require_variable(value)
+        if isinstance(self.type, UnionType):
+            return self._convert_to_one(value)
         if self.type is float and isinstance(value, int) and not isinstance(value, bool):
             return float(value)
         if self.type is DType:
@@ -50,6 +54,13 @@ class AttributeSpec:
                 return tuple(value)
         elif isinstance(value, self.type) and (self.type is bool or not isinstance(value, bool)):
             return value
+        raise ArgumentError(f"attribute {self.name} must be {self.type_text}, not {value!r}")
+
+    def _convert_to_one(self, value: object) -> object:
+        """`value` as one of several types holds it. Raises ArgumentError where none does."""
+        for option in typing.get_args(self.type):
+            with suppress(ArgumentError):
+                return replace(self, type=option).convert(value)
         raise ArgumentError(f"attribute {self.name} must be {self.type_text}, not {value!r}")
 
     def _require_variable(self, var: Var) -> Var:

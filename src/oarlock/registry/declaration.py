@@ -1,10 +1,12 @@
 """Operator: declared by its kernel. `@operator` is the whole of it."""
 
+import functools
 import inspect
 import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
+from operator import or_
 from typing import Any, Literal
 
 from oarlock.errors import ArgumentError, DeclarationError
@@ -76,7 +78,9 @@ class Operator(CallingConvention):
         self.disjoint = disjoint
         self.linear_in = tuple(linear_in)
         self.sensitive_to = sensitive_to
-        self.axis_attribute = axis_attribute
+        name, _, left_out = (axis_attribute or "").partition("=")
+        self.axis_attribute = name or None
+        self.axis_left_out = int(left_out) if left_out else None
         self.trusted = trusted
         self.type = type
         self.kernel = kernel
@@ -133,11 +137,11 @@ class Operator(CallingConvention):
                     specs[name] = self.forward.attributes[name]
                     continue
                 kind = hints.get(name)
-                options = [item for item in typing.get_args(kind) if item is not types.NoneType]
-                optional = isinstance(kind, types.UnionType) and len(options) == 1
                 if kind is None:
                     raise DeclarationError(f"{self.type}: attribute {name} has no type")
-                specs[name] = AttributeSpec(name, options[0] if optional else kind, parameter.default, name in self.variable_attributes)
+                if isinstance(kind, types.UnionType):
+                    kind = functools.reduce(or_, (item for item in typing.get_args(kind) if item is not types.NoneType))
+                specs[name] = AttributeSpec(name, kind, parameter.default, name in self.variable_attributes)
         return specs
 
     @property
@@ -337,7 +341,9 @@ def operator(
     some elements in vectors, others one by one. `sensitive_to="place"` says that a library of products does the work, which chooses its
     loops by strides and addresses: the variants of such a kernel give what it gives within rounding, those of any other its bits.
     `axis_attribute` names the attribute that says which axes are computed across, counted from the front, or from the back where it is
-    negative: the first of them, or all axes in their new order. Each index of the axes in front of that one is computed alone.
+    negative: the first of them, several where its type is `int | tuple[int, ...]`, or all axes in their new order where that is
+    `tuple[int, ...]`; `axis=-1` says that it is the last where the attribute `axis` is left out. Each index of the axes in front of the
+    first is computed alone.
     `trusted` says that the kernel, and those of its gradients, keep no tensor that they are given or give, do nothing else that anybody
     sees, and ask PyTorch for no gradient. Plans then write over memory around it as they do around operators of ours; otherwise they write
     over nothing that it was given or gave. Nothing can check that.

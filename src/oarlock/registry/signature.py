@@ -17,7 +17,7 @@ brackets any shape goes. An axis is one of
     ?         an output size that only values tell
     n+m 2*k   in an output, arithmetic on sizes; in an input only `n+1`, a size that is one more than n
 
-A dtype is one of ours; `float` or `number`, any such dtype but one throughout; `T`, `U`, any dtype but
+A dtype is one of ours; `float`, `integer` or `number`, any such dtype but one throughout; `T`, `U`, any dtype but
 one throughout; `any`, no restriction; `shape`, a slot of which only the shape is read; of an output, `{dtype}` is
 the value of an attribute.
 """
@@ -30,7 +30,7 @@ from typing import NamedTuple
 
 from oarlock.errors import DeclarationError, DTypeError, ShapeError
 from oarlock.ir.dtype import DType
-from oarlock.ir.shape_rules import require_axis
+from oarlock.ir.shape_rules import require_axes
 from oarlock.ir.size import Shape, Size, add, format_shape, rename
 
 __all__ = [
@@ -74,6 +74,7 @@ class Axis(NamedTuple):
 
 
 _MANY = ("broadcast", "group", "rank", "without")  # axes that stand for any number of sizes
+_KINDS = {"float": "a float", "integer": "an integer", "number": "a number"}
 
 
 @dataclass(frozen=True)
@@ -181,10 +182,10 @@ def _bind_dtype(slot: Slot, dtype: DType, binding: Binding) -> None:
     kind = slot.dtype
     if slot.shape_only or kind == "any":
         return
-    if kind in ("float", "number"):
-        fits = dtype.is_floating or (kind == "number" and dtype.is_integer)
+    if kind in _KINDS:
+        fits = (kind != "integer" and dtype.is_floating) or (kind != "float" and dtype.is_integer)
         if not fits:
-            raise DTypeError(f"{slot.name} must be {'a float' if kind == 'float' else 'a number'}, not {dtype}")
+            raise DTypeError(f"{slot.name} must be {_KINDS[kind]}, not {dtype}")
     elif len(kind) > 1:
         if dtype.value != kind:
             raise DTypeError(f"{slot.name} must be {kind}, not {dtype}")
@@ -307,7 +308,7 @@ def _without(text: str, binding: Binding, attributes: Mapping[str, object]) -> S
     shape, axis, owner = binding.groups.get(group), attributes.get(name), binding.source.get(group)
     if shape is None:
         return None
-    left_out = range(len(shape)) if axis is None else (require_axis(shape, axis, owner, name),)  # type: ignore[arg-type]
+    left_out = require_axes(shape, axis, owner, name)  # type: ignore[arg-type]
     if "!" in text and any(shape[number] == 0 for number in left_out):
         where = "" if axis is None else f" along {name} {axis}"
         raise ShapeError(f"{owner} has no element{where}, where there must be one")
@@ -358,7 +359,7 @@ def _parse_slot(text: str, whole: str) -> Slot:
     if not match:
         raise DeclarationError(f"{text!r} is not a slot such as 'x: float[*b k]', in {whole!r}")
     star, name, question, summed, dtype, axes = match.groups()
-    known = dtype in ("float", "number", "any", "shape") or dtype[:1] == "{" or len(dtype) == 1 or dtype in {str(dtype) for dtype in DType}
+    known = dtype in (*_KINDS, "any", "shape") or dtype[:1] == "{" or len(dtype) == 1 or dtype in {str(dtype) for dtype in DType}
     if not known:
         raise DeclarationError(f"{dtype!r} is not a dtype of a signature, in {whole!r}")
     filled = frozenset(re.findall(r"(?<!\S)(\w+)!", axes or ""))

@@ -1,4 +1,4 @@
-"""Arithmetic, comparisons, logic and activations, element by element; softmax along the last axis."""
+"""Arithmetic, comparisons, logic and activations, element by element; softmax along an axis."""
 
 import math
 
@@ -163,25 +163,25 @@ def gelu_dx(x, dy, *, approximate):
 
 
 @kernel
-def softmax(x):
-    y = np.exp(x - x.max(-1, keepdims=True, initial=-np.inf))
-    return y / y.sum(-1, keepdims=True)
+def softmax(x, *, axis=-1):
+    y = np.exp(x - x.max(axis, keepdims=True, initial=-np.inf))
+    return y / y.sum(axis, keepdims=True)
 
 
 @kernel
-def softmax_dx(y, dy):
-    return y * (dy - (dy * y).sum(-1, keepdims=True))
+def softmax_dx(y, dy, *, axis=-1):
+    return y * (dy - (dy * y).sum(axis, keepdims=True))
 
 
 @kernel
-def log_softmax(x):
-    x = x - x.max(-1, keepdims=True, initial=-np.inf)
-    return x - np.log(np.exp(x).sum(-1, keepdims=True))
+def log_softmax(x, *, axis=-1):
+    x = x - x.max(axis, keepdims=True, initial=-np.inf)
+    return x - np.log(np.exp(x).sum(axis, keepdims=True))
 
 
 @kernel
-def log_softmax_dx(y, dy):
-    return dy - np.exp(y) * dy.sum(-1, keepdims=True)
+def log_softmax_dx(y, dy, *, axis=-1):
+    return dy - np.exp(y) * dy.sum(axis, keepdims=True)
 
 
 @kernel

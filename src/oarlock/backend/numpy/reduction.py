@@ -1,5 +1,7 @@
 """Sums and means, and their gradients."""
 
+import math
+
 import numpy as np
 
 from oarlock.backend.numpy.kernels import kernel
@@ -9,12 +11,17 @@ __all__: list[str] = []
 
 @kernel
 def reduce_sum(x, *, axis=None, keepdim):
-    return x.sum(axis, keepdims=keepdim)
+    return x.sum(axis, x.dtype, keepdims=keepdim)
 
 
 @kernel
 def mean(x, *, axis=None, keepdim):
-    return x.sum(axis, keepdims=keepdim) / x.dtype.type(x.size if axis is None else x.shape[axis])
+    return x.sum(axis, keepdims=keepdim) / x.dtype.type(_count(x.shape, axis))
+
+
+def _count(shape, axis):
+    """How many elements a sum over an axis, over several, or over all is of."""
+    return math.prod(shape) if axis is None else math.prod(shape[each] for each in ((axis,) if isinstance(axis, int) else axis))
 
 
 def _beside(dy, axis, keepdim):
@@ -28,8 +35,7 @@ def reduce_sum_dx(dy, x_shape, *, axis=None, keepdim):
 
 @kernel
 def mean_dx(dy, x_shape, *, axis=None, keepdim):
-    count = int(np.prod(x_shape)) if axis is None else x_shape[axis]
-    return np.broadcast_to(_beside(dy / dy.dtype.type(count or 1), axis, keepdim), x_shape)
+    return np.broadcast_to(_beside(dy / dy.dtype.type(_count(x_shape, axis) or 1), axis, keepdim), x_shape)
 
 
 @kernel

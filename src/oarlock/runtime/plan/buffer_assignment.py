@@ -8,6 +8,7 @@ from oarlock.ir.operation import Op
 from oarlock.ir.size import names_in
 from oarlock.ir.var import Var
 from oarlock.op.control.layout import Layout
+from oarlock.registry.axes import is_along_last
 from oarlock.registry.catalogue import Catalogue
 from oarlock.registry.declaration import Operator
 from oarlock.registry.own_values import trusts
@@ -226,7 +227,11 @@ class BufferAssignment:
             return True
         operator = self._catalogue.get(reader.type)
         return any(
-            not each.is_trusted or each.aliases or each.axis_attribute or each.summed_outputs or each.sensitive_to == "layout"
+            not each.is_trusted
+            or each.aliases
+            or (each.axis_attribute and not is_along_last(each, reader.attributes))
+            or each.summed_outputs
+            or each.sensitive_to == "layout"
             for each in (operator, *operator.parts)
         )
 

@@ -1,0 +1,91 @@
+"""Sums and products of all that comes before, along an axis."""
+
+import torch
+
+from oarlock.ir.shape_rules import require_axis
+from oarlock.op.trusted_operator import operator
+from oarlock.registry import Case, GradCheck, Rejects
+from oarlock.tensor.running_product import product_slopes, product_tangent, slopes_tangent
+
+__all__ = ["cumprod", "cumsum"]
+
+
+@operator(
+    "x: number[...s] -> y: number[...s]",
+    linear_in=("x",),
+    axis_attribute="axis",
+    cases=[
+        Case(x=[[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], axis=1, y=[[1.0, 3.0, 6.0], [4.0, 9.0, 15.0]]),
+        Case(x=[[1, 2, 3], [4, 5, 6]], axis=0, y=[[1, 2, 3], [5, 7, 9]]),
+        Case(x=[1.0, 2.0, 3.0], axis=-1, reverse=True, y=[6.0, 5.0, 3.0]),
+        Case(x=[1.0, 2.0, 3.0], axis=0, exclusive=True, y=[0.0, 1.0, 3.0]),
+        Case(x=[1.0, 2.0, 3.0], axis=0, exclusive=True, reverse=True, y=[5.0, 3.0, 0.0]),
+        GradCheck(x=(2, 3), axis=1),
+        GradCheck(x=(3, 2), axis=-2, reverse=True),
+        GradCheck(x=(2, 3, 2), axis=1, exclusive=True),
+        GradCheck(x=(2, 0), axis=1, exclusive=True),
+        Rejects("axis 0 is not an axis of x", x=1.0, axis=0),
+    ],
+)
+def cumsum(x, *, axis: int, exclusive: bool = False, reverse: bool = False):
+    """At each place along ``axis`` the sum of all up to it; ``exclusive`` leaves out the place itself, ``reverse`` begins at the end."""
+    return _accumulate(torch.cumsum, x, axis, exclusive, reverse, 0)
+
+
+@cumsum.check_shapes
+def require_along(x, *, axis, exclusive, reverse):
+    require_axis(x.shape, axis)
+
+
+def _accumulate(function, x, axis: int, exclusive: bool, reverse: bool, neutral: int):
+    """``function`` along an axis, from either end, in the dtype of x. What is ``exclusive`` begins with the ``neutral`` element."""
+    x = x.flip(axis) if reverse else x
+    if exclusive and x.shape[axis]:
+        x = torch.cat([torch.full_like(x.narrow(axis, 0, 1), neutral), x.narrow(axis, 0, x.shape[axis] - 1)], axis)
+    y = function(x, axis, dtype=x.dtype)
+    return y.flip(axis) if reverse else y
+
+
+@cumsum.gradient_program("x")
+def cumsum_dx(dy, *, axis, exclusive, reverse):
+    """From the other end: an element is part of the sums at its place and behind."""
+    return cumsum(dy, axis=axis, exclusive=exclusive, reverse=not reverse)
+
+
+@operator(
+    "x: number[...s] -> y: number[...s]",
+    axis_attribute="axis",
+    cases=[
+        Case(x=[[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], axis=1, y=[[1.0, 2.0, 6.0], [4.0, 20.0, 120.0]]),
+        Case(x=[[1, 2, 3], [4, 5, 6]], axis=0, y=[[1, 2, 3], [4, 10, 18]]),
+        Case(x=[1.0, 2.0, 3.0], axis=-1, reverse=True, y=[6.0, 6.0, 3.0]),
+        Case(x=[2.0, 3.0, 4.0], axis=0, exclusive=True, y=[1.0, 2.0, 6.0]),
+        GradCheck(x=(2, 3), axis=1),
+        GradCheck(x=(3, 2), axis=-2, reverse=True),
+        GradCheck(x=(2, 3, 2), axis=1, exclusive=True),
+        GradCheck(x=(2, 0), axis=1, exclusive=True, reverse=True),
+        GradCheck(x=[[1.0, 0.0, 2.0, 3.0], [0.0, 3.0, 0.0, 2.0], [2.0, 0.5, 1.0, 0.0]], axis=1),
+        Rejects("axis 0 is not an axis of x", x=1.0, axis=0),
+    ],
+)
+def cumprod(x, *, axis: int, exclusive: bool = False, reverse: bool = False):
+    """At each place along ``axis`` the product of all up to it; ``exclusive`` and ``reverse`` as for `cumsum`."""
+    return _accumulate(torch.cumprod, x, axis, exclusive, reverse, 1)
+
+
+cumprod.check_shapes(require_along)
+
+
+@cumprod.gradient("x", axis_attribute="axis")
+def cumprod_dx(x, dy, *, axis, exclusive, reverse):
+    return product_slopes(x, dy, axis, exclusive, reverse)
+
+
+@cumprod_dx.gradient("dy", axis_attribute="axis")
+def cumprod_dx_ddy(x, ddx, *, axis, exclusive, reverse):
+    return product_tangent(x, ddx, axis, exclusive, reverse)
+
+
+@cumprod_dx.gradient("x", axis_attribute="axis")
+def cumprod_dx_dx(x, dy, ddx, *, axis, exclusive, reverse):
+    return slopes_tangent(x, dy, ddx, axis, exclusive, reverse)

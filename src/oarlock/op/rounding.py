@@ -1,0 +1,64 @@
+"""Floats rounded to whole numbers, and what is no number or not finite: element by element. Gradients are zero wherever there is one."""
+
+import math
+
+import torch
+
+from oarlock.op.trusted_operator import operator
+from oarlock.registry import Case
+
+__all__ = ["ceil", "floor", "isfinite", "isinf", "isnan", "round_", "trunc"]
+
+
+@operator("x: float[*b] -> y: float[*b]", cases=[Case(x=[1.5, -1.5, 2.0], y=[1.0, -2.0, 2.0])])
+def floor(x):
+    """The largest whole number that is not above ``x``."""
+    return torch.floor(x)
+
+
+floor.no_gradient("x")
+
+
+@operator("x: float[*b] -> y: float[*b]", cases=[Case(x=[1.5, -1.5, 2.0], y=[2.0, -1.0, 2.0])])
+def ceil(x):
+    """The smallest whole number that is not below ``x``."""
+    return torch.ceil(x)
+
+
+ceil.no_gradient("x")
+
+
+@operator("x: float[*b] -> y: float[*b]", cases=[Case(x=[0.5, 1.5, -1.2, 2.7], y=[0.0, 2.0, -1.0, 3.0])])
+def round_(x):
+    """The nearest whole number; of two as near, the even one."""
+    return torch.round(x)
+
+
+round_.no_gradient("x")
+
+
+@operator("x: float[*b] -> y: float[*b]", cases=[Case(x=[1.5, -1.5, 2.0], y=[1.0, -1.0, 2.0])])
+def trunc(x):
+    """``x`` without its fraction, rounded towards 0."""
+    return torch.trunc(x)
+
+
+trunc.no_gradient("x")
+
+
+@operator("x: float[*b] -> y: bool[*b]", cases=[Case(x=[1.0, math.inf], y=[False, False])])
+def isnan(x):
+    """Where ``x`` is NaN, no number."""
+    return torch.isnan(x)
+
+
+@operator("x: float[*b] -> y: bool[*b]", cases=[Case(x=[1.0, math.inf, -math.inf], y=[False, True, True])])
+def isinf(x):
+    """Where ``x`` is infinite, of either sign."""
+    return torch.isinf(x)
+
+
+@operator("x: float[*b] -> y: bool[*b]", cases=[Case(x=[1.0, math.inf, -math.inf], y=[True, False, False])])
+def isfinite(x):
+    """Where ``x`` is a number, neither infinite nor NaN."""
+    return torch.isfinite(x)

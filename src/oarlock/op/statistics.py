@@ -1,0 +1,121 @@
+"""Products, variances and logarithms of sums over axes. Sums and means are in `op/reduction.py`."""
+
+import math
+
+import torch
+
+from oarlock.ir.shape_rules import require_axes
+from oarlock.op.choice import where
+from oarlock.op.cumulative import cumprod
+from oarlock.op.elementwise import multiply, subtract
+from oarlock.op.reduction import beside, count_of, reduce_sum_dx
+from oarlock.op.rounding import isinf
+from oarlock.op.trusted_operator import operator
+from oarlock.op.unary import exp, number_like
+from oarlock.registry import Case, GradCheck
+
+__all__ = ["logsumexp", "reduce_prod", "variance"]
+
+
+@operator(
+    "x: number[...s] -> y: number[...s-{axis}]",
+    axis_attribute="axis",
+    cases=[
+        Case(x=[[1.0, 2.0], [3.0, 4.0]], y=24.0),
+        Case(x=[[1, 2], [3, 4]], axis=0, keepdim=True, y=[[3, 8]]),
+        Case(x=[[[1.0, 2.0], [3.0, 4.0]]], axis=(1, -1), y=[24.0]),
+        Case(x=[1.0, 2.0], keepdim=True, y=[2.0]),
+        GradCheck(),
+        GradCheck(x=(2, 3, 2), axis=(2, 0)),
+        GradCheck(x=[[1.0, 0.0, 2.0], [0.0, 3.0, 0.0], [2.0, 0.5, 1.0]], axis=1),
+        GradCheck(x=[[1.0, 0.0, 2.0], [3.0, 2.0, -1.0]], keepdim=True),
+    ],
+)
+def reduce_prod(x, *, axis: int | tuple[int, ...] | None = None, keepdim: bool = False):
+    """The product over an axis, several, or everything where that is None; of nothing, 1. ``keepdim`` leaves sizes of 1."""
+    if x.ndim == 0:
+        return torch.prod(x, dtype=x.dtype)
+    for each in reversed(require_axes(x.shape, axis)):
+        x = torch.prod(x, each, keepdim, dtype=x.dtype)
+    return x
+
+
+@reduce_prod.gradient_program("x")
+def reduce_prod_dx(x, dy, *, axis=None, keepdim):
+    """``dy`` times the product of all others, without a division: by axis, of those in front and of those behind."""
+    dx, product = reduce_sum_dx(dy, x, axis=axis, keepdim=keepdim), x
+    for each in require_axes(x.shape, axis):
+        in_front, behind = (cumprod(product, axis=each, exclusive=True, reverse=reverse) for reverse in (False, True))
+        dx = multiply(dx, multiply(in_front, behind))
+        product = reduce_prod(product, axis=each, keepdim=True)
+    return dx
+
+
+@operator(
+    "x: float[...s] -> y: float[...s-{axis}]",
+    axis_attribute="axis",
+    cases=[
+        Case(x=[[1.0, 3.0], [2.0, 6.0]], axis=1, y=[2.0, 8.0]),
+        Case(x=[[1.0, 3.0], [2.0, 6.0]], axis=-1, correction=0.0, keepdim=True, y=[[1.0], [4.0]]),
+        Case(x=[[[1.0, 3.0], [5.0, 7.0]]], axis=(1, 2), correction=0.0, y=[5.0]),
+        GradCheck(x=(2, 3)),
+        GradCheck(x=(2, 3, 2), axis=(2, 0), correction=0.5),
+        GradCheck(x=(2, 3), axis=-1, keepdim=True),
+    ],
+)
+def variance(x, *, axis: int | tuple[int, ...] | None = None, keepdim: bool = False, correction: float = 1.0):
+    """The sum of squared differences from the mean, over axes as for `mean`, by the number of elements less ``correction``."""
+    if not x.numel() or count_of(x.shape, axis) <= correction:  # PyTorch warns there; the result is the same
+        return torch.mean(torch.square(_centred(x, axis)), axis, keepdim) * math.inf
+    return torch.var(x, axis, correction=correction, keepdim=keepdim)
+
+
+def _weight(x_shape, axis, correction: float) -> float:
+    """Twice the share of each element; infinite where no element is left to divide by."""
+    left = count_of(x_shape, axis) - correction
+    return 2.0 / left if left > 0.0 else math.inf
+
+
+def _centred(x, axis):
+    """``x`` less its mean over the axes."""
+    return x - torch.mean(x, axis, keepdim=True)
+
+
+@variance.gradient("x", axis_attribute="axis")
+def variance_dx(x, dy, *, axis=None, keepdim, correction):
+    return beside(dy, axis, keepdim) * _centred(x, axis) * _weight(x.shape, axis, correction)
+
+
+@variance_dx.gradient("dy", axis_attribute="axis")
+def variance_dx_ddy(x, ddx, dy_shape, *, axis=None, keepdim, correction):
+    return torch.sum(ddx * _centred(x, axis), axis, keepdim) * _weight(x.shape, axis, correction)
+
+
+@variance_dx.gradient("x", axis_attribute="axis")
+def variance_dx_dx(dy, ddx, *, axis=None, keepdim, correction):
+    return beside(dy, axis, keepdim) * _centred(ddx, axis) * _weight(ddx.shape, axis, correction)
+
+
+@operator(
+    "x: float[...s] -> y: float[...s-{axis}]",
+    axis_attribute="axis",
+    cases=[
+        Case(x=[[0.0, 0.0], [0.0, 1.0986122886681098]], axis=1, y=[0.6931471805599453, 1.3862943611198906]),
+        Case(x=[[0.0, 0.0], [0.0, 0.0]], axis=(0, 1), keepdim=True, y=[[1.3862943611198906]]),
+        Case(x=[-math.inf, -math.inf], y=-math.inf),
+        GradCheck(),
+        GradCheck(x=(2, 3, 2), axis=(2, 0)),
+        GradCheck(x=(2, 3), axis=-1, keepdim=True),
+    ],
+)
+def logsumexp(x, *, axis: int | tuple[int, ...] | None = None, keepdim: bool = False):
+    """The logarithm of the sum of ``exp(x)`` over axes as for `reduce_sum`, computed stably."""
+    return torch.logsumexp(x, require_axes(x.shape, axis), keepdim)
+
+
+@logsumexp.gradient_program("x")
+def logsumexp_dx(x, y, dy, *, axis=None, keepdim):
+    """``dy * exp(x - y)``; where y is infinite, ``exp(x)`` is what counts."""
+    over = {"axis": axis, "keepdim": keepdim}
+    finite = where(isinf(y), number_like(0.0, y), y)
+    return multiply(reduce_sum_dx(dy, x, **over), exp(subtract(x, reduce_sum_dx(finite, x, **over))))

@@ -1,0 +1,144 @@
+"""Sine, cosine and tangent, their inverses, and the hyperbolic ones but for `tanh`, which is an activation: element by element."""
+
+import math
+
+import torch
+
+from oarlock.op.elementwise import add, divide, multiply, neg
+from oarlock.op.reduction import fit_to
+from oarlock.op.trusted_operator import operator
+from oarlock.op.unary import rsqrt, square
+from oarlock.registry import Case, GradCheck
+
+__all__ = ["acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cos", "cosh", "sin", "sinh", "tan"]
+
+
+@operator("x: float[*b] -> y: float[*b]", cases=[Case(x=[0.0, math.pi / 2], y=[0.0, 1.0])])
+def sin(x):
+    """The sine of ``x`` radians."""
+    return torch.sin(x)
+
+
+sin.gradient_programs(x=lambda x, dy: multiply(dy, cos(x)))
+
+
+@operator("x: float[*b] -> y: float[*b]", cases=[Case(x=[0.0, math.pi], y=[1.0, -1.0])])
+def cos(x):
+    """The cosine of ``x`` radians."""
+    return torch.cos(x)
+
+
+cos.gradient_programs(x=lambda x, dy: neg(multiply(dy, sin(x))))
+
+
+@operator("x: float[*b] -> y: float[*b]", cases=[Case(x=[0.0, math.pi / 4], y=[0.0, 1.0])])
+def tan(x):
+    """The tangent of ``x`` radians."""
+    return torch.tan(x)
+
+
+tan.gradient_programs(x=lambda y, dy: multiply(dy, square(y) + 1.0))
+
+
+@operator(
+    "x: float[*b] -> y: float[*b]",
+    cases=[Case(x=[0.0, 1.0, -1.0], y=[0.0, math.pi / 2, -math.pi / 2]), GradCheck(low=-0.5, high=0.5)],
+)
+def asin(x):
+    """The angle, from ``-pi / 2`` to ``pi / 2``, of which ``x`` is the sine; NaN beyond -1 and 1."""
+    return torch.asin(x)
+
+
+asin.gradient_programs(x=lambda x, dy: multiply(dy, rsqrt(1.0 - square(x))))
+
+
+@operator(
+    "x: float[*b] -> y: float[*b]",
+    cases=[Case(x=[1.0, 0.0, -1.0], y=[0.0, math.pi / 2, math.pi]), GradCheck(low=-0.5, high=0.5)],
+)
+def acos(x):
+    """The angle, from 0 to ``pi``, of which ``x`` is the cosine; NaN beyond -1 and 1."""
+    return torch.acos(x)
+
+
+acos.gradient_programs(x=lambda x, dy: neg(multiply(dy, rsqrt(1.0 - square(x)))))
+
+
+@operator("x: float[*b] -> y: float[*b]", cases=[Case(x=[0.0, 1.0], y=[0.0, math.pi / 4])])
+def atan(x):
+    """The angle, between ``-pi / 2`` and ``pi / 2``, of which ``x`` is the tangent."""
+    return torch.atan(x)
+
+
+atan.gradient_programs(x=lambda x, dy: divide(dy, square(x) + 1.0))
+
+
+@operator(
+    "y: float[*#s], x: float[*#s] -> angle: float[*#s]",
+    sensitive_to="layout",
+    cases=[
+        Case(y=[0.0, 1.0, -1.0], x=[1.0, 0.0, -1.0], angle=[0.0, math.pi / 2, -3 * math.pi / 4]),
+        GradCheck(low=0.5, high=2.0),
+        GradCheck(y=(13, 5), x=(13, 5)),
+    ],
+)
+def atan2(y, x):
+    """The angle, from ``-pi`` to ``pi``, at which the point ``(x, y)`` stands."""
+    return torch.atan2(y, x)
+
+
+def _squared_length(y, x):
+    return add(square(y), square(x))
+
+
+atan2.gradient_programs(
+    y=lambda y, x, dangle, y_shape: fit_to(multiply(dangle, divide(x, _squared_length(y, x))), y_shape),
+    x=lambda y, x, dangle, x_shape: fit_to(neg(multiply(dangle, divide(y, _squared_length(y, x)))), x_shape),
+)
+
+
+@operator("x: float[*b] -> y: float[*b]", sensitive_to="layout", cases=[Case(x=[0.0, math.log(2.0)], y=[0.0, 0.75])])
+def sinh(x):
+    """The hyperbolic sine, ``(exp(x) - exp(-x)) / 2``."""
+    return torch.sinh(x)
+
+
+sinh.gradient_programs(x=lambda x, dy: multiply(dy, cosh(x)))
+
+
+@operator("x: float[*b] -> y: float[*b]", sensitive_to="layout", cases=[Case(x=[0.0, math.log(2.0)], y=[1.0, 1.25])])
+def cosh(x):
+    """The hyperbolic cosine, ``(exp(x) + exp(-x)) / 2``."""
+    return torch.cosh(x)
+
+
+cosh.gradient_programs(x=lambda x, dy: multiply(dy, sinh(x)))
+
+
+@operator("x: float[*b] -> y: float[*b]", cases=[Case(x=[0.0, 0.75], y=[0.0, math.log(2.0)])])
+def asinh(x):
+    """The number of which ``x`` is the hyperbolic sine."""
+    return torch.asinh(x)
+
+
+asinh.gradient_programs(x=lambda x, dy: multiply(dy, rsqrt(square(x) + 1.0)))
+
+
+@operator("x: float[*b] -> y: float[*b]", cases=[Case(x=[1.0, 1.25], y=[0.0, math.log(2.0)]), GradCheck(low=1.5, high=3.0)])
+def acosh(x):
+    """The number, not below 0, of which ``x`` is the hyperbolic cosine; NaN below 1."""
+    return torch.acosh(x)
+
+
+acosh.gradient_programs(x=lambda x, dy: multiply(dy, rsqrt(square(x) - 1.0)))
+
+
+@operator(
+    "x: float[*b] -> y: float[*b]", sensitive_to="layout", cases=[Case(x=[0.0, 0.6], y=[0.0, math.log(2.0)]), GradCheck(low=-0.5, high=0.5)]
+)
+def atanh(x):
+    """The number of which ``x`` is the hyperbolic tangent; NaN beyond -1 and 1."""
+    return torch.atanh(x)
+
+
+atanh.gradient_programs(x=lambda x, dy: divide(dy, 1.0 - square(x)))
