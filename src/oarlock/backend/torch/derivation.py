@@ -18,7 +18,7 @@ each variant to the bits of its kernel.
 import ast
 from collections.abc import Callable, Collection
 from functools import partial
-from types import FunctionType
+from types import CodeType, FunctionType
 from typing import Any
 
 import torch
@@ -309,47 +309,64 @@ def _rewritten(
     """
     kernel = operator.kernel
     made = read_definition(kernel) if definition(kernel) is not None and isinstance(kernel, FunctionType) else None
-    if made is None or not _names(made).isdisjoint({parameter, _ALONE, *_SUPPORT}):
+    if made is None or not _names_of(kernel.__code__).isdisjoint({parameter, _ALONE, *_SUPPORT}):  # type: ignore[attr-defined]
         return None
-
-    class Rewrite(ast.NodeTransformer):
-        def visit_FunctionDef(self, function: ast.FunctionDef) -> ast.FunctionDef:
-            """Leave a function inside the kernel as it is: what it returns is not the result."""
-            return function
-
-        def visit_Return(self, statement: ast.Return) -> ast.Return:
-            return ast.Return(self.choose(statement.value))  # type: ignore[arg-type]
-
-        def visit_keyword(self, keyword: ast.keyword) -> ast.keyword:
-            """Copies are alone in their memory. What is updated where it lies may not be."""
-            self.generic_visit(keyword)
-            return ast.keyword(_ALONE, ast.Name(_ALONE, ast.Load())) if in_place and keyword.arg == _ALONE else keyword
-
-        def choose(self, value: ast.expr) -> ast.expr:
-            if isinstance(value, ast.IfExp):
-                return ast.IfExp(value.test, self.choose(value.body), self.choose(value.orelse))
-            written = write(value)
-            failed.append(written is None)
-            return written or value
-
-    failed: list[bool] = []
+    rewrite = _Rewrite(write, in_place=in_place)
     made.name, made.decorator_list, made.returns = name, [], None
     if in_place:
         checked = [statement for statement in made.body if not is_check(kernel, statement, operator.preconditions)]
         made.body = [statement for statement in checked if not _names_copied(kernel, statement)]
-    made.body = [Rewrite().visit(statement) for statement in made.body]
-    if any(failed):
+    made.body = [rewrite.visit(statement) for statement in made.body]
+    if rewrite.failed:
         return None
     for argument in (*made.args.args, *made.args.kwonlyargs):
         argument.annotation = None
     more: dict[str, ast.expr | None] = {} if parameter is None else {parameter: None}
-    used = _names(made)
-    more |= {each: ast.Name(each, ast.Load()) for each in _SUPPORT if each in used}
-    more |= {_ALONE: ast.Constant(False)} if _ALONE in used else {}
-    made.args.kwonlyargs += [ast.arg(each) for each in more]
-    made.args.kw_defaults += more.values()
-    module = ast.fix_missing_locations(ast.Module([made], []))
+    more |= {each: ast.Name(each, ast.Load()) for each in _SUPPORT if each in rewrite.names}
+    more |= {_ALONE: ast.Constant(False)} if _ALONE in rewrite.names else {}
+    made.args.kwonlyargs += [ast.fix_missing_locations(ast.arg(each)) for each in more]
+    made.args.kw_defaults += [None if value is None else ast.fix_missing_locations(value) for value in more.values()]
     scope: dict[str, Any] = dict(_SUPPORT)  # the globals are those of the kernel, whatever becomes of them
-    exec(compile(module, f"<{name}>", "exec"), kernel.__globals__, scope)  # noqa: S102  # the source of a kernel
+    exec(compile(ast.Module([made], []), f"<{name}>", "exec"), kernel.__globals__, scope)  # noqa: S102  # the source of a kernel
     definitions[scope[name]] = made
     return scope[name]
+
+
+class _Rewrite(ast.NodeTransformer):
+    """Puts what `write` makes of it in the place of each expression that a kernel returns."""
+
+    def __init__(self, write: Callable[[ast.expr], ast.expr | None], *, in_place: bool):
+        self.write = write
+        self.in_place = in_place
+        self.failed = False
+        self.names: set[str] = set()  # those in what has been written
+
+    def visit_FunctionDef(self, function: ast.FunctionDef) -> ast.FunctionDef:
+        """Leave a function inside the kernel as it is: what it returns is not the result."""
+        return function
+
+    def visit_Return(self, statement: ast.Return) -> ast.Return:
+        written = ast.copy_location(ast.Return(self._choose(statement.value)), statement)  # type: ignore[arg-type]
+        self.names |= _names(written)
+        return ast.fix_missing_locations(written)
+
+    def visit_keyword(self, keyword: ast.keyword) -> ast.keyword:
+        """Copies are alone in their memory. What is updated where it lies may not be."""
+        self.generic_visit(keyword)
+        if self.in_place and keyword.arg == _ALONE:
+            keyword.value = ast.copy_location(ast.Name(_ALONE, ast.Load()), keyword.value)
+            self.names.add(_ALONE)
+        return keyword
+
+    def _choose(self, value: ast.expr) -> ast.expr:
+        if isinstance(value, ast.IfExp):
+            return ast.IfExp(value.test, self._choose(value.body), self._choose(value.orelse))
+        written = self.write(value)
+        self.failed |= written is None
+        return written or value
+
+
+def _names_of(code: CodeType) -> set[str]:
+    """The names in a function, and in the functions inside."""
+    inner = (each for each in code.co_consts if isinstance(each, CodeType))
+    return {*code.co_names, *code.co_varnames, *code.co_freevars}.union(*map(_names_of, inner))

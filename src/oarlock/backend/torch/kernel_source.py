@@ -2,7 +2,6 @@
 
 import ast
 import linecache
-import textwrap
 from collections.abc import Callable, Collection, Iterator
 from types import FunctionType
 from typing import Any, NamedTuple
@@ -21,6 +20,7 @@ __all__ = [
     "names_in",
     "only_call",
     "only_chooses",
+    "path_of",
     "read_definition",
     "returned",
 ]
@@ -55,7 +55,7 @@ def read_definition(kernel: FunctionType) -> ast.FunctionDef | None:
         return None
     after = (number for number, line in enumerate(lines) if number > first and line[:1] not in (" ", ")", "\n", "#", ""))
     try:
-        (node,) = ast.parse(textwrap.dedent("".join(lines[first : next(after, None)]))).body
+        (node,) = ast.parse("".join(lines[first : next(after, None)])).body
     except (SyntaxError, ValueError):
         return None
     return node if isinstance(node, ast.FunctionDef) and node.name == kernel.__name__ else None
@@ -71,8 +71,15 @@ def returned(kernel: Callable[..., object], checks: Collection[Callable[..., obj
 def only_chooses(kernel: Callable[..., object]) -> bool:
     """Whether a kernel gives its inputs no other values before it returns."""
     node = definition(kernel)
-    kinds = (ast.FunctionDef, ast.arguments, ast.Return, ast.If, ast.Expr)
-    return node is not None and all(isinstance(each, kinds) or not isinstance(each, ast.stmt) for each in ast.walk(node))
+    return node is not None and _only_choose(node.body)
+
+
+def _only_choose(body: list[ast.stmt]) -> bool:
+    """Whether there are only choices between returns. Statements stand in bodies alone, so no expression is looked through."""
+    return all(
+        isinstance(each, ast.Return | ast.Expr) or (isinstance(each, ast.If) and _only_choose(each.body) and _only_choose(each.orelse))
+        for each in body
+    )
 
 
 def _returned(body: list[ast.stmt], tests: Tests) -> Iterator[Returned]:
@@ -95,15 +102,22 @@ def _choices(value: ast.expr, tests: Tests) -> Iterator[Returned]:
         yield Returned(value, tests)
 
 
+def path_of(value: ast.expr) -> tuple[str, ...]:
+    """The parts of a dotted name; none of another expression."""
+    names: list[str] = []
+    while isinstance(value, ast.Attribute):
+        names.append(value.attr)
+        value = value.value
+    return (value.id, *reversed(names)) if isinstance(value, ast.Name) else ()
+
+
 def find_function(kernel: Callable[..., object], call: ast.expr) -> Callable[..., Any] | None:
     """The function of PyTorch that `call`, an expression in `kernel`, calls; None where it calls none."""
-    if not isinstance(call, ast.Call):
-        return None
-    root, *names = ast.unparse(call.func).split(".")
-    found: Any = getattr(kernel, "__globals__", {}).get(root)
+    path = path_of(call.func) if isinstance(call, ast.Call) else ()
+    found: Any = getattr(kernel, "__globals__", {}).get(path[0]) if path else None
     if found is not torch and found is not torch.ops.aten:
         return None
-    for name in names:
+    for name in path[1:]:
         found = getattr(found, name, None)
     return found
 
@@ -120,7 +134,7 @@ def only_call(kernel: Callable[..., object]) -> Callable[..., Any] | None:
     if node is None or len(found) != 1 or node.args.kwonlyargs or not only_chooses(kernel):
         return None
     (value, _), parameters = found[0], [argument.arg for argument in node.args.args]
-    plain = isinstance(value, ast.Call) and not value.keywords and [ast.unparse(argument) for argument in value.args] == parameters
+    plain = isinstance(value, ast.Call) and not value.keywords and [getattr(argument, "id", None) for argument in value.args] == parameters
     return find_function(kernel, value) if plain else None
 
 

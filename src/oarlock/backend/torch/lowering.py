@@ -19,7 +19,7 @@ import torch
 
 from oarlock.backend.torch.derivation import is_pointwise, laid_as
 from oarlock.backend.torch.expression import Expression
-from oarlock.backend.torch.kernel_source import Tests, find_function, find_ours, returned
+from oarlock.backend.torch.kernel_source import Tests, find_function, find_ours, path_of, returned
 from oarlock.registry.declaration import Operator
 from oarlock.tensor.rows import as_rows
 
@@ -38,10 +38,9 @@ def derive_expressions(operator: Operator, function: Callable[..., object]) -> l
     for value, tests in returned(function):
         if isinstance(value, ast.Call) and not _is_lowered(function, value, names):
             continue
-        plain = _Plain(function)
-        call = copy.deepcopy(value)
-        if isinstance(call, ast.Call):
-            call.args = [plain.visit(argument) for argument in call.args]
+        plain, call = _Plain(function), value
+        if isinstance(value, ast.Call):
+            call = ast.Call(value.func, [plain.of(argument) for argument in value.args], value.keywords)
         used = _inputs(function, call, names, operator.attributes)
         conditions = _conditions(operator, tests, used or set())
         if used and conditions is not None:
@@ -56,6 +55,10 @@ class _Plain(ast.NodeTransformer):
     def __init__(self, function: Callable[..., object]):
         self.function = function
         self.ranks: dict[str, int | range] = {}
+
+    def of(self, argument: ast.expr) -> ast.expr:
+        """An argument without that. What a kernel says stays as it is."""
+        return argument if isinstance(argument, ast.Name | ast.Constant) else self.visit(copy.deepcopy(argument))
 
     def visit_Call(self, call: ast.Call) -> ast.AST:
         if find_ours(self.function, call) is as_rows and isinstance(call.args[0], ast.Name):
@@ -77,12 +80,13 @@ def _named(function: Callable[..., object], value: ast.expr) -> ast.expr:
     if called is None:
         return value
     assert isinstance(value, ast.Call)
-    path = ast.unparse(value.func)
-    root = path.partition(".")[0]
-    known = "torch" if function.__globals__[root] is torch else "aten"
     if called is torch.sum and not value.keywords:
         return ast.Call(ast.Attribute(value.args[0], "sum", ast.Load()), value.args[1:], [])  # which costs less than the function
-    return ast.Call(ast.parse(known + path.removeprefix(root), mode="eval").body, value.args, value.keywords)
+    root, *names = path_of(value.func)
+    known: ast.expr = ast.Name("torch" if function.__globals__[root] is torch else "aten", ast.Load())
+    for name in names:
+        known = ast.Attribute(known, name, ast.Load())
+    return ast.Call(known, value.args, value.keywords)
 
 
 def _inputs(function: Callable[..., object], value: ast.expr, names: set[str], attributes: Collection[str]) -> set[str] | None:

@@ -37,6 +37,7 @@ class Variants:
         self.prepacked: dict[str, tuple[Kernel, Kernel]] = {}  # by slot: what packs it, and the kernel that is given that too
         self._in_place: dict[tuple[str, ...], Kernel] = {}  # declared, and so are the expressions
         self._expressions: dict[Kernel, list[Expression]] = {}
+        self._lowered: dict[Kernel, list[Expression]] = {}  # with those that are derived, as they are asked for
 
     @cached_property
     def out(self) -> Kernel | None:
@@ -61,8 +62,17 @@ class Variants:
         The first one whose conditions hold is written in the line of an op.
         """
         functions = [self.operator.kernel, *([] if self.out is None else [self.out]), *self.in_place.values()]
-        found = {each: [*self._expressions.get(each, ()), *derive_expressions(self.operator, each)] for each in functions}
+        found = {function: self.expressions_of(function) for function in functions}
         return {function: expressions for function, expressions in found.items() if expressions}
+
+    def expressions_of(self, function: Kernel) -> list[Expression]:
+        """Those of `expressions` that one function has. A plan asks for few functions, so others are not even derived."""
+        if function not in self._lowered:
+            own = self.operator.own_values
+            others = (self.number, None if own is None else own.kernel)  # these are called: they compute less than the kernel
+            derived = [] if function in others else derive_expressions(self.operator, function)
+            self._lowered[function] = [*self._expressions.get(function, ()), *derived]
+        return self._lowered[function]
 
     def add_in_place(self, slots: tuple[str, ...], function: Kernel) -> None:
         """Declare a function that takes the memory of some inputs."""
@@ -78,6 +88,7 @@ class Variants:
         """Look again for what follows from the declarations."""
         for name in ("in_place", "expressions"):
             self.__dict__.pop(name, None)
+        self._lowered.clear()
 
 
 _variants: WeakKeyDictionary[Operator, Variants] = WeakKeyDictionary()

@@ -69,7 +69,7 @@ def _are_alone(emitter: "Emitter", op: Op) -> bool:
 
 def _expression(emitter: "Emitter", operator: Operator, op: Op, call: "Call") -> Expression | None:
     """The expression that the variant lowers to for the inputs of `op`, if it is known: for tensors, not for stacks that may be uneven."""
-    line, found = emitter.lines[-1], variants_of(operator).expressions.get(call.kernel, ())  # type: ignore[arg-type]
+    line, found = emitter.lines[-1], variants_of(operator).expressions_of(call.kernel)
     if not found or not all(map(line.buffers.is_even, op.reads)):
         return None
     optional = {slot.name for slot in operator.signature.inputs if slot.optional}
