@@ -58,6 +58,7 @@ _NAMES = {
         "WriteError",
     ),
     "oarlock.interop.torch.imported": ("from_torch",),
+    "oarlock.interop.torch.state_dict": ("to_torch_state",),
     "oarlock.ir": ("DType", "Program", "Var", "default_program", "get_variable"),
     "oarlock.ir.diff": ("diff_programs",),
     "oarlock.ir.content_hash": ("content_hash",),

@@ -141,6 +141,7 @@ PUBLIC = [
     "switch",
     "switch_case",
     "testing",
+    "to_torch_state",
     "train",
     "training",
     "configure_process",

@@ -7,7 +7,7 @@ from oarlock.errors import ProgramError, UndefinedVarError
 from oarlock.ir import block_stack
 from oarlock.ir.dtype import DType
 from oarlock.ir.location import Location, here
-from oarlock.ir.names import is_name, require_user_name
+from oarlock.ir.names import ALIASES, is_name, require_user_name
 from oarlock.ir.operation import Op, Role
 from oarlock.ir.size import Shape, Size
 from oarlock.ir.var import Initializer, Var
@@ -301,9 +301,11 @@ class Block:
             return self.append("assign", {"x": [value]}, {"y": [var]}, {})
 
     def keep(self, ops: Sequence[Op]) -> None:
-        """Replace the ops by `ops`, which are some of them, and forget local variables that none of them uses."""
+        """Replace the ops by `ops`, which are some of them, and forget local variables that none of them uses; the other names of those
+        that stay are kept.
+        """
         self.ops = list(ops)
         used = {var for op in ops for var in (*op.reads, *op.writes)} | set(self.inputs) | set(self.outputs)
         used |= set(self.program.targets.values())
-        self.vars = {name: var for name, var in self.vars.items() if var in used}
+        self.vars = {name: var for name, var in self.vars.items() if var in used or name == ALIASES}
         self.program.changed()

@@ -5,7 +5,7 @@ import re
 from oarlock.errors import ProgramError
 from oarlock.ir.location import here
 
-__all__ = ["COUNTER", "DRAWS", "gradient_name", "is_name", "next_name", "require_user_name"]
+__all__ = ["ALIASES", "CONSTANT", "COUNTER", "DRAWS", "gradient_name", "is_name", "next_name", "require_user_name"]
 
 _NAME = re.compile(r"[A-Za-z0-9_./@-]{1,256}", re.ASCII)
 
@@ -14,6 +14,13 @@ COUNTER = "@STEP"
 
 DRAWS = "@RANDOM"
 """The program's random state: how many runs that train have drawn random numbers."""
+
+
+ALIASES = "@ALIASES"
+"""What else parameters are called, a JSON object from other names to theirs: an imported module has tied ones by all of their names."""
+
+CONSTANT = "@CONSTANT"
+"""Ends the name of what an imported module computes once, and its state dict does not hold."""
 
 
 def is_name(text: str) -> bool:

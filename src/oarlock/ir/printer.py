@@ -71,12 +71,13 @@ def _format_var(var: Var, *, fed: bool = False) -> str:
 def format_declaration(var: Var) -> str:
     """`parameter fc_0.w: float32[3, 2] = uniform(...)`."""
     kind = ("parameter" if var.trainable else "frozen parameter") if var.parameter else "state"
-    said = var.initializer is not None and not isinstance(var.initializer, HeldValue)
-    start = f" = {_format_initializer(var.initializer)}" if said else ""
+    held = var.initializer is None or isinstance(var.initializer, HeldValue)
+    start = "" if held else f" = {_format_initializer(var.initializer)}"
     return f"{kind} {_format_var(var)}{start}"
 
 
-def _format_initializer(initializer: Initializer) -> str:
+def _format_initializer(initializer: Initializer | None) -> str:
+    assert initializer is not None
     attributes = ", ".join(f"{name}={format_attribute(initializer.attributes[name])}" for name in sorted(initializer.attributes))
     return f"{initializer.type}({attributes})"
 

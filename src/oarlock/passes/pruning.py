@@ -101,7 +101,14 @@ def _kept_by(main: Block, targets: Iterable[Var]) -> list[Op]:
     needed = set(needed_ops(main.ops, targets))
     drawing = any("random_id" in inner.attributes for op in needed for inner in (op, *(i for block in op.blocks for i in walk(block))))
     commits = [op for op in main.tail if op.role is Role.FORWARD]
-    return [op for op in commits if op.reads[0].op in needed or (drawing and op.writes[0].name == DRAWS)]
+    kept = [op for op in commits if op.reads[0].op in needed or (drawing and op.writes[0].name == DRAWS)]
+    layers = {_layer_of(op) for op in kept} - {""}
+    return [op for op in commits if op in kept or _layer_of(op) in layers]
+
+
+def _layer_of(commit: Op) -> str:
+    """The layer whose state `commit` writes, `norm` of `norm.count`: what one layer keeps stays together. Empty where there is none."""
+    return commit.writes[0].name.rpartition(".")[0]
 
 
 def _labelled(program: Program, targets: object) -> object:

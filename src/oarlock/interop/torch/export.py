@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 
 import torch
 from torch.export import ExportedProgram
-from torch.export.graph_signature import InputKind
 
 from oarlock.errors import ArgumentError, UnsupportedError
 from oarlock.interop.torch.example import Example
@@ -15,7 +14,7 @@ from oarlock.interop.torch.marks import mark
 from oarlock.interop.torch.refusals import line_in
 from oarlock.ir.location import here
 
-__all__ = ["Exported", "export_module", "read_program"]
+__all__ = ["Exported", "export_module", "find_aliases", "read_program", "require_module"]
 
 
 @dataclass
@@ -66,7 +65,7 @@ def read_program(program: ExportedProgram, *, name: str, module: torch.nn.Module
     except Exception as error:
         raise _explain(error, name) from error
     constants: dict[str, object] = {key: value for key, value in functional.constants.items() if key not in state}
-    return Exported(functional, name, state, parameters, _find_aliases(state), constants)
+    return Exported(functional, name, state, parameters, find_aliases(state), constants)
 
 
 @contextmanager
@@ -82,7 +81,7 @@ def _named(holder: object, method: str) -> list[tuple[str, torch.Tensor]]:
     return list(named(remove_duplicate=False) if isinstance(holder, torch.nn.Module) else named())
 
 
-def _find_aliases(state: dict[str, torch.Tensor]) -> dict[str, str]:
+def find_aliases(state: dict[str, torch.Tensor]) -> dict[str, str]:
     """Names of one tensor: each but the first -> the first. Raises UnsupportedError for tensors that share a part of their memory."""
     first: dict[tuple[object, ...], str] = {}
     owners: dict[int, str] = {}
@@ -104,12 +103,6 @@ def _find_aliases(state: dict[str, torch.Tensor]) -> dict[str, str]:
         else:
             first[key] = owners[storage] = name
     return aliases
-
-
-def constant_inputs(program: ExportedProgram) -> dict[str, str]:
-    """The placeholders of tensors that the module holds -> their names."""
-    kinds = (InputKind.PARAMETER, InputKind.BUFFER, InputKind.CONSTANT_TENSOR)
-    return {spec.arg.name: str(spec.target) for spec in program.graph_signature.input_specs if spec.kind in kinds}
 
 
 def _explain(error: Exception, name: str) -> UnsupportedError:

@@ -22,7 +22,7 @@ from oarlock.ir.operation import Role
 from oarlock.ir.program import Program
 from oarlock.ir.rollback import undone_on_error
 from oarlock.ir.size import format_shape
-from oarlock.ir.var import Var
+from oarlock.ir.var import HeldValue, Var
 from oarlock.op.elementwise import assign
 
 __all__ = ["Graph", "Input", "Written", "write_graph"]
@@ -82,7 +82,22 @@ def write_graph(graph: Graph, program: Program, given: Sequence[object], prefix:
                 what = str(spec.kind).rpartition(".")[2].lower().replace("_", " ")
                 refusals.add(end, f"{spec.target}: a step writes buffers, yet this is a {what}", operator="in-place")
         refusals.raise_if_any("from_torch")
+        _still_those_without_gradient(program, outputs)
     return Written(outputs, Report(dict(writer.written)))
+
+
+def _still_those_without_gradient(program: Program, outputs: Sequence[object]) -> None:
+    """Freeze the parameters from which no gradient comes to any output: PyTorch gives them none either, and they stay as they are."""
+    reached = {var for var in outputs if isinstance(var, Var) and var.dtype.is_floating}
+    read: set[Var] = set()
+    for op in reversed(program.main.ops):
+        read.update(op.reads)
+        if any(var in reached and not var.stop_gradient for var in op.writes):
+            reached.update(var for var in op.reads if var.dtype.is_floating)
+    for var in program.parameters():
+        if var.trainable and var in read and var not in reached and isinstance(var.initializer, HeldValue):
+            var.trainable = False
+            program.changed()
 
 
 def _value_of(spec: InputSpec, state: State, mutated: set[str], given) -> object:

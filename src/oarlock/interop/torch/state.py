@@ -1,5 +1,6 @@
 """The tensors of a module as variables of a program: parameters, buffers and constants, by the module's own names."""
 
+import json
 import re
 
 import torch
@@ -7,13 +8,15 @@ import torch
 from oarlock.errors import ProgramError
 from oarlock.interop.torch.export import Exported
 from oarlock.ir.attribute import Sizes
+from oarlock.ir.dtype import DType
 from oarlock.ir.location import here
+from oarlock.ir.names import ALIASES, CONSTANT
 from oarlock.ir.program import Program
-from oarlock.ir.var import HeldValue, Var
+from oarlock.ir.var import HeldValue, Initializer, Var
 from oarlock.op.creation import full
 from oarlock.tensor.dtype import from_torch
 
-__all__ = ["Constant", "State", "legal_name"]
+__all__ = ["Constant", "State", "legal_name", "read_aliases"]
 
 _ILLEGAL = re.compile(r"[^A-Za-z0-9_.-]|\.(?=\.)")
 
@@ -45,10 +48,23 @@ class State:
         return legal_name(self.prefix + self.exported.aliases.get(name, name))
 
     def declare_all(self) -> None:
-        """Declare what the state dict holds, in its order."""
+        """Declare what the state dict holds, in its order, and the other names of what it holds twice."""
         for name in self.exported.state:
             if name not in self.exported.aliases and from_torch(self.exported.state[name].dtype) is not None:
                 self.variable(name)
+        self._declare_aliases()
+
+    def _declare_aliases(self) -> None:
+        aliases = {legal_name(self.prefix + other): self.name_of(other) for other in self.exported.aliases}
+        main = self.program.main
+        found = main.find_var(ALIASES)
+        known = {} if found is None else read_aliases(found)
+        if aliases.keys() <= known.keys():
+            return
+        text = json.dumps({**known, **aliases}, sort_keys=True).encode()
+        main.vars.pop(ALIASES, None)
+        start = Initializer("array", {"data": text, "shape": (len(text),)})
+        main.new_var(ALIASES, DType.UINT8, (len(text),), persistable=True, stop_gradient=True, initializer=start)
 
     def variable(self, name: str) -> Var:
         """The parameter or buffer called `name`. Raises ProgramError where another variable of the program has its name."""
@@ -110,12 +126,18 @@ class State:
         found = self._constants.get(key)
         if found is None:
             main = self.program.main
-            name = legal_name(self.prefix + constant.name) if constant.name else self.program.unique("constant")
+            name = f"{legal_name(self.prefix + constant.name)}{CONSTANT}" if constant.name else self.program.unique(CONSTANT)
             name = name if main.find_var(name) is None else self.program.unique(name)
             found = self._constants[key] = main.new_var(
                 name, dtype, tuple(value.shape), persistable=True, stop_gradient=True, initializer=HeldValue(value)
             )
         return found
+
+
+def read_aliases(var: Var) -> dict[str, str]:
+    """What `@ALIASES` of a program says: other names -> those of its variables."""
+    assert var.initializer is not None
+    return json.loads(var.initializer.attributes["data"])  # type: ignore[arg-type]
 
 
 def legal_name(name: str) -> str:
