@@ -269,7 +269,7 @@ def _check_memory(operator: Operator, tensors: dict[str, list[torch.Tensor]], at
     known = {**tensors, **results}
     known |= {f"d{name}": [torch.full_like(item, 0.5) for item in items] for name, items in results.items()}
     known |= {f"{name}_shape": items for name, items in known.items()}
-    for gradient in (rule.operator for rule in operator.gradients.values()):
+    for gradient in (rule.operator for slot, rule in operator.gradients.items() if slot in known):
         if gradient is not None and not gradient.wants_context:
             read = {slot.name: known[slot.name] for slot in gradient.signature.inputs if slot.name in known}
             _check_memory(gradient, read, {name: value for name, value in attributes.items() if name in gradient.attributes})

@@ -115,7 +115,7 @@ def derive(operator: Operator, arguments: Arguments) -> Arguments:
         if kind == "gradient":
             tensors[slot.name] = [random_like(item, generator) for item in outputs[source.name]]
         elif source.name in arguments.tensors or source.name in outputs:
-            tensors[slot.name] = arguments.tensors.get(source.name) or outputs[source.name]
+            tensors[slot.name] = arguments.tensors[source.name] if source.name in arguments.tensors else outputs[source.name]
     converted = forward.convert_attributes(arguments.attributes)
     return Arguments(tensors, {name: converted[name] for name in forward.gradients[operator.wrt].attributes if name in converted})
 

@@ -140,8 +140,8 @@ TYPICAL = [(operator, typical(operator)) for operator in FORWARD if operator.sig
 
 
 TAKING_ANYTHING = {
-    *("assign", "cast", "flatten", "full_like", "numel", "random_normal_like", "random_uniform_like", "reshape", "reshape_like"),
-    *("split_like", "stop_gradient", "transpose"),
+    *("arange", "assign", "broadcast_to", "cast", "flatten", "full_like", "numel", "random_normal_like", "random_uniform_like"),
+    *("reshape", "reshape_like", "split_like", "stop_gradient", "transpose", "view"),
 }
 """One input of any shape and any dtype, and maybe the shape of others: their signatures refuse nothing. What `reshape` and
 `transpose` refuse themselves is stated in their cases."""
@@ -215,7 +215,9 @@ def shapes_at_random(operator: Operator, shapes: Shapes, random: Random) -> Shap
     for _ in range(random.randint(0 if way < 0.5 else 1, 2)):
         name = random.choice(list(shapes))
         if operator.signature.input(name).variadic and random.random() < 0.3:
-            shapes[name] = [*shapes[name], random.choice(shapes[name])] if random.random() < 0.5 else shapes[name][:1]
+            shapes[name] = [*shapes[name], random.choice(shapes[name] or [[]])] if random.random() < 0.5 else shapes[name][:1]
+        if not shapes[name]:  # of any number of inputs, none
+            continue
         number, change = random.randrange(len(shapes[name])), random.random()
         shape = shapes[name][number]
         if change < 0.2 or not shape:

@@ -3,11 +3,13 @@
 from collections.abc import Sequence
 
 from oarlock.errors import ShapeError
-from oarlock.ir.size import Shape, Size, add, floor_divide, format_shape, multiply, product, sum_of
+from oarlock.ir.size import Shape, Size, add, divide, floor_divide, format_shape, multiply, product, sum_of
 
 __all__ = [
+    "broadcast_shape",
     "count_windows",
     "differ",
+    "filled_shape",
     "may_be",
     "range_within",
     "require_at_most",
@@ -57,11 +59,42 @@ def require_filled(shape: Shape, wanted: Shape) -> None:
         raise ShapeError(f"{product(shape)} elements do not fill {format_shape(wanted)}")
 
 
+def filled_shape(shape: Shape, wanted: Shape) -> Shape:
+    """The shape `wanted`, in which the number of elements of `shape` tells the size that is -1, if one is. Raises ShapeError."""
+    total, known = product(shape), product(item for item in wanted if item != -1)
+    negative = next((item for item in wanted if isinstance(item, int) and item < -1), None)
+    if negative is not None:
+        raise ShapeError(f"a size is {negative}, where a size is at least 0")
+    if wanted.count(-1) > 1:
+        raise ShapeError(f"only one size of {format_shape(wanted)} may be -1")
+    unknown = next((item for item in wanted if item == -1 or isinstance(item, str)), None)
+    if unknown is None:
+        require_filled(shape, wanted)
+        return tuple(wanted)
+    if known == 0:
+        raise ShapeError(f"a size of {format_shape(wanted)} is 0, so nothing tells {unknown}")
+    rest = divide(total, known)
+    if rest is None or (-1 not in wanted and rest != 1) or (isinstance(rest, int) and rest < 0):
+        raise ShapeError(f"{total} elements do not fill {format_shape(wanted)}")
+    return tuple(rest if item == -1 else item for item in wanted)
+
+
 def require_broadcast(shape: Shape, to: Shape) -> None:
     """Raises ShapeError where `shape` is known not to broadcast to the shape `to`."""
     pairs = zip(shape[::-1], to[::-1], strict=False)
     if len(shape) > len(to) or any(size != 1 and differ(size, wanted) for size, wanted in pairs):
         raise ShapeError(f"{format_shape(shape)} does not broadcast to {format_shape(to)}")
+
+
+def broadcast_shape(left: Shape, right: Shape) -> Shape:
+    """The shape that two broadcast to, by NumPy's rules. Raises ShapeError where they are known not to."""
+    rank = max(len(left), len(right))
+    sizes: list[Size] = []
+    for one, other in zip((1,) * (rank - len(left)) + left, (1,) * (rank - len(right)) + right, strict=True):
+        if one != 1 != other and not may_be(one, other):
+            raise ShapeError(f"{format_shape(left)} and {format_shape(right)} do not broadcast: {one} and {other} are different sizes")
+        sizes.append(other if one == 1 or (isinstance(other, int) and other != 1) else one)
+    return tuple(sizes)
 
 
 def require_axis(shape: Shape, axis: int, owner: str = "x", name: str = "axis") -> int:
@@ -118,8 +151,12 @@ def range_within(whole: int, axis: int, start: int, stop: int | None) -> tuple[i
     return first, end - first
 
 
-def slice_size(whole: Size, axis: int, start: int, stop: int | None) -> Size:
-    """How long a slice of an axis is. Raises ValueError."""
+def slice_size(whole: Size, axis: int, start: int, stop: int | None, step: int | None = None) -> Size:
+    """How long a slice of an axis is, of which every element or one in `step` is taken. Raises ValueError."""
+    if step is not None:
+        if step < 1:
+            raise ShapeError(f"step is {step}, where it is at least 1")
+        return floor_divide(add(slice_size(whole, axis, start, stop), step - 1), step) if step > 1 else slice_size(whole, axis, start, stop)
     if isinstance(whole, int):
         return range_within(whole, axis, start, stop)[1]
     first, end = (add(whole, value) if value < 0 else value for value in (start, 0 if stop is None else stop))

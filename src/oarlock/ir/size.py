@@ -16,6 +16,7 @@ __all__ = [
     "Shape",
     "Size",
     "add",
+    "divide",
     "evaluate",
     "floor_divide",
     "format_shape",
@@ -79,6 +80,33 @@ def floor_divide(left: Size, right: int) -> Size:
     if isinstance(left, int):
         return left // right
     return _spell(_divided(_parse(left), right))
+
+
+def divide(left: Size, right: Size) -> Size | None:
+    """The size that is `left` when it is multiplied by `right`; None where there is none, or `right` is 0."""
+    if isinstance(left, int) and isinstance(right, int):
+        return left // right if right and left % right == 0 else None
+    rest, divisor = _nonzero(_parse(left)), _nonzero(_parse(right))
+    quotient: _Polynomial = {}
+    while rest and divisor:
+        first, last = max(rest, key=_rank), max(divisor, key=_rank)
+        factors = Counter(first)
+        factors.subtract(last)
+        if rest[first] % divisor[last] or any(count < 0 for count in factors.values()):
+            return None
+        term = {tuple(sorted(factors.elements())): rest[first] // divisor[last]}
+        quotient |= term
+        rest = _nonzero(_plus(rest, _times({(): -1}, _times(term, divisor))))
+    return _spell(quotient) if divisor else None
+
+
+def _nonzero(polynomial: _Polynomial) -> _Polynomial:
+    return {factors: coefficient for factors, coefficient in polynomial.items() if coefficient}
+
+
+def _rank(factors: tuple[str, ...]) -> tuple[int, tuple[str, ...]]:
+    """An order of monomials that products keep: by degree, and then by the sorted factors."""
+    return len(factors), factors
 
 
 def evaluate(size: Size, values: Mapping[str, int]) -> int | None:

@@ -37,11 +37,15 @@ from oarlock.op import (
     smooth_activation,
     statistics,
     table,
+    told_shape,
     trigonometry,
     unary,
 )
 from oarlock.op.composed import arithmetic
+from oarlock.op.composed.attention import attention_by_head
+from oarlock.op.composed.broadcast_product import matrix_product
 from oarlock.op.composed.product import gemm
+from oarlock.op.composed.shape import squeeze, unsqueeze
 from oarlock.op.control import conditional, loop_gradient, recurrent_loop, while_loop
 from oarlock.registry.catalogue import standard
 from oarlock.registry.declaration import Operator
@@ -51,6 +55,7 @@ __all__ = [
     "activation",
     "arithmetic",
     "attention",
+    "attention_by_head",
     "batch_normalization",
     "bitwise",
     "choice",
@@ -70,6 +75,7 @@ __all__ = [
     "loss",
     "manipulation",
     "matrix",
+    "matrix_product",
     "normalization",
     "piecewise_activation",
     "pooling",
@@ -82,12 +88,18 @@ __all__ = [
     "sequence",
     "sequence_layout",
     "smooth_activation",
+    "squeeze",
     "statistics",
     "table",
+    "told_shape",
     "trigonometry",
     "unary",
+    "unsqueeze",
     "while_loop",
 ]
+
+
+_COMPOSED = ("attention_by_head", "gemm", "matrix_product", "squeeze", "unsqueeze")  # functions of variables
 
 
 def __getattr__(name: str) -> Operator:
@@ -95,7 +107,7 @@ def __getattr__(name: str) -> Operator:
     if found is None and name in OLD_OPERATORS:
         found = standard.find(renamed("operator", name, OLD_OPERATORS, stacklevel=2))
     if found is None:
-        raise no_attribute(__name__, name, [*standard.operators, "gemm"])
+        raise no_attribute(__name__, name, [*standard.operators, *_COMPOSED])
     return found
 
 

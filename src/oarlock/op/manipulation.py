@@ -5,11 +5,10 @@ import torch
 from oarlock.errors import ShapeError
 from oarlock.ir import size
 from oarlock.ir.attribute import Sizes
-from oarlock.ir.shape_rules import range_within, require_axis, require_filled, require_parts, slice_size
+from oarlock.ir.shape_rules import filled_shape, range_within, require_axis, require_filled, require_parts, slice_size
 from oarlock.op.trusted_operator import operator
 from oarlock.registry import Case, GradCheck, Rejects
 from oarlock.registry.attribute_spec import UnknownSizes
-from oarlock.registry.signature import require_size
 
 __all__ = ["concat", "flatten", "reshape", "reshape_like", "slice_", "split", "split_like", "stack", "transpose"]
 
@@ -63,6 +62,7 @@ flatten.gradient_programs(x=lambda x_shape, dy, *, start: reshape_like(dy, x_sha
 @operator(
     "x: T[...s] -> y: T[...t]",
     variable_attributes=("shape",),
+    told_attributes={"shape": 1},
     aliases=("x",),
     cases=[
         Case(x=[[1.0, 2.0], [3.0, 4.0]], shape=(4,), y=[1.0, 2.0, 3.0, 4.0]),
@@ -73,7 +73,10 @@ flatten.gradient_programs(x=lambda x_shape, dy, *, start: reshape_like(dy, x_sha
     ],
 )
 def reshape(x, *, shape: Sizes):
-    """The elements of ``x``, in order, in ``shape``. One size may be -1, and a symbol stays what it is."""
+    """The elements of ``x``, in order, in ``shape``. One size may be -1, and a symbol stays what it is.
+
+    Of several symbols, ``x`` tells all but one; `view` takes others.
+    """
     sizes = [item if isinstance(item, int) else -1 for item in shape]
     return x.reshape(sizes)
 
@@ -82,20 +85,7 @@ def reshape(x, *, shape: Sizes):
 def reshape_shape(x, *, shape):
     if isinstance(shape, UnknownSizes):
         return tuple(shape)
-    total = size.product(x.shape)
-    unknown = [item for item in shape if item == -1 or isinstance(item, str)]
-    if len(unknown) > 1:
-        raise ShapeError(f"only one size of {size.format_shape(shape)} may be -1 or a symbol")
-    known: int = size.product(require_size("a size", item) for item in shape if item not in unknown)  # type: ignore[assignment]
-    if not unknown:
-        require_filled(x.shape, shape)
-        return tuple(shape)
-    if known == 0:
-        raise ShapeError(f"a size of {size.format_shape(shape)} is 0, so nothing tells {unknown[0]}")
-    rest = size.floor_divide(total, known)
-    if size.multiply(rest, known) != total or (unknown[0] != -1 and rest != unknown[0]):
-        raise ShapeError(f"{total} elements do not fill {size.format_shape(shape)}")
-    return tuple(rest if item == unknown[0] else item for item in shape)
+    return filled_shape(x.shape, shape)
 
 
 reshape.gradient_programs(x=lambda x_shape, dy, *, shape: reshape_like(dy, x_shape))
@@ -197,41 +187,48 @@ split.gradient_programs(x=lambda dys, *, axis: concat(dys, axis=axis))
         Case(x=[[1, 2, 3], [4, 5, 6]], axis=1, start=-2, y=[[2, 3], [5, 6]]),
         Case(x=[True, False, True], stop=-1, y=[True, False]),
         Case(x=[1.0, 2.0], start=2, y=[]),
+        Case(x=[[1, 2, 3, 4, 5]], axis=1, start=1, step=3, y=[[2, 5]]),
         GradCheck(x=(2, 4), axis=1, start=1, stop=-1),
         GradCheck(x=(3, 2), start=-2),
         GradCheck(x=(3, 4, 2), axis=-2, start=1, stop=3),
         GradCheck(x=(3, 2), start=-3, stop=2),
         GradCheck(x=(2, 3), start=1, stop=1),
+        GradCheck(x=(2, 6, 2), axis=-2, start=1, stop=-1, step=2),
+        Rejects("step is 0, where it is at least 1", x=(3,), step=0),
         Rejects("axis 0 has the size 3, which 1 to 4 exceeds", x=(3,), start=1, stop=4),
         Rejects("axis 0 has the size 3, which -4 to its end exceeds", x=(3,), start=-4),
         Rejects("axis 0 has the size 3, in which 2 to -2 is no range", x=(3,), start=2, stop=-2),
     ],
 )
-def slice_(x, *, axis: int = 0, start: int = 0, stop: int | None = None):
-    """The elements from ``start`` on, and before ``stop``, along ``axis``. Negative numbers count from the end; nothing is clipped.
+def slice_(x, *, axis: int = 0, start: int = 0, stop: int | None = None, step: int | None = None):
+    """The elements from ``start`` on, and before ``stop``, along ``axis``: all or, with a ``step``, every so many.
 
-    Its gradient is zero where nothing was taken from.
+    Negative numbers count from the end; nothing is clipped. Its gradient is zero where nothing was taken from.
     """
-    first, length = range_within(x.shape[axis], axis, start, stop)
-    return x.narrow(axis, first, length)
+    return every(x, axis, *range_within(x.shape[axis], axis, start, stop), step)
+
+
+def every(x: torch.Tensor, axis: int, first: int, length: int, step: int | None) -> torch.Tensor:
+    """A view of a slice of an axis."""
+    part = x.narrow(axis, first, length)
+    return part if step is None else part[(slice(None),) * (axis % x.dim()) + (slice(None, None, step),)]
 
 
 @slice_.infer_shape
-def slice_shape(x, *, axis, start, stop=None):
+def slice_shape(x, *, axis, start, stop=None, step=None):
     axis = require_axis(x.shape, axis)
-    return (*x.shape[:axis], slice_size(x.shape[axis], axis, start, stop), *x.shape[axis + 1 :])
+    return (*x.shape[:axis], slice_size(x.shape[axis], axis, start, stop, step), *x.shape[axis + 1 :])
 
 
 @slice_.gradient("x", axis_attribute="axis")
-def slice_dx(x_shape, dy, *, axis, start, stop=None):
+def slice_dx(x_shape, dy, *, axis, start, stop=None, step=None):
     """``dy`` where the slice stood, zeros around it."""
-    return write_slice(dy, dy.new_empty(x_shape), axis, start, stop)
+    return write_slice(dy, dy.new_empty(x_shape), axis, start, stop, step)
 
 
-def write_slice(dy: torch.Tensor, out: torch.Tensor, axis: int, start: int, stop: int | None) -> torch.Tensor:
+def write_slice(dy: torch.Tensor, out: torch.Tensor, axis: int, start: int, stop: int | None, step: int | None) -> torch.Tensor:
     """``dy`` in the place of a slice of ``out``, zeros around it."""
-    first, length = range_within(out.shape[axis], axis, start, stop)
-    out.zero_().narrow(axis, first, length).copy_(dy)
+    every(out.zero_(), axis, *range_within(out.shape[axis], axis, start, stop), step).copy_(dy)
     return out
 
 

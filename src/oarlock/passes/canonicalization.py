@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
+from oarlock.ir.attribute import Sizes
 from oarlock.ir.operation import Op
 from oarlock.ir.program import Program
 from oarlock.ir.var import Var
@@ -153,7 +154,8 @@ def _reshapes_alike(op: Op, x: Var, source: Var) -> bool:
     if op.type == "flatten":
         start: int = op.attributes["start"]  # type: ignore[assignment]
         return None not in (x.shape, source.shape) and x.shape[:start] == source.shape[:start] != source.shape  # type: ignore[index]
-    return True
+    shape = op.attributes.get("shape")
+    return not isinstance(shape, Sizes) or sum(isinstance(size, str) for size in shape) < 2  # which the source may not tell
 
 
 _RESHAPES = ("flatten", "reshape", "reshape_like")

@@ -65,6 +65,7 @@ class Operator(CallingConvention):
         effects: str | None = None,
         checks_values: bool = False,
         variable_attributes: Sequence[str] = (),
+        told_attributes: Mapping[str, int] | None = None,
         aliases: Sequence[str] = (),
         disjoint: bool = False,
         linear_in: Sequence[str] = (),
@@ -74,6 +75,7 @@ class Operator(CallingConvention):
         catalogue: Catalogue | None = None,
     ):
         self.variable_attributes = tuple(variable_attributes)
+        self.told_attributes = dict(told_attributes or (forward.told_attributes if forward else {}))
         self.aliases = tuple(aliases)
         self.disjoint = disjoint
         self.linear_in = tuple(linear_in)
@@ -316,6 +318,7 @@ def operator(
     effects: str | None = None,
     checks_values: bool = False,
     variable_attributes: Sequence[str] = (),
+    told_attributes: Mapping[str, int] | None = None,
     aliases: Sequence[str] = (),
     disjoint: bool = False,
     linear_in: Sequence[str] = (),
@@ -333,6 +336,8 @@ def operator(
 
     `intermediate` outputs are kept for the gradient and not returned to callers. `effects` is "random" where two runs differ.
     `checks_values`: values, not only shapes, can make the kernel raise. A variable may stand for `variable_attributes` when the op runs.
+    In the sizes of `told_attributes` the kernel is given numbers for symbols, as the op's inputs tell them; the number beside an attribute
+    says how many symbols the kernel finds by itself: where there are no more, they stay.
     `aliases` are the inputs whose memory an output may share: the kernel may return them, or views of them. Where nothing is
     declared, outputs are fresh memory. Where they are `disjoint`, no two of them share an element, unless two elements of an input do.
     `linear_in` are the inputs in which it is linear, each alone while the others stay; what may be left out and no gradient reads, such as
@@ -363,6 +368,7 @@ def operator(
             effects=effects,
             checks_values=checks_values,
             variable_attributes=variable_attributes,
+            told_attributes=told_attributes,
             aliases=aliases,
             disjoint=disjoint,
             linear_in=linear_in,

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from oarlock.errors import OarlockError, ShapeError
 from oarlock.ir.var import Var
 from oarlock.registry.signature import TensorType, name_fresh_sizes
+from oarlock.registry.told_attributes import require_told
 
 if TYPE_CHECKING:
     from oarlock.registry.declaration import Operator
@@ -25,7 +26,10 @@ def infer_types(
     }
     signature = operator.signature
     binding = signature.bind(given)
-    if operator.shape_check is not None and all(type.shape is not None for types in given.values() for type in types):
+    shapes = [type.shape for types in given.values() for type in types if type.shape is not None]
+    for name in operator.told_attributes:
+        require_told(operator, name, attributes.get(name), shapes)
+    if operator.shape_check is not None and len(shapes) == sum(map(len, given.values())):
         _refusing(operator.shape_check, *operator.in_order(given), **attributes)
     if operator.infer_function is None:
         return {name: [type] for name, type in signature.infer(binding, attributes, fresh).items()}

@@ -1,6 +1,6 @@
 """The meaning of a program: one op at a time, over scopes. Plans may be faster; they may not differ."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import torch
@@ -13,6 +13,7 @@ from oarlock.ir.operation import Op
 from oarlock.ir.var import Var
 from oarlock.registry.catalogue import Catalogue
 from oarlock.registry.declaration import Operator
+from oarlock.registry.told_attributes import asks_inputs, numbers_in, shapes_of
 from oarlock.runtime.context import Context, KernelContext, draws_done
 from oarlock.runtime.kernel_error import explain
 from oarlock.runtime.scope import Scope
@@ -53,7 +54,7 @@ class Interpreter:
         operator = self.catalogue.get(op.type)
         given = {slot.name: [read_var(var, op, scope) for var in op.inputs.get(slot.name, ())] for slot in operator.signature.inputs}
         try:
-            attributes = self._attributes(op, scope)
+            attributes = self._attributes(op, operator, given, scope)
             if context.budget is not None:
                 context.budget.before(op, operator, given, attributes)
             kernel_context = KernelContext(op, scope, context, self.run_block, trips) if operator.wants_context else None
@@ -70,14 +71,16 @@ class Interpreter:
         if context.budget is not None:
             context.budget.hold([scope[var.name] for var in op.writes], op)  # type: ignore[misc]
 
-    def _attributes(self, op: Op, scope: Scope) -> dict[str, object]:
-        """The attributes; of those that are given by a variable, its value: a number, or a shape."""
+    def _attributes(self, op: Op, operator: Operator, given: Mapping[str, list[Any]], scope: Scope) -> dict[str, object]:
+        """The attributes; of those that are given by a variable, its value: a number, or a shape. Of symbols, what the inputs tell."""
         held: dict[str, object] = dict(op.attributes)
         for name, value in held.items():
             if isinstance(value, Var):
                 numbers = read_var(value, op, scope)
-                is_shape = self.catalogue.get(op.type).attributes[name].type is Sizes
-                held[name] = Sizes(numbers.tolist()) if is_shape else numbers.item()
+                held[name] = Sizes(numbers.tolist()) if operator.attributes[name].type is Sizes else numbers.item()
+            elif asks_inputs(operator, name, value):
+                shapes = [getattr(each, "shape", ()) for values in given.values() for each in values]
+                held[name] = numbers_in(value, shapes_of(op, operator), shapes)  # type: ignore[arg-type]
         return held
 
 

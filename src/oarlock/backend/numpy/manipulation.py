@@ -89,21 +89,22 @@ def _range(length, axis, start, stop):
     return slice(first, end)
 
 
-def _part(count, length, axis, start, stop):
+def _part(count, length, axis, start, stop, step):
     whole = [slice(None)] * count
-    whole[axis] = _range(length, axis, start, stop)
+    part = _range(length, axis, start, stop)
+    whole[axis] = slice(part.start, part.stop, step)
     return tuple(whole)
 
 
 @kernel
-def slice_(x, *, axis, start, stop=None):
-    return x[_part(x.ndim, x.shape[axis], axis, start, stop)]
+def slice_(x, *, axis, start, stop=None, step=None):
+    return x[_part(x.ndim, x.shape[axis], axis, start, stop, step)]
 
 
 @kernel
-def slice_dx(x_shape, dy, *, axis, start, stop=None):
+def slice_dx(x_shape, dy, *, axis, start, stop=None, step=None):
     dx = np.zeros(x_shape, dy.dtype)
-    dx[_part(len(x_shape), x_shape[axis], axis, start, stop)] = dy
+    dx[_part(len(x_shape), x_shape[axis], axis, start, stop, step)] = dy
     return dx
 
 

@@ -118,39 +118,50 @@ def _joined(x):
     return x.reshape(*x.shape[:-2], x.shape[-2] * x.shape[-1])
 
 
-def _fit(q, k, causal):
-    fit = q @ np.swapaxes(k, -1, -2) / q.dtype.type(math.sqrt(max(1, q.shape[-1])))
+def _scale(q, scale):
+    return q.dtype.type(1 / math.sqrt(max(1, q.shape[-1])) if scale is None else scale)
+
+
+def _fit(q, k, mask, bias, causal, scale):
+    fit = q @ np.swapaxes(k, -1, -2) * _scale(q, scale)
     t, s = fit.shape[-2:]
-    return np.where(np.tri(t, s, s - t, dtype=bool), fit, -np.inf).astype(q.dtype) if causal else fit
+    fit = fit if bias is None else fit + bias
+    fit = np.where(True if mask is None else mask, fit, -np.inf)
+    return (np.where(np.tri(t, s, s - t, dtype=bool), fit, -np.inf) if causal else fit).astype(q.dtype)
+
+
+def _weights(fit):
+    """None where nothing is seen."""
+    return np.where((fit == -np.inf).all(-1, keepdims=True), 0, softmax(fit)).astype(fit.dtype)
 
 
 @kernel
-def scaled_dot_product_attention(query, key, value, *, heads, causal):
+def scaled_dot_product_attention(query, key, value, mask=None, bias=None, *, heads, causal, scale=None):
     if causal and query.shape[-2] > key.shape[-2]:
         raise ValueError(f"{query.shape[-2]} queries are more than {key.shape[-2]} keys, so the first ones would see nothing")
     q, k, v = (_by_head(x, heads) for x in (query, key, value))
-    fit = _fit(q, k, causal)
-    return _joined(softmax(fit) @ v), np.log(np.exp(fit).sum(-1))
+    fit = _fit(q, k, mask, bias, causal, scale)
+    return _joined(_weights(fit) @ v), np.log(np.exp(fit).sum(-1))
 
 
-def _backward(query, key, value, dy, heads, causal):
+def _backward(query, key, value, dy, mask, bias, heads, causal, scale):
     q, k, v, dy = (_by_head(x, heads) for x in (query, key, value, dy))
-    weights = softmax(_fit(q, k, causal))
+    weights = _weights(_fit(q, k, mask, bias, causal, scale))
     dweights = dy @ np.swapaxes(v, -1, -2)
-    dfit = weights * (dweights - (dweights * weights).sum(-1, keepdims=True)) / q.dtype.type(math.sqrt(max(1, q.shape[-1])))
+    dfit = weights * (dweights - (dweights * weights).sum(-1, keepdims=True)) * _scale(q, scale)
     return [_joined(x) for x in (dfit @ k, np.swapaxes(dfit, -1, -2) @ q, np.swapaxes(weights, -1, -2) @ dy)]
 
 
 @kernel
-def scaled_dot_product_attention_dquery(query, key, value, y, logsumexp, dy, *, heads, causal):
-    return _backward(query, key, value, dy, heads, causal)[0]
+def scaled_dot_product_attention_dquery(query, key, value, y, logsumexp, dy, mask=None, bias=None, *, heads, causal, scale=None):
+    return _backward(query, key, value, dy, mask, bias, heads, causal, scale)[0]
 
 
 @kernel
-def scaled_dot_product_attention_dkey(query, key, value, y, logsumexp, dy, *, heads, causal):
-    return _backward(query, key, value, dy, heads, causal)[1]
+def scaled_dot_product_attention_dkey(query, key, value, y, logsumexp, dy, mask=None, bias=None, *, heads, causal, scale=None):
+    return _backward(query, key, value, dy, mask, bias, heads, causal, scale)[1]
 
 
 @kernel
-def scaled_dot_product_attention_dvalue(query, key, value, y, logsumexp, dy, *, heads, causal):
-    return _backward(query, key, value, dy, heads, causal)[2]
+def scaled_dot_product_attention_dvalue(query, key, value, y, logsumexp, dy, mask=None, bias=None, *, heads, causal, scale=None):
+    return _backward(query, key, value, dy, mask, bias, heads, causal, scale)[2]

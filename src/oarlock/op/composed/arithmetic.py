@@ -13,10 +13,11 @@ from oarlock.ir.dtype import DType
 from oarlock.ir.location import here
 from oarlock.ir.var import Var
 from oarlock.op.comparison import greater, greater_equal, less, less_equal
+from oarlock.op.composed.broadcast_product import matrix_product
 from oarlock.op.creation import full
 from oarlock.op.elementwise import add, divide, floor_divide, multiply, neg, remainder, subtract
 from oarlock.op.logical import logical_and, logical_not, logical_or
-from oarlock.op.matrix import linear, matmul
+from oarlock.op.matrix import linear
 from oarlock.registry.creator import block_for, describe_value, find_read_hint, seen
 
 __all__ = ["constant_like", "is_one"]
@@ -73,8 +74,8 @@ def _binary(operator: Callable[[Var, Var], Var]) -> tuple[Callable[[Var, object]
 
 
 def _matmul(self: Var, other: object) -> Var:
-    """Rows times a matrix; matrix by matrix where `other` has more than two dimensions."""
-    return linear(self, other) if not isinstance(other, Var) or seen(other).ndim == 2 else matmul(self, other)
+    """The matrix product by NumPy's rules; rows times a matrix, where that is one."""
+    return matrix_product(self, other) if isinstance(other, Var) else linear(self, other)
 
 
 _BOTH_SIDES = {

@@ -15,6 +15,7 @@ from oarlock.ir.traversal import walk_ops
 from oarlock.ir.var import Var
 from oarlock.registry.catalogue import Catalogue
 from oarlock.registry.signature import Slot
+from oarlock.registry.told_attributes import asks_inputs, shapes_of
 from oarlock.runtime.plan import calls, control_flow, loop_support
 from oarlock.runtime.plan.buffer_assignment import Call
 from oarlock.runtime.plan.constants import make_constant
@@ -289,6 +290,11 @@ class Emitter:
             if self.catalogue.get(op.type).attributes[name].type is Sizes:
                 return f"{self.source.bind('sizes', loop_support.sizes_in)}({self.source.name(value)})"
             return self.number(value)
+        operator = self.catalogue.get(op.type)
+        if isinstance(value, Sizes) and asks_inputs(operator, name, value):
+            read = partial(loop_support.numbers_told, value, shapes_of(op, operator))
+            vars = (var for slot in operator.signature.inputs for var in op.inputs.get(slot.name, ()))
+            return f"{self.source.bind('sizes', read)}({', '.join(map(self._shape, vars))})"
         return self._literal(name, value)
 
     def _literal(self, name: str, value: object) -> str:

@@ -5,13 +5,14 @@ from collections.abc import Sequence
 import torch
 
 from oarlock.ir.attribute import Sizes
-from oarlock.ir.size import evaluate, names_in
+from oarlock.ir.size import Shape, evaluate, names_in
 from oarlock.ir.var import Var
 from oarlock.op.control.active_rows import active_rows, is_by_row, require_rows, told_elsewhere
 from oarlock.op.control.conditional import require_ran
 from oarlock.op.control.ragged_rows import RaggedRows
 from oarlock.op.control.recurrent_loop import require_one_length
 from oarlock.op.control.while_loop import require_trips
+from oarlock.registry.told_attributes import numbers_in
 from oarlock.tensor.dtype import to_torch
 from oarlock.tensor.stacks import Stack, leaves, stack
 
@@ -21,6 +22,7 @@ __all__ = [
     "evaluated",
     "grown",
     "is_by_row",
+    "numbers_told",
     "poison",
     "require_ran",
     "require_rows",
@@ -81,6 +83,11 @@ def evaluated(*numbers: int, size: str, names: tuple[str, ...]) -> int | None:
 def sizes_in(numbers: torch.Tensor) -> Sizes:
     """A shape that is given by a variable."""
     return Sizes(numbers.tolist())
+
+
+def numbers_told(sizes: Sizes, shapes: tuple[Shape, ...], *given: torch.Size) -> Sizes:
+    """The sizes of an attribute, as inputs of the shapes `given` tell them; see `oarlock.registry.told_attributes`."""
+    return numbers_in(sizes, shapes, given)
 
 
 def poison(value: Stack | None) -> None:

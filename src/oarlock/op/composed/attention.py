@@ -1,0 +1,98 @@
+"""Attention as PyTorch and ONNX lay it out, with the heads in front of the rows, over the operator that has them among the columns."""
+
+from typing import Any
+
+from oarlock.errors import ShapeError
+from oarlock.ir.dtype import DType
+from oarlock.ir.location import here
+from oarlock.ir.rollback import undone_on_error
+from oarlock.ir.size import Size, floor_divide, multiply
+from oarlock.ir.var import Var
+from oarlock.op.attention import scaled_dot_product_attention
+from oarlock.op.comparison import less_equal
+from oarlock.op.composed.shape import known_shape, unsqueeze
+from oarlock.op.logical import logical_and
+from oarlock.op.manipulation import reshape, transpose
+from oarlock.op.told_shape import arange, broadcast_to
+from oarlock.registry.creator import require_type
+
+__all__ = ["attention_by_head"]
+
+
+def attention_by_head(
+    query: Var, key: Var, value: Var, mask: Var | None = None, *, causal: bool = False, scale: float | None = None
+) -> Var:
+    """``softmax(query key' scale) value``: float[*b h t k], float[*b g s k], float[*b g s e] -> float[*b h t e].
+
+    The ``g`` heads of keys and values serve ``h / g`` heads of queries each, in a row. A mask broadcasts to ``[*b h t s]``: bools hide
+    keys where they are false, floats are added. With `causal`, query ``i`` sees the keys up to ``i``, whatever ``t`` and ``s`` are, as in
+    PyTorch and ONNX. The heads are moved among the columns, which costs nothing where they were just moved from there. Raises ShapeError.
+    """
+    query, key, value = (require_type(var, "attention_by_head: query, key or value") for var in (query, key, value))
+    with undone_on_error(query.block.program):
+        shapes = [known_shape(var, "attention_by_head") for var in (query, key, value)]
+        if any(len(shape) < 3 for shape in shapes):
+            raise ShapeError(
+                "attention_by_head: its inputs are [*b heads rows columns]",
+                location=here(),
+                given=[var.describe() for var in (query, key, value)],
+            )
+        (*front, heads, rows, _), (keys_of, keys) = shapes[0], (shapes[1][-3], shapes[1][-2])
+        if not isinstance(heads, int) or not isinstance(keys_of, int) or keys_of == 0 or heads % keys_of or shapes[2][-3] != keys_of:
+            raise ShapeError(
+                f"attention_by_head: {keys_of} and {shapes[2][-3]} heads of keys and values do not serve {heads} heads of queries",
+                location=here(),
+                given=[var.describe() for var in (query, key, value)],
+            )
+        key, value = (_served(var, heads // keys_of) for var in (key, value))
+        masks, hidden = [] if mask is None else [mask], []
+        if causal and rows != keys:
+            before = less_equal(unsqueeze(arange([key], stop=(keys,)), 0), unsqueeze(arange([query], stop=(rows,)), 1))
+            hidden, causal = [before], False
+        given: dict[str, Any] = {slot: _in_front(var, query, front) for slot, var in _by_slot([*masks, *hidden]).items()}
+        columns = [_among_columns(var) for var in (query, key, value)]
+        y = scaled_dot_product_attention(*columns, **given, heads=heads, causal=causal, scale=scale)
+        return _by_head(y, heads)
+
+
+def _served(x: Var, times: int) -> Var:
+    """Each head several times in a row."""
+    if times == 1:
+        return x
+    *front, heads, rows, columns = known_shape(x, "attention_by_head")
+    repeated = broadcast_to(unsqueeze(x, -3), [], shape=(*front, heads, times, rows, columns))
+    return reshape(repeated, shape=(*front, heads * times, rows, columns))
+
+
+def _by_slot(masks: list[Var]) -> dict[str, Var]:
+    """Bools as the mask, floats as the bias; of two bools, both."""
+    bools = [var for var in masks if var.dtype is DType.BOOL]
+    found = {"mask": logical_and(*bools) if len(bools) > 1 else bools[0]} if bools else {}
+    floats = [var for var in masks if var.dtype is not DType.BOOL]
+    return found | ({"bias": floats[0]} if floats else {})
+
+
+def _in_front(mask: Var, query: Var, front: list[Size]) -> Var:
+    """A mask or a bias with the leading axes of the queries, which tell it from one row to the next."""
+    shape = known_shape(mask, "attention_by_head")
+    lacking = len(front) + 3 - len(shape)
+    mask = unsqueeze(mask, *range(lacking)) if lacking else mask
+    wanted = (*front, *known_shape(mask, "attention_by_head")[-3:])
+    return mask if mask.shape == wanted else broadcast_to(mask, [query], shape=wanted)
+
+
+def _among_columns(x: Var) -> Var:
+    """[*b heads rows columns] as [*b rows heads * columns]."""
+    *front, heads, rows, columns = known_shape(x, "attention_by_head")
+    return reshape(_swapped(x), shape=(*front, rows, multiply(heads, columns)))
+
+
+def _by_head(x: Var, heads: int) -> Var:
+    """And back."""
+    *front, rows, columns = known_shape(x, "attention_by_head")
+    return _swapped(reshape(x, shape=(*front, rows, heads, floor_divide(columns, heads))))
+
+
+def _swapped(x: Var) -> Var:
+    rank = len(known_shape(x, "attention_by_head"))
+    return transpose(x, axes=(*range(rank - 3), rank - 2, rank - 3, rank - 1))

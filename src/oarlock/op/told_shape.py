@@ -1,0 +1,208 @@
+"""Shapes that other tensors tell: views, broadcasts, parts and numbers of which a size is a symbol, and sizes as numbers.
+
+The tensors `like` tell the numbers of symbols, and only their shapes are read.
+"""
+
+import torch
+
+from oarlock.errors import ShapeError
+from oarlock.ir.attribute import Sizes
+from oarlock.ir.dtype import DType
+from oarlock.ir.shape_rules import filled_shape, require_at_most, require_axis, require_broadcast
+from oarlock.ir.size import Shape, Size, add, floor_divide, format_shape, multiply
+from oarlock.op.manipulation import reshape_like
+from oarlock.op.reduction import sum_to_shape
+from oarlock.op.trusted_operator import operator
+from oarlock.registry import Case, GradCheck, Rejects
+from oarlock.registry.attribute_spec import UnknownSizes
+from oarlock.registry.told_size import told_size
+from oarlock.tensor.dtype import to_torch
+
+__all__ = ["arange", "broadcast_to", "narrow", "size", "view"]
+
+_ZERO = Sizes((0,))
+
+
+@operator(
+    "x: T[...s], *like: shape -> y: T[...t]",
+    told_attributes={"shape": 1},
+    aliases=("x",),
+    cases=[
+        Case(x=[[1.0, 2.0], [3.0, 4.0]], like=(), shape=(4,), y=[1.0, 2.0, 3.0, 4.0]),
+        Case(x=[1, 2, 3, 4], like=([0.5, 0.5],), shape=(2, -1), y=[[1, 2], [3, 4]]),
+        GradCheck(x=(6,), like=[(2,), (3,)], shape=(2, 3)),
+        Rejects("6 elements do not fill [4]", x=(2, 3), like=[], shape=(4,)),
+        Rejects("no input tells b and t of [b, t]; like=[...] takes variables that have such a size", x=(6,), like=[], shape=("b", "t")),
+    ],
+)
+def view(x, like, *, shape: Sizes):
+    """The elements of ``x``, in order, in ``shape``, of which one size may be -1: `reshape` to symbols that ``like`` tells too."""
+    return x.reshape([item if isinstance(item, int) else -1 for item in shape])
+
+
+view.infer_shape(lambda x, like, *, shape: filled_shape(x.shape, shape))
+view.gradient_programs(x=lambda x_shape, dy: reshape_like(dy, x_shape))
+
+
+@operator(
+    "x: T[...s], *like: shape -> y: T[...t]",
+    variable_attributes=("shape",),
+    told_attributes={"shape": 0},
+    aliases=("x",),
+    cases=[
+        Case(x=[[1.0], [2.0]], like=(), shape=(2, 3), y=[[1.0, 1.0, 1.0], [2.0, 2.0, 2.0]]),
+        Case(x=[True, False], like=(), shape=(2, -1), y=[[True, False], [True, False]]),
+        Case(x=[1.0, 2.0], like=(), shape=(2,), y=[1.0, 2.0]),
+        GradCheck(x=(2, 1), like=[(3,)], shape=(2, -1, 3)),
+        GradCheck(x=(), like=[], shape=(0, 2)),
+        Rejects("[2] does not broadcast to [2, 3]", x=(2,), like=[], shape=(2, 3)),
+        Rejects("-1 stands for a size of x, which has none at the front of [-1, 2]", x=(2,), like=[], shape=(-1, 2)),
+        Rejects("a size is -2, where a size is at least 0", x=(2,), like=[], shape=(-2, 2)),
+        Rejects("no input tells n of [n, 2]", x=(2,), like=[], shape=("n", 2)),
+    ],
+)
+def broadcast_to(x, like, *, shape: Sizes):
+    """``x`` repeated to ``shape``, by NumPy's rules. A size of -1 is that of ``x``; ``like`` tells symbols that ``x`` does not."""
+    return x.expand(shape).contiguous()
+
+
+@broadcast_to.infer_shape
+def broadcast_shape(x, like, *, shape):
+    if isinstance(shape, UnknownSizes):
+        return tuple(shape)
+    there = (-2,) * (len(shape) - len(x.shape)) + x.shape
+    for item, own in zip(shape, there, strict=False):
+        if item == -1 and own == -2:
+            raise ShapeError(f"-1 stands for a size of x, which has none at the front of {format_shape(shape)}")
+        if isinstance(item, int) and item < -1:
+            raise ShapeError(f"a size is {item}, where a size is at least 0")
+    wanted = tuple(own if item == -1 else item for item, own in zip(shape, there, strict=False))
+    require_broadcast(x.shape, wanted)
+    return wanted
+
+
+broadcast_to.gradient_programs(x=lambda x_shape, dy: sum_to_shape(dy, x_shape))
+
+
+@operator(
+    "x: T[...s], *like: shape -> y: T[...t]",
+    linear_in=("x",),
+    told_attributes={"start": 0, "length": 0},
+    aliases=("x",),
+    axis_attribute="axis",
+    cases=[
+        Case(x=[1.0, 2.0, 3.0, 4.0], like=(), start=(1,), length=(2,), y=[2.0, 3.0]),
+        Case(x=[[1, 2, 3], [4, 5, 6]], like=([0, 0],), axis=1, length=(2,), y=[[1, 2], [4, 5]]),
+        GradCheck(x=(2, 4, 2), like=[], axis=1, start=(1,), length=(2,)),
+        GradCheck(x=(3, 2), like=[], axis=-2, start=(3,), length=(0,)),
+        Rejects("axis 0 has the size 3, which 2 from 2 on exceeds", x=(3,), like=[], start=(2,), length=(2,)),
+        Rejects("start is [1, 1], where it is one number", x=(3,), like=[], start=(1, 1), length=(1,)),
+        Rejects("a length of -1 from 0 on is none", x=(3,), like=[], length=(-1,)),
+        Rejects("a length of 1 from -1 on is none", x=(3,), like=[], start=(-1,), length=(1,)),
+        Rejects("no input tells t of [t]", x=(3,), like=[], length=("t",)),
+    ],
+)
+def narrow(x, like, *, length: Sizes, axis: int = 0, start: Sizes = _ZERO):
+    """``length`` elements along ``axis``, those from ``start`` on: a `slice` whose end is a symbol, which ``x`` or ``like`` tells."""
+    narrowed_shape(x.shape, axis, start, length)
+    return x.narrow(axis, start[0], length[0])
+
+
+def narrowed_shape(shape: Shape, axis: int, start: Sizes, length: Sizes) -> Shape:
+    """The shape of what is narrowed. Raises ShapeError. The kernels call it, too: there, all sizes are numbers."""
+    axis = require_axis(shape, axis)
+    for name, value in (("start", start), ("length", length)):
+        if len(value) != 1:
+            raise ShapeError(f"{name} is {format_shape(value)}, where it is one number")
+    (first,), (count,) = start, length
+    if any(isinstance(item, int) and item < 0 for item in (first, count)):
+        raise ShapeError(f"a length of {count} from {first} on is none")
+    message = f"axis {axis} has the size {shape[axis]}, which {count} from {first} on exceeds"
+    for least in (add(first, count), *(item for item in (first, count) if isinstance(item, int))):
+        require_at_most(least, shape[axis], message)
+    return (*shape[:axis], count, *shape[axis + 1 :])
+
+
+narrow.infer_shape(lambda x, like, *, length, axis, start: narrowed_shape(x.shape, axis, start, length))
+
+
+@narrow.gradient("x", axis_attribute="axis")
+def narrow_dx(x_shape, like, dy, *, length, axis, start):
+    """``dy`` where it was taken from, zeros around it."""
+    narrowed_shape(x_shape, axis, start, length)
+    dx = dy.new_zeros(x_shape)
+    dx.narrow(axis, start[0], length[0]).copy_(dy)
+    return dx
+
+
+@operator(
+    "like: shape[...s] -> y: int64[]",
+    cases=[
+        Case(like=[[0.0, 0.0, 0.0]], axis=1, y=3),
+        Case(like=[[0.0, 0.0, 0.0]], axis=-2, y=1),
+        Rejects("axis 1 is not an axis of like, which has 1 dimensions", like=(2,), axis=1),
+    ],
+)
+def size(like, *, axis: int = 0):
+    """How large ``like`` is along ``axis``, as a number of the run. ``like`` is not kept alive."""
+    return torch.full((), like[axis], dtype=torch.int64)
+
+
+@size.check_shapes
+def require_axis_of_like(like, *, axis):
+    require_axis(like.shape, axis, "like")
+
+
+@operator(
+    "*like: shape -> y: {dtype}",
+    told_attributes={"start": 0, "stop": 0},
+    variable_attributes=("start", "stop"),
+    cases=[
+        Case(like=(), stop=(3,), y=[0, 1, 2]),
+        Case(like=([0.5, 0.5],), start=(5,), stop=(0,), step=-2, dtype="int32", y=[5, 3, 1]),
+        Case(like=(), start=(2,), stop=(4,), dtype="float64", y=[2.0, 3.0]),
+        Case(like=(), start=(2,), stop=(1,), y=[]),
+        Rejects("step is 0", like=[], stop=(3,), step=0),
+        Rejects("stop is [1, 2], where it is one number", like=[], stop=(1, 2)),
+        Rejects("no input tells n of [n]", like=[], stop=("n",)),
+    ],
+)
+def arange(like, *, stop: Sizes, start: Sizes = _ZERO, step: int = 1, dtype: DType = DType.INT64):
+    """The numbers from ``start`` on and before ``stop``, in steps of ``step``; none where there are none.
+
+    Either may be a symbol, which ``like`` tells, or a variable, int64[1]. Of symbols, it is taken that there are numbers between them.
+    """
+    require_bounds(start, stop, step)
+    return (
+        torch.arange(count_of(like, stop=stop, start=start, step=step), dtype=torch.int64)
+        .mul_(step)
+        .add_(int(start[0]))
+        .to(to_torch(dtype))
+    )
+
+
+@told_size(arange)
+def count_of(like, *, stop, start, step, dtype=None):
+    return max(0, -((start[0] - stop[0]) // step))
+
+
+def require_bounds(start: Sizes, stop: Sizes, step: int) -> None:
+    """Raises ShapeError for what is no bound or no step."""
+    for name, value in (("start", start), ("stop", stop)):
+        if len(value) != 1:
+            raise ShapeError(f"{name} is {format_shape(value)}, where it is one number")
+    if step == 0:
+        raise ShapeError("step is 0")
+
+
+@arange.infer_shape
+def arange_shape(like, *, stop, start, step, dtype):
+    require_bounds(start, stop, step)
+    if isinstance(start, UnknownSizes) or isinstance(stop, UnknownSizes):
+        return ("?",)
+    count: Size = add(stop[0], multiply(start[0], -1))
+    if step < 0:
+        count = multiply(count, -1)
+    if isinstance(count, int):
+        return (max(0, -(-count // abs(step))),)
+    return (count if abs(step) == 1 else floor_divide(add(count, abs(step) - 1), abs(step)),)
