@@ -1,6 +1,5 @@
 """Axes of size 1 put in and taken away, and two shapes broadcast: what compositions over any number of axes are written with."""
 
-
 from oarlock.errors import ArgumentError
 from oarlock.ir.location import here
 from oarlock.ir.shape_rules import broadcast_shape, require_axis
