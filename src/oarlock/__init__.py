@@ -57,6 +57,7 @@ _NAMES = {
         "VerifyError",
         "WriteError",
     ),
+    "oarlock.interop.onnx.importing": ("from_onnx",),
     "oarlock.interop.torch.imported": ("from_torch",),
     "oarlock.interop.torch.state_dict": ("to_torch_state",),
     "oarlock.ir": ("DType", "Program", "Var", "default_program", "get_variable"),

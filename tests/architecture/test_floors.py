@@ -106,6 +106,7 @@ PUBLIC = [
     "eval",
     "fc",
     "framework",
+    "from_onnx",
     "from_torch",
     "get_variable",
     "gradients",

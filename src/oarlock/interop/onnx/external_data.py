@@ -1,0 +1,98 @@
+"""Tensors that stand beside a model, in files of its folder. A model names them, so nothing outside that folder is ever opened."""
+
+import errno
+import os
+import re
+import stat
+from pathlib import Path
+
+from oarlock.errors import ArgumentError, FormatError, MissingFileError, ReadError
+
+__all__ = ["ExternalFiles", "find_region"]
+
+_PARTS = re.compile(r"[^/\\:\0]{1,255}(?:/[^/\\:\0]{1,255}){0,15}")
+_NUMBER = re.compile(r"[0-9]{1,18}")
+
+
+def find_region(tensor: object, size: int, folder: "ExternalFiles") -> tuple[str, int]:
+    """The file and the offset at which the `size` bytes of an external tensor stand. Raises FormatError for an entry that is wrong."""
+    entries: dict[str, str] = {}
+    for entry in tensor.external_data:  # type: ignore[attr-defined]
+        if entry.key in entries:
+            raise FormatError(f'"{tensor.name[:80]}": external data gives {entry.key[:80]!r} twice')  # type: ignore[attr-defined]
+        entries[entry.key] = entry.value
+    name = tensor.name[:80]  # type: ignore[attr-defined]
+    location, offset, length = entries.get("location", ""), entries.get("offset", "0"), entries.get("length", str(size))
+    if not _PARTS.fullmatch(location) or any(part in (".", "..") or part != part.strip() for part in location.split("/")):
+        raise FormatError(f'"{name}": external data stands in {location[:80]!r}, which is no path inside the folder of the model')
+    if not _NUMBER.fullmatch(offset) or not _NUMBER.fullmatch(length):
+        raise FormatError(f'"{name}": external data has the offset {offset[:40]!r} and the length {length[:40]!r}')
+    if int(length) != size:
+        raise FormatError(f'"{name}": external data has {int(length):,} bytes, where its shape and type need {size:,}')
+    there = folder.size_of(location)
+    if int(offset) + size > there:
+        raise FormatError(f'"{name}": external data ends at byte {int(offset) + size:,} of {location[:80]!r}, which has {there:,}')
+    return location, int(offset)
+
+
+class ExternalFiles:
+    """The files of one folder. None is reached through a link, and each is opened anew for what is read of it."""
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+        self._sizes: dict[str, int] = {}
+
+    def size_of(self, location: str) -> int:
+        """How many bytes the file at `location` has. Raises MissingFileError, FormatError or ReadError."""
+        if location not in self._sizes:
+            descriptor = self._open(location)
+            try:
+                self._sizes[location] = os.fstat(descriptor).st_size
+            finally:
+                os.close(descriptor)
+        return self._sizes[location]
+
+    def read(self, location: str, offset: int, size: int) -> bytearray:
+        """`size` bytes from `offset` on. Raises as `size_of`, and FormatError where the file has become shorter."""
+        descriptor = self._open(location)
+        try:
+            data = bytearray(size)
+            with open(descriptor, "rb", closefd=False) as file:
+                file.seek(offset)
+                count = file.readinto(data)
+        except OSError as error:
+            raise ReadError(f'"{location[:80]}" cannot be read: {error.strerror}') from error
+        finally:
+            os.close(descriptor)
+        if count != size:
+            raise FormatError(f'"{location[:80]}" is cut short')
+        return data
+
+    def _open(self, location: str) -> int:
+        """A descriptor of a regular file, found folder by folder, none of which is a link."""
+        if os.open not in os.supports_dir_fd or not hasattr(os, "O_NOFOLLOW"):
+            raise ArgumentError("this system cannot open external data safely: it has no O_NOFOLLOW", hint="save the model as one file")
+        *folders, name = location.split("/")
+        flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
+        opened = []
+        try:
+            opened.append(os.open(self.folder, flags | os.O_DIRECTORY))
+            for folder in folders:
+                opened.append(os.open(folder, flags | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=opened[-1]))
+            descriptor = os.open(name, flags | os.O_NOFOLLOW, dir_fd=opened[-1])
+        except FileNotFoundError:
+            raise MissingFileError(f'external data is missing: there is no file "{location[:80]}" beside the model') from None
+        except OSError as error:
+            if error.errno in (errno.ELOOP, errno.EMLINK, errno.ENOTDIR):
+                raise FormatError(
+                    f'external data: "{location[:80]}" is reached through a link', hint="copy the file to where the model is"
+                ) from None
+            raise ReadError(f'"{location[:80]}" cannot be opened: {error.strerror}') from error
+        finally:
+            for each in opened:
+                os.close(each)
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            os.close(descriptor)
+            raise FormatError(f'external data: "{location[:80]}" is not a file')
+        return descriptor

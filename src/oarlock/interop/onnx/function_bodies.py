@@ -1,0 +1,40 @@
+"""The body of an operator of ONNX that is defined by others, as its schema gives it."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from oarlock.interop.onnx.element_types import NUMBERS
+from oarlock.interop.onnx.known_value import Known
+from oarlock.interop.onnx.package import get_package
+from oarlock.ir.var import Var
+
+__all__ = ["find_body"]
+
+
+def find_body(node: Any, domain: str, opset: int | None, inputs: Sequence[object]) -> Any | None:
+    """The body, a FunctionProto, for a node with these inputs; None where the schema has none, or there is no schema."""
+    onnx = get_package()
+    if opset is None:
+        return None
+    try:
+        schema = onnx.defs.get_schema(node.op_type, min(opset, onnx.defs.onnx_opset_version()) if not domain else opset, domain)
+    except onnx.defs.SchemaError:
+        return None
+    if schema.has_function:
+        return schema.function_body
+    if not schema.has_context_dependent_function or not all(item is None or isinstance(item, Var | Known) for item in inputs):
+        return None
+    types = [_type_of(item, onnx).SerializeToString() for item in inputs]
+    try:
+        body = schema.get_context_dependent_function(node.SerializeToString(), types)
+        return onnx.FunctionProto.FromString(body) if body else None
+    except Exception:  # whatever the schema did not expect of a node: it has no body for it
+        return None
+
+
+def _type_of(value: object, onnx: Any) -> Any:
+    """The type of an input as a TypeProto; an empty one for what is left out."""
+    if not isinstance(value, Var | Known):
+        return onnx.TypeProto()
+    shape = None if value.shape is None else [size if isinstance(size, int) else None for size in value.shape]
+    return onnx.helper.make_tensor_type_proto(NUMBERS[value.dtype], shape)

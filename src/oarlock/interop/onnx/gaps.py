@@ -1,0 +1,42 @@
+"""What of a model cannot come in: collected while it is read, said in one message."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from oarlock.errors import UnsupportedError
+
+__all__ = ["Gap", "refuse"]
+
+_MOST_LINES = 24
+
+
+@dataclass(frozen=True)
+class Gap:
+    """A node that cannot come in: its operator and name, and the reason. `unknown` is the value that would have to be known."""
+
+    operator: str
+    node: str
+    reason: str
+    hint: str | None = None
+    unknown: str | None = None
+
+
+def refuse(gaps: Sequence[Gap], name: str, nodes: int) -> UnsupportedError:
+    """The error that says all gaps: a line for each operator and reason, with the nodes that it is about."""
+    groups: dict[tuple[str, str], list[Gap]] = {}
+    for gap in gaps:
+        groups.setdefault((gap.operator, gap.reason), []).append(gap)
+    lines = []
+    for (operator, reason), found in groups.items():
+        names = [gap.node for gap in found[:3] if gap.node]
+        more = f", and {len(found) - len(names)} more" if names and len(found) > len(names) else ""
+        where = f" ({', '.join(names)}{more})" if names else f" ({len(found)} nodes)" if len(found) > 1 else ""
+        lines.append(f"{operator}{where}: {reason}"[:400])
+    left = len(lines) - _MOST_LINES
+    shown = lines[:_MOST_LINES] + ([f"and {left} other reasons"] if left > 0 else [])
+    hints = list(dict.fromkeys(gap.hint for gap in gaps if gap.hint))
+    return UnsupportedError(
+        f'"{name}" cannot come in: {len(gaps)} of its {nodes} nodes cannot be written as operators of ours',
+        given=shown,
+        hint="; ".join(hints[:2]) or None,
+    )

@@ -1,0 +1,27 @@
+"""The rules, one family of operators a file. Importing this declares them."""
+
+from oarlock.interop.onnx.import_rules import (
+    attention,
+    control_flow,
+    elementwise,
+    images,
+    indexing,
+    matrices,
+    normalization,
+    reductions,
+    shapes,
+    size_folds,
+)
+
+__all__ = [
+    "attention",
+    "control_flow",
+    "elementwise",
+    "images",
+    "indexing",
+    "matrices",
+    "normalization",
+    "reductions",
+    "shapes",
+    "size_folds",
+]

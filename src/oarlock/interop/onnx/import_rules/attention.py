@@ -1,0 +1,139 @@
+"""Attention in its parts, as its definition has them: what comes in may ask for the scores at any point between them."""
+
+from typing import TYPE_CHECKING
+
+from oarlock import op
+from oarlock.interop.onnx.element_types import DTYPES
+from oarlock.interop.onnx.import_rules.forms import constant, moved, rank_of, reshaped, shape_of, unsqueezed
+from oarlock.interop.onnx.import_rules.matrices import expanded, product
+from oarlock.interop.onnx.known_value import known_sizes
+from oarlock.interop.onnx.rule import Unsupported, rule
+from oarlock.ir import size as sizes
+from oarlock.ir.dtype import DType
+from oarlock.ir.size import Size
+from oarlock.ir.var import Var
+
+if TYPE_CHECKING:
+    from oarlock.interop.onnx.importer import Importer
+
+_NEVER = -float("inf")
+
+
+@rule("Attention")
+def attention(
+    query, key, value, mask=None, past_key=None, past_value=None, filled=None, *,
+    is_causal=0, kv_num_heads=0, q_num_heads=0, qk_matmul_output_mode=0, scale=None, softcap=0.0, softmax_precision=0,
+    left_window_size=-1, right_window_size=-1, outputs, opset, importer: "Importer",
+):  # fmt: skip
+    """The result, the keys and values with those of before, and the scores. Rows of queries that see no key are 0."""
+    flat = rank_of(query) == 3
+    if flat:
+        if not q_num_heads or not kv_num_heads:
+            raise Unsupported("its numbers of heads are left out, where queries are rows")
+        query = _by_heads(query, q_num_heads, importer)
+        key, value = _by_heads(key, kv_num_heads, importer), _by_heads(value, kv_num_heads, importer)
+    dtype = query.dtype
+    present_key = op.concat([past_key, key], axis=2) if past_key is not None else op.assign(key)
+    present_value = op.concat([past_value, value], axis=2) if past_value is not None else op.assign(value)
+    heads, groups = shape_of(query)[1], shape_of(present_key)[1]
+    if not isinstance(heads, int) or not isinstance(groups, int) or groups < 1 or heads % groups:
+        raise Unsupported(f"{heads} heads of queries share {groups} of keys")
+    keys, values = (_repeated(item, heads // groups, importer) for item in (present_key, present_value))
+    width = shape_of(query)[3]
+    if scale is None and not isinstance(width, int):
+        raise Unsupported(f"its scale follows from {width} columns", hint="sizes={...} gives symbols numbers")
+    root = constant((float(width) ** -0.5 if scale is None else scale) ** 0.5, query)  # type: ignore[arg-type]
+    scores = product(op.multiply(query, root), op.multiply(op.matrix_transpose(keys), root), importer)
+    bias = _bias(scores, mask, past_key, filled, (bool(is_causal), left_window_size, right_window_size), importer)
+    if opset < 25:  # the cap came after the mask before
+        masked = scores if bias is None else op.add(scores, bias)
+        capped = _capped(masked, softcap)
+        parts, last = [scores, masked, capped], capped
+    else:
+        capped = _capped(scores, softcap)
+        masked = capped if bias is None else op.add(capped, bias)
+        parts, last = [scores, capped, masked], masked
+    precision = DTYPES.get(softmax_precision, dtype)
+    weights = _weights(last if precision is dtype else op.cast(last, dtype=precision), bias is not None)
+    weights = weights if precision is dtype else op.cast(weights, dtype=dtype)
+    result = product(weights, values, importer)
+    if flat:
+        n, h, t, e = shape_of(result)
+        result = reshaped(op.transpose(result, axes=(0, 2, 1, 3)), (n, t, sizes.multiply(h, e)), importer)
+    if not 0 <= qk_matmul_output_mode < 4:
+        raise Unsupported(f"qk_matmul_output_mode is {qk_matmul_output_mode}")
+    return [result, present_key, present_value, op.assign([*parts, weights][qk_matmul_output_mode])][: max(outputs, 1)]
+
+
+def _capped(scores: Var, cap: float) -> Var:
+    return op.multiply(op.tanh(op.divide(scores, constant(cap, scores))), constant(cap, scores)) if cap else scores
+
+
+def _weights(scores: Var, guarded: bool) -> Var:
+    """The softmax of scores; with a guard, 0 where no key is seen, which would be NaN."""
+    if not guarded:
+        return op.softmax(scores, axis=-1)
+    unseen = op.equal(op.reduce_max(scores, axis=-1, keepdim=True), constant(_NEVER, scores))
+    return op.where(unseen, constant(0.0, scores), op.softmax(op.where(unseen, constant(0.0, scores), scores), axis=-1))
+
+
+def _bias(
+    scores: Var, mask: Var | None, past: Var | None, filled: Var | None, bounds: tuple[bool, int, int], importer: "Importer"
+) -> Var | None:
+    """What is added to the scores, `[n, h, t, s]`: minus infinity for keys that a query does not see."""
+    causal, left, right = bounds
+    t, s = shape_of(scores)[2:]
+    bias = None
+    if mask is not None:
+        bias = op.where(mask, constant(0.0, scores), constant(_NEVER, scores)) if mask.dtype is DType.BOOL else mask
+        there = shape_of(bias)[-1]
+        if isinstance(there, int) and isinstance(s, int) and 1 < there < s:
+            pads = (*(0,) * (rank_of(bias) - 1), s - there)
+            bias = op.pad(bias, before=(0,) * rank_of(bias), after=pads, mode="constant", value=_NEVER)
+    columns = op.arange_like(moved(scores, 3, 0))
+    seen = None
+    if filled is not None:
+        counts = op.cast(filled, dtype=DType.INT64)
+        filled = reshaped(counts, (shape_of(counts)[0], 1, 1, 1), importer)
+        seen = op.less(columns, filled)
+    if causal or left >= 0 or right >= 0:
+        rows = reshaped(op.arange_like(moved(scores, 2, 0)), (t, 1), importer)
+        if past is not None:
+            rows = op.add(rows, _number(shape_of(past)[2], importer))
+        elif filled is not None:
+            rows = op.add(rows, op.subtract(filled, _number(t, importer)))
+        if causal or right >= 0:
+            ahead = 0 if causal else right
+            seen = _both(seen, op.less_equal(columns, op.add(rows, constant(ahead, rows))))
+        if left >= 0:
+            seen = _both(seen, op.greater_equal(columns, op.subtract(rows, constant(left, rows))))
+    if seen is None:
+        return bias
+    hidden = op.where(seen, constant(0.0, scores), constant(_NEVER, scores))
+    return hidden if bias is None else op.add(bias, hidden)
+
+
+def _both(left: Var | None, right: Var) -> Var:
+    return right if left is None else op.logical_and(left, right)
+
+
+def _number(size: Size, importer: "Importer") -> Var:
+    """A size as a variable of no axes."""
+    return reshaped(importer.writer.variable(known_sizes([size])), ())
+
+
+def _by_heads(x: Var, heads: int, importer: "Importer") -> Var:
+    """Rows cut into heads, `[n, heads, t, k]`."""
+    n, t, columns = shape_of(x)
+    if not isinstance(columns, int) or heads < 1 or columns % heads:
+        raise Unsupported(f"{columns} columns are not {heads} heads")
+    return op.transpose(reshaped(x, (n, t, heads, columns // heads), importer), axes=(0, 2, 1, 3))
+
+
+def _repeated(x: Var, times: int, importer: "Importer") -> Var:
+    """Each head of keys or values as often as heads of queries share it."""
+    if times == 1:
+        return x
+    n, heads, t, k = shape_of(x)
+    wide = expanded(unsqueezed(x, [2]), (n, heads, times, t, k), importer)
+    return reshaped(wide, (n, sizes.multiply(heads, times), t, k), importer)

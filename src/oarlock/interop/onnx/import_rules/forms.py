@@ -1,0 +1,129 @@
+"""What rules share: axes, shapes and constants in the form that our operators take."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from oarlock import op
+from oarlock.errors import ShapeError
+from oarlock.interop.onnx.known_value import Known
+from oarlock.interop.onnx.rule import Unsupported
+from oarlock.ir.attribute import Sizes
+from oarlock.ir.dtype import DType
+from oarlock.ir.size import Shape, Size
+from oarlock.ir.var import Var
+
+if TYPE_CHECKING:
+    from oarlock.interop.onnx.importer import Importer
+
+__all__ = [
+    "axes_of",
+    "axis_of",
+    "axis_or_axes",
+    "by_pairs",
+    "constant",
+    "filled",
+    "moved",
+    "numbers_of",
+    "rank_of",
+    "reshaped",
+    "shape_of",
+    "squeezed",
+    "unsqueezed",
+]
+
+
+def shape_of(x: Var) -> Shape:
+    """The shape of a variable. Raises Unsupported where not even its rank is known."""
+    if x.shape is None:
+        raise Unsupported("the number of dimensions of an input is not known")
+    return x.shape
+
+
+def rank_of(x: Var) -> int:
+    return len(shape_of(x))
+
+
+def numbers_of(x: Var) -> tuple[int, ...]:
+    """The shape of a variable where it is numbers alone. Raises Unsupported."""
+    shape = shape_of(x)
+    if not all(isinstance(size, int) for size in shape):
+        raise Unsupported(f"it needs sizes that are numbers, not {list(shape)}", hint="sizes={...} gives symbols numbers")
+    return shape  # type: ignore[return-value]
+
+
+def axis_of(axis: int, rank: int) -> int:
+    """An axis from the front. Raises Unsupported where there is none."""
+    if not isinstance(axis, int) or not -rank <= axis < rank:
+        raise Unsupported(f"{axis} is not an axis of {rank} dimensions")
+    return axis % rank
+
+
+def axes_of(axes: "Known | Iterable[int]", rank: int) -> tuple[int, ...]:
+    """Axes from the front, each once. Raises Unsupported."""
+    found = tuple(axis_of(axis, rank) for axis in (axes.items() if isinstance(axes, Known) else axes))
+    if len(set(found)) != len(found):
+        raise Unsupported(f"an axis stands twice in {list(found)}")
+    return found
+
+
+def axis_or_axes(axes: tuple[int, ...]) -> int | tuple[int, ...]:
+    """Axes as an attribute of ours, where one is a number: passes know more of that."""
+    return axes[0] if len(axes) == 1 else axes
+
+
+def constant(number: float, like: "Var | DType") -> Var:
+    """A number as a variable of no axes."""
+    return op.full(shape=(), value=float(number), dtype=like.dtype if isinstance(like, Var) else like)
+
+
+def reshaped(x: Var, shape: Sequence[Size], importer: "Importer | None" = None) -> Var:
+    """The elements of `x` in `shape`, of which one size may be -1; symbols that `x` does not tell, other variables do."""
+    if tuple(shape) == x.shape:
+        return x
+    try:
+        return op.reshape(x, shape=Sizes(shape))
+    except ShapeError:
+        likes = importer.writer.tellers(shape) if importer is not None else []
+        if not likes:
+            raise
+        return op.view(x, likes, shape=Sizes(shape))
+
+
+def unsqueezed(x: Var, axes: Iterable[int]) -> Var:
+    """`x` with sizes of 1 at `axes` of the result."""
+    left, inserted = list(shape_of(x)), sorted(axes)
+    for axis in inserted:
+        left.insert(axis, 1)
+    return reshaped(x, left)
+
+
+def squeezed(x: Var, axes: Iterable[int]) -> Var:
+    """`x` without `axes`, whose sizes are 1."""
+    dropped, shape = set(axes), shape_of(x)
+    wrong = next((axis for axis in dropped if isinstance(shape[axis], int) and shape[axis] != 1), None)
+    if wrong is not None:
+        raise Unsupported(f"axis {wrong} has the size {shape[wrong]}, where 1 can be left out")
+    return reshaped(x, [size for axis, size in enumerate(shape) if axis not in dropped])
+
+
+def moved(x: Var, axis: int, to: int) -> Var:
+    """`x` with an axis at another place, the others in their order."""
+    rank = rank_of(x)
+    axes = [other for other in range(rank) if other != axis % rank]
+    axes.insert(to % rank, axis % rank)
+    return x if axes == list(range(rank)) else op.transpose(x, axes=tuple(axes))
+
+
+def filled(x: Var, number: float, dtype: DType | None = None) -> Var:
+    """A tensor of the shape of `x`, every element a number."""
+    return op.full_like(x, value=float(number), dtype=dtype or x.dtype)
+
+
+def by_pairs(operator: Callable[[Var, Var], Var], items: Sequence[Var]) -> Var:
+    """The items joined by an operator of two, from the first to the last. Raises Unsupported where there is none."""
+    if not items:
+        raise Unsupported("it has no input")
+    result = items[0]
+    for item in items[1:]:
+        result = operator(result, item)
+    return op.assign(result) if len(items) == 1 else result

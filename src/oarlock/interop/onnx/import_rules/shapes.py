@@ -1,0 +1,340 @@
+"""The same elements in another shape, order or number: shapes, parts, repetitions, pads."""
+
+from typing import TYPE_CHECKING
+
+import numpy
+
+from oarlock import op
+from oarlock.interop.onnx.import_rules.forms import (
+    axes_of,
+    axis_of,
+    constant,
+    filled,
+    moved,
+    numbers_of,
+    rank_of,
+    reshaped,
+    shape_of,
+    squeezed,
+    unsqueezed,
+)
+from oarlock.interop.onnx.known_value import Known, known_sizes
+from oarlock.interop.onnx.rule import Unsupported, rule
+from oarlock.ir import size as sizes
+from oarlock.ir.attribute import Sizes
+from oarlock.ir.dtype import DType
+from oarlock.ir.size import Size
+from oarlock.ir.var import Var
+
+if TYPE_CHECKING:
+    from oarlock.interop.onnx.importer import Importer
+
+
+@rule("Shape", either=("x",))
+def shape(x, *, start=0, end=None, importer: "Importer"):
+    if isinstance(x, Var):
+        importer.writer.note_sizes(x)
+    return known_sizes(list((x.shape if isinstance(x, Known) else shape_of(x))[slice(start, end)]))
+
+
+@rule("Size", either=("x",))
+def size(x, *, importer: "Importer"):
+    if isinstance(x, Var):
+        importer.writer.note_sizes(x)
+    count = sizes.product(x.shape if isinstance(x, Known) else shape_of(x))
+    return known_sizes(numpy.array(count, dtype=object).reshape(()))
+
+
+@rule("Reshape", either=("shape",))
+def reshape(x, shape, *, allowzero=0, importer: "Importer"):
+    if isinstance(shape, Var):
+        return op.reshape(x, shape=shape)
+    wanted = shape.items()
+    if not allowzero:
+        wanted = [shape_of(x)[axis] if item == 0 and axis < rank_of(x) else item for axis, item in enumerate(wanted)]
+    known: list[Size] = [item for item in wanted if item != -1]
+    if len(known) == len(wanted) - 1 and all(isinstance(item, int) for item in (*known, *shape_of(x))) and sizes.product(known):
+        rest = sizes.floor_divide(sizes.product(shape_of(x)), sizes.product(known))  # type: ignore[arg-type]
+        wanted = [rest if item == -1 else item for item in wanted]
+    return op.assign(x) if tuple(wanted) == x.shape else reshaped(x, wanted, importer)
+
+
+@rule("Flatten")
+def flatten(x, *, axis=1):
+    whole = shape_of(x)
+    axis = axis + len(whole) if axis < 0 else axis
+    if not 0 <= axis <= len(whole):
+        raise Unsupported(f"{axis} is not an axis of {len(whole)} dimensions")
+    return reshaped(op.assign(x), [sizes.product(whole[:axis]), sizes.product(whole[axis:])])
+
+
+@rule("Squeeze", known=("axes",))
+def squeeze(x, axes=None):
+    whole = shape_of(x)
+    if axes is None and not all(isinstance(item, int) for item in whole):
+        raise Unsupported(f"it leaves out sizes of 1, where {list(whole)} is not known", hint="sizes={...} gives symbols numbers")
+    found = [axis for axis, item in enumerate(whole) if item == 1] if axes is None else axes_of(axes, len(whole))
+    return squeezed(op.assign(x), found)
+
+
+@rule("Unsqueeze", known=("axes",))
+def unsqueeze(x, axes):
+    return unsqueezed(op.assign(x), axes_of(axes, rank_of(x) + axes.count))
+
+
+@rule("Transpose")
+def transpose(x, *, perm=None):
+    return op.transpose(x, axes=tuple(reversed(range(rank_of(x)))) if perm is None else axes_of(perm, rank_of(x)))
+
+
+@rule("Expand", either=("shape",))
+def expand(x, shape, *, importer: "Importer"):
+    """Sizes of 1 on either side give way to the other's."""
+    if isinstance(shape, Var):
+        return op.broadcast_to(op.assign(x), [], shape=shape)
+    return broadcast(x, shape.items(), importer)
+
+
+def broadcast(x: Var, wanted: list[Size], importer: "Importer") -> Var:
+    """`x` broadcast with a shape, which may be smaller than its own in places."""
+    own = list(shape_of(x))
+    rank = max(len(own), len(wanted))
+    own, wanted = [1] * (rank - len(own)) + own, [1] * (rank - len(wanted)) + list(wanted)
+    result = [a if b == 1 else b for a, b in zip(own, wanted, strict=True)]
+    if tuple(result) == x.shape:
+        return op.assign(x)
+    return op.broadcast_to(x, importer.writer.tellers(result), shape=Sizes(result))
+
+
+@rule("Tile", known=("repeats",))
+def tile(x, repeats):
+    counts = repeats.items()
+    if len(counts) != rank_of(x) or not all(isinstance(item, int) and item >= 0 for item in counts):
+        raise Unsupported(f"its repeats are {counts}, where {rank_of(x)} numbers are taken")
+    return op.tile(x, repeats=tuple(counts))
+
+
+@rule("ConstantOfShape", either=("shape",))
+def constant_of_shape(shape, *, value=None, importer: "Importer"):
+    dtype = DType.FLOAT32 if value is None else value.dtype
+    number = 0.0 if value is None else float(value.tensor.reshape(-1)[0].item())
+    if isinstance(shape, Var):
+        return op.full(shape=shape, value=number, dtype=dtype)
+    wanted = shape.items()
+    if all(isinstance(item, int) for item in wanted):
+        return op.full(shape=tuple(wanted), value=number, dtype=dtype)
+    return op.broadcast_to(constant(number, dtype), importer.writer.tellers(wanted), shape=Sizes(wanted))
+
+
+@rule("Range", either=("start", "limit", "delta"))
+def numbers(start, limit, delta, *, importer: "Importer"):
+    dtype = start.dtype
+    if all(isinstance(item, Known) for item in (start, limit, delta)):
+        if dtype.is_floating:
+            first, end, step = (float(item.tensor) for item in (start, limit, delta))
+            count = max(int(numpy.ceil((end - first) / step)), 0)
+            whole = op.cast(arange(0, count, 1, importer), dtype=dtype)
+            return op.add(op.multiply(whole, constant(step, dtype)), constant(first, dtype))
+        first, end, step = start.item(), limit.item(), delta.item()
+        if isinstance(step, int):
+            found = arange(first, end, step, importer)
+            return found if dtype is DType.INT64 else op.cast(found, dtype=dtype)
+    first, end, step = (importer.writer.variable(item) for item in (start, limit, delta))
+    if dtype.is_floating:
+        count = op.cast(op.ceil(op.divide(op.subtract(end, first), step)), dtype=DType.INT64)
+    else:
+        length = op.cast(op.subtract(end, first), dtype=DType.INT64)
+        count = op.neg(op.floor_divide(op.neg(length), op.cast(step, dtype=DType.INT64)))
+    count = op.maximum(count, constant(0, count))
+    whole = op.cast(op.arange([], stop=op.reshape(count, shape=(1,))), dtype=dtype)
+    return op.add(op.multiply(whole, step), first)
+
+
+def arange(start: Size, stop: Size, step: int, importer: "Importer") -> Var:
+    """The numbers from `start` on and before `stop`, int64."""
+    likes = importer.writer.tellers([start, stop])
+    return op.arange(likes, start=Sizes((start,)), stop=Sizes((stop,)), step=step)
+
+
+@rule("Concat")
+def concat(*items, axis):
+    if len(items) == 1:
+        return op.assign(items[0])
+    return op.concat(list(items), axis=axis)
+
+
+@rule("Split", known=("lengths",))
+def split(x, lengths=None, *, axis=0, num_outputs=None, outputs, importer: "Importer"):
+    axis = axis_of(axis, rank_of(x))
+    whole = shape_of(x)[axis]
+    if lengths is None:
+        count = num_outputs or outputs
+        if not isinstance(whole, int):
+            return list(op.split(x, sections=count, axis=axis)) if count > 1 else [op.assign(x)]
+        part = -(-whole // count)
+        parts: list[Size] = [min(part, max(whole - number * part, 0)) for number in range(count)]
+    else:
+        parts = lengths.items()
+    found, start = [], 0
+    for part in parts:
+        found.append(narrowed(x, axis, start, part, importer))
+        start = sizes.add(start, part)
+    if sizes.add(start, 0) != whole and isinstance(start, int) and isinstance(whole, int):
+        raise Unsupported(f"its parts have {start} elements, where there are {whole}")
+    return found
+
+
+def narrowed(x: Var, axis: int, start: Size, length: Size, importer: "Importer") -> Var:
+    """`length` elements from `start` on."""
+    if start == 0 and length == shape_of(x)[axis]:
+        return op.assign(x)
+    if isinstance(start, int) and isinstance(length, int):
+        return op.slice(x, axis=axis, start=start, stop=start + length)
+    return op.narrow(x, importer.writer.tellers([start, length]), axis=axis, start=Sizes((start,)), length=Sizes((length,)))
+
+
+@rule("Slice", either=("starts", "ends"), known=("axes", "steps"))
+def slice_of(x, starts, ends, axes=None, steps=None, *, importer: "Importer"):
+    if isinstance(starts, Var) or isinstance(ends, Var):
+        return _sliced_by_values(x, starts, ends, axes, steps, importer)
+    first, last = starts.items(), ends.items()
+    chosen = tuple(range(len(first))) if axes is None else axes_of(axes, rank_of(x))
+    strides = [1] * len(first) if steps is None else steps.items()
+    if not len(first) == len(last) == len(chosen) == len(strides):
+        raise Unsupported(f"it has {len(first)} starts, {len(last)} ends, {len(chosen)} axes and {len(strides)} steps")
+    result = x
+    for start, end, axis, step in zip(first, last, chosen, strides, strict=True):
+        result = _sliced(result, axis_of(axis, rank_of(x)), start, end, step, importer)
+    return op.assign(x) if result is x else result
+
+
+def _sliced(x: Var, axis: int, start: Size, end: Size, step: Size, importer: "Importer") -> Var:
+    whole = shape_of(x)[axis]
+    if not isinstance(step, int) or step == 0:
+        raise Unsupported(f"a step of {step}")
+    if isinstance(whole, int) and isinstance(start, int) and isinstance(end, int):
+        taken = range(whole)[start : end if step > 0 or end > -(2**31) else None : step]
+        if not len(taken):
+            return op.slice(x, axis=axis, start=0, stop=0)
+        if step < 0:
+            x, taken = (
+                op.flip(op.slice(x, axis=axis, start=taken[-1], stop=taken[0] + 1), axes=(axis,)),
+                range(0, taken[0] + 1 - taken[-1], -step),
+            )
+        if len(taken) == shape_of(x)[axis]:
+            return x
+        return _strided(x, axis, taken[0], taken[-1] + 1, abs(step))
+    far = 2**31 - 1
+    if step < 0:
+        if start in (-1,) and isinstance(end, int) and end < -(2**31) + 1:
+            return _strided(op.flip(x, axes=(axis,)), axis, 0, None, -step)
+        raise Unsupported(f"it counts down along a size that is not known, {whole}")
+    if isinstance(end, int) and end >= far:
+        end = whole
+    if isinstance(start, int) and start < 0:
+        start = sizes.add(whole, start)
+    if isinstance(end, int) and end < 0:
+        end = sizes.add(whole, end)
+    if start == 0 and end == whole:
+        return _strided(x, axis, 0, None, step)
+    if isinstance(whole, str) and isinstance(start, int) and isinstance(end, int):
+        return _strided(x, axis, start, end, step)
+    part = narrowed(x, axis, start, sizes.add(end, sizes.multiply(start, -1)), importer)
+    return _strided(part, axis, 0, None, step)
+
+
+def _strided(x: Var, axis: int, start: int, stop: int | None, step: int) -> Var:
+    if step == 1:
+        return x if start == 0 and stop in (None, shape_of(x)[axis]) else op.slice(x, axis=axis, start=start, stop=stop)
+    return op.slice(x, axis=axis, start=start, stop=stop, step=step)
+
+
+def _sliced_by_values(x: Var, starts, ends, axes: Known | None, steps: Known | None, importer: "Importer") -> Var:
+    """A slice whose bounds only a run tells: the rows of these numbers."""
+    bounds = [importer.writer.variable(item) for item in (starts, ends)]
+    (count,) = numbers_of(bounds[0])
+    chosen = tuple(range(count)) if axes is None else axes_of(axes, rank_of(x))
+    strides = [1] * count if steps is None else steps.items()
+    result = x
+    for number, (axis, step) in enumerate(zip(chosen, strides, strict=True)):
+        if not isinstance(step, int) or step == 0:
+            raise Unsupported(f"a step of {step}")
+        start, end = (op.cast(op.slice(item, start=number, stop=number + 1), dtype=DType.INT64) for item in bounds)
+        whole = op.reshape(op.size(x, axis=axis), shape=(1,))
+        low, high = (constant(0, whole), whole) if step > 0 else (constant(-1, whole), op.subtract(whole, constant(1, whole)))
+        start, end = (
+            op.minimum(op.maximum(op.where(op.less(item, constant(0, item)), op.add(item, whole), item), low), high)
+            for item in (start, end)
+        )
+        rows = op.arange([], start=start, stop=end, step=step)
+        result = op.gather(moved(result, axis, 0), rows)
+        result = moved(result, 0, axis)
+    return result
+
+
+@rule("Pad", known=("pads", "axes"), either=("value",))
+def pad(x, pads, value=None, axes=None, *, mode="constant", importer: "Importer"):
+    rank = rank_of(x)
+    counts = pads.items()
+    chosen = tuple(range(rank)) if axes is None else axes_of(axes, rank)
+    if len(counts) != 2 * len(chosen) or not all(isinstance(item, int) for item in counts):
+        raise Unsupported(f"its pads are {counts}, where {2 * len(chosen)} numbers are taken")
+    names = {"constant": "constant", "reflect": "reflect", "edge": "replicate", "wrap": "circular"}
+    if mode not in names:
+        raise Unsupported(f"a mode of {mode!r:.40}")
+    before, after = [0] * rank, [0] * rank
+    for number, axis in enumerate(chosen):
+        before[axis], after[axis] = counts[number], counts[number + len(chosen)]
+    if not any(before) and not any(after):
+        return op.assign(x)
+    if isinstance(value, Var):
+        return _padded_with(x, before, after, value)
+    number = 0.0 if value is None else float(value.item())
+    return op.pad(x, before=tuple(before), after=tuple(after), mode=names[mode], value=number)
+
+
+def _padded_with(x: Var, before: list[int], after: list[int], value: Var) -> Var:
+    """`x` padded by a number that only a run tells."""
+    inside = op.pad(filled(x, 1.0, DType.INT64), before=tuple(before), after=tuple(after), mode="constant", value=0.0)
+    padded = op.pad(x, before=tuple(before), after=tuple(after), mode="constant", value=0.0)
+    return op.where(op.cast(inside, dtype=DType.BOOL), padded, reshaped(value, ()))
+
+
+@rule("CenterCropPad", known=("shape",))
+def center_crop_pad(x, shape, *, axes=None):
+    rank = rank_of(x)
+    chosen = tuple(range(rank)) if axes is None else axes_of(axes, rank)
+    before, after = [0] * rank, [0] * rank
+    for axis, wanted in zip(chosen, shape.items(), strict=True):
+        whole = shape_of(x)[axis]
+        if not isinstance(whole, int) or not isinstance(wanted, int):
+            raise Unsupported("it needs sizes that are numbers", hint="sizes={...} gives symbols numbers")
+        missing = wanted - whole
+        before[axis] = missing // 2 if missing >= 0 else -(-missing // 2)
+        after[axis] = missing - before[axis]
+    return op.pad(x, before=tuple(before), after=tuple(after), mode="constant", value=0.0) if any((*before, *after)) else op.assign(x)
+
+
+@rule("DepthToSpace")
+def depth_to_space(x, *, blocksize, mode="DCR"):
+    n, c, h, w = shape_of(x)
+    b = blocksize
+    if not isinstance(c, int) or b < 1 or c % (b * b) or mode not in ("DCR", "CRD"):
+        raise Unsupported(f"{c} channels are not blocks of {b} x {b}, or mode is none: {mode!r:.20}")
+    k = c // (b * b)
+    if mode == "DCR":
+        parts = op.transpose(reshaped(x, (n, b, b, k, h, w)), axes=(0, 3, 4, 1, 5, 2))
+    else:
+        parts = op.transpose(reshaped(x, (n, k, b, b, h, w)), axes=(0, 1, 4, 2, 5, 3))
+    return reshaped(parts, (n, k, sizes.multiply(h, b), sizes.multiply(w, b)))
+
+
+@rule("SpaceToDepth")
+def space_to_depth(x, *, blocksize, mode="DCR"):
+    n, c, h, w = shape_of(x)
+    b = blocksize
+    if not isinstance(c, int) or not isinstance(h, int) or not isinstance(w, int) or b < 1 or h % b or w % b or mode not in ("DCR", "CRD"):
+        raise Unsupported(f"{h} x {w} are not blocks of {b} x {b}")
+    parts = reshaped(x, (n, c, h // b, b, w // b, b))
+    order = (0, 3, 5, 1, 2, 4) if mode == "DCR" else (0, 1, 3, 5, 2, 4)
+    return reshaped(op.transpose(parts, axes=order), (n, c * b * b, h // b, w // b))

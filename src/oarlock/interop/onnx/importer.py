@@ -1,0 +1,253 @@
+"""The walk through a model, node by node: by rules, by functions, or as known values. What cannot come in is noted."""
+
+import inspect
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from oarlock.errors import FormatError, LimitError, OarlockError
+from oarlock.interop.onnx.attributes import read_attributes, substituted
+from oarlock.interop.onnx.element_types import DTYPES
+from oarlock.interop.onnx.folding import folded
+from oarlock.interop.onnx.function_bodies import find_body
+from oarlock.interop.onnx.gaps import Gap
+from oarlock.interop.onnx.known_value import Known
+from oarlock.interop.onnx.model_file import attributes_of, domain_of, opsets_of
+from oarlock.interop.onnx.program_writer import ProgramWriter
+from oarlock.interop.onnx.rule import Rule, Unsupported, find_rule
+from oarlock.interop.onnx.tensors import TensorReader, UnknownElementTypeError
+from oarlock.ir.block_stack import innermost_block
+from oarlock.ir.size import Size
+from oarlock.ir.var import Var
+from oarlock.proto.limits import Limits
+
+__all__ = ["Importer", "Missing", "Names", "Value"]
+
+
+@dataclass(frozen=True, eq=False)
+class Missing:
+    """What a node would have given that cannot come in. Nodes that read it are not looked at."""
+
+
+Value = Var | Known | Missing | None
+
+
+@dataclass
+class Names:
+    """The values of a graph or of a function's body by name, and the graph around it."""
+
+    around: "Names | None" = None
+    opsets: Mapping[str, int] = field(default_factory=dict)
+    given: Mapping[str, Any] = field(default_factory=dict)
+    depth: int = 1
+    values: dict[str, Value] = field(default_factory=dict)
+
+    def inside(self) -> "Names":
+        """Those of a graph inside."""
+        return Names(self, self.opsets, self.given, self.depth + 1)
+
+    def get(self, name: str) -> Value:
+        """The value called `name`; None for what is left out. Raises FormatError where there is none."""
+        names: Names | None = self if name else None
+        while names is not None:
+            if name in names.values:
+                return names.values[name]
+            names = names.around
+        if name:
+            raise FormatError(f'"{name[:80]}" is read, and nothing before defines it')
+        return None
+
+
+class Importer:
+    """One import: the model, the program that it becomes, and the gaps so far."""
+
+    def __init__(self, model: Any, writer: ProgramWriter, reader: TensorReader, limits: Limits):
+        self.model = model
+        self.writer = writer
+        self.reader = reader
+        self.limits = limits
+        self.gaps: list[Gap] = []
+        self.nodes = 0
+        self.composed: set[str] = set()
+        self.functions = {(domain_of(each.domain), each.name): each for each in model.functions}
+        self.declared = {item.name: item.type for item in (*model.graph.value_info, *model.graph.output)}
+
+    def convert_graph(self, graph: Any, names: Names) -> None:
+        """Write the nodes of a graph into the block that is open; what they give stands in `names`."""
+        for tensor in graph.initializer:
+            if tensor.name not in names.values:
+                names.values[tensor.name] = self._initializer(tensor)
+        for tensor in graph.sparse_initializer:
+            self.note("sparse tensor", tensor.values.name, "sparse tensors are not read")
+            names.values[tensor.values.name] = Missing()
+        for node in graph.node:
+            self.convert_node(node, names)
+
+    def _initializer(self, tensor: Any) -> Value:
+        try:
+            dtype, shape, read = self.reader.open(tensor, f'the initializer "{tensor.name[:80]}"')
+        except UnknownElementTypeError as error:
+            self.note("initializer", tensor.name, f"it is a tensor of {error}, of which we have none")
+            return Missing()
+        return Known(dtype, shape, read, parameter=tensor.name)
+
+    def convert_node(self, node: Any, names: Names) -> None:
+        """Write one node. What it cannot be written for is noted as a gap."""
+        self.nodes += 1
+        if self.nodes > self.limits.ops:
+            raise LimitError(
+                f"with its functions expanded, the model has more than {self.limits.ops:,} nodes", hint="limits=Limits(ops=...)"
+            )
+        domain = domain_of(node.domain)
+        inputs = [names.get(name) for name in node.input]
+        try:
+            attributes = substituted(attributes_of(node), names.given)
+            outputs = self._require_outputs(node, self._outputs(node, domain, attributes, inputs, names))
+        except Unsupported as reason:
+            self._gap(node, reason)
+            outputs = [self._stand_in(name) for name in node.output]
+        except (LimitError, FormatError):
+            raise
+        except OarlockError as error:
+            self._gap(node, Unsupported(error.message))
+            outputs = [self._stand_in(name) for name in node.output]
+        for name, value in zip(node.output, outputs, strict=False):
+            if name:
+                names.values[name] = value
+
+    def _require_outputs(self, node: Any, outputs: Sequence[Value]) -> list[Value]:
+        found = [*outputs, *[None] * len(node.output)][: len(node.output)]
+        for number, (name, item) in enumerate(zip(node.output, found, strict=True)):
+            if name and item is None:
+                raise Unsupported(f"its output {number} is read, which is not computed")
+        return found
+
+    def _outputs(self, node: Any, domain: str, attributes: Mapping[str, Any], inputs: Sequence[Value], names: Names) -> Sequence[Value]:
+        """What a node gives, in order."""
+        function = self.functions.get((domain, node.op_type))
+        if function is not None:
+            return self._call_function(function, attributes, inputs, names, opsets_of(function))
+        opset = names.opsets.get(domain)
+        found = find_rule(node.op_type, opset) if domain == "" and opset is not None else None
+        if any(isinstance(item, Missing) for item in inputs):
+            if found is None and find_body(node, domain, opset, inputs) is None:
+                raise Unsupported(_no_rule(domain, opset))
+            return [Missing() for _ in node.output]
+        if found is not None:
+            values = read_attributes(attributes, node, self.reader)
+            known = folded(self, found, node, values, inputs, names)
+            return known if known is not None else self.apply(found, node, values, inputs, names)
+        body = find_body(node, domain, opset, inputs)
+        if body is None:
+            raise Unsupported(_no_rule(domain, opset))
+        self.composed.add(node.op_type)
+        return self._call_function(body, attributes, inputs, names, {**names.opsets, **opsets_of(body)})
+
+    def _call_function(
+        self, function: Any, attributes: Mapping[str, Any], inputs: Sequence[Value], names: Names, opsets: Mapping[str, int]
+    ) -> list[Value]:
+        """Write the body of a function; return its outputs."""
+        if names.depth >= self.limits.depth:
+            raise LimitError(
+                f"functions and graphs stand more than {self.limits.depth} deep in one another", hint="limits=Limits(depth=...)"
+            )
+        if len(inputs) > len(function.input):
+            raise Unsupported(f"it has {len(inputs)} inputs, where the function takes {len(function.input)}")
+        given = {attribute.name: attribute for attribute in function.attribute_proto} | dict(attributes)
+        inner = Names(None, opsets, given, names.depth + 1)
+        for number, name in enumerate(function.input):
+            inner.values[name] = inputs[number] if number < len(inputs) else None
+        for node in function.node:
+            self.convert_node(node, inner)
+        return [inner.get(name) for name in function.output]
+
+    def apply(self, found: Rule, node: Any, values: Mapping[str, Any], inputs: Sequence[Value], names: Names) -> list[Value]:
+        """What the rule of a node gives. Raises Unsupported, and our errors for what does not fit our operators."""
+        slots = [*found.inputs, *[found.variadic] * (len(inputs) - len(found.inputs))] if found.variadic else list(found.inputs)
+        if len(inputs) > len(slots) and any(item is not None for item in inputs[len(slots) :]):
+            raise Unsupported(f"it has {len(inputs)} inputs, where {len(slots)} are known")
+        given = list(inputs[: len(slots)]) + [None] * (found.least - len(inputs))
+        for slot, item in zip(slots[: found.least], given, strict=False):
+            if item is None:
+                raise Unsupported(f"its input {slot} is left out")
+        keywords: dict[str, Any] = {}
+        for name, default in found.attributes.items():
+            if name in values:
+                keywords[name] = values[name]
+            elif name in ("outputs", "opset", "importer", "names"):
+                keywords[name] = {"outputs": len(node.output), "opset": names.opsets[""], "importer": self, "names": names}[name]
+            elif default is inspect.Parameter.empty:
+                raise Unsupported(f"its attribute {name} is left out")
+        unknown = sorted(set(values) - set(found.attributes))
+        if unknown:
+            raise Unsupported(f"it has an attribute {unknown[0][:40]}, which is not known")
+        arguments = [self._argument(found, slot or "", item) for slot, item in zip(slots, given, strict=False)]
+        try:
+            result = found.function(*arguments, **keywords)
+        except (Unsupported, OarlockError):
+            raise
+        except Exception as error:  # what a stranger wrote into a node that no rule expected
+            raise Unsupported(f"it does not fit its rule: {type(error).__name__}: {error}"[:300]) from error
+        results = list(result) if isinstance(result, list | tuple) else [result]
+        for item in results:
+            if isinstance(item, Var):
+                self.writer.note_sizes(item)
+        return results
+
+    def _argument(self, found: Rule, slot: str, item: Value) -> Any:
+        """An input as a rule takes it."""
+        if item is None:
+            return None
+        if isinstance(item, Known) and slot in (found.known | found.either):
+            return item
+        if slot in found.known:
+            raise Unsupported(f"its input {slot} is computed when the model runs, and has to be known before", unknown=slot)
+        return self.writer.variable(item)  # type: ignore[arg-type]
+
+    # What cannot come in
+
+    def _gap(self, node: Any, reason: Unsupported) -> None:
+        unknown = None
+        if reason.unknown is not None:
+            found = find_rule(node.op_type, self._opset_of(node))
+            slots = found.inputs if found is not None else ()
+            number = slots.index(reason.unknown) if reason.unknown in slots else len(node.input)
+            unknown = node.input[number] if number < len(node.input) else None
+        hint = reason.hint
+        if unknown is not None and unknown in {item.name for item in self.model.graph.input}:
+            hint = hint or f"values={{{unknown[:60]!r}: ...}} makes a constant of an input"
+        domain = domain_of(node.domain)
+        operator = f"{domain[:60]}.{node.op_type[:60]}" if domain else node.op_type[:60]
+        self.note(operator, node.name or next(iter(node.output), ""), reason.reason, hint, unknown)
+
+    def _opset_of(self, node: Any) -> int:
+        return opsets_of(self.model).get("", 0)
+
+    def note(self, operator: str, node: str, reason: str, hint: str | None = None, unknown: str | None = None) -> None:
+        """Note a gap."""
+        self.gaps.append(Gap(operator, node[:120], reason, hint, unknown))
+
+    def _stand_in(self, name: str) -> Value:
+        """What stands for an output that is not there, so that what reads it is looked at too: a variable where its type is declared."""
+        kind = self.declared.get(name)
+        if (
+            kind is None
+            or not kind.HasField("tensor_type")
+            or kind.tensor_type.elem_type not in DTYPES
+            or not kind.tensor_type.HasField("shape")
+        ):
+            return Missing()
+        program = self.writer.program
+        shape: list[Size] = []
+        for size in kind.tensor_type.shape.dim:
+            shape.append(size.dim_value if size.HasField("dim_value") and size.dim_value >= 0 else program.unique("size"))
+        block = innermost_block(program)
+        return block.new_var(program.unique("missing"), DTYPES[kind.tensor_type.elem_type], tuple(shape))
+
+
+def _no_rule(domain: str, opset: int | None) -> str:
+    if opset is None:
+        return "its operators are not imported by the model"
+    if domain:
+        return f"the domain {domain[:60]} is not one that we know, and no function of the model says what it means"
+    return f"no operator of ours, and no function of ONNX, says what it means in opset {opset}"

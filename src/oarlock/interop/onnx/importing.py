@@ -1,0 +1,240 @@
+"""`from_onnx`: an ONNX model as a program of ours, with its parameters."""
+
+import os
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import oarlock.interop.onnx.import_rules  # noqa: F401  declares the rules
+from oarlock import op
+from oarlock.errors import ArgumentError, FormatError, OarlockError, ShapeError
+from oarlock.interop.onnx.element_types import DTYPES, NAMES
+from oarlock.interop.onnx.external_data import ExternalFiles
+from oarlock.interop.onnx.gaps import Gap, refuse
+from oarlock.interop.onnx.importer import Importer, Missing, Names, Value
+from oarlock.interop.onnx.known_value import Known, known_numbers
+from oarlock.interop.onnx.model_file import opsets_of, read_model_file
+from oarlock.interop.onnx.program_writer import ProgramWriter, legal_name
+from oarlock.interop.onnx.tensors import TensorReader
+from oarlock.io.model import Model
+from oarlock.ir.location import here
+from oarlock.ir.program import Program
+from oarlock.ir.size import Shape, Size, add
+from oarlock.ir.var import Var
+from oarlock.passes.pruning import remove_dead_code
+from oarlock.proto.limits import Limits
+from oarlock.registry.catalogue import standard
+from oarlock.registry.type_check import require_legal
+from oarlock.runtime.budget import RunLimits
+from oarlock.runtime.scope import Scope
+from oarlock.runtime.value import to_tensor
+from oarlock.suggestions import did_you_mean, list_names
+from oarlock.tensor.dtype import from_torch
+
+__all__ = ["Imported", "from_onnx", "import_model"]
+
+_STATISTICS = {"BatchNormalization": (3, 4)}
+"""Inputs that are statistics, which nobody trains."""
+
+
+@dataclass
+class Imported:
+    """An import: the model, or the gaps for which there is none; which operators came in by the functions that define them."""
+
+    model: Model | None
+    gaps: list[Gap] = field(default_factory=list)
+    nodes: int = 0
+    composed: list[str] = field(default_factory=list)
+
+
+def from_onnx(
+    path: str | os.PathLike[str],
+    *,
+    trainable: bool | Collection[str] = False,
+    sizes: Mapping[str, Size] | None = None,
+    values: Mapping[str, Any] | None = None,
+    limits: Limits | None = None,
+    untrusted: bool = False,
+) -> Model:
+    """An ONNX model, opset 13 and later, as a program with its parameters: printed, trained, saved and run as any other.
+
+    Inputs and outputs keep their names, and initializers of floats are parameters under theirs; signs that no name of ours may have
+    become dots and underscores. `trainable` says which are to be trained: those of these names, or all but single numbers and the
+    statistics of batch normalization. Symbolic sizes are ours: `sizes` gives some of them a number or another name, `{"batch": 8}`;
+    those without a name are called after the input, `x.0`. `values` makes constants of inputs, by name. Tensors in other files are read
+    from the folder of the model, never from elsewhere. With `untrusted`, neither it nor they are links, and what the model runs is counted.
+
+    Raises UnsupportedError with all that cannot come in, before anything is made; MissingFileError, ReadError, FormatError or
+    LimitError for a file that is refused; ArgumentError where the package `onnx` is not installed, or for names that the model does not
+    have; ShapeError for `sizes` that are none.
+    """
+    imported = import_model(path, trainable=trainable, sizes=sizes, values=values, limits=limits, untrusted=untrusted)
+    if imported.model is None:
+        raise refuse(imported.gaps, Path(path).name, imported.nodes)
+    return imported.model
+
+
+def import_model(
+    path: str | os.PathLike[str],
+    *,
+    trainable: bool | Collection[str] = False,
+    sizes: Mapping[str, Size] | None = None,
+    values: Mapping[str, Any] | None = None,
+    limits: Limits | None = None,
+    untrusted: bool = False,
+) -> Imported:
+    """As `from_onnx`, which says what is raised; the gaps are returned, and what was composed."""
+    limits = limits or Limits()
+    model = read_model_file(path, limits, untrusted=untrusted)
+    reader = TensorReader(ExternalFiles(Path(path).parent), limits)
+    program = Program()
+    writer = ProgramWriter(program, _trained(model, trainable))
+    importer = Importer(model, writer, reader, limits)
+    names = Names(opsets=opsets_of(model))
+    with program:
+        inputs = _Inputs(importer, dict(sizes or {}), dict(values or {}))
+        inputs.declare(names)
+        importer.convert_graph(model.graph, names)
+        targets = {} if importer.gaps else _targets(importer, names)
+    imported = Imported(None, importer.gaps, importer.nodes, sorted(importer.composed))
+    if not importer.gaps:
+        program.targets = targets
+        remove_dead_code(program.main, targets.values())
+        require_legal(program, standard)
+        imported.model = Model(program, _filled(program, writer), limits=RunLimits() if untrusted else None)
+    return imported
+
+
+def _trained(model: Any, trainable: bool | Collection[str]) -> frozenset[str]:
+    """The names of the initializers that are to be trained. Raises ArgumentError for a name that none has."""
+    floats = [tensor for tensor in model.graph.initializer if tensor.data_type in DTYPES and DTYPES[tensor.data_type].is_floating]
+    if not isinstance(trainable, bool):
+        known = [tensor.name for tensor in floats]
+        for name in trainable:
+            if name not in known:
+                raise ArgumentError(
+                    f"trainable: the model has no initializer {name!r:.80} of floats",
+                    location=here(),
+                    given=[f"there are: {list_names(str(name), known)}" if known else "there is none"],
+                    hint=did_you_mean(str(name), known),
+                )
+        return frozenset(trainable)
+    if not trainable:
+        return frozenset()
+    statistics = {
+        node.input[number] for node in model.graph.node for number in _STATISTICS.get(node.op_type, ()) if number < len(node.input)
+    }
+    return frozenset(tensor.name for tensor in floats if tensor.dims and tensor.name not in statistics)
+
+
+def _filled(program: Program, writer: ProgramWriter) -> Scope:
+    scope = Scope()
+    for var in program.persistables():
+        if var.name in writer.values:
+            scope.var(var.name).give(writer.values[var.name].tensor, own=True)
+    return scope
+
+
+def _targets(importer: Importer, names: Names) -> dict[str, Var]:
+    """The outputs of the model by their labels, each a variable of its own that an op defines."""
+    targets: dict[str, Var] = {}
+    for output in importer.model.graph.output:
+        value = names.get(output.name)
+        assert isinstance(value, Var | Known), "there are no gaps"
+        var = importer.writer.variable(value)
+        if var.op is None or var in targets.values():
+            var = op.assign(var)
+        label = legal_name(output.name)
+        targets[label if label not in targets else importer.writer.program.unique(label)] = var
+    if not targets:
+        raise FormatError("the model has no output")
+    return targets
+
+
+class _Inputs:
+    """The inputs of a model, as inputs of the program."""
+
+    def __init__(self, importer: Importer, sizes: dict[str, Size], values: dict[str, Any]):
+        self.importer = importer
+        self.sizes = sizes
+        self.values = values
+        self.met: set[str] = set()
+
+    def declare(self, names: Names) -> None:
+        """Declare them; those that have a value become constants. Raises ArgumentError for sizes and values of names that are not there."""
+        graph = self.importer.model.graph
+        initialized = {tensor.name for tensor in graph.initializer} - self.values.keys()
+        inputs = [item for item in graph.input if item.name not in initialized]
+        self._require_known("values", self.values, [item.name for item in inputs])
+        for item in inputs:
+            names.values[item.name] = self._input(item)
+        self._require_known("sizes", self.sizes, sorted(self.met))
+
+    def _require_known(self, what: str, given: Mapping[str, Any], known: list[str]) -> None:
+        for name in given:
+            if name not in known:
+                raise ArgumentError(
+                    f"{what}: the model has no {'input' if what == 'values' else 'size'} {name!r:.80}",
+                    location=here(),
+                    given=[f"there are: {list_names(str(name), known)}" if known else "there is none"],
+                    hint=did_you_mean(str(name), known),
+                )
+
+    def _input(self, item: Any) -> Value:
+        importer = self.importer
+        if item.type.WhichOneof("value") != "tensor_type":
+            kind = (item.type.WhichOneof("value") or "nothing").removesuffix("_type").replace("_", " ")
+            return self._missing(item, f"it is a {kind}, where tensors are taken")
+        number = item.type.tensor_type.elem_type
+        if number not in DTYPES:
+            return self._missing(item, f"it is a tensor of {NAMES.get(number, number)}, of which we have none")
+        if item.name in self.values:
+            tensor = to_tensor(self.values[item.name])
+            if from_torch(tensor.dtype) is not DTYPES[number]:
+                raise ArgumentError(f"values: {item.name!r:.80} is {DTYPES[number]}, not {from_torch(tensor.dtype)}", location=here())
+            return known_numbers(tensor)
+        if not item.type.tensor_type.HasField("shape"):
+            return self._missing(item, "its number of dimensions is not said")
+        shape = self._shape(item)
+        if len(shape) > importer.limits.rank or any(isinstance(size, int) and size > importer.limits.size for size in shape):
+            return self._missing(item, f"its shape is beyond what is allowed: {list(shape[:16])}")
+        main = importer.writer.program.main
+        var = main.new_var(importer.writer.free_name(item.name), DTYPES[number], shape, stop_gradient=True)
+        main.inputs.append(var)
+        importer.writer.note_sizes(var)
+        return var
+
+    def _missing(self, item: Any, reason: str) -> Missing:
+        self.importer.note("input", item.name, reason)
+        return Missing()
+
+    def _shape(self, item: Any) -> Shape:
+        shape: list[Size] = []
+        for axis, size in enumerate(item.type.tensor_type.shape.dim):
+            if size.HasField("dim_value") and size.dim_value >= 0:
+                shape.append(size.dim_value)
+                continue
+            name = size.dim_param.strip() if size.HasField("dim_param") else ""
+            name = name or f"{item.name}.{axis}"
+            self.met.add(name)
+            given = self.sizes.get(name, name)
+            if name in self.sizes and not isinstance(given, str) and (not isinstance(given, int) or isinstance(given, bool) or given < 0):
+                raise ShapeError(f"sizes: {name!r:.80} is a number from 0 or a name, not {given!r:.60}", location=here())
+            shape.append(given if isinstance(given, int) else _symbol(given))
+        return tuple(shape)
+
+
+def _symbol(text: str) -> Size:
+    """A size as we spell it: arithmetic of names stays that, any other text becomes a name."""
+    try:
+        found = add(text.replace(" ", ""), 0)
+        return found if isinstance(found, str) else _legal_size(text)
+    except OarlockError:
+        return _legal_size(text)
+
+
+def _legal_size(text: str) -> str:
+    """A name for a size, from any text."""
+    name = legal_name(text).replace("-", "_").strip(".")
+    return name if name and (name[0].isalpha() or name[0] == "_") else f"size_{name}"

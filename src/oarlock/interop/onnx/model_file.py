@@ -1,0 +1,172 @@
+"""A model file, read: its bytes checked, parsed, and its structure verified. Nothing is made of it yet."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from oarlock.errors import FormatError, LimitError
+from oarlock.interop.onnx.package import get_package
+from oarlock.interop.onnx.wire_check import check_wire
+from oarlock.io.files import read_file
+from oarlock.proto.limits import Limits
+
+__all__ = ["OLDEST_OPSET", "attributes_of", "domain_of", "opsets_of", "read_model_file", "subgraphs_of"]
+
+OLDEST_OPSET = 13
+"""Of opsets before this one, too many operators take as attributes what are inputs today."""
+
+_LONGEST_NAME = 1024
+_GRAPH, _GRAPHS = 5, 10  # AttributeProto.GRAPH, GRAPHS
+
+
+def read_model_file(path: str | os.PathLike[str], limits: Limits, *, untrusted: bool = False) -> Any:
+    """The ModelProto in a file.
+
+    Raises MissingFileError, ReadError, LimitError, FormatError, and ArgumentError where `onnx` is not installed.
+    """
+    onnx = get_package()
+    name = Path(path).name
+    data = read_file(path, largest=limits.file_bytes, limit="file_bytes", untrusted=untrusted)
+    check_wire(data, onnx.ModelProto.DESCRIPTOR, limits, name)
+    try:
+        model = onnx.ModelProto.FromString(data)
+    except Exception as error:  # DecodeError, which is protobuf's own; or memory that it does not get
+        raise FormatError(f'"{name}" is not an ONNX model, or is cut short', given=[str(error)[:300]]) from error
+    if not model.HasField("graph") or not model.opset_import:
+        raise FormatError(f'"{name}" is not an ONNX model', given=["it has no graph" if model.opset_import else "it imports no operators"])
+    _Structure(model, limits).verify()
+    return model
+
+
+def domain_of(domain: str) -> str:
+    """A domain by its one name: that of the operators of ONNX has two."""
+    return "" if domain == "ai.onnx" else domain
+
+
+def opsets_of(holder: Any) -> dict[str, int]:
+    """The versions of the operators that a model or a function imports, by domain. Raises FormatError for one that stands there twice."""
+    found: dict[str, int] = {}
+    for item in holder.opset_import:
+        domain = domain_of(item.domain)
+        if found.setdefault(domain, item.version) != item.version:
+            raise FormatError(f"two versions of the operators of {item.domain[:80]!r} are imported: {found[domain]} and {item.version}")
+    return found
+
+
+def attributes_of(node: Any) -> dict[str, Any]:
+    """The attributes of a node by name, as messages. Raises FormatError for one that stands there twice."""
+    found = {attribute.name: attribute for attribute in node.attribute}
+    if len(found) != len(node.attribute):
+        raise FormatError(f'{node.op_type[:80]} "{node.name[:80]}" has two attributes of one name')
+    return found
+
+
+def subgraphs_of(node: Any) -> Iterator[Any]:
+    """The graphs inside a node."""
+    for attribute in node.attribute:
+        if attribute.type == _GRAPH:
+            yield attribute.g
+        elif attribute.type == _GRAPHS:
+            yield from attribute.graphs
+
+
+class _Structure:
+    """What makes a model one, whatever its operators: names defined once and before they are read, functions that end."""
+
+    def __init__(self, model: Any, limits: Limits):
+        self.model = model
+        self.limits = limits
+        self.nodes = 0
+
+    def verify(self) -> None:
+        """Raise FormatError or LimitError."""
+        model = self.model
+        if not 3 <= model.ir_version <= 1000:
+            raise FormatError(f"the model has the version {model.ir_version} of ONNX's format, which is none")
+        version = opsets_of(model).get("", OLDEST_OPSET)
+        if version < OLDEST_OPSET:
+            raise FormatError(
+                f"the model uses opset {version}, where {OLDEST_OPSET} is the oldest that is read",
+                hint="onnx.version_converter.convert_version(model, 21) makes a newer one",
+            )
+        calls: dict[tuple[str, str, str], set[tuple[str, str]]] = {}
+        for function in model.functions:
+            key = (domain_of(function.domain), function.name, function.overload)
+            if key in calls:
+                raise FormatError(f'the function "{function.name[:80]}" is defined twice')
+            opsets_of(function)
+            calls[key] = set()
+            self._nodes(function.node, {*function.input}, 1, calls[key])
+            if len(set(function.input)) != len(function.input):
+                raise FormatError(f'the function "{function.name[:80]}" has two inputs of one name')
+        _require_end({key[:2]: {call for other, found in calls.items() if other[:2] == key[:2] for call in found} for key in calls})
+        self._graph(model.graph, (), 1, set())
+
+    def _graph(self, graph: Any, around: tuple[set[str], ...], depth: int, calls: set[tuple[str, str]]) -> None:
+        if depth > self.limits.depth:
+            raise LimitError(f"graphs stand more than {self.limits.depth} deep in one another", hint="limits=Limits(depth=...)")
+        known: set[str] = set()
+        for name in [input.name for input in graph.input]:
+            _define(name, known)
+        for name in [tensor.name for tensor in graph.initializer] + [tensor.values.name for tensor in graph.sparse_initializer]:
+            if name not in known or depth > 1:
+                _define(name, known)
+        names = [tensor.name for tensor in graph.initializer]
+        if len(set(names)) != len(names):
+            raise FormatError("two initializers have one name")
+        known = self._nodes(graph.node, known, depth, calls, around)
+        for output in graph.output:
+            if not _is_known(output.name, (known, *around)):
+                raise FormatError(f'the output "{output.name[:80]}" of the graph "{graph.name[:80]}" is defined by nothing')
+
+    def _nodes(self, nodes: Any, known: set[str], depth: int, calls: set[tuple[str, str]], around: tuple[set[str], ...] = ()) -> set[str]:
+        """Verify nodes in the order in which they stand; return the names that are known after them."""
+        for node in nodes:
+            self.nodes += 1
+            if self.nodes > self.limits.ops:
+                raise LimitError(f"the model has more than {self.limits.ops:,} nodes", hint="limits=Limits(ops=...)")
+            if not node.op_type:
+                raise FormatError(f'a node "{node.name[:80]}" has no operator')
+            calls.add((domain_of(node.domain), node.op_type))
+            for name in node.input:
+                if name and not _is_known(name, (known, *around)):
+                    raise FormatError(f'{node.op_type[:80]} "{node.name[:80]}" reads "{name[:80]}", which nothing before it defines')
+            attributes_of(node)
+            for graph in subgraphs_of(node):
+                self._graph(graph, (known, *around), depth + 1, calls)
+            for name in node.output:
+                if name:
+                    _define(name, known)
+        return known
+
+
+def _is_known(name: str, scopes: tuple[set[str], ...]) -> bool:
+    return any(name in scope for scope in scopes)
+
+
+def _define(name: str, known: set[str]) -> None:
+    if not name or len(name) > _LONGEST_NAME:
+        raise FormatError(f"a value has a name of {len(name):,} characters, where it has 1 to {_LONGEST_NAME:,}")
+    if name in known:
+        raise FormatError(f'"{name[:80]}" is defined twice')
+    known.add(name)
+
+
+def _require_end(calls: dict[tuple[str, str], set[tuple[str, str]]]) -> None:
+    """Raise FormatError where a function calls itself, by way of others too. Without recursion: a file may chain any number of them."""
+    left = {key: {call for call in found if call in calls} for key, found in calls.items()}
+    callers: dict[tuple[str, str], list[tuple[str, str]]] = {key: [] for key in left}
+    for key, found in left.items():
+        for call in found:
+            callers[call].append(key)
+    ready = [key for key, found in left.items() if not found]
+    while ready:
+        done = ready.pop()
+        for caller in callers[done]:
+            left[caller].discard(done)
+            if not left[caller]:
+                ready.append(caller)
+        del left[done]
+    if left:
+        raise FormatError(f'the function "{next(iter(left))[1][:80]}" calls itself')
