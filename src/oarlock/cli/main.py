@@ -5,7 +5,7 @@ import sys
 import typer
 from rich.console import Console
 
-from oarlock.cli import check, diff, explain, hash, import_onnx, infer, ops, plan, prune, show, train
+from oarlock.cli import check, diff, explain, hash, import_onnx, import_torch, infer, ops, plan, prune, show, train
 from oarlock.cli.untrusted_run import opens_program
 from oarlock.errors import OarlockError
 
@@ -30,6 +30,7 @@ for command in (ops.ops, explain.explain):
 app.command("hash", cls=opens_program())(hash.hash_)
 imports = typer.Typer(no_args_is_help=True, help="Bring in a model of another framework.")
 imports.command("onnx")(import_onnx.import_onnx)
+imports.command("torch")(import_torch.import_torch)
 app.add_typer(imports, name="import")
 
 

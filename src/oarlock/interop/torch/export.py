@@ -10,7 +10,7 @@ from torch.export import ExportedProgram
 
 from oarlock.errors import ArgumentError, UnsupportedError
 from oarlock.interop.torch.example import Example
-from oarlock.interop.torch.marks import mark
+from oarlock.interop.torch.marks import marked
 from oarlock.interop.torch.refusals import line_in
 from oarlock.ir.location import here
 
@@ -27,6 +27,7 @@ class Exported:
     parameters: dict[str, bool]  # a parameter's name -> whether it is trained
     aliases: dict[str, str]  # a name -> the name of the tensor that it shares
     constants: dict[str, object] = field(default_factory=dict)  # tensors of the module that its state dict does not hold
+    trusted: bool = True  # whether everything that is constant may be run at once
     copies: dict[str, torch.Tensor] = field(default_factory=dict)  # what programs start from
 
 
@@ -52,20 +53,19 @@ def export_module(module: torch.nn.Module, example: Example, *, training: bool) 
     return read_program(program, name=type(module).__name__, module=module)
 
 
-def read_program(program: ExportedProgram, *, name: str, module: torch.nn.Module | None = None) -> Exported:
-    """An exported program, functional, with the tensors it was exported with. `program` itself is marked where gradients stop."""
+def read_program(program: ExportedProgram, *, name: str, module: torch.nn.Module | None = None, trusted: bool = True) -> Exported:
+    """An exported program, functional, with the tensors it was exported with."""
     holder = module if module is not None else program
     parameters = {key: value.requires_grad for key, value in _named(holder, "named_parameters")}
     state = dict(module.state_dict(keep_vars=True) if module is not None else program.state_dict)
     state = {key: value for key, value in state.items() if isinstance(value, torch.Tensor)}
-    mark(program.graph_module)
     try:
-        with _quietly():
+        with _quietly(), marked(program.graph_module):
             functional = program.run_decompositions({})
     except Exception as error:
         raise _explain(error, name) from error
     constants: dict[str, object] = {key: value for key, value in functional.constants.items() if key not in state}
-    return Exported(functional, name, state, parameters, find_aliases(state), constants)
+    return Exported(functional, name, state, parameters, find_aliases(state), constants, trusted)
 
 
 @contextmanager

@@ -26,7 +26,7 @@ from oarlock.runtime.initialization import init
 from oarlock.runtime.scope import Scope
 from oarlock.tensor.dtype import from_torch as dtype_from_torch
 
-__all__ = ["ImportedModule", "from_torch"]
+__all__ = ["ImportedModule", "from_exported", "from_torch"]
 
 
 @dataclass
@@ -122,13 +122,20 @@ def from_torch(
     Raises ArgumentError for an example or sizes that do not fit, UnsupportedError, before anything is made, for all that no program can.
     """
     if isinstance(module, ExportedProgram):
-        exported = read_program(module, name="the exported program")
-        read, inputs = None, _inputs_of(exported)
-    else:
-        module = require_module(module)
-        read = read_example(module.forward, example, dynamic)
-        exported = export_module(module, read, training=training)
-        inputs = _traced(exported, read)
+        return from_exported(module, seed=seed)
+    module = require_module(module)
+    read = read_example(module.forward, example, dynamic)
+    exported = export_module(module, read, training=training)
+    return _import(exported, _traced(exported, read), read, seed)
+
+
+def from_exported(program: ExportedProgram, *, seed: int = 0, trusted: bool = True) -> ImportedModule:
+    """What `torch.export.export` gave, as `from_torch` takes it; where it is not `trusted`, nothing is run that has no rule here."""
+    exported = read_program(program, name="the exported program", trusted=trusted)
+    return _import(exported, _inputs_of(exported), None, seed)
+
+
+def _import(exported: Exported, inputs: list[Input], read: Example | None, seed: int) -> ImportedModule:
     graph = Graph(exported, inputs, label_outputs(exported.program.call_spec.out_spec))  # type: ignore[arg-type]
     program = Program(seed=seed)
     with program:

@@ -1,14 +1,16 @@
 """What the graph says before it is made functional, and not after: where no gradient passes."""
 
+import copy
 import operator
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import torch
 from torch.fx import GraphModule, Node
 
 from oarlock.interop.torch.arguments import map_values
 
-__all__ = ["STOP", "mark"]
+__all__ = ["STOP", "marked"]
 
 _REGION = "wrap_with_set_grad_enabled"
 
@@ -28,7 +30,24 @@ STOP = "oarlock.stop_gradient.default"
 """The overload that marks what no gradient comes from."""
 
 
-def mark(module: GraphModule) -> None:
+@contextmanager
+def marked(module: GraphModule) -> Iterator[None]:
+    """`module` with marks in it; afterwards it is what it was."""
+    graphs = {inner: inner.graph for inner in module.modules() if isinstance(inner, GraphModule)}
+    names = {inner: set(inner._modules) for inner in graphs}
+    for inner, graph in graphs.items():
+        inner.graph = copy.deepcopy(graph)
+    try:
+        _mark(module)
+        yield
+    finally:
+        for inner, graph in graphs.items():
+            inner.graph = graph
+            for name in set(inner._modules) - names[inner]:
+                delattr(inner, name)
+
+
+def _mark(module: GraphModule) -> None:
     """Let the results of `torch.no_grad()` regions, and of `detach`, go through the mark: decompositions drop both without a trace.
 
     Regions are written out in the graph around them, so that their ops keep the author's lines.

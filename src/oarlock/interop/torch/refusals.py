@@ -44,8 +44,13 @@ class Refusals:
     def __init__(self, name: str):
         self.name = name
         self.found: list[Refusal] = []
+        self._fault: Exception | None = None
 
-    def add(self, node: torch.fx.Node, why: str, *, hint: str | None = None, operator: str | None = None) -> None:
+    def add(
+        self, node: torch.fx.Node, why: str, *, hint: str | None = None, operator: str | None = None, fault: Exception | None = None
+    ) -> None:
+        """Note that `node` cannot come in; `fault` is what a rule raised that it should not have."""
+        self._fault = self._fault or fault
         self.found.append(Refusal(operator or str(node.target), why, module_of(node), line_of(node), hint))
 
     def raise_if_any(self, what: str) -> None:
@@ -65,7 +70,7 @@ class Refusals:
             hint="write these places otherwise, or import the modules around them one by one",
         )
         error.refusals = tuple(self.found)  # type: ignore[attr-defined]
-        raise error
+        raise error from self._fault
 
 
 def module_of(node: torch.fx.Node) -> str:

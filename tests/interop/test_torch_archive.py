@@ -1,0 +1,212 @@
+"""`.pt2` archives: read as PyTorch wrote them, and nothing of a stranger's is run."""
+
+import contextlib
+import io
+import json
+import pickle
+import random
+import zipfile
+
+import numpy
+import pytest
+import torch
+from torch import nn
+from typer.testing import CliRunner
+
+import oarlock as ol
+from oarlock.cli.main import app
+from oarlock.interop.torch.archive import read_archive
+
+
+class Module(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc, self.norm = nn.Linear(4, 3), nn.BatchNorm1d(3)
+        self.register_buffer("shift", torch.arange(3.0), persistent=False)
+
+    def forward(self, x):
+        return {"y": self.norm(self.fc(x)) + self.shift}
+
+
+@pytest.fixture(scope="module")
+def module():
+    torch.manual_seed(0)
+    return Module()
+
+
+@pytest.fixture(scope="module")
+def archive(module, tmp_path_factory):
+    path = tmp_path_factory.mktemp("archives") / "model.pt2"
+    torch.export.save(torch.export.export(module, (torch.randn(2, 4),), dynamic_shapes={"x": {0: torch.export.Dim("batch")}}), path)
+    return path
+
+
+def rewritten(archive, path, change):
+    """The archive with its entries changed: a function of a dict of bytes by path."""
+    with zipfile.ZipFile(archive) as before:
+        entries = {item.filename: before.read(item) for item in before.infolist()}
+    change(entries)
+    with zipfile.ZipFile(path, "w") as after:
+        for name, data in entries.items():
+            after.writestr(name, data)
+    return path
+
+
+def with_document(change):
+    """A change of the model's JSON."""
+
+    def of_entries(entries):
+        (name,) = [name for name in entries if name.endswith("/models/model.json")]
+        document = json.loads(entries[name])
+        change(document)
+        entries[name] = json.dumps(document).encode()
+
+    return of_entries
+
+
+def test_an_archive_comes_in_as_the_module_does(module, archive):
+    model = ol.from_torch(read_archive(archive))
+    assert [var.name for var in model.program.parameters()] == [name for name, _ in module.named_parameters()]
+    assert model.inputs["x"].shape == ("n", 4)
+    x = torch.randn(5, 4)
+    numpy.testing.assert_allclose(ol.infer(model, {"x": x}), module.eval()(x)["y"].detach(), rtol=1e-5, atol=1e-6)
+
+
+def test_the_command_saves_it_reports_and_compares(archive, tmp_path):
+    done = CliRunner().invoke(app, ["import", "torch", str(archive), "-o", str(tmp_path / "model.safetensors"), "--check"])
+    assert done.exit_code == 0, done.output
+    *lines, last = done.output.splitlines()
+    assert lines == [
+        "4 nodes: 3 native, 1 composed",
+        "     2  aten.add.Tensor                                   native    add",
+        "     1  aten._native_batch_norm_legit_functional.default  native    batch_norm",
+        "     1  aten.linear.default                               composed  matrix_transpose, linear",
+        f"saved {tmp_path / 'model.safetensors'}: 9 ops, 4 parameters",
+    ]
+    assert float(last.split()[1]) < 1e-5
+    assert list(ol.load_model(tmp_path / "model.safetensors").program.targets) == ["y"]
+
+
+HOSTILE = {
+    "a function of the system": lambda document: document["graph_module"]["graph"]["nodes"][0].update(target="torch.os.system"),
+    "an operator of others": lambda document: document["graph_module"]["graph"]["nodes"][0].update(target="torch.ops.evil.run.default"),
+    "an operator of ours": lambda document: document["graph_module"]["graph"]["nodes"][0].update(target="#evil:run"),
+    "python for a size": lambda document: sizes(document)[0].update(as_expr={"expr_str": "__import__('os').system('touch /tmp/x')"}),
+    "a call for a size": lambda document: sizes(document)[0].update(as_expr={"expr_str": "Integer.__class__(3)"}),
+    "a tower of powers": lambda document: sizes(document)[0].update(as_expr={"expr_str": "9**9**9**9"}),
+    "a container that imports": lambda document: document["graph_module"]["module_call_graph"][0]["signature"].update(
+        in_spec=json.dumps(
+            [1, {"type": "collections.defaultdict", "context": json.dumps({"default_factory_module": "antigravity"}), "children_spec": []}]
+        )
+    ),
+    "an object": lambda document: document["graph_module"]["graph"]["inputs"].append({"as_custom_obj": {"name": "x", "class_fqn": "evil"}}),
+}
+
+
+def sizes(document):
+    return [
+        size for value in document["graph_module"]["graph"]["tensor_values"].values() for size in value["sizes"] if size.pop("as_int", 1)
+    ]
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_what_would_run_is_refused(name, archive, tmp_path):
+    with pytest.raises(ol.FormatError) as raised:
+        read_archive(rewritten(archive, tmp_path / "hostile.pt2", with_document(HOSTILE[name])))
+    assert raised.value.message.startswith('"hostile.pt2": the archive')
+
+
+class Trap:
+    """What sets a flag when it is unpickled."""
+
+    sprung = False
+
+    def __reduce__(self):
+        return (setattr, (Trap, "sprung", True))
+
+
+def test_pickles_are_not_read(archive, tmp_path):
+    def pickled(entries):
+        config = next(name for name in entries if name.endswith("model_weights_config.json"))
+        listed = json.loads(entries[config])
+        listed["config"]["fc.weight"]["use_pickle"] = True
+        entries[config] = json.dumps(listed).encode()
+        entries[config.replace("model_weights_config.json", "weight_0")] = pickle.dumps(Trap())
+
+    with pytest.raises(ol.FormatError, match="pickled"):
+        read_archive(rewritten(archive, tmp_path / "pickled.pt2", pickled))
+    sample = rewritten(
+        archive,
+        tmp_path / "sample.pt2",
+        lambda entries: entries.update({name: pickle.dumps(Trap()) for name in entries if "sample_inputs" in name}),
+    )
+    read_archive(sample)
+    assert not Trap.sprung
+
+
+def test_a_bomb_of_a_zip_is_refused(archive, tmp_path):
+    path = tmp_path / "bomb.pt2"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as bomb:
+        bomb.writestr("m/models/model.json", b" " * 10_000_000)
+    with pytest.raises(ol.LimitError, match="larger than the archive"):
+        read_archive(path)
+
+
+def test_a_tensor_is_held_to_its_bytes(archive, tmp_path):
+    def longer(entries):
+        config = next(name for name in entries if name.endswith("model_weights_config.json"))
+        listed = json.loads(entries[config])
+        listed["config"]["fc.weight"]["tensor_meta"]["strides"][0]["as_int"] = 2**40
+        entries[config] = json.dumps(listed).encode()
+
+    with pytest.raises(ol.FormatError, match="larger than its bytes"):
+        read_archive(rewritten(archive, tmp_path / "longer.pt2", longer))
+
+
+def test_changed_archives_raise_our_errors_alone(archive, tmp_path):
+    data, chance = archive.read_bytes(), random.Random(0)
+    path = tmp_path / "changed.pt2"
+    for _ in range(40):
+        changed = bytearray(data)
+        for _ in range(chance.randrange(1, 4)):
+            changed[chance.randrange(len(changed))] = chance.randrange(256)
+        path.write_bytes(changed[: chance.randrange(len(changed))] if chance.random() < 0.2 else changed)
+        with contextlib.suppress(ol.OarlockError):
+            read_archive(path)
+
+
+def test_changed_documents_raise_our_errors_alone(archive, tmp_path):
+    chance = random.Random(0)
+
+    def mutate(document):
+        places = [(value, key) for value in walk(document) for key in (value if isinstance(value, dict) else range(len(value)))]
+        for _ in range(chance.randrange(1, 3)):
+            holder, key = chance.choice(places)
+            if key in holder if isinstance(holder, dict) else key < len(holder):
+                holder[key] = chance.choice([None, -1, 0, 2**62, "x", [], {}, 1.5, True, "torch.ops.aten.relu.default"])
+
+    for number in range(40):
+        with contextlib.suppress(ol.OarlockError):
+            ol.from_torch(read_archive(rewritten(archive, tmp_path / f"{number}.pt2", with_document(mutate))))
+
+
+def walk(value):
+    if isinstance(value, dict | list):
+        if value:
+            yield value
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from walk(item)
+
+
+def test_what_is_no_archive_is_said_to_be_none(tmp_path):
+    (tmp_path / "text.pt2").write_text("hello")
+    with pytest.raises(ol.FormatError) as raised:
+        read_archive(tmp_path / "text.pt2")
+    assert raised.value.message == '"text.pt2": it is no zip archive, or is cut short'
+    with pytest.raises(ol.MissingFileError):
+        read_archive(tmp_path / "nothing.pt2")
+    buffer = io.BytesIO()
+    torch.save(nn.Linear(2, 2).state_dict(), buffer)
+    (tmp_path / "state.pt2").write_bytes(buffer.getvalue())
+    with pytest.raises(ol.FormatError, match="it holds 0 exported programs"):
+        read_archive(tmp_path / "state.pt2")
