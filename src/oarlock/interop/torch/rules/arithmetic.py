@@ -1,31 +1,195 @@
-"""Arithmetic, element by element."""
+"""Arithmetic of two tensors, or of a tensor and a number, element by element."""
 
-from oarlock.interop.torch.rules.registry import rule
-from oarlock.op import elementwise
+from oarlock import op
+from oarlock.interop.torch.rules.arguments import Number, as_dtype, as_floating, is_one, like
+from oarlock.interop.torch.rules.registry import Unsupported, rule
+from oarlock.ir.dtype import DType
+from oarlock.ir.var import Var
 
-__all__ = []
+
+def _times(x: Var | Number, factor: Number | Var) -> Var | Number:
+    if is_one(factor):
+        return x
+    return op.multiply(x, factor) if isinstance(x, Var) or isinstance(factor, Var) else x * factor
 
 
 @rule("aten.add.Tensor", "aten.add.Scalar", promote=("self", "other"))
-def add(self, other, *, alpha=1):
-    return elementwise.add(self, other if alpha == 1 else elementwise.multiply(other, alpha))
+def add(self: Var | Number, other: Var | Number, alpha: Number = 1):
+    x, y = _both(self, _times(other, alpha))
+    return op.logical_or(x, y) if x.dtype is DType.BOOL else op.add(x, y)
 
 
 @rule("aten.sub.Tensor", "aten.sub.Scalar", promote=("self", "other"))
-def subtract(self, other, *, alpha=1):
-    return elementwise.subtract(self, other if alpha == 1 else elementwise.multiply(other, alpha))
+def sub(self: Var | Number, other: Var | Number, alpha: Number = 1):
+    return op.subtract(*_both(self, _times(other, alpha)))
 
 
-@rule("aten.mul.Tensor", "aten.mul.Scalar", promote=("self", "other"))
-def multiply(self, other):
-    return elementwise.multiply(self, other)
+@rule("aten.rsub.Tensor", "aten.rsub.Scalar", promote=("self", "other"))
+def rsub(self: Var | Number, other: Var | Number, alpha: Number = 1):
+    return op.subtract(*_both(other, _times(self, alpha)))
 
 
-@rule("aten.div.Tensor", "aten.div.Scalar", promote=("self", "other"), to_float=True)
-def divide(self, other):
-    return elementwise.divide(self, other)
+@rule("aten.mul.Tensor", "aten.mul.Scalar", "aten.multiply.Tensor", "aten.multiply.Scalar", promote=("self", "other"))
+def mul(self: Var | Number, other: Var | Number):
+    x, y = _both(self, other)
+    return op.logical_and(x, y) if x.dtype is DType.BOOL else op.multiply(x, y)
 
 
-@rule("aten.neg.default")
-def negative(self):
-    return elementwise.neg(self)
+def _both(x: Var | Number, y: Var | Number) -> tuple[Var, Var]:
+    """Both as variables of one dtype."""
+    if isinstance(x, Var):
+        return x, like(y, x)
+    if isinstance(y, Var):
+        return like(x, y), y
+    raise Unsupported("two numbers are no tensors")
+
+
+@rule(
+    "aten.div.Tensor",
+    "aten.div.Scalar",
+    "aten.divide.Tensor",
+    "aten.divide.Scalar",
+    "aten.true_divide.Tensor",
+    promote=("self", "other"),
+    to_float=True,
+)
+def div(self: Var | Number, other: Var | Number):
+    return op.divide(*_both(self, other))
+
+
+@rule("aten.div.Tensor_mode", "aten.div.Scalar_mode", "aten.divide.Tensor_mode", promote=("self", "other"))
+def div_mode(self: Var | Number, other: Var | Number, rounding_mode: str | None):
+    x, y = _both(self, other)
+    if rounding_mode is None:
+        return op.divide(as_floating(x), as_floating(y))
+    if rounding_mode == "floor":
+        return op.floor_divide(x, y)
+    if x.dtype.is_floating:
+        return op.trunc(op.divide(x, y))
+    floor = op.floor_divide(x, y)  # towards zero is one more where the signs differ and something is left
+    left = op.not_equal(op.multiply(floor, y), x)
+    differ = op.not_equal(op.less(x, like(0, x)), op.less(y, like(0, y)))
+    return op.add(floor, op.cast(op.logical_and(left, differ), dtype=x.dtype))
+
+
+@rule("aten.floor_divide.default", "aten.floor_divide.Scalar", promote=("self", "other"))
+def floor_divide(self: Var | Number, other: Var | Number):
+    return op.floor_divide(*_both(self, other))
+
+
+@rule("aten.remainder.Tensor", "aten.remainder.Scalar", "aten.remainder.Scalar_Tensor", promote=("self", "other"))
+def remainder(self: Var | Number, other: Var | Number):
+    return op.remainder(*_both(self, other))
+
+
+@rule("aten.fmod.Tensor", "aten.fmod.Scalar", promote=("self", "other"))
+def fmod(self: Var | Number, other: Var | Number):
+    return op.fmod(*_both(self, other))
+
+
+@rule("aten.pow.Tensor_Scalar", promote=("self", "exponent"))
+def pow_scalar(self: Var, exponent: Number | Var):
+    if isinstance(exponent, Var):
+        return op.power(self, exponent)
+    x = self if float(exponent).is_integer() and not isinstance(exponent, float) else as_floating(self)
+    if exponent == 0:
+        return op.full_like(x, value=1.0, dtype=x.dtype)
+    if exponent == 1:
+        return x
+    if exponent == 2:
+        return op.square(x) if x.dtype.is_floating else op.multiply(x, x)
+    if exponent == 3:
+        return op.multiply(op.multiply(x, x), x)
+    if exponent == 0.5:
+        return op.sqrt(x)
+    if exponent == -0.5:
+        return op.rsqrt(x)
+    if exponent == -1:
+        return op.reciprocal(x)
+    return op.power(x, like(exponent, x))
+
+
+@rule("aten.pow.Tensor_Tensor", "aten.pow.Scalar", "aten.float_power.Tensor_Tensor", promote=("self", "exponent"))
+def pow_tensor(self: Var | Number, exponent: Var | Number):
+    return op.power(*_both(self, exponent))
+
+
+@rule("aten.maximum.default", "aten.max.other", "aten.fmax.default", promote=("self", "other"))
+def maximum(self: Var, other: Var):
+    if self.dtype is DType.BOOL:
+        return op.logical_or(self, other)
+    return op.maximum(self, other)
+
+
+@rule("aten.minimum.default", "aten.min.other", "aten.fmin.default", promote=("self", "other"))
+def minimum(self: Var, other: Var):
+    if self.dtype is DType.BOOL:
+        return op.logical_and(self, other)
+    return op.minimum(self, other)
+
+
+@rule("aten.atan2.default", "aten.arctan2.default", promote=("self", "other"), to_float=True)
+def atan2(self: Var, other: Var):
+    return op.atan2(self, other)
+
+
+@rule("aten.clamp.default", "aten.clip.default", "aten.clamp.Tensor", "aten.clip.Tensor", promote=("self", "min", "max"))
+def clamp(self: Var, min: Number | Var | None = None, max: Number | Var | None = None):
+    return self if min is None and max is None else _clip(self, min, max)
+
+
+@rule("aten.clamp_min.default", "aten.clamp_min.Tensor", promote=("self", "min"))
+def clamp_min(self: Var, min: Number | Var):
+    return _clip(self, min, None)
+
+
+@rule("aten.clamp_max.default", "aten.clamp_max.Tensor", promote=("self", "max"))
+def clamp_max(self: Var, max: Number | Var):
+    return _clip(self, None, max)
+
+
+def _clip(x: Var, lower: Number | Var | None, upper: Number | Var | None) -> Var:
+    """Bounds that are numbers take no gradient, and `clip` gives none; bounds that are tensors do, as `maximum` and `minimum` give it."""
+    if isinstance(lower, Var) or isinstance(upper, Var):
+        x = x if lower is None else op.maximum(x, like(lower, x))
+        return x if upper is None else op.minimum(x, like(upper, x))
+    low, high = (None if bound is None else like(bound, x) for bound in (lower, upper))
+    return op.clip(x, low, high)
+
+
+@rule("aten.addcmul.default", promote=("self", "tensor1", "tensor2", "value"))
+def addcmul(self: Var, tensor1: Var, tensor2: Var, value: Number = 1):
+    return op.add(self, _times(op.multiply(tensor1, tensor2), value))
+
+
+@rule("aten.addcdiv.default", promote=("self", "tensor1", "tensor2", "value"), to_float=True)
+def addcdiv(self: Var, tensor1: Var, tensor2: Var, value: Number = 1):
+    return op.add(self, _times(op.divide(tensor1, tensor2), value))
+
+
+@rule("aten.lerp.Scalar", "aten.lerp.Tensor", promote=("self", "end", "weight"))
+def lerp(self: Var, end: Var, weight: Number | Var):
+    return op.add(self, op.multiply(op.subtract(end, self), like(weight, self)))
+
+
+@rule("aten.xlogy.Tensor", "aten.xlogy.Scalar_Other", promote=("self", "other"), to_float=True)
+def xlogy(self: Var, other: Var | Number):
+    x, y = _both(self, other)
+    zero = op.equal(x, like(0, x))
+    return op.where(zero, like(0, x), op.multiply(x, op.log(op.where(zero, like(1, y), y))))
+
+
+@rule("aten.hypot.default", promote=("self", "other"))
+def hypot(self: Var, other: Var):
+    return op.sqrt(op.add(op.square(self), op.square(other)))
+
+
+@rule("aten.logaddexp.default", promote=("self", "other"))
+def logaddexp(self: Var, other: Var):
+    apart = op.neg(op.abs(op.subtract(self, other)))
+    return op.add(op.maximum(self, other), op.log1p(op.exp(apart)))
+
+
+@rule("aten._to_copy.default", "aten.to.dtype", "aten.to.dtype_layout", "aten.to.device")
+def to(self: Var, dtype: object = None, layout=None, device=None, pin_memory=None, non_blocking=False, copy=False, memory_format=None):
+    return as_dtype(self, dtype)

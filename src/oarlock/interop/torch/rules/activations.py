@@ -1,0 +1,137 @@
+"""Activations, and what is close to them: softmax, dropout's absence in inference is in `random`."""
+
+from oarlock import op
+from oarlock.interop.torch.rules.arguments import Number, as_dtype, axis_of, like, rank_of, refuse, reshaped, shape_of
+from oarlock.interop.torch.rules.registry import rule
+from oarlock.ir.size import floor_divide
+from oarlock.ir.var import Var
+
+
+@rule("aten.relu.default")
+def relu(self: Var):
+    return op.relu(self) if self.dtype.is_floating else op.maximum(self, like(0, self))
+
+
+@rule("aten.relu6.default")
+def relu6(self: Var):
+    return op.hardtanh(self, lower=0.0, upper=6.0)
+
+
+@rule("aten.hardtanh.default")
+def hardtanh(self: Var, min_val: Number = -1, max_val: Number = 1):
+    """At the bounds its gradient is 0, where that of `clamp` is 1."""
+    return op.hardtanh(self, lower=float(min_val), upper=float(max_val))
+
+
+@rule("aten.gelu.default")
+def gelu(self: Var, approximate: str = "none"):
+    return op.gelu(self, approximate=approximate == "tanh")
+
+
+@rule("aten.silu.default")
+def silu(self: Var):
+    return op.silu(self)
+
+
+@rule("aten.mish.default")
+def mish(self: Var):
+    return op.mish(self)
+
+
+@rule("aten.hardswish.default")
+def hardswish(self: Var):
+    return op.hardswish(self)
+
+
+@rule("aten.hardsigmoid.default")
+def hardsigmoid(self: Var):
+    return op.hardsigmoid(self)
+
+
+@rule("aten.leaky_relu.default")
+def leaky_relu(self: Var, negative_slope: Number = 0.01):
+    return op.leaky_relu(self, slope=float(negative_slope))
+
+
+@rule("aten.elu.default")
+def elu(self: Var, alpha: Number = 1, scale: Number = 1, input_scale: Number = 1):
+    return op.elu(self, alpha=float(alpha), scale=float(scale), input_scale=float(input_scale))
+
+
+@rule("aten.selu.default")
+def selu(self: Var):
+    return op.elu(self, alpha=1.6732632423543772, scale=1.0507009873554805)
+
+
+@rule("aten.celu.default")
+def celu(self: Var, alpha: Number = 1.0):
+    below = op.multiply(op.expm1(op.divide(op.minimum(self, like(0.0, self)), like(alpha, self))), like(alpha, self))
+    return op.where(op.greater(self, like(0.0, self)), self, below)
+
+
+@rule("aten.softplus.default")
+def softplus(self: Var, beta: Number = 1, threshold: Number = 20):
+    return op.softplus(self, beta=float(beta), threshold=float(threshold))
+
+
+@rule("aten.log_sigmoid.default")
+def log_sigmoid(self: Var):
+    return op.log_sigmoid(self)
+
+
+@rule("aten.log_sigmoid_forward.default")
+def log_sigmoid_forward(self: Var):
+    y = op.log_sigmoid(self)
+    return y, op.full_like(y, value=0.0, dtype=y.dtype)  # a buffer for PyTorch's own gradient
+
+
+@rule("aten.hardshrink.default")
+def hardshrink(self: Var, lambd: Number = 0.5):
+    return op.hardshrink(self, bound=float(lambd))
+
+
+@rule("aten.softshrink.default")
+def softshrink(self: Var, lambd: Number = 0.5):
+    return op.softshrink(self, bound=float(lambd))
+
+
+@rule("aten.threshold.default")
+def threshold(self: Var, threshold: Number, value: Number):
+    return op.where(op.greater(self, like(threshold, self)), self, like(value, self))
+
+
+@rule("aten.prelu.default", "aten._prelu_kernel.default")
+def prelu(self: Var, weight: Var):
+    """The weight has a slope for each channel, axis 1, or one for all."""
+    if rank_of(weight) == 1 and rank_of(self) > 1:
+        weight = reshaped(weight, [1, shape_of(weight)[0], *([1] * (rank_of(self) - 2))])
+    return op.where(op.greater(self, like(0.0, self)), self, op.multiply(weight, self))
+
+
+@rule("aten.rrelu.default")
+def rrelu(self: Var, lower: Number = 0.125, upper: Number = 0.3333333333333333, training: bool = False):
+    refuse(training, "random slopes; in evaluation they are their mean")
+    return op.leaky_relu(self, slope=(float(lower) + float(upper)) / 2)
+
+
+@rule("aten.glu.default")
+def glu(self: Var, dim: int = -1):
+    axis = axis_of(self, dim)
+    whole = shape_of(self)[axis]
+    half = floor_divide(whole, 2)
+    refuse(not isinstance(half, int), f"half of the size {whole}")
+    first, gate = (op.slice(self, axis=axis, start=start, stop=start + half) for start in (0, half))  # type: ignore[operator]
+    return op.multiply(first, op.sigmoid(gate))
+
+
+@rule("aten.softmax.int", "aten._softmax.default", "aten._safe_softmax.default")
+def softmax(self: Var, dim: int, dtype: object = None, half_to_float: bool = False):
+    refuse(half_to_float, "half_to_float=True")
+    return op.softmax(as_dtype(self, dtype), axis=axis_of(self, dim)) if rank_of(self) else op.full_like(self, value=1.0, dtype=self.dtype)
+
+
+@rule("aten.log_softmax.int", "aten._log_softmax.default")
+def log_softmax(self: Var, dim: int, dtype: object = None, half_to_float: bool = False):
+    refuse(half_to_float, "half_to_float=True")
+    x = as_dtype(self, dtype)
+    return op.log_softmax(x, axis=axis_of(self, dim)) if rank_of(self) else op.full_like(x, value=0.0, dtype=x.dtype)

@@ -1,0 +1,149 @@
+"""Comparisons, logic, bits, and the choice between two tensors by a condition."""
+
+from collections.abc import Callable
+
+from oarlock import op
+from oarlock.interop.torch.rules.arguments import Number, as_dtype, like
+from oarlock.interop.torch.rules.registry import Unsupported, rule
+from oarlock.ir.dtype import DType
+from oarlock.ir.var import Var
+
+_COMPARISONS = {
+    "eq": "equal",
+    "ge": "greater_equal",
+    "greater": "greater",
+    "greater_equal": "greater_equal",
+    "gt": "greater",
+    "le": "less_equal",
+    "less": "less",
+    "less_equal": "less_equal",
+    "lt": "less",
+    "ne": "not_equal",
+    "not_equal": "not_equal",
+}
+_LOGIC = {"logical_and": "logical_and", "logical_or": "logical_or", "logical_xor": "logical_xor"}
+_BITS = {
+    "and": ("logical_and", "bitwise_and"),
+    "or": ("logical_or", "bitwise_or"),
+    "xor": ("logical_xor", "bitwise_xor"),
+}
+_SHIFTS = {
+    "bitwise_left_shift": ("bitwise_left_shift", "__lshift__"),
+    "bitwise_right_shift": ("bitwise_right_shift", "__rshift__"),
+}
+
+
+def _comparison(name: str) -> Callable[[Var, Var | Number], Var]:
+    def apply(self: Var, other: Var | Number) -> Var:
+        return getattr(op, name)(*_comparable(self, other))
+
+    return apply
+
+
+def _comparable(x: Var, y: Var | Number) -> tuple[Var, Var]:
+    """Both as variables that have an order: bools are compared as integers."""
+    if isinstance(y, Var):
+        return (as_dtype(x, DType.INT64), as_dtype(y, DType.INT64)) if x.dtype is DType.BOOL else (x, y)
+    if x.dtype is DType.BOOL:
+        x = as_dtype(x, DType.INT64)
+    return x, like(y, x)
+
+
+def _truth(x: Var) -> Var:
+    """Where `x` is not zero."""
+    return x if x.dtype is DType.BOOL else op.not_equal(x, like(0, x))
+
+
+def _logic(name: str) -> Callable[[Var, Var], Var]:
+    def apply(self: Var, other: Var) -> Var:
+        return getattr(op, name)(_truth(self), _truth(other))
+
+    return apply
+
+
+def _bits(of_bools: str, of_integers: str) -> Callable[[Var, Var | Number], Var]:
+    def apply(self: Var | Number, other: Var | Number) -> Var:
+        x = self if isinstance(self, Var) else like(self, other)  # type: ignore[arg-type]
+        y = like(other, x)
+        return getattr(op, of_bools if x.dtype is DType.BOOL else of_integers)(x, y)
+
+    return apply
+
+
+def _shift(name: str) -> Callable[[Var, Var | Number], Var]:
+    def apply(self: Var | Number, other: Var | Number) -> Var:
+        x = self if isinstance(self, Var) else like(self, other)  # type: ignore[arg-type]
+        return getattr(op, name)(x, like(other, x))
+
+    return apply
+
+
+for _overload, _operator in _COMPARISONS.items():
+    rule(f"aten.{_overload}.Tensor", f"aten.{_overload}.Scalar", promote=("self", "other"))(_comparison(_operator))
+for _overload, _operator in _LOGIC.items():
+    rule(f"aten.{_overload}.default")(_logic(_operator))
+for _overload, _pair in _BITS.items():
+    rule(
+        *(f"aten.bitwise_{_overload}.{kind}" for kind in ("Tensor", "Scalar", "Scalar_Tensor")),
+        *(f"aten.__{_overload}__.{kind}" for kind in ("Tensor", "Scalar")),
+        promote=("self", "other"),
+    )(_bits(*_pair))
+for _overload, _names in _SHIFTS.items():
+    rule(
+        *(f"aten.{_overload}.{kind}" for kind in ("Tensor", "Tensor_Scalar", "Scalar_Tensor")),
+        *(f"aten.{_names[1]}.{kind}" for kind in ("Tensor", "Scalar")),
+        promote=("self", "other"),
+    )(_shift(_overload))
+
+
+@rule("aten.logical_not.default")
+def logical_not(self: Var):
+    return op.logical_not(_truth(self))
+
+
+@rule("aten.bitwise_not.default")
+def bitwise_not(self: Var):
+    return op.logical_not(self) if self.dtype is DType.BOOL else op.bitwise_not(self)
+
+
+@rule("aten.equal.default")
+def equal(self: Var, other: Var):
+    if self.shape != other.shape:
+        raise Unsupported("two tensors of different shapes are compared as a whole")
+    return op.all(op.equal(self, other))
+
+
+@rule("aten.isclose.default", promote=("self", "other"))
+def isclose(self: Var, other: Var, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False):
+    if equal_nan:
+        raise Unsupported("equal_nan=True")
+    allowed = op.add(op.multiply(op.abs(other), rtol), atol)
+    near = op.less_equal(op.abs(op.subtract(self, other)), allowed)
+    finite = op.logical_not(op.isinf(other))
+    return op.logical_or(op.equal(self, other), op.logical_and(near, finite))
+
+
+@rule("aten.where.self", "aten.where.ScalarSelf", "aten.where.ScalarOther", "aten.where.Scalar", promote=("self", "other"))
+def where(condition: Var, self: Var | Number, other: Var | Number):
+    if isinstance(self, Var):
+        return op.where(condition, self, like(other, self))
+    if isinstance(other, Var):
+        return op.where(condition, like(self, other), other)
+    raise Unsupported("a choice between two numbers")
+
+
+@rule("aten.masked_fill.Scalar", "aten.masked_fill.Tensor")
+def masked_fill(self: Var, mask: Var, value: Number | Var):
+    return op.where(mask, like(as_dtype(value, self.dtype) if isinstance(value, Var) else value, self), self)
+
+
+@rule("aten.heaviside.default", promote=("self", "values"))
+def heaviside(self: Var, values: Var):
+    zero = like(0, self)
+    step = op.cast(op.greater(self, zero), dtype=self.dtype)
+    return op.where(op.equal(self, zero), values, step)
+
+
+@rule("aten.signbit.default")
+def signbit(self: Var):
+    return op.less(self, like(0, self))

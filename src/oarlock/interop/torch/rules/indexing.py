@@ -1,0 +1,285 @@
+"""Elements by their numbers: embeddings, gathers, scatters, indexing by tensors, places of what is true."""
+
+from collections.abc import Sequence
+
+from oarlock import op
+from oarlock.interop.torch.rules.arguments import (
+    Number,
+    as_dtype,
+    as_integer,
+    axis_of,
+    broadcasted,
+    filled,
+    like,
+    rank_of,
+    refuse,
+    reshaped,
+    shape_of,
+    squeezed,
+    unsqueezed,
+)
+from oarlock.interop.torch.rules.registry import Unsupported, rule
+from oarlock.ir import size
+from oarlock.ir.dtype import DType
+from oarlock.ir.size import Size
+from oarlock.ir.var import Var
+
+
+@rule("aten.embedding.default")
+def embedding(weight: Var, indices: Var, padding_idx: int = -1, scale_grad_by_freq: bool = False, sparse: bool = False):
+    """Rows of a table; that of `padding_idx` takes no gradient."""
+    refuse(scale_grad_by_freq, "scale_grad_by_freq=True")
+    ids = as_integer(indices)
+    rows = op.gather(weight, ids)
+    if padding_idx < 0:
+        return rows
+    held = unsqueezed(op.equal(ids, like(padding_idx, ids)), rank_of(ids))
+    return op.where(held, op.stop_gradient(rows), rows)
+
+
+@rule("aten.index_select.default")
+def index_select(self: Var, dim: int, index: Var):
+    ids = as_integer(index)
+    ids = ids if rank_of(ids) else reshaped(ids, [1])
+    axis = axis_of(self, dim)
+    return op.gather(self, ids, axis=axis) if axis else op.gather(self, ids)
+
+
+@rule("aten.gather.default")
+def gather(self: Var, dim: int, index: Var, sparse_grad: bool = False):
+    return op.take_along_axis(self, index, axis=axis_of(self, dim))
+
+
+@rule("aten.take_along_dim.default")
+def take_along_dim(self: Var, indices: Var, dim: int | None = None):
+    if dim is None:
+        flat = reshaped(self, [size.product(shape_of(self))])
+        return op.take_along_axis(flat, reshaped(indices, [size.product(shape_of(indices))]), axis=0)
+    axis = axis_of(self, dim)
+    whole = [b if a == 1 else a for a, b in zip(shape_of(self), shape_of(indices), strict=True)]
+    x = broadcasted(self, [item if place != axis else shape_of(self)[axis] for place, item in enumerate(whole)])
+    ids = broadcasted(indices, [item if place != axis else shape_of(indices)[axis] for place, item in enumerate(whole)])
+    return op.take_along_axis(x, ids, axis=axis)
+
+
+@rule("aten.take.default")
+def take(self: Var, index: Var):
+    flat = reshaped(self, [size.product(shape_of(self))])
+    return op.index(flat, [index], axes=(0,))
+
+
+@rule("aten.index.Tensor", "aten._unsafe_index.Tensor")
+def index(self: Var, indices: Sequence[Var | None]):
+    x, found, axes = _numbered(self, indices)
+    return op.index(x, found, axes=axes)
+
+
+def _numbered(x: Var, indices: Sequence[Var | None]) -> tuple[Var, list[Var], tuple[int, ...]]:
+    """`x`, integer tensors and the axes that they number. A bool tensor becomes the places where it is true, one for each of its axes."""
+    found: list[Var] = []
+    axes: list[int] = []
+    axis = 0
+    for item in indices:
+        if item is None:
+            axis += 1
+            continue
+        if item.dtype is DType.BOOL:
+            places = op.nonzero(item)
+            count = rank_of(item)
+            columns = [places] if rank_of(places) == 1 else [_column(places, number) for number in range(count)]
+            found += columns
+            axes += range(axis, axis + count)
+            axis += count
+        else:
+            found.append(as_integer(item))
+            axes.append(axis)
+            axis += 1
+    return x, found, tuple(axes)
+
+
+def _column(places: Var, number: int) -> Var:
+    return squeezed(op.slice(places, axis=1, start=number, stop=number + 1), [1])
+
+
+@rule("aten.index_put.default", "aten._unsafe_index_put.default")
+def index_put(self: Var, indices: Sequence[Var | None], values: Var, accumulate: bool = False, unsafe: bool = False):
+    given = [item for item in indices if item is not None]
+    if len(given) == 1 and given[0].dtype is DType.BOOL and rank_of(values) == 0 and not accumulate:
+        first = next(place for place, item in enumerate(indices) if item is not None)
+        mask = reshaped(given[0], [*shape_of(given[0]), *([1] * (rank_of(self) - first - rank_of(given[0])))])
+        return op.where(mask, as_dtype(values, self.dtype), self)
+    x, found, axes = _numbered(self, indices)
+    return op.index_put(x, as_dtype(values, self.dtype), found, axes=axes, accumulate=accumulate)
+
+
+@rule("aten.masked_select.default")
+def masked_select(self: Var, mask: Var):
+    whole = _broadcast_shape(shape_of(self), shape_of(mask))
+    x, chosen = broadcasted(self, whole), broadcasted(mask, whole)
+    together = [size.product(whole)]
+    return op.gather(reshaped(x, together), op.nonzero(reshaped(chosen, together)))
+
+
+@rule("aten.masked_scatter.default")
+def masked_scatter(self: Var, mask: Var, source: Var):
+    """The next of what `source` holds wherever the mask is true."""
+    chosen = broadcasted(mask, shape_of(self))
+    together = [size.product(shape_of(self))]
+    flat = reshaped(chosen, together)
+    count = op.cumsum(op.cast(flat, dtype=DType.INT64), axis=0)
+    number = op.maximum(op.subtract(count, 1), like(0, count))
+    most = op.subtract(op.cast(op.numel(source, dtype=DType.INT64), dtype=DType.INT64), 1)
+    taken = op.gather(reshaped(source, [size.product(shape_of(source))]), op.minimum(number, most))
+    return reshaped(op.where(flat, taken, reshaped(self, together)), shape_of(self))
+
+
+def _broadcast_shape(left: Sequence[Size], right: Sequence[Size]) -> list[Size]:
+    rank = max(len(left), len(right))
+    pairs = zip([1] * (rank - len(left)) + list(left), [1] * (rank - len(right)) + list(right), strict=True)
+    return [b if a == 1 else a for a, b in pairs]
+
+
+@rule("aten.nonzero.default")
+def nonzero(self: Var):
+    truth = self if self.dtype is DType.BOOL else op.not_equal(self, like(0, self))
+    places = op.nonzero(truth)
+    return unsqueezed(places, 1) if rank_of(places) == 1 else places
+
+
+@rule("aten.nonzero_numpy.default")
+def nonzero_numpy(self: Var):
+    places = nonzero(self)
+    return tuple(_column(places, number) for number in range(rank_of(self)))
+
+
+@rule("aten.scatter.src", "aten.scatter.value", "aten.scatter.reduce", "aten.scatter.value_reduce")
+def scatter(self: Var, dim: int, index: Var, src: Var | None = None, value: Number | None = None, reduce: str | None = None):
+    reduction = {None: "none", "add": "add", "multiply": "multiply"}[reduce]
+    return _scattered(self, dim, index, src, value, reduction)
+
+
+@rule("aten.scatter_add.default")
+def scatter_add(self: Var, dim: int, index: Var, src: Var):
+    return _scattered(self, dim, index, src, None, "add")
+
+
+@rule("aten.scatter_reduce.two")
+def scatter_reduce(self: Var, dim: int, index: Var, src: Var, reduce: str, include_self: bool = True):
+    known = {"sum": "add", "prod": "multiply", "amax": "maximum", "amin": "minimum"}
+    refuse(reduce not in known or not include_self, f"reduce={reduce!r} with include_self={include_self}")
+    return _scattered(self, dim, index, src, None, known[reduce])
+
+
+def _scattered(x: Var, dim: int, index: Var, source: Var | None, value: Number | None, reduction: str) -> Var:
+    """Of a source that is larger than the index, the corner is taken, as PyTorch takes it."""
+    axis = axis_of(x, dim)
+    if source is None or rank_of(source) == 0:
+        number = source if source is not None else like(value or 0, x)
+        values = broadcasted(number, shape_of(index))
+    else:
+        values = source
+        for place, (have, need) in enumerate(zip(shape_of(source), shape_of(index), strict=True)):
+            if have != need:
+                refuse(not (isinstance(have, int) and isinstance(need, int)), f"a source of {have} for an index of {need}")
+                values = op.slice(values, axis=place, stop=need)
+    return op.scatter_along_axis(x, index, values, axis=axis, reduction=reduction)
+
+
+@rule("aten.index_add.default")
+def index_add(self: Var, dim: int, index: Var, source: Var, alpha: Number = 1):
+    source = source if alpha == 1 else op.multiply(source, like(alpha, source))
+    return op.index_put(self, _front(source, self, dim), [as_integer(index)], axes=(axis_of(self, dim),), accumulate=True)
+
+
+@rule("aten.index_copy.default")
+def index_copy(self: Var, dim: int, index: Var, source: Var):
+    return op.index_put(self, _front(source, self, dim), [as_integer(index)], axes=(axis_of(self, dim),), accumulate=False)
+
+
+def _front(source: Var, x: Var, dim: int) -> Var:
+    """Values for one index on one axis stand where that axis stood."""
+    return reshaped(source, shape_of(source)) if axis_of(x, dim) >= 0 else source
+
+
+@rule("aten.index_fill.int_Scalar")
+def index_fill(self: Var, dim: int, index: Var, value: Number):
+    axis = axis_of(self, dim)
+    return op.index_put(self, like(value, self), [as_integer(index)], axes=(axis,), accumulate=False)
+
+
+@rule("aten.select_scatter.default")
+def select_scatter(self: Var, src: Var, dim: int, index: int):
+    axis = axis_of(self, dim)
+    return slice_scatter(self, unsqueezed(src, axis), axis, index, None if index == -1 else index + 1)
+
+
+@rule("aten.slice_scatter.default")
+def slice_scatter(self: Var, src: Var, dim: int = 0, start: Size | None = None, end: Size | None = None, step: int = 1):
+    """What stands in front of the slice, the slice, and what stands after it; with a step, by numbers."""
+    axis = axis_of(self, dim)
+    whole = shape_of(self)[axis]
+    first, last = 0 if start is None else start, whole if end is None or end == 2**63 - 1 else end
+    if not all(isinstance(item, int) for item in (whole, first, last)):
+        refuse(not (first == 0 and last == whole), f"a slice from {first} to {last} of the size {whole} is written")
+        return src
+    assert isinstance(whole, int)
+    assert isinstance(first, int)
+    assert isinstance(last, int)
+    first, last = (max(0, min(item + whole if item < 0 else item, whole)) for item in (first, last))
+    if step == 1:
+        parts = [op.slice(self, axis=axis, stop=first)] if first else []
+        parts.append(src)
+        parts += [op.slice(self, axis=axis, start=last)] if last < whole else []
+        return parts[0] if len(parts) == 1 else op.concat(parts, axis=axis)
+    rows = op.arange(like=[], start=(first,), stop=(last,), step=step)
+    return op.index_put(self, src, [rows], axes=(axis,), accumulate=False)
+
+
+@rule("aten.bincount.default")
+def bincount(self: Var, weights: Var | None = None, minlength: int = 0):
+    raise Unsupported(
+        "a result whose size is the largest value", hint="torch.zeros(count).scatter_add(0, x, ones) with a count that is known"
+    )
+
+
+@rule("aten.histc.default")
+def histc(self: Var, bins: int = 100, min: Number = 0, max: Number = 0):
+    """Counts between two bounds that are given; both ends count."""
+    refuse(min == max, "bounds that follow from the values")
+    low, high = float(min), float(max)
+    place = op.multiply(op.subtract(self, like(low, self)), like(bins / (high - low), self))
+    number = op.minimum(op.cast(op.floor(place), dtype=DType.INT64), op.full(shape=(), value=bins - 1.0, dtype=DType.INT64))
+    inside = op.logical_and(op.greater_equal(self, like(low, self)), op.less_equal(self, like(high, self)))
+    flat = [size.product(shape_of(self))]
+    rows = reshaped(op.where(inside, number, like(0, number)), flat)
+    ones = reshaped(op.cast(inside, dtype=self.dtype), flat)
+    return op.scatter_add(ones, rows, filled([bins], 0.0, self.dtype))
+
+
+@rule("aten.searchsorted.Tensor", "aten.bucketize.Tensor")
+def searchsorted(
+    self: Var,
+    sorted_sequence: Var | None = None,
+    boundaries: Var | None = None,
+    out_int32: bool = False,
+    right: bool = False,
+    side: str | None = None,
+    sorter: Var | None = None,
+):
+    refuse(sorter is not None, "a sorter")
+    edges = sorted_sequence if sorted_sequence is not None else boundaries
+    assert edges is not None
+    y = op.searchsorted(edges, self, right=right or side == "right")
+    return as_dtype(y, DType.INT32 if out_int32 else None)
+
+
+@rule("aten._unique2.default", "aten.unique_consecutive.default")
+def unique(self: Var, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False):
+    raise Unsupported("a result whose size only the values tell, by kinds of values")
+
+
+@rule("aten.one_hot.default")
+def one_hot(self: Var, num_classes: int = -1):
+    refuse(num_classes < 0, "one_hot without a number of classes")
+    rows = op.arange(like=[], stop=(num_classes,))
+    return op.cast(op.equal(unsqueezed(as_integer(self), rank_of(self)), rows), dtype=DType.INT64)

@@ -1,0 +1,198 @@
+"""Losses that the export keeps whole. `reduction` is 0 for each, 1 for the mean, 2 for the sum."""
+
+from oarlock import op
+from oarlock.interop.torch.rules.arguments import (
+    Number,
+    as_integer,
+    broadcasted,
+    like,
+    rank_of,
+    refuse,
+    reshaped,
+    shape_of,
+    squeezed,
+    unsqueezed,
+)
+from oarlock.interop.torch.rules.reductions import vector_norm
+from oarlock.interop.torch.rules.registry import rule
+from oarlock.ir.var import Var
+
+
+def reduced(loss: Var, reduction: int) -> Var:
+    """Each loss, their mean, or their sum."""
+    if reduction == 0 or rank_of(loss) == 0:
+        return loss
+    return (op.mean if reduction == 1 else op.reduce_sum)(loss)
+
+
+@rule("aten.mse_loss.default", promote=("self", "target"))
+def mse_loss(self: Var, target: Var, reduction: int = 1):
+    return reduced(op.square(op.subtract(self, target)), reduction)
+
+
+@rule("aten.l1_loss.default", promote=("self", "target"))
+def l1_loss(self: Var, target: Var, reduction: int = 1):
+    return reduced(op.abs(op.subtract(self, target)), reduction)
+
+
+@rule("aten.smooth_l1_loss.default", promote=("self", "target"))
+def smooth_l1_loss(self: Var, target: Var, reduction: int = 1, beta: float = 1.0):
+    if beta == 0.0:
+        return l1_loss(self, target, reduction)
+    apart = op.abs(op.subtract(self, target))
+    near = op.multiply(op.square(apart), like(0.5 / beta, apart))
+    return reduced(op.where(op.less(apart, like(beta, apart)), near, op.subtract(apart, like(0.5 * beta, apart))), reduction)
+
+
+@rule("aten.huber_loss.default", promote=("self", "target"))
+def huber_loss(self: Var, target: Var, reduction: int = 1, delta: float = 1.0):
+    apart = op.abs(op.subtract(self, target))
+    near = op.multiply(op.square(apart), like(0.5, apart))
+    far = op.multiply(op.subtract(apart, like(0.5 * delta, apart)), like(delta, apart))
+    return reduced(op.where(op.less_equal(apart, like(delta, apart)), near, far), reduction)
+
+
+@rule("aten.soft_margin_loss.default")
+def soft_margin_loss(self: Var, target: Var, reduction: int = 1):
+    return reduced(op.neg(op.log_sigmoid(op.multiply(self, target))), reduction)
+
+
+@rule("aten.kl_div.default")
+def kl_div(self: Var, target: Var, reduction: int = 1, log_target: bool = False):
+    """``target (log target - self)``, which is 0 where the target is 0."""
+    if log_target:
+        return reduced(op.multiply(op.exp(target), op.subtract(target, self)), reduction)
+    zero = op.less_equal(target, like(0.0, target))
+    log = op.log(op.where(zero, like(1.0, target), target))
+    return reduced(op.where(zero, op.neg(op.multiply(target, self)), op.multiply(target, op.subtract(log, self))), reduction)
+
+
+@rule("aten.binary_cross_entropy.default")
+def binary_cross_entropy(self: Var, target: Var, weight: Var | None = None, reduction: int = 1):
+    """The logarithms are held above -100, as PyTorch holds them."""
+    least = like(-100.0, self)
+    yes = op.maximum(op.log(self), least)
+    no = op.maximum(op.log(op.subtract(1.0, self)), least)
+    loss = op.neg(op.add(op.multiply(target, yes), op.multiply(op.subtract(1.0, target), no)))
+    return reduced(loss if weight is None else op.multiply(loss, weight), reduction)
+
+
+@rule("aten.binary_cross_entropy_with_logits.default", promote=("self", "target"))
+def binary_cross_entropy_with_logits(self: Var, target: Var, weight: Var | None = None, pos_weight: Var | None = None, reduction: int = 1):
+    """``(1 - target) x - log_sigmoid(x) (1 + (pos_weight - 1) target)``."""
+    log = op.log_sigmoid(self)
+    if pos_weight is not None:
+        log = op.multiply(log, op.add(1.0, op.multiply(op.subtract(pos_weight, like(1.0, pos_weight)), target)))
+    loss = op.subtract(op.multiply(op.subtract(1.0, target), self), log)
+    return reduced(loss if weight is None else op.multiply(loss, weight), reduction)
+
+
+@rule("aten.nll_loss.default", "aten.nll_loss2d.default", "aten.nll_loss_nd.default")
+def nll_loss(self: Var, target: Var, weight: Var | None = None, reduction: int = 1, ignore_index: int = -100):
+    return _nll(self, target, weight, reduction, ignore_index)[0]
+
+
+@rule("aten.nll_loss_forward.default", "aten.nll_loss2d_forward.default")
+def nll_loss_forward(self: Var, target: Var, weight: Var | None, reduction: int, ignore_index: int):
+    return _nll(self, target, weight, reduction, ignore_index)
+
+
+def _nll(x: Var, target: Var, weight: Var | None, reduction: int, ignore_index: int) -> tuple[Var, Var]:
+    """Minus the logarithms of the classes, which stand on axis 1, or on the only one; and by what their mean is divided."""
+    axis = 0 if rank_of(x) == 1 else 1
+    ids = as_integer(target)
+    ignored = op.equal(ids, like(ignore_index, ids))
+    safe = op.where(ignored, like(0, ids), ids)
+    picked = squeezed(op.take_along_axis(x, unsqueezed(safe, axis), axis=axis), [axis])
+    one = like(1.0, x)
+    factor = one if weight is None else op.gather(weight, safe)
+    factor = broadcasted(op.where(ignored, like(0.0, x), factor), shape_of(ids))
+    loss = op.multiply(op.neg(picked), factor)
+    total = op.reduce_sum(factor)
+    if reduction == 0:
+        return loss, like(0.0, x)
+    summed = op.reduce_sum(loss)
+    return (op.divide(summed, total) if reduction == 1 else summed), total
+
+
+@rule("aten.cross_entropy_loss.default")
+def cross_entropy_loss(
+    self: Var, target: Var, weight: Var | None = None, reduction: int = 1, ignore_index: int = -100, label_smoothing: float = 0.0
+):
+    axis = 0 if rank_of(self) == 1 else 1
+    if target.dtype.is_floating:
+        return _soft_cross_entropy(self, target, weight, reduction, label_smoothing, axis)
+    if axis == rank_of(self) - 1 and weight is None and label_smoothing == 0.0 and reduction == 0:
+        return op.softmax_with_cross_entropy(self, as_integer(target), ignore_index=ignore_index)
+    log = op.log_softmax(self, axis=axis)
+    loss, total = _nll(log, target, weight, reduction, ignore_index)
+    if label_smoothing == 0.0:
+        return loss
+    ids = as_integer(target)
+    by_class = log if weight is None else op.multiply(log, _by_class(weight, self, axis))
+    smooth = op.neg(op.reduce_sum(by_class, axis=axis))
+    smooth = op.where(op.equal(ids, like(ignore_index, ids)), like(0.0, smooth), smooth)
+    if reduction:
+        smooth = op.reduce_sum(smooth)
+        smooth = op.divide(smooth, total) if reduction == 1 else smooth
+    classes = shape_of(self)[axis]
+    refuse(not isinstance(classes, int), f"{classes} classes")
+    share = label_smoothing / classes  # type: ignore[operator]
+    return op.add(op.multiply(loss, like(1.0 - label_smoothing, loss)), op.multiply(smooth, like(share, smooth)))
+
+
+def _by_class(weight: Var, x: Var, axis: int) -> Var:
+    return reshaped(weight, [shape_of(weight)[0], *([1] * (rank_of(x) - axis - 1))])
+
+
+def _soft_cross_entropy(x: Var, target: Var, weight: Var | None, reduction: int, smoothing: float, axis: int) -> Var:
+    """Against shares of classes; the mean is over all but the classes."""
+    classes = shape_of(x)[axis]
+    refuse(not isinstance(classes, int), f"{classes} classes")
+    if smoothing:
+        target = op.add(op.multiply(target, like(1.0 - smoothing, target)), like(smoothing / classes, target))  # type: ignore[operator]
+    products = op.multiply(op.log_softmax(x, axis=axis), target)
+    products = products if weight is None else op.multiply(products, _by_class(weight, x, axis))
+    return reduced(op.neg(op.reduce_sum(products, axis=axis)), reduction)
+
+
+@rule("aten.cosine_similarity.default", promote=("x1", "x2"))
+def cosine_similarity(x1: Var, x2: Var, dim: int = 1, eps: float = 1e-8):
+    """Each vector by its length, which is held above `eps`."""
+    axis = dim % max(rank_of(x1), rank_of(x2))
+    least = like(eps, x1)
+    lengths = [op.maximum(_length(x, axis), least) for x in (x1, x2)]
+    return op.reduce_sum(op.multiply(op.divide(x1, lengths[0]), op.divide(x2, lengths[1])), axis=axis)
+
+
+def _length(x: Var, axis: int) -> Var:
+    total = op.reduce_sum(op.square(x), axis=axis, keepdim=True)
+    zero = op.equal(total, like(0.0, total))
+    return op.where(zero, like(0.0, total), op.sqrt(op.where(zero, like(1.0, total), total)))
+
+
+@rule("aten.pairwise_distance.default")
+def pairwise_distance(x1: Var, x2: Var, p: Number = 2, eps: float = 1e-6, keepdim: bool = False):
+    apart = op.add(op.subtract(x1, x2), like(eps, x1))
+    return vector_norm(apart, ord=p, dim=-1, keepdim=keepdim)
+
+
+@rule("aten.margin_ranking_loss.default")
+def margin_ranking_loss(input1: Var, input2: Var, target: Var, margin: float = 0.0, reduction: int = 1):
+    return reduced(op.relu(op.add(op.multiply(op.neg(target), op.subtract(input1, input2)), like(margin, input1))), reduction)
+
+
+@rule("aten.hinge_embedding_loss.default")
+def hinge_embedding_loss(self: Var, target: Var, margin: float = 1.0, reduction: int = 1):
+    zero = like(0.0, self)
+    beyond = op.where(op.equal(target, like(1.0, target)), zero, op.relu(op.subtract(like(margin, self), self)))
+    same = op.where(op.equal(target, like(-1.0, target)), zero, self)
+    return reduced(op.add(beyond, same), reduction)
+
+
+@rule("aten.poisson_nll_loss.default")
+def poisson_nll_loss(input: Var, target: Var, log_input: bool, full: bool, eps: float, reduction: int):
+    refuse(full, "full=True")
+    if log_input:
+        return reduced(op.subtract(op.exp(input), op.multiply(target, input)), reduction)
+    return reduced(op.subtract(input, op.multiply(target, op.log(op.add(input, like(eps, input))))), reduction)

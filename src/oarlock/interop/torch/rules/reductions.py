@@ -1,0 +1,273 @@
+"""Sums, means, extremes and counts over axes; cumulative sums; sorting."""
+
+import math
+from collections.abc import Sequence
+
+from oarlock import op
+from oarlock.interop.torch.rules.arguments import (
+    Number,
+    as_dtype,
+    as_floating,
+    as_integer,
+    axes_of,
+    axis_of,
+    like,
+    rank_of,
+    refuse,
+    reshaped,
+    shape_of,
+    squeezed,
+)
+from oarlock.interop.torch.rules.registry import Unsupported, rule
+from oarlock.ir import size
+from oarlock.ir.dtype import DType
+from oarlock.ir.var import Var
+
+Dims = int | Sequence[int] | None
+
+
+def over(x: Var, dim: Dims) -> int | tuple[int, ...] | None:
+    """The axes to reduce, as our operators take them: None for all, one number for one."""
+    axes = axes_of(x, dim)
+    if len(axes) == rank_of(x):
+        return None if rank_of(x) != 1 else 0
+    return axes[0] if len(axes) == 1 else axes
+
+
+@rule("aten.sum.default", "aten.sum.dim_IntList")
+def sum(self: Var, dim: Dims = None, keepdim: bool = False, dtype: object = None):
+    x = as_dtype(self, dtype) if dtype is not None else as_integer(self)
+    return op.reduce_sum(x, axis=over(x, dim), keepdim=keepdim) if rank_of(x) else x
+
+
+@rule("aten.mean.default", "aten.mean.dim")
+def mean(self: Var, dim: Dims = None, keepdim: bool = False, dtype: object = None):
+    x = as_dtype(self, dtype)
+    return op.mean(x, axis=over(x, dim), keepdim=keepdim) if rank_of(x) else x
+
+
+@rule("aten.nansum.default")
+def nansum(self: Var, dim: Dims = None, keepdim: bool = False, dtype: object = None):
+    return sum(op.where(op.isnan(self), like(0.0, self), self), dim, keepdim, dtype)
+
+
+@rule("aten.prod.default", "aten.prod.dim_int")
+def prod(self: Var, dim: int | None = None, keepdim: bool = False, dtype: object = None):
+    x = as_dtype(self, dtype) if dtype is not None else as_integer(self)
+    if rank_of(x) == 0:
+        return x
+    x, axis = (reshaped(x, [size.product(shape_of(x))]), 0) if dim is None else (x, axis_of(x, dim))
+    return op.reduce_prod(x, axis=axis, keepdim=keepdim)
+
+
+@rule("aten.amax.default")
+def amax(self: Var, dim: Sequence[int] = (), keepdim: bool = False):
+    return extreme(self, dim, keepdim, largest=True)
+
+
+@rule("aten.amin.default")
+def amin(self: Var, dim: Sequence[int] = (), keepdim: bool = False):
+    return extreme(self, dim, keepdim, largest=False)
+
+
+@rule("aten.max.default")
+def max_of_all(self: Var):
+    return extreme(self, None, False, largest=True)
+
+
+@rule("aten.min.default")
+def min_of_all(self: Var):
+    return extreme(self, None, False, largest=False)
+
+
+@rule("aten.aminmax.default")
+def aminmax(self: Var, dim: int | None = None, keepdim: bool = False):
+    return extreme(self, dim, keepdim, largest=False), extreme(self, dim, keepdim, largest=True)
+
+
+def extreme(x: Var, dim: Dims, keepdim: bool, *, largest: bool) -> Var:
+    """The largest element over axes, or the smallest. Its gradient is shared by equal ones, as PyTorch's is where it gives no index."""
+    if rank_of(x) == 0:
+        return x
+    if x.dtype is DType.BOOL:
+        return (op.any if largest else op.all)(x, axis=over(x, dim), keepdim=keepdim)
+    return (op.amax if largest else op.amin)(x, axis=over(x, dim), keepdim=keepdim)
+
+
+@rule("aten.max.dim")
+def max_along(self: Var, dim: int, keepdim: bool = False):
+    return _along(self, dim, keepdim, largest=True)
+
+
+@rule("aten.min.dim")
+def min_along(self: Var, dim: int, keepdim: bool = False):
+    return _along(self, dim, keepdim, largest=False)
+
+
+def _along(x: Var, dim: int, keepdim: bool, *, largest: bool) -> tuple[Var, Var]:
+    """The extreme along an axis and where it stands, to which the gradient goes."""
+    refuse(rank_of(x) == 0, "the extreme of one number along an axis")
+    axis = axis_of(x, dim)
+    numbers = as_dtype(x, DType.INT64) if x.dtype is DType.BOOL else x
+    index = (op.argmax if largest else op.argmin)(numbers, axis=axis, keepdim=True)
+    values = op.take_along_axis(numbers, index, axis=axis)
+    values = as_dtype(values, x.dtype)
+    return (values, index) if keepdim else (squeezed(values, [axis]), squeezed(index, [axis]))
+
+
+@rule("aten.argmax.default")
+def argmax(self: Var, dim: int | None = None, keepdim: bool = False):
+    return _place(self, dim, keepdim, largest=True)
+
+
+@rule("aten.argmin.default")
+def argmin(self: Var, dim: int | None = None, keepdim: bool = False):
+    return _place(self, dim, keepdim, largest=False)
+
+
+def _place(x: Var, dim: int | None, keepdim: bool, *, largest: bool) -> Var:
+    operator = op.argmax if largest else op.argmin
+    if dim is not None and rank_of(x):
+        return operator(x, axis=axis_of(x, dim), keepdim=keepdim)
+    y = operator(reshaped(x, [size.product(shape_of(x))]), axis=0)
+    return reshaped(y, [1] * rank_of(x)) if keepdim else y
+
+
+@rule("aten.any.default", "aten.any.dim", "aten.any.dims")
+def any(self: Var, dim: Dims = None, keepdim: bool = False):
+    return op.any(_truth(self), axis=over(self, dim), keepdim=keepdim)
+
+
+@rule("aten.all.default", "aten.all.dim", "aten.all.dims")
+def all(self: Var, dim: Dims = None, keepdim: bool = False):
+    return op.all(_truth(self), axis=over(self, dim), keepdim=keepdim)
+
+
+def _truth(x: Var) -> Var:
+    return x if x.dtype is DType.BOOL else op.not_equal(x, like(0, x))
+
+
+@rule("aten.count_nonzero.default", "aten.count_nonzero.dim_IntList")
+def count_nonzero(self: Var, dim: Dims = None):
+    return sum(_truth(self), dim)
+
+
+@rule("aten.var.default", "aten.var.dim", "aten.var.correction")
+def var(self: Var, dim: Dims = None, unbiased: bool = True, correction: Number | None = None, keepdim: bool = False):
+    return op.variance(self, axis=over(self, dim), keepdim=keepdim, correction=_correction(unbiased, correction))
+
+
+@rule("aten.std.default", "aten.std.dim", "aten.std.correction")
+def std(self: Var, dim: Dims = None, unbiased: bool = True, correction: Number | None = None, keepdim: bool = False):
+    return op.sqrt(var(self, dim, unbiased, correction, keepdim))
+
+
+@rule("aten.var_mean.default", "aten.var_mean.dim", "aten.var_mean.correction")
+def var_mean(self: Var, dim: Dims = None, unbiased: bool = True, correction: Number | None = None, keepdim: bool = False):
+    return var(self, dim, unbiased, correction, keepdim), mean(self, dim, keepdim)
+
+
+@rule("aten.std_mean.default", "aten.std_mean.dim", "aten.std_mean.correction")
+def std_mean(self: Var, dim: Dims = None, unbiased: bool = True, correction: Number | None = None, keepdim: bool = False):
+    return std(self, dim, unbiased, correction, keepdim), mean(self, dim, keepdim)
+
+
+def _correction(unbiased: bool, correction: Number | None) -> float:
+    return float(unbiased) if correction is None else float(correction)
+
+
+@rule("aten.logsumexp.default", "aten.special_logsumexp.default")
+def logsumexp(self: Var, dim: Dims, keepdim: bool = False):
+    x = as_floating(self)
+    return op.logsumexp(x, axis=over(x, dim), keepdim=keepdim) if rank_of(x) else x
+
+
+@rule("aten.linalg_vector_norm.default", "aten.norm.ScalarOpt_dim", "aten.norm.Scalar", "aten.norm.ScalarOpt_dim_dtype")
+def vector_norm(self: Var, ord: Number = 2, p: Number | None = None, dim: Dims = None, keepdim: bool = False, dtype: object = None):
+    """The norm of Frobenius and its kin. Where all is zero, the gradient is zero, as in PyTorch."""
+    x, power = as_dtype(self, dtype), float(ord if p is None else p)
+    axis = over(x, dim)
+    if power == math.inf or power == -math.inf:
+        return extreme(op.abs(x), dim, keepdim, largest=power > 0)
+    if power == 0:
+        return sum(as_dtype(op.not_equal(x, like(0.0, x)), x.dtype), dim, keepdim)
+    if power == 1:
+        return op.reduce_sum(op.abs(x), axis=axis, keepdim=keepdim)
+    if power == 2:
+        return _root(op.reduce_sum(op.square(x), axis=axis, keepdim=keepdim), 2.0)
+    return _root(op.reduce_sum(op.power(op.abs(x), like(power, x)), axis=axis, keepdim=keepdim), power)
+
+
+def _root(total: Var, degree: float) -> Var:
+    """A root of what is not below zero, whose gradient at zero is zero rather than infinite."""
+    zero = op.equal(total, like(0.0, total))
+    safe = op.where(zero, like(1.0, total), total)
+    root = op.sqrt(safe) if degree == 2.0 else op.power(safe, like(1.0 / degree, total))
+    return op.where(zero, like(0.0, total), root)
+
+
+@rule("aten.cumsum.default")
+def cumsum(self: Var, dim: int, dtype: object = None):
+    x = as_dtype(self, dtype) if dtype is not None else as_integer(self)
+    return op.cumsum(x, axis=axis_of(x, dim)) if rank_of(x) else x
+
+
+@rule("aten.cumprod.default")
+def cumprod(self: Var, dim: int, dtype: object = None):
+    x = as_dtype(self, dtype) if dtype is not None else as_integer(self)
+    return op.cumprod(x, axis=axis_of(x, dim)) if rank_of(x) else x
+
+
+@rule("aten.logcumsumexp.default")
+def logcumsumexp(self: Var, dim: int):
+    axis = axis_of(self, dim)
+    top = op.stop_gradient(op.reduce_max(self, axis=axis, keepdim=True))
+    return op.add(op.log(op.cumsum(op.exp(op.subtract(self, top)), axis=axis)), top)
+
+
+@rule("aten.diff.default")
+def diff(self: Var, n: int = 1, dim: int = -1, prepend: Var | None = None, append: Var | None = None):
+    axis = axis_of(self, dim)
+    given = [x for x in (prepend, self, append) if x is not None]
+    y = given[0] if len(given) == 1 else op.concat(given, axis=axis)
+    for _ in range(n):
+        y = op.subtract(op.slice(y, axis=axis, start=1), op.slice(y, axis=axis, stop=-1))
+    return y
+
+
+@rule("aten.sort.default", "aten.sort.stable")
+def sort(self: Var, dim: int = -1, descending: bool = False, stable: bool | None = False):
+    refuse(rank_of(self) == 0, "one number in order")
+    return tuple(op.sort(self, axis=axis_of(self, dim), descending=descending, stable=True))
+
+
+@rule("aten.argsort.default", "aten.argsort.stable")
+def argsort(self: Var, dim: int = -1, descending: bool = False, stable: bool = False):
+    return sort(self, dim, descending, stable)[1]
+
+
+@rule("aten.msort.default")
+def msort(self: Var):
+    return sort(self, 0)[0]
+
+
+@rule("aten.topk.default")
+def topk(self: Var, k: int, dim: int = -1, largest: bool = True, sorted: bool = True):
+    refuse(not isinstance(k, int), f"k is {k}, which only the run tells")
+    return tuple(op.top_k(self, k=k, axis=axis_of(self, dim), largest=largest))
+
+
+@rule("aten.kthvalue.default")
+def kthvalue(self: Var, k: int, dim: int = -1, keepdim: bool = False):
+    axis = axis_of(self, dim)
+    found = tuple(op.slice(x, axis=axis, start=k - 1, stop=k) for x in sort(self, axis))
+    return found if keepdim else tuple(squeezed(x, [axis]) for x in found)
+
+
+@rule("aten.median.dim")
+def median(self: Var, dim: int = -1, keepdim: bool = False):
+    """The lower of the two in the middle, as PyTorch has it. NaN has no place in an order, which is not looked at."""
+    whole = shape_of(self)[axis_of(self, dim)]
+    if not isinstance(whole, int):
+        raise Unsupported(f"the middle of {whole} values")
+    return kthvalue(self, (whole + 1) // 2, dim, keepdim)

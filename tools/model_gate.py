@@ -1,0 +1,295 @@
+"""The gate of an imported model: forward, gradients and buffers beside PyTorch's, and its saved file in a process of its own."""
+
+import math
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy
+import torch
+from model_catalogue import Subject, renamed_first
+from torch import nn
+from torch.utils import _pytree as pytree
+
+import oarlock as ol
+from oarlock.interop.torch.imported import ImportedModule
+from oarlock.ir.traversal import walk
+from oarlock.layer.inputs import data
+
+__all__ = ["Outcome", "judge"]
+
+_FORWARD = {torch.float32: 1e-5, torch.float64: 1e-9}
+_FORWARD_WITH_CASTS = 1e-5  # in float64, where a model computes a part of it in float32
+_GRADIENT = 1e-7
+_GRADIENT_WITH_CASTS = 1e-5
+_SMALLEST = 1e-6  # of the largest gradient of all: what is smaller is judged by that
+_BUFFER = 1e-7
+_LOSS = 1e-4  # in float32
+_BATCHES = (2, 3)
+
+_RELOADED = """
+import sys
+sys.path.insert(0, sys.argv[1])
+for name in ("torchvision", "timm", "transformers"):
+    sys.modules[name] = None
+import numpy
+from oarlock import inference
+folder = sys.argv[2]
+given = numpy.load(folder + "/inputs.npz")
+made = inference.infer(inference.load_model(folder + "/model.safetensors"), {name: given[name] for name in given.files})
+made = made if isinstance(made, dict) else {"output": made}
+numpy.savez(folder + "/outputs.npz", **made)
+"""
+
+
+@dataclass
+class Outcome:
+    """What came of one model: "passed", "refused" or "failed", why, and how many nodes became one operator or several."""
+
+    name: str
+    status: str = "passed"
+    faults: list[str] = field(default_factory=list)
+    nodes: int = 0
+    native: int = 0
+    composed: int = 0
+    dynamic: bool = True
+    training: bool = True
+    seconds: float = 0.0
+    worst: dict[str, float] = field(default_factory=dict)
+    composed_of: dict[str, int] = field(default_factory=dict)
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def judge(subject: Subject, *, quick: bool = False) -> Outcome:
+    """Take a model through the gate: two sizes, two batches, float32 and float64; `quick` takes each dtype at one of the sizes."""
+    outcome, start = Outcome(subject.name), time.time()
+    plans = [(subject.sizes[0], torch.float32), (subject.sizes[1], torch.float64)]
+    if not quick:
+        plans += [(subject.sizes[1], torch.float32), (subject.sizes[0], torch.float64)]
+    for number, (size, dtype) in enumerate(plans):
+        try:
+            _judge_at(subject, size, dtype, outcome, save=number == 0)
+        except ol.errors.OarlockError as error:
+            refused = type(error).__name__ == "UnsupportedError"
+            outcome.status = "refused" if refused else "failed"
+            outcome.faults.append(f"{size} {_short(dtype)}: {error}")
+            break
+        if outcome.faults:
+            outcome.status = "failed"
+            break
+    outcome.seconds = round(time.time() - start, 1)
+    return outcome
+
+
+def _judge_at(subject: Subject, size: Any, dtype: torch.dtype, outcome: Outcome, *, save: bool) -> None:
+    module = subject.module(size).to(dtype)
+    batches = [_cast(renamed_first(module, subject.inputs(size, batch)), dtype) for batch in _BATCHES]
+    state = {name: value.detach().clone() for name, value in module.state_dict().items()}
+    fault = _Faults(outcome, f"{size} {_short(dtype)}")
+    imported = _import(module, batches, outcome)
+    report = imported[0].report
+    outcome.native, outcome.composed, outcome.nodes = report.native, report.composed, report.native + report.composed
+    outcome.composed_of = {name: count for (name, operators), count in report.counts.items() if len(operators) > 1}
+    for model, given in zip(imported, batches, strict=True):
+        _compare_forward(module, model, given, dtype, fault)
+    if save:
+        _compare_reloaded(imported[0], batches[0], fault)
+    trained: dict[int, _Training] = {}
+    for model, given, batch in zip(imported, batches, _BATCHES, strict=True):
+        training = trained.setdefault(id(model), _Training(model))
+        module.load_state_dict(state)
+        training.compare(module, given, fault.at(f"batch {batch}"), dtype)
+
+
+def _import(module: nn.Module, batches: list[dict[str, torch.Tensor]], outcome: Outcome) -> list[ImportedModule]:
+    """The module for each batch: once for both, unless it fixes the size of a batch, which is refused, and noted.
+
+    One that cannot be exported as it trains, which is refused too, comes in as it evaluates.
+    """
+    try:
+        return [ol.from_torch(module, batches[0], dynamic="n", training=outcome.training)] * 2
+    except ol.errors.OarlockError as error:
+        if "fixes a size" in str(error):
+            outcome.dynamic = False
+            return [ol.from_torch(module, batch, training=outcome.training) for batch in batches]
+        if "chooses in Python" in str(error) and outcome.training:
+            outcome.training = False
+            return _import(module, batches, outcome)
+        raise
+
+
+class _Faults:
+    """Collects what is wrong, with where."""
+
+    def __init__(self, outcome: Outcome, where: str):
+        self.outcome, self.where = outcome, where
+
+    def at(self, more: str) -> "_Faults":
+        return _Faults(self.outcome, f"{self.where} {more}")
+
+    def add(self, what: str) -> None:
+        self.outcome.faults.append(f"{self.where}: {what}")
+
+    def measure(self, kind: str, error: float, allowed: float, what: str) -> None:
+        """Note how far off something is, as a share of what is allowed."""
+        share = error / allowed if math.isfinite(error) else math.inf
+        self.outcome.worst[kind] = max(self.outcome.worst.get(kind, 0.0), share)
+        if not share <= 1.0:
+            self.add(f"{kind}: {what} is off by {error:.2e}, {share:.1e} of what is allowed")
+
+
+def _short(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
+
+
+def _cast(inputs: dict[str, torch.Tensor], dtype: torch.dtype) -> dict[str, torch.Tensor]:
+    return {name: value.to(dtype) if value.is_floating_point() else value for name, value in inputs.items()}
+
+
+def _tensors(output: object) -> list[torch.Tensor]:
+    return [leaf for leaf in pytree.tree_flatten(output)[0] if isinstance(leaf, torch.Tensor)]
+
+
+def _has_casts(model: ImportedModule) -> bool:
+    """Whether a model in float64 computes a part of it in less."""
+    return any(
+        op.type == "cast"
+        and op.inputs["x"][0].dtype is ol.DType.FLOAT64
+        and op.attributes["dtype"] in (ol.DType.FLOAT32, ol.DType.BFLOAT16)
+        for op in walk(model.program.main)
+    ) or any(op.type == "cast" and op.inputs["x"][0].dtype is ol.DType.FLOAT32 for op in walk(model.program.main))
+
+
+def _compare_forward(module: nn.Module, model: ImportedModule, given: dict[str, torch.Tensor], dtype: torch.dtype, fault: _Faults) -> None:
+    module.eval()
+    with torch.no_grad():
+        wanted = _tensors(module(**given))
+    made = model.executor.run(model.program, _feed(given), list(model.outputs.values()), scope=model.scope, training=False)
+    allowed = _FORWARD_WITH_CASTS if dtype is torch.float64 and _has_casts(model) else _FORWARD[dtype]
+    if len(made) < len(wanted):
+        fault.add(f"{len(made)} outputs, where PyTorch gives {len(wanted)}")
+    for label, one, other in zip(model.outputs, made, wanted, strict=False):
+        other = other.numpy()
+        if one.shape != other.shape or one.dtype != other.dtype:
+            fault.add(f"forward: {label} is {one.dtype}{list(one.shape)}, not {other.dtype}{list(other.shape)}")
+        elif one.size:
+            one, other = one.astype(numpy.float64), other.astype(numpy.float64)
+            same = (one == other) | (numpy.isnan(one) & numpy.isnan(other))
+            with numpy.errstate(invalid="ignore"):
+                off = numpy.where(same, 0.0, numpy.abs(one - other) / numpy.maximum(1.0, numpy.abs(other)))
+            fault.measure("forward" if dtype is torch.float32 else "forward64", float(off.max()), allowed, label)
+
+
+def _feed(given: dict[str, torch.Tensor]) -> dict[str, numpy.ndarray]:
+    return {name: value.numpy() for name, value in given.items()}
+
+
+def _compare_reloaded(model: ImportedModule, given: dict[str, torch.Tensor], fault: _Faults) -> None:
+    """The saved file in a process without torchvision, timm and transformers gives the same bits."""
+    with tempfile.TemporaryDirectory() as folder:
+        here = ol.infer(model, _feed(given))
+        here = here if isinstance(here, dict) else {"output": here}
+        ol.save_model(model, f"{folder}/model.safetensors")
+        numpy.savez(f"{folder}/inputs.npz", **_feed(given))
+        package = str(Path(ol.__file__).parents[1])
+        environment = {**os.environ, "PYTHONPATH": package}
+        command = [sys.executable, "-c", _RELOADED, package, folder]
+        done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+        if done.returncode:
+            fault.add(f"reloaded: {done.stderr.strip().splitlines()[-1] if done.stderr.strip() else done.returncode}")
+            return
+        there = numpy.load(f"{folder}/outputs.npz")
+        for name, value in here.items():
+            if name not in there or there[name].tobytes() != value.tobytes():
+                fault.add(f"reloaded: {name} has other bits")
+
+
+class _Training:
+    """A program with the gradients of a model at all its parameters and floating inputs, against fed gradients of its outputs."""
+
+    def __init__(self, model: ImportedModule):
+        self.model = model
+        self.parameters = {var.name: var for var in model.program.main.vars.values() if var.parameter and var.trainable}
+        self.floats = {name: var for name, var in model.inputs.items() if var.dtype.is_floating}
+        with model.program:
+            self.outputs = {label: var for label, var in model.outputs.items() if var.dtype.is_floating}
+            self.weights = [data(f"weight.{label}", var.shape, var.dtype, batch=None) for label, var in self.outputs.items()]
+            wanted = [*self.parameters.values(), *self.floats.values()]
+            self.found = ol.gradients(list(self.outputs.values()), wanted, self.weights)
+
+    def compare(self, module: nn.Module, given: dict[str, torch.Tensor], fault: _Faults, dtype: torch.dtype) -> None:
+        module.train(fault.outcome.training)
+        inputs = {name: value.clone().requires_grad_(value.is_floating_point()) for name, value in given.items()}
+        outputs = [value for value in _tensors(module(**inputs)) if value.is_floating_point()]
+        generator = torch.Generator().manual_seed(5)
+        weights = [torch.randn(value.shape, generator=generator, dtype=torch.float64).to(value.dtype) for value in outputs]
+        own = dict(module.named_parameters())
+        names = [name for name in self.parameters if name in own]
+        for name in self.parameters.keys() - own.keys():
+            fault.add(f'gradient: PyTorch has no parameter "{name}"')
+        wanted = [own[name] for name in names] + [inputs[name] for name in self.floats]
+        linked = [(value, weight) for value, weight in zip(outputs, weights, strict=True) if value.requires_grad]
+        theirs = torch.autograd.grad([v for v, _ in linked], wanted, [w for _, w in linked], allow_unused=True)
+        feed = {**_feed(given), **{var.name: weight.numpy() for var, weight in zip(self.weights, weights, strict=True)}}
+        scope = ol.init(self.model.program, ol.Scope())
+        present = [var for var in self.found if var is not None]
+        made = self.model.executor.run(self.model.program, feed, [*self.outputs.values(), *present], scope=scope, training=True)
+        losses = [
+            float((numpy.asarray(one, numpy.float64) * weight.double().numpy()).sum()) for one, weight in zip(made, weights, strict=False)
+        ]
+        ours_loss, theirs_loss = sum(losses), sum(float((v.double() * w.double()).sum()) for v, w in zip(outputs, weights, strict=True))
+        scale = sum(float((v.double() * w.double()).abs().sum()) for v, w in zip(outputs, weights, strict=True))
+        fault.measure("loss", abs(ours_loss - theirs_loss), _LOSS * max(abs(theirs_loss), 1e-2 * scale, 1e-12), "the loss")
+        if theirs_loss == 0.0:
+            fault.add("vacuous: the loss is 0")
+        values = iter(made[len(self.outputs) :])
+        ours = [None if var is None else next(values) for var in self.found]
+        if dtype is torch.float64:
+            self._compare_gradients([*names, *self.floats], theirs, ours, fault)
+        self._compare_buffers(module, scope, fault, dtype)
+
+    def _compare_gradients(self, names: list[str], theirs: Any, ours: list[Any], fault: _Faults) -> None:
+        largest = max((float(g.abs().max()) for g in theirs if g is not None and g.numel()), default=0.0)
+        share = _GRADIENT_WITH_CASTS if _has_casts(self.model) else _GRADIENT
+        alive = 0
+        for name, wanted, one in zip(names, theirs, ours, strict=True):
+            there = numpy.zeros(()) if wanted is None else wanted.numpy()
+            here = numpy.zeros(()) if one is None else one
+            if wanted is None and numpy.any(here):
+                fault.add(f'gradient: "{name}" is moved, where PyTorch leaves it')
+                continue
+            size = float(numpy.abs(there).max()) if there.size else 0.0
+            alive += size > 1e-12 * largest
+            off = float(numpy.abs(here - there).max()) if there.size else 0.0
+            fault.measure("gradient", off, share * max(size, _SMALLEST * largest, 1e-300), f'"{name}"')
+        reached = sum(gradient is not None for gradient in theirs)
+        if alive < 0.9 * reached or not reached:
+            fault.add(f"vacuous: {alive} of {reached} gradients are not zero")
+
+    def _compare_buffers(self, module: nn.Module, scope: ol.Scope, fault: _Faults, dtype: torch.dtype) -> None:
+        allowed = _BUFFER if dtype is torch.float64 else 1e-4
+        state: dict[str, torch.Tensor] = module.state_dict()
+        for name, value in module.named_buffers():
+            if name not in state or name not in scope:
+                continue
+            held = torch.as_tensor(scope[name])
+            off = float((held.double() - value.double()).abs().max()) if value.numel() else 0.0
+            size = max(1.0, float(value.double().abs().max())) if value.numel() else 1.0
+            fault.measure("buffer", off, allowed * size, f'"{name}"')
+
+
+def quietly(action: Callable[[], Outcome], name: str) -> Outcome:
+    """`action`, and a failure in the place of whatever it raises: a crash is no refusal."""
+    try:
+        return action()
+    except Exception as error:
+        last = (str(error).strip().splitlines() or [""])[0]
+        return Outcome(name, status="failed", faults=[f"{type(error).__name__}: {last[:400]}"])
