@@ -7,6 +7,7 @@ Importing this package registers every operator of a forward program. Those that
 from oarlock.old_names import OLD_OPERATORS, renamed
 from oarlock.op import (
     activation,
+    along_axis,
     attention,
     batch_normalization,
     bitwise,
@@ -29,12 +30,14 @@ from oarlock.op import (
     pooling,
     powers,
     randomness,
+    rearrangement,
     reduction,
     rounding,
     selection,
     sequence,
     sequence_layout,
     smooth_activation,
+    sorting,
     statistics,
     table,
     told_shape,
@@ -44,6 +47,9 @@ from oarlock.op import (
 from oarlock.op.composed import arithmetic
 from oarlock.op.composed.attention import attention_by_head
 from oarlock.op.composed.broadcast_product import matrix_product
+from oarlock.op.composed.einsum import einsum
+from oarlock.op.composed.indexing import gather_nd, scatter_nd
+from oarlock.op.composed.order import argsort, eye, top_k_along
 from oarlock.op.composed.product import gemm
 from oarlock.op.composed.shape import squeeze, unsqueeze
 from oarlock.op.control import conditional, loop_gradient, recurrent_loop, while_loop
@@ -53,6 +59,8 @@ from oarlock.suggestions import no_attribute, refuse_calls
 
 __all__ = [
     "activation",
+    "along_axis",
+    "argsort",
     "arithmetic",
     "attention",
     "attention_by_head",
@@ -65,9 +73,12 @@ __all__ = [
     "creation",
     "cumulative",
     "dtype_conversion",
+    "einsum",
     "elementwise",
     "extremes",
+    "eye",
     "fused",
+    "gather_nd",
     "gemm",
     "indexing",
     "logical",
@@ -81,17 +92,21 @@ __all__ = [
     "pooling",
     "powers",
     "randomness",
+    "rearrangement",
     "recurrent_loop",
     "reduction",
     "rounding",
+    "scatter_nd",
     "selection",
     "sequence",
     "sequence_layout",
     "smooth_activation",
+    "sorting",
     "squeeze",
     "statistics",
     "table",
     "told_shape",
+    "top_k_along",
     "trigonometry",
     "unary",
     "unsqueeze",
@@ -99,7 +114,19 @@ __all__ = [
 ]
 
 
-_COMPOSED = ("attention_by_head", "gemm", "matrix_product", "squeeze", "unsqueeze")  # functions of variables
+_COMPOSED = (
+    "argsort",
+    "attention_by_head",
+    "einsum",
+    "eye",
+    "gather_nd",
+    "gemm",
+    "matrix_product",
+    "scatter_nd",
+    "squeeze",
+    "top_k_along",
+    "unsqueeze",
+)  # functions of variables
 
 
 def __getattr__(name: str) -> Operator:

@@ -14,6 +14,7 @@ from oarlock.ir.location import here
 from oarlock.ir.var import Var
 from oarlock.op.comparison import greater, greater_equal, less, less_equal
 from oarlock.op.composed.broadcast_product import matrix_product
+from oarlock.op.composed.indexing import subscript
 from oarlock.op.creation import full
 from oarlock.op.elementwise import add, divide, floor_divide, multiply, neg, remainder, subtract
 from oarlock.op.logical import logical_and, logical_not, logical_or
@@ -101,6 +102,8 @@ def attach() -> None:
     Var.__neg__ = lambda self: neg(self)  # type: ignore[attr-defined]
     Var.__invert__ = lambda self: logical_not(self)  # type: ignore[attr-defined]
     Var.__matmul__ = _matmul  # type: ignore[attr-defined]
+    Var.__getitem__ = lambda self, key: subscript(self, key)  # type: ignore[attr-defined]
+    Var.__iter__ = None  # type: ignore[attr-defined]  # or Python would ask for one element after another, for ever
     Var.__array_ufunc__ = None  # type: ignore[attr-defined]  # NumPy leaves `array + x` to us, rather than add element by element
 
 

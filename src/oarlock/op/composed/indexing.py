@@ -1,0 +1,141 @@
+"""`x[...]` on variables, and indexing by rows of numbers: compositions of slices and of the operators that take places by number."""
+
+import operator
+from types import EllipsisType
+
+from oarlock.errors import ArgumentError, ShapeError
+from oarlock.ir.dtype import DType
+from oarlock.ir.location import here
+from oarlock.ir.rollback import undone_on_error
+from oarlock.ir.shape_rules import require_axis
+from oarlock.ir.var import Var
+from oarlock.op.along_axis import index, index_put
+from oarlock.op.composed.shape import known_shape, squeeze, unsqueeze
+from oarlock.op.dtype_conversion import cast
+from oarlock.op.manipulation import slice_
+from oarlock.op.rearrangement import flip
+from oarlock.op.sorting import argwhere
+from oarlock.op.told_shape import arange
+from oarlock.registry.creator import describe_value, require_type
+
+__all__ = ["gather_nd", "scatter_nd", "subscript"]
+
+
+def subscript(x: Var, key: object) -> Var:
+    """``x[key]`` as in PyTorch: numbers, slices with steps of either sign, ``...``, None, and variables of integers or of bools.
+
+    Slices are clipped where the size is known, as Python clips them; of a symbol, what they ask for must be there. Variables of integers
+    broadcast; where they stand apart, their axes come first. One of bools takes the places where it is true, of which the run tells how
+    many there are. Raises ShapeError and ArgumentError.
+    """
+    x = require_type(x, "x[...]: x")
+    items = list(key) if isinstance(key, tuple) else [key]
+    asked = sum(_axes_of(item) for item in items)
+    rank = len(known_shape(x, "x[...]"))
+    if asked > rank or sum(item is Ellipsis for item in items) > 1:
+        what = f"{asked} axes are asked for" if asked > rank else "... stands twice"
+        raise ShapeError(f'x[...]: {what}, where "{x.name}" has {rank}', location=here(), given=[x.describe()])
+    picked: list[tuple[int, Var]] = []
+    axis = 0
+    with undone_on_error(x.block.program):
+        for item in items:
+            if item is None:
+                x = unsqueeze(x, axis)
+                axis += 1
+            elif isinstance(item, EllipsisType):
+                axis += rank - asked
+            elif isinstance(item, Var):
+                picked += [(axis + number, column) for number, column in enumerate(_columns(item))]
+                axis += _axes_of(item)
+            elif isinstance(item, slice):
+                x = _part(x, axis, item)
+                axis += 1
+            else:
+                x = _element(x, axis, operator.index(item))  # type: ignore[arg-type]
+        return index(x, [var for _, var in picked], axes=tuple(at for at, _ in picked)) if picked else x
+
+
+def _axes_of(item: object) -> int:
+    """How many axes of what is indexed an item stands for. Raises ArgumentError for what is none."""
+    if item is None or item is Ellipsis:
+        return 0
+    if isinstance(item, Var) and (item.dtype is DType.BOOL or item.dtype.is_integer):
+        return len(known_shape(item, "x[...]")) if item.dtype is DType.BOOL else 1
+    if not isinstance(item, slice) and (isinstance(item, bool) or not hasattr(item, "__index__")):
+        raise ArgumentError(
+            f"x[...] takes numbers, slices, ..., None, and variables of integers or bools, not {describe_value(item)}", location=here()
+        )
+    return 1
+
+
+def _columns(item: Var) -> list[Var]:
+    """The indices that a variable stands for: itself, or of bools the places that are true, axis by axis."""
+    if item.dtype is not DType.BOOL:
+        return [item if item.dtype is DType.INT64 else cast(item, dtype="int64")]
+    places = argwhere(item)
+    return _last_axis(places, len(known_shape(item, "x[...]")))
+
+
+def _last_axis(x: Var, count: int) -> list[Var]:
+    return [squeeze(slice_(x, axis=-1, start=number, stop=number + 1), -1) for number in range(count)]
+
+
+def _element(x: Var, axis: int, number: int) -> Var:
+    size = known_shape(x, "x[...]")[axis]
+    if isinstance(size, int) and not -size <= number < size:
+        raise ShapeError(f"x[...]: {number} is no place along an axis of the size {size}", location=here(), given=[x.describe()])
+    return squeeze(slice_(x, axis=axis, start=number, stop=number + 1 or None), axis)
+
+
+def _part(x: Var, axis: int, part: slice) -> Var:
+    size = known_shape(x, "x[...]")[axis]
+    for bound in (part.start, part.stop, part.step):
+        if not (bound is None or hasattr(bound, "__index__")):
+            raise ArgumentError(f"x[...]: a slice is of numbers, not of {describe_value(bound)}; see ol.op.narrow", location=here())
+    if isinstance(size, int):
+        places = range(*part.indices(size))
+        if not places:
+            return slice_(x, axis=axis, start=0, stop=0)
+        first, last = min(places[0], places[-1]), max(places[0], places[-1])
+        start, stop, step = first, last + 1, places.step
+    else:
+        start, stop, step = part.start or 0, part.stop, part.step or 1
+        if step < 0 and (part.start is not None or part.stop is not None):
+            raise ShapeError(
+                f"x[...]: a slice that goes back has no bounds where the size is {size}", location=here(), given=[x.describe()]
+            )
+    if (start, stop) not in ((0, None), (0, size)):
+        x = slice_(x, axis=axis, start=start, stop=stop)
+    if step < 0:
+        x = flip(x, axes=(axis,))
+    return x if abs(step) == 1 else slice_(x, axis=axis, step=abs(step))
+
+
+def gather_nd(x: Var, indices: Var, *, batch: int = 0) -> Var:
+    """What rows of numbers ask for: int64[*b i k], where the ``k`` numbers of a row are places along the axes behind ``batch`` ones.
+
+    The leading ``batch`` axes of both are the same; ``y[b, i] = x[b, *indices[b, i]]``. Raises ShapeError.
+    """
+    shape, rows = known_shape(x, "gather_nd"), known_shape(indices, "gather_nd")
+    count = _require_columns(rows, len(shape) - batch, indices)
+    if not 0 <= batch < len(rows):
+        raise ShapeError(f"gather_nd: batch is {batch}, where indices have {len(rows)} axes", location=here(), given=[indices.describe()])
+    with undone_on_error(x.block.program):
+        width = len(rows) - 1
+        own = [unsqueeze(arange([x], stop=(shape[axis],)), *(at for at in range(width) if at != axis)) for axis in range(batch)]
+        return index(x, [*own, *_last_axis(indices, count)], axes=tuple(range(batch + count)))
+
+
+def scatter_nd(x: Var, indices: Var, values: Var, *, accumulate: bool = False) -> Var:
+    """``x`` with ``values`` put in the places that rows of numbers name, or added to them; see `gather_nd`."""
+    count = _require_columns(known_shape(indices, "scatter_nd"), len(known_shape(x, "scatter_nd")), indices)
+    with undone_on_error(x.block.program):
+        return index_put(x, values, _last_axis(indices, count), axes=tuple(range(count)), accumulate=accumulate)
+
+
+def _require_columns(shape, rank: int, indices: Var) -> int:
+    """How many numbers a row has. Raises ShapeError where that is not known, or more than there are axes."""
+    require_axis(shape, -1, indices.name)
+    if not isinstance(shape[-1], int) or not 1 <= shape[-1] <= rank:
+        raise ShapeError(f"rows of {shape[-1]} numbers do not name places along {rank} axes", location=here(), given=[indices.describe()])
+    return shape[-1]
