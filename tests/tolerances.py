@@ -38,6 +38,10 @@ PASSES_DIFFER = (1e-10, 1e-10)
 # a layer against PyTorch's, in float64
 LAYERS = (1e-12, 1e-12)
 
+# an operator of float32 in ONNX Runtime against ours; the losses of a training there, relative to those here
+ONNX_OPERATORS = (2e-5, 2e-6)
+ONNX_LOSSES = (1e-4, 1e-4)
+
 # how many standard errors a statistic of random numbers may be away, at a fixed seed
 MOMENTS = 4.0
 

@@ -44,6 +44,7 @@ from oarlock.errors import UnsetVarError as UnsetVarError
 from oarlock.errors import UnsupportedError as UnsupportedError
 from oarlock.errors import VerifyError as VerifyError
 from oarlock.errors import WriteError as WriteError
+from oarlock.interop.onnx.export import to_onnx as to_onnx
 from oarlock.interop.onnx.importing import from_onnx as from_onnx
 from oarlock.interop.torch.imported import from_torch as from_torch
 from oarlock.interop.torch.state_dict import to_torch_state as to_torch_state

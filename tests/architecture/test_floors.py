@@ -143,6 +143,7 @@ PUBLIC = [
     "switch_case",
     "testing",
     "to_torch_state",
+    "to_onnx",
     "train",
     "training",
     "configure_process",

@@ -5,7 +5,7 @@ import sys
 import typer
 from rich.console import Console
 
-from oarlock.cli import check, diff, explain, hash, import_onnx, import_torch, infer, ops, plan, prune, show, train
+from oarlock.cli import check, diff, explain, export, hash, import_onnx, import_torch, infer, ops, plan, prune, show, train
 from oarlock.cli.untrusted_run import opens_program
 from oarlock.errors import OarlockError
 
@@ -25,6 +25,7 @@ app.command(cls=opens_program("output"))(infer.infer)
 for command in (show.show, check.check, diff.diff, plan.plan):
     app.command(cls=opens_program())(command)
 app.command(cls=opens_program("output"))(prune.prune)
+app.command(cls=opens_program("onnx"))(export.export)
 for command in (ops.ops, explain.explain):
     app.command()(command)
 app.command("hash", cls=opens_program())(hash.hash_)

@@ -28,6 +28,7 @@ __all__ = [
     "rename",
     "solve",
     "sum_of",
+    "terms",
     "told",
 ]
 
@@ -190,6 +191,11 @@ def linear(size: Size) -> tuple[str, int, int] | None:
         return None
     factors, factor = terms.popitem()
     return (factors[0], factor, rest) if len(factors) == 1 and not factors[0].startswith("(") else None
+
+
+def terms(size: Size) -> dict[tuple[str, ...], int]:
+    """The factors of each term of a size, and by what it is multiplied; the number alone has no factors. A floor division is a factor."""
+    return {factors: coefficient for factors, coefficient in _parse(size).items() if coefficient}
 
 
 def rename(size: Size, names: Mapping[str, Size]) -> Size:

@@ -1,0 +1,369 @@
+"""The ONNX graph while it is written: nodes in order, constants, names that are used once, and sizes as tensors."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy
+
+from oarlock.interop.onnx.element_types import NUMBERS
+from oarlock.interop.onnx.package import get_package
+from oarlock.ir.dtype import DType
+from oarlock.ir.operation import Op
+from oarlock.ir.size import Shape, Size, names_in, solve, terms
+
+if TYPE_CHECKING:
+    from oarlock.ir.var import Var
+
+__all__ = ["Graph", "Node", "Unsupported", "Value"]
+
+END = 2**63 - 1
+"""Where a slice ends that goes on to the end."""
+
+
+class Unsupported(Exception):  # noqa: N818  a reason, which becomes a line of one message
+    """What an op asks for that ONNX, or this opset, cannot say. `to_onnx` collects these and refuses all of them at once."""
+
+
+@dataclass(frozen=True)
+class Value:
+    """A value of the graph: its name there, and what our program says about it."""
+
+    name: str
+    dtype: DType
+    shape: Shape | None
+
+    @property
+    def rank(self) -> int:
+        """How many dimensions it has. Raises Unsupported where nobody knows."""
+        if self.shape is None:
+            raise Unsupported("a value of unknown rank")
+        return len(self.shape)
+
+    @property
+    def sizes(self) -> Shape:
+        if self.shape is None:
+            raise Unsupported("a value of unknown rank")
+        return self.shape
+
+
+Argument = Value | str | None
+
+
+@dataclass
+class Node:
+    """One node: the names that it reads and gives; a `Graph` among its attributes is a block of its own."""
+
+    type: str
+    inputs: list[str]
+    outputs: list[str]
+    attributes: dict[str, Any]
+    name: str = ""
+
+
+@dataclass
+class Shared:
+    """What a graph shares with the graphs inside it."""
+
+    opset: int
+    training: bool
+    taken: set[str] = field(default_factory=set)
+    counts: dict[str, int] = field(default_factory=dict)
+    constants: dict[tuple[str, tuple[int, ...], bytes], str] = field(default_factory=dict)
+    initializers: dict[str, numpy.ndarray] = field(default_factory=dict)
+    inputs: list[Value] = field(default_factory=list)
+    """The inputs of the main graph."""
+
+
+class Graph:
+    """A graph, or a block inside one, to which rules append nodes.
+
+    Called with the type of a node and what it reads, `g("Add", x, y)`, it appends it and returns the name of what it gives, or as many
+    names as `outputs` asks for. Constants lie in the main graph, where every block sees them.
+    """
+
+    def __init__(self, shared: Shared, parent: "Graph | None" = None):
+        self.shared = shared
+        self.parent = parent
+        self.nodes: list[Node] = []
+        self.inputs: list[Value] = []
+        self.outputs: list[Value] = []
+        self.op: Op | None = None
+        """The op whose rule is being applied."""
+        self._known: dict[str, tuple[str, int]] = {}  # the first value, and its axis, that has a size of this spelling
+        self._linear: dict[str, list[tuple[Size, str, int]]] = {}  # a name: sizes that it follows from
+        self._dims: dict[Size, str] = {}
+
+    @property
+    def opset(self) -> int:
+        return self.shared.opset
+
+    @property
+    def training(self) -> bool:
+        return self.shared.training
+
+    def block(self) -> "Graph":
+        """An empty block inside this graph, which sees its values."""
+        return Graph(self.shared, self)
+
+    def require_opset(self, least: int, what: str) -> None:
+        """Raises Unsupported where this opset is older."""
+        if self.opset < least:
+            raise Unsupported(f"{what} needs opset {least}, and this is opset {self.opset}")
+
+    # Names and nodes
+
+    def fresh(self, stem: str) -> str:
+        """A name that no value has: `stem` itself where it is free."""
+        name, number = stem, self.shared.counts.get(stem, 0)
+        while name in self.shared.taken:
+            number += 1
+            name = f"{stem}_{number}"
+        self.shared.counts[stem] = number
+        self.shared.taken.add(name)
+        return name
+
+    def __call__(self, type: str, *inputs: Argument, outputs: int = 1, **attributes: Any) -> Any:
+        stem = f"{self.op.writes[0].name}/{type}" if self.op is not None and self.op.writes else type
+        names = [self.fresh(stem) for _ in range(outputs)]
+        self.append(type, inputs, names, attributes)
+        return names[0] if outputs == 1 else tuple(names)
+
+    def append(self, type: str, inputs: Sequence[Argument], outputs: Sequence[str], attributes: dict[str, Any]) -> None:
+        """Append a node that gives values of these names."""
+        read = [name_of(item) for item in inputs]
+        while read and not read[-1]:
+            read.pop()
+        given = {name: value for name, value in attributes.items() if value is not None}
+        self.nodes.append(Node(type, read, list(outputs), given, name=f"{outputs[0]}:{type}" if outputs else type))
+
+    def rename(self, old: str, new: str, since: int) -> None:
+        """Call a value `new` that a node from number `since` on gives, wherever these nodes read it."""
+        for node in self.nodes[since:]:
+            for inner in all_nodes(node):
+                inner.inputs = [new if name == old else name for name in inner.inputs]
+                inner.outputs = [new if name == old else name for name in inner.outputs]
+                for block in blocks_of(inner):
+                    block.outputs = [Value(new, value.dtype, value.shape) if value.name == old else value for value in block.outputs]
+        self._known = {size: (new if name == old else name, axis) for size, (name, axis) in self._known.items()}
+        self._dims = {size: new if name == old else name for size, name in self._dims.items()}
+
+    # Constants
+
+    def constant(self, array: numpy.ndarray) -> str:
+        """The name of a constant; equal ones are one."""
+        array = numpy.asarray(array, order="C")
+        key = (str(array.dtype), array.shape, array.tobytes())
+        found = self.shared.constants.get(key)
+        if found is None:
+            found = self.shared.constants[key] = self.fresh("constant")
+            self.shared.initializers[found] = array
+        return found
+
+    def scalar(self, value: float | bool, dtype: DType) -> str:
+        """One number."""
+        return self.constant(numpy.array(value, dtype=numpy_dtype(dtype)))
+
+    def ints(self, values: Sequence[int] | int) -> str:
+        """A vector of int64, or one number."""
+        return self.constant(numpy.array(values, dtype=numpy.int64))
+
+    def constant_of(self, name: Argument) -> numpy.ndarray | None:
+        """The constant of this name; None where the value is computed or fed."""
+        given = {value.name for value in self.shared.inputs}
+        return None if name_of(name) in given else self.shared.initializers.get(name_of(name))
+
+    # Sizes
+
+    def know(self, value: Value) -> None:
+        """Note where sizes can be read: of a value that stands from here on."""
+        for axis, size in enumerate(value.shape or ()):
+            if isinstance(size, str) and size not in self._known:
+                self._known[size] = (value.name, axis)
+                solved = solve(size, 0)
+                if solved is not None and solved[0] != size:
+                    self._linear.setdefault(solved[0], []).append((size, value.name, axis))
+
+    def dim(self, x: Value, axis: int) -> str:
+        """The size of an axis: int64[1]."""
+        size = x.sizes[axis]
+        if isinstance(size, int):
+            return self.ints([size])
+        axis %= x.rank
+        return self("Shape", x, start=axis, end=axis + 1)
+
+    def shape(self, x: Value) -> str:
+        """The sizes of a value: int64[rank]."""
+        if x.shape is not None and all(isinstance(size, int) for size in x.shape):
+            return self.ints(list(x.shape))  # type: ignore[arg-type]
+        return self("Shape", x)
+
+    def size(self, size: Size, *, missing: int | None = None) -> str:
+        """A size as int64[1]: read off a value that has it, or computed from such. Raises Unsupported where nothing tells a name.
+
+        `missing` is what a name counts as that nothing tells.
+        """
+        if isinstance(size, int):
+            return self.ints([size])
+        found = self._find_dim(size)
+        if found is None:
+            found = self._dims[size] = self._compute(size, missing)
+        return found
+
+    def _find_dim(self, size: Size) -> str | None:
+        graph: Graph | None = self
+        while graph is not None:
+            if size in graph._dims:
+                return graph._dims[size]
+            if size in graph._known:
+                name, axis = graph._known[size]  # type: ignore[index]
+                found = self._dims[size] = self("Shape", name, start=axis, end=axis + 1)
+                return found
+            graph = graph.parent
+        return None
+
+    def _compute(self, size: Size, missing: int | None) -> str:
+        """A polynomial of names that are told, or a name that follows from `2*n+1`."""
+        if names_in(size) == {size}:
+            for whole, name, axis in self._told(size):  # type: ignore[arg-type]
+                least = _constant_term(whole)
+                factor = terms(whole)[(size,)]  # type: ignore[index]
+                number = self("Shape", name, start=axis, end=axis + 1)
+                number = self("Sub", number, self.ints([least])) if least else number
+                return self("Div", number, self.ints([factor])) if factor != 1 else number
+            if missing is not None:
+                return self.ints([missing])
+            raise Unsupported(f"nothing in the graph tells the size {size}")
+        total = None
+        for factors, coefficient in terms(size).items():
+            part = self.ints([coefficient])
+            for factor in factors:
+                if factor.startswith("("):
+                    inner, divisor = factor[1:].rsplit(")//", 1)
+                    number = self._floor_divide(self.size(inner if not inner.isdigit() else int(inner), missing=missing), int(divisor))
+                else:
+                    number = self.size(factor, missing=missing)
+                part = number if part == self.ints([1]) else self("Mul", part, number)
+            total = part if total is None else self("Add", total, part)
+        return total if total is not None else self.ints([0])
+
+    def _floor_divide(self, number: str, divisor: int) -> str:
+        """Rounded down, where Div rounds towards zero."""
+        down = self("Mod", number, self.ints([divisor]))
+        return self("Div", self("Sub", number, down), self.ints([divisor]))
+
+    def _told(self, name: str) -> Iterator[tuple[Size, str, int]]:
+        graph: Graph | None = self
+        while graph is not None:
+            yield from graph._linear.get(name, ())
+            graph = graph.parent
+
+    def dims(self, shape: Shape, *, missing: int | None = None) -> str:
+        """Sizes as int64[rank]."""
+        if all(isinstance(size, int) for size in shape):
+            return self.ints(list(shape))  # type: ignore[arg-type]
+        return self("Concat", *(self.size(size, missing=missing) for size in shape), axis=0)
+
+    def count(self, shape: Shape) -> str:
+        """How many elements there are: int64[]."""
+        if all(isinstance(size, int) for size in shape):
+            return self.ints(int(numpy.prod(shape, dtype=numpy.int64)))  # type: ignore[arg-type]
+        return self("ReduceProd", self.dims(shape), keepdims=0)
+
+    # What many rules need
+
+    def cast(self, x: Argument, dtype: DType) -> str:
+        if isinstance(x, Value) and x.dtype is dtype:
+            return x.name
+        return self("Cast", x, to=onnx_dtype(dtype))
+
+    def reduce(self, type: str, x: Argument, axes: Sequence[int] | None, *, keepdim: bool = False) -> str:
+        """A reduction over `axes`, over everything where they are None. Axes became an input at opset 18, of ReduceSum before."""
+        if axes is not None and not axes:
+            return name_of(x)
+        keepdims = int(keepdim)
+        if axes is None:
+            return self(type, x, keepdims=keepdims)
+        if type == "ReduceSum" or self.opset >= 18:
+            return self(type, x, self.ints(list(axes)), keepdims=keepdims)
+        return self(type, x, axes=list(axes), keepdims=keepdims)
+
+    def filled(self, value: float | bool, dtype: DType, shape: str) -> str:
+        """A tensor of one number everywhere; `shape` is int64[rank]."""
+        sizes = self.constant_of(shape)
+        if sizes is not None and sizes.size == 0:
+            return self.scalar(value, dtype)
+        return self("ConstantOfShape", shape, value=numpy.array([value], dtype=numpy_dtype(dtype)))
+
+    def reshape(self, x: Argument, shape: Sequence[int] | str) -> str:
+        """`x` in a shape: a name of int64[rank], or numbers, of which one may be -1."""
+        if isinstance(shape, str):
+            return self("Reshape", x, shape, allowzero=1)
+        return self("Reshape", x, self.ints(list(shape)), allowzero=None if -1 in shape else 1)
+
+    def squeeze(self, x: Argument, *axes: int) -> str:
+        return self("Squeeze", x, self.ints(list(axes))) if axes else name_of(x)
+
+    def unsqueeze(self, x: Argument, *axes: int) -> str:
+        return self("Unsqueeze", x, self.ints(list(axes))) if axes else name_of(x)
+
+    def slice(self, x: Argument, axis: int, start: int | str, stop: int | str = END, step: int = 1) -> str:
+        """Along one axis; a bound is a number, or the name of int64[1]."""
+        first, last = (bound if isinstance(bound, str) else self.ints([bound]) for bound in (start, stop))
+        return self("Slice", x, first, last, self.ints([axis]), *([self.ints([step])] if step != 1 else []))
+
+    def rows(self, x: Value) -> str:
+        """All but the last axis as one: a matrix."""
+        if x.rank == 2:
+            return x.name
+        if x.rank == 1:
+            return self.unsqueeze(x, 0)
+        last = x.sizes[-1]
+        return self.reshape(x, [-1, last] if isinstance(last, int) and last else self.matrix_shape(x))
+
+    def matrix_shape(self, x: Value) -> str:
+        return self("Concat", self.unsqueeze(self.count(x.sizes[:-1]), 0), self.dim(x, -1), axis=0)
+
+    def arange(self, count: str) -> str:
+        """0, 1, ... below `count`, int64[1] or int64[]."""
+        stop = self.constant_of(count)
+        if stop is not None:
+            return self.ints(list(range(int(stop.reshape(())))))
+        return self("Range", self.ints(0), self("Squeeze", count), self.ints(1))
+
+    def result(self, number: int = 0) -> "Var":
+        """A variable that the op defines."""
+        assert self.op is not None
+        return self.op.writes[number]
+
+
+def _constant_term(size: Size) -> int:
+    return terms(size).get((), 0)
+
+
+def name_of(x: Argument) -> str:
+    return "" if x is None else x.name if isinstance(x, Value) else x
+
+
+def blocks_of(node: Node) -> list[Graph]:
+    return [value for value in node.attributes.values() if isinstance(value, Graph)]
+
+
+def all_nodes(node: Node) -> Iterator[Node]:
+    """The node, and those of the blocks inside it."""
+    yield node
+    for block in blocks_of(node):
+        for inner in block.nodes:
+            yield from all_nodes(inner)
+
+
+def onnx_dtype(dtype: DType) -> int:
+    """The number of a dtype in an ONNX file."""
+    return NUMBERS[dtype]
+
+
+def numpy_dtype(dtype: DType) -> Any:
+    """The dtype of an array, for which NumPy has none of bfloat16's own."""
+    if dtype is DType.BFLOAT16:
+        return get_package("ml_dtypes").bfloat16  # which comes with onnx
+    return numpy.dtype(dtype.value)

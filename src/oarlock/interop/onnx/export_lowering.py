@@ -1,0 +1,121 @@
+"""Ops of a program as nodes of a graph: one after another, by the rule of each; what has none is noted, and refused at the end."""
+
+from collections.abc import Iterable, Sequence
+
+import oarlock.interop.onnx.export_rules  # noqa: F401  the rules of our operators
+from oarlock.errors import ProgramError
+from oarlock.interop.onnx.export_graph import Graph, Unsupported, Value
+from oarlock.interop.onnx.export_rule import find_block_rule, find_rule
+from oarlock.ir.block import Block
+from oarlock.ir.location import Location
+from oarlock.ir.operation import Op
+from oarlock.ir.var import Var
+from oarlock.registry.catalogue import Catalogue
+
+__all__ = ["Lowering"]
+
+
+class Lowering:
+    """The value of each variable in the graph, and the ops that ONNX has no words for."""
+
+    def __init__(self, catalogue: Catalogue, labels: dict[Var, str] | None = None):
+        self.catalogue = catalogue
+        self.labels = labels or {}
+        self.values: dict[Var, Value] = {}
+        self.refused: list[tuple[Op, str]] = []
+
+    def give(self, graph: Graph, var: Var, name: str) -> Value:
+        """Let `var` be the value of this name."""
+        value = Value(name, var.dtype, var.shape)
+        self.values[var] = value
+        graph.know(value)
+        return value
+
+    def name_for(self, graph: Graph, var: Var) -> str:
+        """The name under which the graph has a variable that an op defines."""
+        label = self.labels.get(var)
+        return label if label is not None else graph.fresh(var.name)
+
+    def ops(self, graph: Graph, ops: Iterable[Op]) -> None:
+        """Append what `ops` compute."""
+        for op in ops:
+            self._op(graph, op)
+
+    def _op(self, graph: Graph, op: Op) -> None:
+        before, graph.op = graph.op, op
+        since = len(graph.nodes)
+        try:
+            named = self._apply(graph, op)
+        except Unsupported as reason:
+            self.refused.append((op, str(reason)))
+            named = {var: graph.fresh(f"{var.name}@REFUSED") for var in op.writes}
+        for var, name in named.items():
+            self._define(graph, var, name, since)
+        graph.op = before
+
+    def _apply(self, graph: Graph, op: Op) -> dict[Var, str]:
+        """The name of each variable that an op defines. Raises Unsupported."""
+        block_rule = find_block_rule(op.type)
+        if block_rule is not None:
+            return dict(zip(op.writes, block_rule(self, graph, op), strict=True))
+        rule = find_rule(op.type)
+        if rule is None:
+            raise Unsupported("it has no rule for its export")
+        operator = self.catalogue.get(op.type)
+        given = {slot: [self.values[var] for var in vars] for slot, vars in op.inputs.items()}
+        attributes = {name: self.values[value] if isinstance(value, Var) else value for name, value in op.attributes.items()}
+        results = operator.results(rule(graph, *operator.in_order(given), **attributes))
+        named: dict[Var, str] = {}
+        for slot, vars in op.outputs.items():
+            for var, result in zip(vars, results[slot], strict=True):
+                named[var] = result.name if isinstance(result, Value) else result
+        return named
+
+    def _define(self, graph: Graph, var: Var, name: str, since: int) -> None:
+        """Give a result the variable's own name, where a node of the op has given it one."""
+        made = any(name in node.outputs for node in graph.nodes[since:])
+        taken = any(name == value.name for other in (var.op.writes if var.op else ()) if (value := self.values.get(other)))
+        if made and not taken:
+            own = self.name_for(graph, var)
+            graph.rename(name, own, since)
+            name = own
+        elif var in self.labels:
+            own = self.labels[var]
+            graph.append("Identity", [name], [own], {})
+            name = own
+        self.give(graph, var, name)
+
+    # Blocks
+
+    def enter(self, graph: Graph, var: Var) -> Value:
+        """A new input of a block, for a variable of ours."""
+        return self.give(graph, var, graph.fresh(var.name))
+
+    def leave(self, graph: Graph, name: str, var: Var, shape: Sequence | None = None) -> Value:
+        """What a block gives, under a name of its own: one that a node in it gives, and that it gives once."""
+        made = any(name in node.outputs for node in graph.nodes)
+        if not made or any(value.name == name for value in graph.outputs):
+            name = graph("Identity", name)
+        value = Value(name, var.dtype, var.shape if shape is None else tuple(shape))
+        graph.outputs.append(value)
+        return value
+
+    def block(self, graph: Graph, block: Block) -> None:
+        """Append the ops of a block."""
+        self.ops(graph, block.ops)
+
+    def require_all(self, opset: int) -> None:
+        """Raises ProgramError for what was refused, all of it, each with its line."""
+        if not self.refused:
+            return
+        count = len(self.refused)
+        raise ProgramError(
+            f"{count} op{' is' if count == 1 else 's are'} not to be said in ONNX, opset {opset}",
+            given=[f"{op.type} of {op.writes[0].name}: {reason}{_at(op.location)}" for op, reason in self.refused],
+            hint="prune the program to what can be exported, or write it with other operators; "
+            "an operator of your own takes a rule: oarlock.interop.onnx.export_rule",
+        )
+
+
+def _at(location: Location | None) -> str:
+    return f", at {location.file}:{location.line}" if location is not None else ""

@@ -1,0 +1,25 @@
+"""The rules by which our operators become nodes of ONNX, a file for each family, as in `op/`."""
+
+from oarlock.interop.onnx.export_rules import (  # noqa: F401
+    activation,
+    attention,
+    control,
+    convolution,
+    creation,
+    elementwise,
+    indexing,
+    logic,
+    loss,
+    manipulation,
+    matrix,
+    normalization,
+    pooling,
+    ragged_loop,
+    randomness,
+    reduction,
+    selection,
+    sequence,
+    sequence_layout,
+    unary,
+    update,
+)

@@ -1,0 +1,156 @@
+"""Activations, softmax and their gradients."""
+
+import math
+
+from oarlock.interop.onnx.export_graph import Graph, Value
+from oarlock.interop.onnx.export_rule import export
+
+__all__ = ["hidden_by_order", "softmax_gradient"]
+
+for ours, theirs in {
+    "relu": "Relu",
+    "sigmoid": "Sigmoid",
+    "tanh": "Tanh",
+    "hardswish": "HardSwish",
+    "selu": "Selu",
+    "softsign": "Softsign",
+}.items():
+    export(ours)(lambda g, x, theirs=theirs: g(theirs, x))
+
+export("silu")(lambda g, x: g("Mul", x, g("Sigmoid", x)))
+export("log_sigmoid")(lambda g, x: g("Neg", g("Softplus", g("Neg", x))))
+export("leaky_relu")(lambda g, x, *, slope: g("LeakyRelu", x, alpha=slope))
+export("elu")(lambda g, x, *, alpha: g("Elu", x, alpha=alpha))
+export("hardsigmoid")(lambda g, x: g("HardSigmoid", x, alpha=1 / 6, beta=0.5))
+
+
+@export("relu_dx")
+def relu_dx(g: Graph, y: Value, dy: Value) -> str:
+    zero = g.scalar(0, y.dtype)
+    return g("Where", g("Greater", y, zero), dy, zero)
+
+
+@export("sigmoid_dx")
+def sigmoid_dx(g: Graph, y: Value, dy: Value) -> str:
+    return g("Mul", dy, g("Mul", y, g("Sub", g.scalar(1, y.dtype), y)))
+
+
+@export("tanh_dx")
+def tanh_dx(g: Graph, y: Value, dy: Value) -> str:
+    return g("Mul", dy, g("Sub", g.scalar(1, y.dtype), g("Mul", y, y)))
+
+
+@export("mish")
+def mish(g: Graph, x: Value) -> str:
+    return g("Mul", x, g("Tanh", g("Softplus", x)))
+
+
+@export("softplus")
+def softplus(g: Graph, x: Value, *, beta: float = 1.0, threshold: float = 20.0) -> str:
+    """``log(1 + exp(beta x)) / beta``, and ``x`` itself above the threshold."""
+    scaled = g("Mul", x, g.scalar(beta, x.dtype))
+    soft = g("Div", g("Softplus", scaled), g.scalar(beta, x.dtype))
+    return g("Where", g("Greater", scaled, g.scalar(threshold, x.dtype)), x, soft)
+
+
+@export("hardshrink")
+def hardshrink(g: Graph, x: Value, *, bound: float = 0.5) -> str:
+    inside = g("LessOrEqual", g("Abs", x), g.scalar(bound, x.dtype))
+    return g("Where", inside, g.scalar(0, x.dtype), x)
+
+
+@export("softshrink")
+def softshrink(g: Graph, x: Value, *, bound: float = 0.5) -> str:
+    return g("Mul", g("Sign", x), g("Relu", g("Sub", g("Abs", x), g.scalar(bound, x.dtype))))
+
+
+# gelu
+
+
+@export("gelu")
+def gelu(g: Graph, x: Value, *, approximate: bool) -> str:
+    if g.opset >= 20:
+        return g("Gelu", x, approximate="tanh" if approximate else "none")
+    half, one = g.scalar(0.5, x.dtype), g.scalar(1, x.dtype)
+    share = _inner_tanh(g, x) if approximate else g("Erf", g("Mul", x, g.scalar(math.sqrt(0.5), x.dtype)))
+    return g("Mul", g("Mul", x, half), g("Add", share, one))
+
+
+def _inner_tanh(g: Graph, x: Value) -> str:
+    """``tanh(sqrt(2 / pi) (x + 0.044715 x**3))``."""
+    cube = g("Mul", g("Mul", g("Mul", x, x), x), g.scalar(0.044715, x.dtype))
+    return g("Tanh", g("Mul", g("Add", x, cube), g.scalar(math.sqrt(2 / math.pi), x.dtype)))
+
+
+def _slope(g: Graph, x: Value) -> str:
+    """The derivative of the argument of that tanh."""
+    scale = math.sqrt(2 / math.pi)
+    return g("Add", g("Mul", g("Mul", x, x), g.scalar(3 * 0.044715 * scale, x.dtype)), g.scalar(scale, x.dtype))
+
+
+@export("gelu_dx")
+def gelu_dx(g: Graph, x: Value, dy: Value, *, approximate: bool) -> str:
+    one, half = g.scalar(1, x.dtype), g.scalar(0.5, x.dtype)
+    if approximate:
+        t = _inner_tanh(g, x)
+        inner = g("Mul", g("Mul", g("Sub", one, g("Mul", t, t)), _slope(g, x)), x)
+        return g("Mul", dy, g("Mul", half, g("Add", g("Add", one, t), inner)))
+    share = g("Mul", half, g("Add", one, g("Erf", g("Mul", x, g.scalar(math.sqrt(0.5), x.dtype)))))
+    return g("Mul", dy, g("Add", share, g("Mul", x, _density(g, x))))
+
+
+def _density(g: Graph, x: Value) -> str:
+    """``exp(-x**2 / 2) / sqrt(2 pi)``."""
+    return g("Mul", g("Exp", g("Mul", g("Mul", x, x), g.scalar(-0.5, x.dtype))), g.scalar(1 / math.sqrt(2 * math.pi), x.dtype))
+
+
+@export("gelu_dx_dx")
+def gelu_dx_dx(g: Graph, x: Value, dy: Value, ddx: Value, *, approximate: bool) -> str:
+    both, one = g("Mul", dy, ddx), g.scalar(1, x.dtype)
+    if not approximate:
+        return g("Mul", both, g("Mul", g("Sub", g.scalar(2, x.dtype), g("Mul", x, x)), _density(g, x)))
+    t, slope = _inner_tanh(g, x), _slope(g, x)
+    half_bend = g("Mul", x, g.scalar(math.sqrt(2 / math.pi) * 3 * 0.044715, x.dtype))
+    inner = g("Sub", half_bend, g("Mul", t, g("Mul", slope, slope)))
+    return g("Mul", g("Mul", both, g("Sub", one, g("Mul", t, t))), g("Add", slope, g("Mul", x, inner)))
+
+
+# softmax
+
+
+@export("softmax")
+def softmax(g: Graph, x: Value, *, axis: int = -1) -> str:
+    return g("Softmax", x, axis=axis)
+
+
+@export("log_softmax")
+def log_softmax(g: Graph, x: Value, *, axis: int = -1) -> str:
+    return g("LogSoftmax", x, axis=axis)
+
+
+def softmax_gradient(g: Graph, y: Value | str, dy: Value | str, axis: int = -1) -> str:
+    """``y * (dy - sum(dy * y))``."""
+    along = g.reduce("ReduceSum", g("Mul", dy, y), [axis], keepdim=True)
+    return g("Mul", y, g("Sub", dy, along))
+
+
+@export("softmax_dx")
+def softmax_dx(g: Graph, y: Value, dy: Value, *, axis: int = -1) -> str:
+    return softmax_gradient(g, y, dy, axis)
+
+
+@export("log_softmax_dx")
+def log_softmax_dx(g: Graph, y: Value, dy: Value, *, axis: int = -1) -> str:
+    return g("Sub", dy, g("Mul", g("Exp", y), g.reduce("ReduceSum", dy, [axis], keepdim=True)))
+
+
+def hidden_by_order(g: Graph, rows: str, columns: str) -> str:
+    """Where row ``i`` of ``t`` must not see column ``j`` of ``s``: ``j > i + s - t``. bool[t, s]; the sizes are int64[1]."""
+    row = g("Add", g.unsqueeze(g.arange(rows), 1), g("Sub", columns, rows))
+    return g("Greater", g.unsqueeze(g.arange(columns), 0), row)
+
+
+@export("causal_softmax")
+def causal_softmax(g: Graph, x: Value) -> str:
+    hidden = hidden_by_order(g, g.dim(x, -2), g.dim(x, -1))
+    return g("Softmax", g("Where", hidden, g.scalar(-math.inf, x.dtype), x), axis=-1)

@@ -1,0 +1,106 @@
+"""Arithmetic with broadcasting, as `op/elementwise.py` and `op/fused.py` have it."""
+
+from oarlock.interop.onnx.export_graph import Graph, Value
+from oarlock.interop.onnx.export_rule import export
+from oarlock.interop.onnx.export_rules.reduction import sum_to
+
+for ours, theirs in {
+    "add": "Add",
+    "subtract": "Sub",
+    "multiply": "Mul",
+    "divide": "Div",
+    "minimum": "Min",
+    "maximum": "Max",
+    "power": "Pow",
+}.items():
+    export(ours)(lambda g, x, y, theirs=theirs: g(theirs, x, y))
+
+export("neg")(lambda g, x: g("Neg", x))
+export("assign", "stop_gradient")(lambda g, x: x)
+export("where")(lambda g, condition, x, y: g("Where", condition, x, y))
+export("addcmul")(lambda g, base, x, y, *, subtracted: g("Sub" if subtracted else "Add", base, g("Mul", x, y)))
+
+
+@export("lerp")
+def lerp(g: Graph, start: Value, end: Value, weight: Value) -> str:
+    return g("Add", start, g("Mul", weight, g("Sub", end, start)))
+
+
+@export("sum")
+def sum_(g: Graph, xs: list[Value]) -> str:
+    total = xs[0].name
+    for x in xs[1:]:
+        total = g("Add", total, x)
+    return total
+
+
+def toward_divisor(g: Graph, rest: str, y: Value) -> str:
+    """Where a remainder that has the sign of the dividend has to get that of the divisor: bool."""
+    zero = g.scalar(0, y.dtype)
+    differs = g("Xor", g("Less", rest, zero), g("Less", y, zero))
+    return g("And", g("Not", g("Equal", rest, zero)), differs)
+
+
+@export("floor_divide")
+def floor_divide(g: Graph, x: Value, y: Value) -> str:
+    """Div of integers rounds towards zero, so the remainder that rounds down is taken off first."""
+    if x.dtype.is_integer:
+        return g("Div", g("Sub", x, g("Mod", x, y)), y)
+    rest = g("Mod", x, y, fmod=1)
+    quotient = g("Div", g("Sub", x, rest), y)
+    quotient = g("Where", toward_divisor(g, rest, y), g("Sub", quotient, g.scalar(1, x.dtype)), quotient)
+    return g("Where", g("Equal", y, g.scalar(0, y.dtype)), g("Div", x, y), g("Floor", g("Add", quotient, g.scalar(0.5, x.dtype))))
+
+
+@export("remainder")
+def remainder(g: Graph, x: Value, y: Value) -> str:
+    if x.dtype.is_integer:
+        return g("Mod", x, y)
+    rest = g("Mod", x, y, fmod=1)
+    return g("Where", toward_divisor(g, rest, y), g("Add", rest, y), rest)
+
+
+export("fmod")(lambda g, x, y: g("Mod", x, y, fmod=1))
+
+
+@export("clip")
+def clip(g: Graph, x: Value, lower: Value | None = None, upper: Value | None = None) -> str:
+    y = x.name
+    if lower is not None:
+        y = g("Max", y, lower)
+    return y if upper is None else g("Min", y, upper)
+
+
+def _inside(g: Graph, x: Value, lower: Value | None, upper: Value | None) -> str | None:
+    """Where x lies between the bounds, ends included: bool; None for no bounds."""
+    parts = [g("GreaterOrEqual", x, lower)] if lower is not None else []
+    parts += [g("LessOrEqual", x, upper)] if upper is not None else []
+    return g("And", *parts) if len(parts) == 2 else parts[0] if parts else None
+
+
+@export("clip_dx")
+def clip_dx(g: Graph, x: Value, dy: Value, lower: Value | None = None, upper: Value | None = None) -> str:
+    inside = _inside(g, x, lower, upper)
+    dx = dy.name if inside is None else g("Where", inside, dy, g.scalar(0, dy.dtype))
+    return sum_to(g, Value(dx, dy.dtype, dy.shape), x)
+
+
+@export("clip_dx_ddy")
+def clip_dx_ddy(g: Graph, x: Value, ddx: Value, dy: Value, lower: Value | None = None, upper: Value | None = None) -> str:
+    inside = _inside(g, x, lower, upper)
+    through = ddx.name if inside is None else g("Where", inside, ddx, g.scalar(0, ddx.dtype))
+    return g("Expand", through, g.shape(dy))
+
+
+@export("atan2")
+def atan2(g: Graph, y: Value, x: Value) -> str:
+    """The angle of y / x, moved by half a turn where x is negative; of infinities, what IEEE 754 says, is not said."""
+    import math
+
+    zero = g.scalar(0, x.dtype)
+    left = g("Less", x, zero)
+    half = g("Where", g("Less", y, zero), g.scalar(-math.pi, x.dtype), g.scalar(math.pi, x.dtype))
+    angle = g("Atan", g("Div", y, x))
+    turned = g("Where", left, g("Add", angle, half), angle)
+    upright = g("Mul", g("Sign", y), g.scalar(math.pi / 2, x.dtype))
+    return g("Where", g("Equal", x, zero), upright, turned)

@@ -1,0 +1,79 @@
+"""Comparisons, logic on bools, and bits of integers."""
+
+from oarlock.interop.onnx.export_graph import Graph, Value
+from oarlock.interop.onnx.export_rule import export
+from oarlock.interop.onnx.export_rules.reduction import Axes, axes_of
+from oarlock.ir.dtype import DType
+
+for ours, theirs in {
+    "greater": "Greater",
+    "greater_equal": "GreaterOrEqual",
+    "less": "Less",
+    "less_equal": "LessOrEqual",
+    "equal": "Equal",
+    "logical_and": "And",
+    "logical_or": "Or",
+    "logical_xor": "Xor",
+}.items():
+    export(ours)(lambda g, x, y, theirs=theirs: g(theirs, x, y))
+
+export("not_equal")(lambda g, x, y: g("Not", g("Equal", x, y)))
+export("logical_not")(lambda g, x: g("Not", x))
+
+
+@export("any")
+def any_(g: Graph, x: Value, *, axis: Axes = None, keepdim: bool = False) -> str:
+    """Whether there are some that are true: a sum, which of nothing is 0."""
+    found = g.reduce("ReduceSum", g.cast(x, DType.INT64), axes_of(axis, x.rank), keepdim=keepdim)
+    return g.cast(found, DType.BOOL)
+
+
+@export("all")
+def all_(g: Graph, x: Value, *, axis: Axes = None, keepdim: bool = False) -> str:
+    """Whether none is false."""
+    wrong = g.reduce("ReduceSum", g.cast(g("Not", x), DType.INT64), axes_of(axis, x.rank), keepdim=keepdim)
+    return g("Not", g.cast(wrong, DType.BOOL))
+
+
+for ours, theirs, of_bools in (
+    ("bitwise_and", "BitwiseAnd", "And"),
+    ("bitwise_or", "BitwiseOr", "Or"),
+    ("bitwise_xor", "BitwiseXor", "Xor"),
+):
+
+    @export(ours)
+    def bitwise(g: Graph, x: Value, y: Value, *, theirs: str = theirs, of_bools: str = of_bools) -> str:
+        if x.dtype is DType.BOOL:
+            return g(of_bools, x, y)
+        g.require_opset(18, theirs)
+        return g(theirs, x, y)
+
+
+@export("bitwise_not")
+def bitwise_not(g: Graph, x: Value) -> str:
+    """``-1 - x``, which is what turning all bits of a signed integer gives."""
+    if x.dtype is DType.BOOL:
+        return g("Not", x)
+    return g("Sub", g.scalar(255 if x.dtype is DType.UINT8 else -1, x.dtype), x)
+
+
+@export("bitwise_left_shift")
+def bitwise_left_shift(g: Graph, x: Value, y: Value) -> str:
+    """BitShift takes unsigned integers alone; to the left the signs do not matter."""
+    unsigned = g("BitShift", g("Cast", x, to=_UINT64), g("Cast", y, to=_UINT64), direction="LEFT")
+    return g.cast(unsigned, x.dtype)
+
+
+@export("bitwise_right_shift")
+def bitwise_right_shift(g: Graph, x: Value, y: Value) -> str:
+    """As `x` where that is not negative; ``-1 - x``, whose bits are turned, otherwise."""
+    if x.dtype is DType.UINT8:
+        return g("BitShift", x, y, direction="RIGHT")
+    negative = g("Less", x, g.scalar(0, x.dtype))
+    turned = g("Sub", g.scalar(-1, x.dtype), x)
+    shifted = g("BitShift", g("Cast", g("Where", negative, turned, x), to=_UINT64), g("Cast", y, to=_UINT64), direction="RIGHT")
+    found = g.cast(shifted, x.dtype)
+    return g("Where", negative, g("Sub", g.scalar(-1, x.dtype), found), found)
+
+
+_UINT64 = 13

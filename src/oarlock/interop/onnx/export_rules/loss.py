@@ -1,0 +1,88 @@
+"""Cross entropy against class ids, its gradients, and how well a classifier did."""
+
+from oarlock.interop.onnx.export_graph import Graph, Value
+from oarlock.interop.onnx.export_rule import export
+from oarlock.interop.onnx.export_rules.activation import softmax_gradient
+from oarlock.interop.onnx.export_rules.reduction import count_over
+from oarlock.ir.dtype import DType
+
+
+def _losses(g: Graph, logits: Value, label: Value, ignore_index: int) -> tuple[str, str, str]:
+    """The loss of each row, the softmax, and which rows are ignored."""
+    log_p = g("LogSoftmax", logits, axis=-1)
+    ignored = g("Equal", label, g.ints(ignore_index))
+    classes = g.unsqueeze(g("Where", ignored, g.ints(0), label), -1)
+    picked = g.squeeze(g("GatherElements", log_p, classes, axis=-1), -1)
+    return g("Where", ignored, g.scalar(0, logits.dtype), g("Neg", picked)), g("Exp", log_p), ignored
+
+
+@export("softmax_with_cross_entropy")
+def softmax_with_cross_entropy(g: Graph, logits: Value, label: Value, *, ignore_index: int) -> tuple[str, str]:
+    loss, softmax, _ = _losses(g, logits, label, ignore_index)
+    return loss, softmax
+
+
+def _dlogits(g: Graph, softmax: Value, label: Value, dloss: str, ignore_index: int) -> str:
+    """``(softmax - onehot(label)) * dloss``, 0 in rows that are ignored; `dloss` broadcasts to [*b, 1]."""
+    at = g("Equal", g.unsqueeze(label, -1), g.arange(g.dim(softmax, -1)))
+    difference = g("Sub", softmax, g.cast(at, softmax.dtype))
+    ignored = g.unsqueeze(g("Equal", label, g.ints(ignore_index)), -1)
+    return g("Mul", difference, g("Where", ignored, g.scalar(0, softmax.dtype), dloss))
+
+
+@export("softmax_with_cross_entropy_dlogits")
+def softmax_with_cross_entropy_dlogits(
+    g: Graph, softmax: Value, label: Value, dloss: Value, dsoftmax: Value | None = None, *, ignore_index: int
+) -> str:
+    dlogits = _dlogits(g, softmax, label, g.unsqueeze(dloss, -1), ignore_index)
+    return dlogits if dsoftmax is None else g("Add", dlogits, softmax_gradient(g, softmax, dsoftmax))
+
+
+@export("softmax_with_cross_entropy_dlogits_ddloss")
+def softmax_with_cross_entropy_dlogits_ddloss(g: Graph, softmax: Value, label: Value, ddlogits: Value, *, ignore_index: int) -> str:
+    ignored = g("Equal", label, g.ints(ignore_index))
+    classes = g.unsqueeze(g("Where", ignored, g.ints(0), label), -1)
+    picked = g.squeeze(g("GatherElements", ddlogits, classes, axis=-1), -1)
+    along = g.reduce("ReduceSum", g("Mul", softmax, ddlogits), [-1])
+    return g("Where", ignored, g.scalar(0, softmax.dtype), g("Sub", along, picked))
+
+
+@export("softmax_with_cross_entropy_dlogits_dsoftmax")
+def softmax_with_cross_entropy_dlogits_dsoftmax(
+    g: Graph, softmax: Value, label: Value, dloss: Value, ddlogits: Value, dsoftmax: Value | None = None, *, ignore_index: int
+) -> str:
+    ignored = g("Equal", label, g.ints(ignore_index))
+    each = g.unsqueeze(g("Where", ignored, g.scalar(0, softmax.dtype), dloss), -1)
+    direct = g("Mul", ddlogits, each)
+    if dsoftmax is None:
+        return direct
+    along_dsoftmax = g.reduce("ReduceSum", g("Mul", dsoftmax, softmax), [-1], keepdim=True)
+    along_ddlogits = g.reduce("ReduceSum", g("Mul", ddlogits, softmax), [-1], keepdim=True)
+    beside = g("Sub", g("Mul", ddlogits, g("Sub", dsoftmax, along_dsoftmax)), g("Mul", dsoftmax, along_ddlogits))
+    return g("Add", direct, beside)
+
+
+@export("softmax_with_cross_entropy_dlogits_ddsoftmax")
+def softmax_with_cross_entropy_dlogits_ddsoftmax(g: Graph, softmax: Value, ddlogits: Value) -> str:
+    return softmax_gradient(g, softmax, ddlogits)
+
+
+@export("cross_entropy_loss")
+def cross_entropy_loss(g: Graph, logits: Value, label: Value, *, ignore_index: int, mean: bool) -> tuple[str, str, str]:
+    loss, softmax, ignored = _losses(g, logits, label, ignore_index)
+    counted = g.reduce("ReduceSum", g.cast(g("Not", ignored), logits.dtype), None)
+    return g.reduce("ReduceMean" if mean else "ReduceSum", loss, None), softmax, counted
+
+
+@export("cross_entropy_loss_grad")
+def cross_entropy_loss_grad(
+    g: Graph, softmax: Value, label: Value, dtotal: Value, valid_count: Value | None = None, *, ignore_index: int, mean: bool
+) -> str:
+    each = g("Div", dtotal, count_over(g, Value(label.name, dtotal.dtype, label.shape), None)) if mean else dtotal.name
+    return _dlogits(g, softmax, label, each, ignore_index)
+
+
+@export("accuracy")
+def accuracy(g: Graph, predict: Value, label: Value) -> str:
+    right = g("Equal", g("ArgMax", predict, axis=-1, keepdims=0), label)
+    return g.reduce("ReduceMean", g.cast(right, DType.FLOAT32), None)

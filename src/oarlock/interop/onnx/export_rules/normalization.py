@@ -1,0 +1,133 @@
+"""Normalizations along the last axis and over a batch, and their gradients."""
+
+from collections.abc import Sequence
+
+from oarlock.interop.onnx.export_graph import Graph, Value
+from oarlock.interop.onnx.export_rule import export
+from oarlock.interop.onnx.export_rules.reduction import count_over
+from oarlock.ir.dtype import DType
+
+
+@export("layer_norm")
+def layer_norm(g: Graph, x: Value, scale: Value | None = None, bias: Value | None = None, *, epsilon: float) -> tuple[str, str, str]:
+    """LayerNormalization gives its statistics in float32, so others than that are computed step by step."""
+    if x.dtype is DType.FLOAT32:
+        weights = scale if scale is not None else g.filled(1, x.dtype, g.dim(x, -1))
+        return g("LayerNormalization", x, weights, bias, outputs=3, axis=-1, epsilon=epsilon)
+    mean = g.reduce("ReduceMean", x, [-1], keepdim=True)
+    centred = g("Sub", x, mean)
+    variance = g.reduce("ReduceMean", g("Mul", centred, centred), [-1], keepdim=True)
+    rstd = g("Reciprocal", g("Sqrt", g("Add", variance, g.scalar(epsilon, x.dtype))))
+    y = g("Mul", centred, rstd)
+    y = y if scale is None else g("Mul", y, scale)
+    return (y if bias is None else g("Add", y, bias)), mean, rstd
+
+
+@export("layer_norm_scale_grad")
+def layer_norm_scale_grad(g: Graph, x: Value, mean: Value, rstd: Value, dy: Value) -> str:
+    each = g("Mul", dy, g("Mul", g("Sub", x, mean), rstd))
+    return g.reduce("ReduceSum", each, list(range(x.rank - 1)))
+
+
+@export("layer_norm_grad")
+def layer_norm_grad(g: Graph, x: Value, mean: Value, rstd: Value, dy: Value, scale: Value | None = None) -> str:
+    """With ``g = dy * scale`` and ``xhat = (x - mean) * rstd``: ``rstd * (g - mean(g) - xhat * mean(g * xhat))``."""
+    arriving = dy.name if scale is None else g("Mul", dy, scale)
+    xhat = g("Mul", g("Sub", x, mean), rstd)
+    return _projected(g, arriving, xhat, rstd.name, [-1])
+
+
+def _projected(g: Graph, arriving: str, xhat: str, rstd: str, axes: Sequence[int], share: str | None = None) -> str:
+    """What arrives, without what it has of the mean and of the direction of `xhat`, or that `share` of it."""
+    along, both = (g.reduce("ReduceMean", item, axes, keepdim=True) for item in (arriving, g("Mul", arriving, xhat)))
+    taken = g("Add", along, g("Mul", xhat, both))
+    return g("Mul", rstd, g("Sub", arriving, taken if share is None else g("Mul", taken, share)))
+
+
+# Over a batch
+
+
+def _across(x: Value) -> list[int]:
+    """The axes but that of the channels."""
+    return [axis for axis in range(x.rank) if axis != 1]
+
+
+def by_channel(g: Graph, values: Value | str, x: Value) -> str:
+    """A number for each channel, in a shape that broadcasts to x."""
+    return g.unsqueeze(values, *range(1, x.rank - 1)) if x.rank > 2 else values.name if isinstance(values, Value) else values
+
+
+@export("batch_norm")
+def batch_norm(
+    g: Graph,
+    x: Value,
+    running_mean: Value,
+    running_variance: Value,
+    scale: Value | None = None,
+    bias: Value | None = None,
+    *,
+    momentum: float,
+    epsilon: float,
+) -> tuple[str, str, str, str, str, str]:
+    if not g.training or any(size == 0 for size in x.sizes):
+        channels = g.dim(x, 1)
+        weights = scale if scale is not None else g.filled(1, x.dtype, channels)
+        shift = bias if bias is not None else g.filled(0, x.dtype, channels)
+        y = g("BatchNormalization", x, weights, shift, running_mean, running_variance, epsilon=epsilon)
+        rstd = g("Reciprocal", g("Sqrt", g("Add", running_variance, g.scalar(epsilon, x.dtype))))
+        return y, running_mean.name, rstd, running_mean.name, running_variance.name, g.scalar(False, DType.BOOL)
+    mean = g.reduce("ReduceMean", x, _across(x), keepdim=True)
+    centred = g("Sub", x, mean)
+    variance = g.reduce("ReduceMean", g("Mul", centred, centred), _across(x))
+    rstd = g("Reciprocal", g("Sqrt", g("Add", variance, g.scalar(epsilon, x.dtype))))
+    y = g("Mul", centred, by_channel(g, rstd if scale is None else g("Mul", rstd, scale), x))
+    y = y if bias is None else g("Add", y, by_channel(g, bias, x))
+    mean = g.squeeze(mean, *_across(x))
+    next_mean = _moved(g, running_mean, mean, momentum)
+    next_variance = _next_variance(g, x, running_variance, variance, momentum)
+    return y, mean, rstd, next_mean, next_variance, g.scalar(True, DType.BOOL)
+
+
+def _moved(g: Graph, running: Value, batch: str, momentum: float) -> str:
+    kept = g("Mul", running, g.scalar(1 - momentum, running.dtype))
+    return g("Add", kept, g("Mul", batch, g.scalar(momentum, running.dtype)))
+
+
+def _next_variance(g: Graph, x: Value, running: Value, variance: str, momentum: float) -> str:
+    """Moved towards the variance without bias; of one value of a channel, which tells none, it stays."""
+    count, one = count_over(g, x, _across(x)), g.scalar(1, x.dtype)
+    known = g.constant_of(count)
+    if known is not None and known <= 1:
+        return running.name
+    moved = _moved(g, running, g("Mul", variance, g("Div", count, g("Sub", count, one))), momentum)
+    return moved if known is not None else g("Where", g("Greater", count, one), moved, running)
+
+
+@export("expand_by_channel")
+def expand_by_channel(g: Graph, values: Value, like: Value) -> str:
+    return g("Expand", by_channel(g, values, like), g.shape(like))
+
+
+@export("batch_norm_grad")
+def batch_norm_grad(
+    g: Graph, x: Value, mean: Value, rstd: Value, uses_batch_statistics: Value, dy: Value, scale: Value | None = None
+) -> str:
+    arriving = dy.name if scale is None else g("Mul", dy, by_channel(g, scale, x))
+    each = by_channel(g, rstd, x)
+    known = g.constant_of(uses_batch_statistics)
+    if known is not None and not known:
+        return g("Mul", arriving, each)
+    xhat = g("Mul", g("Sub", x, by_channel(g, mean, x)), each)
+    share = None if known is not None else g.cast(uses_batch_statistics, x.dtype)
+    return _projected(g, arriving, xhat, each, _across(x), share)
+
+
+@export("batch_norm_scale_grad")
+def batch_norm_scale_grad(g: Graph, x: Value, mean: Value, rstd: Value, uses_batch_statistics: Value, dy: Value) -> str:
+    each = g("Mul", dy, g("Sub", x, by_channel(g, mean, x)))
+    return g("Mul", g.reduce("ReduceSum", each, _across(x)), rstd)
+
+
+@export("batch_norm_bias_grad")
+def batch_norm_bias_grad(g: Graph, dy: Value) -> str:
+    return g.reduce("ReduceSum", dy, _across(dy))

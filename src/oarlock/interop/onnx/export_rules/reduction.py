@@ -1,0 +1,99 @@
+"""Sums, means and other reductions, and the two ways between a shape and one that it broadcasts to."""
+
+from collections.abc import Sequence
+
+from oarlock.interop.onnx.export_graph import Graph, Value
+from oarlock.interop.onnx.export_rule import export
+
+__all__ = ["axes_of", "spread", "sum_to"]
+
+Axes = int | Sequence[int] | None
+
+
+def axes_of(axis: Axes, rank: int) -> list[int] | None:
+    """The axes that an attribute names, from the front; None where it is every axis."""
+    if axis is None:
+        return None
+    return [item % rank if rank else item for item in ([axis] if isinstance(axis, int) else axis)]
+
+
+def sum_to(g: Graph, x: Value, like: Value) -> str:
+    """`x` summed to the shape of `like`, which broadcasts to that of `x`."""
+    if x.shape is None or like.shape is None or not _known_apart(x, like):
+        return _sum_to_at_run_time(g, x, like)
+    missing = x.rank - like.rank
+    axes = [*range(missing), *(missing + axis for axis, size in enumerate(like.sizes) if size == 1 and x.sizes[missing + axis] != 1)]
+    summed = g.reduce("ReduceSum", x, axes, keepdim=True)
+    return g.squeeze(summed, *range(missing))
+
+
+def _known_apart(x: Value, like: Value) -> bool:
+    """Whether it is known, of every axis, if it is summed over: only a 1 is, where x has another size."""
+    beside = x.sizes[x.rank - like.rank :]
+    return all(theirs in (1, ours) for ours, theirs in zip(beside, like.sizes, strict=True))
+
+
+def _sum_to_at_run_time(g: Graph, x: Value, like: Value) -> str:
+    """Sizes are symbols, so the run tells along which axes there is something to add up."""
+    here, there = g.shape(x), g.shape(like)
+    missing = g("Sub", g("Shape", here), g("Shape", there))
+    whole = g("Concat", g("Expand", g.ints([1]), missing), there, axis=0)
+    axes = g("Squeeze", g("NonZero", g("Not", g("Equal", here, whole))), g.ints([0]))
+    return g.reshape(g("ReduceSum", x, axes, keepdims=1, noop_with_empty_axes=1), there)
+
+
+def spread(g: Graph, x: str, axis: Axes, keepdim: bool, like: Value) -> str:
+    """What a reduction gave, for each element that it was made of."""
+    axes = axes_of(axis, like.rank)
+    if axes is not None and not keepdim:
+        x = g.unsqueeze(x, *sorted(axes))
+    return g("Expand", x, g.shape(like))
+
+
+def count_over(g: Graph, like: Value, axis: Axes) -> str:
+    """How many elements are reduced to one, in the dtype of `like`."""
+    axes = axes_of(axis, like.rank)
+    sizes = like.sizes if axes is None else tuple(like.sizes[item] for item in axes)
+    numbers = [size for size in sizes if isinstance(size, int)]
+    if len(numbers) == len(sizes):
+        total = 1
+        for number in numbers:
+            total *= number
+        return g.scalar(float(total), like.dtype)
+    dims = [g.dim(like, item) for item in (range(like.rank) if axes is None else axes)]
+    return g.cast(g("ReduceProd", g("Concat", *dims, axis=0), keepdims=0), like.dtype)
+
+
+@export("sum_to_shape")
+def sum_to_shape(g: Graph, x: Value, like: Value) -> str:
+    return sum_to(g, x, like)
+
+
+export("broadcast_to_like")(lambda g, x, like: g("Expand", x, g.shape(like)))
+
+
+@export("reduce_sum")
+def reduce_sum(g: Graph, x: Value, *, axis: Axes = None, keepdim: bool = False) -> str:
+    return g.reduce("ReduceSum", x, axes_of(axis, x.rank), keepdim=keepdim)
+
+
+@export("reduce_sum_dx")
+def reduce_sum_dx(g: Graph, dy: Value, x: Value, *, axis: Axes = None, keepdim: bool) -> str:
+    return spread(g, dy.name, axis, keepdim, x)
+
+
+@export("mean")
+def mean(g: Graph, x: Value, *, axis: Axes = None, keepdim: bool = False) -> str:
+    return g.reduce("ReduceMean", x, axes_of(axis, x.rank), keepdim=keepdim)
+
+
+@export("mean_dx")
+def mean_dx(g: Graph, dy: Value, x: Value, *, axis: Axes = None, keepdim: bool) -> str:
+    return spread(g, g("Div", dy, count_over(g, Value(x.name, dy.dtype, x.shape), axis)), axis, keepdim, x)
+
+
+for ours, theirs in {"reduce_min": "ReduceMin", "reduce_prod": "ReduceProd", "logsumexp": "ReduceLogSumExp"}.items():
+
+    @export(ours)
+    def reduction(g: Graph, x: Value, *, axis: Axes = None, keepdim: bool = False, theirs: str = theirs) -> str:
+        return g.reduce(theirs, x, axes_of(axis, x.rank), keepdim=keepdim)

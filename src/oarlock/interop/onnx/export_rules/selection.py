@@ -1,0 +1,67 @@
+"""The largest elements, and where they stand."""
+
+from oarlock.interop.onnx.export_graph import Graph, Value
+from oarlock.interop.onnx.export_rule import export
+from oarlock.interop.onnx.export_rules.reduction import Axes, axes_of
+from oarlock.ir.dtype import DType
+
+
+@export("argmax")
+def argmax(g: Graph, x: Value, *, axis: int = -1, keepdim: bool = False) -> str:
+    return g("ArgMax", x, axis=axis, keepdims=int(keepdim))
+
+
+@export("argmin")
+def argmin(g: Graph, x: Value, *, axis: int = -1, keepdim: bool = False) -> str:
+    return g("ArgMin", x, axis=axis, keepdims=int(keepdim))
+
+
+@export("reduce_max")
+def reduce_max(g: Graph, x: Value, *, axis: Axes = None, keepdim: bool = False) -> tuple[str, str]:
+    """The largest element, and its number along the axis, or among all."""
+    axes = axes_of(axis, x.rank)
+    y = g.reduce("ReduceMax", x, axes, keepdim=keepdim)
+    if axes is not None and len(axes) == 1:
+        return y, g("ArgMax", x, axis=axes[0], keepdims=int(keepdim))
+    index = g("ArgMax", g.reshape(x, [-1]), axis=0, keepdims=0)
+    return y, g.reshape(index, [1] * x.rank if keepdim else [])
+
+
+@export("reduce_max_dx")
+def reduce_max_dx(g: Graph, index: Value, dy: Value, x: Value, *, axis: int | None = None, keepdim: bool) -> str:
+    """Zeros, with `dy` where the largest elements stood."""
+    if axis is None:
+        zeros = g.filled(0, dy.dtype, g.unsqueeze(g.count(x.sizes), 0))
+        put = g("ScatterElements", zeros, g.reshape(index, [1]), g.reshape(dy, [1]), axis=0)
+        return g.reshape(put, g.shape(x))
+    at, values = (item.name if keepdim else g.unsqueeze(item, axis) for item in (index, dy))
+    return g("ScatterElements", g.filled(0, dy.dtype, g.shape(x)), at, values, axis=axis)
+
+
+@export("reduce_max_dx_ddy")
+def reduce_max_dx_ddy(g: Graph, index: Value, ddx: Value, *, axis: int | None = None, keepdim: bool) -> str:
+    if axis is None:
+        return g("Gather", g.reshape(ddx, [-1]), index)
+    if keepdim:
+        return g("GatherElements", ddx, index, axis=axis)
+    return g.squeeze(g("GatherElements", ddx, g.unsqueeze(index, axis), axis=axis), axis)
+
+
+@export("top_k")
+def top_k(g: Graph, x: Value, *, k: int, axis: int = -1, largest: bool = True) -> tuple[str, str]:
+    return g("TopK", x, g.ints([k]), outputs=2, axis=axis, largest=int(largest), sorted=1)
+
+
+@export("top_k_dx")
+def top_k_dx(g: Graph, indices: Value, dvalues: Value, x: Value, *, axis: int = -1) -> str:
+    return g("ScatterElements", g.filled(0, dvalues.dtype, g.shape(x)), indices, dvalues, axis=axis)
+
+
+@export("top_k_dx_ddvalues")
+def top_k_dx_ddvalues(g: Graph, indices: Value, dvalues: Value, ddx: Value, *, axis: int = -1) -> str:
+    return g("GatherElements", ddx, indices, axis=axis)
+
+
+@export("one_hot")
+def one_hot(g: Graph, ids: Value, *, depth: int) -> str:
+    return g.cast(g("Equal", g.unsqueeze(ids, -1), g.ints(list(range(depth)))), DType.FLOAT32)

@@ -1,0 +1,154 @@
+"""Sequences by their row splits: sums, means, largest, first and last elements, softmax."""
+
+from oarlock.interop.onnx.export_graph import Graph, Value
+from oarlock.interop.onnx.export_rule import export
+from oarlock.ir.dtype import DType
+
+__all__ = ["lengths_of", "owners"]
+
+
+def lengths_of(g: Graph, splits: Value | str) -> str:
+    """How many elements each sequence has: int64[n]."""
+    return g("Sub", g.slice(splits, 0, 1), g.slice(splits, 0, 0, -1))
+
+
+def owners(g: Graph, splits: Value | str, count: str) -> str:
+    """The number of the sequence of each of `count` elements, int64[1]: how many sequences have ended before it, or where it stands."""
+    more = g("Add", count, g.ints([1]))
+    ends = g.slice(splits, 0, 1)
+    ones = g("Expand", g.ints([1]), g("Shape", ends))
+    ended = g("ScatterElements", g.filled(0, DType.INT64, more), ends, ones, axis=0, reduction="add")
+    return g.slice(g("CumSum", ended, g.ints(0)), 0, 0, count)
+
+
+def sequences(g: Graph, splits: Value) -> str:
+    """How many sequences there are: int64[1]."""
+    return g("Sub", g.dim(splits, 0), g.ints([1]))
+
+
+def beside(g: Graph, values: str, x: Value) -> str:
+    """One number for each row, in a shape that broadcasts to those of `x`."""
+    return g.unsqueeze(values, *range(1, x.rank)) if x.rank > 1 else values
+
+
+def _like_rows(g: Graph, count: str, x: Value) -> str:
+    """The shape of `count` rows such as those of `x`."""
+    return g("Concat", count, *(g.dim(x, axis) for axis in range(1, x.rank)), axis=0)
+
+
+def sum_each(g: Graph, x: Value | str, like: Value, own: str, count: str) -> str:
+    """The sum of the rows of each sequence; `x` is of the type of `like`."""
+    index = g("Expand", beside(g, own, like), g.shape(like))
+    return g("ScatterElements", g.filled(0, like.dtype, _like_rows(g, count, like)), index, x, axis=0, reduction="add")
+
+
+@export("sequence_lengths")
+def sequence_lengths(g: Graph, splits: Value) -> str:
+    return lengths_of(g, splits)
+
+
+@export("sequence_sum")
+def sequence_sum(g: Graph, x: Value, splits: Value) -> str:
+    return sum_each(g, x, x, owners(g, splits, g.dim(x, 0)), sequences(g, splits))
+
+
+@export("sequence_expand")
+def sequence_expand(g: Graph, x: Value, splits: Value, like: Value) -> str:
+    return g("Gather", x, owners(g, splits, g.dim(like, 0)), axis=0)
+
+
+def _divisors(g: Graph, splits: Value, x: Value) -> str:
+    at_least = g("Max", lengths_of(g, splits), g.ints([1]))
+    return beside(g, g.cast(at_least, x.dtype), x)
+
+
+@export("sequence_mean")
+def sequence_mean(g: Graph, x: Value, splits: Value) -> str:
+    return g("Div", sequence_sum(g, x, splits), _divisors(g, splits, x))
+
+
+@export("sequence_mean_dx")
+def sequence_mean_dx(g: Graph, splits: Value, dy: Value, x: Value) -> str:
+    return g("Gather", g("Div", dy, _divisors(g, splits, dy)), owners(g, splits, g.dim(x, 0)), axis=0)
+
+
+# One element of each
+
+
+def _taken(g: Graph, x: Value, at: str) -> str:
+    """The element of `x` that `at`, of its rank, numbers at each place; 0 where it is -1, which is a row of zeros at the end."""
+    more = g("Concat", x, g.filled(0, x.dtype, _like_rows(g, g.ints([1]), x)), axis=0)
+    return g("GatherElements", more, at, axis=0)
+
+
+def _put(g: Graph, values: Value, at: str, like: Value) -> str:
+    """The opposite: zeros in the shape of `like`, with each value at the element that is numbered."""
+    count = g.dim(like, 0)
+    rows = g("Add", count, g.ints([1]))
+    last = g("Where", g("Less", at, g.ints(0)), count, at)
+    put = g("ScatterElements", g.filled(0, values.dtype, _like_rows(g, rows, like)), last, values, axis=0, reduction="add")
+    return g.slice(put, 0, 0, count)
+
+
+def _end(g: Graph, splits: Value, like: Value, *, last: bool) -> str:
+    """The number of the last, or first, element of each sequence, -1 for none, for each place of a row."""
+    at = g("Sub", g.slice(splits, 0, 1), g.ints([1])) if last else g.slice(splits, 0, 0, -1)
+    at = g("Where", g("Equal", lengths_of(g, splits), g.ints([0])), g.ints([-1]), at)
+    return g("Expand", beside(g, at, like), _like_rows(g, g("Shape", at), like))
+
+
+for name, last in (("sequence_first", False), ("sequence_last", True)):
+
+    @export(name)
+    def sequence_end(g: Graph, x: Value, splits: Value, *, last: bool = last) -> str:
+        return _taken(g, x, _end(g, splits, x, last=last))
+
+    @export(f"{name}_dx")
+    def sequence_end_dx(g: Graph, splits: Value, dy: Value, x: Value, *, last: bool = last) -> str:
+        return _put(g, dy, _end(g, splits, x, last=last), x)
+
+
+def _largest(g: Graph, x: Value, own: str, splits: Value) -> str:
+    """The largest element of each sequence; of none, the least number of its dtype."""
+    g.require_opset(18, "ScatterElements with the reduction max")
+    least = float("-inf") if x.dtype.is_floating else -(2 ** (8 * x.dtype.itemsize - 1))
+    start = g.filled(least, x.dtype, _like_rows(g, sequences(g, splits), x))
+    index = g("Expand", beside(g, own, x), g.shape(x))
+    return g("ScatterElements", start, index, x, axis=0, reduction="max")
+
+
+@export("sequence_max")
+def sequence_max(g: Graph, x: Value, splits: Value) -> tuple[str, str]:
+    count = g.dim(x, 0)
+    own = owners(g, splits, count)
+    index = g("Expand", beside(g, own, x), g.shape(x))
+    is_top = g("Equal", x, g("Gather", _largest(g, x, own, splits), own, axis=0))
+    number = g("Where", is_top, beside(g, g.arange(count), x), count)
+    start = g("Expand", count, _like_rows(g, sequences(g, splits), x))
+    at = g("ScatterElements", start, index, g("Expand", number, g.shape(x)), axis=0, reduction="min")
+    at = g("Where", g("Equal", at, count), g.ints([-1]), at)
+    return _taken(g, x, at), at
+
+
+@export("sequence_max_dx")
+def sequence_max_dx(g: Graph, at: Value, dy: Value, x: Value) -> str:
+    return _put(g, dy, at.name, x)
+
+
+@export("sequence_max_dx_ddy")
+def sequence_max_dx_ddy(g: Graph, at: Value, ddx: Value) -> str:
+    return _taken(g, ddx, at.name)
+
+
+@export("sequence_softmax")
+def sequence_softmax(g: Graph, x: Value, splits: Value) -> str:
+    own = owners(g, splits, g.dim(x, 0))
+    weights = g("Exp", g("Sub", x, g("Gather", _largest(g, x, own, splits), own, axis=0)))
+    return g("Div", weights, g("Gather", sum_each(g, weights, x, own, sequences(g, splits)), own, axis=0))
+
+
+@export("sequence_softmax_dx")
+def sequence_softmax_dx(g: Graph, y: Value, dy: Value, splits: Value) -> str:
+    own = owners(g, splits, g.dim(y, 0))
+    along = sum_each(g, g("Mul", dy, y), y, own, sequences(g, splits))
+    return g("Mul", y, g("Sub", dy, g("Gather", along, own, axis=0)))

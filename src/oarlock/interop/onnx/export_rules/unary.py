@@ -1,0 +1,66 @@
+"""Functions of one number, element by element."""
+
+import math
+
+from oarlock.interop.onnx.export_graph import Graph, Value
+from oarlock.interop.onnx.export_rule import export
+
+for ours, theirs in {
+    "abs": "Abs",
+    "exp": "Exp",
+    "log": "Log",
+    "sqrt": "Sqrt",
+    "sin": "Sin",
+    "cos": "Cos",
+    "tan": "Tan",
+    "asin": "Asin",
+    "acos": "Acos",
+    "atan": "Atan",
+    "sinh": "Sinh",
+    "cosh": "Cosh",
+    "asinh": "Asinh",
+    "acosh": "Acosh",
+    "atanh": "Atanh",
+    "erf": "Erf",
+    "floor": "Floor",
+    "ceil": "Ceil",
+    "round": "Round",
+    "sign": "Sign",
+    "reciprocal": "Reciprocal",
+    "isnan": "IsNaN",
+    "isinf": "IsInf",
+}.items():
+    export(ours)(lambda g, x, theirs=theirs: g(theirs, x))
+
+export("square")(lambda g, x: g("Mul", x, x))
+export("rsqrt")(lambda g, x: g("Reciprocal", g("Sqrt", x)))
+export("abs_dx")(lambda g, x, dy: g("Mul", dy, g("Sign", x)))
+export("log2")(lambda g, x: g("Mul", g("Log", x), g.scalar(1 / math.log(2), x.dtype)))
+export("cast")(lambda g, x, *, dtype: g.cast(x, dtype))
+
+
+@export("trunc")
+def trunc(g: Graph, x: Value) -> str:
+    return g("Mul", g("Sign", x), g("Floor", g("Abs", x)))
+
+
+@export("log1p")
+def log1p(g: Graph, x: Value) -> str:
+    """``log(u) x / (u - 1)`` for ``u = 1 + x``, which is exact to rounding also where x is small (Kahan); x itself where u is 1."""
+    one = g.scalar(1, x.dtype)
+    u = g("Add", x, one)
+    near = g("Equal", u, one)
+    rest = g("Where", near, one, g("Sub", u, one))
+    found = g("Mul", g("Log", g("Where", near, g.scalar(2, x.dtype), u)), g("Div", x, rest))
+    huge = g("Equal", u, x)  # where adding 1 changes nothing, infinity among it
+    return g("Where", near, x, g("Where", huge, g("Log", u), found))
+
+
+@export("expm1")
+def expm1(g: Graph, x: Value) -> str:
+    """``2 tanh(x / 2) / (1 - tanh(x / 2))``, which loses no digits where x is small; ``exp(x) - 1`` elsewhere."""
+    one = g.scalar(1, x.dtype)
+    half = g("Tanh", g("Mul", x, g.scalar(0.5, x.dtype)))
+    near = g("Less", g("Abs", x), one)
+    small = g("Div", g("Mul", g.scalar(2, x.dtype), half), g("Sub", one, g("Where", near, half, g.scalar(0, x.dtype))))
+    return g("Where", near, small, g("Sub", g("Exp", x), one))

@@ -1,0 +1,68 @@
+"""Every operator, and every gradient operator, at every case that it states: exported, and run by ONNX Runtime."""
+
+import pytest
+
+pytest.importorskip("onnxruntime")
+
+import torch
+from interop.onnx.onnx_sessions import session_of
+from op.arguments import DERIVED, FORWARD, AnyCase, Built, arguments_of, build, cases_of
+from tolerances import ONNX_OPERATORS
+
+import oarlock as ol
+from oarlock.interop.onnx.export_rule import find_block_rule, find_rule
+from oarlock.registry import Case, GradCheck, Operator, standard
+
+OPERATORS = [*FORWARD, *DERIVED]
+USES = [pytest.param(operator, case, id=name) for operator in OPERATORS for name, case in cases_of(operator, Case, GradCheck)]
+
+NEED_OPSET_18 = {"bitwise_and", "bitwise_or", "bitwise_xor", "sequence_max", "sequence_softmax"}
+"""Operators that opset 17 has no words for."""
+
+
+def require_same(built: Built, opset: int = 18) -> None:
+    """What ONNX Runtime computes of a program is what we compute, with the declared dtypes and shapes."""
+    outputs = list(built.op.writes)
+    expected = built.run(outputs, training=False)
+    results = session_of(outputs, opset=opset).run(built.feed)
+    for var, value in zip(outputs, expected, strict=True):
+        actual = torch.from_numpy(results[var.name].copy())
+        relative, absolute = ONNX_OPERATORS if value.is_floating_point() else (0.0, 0.0)
+        torch.testing.assert_close(actual, value, rtol=relative, atol=absolute, equal_nan=True)
+
+
+def test_every_operator_has_a_rule():
+    assert sorted(operator.type for operator in OPERATORS if find_rule(operator.type) is None) == []
+
+
+def test_every_operator_that_owns_a_block_has_a_rule():
+    assert [operator.type for operator in standard if operator.block_attributes and find_block_rule(operator.type) is None] == []
+
+
+@pytest.mark.parametrize(("operator", "case"), USES)
+def test_the_runtime_computes_what_the_operator_computes(operator: Operator, case: AnyCase):
+    require_same(build(operator, arguments_of(operator, case, torch.float32)))
+
+
+@pytest.mark.parametrize(("operator", "case"), USES)
+def test_sizes_that_only_the_run_tells_are_computed_in_the_graph(operator: Operator, case: AnyCase):
+    arguments = arguments_of(operator, case, torch.float32)
+    try:
+        built = build(operator, arguments, symbols=True)
+    except ol.ShapeError:
+        pytest.skip("the operator needs to know these sizes")
+    require_same(built)
+
+
+@pytest.mark.parametrize("opset", [17, 20, 23])
+@pytest.mark.parametrize("operator", [pytest.param(operator, id=operator.type) for operator in OPERATORS])
+def test_other_opsets_say_the_same(operator: Operator, opset: int):
+    cases = cases_of(operator, Case, GradCheck)
+    if not cases:
+        pytest.skip("nothing states arguments of it")
+    built = build(operator, arguments_of(operator, cases[-1][1], torch.float32))
+    if opset == 17 and operator.type in NEED_OPSET_18:
+        with pytest.raises(ol.ProgramError, match="needs opset 18, and this is opset 17"):
+            session_of(list(built.op.writes), opset=opset)
+        return
+    require_same(built, opset)
