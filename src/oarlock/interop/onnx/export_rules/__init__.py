@@ -6,6 +6,7 @@ from oarlock.interop.onnx.export_rules import (  # noqa: F401
     control,
     convolution,
     creation,
+    cumulative,
     elementwise,
     indexing,
     logic,
@@ -13,6 +14,7 @@ from oarlock.interop.onnx.export_rules import (  # noqa: F401
     manipulation,
     matrix,
     normalization,
+    piecewise_activation,
     pooling,
     ragged_loop,
     randomness,
@@ -20,6 +22,7 @@ from oarlock.interop.onnx.export_rules import (  # noqa: F401
     selection,
     sequence,
     sequence_layout,
+    smooth_activation,
     unary,
     update,
 )

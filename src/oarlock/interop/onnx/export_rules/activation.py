@@ -11,17 +11,8 @@ for ours, theirs in {
     "relu": "Relu",
     "sigmoid": "Sigmoid",
     "tanh": "Tanh",
-    "hardswish": "HardSwish",
-    "selu": "Selu",
-    "softsign": "Softsign",
 }.items():
     export(ours)(lambda g, x, theirs=theirs: g(theirs, x))
-
-export("silu")(lambda g, x: g("Mul", x, g("Sigmoid", x)))
-export("log_sigmoid")(lambda g, x: g("Neg", g("Softplus", g("Neg", x))))
-export("leaky_relu")(lambda g, x, *, slope: g("LeakyRelu", x, alpha=slope))
-export("elu")(lambda g, x, *, alpha: g("Elu", x, alpha=alpha))
-export("hardsigmoid")(lambda g, x: g("HardSigmoid", x, alpha=1 / 6, beta=0.5))
 
 
 @export("relu_dx")
@@ -38,30 +29,6 @@ def sigmoid_dx(g: Graph, y: Value, dy: Value) -> str:
 @export("tanh_dx")
 def tanh_dx(g: Graph, y: Value, dy: Value) -> str:
     return g("Mul", dy, g("Sub", g.scalar(1, y.dtype), g("Mul", y, y)))
-
-
-@export("mish")
-def mish(g: Graph, x: Value) -> str:
-    return g("Mul", x, g("Tanh", g("Softplus", x)))
-
-
-@export("softplus")
-def softplus(g: Graph, x: Value, *, beta: float = 1.0, threshold: float = 20.0) -> str:
-    """``log(1 + exp(beta x)) / beta``, and ``x`` itself above the threshold."""
-    scaled = g("Mul", x, g.scalar(beta, x.dtype))
-    soft = g("Div", g("Softplus", scaled), g.scalar(beta, x.dtype))
-    return g("Where", g("Greater", scaled, g.scalar(threshold, x.dtype)), x, soft)
-
-
-@export("hardshrink")
-def hardshrink(g: Graph, x: Value, *, bound: float = 0.5) -> str:
-    inside = g("LessOrEqual", g("Abs", x), g.scalar(bound, x.dtype))
-    return g("Where", inside, g.scalar(0, x.dtype), x)
-
-
-@export("softshrink")
-def softshrink(g: Graph, x: Value, *, bound: float = 0.5) -> str:
-    return g("Mul", g("Sign", x), g("Relu", g("Sub", g("Abs", x), g.scalar(bound, x.dtype))))
 
 
 # gelu
@@ -119,29 +86,30 @@ def gelu_dx_dx(g: Graph, x: Value, dy: Value, ddx: Value, *, approximate: bool) 
 
 
 @export("softmax")
-def softmax(g: Graph, x: Value, *, axis: int = -1) -> str:
-    return g("Softmax", x, axis=axis)
+def softmax(g: Graph, x: Value, *, axis: int | None = None) -> str:
+    return g("Softmax", x, axis=-1 if axis is None else axis)
 
 
 @export("log_softmax")
-def log_softmax(g: Graph, x: Value, *, axis: int = -1) -> str:
-    return g("LogSoftmax", x, axis=axis)
+def log_softmax(g: Graph, x: Value, *, axis: int | None = None) -> str:
+    return g("LogSoftmax", x, axis=-1 if axis is None else axis)
 
 
-def softmax_gradient(g: Graph, y: Value | str, dy: Value | str, axis: int = -1) -> str:
+def softmax_gradient(g: Graph, y: Value | str, dy: Value | str, axis: int | None = None) -> str:
     """``y * (dy - sum(dy * y))``."""
-    along = g.reduce("ReduceSum", g("Mul", dy, y), [axis], keepdim=True)
+    along = g.reduce("ReduceSum", g("Mul", dy, y), [-1 if axis is None else axis], keepdim=True)
     return g("Mul", y, g("Sub", dy, along))
 
 
 @export("softmax_dx")
-def softmax_dx(g: Graph, y: Value, dy: Value, *, axis: int = -1) -> str:
+def softmax_dx(g: Graph, y: Value, dy: Value, *, axis: int | None = None) -> str:
     return softmax_gradient(g, y, dy, axis)
 
 
 @export("log_softmax_dx")
-def log_softmax_dx(g: Graph, y: Value, dy: Value, *, axis: int = -1) -> str:
-    return g("Sub", dy, g("Mul", g("Exp", y), g.reduce("ReduceSum", dy, [axis], keepdim=True)))
+def log_softmax_dx(g: Graph, y: Value, dy: Value, *, axis: int | None = None) -> str:
+    along = g.reduce("ReduceSum", dy, [-1 if axis is None else axis], keepdim=True)
+    return g("Sub", dy, g("Mul", g("Exp", y), along))
 
 
 def hidden_by_order(g: Graph, rows: str, columns: str) -> str:

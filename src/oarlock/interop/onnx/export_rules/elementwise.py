@@ -1,8 +1,11 @@
 """Arithmetic with broadcasting, as `op/elementwise.py` and `op/fused.py` have it."""
 
+import math
+
 from oarlock.interop.onnx.export_graph import Graph, Value
 from oarlock.interop.onnx.export_rule import export
 from oarlock.interop.onnx.export_rules.reduction import sum_to
+from oarlock.ir.dtype import DType
 
 for ours, theirs in {
     "add": "Add",
@@ -17,8 +20,15 @@ for ours, theirs in {
 
 export("neg")(lambda g, x: g("Neg", x))
 export("assign", "stop_gradient")(lambda g, x: x)
-export("where")(lambda g, condition, x, y: g("Where", condition, x, y))
 export("addcmul")(lambda g, base, x, y, *, subtracted: g("Sub" if subtracted else "Add", base, g("Mul", x, y)))
+
+
+@export("where")
+def where(g: Graph, condition: Value, x: Value, y: Value) -> str:
+    """Of bools, which ONNX Runtime's Where does not take, by logic."""
+    if x.dtype is DType.BOOL:
+        return g("Or", g("And", condition, x), g("And", g("Not", condition), y))
+    return g("Where", condition, x, y)
 
 
 @export("lerp")
@@ -95,8 +105,6 @@ def clip_dx_ddy(g: Graph, x: Value, ddx: Value, dy: Value, lower: Value | None =
 @export("atan2")
 def atan2(g: Graph, y: Value, x: Value) -> str:
     """The angle of y / x, moved by half a turn where x is negative; of infinities, what IEEE 754 says, is not said."""
-    import math
-
     zero = g.scalar(0, x.dtype)
     left = g("Less", x, zero)
     half = g("Where", g("Less", y, zero), g.scalar(-math.pi, x.dtype), g.scalar(math.pi, x.dtype))

@@ -57,23 +57,31 @@ def bitwise_not(g: Graph, x: Value) -> str:
     return g("Sub", g.scalar(255 if x.dtype is DType.UINT8 else -1, x.dtype), x)
 
 
+def _within(g: Graph, x: Value, y: Value) -> tuple[str, str]:
+    """Where ``y`` is a number of bits that ``x`` has, and that number, 0 elsewhere, as uint64."""
+    bits = 8 * x.dtype.itemsize
+    inside = g("And", g("GreaterOrEqual", y, g.scalar(0, y.dtype)), g("Less", y, g.scalar(bits, y.dtype)))
+    return inside, g("Cast", g("Where", inside, y, g.scalar(0, y.dtype)), to=_UINT64)
+
+
 @export("bitwise_left_shift")
 def bitwise_left_shift(g: Graph, x: Value, y: Value) -> str:
     """BitShift takes unsigned integers alone; to the left the signs do not matter."""
-    unsigned = g("BitShift", g("Cast", x, to=_UINT64), g("Cast", y, to=_UINT64), direction="LEFT")
-    return g.cast(unsigned, x.dtype)
+    inside, count = _within(g, x, y)
+    moved = g.cast(g("BitShift", g("Cast", x, to=_UINT64), count, direction="LEFT"), x.dtype)
+    return g("Where", inside, moved, g.scalar(0, x.dtype))
 
 
 @export("bitwise_right_shift")
 def bitwise_right_shift(g: Graph, x: Value, y: Value) -> str:
-    """As `x` where that is not negative; ``-1 - x``, whose bits are turned, otherwise."""
-    if x.dtype is DType.UINT8:
-        return g("BitShift", x, y, direction="RIGHT")
+    """As `x` where that is not negative; by ``-1 - x``, whose bits are turned, otherwise."""
+    inside, count = _within(g, x, y)
     negative = g("Less", x, g.scalar(0, x.dtype))
-    turned = g("Sub", g.scalar(-1, x.dtype), x)
-    shifted = g("BitShift", g("Cast", g("Where", negative, turned, x), to=_UINT64), g("Cast", y, to=_UINT64), direction="RIGHT")
-    found = g.cast(shifted, x.dtype)
-    return g("Where", negative, g("Sub", g.scalar(-1, x.dtype), found), found)
+    minus_one = g.scalar(255 if x.dtype is DType.UINT8 else -1, x.dtype)
+    held = g("Where", negative, g("Sub", minus_one, x), x)
+    moved = g.cast(g("BitShift", g("Cast", held, to=_UINT64), count, direction="RIGHT"), x.dtype)
+    moved = g("Where", inside, moved, g.scalar(0, x.dtype))
+    return g("Where", negative, g("Sub", minus_one, moved), moved)
 
 
 _UINT64 = 13

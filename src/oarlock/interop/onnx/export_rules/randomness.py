@@ -1,10 +1,13 @@
 """Random numbers: our own stream, written in integers, from a key that is fed for each op."""
 
+import math
+
 import numpy
 
 from oarlock.interop.onnx.export_graph import Graph, Value
 from oarlock.interop.onnx.export_rule import export
 from oarlock.ir.dtype import DType
+from oarlock.ir.size import Size
 
 __all__ = ["key_name", "uniform"]
 
@@ -58,6 +61,55 @@ def dropout(g: Graph, x: Value, *, rate: Value | float, random_id: int) -> tuple
     whole = g.cast(g("Where", none, g.scalar(1, DType.FLOAT64), g("Sub", g.scalar(1, DType.FLOAT64), share)), x.dtype)
     mask = g("Div", g.cast(kept, x.dtype), whole)
     return g("Mul", x, mask), mask
+
+
+def _many(g: Graph, shape: Value | tuple[Size, ...]) -> str:
+    """A shape that an attribute says, or a variable: int64[rank]."""
+    return shape.name if isinstance(shape, Value) else g.dims(shape)
+
+
+def _uniform(g: Graph, shape: str, low: float, high: float, dtype: DType, random_id: int) -> str:
+    drawn = g.reshape(uniform(g, g("ReduceProd", shape, keepdims=0), random_id), shape)
+    spread = g("Mul", drawn, g.scalar(high - low, DType.FLOAT64))
+    return g.cast(g("Add", spread, g.scalar(low, DType.FLOAT64)), dtype)
+
+
+@export("random_uniform")
+def random_uniform(g: Graph, *, shape: Value | tuple[Size, ...], low: float = 0.0, high: float = 1.0, dtype: DType, random_id: int) -> str:
+    return _uniform(g, _many(g, shape), low, high, dtype, random_id)
+
+
+@export("random_uniform_like")
+def random_uniform_like(g: Graph, like: Value, *, low: float, high: float, dtype: DType, random_id: int) -> str:
+    return _uniform(g, g.shape(like), low, high, dtype, random_id)
+
+
+def _normal(g: Graph, shape: str, mean: float, deviation: float, dtype: DType, random_id: int) -> str:
+    """Radius and angle from two streams in a row (Box and Muller, 1958)."""
+    of, whole = DType.FLOAT64, g("Concat", g.ints([2]), shape, axis=0)
+    drawn = g.reshape(uniform(g, g("ReduceProd", whole, keepdims=0), random_id), whole)
+    radius, angle = (g("Gather", drawn, g.ints(number), axis=0) for number in (0, 1))
+    root = g("Sqrt", g("Mul", g.scalar(-2.0, of), g("Log", g("Sub", g.scalar(1.0, of), radius))))
+    standard = g("Mul", root, g("Cos", g("Mul", g.scalar(2.0 * math.pi, of), angle)))
+    return g.cast(g("Add", g("Mul", standard, g.scalar(deviation, of)), g.scalar(mean, of)), dtype)
+
+
+@export("random_normal")
+def random_normal(
+    g: Graph, *, shape: Value | tuple[Size, ...], mean: float = 0.0, deviation: float = 1.0, dtype: DType, random_id: int
+) -> str:
+    return _normal(g, _many(g, shape), mean, deviation, dtype, random_id)
+
+
+@export("random_normal_like")
+def random_normal_like(g: Graph, like: Value, *, mean: float, deviation: float, dtype: DType, random_id: int) -> str:
+    return _normal(g, g.shape(like), mean, deviation, dtype, random_id)
+
+
+@export("bernoulli")
+def bernoulli(g: Graph, probability: Value, *, random_id: int) -> str:
+    drawn = g.reshape(uniform(g, g.count(probability.sizes), random_id), g.shape(probability))
+    return g.cast(g("Less", drawn, g.cast(probability, DType.FLOAT64)), probability.dtype)
 
 
 export("dropout_dx")(lambda g, mask, dy: g("Mul", dy, mask))

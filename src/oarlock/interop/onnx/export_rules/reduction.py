@@ -92,8 +92,52 @@ def mean_dx(g: Graph, dy: Value, x: Value, *, axis: Axes = None, keepdim: bool) 
     return spread(g, g("Div", dy, count_over(g, Value(x.name, dy.dtype, x.shape), axis)), axis, keepdim, x)
 
 
-for ours, theirs in {"reduce_min": "ReduceMin", "reduce_prod": "ReduceProd", "logsumexp": "ReduceLogSumExp"}.items():
+for ours, theirs in {"amax": "ReduceMax", "amin": "ReduceMin", "reduce_prod": "ReduceProd", "logsumexp": "ReduceLogSumExp"}.items():
 
     @export(ours)
     def reduction(g: Graph, x: Value, *, axis: Axes = None, keepdim: bool = False, theirs: str = theirs) -> str:
         return g.reduce(theirs, x, axes_of(axis, x.rank), keepdim=keepdim)
+
+
+# Variance
+
+
+def _centred(g: Graph, x: Value, axis: Axes) -> str:
+    return g("Sub", x, g.reduce("ReduceMean", x, axes_of(axis, x.rank), keepdim=True))
+
+
+def _left(g: Graph, x: Value, axis: Axes, correction: float) -> str:
+    """By how many elements a variance divides; 0 where none is left."""
+    left = g("Sub", count_over(g, x, axis), g.scalar(correction, x.dtype))
+    return g("Max", left, g.scalar(0, x.dtype))
+
+
+def _beside(g: Graph, dy: Value, x: Value, axis: Axes, keepdim: bool) -> str:
+    """What a reduction gave, in a shape that broadcasts to that of `x`."""
+    axes = axes_of(axis, x.rank)
+    return dy.name if axes is None or keepdim else g.unsqueeze(dy, *sorted(axes))
+
+
+@export("variance")
+def variance(g: Graph, x: Value, *, axis: Axes = None, keepdim: bool = False, correction: float = 1.0) -> str:
+    centred = _centred(g, x, axis)
+    squares = g.reduce("ReduceSum", g("Mul", centred, centred), axes_of(axis, x.rank), keepdim=keepdim)
+    return g("Div", squares, _left(g, x, axis, correction))
+
+
+@export("variance_dx")
+def variance_dx(g: Graph, x: Value, dy: Value, *, axis: Axes = None, keepdim: bool, correction: float) -> str:
+    weight = g("Div", g.scalar(2, x.dtype), _left(g, x, axis, correction))
+    return g("Mul", g("Mul", _beside(g, dy, x, axis, keepdim), _centred(g, x, axis)), weight)
+
+
+@export("variance_dx_ddy")
+def variance_dx_ddy(g: Graph, x: Value, ddx: Value, dy: Value, *, axis: Axes = None, keepdim: bool, correction: float) -> str:
+    along = g.reduce("ReduceSum", g("Mul", ddx, _centred(g, x, axis)), axes_of(axis, x.rank), keepdim=keepdim)
+    return g("Mul", along, g("Div", g.scalar(2, x.dtype), _left(g, x, axis, correction)))
+
+
+@export("variance_dx_dx")
+def variance_dx_dx(g: Graph, dy: Value, ddx: Value, *, axis: Axes = None, keepdim: bool, correction: float) -> str:
+    weight = g("Div", g.scalar(2, ddx.dtype), _left(g, ddx, axis, correction))
+    return g("Mul", g("Mul", _beside(g, dy, ddx, axis, keepdim), _centred(g, ddx, axis)), weight)

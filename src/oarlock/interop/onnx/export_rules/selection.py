@@ -2,7 +2,7 @@
 
 from oarlock.interop.onnx.export_graph import Graph, Value
 from oarlock.interop.onnx.export_rule import export
-from oarlock.interop.onnx.export_rules.reduction import Axes, axes_of
+from oarlock.interop.onnx.export_rules.reduction import axes_of
 from oarlock.ir.dtype import DType
 
 
@@ -16,15 +16,18 @@ def argmin(g: Graph, x: Value, *, axis: int = -1, keepdim: bool = False) -> str:
     return g("ArgMin", x, axis=axis, keepdims=int(keepdim))
 
 
-@export("reduce_max")
-def reduce_max(g: Graph, x: Value, *, axis: Axes = None, keepdim: bool = False) -> tuple[str, str]:
-    """The largest element, and its number along the axis, or among all."""
-    axes = axes_of(axis, x.rank)
-    y = g.reduce("ReduceMax", x, axes, keepdim=keepdim)
-    if axes is not None and len(axes) == 1:
-        return y, g("ArgMax", x, axis=axes[0], keepdims=int(keepdim))
-    index = g("ArgMax", g.reshape(x, [-1]), axis=0, keepdims=0)
-    return y, g.reshape(index, [1] * x.rank if keepdim else [])
+for name, reduction, place in (("reduce_max", "ReduceMax", "ArgMax"), ("reduce_min", "ReduceMin", "ArgMin")):
+
+    @export(name)
+    def extreme(
+        g: Graph, x: Value, *, axis: int | None = None, keepdim: bool = False, reduction: str = reduction, place: str = place
+    ) -> tuple[str, str]:
+        """The largest or smallest element, and its number along the axis, or among all."""
+        y = g.reduce(reduction, x, axes_of(axis, x.rank), keepdim=keepdim)
+        if axis is not None:
+            return y, g(place, x, axis=axis, keepdims=int(keepdim))
+        index = g(place, g.reshape(x, [-1]), axis=0, keepdims=0)
+        return y, g.reshape(index, [1] * x.rank if keepdim else [])
 
 
 @export("reduce_max_dx")

@@ -36,6 +36,9 @@ export("square")(lambda g, x: g("Mul", x, x))
 export("rsqrt")(lambda g, x: g("Reciprocal", g("Sqrt", x)))
 export("abs_dx")(lambda g, x, dy: g("Mul", dy, g("Sign", x)))
 export("log2")(lambda g, x: g("Mul", g("Log", x), g.scalar(1 / math.log(2), x.dtype)))
+export("log10")(lambda g, x: g("Mul", g("Log", x), g.scalar(1 / math.log(10), x.dtype)))
+export("exp2")(lambda g, x: g("Pow", g.scalar(2, x.dtype), x))
+export("isfinite")(lambda g, x: g("Not", g("Or", g("IsInf", x), g("IsNaN", x))))
 export("cast")(lambda g, x, *, dtype: g.cast(x, dtype))
 
 
