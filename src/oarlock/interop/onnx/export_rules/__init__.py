@@ -23,6 +23,7 @@ from oarlock.interop.onnx.export_rules import (  # noqa: F401
     sequence,
     sequence_layout,
     smooth_activation,
+    told_shape,
     unary,
     update,
 )

@@ -5,20 +5,35 @@ import math
 from oarlock.interop.onnx.export_graph import Graph, Value
 from oarlock.interop.onnx.export_rule import export
 from oarlock.interop.onnx.export_rules.activation import hidden_by_order
+from oarlock.interop.onnx.export_rules.reduction import sum_to
 
 
 class Heads:
     """Queries, keys and values by head, `[*b heads rows columns]`, and how well each query fits each key."""
 
-    def __init__(self, g: Graph, query: Value, key: Value, value: Value, *, heads: int, causal: bool):
+    def __init__(
+        self,
+        g: Graph,
+        query: Value,
+        key: Value,
+        value: Value,
+        mask: Value | None = None,
+        bias: Value | None = None,
+        *,
+        heads: int,
+        causal: bool,
+        scale: float | None = None,
+    ):
         self.g, self.heads, self.rank = g, heads, query.rank
-        self.scale = self._scale(query)
+        self.scale = self._scale(query) if scale is None else g.scalar(scale, query.dtype)
         self.q, self.k, self.v = (self.split(x) for x in (query, key, value))
         scores = g("MatMul", g("Mul", self.q, self.scale), self.flipped(self.k))
+        scores = scores if bias is None else g("Add", scores, bias)
+        self.none = g.scalar(-math.inf, query.dtype)
         if causal:
-            hidden = hidden_by_order(g, g.dim(query, -2), g.dim(key, -2))
-            scores = g("Where", hidden, g.scalar(-math.inf, query.dtype), scores)
-        self.scores = scores
+            scores = g("Where", hidden_by_order(g, g.dim(query, -2), g.dim(key, -2)), self.none, scores)
+        self.scores = scores if mask is None else g("Where", mask, scores, self.none)
+        self.shape = (*query.sizes[:-2], heads, query.sizes[-2], key.sizes[-2])
 
     def _scale(self, query: Value) -> str:
         """One by the root of the columns that each head has."""
@@ -35,55 +50,77 @@ class Heads:
         rows = [self.g.dim(x, axis) for axis in range(x.rank - 1)]
         shape = self.g("Concat", *rows, self.g.ints([self.heads, each]), axis=0)
         apart = self.g.reshape(x, shape) if each != -1 else self.g("Reshape", x, shape)
-        return self.g("Transpose", apart, perm=self._perm())
+        return self.g("Transpose", apart, perm=self.perm())
 
-    def _perm(self) -> list[int]:
-        front = list(range(self.rank - 2))
-        return [*front, self.rank - 1, self.rank - 2, self.rank]
+    def perm(self) -> list[int]:
+        """Heads and rows exchanged."""
+        return [*range(self.rank - 2), self.rank - 1, self.rank - 2, self.rank]
 
     def joined(self, x: str, like: Value) -> str:
         """The heads' columns side by side again, in the shape of `like`."""
-        return self.g.reshape(self.g("Transpose", x, perm=self._perm()), self.g.shape(like))
+        return self.g.reshape(self.g("Transpose", x, perm=self.perm()), self.g.shape(like))
 
     def flipped(self, x: str) -> str:
         """Rows as columns."""
-        front = list(range(self.rank - 1))
-        return self.g("Transpose", x, perm=[*front, self.rank, self.rank - 1])
+        return self.g("Transpose", x, perm=[*range(self.rank - 1), self.rank, self.rank - 1])
+
+    def weights(self) -> tuple[str, str]:
+        """The weight of each key for each query, none where a query sees nothing, and the logarithm of what they were divided by."""
+        g, zero = self.g, self.g("Sub", self.scale, self.scale)
+        top = g.reduce("ReduceMax", self.scores, [self.rank], keepdim=True)
+        top = g("Where", g("Equal", top, self.none), zero, top)
+        parts = g("Exp", g("Sub", self.scores, top))
+        total = g.reduce("ReduceSum", parts, [self.rank], keepdim=True)
+        divisor = g("Where", g("Equal", total, zero), g("Exp", zero), total)
+        return g("Div", parts, divisor), g.squeeze(g("Add", g("Log", total), top), self.rank)
 
 
 @export("scaled_dot_product_attention")
-def scaled_dot_product_attention(g: Graph, query: Value, key: Value, value: Value, *, heads: int, causal: bool) -> tuple[str, str]:
-    by_head = Heads(g, query, key, value, heads=heads, causal=causal)
-    weights = g("Softmax", by_head.scores, axis=-1)
-    mixed = g("Transpose", g("MatMul", weights, by_head.v), perm=by_head._perm())
+def scaled_dot_product_attention(
+    g: Graph, query: Value, key: Value, value: Value, mask: Value | None = None, bias: Value | None = None, **settings
+) -> tuple[str, str]:
+    by_head = Heads(g, query, key, value, mask, bias, **settings)
+    if mask is None and bias is None:
+        weights = g("Softmax", by_head.scores, axis=-1)
+        logsumexp = g.reduce("ReduceLogSumExp", by_head.scores, [by_head.rank])
+    else:
+        weights, logsumexp = by_head.weights()
+    mixed = g("Transpose", g("MatMul", weights, by_head.v), perm=by_head.perm())
     sizes = [g.dim(query, axis) for axis in range(query.rank - 1)]
-    shape = g("Concat", *sizes, g.dim(value, -1), axis=0)
-    return g.reshape(mixed, shape), g.reduce("ReduceLogSumExp", by_head.scores, [by_head.rank])
+    return g.reshape(mixed, g("Concat", *sizes, g.dim(value, -1), axis=0)), logsumexp
 
 
-def _gradient(g: Graph, query, key, value, y, logsumexp, dy, heads: int, causal: bool) -> tuple[Heads, str, str]:
-    """Heads, the weights, and the gradient at the scores of scaled queries."""
-    by_head = Heads(g, query, key, value, heads=heads, causal=causal)
-    weights = g("Exp", g("Sub", by_head.scores, g.unsqueeze(logsumexp, -1)))
-    arriving = by_head.split(dy)
-    along = g.reduce("ReduceSum", g("Mul", arriving, by_head.split(y)), [by_head.rank], keepdim=True)
-    dfit = g("Mul", weights, g("Sub", g("MatMul", arriving, by_head.flipped(by_head.v)), along))
-    return by_head, weights, g("Mul", dfit, by_head.scale)
+class Backward(Heads):
+    """The weights again, and the gradient at how well each query fits each key."""
+
+    def __init__(self, g: Graph, query, key, value, y, logsumexp, dy, mask=None, bias=None, **settings):
+        super().__init__(g, query, key, value, mask, bias, **settings)
+        finite = g("Where", g("Equal", logsumexp, self.none), g.scalar(0, query.dtype), logsumexp)
+        self.weight = g("Exp", g("Sub", self.scores, g.unsqueeze(finite, -1)))
+        self.arriving = self.split(dy)
+        along = g.reduce("ReduceSum", g("Mul", self.arriving, self.split(y)), [self.rank], keepdim=True)
+        self.dfit = g("Mul", self.weight, g("Sub", g("MatMul", self.arriving, self.flipped(self.v)), along))
 
 
 @export("scaled_dot_product_attention_dquery")
-def scaled_dot_product_attention_dquery(g: Graph, query, key, value, y, logsumexp, dy, *, heads: int, causal: bool) -> str:
-    by_head, _, dfit = _gradient(g, query, key, value, y, logsumexp, dy, heads, causal)
-    return by_head.joined(g("MatMul", dfit, by_head.k), query)
+def scaled_dot_product_attention_dquery(g: Graph, query: Value, *others: Value | None, **settings) -> str:
+    back = Backward(g, query, *others, **settings)
+    return back.joined(g("MatMul", g("Mul", back.dfit, back.scale), back.k), query)
 
 
 @export("scaled_dot_product_attention_dkey")
-def scaled_dot_product_attention_dkey(g: Graph, query, key, value, y, logsumexp, dy, *, heads: int, causal: bool) -> str:
-    by_head, _, dfit = _gradient(g, query, key, value, y, logsumexp, dy, heads, causal)
-    return by_head.joined(g("MatMul", by_head.flipped(dfit), by_head.q), key)
+def scaled_dot_product_attention_dkey(g: Graph, query: Value, key: Value, *others: Value | None, **settings) -> str:
+    back = Backward(g, query, key, *others, **settings)
+    return back.joined(g("MatMul", back.flipped(g("Mul", back.dfit, back.scale)), back.q), key)
 
 
 @export("scaled_dot_product_attention_dvalue")
-def scaled_dot_product_attention_dvalue(g: Graph, query, key, value, y, logsumexp, dy, *, heads: int, causal: bool) -> str:
-    by_head, weights, _ = _gradient(g, query, key, value, y, logsumexp, dy, heads, causal)
-    return by_head.joined(g("MatMul", by_head.flipped(weights), by_head.split(dy)), value)
+def scaled_dot_product_attention_dvalue(g: Graph, query: Value, key: Value, value: Value, *others: Value | None, **settings) -> str:
+    back = Backward(g, query, key, value, *others, **settings)
+    return back.joined(g("MatMul", back.flipped(back.weight), back.arriving), value)
+
+
+@export("scaled_dot_product_attention_dbias")
+def scaled_dot_product_attention_dbias(g: Graph, query, key, value, y, logsumexp, dy, bias, mask=None, **settings) -> str:
+    back = Backward(g, query, key, value, y, logsumexp, dy, mask, bias, **settings)
+    return sum_to(g, Value(back.dfit, query.dtype, back.shape), bias)

@@ -6,7 +6,7 @@ from oarlock.interop.onnx.export_graph import END, Graph, Value
 from oarlock.interop.onnx.export_rule import export
 from oarlock.ir.size import Size
 
-__all__ = ["in_shape"]
+__all__ = ["in_shape", "put_along"]
 
 export("reshape_like")(lambda g, x, like: g.reshape(x, g.shape(like)))
 export("transpose")(lambda g, x, *, axes: g("Transpose", x, perm=list(axes)) if axes else x)
@@ -72,12 +72,17 @@ def slice_(g: Graph, x: Value, *, axis: int = 0, start: int = 0, stop: int | Non
 @export("slice_dx")
 def slice_dx(g: Graph, x: Value, dy: Value, *, axis: int = 0, start: int = 0, stop: int | None = None, step: int = 1) -> str:
     """Zeros around `dy`, which is put where it was taken from by the numbers of those places."""
-    axis %= x.rank
     places = g.slice(g.arange(g.dim(x, axis)), 0, start, END if stop is None else stop, step)
-    beside = [1] * x.rank
+    return put_along(g, dy, places, x, axis)
+
+
+def put_along(g: Graph, dy: Value, places: str, like: Value, axis: int) -> str:
+    """Zeros in the shape of `like`, with `dy` at these places along an axis."""
+    axis %= like.rank
+    beside = [1] * like.rank
     beside[axis] = -1
     index = g("Expand", g.reshape(places, beside), g.shape(dy))
-    return g("ScatterElements", g.filled(0, dy.dtype, g.shape(x)), index, dy, axis=axis)
+    return g("ScatterElements", g.filled(0, dy.dtype, g.shape(like)), index, dy, axis=axis)
 
 
 @export("stack")
