@@ -41,6 +41,7 @@ FLOORS = {
     "inference": 11,
     "compat_2017": 11,
     "interop": 12,
+    "serving": 12,
     "cli": 13,
     "__main__": 14,
 }

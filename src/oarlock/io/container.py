@@ -12,6 +12,7 @@ import math
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import NoReturn
 
 import safetensors
 import safetensors.torch
@@ -121,7 +122,7 @@ def read_once(text: bytes, refused: Callable[[str], Exception]) -> dict[str, obj
     """The JSON object in `text`, no name of which stands twice in it. Raises what `refused` makes of the fault of anything else."""
     try:
         # Decoded here: of bytes, json would guess an encoding, and import its codec.
-        found = json.loads(text.decode("utf-8"), object_pairs_hook=_once)
+        found = json.loads(text.decode("utf-8"), object_pairs_hook=_once, parse_constant=_refuse_constant)
     except _TwiceError:
         raise refused("has a name that stands twice") from None
     except (ValueError, RecursionError):
@@ -133,6 +134,11 @@ def read_once(text: bytes, refused: Callable[[str], Exception]) -> dict[str, obj
 
 class _TwiceError(ValueError):
     """A name that stands twice in one JSON object, of which one reader takes the first and another the last."""
+
+
+def _refuse_constant(text: str) -> NoReturn:
+    """Raise ValueError for NaN and the infinities, which Python's reader takes and JSON does not have."""
+    raise ValueError(text)
 
 
 def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:

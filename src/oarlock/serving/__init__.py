@@ -1,0 +1,1 @@
+"""A model served by HTTP: JSON, and the Open Inference Protocol v2."""

@@ -1,0 +1,92 @@
+"""Connections that are held to limits: how many there are, how long the head of a request takes, how long an answer waits to be read.
+
+The server library knows none of these. What is relied on of its protocol, beside the methods that every protocol of asyncio has, is small:
+`connections`, `transport`, `conn`, `cycle` with `response_complete`, and `send_400_response`.
+"""
+
+import time
+from collections.abc import Collection
+from typing import Any
+
+from oarlock.errors import FormatError, LimitError
+from oarlock.serving.extra import require_extra
+from oarlock.serving.limits import ServingLimits
+from oarlock.serving.metrics import Metrics
+from oarlock.serving.refusal import error_body
+
+__all__ = ["limited_protocol", "sweep"]
+
+
+def limited_protocol(limits: ServingLimits, metrics: Metrics) -> type[Any]:
+    """The class of a protocol for the server library; one is made for each connection."""
+    base: Any = require_extra("uvicorn.protocols.http.h11_impl").H11Protocol
+
+    class LimitedProtocol(base):
+        """A connection. `head_since`: since when the head of a request is waited for, None while one is answered, or none has begun."""
+
+        head_since: float | None = None
+        unsent_since: float | None = None
+        is_refused = False
+
+        def connection_made(self, transport: Any) -> None:
+            self.is_refused = len(self.connections) >= limits.connections
+            self.head_since = time.monotonic()
+            super().connection_made(transport)
+
+        def data_received(self, data: bytes) -> None:
+            if self.is_refused:
+                _refuse(self.transport, limits, metrics)
+                return
+            super().data_received(data)
+            if not self._is_between():
+                self.head_since = None
+            elif self.head_since is None:
+                self.head_since = time.monotonic()
+
+        def on_response_complete(self) -> None:
+            self.head_since = None
+            super().on_response_complete()
+
+        def send_400_response(self, msg: str) -> None:
+            """Answer what is no HTTP, as we answer all that is malformed; what had begun to be answered just ends."""
+            if self.cycle is None or self.cycle.response_complete or not self.cycle.response_started:
+                metrics.answered("other", 400, 0.0)
+                hint = f"the head of a request has at most {limits.header_bytes:,} bytes"
+                self.transport.write(_answer(b"400 Bad Request", error_body(FormatError("this is no request of HTTP", hint=hint))))
+            self.transport.close()
+
+        def _is_between(self) -> bool:
+            """Whether no request is being answered."""
+            return self.cycle is None or self.cycle.response_complete
+
+    return LimitedProtocol
+
+
+def sweep(connections: Collection[Any], limits: ServingLimits, metrics: Metrics) -> None:
+    """End the connections that take too long: for the head of a request, or to read what is written to them. To be called now and then."""
+    now = time.monotonic()
+    for each in list(connections):
+        unsent = each.transport.get_write_buffer_size() > 0
+        each.unsent_since = (each.unsent_since or now) if unsent else None
+        if each.unsent_since is not None and now - each.unsent_since > limits.write_seconds:
+            _end(each.transport, "write_seconds", metrics)
+        elif each.head_since is not None and now - each.head_since > limits.header_seconds:
+            _end(each.transport, "header_seconds", metrics)
+
+
+def _end(transport: Any, limit: str, metrics: Metrics) -> None:
+    metrics.refused.labels(limit).inc()
+    transport.abort()
+
+
+def _refuse(transport: Any, limits: ServingLimits, metrics: Metrics) -> None:
+    if not transport.is_closing():
+        metrics.refused.labels("connections").inc()
+        error = LimitError(f"{limits.connections} connections are open already", hint="ask again in a moment")
+        transport.write(_answer(b"503 Service Unavailable", error_body(error)))
+        transport.close()
+
+
+def _answer(status: bytes, body: bytes) -> bytes:
+    head = b"HTTP/1.1 %s\r\ncontent-type: application/json\r\ncontent-length: %d\r\nconnection: close\r\n\r\n"
+    return head % (status, len(body)) + body

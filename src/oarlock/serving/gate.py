@@ -1,0 +1,145 @@
+"""What every request passes on its way in and out: it is counted, held to limits, and answered by one of our errors where it is refused.
+
+It knows no routes, and no server library but for the messages of ASGI.
+"""
+
+import asyncio
+import json
+import sys
+import time
+import traceback
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from typing import Any
+
+from oarlock.errors import ArgumentError, LimitError, OarlockError
+from oarlock.serving.limits import ServingLimits
+from oarlock.serving.metrics import Metrics
+from oarlock.serving.refusal import Refusal, error_body, status_of
+
+__all__ = ["Gate"]
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+Application = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
+
+_DRAIN_SECONDS = 2.0  # for what a client still sends when it has its refusal; a connection closed at once takes that away from it
+_DRAIN_BODIES = 4  # as many times the largest body are read for that, and thrown away
+_INTERNAL = json.dumps({"error": "the server failed; its log says how", "type": "InternalError"}).encode()
+
+
+class Gate:
+    """An application around another. `hosts` are the names by which this server may be called, None for any.
+
+    `stop` refuses what comes from now on; `in_flight` counts what is not answered yet.
+    """
+
+    def __init__(self, inner: Application, limits: ServingLimits, metrics: Metrics, hosts: frozenset[str] | None):
+        self._inner = inner
+        self._limits = limits
+        self._metrics = metrics
+        self._hosts = hosts
+        self.in_flight = 0
+        self.is_stopping = False
+
+    def stop(self) -> None:
+        """Refuse every request from now on, and say that the server is not ready."""
+        self.is_stopping = True
+
+    async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._inner(scope, receive, send)
+            return
+        exchange = _Exchange(scope, receive, send, self._limits, close=self.is_stopping)
+        started, self.in_flight = time.monotonic(), self.in_flight + 1
+        self._metrics.in_flight.inc()
+        try:
+            await self._answer(scope, exchange)
+        finally:
+            self.in_flight -= 1
+            self._metrics.in_flight.dec()
+            if exchange.status is not None:
+                self._metrics.answered(scope.get("oarlock.route", "other"), exchange.status, time.monotonic() - started)
+
+    async def _answer(self, scope: MutableMapping[str, Any], exchange: "_Exchange") -> None:
+        try:
+            self._require_welcome(scope, exchange.headers)
+            async with asyncio.timeout(self._limits.seconds):
+                await self._inner(scope, exchange.receive, exchange.send)
+        except Refusal as refusal:
+            await exchange.refuse(refusal.status, error_body(refusal.error), refusal.retry)
+        except OarlockError as error:
+            await exchange.refuse(status_of(error), error_body(error))
+        except TimeoutError:
+            self._metrics.refused.labels("seconds").inc()
+            late = LimitError(f"the answer took more than {self._limits.seconds:g} seconds", hint="ask again later, or for less at once")
+            await exchange.refuse(503, error_body(late), 1)
+        except asyncio.CancelledError:  # by the server library alone, whose stop has waited long enough
+            ended = LimitError(f"the server has stopped, and waits for an answer no longer than {self._limits.stop_seconds:g} seconds")
+            await exchange.refuse(503, error_body(ended), 1)
+        except Exception:
+            traceback.print_exc(file=sys.stderr)
+            await exchange.refuse(500, _INTERNAL)
+
+    def _require_welcome(self, scope: Mapping[str, Any], headers: Mapping[bytes, bytes]) -> None:
+        """Raise Refusal for a request that is not looked at."""
+        if self.is_stopping and not scope["path"].startswith(("/v2/health/", "/metrics")):
+            raise Refusal(503, ArgumentError("the server is stopping", hint="ask another one"), retry=1)
+        if sum(len(name) + len(value) + 4 for name, value in scope["headers"]) + len(scope["raw_path"]) > self._limits.header_bytes:
+            raise Refusal(431, LimitError(f"more than {self._limits.header_bytes:,} bytes before the body"))
+        host = headers.get(b"host", b"").decode("latin-1").lower()
+        name = host[: host.index("]") + 1] if host.startswith("[") and "]" in host else host.partition(":")[0]
+        if self._hosts is not None and name not in self._hosts:
+            raise Refusal(
+                421, ArgumentError(f"this server is not called {name!r:.80}", hint="oarlock serve FILE --host 0.0.0.0 answers by any name")
+            )
+
+
+class _Exchange:
+    """One request and its answer. What was not read of a body when the answer is there is read, for a moment, and thrown away."""
+
+    def __init__(self, scope: Mapping[str, Any], receive: Receive, send: Send, limits: ServingLimits, *, close: bool):
+        self.headers: dict[bytes, bytes] = dict(scope["headers"])
+        self.status: int | None = None
+        self._receive = receive
+        self._send = send
+        self._limits = limits
+        self._close = close
+        length = self.headers.get(b"content-length", b"0")
+        self._more = length != b"0" or b"transfer-encoding" in self.headers
+
+    async def receive(self) -> Message:
+        message = await self._receive()
+        if message["type"] != "http.request" or not message.get("more_body", False):
+            self._more = False
+        return message
+
+    async def send(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            if self._more or self._close:
+                message["headers"] = [*message.get("headers", ()), (b"connection", b"close")]
+        elif message["type"] == "http.response.body" and not message.get("more_body", False) and self._more:
+            await self._send({**message, "more_body": True})
+            await self._drain()
+            message = {"type": "http.response.body", "body": b""}
+        await self._send(message)
+
+    async def refuse(self, status: int, body: bytes, retry: int | None = None) -> None:
+        """Answer with an error, unless an answer has begun; then nothing more is sent, and the connection ends."""
+        if self.status is not None:
+            return
+        headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+        if retry is not None:
+            headers.append((b"retry-after", str(retry).encode()))
+        await self.send({"type": "http.response.start", "status": status, "headers": headers})
+        await self.send({"type": "http.response.body", "body": body})
+
+    async def _drain(self) -> None:
+        left = _DRAIN_BODIES * self._limits.body_bytes
+        try:
+            async with asyncio.timeout(_DRAIN_SECONDS):
+                while self._more and left > 0:
+                    left -= len((await self.receive()).get("body", b""))
+        except TimeoutError:
+            pass

@@ -1,0 +1,86 @@
+"""A model as a server runs it: what a request may feed, and many requests in one run where rows are alone."""
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from oarlock.errors import ArgumentError, OarlockError
+from oarlock.io.model import Model
+from oarlock.ir.location import here
+from oarlock.runtime.feed import check_feed
+from oarlock.runtime.place import CPUPlace
+from oarlock.serving.rows import Rows, find_rows
+
+__all__ = ["Feed", "ServedModel", "Values"]
+
+Feed = Mapping[str, torch.Tensor]
+Values = dict[str, torch.Tensor]
+
+
+@dataclass(frozen=True)
+class _Joinable:
+    """The rows of a feed, and what feeds that it may be joined with have in common."""
+
+    rows: int
+    kind: Hashable
+
+
+class ServedModel:
+    """A model under a name. Threads may call it at once.
+
+    `run` computes the targets of one feed; where it is not given, a plan of the model does, prepared once.
+    """
+
+    def __init__(self, name: str, model: Model, run: Callable[[Feed], Sequence[torch.Tensor]] | None = None):
+        if not model.program.targets:
+            raise ArgumentError(
+                "the model has no targets, so there is nothing to answer",
+                location=here(),
+                hint="ol.save_model(predict, parameters, path) saves a program with one",
+            )
+        self.name = name
+        self.program = model.program
+        self.labels = tuple(model.program.targets)
+        self.rows: Rows = find_rows(model.program, model.catalogue)
+        step: Any = model.executor.prepare(model.program, self.labels, scope=model.scope, training=False, return_numpy=False)
+        self._run: Callable[[Feed], Sequence[torch.Tensor]] = run or step
+        self._needed = set(self.rows.inputs)
+
+    def check(self, feed: Feed) -> Feed:
+        """`feed`, held to the declarations of the program. Raises FeedError, or ShapeError for sizes that disagree."""
+        return check_feed(self.program, feed, self._needed, CPUPlace())
+
+    def joinable(self, feed: Feed) -> _Joinable | None:
+        """How `feed` may be joined with others; None where it is run alone."""
+        inputs = self.rows.inputs
+        if self.rows.symbol is None or feed.keys() != {var.name for var in inputs}:
+            return None
+        rows = feed[inputs[0].name].shape[0]
+        return _Joinable(rows, tuple(feed[var.name].shape[1:] for var in inputs)) if rows else None
+
+    def run(self, feeds: Sequence[Feed]) -> list[Values | Exception]:
+        """The values of the targets for each of some feeds, which may be joined; or what was raised for that one.
+
+        Where a run of several raises, each is run alone: what is wrong with one is no answer to another.
+        """
+        if len(feeds) > 1:
+            try:
+                return [*self._run_joined(feeds)]
+            except OarlockError:
+                pass
+        return [self._run_alone(feed) for feed in feeds]
+
+    def _run_alone(self, feed: Feed) -> Values | Exception:
+        try:
+            return dict(zip(self.labels, self._run(feed), strict=True))
+        except Exception as error:
+            return error
+
+    def _run_joined(self, feeds: Sequence[Feed]) -> list[Values]:
+        first = self.rows.inputs[0].name
+        counts = [feed[first].shape[0] for feed in feeds]
+        joined = {var.name: torch.cat([feed[var.name] for feed in feeds]) for var in self.rows.inputs}
+        parts = [value.split(counts) for value in self._run(joined)]
+        return [dict(zip(self.labels, values, strict=True)) for values in zip(*parts, strict=True)]

@@ -1,0 +1,121 @@
+"""Tensors as JSON and as bytes, by the datatypes of the Open Inference Protocol. What comes in may be anything."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy
+import torch
+
+from oarlock.errors import FeedError
+from oarlock.ir.dtype import DType
+from oarlock.tensor.dtype import from_bytes, to_torch
+
+__all__ = ["DATATYPES", "datatype_of", "from_json", "from_raw", "nested_shape", "to_json", "to_raw"]
+
+DATATYPES = {
+    "BOOL": DType.BOOL,
+    "UINT8": DType.UINT8,
+    "INT8": DType.INT8,
+    "INT16": DType.INT16,
+    "INT32": DType.INT32,
+    "INT64": DType.INT64,
+    "FP16": DType.FLOAT16,
+    "BF16": DType.BFLOAT16,
+    "FP32": DType.FLOAT32,
+    "FP64": DType.FLOAT64,
+}
+_NAMES = {dtype: name for name, dtype in DATATYPES.items()}
+_SPECIAL = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}  # as JSON of protobuf spells them, which JSON has no numbers for
+_MOST_AXES = 16
+
+
+def datatype_of(dtype: DType) -> str:
+    """The protocol's name of a dtype: "FP32"."""
+    return _NAMES[dtype]
+
+
+def from_json(name: str, data: object, shape: Sequence[int], dtype: DType) -> torch.Tensor:
+    """The tensor `name` of this `shape`, of `data` that is flat or nested, in row order. Raises FeedError for anything else."""
+    flat = _flatten(name, data, shape)
+    kinds = set(map(type, flat))
+    taken = {bool} if dtype is DType.BOOL else {int, float, str} if dtype.is_floating else {int}
+    if not kinds <= taken or (str in kinds and not {item for item in flat if type(item) is str} <= _SPECIAL.keys()):
+        odd = next(item for item in flat if type(item) not in taken or (type(item) is str and item not in _SPECIAL))
+        raise FeedError(f'"{name}" has data of {dtype}, among which {odd!r:.40} is none')
+    if str in kinds:
+        flat = [_SPECIAL[item] if isinstance(item, str) else item for item in flat]
+    try:
+        if dtype.is_floating:
+            read = torch.from_numpy(numpy.array(flat, dtype=numpy.float64)).to(to_torch(dtype))
+        else:
+            wide = numpy.array(flat, dtype=bool if dtype is DType.BOOL else numpy.int64)
+            if wide.size and not (dtype.holds(int(wide.min())) and dtype.holds(int(wide.max()))):
+                raise OverflowError
+            read = torch.from_numpy(wide).to(to_torch(dtype))
+    except OverflowError:
+        raise FeedError(f'"{name}" has data of {dtype}, among which a number is too large for that') from None
+    return read.reshape(list(shape))
+
+
+def nested_shape(data: object) -> list[int]:
+    """The shape of nested lists, by the first item of each; what is inside may have other lengths."""
+    shape: list[int] = []
+    while isinstance(data, list) and len(shape) < _MOST_AXES:
+        shape.append(len(data))
+        data = data[0] if data else None
+    return shape
+
+
+def _flatten(name: str, data: object, shape: Sequence[int]) -> list[object]:
+    """The elements of `data`. Raises FeedError where their number is not that of `shape`, or lists are not as long as it says."""
+    count = math.prod(shape)
+    if not isinstance(data, list):
+        data = [data] if not shape else None
+    if not isinstance(data, list):
+        raise FeedError(f'"{name}" has no list of data')
+    level: list[Any] = data
+    if len(shape) > 1 and data and isinstance(data[0], list):
+        if len(data) != shape[0]:
+            raise _not_so(name, shape)
+        for size in shape[1:]:
+            if not all(type(item) is list and len(item) == size for item in level):
+                raise _not_so(name, shape)
+            level = [element for item in level for element in item]
+    if len(level) != count:
+        raise FeedError(f'"{name}" has the shape {list(shape)}, which is {count:,} elements, and data of {len(level):,}')
+    return level
+
+
+def _not_so(name: str, shape: Sequence[int]) -> FeedError:
+    return FeedError(f'"{name}" has the shape {list(shape)}, and data that is nested otherwise')
+
+
+def to_json(tensor: torch.Tensor) -> list[object]:
+    """The elements of a tensor in row order, as JSON spells them: floats by the digits that give the same bits back."""
+    flat = tensor.reshape(-1)
+    if tensor.is_floating_point():
+        flat = flat.double()
+        if not bool(torch.isfinite(flat).all()):
+            return [item if math.isfinite(item) else _spelled(item) for item in flat.tolist()]
+    return flat.tolist()
+
+
+def _spelled(number: float) -> str:
+    return "NaN" if number != number else "Infinity" if number > 0 else "-Infinity"
+
+
+def from_raw(name: str, data: bytes, shape: Sequence[int], dtype: DType) -> torch.Tensor:
+    """The tensor `name` of its bytes, in row order, little-endian. Raises FeedError where their number is not that of `shape`."""
+    count = math.prod(shape) * dtype.itemsize
+    if len(data) != count:
+        raise FeedError(f'"{name}" has the shape {list(shape)} of {dtype}, which is {count:,} bytes, and data of {len(data):,}')
+    tensor = from_bytes(data, list(shape), to_torch(dtype))
+    if dtype is DType.BOOL and bool((tensor.view(torch.uint8) > 1).any()):
+        raise FeedError(f'"{name}" has data of bool, among which a byte is neither 0 nor 1')
+    return tensor
+
+
+def to_raw(tensor: torch.Tensor) -> bytes:
+    """The bytes of a tensor, in row order, little-endian."""
+    return tensor.contiguous().reshape(-1).view(torch.uint8).numpy().tobytes() if tensor.numel() else b""
