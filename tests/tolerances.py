@@ -14,6 +14,9 @@ BY_PLACE = {torch.float64: (1e-13, 1e-13), torch.float32: (1e-5, 1e-5)}
 # interpreter; of what depends on none, bits are compared
 PLANS_DIFFER = {torch.float64: (1e-10, 1e-10), torch.float32: (1e-4, 1e-5)}
 
+# (relative, absolute): rows of a request that ran with those of others, against the request alone, in float32
+BATCHED = (1e-5, 1e-5)
+
 # central differences in float64: step, relative, absolute
 FINITE_DIFFERENCE_STEP = 1e-6
 FINITE_DIFFERENCES = (1e-5, 1e-7)

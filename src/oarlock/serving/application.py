@@ -1,6 +1,7 @@
 """The routes of a server: the Open Inference Protocol v2, plain JSON, health and metrics."""
 
 import asyncio
+import sys
 from collections.abc import AsyncIterator, Callable, MutableMapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
@@ -96,10 +97,8 @@ class Service:
     # What there is to know
 
     async def _server(self, request: Any) -> Any:
-        import oarlock
-
-        extensions = ["binary_tensor_data"]
-        return _json({"name": "oarlock", "version": oarlock.__version__, "extensions": extensions, "models": [self._model.name]})
+        version = sys.modules["oarlock"].__version__
+        return _json({"name": "oarlock", "version": version, "extensions": ["binary_tensor_data"], "models": [self._model.name]})
 
     async def _live(self, request: Any) -> Any:
         return _json({"live": True})

@@ -31,7 +31,7 @@ _INTERNAL = json.dumps({"error": "the server failed; its log says how", "type": 
 class Gate:
     """An application around another. `hosts` are the names by which this server may be called, None for any.
 
-    `stop` refuses what comes from now on; `in_flight` counts what is not answered yet.
+    `stop` refuses what comes from now on; `accepted` counts what came before that, and is not answered yet.
     """
 
     def __init__(self, inner: Application, limits: ServingLimits, metrics: Metrics, hosts: frozenset[str] | None):
@@ -39,7 +39,7 @@ class Gate:
         self._limits = limits
         self._metrics = metrics
         self._hosts = hosts
-        self.in_flight = 0
+        self.accepted = 0
         self.is_stopping = False
 
     def stop(self) -> None:
@@ -50,13 +50,14 @@ class Gate:
         if scope["type"] != "http":
             await self._inner(scope, receive, send)
             return
-        exchange = _Exchange(scope, receive, send, self._limits, close=self.is_stopping)
-        started, self.in_flight = time.monotonic(), self.in_flight + 1
+        accepted, started = not self.is_stopping, time.monotonic()
+        exchange = _Exchange(scope, receive, send, self._limits, close=not accepted)
+        self.accepted += accepted
         self._metrics.in_flight.inc()
         try:
             await self._answer(scope, exchange)
         finally:
-            self.in_flight -= 1
+            self.accepted -= accepted
             self._metrics.in_flight.dec()
             if exchange.status is not None:
                 self._metrics.answered(scope.get("oarlock.route", "other"), exchange.status, time.monotonic() - started)

@@ -113,9 +113,9 @@ async def _finish(server: Any, service: Service, limits: ServingLimits) -> bool:
     """Wait until what was accepted is answered, then let the server end; whether all of it was."""
     until = time.monotonic() + limits.stop_seconds
     await asyncio.sleep(_LAME_SECONDS)
-    while service.gate.in_flight and time.monotonic() < until and not server.should_exit:
+    while service.gate.accepted and time.monotonic() < until and not server.should_exit:
         await asyncio.sleep(0.02)
-    answered = not service.gate.in_flight and service.queue.is_idle
+    answered = not service.gate.accepted and service.queue.is_idle
     server.should_exit = True
     return answered
 
