@@ -34,6 +34,24 @@ def test_a_packed_filter_gives_the_bits_of_the_kernel(n, c, h, window, dtype):
             assert y.stride() == expected.stride()
 
 
+@pytest.mark.parametrize("groups", [2, 8])
+@pytest.mark.parametrize("dilation", [(1, 1), (2, 3)])
+@pytest.mark.parametrize("n", [1, 3])
+def test_a_packed_filter_of_groups_or_with_gaps_gives_the_bits_of_the_kernel(groups, dilation, n):
+    generator = torch.Generator().manual_seed(4)
+    x, bias = torch.randn(n, 8, 13, 12, generator=generator), torch.randn(8, generator=generator)
+    filter = torch.randn(8, 8 // groups, 3, 3, generator=generator)
+    how = {"stride": (2, 1), "padding": (1, 1), "dilation": dilation, "groups": groups}
+    for format, shift in itertools.product(FORMATS, (bias, None)):
+        images = x.contiguous(memory_format=format)
+        expected = ol.op.conv2d.kernel(images, filter, shift, **how)
+        y = KERNEL(images, filter, shift, packed=PACK(filter, **how), **how)
+        assert torch.equal(y, expected)
+        assert y.stride() == expected.stride()
+        double = torch.conv2d(x.double(), filter.double(), None if shift is None else shift.double(), **how)
+        torch.testing.assert_close(y.double(), double, rtol=1e-4, atol=1e-4)
+
+
 def test_some_filters_are_packed_and_convolved_as_such():
     filter = torch.ones(8, 3, 3, 3)
     packed = PACK(filter, stride=(1, 1), padding=(0, 0))

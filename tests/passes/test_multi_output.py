@@ -80,6 +80,12 @@ def test_gradients_of_other_shapes_or_attributes_are_not_joined():
         y = ol.op.conv2d(x, w, stride=(2, 2)) + ol.op.conv2d(z, v, stride=(2, 3), padding=(0, 1))
         dx, dv = ol.gradients([ol.op.reduce_sum(ol.op.square(y))], [x, v])
     assert rewritten(program, [dx, dv], "multi_output_fusion")[1] == {"multi_output_fusion": 0}
+    with ol.Program() as program:  # one of them holds an attribute, the other its default
+        x = data()
+        w, v = (ol.layer.create_parameter([4, 3, 1, 1], dtype="float64", name=name) for name in "wv")
+        y = ol.op.conv2d(x, w, dilation=(2, 2)) + ol.op.conv2d(data("z"), v)
+        dx, dv = ol.gradients([ol.op.reduce_sum(ol.op.square(y))], [x, v])
+    assert rewritten(program, [dx, dv], "multi_output_fusion")[1] == {"multi_output_fusion": 0}
 
 
 def test_batch_norm_in_training_and_in_inference():

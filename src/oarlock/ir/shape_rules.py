@@ -24,6 +24,8 @@ __all__ = [
     "slice_size",
 ]
 
+_MOST_STEPS = 2**31 - 1  # with which PyTorch's kernels count without overflow
+
 
 def differ(left: Size, right: Size) -> bool:
     """Whether two sizes are known to be different: a symbol may turn out to be any number."""
@@ -131,13 +133,23 @@ def require_numbered(numbers: Shape, count: Size, what: str) -> None:
         raise ShapeError(f"{asked} numbers are given, where {what}")
 
 
-def count_windows(length: Size, window: Size, stride: int, padding: int) -> Size:
-    """How many windows fit: ``(length + 2 padding - window) // stride + 1``. Raises ShapeError where none does."""
+def count_windows(length: Size, window: Size, stride: int, padding: int, dilation: int = 1, *, ceil_mode: bool = False) -> Size:
+    """How many windows fit: ``(length + 2 padding - extent) // stride + 1``, where ``extent = dilation (window - 1) + 1``.
+
+    With `ceil_mode`, a last one that reaches beyond the end counts, where it begins before the padding there. Raises ShapeError where none
+    fits.
+    """
     if stride < 1 or padding < 0:
         raise ShapeError(f"stride {stride} must be at least 1 and padding {padding} at least 0")
-    room = add(add(length, 2 * padding), multiply(window, -1))
-    if 0 in (length, window) or (isinstance(room, int) and room < 0):
-        raise ShapeError(f"a window of {window} does not fit into {length} with padding {padding}")
+    if dilation < 1 or max(stride, padding, dilation) > _MOST_STEPS:
+        raise ShapeError(f"dilation {dilation} must be at least 1, and no step more than {_MOST_STEPS}")
+    extent = add(multiply(add(window, -1), dilation), 1)
+    room = add(add(length, 2 * padding), multiply(extent, -1))
+    if ceil_mode:
+        before_end = not isinstance(extent, int) or extent >= stride + padding
+        room = add(room if before_end else add(length, padding - stride), stride - 1)
+    if length == 0 or (isinstance(window, int) and window < 1) or (isinstance(room, int) and room < 0):
+        raise ShapeError(f"a window of {extent} does not fit into {length} with padding {padding}")
     return add(floor_divide(room, stride), 1)
 
 

@@ -7,6 +7,7 @@ Importing this package registers every operator of a forward program. Those that
 from oarlock.old_names import OLD_OPERATORS, renamed
 from oarlock.op import (
     activation,
+    adaptive_pooling,
     along_axis,
     attention,
     batch_normalization,
@@ -27,7 +28,9 @@ from oarlock.op import (
     matrix,
     normalization,
     piecewise_activation,
+    places,
     pooling,
+    pooling_by_axes,
     powers,
     randomness,
     rearrangement,
@@ -59,6 +62,7 @@ from oarlock.suggestions import no_attribute, refuse_calls
 
 __all__ = [
     "activation",
+    "adaptive_pooling",
     "along_axis",
     "argsort",
     "arithmetic",
@@ -89,7 +93,9 @@ __all__ = [
     "matrix_product",
     "normalization",
     "piecewise_activation",
+    "places",
     "pooling",
+    "pooling_by_axes",
     "powers",
     "randomness",
     "rearrangement",

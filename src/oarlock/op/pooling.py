@@ -1,100 +1,144 @@
-"""Pooling of images."""
+"""Pooling of images: the largest value, or the mean, of each window. Along one axis, and along three: see `pooling_by_axes`."""
 
 import torch
 
 from oarlock.errors import ArgumentError, ShapeError
 from oarlock.ir.shape_rules import count_windows
+from oarlock.op.places import take_places
 from oarlock.op.trusted_operator import operator
 from oarlock.registry import Case, GradCheck, Rejects
 from oarlock.registry.own_values import unchecked
 from oarlock.tensor.memory_format import channels_last, dense, empty_as, in_format_of, is_channels_last
+from oarlock.tensor.places import require_places
 
-__all__ = ["average_pool2d", "global_average_pool2d", "max_pool2d"]
+__all__ = ["average_pool2d", "global_average_pool2d", "max_pool2d", "pooled_shape", "pooled_shapes", "require_seen"]
 
 _max_pool_backward = torch.ops.aten.max_pool2d_with_indices_backward.default
 _average_pool_backward = torch.ops.aten.avg_pool2d_backward.default
+_NAMES = {1: "one number", 2: "two numbers each, for height and width", 3: "three numbers each, for depth, height and width"}
 
 
-def _pooled(x, *, size, stride, padding):
-    if not len(size) == len(stride) == len(padding) == 2:
-        raise ArgumentError("size, stride and padding have two numbers each, for height and width")
+def pooled_shape(x, *, size, stride, padding, ceil_mode=False, count_include_pad=True, dilation=None):
+    """The shape of what a pooling of any number of axes gives."""
+    n, c, *sizes = x.shape
+    dilation = (1,) * len(sizes) if dilation is None else dilation
+    if not len(size) == len(stride) == len(padding) == len(dilation) == len(sizes):
+        raise ArgumentError(f"size, stride and padding have {_NAMES[len(sizes)]}")
     if any(2 * pad > window for pad, window in zip(padding, size, strict=True)):
         raise ShapeError(f"padding {padding} is more than half of the window {size}")
-    n, c, h, w = x.shape
-    return (n, c, count_windows(h, size[0], stride[0], padding[0]), count_windows(w, size[1], stride[1], padding[1]))
+    windows = zip(sizes, size, stride, padding, dilation, strict=True)
+    return (n, c, *(count_windows(*each, ceil_mode=ceil_mode) for each in windows))
+
+
+def pooled_shapes(x, *, padding, dilation, **how):
+    """The shapes of the largest values, and of their places."""
+    shape = pooled_shape(x, padding=padding, dilation=dilation, **how)
+    require_seen(x.shape[2:], padding, dilation)
+    return shape, shape
+
+
+def require_seen(sizes, padding, dilation) -> None:
+    """Raises ValueError where steps within a window lead from the padding before an axis beyond its end, so that it would have no element.
+
+    PyTorch gives such a window a place that there is not. Kernels call it, too.
+    """
+    for length, pad, step in zip(sizes, padding, dilation, strict=True):
+        if isinstance(length, int) and pad and length < step:
+            raise ValueError(f"a window whose steps are {step} long may see none of {length} elements behind a padding of {pad}")
 
 
 @operator(
     "x: float[n c! h w] -> y: float[n c oh ow], index: int64[n c oh ow]",
+    added_later=("dilation", "ceil_mode"),
     intermediate=("index",),
     cases=[
         Case(x=[[[[1.0, 2.0], [3.0, 4.0]]]], size=(2, 2), stride=(2, 2), y=[[[[4.0]]]], index=[[[[3]]]]),
+        Case(x=[[[[1.0, 3.0, 2.0]]]], size=(1, 2), stride=(1, 2), ceil_mode=True, y=[[[[3.0, 2.0]]]], index=[[[[1, 2]]]]),
         GradCheck(x=(2, 2, 5, 4), size=(3, 2), stride=(2, 2), padding=(1, 0)),
+        GradCheck(x=(2, 2, 6, 5), size=(2, 2), stride=(2, 3), dilation=(2, 1), padding=(1, 0), ceil_mode=True),
         Rejects("a window of 3 does not fit into 2", x=(1, 1, 2, 2), size=(3, 3), stride=(1, 1)),
+        Rejects("a window of 3 does not fit into 2", x=(1, 1, 2, 2), size=(2, 2), stride=(1, 1), dilation=(2, 1)),
         Rejects("a window of 0 does not fit into 2", x=(1, 1, 2, 2), size=(0, 1), stride=(1, 1)),
+        Rejects("may see none of 1 elements", x=(1, 1, 1, 3), size=(2, 2), stride=(1, 1), dilation=(2, 1), padding=(1, 0)),
         Rejects("x has the size 0, where c is at least 1", x=(1, 0, 2, 2), size=(1, 1), stride=(1, 1)),
     ],
 )
-def max_pool2d(x, *, size: tuple[int, ...], stride: tuple[int, ...], padding: tuple[int, ...] = (0, 0)):
-    """The largest value in each window of each channel; ``index`` is where it stood, for the gradient."""
-    return torch.nn.functional.max_pool2d(x, size, stride, padding, return_indices=True)
+def max_pool2d(
+    x,
+    *,
+    size: tuple[int, ...],
+    stride: tuple[int, ...],
+    padding: tuple[int, ...] = (0, 0),
+    dilation: tuple[int, ...] = (1, 1),
+    ceil_mode: bool = False,
+):
+    """The largest value in each window of each channel; ``index`` is where it stood, for the gradient.
+
+    With ``ceil_mode``, a last window that reaches beyond the end counts too.
+    """
+    require_seen(x.shape[2:], padding, dilation)
+    return torch.nn.functional.max_pool2d(x, size, stride, padding, dilation, ceil_mode, return_indices=True)
 
 
-@max_pool2d.infer_shape
-def max_pool2d_shapes(x, *, size, stride, padding):
-    shape = _pooled(x, size=size, stride=stride, padding=padding)
-    return shape, shape
+max_pool2d.infer_shape(pooled_shapes)
 
 
 @max_pool2d.gradient("x", checks_values=True)
-def max_pool2d_dx(index, dy, x_shape, *, size, stride, padding):
+def max_pool2d_dx(index, dy, x_shape, *, size, stride, padding, dilation=(1, 1), ceil_mode=False):
     """Each window's gradient goes to where its largest value stood, which must be a place of the image: 0 to ``h w - 1``."""
-    h, w = x_shape[2:]
-    return max_pool2d_dx_unchecked(_inside(index, h, w), dy, x_shape, size=size, stride=stride, padding=padding)
+    index = require_places(index, x_shape[2:])
+    return max_pool2d_dx_unchecked(index, dy, x_shape, size=size, stride=stride, padding=padding, dilation=dilation, ceil_mode=ceil_mode)
 
 
 @unchecked(max_pool2d_dx, "index", like="x_shape")
-def max_pool2d_dx_unchecked(index, dy, x_shape, *, size, stride, padding):
+def max_pool2d_dx_unchecked(index, dy, x_shape, *, size, stride, padding, dilation=(1, 1), ceil_mode=False):
     """PyTorch writes wherever an index says."""
     like_x = empty_as(dy, x_shape, last=is_channels_last(index))  # of which PyTorch reads the shape and the format
     dy = in_format_of(dy, index)
-    return _max_pool_backward(dy, like_x, size, stride, padding, (1, 1), False, index)
+    return _max_pool_backward(dy, like_x, size, stride, padding, dilation, ceil_mode, index)
 
 
-def _inside(index, h: int, w: int):
-    """``index``, of which each is a place of h rows of w. Raises ValueError; a GPU is not asked, which is to wait for it: places far out
-    count as the nearest there.
-    """
-    if not index.is_cpu:
-        return index.clamp(0, max(0, h * w - 1))
-    if index.numel():
-        low, high = (int(end) for end in torch.aminmax(index))
-        if low < 0 or high >= h * w:
-            raise ValueError(f"index {low if low < 0 else high} is none of the {h} x {w} places of an image, numbered from 0")
-    return index
+max_pool2d_dx.gradient_programs(dy=lambda ddx, index: take_places(ddx, index))
 
 
 @operator(
     "x: float[n c! h w] -> y: float[n c oh ow]",
+    added_later=("ceil_mode", "count_include_pad"),
     linear_in=("x",),
     cases=[
         Case(x=[[[[1.0, 2.0], [3.0, 4.0]]]], size=(2, 2), stride=(2, 2), y=[[[[2.5]]]]),
+        Case(
+            x=[[[[1.0, 3.0, 2.0]]]], size=(1, 2), stride=(1, 2), padding=(0, 1), ceil_mode=True, count_include_pad=False, y=[[[[1.0, 2.5]]]]
+        ),
         GradCheck(x=(2, 2, 5, 4), size=(3, 2), stride=(2, 2), padding=(1, 0)),
+        GradCheck(x=(2, 2, 6, 5), size=(3, 2), stride=(2, 3), padding=(1, 1), ceil_mode=True, count_include_pad=False),
+        GradCheck(x=(2, 2, 6, 5), size=(3, 2), stride=(2, 2), padding=(1, 1), ceil_mode=True),
         Rejects("a window of 2 does not fit into 0", x=(1, 1, 0, 2), size=(2, 2), stride=(1, 1), padding=(1, 0)),
     ],
 )
-def average_pool2d(x, *, size: tuple[int, ...], stride: tuple[int, ...], padding: tuple[int, ...] = (0, 0)):
-    """The mean of each window of each channel; padding counts as zeros."""
-    return torch.nn.functional.avg_pool2d(x, size, stride, padding)
+def average_pool2d(
+    x,
+    *,
+    size: tuple[int, ...],
+    stride: tuple[int, ...],
+    padding: tuple[int, ...] = (0, 0),
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+):
+    """The mean of each window of each channel; padding counts as zeros, or not at all.
+
+    With ``ceil_mode``, a last window that reaches beyond the end counts too, as the mean of what it has.
+    """
+    return torch.nn.functional.avg_pool2d(x, size, stride, padding, ceil_mode, count_include_pad)
 
 
-average_pool2d.infer_shape(_pooled)
+average_pool2d.infer_shape(pooled_shape)
 
 
 @average_pool2d.gradient("x")
-def average_pool2d_dx(dy, x_shape, *, size, stride, padding):
+def average_pool2d_dx(dy, x_shape, *, size, stride, padding, ceil_mode=False, count_include_pad=True):
     like_x = empty_as(dy, x_shape, last=is_channels_last(dy))  # of which PyTorch reads the shape and the format
-    return _average_pool_backward(dy, like_x, size, stride, padding, False, True, None)
+    return _average_pool_backward(dy, like_x, size, stride, padding, ceil_mode, count_include_pad, None)
 
 
 @operator(

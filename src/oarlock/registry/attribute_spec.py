@@ -20,12 +20,16 @@ REQUIRED = inspect.Parameter.empty
 
 @dataclass(frozen=True)
 class AttributeSpec:
-    """One attribute: a keyword-only parameter of the kernel. With `variable`, a variable may stand for its value."""
+    """One attribute: a keyword-only parameter of the kernel. With `variable`, a variable may stand for its value.
+
+    One that was `added_later`, when there were programs with the operator, is held by an op only where it is not the default.
+    """
 
     name: str
     type: Any
     default: object
     variable: bool = False
+    added_later: bool = False
 
     @property
     def required(self) -> bool:

@@ -66,6 +66,7 @@ class Operator(CallingConvention):
         checks_values: bool = False,
         variable_attributes: Sequence[str] = (),
         told_attributes: Mapping[str, int] | None = None,
+        added_later: Sequence[str] = (),
         aliases: Sequence[str] = (),
         disjoint: bool = False,
         linear_in: Sequence[str] = (),
@@ -76,6 +77,7 @@ class Operator(CallingConvention):
     ):
         self.variable_attributes = tuple(variable_attributes)
         self.told_attributes = dict(told_attributes or (forward.told_attributes if forward else {}))
+        self.added_later = tuple(added_later)
         self.aliases = tuple(aliases)
         self.disjoint = disjoint
         self.linear_in = tuple(linear_in)
@@ -137,13 +139,15 @@ class Operator(CallingConvention):
             if parameter.kind is parameter.KEYWORD_ONLY:
                 if name not in hints and self.forward is not None and name in self.forward.attributes:
                     specs[name] = self.forward.attributes[name]
+                    self._require_default(specs[name], parameter)
                     continue
                 kind = hints.get(name)
                 if kind is None:
                     raise DeclarationError(f"{self.type}: attribute {name} has no type")
                 if isinstance(kind, types.UnionType):
                     kind = functools.reduce(or_, (item for item in typing.get_args(kind) if item is not types.NoneType))
-                specs[name] = AttributeSpec(name, kind, parameter.default, name in self.variable_attributes)
+                specs[name] = AttributeSpec(name, kind, parameter.default, name in self.variable_attributes, name in self.added_later)
+                self._require_default(specs[name], parameter)
         return specs
 
     @property
@@ -177,7 +181,7 @@ class Operator(CallingConvention):
         return declared is not None and not declared.shape_only and not (rule is not None and rule.is_zero)
 
     def convert_attributes(self, given: Mapping[str, object]) -> dict[str, object]:
-        """Every attribute, defaults filled in, None left out. Raises ArgumentError."""
+        """Every attribute, defaults filled in; left out are None, and the default of what was added later. Raises ArgumentError."""
         for name in given:
             if name not in self.attributes:
                 known = ", ".join(self.attributes) or "none"
@@ -189,6 +193,8 @@ class Operator(CallingConvention):
                 raise ArgumentError(f"attribute {name} is required")
             if value is not None:
                 converted[name] = spec.convert(value)
+                if spec.added_later and converted[name] == spec.default:
+                    del converted[name]
             elif spec.default is not None:
                 raise ArgumentError(f"attribute {name} must be {spec.type_text}, not None")
         return converted
@@ -198,6 +204,11 @@ class Operator(CallingConvention):
     ) -> dict[str, list[TensorType]]:
         """The types of the outputs. Raises ShapeError, DTypeError or ArgumentError where the arguments do not fit."""
         return infer_types(self, given, attributes, fresh)
+
+    def _require_default(self, spec: AttributeSpec, parameter: inspect.Parameter) -> None:
+        """Raises DeclarationError where a kernel has not the default of an attribute that an op with that default does not hold."""
+        if spec.added_later and (spec.required or parameter.default != spec.default):
+            raise DeclarationError(f"{self.type}: {spec.name} was added later, so that the kernel says its default too")
 
     def _require_inputs(self, slots: Sequence[str]) -> None:
         """Raises DeclarationError for a slot that is no input. A derived signature is not made just for this: tests look there."""
@@ -319,6 +330,7 @@ def operator(
     checks_values: bool = False,
     variable_attributes: Sequence[str] = (),
     told_attributes: Mapping[str, int] | None = None,
+    added_later: Sequence[str] = (),
     aliases: Sequence[str] = (),
     disjoint: bool = False,
     linear_in: Sequence[str] = (),
@@ -338,6 +350,8 @@ def operator(
     `checks_values`: values, not only shapes, can make the kernel raise. A variable may stand for `variable_attributes` when the op runs.
     In the sizes of `told_attributes` the kernel is given numbers for symbols, as the op's inputs tell them; the number beside an attribute
     says how many symbols the kernel finds by itself: where there are no more, they stay.
+    `added_later` names attributes that are younger than files in which the operator stands: an op does not hold one that has its default,
+    so that programs and plans written without it stay what they are. Kernels of gradients state that default too.
     `aliases` are the inputs whose memory an output may share: the kernel may return them, or views of them. Where nothing is
     declared, outputs are fresh memory. Where they are `disjoint`, no two of them share an element, unless two elements of an input do.
     `linear_in` are the inputs in which it is linear, each alone while the others stay; what may be left out and no gradient reads, such as
@@ -369,6 +383,7 @@ def operator(
             checks_values=checks_values,
             variable_attributes=variable_attributes,
             told_attributes=told_attributes,
+            added_later=added_later,
             aliases=aliases,
             disjoint=disjoint,
             linear_in=linear_in,

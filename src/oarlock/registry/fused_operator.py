@@ -59,10 +59,12 @@ class FusedBackward(Operator):
     @cached_property
     def attributes(self) -> dict[str, AttributeSpec]:
         known = {name: spec for part in self.parts for name, spec in part.attributes.items()}
-        parameters = inspect.signature(self.kernel).parameters.values()
-        taken = [each.name for each in parameters if each.kind is each.KEYWORD_ONLY]
+        parameters = inspect.signature(self.kernel).parameters
+        taken = [name for name, each in parameters.items() if each.kind is each.KEYWORD_ONLY]
         if set(taken) != set(known):
             raise DeclarationError(f"{self.type}: its attributes are {taken}, those of its parts {list(known)}")
+        for name in taken:
+            self._require_default(known[name], parameters[name])
         return {name: known[name] for name in taken}
 
     def infer(

@@ -21,7 +21,7 @@ def infer_types(
 
     Raises ShapeError, DTypeError or ArgumentError where the arguments do not fit.
     """
-    attributes = {
+    attributes = {name: spec.default for name, spec in operator.attributes.items() if spec.added_later} | {
         name: operator.attributes[name].unknown(value, fresh) if isinstance(value, Var) else value for name, value in attributes.items()
     }
     signature = operator.signature

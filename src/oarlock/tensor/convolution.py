@@ -1,4 +1,4 @@
-"""Convolutions of images: in which format PyTorch is given them, where it misreads them, and which library does the work."""
+"""Convolutions: in which format PyTorch is given images, where it misreads them, and which library does the work."""
 
 from collections.abc import Sequence
 
@@ -7,39 +7,70 @@ import torch
 from oarlock.backend.torch.private import has_packed_filters
 from oarlock.tensor.memory_format import channels_last, contiguous, empty_as, is_channels_last
 
-__all__ = ["convolve", "convolve_backward", "is_by_onednn", "is_misread", "laid"]
+__all__ = ["convolve", "convolve_backward", "convolve_transposed", "is_by_onednn", "is_misread", "laid"]
 
 _SMALL_IMAGE = 20480  # elements
 
 _convolution_backward = torch.ops.aten.convolution_backward.default
 
 
-def convolve(x, filter, bias, stride: Sequence[int], padding: Sequence[int]) -> torch.Tensor:
-    """The convolution, in the format that is fastest."""
-    if is_misread(x, filter, stride, padding):
-        return torch.conv2d(contiguous(x), contiguous(filter), bias, stride, padding)
-    return torch.conv2d(laid(x), channels_last(filter), bias, stride, padding)
+def convolve(x, filter, bias, stride: Sequence[int], padding: Sequence[int], dilation: Sequence[int] = (1, 1), groups: int = 1):
+    """The convolution, of images in the format that is fastest."""
+    if x.ndim == 3:
+        x, filter = x.unsqueeze(2), filter.unsqueeze(2)
+        return convolve(x, filter, bias, (1, *stride), (0, *padding), (1, *dilation), groups).squeeze(2)
+    if x.ndim == 5:
+        return torch.conv3d(x, filter, bias, stride, padding, dilation, groups)
+    if is_misread(x, filter, stride, padding, dilation):
+        return torch.conv2d(contiguous(x), contiguous(filter), bias, stride, padding, dilation, groups)
+    return torch.conv2d(laid(x), channels_last(filter), bias, stride, padding, dilation, groups)
 
 
-def convolve_backward(dy, x, filter, stride: Sequence[int], padding: Sequence[int], wanted: Sequence[bool], *, x_shape=(), filter_shape=()):
+def convolve_transposed(x, filter, bias, stride, padding, output_padding, dilation, groups: int) -> torch.Tensor:
+    """The transposed convolution, of images in the format that is fastest."""
+    if x.ndim == 3:
+        x, filter = x.unsqueeze(2), filter.unsqueeze(2)
+        return convolve_transposed(x, filter, bias, (1, *stride), (0, *padding), (0, *output_padding), (1, *dilation), groups).squeeze(2)
+    return torch.convolution(channels_last(x), channels_last(filter), bias, stride, padding, dilation, True, output_padding, groups)
+
+
+def convolve_backward(
+    dy,
+    x,
+    filter,
+    stride: Sequence[int],
+    padding: Sequence[int],
+    wanted: Sequence[bool],
+    dilation: Sequence[int] = (1, 1),
+    groups: int = 1,
+    *,
+    output_padding: Sequence[int] | None = None,
+    x_shape=(),
+    filter_shape=(),
+):
     """The gradients of ``x``, ``filter`` and the bias, as far as they are `wanted`.
 
+    They are those of a transposed convolution where it has `output_padding`.
     PyTorch reads only the shape, and the format, of what no wanted gradient depends on: there the shape may stand for the tensor.
     """
     dy = channels_last(dy)
     last = is_channels_last(dy)
     x = empty_as(dy, x_shape, last=last) if x is None else laid(x)
     filter = empty_as(dy, filter_shape, last=last) if filter is None else channels_last(filter)
-    dx, dfilter, dbias = _convolution_backward(dy, x, filter, [filter.shape[0]], stride, padding, (1, 1), False, (0, 0), 1, wanted)
-    return dx, dfilter if dfilter is None or is_channels_last(dfilter) else contiguous(dfilter), dbias
+    transposed = output_padding is not None
+    more = output_padding if transposed else (0,) * len(stride)
+    dx, dfilter, dbias = _convolution_backward(dy, x, filter, [dy.shape[1]], stride, padding, dilation, transposed, more, groups, wanted)
+    return dx, dfilter if dfilter is None or dfilter.ndim != 4 or is_channels_last(dfilter) else contiguous(dfilter), dbias
 
 
-def is_misread(x, filter, stride, padding) -> bool:
+def is_misread(x, filter, stride, padding, dilation: Sequence[int] = (1, 1)) -> bool:
     """Whether oneDNN reads beyond images of one channel that are told to lie channels last, and returns what it finds there.
 
     So it does in PyTorch 2.13 where one window fits sideways, though windows are more than one step apart.
     """
-    return stride[1] > 1 and x.shape[1] == 1 and (x.shape[3] + 2 * padding[1] - filter.shape[3]) // stride[1] == 0
+    if stride[1] == 1 or x.shape[1] > 1:
+        return False
+    return (x.shape[3] + 2 * padding[1] - dilation[1] * (filter.shape[3] - 1) - 1) // stride[1] == 0
 
 
 def laid(x):
@@ -47,8 +78,8 @@ def laid(x):
     return x if x.shape[1] == 1 and x.is_contiguous() else channels_last(x)
 
 
-def is_by_onednn(x, filter) -> bool:
+def is_by_onednn(x, filter, groups: int = 1) -> bool:
     """Whether `torch.conv2d` would call oneDNN too, for filters of more than one place: small single images it convolves by a product."""
     n, c, h, w = x.shape
-    large = n > 1 or h * w * c > _SMALL_IMAGE or (filter.shape[2] > 3 and filter.shape[3] > 3)
+    large = n > 1 or h * w * c > _SMALL_IMAGE or (filter.shape[2] > 3 and filter.shape[3] > 3) or groups > 1
     return large and x.dtype is torch.float32 and has_packed_filters()

@@ -79,30 +79,43 @@ def _padded(x, padding):
     return np.pad(x, ((0, 0), (0, 0), *((pad, pad) for pad in padding)))
 
 
-def _windows(x, size, stride, padding):
-    """Each window of each channel, [n c oh ow kh kw]."""
-    windows = np.lib.stride_tricks.sliding_window_view(_padded(x, padding), size, (2, 3))
-    return windows[:, :, :: stride[0], :: stride[1]]
+def _windows(padded, size, stride, dilation, groups, **how):
+    """Each window of each channel, by groups of channels: [n g c oh ow kh kw]."""
+    extent = [step * (count - 1) + 1 for count, step in zip(size, dilation, strict=True)]
+    windows = np.lib.stride_tricks.sliding_window_view(padded, extent, (2, 3), **how)
+    windows = windows[:, :, :: stride[0], :: stride[1], :: dilation[0], :: dilation[1]]
+    return [windows[:, part] for part in _parts(padded.shape[1], groups)]
+
+
+def _parts(count, groups):
+    """Which channels, or filters, each group has."""
+    return [slice(first, first + count // groups) for first in range(0, count, count // groups)]
 
 
 @kernel
-def conv2d(x, filter, bias=None, *, stride, padding):
-    y = np.einsum("nchwij,fcij->nfhw", _windows(x, filter.shape[2:], stride, padding), filter)
+def conv2d(x, filter, bias=None, *, stride, padding, dilation=(1, 1), groups=1):
+    windows = _windows(_padded(x, padding), filter.shape[2:], stride, dilation, groups)
+    parts = zip(windows, _parts(len(filter), groups), strict=True)
+    y = np.concatenate([np.einsum("nchwij,fcij->nfhw", windows, filter[part]) for windows, part in parts], 1)
     return y if bias is None else y + bias[:, None, None]
 
 
 @kernel
-def conv2d_dfilter(x, dy, filter_shape, *, stride, padding):
-    return np.einsum("nchwij,nfhw->fcij", _windows(x, filter_shape[2:], stride, padding), dy)
+def conv2d_dfilter(x, dy, filter_shape, *, stride, padding, dilation=(1, 1), groups=1):
+    windows = _windows(_padded(x, padding), filter_shape[2:], stride, dilation, groups)
+    parts = zip(windows, _parts(dy.shape[1], groups), strict=True)
+    return np.concatenate([np.einsum("nchwij,nfhw->fcij", windows, dy[:, part]) for windows, part in parts])
 
 
 @kernel
-def conv2d_dx(filter, dy, x_shape, *, stride, padding):
+def conv2d_dx(filter, dy, x_shape, *, stride, padding, dilation=(1, 1), groups=1):
     n, c, h, w = x_shape
     dx = np.zeros((n, c, h + 2 * padding[0], w + 2 * padding[1]), dy.dtype)
-    windows = np.lib.stride_tricks.sliding_window_view(dx, filter.shape[2:], (2, 3), writeable=True)[:, :, :: stride[0], :: stride[1]]
-    for row, column in np.ndindex(*filter.shape[2:]):
-        windows[..., row, column] += np.einsum("nfhw,fc->nchw", dy, filter[:, :, row, column])
+    for windows, part in zip(
+        _windows(dx, filter.shape[2:], stride, dilation, groups, writeable=True), _parts(len(filter), groups), strict=True
+    ):
+        for row, column in np.ndindex(*filter.shape[2:]):
+            windows[..., row, column] += np.einsum("nfhw,fc->nchw", dy[:, part], filter[part, :, row, column])
     return dx[:, :, padding[0] : padding[0] + h, padding[1] : padding[1] + w]
 
 

@@ -9,17 +9,17 @@ from oarlock.tensor.convolution import is_by_onednn, is_misread, laid
 from oarlock.tensor.memory_format import channels_last
 
 
-def pack(filter, *, stride, padding):
+def pack(filter, *, stride, padding, dilation=(1, 1), groups=1):
     """The filter in blocks, as oneDNN computes; None where PyTorch would not call that, or might take the images for another format."""
     if filter.dtype is not torch.float32 or filter.device.type != "cpu" or filter.shape[2:] == (1, 1) or not filter.numel():
         return None
     if not has_packed_filters():
         return None
-    return pack_filter(channels_last(filter), padding, stride, (1, 1), 1, None)
+    return pack_filter(channels_last(filter), padding, stride, dilation, groups, None)
 
 
 @prepack(conv2d, "filter", pack)
-def conv2d_packed(x, filter, bias=None, *, packed, stride, padding):
-    if packed is None or not is_by_onednn(x, filter) or is_misread(x, filter, stride, padding):
-        return conv2d.kernel(x, filter, bias, stride=stride, padding=padding)
-    return convolve_packed(laid(x), packed, bias, padding, stride, (1, 1), 1, "none", (), "")
+def conv2d_packed(x, filter, bias=None, *, packed, stride, padding, dilation=(1, 1), groups=1):
+    if packed is None or not is_by_onednn(x, filter, groups) or is_misread(x, filter, stride, padding, dilation):
+        return conv2d.kernel(x, filter, bias, stride=stride, padding=padding, dilation=dilation, groups=groups)
+    return convolve_packed(laid(x), packed, bias, padding, stride, dilation, groups, "none", (), "")

@@ -91,7 +91,8 @@ def _inputs(operator: FusedBackward, ops: list[Op]) -> dict[str, tuple[Var, ...]
             if name in known and not (_same_shapes(known[name], vars) if shape_only else known[name] == vars):
                 return None
             known[name] = vars
-        if any(attributes.setdefault(name, value) != value for name, value in op.attributes.items()):
+        part = next(each for each in operator.parts if each.type == op.type)
+        if any(attributes.setdefault(name, op.attributes.get(name)) != op.attributes.get(name) for name in part.attributes):
             return None
     if any(name in found and not _same_shapes(found[name], vars) for name, vars in shapes.items()):
         return None

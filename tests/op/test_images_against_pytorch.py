@@ -1,0 +1,179 @@
+"""Operators on images, signals and volumes: values, gradients and gradients of gradients are PyTorch's, at settings drawn at random."""
+
+from collections.abc import Callable, Iterator
+from random import Random
+from typing import Any, NamedTuple
+
+import pytest
+import torch
+from tolerances import PYTORCH, VALUES
+
+import oarlock as ol
+
+Shapes = dict[str, tuple[int, ...]]
+
+
+class Setting(NamedTuple):
+    """A call of an operator of ours, and the function of PyTorch that gives what it gives, of tensors of some shapes."""
+
+    operator: str
+    shapes: Shapes
+    attributes: dict[str, Any]
+    expected: Callable[..., torch.Tensor]
+
+    def __str__(self) -> str:
+        return f"{self.operator}({self.shapes}, {self.attributes})"
+
+
+def _numbers(random: Random, axes: int, low: int, high: int) -> tuple[int, ...]:
+    return tuple(random.randint(low, high) for _ in range(axes))
+
+
+def _convolutions(random: Random, axes: int) -> Setting:
+    groups, n = random.choice([1, 1, 2, 3]), random.randint(1, 2)
+    c, f = (groups * random.randint(1, 2) for _ in range(2))
+    window, stride = _numbers(random, axes, 1, 3), _numbers(random, axes, 1, 3)
+    padding, dilation = _numbers(random, axes, 0, 2), _numbers(random, axes, 1, 2)
+    sizes = [step * (count - 1) + 1 + random.randint(0, 3) for count, step in zip(window, dilation, strict=True)]
+    shapes = {"x": (n, c, *sizes), "filter": (f, c // groups, *window), **({"bias": (f,)} if random.random() < 0.5 else {})}
+    how = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
+    function = getattr(torch.nn.functional, f"conv{axes}d")
+    return Setting(f"conv{axes}d", shapes, how, lambda **given: function(*given.values(), **how))
+
+
+def _transposed_convolutions(random: Random, axes: int) -> Setting:
+    groups, n = random.choice([1, 1, 2]), random.randint(1, 2)
+    c, part = groups * random.randint(1, 2), random.randint(1, 2)
+    window, stride, dilation = _numbers(random, axes, 1, 3), _numbers(random, axes, 1, 3), _numbers(random, axes, 1, 2)
+    padding = tuple(random.randint(0, step * (count - 1) // 2) for count, step in zip(window, dilation, strict=True))
+    more = tuple(random.randint(0, max(pair) - 1) for pair in zip(stride, dilation, strict=True))
+    shapes = {"x": (n, c, *_numbers(random, axes, 1, 4)), "filter": (c, part, *window)}
+    shapes |= {"bias": (part * groups,)} if random.random() < 0.5 else {}
+    how = {"stride": stride, "padding": padding, "output_padding": more, "dilation": dilation, "groups": groups}
+    function = getattr(torch.nn.functional, f"conv_transpose{axes}d")
+    return Setting(f"conv_transpose{axes}d", shapes, how, lambda **given: function(*given.values(), **how))
+
+
+def _pools(random: Random, axes: int) -> Setting:
+    size, stride, ceil_mode = _numbers(random, axes, 1, 4), _numbers(random, axes, 1, 3), random.random() < 0.5
+    kind = random.choice(["max", "average"])
+    dilation = _numbers(random, axes, 1, 2) if kind == "max" else (1,) * axes
+    extents = [step * (count - 1) + 1 for count, step in zip(size, dilation, strict=True)]
+    padding = tuple(random.randint(0, window // 2) for window in size)
+    shape = (random.randint(1, 2), random.randint(1, 3), *(extent + random.randint(0, 4) for extent in extents))
+    how: dict[str, Any] = {"size": size, "stride": stride, "padding": padding, "ceil_mode": ceil_mode}
+    if kind == "max":
+        function = getattr(torch.nn.functional, f"max_pool{axes}d")
+        return Setting(
+            f"max_pool{axes}d",
+            {"x": shape},
+            {**how, "dilation": dilation},
+            lambda x: function(x, size, stride, padding, dilation, ceil_mode),
+        )
+    counted = random.random() < 0.5
+    average = getattr(torch.nn.functional, f"avg_pool{axes}d")
+    return Setting(
+        f"average_pool{axes}d",
+        {"x": shape},
+        {**how, "count_include_pad": counted},
+        lambda x: average(x, size, stride, padding, ceil_mode, counted),
+    )
+
+
+def _adaptive_pools(random: Random, axes: int) -> Setting:
+    size = _numbers(random, axes, 1, 4)
+    shape = (random.randint(1, 2), random.randint(1, 3), *_numbers(random, axes, 1, 7))
+    ours, theirs = random.choice([("max", "max"), ("average", "avg")])
+    function = getattr(torch.nn.functional, f"adaptive_{theirs}_pool{axes}d")
+    return Setting(f"adaptive_{ours}_pool{axes}d", {"x": shape}, {"size": size}, lambda x: function(x, size))
+
+
+FAMILIES: list[tuple[Callable[[Random, int], Setting], int]] = [
+    (_convolutions, 12),
+    (_transposed_convolutions, 12),
+    (_pools, 24),
+    (_adaptive_pools, 12),
+]
+
+
+def _settings() -> Iterator[Setting]:
+    for draw, count in FAMILIES:
+        for axes in (1, 2, 3):
+            random = Random(f"{draw.__name__} {axes}")
+            for _ in range(count):
+                yield draw(random, axes)
+
+
+SETTINGS = list(_settings())
+
+
+def _drawn(setting: Setting, dtype: torch.dtype) -> dict[str, torch.Tensor]:
+    generator = torch.Generator().manual_seed(5)
+    return {name: torch.rand(shape, generator=generator, dtype=torch.float64).to(dtype) - 0.5 for name, shape in setting.shapes.items()}
+
+
+def _weights(like: list[torch.Tensor], seed: int) -> list[torch.Tensor]:
+    generator = torch.Generator().manual_seed(seed)
+    return [torch.rand(each.shape, generator=generator, dtype=torch.float64) - 0.5 for each in like]
+
+
+def _by_ours(setting: Setting, given: dict[str, torch.Tensor]) -> list[torch.Tensor]:
+    """What comes out, the gradients of a weighted sum of it, and those of a weighted sum of these, at the inputs and the weights."""
+    with ol.Program() as program:
+        inputs = {name: ol.layer.data(name, list(value.shape), "float64", batch=None) for name, value in given.items()}
+        for var in inputs.values():
+            var.stop_gradient = False
+        y = ol.op.__getattr__(setting.operator)(**inputs, **setting.attributes)
+        y = y[0] if isinstance(y, tuple) else y
+        weight = ol.layer.data("weight", list(y.shape), "float64", batch=None)
+        weight.stop_gradient = False
+        firsts = ol.gradients([y], list(inputs.values()), [weight])
+        others = [ol.layer.data(f"other_{number}", list(var.shape), "float64", batch=None) for number, var in enumerate(inputs.values())]
+        seconds = list(ol.gradients(firsts, [*inputs.values(), weight], others))
+    feed = {**given, "weight": _weights([torch.empty(y.shape)], 7)[0]}
+    feed |= {f"other_{number}": value for number, value in enumerate(_weights(list(given.values()), 8))}
+    fetch = [y, *firsts, *(var for var in seconds if var is not None)]
+    plans = ol.Executor().run(program, feed, fetch, scope=ol.Scope(), return_numpy=False)
+    for one, other in zip(plans, ol.Executor(interpret=True).run(program, feed, fetch, scope=ol.Scope(), return_numpy=False), strict=True):
+        torch.testing.assert_close(one, other, rtol=PYTORCH[0], atol=PYTORCH[1])
+    found = iter(plans[1 + len(firsts) :])
+    filled = [
+        torch.zeros(var.shape, dtype=torch.float64) if second is None else next(found)
+        for var, second in zip([*inputs.values(), weight], seconds, strict=True)
+    ]
+    return [*plans[: 1 + len(firsts)], *filled]
+
+
+def _by_pytorch(setting: Setting, given: dict[str, torch.Tensor]) -> list[torch.Tensor]:
+    leaves = {name: value.clone().requires_grad_() for name, value in given.items()}
+    y = setting.expected(**leaves)
+    (weight,) = _weights([y], 7)
+    weight.requires_grad_()
+    firsts = torch.autograd.grad(y, list(leaves.values()), weight, create_graph=True)
+    others = _weights(list(given.values()), 8)
+    total = torch.stack([(first * other).sum() for first, other in zip(firsts, others, strict=True)]).sum()
+    seconds = torch.autograd.grad(total, [*leaves.values(), weight], allow_unused=True, materialize_grads=True)
+    return [y.detach(), *(first.detach() for first in firsts), *seconds]
+
+
+@pytest.mark.parametrize("setting", SETTINGS, ids=[f"{number}-{setting.operator}" for number, setting in enumerate(SETTINGS)])
+def test_values_and_gradients_of_first_and_second_order_are_those_of_pytorch(setting: Setting):
+    given = _drawn(setting, torch.float64)
+    for actual, expected in zip(_by_ours(setting, given), _by_pytorch(setting, given), strict=True):
+        torch.testing.assert_close(actual, expected, rtol=PYTORCH[0], atol=PYTORCH[1], msg=lambda text: f"{setting}: {text}")
+
+
+@pytest.mark.parametrize("setting", SETTINGS, ids=[f"{number}-{setting.operator}" for number, setting in enumerate(SETTINGS)])
+def test_what_is_computed_in_single_precision_is_that_of_double_precision(setting: Setting):
+    """Whichever format images lie in."""
+    operator = ol.registry.standard.get(setting.operator)
+    given = _drawn(setting, torch.float32)
+    expected = setting.expected(**{name: value.double() for name, value in given.items()})
+    for laid in (False, True):
+        if laid:
+            given = {
+                name: value.contiguous(memory_format=torch.channels_last) if value.ndim == 4 else value for name, value in given.items()
+            }
+        y = operator.kernel(**given, **setting.attributes)
+        y = y[0] if isinstance(y, tuple) else y
+        torch.testing.assert_close(y.double(), expected, rtol=VALUES[torch.float32][0], atol=VALUES[torch.float32][1])
