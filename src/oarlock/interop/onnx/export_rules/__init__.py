@@ -2,6 +2,7 @@
 
 from oarlock.interop.onnx.export_rules import (  # noqa: F401
     activation,
+    along_axis,
     attention,
     control,
     convolution,
@@ -18,11 +19,13 @@ from oarlock.interop.onnx.export_rules import (  # noqa: F401
     pooling,
     ragged_loop,
     randomness,
+    rearrangement,
     reduction,
     selection,
     sequence,
     sequence_layout,
     smooth_activation,
+    sorting,
     told_shape,
     unary,
     update,
