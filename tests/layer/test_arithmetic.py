@@ -34,6 +34,28 @@ def test_signs_and_longer_expressions():
     assert numpy.array_equal(value_of(lambda x, y: 1 - (x + y) * 2 / (3 - -y)), 1 - (X + Y) * 2 / (3 - -Y))
 
 
+def test_powers_absolute_values_and_exclusive_ors():
+    whole = numpy.abs(X) + 0.5
+    for number in (-2, -1, -0.5, 0, 0.5, 1, 2, 3, 4, 2.5, numpy.float32(3)):
+        found = value_of(lambda x, y, number=number: (abs(x) + 0.5) ** number)
+        assert numpy.allclose(found, whole ** float(number), rtol=1e-14, atol=0)
+    assert numpy.array_equal(value_of(lambda x, y: x**3), X * (X * X))
+    assert numpy.allclose(value_of(lambda x, y: 2**x), 2.0**X, rtol=1e-14, atol=0)
+    assert numpy.allclose(value_of(lambda x, y: (abs(x) + 1) ** y), (numpy.abs(X) + 1) ** Y, rtol=1e-14, atol=0)
+    assert numpy.array_equal(value_of(lambda x, y: (x > 1) ^ (y > 1) ^ True), (X > 1) ^ (Y > 1) ^ True)
+
+
+def test_whole_numbers_have_whole_powers():
+    whole = numpy.array([[3, -2], [0, 5]])
+    with ol.Program() as program:
+        x = ol.layer.data("x", shape=[2], dtype="int64")
+        built = [x**2, x**0, 2 ** abs(x)]
+        with pytest.raises(ol.DTypeError, match='^"x" is int64, which does not hold 0.5'):
+            x**0.5
+    found = ol.Executor().run(program, {"x": whole}, built, scope=ol.Scope())
+    assert [each.tolist() for each in found] == [(whole**2).tolist(), [[1, 1], [1, 1]], (2 ** abs(whole)).tolist()]
+
+
 def test_comparisons_give_bools():
     result = value_of(lambda x, y: x > 15)
     assert result.dtype == bool

@@ -4,6 +4,8 @@ Importing this package registers every operator of a forward program. Those that
 `oarlock.op.update`, which an inference-only process never imports.
 """
 
+from types import ModuleType
+
 from oarlock.old_names import OLD_OPERATORS, renamed
 from oarlock.op import (
     activation,
@@ -48,10 +50,34 @@ from oarlock.op import (
     unary,
 )
 from oarlock.op.composed import arithmetic
+from oarlock.op.composed.activations import (
+    celu,
+    glu,
+    hardshrink,
+    prelu,
+    relu6,
+    selu,
+    softmin,
+    softshrink,
+    softsign,
+    tanhshrink,
+    threshold,
+)
 from oarlock.op.composed.attention import attention_by_head
 from oarlock.op.composed.broadcast_product import matrix_product
+from oarlock.op.composed.class_losses import cross_entropy, nll_loss
 from oarlock.op.composed.einsum import einsum
 from oarlock.op.composed.indexing import gather_nd, scatter_nd
+from oarlock.op.composed.losses import (
+    binary_cross_entropy,
+    binary_cross_entropy_with_logits,
+    huber_loss,
+    kl_div,
+    l1_loss,
+    mse_loss,
+    smooth_l1_loss,
+)
+from oarlock.op.composed.norms import normalize, standard_deviation, vector_norm
 from oarlock.op.composed.order import argsort, eye, top_k_along
 from oarlock.op.composed.product import gemm
 from oarlock.op.composed.shape import squeeze, unsqueeze
@@ -69,12 +95,16 @@ __all__ = [
     "attention",
     "attention_by_head",
     "batch_normalization",
+    "binary_cross_entropy",
+    "binary_cross_entropy_with_logits",
     "bitwise",
+    "celu",
     "choice",
     "comparison",
     "conditional",
     "convolution",
     "creation",
+    "cross_entropy",
     "cumulative",
     "dtype_conversion",
     "einsum",
@@ -84,55 +114,63 @@ __all__ = [
     "fused",
     "gather_nd",
     "gemm",
+    "glu",
+    "hardshrink",
+    "huber_loss",
     "indexing",
+    "kl_div",
+    "l1_loss",
     "logical",
     "loop_gradient",
     "loss",
     "manipulation",
     "matrix",
     "matrix_product",
+    "mse_loss",
+    "nll_loss",
     "normalization",
+    "normalize",
     "piecewise_activation",
     "places",
     "pooling",
     "pooling_by_axes",
     "powers",
+    "prelu",
     "randomness",
     "rearrangement",
     "recurrent_loop",
     "reduction",
+    "relu6",
     "rounding",
     "scatter_nd",
     "selection",
+    "selu",
     "sequence",
     "sequence_layout",
     "smooth_activation",
+    "smooth_l1_loss",
+    "softmin",
+    "softshrink",
+    "softsign",
     "sorting",
     "squeeze",
+    "standard_deviation",
     "statistics",
     "table",
+    "tanhshrink",
+    "threshold",
     "told_shape",
     "top_k_along",
     "trigonometry",
     "unary",
     "unsqueeze",
+    "vector_norm",
     "while_loop",
 ]
 
 
-_COMPOSED = (
-    "argsort",
-    "attention_by_head",
-    "einsum",
-    "eye",
-    "gather_nd",
-    "gemm",
-    "matrix_product",
-    "scatter_nd",
-    "squeeze",
-    "top_k_along",
-    "unsqueeze",
-)  # functions of variables
+_COMPOSED = [name for name in __all__ if not isinstance(globals()[name], ModuleType)]
+"""Functions of variables that are no operators."""
 
 
 def __getattr__(name: str) -> Operator:

@@ -7,14 +7,16 @@ import math
 
 import torch
 
+from oarlock.op.elementwise import clip, divide, multiply, neg, subtract
 from oarlock.op.reduction import broadcast_to_like, mean_dx
 from oarlock.op.trusted_operator import operator
+from oarlock.op.unary import log, log1p, number_like
 from oarlock.registry import Case, GradCheck, Rejects
-from oarlock.tensor.cross_entropy import EACH, MEAN, SUM, losses, write_dlogits, write_reduced_dlogits
+from oarlock.tensor.cross_entropy import EACH, MEAN, SUM, losses, require_classes, write_dlogits, write_reduced_dlogits
 
 _LN2 = math.log(2)
 
-__all__ = ["accuracy", "cross_entropy_loss", "cross_entropy_loss_grad", "softmax_with_cross_entropy"]
+__all__ = ["accuracy", "cross_entropy_loss", "cross_entropy_loss_grad", "log_loss", "negative_log_likelihood", "softmax_with_cross_entropy"]
 
 
 @operator(
@@ -112,6 +114,62 @@ def cross_entropy_loss_grad(softmax, label, dtotal, valid_count=None, *, ignore_
     Where ``valid_count`` says that none is ignored, none is looked for.
     """
     return write_reduced_dlogits(softmax, label, dtotal, valid_count, ignore_index, mean)
+
+
+@operator(
+    "log_p: float[*b k!], label: int64[*b] -> loss: float[*b]",
+    linear_in=("log_p",),
+    checks_values=True,
+    cases=[
+        Case(log_p=[[-0.5, -1.0], [-2.0, -0.25]], label=[1, -100], loss=[1.0, 0.0]),
+        Case(log_p=[[-0.5, -1.0], [-2.0, -0.25]], label=[1, 0], ignore_index=0, loss=[1.0, 0.0]),
+        GradCheck(log_p=(4, 3), label=[0, 2, -100, 1]),
+        GradCheck(log_p=(3,), label=2),
+        GradCheck(log_p=(2, 2, 3), label=[[0, 1], [2, 0]], ignore_index=2),
+        Rejects("label 3 is not one of the classes 0 to 2", log_p=(1, 3), label=[3]),
+        Rejects("label -1 is not one of the classes 0 to 2", log_p=(1, 3), label=[-1]),
+    ],
+)
+def negative_log_likelihood(log_p, label, *, ignore_index: int = -100):
+    """``-log_p[label]``: logarithms of probabilities against class ids; ignored rows give 0."""
+    ignored, kept = _kept(log_p.shape[-1], label, ignore_index)
+    return torch.neg(log_p.gather(-1, kept.unsqueeze(-1)).squeeze(-1).masked_fill(ignored, 0.0))
+
+
+def _kept(classes: int, label, ignore_index: int):
+    """Where labels are ignored, and the labels, 0 for those. Raises ValueError for one that is no class."""
+    require_classes(label, classes, ignore_index)
+    ignored = label == ignore_index
+    return ignored, label.masked_fill(ignored, 0)
+
+
+@negative_log_likelihood.gradient("log_p", checks_values=True)
+def negative_log_likelihood_dlog_p(log_p_shape, label, dloss, *, ignore_index):
+    """``-dloss`` at the label, zeros elsewhere; ignored rows get 0."""
+    ignored, kept = _kept(log_p_shape[-1], label, ignore_index)
+    return dloss.new_zeros(log_p_shape).scatter(-1, kept.unsqueeze(-1), -dloss.masked_fill(ignored, 0.0).unsqueeze(-1))
+
+
+@operator(
+    "p: float[*b], target: float[*b] -> loss: float[*b]",
+    cases=[Case(p=[0.5, 0.5, 0.0, 1.0], target=[1.0, 0.25, 1.0, 1.0], loss=[_LN2, _LN2, 100.0, 0.0]), GradCheck(low=0.125, high=0.875)],
+)
+def log_loss(p, target):
+    """``-(target log(p) + (1 - target) log(1 - p))`` of probabilities; a logarithm counts as no less than -100."""
+    return torch.sub((target - 1) * torch.log1p(-p).clamp(min=-100.0), target * torch.log(p).clamp(min=-100.0))
+
+
+@log_loss.gradient_program("p")
+def log_loss_dp(p, target, dloss):
+    """``dloss * (p - target) / (p (1 - p))``, where the divisor counts as no less than 1e-12, which PyTorch has in float32."""
+    spread = clip(multiply(p, subtract(number_like(1.0, p), p)), number_like(9.999999960041972e-13, p))
+    return multiply(dloss, divide(subtract(p, target), spread))
+
+
+@log_loss.gradient_program("target")
+def log_loss_dtarget(p, dloss):
+    least = number_like(-100.0, p)
+    return multiply(dloss, subtract(clip(log1p(neg(p)), least), clip(log(p), least)))
 
 
 @operator(

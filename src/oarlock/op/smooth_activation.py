@@ -4,7 +4,7 @@ import torch
 
 from oarlock.op.activation import sigmoid, tanh
 from oarlock.op.choice import where
-from oarlock.op.comparison import greater
+from oarlock.op.comparison import greater, less
 from oarlock.op.elementwise import multiply, neg
 from oarlock.op.trusted_operator import operator
 from oarlock.op.unary import exp, number_like
@@ -76,7 +76,7 @@ def elu_dx(x, dy, *, alpha, scale, input_scale):
 def elu_dx_dx(x, dy, ddx, *, alpha, scale, input_scale):
     zero, bend = number_like(0.0, x), number_like(alpha * scale * input_scale * input_scale, x)
     below = multiply(exp(multiply(x, number_like(input_scale, x))), bend)
-    return multiply(multiply(dy, ddx), where(greater(x, zero), zero, below))
+    return multiply(multiply(dy, ddx), where(less(x, zero), below, zero))
 
 
 @operator(

@@ -6,7 +6,7 @@ import torch
 
 from oarlock.backend.torch.private import softmax_backward, without_python
 
-__all__ = ["EACH", "MEAN", "SUM", "losses", "write_dlogits", "write_reduced_dlogits"]
+__all__ = ["EACH", "MEAN", "SUM", "losses", "require_classes", "write_dlogits", "write_reduced_dlogits"]
 
 EACH, MEAN, SUM = 0, 1, 2  # what `nll_loss_forward` returns, as PyTorch numbers it
 
@@ -16,14 +16,14 @@ _nll_loss = without_python(torch.ops.aten.nll_loss_forward.default)
 def losses(logits, label, reduction: int, ignore_index: int):
     """The losses one after another, or reduced to one number; of how many rows; and the softmax."""
     if not label.is_cpu:  # elsewhere a label that is no class ends the process
-        _require_classes(label, logits.shape[-1], ignore_index)
+        require_classes(label, logits.shape[-1], ignore_index)
     rows = log_p = torch.log_softmax(logits, -1)
     if label.dim() != 1:
         rows, label = log_p.reshape(label.numel(), log_p.shape[-1]), label.reshape(-1)
     try:
         loss, valid_count = _nll_loss(rows, label, None, reduction, ignore_index)
     except IndexError:
-        _require_classes(label, logits.shape[-1], ignore_index)
+        require_classes(label, logits.shape[-1], ignore_index)
         raise
     if reduction == MEAN and not _counts_all(valid_count, label):  # PyTorch's mean is that of the others
         total, valid_count = _nll_loss(rows, label, None, SUM, ignore_index)
@@ -39,7 +39,7 @@ def _counts_all(valid_count, label) -> bool:
 _COUNTABLE = {torch.float32: 2**24, torch.float64: 2**53}  # a dtype holds all integers up to here
 
 
-def _require_classes(label: torch.Tensor, classes: int, ignore_index: int) -> None:
+def require_classes(label: torch.Tensor, classes: int, ignore_index: int) -> None:
     """Raises ValueError where a label is neither a class nor ignored."""
     wrong = ((label < 0) | (label >= classes)) & (label != ignore_index)
     if wrong.any():

@@ -1,4 +1,4 @@
-"""`x + 1`, `x @ w`, `x > 15`, `(x > 0) & ~done`: Python's operators on variables. This is the one file that attaches them to Var.
+"""`x + 1`, `x ** 2`, `x @ w`, `x > 15`, `(x > 0) & ~done`: Python's operators on variables. This is the one file that attaches them to Var.
 
 `==` stays identity, so that variables can be keys; `ol.op.equal` compares values.
 """
@@ -17,8 +17,10 @@ from oarlock.op.composed.broadcast_product import matrix_product
 from oarlock.op.composed.indexing import subscript
 from oarlock.op.creation import full
 from oarlock.op.elementwise import add, divide, floor_divide, multiply, neg, remainder, subtract
-from oarlock.op.logical import logical_and, logical_not, logical_or
+from oarlock.op.logical import logical_and, logical_not, logical_or, logical_xor
 from oarlock.op.matrix import linear
+from oarlock.op.powers import power
+from oarlock.op.unary import abs_, reciprocal, rsqrt, sqrt, square
 from oarlock.registry.creator import block_for, describe_value, find_read_hint, seen
 
 __all__ = ["constant_like", "is_one"]
@@ -79,6 +81,27 @@ def _matmul(self: Var, other: object) -> Var:
     return matrix_product(self, other) if isinstance(other, Var) else linear(self, other)
 
 
+_FIXED: dict[float, Callable[[Var], Var]] = {
+    -2.0: lambda x: reciprocal(square(x)),
+    -1.0: reciprocal,
+    -0.5: rsqrt,
+    0.5: sqrt,
+    1.0: lambda x: x,
+    2.0: square,
+    3.0: lambda x: multiply(x, square(x)),
+}
+"""Powers of floats that have a faster way, which rounds no worse."""
+
+
+def _power(self: Var, exponent: object) -> Var:
+    """A variable to a power, which is a number or a variable."""
+    if isinstance(exponent, Real) and not isinstance(exponent, bool) and seen(self).dtype.is_floating:
+        found = _FIXED.get(float(exponent))
+        if found is not None:
+            return found(self)
+    return power(self, constant_like(exponent, self))
+
+
 _BOTH_SIDES = {
     "add": add,
     "sub": subtract,
@@ -88,6 +111,8 @@ _BOTH_SIDES = {
     "mod": remainder,
     "and": logical_and,
     "or": logical_or,
+    "xor": logical_xor,
+    "pow": power,
 }
 
 
@@ -99,6 +124,8 @@ def attach() -> None:
         setattr(Var, f"__r{name}__", reflected)
     for name, operator in (("gt", greater), ("ge", greater_equal), ("lt", less), ("le", less_equal)):
         setattr(Var, f"__{name}__", _binary(operator)[0])
+    Var.__pow__ = _power  # type: ignore[attr-defined]
+    Var.__abs__ = lambda self: abs_(self)  # type: ignore[attr-defined]
     Var.__neg__ = lambda self: neg(self)  # type: ignore[attr-defined]
     Var.__invert__ = lambda self: logical_not(self)  # type: ignore[attr-defined]
     Var.__matmul__ = _matmul  # type: ignore[attr-defined]

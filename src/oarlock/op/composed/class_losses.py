@@ -1,0 +1,115 @@
+"""Losses of classifiers, as PyTorch defines them: with weights of classes, ignored labels, smoothed labels, classes along any axis."""
+
+from oarlock.errors import ShapeError
+from oarlock.ir.location import here
+from oarlock.ir.rollback import undone_on_error
+from oarlock.ir.shape_rules import require_axis
+from oarlock.ir.var import Var
+from oarlock.op.activation import log_softmax
+from oarlock.op.choice import where
+from oarlock.op.comparison import not_equal
+from oarlock.op.composed.arithmetic import constant_like
+from oarlock.op.composed.losses import require_reduction
+from oarlock.op.dtype_conversion import cast
+from oarlock.op.elementwise import add, divide, multiply, neg
+from oarlock.op.indexing import gather
+from oarlock.op.loss import negative_log_likelihood, softmax_with_cross_entropy
+from oarlock.op.manipulation import transpose
+from oarlock.op.reduction import mean, reduce_sum
+from oarlock.registry.creator import require_type
+
+__all__ = ["cross_entropy", "nll_loss"]
+
+
+def nll_loss(
+    log_p: Var, label: Var, weight: Var | None = None, *, ignore_index: int = -100, reduction: str = "mean", axis: int | None = None
+) -> Var:
+    """`negative_log_likelihood` with classes along ``axis``: axis 1, or the only one, where it is None.
+
+    Each label counts as much as the ``weight``, float[k], of its class; what is ignored counts nothing, in a mean too. Raises
+    ArgumentError for what is no reduction, and what the operators raise.
+    """
+    require_reduction(reduction)
+    with undone_on_error(require_type(log_p, "nll_loss: log_p").block.program):
+        rows = _classes_last(log_p, axis)
+        return _reduced(negative_log_likelihood(rows, label, ignore_index=ignore_index), label, weight, ignore_index, reduction)
+
+
+def cross_entropy(
+    logits: Var,
+    target: Var,
+    weight: Var | None = None,
+    *,
+    ignore_index: int = -100,
+    label_smoothing: float = 0.0,
+    reduction: str = "mean",
+    axis: int | None = None,
+) -> Var:
+    """`nll_loss` of the `log_softmax`: of class ids, or of floats, a probability for each class, none of which is ignored.
+
+    ``label_smoothing`` is the share of the target that all classes have evenly (Szegedy et al., 2016). Raises as `nll_loss` does.
+    """
+    require_reduction(reduction)
+    with undone_on_error(require_type(logits, "cross_entropy: logits").block.program):
+        rows = _classes_last(logits, axis)
+        if require_type(target, "cross_entropy: target").dtype.is_floating:
+            return _of_probabilities(rows, _classes_last(target, axis), weight, label_smoothing, reduction)
+        if label_smoothing == 0.0:
+            loss = softmax_with_cross_entropy(rows, target, ignore_index=ignore_index)
+            return _reduced(loss, target, weight, ignore_index, reduction)
+        log_p = log_softmax(rows)
+        even = where(_kept(target, ignore_index), _even(log_p, weight), constant_like(0.0, rows))
+        loss = negative_log_likelihood(log_p, target, ignore_index=ignore_index)
+        return _reduced(loss, target, weight, ignore_index, reduction, even=even, share=label_smoothing)
+
+
+def _classes_last(x: Var, axis: int | None) -> Var:
+    """``x`` with the axis of classes in the last place. Raises ShapeError."""
+    if x.shape is None:
+        raise ShapeError(
+            f'nothing is known of the shape of "{x.name}", whose classes are to be found', location=here(), given=[x.describe()]
+        )
+    rank = len(x.shape)
+    at = require_axis(x.shape, min(1, rank - 1) if axis is None else axis)
+    return x if at == rank - 1 else transpose(x, axes=(*(each for each in range(rank) if each != at), at))
+
+
+def _kept(label: Var, ignore_index: int) -> Var:
+    return not_equal(label, constant_like(ignore_index, label))
+
+
+def _even(log_p: Var, weight: Var | None) -> Var:
+    """The loss where all classes are as likely, each times its weight."""
+    return neg(mean(log_p if weight is None else multiply(log_p, weight), axis=-1))
+
+
+def _mixed(loss: Var, even: Var, share: float) -> Var:
+    return add(multiply(loss, constant_like(1.0 - share, loss)), multiply(even, constant_like(share, loss)))
+
+
+def _of_probabilities(rows: Var, target: Var, weight: Var | None, share: float, reduction: str) -> Var:
+    log_p = log_softmax(rows)
+    weighed = log_p if weight is None else multiply(log_p, weight)
+    loss = neg(reduce_sum(multiply(weighed, target), axis=-1))
+    if share:
+        loss = _mixed(loss, _even(log_p, weight), share)
+    return loss if reduction == "none" else reduce_sum(loss) if reduction == "sum" else mean(loss)
+
+
+def _reduced(
+    loss: Var, label: Var, weight: Var | None, ignore_index: int, reduction: str, *, even: Var | None = None, share: float = 0.0
+) -> Var:
+    """The losses times the weights of their classes, mixed with what is ``even``, and reduced; a mean is by the weights of what counts."""
+    kept = _kept(label, ignore_index)
+    if weight is None:
+        weights = cast(kept, dtype=loss.dtype) if reduction == "mean" else None
+    else:
+        chosen = gather(weight, where(kept, label, constant_like(0, label)))
+        weights = where(kept, chosen, constant_like(0.0, chosen))
+        loss = multiply(loss, weights)
+    if even is not None:
+        loss = _mixed(loss, even, share)
+    if reduction == "none":
+        return loss
+    total = reduce_sum(loss)
+    return total if weights is None or reduction == "sum" else divide(total, reduce_sum(weights))

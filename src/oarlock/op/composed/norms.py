@@ -1,0 +1,62 @@
+"""Lengths of vectors over axes, and standard deviations. Where one is 0, its gradient is 0, as PyTorch has it."""
+
+import math
+from collections.abc import Callable
+
+from oarlock.ir.rollback import undone_on_error
+from oarlock.ir.var import Var
+from oarlock.op.choice import where
+from oarlock.op.comparison import equal, not_equal
+from oarlock.op.composed.arithmetic import constant_like
+from oarlock.op.dtype_conversion import cast
+from oarlock.op.elementwise import clip, divide
+from oarlock.op.extremes import amax, amin
+from oarlock.op.powers import power
+from oarlock.op.reduction import reduce_sum
+from oarlock.op.statistics import variance
+from oarlock.op.unary import abs_, sqrt, square
+from oarlock.registry.creator import require_type
+
+__all__ = ["normalize", "standard_deviation", "vector_norm"]
+
+Axes = int | tuple[int, ...] | None
+
+
+def vector_norm(x: Var, *, order: float = 2.0, axis: Axes = None, keepdim: bool = False) -> Var:
+    """``(sum |x|**order)**(1 / order)`` over one axis, several, or all; the largest ``|x|`` for an infinite order, the count of what is not
+    0 for order 0. Raises what the operators raise.
+    """
+    with undone_on_error(require_type(x, "vector_norm: x").block.program):
+        if order == math.inf:
+            return amax(abs_(x), axis=axis, keepdim=keepdim)
+        if order == -math.inf:
+            return amin(abs_(x), axis=axis, keepdim=keepdim)
+        if order == 0.0:
+            return reduce_sum(cast(not_equal(x, constant_like(0.0, x)), dtype=x.dtype), axis=axis, keepdim=keepdim)
+        if order == 1.0:
+            return reduce_sum(abs_(x), axis=axis, keepdim=keepdim)
+        if order == 2.0:
+            return _but_at_zero(reduce_sum(square(x), axis=axis, keepdim=keepdim), sqrt)
+        length, root = constant_like(order, x), constant_like(1.0 / order, x)
+        powers = _but_at_zero(abs_(x), lambda size: power(size, length)) if order > 0.0 else power(abs_(x), length)
+        total = reduce_sum(powers, axis=axis, keepdim=keepdim)
+        return _but_at_zero(total, lambda value: power(value, root)) if order > 0.0 else power(total, root)
+
+
+def _but_at_zero(x: Var, function: Callable[[Var], Var]) -> Var:
+    """``function`` of ``x``, which is 0 at 0 and steep there; its gradient at 0 is 0."""
+    zero = constant_like(0.0, x)
+    still = equal(x, zero)
+    return where(still, zero, function(where(still, constant_like(1.0, x), x)))
+
+
+def normalize(x: Var, *, order: float = 2.0, axis: Axes = 1, epsilon: float = 1e-12) -> Var:
+    """``x`` divided by its `vector_norm` over an axis or several, which counts as no less than ``epsilon``."""
+    with undone_on_error(require_type(x, "normalize: x").block.program):
+        return divide(x, clip(vector_norm(x, order=order, axis=axis, keepdim=True), constant_like(epsilon, x)))
+
+
+def standard_deviation(x: Var, *, axis: Axes = None, keepdim: bool = False, correction: float = 1.0) -> Var:
+    """The square root of the `variance`, which takes what this takes."""
+    with undone_on_error(require_type(x, "standard_deviation: x").block.program):
+        return _but_at_zero(variance(x, axis=axis, keepdim=keepdim, correction=correction), sqrt)
