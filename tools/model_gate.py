@@ -104,9 +104,10 @@ def _judge_at(subject: Subject, size: Any, dtype: torch.dtype, outcome: Outcome,
         _compare_reloaded(imported[0], batches[0], fault)
     trained: dict[int, _Training] = {}
     for model, given, batch in zip(imported, batches, _BATCHES, strict=True):
-        training = trained.setdefault(id(model), _Training(model))
+        if id(model) not in trained:
+            trained[id(model)] = _Training(model)
         module.load_state_dict(state)
-        training.compare(module, given, fault.at(f"batch {batch}"), dtype)
+        trained[id(model)].compare(module, given, fault.at(f"batch {batch}"), dtype)
 
 
 def _import(module: nn.Module, batches: list[dict[str, torch.Tensor]], outcome: Outcome) -> list[ImportedModule]:

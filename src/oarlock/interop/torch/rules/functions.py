@@ -43,7 +43,7 @@ _OF_FLOATS = {
     "special_expit": "sigmoid",
 }
 _OF_NUMBERS = {"abs": "abs", "absolute": "abs", "neg": "neg", "negative": "neg"}
-_ROUNDING = {"ceil": "ceil", "fix": "trunc", "floor": "floor", "trunc": "trunc"}
+_ROUNDING = {"ceil": "ceil", "fix": "trunc", "trunc": "trunc"}
 
 
 def _of_floats(name: str) -> Callable[[Var], Var]:

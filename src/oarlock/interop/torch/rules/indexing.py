@@ -42,7 +42,7 @@ def index_select(self: Var, dim: int, index: Var):
     ids = as_integer(index)
     ids = ids if rank_of(ids) else reshaped(ids, [1])
     axis = axis_of(self, dim)
-    return op.gather(self, ids, axis=axis) if axis else op.gather(self, ids)
+    return op.index(self, [ids], axes=(axis,)) if axis else op.gather(self, ids)
 
 
 @rule("aten.gather.default")
@@ -84,10 +84,8 @@ def _numbered(x: Var, indices: Sequence[Var | None]) -> tuple[Var, list[Var], tu
             axis += 1
             continue
         if item.dtype is DType.BOOL:
-            places = op.nonzero(item)
             count = rank_of(item)
-            columns = [places] if rank_of(places) == 1 else [_column(places, number) for number in range(count)]
-            found += columns
+            found += [op.nonzero(item)] if count == 1 else [_column(op.argwhere(item), number) for number in range(count)]
             axes += range(axis, axis + count)
             axis += count
         else:
@@ -142,8 +140,7 @@ def _broadcast_shape(left: Sequence[Size], right: Sequence[Size]) -> list[Size]:
 @rule("aten.nonzero.default")
 def nonzero(self: Var):
     truth = self if self.dtype is DType.BOOL else op.not_equal(self, like(0, self))
-    places = op.nonzero(truth)
-    return unsqueezed(places, 1) if rank_of(places) == 1 else places
+    return op.argwhere(truth)
 
 
 @rule("aten.nonzero_numpy.default")
@@ -237,9 +234,9 @@ def slice_scatter(self: Var, src: Var, dim: int = 0, start: Size | None = None, 
 
 @rule("aten.bincount.default")
 def bincount(self: Var, weights: Var | None = None, minlength: int = 0):
-    raise Unsupported(
-        "a result whose size is the largest value", hint="torch.zeros(count).scatter_add(0, x, ones) with a count that is known"
-    )
+    if weights is not None:
+        raise Unsupported("weights", hint="torch.zeros(count).scatter_add(0, x, weights), with a count that is known")
+    return op.bincount(as_integer(self), least=minlength)
 
 
 @rule("aten.histc.default")
@@ -273,9 +270,11 @@ def searchsorted(
     return as_dtype(y, DType.INT32 if out_int32 else None)
 
 
-@rule("aten._unique2.default", "aten.unique_consecutive.default")
+@rule("aten._unique2.default")
 def unique(self: Var, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False):
-    raise Unsupported("a result whose size only the values tell, by kinds of values")
+    """Sorted, whether that is asked for or not, as PyTorch does it."""
+    values, inverse, counts = op.unique(self)
+    return values, inverse if return_inverse else None, counts if return_counts else None
 
 
 @rule("aten.one_hot.default")

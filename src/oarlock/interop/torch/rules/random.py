@@ -65,7 +65,42 @@ def _alpha_dropped(x: Var, ones: Var, rate: float) -> Var:
 
 @rule("aten.bernoulli.p")
 def bernoulli_p(self: Var, p: float = 0.5):
-    return op.bernoulli(op.full_like(self, value=float(p), dtype=self.dtype))
+    """A mask of one probability is what drops paths and rows in training, and PyTorch's modules draw none in inference."""
+    return survivors(self, float(p))
+
+
+def survivors(like_x: Var, rate: float) -> Var:
+    """In training 1 with a probability, else 0; in inference that probability itself, the mean.
+
+    So what is divided by the probability, before or after, keeps its mean, and is what it was where nothing is drawn.
+    """
+    if not 0.0 < rate < 1.0:
+        return op.full_like(like_x, value=rate, dtype=like_x.dtype)
+    drawn = op.dropout(op.full_like(like_x, value=1.0, dtype=like_x.dtype), rate=1.0 - rate)  # 0 or more than 1; in inference 1
+    kept = op.cast(op.not_equal(drawn, like(0.0, drawn)), dtype=like_x.dtype)
+    return op.where(op.equal(drawn, like(1.0, drawn)), like(rate, drawn), kept)
+
+
+def find_rate(x: Var) -> float | None:
+    """The probability with which ``floor(x)`` is 1: where `x` is uniform random numbers from 0 to 1 plus that. Else None."""
+    if x.op is None or x.op.type != "add":
+        return None
+    terms = [x.op.inputs[slot][0].op for slot in ("x", "y")]
+    drawn = next((term for term in terms if term is not None and term.type == "random_uniform_like"), None)
+    number = next((term for term in terms if term is not None and term.type == "full"), None)
+    if drawn is None or number is None or (drawn.attributes["low"], drawn.attributes["high"]) != (0.0, 1.0):
+        return None
+    rate = number.attributes["value"]
+    return rate if isinstance(rate, float) and 0.0 < rate < 1.0 else None
+
+
+@rule("aten.floor.default")
+def floor(self: Var):
+    """Of uniform random numbers plus a probability, a mask, as Transformers draws it to drop paths."""
+    rate = find_rate(self)
+    if rate is not None:
+        return survivors(self, rate)
+    return op.floor(self) if self.dtype.is_floating else self
 
 
 @rule("aten.bernoulli.default", "aten.bernoulli.Tensor")

@@ -238,7 +238,7 @@ def diff(self: Var, n: int = 1, dim: int = -1, prepend: Var | None = None, appen
 @rule("aten.sort.default", "aten.sort.stable")
 def sort(self: Var, dim: int = -1, descending: bool = False, stable: bool | None = False):
     refuse(rank_of(self) == 0, "one number in order")
-    return tuple(op.sort(self, axis=axis_of(self, dim), descending=descending, stable=True))
+    return tuple(op.sort(self, axis=axis_of(self, dim), descending=descending))
 
 
 @rule("aten.argsort.default", "aten.argsort.stable")
@@ -254,7 +254,7 @@ def msort(self: Var):
 @rule("aten.topk.default")
 def topk(self: Var, k: int, dim: int = -1, largest: bool = True, sorted: bool = True):
     refuse(not isinstance(k, int), f"k is {k}, which only the run tells")
-    return tuple(op.top_k(self, k=k, axis=axis_of(self, dim), largest=largest))
+    return op.top_k_along(self, k, axis=axis_of(self, dim), largest=largest)
 
 
 @rule("aten.kthvalue.default")

@@ -183,7 +183,7 @@ def select(self: Var, dim: int, index: Size | Var):
     axis = axis_of(self, dim)
     if isinstance(index, int):
         return _row(self, axis, index)
-    row = op.gather(self, reshaped(as_variable(index), [1]), axis=axis)
+    row = op.index(self, [reshaped(as_variable(index), [1])], axes=(axis,))
     return reshaped(row, [size for place, size in enumerate(shape_of(row)) if place != axis])
 
 
@@ -241,7 +241,7 @@ def _bound(whole: Size, bound: Size) -> Size:
 def _taken(x: Var, axis: int, start: Size | Var, end: Size | Var, step: int) -> Var:
     """A slice whose bounds only the run tells: rows by their numbers."""
     first, last = (reshaped(as_variable(bound), [1]) for bound in (start, end))
-    return op.gather(x, op.arange(like=[], start=first, stop=last, step=step), axis=axis)
+    return op.index(x, [op.arange(like=[], start=first, stop=last, step=step)], axes=(axis,))
 
 
 @rule("aten.narrow.default", "aten.narrow_copy.default")
@@ -355,8 +355,7 @@ def repeat_interleave(self: Var, repeats: Size, dim: int | None = None, output_s
 @rule("aten.diagonal.default", "aten.diagonal_copy.default")
 def diagonal(self: Var, offset: int = 0, dim1: int | None = None, dim2: int | None = None):
     first, second = (0, 1) if dim1 is None or dim2 is None else (axis_of(self, dim1), axis_of(self, dim2))
-    rest = [axis for axis in range(rank_of(self)) if axis not in (first, second)]
-    return op.diagonal(permuted(self, [*rest, first, second]), offset=offset)
+    return op.diagonal(self, offset=offset, axes=(first, second))
 
 
 @rule("aten.unfold.default", "aten.unfold_copy.default")
