@@ -23,6 +23,7 @@ from typing import Any
 import numpy
 import onnx
 import torch
+from onnx import numpy_helper
 from onnx.backend.test import loader
 
 import oarlock as ol
@@ -84,7 +85,7 @@ def left_out(model: onnx.ModelProto) -> str:
             return "sequence" if "Sequence" in node.op_type else "optional"
         if re.search("String|Tfidf|Regex|LabelEncoder|ImageDecoder", node.op_type):
             return "string"
-        if re.search("Quant|QLinear|Integer", node.op_type):
+        if re.search("(?i)quant|QLinear|Integer", node.op_type):
             return "quantised type"
         types |= {attribute.i for attribute in node.attribute if node.op_type == "Cast" and attribute.name == "to"}
     if 8 in types:
@@ -104,7 +105,7 @@ def _nodes(graph: onnx.GraphProto) -> list[onnx.NodeProto]:
 
 
 def _judge(case: Any) -> Outcome:
-    constants: dict[str, numpy.ndarray] = {}
+    constants: dict[str, torch.Tensor] = {}
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "case.onnx"
         path.write_bytes(case.model.SerializeToString())
@@ -121,7 +122,7 @@ def _judge(case: Any) -> Outcome:
                     first = imported.gaps[0]
                     result = "failed" if "it does not fit its rule" in first.reason else "refused"
                     return Outcome(case.name, result, f"{first.operator}: {first.reason}")
-                constants |= {name: numpy.asarray(given[name]) for name in wanted if name}
+                constants |= {name: _tensor(given[name]) for name in wanted if name}
             return _compared(case, imported.model, given, expected, constants)
         except ol.OarlockError as error:
             return Outcome(case.name, "failed", f"{type(error).__name__}: {error.message}", list(constants))
@@ -144,6 +145,7 @@ def _compared(case: Any, model: ol.Model, given: dict[str, Any], expected: Any, 
 
 
 def _tensor(value: Any) -> torch.Tensor:
+    value = numpy_helper.to_array(value) if isinstance(value, onnx.TensorProto) else value
     array = numpy.asarray(value)
     if array.dtype.name == "bfloat16":
         return torch.from_numpy(array.view(numpy.int16).copy()).view(torch.bfloat16)

@@ -159,7 +159,7 @@ class Importer:
             inner.values[name] = inputs[number] if number < len(inputs) else None
         for node in function.node:
             self.convert_node(node, inner)
-        return [inner.get(name) for name in function.output]
+        return [inner.values.get(name) for name in function.output]
 
     def apply(self, found: Rule, node: Any, values: Mapping[str, Any], inputs: Sequence[Value], names: Names) -> list[Value]:
         """What the rule of a node gives. Raises Unsupported, and our errors for what does not fit our operators."""

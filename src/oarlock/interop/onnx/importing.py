@@ -57,7 +57,7 @@ def from_onnx(
     limits: Limits | None = None,
     untrusted: bool = False,
 ) -> Model:
-    """An ONNX model, opset 13 and later, as a program with its parameters: printed, trained, saved and run as any other.
+    """An ONNX model, opset 7 and later, as a program with its parameters: printed, trained, saved and run as any other.
 
     Inputs and outputs keep their names, and initializers of floats are parameters under theirs; signs that no name of ours may have
     become dots and underscores. `trainable` says which are to be trained: those of these names, or all but single numbers and the

@@ -13,8 +13,8 @@ from oarlock.proto.limits import Limits
 
 __all__ = ["OLDEST_OPSET", "attributes_of", "domain_of", "opsets_of", "read_model_file", "subgraphs_of"]
 
-OLDEST_OPSET = 13
-"""Of opsets before this one, too many operators take as attributes what are inputs today."""
+OLDEST_OPSET = 7
+"""Before this one, arithmetic said by attributes what is broadcast."""
 
 _LONGEST_NAME = 1024
 _GRAPH, _GRAPHS = 5, 10  # AttributeProto.GRAPH, GRAPHS

@@ -8,8 +8,12 @@ from oarlock.interop.onnx.import_rules import (
     indexing,
     matrices,
     normalization,
+    random_numbers,
+    recurrent,
     reductions,
+    resizing,
     shapes,
+    signals,
     size_folds,
 )
 
@@ -21,7 +25,11 @@ __all__ = [
     "indexing",
     "matrices",
     "normalization",
+    "random_numbers",
+    "recurrent",
     "reductions",
+    "resizing",
     "shapes",
+    "signals",
     "size_folds",
 ]

@@ -5,13 +5,15 @@ from typing import TYPE_CHECKING
 from oarlock import op
 from oarlock.interop.onnx.element_types import DTYPES
 from oarlock.interop.onnx.import_rules.forms import constant, moved, rank_of, reshaped, shape_of, unsqueezed
-from oarlock.interop.onnx.import_rules.matrices import expanded, product
+from oarlock.interop.onnx.import_rules.matrices import expanded
 from oarlock.interop.onnx.known_value import known_sizes
 from oarlock.interop.onnx.rule import Unsupported, rule
 from oarlock.ir import size as sizes
 from oarlock.ir.dtype import DType
 from oarlock.ir.size import Size
 from oarlock.ir.var import Var
+from oarlock.op.composed.attention import attention_by_head
+from oarlock.op.composed.broadcast_product import matrix_product
 
 if TYPE_CHECKING:
     from oarlock.interop.onnx.importer import Importer
@@ -38,12 +40,18 @@ def attention(
     heads, groups = shape_of(query)[1], shape_of(present_key)[1]
     if not isinstance(heads, int) or not isinstance(groups, int) or groups < 1 or heads % groups:
         raise Unsupported(f"{heads} heads of queries share {groups} of keys")
+    plain = (
+        outputs < 4 and not softcap and filled is None and left_window_size < 0 and right_window_size < 0 and _is_wide(mask, present_key)
+    )
+    if plain and dtype.itemsize >= 4 and (past_key is None or not is_causal):
+        result = attention_by_head(query, present_key, present_value, mask, causal=bool(is_causal), scale=scale)
+        return [_in_rows(result, importer) if flat else result, present_key, present_value][: max(outputs, 1)]
     keys, values = (_repeated(item, heads // groups, importer) for item in (present_key, present_value))
     width = shape_of(query)[3]
     if scale is None and not isinstance(width, int):
         raise Unsupported(f"its scale follows from {width} columns", hint="sizes={...} gives symbols numbers")
     root = constant((float(width) ** -0.5 if scale is None else scale) ** 0.5, query)  # type: ignore[arg-type]
-    scores = product(op.multiply(query, root), op.multiply(op.matrix_transpose(keys), root), importer)
+    scores = matrix_product(op.multiply(query, root), op.multiply(op.matrix_transpose(keys), root))
     bias = _bias(scores, mask, past_key, filled, (bool(is_causal), left_window_size, right_window_size), importer)
     if opset < 25:  # the cap came after the mask before
         masked = scores if bias is None else op.add(scores, bias)
@@ -56,13 +64,22 @@ def attention(
     precision = DTYPES.get(softmax_precision, dtype)
     weights = _weights(last if precision is dtype else op.cast(last, dtype=precision), bias is not None)
     weights = weights if precision is dtype else op.cast(weights, dtype=dtype)
-    result = product(weights, values, importer)
-    if flat:
-        n, h, t, e = shape_of(result)
-        result = reshaped(op.transpose(result, axes=(0, 2, 1, 3)), (n, t, sizes.multiply(h, e)), importer)
+    result = matrix_product(weights, values)
+    result = _in_rows(result, importer) if flat else result
     if not 0 <= qk_matmul_output_mode < 4:
         raise Unsupported(f"qk_matmul_output_mode is {qk_matmul_output_mode}")
     return [result, present_key, present_value, op.assign([*parts, weights][qk_matmul_output_mode])][: max(outputs, 1)]
+
+
+def _is_wide(mask: Var | None, key: Var) -> bool:
+    """Whether a mask is there for each key, as it need not be."""
+    return mask is None or shape_of(mask)[-1:] in ((1,), (shape_of(key)[2],))
+
+
+def _in_rows(x: Var, importer: "Importer") -> Var:
+    """Heads side by side, `[n, t, heads k]`."""
+    n, h, t, e = shape_of(x)
+    return reshaped(op.transpose(x, axes=(0, 2, 1, 3)), (n, t, sizes.multiply(h, e)), importer)
 
 
 def _capped(scores: Var, cap: float) -> Var:

@@ -1,6 +1,6 @@
 """`If`, `Loop` and `Scan` as our branches and loops."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from oarlock import op
@@ -47,6 +47,30 @@ def _returned(values: "Sequence[Var | Known]", importer: "Importer", block: Bloc
         var = importer.writer.variable(value)
         found.append(op.assign(var) if var.op is None or var.block is not block or var in found else var)
     return found
+
+
+def loop_over(
+    sequences: Sequence[Var],
+    initial: Sequence[Var],
+    write: Callable[[Sequence[Var], Sequence[Var]], tuple[Sequence[Var], Sequence[Var]]],
+    importer: "Importer",
+    *,
+    reverse: bool = False,
+) -> tuple[list[Var], list[Var]]:
+    """A loop over the steps of sequences, time first. `write` is given a step of each and the state; it gives what is stacked and the state."""
+    program = importer.writer.program
+    block = program.new_block(f"{program.unique('scan')}.body", innermost_block(program))
+    with block:
+        steps = [block.new_var(program.unique("step"), var.dtype, shape_of(var)[1:]) for var in sequences]
+        inside = [block.new_var(program.unique("carried"), var.dtype, var.shape) for var in initial]
+        block.inputs = [*steps, *inside]
+        for var in block.inputs:
+            importer.writer.note_sizes(var)
+        stacked, following = write(steps, inside)
+        _require_types(inside, following)
+        block.outputs = _returned([*stacked, *following], importer, block)
+    stacks, final, _ = recurrent(list(sequences), list(initial), free_vars(block), body=block, reverse=reverse)
+    return list(stacks), list(final)
 
 
 @rule("If", either=("condition",), folds=False)
@@ -138,22 +162,14 @@ def scan(
         sequences[number] = moved(sequence, axis, 0)
         if (scan_input_directions or [0] * num_scan_inputs)[number]:
             sequences[number] = op.flip(sequences[number], axes=(0,))
-    program = importer.writer.program
-    around, stem = innermost_block(program), program.unique("scan")
-    block = program.new_block(f"{stem}.body", around)
-    with block:
-        steps = [block.new_var(program.unique("step"), var.dtype, shape_of(var)[1:]) for var in sequences]
-        inside = [block.new_var(program.unique("carried"), var.dtype, var.shape) for var in initial]
-        block.inputs = [*steps, *inside]
-        for var in block.inputs:
-            importer.writer.note_sizes(var)
-        written = _written(body, [*inside, *steps], importer, names)
+
+    def write(steps: Sequence[Var], state: Sequence[Var]) -> tuple[Sequence[Var], Sequence[Var]]:
+        written = [importer.writer.variable(value) for value in _written(body, [*state, *steps], importer, names)]
         if len(written) < count:
             raise FormatError("the body of a Scan gives fewer values than are carried")
-        block.outputs = _returned([*written[count:], *written[:count]], importer, block)
-    following = block.outputs[len(block.outputs) - count :] if count else []
-    _require_types(inside, following)
-    stacks, final, _ = recurrent(sequences, initial, free_vars(block), body=block)
+        return written[count:], written[:count]
+
+    stacks, final = loop_over(sequences, initial, write, importer)
     for number, stacked in enumerate(stacks):
         if (scan_output_directions or [0] * len(stacks))[number]:
             stacks[number] = op.flip(stacked, axes=(0,))

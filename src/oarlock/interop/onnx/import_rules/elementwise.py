@@ -118,7 +118,7 @@ def mean(*items):
     return op.divide(by_pairs(op.add, items), constant(len(items), items[0]))
 
 
-@rule("Clip")
+@rule("Clip", since=11)
 def clip(x, lower=None, upper=None):
     return op.assign(x) if lower is None and upper is None else op.clip(x, lower, upper)
 

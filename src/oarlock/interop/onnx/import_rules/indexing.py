@@ -150,7 +150,7 @@ def one_hot(index, depth, values, *, axis=-1):
 @rule("NonZero")
 def nonzero(x):
     mask = x if x.dtype is DType.BOOL else op.not_equal(x, constant(0.0, x))
-    return op.matrix_transpose(op.nonzero(mask)) if rank_of(x) > 1 else unsqueezed(op.nonzero(mask), [0])
+    return op.matrix_transpose(op.argwhere(mask)) if rank_of(x) != 1 else unsqueezed(op.nonzero(mask), [0])
 
 
 @rule("Compress")

@@ -3,50 +3,24 @@
 from typing import TYPE_CHECKING
 
 from oarlock import op
-from oarlock.interop.onnx.import_rules.forms import constant, rank_of, reshaped, shape_of, unsqueezed
+from oarlock.interop.onnx.import_rules.forms import constant, rank_of, reshaped, shape_of
 from oarlock.interop.onnx.rule import Unsupported, rule
 from oarlock.ir.attribute import Sizes
 from oarlock.ir.dtype import DType
 from oarlock.ir.size import Shape
 from oarlock.ir.var import Var
+from oarlock.op.composed.broadcast_product import matrix_product
 
 if TYPE_CHECKING:
     from oarlock.interop.onnx.importer import Importer
 
 
 @rule("MatMul")
-def matmul(x, y, *, importer: "Importer"):
+def matmul(x, y):
     if not x.dtype.is_floating:
         left, right = (op.cast(item, dtype=DType.FLOAT64) for item in (x, y))
-        return op.cast(product(left, right, importer), dtype=x.dtype)
-    return product(x, y, importer)
-
-
-def product(x: Var, y: Var, importer: "Importer") -> Var:
-    """A product by NumPy's rules: vectors on either side, leading axes broadcast; many rows by one matrix as one product."""
-    if rank_of(x) == 0 or rank_of(y) == 0:
-        raise Unsupported("one of its inputs has no dimension")
-    if rank_of(y) == 2:
-        return op.linear(x, y)
-    if rank_of(x) == 1:
-        found = product(unsqueezed(x, [0]), y if rank_of(y) > 1 else unsqueezed(y, [1]), importer)
-        dropped = [rank_of(found) - 2] + ([rank_of(found) - 1] if rank_of(y) == 1 else [])
-        return reshaped(found, [size for axis, size in enumerate(shape_of(found)) if axis not in dropped], importer)
-    if rank_of(y) == 1:
-        found = op.linear(x, unsqueezed(y, [1]))
-        return reshaped(found, shape_of(found)[:-1], importer)
-    leading = broadcast_shape(shape_of(x)[:-2], shape_of(y)[:-2])
-    x, y = (expanded(item, (*leading, *shape_of(item)[-2:]), importer) for item in (x, y))
-    return op.matmul(x, y)
-
-
-def broadcast_shape(left: Shape, right: Shape) -> Shape:
-    """The shape that two shapes broadcast to. Of a number and a symbol, the number."""
-    rank = max(len(left), len(right))
-    left, right = (1,) * (rank - len(left)) + left, (1,) * (rank - len(right)) + right
-    return tuple(
-        b if a == 1 else a if b == 1 or isinstance(a, int) else b if isinstance(b, int) else a for a, b in zip(left, right, strict=True)
-    )
+        return op.cast(matrix_product(left, right), dtype=x.dtype)
+    return matrix_product(x, y)
 
 
 def expanded(x: Var, shape: Shape, importer: "Importer") -> Var:
@@ -67,3 +41,30 @@ def gemm(x, y, bias=None, *, alpha=1.0, beta=1.0, transA=0, transB=0):  # noqa: 
     if bias is None or beta == 0.0:
         return result
     return op.add(result, bias if beta == 1.0 else op.multiply(bias, constant(beta, x)))
+
+
+@rule("Det")
+def determinant(x):
+    """By the first column, without pivots where the matrices are small."""
+    size = shape_of(x)[-1]
+    if not isinstance(size, int) or size > 4 or size < 1 or shape_of(x)[-2] != size:
+        raise Unsupported(f"it is of matrices of {size} columns, where 1 to 4 are taken")
+    return _minor(x, list(range(size)), 0)
+
+
+def _minor(x: Var, columns: list[int], row: int) -> Var:
+    """The determinant of the rows from `row` on, of some columns."""
+    total = None
+    for number, column in enumerate(columns):
+        factor = _element(x, row, column)
+        others = [other for other in columns if other != column]
+        part = op.multiply(factor, _minor(x, others, row + 1)) if others else factor
+        total = part if total is None else (op.subtract if number % 2 else op.add)(total, part)
+    assert total is not None
+    return total
+
+
+def _element(x: Var, row: int, column: int) -> Var:
+    rank = rank_of(x)
+    part = op.slice(op.slice(x, axis=rank - 2, start=row, stop=row + 1), axis=rank - 1, start=column, stop=column + 1)
+    return reshaped(part, shape_of(x)[:-2])

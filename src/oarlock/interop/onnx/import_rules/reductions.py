@@ -140,25 +140,27 @@ def cumulative_product(x, axis, *, exclusive=0, reverse=0):
     return op.cumprod(x, axis=axis_of(axis.item(), rank_of(x)), exclusive=bool(exclusive), reverse=bool(reverse))
 
 
-@rule("TopK", known=("k",))
+@rule("TopK", since=10, known=("k",))
 def top_k(x, k, *, axis=-1, largest=1, sorted=1):
     count = k.item()
     if not isinstance(count, int):
         raise Unsupported(f"its k is {count}, where a number is taken", hint="sizes={...} gives symbols numbers")
-    return op.top_k(x, k=count, axis=axis_of(axis, rank_of(x)), largest=bool(largest))
+    axis = axis_of(axis, rank_of(x))
+    values, places = op.sort(x, axis=axis, descending=bool(largest))
+    return [op.slice(item, axis=axis, start=0, stop=count) for item in (values, places)]
 
 
-@rule("Softmax")
+@rule("Softmax", since=13)
 def softmax(x, *, axis=-1):
     return op.softmax(x, axis=axis_of(axis, rank_of(x)))
 
 
-@rule("LogSoftmax")
+@rule("LogSoftmax", since=13)
 def log_softmax(x, *, axis=-1):
     return op.log_softmax(x, axis=axis_of(axis, rank_of(x)))
 
 
-@rule("Hardmax")
+@rule("Hardmax", since=13)
 def hardmax(x, *, axis=-1):
     axis = axis_of(axis, rank_of(x))
     depth = shape_of(x)[axis]

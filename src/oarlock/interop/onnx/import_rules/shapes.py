@@ -48,7 +48,7 @@ def size(x, *, importer: "Importer"):
 @rule("Reshape", either=("shape",))
 def reshape(x, shape, *, allowzero=0, importer: "Importer"):
     if isinstance(shape, Var):
-        return op.reshape(x, shape=shape)
+        return op.reshape(x, shape=shape if allowzero else _with_own_sizes(x, shape))
     wanted = shape.items()
     if not allowzero:
         wanted = [shape_of(x)[axis] if item == 0 and axis < rank_of(x) else item for axis, item in enumerate(wanted)]
@@ -57,6 +57,15 @@ def reshape(x, shape, *, allowzero=0, importer: "Importer"):
         rest = sizes.floor_divide(sizes.product(shape_of(x)), sizes.product(known))  # type: ignore[arg-type]
         wanted = [rest if item == -1 else item for item in wanted]
     return op.assign(x) if tuple(wanted) == x.shape else reshaped(x, wanted, importer)
+
+
+def _with_own_sizes(x: Var, shape: Var) -> Var:
+    """A shape that a run tells, with the sizes of `x` in the place of 0."""
+    (count,) = numbers_of(shape)
+    own = [op.reshape(op.size(x, axis=axis) if axis < rank_of(x) else constant(0, shape), shape=(1,)) for axis in range(count)]
+    if not own:
+        return shape
+    return op.where(op.equal(shape, constant(0, shape)), own[0] if count == 1 else op.concat(own), shape)
 
 
 @rule("Flatten")
@@ -68,7 +77,7 @@ def flatten(x, *, axis=1):
     return reshaped(op.assign(x), [sizes.product(whole[:axis]), sizes.product(whole[axis:])])
 
 
-@rule("Squeeze", known=("axes",))
+@rule("Squeeze", since=13, known=("axes",))
 def squeeze(x, axes=None):
     whole = shape_of(x)
     if axes is None and not all(isinstance(item, int) for item in whole):
@@ -77,9 +86,19 @@ def squeeze(x, axes=None):
     return squeezed(op.assign(x), found)
 
 
-@rule("Unsqueeze", known=("axes",))
+@rule("Squeeze", until=13)
+def squeeze_by_attribute(x, *, axes=None):
+    return squeeze(x, None if axes is None else known_sizes(list(axes)))
+
+
+@rule("Unsqueeze", since=13, known=("axes",))
 def unsqueeze(x, axes):
     return unsqueezed(op.assign(x), axes_of(axes, rank_of(x) + axes.count))
+
+
+@rule("Unsqueeze", until=13)
+def unsqueeze_by_attribute(x, *, axes):
+    return unsqueeze(x, known_sizes(list(axes)))
 
 
 @rule("Transpose")
@@ -163,8 +182,8 @@ def concat(*items, axis):
     return op.concat(list(items), axis=axis)
 
 
-@rule("Split", known=("lengths",))
-def split(x, lengths=None, *, axis=0, num_outputs=None, outputs, importer: "Importer"):
+@rule("Split", since=13, known=("lengths",))
+def split_of(x, lengths=None, *, axis=0, num_outputs=None, outputs, importer: "Importer"):
     axis = axis_of(axis, rank_of(x))
     whole = shape_of(x)[axis]
     if lengths is None:
@@ -184,6 +203,11 @@ def split(x, lengths=None, *, axis=0, num_outputs=None, outputs, importer: "Impo
     return found
 
 
+@rule("Split", until=13)
+def split_by_attribute(x, *, axis=0, split=None, outputs, importer: "Importer"):
+    return split_of(x, None if split is None else known_sizes(list(split)), axis=axis, outputs=outputs, importer=importer)
+
+
 def narrowed(x: Var, axis: int, start: Size, length: Size, importer: "Importer") -> Var:
     """`length` elements from `start` on."""
     if start == 0 and length == shape_of(x)[axis]:
@@ -193,7 +217,7 @@ def narrowed(x: Var, axis: int, start: Size, length: Size, importer: "Importer")
     return op.narrow(x, importer.writer.tellers([start, length]), axis=axis, start=Sizes((start,)), length=Sizes((length,)))
 
 
-@rule("Slice", either=("starts", "ends"), known=("axes", "steps"))
+@rule("Slice", since=10, either=("starts", "ends"), known=("axes", "steps"))
 def slice_of(x, starts, ends, axes=None, steps=None, *, importer: "Importer"):
     if isinstance(starts, Var) or isinstance(ends, Var):
         return _sliced_by_values(x, starts, ends, axes, steps, importer)
@@ -272,7 +296,7 @@ def _sliced_by_values(x: Var, starts, ends, axes: Known | None, steps: Known | N
     return result
 
 
-@rule("Pad", known=("pads", "axes"), either=("value",))
+@rule("Pad", since=11, known=("pads", "axes"), either=("value",))
 def pad(x, pads, value=None, axes=None, *, mode="constant", importer: "Importer"):
     rank = rank_of(x)
     counts = pads.items()

@@ -191,7 +191,7 @@ def concat(*items, axis):
 
 
 @fold("Split")
-def split(x, lengths=None, *, axis=0, num_outputs=None):
+def split(x, lengths=None, *, axis=0, num_outputs=None, split=None):
     if lengths is None or not all(isinstance(item, int) for item in lengths.items()):
         return None
     ends = numpy.cumsum(lengths.items())
