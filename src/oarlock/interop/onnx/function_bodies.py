@@ -11,8 +11,11 @@ from oarlock.ir.var import Var
 __all__ = ["find_body"]
 
 
-def find_body(node: Any, domain: str, opset: int | None, inputs: Sequence[object]) -> Any | None:
-    """The body, a FunctionProto, for a node with these inputs; None where the schema has none, or there is no schema."""
+def find_body(node: Any, domain: str, opset: int | None, inputs: Sequence[object]) -> tuple[Any, dict[str, Any]] | None:
+    """The body, a FunctionProto, for a node with these inputs, and the attributes that the schema has defaults for.
+
+    None where the schema has no body, or there is no schema.
+    """
     onnx = get_package()
     if opset is None:
         return None
@@ -20,14 +23,15 @@ def find_body(node: Any, domain: str, opset: int | None, inputs: Sequence[object
         schema = onnx.defs.get_schema(node.op_type, min(opset, onnx.defs.onnx_opset_version()) if not domain else opset, domain)
     except onnx.defs.SchemaError:
         return None
+    defaults = {name: item.default_value for name, item in schema.attributes.items() if item.default_value.type}
     if schema.has_function:
-        return schema.function_body
+        return schema.function_body, defaults
     if not schema.has_context_dependent_function or not all(item is None or isinstance(item, Var | Known) for item in inputs):
         return None
     types = [_type_of(item, onnx).SerializeToString() for item in inputs]
     try:
         body = schema.get_context_dependent_function(node.SerializeToString(), types)
-        return onnx.FunctionProto.FromString(body) if body else None
+        return (onnx.FunctionProto.FromString(body), defaults) if body else None
     except Exception:  # whatever the schema did not expect of a node: it has no body for it
         return None
 

@@ -141,7 +141,8 @@ class Importer:
         if body is None:
             raise Unsupported(_no_rule(domain, opset))
         self.composed.add(node.op_type)
-        return self._call_function(body, attributes, inputs, names, {**names.opsets, **opsets_of(body)})
+        function, defaults = body
+        return self._call_function(function, {**defaults, **attributes}, inputs, names, {**names.opsets, **opsets_of(function)})
 
     def _call_function(
         self, function: Any, attributes: Mapping[str, Any], inputs: Sequence[Value], names: Names, opsets: Mapping[str, int]

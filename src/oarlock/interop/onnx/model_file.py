@@ -11,10 +11,7 @@ from oarlock.interop.onnx.wire_check import check_wire
 from oarlock.io.files import read_file
 from oarlock.proto.limits import Limits
 
-__all__ = ["OLDEST_OPSET", "attributes_of", "domain_of", "opsets_of", "read_model_file", "subgraphs_of"]
-
-OLDEST_OPSET = 7
-"""Before this one, arithmetic said by attributes what is broadcast."""
+__all__ = ["attributes_of", "domain_of", "opsets_of", "read_model_file", "subgraphs_of"]
 
 _LONGEST_NAME = 1024
 _GRAPH, _GRAPHS = 5, 10  # AttributeProto.GRAPH, GRAPHS
@@ -84,12 +81,7 @@ class _Structure:
         model = self.model
         if not 3 <= model.ir_version <= 1000:
             raise FormatError(f"the model has the version {model.ir_version} of ONNX's format, which is none")
-        version = opsets_of(model).get("", OLDEST_OPSET)
-        if version < OLDEST_OPSET:
-            raise FormatError(
-                f"the model uses opset {version}, where {OLDEST_OPSET} is the oldest that is read",
-                hint="onnx.version_converter.convert_version(model, 21) makes a newer one",
-            )
+        opsets_of(model)
         calls: dict[tuple[str, str, str], set[tuple[str, str]]] = {}
         for function in model.functions:
             key = (domain_of(function.domain), function.name, function.overload)

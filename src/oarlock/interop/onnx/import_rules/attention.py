@@ -25,7 +25,7 @@ _NEVER = -float("inf")
 def attention(
     query, key, value, mask=None, past_key=None, past_value=None, filled=None, *,
     is_causal=0, kv_num_heads=0, q_num_heads=0, qk_matmul_output_mode=0, scale=None, softcap=0.0, softmax_precision=0,
-    left_window_size=-1, right_window_size=-1, outputs, opset, importer: "Importer",
+    left_window_size=-1, right_window_size=-1, outputs, importer: "Importer",
 ):  # fmt: skip
     """The result, the keys and values with those of before, and the scores. Rows of queries that see no key are 0."""
     flat = rank_of(query) == 3
@@ -53,22 +53,16 @@ def attention(
     root = constant((float(width) ** -0.5 if scale is None else scale) ** 0.5, query)  # type: ignore[arg-type]
     scores = matrix_product(op.multiply(query, root), op.multiply(op.matrix_transpose(keys), root))
     bias = _bias(scores, mask, past_key, filled, (bool(is_causal), left_window_size, right_window_size), importer)
-    if opset < 25:  # the cap came after the mask before
-        masked = scores if bias is None else op.add(scores, bias)
-        capped = _capped(masked, softcap)
-        parts, last = [scores, masked, capped], capped
-    else:
-        capped = _capped(scores, softcap)
-        masked = capped if bias is None else op.add(capped, bias)
-        parts, last = [scores, capped, masked], masked
+    capped = _capped(scores, softcap)
+    masked = capped if bias is None else op.add(capped, bias)
     precision = DTYPES.get(softmax_precision, dtype)
-    weights = _weights(last if precision is dtype else op.cast(last, dtype=precision), bias is not None)
+    weights = _weights(masked if precision is dtype else op.cast(masked, dtype=precision), bias is not None)
     weights = weights if precision is dtype else op.cast(weights, dtype=dtype)
     result = matrix_product(weights, values)
     result = _in_rows(result, importer) if flat else result
     if not 0 <= qk_matmul_output_mode < 4:
         raise Unsupported(f"qk_matmul_output_mode is {qk_matmul_output_mode}")
-    return [result, present_key, present_value, op.assign([*parts, weights][qk_matmul_output_mode])][: max(outputs, 1)]
+    return [result, present_key, present_value, op.assign([scores, capped, masked, weights][qk_matmul_output_mode])][: max(outputs, 1)]
 
 
 def _is_wide(mask: Var | None, key: Var) -> bool:

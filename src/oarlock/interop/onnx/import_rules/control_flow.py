@@ -57,7 +57,7 @@ def loop_over(
     *,
     reverse: bool = False,
 ) -> tuple[list[Var], list[Var]]:
-    """A loop over the steps of sequences, time first. `write` is given a step of each and the state; it gives what is stacked and the state."""
+    """A loop over steps of sequences, time first. `write` takes a step of each and the state; it gives what is stacked and the state."""
     program = importer.writer.program
     block = program.new_block(f"{program.unique('scan')}.body", innermost_block(program))
     with block:

@@ -20,7 +20,7 @@ Cell = Callable[["Direction", Var, State], State]
 
 
 class Direction:
-    """One direction of a layer: its weights, `[gates h, i]` and `[gates h, h]`, the rows of its biases, its peepholes and its activations."""
+    """One direction of a layer: its weights, `[gates h, i]` and `[gates h, h]`, biases, peepholes and activations."""
 
     def __init__(self, number: int, given: "Layer"):
         self.layer = given

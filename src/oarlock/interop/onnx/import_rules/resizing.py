@@ -92,10 +92,11 @@ def _part_of(roi: Known | None, number: int, count: int) -> tuple[float, float]:
     return bounds[number], bounds[number + count]
 
 
-def _place(at: int, factor: float, old: int, new: int, mode: str, part: tuple[float, float]) -> float:
-    """Where a new place lies among the old ones."""
+def _place(at: int, factor: float, old: int, length: int, mode: str, part: tuple[float, float]) -> float:
+    """Where a new place lies among the old ones; their number may have been rounded down."""
+    new = factor * old
     if mode == "align_corners":
-        return at * (old - 1) / (new - 1) if new > 1 else 0.0
+        return at * (old - 1) / (new - 1) if new != 1 else 0.0
     if mode == "asymmetric":
         return at / factor
     if mode == "tf_crop_and_resize":
@@ -106,7 +107,7 @@ def _place(at: int, factor: float, old: int, new: int, mode: str, part: tuple[fl
     if mode == "pytorch_half_pixel":
         return -0.5 if new == 1 else (at + 0.5) / factor - 0.5
     if mode == "half_pixel_symmetric":
-        return old / 2 * (1 - new / (factor * old)) + (at + 0.5) / factor - 0.5
+        return old / 2 * (1 - length / new) + (at + 0.5) / factor - 0.5
     return (at + 0.5) / factor - 0.5
 
 

@@ -11,6 +11,7 @@ from oarlock.interop.onnx.element_types import DTYPES
 from oarlock.interop.onnx.import_rules.forms import axis_of, constant, moved, numbers_of, rank_of, reshaped, shape_of, unsqueezed
 from oarlock.interop.onnx.known_value import Known, known_numbers
 from oarlock.interop.onnx.rule import Unsupported, rule
+from oarlock.ir.dtype import DType
 from oarlock.ir.var import Var
 from oarlock.tensor.dtype import to_torch
 
@@ -40,10 +41,11 @@ def _fourier(x: Var, length: Known | None, axis: int, inverse: int, onesided: in
     whole, parts = shape_of(x)[axis], shape_of(x)[-1]
     if axis == rank - 1 or parts not in (1, 2) or not isinstance(whole, int):
         raise Unsupported(f"it goes along axis {axis} of {list(shape_of(x))}")
-    count = whole if length is None else int(length.item())
+    count = (2 * (whole - 1) if inverse and onesided else whole) if length is None else int(length.item())
     if not 0 < count * count <= _MOST or (inverse and onesided and parts != 2):
         raise Unsupported(f"a transform of {count} places")
-    return _transformed(x, axis, whole, count, bool(inverse), bool(onesided), importer)
+    wide = op.cast(x, dtype=DType.FLOAT64)  # a sum of many, of which little may be left
+    return op.cast(_transformed(wide, axis, whole, count, bool(inverse), bool(onesided), importer), dtype=x.dtype)
 
 
 def _transformed(x: Var, axis: int, whole: int, count: int, inverse: bool, onesided: bool, importer: "Importer") -> Var:
