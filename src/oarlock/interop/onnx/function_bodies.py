@@ -1,6 +1,6 @@
 """The body of an operator of ONNX that is defined by others, as its schema gives it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from oarlock.interop.onnx.element_types import NUMBERS
@@ -11,7 +11,9 @@ from oarlock.ir.var import Var
 __all__ = ["find_body"]
 
 
-def find_body(node: Any, domain: str, opset: int | None, inputs: Sequence[object]) -> tuple[Any, dict[str, Any]] | None:
+def find_body(
+    node: Any, attributes: Mapping[str, Any], domain: str, opset: int | None, inputs: Sequence[object]
+) -> tuple[Any, dict[str, Any]] | None:
     """The body, a FunctionProto, for a node with these inputs, and the attributes that the schema has defaults for.
 
     None where the schema has no body, or there is no schema.
@@ -30,10 +32,21 @@ def find_body(node: Any, domain: str, opset: int | None, inputs: Sequence[object
         return None
     types = [_type_of(item, onnx).SerializeToString() for item in inputs]
     try:
-        body = schema.get_context_dependent_function(node.SerializeToString(), types)
+        body = schema.get_context_dependent_function(_with(node, attributes, onnx).SerializeToString(), types)
         return (onnx.FunctionProto.FromString(body), defaults) if body else None
     except Exception:  # whatever the schema did not expect of a node: it has no body for it
         return None
+
+
+def _with(node: Any, attributes: Mapping[str, Any], onnx: Any) -> Any:
+    """The node with the values of its attributes, some of which may stand for those of a function around it."""
+    found = onnx.NodeProto()
+    found.CopyFrom(node)
+    del found.attribute[:]
+    for name, attribute in attributes.items():
+        found.attribute.add().CopyFrom(attribute)
+        found.attribute[-1].name = name
+    return found
 
 
 def _type_of(value: object, onnx: Any) -> Any:

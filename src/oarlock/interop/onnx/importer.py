@@ -130,14 +130,14 @@ class Importer:
         opset = names.opsets.get(domain)
         found = find_rule(node.op_type, opset) if domain == "" and opset is not None else None
         if any(isinstance(item, Missing) for item in inputs):
-            if found is None and find_body(node, domain, opset, inputs) is None:
+            if found is None and find_body(node, attributes, domain, opset, inputs) is None:
                 raise Unsupported(_no_rule(domain, opset))
             return [Missing() for _ in node.output]
         if found is not None:
             values = read_attributes(attributes, node, self.reader)
             known = folded(self, found, node, values, inputs, names)
             return known if known is not None else self.apply(found, node, values, inputs, names)
-        body = find_body(node, domain, opset, inputs)
+        body = find_body(node, attributes, domain, opset, inputs)
         if body is None:
             raise Unsupported(_no_rule(domain, opset))
         self.composed.add(node.op_type)

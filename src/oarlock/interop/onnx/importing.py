@@ -60,10 +60,11 @@ def from_onnx(
     """An ONNX model as a program with its parameters: printed, trained, saved and run as any other.
 
     Inputs and outputs keep their names, and initializers of floats are parameters under theirs; signs that no name of ours may have
-    become dots and underscores. Opsets 17 to 23 are tested, others taken as far as nothing in them is unknown. `trainable` says which are to be trained: those of these names, or all but single numbers and the
+    become dots and underscores. `trainable` says which are to be trained: those of these names, or all but single numbers and the
     statistics of batch normalization. Symbolic sizes are ours: `sizes` gives some of them a number or another name, `{"batch": 8}`;
-    those without a name are called after the input, `x.0`. `values` makes constants of inputs, by name. Tensors in other files are read
-    from the folder of the model, never from elsewhere. With `untrusted`, neither it nor they are links, and what the model runs is counted.
+    those without a name are called after the input, `x.0`. `values` makes constants of inputs, by name. Opsets 17 to 23 are tested, others
+    taken as far as nothing in them is unknown. Tensors in other files are read from the folder of the model, never from elsewhere. With
+    `untrusted`, neither it nor they are links, and what the model runs is counted.
 
     Raises UnsupportedError with all that cannot come in, before anything is made; MissingFileError, ReadError, FormatError or
     LimitError for a file that is refused; ArgumentError where the package `onnx` is not installed, or for names that the model does not

@@ -7,6 +7,7 @@ from oarlock.interop.onnx.import_rules.forms import axis_of, constant, moved, nu
 from oarlock.interop.onnx.known_value import Known
 from oarlock.interop.onnx.rule import Unsupported, rule
 from oarlock.ir import size as sizes
+from oarlock.ir.attribute import Sizes
 from oarlock.ir.dtype import DType
 from oarlock.ir.var import Var
 
@@ -62,7 +63,7 @@ def gather_elements(x, index, *, axis=0):
 def gather_nd(x, index, *, batch_dims=0, importer: "Importer"):
     if batch_dims:
         return _gather_in_batches(x, index, batch_dims, importer)
-    return op.index(x, *_columns(x, index, 0), axes=tuple(range(len(_columns_count(index)))))
+    return op.index(x, _columns(x, index, 0), axes=tuple(range(len(_columns_count(index)))))
 
 
 def _columns_count(index: Var) -> range:
@@ -94,7 +95,7 @@ def _gather_in_batches(x: Var, index: Var, batch: int, importer: "Importer") -> 
     for axis in range(batch):
         numbers = op.arange_like(moved(index, axis, 0))
         leading.append(reshaped(numbers, [shape_of(index)[axis] if other == axis else 1 for other in range(rank)]))
-    return op.index(x, *leading, *columns, axes=tuple(range(batch + len(columns))))
+    return op.index(x, [*leading, *columns], axes=tuple(range(batch + len(columns))))
 
 
 _REDUCTIONS = {"none": "none", "add": "add", "mul": "multiply", "max": "maximum", "min": "minimum"}
@@ -172,13 +173,26 @@ def reverse_sequence(x, lengths, *, batch_axis=1, time_axis=0):
     places = op.where(op.greater_equal(back, constant(0, back)), back, op.add(steps, op.multiply(lengths, constant(0, lengths))))
     rows = reshaped(op.arange_like(moved(x, batch_axis, 0)), (shape_of(x)[batch_axis], 1))
     by_row = x if batch_axis == 0 else op.transpose(x, axes=(1, 0, *range(2, rank_of(x))))
-    found = op.index(by_row, rows, places, axes=(0, 1))
+    found = op.index(by_row, [rows, places], axes=(0, 1))
     return found if batch_axis == 0 else op.transpose(found, axes=(1, 0, *range(2, rank_of(x))))
 
 
 @rule("Unique")
 def unique(x, *, axis=None, sorted=1, outputs):
-    raise Unsupported("its numbers of elements are another in each run")
+    """Of all elements. The first place of each is the least of those that have its number."""
+    if axis is not None and rank_of(x) != 1:
+        raise Unsupported(f"it looks for distinct slices along axis {axis}, not for distinct elements")
+    flat = reshaped(x, (-1,))
+    values, inverse, counts = op.unique(flat)
+    places = op.arange_like(flat)
+    far = op.broadcast_to(op.size(flat), [counts], shape=Sizes(shape_of(counts)))
+    first = op.scatter_along_axis(far, inverse, places, axis=0, reduction="minimum")
+    if not sorted:
+        _, order = op.sort(first)
+        values, first, counts = (op.gather(item, order) for item in (values, first, counts))
+        _, ranks = op.sort(order)
+        inverse = op.gather(ranks, inverse)
+    return [values, first, inverse, counts][:outputs]
 
 
 @rule("EyeLike")

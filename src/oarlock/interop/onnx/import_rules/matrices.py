@@ -10,6 +10,7 @@ from oarlock.ir.dtype import DType
 from oarlock.ir.size import Shape
 from oarlock.ir.var import Var
 from oarlock.op.composed.broadcast_product import matrix_product
+from oarlock.op.composed.einsum import einsum
 
 if TYPE_CHECKING:
     from oarlock.interop.onnx.importer import Importer
@@ -41,6 +42,11 @@ def gemm(x, y, bias=None, *, alpha=1.0, beta=1.0, transA=0, transB=0):  # noqa: 
     if bias is None or beta == 0.0:
         return result
     return op.add(result, bias if beta == 1.0 else op.multiply(bias, constant(beta, x)))
+
+
+@rule("Einsum")
+def sum_of_products(*items, equation):
+    return einsum(equation, *items)
 
 
 @rule("Det")

@@ -110,8 +110,20 @@ def transpose(x, *, perm=None):
 def expand(x, shape, *, importer: "Importer"):
     """Sizes of 1 on either side give way to the other's."""
     if isinstance(shape, Var):
-        return op.broadcast_to(op.assign(x), [], shape=shape)
+        return op.broadcast_to(op.assign(x), [], shape=_with_larger_sizes(x, shape))
     return broadcast(x, shape.items(), importer)
+
+
+def _with_larger_sizes(x: Var, shape: Var) -> Var:
+    """A shape that a run tells, with the sizes of `x` in the place of smaller ones."""
+    (count,), rank = numbers_of(shape), rank_of(x)
+    ones = [op.full(shape=(1,), value=1.0, dtype=DType.INT64)]
+    own = ones * max(count - rank, 0) + [op.reshape(op.size(x, axis=axis), shape=(1,)) for axis in range(rank)]
+    if not own:
+        return shape
+    shape = op.concat([*ones * (rank - count), shape]) if rank > count else shape
+    sizes_of_x = own[0] if len(own) == 1 else op.concat(own)
+    return op.where(op.equal(sizes_of_x, constant(1, shape)), shape, sizes_of_x)
 
 
 def broadcast(x: Var, wanted: list[Size], importer: "Importer") -> Var:
