@@ -4,15 +4,12 @@ PyTorch's own reader unpickles, and evaluates text of the file as Python. This o
 said of them, and gives PyTorch a document of which `archive_document.py` leaves nothing but data.
 """
 
-import contextlib
 import io
 import json
-import logging
 import math
 import os
-import warnings
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import torch
@@ -20,6 +17,7 @@ from torch.export import ExportedProgram
 
 from oarlock.errors import FormatError, LimitError, OarlockError
 from oarlock.interop.torch.archive_document import clean_document, require_integer
+from oarlock.interop.torch.export import quietly
 from oarlock.io.files import read_file
 from oarlock.proto.limits import Limits
 from oarlock.tensor.dtype import from_torch
@@ -38,7 +36,7 @@ def read_archive(path: str | os.PathLike[str], *, limits: Limits | None = None, 
     data = read_file(path, largest=limits.file_bytes, limit="file_bytes", untrusted=untrusted)
     name = Path(path).name
     try:
-        with _quietly():
+        with quietly():
             return _read(data, limits)
     except OarlockError as error:
         raise type(error)(f'"{name}": {error.message}', given=error.given, hint=error.hint) from None
@@ -47,19 +45,6 @@ def read_archive(path: str | os.PathLike[str], *, limits: Limits | None = None, 
         raise FormatError(
             f'"{name}" is no archive of an exported program that PyTorch reads', given=[f"{type(error).__name__}: {first}"]
         ) from error
-
-
-@contextlib.contextmanager
-def _quietly() -> Iterator[None]:
-    """Without what PyTorch warns of and logs while it reads: the file would choose the words."""
-    before = logging.root.manager.disable
-    logging.disable(logging.CRITICAL)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        logging.disable(before)
 
 
 def _read(data: bytes, limits: Limits) -> ExportedProgram:

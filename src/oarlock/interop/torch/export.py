@@ -1,20 +1,23 @@
 """A module as a graph: exported, marked, and made functional."""
 
+import contextlib
+import io
+import logging
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import torch
 from torch.export import ExportedProgram
 
 from oarlock.errors import ArgumentError, UnsupportedError
+from oarlock.interop.torch.chance import draws_numbers
 from oarlock.interop.torch.example import Example
 from oarlock.interop.torch.marks import marked
 from oarlock.interop.torch.refusals import line_in
 from oarlock.ir.location import here
 
-__all__ = ["Exported", "export_module", "find_aliases", "read_program", "require_module"]
+__all__ = ["Exported", "export_module", "find_aliases", "quietly", "read_program", "require_module"]
 
 
 @dataclass
@@ -27,6 +30,7 @@ class Exported:
     parameters: dict[str, bool]  # a parameter's name -> whether it is trained
     aliases: dict[str, str]  # a name -> the name of the tensor that it shares
     constants: dict[str, object] = field(default_factory=dict)  # tensors of the module that its state dict does not hold
+    draws_in_training_alone: bool = False
     trusted: bool = True  # whether everything that is constant may be run at once
     copies: dict[str, torch.Tensor] = field(default_factory=dict)  # what programs start from
 
@@ -43,14 +47,24 @@ def export_module(module: torch.nn.Module, example: Example, *, training: bool) 
     elif not training:
         module.eval()
     try:
-        with torch.enable_grad(), _quietly():
+        with torch.enable_grad(), quietly():
             program = torch.export.export(module, example.args, example.kwargs, dynamic_shapes=example.dynamic_shapes(), strict=False)
+            alone = draws_numbers(program.graph_module) and module.training and not _draws_in_evaluation(module, example)
     except Exception as error:
         raise _explain(error, type(module).__name__) from error
     finally:
         for inner, flag in flags.items():
             inner.training = flag
-    return read_program(program, name=type(module).__name__, module=module)
+    exported = read_program(program, name=type(module).__name__, module=module)
+    exported.draws_in_training_alone = alone
+    return exported
+
+
+def _draws_in_evaluation(module: torch.nn.Module, example: Example) -> bool:
+    """Whether the module, which trains, draws numbers in evaluation too."""
+    module.eval()
+    program = torch.export.export(module, example.args, example.kwargs, dynamic_shapes=example.dynamic_shapes(), strict=False)
+    return draws_numbers(program.graph_module)
 
 
 def read_program(program: ExportedProgram, *, name: str, module: torch.nn.Module | None = None, trusted: bool = True) -> Exported:
@@ -60,7 +74,7 @@ def read_program(program: ExportedProgram, *, name: str, module: torch.nn.Module
     state = dict(module.state_dict(keep_vars=True) if module is not None else program.state_dict)
     state = {key: value for key, value in state.items() if isinstance(value, torch.Tensor)}
     try:
-        with _quietly(), marked(program.graph_module):
+        with quietly(), marked(program.graph_module):
             functional = program.run_decompositions({})
     except Exception as error:
         raise _explain(error, name) from error
@@ -68,12 +82,17 @@ def read_program(program: ExportedProgram, *, name: str, module: torch.nn.Module
     return Exported(functional, name, state, parameters, find_aliases(state), constants, trusted)
 
 
-@contextmanager
-def _quietly() -> Iterator[None]:
-    """Without the warnings that PyTorch gives about its own code."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
+@contextlib.contextmanager
+def quietly() -> Iterator[None]:
+    """Without what PyTorch warns of, logs and prints about its own code."""
+    before = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    try:
+        with warnings.catch_warnings(), contextlib.redirect_stderr(io.StringIO()):
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(before)
 
 
 def _named(holder: object, method: str) -> list[tuple[str, torch.Tensor]]:

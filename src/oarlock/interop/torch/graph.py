@@ -62,6 +62,7 @@ def write_graph(graph: Graph, program: Program, given: Sequence[object], prefix:
     """Write `graph` into `program`, on variables for its tensors. Raises UnsupportedError, and leaves the program as it was."""
     refusals, symbols = Refusals(graph.exported.name), Symbols()
     with undone_on_error(program):
+        start = program.main.tail_start
         _bind_symbols(graph, given, symbols)
         state = State(program, graph.exported, prefix)
         state.declare_all()
@@ -83,6 +84,7 @@ def write_graph(graph: Graph, program: Program, given: Sequence[object], prefix:
                 refusals.add(end, f"{spec.target}: a step writes buffers, yet this is a {what}", operator="in-place")
         refusals.raise_if_any("from_torch")
         _still_those_without_gradient(program, outputs)
+        _drop_unread(program, start, outputs)
     return Written(outputs, Report(dict(writer.written)))
 
 
@@ -98,6 +100,23 @@ def _still_those_without_gradient(program: Program, outputs: Sequence[object]) -
         if var.trainable and var in read and var not in reached and isinstance(var.initializer, HeldValue):
             var.trainable = False
             program.changed()
+
+
+def _drop_unread(program: Program, start: int, outputs: Sequence[object]) -> None:
+    """Drop what was written from `start` on and nothing reads: sizes that a shape tells, results that nobody wants."""
+    main = program.main
+    read = {var for var in outputs if isinstance(var, Var)} | set(program.targets.values())
+    read.update(var for op in main.tail for var in op.reads)
+    kept = []
+    for op in reversed(main.ops[start : main.tail_start]):
+        if op.blocks or any(var in read for var in op.writes):
+            read.update(op.reads)
+            kept.append(op)
+        else:
+            for var in op.writes:
+                del main.vars[var.name]
+    main.ops[start : main.tail_start] = kept[::-1]
+    program.changed()
 
 
 def _value_of(spec: InputSpec, state: State, mutated: set[str], given) -> object:

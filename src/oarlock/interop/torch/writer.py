@@ -11,6 +11,7 @@ from torch.fx import GraphModule, Node
 from oarlock.errors import OarlockError
 from oarlock.interop.torch import control
 from oarlock.interop.torch.arguments import bind, map_values, require_taken
+from oarlock.interop.torch.chance import expected_value, training_flag
 from oarlock.interop.torch.marks import STOP
 from oarlock.interop.torch.promotion import promoted
 from oarlock.interop.torch.refusals import Refusals, line_of
@@ -23,7 +24,9 @@ from oarlock.ir.names import DRAWS
 from oarlock.ir.program import Program
 from oarlock.ir.size import Size, format_shape
 from oarlock.ir.var import Var
+from oarlock.op.composed.arithmetic import constant_like
 from oarlock.op.elementwise import assign
+from oarlock.registry.catalogue import standard
 from oarlock.registry.signature import TensorType
 from oarlock.tensor.dtype import from_torch
 
@@ -54,6 +57,7 @@ class Writer:
         self.state = state
         self.symbols = symbols
         self.refusals = refusals
+        self._training: Var | None = None
         self.written: Counter[tuple[str, tuple[str, ...]]] = Counter()  # overload, and the operators that it became -> how often
 
     def write(self, module: GraphModule, given: Sequence[object]) -> list[object]:
@@ -66,7 +70,8 @@ class Writer:
             elif node.op == "get_attr":
                 values[node] = _attribute(module, str(node.target))
             elif node.op == "output":
-                return list(self._read(node.args[0], values))  # type: ignore[call-overload]
+                made = self._read(node.args[0], values)
+                return list(made) if isinstance(made, list | tuple) else [made]
             else:
                 with self.program.write_as(self.program.writing[0], line_of(node)):
                     values[node] = self._call(node, values)
@@ -205,9 +210,20 @@ class Writer:
         if rule.wants_result:
             given[RESULT] = self._expected(node.meta["val"])
         made = rule.function(**given)
+        if self.state.exported.draws_in_training_alone:
+            made = self._in_training_alone(node, made, given)
         ops = [op for op in block.ops[before : block.tail_start] if op.type != "full" and not op.writes[0].name.startswith(DRAWS)]
         self.written[name, tuple(op.type for op in ops)] += 1
         return self._held_to(made, node.meta["val"])
+
+    def _in_training_alone(self, node: Node, made: object, given: dict[str, object]) -> object:
+        """What is drawn, in a run that trains; what is expected of it, in another."""
+        expected = expected_value(node, given)
+        if expected is None or not isinstance(made, Var):
+            return made
+        if self._training is None:
+            self._training = training_flag(self.program)
+        return standard.get("where")(self._training, made, constant_like(expected, made))
 
     def _expected(self, meta: object) -> object:
         """The type that the export states; symbols that are not known yet are called as they are there."""
