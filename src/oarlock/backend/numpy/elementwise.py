@@ -11,25 +11,59 @@ __all__: list[str] = []
 
 _FUNCTIONS = {
     "abs": np.abs,
+    "acos": np.arccos,
+    "acosh": np.arccosh,
     "add": np.add,
+    "asin": np.arcsin,
+    "asinh": np.arcsinh,
+    "atan": np.arctan,
+    "atan2": np.arctan2,
+    "atanh": np.arctanh,
+    "bitwise_and": np.bitwise_and,
+    "bitwise_not": np.bitwise_not,
+    "bitwise_or": np.bitwise_or,
+    "bitwise_xor": np.bitwise_xor,
+    "ceil": np.ceil,
+    "cos": np.cos,
+    "cosh": np.cosh,
     "divide": np.divide,
     "equal": np.equal,
     "exp": np.exp,
+    "exp2": np.exp2,
+    "expm1": np.expm1,
+    "floor": np.floor,
     "greater": np.greater,
     "greater_equal": np.greater_equal,
+    "isfinite": np.isfinite,
+    "isinf": np.isinf,
+    "isnan": np.isnan,
     "less": np.less,
     "less_equal": np.less_equal,
     "log": np.log,
+    "log10": np.log10,
+    "log1p": np.log1p,
+    "log2": np.log2,
     "logical_and": np.logical_and,
     "logical_not": np.logical_not,
     "logical_or": np.logical_or,
+    "logical_xor": np.logical_xor,
+    "maximum": np.maximum,
+    "minimum": np.minimum,
     "multiply": np.multiply,
     "neg": np.negative,
     "not_equal": np.not_equal,
+    "reciprocal": np.reciprocal,
+    "round": np.rint,
+    "sign": np.sign,
+    "sin": np.sin,
+    "sinh": np.sinh,
     "sqrt": np.sqrt,
     "square": np.square,
     "subtract": np.subtract,
+    "tan": np.tan,
     "tanh": np.tanh,
+    "trunc": np.trunc,
+    "where": np.where,
 }
 """Functions of NumPy that are a kernel as they are, by the operators of ours."""
 
@@ -51,6 +85,30 @@ def floor_divide(x, y):
 def remainder(x, y):
     _require_divisor(y)
     return np.remainder(x, y)
+
+
+@kernel
+def fmod(x, y):
+    _require_divisor(y)
+    return np.fmod(x, y)
+
+
+@kernel
+def power(x, y):
+    if x.dtype.kind == "f":
+        return np.power(x, y)
+    below = np.where(x == 1, 1, np.where(x == -1, np.where(y % 2 == 0, 1, -1), 0))
+    return np.where(y < 0, below, np.power(x, np.maximum(y, 0))).astype(x.dtype)
+
+
+@kernel
+def rsqrt(x):
+    return 1 / np.sqrt(x)
+
+
+@kernel
+def stop_gradient(x):
+    return x
 
 
 @kernel

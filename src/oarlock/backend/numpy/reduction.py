@@ -1,4 +1,4 @@
-"""Sums and means, and their gradients."""
+"""Sums, means, variances and extremes over axes; the gradients of the first two."""
 
 import math
 
@@ -57,6 +57,23 @@ def any_(x, *, axis=None, keepdim):
 @kernel
 def all_(x, *, axis=None, keepdim):
     return np.all(x, axis, keepdims=keepdim)
+
+
+@kernel
+def amax(x, *, axis=None, keepdim):
+    return np.amax(x, axis, keepdims=keepdim)
+
+
+@kernel
+def amin(x, *, axis=None, keepdim):
+    return np.amin(x, axis, keepdims=keepdim)
+
+
+@kernel
+def variance(x, *, axis=None, keepdim, correction):
+    centred = x - x.mean(axis, keepdims=True)
+    left = max(_count(x.shape, axis) - correction, 0)
+    return ((centred * centred).sum(axis, keepdims=keepdim) / x.dtype.type(left)).astype(x.dtype)
 
 
 @kernel

@@ -247,6 +247,8 @@ def takes_out(function: Callable[..., Any], overload: str, positional: int, keyw
         return False
     arguments = [item for item in known if not item.is_out]
     samples = {item.name: _SAMPLES.get(_OPTIONAL.sub(r"\1", str(item.type))) for item in arguments}
+    if "dtype" in samples:  # a schema calls it an integer
+        samples["dtype"] = torch.float32
     if positional > len(samples) or not set(keywords) <= set(samples):
         return False
     try:
