@@ -43,6 +43,42 @@ ALONE: dict[str, tuple[Callable[..., Any], list[list[int]]]] = {
     "batch norm, not training": (lambda x: ol.layer.batch_norm(x), [[2, 3]]),
     "dropout, not training": (lambda x: ol.layer.dropout(x, rate=0.5), [[3]]),
     "images": (lambda x: ol.layer.flatten(ol.layer.pool2d(ol.layer.conv2d(x, filters=2, size=3), size=2)), [[1, 6, 6]]),
+    "words first, then rows again": (
+        lambda x: ol.op.transpose(ol.layer.fc(ol.op.softmax(ol.op.transpose(x, axes=(1, 0, 2))), 3), axes=(1, 0, 2)),
+        [[4, 3]],
+    ),
+    "words and rows as one, and apart again": (
+        lambda x: ol.op.transpose(
+            ol.op.reshape(ol.layer.fc(ol.op.reshape(ol.op.transpose(x, axes=(1, 0, 2)), shape=(-1, 3)), 5), shape=(4, -1, 5)),
+            axes=(1, 0, 2),
+        ),
+        [[4, 3]],
+    ),
+    "heads beside the rows": (
+        lambda x: ol.op.reshape(ol.op.softmax(ol.op.reshape(x, shape=(-1, 2, 2))), shape=(-1, 3, 4)),
+        [[3, 4]],
+    ),
+    "a roll and a part of each row": (lambda x: ol.op.slice(ol.op.roll(x, shifts=(1,), axes=(1,)), axis=1, start=1), [[4]]),
+    "what is shared, for each row": (
+        lambda x: ol.op.concat(
+            [ol.op.broadcast_to(ol.layer.create_parameter([1, 1, 3], name="c", dtype="float64"), like=[x], shape=("n", 1, 3)), x], axis=1
+        ),
+        [[2, 3]],
+    ),
+    "a table by places": (
+        lambda x: ol.op.add(
+            x, ol.op.gather(ol.layer.create_parameter([9, 3], name="t", dtype="float64"), ol.op.arange(like=[], stop=(4,)))
+        ),
+        [[4, 3]],
+    ),
+    "places of each row": (
+        lambda x: ol.op.index(
+            x, [ol.op.reshape(ol.op.arange(like=[x], stop=("n",)), shape=(-1, 1)), ol.op.arange(like=[], stop=(2,))], axes=(0, 1)
+        ),
+        [[4, 3]],
+    ),
+    "a choice": (lambda x, y: ol.op.where(ol.op.less(x, y), x, ol.op.square(y)), [[3], [3]]),
+    "a sorted row": (lambda x: ol.op.sort(x, axis=1)[0], [[5]]),
     "a constant of the rows": (lambda x: ol.op.add(x, ol.op.full_like(x, value=2.0, dtype="float64")), [[3]]),
 }
 
@@ -70,12 +106,51 @@ NOT_ALONE: dict[str, tuple[Callable[..., Any], list[list[int]], str]] = {
     "a softmax over rows": (
         lambda x: ol.op.transpose(ol.layer.softmax(ol.op.transpose(x, axes=(1, 0))), axes=(1, 0)),
         [[3]],
-        "transpose_0 (transpose) is not shown to compute each row alone",
+        "softmax_0 (softmax) is not shown to compute each row alone",
     ),
     "a loss": (lambda x: ol.op.mean(x), [[3]], "mean_0 (mean) is not shown to compute each row alone"),
     "the number of a row": (lambda x: ol.op.arange_like(x), [[3]], "arange_like_0 (arange_like) is not shown to compute each row alone"),
-    "rows of a row": (lambda x: ol.op.linear(x, ol.op.transpose(x, axes=(1, 0))), [[3]], "transpose_0 (transpose) is not shown"),
+    "rows of a row": (lambda x: ol.op.linear(x, ol.op.transpose(x, axes=(1, 0))), [[3]], "linear_0 (linear) is not shown"),
     "another's row": (lambda x: ol.op.slice(x, axis=0, start=0, stop=1), [[3]], "slice_0 (slice) is not shown"),
+    "how many rows there are": (
+        lambda x: ol.op.add(x, ol.op.cast(ol.op.size(x, axis=0), dtype="float64")),
+        [[3]],
+        "size_0 (size) is not shown",
+    ),
+    "numbers of rows": (
+        lambda x: ol.op.add(x, ol.op.cast(ol.op.reshape(ol.op.arange(like=[x], stop=("n",)), shape=(-1, 1)), dtype="float64")),
+        [[3]],
+        "cast_0 (cast) is not shown",
+    ),
+    "a part that the number of rows tells": (
+        lambda x: ol.op.narrow(x, like=[], axis=1, start=("n",), length=(1,)),
+        [[3]],
+        "narrow_0 (narrow) is not shown",
+    ),
+    "places of rows that are numbered otherwise": (
+        lambda x: ol.op.index(x, [ol.op.neg(ol.op.arange(like=[x], stop=("n",)))], axes=(0,)),
+        [[3]],
+        "neg_0 (neg) is not shown",
+    ),
+    "places of rows from the second on": (
+        lambda x: ol.op.index(x, [ol.op.arange(like=[x], start=(1,), stop=("n+1",))], axes=(0,)),
+        [[3]],
+        "cast_0 (cast) is not shown",
+    ),
+    "a roll over rows": (lambda x: ol.op.roll(x, shifts=(1,), axes=(0,)), [[3]], "roll_0 (roll) is not shown"),
+    "rows turned over": (lambda x: ol.op.flip(x, axes=(0,)), [[3]], "flip_0 (flip) is not shown"),
+    "a sum along rows": (lambda x: ol.op.cumsum(x, axis=0), [[3]], "cumsum_0 (cumsum) is not shown"),
+    "sorted rows": (lambda x: ol.op.sort(x, axis=0)[0], [[3]], "sort_0.values (sort) is not shown"),
+    "a softmax over words and rows": (
+        lambda x: ol.op.softmax(ol.op.reshape(x, shape=(1, -1))),
+        [[3]],
+        "softmax_0 (softmax) is not shown",
+    ),
+    "a place of another row": (
+        lambda x: ol.op.reshape(ol.op.slice(ol.op.reshape(x, shape=(-1,)), axis=0, start=0), shape=(-1, 3)),
+        [[3]],
+        "slice_0 (slice) is not shown",
+    ),
     "all rows": (lambda x: ol.op.concat([x, x], axis=0), [[3]], "concat_0 (concat) is not shown"),
     "an output of the model alone": (
         lambda x: ol.layer.create_parameter([2], name="p"),
