@@ -135,7 +135,7 @@ NOT_ALONE: dict[str, tuple[Callable[..., Any], list[list[int]], str]] = {
     "places of rows from the second on": (
         lambda x: ol.op.index(x, [ol.op.arange(like=[x], start=(1,), stop=("n+1",))], axes=(0,)),
         [[3]],
-        "cast_0 (cast) is not shown",
+        "arange_0 (arange) is not shown",
     ),
     "a roll over rows": (lambda x: ol.op.roll(x, shifts=(1,), axes=(0,)), [[3]], "roll_0 (roll) is not shown"),
     "rows turned over": (lambda x: ol.op.flip(x, axes=(0,)), [[3]], "flip_0 (flip) is not shown"),
