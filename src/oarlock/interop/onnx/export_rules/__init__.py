@@ -2,6 +2,7 @@
 
 from oarlock.interop.onnx.export_rules import (  # noqa: F401
     activation,
+    adaptive_pooling,
     along_axis,
     attention,
     control,

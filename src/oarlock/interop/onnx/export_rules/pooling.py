@@ -2,51 +2,54 @@
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
-import numpy
-
-from oarlock.interop.onnx.export_graph import Graph, Unsupported, Value, numpy_dtype
+from oarlock.interop.onnx.export_graph import Graph, Value
 from oarlock.interop.onnx.export_rule import export
 from oarlock.interop.onnx.export_rules.convolution import convolved_back
+from oarlock.ir.dtype import DType
 from oarlock.ir.size import Size
 
 Numbers = Sequence[int]
 
 
-def _pads(x: Value, y: Sequence[Size], size: Numbers, stride: Numbers, padding: Numbers, dilation: Numbers, ceil_mode: bool) -> list[int]:
-    """The padding in front of each axis, then behind it: with `ceil_mode` as much more as the last window needs.
+def _windowed(size: Numbers, stride: Numbers, padding: Numbers | None = None) -> dict:
+    pads = [0] * len(size) if padding is None else list(padding)
+    return {"kernel_shape": list(size), "strides": list(stride), "pads": [*pads, *pads]}
 
-    ONNX has a `ceil_mode` too, which counts windows otherwise where the last begins in the padding.
+
+def _padded(
+    g: Graph, x: Value, y: Sequence[Size], size: Numbers, stride: Numbers, padding: Numbers, dilation: Numbers, fill: float
+) -> tuple[str, list[str]]:
+    """The images with their padding, and behind as much more as the last window needs; how large they are then, int64[1] by axis.
+
+    ONNX's `ceil_mode` counts windows otherwise where the last begins in the padding, and takes no padding as large as a window.
     """
-    if not ceil_mode:
-        return [*padding, *padding]
-    here, there = x.sizes[2:], y[2:]
-    if not all(isinstance(number, int) for number in (*here, *there)):
-        raise Unsupported("ceil_mode of images whose sizes are not known")
-    behind = []
-    for before, after, window, step, pad, apart in zip(here, there, size, stride, padding, dilation, strict=True):
-        needed = (after - 1) * step + apart * (window - 1) + 1 - before - pad  # type: ignore[operator]
-        behind.append(max(needed, 0))
-    return [*padding, *behind]
+    behind, sizes = [], []
+    for axis, (after, window, step, pad, apart) in enumerate(zip(y[2:], size, stride, padding, dilation, strict=True), start=2):
+        reach = g("Add", g("Mul", g("Sub", g.size(after), g.ints([1])), g.ints([step])), g.ints([apart * (window - 1) + 1]))
+        begun = g("Add", g.dim(x, axis), g.ints([pad]))
+        behind.append(g("Max", g("Sub", reach, begun), g.ints([0])))
+        sizes.append(g("Add", begun, behind[-1]))
+    pads = g("Concat", g.ints([0, 0, *padding, 0, 0]), *behind, axis=0)
+    return g("Pad", x, pads, g.scalar(fill, x.dtype)), sizes
 
 
 def max_pool(
-    g: Graph,
-    x: Value,
-    *,
-    size: Numbers,
-    stride: Numbers,
-    padding: Numbers,
-    dilation: Numbers | None = None,
-    ceil_mode: bool = False,
+    g: Graph, x: Value, *, size: Numbers, stride: Numbers, padding: Numbers, dilation: Numbers | None = None, ceil_mode: bool = False
 ) -> tuple[str, str]:
     """ONNX numbers places through all images, we within each."""
-    dilation = dilation or [1] * len(size)
-    y = g.result().shape or ()
-    pads = _pads(x, y, size, stride, padding, dilation, ceil_mode)
-    found, index = g("MaxPool", x, outputs=2, kernel_shape=list(size), strides=list(stride), pads=pads, dilations=list(dilation))
-    return found, g("Mod", index, _places(g, x))
+    dilation = list(dilation or [1] * len(size))
+    if not ceil_mode:
+        y, index = g("MaxPool", x, outputs=2, dilations=dilation, **_windowed(size, stride, padding))
+        return y, g("Mod", index, _places(g, x))
+    wide, sizes = _padded(g, x, g.result().shape or (), size, stride, padding, dilation, -math.inf)
+    y, index = g("MaxPool", wide, outputs=2, dilations=dilation, **_windowed(size, stride))
+    place, factor = g.ints([0]), g.ints([1])
+    for axis in reversed(range(len(size))):  # from places of padded images to those of images
+        here = g("Sub", g("Mod", index, sizes[axis]), g.ints([padding[axis]]))
+        place = g("Add", place, g("Mul", here, factor))
+        index, factor = g("Div", index, sizes[axis]), g("Mul", factor, g.dim(x, axis + 2))
+    return y, place
 
 
 def _places(g: Graph, x: Value) -> str:
@@ -54,43 +57,57 @@ def _places(g: Graph, x: Value) -> str:
     return g.count(x.sizes[2:])
 
 
+def _in_rows(g: Graph, x: Value) -> str:
+    """The shape in which the places of each channel are one axis."""
+    return g("Concat", g.dim(x, 0), g.dim(x, 1), g.unsqueeze(_places(g, x), 0), axis=0)
+
+
+@export("max_pool2d_dx", "take_places_dx")
 def max_pool_dx(g: Graph, index: Value, dy: Value, x: Value, **_: object) -> str:
     """The gradient of each window, added where its largest value stood."""
-    flat = g("Concat", g.dim(x, 0), g.dim(x, 1), g.unsqueeze(_places(g, x), 0), axis=0)
-    rows = g("Concat", g.dim(dy, 0), g.dim(dy, 1), g.unsqueeze(_places(g, dy), 0), axis=0)
-    zeros = g.filled(0, dy.dtype, flat)
+    rows, zeros = _in_rows(g, dy), g.filled(0, dy.dtype, _in_rows(g, x))
     put = g("ScatterElements", zeros, g.reshape(index, rows), g.reshape(dy, rows), axis=2, reduction="add")
     return g.reshape(put, g.shape(x))
 
 
+@export("take_places")
+def take_places(g: Graph, x: Value, index: Value) -> str:
+    """The values of each channel at some places."""
+    taken = g("GatherElements", g.reshape(x, _in_rows(g, x)), g.reshape(index, _in_rows(g, index)), axis=2)
+    return g.reshape(taken, g.shape(index))
+
+
 def average_pool(
+    g: Graph, x: Value, *, size: Numbers, stride: Numbers, padding: Numbers, ceil_mode: bool = False, count_include_pad: bool = True
+) -> str:
+    if not ceil_mode:
+        return g("AveragePool", x, count_include_pad=int(count_include_pad), **_windowed(size, stride, padding))
+    y = g.result().shape or ()
+    wide, _ = _padded(g, x, y, size, stride, padding, [1] * len(size), 0.0)
+    means = g("AveragePool", wide, count_include_pad=1, **_windowed(size, stride))
+    return _corrected(g, means, x, y, size, stride, padding, count_include_pad)
+
+
+def _corrected(
     g: Graph,
+    means: Value | str,
     x: Value,
-    *,
+    y: Sequence[Size],
     size: Numbers,
     stride: Numbers,
     padding: Numbers,
-    ceil_mode: bool = False,
-    count_include_pad: bool = True,
+    count_include_pad: bool,
 ) -> str:
-    y = g.result().shape or ()
-    pads = _pads(x, y, size, stride, padding, [1] * len(size), ceil_mode)
-    common: dict[str, Any] = {"kernel_shape": list(size), "strides": list(stride), "pads": pads}
-    if not ceil_mode:
-        return g("AveragePool", x, count_include_pad=int(count_include_pad), **common)
-    sums = g("AveragePool", x, count_include_pad=1, **common)
-    return g("Mul", sums, _shares(g, x, y, size, stride, padding, count_include_pad))
-
-
-def _shares(g: Graph, x: Value, y: Sequence[Size], size: Numbers, stride: Numbers, padding: Numbers, count_include_pad: bool) -> str:
-    """By how much each window's mean over all its places is too small, since fewer count."""
-    counts = numpy.ones((1,) * (2 + len(size)))
-    for axis, (before, after, window, step, pad) in enumerate(zip(x.sizes[2:], y[2:], size, stride, padding, strict=True)):
-        first = numpy.arange(after) * step - pad
-        low, high = (-pad, before + pad) if count_include_pad else (0, before)  # type: ignore[operator]
-        inside = numpy.minimum(first + window, high) - numpy.maximum(first, low)
-        counts = counts * inside.reshape([-1 if other == axis + 2 else 1 for other in range(2 + len(size))])
-    return g.constant((math.prod(size) / counts).astype(numpy_dtype(x.dtype)))
+    """Means over all places of the windows of y, as means over those of them that count."""
+    found = means.name if isinstance(means, Value) else means
+    for axis, (after, window, step, pad) in enumerate(zip(y[2:], size, stride, padding, strict=True), start=2):
+        first = g("Sub", g("Mul", g.arange(g.size(after)), g.ints([step])), g.ints([pad]))
+        low, high = g.ints([-pad if count_include_pad else 0]), g.dim(x, axis)
+        high = g("Add", high, g.ints([pad])) if count_include_pad else high
+        counted = g("Sub", g("Min", g("Add", first, g.ints([window])), high), g("Max", first, low))
+        factor = g("Div", g.scalar(float(window), x.dtype), g.cast(Value(counted, DType.INT64, None), x.dtype))
+        found = g("Mul", found, g.unsqueeze(factor, *range(1, x.rank - axis)))
+    return found
 
 
 def average_pool_dx(
@@ -105,44 +122,29 @@ def average_pool_dx(
     count_include_pad: bool = True,
 ) -> str:
     """Each window's share to each of its places: a transposed convolution by ones, every channel of every image for itself."""
-    pads = _pads(x, dy.sizes, size, stride, padding, [1] * len(size), ceil_mode)
+    if any(number == 0 for number in dy.sizes):
+        return g.filled(0, dy.dtype, g.shape(x))
+    like = Value(x.name, dy.dtype, x.shape)
     arriving: Value | str = dy
     if ceil_mode or not count_include_pad:
-        if not all(isinstance(number, int) for number in (*x.sizes[2:], *dy.sizes[2:])):
-            raise Unsupported("windows that count fewer places at the border, of images whose sizes are not known")
-        arriving = g("Mul", dy, _shares(g, x, dy.sizes, size, stride, padding, count_include_pad))
-    sizes = [g.dim(dy, axis) for axis in range(2, dy.rank)]
-    alone = g.reshape(arriving, g("Concat", g.ints([-1]), g.ints([1]), *sizes, axis=0)) if _filled(dy) else None
-    if alone is None:
-        return g.filled(0, dy.dtype, g.shape(x))
+        arriving = _corrected(g, dy, like, dy.sizes, size, stride, padding, count_include_pad)
+    axes = range(2, dy.rank)
+    alone = g("Reshape", arriving, g("Concat", g.ints([-1]), g.ints([1]), *(g.dim(dy, axis) for axis in axes), axis=0))
     share = g.filled(1 / math.prod(size), dy.dtype, g.ints([1, 1, *size]))
-    settings = {"strides": list(stride), "pads": pads, "dilations": [1] * len(size), "group": 1}
-    if ceil_mode:
-        settings["pads"] = [*padding, *padding]
-    wide = _back(g, alone, share, size, stride, pads, dy, x, settings)
+    settings = {"strides": list(stride), "pads": [*padding, *padding], "dilations": [1] * len(size), "group": 1}
+    if not ceil_mode:
+        return g.reshape(convolved_back(g, alone, share, size, x.sizes[2:], dy.sizes[2:], 2, settings, x), g.shape(x))
+    wide = g("ConvTranspose", alone, share, **{**settings, "pads": [0] * (2 * len(size))})
+    behind = []
+    for axis, window, step, pad in zip(axes, size, stride, padding, strict=True):  # what is less than nothing is cut off
+        reach = g("Add", g("Mul", g("Sub", g.dim(dy, axis), g.ints([1])), g.ints([step])), g.ints([window]))
+        behind.append(g("Sub", g("Add", g.dim(x, axis), g.ints([pad])), reach))
+    wide = g("Pad", wide, g("Concat", g.ints([0, 0, *(-pad for pad in padding), 0, 0]), *behind, axis=0))
     return g.reshape(wide, g.shape(x))
-
-
-def _back(g: Graph, alone: str, share: str, size: Numbers, stride: Numbers, pads: Numbers, dy: Value, x: Value, settings: dict) -> str:
-    """The transposed convolution, cut to the image where windows reach beyond it."""
-    r = len(size)
-    if list(pads[:r]) == list(pads[r:]):
-        return convolved_back(g, alone, share, size, x.sizes[2:], dy.sizes[2:], 2, settings, x)
-    settings = {**settings, "pads": [*pads[:r], *([0] * r)]}
-    wide = g(
-        "ConvTranspose", alone, share, output_padding=[step - 1 for step in stride] if any(s > 1 for s in stride) else None, **settings
-    )
-    ends = g("Concat", *(g.dim(x, axis) for axis in range(2, x.rank)), axis=0)
-    return g("Slice", wide, g.ints([0] * r), ends, g.ints(list(range(2, x.rank))))
-
-
-def _filled(x: Value) -> bool:
-    return all(size != 0 for size in x.sizes)
 
 
 for rank in (1, 2, 3):
     export(f"max_pool{rank}d")(max_pool)
-    export(f"max_pool{rank}d_dx")(max_pool_dx)
     export(f"average_pool{rank}d")(average_pool)
     export(f"average_pool{rank}d_dx")(average_pool_dx)
 
