@@ -4,16 +4,23 @@ from oarlock.interop.onnx.export_graph import Graph, Value
 from oarlock.interop.onnx.export_rule import export
 from oarlock.interop.onnx.export_rules.activation import softmax_gradient
 from oarlock.interop.onnx.export_rules.reduction import count_over
+from oarlock.interop.onnx.export_rules.unary import log1p
 from oarlock.ir.dtype import DType
 
 
 def _losses(g: Graph, logits: Value, label: Value, ignore_index: int) -> tuple[str, str, str]:
     """The loss of each row, the softmax, and which rows are ignored."""
     log_p = g("LogSoftmax", logits, axis=-1)
+    loss, ignored = _at_label(g, Value(log_p, logits.dtype, logits.shape), label, ignore_index)
+    return loss, g("Exp", log_p), ignored
+
+
+def _at_label(g: Graph, log_p: Value, label: Value, ignore_index: int) -> tuple[str, str]:
+    """``-log_p[label]``, 0 in rows that are ignored; and which are."""
     ignored = g("Equal", label, g.ints(ignore_index))
     classes = g.unsqueeze(g("Where", ignored, g.ints(0), label), -1)
     picked = g.squeeze(g("GatherElements", log_p, classes, axis=-1), -1)
-    return g("Where", ignored, g.scalar(0, logits.dtype), g("Neg", picked)), g("Exp", log_p), ignored
+    return g("Where", ignored, g.scalar(0, log_p.dtype), g("Neg", picked)), ignored
 
 
 @export("softmax_with_cross_entropy")
@@ -80,6 +87,28 @@ def cross_entropy_loss_grad(
 ) -> str:
     each = g("Div", dtotal, count_over(g, Value(label.name, dtotal.dtype, label.shape), None)) if mean else dtotal.name
     return _dlogits(g, softmax, label, each, ignore_index)
+
+
+@export("negative_log_likelihood")
+def negative_log_likelihood(g: Graph, log_p: Value, label: Value, *, ignore_index: int) -> str:
+    return _at_label(g, log_p, label, ignore_index)[0]
+
+
+@export("negative_log_likelihood_dlog_p")
+def negative_log_likelihood_dlog_p(g: Graph, log_p: Value, label: Value, dloss: Value, *, ignore_index: int) -> str:
+    """``-dloss`` at the label, zeros elsewhere; ignored rows get 0."""
+    ignored = g("Equal", label, g.ints(ignore_index))
+    classes = g.unsqueeze(g("Where", ignored, g.ints(0), label), -1)
+    each = g.unsqueeze(g("Where", ignored, g.scalar(0, dloss.dtype), g("Neg", dloss)), -1)
+    return g("ScatterElements", g.filled(0, dloss.dtype, g.shape(log_p)), classes, each, axis=-1)
+
+
+@export("log_loss")
+def log_loss(g: Graph, p: Value, target: Value) -> str:
+    """``-(target log(p) + (1 - target) log(1 - p))``; a logarithm counts as no less than -100."""
+    one, least = g.scalar(1, p.dtype), g.scalar(-100, p.dtype)
+    right, wrong = (g("Max", found, least) for found in (g("Log", p), log1p(g, Value(g("Neg", p), p.dtype, p.shape))))
+    return g("Sub", g("Mul", g("Sub", target, one), wrong), g("Mul", target, right))
 
 
 @export("accuracy")
