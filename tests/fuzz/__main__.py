@@ -4,6 +4,7 @@ import argparse
 import resource
 import sys
 import tempfile
+import time
 from collections import Counter
 from pathlib import Path
 from random import Random
@@ -34,6 +35,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--count", type=int, default=2000)
     parser.add_argument("--arrays", action="store_true", help="make .npz files, and read them as a data set is")
+    parser.add_argument("--onnx", action="store_true", help="make ONNX models, and import them")
     parser.add_argument("--only", type=int, help="make and judge this one file")
     parser.add_argument("--keep", type=Path, help="a folder for the files that fail")
     arguments = parser.parse_args()
@@ -42,10 +44,16 @@ def main() -> int:
         arguments.keep.mkdir(parents=True, exist_ok=True)
     if arguments.arrays:
         return _run_arrays(arguments.seed, numbers)
+    if arguments.onnx:
+        return _run_onnx(arguments.seed, numbers)
     with tempfile.TemporaryDirectory() as folder:
         run(arguments.seed, range(20), Path(folder))  # what is made once and kept does not count as growth
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         tally = run(arguments.seed, numbers, Path(folder), arguments.keep)
+    return _report(tally, before)
+
+
+def _report(tally: Tally, before: int) -> int:
     grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
     for outcome, count in tally.outcomes.most_common():
         print(f"{count:8,}  {outcome}")
@@ -68,6 +76,24 @@ def _run_arrays(seed: int, numbers: range) -> int:
         print(f"{count:8,}  {outcome}")
     print("\n".join(failures[:50]) or "0 failures")
     return 1 if failures else 0
+
+
+def _run_onnx(seed: int, numbers: range) -> int:
+    from fuzz.onnx_models import judge_onnx, make_onnx  # which need an extra
+
+    tally = Tally()
+    with tempfile.TemporaryDirectory() as folder:
+        judge_onnx(Path(folder), make_onnx(Random("0")))  # what is made once and kept does not count as growth
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        for number in numbers:
+            data = make_onnx(Random(f"{seed} {number}"))
+            started = time.perf_counter()
+            try:
+                tally.outcomes[judge_onnx(Path(folder), data)] += 1
+            except Exception as error:
+                tally.failures.append(f"--onnx --seed {seed} --only {number}: {type(error).__name__}: {str(error)[:300]}")
+            tally.seconds.append(time.perf_counter() - started)
+    return _report(tally, before)
 
 
 if __name__ == "__main__":

@@ -46,6 +46,8 @@ def opsets_of(holder: Any) -> dict[str, int]:
     found: dict[str, int] = {}
     for item in holder.opset_import:
         domain = domain_of(item.domain)
+        if not 1 <= item.version < 2**31:
+            raise FormatError(f"version {item.version} of the operators of {item.domain[:80]!r} is imported, which is none")
         if found.setdefault(domain, item.version) != item.version:
             raise FormatError(f"two versions of the operators of {item.domain[:80]!r} are imported: {found[domain]} and {item.version}")
     return found
