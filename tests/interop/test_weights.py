@@ -1,6 +1,7 @@
 """`ol.load_weights`: files by name, folders, shards, names, transposes, and what is refused."""
 
 import json
+import random
 from pathlib import Path
 
 import numpy
@@ -8,6 +9,7 @@ import pytest
 import safetensors.torch
 import torch
 from classifiers import small_classifier
+from tolerances import VALUES
 
 import oarlock as ol
 from oarlock.io import tensor_file
@@ -479,3 +481,53 @@ def test_a_folder_of_several_files_says_which(tmp_path):
         safetensors.torch.save_file(tensors(), tmp_path / f"{name}.safetensors")
     assert refused(ol.MissingFileError, two_layers(), tmp_path).given == ("a.safetensors", "b.safetensors")
     refused(ol.MissingFileError, two_layers(), tmp_path / "none.safetensors")
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_spoilt_files_end_in_values_or_in_errors_of_ours(tmp_path, seed):
+    """Bytes changed, cut and put in, of a shard and of the index."""
+    draw, folder = random.Random(seed), write_shards(tmp_path / "sharded", tensors())
+    paths = [folder / "model-00001-of-00002.safetensors", folder / "model.safetensors.index.json"]
+    good = [path.read_bytes() for path in paths]
+    loaded = 0
+    for _ in range(150):
+        for path, data in zip(paths, good, strict=True):
+            path.write_bytes(data)
+        at = draw.randrange(2)
+        data = bytearray(good[at])
+        for _ in range(draw.randint(1, 4)):
+            place = draw.randrange(min(len(data), 300))
+            match draw.randrange(4):
+                case 0:
+                    data[place] = draw.randrange(256)
+                case 1:
+                    del data[place : place + draw.randint(1, 20)]
+                case 2:
+                    data[place:place] = draw.choice([b"9", b"-", b"1e9", b'"', b"}", b"null", b"[", draw.randbytes(3)])
+                case 3:
+                    data[place] = ord(draw.choice("0123456789"))
+        paths[at].write_bytes(data)
+        scope = ol.init(two_layers(), ol.Scope())
+        before = {name: scope[name].clone() for name in OURS}
+        failed = None
+        try:
+            ol.load_weights(scope, folder)
+        except ol.OarlockError as error:
+            failed = error
+        loaded += failed is None
+        if failed is not None:
+            assert len(str(failed)) <= 4096
+            assert same(scope, before), "what is refused changes nothing"
+    assert 0 < loaded < 150
+
+
+def test_a_module_that_came_in_takes_weights_by_its_own_names(tmp_path):
+    def net(seed: int) -> torch.nn.Module:
+        torch.manual_seed(seed)
+        return torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.ReLU(), torch.nn.Linear(4, 2))
+
+    trained, x = net(1), torch.randn(5, 3)
+    safetensors.torch.save_model(trained, str(tmp_path / "model.safetensors"))
+    model = ol.from_torch(net(0), x, dynamic="n")
+    assert ol.load_weights(model, tmp_path).loaded == ("0.weight", "0.bias", "2.weight", "2.bias")
+    assert numpy.allclose(ol.infer(model, {"input": x.numpy()}), trained(x).detach().numpy(), *VALUES[torch.float32])
