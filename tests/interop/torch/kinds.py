@@ -262,11 +262,13 @@ def _mask(batch: int, length: int) -> torch.Tensor:
 KINDS = {
     "residual block": (ResidualBlock, lambda n: (_normal(n, 3, 24, 24),), "n"),
     "mobile block": (MobileBlock, lambda n: (_normal(n, 4, 6, 5),), "n"),
+    "window attention": (WindowAttention, lambda n: (_normal(n, 5, 7, 8),), "n"),
     "causal decoder": (CausalDecoder, lambda n: (_ids(n, n + 3, 17),), {"ids": {0: "n", 1: "t"}}),
     "masked encoder": (MaskedEncoder, lambda n: (_ids(n, 7, 19), _mask(n, 7)), "n"),
     "rotary decoder": (RotaryDecoder, lambda n: (_ids(n, 6, 17),), "n"),
     "translator": (Translator, lambda n: (_ids(n, 6, 15), _ids(n, 4, 15)), "n"),
     "convnext block": (ConvNeXtBlock, lambda n: (_normal(n, 6, 8, 8),), "n"),
+    "u-net": (UNet, lambda n: (_normal(n, 2, 8, 12),), "n"),
     "lenet": (LeNet, lambda n: (_normal(n, 1, 16, 16),), "n"),
     "recurrent": (Recurrent, lambda n: (_normal(n, 5, 3),), "n"),
 }

@@ -199,12 +199,16 @@ FAMILIES = {
     ],
     "normalization": [
         ("layer_norm", lambda x, w, b: functional.layer_norm(x, (3, 4), w, b), ((2, 3, 4), (3, 4), (3, 4))),
+        ("group_norm", lambda x, w, b: functional.group_norm(x, 2, w, b), ((2, 4, 3, 5), (4,), (4,))),
         ("instance_norm", lambda x, w, b: functional.instance_norm(x, weight=w, bias=b), ((2, 3, 4, 5), (3,), (3,))),
+        ("rms_norm", lambda x, w: functional.rms_norm(x, (4,), w), ((2, 3, 4), (4,))),
+        ("local_response_norm", lambda x: functional.local_response_norm(x, 3), _IMAGE),
     ],
     "convolutions": [
         ("conv1d", lambda x, w, b: functional.conv1d(x, w, b, stride=2, padding=1), ((2, 3, 7), (4, 3, 3), (4,))),
         ("conv2d", lambda x, w, b: functional.conv2d(x, w, b, stride=(2, 1), padding=(1, 0)), ((2, 3, 6, 5), (4, 3, 3, 2), (4,))),
         ("conv2d groups", lambda x, w: functional.conv2d(x, w, padding=1, groups=2, dilation=2), ((2, 4, 6, 6), (6, 2, 2, 2))),
+        ("conv2d same", lambda x, w: functional.conv2d(x, w, padding="same"), ((2, 3, 5, 5), (4, 3, 2, 3))),
         ("conv2d of one image", lambda x, w: functional.conv2d(x, w), ((3, 5, 5), (4, 3, 2, 3))),
         ("conv3d", lambda x, w: functional.conv3d(x, w, stride=2, padding=1), ((2, 2, 4, 5, 4), (3, 2, 3, 3, 3))),
         (
@@ -230,9 +234,21 @@ FAMILIES = {
         ("adaptive_max_pool2d", lambda x: functional.adaptive_max_pool2d(x, (2, 3)), _IMAGE),
     ],
     "images": [
+        ("nearest", lambda x: functional.interpolate(x, scale_factor=2), _IMAGE),
+        ("nearest to a size", lambda x: functional.interpolate(x, size=(9, 4)), _IMAGE),
+        ("bilinear resize", lambda x: functional.interpolate(x, size=(9, 4), mode="bilinear"), _IMAGE),
+        ("bilinear corners", lambda x: functional.interpolate(x, scale_factor=1.5, mode="bilinear", align_corners=True), _IMAGE),
+        ("bicubic", lambda x: functional.interpolate(x, size=(9, 4), mode="bicubic"), _IMAGE),
+        ("linear resize", lambda x: functional.interpolate(x, size=11, mode="linear"), ((2, 3, 6),)),
+        ("pad", lambda x: functional.pad(x, (1, 2, 0, 1), value=0.5), _IMAGE),
+        ("pad that crops", lambda x: functional.pad(x, (-1, 2)), _IMAGE),
+        ("pad reflect", lambda x: functional.pad(x, (1, 2, 2, 1), mode="reflect"), _IMAGE),
+        ("pad replicate", lambda x: functional.pad(x, (1, 2, 2, 1), mode="replicate"), _IMAGE),
+        ("pad circular", lambda x: functional.pad(x, (1, 2, 2, 1), mode="circular"), _IMAGE),
         ("pixel_shuffle", lambda x: functional.pixel_shuffle(x, 2), _IMAGE),
         ("pixel_unshuffle", lambda x: functional.pixel_unshuffle(x, 2), ((2, 3, 4, 6),)),
         ("channel_shuffle", lambda x: functional.channel_shuffle(x, 2), _IMAGE),
+        ("unfold images", lambda x: functional.unfold(x, (2, 3), dilation=(2, 1), padding=1, stride=2), _IMAGE),
     ],
     "indexing": [
         ("embedding", lambda w, i: functional.embedding(i, w), ((4, 3), _IDS)),

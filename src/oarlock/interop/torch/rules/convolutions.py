@@ -5,6 +5,7 @@ from typing import Any
 
 from oarlock import op
 from oarlock.interop.torch.rules.arguments import numbers, rank_of, refuse, repeated, reshaped, shape_of, unsqueezed
+from oarlock.interop.torch.rules.padding import padded
 from oarlock.interop.torch.rules.registry import Unsupported, rule
 from oarlock.ir.var import Var
 
@@ -28,10 +29,7 @@ def conv_padding(
     windows = numbers(shape_of(weight)[2:], "the size of a filter")
     spread = [step * (window - 1) for step, window in zip(repeated(dilation, axes), windows, strict=True)]
     odd = [total % 2 for total in spread]
-    x = input
-    if any(odd):
-        lead = rank_of(input) - axes
-        x = op.pad(x, before=(0,) * rank_of(input), after=(*([0] * lead), *odd))
+    x = padded(input, [item for more in reversed(odd) for item in (0, more)])
     return conv(x, weight, bias, stride, [total // 2 for total in spread], dilation, groups)
 
 

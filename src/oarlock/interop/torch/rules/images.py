@@ -1,80 +1,14 @@
-"""Images resized, padded, sampled, and their channels shuffled."""
+"""Images sampled, cut into windows, and their channels shuffled."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from oarlock import op
-from oarlock.interop.torch.rules.arguments import Number, numbers, rank_of, refuse, repeated, reshaped, shape_of
-from oarlock.interop.torch.rules.pooling import batched
+from oarlock.interop.torch.rules.arguments import numbers, rank_of, repeated, reshaped, shape_of
+from oarlock.interop.torch.rules.padding import padded
 from oarlock.interop.torch.rules.registry import Unsupported, rule
 from oarlock.ir import size
 from oarlock.ir.size import Size
 from oarlock.ir.var import Var
-
-
-def _resized(
-    x: Var, mode: str, output_size: Sequence[Size] | None, scales: Sequence[float | None] | None, align_corners: bool = False
-) -> Var:
-    """To a size or by factors. PyTorch takes the factors themselves for where a pixel stands, where it is given them."""
-    axes = rank_of(x) - 2
-    factors = [] if scales is None else [scale for scale in scales if scale is not None]
-    given: dict[str, Any] = {"mode": mode}
-    if mode in ("linear", "cubic"):
-        given["align_corners"] = align_corners
-    if len(factors) == axes:
-        given["scale"] = tuple(float(factor) for factor in factors)
-    else:
-        refuse(output_size is None, "neither a size nor factors")
-        given["size"] = numbers(output_size or (), "the size of a resized image")
-    return op.resize(x, **given)
-
-
-def _nearest(mode: str):
-    def apply(
-        input: Var | None = None,
-        self: Var | None = None,
-        output_size: Sequence[Size] | None = None,
-        scale_factors: Sequence[float] | None = None,
-        scales: float | None = None,
-        scales_d: float | None = None,
-        scales_h: float | None = None,
-        scales_w: float | None = None,
-    ) -> Var:
-        x = input if input is not None else self
-        assert x is not None
-        each = (scales, scales_d, scales_h, scales_w)
-        return _resized(x, mode, output_size, scale_factors or each)
-
-    return apply
-
-
-def _smooth(mode: str):
-    def apply(
-        input: Var | None = None,
-        self: Var | None = None,
-        output_size: Sequence[Size] | None = None,
-        align_corners: bool = False,
-        scale_factors: Sequence[float] | None = None,
-        scales: float | None = None,
-        scales_d: float | None = None,
-        scales_h: float | None = None,
-        scales_w: float | None = None,
-    ) -> Var:
-        x = input if input is not None else self
-        assert x is not None
-        each = (scales, scales_d, scales_h, scales_w)
-        return _resized(x, mode, output_size, scale_factors or each, align_corners)
-
-    return apply
-
-
-for _name in ("upsample_nearest1d", "upsample_nearest2d", "upsample_nearest3d"):
-    rule(f"aten.{_name}.default", f"aten.{_name}.vec")(_nearest("nearest"))
-for _name in ("_upsample_nearest_exact1d", "_upsample_nearest_exact2d", "_upsample_nearest_exact3d"):
-    rule(f"aten.{_name}.default", f"aten.{_name}.vec")(_nearest("nearest-exact"))
-for _name in ("upsample_linear1d", "upsample_bilinear2d", "upsample_trilinear3d"):
-    rule(f"aten.{_name}.default", f"aten.{_name}.vec")(_smooth("linear"))
-rule("aten.upsample_bicubic2d.default", "aten.upsample_bicubic2d.vec")(_smooth("cubic"))
 
 
 @rule("aten.grid_sampler.default", "aten.grid_sampler_2d.default", "aten.grid_sampler_3d.default")
@@ -86,43 +20,6 @@ def grid_sampler(input: Var, grid: Var, interpolation_mode: int, padding_mode: i
         padding_mode=("zeros", "border", "reflection")[padding_mode],
         align_corners=align_corners,
     )
-
-
-@rule("aten.pad.default")
-def pad(self: Var, pad: Sequence[Size], mode: str = "constant", value: Number | None = None):
-    return padded(self, pad, mode, 0.0 if value is None else float(value))
-
-
-@rule("aten.constant_pad_nd.default")
-def constant_pad(self: Var, pad: Sequence[Size], value: Number = 0):
-    return padded(self, pad, "constant", float(value))
-
-
-@rule("aten.reflection_pad1d.default", "aten.reflection_pad2d.default", "aten.reflection_pad3d.default")
-def reflection_pad(self: Var, padding: Sequence[Size]):
-    return padded(self, padding, "reflect", 0.0)
-
-
-@rule("aten.replication_pad1d.default", "aten.replication_pad2d.default", "aten.replication_pad3d.default")
-def replication_pad(self: Var, padding: Sequence[Size]):
-    return padded(self, padding, "replicate", 0.0)
-
-
-@rule("aten._pad_circular.default")
-def circular_pad(self: Var, pad: Sequence[Size]):
-    return padded(self, pad, "circular", 0.0)
-
-
-def padded(x: Var, pad: Sequence[Size], mode: str, value: float) -> Var:
-    """`x` with more at its ends. PyTorch lists two numbers for each axis, the last axis first; numbers below 0 crop."""
-    items = numbers(pad, "a padding")
-    before, after = [0] * rank_of(x), [0] * rank_of(x)
-    for place in range(len(items) // 2):
-        before[-1 - place], after[-1 - place] = items[2 * place], items[2 * place + 1]
-    if not any(items):
-        return x
-    given: dict[str, Any] = {"value": value} if mode == "constant" else {}
-    return op.pad(x, before=tuple(before), after=tuple(after), mode=mode, **given)
 
 
 @rule("aten.pixel_shuffle.default")
@@ -207,6 +104,3 @@ def int_product(counts: Sequence[int]) -> int:
     for count in counts:
         total *= count
     return total
-
-
-__all__ = ["batched", "padded"]
