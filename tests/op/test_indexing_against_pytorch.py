@@ -75,9 +75,9 @@ ROWS: dict[str, Row] = {
     "triu": (lambda x: op.triu(x, diagonal=1), lambda x: x.triu(1), [(3, 4)]),
     "sort": (lambda x: op.sort(x, axis=1, descending=True), lambda x: torch.sort(x, 1, True), [(3, 5)]),
     "argsort": (lambda x: op.argsort(x, axis=0), lambda x: torch.argsort(x, 0), [(3, 5)]),
-    "topk": (lambda x: op.top_k_along(x, 2, axis=0), lambda x: torch.topk(x, 2, 0), [(4, 3)]),
+    "topk": (lambda x: op.top_k(x, 2, axis=0), lambda x: torch.topk(x, 2, 0), [(4, 3)]),
     "topk, smallest": (
-        lambda x: op.top_k_along(x, 2, axis=-1, largest=False),
+        lambda x: op.top_k(x, 2, axis=-1, largest=False),
         lambda x: torch.topk(x, 2, -1, largest=False),
         [(4, 3)],
     ),
@@ -88,7 +88,8 @@ ROWS: dict[str, Row] = {
     ),
     "unique": (op.unique, lambda x: torch.unique(x, return_inverse=True, return_counts=True), [SPREAD]),
     "bincount": (lambda x: op.bincount(x, least=5), lambda x: torch.bincount(x.flatten(), minlength=5), [SPREAD]),
-    "argwhere": (op.argwhere, torch.argwhere, [MASK]),
+    "argwhere": (op.nonzero, torch.argwhere, [MASK]),
+    "index_select": (lambda x, i: op.gather(x, i, axis=1), lambda x, i: x.index_select(1, i), [(3, 4, 2), ids(2, 0, 2)]),
     "eye": (
         lambda x: op.eye(x, rows=x.shape[0], columns=x.shape[1], offset=1, dtype="float64") * x,
         lambda x: torch.ones(3, 4, dtype=torch.float64).triu(1).tril(1) * x,

@@ -6,29 +6,38 @@ What control flow is spelled with: a branch runs on the rows that `gather` gives
 import torch
 
 from oarlock.errors import ShapeError
-from oarlock.ir.shape_rules import may_be, require_at_most, require_equal_numbers, require_numbered
+from oarlock.ir.shape_rules import may_be, require_at_most, require_axis, require_equal_numbers, require_numbered
 from oarlock.ir.size import add, format_shape, sum_of
 from oarlock.op.reduction import broadcast_to_like
 from oarlock.op.trusted_operator import operator
 from oarlock.registry import Case, GradCheck, Rejects
 from oarlock.registry.told_size import told_size
-from oarlock.tensor.rows import add_rows, take_rows
+from oarlock.tensor.rows import add_along, add_rows, take_along, take_rows
 
 __all__ = ["arange_like", "gather", "merge", "nonzero", "scatter_add", "select_branch"]
 
 
 @operator(
-    "condition: bool[n] -> y: int64[?]",
+    "condition: bool[...s] -> y: int64[...t]",
     cases=[
         Case(condition=[True, False, True], y=[0, 2]),
         Case(condition=[True, False, True], value=False, y=[1]),
         Case(condition=[False, False], y=[]),
         Case(condition=[], value=False, y=[]),
+        Case(condition=[[True, False], [True, True]], y=[[0, 0], [1, 0], [1, 1]]),
+        Case(condition=True, y=[[]]),
     ],
 )
 def nonzero(condition, *, value: bool = True):
-    """The numbers of the rows where the condition is ``value``, ascending; there may be none."""
-    return _numbers(condition if value else condition.logical_not())
+    """The numbers of the rows where the condition is ``value``, ascending; there may be none.
+
+    Of another number of axes than one, a row of numbers for each place, one along each axis.
+    """
+    condition = condition if value else condition.logical_not()
+    return _numbers(condition) if condition.dim() == 1 else condition.nonzero()
+
+
+nonzero.infer_shape(lambda condition, *, value: ("?",) if len(condition.shape) == 1 else ("?", len(condition.shape)))
 
 
 def _numbers(condition: torch.Tensor) -> torch.Tensor:
@@ -63,7 +72,9 @@ def arange_like(like):
         Case(x=[True, False], rows=1, y=False),
         Case(x=[7, 8], rows=[], y=[]),
         Case(x=[], rows=[], y=[]),
+        Case(x=[[1, 2, 3], [4, 5, 6]], rows=[2, 0], axis=1, y=[[3, 1], [6, 4]]),
         GradCheck(x=(3, 2), rows=[2, 0, 2]),
+        GradCheck(x=(2, 3, 2), rows=[[2, 0], [1, 2]], axis=-2),
         GradCheck(x=(2,), rows=[[1, 1], [0, 1]]),
         GradCheck(x=(0, 2), rows=[]),
         Rejects("row 3 is asked for, where x has 3 rows, numbered from 0", x=(3, 2), rows=[0, 3]),
@@ -71,17 +82,25 @@ def arange_like(like):
         Rejects("1 numbers are given, where x has 0 rows", x=(0, 2), rows=[0]),
     ],
 )
-def gather(x, rows):
+def gather(x, rows, *, axis: int | None = None):
     """The rows of ``x`` that ``rows`` numbers, as often as it asks: ``y[i] = x[rows[i]]``. An embedding is looked up so.
 
-    A number that is no row's fails; negative ones do not count from the end.
+    With an ``axis``, what it numbers lies along that: ``y[:, i] = x[:, rows[i]]``. A number that is no row's fails; negative ones do not
+    count from the end.
     """
+    if axis is not None:
+        return take_along(x, rows, axis)
     return take_rows(x, rows) if rows.dim() == 1 else take_rows(x, rows.flatten()).view(rows.shape + x.shape[1:])
 
 
-gather.infer_shape(lambda x, rows: (*rows.shape, *x.shape[1:]))
-gather.check_shapes(lambda x, rows: require_numbered(rows.shape, x.shape[0], "x has 0 rows"))
-gather.gradient_programs(x=lambda rows, x_shape, dy: scatter_add(dy, rows, x_shape))
+@gather.infer_shape
+def taken_shape(x, rows, *, axis=None):
+    at = require_axis(x.shape, axis or 0)
+    require_numbered(rows.shape, x.shape[at], "x has 0 rows")
+    return (*x.shape[:at], *rows.shape, *x.shape[at + 1 :])
+
+
+gather.gradient_programs(x=lambda rows, x_shape, dy, *, axis=None: scatter_add(dy, rows, x_shape, axis=axis))
 
 
 @operator(
@@ -92,34 +111,39 @@ gather.gradient_programs(x=lambda rows, x_shape, dy: scatter_add(dy, rows, x_sha
         Case(values=[[1.0, 2.0]], rows=[[1, 1]], like=[0.0, 0.0], y=[0.0, 3.0]),
         Case(values=5, rows=1, like=[0, 0], y=[0, 5]),
         Case(values=[], rows=[], like=[0, 0], y=[0, 0]),
+        Case(values=[[1, 2], [3, 4]], rows=[1, 1], like=[[0, 0, 0], [0, 0, 0]], axis=1, y=[[0, 3, 0], [0, 7, 0]]),
         GradCheck(values=(3, 2), rows=[1, 0, 1], like=(2, 2)),
         GradCheck(values=(2, 1), rows=[[1], [0]], like=(3,)),
         GradCheck(values=(0, 2), rows=[], like=(2, 2)),
+        GradCheck(values=(2, 2, 2, 2), rows=[[1, 0], [1, 2]], like=(2, 3, 2), axis=-2),
         GradCheck(values=(0, 2), rows=[], like=(0, 2)),
         Rejects("row 2 is asked for, where like has 2 rows, numbered from 0", values=(1,), rows=[2], like=(2,)),
         Rejects("values are [2, 3], where [2] rows of [4] are [2, 4]", values=(2, 3), rows=[0, 1], like=(3, 4)),
         Rejects("values are [2], where [2] rows of [4] are [2, 4]", values=(2,), rows=[0, 1], like=(3, 4)),
     ],
 )
-def scatter_add(values, rows, like):
+def scatter_add(values, rows, like, *, axis: int | None = None):
     """Zeros in the shape of ``like``, with ``values[i]`` added to row ``rows[i]``: the opposite of ``gather``.
 
     What several values put into one row adds up.
     """
+    if axis is not None:
+        return add_along(values, rows, like, axis)
     return add_rows(values, rows, like)
 
 
 @scatter_add.infer_shape
-def put_shape(values, rows, like):
-    wanted = (*rows.shape, *like.shape[1:])
-    require_numbered(rows.shape, like.shape[0], "like has 0 rows")
+def put_shape(values, rows, like, *, axis=None):
+    at = require_axis(like.shape, axis or 0, "like")
+    wanted = (*like.shape[:at], *rows.shape, *like.shape[at + 1 :])
+    require_numbered(rows.shape, like.shape[at], "like has 0 rows")
     if len(values.shape) != len(wanted) or not all(map(may_be, values.shape, wanted)):
-        shapes = [format_shape(shape) for shape in (values.shape, rows.shape, like.shape[1:], wanted)]
+        shapes = [format_shape(shape) for shape in (values.shape, rows.shape, (*like.shape[:at], *like.shape[at + 1 :]), wanted)]
         raise ShapeError("values are {}, where {} rows of {} are {}".format(*shapes))
     return like.shape
 
 
-scatter_add.gradient_programs(values=lambda rows, dy: gather(dy, rows))
+scatter_add.gradient_programs(values=lambda rows, dy, *, axis=None: gather(dy, rows, axis=axis))
 
 
 @operator(

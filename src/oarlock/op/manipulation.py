@@ -205,13 +205,8 @@ def slice_(x, *, axis: int = 0, start: int = 0, stop: int | None = None, step: i
 
     Negative numbers count from the end; nothing is clipped. Its gradient is zero where nothing was taken from.
     """
-    return every(x, axis, *range_within(x.shape[axis], axis, start, stop), step)
-
-
-def every(x: torch.Tensor, axis: int, first: int, length: int, step: int | None) -> torch.Tensor:
-    """A view of a slice of an axis."""
-    part = x.narrow(axis, first, length)
-    return part if step is None else part[(slice(None),) * (axis % x.dim()) + (slice(None, None, step),)]
+    first, length = range_within(x.shape[axis], axis, start, stop)
+    return x.narrow(axis, first, length) if step is None else torch.index_select(x, axis, every(step, first, length, x.device))
 
 
 @slice_.infer_shape
@@ -228,8 +223,16 @@ def slice_dx(x_shape, dy, *, axis, start, stop=None, step=None):
 
 def write_slice(dy: torch.Tensor, out: torch.Tensor, axis: int, start: int, stop: int | None, step: int | None) -> torch.Tensor:
     """``dy`` in the place of a slice of ``out``, zeros around it."""
-    every(out.zero_(), axis, *range_within(out.shape[axis], axis, start, stop), step).copy_(dy)
+    first, length = range_within(out.shape[axis], axis, start, stop)
+    if step is not None:
+        return out.zero_().index_copy_(axis, every(step, first, length, out.device), dy)
+    out.zero_().narrow(axis, first, length).copy_(dy)
     return out
+
+
+def every(step: int, first: int, length: int, device: torch.device) -> torch.Tensor:
+    """One in so many places, of `length` from `first` on."""
+    return torch.arange(first, first + length, step, device=device)
 
 
 @operator(

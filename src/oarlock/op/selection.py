@@ -2,9 +2,10 @@
 
 import torch
 
-from oarlock.ir.shape_rules import require_at_most, require_numbered
+from oarlock.ir.shape_rules import require_at_most, require_axis, require_numbered
 from oarlock.op.trusted_operator import operator
 from oarlock.registry import Case, GradCheck, Rejects
+from oarlock.registry.signature import require_size
 
 __all__ = ["argmax", "one_hot", "reduce_max", "top_k"]
 
@@ -78,38 +79,49 @@ def reduce_max_dx_ddy(index, ddx, *, axis=None, keepdim):
 
 
 @operator(
-    "x: number[*b n] -> values: number[*b {k}], indices: int64[*b {k}]",
+    "x: number[...s] -> values: number[...t], indices: int64[...t]",
+    axis_attribute="axis=-1",
     cases=[
         Case(x=[[1.0, 3.0, 2.0], [6.0, 4.0, 5.0]], k=2, values=[[3.0, 2.0], [6.0, 5.0]], indices=[[1, 2], [0, 2]]),
         Case(x=[7, 9], k=1, values=[9], indices=[1]),
         Case(x=[[1, 2], [4, 3]], k=2, values=[[2, 1], [4, 3]], indices=[[1, 0], [0, 1]]),
+        Case(x=[[1, 2], [4, 3]], k=1, axis=0, values=[[4, 3]], indices=[[1, 1]]),
+        Case(x=[[1, 5, 3]], k=2, largest=False, values=[[1, 3]], indices=[[0, 2]]),
         GradCheck(x=(2, 4), k=2),
+        GradCheck(x=(3, 2, 2), k=2, axis=-3, largest=False),
         GradCheck(x=(3,), k=3),
         Rejects("k is 4, where the last axis has 3", x=(2, 3), k=4),
+        Rejects("k is 3, where axis 0 has 2", x=(2, 3), k=3, axis=0),
         Rejects("k is -1, where a size is at least 0", x=(2, 3), k=-1),
     ],
 )
-def top_k(x, *, k: int):
-    """The ``k`` largest elements along the last axis, falling, and where they stand. Of equal ones, which is first is not said."""
-    require_k(x, k=k)
-    return tuple(torch.topk(x, k, dim=-1))
+def top_k(x, *, k: int, axis: int | None = None, largest: bool | None = None):
+    """The ``k`` largest elements along ``axis``, the last where that is None, falling, and where they stand.
+
+    Of equal ones, which is first is not said. With ``largest=False`` they are the smallest, rising.
+    """
+    top_shapes(x, k=k, axis=axis)
+    return tuple(torch.topk(x, k, -1 if axis is None else axis, largest is not False))
 
 
-@top_k.check_shapes
-def require_k(x, *, k):
-    require_at_most(k, x.shape[-1], f"k is {k}, where the last axis has {x.shape[-1]}")
+@top_k.infer_shape
+def top_shapes(x, *, k, axis=None, largest=None):
+    at = require_axis(x.shape, -1 if axis is None else axis)
+    where = "the last axis" if axis is None else f"axis {axis}"
+    require_at_most(k, x.shape[at], f"k is {k}, where {where} has {x.shape[at]}")
+    return [(*x.shape[:at], require_size("k", k), *x.shape[at + 1 :])] * 2
 
 
-@top_k.gradient("x")
-def top_k_dx(indices, dvalues, x_shape):
+@top_k.gradient("x", axis_attribute="axis=-1")
+def top_k_dx(indices, dvalues, x_shape, *, axis=None):
     """``dvalues`` where the values stood, zeros elsewhere."""
-    return dvalues.new_zeros(x_shape).scatter(-1, indices, dvalues)
+    return dvalues.new_zeros(x_shape).scatter(-1 if axis is None else axis, indices, dvalues)
 
 
-@top_k_dx.gradient("dvalues")
-def top_k_dx_ddvalues(indices, dvalues_shape, ddx):
+@top_k_dx.gradient("dvalues", axis_attribute="axis=-1")
+def top_k_dx_ddvalues(indices, dvalues_shape, ddx, *, axis=None):
     """The elements of ``ddx`` at the positions of the values."""
-    return ddx.gather(-1, indices)
+    return ddx.gather(-1 if axis is None else axis, indices)
 
 
 @operator(

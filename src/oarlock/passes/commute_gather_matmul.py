@@ -36,7 +36,9 @@ def commute_gather_matmul(program: Program, catalogue: Catalogue) -> int:
     if any(catalogue.find(type) is not standard.find(type) for type in _KNOWN):
         return 0  # its operators are someone else's
     readers = _Readers(program)
-    lookups = [op for op in walk(program.main) if op.type == "gather" and _may_repeat(*op.inputs["x"], *op.inputs["rows"])]
+    lookups = [
+        op for op in walk(program.main) if op.type == "gather" and not op.attributes and _may_repeat(*op.inputs["x"], *op.inputs["rows"])
+    ]
     count = sum(_Lookup(op, readers, catalogue).commute() for op in lookups)
     if count:
         program.changed()
@@ -87,7 +89,7 @@ class _Lookup:
 
     def _exchange_gradients_of_table(self) -> int:
         after = set(self.block.ops[self.block.ops.index(self.lookup) :])
-        scatters = [op for op in self.readers.of(self.rows) if op.type == "scatter_add" and op in after]
+        scatters = [op for op in self.readers.of(self.rows) if op.type == "scatter_add" and not op.attributes and op in after]
         count = 0
         for scatter in scatters:
             (values,) = scatter.inputs["values"]

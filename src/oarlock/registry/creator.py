@@ -127,11 +127,12 @@ def _random_id(block: Block, attributes: Mapping[str, object]) -> object:
 def _by_name(
     operator: Operator, arguments: Sequence[object], keywords: Mapping[str, object]
 ) -> tuple[Sequence[object], Mapping[str, object]]:
-    """The arguments as keywords. What stands behind the inputs are attributes, in their order; variables in a row, one slot of many."""
+    """The arguments as keywords. What stands behind the inputs are attributes, in their order; variables in a row, the last slot."""
     slots, given = operator.signature.inputs, list(arguments)
-    if len(slots) == 1 and slots[0].variadic and len(given) > 1 and isinstance(given[0], Var):
-        count = next((number for number, item in enumerate(given) if not isinstance(item, Var)), len(given))
-        given[:count] = [given[:count]]
+    last = len(slots) - 1
+    if slots and slots[last].variadic and len(given) > last + 1 and isinstance(given[last], Var):
+        stop = next((number for number, item in enumerate(given) if number > last and not isinstance(item, Var)), len(given))
+        given[last:stop] = [given[last:stop]]
     extra, attributes = given[len(slots) :], _attribute_names(operator)
     if len(extra) > len(attributes) or any(isinstance(item, Var) for item in extra):
         return given, keywords  # which is refused

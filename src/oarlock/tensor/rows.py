@@ -5,7 +5,7 @@ Each function writes into `out`, or into fresh memory where that is None.
 
 import torch
 
-__all__ = ["add_rows", "as_rows", "onto_rows", "rows_times", "take_rows"]
+__all__ = ["add_along", "add_rows", "as_rows", "onto_rows", "rows_times", "take_along", "take_rows"]
 
 
 # By number
@@ -34,6 +34,21 @@ def add_rows(values, rows, shape, out=None):
     except (IndexError, RuntimeError):
         _require_rows(rows, y.shape[0], "like")
         raise
+
+
+def take_along(x, rows, axis: int):
+    """The same along an axis."""
+    _require_rows(rows, x.shape[axis], "x")
+    axis %= x.dim()
+    return torch.index_select(x, axis, rows.flatten()).view((*x.shape[:axis], *rows.shape, *x.shape[axis + 1 :]))
+
+
+def add_along(values, rows, shape, axis: int):
+    """Zeros with ``values`` added by number along an axis."""
+    _require_rows(rows, shape[axis], "like")
+    axis %= len(shape)
+    values = values.reshape(*shape[:axis], rows.numel(), *shape[axis + 1 :])
+    return values.new_zeros(shape).index_add_(axis, rows.flatten(), values)
 
 
 def _checks_rows(x: torch.Tensor) -> bool:

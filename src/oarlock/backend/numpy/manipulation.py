@@ -118,7 +118,8 @@ def _require_rows(rows, count):
 
 @kernel
 def nonzero(condition, *, value):
-    return np.flatnonzero(condition == value)
+    places = np.argwhere(condition == value)
+    return places[:, 0] if condition.ndim == 1 else places
 
 
 @kernel
@@ -127,16 +128,18 @@ def arange_like(like):
 
 
 @kernel
-def gather(x, rows):
-    _require_rows(rows, x.shape[0])
-    return x[rows]
+def gather(x, rows, *, axis=None):
+    _require_rows(rows, x.shape[axis or 0])
+    return np.take(x, rows, axis or 0)
 
 
 @kernel
-def scatter_add(values, rows, like):
-    _require_rows(rows, like[0])
+def scatter_add(values, rows, like, *, axis=None):
+    axis = (axis or 0) % len(like)
+    _require_rows(rows, like[axis])
     y = np.zeros(like, values.dtype)
-    np.add.at(y, rows.reshape(-1), values.reshape(rows.size, *like[1:]))
+    values = values.reshape(*like[:axis], rows.size, *like[axis + 1 :])
+    np.add.at(np.moveaxis(y, axis, 0), rows.reshape(-1), np.moveaxis(values, axis, 0))
     return y
 
 

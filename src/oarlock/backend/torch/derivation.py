@@ -43,7 +43,7 @@ __all__ = ["derive_in_place", "derive_out", "is_pointwise", "laid_as"]
 
 _COMMUTE = {"add", "mul"}
 _COPIES = {"contiguous", "to"}
-_VIEWS = {"expand", "narrow", "permute", "reshape"}
+_VIEWS = {"expand", "narrow", "permute", "reshape", "unfold"}
 _ARITHMETIC = {"add", "sub", "mul", "div"}  # of two numbers, which may be in any order in memory
 _BY_ROWS = {"softmax", "log_softmax"}  # a row is read before it is written over
 _ONTO = {"addmm"}  # what is computed is added to the first argument

@@ -12,9 +12,9 @@ from oarlock.ir.var import Var
 from oarlock.op.along_axis import index, index_put
 from oarlock.op.composed.shape import known_shape, squeeze, unsqueeze
 from oarlock.op.dtype_conversion import cast
+from oarlock.op.indexing import nonzero
 from oarlock.op.manipulation import slice_
 from oarlock.op.rearrangement import flip
-from oarlock.op.sorting import argwhere
 from oarlock.op.told_shape import arange
 from oarlock.registry.creator import describe_value, require_type
 
@@ -72,8 +72,8 @@ def _columns(item: Var) -> list[Var]:
     """The indices that a variable stands for: itself, or of bools the places that are true, axis by axis."""
     if item.dtype is not DType.BOOL:
         return [item if item.dtype is DType.INT64 else cast(item, dtype="int64")]
-    places = argwhere(item)
-    return _last_axis(places, len(known_shape(item, "x[...]")))
+    places, rank = nonzero(item), len(known_shape(item, "x[...]"))
+    return [places] if rank == 1 else _last_axis(places, rank)
 
 
 def _last_axis(x: Var, count: int) -> list[Var]:
