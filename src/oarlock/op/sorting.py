@@ -25,15 +25,13 @@ __all__ = ["argwhere", "bincount", "searchsorted", "sort", "unique"]
         Rejects("axis 1 is not an axis of x, which has 1 dimensions", x=(3,), axis=1),
     ],
 )
-def sort(x, *, axis: int = -1, descending: bool = False, stable: bool = True):
-    """The elements along ``axis``, rising or falling, and where they stood. Equal ones stay in their order,
-    unless it need not be ``stable``. NaN is the largest.
-    """
-    return tuple(torch.sort(x, stable=stable, dim=axis, descending=descending))
+def sort(x, *, axis: int = -1, descending: bool = False):
+    """The elements along ``axis``, rising or falling, and where they stood. Equal ones stay in their order. NaN is the largest."""
+    return tuple(torch.sort(x, stable=True, dim=axis, descending=descending))
 
 
 @sort.check_shapes
-def require_sorted_axis(x, *, axis, descending, stable):
+def require_sorted_axis(x, *, axis, descending):
     require_axis(x.shape, axis)
 
 
