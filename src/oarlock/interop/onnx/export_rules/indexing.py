@@ -18,6 +18,9 @@ def nonzero(g: Graph, condition: Value, *, value: bool = True) -> str:
     wanted = condition if value else g("Not", condition)
     if condition.rank == 1:
         return numbers_of(g, wanted)
+    if condition.rank == 0:  # of which there is a row of no numbers
+        count = g.cast(wanted, DType.INT64)
+        return g.filled(0, DType.INT64, g("Concat", g.unsqueeze(count, 0), g.ints([0]), axis=0))
     return g("Transpose", g("NonZero", wanted), perm=[1, 0])
 
 
