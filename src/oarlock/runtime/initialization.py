@@ -47,9 +47,9 @@ def init(
             continue
         require_declared(var, found.settle(var.dtype), at_meta=True)  # where it is to be run, nobody knows
     _require_few_bytes(missing, limits or Limits())
-    values = {var.name: initial_value(var, program.seed) for var in missing}
-    for name, value in values.items():
-        scope.var(name).give(value, own=True)
+    values = {var: initial_value(var, program.seed) for var in missing}
+    for var, value in values.items():
+        scope.var(var.name).give(value, own=not isinstance(var.initializer, HeldValue))  # what others hold too is copied where it changes
     for var in chosen:
         found = scope.find_var(var.name) if var.trainable else None
         if found is not None:
@@ -71,12 +71,15 @@ def _require_few_bytes(vars: list[Var], limits: Limits) -> None:
 
 
 def initial_value(var: Var, seed: int) -> torch.Tensor:
-    """The initial value of `var`. Raises ProgramError where it has no initializer, or an unknown one."""
+    """The initial value of `var`; a held one itself, which nobody may write to.
+
+    Raises ProgramError where it has no initializer, or an unknown one.
+    """
     initializer = var.initializer
     if initializer is None:
         raise ProgramError(f'"{var.name}" has no initializer', given=[var.describe()], hint=f'scope.set("{var.name}", value)')
     if isinstance(initializer, HeldValue):
-        return to_tensor(initializer.attributes["value"]).clone()
+        return to_tensor(initializer.attributes["value"])
     shape: tuple[int, ...] = var.shape  # type: ignore[assignment]
     dtype = to_torch(var.dtype)
     attributes = initializer.attributes
