@@ -3,7 +3,7 @@ import hypothesis.strategies as st
 import pytest
 
 import oarlock as ol
-from oarlock.ir.size import add, evaluate, floor_divide, format_shape, is_symbol, multiply, names_in, rename, told
+from oarlock.ir.size import add, divide, evaluate, floor_divide, format_shape, is_symbol, multiply, names_in, rename, told
 
 NAMES = ("n", "t", "rows.true", "size_0")
 
@@ -109,6 +109,24 @@ def test_a_division_that_is_exact_disappears():
     assert floor_divide("n", 1) == "n"
     assert floor_divide(multiply("n", 4), 2) == "2*n"
     assert floor_divide(add(multiply("n", 4), 6), 2) == "2*n+3"
+
+
+def test_a_size_is_divided_by_another_where_that_is_exact():
+    assert divide(6, 3) == 2
+    assert divide("64*b*t", "16*b*t") == 4
+    assert divide(multiply("h", "w"), "w") == "h"
+    assert divide(multiply(add("n", 1), add("n", -1)), add("n", 1)) == "n-1"
+    assert divide(multiply(add(multiply("a", 2), "b"), add("b", 3)), add("b", multiply("a", 2))) == "b+3"
+    assert divide(0, "n") == 0
+    half = floor_divide("h", 2)
+    assert divide(multiply(half, "n"), half) == "n"
+
+
+@pytest.mark.parametrize(
+    ("left", "right"), [(7, 2), ("n", 0), ("n", 2), ("n", "m"), ("n", multiply("n", "n")), (add("n", 1), "n"), (3, "n")]
+)
+def test_a_size_that_no_size_times_another_is(left, right):
+    assert divide(left, right) is None
 
 
 def test_a_division_that_is_not_exact_becomes_a_name_of_its_own():
