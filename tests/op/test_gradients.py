@@ -219,6 +219,7 @@ ONCE = {
     "scaled_dot_product_attention_dkey",
     "scaled_dot_product_attention_dvalue",
     "scaled_dot_product_attention_dbias",
+    "grid_sample_dgrid",
 }
 """The gradients that have none themselves. One that gets its gradient goes from here; `check_operator` then compares it."""
 

@@ -20,6 +20,7 @@ class Setting(NamedTuple):
     shapes: Shapes
     attributes: dict[str, Any]
     expected: Callable[..., torch.Tensor]
+    order: int = 2
 
     def __str__(self) -> str:
         return f"{self.operator}({self.shapes}, {self.attributes})"
@@ -88,11 +89,66 @@ def _adaptive_pools(random: Random, axes: int) -> Setting:
     return Setting(f"adaptive_{ours}_pool{axes}d", {"x": shape}, {"size": size}, lambda x: function(x, size))
 
 
+def _pads(random: Random, axes: int) -> Setting:
+    mode = random.choice(["constant", "constant", "reflect", "replicate", "circular"])
+    sizes = _numbers(random, axes, 3, 5)
+    before, after = _numbers(random, axes, -1, 2), _numbers(random, axes, -1, 2)
+    ends = [number for pair in zip(reversed(before), reversed(after), strict=True) for number in pair]
+    how: dict[str, Any] = {"before": before, "after": after, "mode": mode, **({"value": 0.25} if mode == "constant" else {})}
+    value = 0.25 if mode == "constant" else None
+    return Setting("pad", {"x": (1, 2, *sizes)}, how, lambda x: torch.nn.functional.pad(x, ends, mode, value))
+
+
+def _normalizations(random: Random, axes: int) -> Setting:
+    groups = random.randint(1, 3)
+    c = groups * random.randint(1, 2)
+    parameters = random.choice([{}, {"scale": (c,)}, {"scale": (c,), "bias": (c,)}])
+    if random.random() < 0.4:
+        scale = {name: size for name, size in parameters.items() if name == "scale"}
+        shapes = {"x": (*_numbers(random, axes - 1, 1, 3), c), **scale}
+        return Setting("rms_norm", shapes, {"epsilon": 1e-3}, lambda x, scale=None: torch.nn.functional.rms_norm(x, [c], scale, 1e-3))
+    how = {"groups": groups, "epsilon": 1e-3}
+    shapes = {"x": (2, c, *_numbers(random, axes, 2, 3)), **parameters}
+    function = torch.nn.functional.group_norm
+    return Setting("group_norm", shapes, how, lambda x, scale=None, bias=None: function(x, groups, scale, bias, 1e-3))
+
+
+def _resizes(random: Random, axes: int) -> Setting:
+    mode = random.choice(["nearest", "nearest-exact", "linear", "area", *(["cubic"] if axes == 2 else [])])
+    theirs = {"linear": {1: "linear", 2: "bilinear", 3: "trilinear"}[axes], "cubic": "bicubic"}.get(mode, mode)
+    corners = random.random() < 0.5 if mode in ("linear", "cubic") else None
+    sizes = _numbers(random, axes, 2, 5)
+    size, scale = _numbers(random, axes, 1, 7), tuple(random.choice([0.5, 0.7, 1.0, 1.6, 2.0]) for _ in range(axes))
+    by_size = random.random() < 0.5
+    how: dict[str, Any] = {
+        "mode": mode,
+        **({"align_corners": corners} if corners else {}),
+        **({"size": size} if by_size else {"scale": scale}),
+    }
+    target = (list(size), None) if by_size else (None, list(scale))
+    function = torch.nn.functional.interpolate
+    return Setting("resize", {"x": (1, 2, *sizes)}, how, lambda x: function(x, *target, theirs, corners))
+
+
+def _samples(random: Random, axes: int) -> Setting:
+    axes = max(axes, 2)
+    mode = random.choice(["bilinear", "nearest", *(["bicubic"] if axes == 2 else [])])
+    outside, corners = random.choice(["zeros", "border", "reflection"]), random.random() < 0.5
+    shapes = {"x": (2, 2, *_numbers(random, axes, 2, 4)), "grid": (2, *_numbers(random, axes, 1, 3), axes)}
+    how = {"mode": mode, "padding_mode": outside, "align_corners": corners}
+    function = torch.nn.functional.grid_sample
+    return Setting("grid_sample", shapes, how, lambda x, grid: function(x, grid, mode, outside, corners), 1)
+
+
 FAMILIES: list[tuple[Callable[[Random, int], Setting], int]] = [
     (_convolutions, 12),
     (_transposed_convolutions, 12),
     (_pools, 24),
     (_adaptive_pools, 12),
+    (_pads, 8),
+    (_normalizations, 8),
+    (_resizes, 10),
+    (_samples, 6),
 ]
 
 
@@ -109,7 +165,8 @@ SETTINGS = list(_settings())
 
 def _drawn(setting: Setting, dtype: torch.dtype) -> dict[str, torch.Tensor]:
     generator = torch.Generator().manual_seed(5)
-    return {name: torch.rand(shape, generator=generator, dtype=torch.float64).to(dtype) - 0.5 for name, shape in setting.shapes.items()}
+    drawn = {name: torch.rand(shape, generator=generator, dtype=torch.float64) - 0.5 for name, shape in setting.shapes.items()}
+    return {name: (3 * value if name == "grid" else value).to(dtype) for name, value in drawn.items()}  # some beyond the ends
 
 
 def _weights(like: list[torch.Tensor], seed: int) -> list[torch.Tensor]:
@@ -129,7 +186,7 @@ def _by_ours(setting: Setting, given: dict[str, torch.Tensor]) -> list[torch.Ten
         weight.stop_gradient = False
         firsts = ol.gradients([y], list(inputs.values()), [weight])
         others = [ol.layer.data(f"other_{number}", list(var.shape), "float64", batch=None) for number, var in enumerate(inputs.values())]
-        seconds = list(ol.gradients(firsts, [*inputs.values(), weight], others))
+        seconds = list(ol.gradients(firsts, [*inputs.values(), weight], others)) if setting.order > 1 else []
     feed = {**given, "weight": _weights([torch.empty(y.shape)], 7)[0]}
     feed |= {f"other_{number}": value for number, value in enumerate(_weights(list(given.values()), 8))}
     fetch = [y, *firsts, *(var for var in seconds if var is not None)]
@@ -139,7 +196,7 @@ def _by_ours(setting: Setting, given: dict[str, torch.Tensor]) -> list[torch.Ten
     found = iter(plans[1 + len(firsts) :])
     filled = [
         torch.zeros(var.shape, dtype=torch.float64) if second is None else next(found)
-        for var, second in zip([*inputs.values(), weight], seconds, strict=True)
+        for var, second in zip([*inputs.values(), weight] if seconds else [], seconds, strict=True)
     ]
     return [*plans[: 1 + len(firsts)], *filled]
 
@@ -149,7 +206,9 @@ def _by_pytorch(setting: Setting, given: dict[str, torch.Tensor]) -> list[torch.
     y = setting.expected(**leaves)
     (weight,) = _weights([y], 7)
     weight.requires_grad_()
-    firsts = torch.autograd.grad(y, list(leaves.values()), weight, create_graph=True)
+    firsts = torch.autograd.grad(y, list(leaves.values()), weight, create_graph=setting.order > 1)
+    if setting.order == 1:
+        return [y.detach(), *(first.detach() for first in firsts)]
     others = _weights(list(given.values()), 8)
     total = torch.stack([(first * other).sum() for first, other in zip(firsts, others, strict=True)]).sum()
     seconds = torch.autograd.grad(total, [*leaves.values(), weight], allow_unused=True, materialize_grads=True)

@@ -1,0 +1,143 @@
+"""Images in another size, and images sampled at places that are given."""
+
+import torch
+
+from oarlock.errors import ArgumentError, ShapeError
+from oarlock.op.trusted_operator import operator
+from oarlock.registry import Case, GradCheck, Rejects
+from oarlock.tensor.resizing import RESIZE_MODES, resized, resized_backward, scaled_size
+
+__all__ = ["grid_sample", "resize"]
+
+
+@operator(
+    "x: float[n c! ...s] -> y: float[n c ...t]",
+    linear_in=("x",),
+    sensitive_to="place",
+    cases=[
+        Case(x=[[[[1.0, 2.0], [3.0, 4.0]]]], scale=(1.0, 2.0), y=[[[[1.0, 1.0, 2.0, 2.0], [3.0, 3.0, 4.0, 4.0]]]]),
+        Case(x=[[[1.0, 3.0]]], size=(3,), mode="linear", align_corners=True, y=[[[1.0, 2.0, 3.0]]]),
+        Case(x=[[[1.0, 3.0, 8.0]]], size=(2,), mode="area", y=[[[2.0, 5.5]]]),
+        GradCheck(x=(2, 2, 3, 4), size=(5, 3), mode="linear"),
+        GradCheck(x=(1, 2, 3, 4), scale=(2.0, 0.5), mode="cubic", align_corners=True),
+        GradCheck(x=(1, 2, 3, 4), scale=(2.0, 0.5), mode="nearest-exact"),
+        GradCheck(x=(1, 2, 3, 4), size=(2, 5), mode="area"),
+        GradCheck(x=(1, 2, 2, 3, 2), size=(3, 2, 4), mode="linear", align_corners=True),
+        GradCheck(x=(2, 3, 4), scale=(2.0,)),
+        Rejects("either size or scale has one number for each axis behind the channels", x=(1, 1, 2, 2), size=(2,)),
+        Rejects("either size or scale has one number for each axis behind the channels", x=(1, 1, 2), size=(2,), scale=(1.0,)),
+        Rejects("scale nan is no positive number", x=(1, 1, 2), scale=(float("nan"),)),
+        Rejects("a signal, an image or a volume has pixels", x=(1, 1, 0), size=(2,)),
+        Rejects("size (0,) leaves no pixel", x=(1, 1, 2), size=(0,)),
+        Rejects('"cubic" is for images alone', x=(1, 1, 2), size=(2,), mode="cubic"),
+        Rejects("mode is one of nearest, nearest-exact, linear, cubic, area, not 'lanczos'", x=(1, 1, 2), size=(2,), mode="lanczos"),
+        Rejects('align_corners is for "linear" and "cubic"', x=(1, 1, 2), size=(2,), align_corners=True),
+    ],
+)
+def resize(
+    x,
+    *,
+    size: tuple[int, ...] | None = None,
+    scale: tuple[float, ...] | None = None,
+    mode: str = "nearest",
+    align_corners: bool = False,
+):
+    """Signals, images or volumes in another size: ``size``, or ``floor(scale s)``.
+
+    A pixel is that of ``x`` in whose place it lies (``"nearest"``, or its middle: ``"nearest-exact"``), between two along each axis
+    (``"linear"``) or four (``"cubic"``), or the mean of all that it covers (``"area"``). ``align_corners`` puts the middles of the corner
+    pixels upon each other, not their corners.
+    """
+    return resized(x, size, scale, mode, align_corners)
+
+
+@resize.infer_shape
+def resized_shape(x, *, size=None, scale=None, mode, align_corners):
+    sizes = x.shape[2:]
+    if mode not in RESIZE_MODES:
+        raise ArgumentError(f"mode is one of {', '.join(RESIZE_MODES)}, not {mode!r:.40}")
+    if not 1 <= len(sizes) <= 3 or 0 in sizes:
+        raise ShapeError("a signal, an image or a volume has pixels along one axis, two or three behind the channels")
+    given = size if scale is None else scale if size is None else None
+    if given is None or len(given) != len(sizes):
+        raise ArgumentError("either size or scale has one number for each axis behind the channels")
+    if mode == "cubic" and len(sizes) != 2:
+        raise ShapeError('"cubic" is for images alone')
+    if align_corners and mode not in ("linear", "cubic"):
+        raise ArgumentError('align_corners is for "linear" and "cubic"')
+    given = given if scale is None else tuple(map(scaled_size, sizes, scale))
+    if any(isinstance(each, int) and not 1 <= each < 2**31 for each in given):
+        raise ShapeError(f"size {given} leaves no pixel, or too many")
+    return (*x.shape[:2], *given)
+
+
+@resize.gradient("x", sensitive_to="place")
+def resize_dx(dy, x_shape, *, size=None, scale=None, mode, align_corners):
+    return resized_backward(dy, x_shape, scale, mode, align_corners)
+
+
+_MODES, _OUTSIDE = ("bilinear", "nearest", "bicubic"), ("zeros", "border", "reflection")
+
+
+@operator(
+    "x: float[n c! ...s], grid: float[n ...t] -> y: float[n c ...u]",
+    linear_in=("x",),
+    sensitive_to="layout",
+    cases=[
+        Case(x=[[[[1.0, 3.0]]]], grid=[[[[-0.5, 0.0], [0.0, 0.0], [3.0, 0.0]]]], y=[[[[1.0, 2.0, 0.0]]]]),
+        Case(x=[[[[1.0, 3.0]]]], grid=[[[[0.4, 0.0], [3.0, 0.0]]]], mode="nearest", padding_mode="border", y=[[[[3.0, 3.0]]]]),
+        GradCheck(x=(2, 2, 4, 3), grid=(2, 3, 2, 2), low=-0.9, high=0.9),
+        GradCheck(x=(1, 2, 4, 3), grid=(1, 2, 2, 2), mode="bicubic", padding_mode="border", align_corners=True, low=-0.9, high=0.9),
+        GradCheck(x=(1, 2, 2, 3, 2), grid=(1, 2, 1, 2, 3), padding_mode="reflection", low=-0.9, high=0.9),
+        Rejects("grid has two numbers for each place of images, three for each of volumes", x=(1, 1, 2, 2), grid=(1, 2, 2, 3)),
+        Rejects("mode is one of bilinear, nearest, bicubic, not 'cubic'", x=(1, 1, 2, 2), grid=(1, 2, 2, 2), mode="cubic"),
+        Rejects("padding_mode is one of zeros, border, reflection", x=(1, 1, 2, 2), grid=(1, 2, 2, 2), padding_mode="wrap"),
+        Rejects('"bicubic" is for images alone', x=(1, 1, 2, 2, 2), grid=(1, 2, 2, 2, 3), mode="bicubic"),
+        Rejects("x has no pixel to sample", x=(1, 1, 2, 0), grid=(1, 2, 2, 2)),
+    ],
+)
+def grid_sample(x, grid, *, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: bool = False):
+    """The pixels of images, or volumes, at the places ``grid``: ``(x, y)`` or ``(x, y, z)``, -1 to 1 from one end of ``x`` to the other.
+
+    What lies outside is zero, the nearest pixel (``"border"``) or mirrored (``"reflection"``). Jaderberg et al., 2015.
+    """
+    return _sampler(x, "")(x, grid, _MODES.index(mode), _OUTSIDE.index(padding_mode), align_corners)
+
+
+@grid_sample.infer_shape
+def sampled_shape(x, grid, *, mode, padding_mode, align_corners):
+    axes = len(x.shape) - 2
+    for name, value, known in (("mode", mode, _MODES), ("padding_mode", padding_mode, _OUTSIDE)):
+        if value not in known:
+            raise ArgumentError(f"{name} is one of {', '.join(known)}, not {value!r:.40}")
+    if axes not in (2, 3) or len(grid.shape) != axes + 2 or (isinstance(grid.shape[-1], int) and grid.shape[-1] != axes):
+        raise ShapeError("grid has two numbers for each place of images, three for each of volumes")
+    if mode == "bicubic" and axes != 2:
+        raise ShapeError('"bicubic" is for images alone')
+    if 0 in x.shape[2:]:
+        raise ShapeError("x has no pixel to sample")
+    return (*x.shape[:2], *grid.shape[1:-1])
+
+
+def _sampler(x, direction: str):
+    return getattr(torch.ops.aten, f"grid_sampler_{x.ndim - 2}d{direction}").default
+
+
+@grid_sample.gradient("x", sensitive_to="layout")
+def grid_sample_dx(grid, dy, x_shape, *, mode, padding_mode, align_corners):
+    like_x = dy.new_zeros(x_shape)  # no gradient depends on its values
+    how = _MODES.index(mode), _OUTSIDE.index(padding_mode), align_corners
+    return _sampler(like_x, "_backward")(dy, like_x, grid, *how, [True, False])[0]
+
+
+@grid_sample.gradient("grid")
+def grid_sample_dgrid(x, grid, dy, *, mode, padding_mode, align_corners):
+    """It has no gradient itself, as in PyTorch."""
+    how = _MODES.index(mode), _OUTSIDE.index(padding_mode), align_corners
+    return _sampler(x, "_backward")(dy, x, grid, *how, [False, True])[1]
+
+
+@grid_sample_dx.gradient_program("grid")
+def grid_sample_dx_dgrid(grid, dy, ddx, *, mode, padding_mode, align_corners):
+    """What comes out is linear in ``x``, so that ``ddx`` is sampled in its place."""
+    return grid_sample_dgrid(ddx, grid, dy, mode=mode, padding_mode=padding_mode, align_corners=align_corners)

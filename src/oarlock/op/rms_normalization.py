@@ -1,0 +1,112 @@
+"""Normalization along the last axis by the root of the mean square, without a mean taken off."""
+
+import torch
+
+from oarlock.op.elementwise import multiply, neg
+from oarlock.op.matrix import linear_dbias
+from oarlock.op.reduction import mean as average
+from oarlock.op.reduction import mean_dx, reduce_sum
+from oarlock.op.trusted_operator import operator
+from oarlock.op.unary import square
+from oarlock.registry import Case, GradCheck, fused_backward
+
+__all__ = ["rms_norm", "rms_norm_grad", "rms_norm_scale_grad"]
+
+
+@operator(
+    "x: float[*b k], scale?: float[k] -> y: float[*b k], rstd: float[*b 1]",
+    intermediate=("rstd",),
+    cases=[
+        Case(x=[[3.0, 4.0], [0.0, 1.0]], epsilon=0.0, y=[[3 / 12.5**0.5, 4 / 12.5**0.5], [0.0, 2**0.5]], rstd=[[12.5**-0.5], [2**0.5]]),
+        Case(x=[1.0, 1.0], scale=[10.0, 100.0], epsilon=3.0, y=[5.0, 50.0], rstd=[0.5]),
+        GradCheck(),
+    ],
+)
+def rms_norm(x, scale=None, *, epsilon: float = 1e-5):
+    """``y = x * rstd * scale``, where ``rstd = 1 / sqrt(mean(x**2) + epsilon)`` along the last axis.
+
+    Zhang and Sennrich, 2019.
+    """
+    rstd = torch.rsqrt((x * x).mean(-1, keepdim=True) + epsilon)
+    return x * rstd if scale is None else x * rstd * scale, rstd
+
+
+@rms_norm.gradient_program("x")
+def rms_norm_dx(x, rstd, dy, scale=None, drstd=None):
+    """The gradient, and the way through the statistic, which only a gradient of a gradient takes."""
+    dx = rms_norm_grad(x, rstd, dy, scale)
+    if drstd is None:
+        return dx
+    return dx - multiply(mean_dx(multiply(drstd, multiply(rstd, square(rstd))), x, axis=-1, keepdim=True), x)
+
+
+rms_norm.gradient_programs(scale=lambda x, rstd, dy, drstd=None: rms_norm_scale_grad(x, rstd, dy))
+
+
+@operator(
+    "x: float[*b k], rstd: float[*b 1], dy: float[*b k] -> dscale: sum float[k]",
+    cases=[Case(x=[[1.0, 3.0], [0.0, 4.0]], rstd=[[1.0], [0.5]], dy=[[1.0, 5.0], [2.0, 1.0]], dscale=[1.0, 17.0])],
+)
+def rms_norm_scale_grad(x, rstd, dy):
+    """The gradient at the scale, from the gradient ``dy`` at the output of ``rms_norm``: the sum over the rows of ``dy * x * rstd``."""
+    return (dy * x * rstd).reshape(-1, x.shape[-1]).sum(0) if x.numel() else x.new_zeros(x.shape[-1])
+
+
+rms_norm_scale_grad.gradient_programs(
+    x=lambda rstd, dy, ddscale: multiply(multiply(dy, ddscale), rstd),
+    rstd=lambda x, dy, ddscale: reduce_sum(multiply(multiply(dy, ddscale), x), axis=-1, keepdim=True),
+    dy=lambda x, rstd, ddscale: multiply(multiply(x, rstd), ddscale),
+)
+
+
+@operator(
+    "x: float[*b k], rstd: float[*b 1], dy: float[*b k], scale?: float[k] -> dx: float[*b k]",
+    cases=[
+        Case(x=[[1.0, 3.0]], rstd=[[0.5]], dy=[[1.0, 5.0]], dx=[[-0.5, -0.5]]),
+        Case(x=[[1.0, 3.0]], rstd=[[0.5]], dy=[[1.0, 5.0]], scale=[2.0, 0.0], dx=[[0.875, -0.375]]),
+    ],
+)
+def rms_norm_grad(x, rstd, dy, scale=None):
+    """The gradient at x, from the gradient ``dy`` at the output of ``rms_norm``, for a statistic that is x's.
+
+    With ``g = dy * scale``: ``rstd * (g - x * rstd**2 * mean(g * x))``.
+    """
+    g = dy if scale is None else dy * scale
+    return rstd * (g - x * (rstd * rstd * (g * x).mean(-1, keepdim=True)))
+
+
+def _weighed(dy, scale):
+    return dy if scale is None else multiply(dy, scale)
+
+
+@rms_norm_grad.gradient_program("dy")
+def rms_norm_grad_ddy(x, rstd, ddx, scale=None):
+    """The gradient is symmetric in ``g`` and what it is contracted with."""
+    return _weighed(rms_norm_grad(x, rstd, ddx), scale)
+
+
+rms_norm_grad.gradient_programs(scale=lambda x, rstd, dy, ddx: linear_dbias(multiply(dy, rms_norm_grad(x, rstd, ddx))))
+
+
+@rms_norm_grad.gradient_program("x")
+def rms_norm_grad_dx(x, rstd, dy, ddx, scale=None):
+    g = _weighed(dy, scale)
+    along_g, along_ddx = (average(multiply(each, x), axis=-1, keepdim=True) for each in (g, ddx))
+    return neg(multiply(multiply(rstd, square(rstd)), multiply(g, along_ddx) + multiply(ddx, along_g)))
+
+
+@rms_norm_grad.gradient_program("rstd")
+def rms_norm_grad_drstd(x, rstd, dy, ddx, scale=None):
+    g = _weighed(dy, scale)
+    along_g = average(multiply(g, x), axis=-1, keepdim=True)
+    through = multiply(multiply(square(rstd), along_g), reduce_sum(multiply(ddx, x), axis=-1, keepdim=True))
+    return reduce_sum(multiply(ddx, g), axis=-1, keepdim=True) - 3.0 * through
+
+
+@fused_backward(rms_norm_grad, rms_norm_scale_grad)
+def rms_norm_backward(x, rstd, dy, scale=None):
+    """Both gradients, of which the products are shared."""
+    weighed = dy * x
+    dscale = (weighed * rstd).reshape(-1, x.shape[-1]).sum(0) if x.numel() else x.new_zeros(x.shape[-1])
+    g, along = (dy, weighed) if scale is None else (dy * scale, weighed * scale)
+    return rstd * (g - x * (rstd * rstd * along.mean(-1, keepdim=True))), dscale
