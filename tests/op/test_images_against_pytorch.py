@@ -236,3 +236,33 @@ def test_what_is_computed_in_single_precision_is_that_of_double_precision(settin
         y = operator.kernel(**given, **setting.attributes)
         y = y[0] if isinstance(y, tuple) else y
         torch.testing.assert_close(y.double(), expected, rtol=VALUES[torch.float32][0], atol=VALUES[torch.float32][1])
+
+
+WILD = [float("nan"), float("inf"), float("-inf"), 1e30, -1e30, 2.0**31, -(2.0**33), 1e18, 0.3]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("axes", [2, 3])
+def test_places_that_are_none_are_sampled_without_reading_beyond_an_image(axes: int, dtype: torch.dtype):
+    """PyTorch's kernels crash at some of them. Values are what they are at the nearest places that it takes: zeros, or those of a border."""
+    generator = torch.Generator().manual_seed(1)
+    known = ol.registry.standard
+    x = torch.rand(2, 3, *[5] * axes, generator=generator, dtype=dtype) + 1
+    grid = torch.tensor(WILD, dtype=dtype)[torch.randint(0, len(WILD), (2, *[6] * axes, axes), generator=generator)]
+    for mode in ("bilinear", "nearest", *(["bicubic"] if axes == 2 else [])):
+        for outside in ("zeros", "border", "reflection"):
+            how = {"mode": mode, "padding_mode": outside, "align_corners": False}
+            y = ol.op.grid_sample.kernel(x, grid, **how)
+            dy = torch.ones_like(y)
+            dx = known.get("grid_sample_dx").kernel(grid, dy, x.shape, **how)
+            dgrid = known.get("grid_sample_dgrid").kernel(x, grid, dy, **how)
+            assert all(each.isfinite().all() for each in (y, dx, dgrid)), how
+            far = (grid.abs() > 10).any(-1)[:, None].expand_as(y)
+            if outside == "zeros":
+                assert not y[far].any(), how
+
+
+def test_images_scaled_to_another_size_than_their_gradient_has_are_refused():
+    backward = ol.registry.standard.get("resize_dx").kernel
+    with pytest.raises(ValueError, match=r"^images of \[3, 3\] scaled by \(2.0, 1e-30\) are not \[6, 4\]$"):
+        backward(torch.ones(1, 1, 6, 4), torch.Size((1, 1, 3, 3)), scale=(2.0, 1e-30), mode="nearest", align_corners=False)

@@ -73,6 +73,8 @@ def resized_shape(x, *, size=None, scale=None, mode, align_corners):
 
 @resize.gradient("x", sensitive_to="place")
 def resize_dx(dy, x_shape, *, size=None, scale=None, mode, align_corners):
+    if scale is not None and tuple(dy.shape[2:]) != tuple(map(scaled_size, x_shape[2:], scale)):
+        raise ValueError(f"images of {list(x_shape[2:])} scaled by {scale} are not {list(dy.shape[2:])}")  # which PyTorch would read beyond
     return resized_backward(dy, x_shape, scale, mode, align_corners)
 
 
@@ -101,7 +103,7 @@ def grid_sample(x, grid, *, mode: str = "bilinear", padding_mode: str = "zeros",
 
     What lies outside is zero, the nearest pixel (``"border"``) or mirrored (``"reflection"``). Jaderberg et al., 2015.
     """
-    return _sampler(x, "")(x, grid, _MODES.index(mode), _OUTSIDE.index(padding_mode), align_corners)
+    return _sampler(x, "")(x, _bounded(grid, x.shape), _MODES.index(mode), _OUTSIDE.index(padding_mode), align_corners)
 
 
 @grid_sample.infer_shape
@@ -119,6 +121,12 @@ def sampled_shape(x, grid, *, mode, padding_mode, align_corners):
     return (*x.shape[:2], *grid.shape[1:-1])
 
 
+def _bounded(grid, shape):
+    """``grid`` without what no pixel is near: PyTorch counts places in 32 bits, and reads where others lead it. NaN is -1, as it says."""
+    most = 2.0**30 / max(1, *shape[2:])
+    return torch.nan_to_num(grid, nan=-1.0).clamp(-most, most)
+
+
 def _sampler(x, direction: str):
     return getattr(torch.ops.aten, f"grid_sampler_{x.ndim - 2}d{direction}").default
 
@@ -127,14 +135,14 @@ def _sampler(x, direction: str):
 def grid_sample_dx(grid, dy, x_shape, *, mode, padding_mode, align_corners):
     like_x = dy.new_zeros(x_shape)  # no gradient depends on its values
     how = _MODES.index(mode), _OUTSIDE.index(padding_mode), align_corners
-    return _sampler(like_x, "_backward")(dy, like_x, grid, *how, [True, False])[0]
+    return _sampler(like_x, "_backward")(dy, like_x, _bounded(grid, x_shape), *how, [True, False])[0]
 
 
 @grid_sample.gradient("grid")
 def grid_sample_dgrid(x, grid, dy, *, mode, padding_mode, align_corners):
     """It has no gradient itself, as in PyTorch."""
     how = _MODES.index(mode), _OUTSIDE.index(padding_mode), align_corners
-    return _sampler(x, "_backward")(dy, x, grid, *how, [False, True])[1]
+    return _sampler(x, "_backward")(dy, x, _bounded(grid, x.shape), *how, [False, True])[1]
 
 
 @grid_sample_dx.gradient_program("grid")
