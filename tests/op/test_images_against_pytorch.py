@@ -244,7 +244,7 @@ WILD = [float("nan"), float("inf"), float("-inf"), 1e30, -1e30, 2.0**31, -(2.0**
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("axes", [2, 3])
 def test_places_that_are_none_are_sampled_without_reading_beyond_an_image(axes: int, dtype: torch.dtype):
-    """PyTorch's kernels crash at some of them. Values are what they are at the nearest places that it takes: zeros, or those of a border."""
+    """PyTorch crashes at some of them. Values are what they are at the nearest places that it takes: zeros, or those of a border."""
     generator = torch.Generator().manual_seed(1)
     known = ol.registry.standard
     x = torch.rand(2, 3, *[5] * axes, generator=generator, dtype=dtype) + 1
