@@ -12,7 +12,6 @@ __all__ = ["cumprod", "cumsum"]
 
 @operator(
     "x: number[...s] -> y: number[...s]",
-    linear_in=("x",),
     axis_attribute="axis",
     cases=[
         Case(x=[[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], axis=1, y=[[1.0, 3.0, 6.0], [4.0, 9.0, 15.0]]),
