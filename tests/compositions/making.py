@@ -115,6 +115,8 @@ class _Writing:
         for name, value in attributes.items():
             if isinstance(value, int) and not isinstance(value, bool) and self.random.random() < 0.3:
                 attributes[name] = value + self.random.choice((-1, 1))
+        if operator.effects and "dtype" in operator.attributes:
+            attributes.setdefault("dtype", "float64")  # as all others: what is computed of them is compared in that
         arguments = {slot.name: self._argument(slot, pool) for slot in operator.signature.inputs}
         given = {name: value for name, value in arguments.items() if value is not None}
         try:

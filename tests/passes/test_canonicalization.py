@@ -26,6 +26,7 @@ def data() -> ol.Var:
         lambda x: ol.op.sum([ol.op.full_like(x, value=0.0, dtype="float64"), x]),
         lambda x: ol.op.concat([x]),
         lambda x: ol.op.assign(x),
+        lambda x: ol.op.stop_gradient(x),
         lambda x: ol.op.cast(x, dtype="float64"),
         lambda x: ol.op.broadcast_to_like(x, x),
         lambda x: ol.op.sum_to_shape(x, ol.op.exp(x)),

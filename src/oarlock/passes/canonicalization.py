@@ -168,6 +168,6 @@ _RULES: dict[str, Callable[[_Simplification, Op], Var | None]] = {
     "sum": _Simplification.sum,
     "concat": _Simplification.only,
     "transpose": _Simplification.transposed,
-    **dict.fromkeys(("assign", "cast", "broadcast_to_like", "sum_to_shape"), _Simplification.source),
+    **dict.fromkeys(("assign", "stop_gradient", "cast", "broadcast_to_like", "sum_to_shape"), _Simplification.source),
     **dict.fromkeys(_RESHAPES, _Simplification.reshaped),
 }

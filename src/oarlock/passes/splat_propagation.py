@@ -35,7 +35,10 @@ def splat_propagation(program: Program, catalogue: Catalogue) -> int:
     return scalars.count
 
 
-_REPEATERS = {"broadcast_to_like": "x", "reduce_sum_dx": "dy", "flatten": "x", "reshape": "x", "reshape_like": "x", "assign": "x"}
+_REPEATERS = {
+    "reduce_sum_dx": "dy",
+    **dict.fromkeys(("broadcast_to_like", "flatten", "reshape", "reshape_like", "assign", "stop_gradient"), "x"),
+}
 """Operators that repeat the elements of an input, or put them elsewhere."""
 
 
