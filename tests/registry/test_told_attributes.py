@@ -82,7 +82,7 @@ def test_heads_that_were_just_moved_are_moved_back_by_nobody():
         x = ol.layer.data("x", shape=["t", 8])
         by_head = [ol.op.transpose(ol.op.reshape(ol.layer.fc(x, 8), shape=("n", "t", 2, 4)), axes=(0, 2, 1, 3)) for _ in range(3)]
         y = ol.op.attention_by_head(*by_head)
-        y = ol.op.reshape(ol.op.transpose(y, axes=(0, 2, 1, 3)), shape=("n", "t", 8))
+        y = ol.layer.fc(ol.op.reshape(ol.op.transpose(y, axes=(0, 2, 1, 3)), shape=("n", "t", 8)), 8)
     text = ol.Executor().plan(program, [y]).text
     assert "scaled_dot_product_attention" in text
     assert "transpose" not in text
