@@ -215,13 +215,14 @@ def test_a_signal_stops_it_after_all_that_it_had_accepted(path, number):
             connection.sendall(request())
         half = running.connect()
         half.sendall(request()[:-5])
-        open_already = running.connect()
+        open_already, unfinished = running.connect(), running.connect()
         wait_until(lambda: "oarlock_requests_in_flight 6.0" in running.ask("GET", "/metrics")[1], 60)
         running.stop(number)
         time.sleep(0.1)
         open_already.sendall(request())
         refused, _, body = read_answer(open_already)
         assert (refused, json.loads(body)["error"]) == (503, "the server is stopping")
+        unfinished.sendall(request()[:-5])  # refused while it still sends, which it goes on with for longer than anybody waits
         half.sendall(request()[-5:])
         right = expected(path)
         for connection in (*whole, half):
@@ -230,7 +231,8 @@ def test_a_signal_stops_it_after_all_that_it_had_accepted(path, number):
         assert running.process.wait(60) == 0
         with pytest.raises(ConnectionError):
             running.connect(5)
-        for connection in (*whole, half, open_already):
+        assert read_answer(unfinished)[0] in (0, 503)
+        for connection in (*whole, half, open_already, unfinished):
             connection.close()
     assert running.errors == []
 

@@ -77,7 +77,7 @@ def _report(clients: Clients, sizes: list[int], status: int | None, errors: list
         failures.append(f"memory grew from {before / 2**20:.0f} to {after / 2**20:.0f} MiB")
     if status != 0:
         failures.append(f"the server ended with status {status}")
-    failures += [f"the server says: {line.rstrip()}" for line in errors[:20]]
+    failures += [f"the server says: {line.rstrip()}" for line in errors[:80]]
     times = numpy.sort(clients.seconds) * 1000
     if not len(times):
         failures.append("no request was answered")
@@ -86,7 +86,7 @@ def _report(clients: Clients, sizes: list[int], status: int | None, errors: list
         print(f"{len(times):,} right answers, half within {at[0.5]:.1f} ms, 99 of 100 within {at[0.99]:.1f} ms")
     print("statuses  " + ", ".join(f"{name}: {count:,}" for name, count in sorted(clients.statuses.items())))
     print(f"memory    {before / 2**20:.1f} MiB, at the end {after / 2**20:.1f} MiB")
-    print("\n".join([*dict.fromkeys(failures)][:40]) or "0 failures")
+    print("\n".join([*dict.fromkeys(failures)][:100]) or "0 failures")
     return 1 if failures else 0
 
 

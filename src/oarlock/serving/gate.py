@@ -142,5 +142,8 @@ class _Exchange:
             async with asyncio.timeout(_DRAIN_SECONDS):
                 while self._more and left > 0:
                     left -= len((await self.receive()).get("body", b""))
-        except TimeoutError:
+        except (
+            TimeoutError,
+            asyncio.CancelledError,
+        ):  # cancelled by the server library, which stops: the answer is sent, and needs its end
             pass

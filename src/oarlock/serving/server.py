@@ -59,7 +59,7 @@ def serve(
             server_header=False,
             h11_max_incomplete_event_size=limits.header_bytes,
             timeout_keep_alive=limits.idle_seconds,
-            timeout_graceful_shutdown=1,
+            timeout_graceful_shutdown=3,  # for refusals, which wait two seconds for what a client still sends
         )
         server = uvicorn.Server(config)
         server.capture_signals = contextlib.nullcontext  # the library would end the process by the signal
