@@ -1,5 +1,6 @@
 """A model: a program and the values that it needs. Saved as one file, loaded without the Python that wrote it."""
 
+import importlib
 import io
 import json
 import os
@@ -26,7 +27,7 @@ from oarlock.registry.catalogue import Catalogue, standard
 from oarlock.registry.type_check import typecheck
 from oarlock.runtime.budget import RunLimits
 from oarlock.runtime.declaration_check import require_declared
-from oarlock.runtime.executor import Executor
+from oarlock.runtime.executor import Backend, Executor, require_backend
 from oarlock.runtime.feed import check_feed
 from oarlock.runtime.initialization import initial_value
 from oarlock.runtime.ownership import own, require_not_elsewhere, states_of
@@ -49,9 +50,22 @@ class Model:
     catalogue: Catalogue = field(default=standard, repr=False)
     limits: RunLimits | None = field(default=None, repr=False)
     executor: Executor = field(init=False, repr=False)
+    sessions: dict[str, Any] = field(init=False, repr=False, default_factory=dict)  # of other runtimes, by backend
 
     def __post_init__(self) -> None:
         self.executor = Executor(catalogue=self.catalogue, limits=self.limits)
+
+    def to_onnxruntime(self, *, threads: int | None = None) -> Any:
+        """The model, as it is now, in a session of ONNX Runtime: `infer(feed)` takes and gives what `ol.infer(model, feed)` does.
+
+        Raises ArgumentError where `onnxruntime` is not installed and for an untrusted model, ProgramError with what ONNX cannot say.
+        """
+        return _onnxruntime().OnnxRuntimeModel(self, threads=threads)
+
+
+def _onnxruntime() -> Any:
+    """The module of a floor above, which is imported by whoever asks for it."""
+    return importlib.import_module("oarlock.interop.onnx.runtime")
 
 
 PathLike = str | os.PathLike[str]
@@ -302,14 +316,15 @@ def _refuse_training(program: Program) -> None:
         )
 
 
-def infer(target: object, *arguments: object) -> numpy.ndarray | dict[str, numpy.ndarray]:
+def infer(target: object, *arguments: object, backend: str | None = None) -> numpy.ndarray | dict[str, numpy.ndarray]:
     """Compute what a model predicts: one array, or a dict of them by label where it has several targets.
 
         infer(model, feed)                  what `ol.load_model` returned
         infer(predict, feed, parameters)    a variable, and the values it needs
         infer(predict, parameters)          where the inputs carry their values
 
-    `feed` maps inputs to arrays; names that are no inputs raise FeedError. Nothing is changed by it.
+    `feed` maps inputs to arrays; names that are no inputs raise FeedError. Nothing is changed by it. With `backend="onnxruntime"`, ONNX
+    Runtime computes it, in a session that a model keeps as long as its values stay; other backends are those of `Executor`.
     Raises ArgumentError, UndefinedVarError for a name in a dict of parameters that nothing has, and what `Executor.eval` raises.
     """
     feed: Mapping[str, object] | None = None
@@ -322,7 +337,7 @@ def infer(target: object, *arguments: object) -> numpy.ndarray | dict[str, numpy
         else:
             raise ArgumentError("infer takes a target, perhaps a feed, and perhaps parameters")
     if isinstance(target, Var):
-        program, executor = prune(target.block.program, {"predict": target}), Executor()
+        program, executor = prune(target.block.program, {"predict": target}), Executor(backend=_of_executor(backend))
         kept, fed = ({var.name for var in vars} for vars in (target.block.program.persistables(), target.block.program.main.inputs))
         if parameters is None and feed and kept.intersection(feed) and not fed.intersection(feed):
             feed, parameters = None, feed  # values by the names of parameters, and of nothing that is fed
@@ -331,8 +346,17 @@ def infer(target: object, *arguments: object) -> numpy.ndarray | dict[str, numpy
         if parameters is not None:
             raise ArgumentError("a model has its parameters already; infer(model, feed) takes no others")
         program, executor, scope = target.program, target.executor, target.scope
+        if _of_executor(backend) is not None:
+            executor = Executor(catalogue=target.catalogue, limits=target.limits, backend=_of_executor(backend))
     else:
         raise ArgumentError(f"infer takes a model or a variable, not {type(target).__name__}")
+    if backend == "onnxruntime":
+        return _onnxruntime().runtime_of(target if isinstance(target, Model) else Model(program, scope)).infer(feed)
     values = executor.eval(program, list(program.targets), feed, scope=scope)
     results = {label: numpy.asarray(value) for label, value in zip(program.targets, values, strict=True)}
     return next(iter(results.values())) if len(results) == 1 else results
+
+
+def _of_executor(backend: str | None) -> Backend | None:
+    """The backend of an executor; None for ONNX Runtime, which is none. Raises ArgumentError."""
+    return None if backend == "onnxruntime" else require_backend(backend)

@@ -1,0 +1,104 @@
+"""A model under ONNX Runtime: fed by the same names, checked as our own run checks, and refused in the same words."""
+
+import io
+from collections.abc import Mapping
+
+import numpy
+import torch
+
+from oarlock.errors import ArgumentError, KernelError
+from oarlock.interop.onnx.export import to_onnx
+from oarlock.interop.onnx.package import get_package
+from oarlock.io.model import Model
+from oarlock.ir.location import here
+from oarlock.ir.var import Var
+from oarlock.passes.pruning import prune
+from oarlock.runtime.context import draws_done
+from oarlock.runtime.feed import check_feed
+from oarlock.runtime.place import CPUPlace
+from oarlock.tensor.dtype import from_torch
+
+__all__ = ["OnnxRuntimeModel", "runtime_of"]
+
+_OPSET = 20
+
+
+class OnnxRuntimeModel:
+    """A model, as it was when this was made, in a session of ONNX Runtime.
+
+    `infer(feed)` takes and gives what `ol.infer(model, feed)` does, and raises FeedError as it does. What our kernels refuse of values -
+    a label that is no class, a row that is not there - is what ONNX Runtime makes of it: KernelError where it refuses. `session` is
+    ONNX Runtime's own. `threads` are those of one operator; as many as there are cores, unless said.
+
+    Raises ArgumentError where `onnxruntime` is not installed, for a model whose runs are limited, which nothing would count there, and
+    what `ol.to_onnx` raises.
+    """
+
+    def __init__(self, model: Model, *, threads: int | None = None):
+        runtime = get_package("onnxruntime")
+        if model.limits is not None:
+            raise ArgumentError(
+                "a model of a stranger has limits, which ONNX Runtime does not count",
+                location=here(),
+                hint="run it here, or load it without untrusted=True where you trust it",
+            )
+        self.program = prune(model.program, model.program.targets)
+        self.scope = model.scope
+        held = io.BytesIO()
+        self.exported = to_onnx(model, held, opset=_OPSET)
+        options = runtime.SessionOptions()
+        options.log_severity_level = 3
+        if threads is not None:
+            options.intra_op_num_threads = threads
+        try:
+            self.session = runtime.InferenceSession(held.getvalue(), options)
+        except Exception as error:  # classes of a compiled module, which share no other
+            raise KernelError(f"ONNX Runtime does not take this program: {error}", given=[]) from error
+
+    def infer(self, feed: Mapping[str, object] | None = None) -> numpy.ndarray | dict[str, numpy.ndarray]:
+        """Compute the targets: one array, or a dict of them by label where there are several. Raises FeedError and KernelError."""
+        results = dict(zip(self.program.targets, self.run(feed or {}), strict=True))
+        return next(iter(results.values())) if len(results) == 1 else results
+
+    def run(self, feed: Mapping[str, object]) -> list[numpy.ndarray]:
+        """The targets, in order."""
+        tensors = check_feed(self.program, feed, set(self.program.main.inputs), CPUPlace(), self.scope)
+        given = {name: tensors[name].numpy() for name in self.exported.inputs if name in tensors}
+        given |= self.exported.keys(draws_done(self.scope))
+        try:
+            return self.session.run(None, given)
+        except Exception as error:  # as above
+            fed = [f'"{name}" is {from_torch(tensor.dtype)}{list(tensor.shape)}' for name, tensor in tensors.items()]
+            raise KernelError(f"ONNX Runtime refused to compute: {error}", given=fed) from error
+
+
+_Values = list[tuple[Var, torch.Tensor | None, int]]
+
+
+def _values_of(model: Model) -> _Values:
+    """What the model's variables hold, and how often that was written over."""
+    found: _Values = []
+    for var in model.program.persistables():
+        variable = model.scope.find_var(var.name)
+        held = variable.held if variable is not None and variable.is_set else None
+        tensor = held if isinstance(held, torch.Tensor) else None
+        found.append((var, tensor, -1 if tensor is None else tensor._version))
+    return found
+
+
+def runtime_of(model: Model) -> OnnxRuntimeModel:
+    """The session of a model, made anew where its program or its values are not what they were."""
+    state = (model.program.serial, model.program.revision), _values_of(model)
+    held = model.sessions.get("onnxruntime")
+    if held is not None and held[0] == state[0] and _same(held[1], state[1]):
+        return held[2]
+    made = OnnxRuntimeModel(model)
+    model.sessions["onnxruntime"] = (*state, made)
+    return made
+
+
+def _same(before: _Values, now: _Values) -> bool:
+    """Whether the same tensors are held, and nobody has written over one since. `before` holds them, so that no other takes their place."""
+    return len(before) == len(now) and all(
+        old[0] is new[0] and old[1] is new[1] and old[1] is not None and old[2] == new[2] for old, new in zip(before, now, strict=True)
+    )
