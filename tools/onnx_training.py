@@ -59,7 +59,7 @@ def compare(name: str, steps: int, opset: int) -> Comparison:
     fed = {key: tensors[key].numpy() for key in step.inputs if key in tensors}
     state = dict(step.first)
     for _ in range(steps):
-        ours = {key: numpy.array(scope[key]) for key in step.state}
+        ours = {key: numpy.asarray(scope[key]).copy() for key in step.state}
         begin = time.perf_counter()
         (expected,) = executor.run(program, workload.feed, [workload.fetch], scope=scope)
         between = time.perf_counter()
