@@ -28,7 +28,8 @@ def rms_norm(x, scale=None, *, epsilon: float = 1e-5):
     Zhang and Sennrich, 2019.
     """
     rstd = torch.rsqrt((x * x).mean(-1, keepdim=True) + epsilon)
-    return x * rstd if scale is None else x * rstd * scale, rstd
+    y = x * rstd
+    return y if scale is None else y.mul_(scale), rstd
 
 
 @rms_norm.gradient_program("x")
@@ -49,7 +50,7 @@ rms_norm.gradient_programs(scale=lambda x, rstd, dy, drstd=None: rms_norm_scale_
 )
 def rms_norm_scale_grad(x, rstd, dy):
     """The gradient at the scale, from the gradient ``dy`` at the output of ``rms_norm``: the sum over the rows of ``dy * x * rstd``."""
-    return (dy * x * rstd).reshape(-1, x.shape[-1]).sum(0) if x.numel() else x.new_zeros(x.shape[-1])
+    return _sum_of_rows((dy * x).mul_(rstd))
 
 
 rms_norm_scale_grad.gradient_programs(
@@ -72,7 +73,17 @@ def rms_norm_grad(x, rstd, dy, scale=None):
     With ``g = dy * scale``: ``rstd * (g - x * rstd**2 * mean(g * x))``.
     """
     g = dy if scale is None else dy * scale
-    return rstd * (g - x * (rstd * rstd * (g * x).mean(-1, keepdim=True)))
+    return _projected(g, g * x, x, rstd)
+
+
+def _projected(g, weighed, x, rstd):
+    """``rstd * (g - x * rstd**2 * mean(weighed))``."""
+    return torch.addcmul(g, x, weighed.mean(-1, keepdim=True) * (rstd * rstd), value=-1).mul_(rstd)
+
+
+def _sum_of_rows(x):
+    """Where there are none, zeros."""
+    return x.reshape(torch.Size(x.shape[:-1]).numel(), x.shape[-1]).sum(0)
 
 
 def _weighed(dy, scale):
@@ -105,8 +116,8 @@ def rms_norm_grad_drstd(x, rstd, dy, ddx, scale=None):
 
 @fused_backward(rms_norm_grad, rms_norm_scale_grad)
 def rms_norm_backward(x, rstd, dy, scale=None):
-    """Both gradients, of which the products are shared."""
-    weighed = dy * x
-    dscale = (weighed * rstd).reshape(-1, x.shape[-1]).sum(0) if x.numel() else x.new_zeros(x.shape[-1])
-    g, along = (dy, weighed) if scale is None else (dy * scale, weighed * scale)
-    return rstd * (g - x * (rstd * rstd * along.mean(-1, keepdim=True))), dscale
+    """Both gradients, with little memory beside them."""
+    g = dy if scale is None else dy * scale
+    weighed = g * x
+    dx = _projected(g, weighed, x, rstd)
+    return dx, _sum_of_rows(torch.mul(dy, x, out=weighed).mul_(rstd))
