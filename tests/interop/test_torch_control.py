@@ -96,6 +96,40 @@ def test_a_scan_is_a_recurrent_loop():
     require_close(gradients(model, feed), module)
 
 
+class Sizes(nn.Module):
+    """Arithmetic on sizes that no axis has, as a number and as a shape."""
+
+    def forward(self, x, y):
+        rows, columns = x.shape
+        return x / (rows * columns + y.shape[0] // 2), x.new_ones(rows, dtype=torch.int64) * (2 * rows), torch.arange(rows * 2)
+
+
+def test_arithmetic_on_sizes_is_told_by_a_run():
+    x, y = doubles(3, 4), doubles(5)
+    model = ol.from_torch(Sizes(), (x, y), dynamic={"x": {0: "n", 1: "c"}, "y": {0: "m"}})
+    for given in ((x, y), (doubles(7, 2), doubles(8))):
+        found = ol.infer(model, dict(zip(("x", "y"), given, strict=True)))
+        for value, expected in zip(found.values(), Sizes()(*given), strict=True):
+            numpy.testing.assert_allclose(value, expected, rtol=1e-12)
+
+
+class Chosen(nn.Module):
+    """A size that only values tell, in what is computed from it."""
+
+    def forward(self, x):
+        rows = (x[:, 0] > 0).nonzero()[:, 0]
+        chosen = x[rows]
+        return chosen, torch.arange(chosen.shape[0]), x.sum(0) * chosen.shape[0]
+
+
+def test_a_size_that_values_tell_is_one_everywhere():
+    model = ol.from_torch(Chosen(), doubles(6, 4), dynamic="n")
+    for count in (6, 9):
+        x = doubles(count, 4)
+        for value, expected in zip(ol.infer(model, {"x": x}).values(), Chosen()(x), strict=True):
+            numpy.testing.assert_allclose(value, expected, rtol=1e-12)
+
+
 def dropped_path(x, rate, training):
     """As timm writes it."""
     if rate == 0.0 or not training:

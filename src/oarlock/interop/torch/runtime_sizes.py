@@ -6,9 +6,10 @@ from oarlock.interop.torch.rules.registry import Unsupported
 from oarlock.ir.block_stack import current_block
 from oarlock.ir.dtype import DType
 from oarlock.ir.program import Program
-from oarlock.ir.size import Size
+from oarlock.ir.size import Size, terms
 from oarlock.ir.var import Var
 from oarlock.op.creation import full
+from oarlock.op.elementwise import add, floor_divide, multiply
 from oarlock.registry.catalogue import standard
 from oarlock.registry.creator import create
 
@@ -16,7 +17,10 @@ __all__ = ["variable_of_size"]
 
 
 def variable_of_size(size: Size, program: Program) -> Var:
-    """`size` as int64[]: a number, or the size of a variable that has an axis of it. Raises Unsupported where none has."""
+    """`size` as int64[]: a number, the size of a variable that has an axis of it, or arithmetic on such.
+
+    Raises Unsupported where no run tells it.
+    """
     if isinstance(size, int):
         return full(shape=(), value=float(size), dtype=DType.INT64)
     for var in _seen(program):
@@ -24,7 +28,21 @@ def variable_of_size(size: Size, program: Program) -> Var:
             found = create(standard.get("size"), (var,), {"axis": var.shape.index(size)})
             assert isinstance(found, Var)
             return found
-    raise Unsupported(f"no variable has the size {size}, so no run tells it")
+    if terms(size) == {(size,): 1}:
+        if size.startswith("("):
+            inner, divisor = size[1:].rsplit(")//", 1)
+            return floor_divide(variable_of_size(inner, program), variable_of_size(int(divisor), program))
+        raise Unsupported(f"no variable has the size {size}, so no run tells it")
+    total: Var | None = None
+    for factors, coefficient in terms(size).items():
+        product = None if coefficient == 1 and factors else variable_of_size(coefficient, program)
+        for factor in factors:
+            value = variable_of_size(factor, program)
+            product = value if product is None else multiply(product, value)
+        assert product is not None
+        total = product if total is None else add(total, product)
+    assert total is not None
+    return total
 
 
 def _seen(program: Program) -> Iterator[Var]:
