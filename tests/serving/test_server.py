@@ -15,6 +15,7 @@ import torch
 from processes import run_oarlock
 from serving.asking import model_of, rowwise_program
 from serving.running import Running, read_answer, serving, wait_until
+from tolerances import BATCHED
 
 import oarlock as ol
 
@@ -264,6 +265,19 @@ def test_the_verb_serves_a_file_under_its_name(path):
         running.stop()
         assert running.process.wait(60) == 0
     assert running.errors == []
+
+
+def test_the_verb_serves_by_onnx_runtime(path):
+    command = ["-m", "oarlock", "serve", str(path), "--port", "0", "--backend", "onnxruntime"]
+    with serving(path, command=command) as running:
+        status, answer = running.ask("POST", "/infer", FEED)
+        assert status == 200
+        for name, value in expected(path).items():
+            torch.testing.assert_close(torch.tensor(answer[name]), torch.tensor(value), rtol=BATCHED[0], atol=BATCHED[1])
+        assert running.ask("POST", "/infer", {**FEED, "id": [4]})[1]["type"] == "KernelError"
+        assert running.ask("POST", "/infer", {**FEED, "x": [[1.0]]})[1]["type"] == "FeedError"
+        running.stop()
+        assert running.process.wait(60) == 0
 
 
 def test_a_strangers_file_is_not_served(path):

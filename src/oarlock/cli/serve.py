@@ -12,7 +12,7 @@ from oarlock.cli.untrusted_run import Untrusted
 from oarlock.errors import ArgumentError
 from oarlock.runtime.process import configure_process
 from oarlock.serving.limits import ServingLimits
-from oarlock.serving.served_model import ServedModel
+from oarlock.serving.served_model import ServedModel, run_by_onnxruntime
 from oarlock.serving.server import serve as serve_model
 
 __all__ = ["serve"]
@@ -31,6 +31,7 @@ def serve(
     connections: Annotated[int, typer.Option(help="Open connections; more are refused.")] = _USUAL.connections,
     body_bytes: Annotated[int, typer.Option(help="The largest body; a larger one is refused with status 413.")] = _USUAL.body_bytes,
     seconds: Annotated[float, typer.Option(help="From a request to its answer; later ones have status 503.")] = _USUAL.seconds,
+    backend: Annotated[str | None, typer.Option(help="onnxruntime: ONNX Runtime computes; the bits are its own.")] = None,
     untrusted: Untrusted = False,
 ) -> None:
     """Serve a model by HTTP: the Open Inference Protocol v2, and plain JSON.
@@ -45,6 +46,8 @@ def serve(
             "a stranger's file is not served: a run of it has limits in a process of its own, and a server goes on for days",
             hint="oarlock infer FILE --untrusted --data ROWS.npz runs it once; serve it without --untrusted in a container of its own",
         )
+    if backend not in (None, "onnxruntime"):
+        raise ArgumentError(f"--backend is onnxruntime, or left out, not {backend!r:.60}")
     counts = {"--batch-rows": batch_rows, "--queue": queue, "--connections": connections, "--body-bytes": body_bytes, "--seconds": seconds}
     for option, value in counts.items():
         if value <= 0:
@@ -63,7 +66,8 @@ def serve(
     name = path.stem if name is None else name
     if not re.fullmatch(r"[A-Za-z0-9_.-]{1,128}", name):
         raise ArgumentError(f"{name!r:.140} is no name for addresses", hint="--name digits")
-    model = ServedModel(name, inference.load_model(path))
+    loaded = inference.load_model(path)
+    model = ServedModel(name, loaded, run_by_onnxruntime(loaded, threads=threads) if backend else None)
 
     def say(address: str) -> None:
         typer.echo(f"{path.name} at {address}/v2/models/{name}")

@@ -13,7 +13,7 @@ from oarlock.runtime.feed import check_feed
 from oarlock.runtime.place import CPUPlace
 from oarlock.serving.rows import Rows, find_rows
 
-__all__ = ["Feed", "ServedModel", "Values"]
+__all__ = ["Feed", "ServedModel", "Values", "run_by_onnxruntime"]
 
 Feed = Mapping[str, torch.Tensor]
 Values = dict[str, torch.Tensor]
@@ -84,3 +84,9 @@ class ServedModel:
         joined = {var.name: torch.cat([feed[var.name] for feed in feeds]) for var in self.rows.inputs}
         parts = [value.split(counts) for value in self._run(joined)]
         return [dict(zip(self.labels, values, strict=True)) for values in zip(*parts, strict=True)]
+
+
+def run_by_onnxruntime(model: Model, *, threads: int | None = None) -> Callable[[Feed], Sequence[torch.Tensor]]:
+    """The `run` of a `ServedModel` by ONNX Runtime. Raises what `Model.to_onnxruntime` does."""
+    session = model.to_onnxruntime(threads=threads)
+    return lambda feed: [torch.from_numpy(value) for value in session.run(feed)]
