@@ -84,7 +84,7 @@ def transposed_convolution(
             if not isinstance(size, int):
                 raise Unsupported(f"its pads follow from the size {size}", hint="sizes={...} gives symbols numbers")
             wanted = size * step if output_shape is None else tuple(output_shape)[-count:][number]
-            total = max(step * (size - 1) + more[number] + width - wanted, 0)
+            total = step * (size - 1) + more[number] + width - wanted
             upper = auto_pad == "SAME_UPPER"
             before.append(total // 2 if upper else total - total // 2)
             after.append(total - total // 2 if upper else total // 2)
@@ -93,11 +93,13 @@ def transposed_convolution(
     function = getattr(op, f"conv_transpose{count}d")
     if tuple(before) == tuple(after) and all(extra < max(step, apart) for extra, step, apart in zip(more, stride, dilation, strict=True)):
         return function(x, w, bias, stride=stride, padding=tuple(before), output_padding=more, dilation=dilation, groups=group)
-    y = function(x, w, bias, stride=stride, padding=(0,) * count, output_padding=(0,) * count, dilation=dilation, groups=group)
     behind = [extra - cut for extra, cut in zip(more, after, strict=True)]
-    if any(extra > 0 for extra in behind):
-        raise Unsupported(f"output_padding is {list(more)}, which is not below the strides {list(stride)}")
-    return padded(y, [-cut for cut in before], behind)
+    more = tuple(max(extra, 0) for extra in behind)
+    if any(extra >= max(step, apart) for extra, step, apart in zip(more, stride, dilation, strict=True)) or min(before) < 0:
+        raise Unsupported(f"it adds {list(more)} behind, which is not below the strides {list(stride)}")
+    y = function(x, w, bias, stride=stride, padding=(0,) * count, output_padding=more, dilation=dilation, groups=group)
+    cut = [min(extra, 0) for extra in behind]
+    return padded(y, [-number for number in before], cut) if any((*before, *cut)) else y
 
 
 def _room(size: Size, before: int, after: int, window: int, stride: int, ceil: bool) -> tuple[int, int]:
