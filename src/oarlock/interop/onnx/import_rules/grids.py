@@ -47,7 +47,7 @@ def max_unpool(x, index, output_shape=None, *, kernel_shape, pads=None, strides=
 
 @rule("TensorScatter", since=24)
 def tensor_scatter(past, update, write=None, *, axis=-2, mode="linear"):
-    """An update written into a cache along an axis, for each row of the batch from its own place on; around the end where it is circular."""
+    """An update written into a cache along an axis, for each row of the batch from its own place on, perhaps around the end."""
     rank = rank_of(past)
     axis = axis % rank
     if mode not in ("linear", "circular") or axis == 0:
