@@ -4,12 +4,13 @@ So `broadcast_to(x, ids, shape=("n", 4))` has as many rows as `ids`, whose type 
 """
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from oarlock.errors import ShapeError
 from oarlock.ir.attribute import Sizes
 from oarlock.ir.operation import Op
-from oarlock.ir.size import Shape, Size, evaluate, format_shape, linear, names_in, told
+from oarlock.ir.size import Shape, evaluate, format_shape, linear, names_in, told
 from oarlock.registry.attribute_spec import UnknownSizes
 
 if TYPE_CHECKING:
@@ -43,8 +44,13 @@ def require_told(operator: "Operator", name: str, value: object, shapes: Sequenc
         raise ShapeError(f"no input tells {' and '.join(dict.fromkeys(unknown))} of {format_shape(value)}{where}")
 
 
-def numbers_in(sizes: Iterable[Size], shapes: Iterable[Shape], given: Iterable[Iterable[int]]) -> Sizes:
+def numbers_in(sizes: Sizes, shapes: Iterable[Shape], given: Iterable[Sequence[int]]) -> Sizes:
     """The sizes with numbers for symbols, where inputs declared to be of `shapes` are given of others. What they do not tell stays."""
+    return _remembered(sizes, tuple(shapes), tuple(map(tuple, given)))
+
+
+@lru_cache(maxsize=4096)  # a step asks for the same ones as the step before
+def _remembered(sizes: Sizes, shapes: tuple[Shape, ...], given: tuple[tuple[int, ...], ...]) -> Sizes:
     values: dict[str, int] = {}
     for shape, numbers in zip(shapes, given, strict=True):
         values = told(shape, numbers) | values
