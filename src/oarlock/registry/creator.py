@@ -96,7 +96,7 @@ def _append(
     like = next((item for item in keywords.values() if isinstance(item, Var)), None)
     if numbers and like is not None:
         with undone_on_error(like.block.program):
-            constants = {slot: _constant(operator, item, like) for slot, item in numbers.items()}
+            constants = {slot: _constant(operator, item, _beside(operator, slot, keywords, like)) for slot, item in numbers.items()}
             return _append(operator, arguments, {**keywords, **constants}, name=name, outputs=outputs, op_name=op_name)
     given = _bind_slots(operator, arguments, keywords)
     attributes = {
@@ -152,6 +152,12 @@ def _is_number_for(item: object, slot: Slot | None) -> TypeGuard[float]:
     """Whether `item` is a number that may stand where a variable does, since that broadcasts with the others."""
     plain = isinstance(item, int | float) and not isinstance(item, bool)
     return plain and slot is not None and [axis.kind for axis in slot.axes or ()] == ["broadcast"]
+
+
+def _beside(operator: Operator, slot: str, keywords: Mapping[str, object], otherwise: Var) -> Var:
+    """The first variable in a slot whose dtype is that of `slot`, `otherwise` where there is none: of `where`, no condition."""
+    kinds = {each.name: each.dtype for each in operator.signature.inputs}
+    return next((item for name, item in keywords.items() if isinstance(item, Var) and kinds.get(name) == kinds[slot]), otherwise)
 
 
 def _constant(operator: Operator, number: float, like: Var) -> Var:
