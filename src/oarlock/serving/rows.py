@@ -194,6 +194,12 @@ def _place_after(operator: Operator, op: Op, symbol: str, places: Mapping[Var, _
         named = op.attributes.get(_WITHIN[op.type], 0)
         axes = (named,) if isinstance(named, int) else named  # type: ignore[assignment]
         return place if place.axis not in {axis % len(first.shape or ()) for axis in axes} else None
+    if op.type == "grid_sample":
+        return place if together and place.axis == 0 else None
+    if op.type == "pad":
+        before, after = op.attributes["before"], op.attributes["after"]
+        padded = [any(pair) for pair in zip(before, after, strict=True)]  # type: ignore[call-overload]  # the last axes
+        return place if not ([False] * (len(first.shape or ()) - len(padded)) + padded)[place.axis] else None
     if operator.axis_attribute is not None:
         rank = max(len(var.shape or ()) for var in (*op.reads, *op.writes))
         return place if together and axes_alone(operator, op.attributes, rank) > place.axis else None
