@@ -8,7 +8,6 @@ from typing import Annotated
 import typer
 
 from oarlock import inference
-from oarlock.cli.untrusted_run import Untrusted
 from oarlock.errors import ArgumentError
 from oarlock.runtime.process import configure_process
 from oarlock.serving.limits import ServingLimits
@@ -32,7 +31,7 @@ def serve(
     body_bytes: Annotated[int, typer.Option(help="The largest body; a larger one is refused with status 413.")] = _USUAL.body_bytes,
     seconds: Annotated[float, typer.Option(help="From a request to its answer; later ones have status 503.")] = _USUAL.seconds,
     backend: Annotated[str | None, typer.Option(help="onnxruntime: ONNX Runtime computes; the bits are its own.")] = None,
-    untrusted: Untrusted = False,
+    untrusted: Annotated[bool, typer.Option("--untrusted", help="Refused: a stranger's file is not served.")] = False,
 ) -> None:
     """Serve a model by HTTP: the Open Inference Protocol v2, and plain JSON.
 
