@@ -24,7 +24,7 @@ def _shares(g: Graph, length: str, count: int, dtype: DType) -> str:
     return g("Div", members, g.reduce("ReduceSum", members, [1], keepdim=True))
 
 
-def _times(g: Graph, x: str, matrix: str, axis: int, rank: int) -> str:
+def multiplied_along(g: Graph, x: str, matrix: str, axis: int, rank: int) -> str:
     """`x` with one axis multiplied by a matrix, [from to]."""
     perm = list(range(rank))
     perm[axis], perm[-1] = perm[-1], perm[axis]
@@ -37,14 +37,14 @@ def average(g: Graph, x: Value, *, size: Sequence[int]) -> str:
     y = x.name
     for axis, count in enumerate(size, start=2):
         shares = _shares(g, g.dim(x, axis), count, x.dtype)
-        y = _times(g, y, g("Transpose", shares, perm=[1, 0]), axis, x.rank)
+        y = multiplied_along(g, y, g("Transpose", shares, perm=[1, 0]), axis, x.rank)
     return y
 
 
 def average_dx(g: Graph, dy: Value, x: Value, *, size: Sequence[int]) -> str:
     dx = dy.name
     for axis, count in enumerate(size, start=2):
-        dx = _times(g, dx, _shares(g, g.dim(x, axis), count, dy.dtype), axis, dy.rank)
+        dx = multiplied_along(g, dx, _shares(g, g.dim(x, axis), count, dy.dtype), axis, dy.rank)
     return dx
 
 
