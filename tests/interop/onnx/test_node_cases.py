@@ -29,7 +29,5 @@ def test_cases_of_every_kind_pass(onnx_cases):
         outcomes = [onnx_cases.run_case(case) for case in onnx_cases.cases()[::16]]
     results = Counter(outcome.result for outcome in outcomes)
     failed = [f"{outcome.name}: {outcome.reason}" for outcome in outcomes if outcome.result == "failed"]
-    assert [
-        line for line in failed if not line.startswith(("test_bernoulli", "test_training_dropout")) and "has no attribute" not in line
-    ] == []
-    assert results["passed"] >= 0.8 * (len(outcomes) - results["left"])
+    assert [line for line in failed if not line.startswith(("test_bernoulli", "test_training_dropout"))] == []
+    assert results["passed"] >= 0.9 * (len(outcomes) - results["left"])
