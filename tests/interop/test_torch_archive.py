@@ -65,7 +65,7 @@ def with_document(change):
 
 
 def test_an_archive_comes_in_as_the_module_does(module, archive):
-    model = ol.from_torch(read_archive(archive))
+    model = ol.from_torch(archive)
     assert [var.name for var in model.program.parameters()] == [name for name, _ in module.named_parameters()]
     assert model.inputs["x"].shape == ("n", 4)
     x = torch.randn(5, 4)

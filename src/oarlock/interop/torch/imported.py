@@ -1,5 +1,6 @@
 """`from_torch`: a module of PyTorch as a program with its parameters, and as a layer for programs of one's own."""
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -8,6 +9,7 @@ from torch.export import ExportedProgram
 from torch.utils import _pytree as pytree
 
 from oarlock.errors import ArgumentError, DTypeError, UnsupportedError
+from oarlock.interop.torch.archive import read_archive
 from oarlock.interop.torch.example import Example, read_example
 from oarlock.interop.torch.export import Exported, export_module, read_program, require_module
 from oarlock.interop.torch.graph import Graph, Input, write_graph
@@ -100,7 +102,7 @@ def _fitting(item: Input, given: object, name: str) -> object:
 
 
 def from_torch(
-    module: torch.nn.Module | ExportedProgram,
+    module: torch.nn.Module | ExportedProgram | str | os.PathLike[str],
     example: object = None,
     *,
     dynamic: object = None,
@@ -114,13 +116,17 @@ def from_torch(
         model = ol.from_torch(net, {"ids": ids}, dynamic={"ids": {0: "n", 1: "t"}})
         ol.infer(model, {"image": image}); ol.save_model(model, path)
         with ol.Program() as program: features = model(image)                # a layer of a program of one's own
+        model = ol.from_torch("model.pt2")                                   # what torch.export.save wrote; nothing in it is run
 
     Parameters and buffers have the module's names and values, which are copied; tied ones are one, frozen ones frozen, and no gradient
     passes where PyTorch passes none. `dynamic` says which sizes are symbols, others are those of the example. With `training`, dropout
     and batch norm do in a run that trains, and in one that does not, what they do in PyTorch; without it, they never train. What the
     module writes to its buffers is written at the end of a step that trains. `seed` is that of the program.
-    Raises ArgumentError for an example or sizes that do not fit, UnsupportedError, before anything is made, for all that no program can.
+    Raises ArgumentError for an example or sizes that do not fit, UnsupportedError, before anything is made, for all that no program can;
+    for a file, MissingFileError, ReadError, FormatError or LimitError.
     """
+    if isinstance(module, str | os.PathLike):
+        return from_exported(read_archive(module), seed=seed, trusted=False)
     if isinstance(module, ExportedProgram):
         return from_exported(module, seed=seed)
     module = require_module(module)
