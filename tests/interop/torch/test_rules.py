@@ -245,6 +245,7 @@ FAMILIES = {
         ("pad reflect", lambda x: functional.pad(x, (1, 2, 2, 1), mode="reflect"), _IMAGE),
         ("pad replicate", lambda x: functional.pad(x, (1, 2, 2, 1), mode="replicate"), _IMAGE),
         ("pad circular", lambda x: functional.pad(x, (1, 2, 2, 1), mode="circular"), _IMAGE),
+        ("grid_sample", lambda x, g: functional.grid_sample(x, g, align_corners=False), (*_IMAGE, (2, 3, 4, 2)), {"low": -0.9}),
         ("pixel_shuffle", lambda x: functional.pixel_shuffle(x, 2), _IMAGE),
         ("pixel_unshuffle", lambda x: functional.pixel_unshuffle(x, 2), ((2, 3, 4, 6),)),
         ("channel_shuffle", lambda x: functional.channel_shuffle(x, 2), _IMAGE),
@@ -274,6 +275,12 @@ FAMILIES = {
     "losses": [
         *_each(functional, "mse_loss l1_loss smooth_l1_loss huber_loss cosine_similarity", ((3, 4), (3, 4)), low=0.1, high=0.9),
         *_each(functional, "binary_cross_entropy binary_cross_entropy_with_logits poisson_nll_loss", ((3, 4), (3, 4)), low=0.1, high=0.9),
+        ("cosine_similarity of ranks", lambda x, y: functional.cosine_similarity(x, y, dim=-1), ((2, 3), (2, 1, 3))),
+        (
+            "cosine_embedding_loss",
+            lambda x, y, t: functional.cosine_embedding_loss(x, y, t, margin=0.2),
+            ((4, 3), (4, 3), torch.tensor([1, -1, 1, -1])),
+        ),
         ("kl_div", lambda x, y: functional.kl_div(x, y, reduction="sum"), ((3, 4), (3, 4)), {"low": 0.1, "high": 0.9}),
         ("nll_loss", lambda x, w, i: functional.nll_loss(x, i, w.detach().exp(), ignore_index=2), ((2, 4, 3), (4,), _IDS)),
         ("cross_entropy", lambda x, i: functional.cross_entropy(x, i), ((3, 4), torch.tensor([0, 3, -100]))),

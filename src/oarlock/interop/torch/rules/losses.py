@@ -159,7 +159,9 @@ def _soft_cross_entropy(x: Var, target: Var, weight: Var | None, reduction: int,
 @rule("aten.cosine_similarity.default", promote=("x1", "x2"))
 def cosine_similarity(x1: Var, x2: Var, dim: int = 1, eps: float = 1e-8):
     """Each vector by its length, which is held above `eps`."""
-    axis = dim % max(rank_of(x1), rank_of(x2))
+    rank = max(rank_of(x1), rank_of(x2))
+    axis = dim % rank
+    x1, x2 = (reshaped(x, [*([1] * (rank - rank_of(x))), *shape_of(x)]) for x in (x1, x2))
     least = like(eps, x1)
     lengths = [op.maximum(_length(x, axis), least) for x in (x1, x2)]
     return op.reduce_sum(op.multiply(op.divide(x1, lengths[0]), op.divide(x2, lengths[1])), axis=axis)
@@ -196,3 +198,17 @@ def poisson_nll_loss(input: Var, target: Var, log_input: bool, full: bool, eps: 
     if log_input:
         return reduced(op.subtract(op.exp(input), op.multiply(target, input)), reduction)
     return reduced(op.subtract(input, op.multiply(target, op.log(op.add(input, like(eps, input))))), reduction)
+
+
+@rule("aten.cosine_embedding_loss.default")
+def cosine_embedding_loss(input1: Var, input2: Var, target: Var, margin: float = 0.0, reduction: int = 1):
+    """``1 - cos`` where the target is 1; where it is -1, by how much the cosine exceeds the margin."""
+    tiny = 1e-12
+    axis = rank_of(input1) - 1
+    product = op.reduce_sum(op.multiply(input1, input2), axis=axis)
+    first, second = (op.add(op.reduce_sum(op.square(x), axis=axis), like(tiny, x)) for x in (input1, input2))
+    cosine = op.divide(product, op.sqrt(op.multiply(first, second)))
+    zero = like(0.0, cosine)
+    near = op.where(op.equal(target, like(1, target)), op.subtract(like(1.0, cosine), cosine), zero)
+    far = op.where(op.equal(target, like(-1, target)), op.relu(op.subtract(cosine, like(margin, cosine))), zero)
+    return reduced(op.add(near, far), reduction)

@@ -146,9 +146,7 @@ def native_layer_norm(input: Var, normalized_shape: Sequence[Size], weight: Var 
 def group_norm(
     input: Var, num_groups: int, weight: Var | None = None, bias: Var | None = None, eps: float = 1e-5, cudnn_enabled: bool = True
 ):
-    n, c, *rest = shape_of(input)
-    rows = reshaped(input, [n, num_groups, size.floor_divide(size.product([c, *rest]), num_groups)])
-    return affine(reshaped(op.layer_norm(rows, epsilon=float(eps)), shape_of(input)), weight, bias, _by_channel(input))
+    return op.group_norm(input, weight, bias, groups=num_groups, epsilon=float(eps))
 
 
 @rule("aten.native_group_norm.default")
@@ -177,10 +175,8 @@ def rms_norm(input: Var, normalized_shape: Sequence[Size], weight: Var | None = 
     shape, count = shape_of(input), len(normalized_shape)
     together = size.product(normalized_shape)
     rows = reshaped(input, [*shape[: len(shape) - count], together])
-    square = op.mean(op.square(rows), axis=len(shape) - count, keepdim=True)
-    y = op.multiply(rows, op.rsqrt(op.add(square, like(epsilon, square))))
-    y = y if weight is None else op.multiply(y, reshaped(weight, [together]))
-    return reshaped(y, shape)
+    scale = None if weight is None else reshaped(weight, [together])
+    return reshaped(op.rms_norm(rows, scale, epsilon=epsilon), shape)
 
 
 @rule("aten.renorm.default")
