@@ -109,7 +109,7 @@ def test_python_m_oarlock_shows_every_verb(tmp_path):
     ended = run_oarlock(tmp_path, "--help")
     assert (ended.returncode, ended.stderr) == (0, "")
     verbs = re.findall(r"^│ (\w+)  ", ended.stdout, re.MULTILINE)
-    assert verbs == ["train", "infer", "show", "check", "diff", "plan", "prune", "export", "ops", "explain", "hash", "import"]
+    assert verbs == ["train", "infer", "serve", "show", "check", "diff", "plan", "prune", "export", "ops", "explain", "hash", "import"]
 
 
 def test_an_error_of_another_process_goes_to_its_error_output_without_a_traceback(tmp_path):
@@ -118,7 +118,9 @@ def test_an_error_of_another_process_goes_to_its_error_output_without_a_tracebac
     assert ended.stderr == 'MissingFileError: there is no file "none.safetensors"\n'
 
 
-@pytest.mark.parametrize("verb", ["train", "infer", "show", "check", "diff", "plan", "prune", "export", "ops", "explain", "hash", "import"])
+@pytest.mark.parametrize(
+    "verb", ["train", "infer", "serve", "show", "check", "diff", "plan", "prune", "export", "ops", "explain", "hash", "import"]
+)
 def test_every_verb_has_a_page(verb, prints):
     page = prints(verb, "--help")
     assert re.match(rf"\s*Usage: .*oarlock {verb} ", page)
