@@ -230,18 +230,27 @@ class LeNet(nn.Module):
         return self.classes(self.features(x))
 
 
-class Recurrent(nn.Module):
-    """A gated recurrent network in both directions (Cho et al., 2014), and one of long short-term memory after it."""
+class Gated(nn.Module):
+    """A gated recurrent network of two layers, in both directions (Cho et al., 2014)."""
 
     def __init__(self) -> None:
         super().__init__()
         self.gru = nn.GRU(3, 4, num_layers=2, bidirectional=True, batch_first=True)
-        self.lstm = nn.LSTM(8, 5, batch_first=True)
 
-    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        y, last = self.gru(x)
-        z, (_, cell) = self.lstm(y)
-        return z, last, cell
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return self.gru(x)
+
+
+class LongShortTermMemory(nn.Module):
+    """Hochreiter and Schmidhuber, 1997, on steps that come first, from a state that is given."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lstm, self.head = nn.LSTM(3, 5), nn.Linear(5, 2)
+
+    def forward(self, x: torch.Tensor, state: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        y, (_, cell) = self.lstm(x, (state, state * 2))
+        return self.head(y), cell
 
 
 def _ids(batch: int, length: int, most: int) -> torch.Tensor:
@@ -270,5 +279,10 @@ KINDS = {
     "convnext block": (ConvNeXtBlock, lambda n: (_normal(n, 6, 8, 8),), "n"),
     "u-net": (UNet, lambda n: (_normal(n, 2, 8, 12),), "n"),
     "lenet": (LeNet, lambda n: (_normal(n, 1, 16, 16),), "n"),
-    "recurrent": (Recurrent, lambda n: (_normal(n, 5, 3),), "n"),
+    "gated recurrence": (Gated, lambda n: (_normal(n, 5, 3),), "n"),
+    "long short-term memory": (
+        LongShortTermMemory,
+        lambda n: (_normal(4, n, 3), _normal(1, n, 5)),
+        {"x": {1: "n"}, "state": {1: "n"}},
+    ),
 }

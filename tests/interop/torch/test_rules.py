@@ -262,6 +262,7 @@ FAMILIES = {
         ("index_put", lambda x, v, i: x.index_put((i,), v), ((4, 2), (3, 2), torch.tensor([2, 0, 1]))),
         ("index_put accumulate", lambda x, v, i: x.index_put((i,), v, accumulate=True), ((4, 2), (3, 2), torch.tensor([2, 0, 2]))),
         ("scatter", lambda x, v, i: x.scatter(1, i, v), ((2, 4), (2, 2), torch.tensor([[0, 3], [2, 1]]))),
+        ("repeats", lambda x: x.repeat_interleave(torch.tensor([2, 0, 1]), dim=1, output_size=3), ((2, 3),)),
         ("scatter_add", lambda x, v, i: x.scatter_add(1, i, v), ((2, 4), (2, 3), _IDS)),
         ("slice_scatter", lambda x, v: x.slice_scatter(v, 1, 1, 3), ((2, 4), (2, 2))),
         ("masked_scatter", lambda x, m, v: x.masked_scatter(m, v), ((3, 4), _MASK, (12,))),

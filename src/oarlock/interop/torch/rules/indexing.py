@@ -20,6 +20,7 @@ from oarlock.interop.torch.rules.arguments import (
 )
 from oarlock.interop.torch.rules.registry import Unsupported, rule
 from oarlock.ir import size
+from oarlock.ir.attribute import Sizes
 from oarlock.ir.dtype import DType
 from oarlock.ir.size import Size
 from oarlock.ir.var import Var
@@ -282,3 +283,14 @@ def one_hot(self: Var, num_classes: int = -1):
     refuse(num_classes < 0, "one_hot without a number of classes")
     rows = op.arange(like=[], stop=(num_classes,))
     return op.cast(op.equal(unsqueezed(as_integer(self), rank_of(self)), rows), dtype=DType.INT64)
+
+
+@rule("aten.repeat_interleave.self_Tensor")
+def repeat_interleave(self: Var, repeats: Var, dim: int | None = None, output_size: Size | None = None):
+    """Each row as often as its number says."""
+    x, axis = (self, axis_of(self, dim)) if dim is not None else (reshaped(self, [size.product(shape_of(self))]), 0)
+    counts = as_integer(repeats)
+    counts = broadcasted(counts if rank_of(counts) else reshaped(counts, [1]), [shape_of(x)[axis]])
+    total = reshaped(op.reduce_sum(counts), [1]) if output_size is None else Sizes((output_size,))  # type: ignore[arg-type]
+    rows = op.searchsorted(op.cumsum(counts, axis=0), op.arange(like=[], stop=total), right=True)
+    return op.index(x, [rows], axes=(axis,))
