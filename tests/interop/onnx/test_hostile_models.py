@@ -8,7 +8,7 @@ import numpy
 import pytest
 from fuzz.files import field, varint
 from fuzz.onnx_models import judge_onnx, make_onnx
-from interop.onnx.models import model, node, tensor, written
+from interop.onnx.models import INT64, model, node, tensor, written
 from onnx import TensorProto, helper
 
 import oarlock as ol
@@ -188,6 +188,28 @@ def test_shapes_that_would_fill_the_memory_are_computed_when_a_run_is_limited(tm
     with pytest.raises(ol.OarlockError):
         imported = ol.from_onnx(written(tmp_path, built), untrusted=True)
         ol.infer(imported, {"x": numpy.zeros(2, "float32")})
+
+
+@pytest.mark.parametrize(
+    ("nodes", "inputs"),
+    [
+        ([node("LRN", ["x"], ["y"], size=2**62)], {"x": [1, 2, 3, 3]}),
+        ([node("Split", ["x"], ["y"], num_outputs=2**62)], {"x": [4]}),
+        ([node("Resize", ["x", "", "scale"], ["y"])], {"x": [1, 1, 2, 2]}),
+        ([node("Reshape", ["x", "shape"], ["y"])], {"x": [4], "shape": (INT64, [2**31 - 1])}),
+        ([node("Expand", ["x", "shape"], ["y"])], {"x": [4], "shape": (INT64, [2**31 - 1])}),
+        ([node("Unsqueeze", ["x", "many"], ["y"])], {"x": [4]}),
+        ([node("Col2Im", ["x", "huge", "huge"], ["y"])], {"x": [1, 4, 4]}),
+    ],
+)
+def test_numbers_that_would_keep_the_reader_busy_for_ever_are_refused(nodes, inputs, tmp_path):
+    initializers = [
+        tensor("scale", [1.0, 1.0, 2.0**19, 2.0**19]),
+        tensor("many", numpy.arange(5000), "int64"),
+        tensor("huge", [2**40] * 2, "int64"),
+    ]
+    built = model(nodes, inputs, ["y"], initializers)
+    assert "cannot come in" in refused(written(tmp_path, built), ol.UnsupportedError)
 
 
 def test_spoilt_models_end_in_errors_of_ours_or_run(tmp_path):

@@ -92,6 +92,8 @@ def reshaped(x: Var, shape: Sequence[Size], importer: "Importer | None" = None) 
 def unsqueezed(x: Var, axes: Iterable[int]) -> Var:
     """`x` with sizes of 1 at `axes` of the result."""
     left, inserted = list(shape_of(x)), sorted(axes)
+    if len(inserted) > 64:
+        raise Unsupported(f"it adds {len(inserted)} dimensions")
     for axis in inserted:
         left.insert(axis, 1)
     return reshaped(x, left)

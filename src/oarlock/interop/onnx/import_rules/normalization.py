@@ -135,7 +135,7 @@ def mean_variance_norm(x, *, axes=(0, 2, 3)):
 def local_response_norm(x, *, size, alpha=0.0001, beta=0.75, bias=1.0):
     """Divided by what channels around hold: windows along the channels of squares."""
     shape = shape_of(x)
-    if size < 1 or not isinstance(shape[1], int):
+    if not 1 <= size <= 1024 or not isinstance(shape[1], int):
         raise Unsupported(f"a window of {size} over {shape[1]} channels")
     squares = op.multiply(x, x)
     before, after = (size - 1) // 2, size // 2

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _PLACES = ("align_corners", "asymmetric", "half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "tf_crop_and_resize")
 _MOST = 2**24  # elements of a matrix
+_MOST_PLACES = 2**16
 
 
 @rule("Resize", since=11, known=("roi", "scales", "sizes"))
@@ -37,6 +38,8 @@ def resize(
         old, factor, new = shape_of(x)[axis], factors[number], lengths[number]
         if old == new and factor == 1.0 and coordinate_transformation_mode != "tf_crop_and_resize":
             continue
+        if isinstance(new, int) and new > _MOST_PLACES:
+            raise Unsupported(f"{old} places become {new}, where {_MOST_PLACES} are the most")
         if not isinstance(old, int) or old < 1 or new is None:
             raise Unsupported(f"it resizes {old} places", hint="sizes={...} gives symbols numbers")
         part = _part_of(roi, number, len(chosen)) if coordinate_transformation_mode == "tf_crop_and_resize" else (0.0, 1.0)

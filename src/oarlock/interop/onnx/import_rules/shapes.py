@@ -29,6 +29,8 @@ from oarlock.ir.var import Var
 if TYPE_CHECKING:
     from oarlock.interop.onnx.importer import Importer
 
+_MOST_AXES = 64
+
 
 @rule("Shape", either=("x",))
 def shape(x, *, start=0, end=None, importer: "Importer"):
@@ -59,9 +61,17 @@ def reshape(x, shape, *, allowzero=0, importer: "Importer"):
     return op.assign(x) if tuple(wanted) == x.shape else reshaped(x, wanted, importer)
 
 
+def _rank_told(shape: Var) -> int:
+    """How many sizes there are in what a run tells. Raises Unsupported where they are no shape."""
+    numbers = numbers_of(shape)
+    if len(numbers) != 1 or numbers[0] > _MOST_AXES:
+        raise Unsupported(f"a shape of {list(numbers)} sizes")
+    return numbers[0]
+
+
 def _with_own_sizes(x: Var, shape: Var) -> Var:
     """A shape that a run tells, with the sizes of `x` in the place of 0."""
-    (count,) = numbers_of(shape)
+    count = _rank_told(shape)
     own = [op.reshape(op.size(x, axis=axis) if axis < rank_of(x) else constant(0, shape), shape=(1,)) for axis in range(count)]
     if not own:
         return shape
@@ -116,7 +126,7 @@ def expand(x, shape, *, importer: "Importer"):
 
 def _with_larger_sizes(x: Var, shape: Var) -> Var:
     """A shape that a run tells, with the sizes of `x` in the place of smaller ones."""
-    (count,), rank = numbers_of(shape), rank_of(x)
+    count, rank = _rank_told(shape), rank_of(x)
     ones = [op.full(shape=(1,), value=1.0, dtype=DType.INT64)]
     own = ones * max(count - rank, 0) + [op.reshape(op.size(x, axis=axis), shape=(1,)) for axis in range(rank)]
     if not own:
@@ -200,6 +210,8 @@ def split_of(x, lengths=None, *, axis=0, num_outputs=None, outputs, importer: "I
     whole = shape_of(x)[axis]
     if lengths is None:
         count = num_outputs or outputs
+        if not 1 <= count <= 2**16:
+            raise Unsupported(f"it has {count} parts")
         if not isinstance(whole, int):
             return list(op.split(x, sections=count, axis=axis)) if count > 1 else [op.assign(x)]
         part = -(-whole // count)
@@ -288,7 +300,7 @@ def _strided(x: Var, axis: int, start: int, stop: int | None, step: int) -> Var:
 def _sliced_by_values(x: Var, starts, ends, axes: Known | None, steps: Known | None, importer: "Importer") -> Var:
     """A slice whose bounds only a run tells: the rows of these numbers."""
     bounds = [importer.writer.variable(item) for item in (starts, ends)]
-    (count,) = numbers_of(bounds[0])
+    count = _rank_told(bounds[0])
     chosen = tuple(range(count)) if axes is None else axes_of(axes, rank_of(x))
     strides = [1] * count if steps is None else steps.items()
     result = x

@@ -121,6 +121,12 @@ def columns_to_image(x, image, block, *, dilations=None, pads=None, strides=None
     pads = pads or (0,) * 2 * count
     rows, columns, _ = shape_of(x)
     width = math.prod(window)
+    if (
+        min((*sizes, *window, *strides, *dilations), default=0) < 1
+        or max(math.prod(sizes), width) > _MOST
+        or width * math.prod(sizes) > 2**28
+    ):
+        raise Unsupported(f"blocks of {list(window)[:8]} in an image of {list(sizes)[:8]}")
     if not isinstance(columns, int) or columns % width:
         raise Unsupported(f"{columns} rows are not blocks of {width}")
     places = numpy.zeros((1, 1), dtype=numpy.int64)
