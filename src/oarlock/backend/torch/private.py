@@ -1,6 +1,7 @@
 """Every name of PyTorch that is not public. Each is looked up here, once, and has a public fallback that computes the same.
 
-PyTorch may rename these without notice. A fallback may be slower, and may round otherwise; nothing else changes.
+PyTorch may rename these without notice. A fallback may be slower, and may round otherwise; nothing else changes. What `torch.export` hands
+out has no public names at all: without those at the end, modules of PyTorch do not come in, and all else is as it was.
 """
 
 import operator
@@ -33,7 +34,10 @@ __all__ = [
     "log_softmax_backward",
     "overloads",
     "pack_filter",
+    "read_dtype",
+    "read_exported",
     "same_storage",
+    "schema_of",
     "softmax_backward",
     "takes_out",
     "tensor_guards",
@@ -348,3 +352,40 @@ def has_compiler() -> bool:
     except InvalidCxxCompiler:
         return False
     return True
+
+
+# What `torch.export` hands out
+
+
+def __getattr__(name: str) -> Any:
+    """`pytree`, nested values as leaves and a structure; the kinds of what a graph calls: `OpOverload`, `HigherOrderOperator`.
+
+    They are looked up when an import of a module asks, so that nothing else depends on them.
+    """
+    places = {"pytree": ("utils", "_pytree"), "OpOverload": ("_ops", "OpOverload"), "HigherOrderOperator": ("_ops", "HigherOrderOperator")}
+    found = _find(torch, *places[name]) if name in places else None
+    if found is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)
+    return found
+
+
+def schema_of(overload: Callable[..., Any]) -> Any:
+    """The schema of an overload, with its name and its arguments."""
+    return overload._schema  # type: ignore[attr-defined]
+
+
+def read_exported(document: object, weights: dict[str, torch.Tensor], constants: dict[str, torch.Tensor]) -> torch.export.ExportedProgram:
+    """The exported program of a document as `torch.export.save` writes it. Raises whatever PyTorch raises for another."""
+    from torch._export.serde import schema
+    from torch._export.serde.serialize import ExportedProgramDeserializer, _dict_to_dataclass
+
+    program = _dict_to_dataclass(schema.ExportedProgram, document)
+    return ExportedProgramDeserializer().deserialize(program, weights, constants, None)
+
+
+def read_dtype(number: int) -> torch.dtype:
+    """The dtype that such a document calls by a number. Raises ValueError where there is none."""
+    from torch._export.serde.schema import ScalarType
+    from torch._export.serde.serialize import deserialize_scalar_type
+
+    return deserialize_scalar_type(ScalarType(number))

@@ -15,6 +15,7 @@ from pathlib import Path
 import torch
 from torch.export import ExportedProgram
 
+from oarlock.backend.torch.private import read_dtype, read_exported
 from oarlock.errors import FormatError, LimitError, OarlockError
 from oarlock.interop.torch.archive_document import clean_document, require_integer
 from oarlock.interop.torch.export import quietly
@@ -48,9 +49,6 @@ def read_archive(path: str | os.PathLike[str], *, limits: Limits | None = None, 
 
 
 def _read(data: bytes, limits: Limits) -> ExportedProgram:
-    from torch._export.serde import schema
-    from torch._export.serde.serialize import ExportedProgramDeserializer, _dict_to_dataclass
-
     entries = _entries(data)
     models = [path for path in entries if path.startswith("models/") and path.endswith(".json")]
     if len(models) != 1:
@@ -59,8 +57,7 @@ def _read(data: bytes, limits: Limits) -> ExportedProgram:
     document = clean_document(_json(entries[models[0]], limits), limits)
     weights = _tensors(entries, "data/weights/", f"{name}_weights_config.json", limits)
     constants = _tensors(entries, "data/constants/", f"{name}_constants_config.json", limits)
-    program = _dict_to_dataclass(schema.ExportedProgram, document)
-    return ExportedProgramDeserializer().deserialize(program, weights, constants, None)
+    return read_exported(document, weights, constants)
 
 
 def _entries(data: bytes) -> dict[str, bytes]:
@@ -108,13 +105,10 @@ def _tensors(entries: Mapping[str, bytes], folder: str, config: str, limits: Lim
 def _tensor(
     key: str, item: object, entries: Mapping[str, bytes], folder: str, memory: dict[tuple[str, torch.dtype], torch.Tensor], limits: Limits
 ) -> torch.Tensor:
-    from torch._export.serde.schema import ScalarType
-    from torch._export.serde.serialize import deserialize_scalar_type
-
     if not isinstance(item, dict) or item.get("use_pickle") is not False or not isinstance(item.get("tensor_meta"), dict):
         raise FormatError(f"{key!r:.80} is pickled, or no tensor", hint="pickles run code of whoever wrote them, and are not read")
     meta, path = item["tensor_meta"], item.get("path_name")
-    dtype = deserialize_scalar_type(ScalarType(require_integer(meta.get("dtype"))))
+    dtype = read_dtype(require_integer(meta.get("dtype")))
     if from_torch(dtype) is None:
         raise FormatError(f"{key!r:.80} is {str(dtype).removeprefix('torch.')}, which no program holds")
     sizes, strides = ([_number(size) for size in meta.get(part) or ()] for part in ("sizes", "strides"))

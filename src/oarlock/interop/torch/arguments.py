@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 import torch
 from torch.fx import Node
 
+from oarlock.backend.torch.private import schema_of
 from oarlock.interop.torch.rules.registry import RESULT, Rule, Unsupported
 from oarlock.ir.size import Size
 from oarlock.ir.var import Var
@@ -33,7 +34,7 @@ def bind(node: Node, read: Callable[[object], object], variable_of: Callable[[Si
 
     A size where a tensor or a number is wanted is a variable that holds it. Raises Unsupported for a dtype that programs do not have.
     """
-    schema = node.target._schema  # type: ignore[union-attr]
+    schema = schema_of(node.target)  # type: ignore[arg-type]
     bound: dict[str, object] = {}
     positional = list(node.args)
     for argument in schema.arguments:
@@ -63,7 +64,7 @@ def _converted(value: object) -> object:
 
 def require_taken(node: Node, bound: Mapping[str, object], rule: Rule) -> dict[str, object]:
     """The arguments that `rule` takes. Raises Unsupported where another one is not its default: its meaning would be lost."""
-    schema = node.target._schema  # type: ignore[union-attr]
+    schema = schema_of(node.target)  # type: ignore[arg-type]
     for argument in schema.arguments:
         name, value = argument.name, bound[argument.name]
         if name in rule.parameters or name in _WITHOUT_MEANING:

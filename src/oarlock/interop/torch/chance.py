@@ -8,6 +8,7 @@ import torch
 from torch.fx import Node
 
 from oarlock import op
+from oarlock.backend.torch.private import OpOverload, schema_of
 from oarlock.interop.torch.rules.registry import Unsupported
 from oarlock.ir.program import Program
 from oarlock.ir.var import Var
@@ -20,7 +21,7 @@ _DRAWS = ("bernoulli", "rand", "uniform", "normal", "exponential")
 def is_draw(node: Node) -> bool:
     """Whether `node` draws numbers, other than by dropout, which knows by itself whether a run trains."""
     target = node.target
-    return isinstance(target, torch._ops.OpOverload) and target._schema.name.removeprefix("aten::").startswith(_DRAWS)
+    return isinstance(target, OpOverload) and schema_of(target).name.removeprefix("aten::").startswith(_DRAWS)
 
 
 def draws_numbers(module: torch.fx.GraphModule) -> bool:

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
-from torch.utils import _pytree as pytree
 
+from oarlock.backend.torch.private import pytree
 from oarlock.interop.torch.imported import ImportedModule
 from oarlock.runtime.executor import Executor
 from oarlock.runtime.initialization import init

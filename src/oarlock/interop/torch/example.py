@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 import torch
 from torch.export import Dim
-from torch.utils import _pytree as pytree
 
+from oarlock.backend.torch.private import pytree
 from oarlock.errors import ArgumentError
 from oarlock.interop.torch.structure import name_leaves
 from oarlock.ir.location import here

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 import torch
 from torch.export import ExportedProgram
-from torch.utils import _pytree as pytree
 
+from oarlock.backend.torch.private import pytree
 from oarlock.errors import ArgumentError, DTypeError, UnsupportedError
 from oarlock.interop.torch.archive import read_archive
 from oarlock.interop.torch.example import Example, read_example

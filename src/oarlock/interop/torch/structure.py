@@ -3,7 +3,7 @@
 import dataclasses
 from collections.abc import Iterator, Mapping
 
-from torch.utils import _pytree as pytree
+from oarlock.backend.torch.private import pytree
 
 __all__ = ["label_outputs", "name_leaves"]
 

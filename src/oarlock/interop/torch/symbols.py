@@ -5,7 +5,6 @@ from collections.abc import Callable, Sequence
 
 import sympy
 import torch
-from torch.utils._sympy.functions import CleanDiv, FloorDiv, Mod, PythonMod
 
 from oarlock.ir import size
 from oarlock.ir.size import Shape, Size
@@ -56,9 +55,9 @@ class Symbols:
             base, power = expression.args
             low = isinstance(power, sympy.Integer) and 0 <= int(power) <= _HIGHEST_POWER
             return self._fold(size.multiply, 1, [base] * int(power)) if low else None  # type: ignore[arg-type]
-        if isinstance(expression, FloorDiv | CleanDiv):
+        if _kind(expression) in _DIVISIONS:
             return self._divide(*expression.args)
-        if isinstance(expression, Mod | PythonMod):
+        if _kind(expression) in _REMAINDERS:
             quotient, dividend = self._divide(*expression.args), self._read(expression.args[0])
             if quotient is not None and dividend is not None:
                 return size.add(dividend, size.multiply(-int(expression.args[1]), quotient))  # type: ignore[arg-type]
@@ -87,7 +86,7 @@ class Symbols:
         if isinstance(expression, sympy.Symbol):
             value, known = self._values.get(expression), self._sizes.get(expression)
             return value if known is None else variable_of(known)
-        operation = next((made for kind, made in _ARITHMETIC.items() if isinstance(expression, kind)), None)
+        operation = _ARITHMETIC.get(_kind(expression))
         parts = [self.evaluate(part, variable_of) for part in expression.args] if operation else [None]
         if operation is None or None in parts:
             return None
@@ -97,9 +96,14 @@ class Symbols:
         return total
 
 
-_ARITHMETIC: dict[type | tuple[type, ...], Callable[..., Var]] = {
-    sympy.Add: add,
-    sympy.Mul: multiply,
-    (FloorDiv, CleanDiv): floor_divide,
-    (Mod, PythonMod): remainder,
+_DIVISIONS, _REMAINDERS = ("FloorDiv", "CleanDiv"), ("Mod", "PythonMod")  # classes of PyTorch's own, which are not public
+_ARITHMETIC: dict[str, Callable[..., Var]] = {
+    "Add": add,
+    "Mul": multiply,
+    **dict.fromkeys(_DIVISIONS, floor_divide),
+    **dict.fromkeys(_REMAINDERS, remainder),
 }
+
+
+def _kind(expression: sympy.Basic) -> str:
+    return type(expression).__name__

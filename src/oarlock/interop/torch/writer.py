@@ -8,6 +8,7 @@ import sympy
 import torch
 from torch.fx import GraphModule, Node
 
+from oarlock.backend.torch.private import HigherOrderOperator, OpOverload
 from oarlock.errors import OarlockError
 from oarlock.interop.torch import control
 from oarlock.interop.torch.arguments import bind, map_values, require_taken
@@ -97,13 +98,13 @@ class Writer:
         if target is operator.getitem:
             return self._item(node, values)
         if _holds(given, _Broken):
-            if isinstance(target, torch._ops.OpOverload) and find_rule(name) is None and name != STOP:
+            if isinstance(target, OpOverload) and find_rule(name) is None and name != STOP:
                 self.refusals.add(node, "nothing here writes this operator")
             return BROKEN
         try:
-            if isinstance(target, torch._ops.HigherOrderOperator):
+            if isinstance(target, HigherOrderOperator):
                 return control.write(self, node, given[0], given[1])  # type: ignore[index, arg-type]
-            if _is_symbolic(node.meta.get("val")) or not isinstance(target, torch._ops.OpOverload):
+            if _is_symbolic(node.meta.get("val")) or not isinstance(target, OpOverload):
                 return self._number(node, given)
             if name == STOP:
                 return self._stop(given[0][0])  # type: ignore[index]
@@ -164,7 +165,7 @@ class Writer:
             if known is not None:
                 return known
             expression = meta.node.expr
-            if isinstance(node.target, torch._ops.OpOverload) and not str(node.target).startswith("aten.sym_"):
+            if isinstance(node.target, OpOverload) and not str(node.target).startswith("aten.sym_"):
                 made = self._scalar(node, args, kwargs)
                 if isinstance(made, int | Var) and isinstance(expression, sympy.Symbol):
                     self.symbols.bind(expression, made)
@@ -173,7 +174,7 @@ class Writer:
             if made is None:
                 raise Unsupported(f"sizes of programs have no such arithmetic: {expression}")
             return made
-        if not isinstance(node.target, torch._ops.OpOverload) and not _holds(given, (Var, str)):
+        if not isinstance(node.target, OpOverload) and not _holds(given, (Var, str)):
             return node.target(*args, **kwargs)  # type: ignore[operator]
         return self._scalar(node, args, kwargs)
 
