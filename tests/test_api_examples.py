@@ -63,10 +63,32 @@ ol.save_model(predict, ol.init(program, ol.Scope()), "digits.safetensors")
 images = data["x"]
 """,
     "x = ol.variable.tensor(": "",
+    "model = ol.from_torch(net, image)": """
+path = "model.safetensors"
+class Tagger(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.table = torch.nn.Embedding(5, 2)
+    def forward(self, image=None, ids=None):
+        return image * 2.0 if ids is None else self.table(ids)
+net, image, ids = Tagger(), torch.ones(3, 2), torch.zeros(2, 3, dtype=torch.int64)
+""",
+    "net.load_state_dict(ol.to_torch_state(model))": """
+net = torch.nn.Linear(2, 1)
+model = ol.from_torch(net, torch.ones(3, 2), dynamic="n")
+with ol.Program():
+    x = ol.layer.data("x", shape=[2])
+    cost = ol.layer.mean(model(x))
+    ol.optimizer.SGD(0.1).minimize(cost)
+data = {"x": numpy.ones((4, 2), "float32")}
+""",
 }
 """What an example takes for granted, by the text that it begins with."""
 
-WRITTEN_OUT = {"builder = ol.NetBuilder(net)": ("...", 'cost = builder.add_op("mean", input=hidden)')}
+WRITTEN_OUT = {
+    "builder = ol.NetBuilder(net)": ("...", 'cost = builder.add_op("mean", input=hidden)'),
+    "model = ol.from_torch(net, image)": ('model = ol.from_torch(net, {"ids"', 'other = ol.from_torch(net, {"ids"'),  # it shows three ways
+}
 """What an example leaves out."""
 
 AFTER = {

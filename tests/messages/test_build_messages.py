@@ -313,7 +313,7 @@ def test_an_attribute_that_does_not_exist(require):
             y = ol.op.max_pool2d(image, siz=(2, 2))
         """,
         """
-        oarlock.ArgumentError: max_pool2d: no attribute or input siz; its attributes: size, stride, padding
+        oarlock.ArgumentError: max_pool2d: no attribute or input siz; its attributes: size, stride, padding, dilation, ceil_mode
           model.py:4      y = ol.op.max_pool2d(image, siz=(2, 2))
           max_pool2d(x: float[n c! h w] -> y: float[n c oh ow], index: int64[n c oh ow])
               x = "image"   float32[n, 1, 8, 8]   fed; declared at model.py:3
