@@ -105,11 +105,12 @@ def test_a_fake_place_refuses_what_a_gpu_would_and_notes_what_waits(fake_place):
 
 REFUSING = {
     "floor_divide", "fmod", "remainder", "one_hot", "scatter_add", "gather", "embedding_linear", "softmax_with_cross_entropy",
+    "index", "index_dx", "index_put", "take_along_axis", "scatter_along_axis",
     "cross_entropy_loss", "negative_log_likelihood", "negative_log_likelihood_dlog_p", "embedding_linear_dx", "embedding_linear_dw",
 }  # fmt: skip
 """They look whether a number is a row, a class or a divisor: a GPU that met another would end the process."""
 
-BY_DATA = {"nonzero", "merge", "merge_dyes", "merge_dno", "merge_dyes_ddy", "merge_dno_ddy"}
+BY_DATA = {"nonzero", "merge", "merge_dyes", "merge_dno", "merge_dyes_ddy", "merge_dno_ddy", "argwhere", "bincount", "unique"}
 """How many rows they give, the data tell."""
 
 

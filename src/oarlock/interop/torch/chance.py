@@ -21,7 +21,7 @@ _DRAWS = ("bernoulli", "rand", "uniform", "normal", "exponential")
 def is_draw(node: Node) -> bool:
     """Whether `node` draws numbers, other than by dropout, which knows by itself whether a run trains."""
     target = node.target
-    return isinstance(target, OpOverload) and schema_of(target).name.removeprefix("aten::").startswith(_DRAWS)
+    return isinstance(target, OpOverload) and schema_of(target).name.removeprefix("aten::").startswith(_DRAWS)  # type: ignore[arg-type]
 
 
 def draws_numbers(module: torch.fx.GraphModule) -> bool:

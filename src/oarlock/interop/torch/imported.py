@@ -115,7 +115,7 @@ def from_torch(
         model = ol.from_torch(net, image, dynamic="n")                       # any number of rows
         model = ol.from_torch(net, {"ids": ids}, dynamic={"ids": {0: "n", 1: "t"}})
         ol.infer(model, {"image": image}); ol.save_model(model, path)
-        with ol.Program() as program: features = model(image)                # a layer of a program of one's own
+        with ol.Program(): features = model(ol.layer.data("image", [2]))     # a layer of a program of one's own
         model = ol.from_torch("model.pt2")                                   # what torch.export.save wrote; nothing in it is run
 
     Parameters and buffers have the module's names and values, which are copied; tied ones are one, frozen ones frozen, and no gradient
