@@ -72,6 +72,7 @@ class Tagger(torch.nn.Module):
     def forward(self, image=None, ids=None):
         return image * 2.0 if ids is None else self.table(ids)
 net, image, ids = Tagger(), torch.ones(3, 2), torch.zeros(2, 3, dtype=torch.int64)
+torch.export.save(torch.export.export(net, (image,)), "model.pt2")
 """,
     "net.load_state_dict(ol.to_torch_state(model))": """
 net = torch.nn.Linear(2, 1)

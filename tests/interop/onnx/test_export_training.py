@@ -211,3 +211,15 @@ def test_dropout_draws_our_own_numbers_where_it_is_told_our_keys():
         assert 0 < (expected == 0).mean() < 0.6
         state = {name: results[following] for name, following in session.exported.state.items()}
     assert state["@RANDOM"] == 3
+
+
+def test_random_numbers_in_a_loop_are_refused_since_each_iteration_would_draw_the_same():
+    with ol.Program(seed=1) as program:
+        x = ol.layer.data("x", shape=["n", 4], batch="t")
+        rnn = ol.rnn()
+        with rnn.step():
+            rnn.output(ol.layer.dropout(rnn.step_input(x), rate=0.5))
+        w = ol.layer.create_parameter([4], name="w")
+        ol.optimizer.SGD(0.1).minimize(ol.layer.mean(rnn() * w))
+    with pytest.raises(ol.ProgramError, match="random numbers in a loop, where each iteration has its own and one key is fed"):
+        session_of(program, ol.init(program, ol.Scope()), training=True)

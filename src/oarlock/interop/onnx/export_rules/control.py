@@ -51,7 +51,7 @@ class Trips:
 
     def __init__(self, lowering: "Lowering", g: Graph, op: Op):
         self.lowering, self.g, self.op = lowering, g, op
-        self.inner = g.block()
+        self.inner = g.block(in_loop=True)
         self.inner.op = op
         self.number = self._input("trip", DType.INT64)
         self.condition = self._input("running", DType.BOOL)

@@ -4,7 +4,7 @@ import math
 
 import numpy
 
-from oarlock.interop.onnx.export_graph import Graph, Value
+from oarlock.interop.onnx.export_graph import Graph, Unsupported, Value
 from oarlock.interop.onnx.export_rule import export
 from oarlock.ir.dtype import DType
 from oarlock.ir.size import Size
@@ -20,7 +20,9 @@ def key_name(random_id: int) -> str:
 
 
 def _key(g: Graph, random_id: int) -> str:
-    """The key of an op: an input of the graph, int64[]."""
+    """The key of an op: an input of the graph, int64[]. Raises Unsupported in a loop, whose iterations would all draw the same."""
+    if g.in_loop:
+        raise Unsupported("random numbers in a loop, where each iteration has its own and one key is fed")
     name = key_name(random_id)
     if all(value.name != name for value in g.shared.inputs):
         g.shared.taken.add(name)
