@@ -84,7 +84,6 @@ _MODES, _OUTSIDE = ("bilinear", "nearest", "bicubic"), ("zeros", "border", "refl
 @operator(
     "x: float[n c! ...s], grid: float[n ...t] -> y: float[n c ...u]",
     linear_in=("x",),
-    sensitive_to="layout",
     cases=[
         Case(x=[[[[1.0, 3.0]]]], grid=[[[[-0.5, 0.0], [0.0, 0.0], [3.0, 0.0]]]], y=[[[[1.0, 2.0, 0.0]]]]),
         Case(x=[[[[1.0, 3.0]]]], grid=[[[[0.4, 0.0], [3.0, 0.0]]]], mode="nearest", padding_mode="border", y=[[[[3.0, 3.0]]]]),
@@ -131,7 +130,7 @@ def _sampler(x, direction: str):
     return getattr(torch.ops.aten, f"grid_sampler_{x.ndim - 2}d{direction}").default
 
 
-@grid_sample.gradient("x", sensitive_to="layout")
+@grid_sample.gradient("x")
 def grid_sample_dx(grid, dy, x_shape, *, mode, padding_mode, align_corners):
     like_x = dy.new_zeros(x_shape)  # no gradient depends on its values
     how = _MODES.index(mode), _OUTSIDE.index(padding_mode), align_corners
