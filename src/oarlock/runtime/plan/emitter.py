@@ -286,11 +286,11 @@ class Emitter:
         return self._shapes.get(var) or f"{self.source.name(var)}.shape"
 
     def attribute(self, op: Op, name: str, value: object) -> str:
+        operator = self.catalogue.get(op.type)
         if isinstance(value, Var):
-            if self.catalogue.get(op.type).attributes[name].type is Sizes:
+            if operator.attributes[name].type is Sizes:
                 return f"{self.source.bind('sizes', loop_support.sizes_in)}({self.source.name(value)})"
             return self.number(value)
-        operator = self.catalogue.get(op.type)
         if isinstance(value, Sizes) and asks_inputs(operator, name, value):
             read = partial(loop_support.numbers_told, value, shapes_of(op, operator))
             vars = (var for slot in operator.signature.inputs for var in op.inputs.get(slot.name, ()))

@@ -17,6 +17,8 @@ from oarlock.interop.torch.rules.reductions import vector_norm
 from oarlock.interop.torch.rules.registry import rule
 from oarlock.ir.var import Var
 
+_REDUCTIONS = ("none", "mean", "sum")
+
 
 def reduced(loss: Var, reduction: int) -> Var:
     """Each loss, their mean, or their sum."""
@@ -27,29 +29,22 @@ def reduced(loss: Var, reduction: int) -> Var:
 
 @rule("aten.mse_loss.default", promote=("self", "target"))
 def mse_loss(self: Var, target: Var, reduction: int = 1):
-    return reduced(op.square(op.subtract(self, target)), reduction)
+    return op.mse_loss(self, target, reduction=_REDUCTIONS[reduction])
 
 
 @rule("aten.l1_loss.default", promote=("self", "target"))
 def l1_loss(self: Var, target: Var, reduction: int = 1):
-    return reduced(op.abs(op.subtract(self, target)), reduction)
+    return op.l1_loss(self, target, reduction=_REDUCTIONS[reduction])
 
 
 @rule("aten.smooth_l1_loss.default", promote=("self", "target"))
 def smooth_l1_loss(self: Var, target: Var, reduction: int = 1, beta: float = 1.0):
-    if beta == 0.0:
-        return l1_loss(self, target, reduction)
-    apart = op.abs(op.subtract(self, target))
-    near = op.multiply(op.square(apart), like(0.5 / beta, apart))
-    return reduced(op.where(op.less(apart, like(beta, apart)), near, op.subtract(apart, like(0.5 * beta, apart))), reduction)
+    return op.smooth_l1_loss(self, target, beta=beta, reduction=_REDUCTIONS[reduction])
 
 
 @rule("aten.huber_loss.default", promote=("self", "target"))
 def huber_loss(self: Var, target: Var, reduction: int = 1, delta: float = 1.0):
-    apart = op.abs(op.subtract(self, target))
-    near = op.multiply(op.square(apart), like(0.5, apart))
-    far = op.multiply(op.subtract(apart, like(0.5 * delta, apart)), like(delta, apart))
-    return reduced(op.where(op.less_equal(apart, like(delta, apart)), near, far), reduction)
+    return op.huber_loss(self, target, delta=delta, reduction=_REDUCTIONS[reduction])
 
 
 @rule("aten.soft_margin_loss.default")
@@ -59,32 +54,17 @@ def soft_margin_loss(self: Var, target: Var, reduction: int = 1):
 
 @rule("aten.kl_div.default")
 def kl_div(self: Var, target: Var, reduction: int = 1, log_target: bool = False):
-    """``target (log target - self)``, which is 0 where the target is 0."""
-    if log_target:
-        return reduced(op.multiply(op.exp(target), op.subtract(target, self)), reduction)
-    zero = op.less_equal(target, like(0.0, target))
-    log = op.log(op.where(zero, like(1.0, target), target))
-    return reduced(op.where(zero, op.neg(op.multiply(target, self)), op.multiply(target, op.subtract(log, self))), reduction)
+    return op.kl_div(self, target, log_target=log_target, reduction=_REDUCTIONS[reduction])
 
 
 @rule("aten.binary_cross_entropy.default")
 def binary_cross_entropy(self: Var, target: Var, weight: Var | None = None, reduction: int = 1):
-    """The logarithms are held above -100, as PyTorch holds them."""
-    least = like(-100.0, self)
-    yes = op.maximum(op.log(self), least)
-    no = op.maximum(op.log(op.subtract(1.0, self)), least)
-    loss = op.neg(op.add(op.multiply(target, yes), op.multiply(op.subtract(1.0, target), no)))
-    return reduced(loss if weight is None else op.multiply(loss, weight), reduction)
+    return op.binary_cross_entropy(self, target, weight, reduction=_REDUCTIONS[reduction])
 
 
 @rule("aten.binary_cross_entropy_with_logits.default", promote=("self", "target"))
 def binary_cross_entropy_with_logits(self: Var, target: Var, weight: Var | None = None, pos_weight: Var | None = None, reduction: int = 1):
-    """``(1 - target) x - log_sigmoid(x) (1 + (pos_weight - 1) target)``."""
-    log = op.log_sigmoid(self)
-    if pos_weight is not None:
-        log = op.multiply(log, op.add(1.0, op.multiply(op.subtract(pos_weight, like(1.0, pos_weight)), target)))
-    loss = op.subtract(op.multiply(op.subtract(1.0, target), self), log)
-    return reduced(loss if weight is None else op.multiply(loss, weight), reduction)
+    return op.binary_cross_entropy_with_logits(self, target, weight, pos_weight, reduction=_REDUCTIONS[reduction])
 
 
 @rule("aten.nll_loss.default", "aten.nll_loss2d.default", "aten.nll_loss_nd.default")
