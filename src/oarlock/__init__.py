@@ -6,6 +6,9 @@ Names load what they need when they are first used, so that `oarlock.ir` and `oa
 """
 
 import importlib
+from types import ModuleType
+
+from oarlock.garbage_collection import collection_paused
 
 __version__ = "0.1.0.dev0"
 
@@ -120,11 +123,11 @@ __all__ = sorted([*_MODULES, *_HOMES])
 
 def __getattr__(name: str) -> object:
     if name in _MODULES:
-        value: object = importlib.import_module(f"oarlock.compat_2017.{name}" if name in _OF_2017 else f"oarlock.{name}")
+        value: object = _load(f"oarlock.compat_2017.{name}" if name in _OF_2017 else f"oarlock.{name}")
     elif name in _HOMES:
-        importlib.import_module("oarlock.op.update")  # every operator that a file may name, and arithmetic on variables
+        _load("oarlock.op.update")  # every operator that a file may name, and arithmetic on variables
         module, attribute = _HOMES[name]
-        value = getattr(importlib.import_module(module), attribute)
+        value = getattr(_load(module), attribute)
     else:
         from oarlock.old_names import OLD_FUNCTIONS, renamed
         from oarlock.suggestions import no_attribute
@@ -134,6 +137,11 @@ def __getattr__(name: str) -> object:
         raise no_attribute("oarlock", name, __all__)
     globals()[name] = value
     return value
+
+
+def _load(module: str) -> ModuleType:
+    with collection_paused():
+        return importlib.import_module(module)
 
 
 def __dir__() -> list[str]:

@@ -50,9 +50,10 @@ def no_attribute(module: str, name: str, known: Iterable[str], *, instead: str |
 
 def refuse_calls(package: str) -> None:
     """Let the modules inside `package`, where they are called like what stands in them, raise ArgumentError, which names that."""
-    for name, module in list(sys.modules.items()):  # other threads may import
-        if name.startswith(f"{package}.") and type(module) is ModuleType:
+    for module in list(vars(sys.modules[package]).values()):  # other threads may import
+        if type(module) is ModuleType and module.__name__.startswith(f"{package}."):
             module.__class__ = _Uncalled
+            refuse_calls(module.__name__)
 
 
 class _Uncalled(ModuleType):

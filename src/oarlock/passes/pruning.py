@@ -164,7 +164,7 @@ def remove_dead_code(block: Block, wanted: Iterable[Var]) -> None:
 def _clean(block: Block, wanted: set[Var]) -> None:
     kept: list[Op] = []
     for op in reversed(block.ops):
-        if op.is_commit or any(var in wanted for var in op.writes):
+        if not wanted.isdisjoint(op.writes) or op.is_commit:
             if op.blocks:
                 _shrink(Layout.of(op), wanted)
             kept.append(op)

@@ -35,6 +35,7 @@ class _Rewriting:
         self.replaced: dict[Var, Var] = {}
         self.owner: dict[Var, Op] = {}  # a replaced variable -> the op that defines it
         self.passed_over: set[Op] = set()
+        self.changed = 0  # how often something was put in place of an op, or before it
 
     def run(self, program: Program) -> int:
         self._block(program.main)
@@ -45,21 +46,26 @@ class _Rewriting:
         ops: list[Op] = []
         for op in block.ops:
             self._update_reads(op)
+            changed = self.changed
             for inner in op.blocks:
                 self._block(inner)
-            if op.blocks:
+            if op.blocks and (self.replaced or self.changed != changed):
                 Layout.of(op).write()  # its blocks may read other variables of those around them
             before: list[Op] = []
             found = self.visit(op, before)
+            self.changed += bool(found or before)
             ops += before
             if all(var.op is not made for made in before for var in op.writes):
                 ops.append(op)
             self.replaced |= found
             self.owner |= dict.fromkeys(found, op)
         block.ops = ops
-        block.outputs = [self._read(var, block) for var in block.outputs]
+        if self.replaced:
+            block.outputs = [self._read(var, block) for var in block.outputs]
 
     def _update_reads(self, op: Op) -> None:
+        if not self.replaced:  # as in most passes over most programs
+            return
         if op.is_commit and any(found.persistable for found in map(self.replaced.get, op.reads) if found is not None):
             return  # what is committed is a value of this step, though it be that of another persistable variable
         op.inputs = {slot: tuple(self._read(var, op.block) for var in vars) for slot, vars in op.inputs.items()}

@@ -3,6 +3,7 @@
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
+from types import FunctionType
 from typing import Any
 
 from oarlock.ir.operation import Op
@@ -26,6 +27,8 @@ class CallingConvention:
     @cached_property
     def wants_context(self) -> bool:
         """Whether the kernel asks for the run it is part of, by a first parameter `context`."""
+        if isinstance(self.kernel, FunctionType) and not hasattr(self.kernel, "__wrapped__"):  # which tells sooner than its signature
+            return self.kernel.__code__.co_varnames[: self.kernel.__code__.co_argcount][:1] == ("context",)
         return next(iter(inspect.signature(self.kernel).parameters), None) == "context"
 
     def in_order(self, given: Mapping[str, Sequence[Any]]) -> list[Any]:

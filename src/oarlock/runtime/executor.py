@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Literal, get_args, overload
 
 from oarlock.errors import ArgumentError, ProgramError
+from oarlock.garbage_collection import collection_paused
 from oarlock.ir.location import here
 from oarlock.ir.program import Program
 from oarlock.ir.var import Var
@@ -226,7 +227,7 @@ class Executor:
         if found is not None:
             return found
         fetched = [find_path(program, item) for item in fetch]
-        with self._lock:
+        with self._lock, collection_paused():
             found = self._prepared.get(key)
             if found is None:
                 note_threads()

@@ -18,26 +18,24 @@ each variant to the bits of its kernel.
 import ast
 from collections.abc import Callable, Collection
 from functools import partial
-from types import CodeType, FunctionType
+from types import FunctionType
 from typing import Any
 
 import torch
 
 from oarlock.backend.torch.kernel_source import (
     definition,
-    definitions,
     find_function,
     find_ours,
-    is_check,
     names_in,
     only_call,
     only_chooses,
-    read_definition,
     returned,
 )
 from oarlock.backend.torch.private import overloads, takes_out
+from oarlock.backend.torch.rewriting import ALONE, GUARD, LAY, calls_copies, names_copied, rewritten
 from oarlock.registry.declaration import Operator
-from oarlock.tensor.memory_format import channels_last, copies, dense, in_format_of, lay_as, lies_as_made
+from oarlock.tensor.memory_format import channels_last, dense, in_format_of
 
 __all__ = ["derive_in_place", "derive_out", "is_pointwise", "laid_as"]
 
@@ -48,8 +46,6 @@ _ARITHMETIC = {"add", "sub", "mul", "div"}  # of two numbers, which may be in an
 _BY_ROWS = {"softmax", "log_softmax"}  # a row is read before it is written over
 _ONTO = {"addmm"}  # what is computed is added to the first argument
 _LAYING = {channels_last, dense, in_format_of}  # the same elements, in another order in memory
-_GUARD, _LAY, _ALONE = "lies_as_made", "lay_as", "alone"
-_SUPPORT = {_GUARD: lies_as_made, _LAY: lay_as}
 
 
 # What PyTorch has of a function
@@ -186,9 +182,11 @@ def derive_out(operator: Operator) -> Callable[..., object] | None:
     inputs = {slot.name for slot in operator.signature.inputs}
 
     def write(value: ast.expr) -> ast.expr:
-        function, plain = find_function(kernel, value), _unlaid(kernel, value)
+        function = find_function(kernel, value)
         if function is not None and is_pointwise(function):
-            value.args = [_unlaid(kernel, argument) for argument in value.args]  # type: ignore[attr-defined]
+            assert isinstance(value, ast.Call)
+            value = ast.Call(value.func, [_unlaid(kernel, argument) for argument in value.args], value.keywords)
+        plain = _unlaid(kernel, value)
         if function is None or operator.checks_values:  # what fails has written nothing, which a function of ours sees to
             call = _filled(value, inputs, out) or _handed(kernel, value, out)
         else:
@@ -201,10 +199,10 @@ def derive_out(operator: Operator) -> Callable[..., object] | None:
         if operator.sensitive_to != "layout" or function is None or not is_pointwise(function):
             return call
         arguments = [argument for argument in value.args if isinstance(argument, ast.Name)]  # type: ignore[attr-defined]
-        alike: list[ast.expr] = [ast.Call(ast.Name(_GUARD, ast.Load()), [out, argument], []) for argument in arguments]
+        alike: list[ast.expr] = [ast.Call(ast.Name(GUARD, ast.Load()), [out, argument], []) for argument in arguments]
         return ast.IfExp(ast.BoolOp(ast.And(), alike) if len(alike) > 1 else alike[0], call, copied)
 
-    found = _rewritten(operator, f"{operator.type}_out", write, parameter="out")
+    found = rewritten(operator, f"{operator.type}_out", write, parameter="out")
     return found if any(direct) else None
 
 
@@ -235,7 +233,7 @@ def derive_in_place(operator: Operator) -> dict[tuple[str, ...], Callable[..., o
             continue
         if any(_written_over(kernel, value, slot) is None for value in values):  # which is found out sooner than a function is written
             continue
-        function = _rewritten(operator, f"{operator.type}_in_place", partial(_written_over, kernel, slot=slot), in_place=True)
+        function = rewritten(operator, f"{operator.type}_in_place", partial(_written_over, kernel, slot=slot), in_place=True)
         if function is not None:
             found[(slot,)] = function
     return found
@@ -259,7 +257,7 @@ def _over_laid(kernel: Callable[..., object], function: Callable[..., Any], call
     if not (isinstance(x, ast.Name) and x.id == slot and isinstance(like, ast.Name)):
         return None
     written = _over(function, ast.Call(call.func, [x, *call.args[1:]], call.keywords), slot)
-    laid = ast.IfExp(ast.Name(_ALONE, ast.Load()), ast.Call(ast.Name(_LAY, ast.Load()), [x, like], []), x)
+    laid = ast.IfExp(ast.Name(ALONE, ast.Load()), ast.Call(ast.Name(LAY, ast.Load()), [x, like], []), x)
     if isinstance(written, ast.Call) and isinstance(written.func, ast.Attribute) and written.func.value is x:
         return ast.Call(ast.Attribute(laid, written.func.attr, ast.Load()), written.args, written.keywords)
     if isinstance(written, ast.Call):
@@ -277,96 +275,13 @@ def laid_as(choice: ast.IfExp) -> str | None:
 
 def _derive_update(operator: Operator) -> dict[tuple[str, ...], Callable[..., object]]:
     """The function that updates inputs, of a kernel that updates copies of them: the first thing that it makes, and all that it returns."""
-    node = definition(operator.kernel)
+    node = definition(operator.kernel) if calls_copies(operator.kernel) else None
     last = node.body[-1] if node is not None else None
     if node is None or not isinstance(last, ast.Return) or last.value is None:
         return {}
     names = names_in(last.value)
-    copied = [_names_copied(operator.kernel, statement) for statement in node.body]
+    copied = [names_copied(operator.kernel, statement) for statement in node.body]
     if not names or [each for each in copied if each] != [names] or len(names) != len(operator.signature.outputs):
         return {}
-    function = _rewritten(operator, f"{operator.type}_in_place", lambda value: value, in_place=True)
+    function = rewritten(operator, f"{operator.type}_in_place", lambda value: value, in_place=True)
     return {} if function is None else {tuple(names): function}
-
-
-def _names_copied(kernel: Callable[..., object], statement: ast.stmt) -> list[str]:
-    """The names that a statement gives to copies of what they have named, all by one call; none where it does something else."""
-    if not isinstance(statement, ast.Assign) or getattr(kernel, "__globals__", {}).get("copies") is not copies:
-        return []
-    names = names_in(statement.targets[0])
-    given = statement.value.args if isinstance(statement.value, ast.Call) else []
-    texts = {f"copies({names[0]})", f"copies([{', '.join(names)}])", f"map(copies, ({', '.join(names)}))"} if names and given else set()
-    return names if ast.unparse(statement.value) in texts else []
-
-
-def _rewritten(
-    operator: Operator, name: str, write: Callable[[ast.expr], ast.expr | None], *, parameter: str | None = None, in_place: bool = False
-) -> Callable[..., object] | None:
-    """The kernel under another `name`, with what `write` makes of each expression that it returns, and one more parameter.
-
-    None where `write` makes nothing of one, and where the kernel cannot be read or has such names already. What is called `in_place`
-    copies nothing, and checks nothing that a plan has checked by then.
-    """
-    kernel = operator.kernel
-    made = read_definition(kernel) if definition(kernel) is not None and isinstance(kernel, FunctionType) else None
-    if made is None or not _names_of(kernel.__code__).isdisjoint({parameter, _ALONE, *_SUPPORT}):  # type: ignore[attr-defined]
-        return None
-    rewrite = _Rewrite(write, in_place=in_place)
-    made.name, made.decorator_list, made.returns = name, [], None
-    if in_place:
-        checked = [statement for statement in made.body if not is_check(kernel, statement, operator.preconditions)]
-        made.body = [statement for statement in checked if not _names_copied(kernel, statement)]
-    made.body = [rewrite.visit(statement) for statement in made.body]
-    if rewrite.failed:
-        return None
-    for argument in (*made.args.args, *made.args.kwonlyargs):
-        argument.annotation = None
-    more: dict[str, ast.expr | None] = {} if parameter is None else {parameter: None}
-    more |= {each: ast.Name(each, ast.Load()) for each in _SUPPORT if each in rewrite.names}
-    more |= {_ALONE: ast.Constant(False)} if _ALONE in rewrite.names else {}
-    made.args.kwonlyargs += [ast.fix_missing_locations(ast.arg(each)) for each in more]
-    made.args.kw_defaults += [None if value is None else ast.fix_missing_locations(value) for value in more.values()]
-    scope: dict[str, Any] = dict(_SUPPORT)  # the globals are those of the kernel, whatever becomes of them
-    exec(compile(ast.Module([made], []), f"<{name}>", "exec"), kernel.__globals__, scope)  # noqa: S102  # the source of a kernel
-    definitions[scope[name]] = made
-    return scope[name]
-
-
-class _Rewrite(ast.NodeTransformer):
-    """Puts what `write` makes of it in the place of each expression that a kernel returns."""
-
-    def __init__(self, write: Callable[[ast.expr], ast.expr | None], *, in_place: bool):
-        self.write = write
-        self.in_place = in_place
-        self.failed = False
-        self.names: set[str] = set()  # those in what has been written
-
-    def visit_FunctionDef(self, function: ast.FunctionDef) -> ast.FunctionDef:
-        """Leave a function inside the kernel as it is: what it returns is not the result."""
-        return function
-
-    def visit_Return(self, statement: ast.Return) -> ast.Return:
-        written = ast.copy_location(ast.Return(self._choose(statement.value)), statement)  # type: ignore[arg-type]
-        self.names |= _names(written)
-        return ast.fix_missing_locations(written)
-
-    def visit_keyword(self, keyword: ast.keyword) -> ast.keyword:
-        """Copies are alone in their memory. What is updated where it lies may not be."""
-        self.generic_visit(keyword)
-        if self.in_place and keyword.arg == _ALONE:
-            keyword.value = ast.copy_location(ast.Name(_ALONE, ast.Load()), keyword.value)
-            self.names.add(_ALONE)
-        return keyword
-
-    def _choose(self, value: ast.expr) -> ast.expr:
-        if isinstance(value, ast.IfExp):
-            return ast.IfExp(value.test, self._choose(value.body), self._choose(value.orelse))
-        written = self.write(value)
-        self.failed |= written is None
-        return written or value
-
-
-def _names_of(code: CodeType) -> set[str]:
-    """The names in a function, and in the functions inside."""
-    inner = (each for each in code.co_consts if isinstance(each, CodeType))
-    return {*code.co_names, *code.co_varnames, *code.co_freevars}.union(*map(_names_of, inner))

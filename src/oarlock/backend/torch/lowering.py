@@ -11,7 +11,6 @@ it is such already.
 """
 
 import ast
-import copy
 from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
@@ -45,33 +44,31 @@ def derive_expressions(operator: Operator, function: Callable[..., object]) -> l
         conditions = _conditions(operator, tests, used or set())
         if used and conditions is not None:
             conditions["ranks"] = plain.ranks | conditions["ranks"]
-            found.append(Expression(ast.unparse(_named(function, call)), **conditions))
+            found.append(Expression(_named(function, call), **conditions))
     return found
 
 
-class _Plain(ast.NodeTransformer):
-    """Leaves out of a call what does nothing to inputs that have certain numbers of axes: `ranks`."""
+class _Plain:
+    """Leaves out of a call what does nothing to inputs that have certain numbers of axes: `ranks`. What was read stays as it is."""
 
     def __init__(self, function: Callable[..., object]):
         self.function = function
         self.ranks: dict[str, int | range] = {}
 
-    def of(self, argument: ast.expr) -> ast.expr:
-        """An argument without that. What a kernel says stays as it is."""
-        return argument if isinstance(argument, ast.Name | ast.Constant) else self.visit(copy.deepcopy(argument))
-
-    def visit_Call(self, call: ast.Call) -> ast.AST:
-        if find_ours(self.function, call) is as_rows and isinstance(call.args[0], ast.Name):
-            self.ranks[call.args[0].id] = 2
-            return call.args[0]
-        return self.generic_visit(call)
-
-    def visit_IfExp(self, choice: ast.IfExp) -> ast.AST:
-        like = laid_as(choice)
-        if like is None:
-            return self.generic_visit(choice)
-        self.ranks[like] = _FORMLESS
-        return choice.orelse
+    def of(self, value: ast.expr) -> ast.expr:
+        """A part of a call without that."""
+        match value:
+            case ast.Call(args=[ast.Name(id=name) as rows]) if find_ours(self.function, value) is as_rows:
+                self.ranks[name] = 2
+                return rows
+            case ast.Call(func=called, args=arguments, keywords=keywords):
+                return ast.Call(self.of(called), [self.of(each) for each in arguments], keywords)
+            case ast.Attribute(value=inner, attr=name):
+                return ast.Attribute(self.of(inner), name, ast.Load())
+            case ast.IfExp(orelse=otherwise) if (like := laid_as(value)) is not None:
+                self.ranks[like] = _FORMLESS
+                return otherwise
+        return value
 
 
 def _named(function: Callable[..., object], value: ast.expr) -> ast.expr:

@@ -6,9 +6,9 @@ operator rounds by place. Each is tested to, by the operator's cases.
 """
 
 import importlib
-import importlib.util
+import pkgutil
 from collections.abc import Callable
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -100,10 +100,16 @@ def variants_of(operator: Operator) -> Variants:
     module = operator.kernel.__module__ or ""  # which a function that was made of text may lack
     if module not in _loaded:
         _loaded.add(module)
-        family = _FAMILIES + module.removeprefix(_OPERATORS)
-        if module.startswith(_OPERATORS) and "." not in module.removeprefix(_OPERATORS) and importlib.util.find_spec(family):
-            importlib.import_module(family)
+        family = module.removeprefix(_OPERATORS)
+        if module.startswith(_OPERATORS) and family in _families():
+            importlib.import_module(_FAMILIES + family)
     return _of(operator)
+
+
+@cache
+def _families() -> frozenset[str]:
+    """The modules of this folder."""
+    return frozenset(module.name for module in pkgutil.iter_modules(importlib.import_module(_FAMILIES[:-1]).__path__))
 
 
 def _of(operator: Operator) -> Variants:
