@@ -16,6 +16,7 @@ from oarlock import training as training
 from oarlock.cli.untrusted_run import ProcessLimits as ProcessLimits
 from oarlock.cli.untrusted_run import run_untrusted as run_untrusted
 from oarlock.compat_2017 import cpp as cpp
+from oarlock.compat_2017 import evaluation as _evaluation
 from oarlock.compat_2017 import framework as framework
 from oarlock.compat_2017 import net as net
 from oarlock.compat_2017 import scope as scope
@@ -104,5 +105,6 @@ from oarlock.training import TrainingResult as TrainingResult
 from oarlock.training import train as train
 
 Variable = _inputs.variable
+eval = _evaluation.evaluate
 
 __version__: str

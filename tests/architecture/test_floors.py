@@ -222,7 +222,7 @@ def test_no_file_compiles_or_runs_text():
         for node in ast.walk(tree_of(file))
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("eval", "exec", "compile", "__import__")
     ]
-    places = ("backend/torch/derivation.py", "runtime/plan/plan.py")
+    places = ("backend/torch/rewriting.py", "runtime/plan/plan.py")
     assert found == [f"{place} calls {name}" for place in places for name in ("exec", "compile")]
 
 
@@ -257,6 +257,20 @@ def test_a_package_exports_a_function_and_not_the_module_of_its_name(package):
         named = importlib.import_module(f"{package}.{name}")
         defined = getattr(named, name, named)
         assert getattr(module, name) is (named if isinstance(defined, ModuleType) else defined)
+
+
+@pytest.mark.parametrize("stub", sorted(PACKAGE.rglob("__init__.pyi")), ids=lambda stub: stub.parent.name)
+def test_what_editors_see_of_a_package_is_what_it_loads(stub):
+    """Names that load when they are first used are written twice: for Python, and for those who only read."""
+    package = importlib.import_module(".".join(("oarlock", *stub.parent.relative_to(PACKAGE).parts)))
+    lines = ast.parse(stub.read_text(encoding="utf-8")).body
+    imports = [node for node in lines if isinstance(node, ast.ImportFrom)]
+    seen = {alias.asname: (node.module, alias.name) for node in imports for alias in node.names if not alias.asname.startswith("_")}
+    others = {target.id for node in lines if isinstance(node, ast.Assign) for target in node.targets}
+    assert sorted({*seen, *others}) == sorted(package.__all__)
+    for name, (module, attribute) in seen.items():
+        home = importlib.import_module(module)
+        assert getattr(package, name) is (getattr(home, attribute, None) or importlib.import_module(f"{module}.{attribute}"))
 
 
 def test_no_module_bears_the_name_of_an_operator():
