@@ -31,7 +31,7 @@ class Expression:
         dense: str | None = None,
         at: str | None = None,
     ):
-        writer = _Writer()
+        writer = _Writer(code)
         self._template = writer.write(ast.parse(code, mode="eval").body if isinstance(code, str) else code)
         self.paths = tuple(writer.paths)
         self.names = frozenset(writer.names)
@@ -53,7 +53,8 @@ class Expression:
 class _Writer:
     """Writes an expression as the template of a format, with a field where it has a name, or the path of a function."""
 
-    def __init__(self) -> None:
+    def __init__(self, code: str | ast.expr):
+        self.code = code  # all of it, for an error
         self.names: set[str] = set()
         self.paths: list[str] = []
 
@@ -75,5 +76,5 @@ class _Writer:
                 called, written = self.write(function), [self.write(each) for each in arguments]
                 written += [f"{each.arg}={self.write(each.value)}" for each in keywords]
                 return f"{called}({', '.join(written)})"
-        text = ast.unparse(node)
+        text = self.code if isinstance(self.code, str) else ast.unparse(self.code)
         raise DeclarationError(f"{text}: what a kernel lowers to is written with calls, names and integers")
