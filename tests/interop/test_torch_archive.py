@@ -3,6 +3,7 @@
 import contextlib
 import io
 import json
+import os
 import pickle
 import random
 import zipfile
@@ -99,8 +100,36 @@ HOSTILE = {
             [1, {"type": "collections.defaultdict", "context": json.dumps({"default_factory_module": "antigravity"}), "children_spec": []}]
         )
     ),
+    "a sum that is multiplied out": lambda document: sizes(document)[0].update(as_expr={"expr_str": "*".join(["(s0 + s1)"] * 60)}),
+    "powers of powers": lambda document: sizes(document)[0].update(as_expr={"expr_str": "(((((s0**8)**8)**8)**8)**8)**8"}),
+    "a symbol that is counted to": lambda document: document["range_constraints"].update(u999999999999={"min_val": 0, "max_val": 9}),
+    "a function that writes files": lambda document: node(document).update(target="torch.ops.aten.save.default"),
+    "a function that opens files": lambda document: node(document).update(target="torch.ops.aten.from_file.default"),
+    "a method of a class": lambda document: node(document).update(target="torch.ops.aten.__class__.mro"),
+    "a function of text": lambda document: node(document).update(target="torch.ops.aten.warn.default"),
+    "a path with quotes": lambda document: rename(document, "fc.weight", 'fc.x"), print(), ("'),
+    "numbers multiplied on and on": lambda document: document["graph_module"]["graph"]["nodes"].extend(
+        {
+            "target": "_operator.mul",
+            "inputs": [{"name": "", "arg": {"as_sym_int": {"as_name": f"m{number}"}}, "kind": 1}] * 2,
+            "outputs": [{"as_sym_int": {"as_name": f"m{number + 1}"}}],
+            "metadata": {},
+        }
+        for number in range(60)
+    ),
     "an object": lambda document: document["graph_module"]["graph"]["inputs"].append({"as_custom_obj": {"name": "x", "class_fqn": "evil"}}),
 }
+
+
+def node(document):
+    return document["graph_module"]["graph"]["nodes"][0]
+
+
+def rename(document, name, other):
+    """Call something otherwise, wherever it is called."""
+    changed = json.loads(json.dumps(document).replace(json.dumps(name), json.dumps(other)))
+    document.clear()
+    document.update(changed)
 
 
 def sizes(document):
@@ -114,6 +143,32 @@ def test_what_would_run_is_refused(name, archive, tmp_path):
     with pytest.raises(ol.FormatError) as raised:
         read_archive(rewritten(archive, tmp_path / "hostile.pt2", with_document(HOSTILE[name])))
     assert raised.value.message.startswith('"hostile.pt2": the archive')
+
+
+RUN = "__import__('os').environ.__setitem__('OARLOCK_TRAP', 'sprung')"
+IN_PLACE_OF_A_NAME = {
+    "an input": lambda document: rename(document, "x", f"x={RUN}"),
+    "a parameter": lambda document: rename(document, "p_fc_weight", f"p={RUN}"),
+    "an argument of the module": lambda document: called(document).update(forward_arg_names=[f"x={RUN}"]),
+    "an argument by name": lambda document: called(document).update(
+        forward_arg_names=None,
+        in_spec=called(document)["in_spec"].replace('"context": "[]"', json.dumps({"context": json.dumps([f"x={RUN}"])})[1:-1]),
+    ),
+}
+
+
+def called(document):
+    return document["graph_module"]["module_call_graph"][0]["signature"]
+
+
+@pytest.mark.parametrize("name", IN_PLACE_OF_A_NAME)
+def test_python_in_the_place_of_a_name_is_not_run(name, archive, tmp_path, monkeypatch):
+    """PyTorch writes names into the source of a function, which it then runs: a default value is enough."""
+    monkeypatch.delenv("OARLOCK_TRAP", raising=False)
+    path = rewritten(archive, tmp_path / "hostile.pt2", with_document(IN_PLACE_OF_A_NAME[name]))
+    with pytest.raises(ol.FormatError, match="where a name is due"):
+        ol.from_torch(path)
+    assert "OARLOCK_TRAP" not in os.environ
 
 
 class Trap:

@@ -1,13 +1,18 @@
-"""The JSON of a `.pt2` archive, made safe: PyTorch evaluates its expressions as Python, and looks its functions up by name.
+"""The JSON of a `.pt2` archive, made safe: PyTorch evaluates its expressions as Python, looks its functions up by name, and writes its
+names into Python that it runs.
 
-What is let through is data: operators of ATen and a few functions on numbers by their names, arithmetic on symbols, plain containers.
+What is let through is data: operators of ATen and a few functions on numbers by their names, arithmetic on symbols, plain containers,
+and names that are names.
 """
 
-import ast
 import json
 import re
 
+import torch
+
+from oarlock.backend.torch.private import OpOverload, schema_of
 from oarlock.errors import FormatError, LimitError
+from oarlock.interop.torch.archive_expression import is_symbol, require_degree, require_expression
 from oarlock.proto.limits import Limits
 
 __all__ = ["clean_document", "require_integer"]
@@ -34,29 +39,19 @@ _NUMBERS = (
     "getitem",
 )
 _SYMBOLIC = ("sym_float", "sym_int", "sym_ite", "sym_max", "sym_min", "sym_not", "sym_sum", "_sym_sqrt")
-_ATEN = re.compile(r"torch\.ops\.aten\.\w{1,80}\.\w{1,80}", re.ASCII)
+_ATEN = re.compile(r"torch\.ops\.aten\.(\w{1,80})\.(\w{1,80})", re.ASCII)
 _TARGETS = {
     *(f"torch.ops.higher_order.{name}" for name in _HIGHER),
     *(f"_operator.{name}" for name in _NUMBERS),
     *(f"torch.{name}" for name in _SYMBOLIC),
     *(f"math.{name}" for name in ("ceil", "floor", "trunc")),
 }
-_FUNCTIONS = {
-    *("FloorDiv", "ModularIndexing", "Where", "PythonMod", "Mod", "CleanDiv", "CeilToInt", "FloorToInt", "CeilDiv", "PowByNatural"),
-    *("IntTrueDiv", "FloatTrueDiv", "ToFloat", "TruncToInt", "RoundToInt", "Max", "Min", "Not", "And", "Or"),
-    *("Add", "Mul", "Pow", "Integer", "Rational", "Float", "Eq", "Ne"),
-    *("Equality", "Unequality", "StrictLessThan", "LessThan", "StrictGreaterThan", "GreaterThan"),
-}
-_SYMBOL = re.compile(r"[a-z]{1,4}\d{1,6}|int_oo|True|False", re.ASCII)
-_NODES = (
-    *(ast.Expression, ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.Load),
-    *(ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.Mod, ast.Pow, ast.BitAnd, ast.BitOr, ast.Invert, ast.USub, ast.UAdd, ast.Not),
-    *(ast.And, ast.Or, ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE),
-)
-_LONGEST_EXPRESSION = 1000
-_HIGHEST_POWER = 8
 _CONTAINERS = ("builtins.tuple", "builtins.list", "builtins.dict", "collections.OrderedDict")
 _KEPT_METADATA = ("stack_trace", "nn_module_stack")
+_NAMES = ("name", "as_name")  # what values, graphs and arguments are called: PyTorch writes these as names of Python
+_NAME = re.compile(r"[A-Za-z_]\w{0,255}", re.ASCII)
+_PATHS = ("parameter_name", "buffer_name", "tensor_constant_name", "user_input_name")  # and these as text in quotes
+_PATH = re.compile(r"[^\"'\\\x00-\x1f\x7f]{1,512}")
 
 
 def clean_document(document: object, limits: Limits) -> dict[str, object]:
@@ -68,6 +63,8 @@ def clean_document(document: object, limits: Limits) -> dict[str, object]:
     cleaned = _clean(document, 0)
     assert isinstance(cleaned, dict)
     cleaned["guards_code"] = []  # Python, which checks what a caller gives; a feed of ours is checked anyway
+    if not all(is_symbol(name) for name in cleaned.get("range_constraints") or ()):
+        raise FormatError("the archive's model has ranges of what is no symbol")
     module = cleaned["graph_module"]
     calls = module.get("module_call_graph")
     if not isinstance(calls, list) or not calls or not isinstance(calls[0], dict):
@@ -79,6 +76,9 @@ def clean_document(document: object, limits: Limits) -> dict[str, object]:
         raise FormatError("the archive's model does not say how it is called")
     for name in ("in_spec", "out_spec"):
         signature[name] = _clean_spec(signature.get(name))
+    for name in (*_keywords(signature["in_spec"]), *(signature.get("forward_arg_names") or ())):
+        _require_name(name)
+    require_degree(cleaned)
     return cleaned
 
 
@@ -112,8 +112,17 @@ def _clean(value: object, depth: int) -> object:
     for key in ("as_custom_obj", "custom_obj", "class_fqn"):
         if value.get(key) is not None:
             raise FormatError("the archive holds an object of Python", hint="a module whose tensors are all it holds can come in")
+    for key in _NAMES:
+        if value.get(key):
+            _require_name(value[key])
+    for key in _PATHS:
+        path = value.get(key, "")
+        if not isinstance(path, str) or not _PATH.fullmatch(path or "_"):
+            raise FormatError(f"the archive calls a tensor {path!r:.80}")
     if "expr_str" in value:
-        _require_expression(value["expr_str"])
+        require_expression(value["expr_str"])
+    if value.get("as_string_to_argument"):
+        raise FormatError("the archive has arguments of a kernel that it does not hold")
     if "as_operator" in value:
         _require_target(value["as_operator"])
     return {key: _clean(item, depth + 1) for key, item in value.items()}
@@ -133,7 +142,7 @@ def _clean_metadata(metadata: object) -> dict[str, str]:
 
 
 def _require_target(target: object) -> str:
-    if not isinstance(target, str) or not (_ATEN.fullmatch(target) or target in _TARGETS):
+    if not isinstance(target, str) or not (target in _TARGETS or _is_aten(target)):
         raise FormatError(
             f"the archive calls {target!r:.80}, which is no operator of ATen",
             hint="operators of other libraries, and Python's own functions, are not run out of a file",
@@ -141,49 +150,26 @@ def _require_target(target: object) -> str:
     return target
 
 
-def _require_expression(text: object) -> None:
-    """Raise FormatError for an expression that is more than arithmetic on symbols: PyTorch lets Python evaluate it."""
-    try:
-        if not isinstance(text, str) or len(text) > _LONGEST_EXPRESSION:
-            raise ValueError
-        tree = ast.parse(text.strip(), mode="eval")
-        names = {id(name) for node in ast.walk(tree) if _is_symbol(node) for name in ast.walk(node)}
-        if not all(id(node) in names or _is_arithmetic(node) for node in ast.walk(tree)):
-            raise ValueError
-    except (ValueError, SyntaxError, RecursionError, MemoryError):
-        raise FormatError(f"the archive has {text!r:.80} for a size") from None
-
-
-def _is_symbol(node: ast.AST) -> bool:
-    """Whether this is `Symbol('s0', integer=True)`, as sympy writes one."""
-    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name) or node.func.id != "Symbol" or len(node.args) != 1:
+def _is_aten(target: str) -> bool:
+    """Whether this is an operator on tensors. TorchScript's functions on text and files are called so too, and none of them."""
+    name = _ATEN.fullmatch(target)
+    found = getattr(getattr(torch.ops.aten, name[1], None), name[2], None) if name else None
+    if found is None or not isinstance(found, OpOverload):
         return False
-    name, facts = node.args[0], [item.value for item in node.keywords]
-    known = isinstance(name, ast.Constant) and isinstance(name.value, str) and _SYMBOL.fullmatch(name.value)
-    return bool(known) and all(isinstance(fact, ast.Constant) and isinstance(fact.value, bool) for fact in facts)
+    schema = schema_of(found)
+    kinds = [str(item.type) for item in (*schema.arguments, *schema.returns)]
+    return any("Tensor" in kind for kind in kinds) and not any(item.name == "filename" for item in schema.arguments)
 
 
-def _is_arithmetic(node: ast.AST) -> bool:
-    if isinstance(node, ast.Call):
-        if not isinstance(node.func, ast.Name) or node.func.id not in _FUNCTIONS or node.keywords:
-            return False
-        return node.func.id != "Pow" or (len(node.args) == 2 and _is_low(node.args[1]))
-    if isinstance(node, ast.Name):
-        return bool(_SYMBOL.fullmatch(node.id)) or node.id in _FUNCTIONS
-    if isinstance(node, ast.Constant):
-        return isinstance(node.value, int | float) and abs(node.value) < 2**63
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow):
-        return _is_low(node.right)
-    return isinstance(node, _NODES)
+def _require_name(name: object) -> None:
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise FormatError(f"the archive has {name!r:.80} where a name is due", hint="PyTorch writes it into Python that it runs")
 
 
-def _is_low(node: ast.AST) -> bool:
-    """Whether this is a small whole number: a power that sympy works out at once."""
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Integer" and len(node.args) == 1:
-        node = node.args[0]
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        node = node.operand
-    return isinstance(node, ast.Constant) and isinstance(node.value, int) and abs(node.value) <= _HIGHEST_POWER
+def _keywords(spec: str) -> list[object]:
+    """What the arguments by name are called, where a structure of inputs is that of arguments."""
+    children = json.loads(spec)[1]["children_spec"]
+    return json.loads(children[1]["context"]) or [] if len(children) == 2 and children[1]["type"] == "builtins.dict" else []
 
 
 def _clean_spec(text: object) -> str:
