@@ -1,4 +1,4 @@
-"""The gate of an imported model: forward, gradients and buffers beside PyTorch's, and its saved file in a process of its own."""
+"""The gate of an imported model: forward, gradients and buffers beside PyTorch's, its saved file in a process of its own, its export."""
 
 import math
 import os
@@ -6,6 +6,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import traceback
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import Any
 import numpy
 import torch
 from model_catalogue import Subject, renamed_first
+from model_onnx import OnnxOutcome, compare_under_onnxruntime
 from torch import nn
 from torch.utils import _pytree as pytree
 
@@ -64,6 +66,8 @@ class Outcome:
     seconds: float = 0.0
     worst: dict[str, float] = field(default_factory=dict)
     composed_of: dict[str, int] = field(default_factory=dict)
+    onnx: OnnxOutcome | None = None
+    """What came of the export of it in float32, which is judged apart from the rest."""
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -105,6 +109,9 @@ def _judge_at(subject: Subject, size: Any, dtype: torch.dtype, outcome: Outcome,
         _compare_forward(module, model, given, dtype, fault)
     if save:
         _compare_reloaded(imported[0], batches[0], fault)
+    if dtype is torch.float32 and (outcome.onnx is None or outcome.onnx.status == "agrees"):
+        alike = batches if imported[0] is imported[1] else batches[:1]
+        outcome.onnx = compare_under_onnxruntime(imported[0], [_feed(given) for given in alike])
     trained: dict[int, _Training] = {}
     for model, given, batch in zip(imported, batches, _BATCHES, strict=True):
         if id(model) not in trained:
@@ -250,7 +257,7 @@ class _Training:
             float((numpy.asarray(one, numpy.float64) * weight.double().numpy()).sum()) for one, weight in zip(made, weights, strict=False)
         ]
         ours_loss, theirs_loss = sum(losses), sum(float((v.double() * w.double()).sum()) for v, w in zip(outputs, weights, strict=True))
-        scale = sum(float((v.double() * w.double()).abs().sum()) for v, w in zip(outputs, weights, strict=True))
+        scale = math.sqrt(sum(float((v.double() * w.double()).square().sum()) for v, w in zip(outputs, weights, strict=True)))
         fault.measure("loss", abs(ours_loss - theirs_loss), _LOSS * max(abs(theirs_loss), scale, 1e-12), "the loss")
         if theirs_loss == 0.0:
             fault.add("vacuous: the loss is 0")
@@ -314,4 +321,5 @@ def quietly(action: Callable[[], Outcome], name: str) -> Outcome:
         return action()
     except Exception as error:
         last = (str(error).strip().splitlines() or [""])[0]
-        return Outcome(name, status="failed", faults=[f"{type(error).__name__}: {last[:400]}"])
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        return Outcome(name, status="failed", faults=[f"{type(error).__name__}: {last[:400]}, at {place.filename}:{place.lineno}"])

@@ -1,4 +1,4 @@
-"""The models people have, taken in: each of a list is imported, held to the gate, saved, loaded elsewhere; and a table of it is printed.
+"""The models people have, taken in: each of a list is imported, held to the gate, saved and exported; and a table of it is printed.
 
     python tools/models.py                                   all of ../shared/models/models_dev.json, or what is left of it
     python tools/models.py --only tv/resnet18,hf/gpt2        these, whether they have a result or not
@@ -14,6 +14,7 @@ import json
 import os
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,7 @@ def main() -> int:
             print(_line(outcome), flush=True)
     done = [json.loads(path.read_text(encoding="utf-8")) for name in names if (path := _file_of(results, name)).exists()]
     _print_table(done, len(names), faults=arguments.faults)
-    return int(any(outcome["status"] == "failed" for outcome in done))
+    return int(any(outcome["status"] == "failed" or (outcome["onnx"] or {"faults": []})["faults"] for outcome in done))
 
 
 def _parse() -> argparse.Namespace:
@@ -81,7 +82,8 @@ def _judge_elsewhere(name: str, arguments: argparse.Namespace) -> dict[str, Any]
         fault = f"the process ended with {done.returncode}: {(done.stderr.strip().splitlines() or [''])[-1][:300]}"
     except subprocess.TimeoutExpired:
         fault = f"more than {arguments.limit:.0f} s"
-    return {"name": name, "status": "failed", "faults": [fault], "nodes": 0, "native": 0, "composed": 0, "dynamic": True, "seconds": 0.0}
+    counts = {"nodes": 0, "native": 0, "composed": 0}
+    return {"name": name, "status": "failed", "faults": [fault], **counts, "dynamic": True, "seconds": 0.0, "onnx": None}
 
 
 def _judge_here(name: str, *, quick: bool) -> int:
@@ -102,23 +104,26 @@ def _line(outcome: dict[str, Any]) -> str:
     batch = "" if outcome["dynamic"] else "   a batch of one size"
     batch += "" if outcome.get("training", True) else "   as it evaluates"
     counts = f"{outcome['native']:6} {outcome['composed']:6}"
-    fault = f"   {' '.join(outcome['faults'][0].split())[:160]}" if outcome["faults"] else ""
-    return f"{outcome['name']:36} {outcome['status']:8} {counts} {outcome['seconds']:7.1f} s{batch}{fault}"
+    onnx = outcome["onnx"] or {"status": "-", "faults": []}
+    fault = "".join(f"   {' '.join(faults[0].split())[:160]}" for faults in (outcome["faults"], onnx["faults"]) if faults)
+    return f"{outcome['name']:36} {outcome['status']:8} {onnx['status']:8} {counts} {outcome['seconds']:7.1f} s{batch}{fault}"
 
 
 def _print_table(done: list[dict[str, Any]], total: int, *, faults: bool) -> None:
-    print(f"\n{'model':36} {'outcome':8} native composed")
+    print(f"\n{'model':36} {'outcome':8} {'ONNX':8} native composed")
     for outcome in done:
         print(_line(outcome))
-        for fault in outcome["faults"] if faults else []:
+        for fault in [*outcome["faults"], *(outcome["onnx"] or {"faults": []})["faults"]] if faults else []:
             print("      " + fault.replace("\n", "\n      "))
     passed = sum(outcome["status"] == "passed" for outcome in done)
     native_alone = sum(outcome["status"] == "passed" and not outcome["composed"] for outcome in done)
     refused = sum(outcome["status"] == "refused" for outcome in done)
+    exported = Counter((outcome["onnx"] or {"status": "-"})["status"] for outcome in done)
     native, composed = (sum(outcome[key] for outcome in done) for key in ("native", "composed"))
     print(f"\n{passed} of {len(done)} passed, {native_alone} of them by native operators alone; {refused} refused, "
           f"{len(done) - passed - refused} failed; {total - len(done)} of {total} not tried. "
-          f"{native + composed} nodes: {native} native, {composed} composed.")  # fmt: skip
+          f"{native + composed} nodes: {native} native, {composed} composed. "
+          f"As ONNX: {exported['agrees']} agree, {exported['refused']} refused, {exported['differs']} differ.")  # fmt: skip
 
 
 if __name__ == "__main__":
