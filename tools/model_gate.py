@@ -257,6 +257,7 @@ class _Training:
             float((numpy.asarray(one, numpy.float64) * weight.double().numpy()).sum()) for one, weight in zip(made, weights, strict=False)
         ]
         ours_loss, theirs_loss = sum(losses), sum(float((v.double() * w.double()).sum()) for v, w in zip(outputs, weights, strict=True))
+        # What a sum of terms of random signs is expected to be: the loss itself may be near 0, where two runs of PyTorch differ by more.
         scale = math.sqrt(sum(float((v.double() * w.double()).square().sum()) for v, w in zip(outputs, weights, strict=True)))
         fault.measure("loss", abs(ours_loss - theirs_loss), _LOSS * max(abs(theirs_loss), scale, 1e-12), "the loss")
         if theirs_loss == 0.0:
