@@ -3,6 +3,7 @@
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy
 import onnx
@@ -59,7 +60,8 @@ def _compare(model: ImportedModule, session: onnxruntime.InferenceSession, feed:
     here = ol.infer(model, feed)
     here = here if isinstance(here, dict) else {next(iter(model.program.targets)): here}
     names = [item.name for item in session.get_outputs()]
-    there = dict(zip(names, session.run(None, {item.name: feed[item.name] for item in session.get_inputs()}), strict=True))
+    made: Any = session.run(None, {item.name: feed[item.name] for item in session.get_inputs()})
+    there = dict(zip(names, made, strict=True))
     rows = next(iter(feed.values())).shape[0]
     for label, ours in here.items():
         theirs = there.get(label)
