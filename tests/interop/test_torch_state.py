@@ -71,6 +71,33 @@ def test_a_run_that_does_not_train_leaves_the_statistics(module):
     }
 
 
+class Unread(nn.Module):
+    """Tied weights, and a buffer that nothing reads: neither is touched by any op of the program."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Linear(4, 4, bias=False), nn.Linear(4, 4, bias=False)
+        self.second.weight = self.first.weight
+        self.register_buffer("version", torch.tensor([3]))
+
+    def forward(self, x):
+        return self.second(self.first(x))
+
+
+def test_values_that_no_op_touches_do_not_keep_a_module_from_training_where_it_came_in():
+    module = Unread()
+    model = ol.from_torch(module, torch.randn(2, 4), dynamic="n")
+    with model.program:
+        cost = ol.layer.mean(ol.op.square(model.output))
+    before = model.scope["first.weight"].clone()
+    result = ol.train(cost, {"x": torch.randn(8, 4).numpy()}, batch_size=4, scope=model.scope, progress=False)
+    assert not torch.equal(result.parameters["first.weight"], before)
+    state = ol.to_torch_state(result, module)
+    assert sorted(state) == ["first.weight", "second.weight", "version"]
+    module.load_state_dict(state)
+    assert torch.equal(module.second.weight, result.parameters["first.weight"])
+
+
 def test_what_was_imported_is_a_copy(module):
     model = ol.from_torch(module, rows(2), dynamic="n")
     before = ol.infer(model, {"x": torch.ones(1, 4, dtype=torch.float64)})

@@ -16,16 +16,21 @@ __all__ = ["belongs_to", "own", "require_not_elsewhere", "require_own", "states_
 
 
 def states_of(program: Program) -> list[Var]:
-    """The persistable variables of `program` that are its alone. Parameters, and what forward ops read or keep, may be shared."""
+    """The persistable variables of `program` that are its alone: what its updates read, or write and nothing else reads.
+
+    Parameters, and what forward ops read or keep, may be shared; so may what no op touches, such as a buffer of an imported module.
+    """
     read: set[Var] = set()
     by_updates: set[Var] = set()
     kept: set[Var] = set()
+    written: set[Var] = set()
     for op in walk(program.main):
         if op.is_commit:
-            kept.update(op.writes if op.role is Role.FORWARD else ())
+            (kept if op.role is Role.FORWARD else written).update(op.writes)
         else:
             (by_updates if op.role is Role.UPDATE else read).update(op.reads)
-    return [var for var in program.persistables() if not var.parameter and var not in kept and (var in by_updates or var not in read)]
+    alone = by_updates | (written - read)
+    return [var for var in program.persistables() if not var.parameter and var not in kept and var in alone]
 
 
 def require_own(program: Program, scope: Scope, states: Iterable[Var], *, new: bool = False) -> None:

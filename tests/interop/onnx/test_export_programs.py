@@ -45,6 +45,16 @@ def test_a_commit_of_ones_own():
     require_same(program, feed, scope)
 
 
+def test_a_loop_that_carries_nothing():
+    with ol.Program(seed=1) as program:
+        x = ol.layer.data("x", shape=["n", 3], batch="t")
+        rnn = ol.rnn()
+        with rnn.step():
+            rnn.output(ol.layer.fc(rnn.step_input(x), 2))
+        program.targets["y"] = rnn()
+    require_same(program, {"x": RANDOM.normal(size=(4, 2, 3)).astype("float32")}, ol.init(program, ol.Scope()))
+
+
 def test_symbols_are_named_dimensions_and_each_opset_has_its_version():
     with ol.Program() as program:
         x = ol.layer.data("x", shape=["t", 3])

@@ -72,6 +72,8 @@ class Trips:
     def run(self, count: str | None, condition: str | None, results: int) -> list[str]:
         """Append the loop; the names of what it carried last, then of its stacks."""
         names = [self.g.fresh(f"{self.op.writes[0].name}/Loop") for _ in range(results)]
+        if condition is None and not self.initial:
+            condition = self.g.scalar(True, DType.BOOL)  # the schema asks for two inputs
         self.g.append("Loop", [count, condition, *self.initial], names, {"body": self.inner})
         return names
 

@@ -1,0 +1,284 @@
+"""Every seed, workload, example and document as ONNX: what their programs predict, and their training steps, beside ours. For development.
+
+    python tools/onnx_programs.py                         all of them
+    python tools/onnx_programs.py seeds workloads         some kinds: seeds, compat_2017, workloads, examples, documents
+    python tools/onnx_programs.py examples --only digits  those whose name holds this
+    python tools/onnx_programs.py --tests tests/layer     what these tests run
+
+A script is run as it is, with few epochs; each program that it runs is exported for what was fetched of it, and where it trains its whole
+step too. ONNX Runtime is given what was fed, and what it computes is compared with what our executor does, element by element:
+|difference| <= 1e-5 max(1, |y|). A training step is compared in what is fetched and in every value that it writes, from three states of
+ours in a row.
+"""
+
+import argparse
+import contextlib
+import inspect
+import io
+import os
+import re
+import runpy
+import sys
+import tempfile
+import traceback
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT / folder) for folder in ("src", "benchmarks", "tests", "tools")]
+
+from recorded_programs import Recorded, left_by, recording  # noqa: E402
+
+import oarlock as ol  # noqa: E402
+from oarlock.interop.onnx.export import Exported, to_onnx  # noqa: E402
+from oarlock.interop.onnx.package import get_package  # noqa: E402
+from oarlock.ir.size import evaluate, names_in  # noqa: E402
+from oarlock.ir.traversal import walk  # noqa: E402
+from oarlock.passes.pruning import prune  # noqa: E402
+from oarlock.runtime.context import draws_done  # noqa: E402
+from oarlock.runtime.feed import check_feed  # noqa: E402
+
+AGREEMENT = 1e-5  # relative to a value, and to 1 where it is smaller
+STEPS = 3
+SMALL = {"epochs": 1, "steps": 4, "files": 4}  # of what an example's `main` takes
+
+
+@dataclass
+class Outcome:
+    """What became of one export: "agrees", "differs", "refused" or "left"; why; how far the values are apart."""
+
+    source: str
+    what: str
+    result: str
+    reason: str = ""
+    apart: float = 0.0
+
+
+@dataclass
+class Source:
+    """A script, or whatever else runs programs: its kind and name, and how it is run. It returns its globals, if it has any."""
+
+    kind: str
+    name: str
+    run: Callable[[], dict[str, Any] | None]
+    outcomes: list[Outcome] = field(default_factory=list)
+
+
+def sources() -> Iterator[Source]:
+    """Everything that is tried unless tests are named."""
+    for path in sorted((ROOT / "tests/examples/seeds").glob("*.py")):
+        yield Source("seeds", path.stem, lambda path=path: runpy.run_path(str(path), run_name="__main__"))
+    for path in sorted((ROOT / "tests/compat_2017").rglob("test_*.py")):
+        yield Source("compat_2017", path.stem, lambda path=path: _run_tests(path))
+    import further
+    import workloads
+
+    for module in (workloads, further):
+        for name in (*module.TRAINING, *module.INFERENCE):
+            yield Source("workloads", name, lambda module=module, name=name: _run_workload(module.describe(name)))
+    for path in sorted((ROOT / "examples").glob("*.py")):
+        yield Source("examples", path.stem, lambda path=path: _run_example(path))
+    for path in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]:
+        code = re.findall(r"^```python\n(.*?)^```$", path.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+        if code and path.name not in ("api.md", "errors.md", "operators.md"):  # which show pieces
+            yield Source("documents", path.stem, lambda code=code: _run_document("\n".join(code)))
+
+
+def _run_tests(*paths: Path) -> None:
+    import pytest
+
+    pytest.main([*map(str, paths), "-q", "--no-header", "-p", "no:cacheprovider", f"--rootdir={ROOT}"])
+
+
+def _run_workload(workload: Any) -> None:
+    executor, scope = ol.Executor(), workload.scope()
+    if workload.training:
+        executor.run(workload.program, workload.feed, [workload.fetch, *workload.report.values()], scope=scope, training=True)
+    else:
+        executor.eval(workload.program, [workload.fetch], workload.feed, scope=scope)
+
+
+def _run_example(path: Path) -> None:
+    main = runpy.run_path(str(path), run_name=path.stem)["main"]
+    main(**{name: number for name, number in SMALL.items() if name in inspect.signature(main).parameters})
+
+
+def _run_document(code: str) -> dict[str, Any]:
+    path = Path("document.py")  # operators read their own source
+    path.write_text(code, encoding="utf-8")
+    return runpy.run_path(str(path.resolve()), run_name="__main__")
+
+
+def drawn_feed(program: ol.Program) -> dict[str, object]:
+    """A feed for a program that nobody feeds: symbols are 2."""
+    random, fed = numpy.random.default_rng(0), {}
+    for var in program.main.inputs:
+        shape = [evaluate(size, dict.fromkeys(names_in(size), 2)) or 0 for size in var.shape or ()]
+        whole = var.dtype.is_integer or str(var.dtype) == "bool"
+        fed[var.name] = (random.integers(0, 2, shape) if whole else random.normal(size=shape)).astype(str(var.dtype))
+    return fed
+
+
+def run(source: Source) -> list[Recorded]:
+    """The programs that a source runs; what it prints is kept to itself, and shown if it fails."""
+    before, printed = Path.cwd(), io.StringIO()
+    with tempfile.TemporaryDirectory() as folder, ol.scope.guard(ol.Scope()):
+        os.chdir(folder)
+        try:
+            with contextlib.redirect_stdout(printed), recording() as recorder:
+                names = source.run() or {}
+        except BaseException:
+            print(printed.getvalue()[-2000:], file=sys.stderr)
+            raise
+        finally:
+            os.chdir(before)
+    return recorder.found or left_by(names, drawn_feed)
+
+
+def compare(source: Source, recorded: Recorded) -> None:
+    """Export a program both ways, as far as it goes, and note what became of it."""
+    whats = [what for what, wanted in (("inference", recorded.program.targets), ("training", recorded.trains)) if wanted]
+    if recorded.without:
+        source.outcomes.append(Outcome(source.name, "inference", "left", recorded.without))
+    for what in whats:
+        try:
+            apart, where = (_training if what == "training" else _inference)(recorded)
+            result, reason = ("agrees", "") if apart <= AGREEMENT else ("differs", where)
+        except ol.VerifyError as error:
+            apart, result, reason = 0.0, "left", f"it cannot run here either: {error.message}"
+        except (ol.ProgramError, ol.UnknownOperatorError) as error:
+            apart, result, reason = 0.0, "refused", "; ".join(dict.fromkeys(map(_without_names, error.given))) or error.message
+        except Exception as error:  # a fault, ours or of ONNX Runtime
+            apart, result, reason = float("inf"), "differs", f"{type(error).__name__}: {error}"
+            if not isinstance(error, ol.OarlockError) and "onnxruntime" not in type(error).__module__:
+                reason += traceback.format_exc(limit=-2)
+        source.outcomes.append(Outcome(source.name, what, result, reason, apart))
+
+
+def _without_names(given: str) -> str:
+    return re.sub(r" of \S+:", ":", given.partition(", at /")[0], count=1)
+
+
+def _session(*arguments: Any, **how: Any) -> tuple[Exported, Any]:
+    held, runtime = io.BytesIO(), get_package("onnxruntime")
+    exported = to_onnx(arguments[0], held, *arguments[1:], **how)
+    get_package().checker.check_model(get_package().load_from_string(held.getvalue()), full_check=True)
+    options = runtime.SessionOptions()
+    options.intra_op_num_threads, options.log_severity_level = 1, 3
+    return exported, runtime.InferenceSession(held.getvalue(), options)
+
+
+def _inference(recorded: Recorded) -> tuple[float, str]:
+    program, feed, scope = recorded.program, recorded.feed, recorded.scope
+    exported, session = _session(program, scope, opset=OPSET)
+    pruned = prune(program, program.targets)
+    fed = _fed(pruned, {name: value for name, value in feed.items() if name in pruned.main.vars}, scope)
+    labels = list(program.targets)
+    expected = ol.Executor().eval(program, labels, feed, scope=scope)
+    results = session.run(None, _taken(exported, fed | exported.keys(draws_done(scope))))
+    return _apart(dict(zip(labels, expected, strict=True)), dict(zip(labels, results, strict=True)))
+
+
+def _training(recorded: Recorded) -> tuple[float, str]:
+    program, feed, scope = recorded.program, recorded.feed, recorded.scope
+    exported, session = _session(program, scope, opset=OPSET, training=True)
+    ops = [op for op in walk(program.main) if not op.blocks]
+    fed = _fed(program, feed, scope, {var for op in ops for var in op.reads})
+    labels, executor, worst = list(program.targets), ol.Executor(), (0.0, "")
+    for step in range(STEPS):
+        state = {name: numpy.asarray(scope[name]).copy() if name in scope else exported.first[name] for name in exported.state}
+        draws = draws_done(scope)
+        expected = dict(zip(labels, executor.run(program, feed, labels, scope=scope, training=True), strict=True))
+        expected |= {following: numpy.asarray(scope[name]) for name, following in exported.state.items()}
+        values = session.run(None, _taken(exported, fed | state | exported.keys(draws)))
+        found = dict(zip([*labels, *exported.state.values()], values, strict=True))
+        apart, where = _apart(expected, found)
+        worst = max(worst, (apart, f"{where}, step {step}"))
+    return worst
+
+
+def _fed(program: ol.Program, feed: dict[str, object], scope: ol.Scope, needed: set[ol.Var] | None = None) -> dict[str, numpy.ndarray]:
+    inputs = set(program.main.inputs)
+    tensors = check_feed(program, feed, inputs if needed is None else inputs & needed, ol.CPUPlace(), scope)
+    return {name: tensor.numpy() for name, tensor in tensors.items()}
+
+
+def _taken(exported: Exported, given: dict[str, numpy.ndarray]) -> dict[str, numpy.ndarray]:
+    return {name: given[name] for name in exported.inputs}
+
+
+def _apart(expected: dict[str, numpy.ndarray], found: dict[str, numpy.ndarray]) -> tuple[float, str]:
+    """The largest difference, relative to max(1, |y|), and where it is; infinite where types differ."""
+    worst = (0.0, "")
+    for name, value in expected.items():
+        wanted, given = numpy.asarray(value), found[name]
+        if given.shape != wanted.shape or given.dtype != wanted.dtype:
+            return float("inf"), f"{name} is {given.dtype}{list(given.shape)}, not {wanted.dtype}{list(wanted.shape)}"
+        wide, theirs = wanted.astype("complex128"), given.astype("complex128")
+        same = (wide == theirs) | (numpy.isnan(wide) & numpy.isnan(theirs))
+        with numpy.errstate(invalid="ignore", over="ignore"):
+            each = numpy.where(same, 0.0, numpy.nan_to_num(abs(wide - theirs) / numpy.maximum(1.0, abs(wide)), nan=numpy.inf))
+        if each.size and each.max() > worst[0]:
+            worst = (float(each.max()), f"{name} by {each.max():.1e}")
+    return worst
+
+
+def line(source: Source) -> str:
+    """One source in the table."""
+    parts = []
+    for what in ("inference", "training"):
+        outcomes = [item for item in source.outcomes if item.what == what and item.result != "left"]
+        agree = [item for item in outcomes if item.result == "agrees"]
+        largest = max((item.apart for item in agree), default=0.0)
+        parts.append(f"{len(agree):3} of {len(outcomes):3}  {largest:.1e}" if outcomes else f"{'-':>10} {'':8}")
+    return f"{source.kind:12} {source.name:28} {parts[0]}   {parts[1]}"
+
+
+def report(tried: list[Source]) -> int:
+    """Print what did not agree, by reason, and the count."""
+    outcomes = [outcome for source in tried for outcome in source.outcomes]
+    for result in ("differs", "refused", "left"):
+        reasons = Counter((item.reason, item.what) for item in outcomes if item.result == result)
+        for (reason, what), count in reasons.most_common():
+            names = sorted({item.source for item in outcomes if (item.result, item.reason, item.what) == (result, reason, what)})
+            print(f"{result:8} {count:3} {what:9} {reason[:1500]}   ({', '.join(names[:6])})")
+    print()
+    for what in ("inference", "training"):
+        chosen = [item for item in outcomes if item.what == what and item.result != "left"]
+        counts = Counter(item.result for item in chosen)
+        print(f"{what:9} {counts['agrees']} of {len(chosen)} agree, {counts['differs']} differ, {counts['refused']} are refused")
+    empty = [source.name for source in tried if not source.outcomes]
+    print(f"{len(tried)} sources; without any program: {', '.join(empty) or 'none'}")
+    return 1 if any(item.result == "differs" for item in outcomes) else 0
+
+
+def main() -> int:
+    global OPSET
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("kinds", nargs="*", help="seeds, compat_2017, workloads, examples, documents; all unless said")
+    parser.add_argument("--only", default="", help="those whose name holds this")
+    parser.add_argument("--tests", nargs="+", type=Path, default=[], help="files or folders of tests, instead of all this")
+    parser.add_argument("--opset", type=int, default=OPSET)
+    arguments = parser.parse_args()
+    OPSET = arguments.opset
+    chosen = [source for source in sources() if source.kind in (arguments.kinds or (source.kind,)) and arguments.only in source.name]
+    if arguments.tests:
+        paths = [path.resolve() for path in arguments.tests]
+        chosen = [Source("tests", path.stem, lambda path=path: _run_tests(path)) for path in paths]
+    print(f"{'':41} inference, largest     training, largest")
+    for source in chosen:
+        for recorded in run(source):
+            compare(source, recorded)
+        print(line(source), flush=True)
+    return report(chosen)
+
+
+OPSET = 18
+
+if __name__ == "__main__":
+    sys.exit(main())
