@@ -272,3 +272,64 @@ def test_a_gradient_that_a_loop_sums_up_is_taken_once_it_is_one_product():
     assert updates(program, [cost], "fuse_updates")[1] == {"fuse_updates": 0}
     assert updates(program, [cost], "batch_epilogue", "fuse_updates")[1]["fuse_updates"] == 1
     require_same_steps(program, cost, "batch_epilogue", "fuse_updates", "multi_tensor_updates")
+
+
+# Weights that stand in rows of outputs, whose gradients are products that are transposed
+
+
+def rows_of_outputs(*, shared: bool = False) -> tuple[ol.Program, ol.Var]:
+    with ol.Program(seed=0) as program:
+        x = ol.layer.data("x", shape=[3], dtype="float64")
+        weight = ol.layer.create_parameter([4, 3], name="w", dtype="float64")
+        y = ol.op.tanh(ol.op.linear(x, ol.op.matrix_transpose(weight)))
+        cost = ol.layer.mean(ol.op.square(y))
+        return program, cost + ol.layer.mean(ol.op.square(weight)) if shared else cost
+
+
+TURNED = {
+    "sgd": ["w@NEXT: float64[4, 3] = sgd_addmm(param=w, x=linear_0@GRAD, dout=x, learning_rate=sgd_0.learning_rate)"],
+    "momentum": [
+        "w@VELOCITY@NEXT: float64[4, 3] = addmm_tn(base=w@VELOCITY, x=linear_0@GRAD, dout=x, scale=0.5)",
+        "w@NEXT: float64[4, 3] = sgd(param=w, grad=w@VELOCITY@NEXT, learning_rate=momentum_0.learning_rate)",
+    ],
+}
+
+
+@pytest.mark.parametrize("kind", list(TURNED))
+def test_an_update_takes_a_product_that_is_transposed(kind):
+    program, cost = rows_of_outputs()
+    OPTIMIZERS[kind]().minimize(cost)
+    lines, applied = updates(program, [cost], "fuse_updates")
+    assert applied == {"fuse_updates": 2}
+    assert lines == TURNED[kind]
+
+
+def test_a_gradient_that_is_needed_itself_is_the_product_the_other_way_round():
+    program, cost = rows_of_outputs()
+    ol.optimizer.Adam(0.1).minimize(cost)
+    copy = program.clone()
+    assert optimize(copy, [copy.main.vars[cost.name]], standard, ["fuse_updates"]) == {"fuse_updates": 1}
+    (product,) = [op for op in copy.main.ops if op.type == "linear_dw"]
+    assert [var.name for var in product.reads] == ["linear_0@GRAD", "x"]
+    assert [var.name for var in product.writes] == ["w@GRAD"]
+    assert not any(op.type == "matrix_transpose" and op.reads[0].name != "w" for op in copy.main.ops)
+
+
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize("kind", list(OPTIMIZERS))
+def test_products_that_are_turned_lead_to_the_same_parameters(kind, shared):
+    program, cost = rows_of_outputs(shared=shared)
+    OPTIMIZERS[kind]().minimize(cost)
+    assert updates(program, [cost], "fuse_updates")[1]["fuse_updates"] > 0
+    require_same_steps(program, cost, "fuse_updates")
+    require_same_steps(program, cost, *PASSES)
+
+
+def test_a_product_that_is_fetched_too_is_transposed_as_before():
+    program, cost = rows_of_outputs()
+    ol.append_backward(cost)
+    (product,) = [op for op in program.main.ops if op.type == "linear_dw"]
+    (gradient,) = [op for op in program.main.ops if op.type == "matrix_transpose" and op.reads[0].op is product]
+    copy = program.clone()
+    wanted = [copy.main.vars[name] for name in (product.writes[0].name, gradient.writes[0].name)]
+    assert optimize(copy, wanted, standard, ["fuse_updates"]) == {"fuse_updates": 0}

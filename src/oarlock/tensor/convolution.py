@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import torch
 
 from oarlock.backend.torch.private import has_packed_filters
+from oarlock.tensor.convolution_products import choose_gradients, is_product, product_of_windows
 from oarlock.tensor.memory_format import channels_last, contiguous, empty_as, is_channels_last
 
 __all__ = ["convolve", "convolve_backward", "convolve_transposed", "is_by_onednn", "is_misread", "laid"]
@@ -21,6 +22,8 @@ def convolve(x, filter, bias, stride: Sequence[int], padding: Sequence[int], dil
         return convolve(x, filter, bias, (1, *stride), (0, *padding), (1, *dilation), groups).squeeze(2)
     if x.ndim == 5:
         return torch.conv3d(x, filter, bias, stride, padding, dilation, groups)
+    if is_product(x, filter.shape, stride, padding, dilation, groups):
+        return product_of_windows(channels_last(x), channels_last(filter), bias, stride, padding)
     if is_misread(x, filter, stride, padding, dilation):
         return torch.conv2d(contiguous(x), contiguous(filter), bias, stride, padding, dilation, groups)
     return torch.conv2d(laid(x), channels_last(filter), bias, stride, padding, dilation, groups)
@@ -54,13 +57,31 @@ def convolve_backward(
     PyTorch reads only the shape, and the format, of what no wanted gradient depends on: there the shape may stand for the tensor.
     """
     dy = channels_last(dy)
+    x_shape, filter_shape = (x_shape if x is None else x.shape), (filter_shape if filter is None else filter.shape)
+    of_x = of_filter = dx = dfilter = None
+    if output_padding is None:
+        of_x, of_filter = choose_gradients(dy, x_shape, filter_shape, padding, wanted, dilation, groups)
+    if of_x is not None:
+        assert filter is not None
+        dx = of_x(dy, channels_last(filter), x_shape, stride, padding)
+    if of_filter is not None:
+        assert x is not None
+        dfilter = of_filter(dy, channels_last(x), filter_shape, stride, padding)
+    left = [wanted[0] and dx is None, wanted[1] and dfilter is None, wanted[2]]
+    if not any(left[:2]) and any(wanted[:2]):
+        return dx, dfilter, dy.sum((0, 2, 3)) if left[2] else None
     last = is_channels_last(dy)
     x = empty_as(dy, x_shape, last=last) if x is None else laid(x)
     filter = empty_as(dy, filter_shape, last=last) if filter is None else channels_last(filter)
     transposed = output_padding is not None
     more = output_padding if transposed else (0,) * len(stride)
-    dx, dfilter, dbias = _convolution_backward(dy, x, filter, [dy.shape[1]], stride, padding, dilation, transposed, more, groups, wanted)
-    return dx, dfilter if dfilter is None or dfilter.ndim != 4 or is_channels_last(dfilter) else contiguous(dfilter), dbias
+    found = _convolution_backward(dy, x, filter, [dy.shape[1]], stride, padding, dilation, transposed, more, groups, left)
+    return found[0] if dx is None else dx, _usual(found[1]) if dfilter is None else dfilter, found[2]
+
+
+def _usual(dfilter):
+    """Channels last where it is no question which format that is, else contiguous."""
+    return dfilter if dfilter is None or dfilter.ndim != 4 or is_channels_last(dfilter) else contiguous(dfilter)
 
 
 def is_misread(x, filter, stride, padding, dilation: Sequence[int] = (1, 1)) -> bool:

@@ -6,8 +6,8 @@ from oarlock.ir.operation import Op
 from oarlock.ir.program import Program
 from oarlock.ir.traversal import inner_blocks
 from oarlock.ir.var import Var
-from oarlock.passes.rewriter import declare, reader_counts
-from oarlock.registry.catalogue import Catalogue
+from oarlock.passes.rewriter import declare, new_op, reader_counts
+from oarlock.registry.catalogue import Catalogue, standard
 
 __all__ = ["fuse_updates"]
 
@@ -22,14 +22,17 @@ def fuse_updates(program: Program, catalogue: Catalogue) -> int:
         g = linear_dw(x, dy)                       v@NEXT = addmm_tn(v, x, dy, scale=mu)
         w@NEXT, v@NEXT = momentum(w, g, v, rate)   w@NEXT = sgd(w, v@NEXT, rate)
 
+        g = matrix_transpose(linear_dw(x, dy))     g = linear_dw(dy, x)
+
     Of a sum of gradients each product is taken, one after another, and what is left over is added as before. Legal where
     nothing else reads the gradient. Sums are rounded in another order: values change in their last bits. Saves the memory of the
     gradient and writing and reading it; costs keeping what the product is made of until the update. Does not apply to momentum
-    with `nesterov` and to Adam, which need the gradient itself, nor to gradients that are scaled, clipped or fetched.
+    with `nesterov` and to Adam, which need the gradient itself, nor to gradients that are scaled, clipped or fetched. A product that is
+    transposed, as is that of a weight that stands in rows of outputs, is computed the other way round for any of them.
     """
     reads = Counter(reader_counts(program))
     reads.update(program.targets.values())
-    count = 0
+    count = _turn_products(program, catalogue, reads)
     for block in inner_blocks(program.main):
         ops: list[Op] = []
         for op in block.ops:
@@ -39,6 +42,24 @@ def fuse_updates(program: Program, catalogue: Catalogue) -> int:
         block.ops = ops
     if count:
         program.changed()
+    return count
+
+
+def _turn_products(program: Program, catalogue: Catalogue, reads: Counter[Var]) -> int:
+    """Compute products that are only transposed the other way round; return how many."""
+    if any(catalogue.find(type) is not standard.find(type) for type in ("linear_dw", "matrix_transpose")):
+        return 0  # its operators are someone else's
+    count = 0
+    for block in inner_blocks(program.main):
+        for number, op in enumerate(block.ops):
+            product = op.inputs["x"][0].op if op.type == "matrix_transpose" else None
+            if product is None or product.type != "linear_dw" or product.block is not block or reads[product.writes[0]] != 1:
+                continue
+            x, dout = product.inputs["x"][0], product.inputs["dout"][0]
+            block.ops[number] = new_op(op, "linear_dw", {"x": dout, "dout": x}, {"dw": op.writes[0]}, catalogue)
+            reads.update(product.reads)
+            reads[product.writes[0]] = 0
+            count += 1
     return count
 
 
