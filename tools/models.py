@@ -11,9 +11,10 @@ goes on where it was. torchvision, timm and transformers must be installed besid
 
 import argparse
 import json
+import multiprocessing
 import os
-import subprocess
 import sys
+import tempfile
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -23,8 +24,7 @@ _HERE = Path(__file__).resolve().parent
 
 def main() -> int:
     arguments = _parse()
-    if arguments.one:
-        return _judge_here(arguments.one, quick=arguments.quick)
+    os.environ["TOKENIZERS_PARALLELISM"] = "false"
     names: list[str] = json.loads(Path(arguments.list).read_text(encoding="utf-8"))
     results = Path(arguments.results)
     results.mkdir(parents=True, exist_ok=True)
@@ -49,7 +49,6 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--again", action="store_true", help="judge what did not pass once more")
     parser.add_argument("--table", action="store_true", help="judge nothing, print the table")
     parser.add_argument("--faults", action="store_true", help="print all that is wrong with each")
-    parser.add_argument("--one", default="", help=argparse.SUPPRESS)
     return parser.parse_args()
 
 
@@ -69,25 +68,30 @@ def _has_result(file: Path, *, again: bool) -> bool:
 
 
 def _judge_elsewhere(name: str, arguments: argparse.Namespace) -> dict[str, Any]:
-    """The outcome of a model, from a process of its own; one that ends otherwise, or too late, has failed."""
-    command = [sys.executable, str(_HERE / "models.py"), "--one", name, *(["--quick"] if arguments.quick else [])]
-    package = str(_HERE.parent / "src")
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([package, str(_HERE)]), "TOKENIZERS_PARALLELISM": "false"}
-    fault = ""
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=arguments.limit, env=environment, check=False)
-        found = [line for line in done.stdout.splitlines() if line.startswith("{")]
-        if found:
-            return json.loads(found[-1])
-        fault = f"the process ended with {done.returncode}: {(done.stderr.strip().splitlines() or [''])[-1][:300]}"
-    except subprocess.TimeoutExpired:
-        fault = f"more than {arguments.limit:.0f} s"
+    """The outcome of a model, from a process of its own; one that ends otherwise, or too late, has failed.
+
+    The process is forked off one that has the libraries already, and judges nothing.
+    """
+    os.environ["PYTHONPATH"] = os.pathsep.join([str(_HERE.parent / "src"), str(_HERE)])  # for that process, which is not told sys.path
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(
+        ["model_gate", "model_catalogue", "transformers", "torch._dynamo", "oarlock.interop.torch.rules.registry"]
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "outcome.json"
+        process = context.Process(target=_judge_here, args=(name, str(file)), kwargs={"quick": arguments.quick})
+        process.start()
+        process.join(arguments.limit)
+        fault = f"more than {arguments.limit:.0f} s" if process.is_alive() else f"the process ended with {process.exitcode}"
+        process.kill()
+        process.join()
+        if file.exists():
+            return json.loads(file.read_text(encoding="utf-8"))
     counts = {"nodes": 0, "native": 0, "composed": 0}
     return {"name": name, "status": "failed", "faults": [fault], **counts, "dynamic": True, "seconds": 0.0, "onnx": None}
 
 
-def _judge_here(name: str, *, quick: bool) -> int:
-    sys.path.insert(0, str(_HERE))
+def _judge_here(name: str, file: str, *, quick: bool) -> None:
     import warnings
 
     warnings.filterwarnings("ignore")
@@ -96,8 +100,9 @@ def _judge_here(name: str, *, quick: bool) -> int:
 
     subject = find_subject(name)
     outcome = Outcome(name, "failed", ["no such model"]) if subject is None else quietly(lambda: judge(subject, quick=quick), name)
-    print(json.dumps(outcome.as_dict()))
-    return 0
+    partial = Path(f"{file}.part")
+    partial.write_text(json.dumps(outcome.as_dict()), encoding="utf-8")
+    partial.rename(file)
 
 
 def _line(outcome: dict[str, Any]) -> str:
