@@ -16,7 +16,7 @@ from oarlock.runtime.executor import Executor
 from oarlock.runtime.paths import find_path
 from oarlock.runtime.scope import frozen_in
 
-__all__ = ["Recorded", "Recorder", "left_by", "recording"]
+__all__ = ["Recorded", "Recorder", "copied", "left_by", "recording"]
 
 
 @dataclass
@@ -52,7 +52,7 @@ class Recorder:
             copy.targets = {path.var.name: copy.main.vars[path.var.name] for path in paths if path not in inner}
             without = "the value of a variable inside a loop or a branch is fetched" if inner else ""
             given = {str(name): _kept(value) for name, value in dict(feed or {}).items()}  # type: ignore[call-overload]
-            return Recorded(copy, given, _copied(program, scope), update and program.is_training, without)
+            return Recorded(copy, given, copied(program, scope), update and program.is_training, without)
         except ol.OarlockError:  # which the run is about to say itself
             return None
 
@@ -71,7 +71,7 @@ def _kept(value: object) -> object:
     return value.clone() if isinstance(value, torch.Tensor) else value
 
 
-def _copied(program: ol.Program, scope: ol.Scope) -> ol.Scope:
+def copied(program: ol.Program, scope: ol.Scope) -> ol.Scope:
     """A scope of its own with the values of inputs and of what persists, and what is frozen of that."""
     copy, frozen = ol.Scope(), frozen_in(scope)
     for var in (*program.main.inputs, *program.persistables()):

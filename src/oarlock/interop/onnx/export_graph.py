@@ -280,10 +280,17 @@ class Graph:
         return self("Cast", x, to=onnx_dtype(dtype))
 
     def reduce(self, type: str, x: Argument, axes: Sequence[int] | None, *, keepdim: bool = False) -> str:
-        """A reduction over `axes`, over everything where they are None. Axes became an input at opset 18, of ReduceSum before."""
+        """A reduction over `axes`, over everything where they are None. Axes became an input at opset 18, of ReduceSum before.
+
+        A sum over several axes is made along one after another: a runtime that adds up number after number rounds less so.
+        """
         if axes is not None and not axes:
             return name_of(x)
         keepdims = int(keepdim)
+        each = range(x.rank if isinstance(x, Value) else 1) if axes is None else axes
+        if type in ("ReduceSum", "ReduceMean") and not (isinstance(x, Value) and x.dtype.is_integer):
+            for axis in reversed(each[1:]):
+                x = self.reduce(type, x, [axis], keepdim=True)
         if axes is None:
             return self(type, x, keepdims=keepdims)
         if type == "ReduceSum" or self.opset >= 18:
