@@ -1,16 +1,18 @@
 """The command; `fuzz` says how it is called."""
 
 import argparse
+import contextlib
 import resource
 import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
 from fuzz.arrays import judge_arrays, make_arrays
-from fuzz.judging import Tally, judge
+from fuzz.judging import LONGEST_SECONDS, MOST_MEMORY, Tally, judge
 from fuzz.making import make
 
 __all__ = ["run"]
@@ -36,6 +38,7 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=2000)
     parser.add_argument("--arrays", action="store_true", help="make .npz files, and read them as a data set is")
     parser.add_argument("--onnx", action="store_true", help="make ONNX models, and import them")
+    parser.add_argument("--pt2", action="store_true", help="make .pt2 archives, as torch.export.save does, and import them")
     parser.add_argument("--only", type=int, help="make and judge this one file")
     parser.add_argument("--keep", type=Path, help="a folder for the files that fail")
     arguments = parser.parse_args()
@@ -45,7 +48,13 @@ def main() -> int:
     if arguments.arrays:
         return _run_arrays(arguments.seed, numbers)
     if arguments.onnx:
-        return _run_onnx(arguments.seed, numbers)
+        from fuzz.onnx_models import judge_onnx, make_onnx  # which need an extra
+
+        return _run_imports("--onnx", arguments, numbers, lambda random: ("onnx", make_onnx(random)), judge_onnx)
+    if arguments.pt2:
+        from fuzz.exported_archives import judge_archive, make_archive
+
+        return _run_imports("--pt2", arguments, numbers, make_archive, judge_archive)
     with tempfile.TemporaryDirectory() as folder:
         run(arguments.seed, range(20), Path(folder))  # what is made once and kept does not count as growth
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -78,22 +87,44 @@ def _run_arrays(seed: int, numbers: range) -> int:
     return 1 if failures else 0
 
 
-def _run_onnx(seed: int, numbers: range) -> int:
-    from fuzz.onnx_models import judge_onnx, make_onnx  # which need an extra
-
+def _run_imports(
+    option: str,
+    arguments: argparse.Namespace,
+    numbers: range,
+    make: Callable[[Random], tuple[str, bytes]],
+    judge: Callable[[Path, bytes], str],
+) -> int:
+    """Make and judge files of other formats; one that takes too long or too much memory has failed as well."""
     tally = Tally()
     with tempfile.TemporaryDirectory() as folder:
-        judge_onnx(Path(folder), make_onnx(Random("0")))  # what is made once and kept does not count as growth
-        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        for number in range(10):  # what is made once and kept does not count as growth
+            with contextlib.suppress(Exception):
+                judge(Path(folder), make(Random(f"first {number}"))[1])
+        before = highest = _memory()
         for number in numbers:
-            data = make_onnx(Random(f"{seed} {number}"))
-            started = time.perf_counter()
+            what, data = make(Random(f"{arguments.seed} {number}"))
+            label, failed = f"{option} --seed {arguments.seed} --only {number} ({what})", len(tally.failures)
+            started = time.process_time()  # on a machine that does other things too, the clock says nothing of a file
             try:
-                tally.outcomes[judge_onnx(Path(folder), data)] += 1
+                tally.outcomes[judge(Path(folder), data)] += 1
             except Exception as error:
-                tally.failures.append(f"--onnx --seed {seed} --only {number}: {type(error).__name__}: {str(error)[:300]}")
-            tally.seconds.append(time.perf_counter() - started)
-    return _report(tally, before)
+                tally.failures.append(f"{label}: {type(error).__name__}: {str(error)[:300]}")
+            tally.seconds.append(time.process_time() - started)
+            grown, highest = _memory() - highest, max(highest, _memory())
+            if tally.seconds[-1] > LONGEST_SECONDS:
+                tally.failures.append(f"{label}: {tally.seconds[-1]:.1f} seconds")
+            if grown > MOST_MEMORY:
+                tally.failures.append(f"{label}: {grown / 2**20:.0f} MiB")
+            if arguments.keep is not None and len(tally.failures) > failed:
+                (arguments.keep / f"{arguments.seed}-{number}").write_bytes(data)
+            if failed < len(tally.failures):
+                print(*tally.failures[failed:], sep="\n", file=sys.stderr, flush=True)
+    return _report(tally, before // 1024)
+
+
+def _memory() -> int:
+    """The most memory that this process had so far, in bytes."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
 if __name__ == "__main__":

@@ -12,11 +12,13 @@ import oarlock as ol
 from oarlock.ir.content_hash import content_hash
 from oarlock.ir.size import evaluate, names_in
 
-__all__ = ["Tally", "judge", "probe", "require_readable"]
+__all__ = ["LONGEST_SECONDS", "MOST_MEMORY", "Tally", "judge", "probe", "require_readable"]
 
 REFUSALS = (ol.FormatError, ol.VerifyError, ol.LimitError, ol.UnknownOperatorError, ol.TrainingProgramError, ol.MissingFileError)
 RUN = ol.RunLimits(trips=64, ops=2_000, live_bytes=32 * 2**20, seconds=1.0)
 LONGEST_MESSAGE = 4096
+LONGEST_SECONDS = 5.0  # of one file, read and run
+MOST_MEMORY = 512 * 2**20  # by which one file makes the process grow
 
 
 @dataclass

@@ -1,5 +1,6 @@
 """A module of PyTorch as a program: what comes in, what it is called, and what it computes."""
 
+import numpy
 import torch
 from torch import nn
 
@@ -41,3 +42,27 @@ def test_a_module_comes_in_with_its_names_and_computes_what_it_does():
     found, expected = ol.infer(model, {"x": x}), module(x)
     torch.testing.assert_close(torch.from_numpy(found["y"]), expected["y"])
     torch.testing.assert_close(torch.from_numpy(found["z.0"]), expected["z"][0])
+
+
+class Images(nn.Module):
+    """Sizes that PyTorch and we spell otherwise: `(h-6)//2+1` here, `(h)//2-2` there."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Conv2d(1, 2, 5), nn.Conv2d(2, 3, 3, padding=1)
+
+    def forward(self, x):
+        maps = nn.functional.max_pool2d(self.second(nn.functional.max_pool2d(self.first(x), 2)), 2)
+        rows = maps.view(maps.shape[0], 3, maps.shape[2] * maps.shape[3])
+        return rows.mean(2) + maps.flatten(2).sum(2), torch.cat([maps.flatten(1).sum(1), rows.sum((1, 2))])
+
+
+def test_images_of_any_size_are_convolved_pooled_and_flattened():
+    torch.manual_seed(0)
+    module = Images()
+    model = ol.from_torch(module, torch.randn(2, 1, 16, 18), dynamic={"x": {0: "n", 2: "h", 3: "w"}})
+    for shape in ((2, 1, 16, 18), (3, 1, 21, 19)):
+        x = torch.randn(shape)
+        found = ol.infer(model, {"x": x})
+        for ours, theirs in zip(found.values(), module(x), strict=True):
+            numpy.testing.assert_allclose(ours, theirs.detach(), rtol=1e-5, atol=1e-5)

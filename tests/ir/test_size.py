@@ -3,7 +3,7 @@ import hypothesis.strategies as st
 import pytest
 
 import oarlock as ol
-from oarlock.ir.size import add, divide, evaluate, floor_divide, format_shape, is_symbol, multiply, names_in, rename, told
+from oarlock.ir.size import add, divide, evaluate, floor_divide, format_shape, is_same, is_symbol, multiply, names_in, rename, told
 
 NAMES = ("n", "t", "rows.true", "size_0")
 
@@ -102,6 +102,41 @@ def test_the_canonical_spelling():
     assert add("n", multiply("n", -1)) == 0
     assert add(2, 3) == 5
     assert multiply(2, 3) == 6
+
+
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [
+        ("(n-2)//2+1", "(n)//2"),
+        ("3*n*(n-6)//2+3*n", "3*n*(n)//2-6*n"),
+        ("(2*n+5)//2", "n+2"),
+        ("((n-2)//2-1)//2", "(n)//4-1"),
+        ("((n+1)//2)//3", "(n+1)//6"),
+        ("(3*n+m)//2", "(n+m)//2+n"),
+        (4, 4),
+    ],
+)
+def test_sizes_that_are_one_number_are_the_same(left, right):
+    assert is_same(left, right)
+    assert is_same(right, left)
+
+
+@pytest.mark.parametrize(("left", "right"), [("(n-1)//2+1", "(n)//2"), ("(n)//2", "(m)//2"), ("((n)//2)//2", "(n)//2"), ("n", 2), (3, 4)])
+def test_sizes_that_are_two_numbers_are_not_the_same(left, right):
+    assert not is_same(left, right)
+
+
+@hypothesis.settings(max_examples=300, deadline=None, derandomize=True)
+@hypothesis.given(expressions, expressions, values, numbers, st.integers(2, 5))
+def test_what_is_the_same_is_one_number_and_whole_multiples_leave_a_division(left, right, values, number, divisor):
+    try:
+        left, right = ours(left), ours(right)
+        moved = floor_divide(add(left, multiply(number, divisor)), divisor)
+        assert is_same(moved, add(floor_divide(left, divisor), number))
+        same = is_same(left, right)
+    except ol.ShapeError:
+        return
+    assert not same or evaluate(left, values) == evaluate(right, values)
 
 
 def test_a_division_that_is_exact_disappears():

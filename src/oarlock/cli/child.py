@@ -28,6 +28,11 @@ def main(arguments: list[str]) -> None:
     from oarlock.cli.main import app
     from oarlock.cli.output_file import hand_over
 
+    if arguments[1:3] == ["import", "torch"]:
+        from oarlock.interop.torch.export import load_exporter
+
+        load_exporter()
+
     handed = hand_over()
     limit(limits)
     status, failed = 0, None

@@ -6,6 +6,8 @@ from typing import Annotated
 import typer
 
 import oarlock.op.update  # noqa: F401  every operator that a program may use
+from oarlock.cli.output_file import destination
+from oarlock.cli.untrusted_run import Untrusted
 from oarlock.errors import ArgumentError
 from oarlock.interop.onnx.comparison import compare_with_onnxruntime
 from oarlock.interop.onnx.importing import from_onnx
@@ -20,11 +22,11 @@ def import_onnx(
     trainable: Annotated[bool, typer.Option("--trainable", help="Initializers of floats are to be trained.")] = False,
     size: Annotated[list[str] | None, typer.Option(metavar="NAME=NUMBER", help="A number for a symbolic size; may be repeated.")] = None,
     check: Annotated[bool, typer.Option("--check", help="Run it beside ONNX Runtime, and print how far apart they are.")] = False,
-    untrusted: Annotated[bool, typer.Option("--untrusted", help="The file is a stranger's: open no link.")] = False,
+    untrusted: Untrusted = False,
 ) -> None:
     """Bring in an ONNX model: `oarlock import onnx model.onnx -o model.safetensors`."""
     model = from_onnx(path, trainable=trainable, sizes=dict(map(_named_size, size or [])), untrusted=untrusted)
-    save_model(model, output)
+    save_model(model, destination(output))
     ops = sum(len(block.ops) for block in model.program.blocks)
     typer.echo(f"saved {output}: {ops} ops, {len(model.program.parameters())} parameters")
     for difference in compare_with_onnxruntime(path, model) if check else ():

@@ -31,8 +31,8 @@ for command in (ops.ops, explain.explain):
     app.command()(command)
 app.command("hash", cls=opens_program())(hash.hash_)
 imports = typer.Typer(no_args_is_help=True, help="Bring in a model of another framework.")
-imports.command("onnx")(import_onnx.import_onnx)
-imports.command("torch")(import_torch.import_torch)
+imports.command("onnx", cls=opens_program("output"))(import_onnx.import_onnx)
+imports.command("torch", cls=opens_program("output"))(import_torch.import_torch)
 app.add_typer(imports, name="import")
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import typer
 from typer.core import TyperCommand
@@ -74,10 +74,12 @@ def run_untrusted(*arguments: str | os.PathLike[str], limits: ProcessLimits | No
     if sys.platform != "linux":
         raise ArgumentError("untrusted files are run on Linux alone: other systems do not have these limits")
     limits = limits or ProcessLimits()
-    verb, *rest = [os.fspath(argument) for argument in arguments]
+    given = [os.fspath(argument) for argument in arguments]
+    words = 2 if given[:1] == ["import"] else 1  # `import torch`: what a verb has verbs of its own for
+    verb, rest = " ".join(given[:words]), given[words:]
     if "--untrusted" not in rest:
         rest.insert(0, "--untrusted")
-    command = [sys.executable, "-P", "-B", "-m", "oarlock.cli.child", json.dumps(asdict(limits)), verb, *rest]
+    command = [sys.executable, "-P", "-B", "-m", "oarlock.cli.child", json.dumps(asdict(limits)), *given[:words], *rest]
     stopping, answer = Stopping(patience=_PATIENCE + 1.0), None  # who reads is not interrupted: what was read would be lost
     group = partial(ProcessGroup, command, _environment(), seconds=limits.seconds, stops=lambda: stopping.asked, patience=_PATIENCE)
     try:
@@ -166,7 +168,7 @@ class _Verb(TyperCommand):
     places: ClassVar[tuple[str, ...]] = ()
 
     def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:
-        ctx.meta["oarlock.arguments"] = [str(self.name), *args]
+        ctx.meta["oarlock.arguments"] = [*_words(ctx), *args]
         return super().parse_args(ctx, args)
 
     def invoke(self, ctx: typer.Context) -> object:
@@ -186,6 +188,12 @@ class _Verb(TyperCommand):
         if ended.network:
             typer.echo("note: this system gives no network of its own to a process, so the child had this one's", err=True)
         raise typer.Exit(ended.status)
+
+
+def _words(context: Any) -> list[str]:
+    """The verb as it is called: `check`, or `import` and `torch`."""
+    above = context.parent
+    return [] if above is None else [*_words(above), str(context.info_name)]
 
 
 def opens_program(*places: str) -> type[TyperCommand]:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from oarlock.errors import ShapeError
-from oarlock.ir.size import Shape, Size, add, divide, floor_divide, format_shape, multiply, product, sum_of
+from oarlock.ir.size import Shape, Size, add, divide, floor_divide, format_shape, is_same, multiply, product, sum_of, whole
 
 __all__ = [
     "broadcast_shape",
@@ -34,7 +34,7 @@ def differ(left: Size, right: Size) -> bool:
 
 def may_be(left: Size, right: Size) -> bool:
     """Whether two sizes may be one: a number and a symbol may turn out equal, two symbols are one or differ."""
-    return left == right or isinstance(left, int) != isinstance(right, int)
+    return left == right or isinstance(left, int) != isinstance(right, int) or is_same(left, right)
 
 
 def require_same(left: Size, right: Size, message: str) -> None:
@@ -76,6 +76,7 @@ def filled_shape(shape: Shape, wanted: Shape) -> Shape:
     if known == 0:
         raise ShapeError(f"a size of {format_shape(wanted)} is 0, so nothing tells {unknown}")
     rest = divide(total, known)
+    rest = divide(whole(total), whole(known)) if rest is None else rest
     if rest is None or (-1 not in wanted and rest != 1) or (isinstance(rest, int) and rest < 0):
         raise ShapeError(f"{total} elements do not fill {format_shape(wanted)}")
     return tuple(rest if item == -1 else item for item in wanted)

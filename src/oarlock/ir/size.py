@@ -20,6 +20,7 @@ __all__ = [
     "evaluate",
     "floor_divide",
     "format_shape",
+    "is_same",
     "is_symbol",
     "linear",
     "multiply",
@@ -30,6 +31,7 @@ __all__ = [
     "sum_of",
     "terms",
     "told",
+    "whole",
 ]
 
 Size = int | str
@@ -108,6 +110,45 @@ def _nonzero(polynomial: _Polynomial) -> _Polynomial:
 def _rank(factors: tuple[str, ...]) -> tuple[int, tuple[str, ...]]:
     """An order of monomials that products keep: by degree, and then by the sorted factors."""
     return len(factors), factors
+
+
+@_remember
+def whole(size: Size) -> Size:
+    """The same size with whole multiples taken out of its divisions, `(n-2)//2+1` as `(n)//2`: one spelling of more that are equal."""
+    return size if isinstance(size, int) or "//" not in size else _spell(_whole(_parse(size)))
+
+
+def is_same(left: Size, right: Size) -> bool:
+    """Whether two sizes are one number whatever the symbols are, as far as `whole` shows it."""
+    return left == right or whole(left) == whole(right)
+
+
+def _whole(polynomial: _Polynomial) -> _Polynomial:
+    """The same polynomial; in divisions, every coefficient is less than the divisor, and none divides another division alone."""
+    total: _Polynomial = {}
+    for factors, coefficient in polynomial.items():
+        product: _Polynomial = {(): coefficient}
+        for factor in factors:
+            product = _times(product, _whole_quotient(*_division(factor)) if factor.startswith("(") else {(factor,): 1})
+        total = _plus(total, product)
+    return _nonzero(total)
+
+
+def _division(factor: str) -> tuple[_Polynomial, int]:
+    dividend, _, divisor = factor.rpartition("//")
+    return _whole(_parse(dividend[1:-1])), int(divisor)
+
+
+def _whole_quotient(dividend: _Polynomial, divisor: int) -> _Polynomial:
+    quotient = {factors: coefficient // divisor for factors, coefficient in dividend.items()}
+    rest = _nonzero({factors: coefficient % divisor for factors, coefficient in dividend.items()})
+    inner = [factors for factors in rest if factors]
+    if not inner:
+        return quotient
+    if len(inner) == 1 and rest[inner[0]] == 1 and len(inner[0]) == 1 and inner[0][0].startswith("("):
+        further, by = _division(inner[0][0])  # (x // a + k) // b is (x + k * a) // (a * b)
+        return _plus(quotient, _whole_quotient(_plus(further, {(): rest.get((), 0) * by}), by * divisor))
+    return _plus(quotient, {(f"({_spell(rest)})//{divisor}",): 1})
 
 
 def evaluate(size: Size, values: Mapping[str, int]) -> int | None:

@@ -17,7 +17,7 @@ from oarlock.interop.torch.marks import marked
 from oarlock.interop.torch.refusals import line_in
 from oarlock.ir.location import here
 
-__all__ = ["Exported", "export_module", "find_aliases", "quietly", "read_program", "require_module"]
+__all__ = ["Exported", "export_module", "find_aliases", "load_exporter", "quietly", "read_program", "require_module"]
 
 
 @dataclass
@@ -33,6 +33,13 @@ class Exported:
     draws_in_training_alone: bool = False
     trusted: bool = True  # whether everything that is constant may be run at once
     copies: dict[str, torch.Tensor] = field(default_factory=dict)  # what programs start from
+
+
+def load_exporter() -> None:
+    """Let PyTorch import what it exports and reads with, which it does when it is first used, and only where files may be written."""
+    with quietly():
+        data = io.BytesIO()
+        torch.export.save(torch.export.export(torch.nn.Identity(), (torch.ones(1),)).run_decompositions({}), data)
 
 
 def export_module(module: torch.nn.Module, example: Example, *, training: bool) -> Exported:

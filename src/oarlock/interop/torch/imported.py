@@ -196,7 +196,9 @@ def _inputs_of(exported: Exported) -> list[Input]:
     for item in inputs:
         if isinstance(item.traced, torch.Tensor):
             for axis, size in enumerate(item.traced.shape):
-                if isinstance(size, torch.SymInt):
+                if (
+                    isinstance(size, torch.SymInt) and size.node.expr.free_symbols
+                ):  # else it became a number as the graph was made functional
                     first = "n" if axis == 0 and "n" not in names.values() else f"{item.name}_{axis}".replace(".", "_")
                     item.symbols[axis] = names.setdefault(size.node.expr, first)
     return inputs

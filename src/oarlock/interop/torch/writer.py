@@ -23,7 +23,7 @@ from oarlock.interop.torch.symbols import Symbols
 from oarlock.ir.block_stack import current_block
 from oarlock.ir.names import DRAWS
 from oarlock.ir.program import Program
-from oarlock.ir.size import Size, format_shape
+from oarlock.ir.size import Size, format_shape, is_same
 from oarlock.ir.var import Var
 from oarlock.op.composed.arithmetic import constant_like
 from oarlock.op.elementwise import assign
@@ -261,7 +261,7 @@ class Writer:
         """Whether a size is what the export says; a symbol that it tells from now on stands for ours."""
         known = self.symbols.find_size(theirs)
         if known is not None:
-            return known == ours
+            return is_same(known, ours)
         expression = theirs.node.expr  # type: ignore[attr-defined]
         if isinstance(expression, sympy.Symbol):
             self.symbols.bind(expression, ours)
