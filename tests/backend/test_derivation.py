@@ -9,6 +9,8 @@ from oarlock.backend.torch.variants import variants_of
 from oarlock.registry import Catalogue, operator, standard
 from oarlock.tensor.memory_format import copies
 
+aten = torch.ops.aten
+
 CATALOGUE = Catalogue()
 FACTOR = 2.0
 
@@ -32,6 +34,11 @@ def twice_named(x):
 def with_a_local_out(x):
     out = x + 1
     return torch.mul(out, x)
+
+
+@operator("x: float[*b], y: float[*b] -> z: float[*b]", catalogue=CATALOGUE)
+def into_memory_of_its_own(x, y):
+    return aten.tanh_backward.grad_input(x, y, grad_input=torch.empty_like(y))
 
 
 @operator("x: float[*b] -> y: float[*b]", catalogue=CATALOGUE)
@@ -125,7 +132,7 @@ def test_a_variant_that_writes_into_a_tensor_gives_what_the_kernel_gives(kernel,
     assert torch.equal(out, expected)
 
 
-@pytest.mark.parametrize("kernel", [with_a_local_out, computed, total, halves], ids=lambda value: value.type)
+@pytest.mark.parametrize("kernel", [with_a_local_out, computed, total, halves, into_memory_of_its_own], ids=lambda value: value.type)
 def test_there_is_none_that_writes_where_a_name_is_taken_or_no_function_does(kernel):
     assert variants_of(kernel).out is None
 
@@ -146,7 +153,7 @@ def test_a_variant_in_place_gives_what_the_kernel_gives(kernel, slots):
 
 @pytest.mark.parametrize(
     "kernel",
-    [symmetric, with_a_local_out, with_a_function_inside, reassigned, reassigned_later, computed, is_large, total],
+    [symmetric, with_a_local_out, with_a_function_inside, reassigned, reassigned_later, computed, is_large, total, into_memory_of_its_own],
     ids=lambda value: value.type,
 )
 def test_there_is_none_in_place_where_what_is_read_may_be_gone(kernel):

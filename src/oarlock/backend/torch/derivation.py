@@ -76,6 +76,8 @@ def _into(function: Callable[..., Any], call: ast.Call, out: ast.expr) -> ast.Ca
             if not takes_out(function, overload.name, len(call.args), [keyword.arg or "" for keyword in call.keywords]):
                 continue
             return ast.Call(call.func, call.args, [*call.keywords, ast.keyword("out", out)])
+        if any(keyword.arg == overload.written for keyword in call.keywords):  # it says itself where to write
+            return None
         assert isinstance(call.func, ast.Attribute)
         name = ast.Attribute(call.func.value, overload.name, ast.Load())
         return ast.Call(name, call.args, [*call.keywords, ast.keyword(overload.written, out)])
