@@ -82,7 +82,7 @@ def resized(program: ol.Program, arrays: Arrays, more: int = 1) -> dict[str, num
 
 
 def _check_attributes(case: Case, program: ol.Program, values: Arrays, random: Random) -> None:
-    """Programs that differ in one attribute, each made when the one before is gone."""
+    """Programs that differ in one attribute, each made when the one before is gone; and one that is changed after it was run."""
     fills = [number for number, op in enumerate(walk(program.main)) if op.type == "full" and isinstance(op.attributes["value"], float)]
     if not fills:
         return
@@ -90,9 +90,10 @@ def _check_attributes(case: Case, program: ol.Program, values: Arrays, random: R
     for change in (0.0, 0.001):
         other = program.clone()
         op = list(walk(other.main))[number]
-        op.attributes = {**op.attributes, "value": op.attributes["value"] + change}  # type: ignore[operator]
-        other.changed()
-        require_planned(other, "with another attribute", run(other, case.arrays, names, PLAIN), run(other, case.arrays, names))
+        for what in ("with another attribute", "changed after a run"):
+            op.attributes = {**op.attributes, "value": op.attributes["value"] + change}  # type: ignore[operator]
+            other.changed()
+            require_planned(other, what, run(other, case.arrays, names, PLAIN), run(other, case.arrays, names))
 
 
 def _check_updates(case: Case, program: ol.Program, values: Arrays, random: Random) -> None:
