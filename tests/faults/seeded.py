@@ -98,9 +98,9 @@ RULES: list[tuple[str, str, str]] = [
     (INITIALIZER, "if len(data) != expected:", "if False:"),
     # what is checked of bytes and messages
     (PRESCAN, "if field.once in seen:", "if False:"),
-    (PRESCAN, "field is None or field.wire_type != tag & 7", "field is None"),
+    (PRESCAN, "if kind not in field.wire_types:", "if False:"),
     (PRESCAN, "if length > end - at:", "if False:"),
-    (PRESCAN, "        if messages > limits.messages:", "        if False:"),
+    (PRESCAN, "                if messages > limits.messages:", "                if False:"),
     (PRESCAN, "            if texts > limits.texts:", "            if False:"),
     (PRESCAN, "if field.name == _VERSION and value not in versions:", "if False:"),
     (BOUNDS, 'bounds.require(f"block {index}: ", depths[-1], "depth")', "pass"),

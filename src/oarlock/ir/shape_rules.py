@@ -37,22 +37,22 @@ def may_be(left: Size, right: Size) -> bool:
     return left == right or isinstance(left, int) != isinstance(right, int) or is_same(left, right)
 
 
-def require_same(left: Size, right: Size, message: str) -> None:
-    """Raises ValueError with a message where two sizes may not be one. Kernels call it, too."""
+def require_same(left: Size, right: Size, message: str, *parts: object) -> None:
+    """Raises ValueError where two sizes may not be one, with a message as `str.format` makes it of its parts. Kernels call it, too."""
     if not may_be(left, right):
-        raise ValueError(message)
+        raise ValueError(message.format(*parts))
 
 
-def require_equal_numbers(left: Size, right: Size, message: str) -> None:
-    """Raises ValueError with a message where two sizes are known to be different."""
+def require_equal_numbers(left: Size, right: Size, message: str, *parts: object) -> None:
+    """Raises ValueError where two sizes are known to be different, with a message as `require_same` does."""
     if differ(left, right):
-        raise ValueError(message)
+        raise ValueError(message.format(*parts))
 
 
-def require_at_most(size: Size, most: Size, message: str) -> None:
-    """Raises ValueError with a message where a size is known to be more than another. Kernels call it, too."""
+def require_at_most(size: Size, most: Size, message: str, *parts: object) -> None:
+    """Raises ValueError where a size is known to be more than another, with a message as `require_same` does. Kernels call it, too."""
     if isinstance(size, int) and isinstance(most, int) and size > most:
-        raise ValueError(message)
+        raise ValueError(message.format(*parts))
 
 
 def require_filled(shape: Shape, wanted: Shape) -> None:

@@ -51,8 +51,8 @@ def _convolved(x, filter, bias=None, *, stride, padding, dilation, groups):
     _require_steps(len(sizes), stride=stride, padding=padding, dilation=dilation)
     _require_groups(groups, f, "filters")
     if groups == 1:
-        require_same(c, k, f"dimension c is {c} in x but {k} in filter")
-    require_equal_numbers(c, multiply(k, groups), f"{c} channels in {groups} groups do not fit filters of {k}")
+        require_same(c, k, "dimension c is {} in x but {} in filter", c, k)
+    require_equal_numbers(c, multiply(k, groups), "{} channels in {} groups do not fit filters of {}", c, groups, k)
     return (n, f, *map(count_windows, sizes, windows, stride, padding, dilation))
 
 
@@ -228,7 +228,7 @@ def _transposed(x, filter, bias=None, *, stride, padding, output_padding, dilati
     _require_groups(groups, c, "channels")
     f = multiply(k, groups)
     if bias is not None:
-        require_equal_numbers(f, bias.shape[0], f"{groups} groups give {f} channels, not those of a bias of {bias.shape[0]}")
+        require_equal_numbers(f, bias.shape[0], "{} groups give {} channels, not those of a bias of {}", groups, f, bias.shape[0])
     return (n, f, *map(_transposed_size, sizes, windows, stride, padding, output_padding, dilation))
 
 

@@ -182,7 +182,7 @@ def merge(condition, yes, no):
 @merge.check_shapes
 def require_each(condition, yes, no):
     k, p, q = condition.shape[0], yes.shape[0], no.shape[0]
-    require_equal_numbers(k, add(p, q), f"condition has {k} elements, where yes has {p} rows and no has {q}")
+    require_equal_numbers(k, add(p, q), "condition has {} elements, where yes has {} rows and no has {}", k, p, q)
 
 
 @merge.gradient("yes")
@@ -235,8 +235,8 @@ def select_branch(stacks):
 def require_one(stacks):
     counts = [stack.shape[0] for stack in stacks]
     for number, count in enumerate(counts):
-        require_at_most(count, 1, f"stack {number} has {count} rows, where each has one or none")
-    require_equal_numbers(sum_of(counts), 1, f"{sum_of(counts)} of {len(counts)} stacks have a row, where exactly one must")
+        require_at_most(count, 1, "stack {} has {} rows, where each has one or none", number, count)
+    require_equal_numbers(sum_of(counts), 1, "{} of {} stacks have a row, where exactly one must", sum_of(counts), len(counts))
 
 
 @select_branch.gradient_program("stacks")

@@ -108,7 +108,7 @@ def top_k(x, *, k: int, axis: int | None = None, largest: bool | None = None):
 def top_shapes(x, *, k, axis=None, largest=None):
     at = require_axis(x.shape, -1 if axis is None else axis)
     where = "the last axis" if axis is None else f"axis {axis}"
-    require_at_most(k, x.shape[at], f"k is {k}, where {where} has {x.shape[at]}")
+    require_at_most(k, x.shape[at], "k is {}, where {} has {}", k, where, x.shape[at])
     return [(*x.shape[:at], require_size("k", k), *x.shape[at + 1 :])] * 2
 
 

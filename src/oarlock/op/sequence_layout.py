@@ -77,7 +77,7 @@ def sequence_split(y, splits, like):
 def sequence_split_shapes(y, splits, like):
     _require_pairs(like, splits)
     count = sum_of(item.shape[0] for item in like)
-    require_equal_numbers(y.shape[0], count, f"y has {y.shape[0]} elements, where the sequences have {count}")
+    require_equal_numbers(y.shape[0], count, "y has {} elements, where the sequences have {}", y.shape[0], count)
     return [(item.shape[0], *y.shape[1:]) for item in like]
 
 
@@ -92,7 +92,7 @@ sequence_split_dy.gradient_programs(dxs=lambda splits, dxs_shape, ddy: sequence_
 
 def _require_count(shape: torch.Size, parts: list[torch.Tensor]) -> None:
     count = sum(map(len, parts))
-    require_same(shape[0], count, f"y has {shape[0]} elements, where the sequences have {count}")
+    require_same(shape[0], count, "y has {} elements, where the sequences have {}", shape[0], count)
 
 
 # Padding
@@ -183,7 +183,7 @@ def _require_padded(shape: Shape, splits: TensorType, elements: TensorType) -> N
     require_cut(elements, splits)
     require_counted("padded", shape[0], sequences_in(splits))
     count = elements.shape[0]  # type: ignore[index]
-    require_at_most(count, multiply(*shape[:2]), f"{count} elements do not fit {shape[0]} rows of {shape[1]}")
+    require_at_most(count, multiply(*shape[:2]), "{} elements do not fit {} rows of {}", count, shape[0], shape[1])
 
 
 def _require_rows(shape: torch.Size, splits: torch.Tensor) -> None:

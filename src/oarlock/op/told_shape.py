@@ -117,9 +117,9 @@ def narrowed_shape(shape: Shape, axis: int, start: Sizes, length: Sizes) -> Shap
     (first,), (count,) = start, length
     if any(isinstance(item, int) and item < 0 for item in (first, count)):
         raise ShapeError(f"a length of {count} from {first} on is none")
-    message = f"axis {axis} has the size {shape[axis]}, which {count} from {first} on exceeds"
+    message = "axis {} has the size {}, which {} from {} on exceeds"
     for least in (add(first, count), *(item for item in (first, count) if isinstance(item, int))):
-        require_at_most(least, shape[axis], message)
+        require_at_most(least, shape[axis], message, axis, shape[axis], count, first)
     return (*shape[:axis], count, *shape[axis + 1 :])
 
 

@@ -54,7 +54,7 @@ def require_heads(query, key, value, mask=None, bias=None, *, heads: int, causal
     """Raises ValueError where sizes are known not to fit."""
     queries, keys = query.shape[-2], key.shape[-2]
     if causal:
-        require_at_most(queries, keys, f"{queries} queries are more than {keys} keys, so the first ones would see nothing")
+        require_at_most(queries, keys, "{} queries are more than {} keys, so the first ones would see nothing", queries, keys)
     for name, columns in (("query", query.shape[-1]), ("value", value.shape[-1])):
         if heads < 1 or (isinstance(columns, int) and columns % heads):
             raise ValueError(f"{heads} heads do not divide the {columns} columns of {name}")

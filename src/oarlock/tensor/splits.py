@@ -37,9 +37,9 @@ def require_cut(x, splits) -> None:
     """Raises ShapeError where there are elements, and no sequence that they could belong to."""
     if sequences_in(splits) == 0:
         count = (x.shape or (0,))[0]
-        require_same(count, 0, f"x has {count} elements, where splits cut 0 sequences")
+        require_same(count, 0, "x has {} elements, where splits cut 0 sequences", count)
 
 
 def require_counted(name: str, rows: Size, count: Size) -> None:
     """Raises ValueError where rows that a name stands for, one of each sequence, are known not to be as many. Kernels call it, too."""
-    require_same(rows, count, f"{name} has {rows} rows, where splits cut {count} sequences")
+    require_same(rows, count, "{} has {} rows, where splits cut {} sequences", name, rows, count)

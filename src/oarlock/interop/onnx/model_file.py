@@ -7,13 +7,15 @@ from typing import Any
 
 from oarlock.errors import FormatError, LimitError
 from oarlock.interop.onnx.package import get_package
-from oarlock.interop.onnx.wire_check import check_wire
 from oarlock.io.files import read_file
 from oarlock.proto.limits import Limits
+from oarlock.proto.prescan import LENGTH, Field, Fields, Format, fields_of, scan
 
 __all__ = ["attributes_of", "domain_of", "opsets_of", "read_model_file", "subgraphs_of"]
 
 _LONGEST_NAME = 1024
+_DATA = {"TensorProto.raw_data", "TensorProto.float_data", "TensorProto.double_data"}
+_tables: dict[str, Fields] = {}
 _GRAPH, _GRAPHS = 5, 10  # AttributeProto.GRAPH, GRAPHS
 
 
@@ -25,15 +27,33 @@ def read_model_file(path: str | os.PathLike[str], limits: Limits, *, untrusted: 
     onnx = get_package()
     name = Path(path).name
     data = read_file(path, largest=limits.file_bytes, limit="file_bytes", untrusted=untrusted)
-    check_wire(data, onnx.ModelProto.DESCRIPTOR, limits, name)
+    form = Format(
+        fields_of(onnx.ModelProto.DESCRIPTOR, _field, _tables),
+        refused=f'"{name}" is not an ONNX model, or is cut short',
+        unknown="not a field that the installed onnx knows",
+        too_many=f'"{name}":',
+        depth=64,  # graphs hold graphs; protobuf itself stops at 100
+    )
+    scan(data, form, limits)
     try:
         model = onnx.ModelProto.FromString(data)
     except Exception as error:  # DecodeError, which is protobuf's own; or memory that it does not get
-        raise FormatError(f'"{name}" is not an ONNX model, or is cut short', given=[str(error)[:300]]) from error
+        raise FormatError(form.refused, given=[str(error)[:300]]) from error
     if not model.HasField("graph") or not model.opset_import:
         raise FormatError(f'"{name}" is not an ONNX model', given=["it has no graph" if model.opset_import else "it imports no operators"])
     _Structure(model, limits).verify()
     return model
+
+
+def _field(descriptor: Any, field: Field) -> Field:
+    """A field of ONNX's: numbers in a row may be packed or not, texts are Unicode, and tensors lie in the file itself."""
+    is_number = field.wire_types != (LENGTH,)
+    return field._replace(
+        wire_types=(*field.wire_types, LENGTH) if is_number and descriptor.is_repeated else field.wire_types,
+        is_counted=not is_number and field.message is None and field.name not in _DATA,
+        is_text=descriptor.type == descriptor.TYPE_STRING,
+        is_data=field.name in _DATA,
+    )
 
 
 def domain_of(domain: str) -> str:

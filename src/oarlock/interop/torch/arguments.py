@@ -32,7 +32,8 @@ def map_values(value: object, function: Callable[[object], object]) -> object:
 def bind(node: Node, read: Callable[[object], object], variable_of: Callable[[Size], Var]) -> dict[str, object]:
     """The arguments of `node` by the names of its schema, as rules take them; `read` gives the value of what a node stands for.
 
-    A size where a tensor or a number is wanted is a variable that holds it. Raises Unsupported for a dtype that programs do not have.
+    A size where a tensor or a number is wanted is a variable that holds it. Raises Unsupported for a dtype that programs do not have, and
+    for complex numbers.
     """
     schema = schema_of(node.target)  # type: ignore[arg-type]
     bound: dict[str, object] = {}
@@ -57,6 +58,8 @@ def _converted(value: object) -> object:
         if ours is None:
             raise Unsupported(f"no program holds {str(value).removeprefix('torch.')}")
         return ours
+    if isinstance(value, complex):
+        raise Unsupported("no program holds complex numbers")
     if isinstance(value, list | tuple):
         return [_converted(item) for item in value]
     return value
