@@ -66,3 +66,32 @@ def test_images_of_any_size_are_convolved_pooled_and_flattened():
         found = ol.infer(model, {"x": x})
         for ours, theirs in zip(found.values(), module(x), strict=True):
             numpy.testing.assert_allclose(ours, theirs.detach(), rtol=1e-5, atol=1e-5)
+
+
+class Masked(nn.Module):
+    """What it hides depends on no number that it is given, though memory for it is taken like that of the input."""
+
+    def __init__(self, like: bool = False):
+        super().__init__()
+        self.like = like
+
+    def forward(self, x):
+        hidden = torch.zeros_like(x) if self.like else x.new_zeros((4, 4))
+        hidden[..., :2, 2:] = 1
+        hidden[..., 3, :] += x.new_full((4,), 0.5)
+        return x.masked_fill(hidden != 0, -1.0)
+
+
+def test_what_is_like_an_input_and_reads_none_of_it_is_computed_once():
+    x = torch.randn(3, 4, 4)
+    for module, dynamic in ((Masked(), None), (Masked(), "n"), (Masked(like=True), None)):
+        model = ol.from_torch(module, x, dynamic=dynamic)
+        assert {op.type for op in model.program.main.ops} <= {"where", "full", "full_like", "broadcast_to", "reshape", "assign"}
+        assert torch.equal(torch.as_tensor(ol.infer(model, {"x": x})), module(x))
+
+
+def test_what_is_like_rows_of_any_number_is_computed_in_a_run():
+    x = torch.randn(3, 4, 4)
+    model = ol.from_torch(Masked(like=True), x, dynamic="n")
+    for rows in (x, x[:1]):
+        assert torch.equal(torch.as_tensor(ol.infer(model, {"x": rows})), Masked(like=True)(rows))

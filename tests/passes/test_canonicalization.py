@@ -115,3 +115,44 @@ def test_axes_that_are_joined_are_those_of_the_shape_between(write):
     with ol.Program() as program:
         y = ol.op.exp(write(ol.layer.data("x", shape=[2, 3], dtype="float64", batch=None)))
     require_same_values(program, FEED, [y], "canonicalize")
+
+
+# Slices of one value
+
+
+def sliced(*cuts: tuple[int, int | None], axis: int = 1, kept: bool = False) -> tuple[ol.Program, ol.Var]:
+    """A program with the square of the gradient of x, of which slices are read; where it is `kept`, x itself is read too."""
+    with ol.Program() as program:
+        x = data()
+        x.stop_gradient = False
+        cost = ol.op.reduce_sum(ol.op.square(x)) if kept else 0.0
+        for number, (start, stop) in enumerate(cuts):
+            part = ol.op.slice(x, axis=axis, start=start, stop=stop)
+            cost = cost + ol.op.reduce_sum(ol.op.exp(part * float(number + 1)))
+        (gradient,) = ol.gradients([cost], [x])
+        return program, ol.op.square(gradient)
+
+
+@pytest.mark.parametrize("kept", [False, True])
+@pytest.mark.parametrize("cuts", [[(0, 1), (1, None)], [(-1, None), (0, 1), (1, 2)], [(0, 1), (1, 1), (1, 3)]])
+def test_gradients_of_slices_that_make_up_a_whole_are_joined(cuts, kept):
+    program, gradient = sliced(*cuts, kept=kept)
+    lines, _ = rewritten(program, [gradient], "canonicalize")
+    assert sum(" = concat(" in line for line in lines) == 1
+    assert not any("slice_dx" in line for line in lines)
+    assert sum(" = sum(" in line for line in lines) == kept
+    require_same_values(program, FEED, [gradient], "canonicalize")
+
+
+@pytest.mark.parametrize("cuts", [[(0, 2), (1, None)], [(0, 1), (2, None)], [(0, 1), (0, 1), (1, None)], [(1, 2), (2, None)]])
+def test_gradients_of_slices_that_overlap_or_leave_something_out_are_added(cuts):
+    program, gradient = sliced(*cuts)
+    lines, _ = rewritten(program, [gradient], "canonicalize")
+    assert not any("concat" in line for line in lines)
+    require_same_values(program, FEED, [gradient], "canonicalize")
+
+
+def test_a_whole_of_unknown_size_is_added():
+    program, gradient = sliced((0, 1), (1, None), axis=0)
+    assert not any("concat" in line for line in rewritten(program, [gradient], "canonicalize")[0])
+    require_same_values(program, FEED, [gradient], "canonicalize")

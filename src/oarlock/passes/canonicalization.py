@@ -5,8 +5,9 @@ from collections.abc import Callable, Mapping, Sequence
 from oarlock.ir.attribute import Sizes
 from oarlock.ir.operation import Op
 from oarlock.ir.program import Program
+from oarlock.ir.shape_rules import range_within
 from oarlock.ir.var import Var
-from oarlock.passes.rewriter import is_elementwise, rewrite, sees
+from oarlock.passes.rewriter import declare, is_elementwise, rewrite, sees
 from oarlock.registry.catalogue import Catalogue
 from oarlock.registry.declaration import Operator
 from oarlock.registry.signature import Slot
@@ -22,10 +23,14 @@ def canonicalize(program: Program, catalogue: Catalogue) -> int:
         total = sum([a, zero])
         y = multiply(total, neg(neg(b)))
 
+        a, b = slice(x, stop=2), slice(x, start=2)     dx = concat([da, db])
+        dx = sum([slice_dx(x, da), slice_dx(x, db)])
+
     Legal where the types say that the result is the input: a neutral element that is a constant, and a result of the declared type of the
     other side; `reshape` and its like to the shape that is there, or of one another; `transpose` and `neg` of one another; `sum` and
-    `concat` of one. What reads only a shape reads it of the first value that has it, so that nothing is computed for its shape. Values
-    keep their bits, but for the sign of a zero to which 0 is added. Costs nothing. Does not apply to sizes that only values tell.
+    `concat` of one; gradients of slices that make up a whole of known size. What reads only a shape reads it of the first value that has
+    it, so that nothing is computed for its shape. Values keep their bits, but for the sign of a zero to which 0 is added. Costs nothing.
+    Does not apply to sizes that only values tell.
     """
     simplification = _Simplification(catalogue)
     return rewrite(program, simplification) + simplification.count
@@ -47,6 +52,8 @@ class _Simplification:
         if op.blocks or op.is_commit:
             return {}
         self._read_shapes_early(op)
+        if op.type == "sum":
+            self._join_slices(op, before)
         rule = _RULES.get(op.type)
         found = rule(self, op) if rule is not None else None
         (result,) = op.writes if found is not None else (None,)
@@ -76,6 +83,37 @@ class _Simplification:
                 break
             var = source
         return var
+
+    def _join_slices(self, op: Op, before: list[Op]) -> None:
+        """Let a sum read one `concat` in place of the gradients of slices that stand side by side and make up the whole."""
+        by_axis: dict[int, list[tuple[int, int, Op]]] = {}
+        for var in op.inputs["xs"]:
+            found = _sliced(var)
+            if found is not None and sees(op.block, found[3].inputs["dy"][0]):
+                axis, *rest = found
+                by_axis.setdefault(axis, []).append(tuple(rest))  # type: ignore[arg-type]
+        for axis, parts in by_axis.items():
+            parts.sort(key=lambda part: part[:2])
+            ends = [0, *(start + length for start, length, _ in parts)]
+            size = (op.writes[0].shape or ())[axis]
+            if len(parts) < 2 or ends[-1] != size or any(start != end for (start, _, _), end in zip(parts, ends, strict=False)):
+                continue
+            taken = {part.writes[0] for *_, part in parts}
+            rest = [var for var in op.inputs["xs"] if var not in taken]
+            whole = declare(op.writes[0], op.writes[0].shape, "JOINED", op.block)
+            made = Op(
+                op.block,
+                "concat",
+                {"xs": tuple(part.inputs["dy"][0] for *_, part in parts)},
+                {"y": (whole,)},
+                self.catalogue.get("concat").convert_attributes({"axis": axis}),
+                role=op.role,
+                location=op.location,
+            )
+            whole.op = made
+            before.append(made)
+            self._read(op, "xs", whole, *rest)
+            return
 
     def either(self, op: Op, neutral: float) -> Var | None:
         """The operand beside a neutral one."""
@@ -129,6 +167,18 @@ class _Simplification:
             op.attributes = {**op.attributes, "axes": axes}
             (x,) = op.inputs["x"]
         return x if axes == tuple(range(len(axes))) else None
+
+
+def _sliced(var: Var) -> tuple[int, int, int, Op] | None:
+    """The axis, the first place and the length of the slice whose gradient `var` is, and the op of that; None for other values."""
+    op = var.op
+    if op is None or op.type != "slice_dx" or op.attributes.get("step") is not None or var.shape is None:
+        return None
+    axis: int = op.attributes["axis"] % len(var.shape)  # type: ignore[operator, assignment]
+    if not isinstance(var.shape[axis], int):
+        return None
+    first, length = range_within(var.shape[axis], axis, op.attributes["start"], op.attributes.get("stop"))  # type: ignore[arg-type]
+    return axis, first, length, op
 
 
 def _rows_of(var: Var, operator: Operator) -> list[Var]:

@@ -31,7 +31,7 @@ def attend_backward(
     require_heads(query, key, value, mask, bias, heads=heads, causal=causal)
     q, k, v, y, dy = (_split(x, heads) for x in (query, key, value, y, dy))
     logsumexp, added = logsumexp.reshape(q.shape[:-1]), _added(q, k, mask, bias, causal)
-    if _is_fast(q, v, k.shape[-2], added):
+    if _is_fast(q, v, k.shape[-2], added, logsumexp):
         flag, hidden = _masking(q, k.shape[-2], causal, added)
         found = flash_attention_backward(dy, q, k, v, y, logsumexp, 0.0, flag, attn_mask=hidden, scale=scale)
     else:
@@ -75,14 +75,17 @@ def _joined(x: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
     return x.transpose(1, 2).reshape(*like.shape[:-2], x.shape[2], x.shape[1] * x.shape[3])
 
 
-def _is_fast(q: torch.Tensor, v: torch.Tensor, s: int, added: torch.Tensor | None) -> bool:
+def _is_fast(q: torch.Tensor, v: torch.Tensor, s: int, added: torch.Tensor | None, by_query: torch.Tensor | None = None) -> bool:
     """Whether PyTorch's kernel for this takes them: it divides by sizes that are 0, and asks for as many columns of each.
 
-    It gives NaN to a query that sees nothing, and no gradient to what is added.
+    It gives NaN to a query that sees nothing, for which `by_query` is minus infinity: the largest of what is added, or what comes of it.
+    And it gives no gradient to what is added.
     """
     there = flash_attention is not None and flash_attention_backward is not None
     fits = there and q.device.type == "cpu" and q.shape[-1] == v.shape[-1] and q.numel() > 0 and s > 0
-    return fits and (added is None or (not added.requires_grad and bool((added.amax(-1) > -math.inf).all())))
+    if not fits or added is None:
+        return fits
+    return not added.requires_grad and (added.amax(-1) if by_query is None else by_query).amin().item() > -math.inf
 
 
 def _by_row(x: torch.Tensor, q: torch.Tensor) -> torch.Tensor:
@@ -94,14 +97,11 @@ def _added(q, k, mask, bias, causal: bool) -> torch.Tensor | None:
     """What is added to the fits of each query and key, [n heads t s] or with sizes of 1; None where there is no mask and no bias."""
     if mask is None and bias is None:
         return None
+    added = [] if mask is None else [_by_row(mask, q).to(q.dtype).log_()]  # 0 where it is true, else minus infinity
+    added += [] if bias is None else [_by_row(bias, q)]
     hidden = _hidden(q, k.shape[-2], causal)
-    added = [] if hidden is None else [hidden]
-    if bias is not None:
-        added.append(_by_row(bias, q))
-    if mask is not None:
-        mask = _by_row(mask, q)
-        added.append(torch.zeros(mask.shape, dtype=q.dtype, device=q.device).masked_fill_(mask.logical_not(), -math.inf))
-    return sum(added[1:], added[0]).expand(-1, -1, q.shape[-2], k.shape[-2])
+    added += [] if hidden is None else [hidden]
+    return sum(added[1:], added[0])
 
 
 def _hidden(q: torch.Tensor, s: int, causal: bool) -> torch.Tensor | None:
@@ -113,7 +113,7 @@ def _hidden(q: torch.Tensor, s: int, causal: bool) -> torch.Tensor | None:
 def _masking(q: torch.Tensor, s: int, causal: bool, added: torch.Tensor | None) -> tuple[bool, torch.Tensor | None]:
     """How PyTorch's kernel is told what to hide: by a flag, which means the first keys, where there are as many as queries."""
     if added is not None:
-        return False, added
+        return False, added.expand(-1, -1, q.shape[-2], s)
     square = q.shape[-2] == s
     return causal and square, None if square else _hidden(q, s, causal)
 

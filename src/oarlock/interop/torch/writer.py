@@ -41,6 +41,9 @@ _CHECKS = (
     "aten.sym_constrain_range_for_size.default",
 )
 _MOST_ELEMENTS = 2**28  # of a constant that is computed here
+_OF_A_SHAPE = tuple(f"aten.{name}.default" for name in ("zeros_like", "ones_like", "full_like", "new_zeros", "new_ones", "new_full"))
+"""What fills memory, and of its first argument reads no element."""
+_MOST_FILLED = 2**20  # elements of such a constant: beyond, memory for it is taken in a run
 
 
 class _Broken:
@@ -136,17 +139,21 @@ class Writer:
 
     def _fold(self, node: Node, values: dict[Node, object]) -> object | None:
         """The result of `node` where all it reads is constant, computed now; None where it is not."""
-        if _holds([values[item] for item in node.all_input_nodes], (Var, str, _Broken)) or _is_random(node.target):
+        of_shape = str(node.target) in _OF_A_SHAPE and not isinstance(values[node.args[0]], _Broken)  # type: ignore[index]
+        read = node.all_input_nodes[of_shape:]
+        if _holds([values[item] for item in read], (Var, str, _Broken)) or _is_random(node.target):
             return None
         if not self.state.exported.trusted and find_rule(str(node.target)) is None:
             return None
         results = [item for item in _flat(node.meta.get("val")) if isinstance(item, torch.Tensor)]
         if any(_is_symbolic(size) for item in results for size in item.shape):
             return None
-        if sum(item.numel() for item in results) > _MOST_ELEMENTS:
+        if sum(item.numel() for item in results) > (_MOST_FILLED if of_shape else _MOST_ELEMENTS):
             return None
 
         given = self._read((node.args, node.kwargs), values)
+        if of_shape:
+            given = ((Constant(_blank(node.args[0].meta["val"])), *given[0][1:]), given[1])  # type: ignore[index, union-attr]
         args, kwargs = map_values(given, lambda item: item.value if isinstance(item, Constant) else item)  # type: ignore[misc]
         if "device" in kwargs:
             kwargs = {**kwargs, "device": "cpu"}
@@ -282,6 +289,12 @@ class Writer:
             return BROKEN
         shape = tuple(self._stand_in(size) if isinstance(size, torch.SymInt) else size for size in meta.shape)
         return current_block().new_var(self.program.unique("refused"), from_torch(meta.dtype), shape)  # type: ignore[arg-type]
+
+
+def _blank(traced: torch.Tensor) -> torch.Tensor:
+    """A tensor of that shape and dtype, in the memory of one element; of no shape where that is not all numbers."""
+    shape = () if any(map(_is_symbolic, traced.shape)) else traced.shape
+    return torch.zeros((), dtype=traced.dtype).expand(shape)
 
 
 def _attribute(module: GraphModule, path: str) -> object:
