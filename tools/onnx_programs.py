@@ -154,6 +154,8 @@ def compare(source: Source, recorded: Recorded) -> None:
             apart, result, reason = verdict.apart, verdict.result, verdict.where
         except ol.VerifyError as error:
             apart, result, reason = 0.0, "left", f"it cannot run here either: {error.message}"
+        except _not_implemented() as error:
+            apart, result, reason = 0.0, "refused", f"by ONNX Runtime: {re.sub(r'with name .*', '', str(error))}"
         except (ol.ProgramError, ol.UnknownOperatorError) as error:
             apart, result, reason = 0.0, "refused", "; ".join(dict.fromkeys(map(_without_names, error.given))) or error.message
         except Exception as error:  # a fault, ours or of ONNX Runtime
@@ -161,6 +163,10 @@ def compare(source: Source, recorded: Recorded) -> None:
             if not isinstance(error, ol.OarlockError) and "onnxruntime" not in type(error).__module__:
                 reason += traceback.format_exc(limit=-2)
         source.outcomes.append(Outcome(source.name, what, result, reason, apart))
+
+
+def _not_implemented() -> type[Exception]:
+    return get_package("onnxruntime").capi.onnxruntime_pybind11_state.NotImplemented
 
 
 def _without_names(given: str) -> str:
@@ -258,7 +264,7 @@ def _off(random: numpy.random.Generator, value: numpy.ndarray) -> numpy.ndarray:
 def _fed(program: ol.Program, feed: dict[str, object], scope: ol.Scope, needed: set[ol.Var] | None = None) -> dict[str, numpy.ndarray]:
     inputs = set(program.main.inputs)
     tensors = check_feed(program, feed, inputs if needed is None else inputs & needed, ol.CPUPlace(), scope)
-    return {name: tensor.numpy() for name, tensor in tensors.items()}
+    return {name: tensor.numpy() for name, tensor in tensors.items() if tensor.dtype is not torch.bfloat16}
 
 
 def _taken(exported: Exported, given: dict[str, numpy.ndarray]) -> dict[str, numpy.ndarray]:

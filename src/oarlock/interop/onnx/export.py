@@ -165,6 +165,8 @@ class _Export:
         ops = needed_ops([op for op in main.ops if not op.is_commit], [var for _, var in self.outputs])
         self._give(lowering, {var for op in ops for var in op.reads} | {var for _, var in self.outputs})
         lowering.ops(graph, ops)
+        for _, var in self.outputs:
+            lowering.require_whole(var)
         lowering.require_all(graph.opset)
         for label, var in self.outputs:
             self._output(lowering, label, var)
@@ -222,7 +224,7 @@ class _Export:
         return _array(value, var)
 
     def _output(self, lowering: Lowering, label: str, var: Var) -> None:
-        value = lowering.values[var]
+        value = lowering.value(var)
         name = value.name
         given = {item.name for item in self.graph.outputs}
         if name != label or name in given or name in {item.name for item in self.graph.shared.inputs}:

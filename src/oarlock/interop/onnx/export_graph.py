@@ -186,6 +186,11 @@ class Graph:
                 if solved is not None and solved[0] != size:
                     self._linear.setdefault(solved[0], []).append((size, value.name, axis))
 
+    def know_size(self, size: Size, name: str, axis: int) -> None:
+        """Note that an axis of the value `name` has this size."""
+        if isinstance(size, str):
+            self._known.setdefault(size, (name, axis))
+
     def dim(self, x: Value, axis: int) -> str:
         """The size of an axis: int64[1]."""
         size = x.sizes[axis]

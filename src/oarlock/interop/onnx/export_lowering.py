@@ -6,6 +6,7 @@ import oarlock.interop.onnx.export_rules  # noqa: F401  the rules of our operato
 from oarlock.errors import ProgramError
 from oarlock.interop.onnx.export_graph import Graph, Unsupported, Value
 from oarlock.interop.onnx.export_rule import find_block_rule, find_rule
+from oarlock.interop.onnx.uneven_stack import UnevenStack
 from oarlock.ir.block import Block
 from oarlock.ir.location import Location
 from oarlock.ir.operation import Op
@@ -22,6 +23,8 @@ class Lowering:
         self.catalogue = catalogue
         self.labels = labels or {}
         self.values: dict[Var, Value] = {}
+        self.uneven: dict[Var, UnevenStack] = {}
+        """Stacks whose values may have another size in each trip, and which have no value of their own."""
         self.refused: list[tuple[Op, str]] = []
 
     def give(self, graph: Graph, var: Var, name: str) -> Value:
@@ -30,6 +33,36 @@ class Lowering:
         self.values[var] = value
         graph.know(value)
         return value
+
+    def alias(self, inner: Var, outer: Var) -> None:
+        """Let `inner` be what `outer` is."""
+        if outer in self.uneven:
+            self.uneven[inner] = self.uneven[outer]
+        else:
+            self.values[inner] = self.values[outer]
+
+    def give_step(self, graph: Graph, inner: Graph, var: Var, sequence: "Value | UnevenStack", step: str) -> None:
+        """Let `var`, in the block of a loop, be a step of a sequence outside of it; `step` is int64[]."""
+        taken = sequence.step(graph, inner, step) if isinstance(sequence, UnevenStack) else inner("Gather", sequence, step, axis=0)
+        self._hold(inner, var, taken)
+
+    def _hold(self, graph: Graph, var: Var, held: "str | UnevenStack") -> None:
+        if isinstance(held, UnevenStack):
+            self.uneven[var] = held
+            graph.know_size((var.shape or (0,))[0], held.steps, 0)
+        else:
+            self.give(graph, var, held)
+
+    def value(self, var: Var) -> Value:
+        """The value of a variable, in one piece. Raises Unsupported for an uneven stack."""
+        if var in self.uneven:
+            raise Unsupported(f'the values of "{var.name}", {var.type_text}, have another size in each trip, and it is read whole')
+        return self.values[var]
+
+    def require_whole(self, var: Var) -> None:
+        """Note an uneven stack that the graph is to give as what cannot be said."""
+        if var.op is not None and var in self.uneven:
+            self.refused.append((var.op, f'the values of "{var.name}", {var.type_text}, have another size in each trip, and are fetched'))
 
     def name_for(self, graph: Graph, var: Var) -> str:
         """The name under which the graph has a variable that an op defines."""
@@ -50,10 +83,13 @@ class Lowering:
             self.refused.append((op, str(reason)))
             named = {var: graph.fresh(f"{var.name}@REFUSED") for var in op.writes}
         for var, name in named.items():
-            self._define(graph, var, name, since)
+            if isinstance(name, UnevenStack):
+                self._hold(graph, var, name)
+            else:
+                self._define(graph, var, name, since)
         graph.op = before
 
-    def _apply(self, graph: Graph, op: Op) -> dict[Var, str]:
+    def _apply(self, graph: Graph, op: Op) -> dict[Var, "str | UnevenStack"]:
         """The name of each variable that an op defines. Raises Unsupported."""
         block_rule = find_block_rule(op.type)
         if block_rule is not None:
@@ -62,10 +98,10 @@ class Lowering:
         if rule is None:
             raise Unsupported("it has no rule for its export")
         operator = self.catalogue.get(op.type)
-        given = {slot: [self.values[var] for var in vars] for slot, vars in op.inputs.items()}
-        attributes = {name: self.values[value] if isinstance(value, Var) else value for name, value in op.attributes.items()}
+        given = {slot: [self.value(var) for var in vars] for slot, vars in op.inputs.items()}
+        attributes = {name: self.value(value) if isinstance(value, Var) else value for name, value in op.attributes.items()}
         results = operator.results(rule(graph, *operator.in_order(given), **attributes))
-        named: dict[Var, str] = {}
+        named: dict[Var, str | UnevenStack] = {}
         for slot, vars in op.outputs.items():
             for var, result in zip(vars, results[slot], strict=True):
                 named[var] = result.name if isinstance(result, Value) else result

@@ -1,11 +1,12 @@
 """Blocks: a branch as `If`; loops over sequences of one length, and on a condition, as `Loop`."""
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from oarlock.interop.onnx.export_graph import Graph, Unsupported, Value
 from oarlock.interop.onnx.export_rule import export_block
 from oarlock.interop.onnx.export_rules.ragged_loop import RaggedSteps
+from oarlock.interop.onnx.uneven_stack import UnevenStack
 from oarlock.ir.block import Block
 from oarlock.ir.dtype import DType
 from oarlock.ir.operation import Op
@@ -17,26 +18,30 @@ if TYPE_CHECKING:
 
 
 @export_block("conditional_block")
-def conditional_block(lowering: "Lowering", g: Graph, op: Op) -> list[str]:
+def conditional_block(lowering: "Lowering", g: Graph, op: Op) -> list[str | UnevenStack]:
     """The block itself where it always runs; otherwise what it gives with a dimension in front, of size 1 or 0."""
     (body,) = op.blocks
     when = op.inputs.get("when")
     if not when:
         for inner, outer in zip(body.inputs, op.inputs["values"], strict=True):
-            lowering.values[inner] = lowering.values[outer]
+            lowering.alias(inner, outer)
         lowering.ops(g, body.ops)
-        return [lowering.values[var].name for var in body.outputs]
+        return [lowering.uneven.get(var) or lowering.values[var].name for var in body.outputs]
+    if any(var in lowering.uneven for var in op.inputs["values"]):
+        raise Unsupported("a stack of values that have another size in each trip goes into a branch")
     then, otherwise = g.block(), g.block()
     then.op = otherwise.op = op
     for inner, outer in zip(body.inputs, op.inputs["values"], strict=True):
         lowering.give(then, inner, then.squeeze(lowering.values[outer], 0))
     lowering.ops(then, body.ops)
     names = [g.fresh(f"{var.name}/If") for var in op.writes]
+    if any(var in lowering.uneven for var in body.outputs):
+        raise Unsupported("a stack of values that have another size in each trip comes out of a branch")
     for var, outer in zip(body.outputs, op.writes, strict=True):
         lowering.leave(then, then.unsqueeze(lowering.values[var], 0), outer)
         lowering.leave(otherwise, zeros(otherwise, var, g.ints([0])), outer)
     g.append("If", [lowering.values[when[0]]], names, {"then_branch": then, "else_branch": otherwise})
-    return names
+    return [*names]
 
 
 def zeros(g: Graph, var: Var, leading: str | None = None) -> str:
@@ -56,6 +61,7 @@ class Trips:
         self.number = self._input("trip", DType.INT64)
         self.condition = self._input("running", DType.BOOL)
         self.initial: list[str] = []
+        self.uneven: dict[Var, _Gathered] = {}
 
     def _input(self, stem: str, dtype: DType) -> str:
         value = Value(self.inner.fresh(f"{self.op.writes[0].name}/{stem}"), dtype, ())
@@ -64,29 +70,96 @@ class Trips:
 
     def carry(self, var: Var, initial: str, shape: Sequence | None = None) -> Value:
         """A value that goes from trip to trip: the name that it has in the block."""
-        value = Value(self.inner.fresh(var.name), var.dtype, var.shape if shape is None else tuple(shape))
+        return self._carry(var.name, var.dtype, var.shape if shape is None else tuple(shape), initial)
+
+    def _carry(self, stem: str, dtype: DType, shape: tuple | None, initial: str) -> Value:
+        value = Value(self.inner.fresh(stem), dtype, shape)
         self.inner.inputs.append(value)
         self.initial.append(initial)
         return value
 
-    def run(self, count: str | None, condition: str | None, results: int) -> list[str]:
-        """Append the loop; the names of what it carried last, then of its stacks."""
-        names = [self.g.fresh(f"{self.op.writes[0].name}/Loop") for _ in range(results)]
+    def gather_uneven(self, vars: Sequence[Var], *, reverse: bool) -> None:
+        """Once the block is written, carry what each of `vars` has given so far, in the order of the steps."""
+        for var in vars:
+            self.uneven[var] = _Gathered(self.lowering, self, var, reverse)
+
+    def leave_stacks(self, stack_vars: Sequence[Var], leave: Callable[[Var], object] | None = None) -> None:
+        """Let the block give what is carried of uneven values and, of each variable, what is stacked, in this order."""
+        for gathered in self.uneven.values():
+            self.inner.outputs += gathered.carried
+        for var in stack_vars:
+            if var in self.uneven:
+                self.inner.outputs.append(self.uneven[var].stacked)
+            elif leave is not None:
+                leave(var)
+            else:
+                self.lowering.leave(self.inner, self.lowering.values[var].name, var)
+
+    def run(
+        self, count: str | None, condition: str | None, carried: int, stack_vars: Sequence[Var], *, reverse: bool = False
+    ) -> tuple[list[str], list[str | UnevenStack]]:
+        """Append the loop; the names of the values that it carried last, as many as `carried`, and the stack of each variable."""
+        many = carried + sum(len(item.carried) for item in self.uneven.values()) + len(stack_vars)
+        names = [self.g.fresh(f"{self.op.writes[0].name}/Loop") for _ in range(many)]
         if condition is None and not self.initial:
             condition = self.g.scalar(True, DType.BOOL)  # the schema asks for two inputs
         self.g.append("Loop", [count, condition, *self.initial], names, {"body": self.inner})
-        return names
+        last, further, stacks = names[:carried], names[carried : many - len(stack_vars)], names[many - len(stack_vars) :]
+        parts: dict[Var, list[str]] = {}
+        for var, gathered in self.uneven.items():
+            parts[var], further = further[: len(gathered.carried)], further[len(gathered.carried) :]
+        given: list[str | UnevenStack] = []
+        for var, name in zip(stack_vars, stacks, strict=True):
+            ordered = backwards(self.g, name) if reverse else name
+            given.append(self.uneven[var].stack(parts[var], ordered) if var in parts else ordered)
+        return last, given
 
 
-def require_even(op: Op, vars: Sequence[Var], *, but: str | None = None) -> None:
-    """Raises Unsupported for values that are stacked though they have another size in each trip, but for the rows `but` in front."""
-    given = {name for slot in op.inputs.values() for var in slot for size in var.shape or () for name in names_in(size)}
+class _Gathered:
+    """A value of a block that has another size in each trip, added to those of the trips before."""
+
+    def __init__(self, lowering: "Lowering", trips: Trips, var: Var, reverse: bool):
+        inner, held = trips.inner, lowering.uneven.get(var)
+        self.var, self.depth = var, 0 if held is None else 1 + len(held.counts)
+        self.rank = len(var.shape or ()) if held is None else held.rank
+        if held is None:
+            value = lowering.values[var]
+            parts = [(inner.reshape(value, [-1]), var.dtype, ())]
+            stacked, sizes = inner("Shape", value), (self.rank,)
+        else:
+            parts = [(held.flat, var.dtype, ()), (held.shapes, DType.INT64, (self.rank,))]
+            parts += [(counts, DType.INT64, ()) for counts in held.counts]
+            stacked, sizes = inner("Squeeze", held.length(inner)), ()
+        self.stacked = Value(stacked, DType.INT64, sizes)
+        self.carried: list[Value] = []
+        for name, dtype, rest in parts:
+            shape: Any = (None, *rest)
+            before = trips._carry(var.name, dtype, shape, trips.g.filled(0, dtype, trips.g.ints([0, *rest])))
+            both = [name, before.name] if reverse else [before.name, name]
+            self.carried.append(Value(inner("Concat", *both, axis=0), dtype, shape))
+
+    def stack(self, carried: Sequence[str], stacked: str) -> UnevenStack:
+        """What the loop gives, of the names of what it carried last and of what it stacked."""
+        flat, *rest = carried
+        if not rest:
+            return UnevenStack(self.var.dtype, self.rank, flat, stacked)
+        return UnevenStack(self.var.dtype, self.rank, flat, rest[0], (stacked, *rest[1:]))
+
+
+def find_uneven(lowering: "Lowering", op: Op, vars: Sequence[Var], *, but: str | None = None) -> list[Var]:
+    """Those that are stacked though they may have another size in each trip, but for the rows `but` in front."""
+    told = [var for slot in op.inputs.values() for var in slot if var not in lowering.uneven]
+    given = {name for var in told for size in var.shape or () for name in names_in(size)}
+    found = []
     for var in vars:
         shape = var.shape or ()
-        inside = shape[1:] if but is not None and shape and shape[0] == but else shape
-        names = {name for size in inside for name in names_in(size)}
-        if not names <= given or but in names:
-            raise Unsupported(f'the values of "{var.name}", {var.type_text}, have another size in each trip, and ONNX stacks equal ones')
+        by_row = but is not None and bool(shape) and shape[0] == but
+        names = {name for size in (shape[1:] if by_row else shape) for name in names_in(size)}
+        if var in lowering.uneven or not names <= given or but in names:
+            if by_row:
+                raise Unsupported(f'the rows of "{var.name}", {var.type_text}, have another size in each trip')
+            found.append(var)
+    return found
 
 
 def backwards(g: Graph, x: str) -> str:
@@ -95,17 +168,16 @@ def backwards(g: Graph, x: str) -> str:
 
 
 @export_block("recurrent")
-def recurrent(lowering: "Lowering", g: Graph, op: Op) -> list[str]:
+def recurrent(lowering: "Lowering", g: Graph, op: Op) -> list[str | UnevenStack]:
     """Step by step; a loop that runs backwards reads from the end, and its stacks are turned round."""
     (body,) = op.blocks
     initial, summed = op.inputs.get("initial", ()), int(op.attributes.get("summed", 0))  # type: ignore[call-overload]
     stack_vars, memory_vars, sum_vars = _outputs(body, len(initial), summed)
-    sequences = [lowering.values[var] for var in op.inputs["sequences"]]
     if op.inputs.get("splits"):
-        return RaggedSteps(lowering, g, op, Trips(lowering, g, op)).write(stack_vars, memory_vars, sum_vars, require_even)
-    require_even(op, stack_vars)
-    reverse = bool(op.attributes.get("reverse"))
-    count = g("Squeeze", g.dim(sequences[0], 0))
+        return RaggedSteps(lowering, g, op, Trips(lowering, g, op)).write(stack_vars, memory_vars, sum_vars, find_uneven)
+    sequences = [lowering.uneven.get(var) or lowering.values[var] for var in op.inputs["sequences"]]
+    reverse, first = bool(op.attributes.get("reverse")), sequences[0]
+    count = g("Squeeze", first.length(g) if isinstance(first, UnevenStack) else g.dim(first, 0))
     trips = Trips(lowering, g, op)
     inner = trips.inner
     for var, outer in zip(body.inputs[len(sequences) :], initial, strict=True):
@@ -114,19 +186,17 @@ def recurrent(lowering: "Lowering", g: Graph, op: Op) -> list[str]:
     totals = [trips.carry(var, zeros(g, var)) for var in sum_vars]
     step = inner("Sub", inner("Sub", count, g.ints(1)), trips.number) if reverse else trips.number
     for var, sequence in zip(body.inputs, sequences, strict=False):
-        lowering.give(inner, var, inner("Gather", sequence, step, axis=0))
+        lowering.give_step(g, inner, var, sequence, step)
     lowering.ops(inner, body.ops)
+    trips.gather_uneven(find_uneven(lowering, op, stack_vars), reverse=reverse)
     lowering.leave(inner, inner("Identity", trips.condition), body.inputs[0], ())
     inner.outputs[0] = Value(inner.outputs[0].name, DType.BOOL, ())
     for var in memory_vars:
         lowering.leave(inner, lowering.values[var].name, var)
     for var, total in zip(sum_vars, totals, strict=True):
         lowering.leave(inner, inner("Add", total, lowering.values[var]), var)
-    for var in stack_vars:
-        lowering.leave(inner, lowering.values[var].name, var)
-    names = trips.run(count, None, len(op.writes))
-    carried, stacks = names[: len(initial) + summed], names[len(initial) + summed :]
-    stacks = [backwards(g, name) for name in stacks] if reverse else stacks
+    trips.leave_stacks(stack_vars)
+    carried, stacks = trips.run(count, None, len(initial) + summed, stack_vars, reverse=reverse)
     return [*stacks, *carried]
 
 
@@ -137,21 +207,23 @@ def _outputs(body: Block, memories: int, summed: int) -> tuple[list[Var], list[V
 
 
 @export_block("while")
-def while_(lowering: "Lowering", g: Graph, op: Op) -> list[str]:
+def while_(lowering: "Lowering", g: Graph, op: Op) -> list[str | UnevenStack]:
     """As long as the condition holds. After `max_trips` trips the loop ends; that it may not go on, ONNX cannot say."""
     (body,) = op.blocks
     initial = op.inputs.get("initial", ())
     stack_vars = body.outputs[1 : len(body.outputs) - len(initial)]
-    require_even(op, stack_vars)
     trips = Trips(lowering, g, op)
     inner = trips.inner
     for var, outer in zip(body.inputs, initial, strict=True):
         lowering.values[var] = trips.carry(var, lowering.values[outer].name)
         inner.know(lowering.values[var])
     lowering.ops(inner, body.ops)
+    trips.gather_uneven(find_uneven(lowering, op, stack_vars), reverse=False)
     lowering.leave(inner, lowering.values[body.outputs[0]].name, body.outputs[0])
-    for var in (*body.outputs[len(body.outputs) - len(initial) :], *stack_vars):
+    for var in body.outputs[len(body.outputs) - len(initial) :]:
         lowering.leave(inner, lowering.values[var].name, var)
+    trips.leave_stacks(stack_vars)
     most = int(op.attributes.get("max_trips", 0))  # type: ignore[call-overload]
-    names = trips.run(g.ints(most) if most else None, lowering.values[op.inputs["condition"][0]].name, len(op.writes))
-    return [*names[len(initial) :], *names[: len(initial)]]
+    condition = lowering.values[op.inputs["condition"][0]].name
+    carried, stacks = trips.run(g.ints(most) if most else None, condition, len(initial), stack_vars)
+    return [*stacks, *carried]

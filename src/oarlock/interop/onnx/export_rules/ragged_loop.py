@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from oarlock.interop.onnx.export_graph import END, Graph, Value
 from oarlock.interop.onnx.export_rules.sequence import lengths_of, owners
+from oarlock.interop.onnx.uneven_stack import UnevenStack
 from oarlock.ir.dtype import DType
 from oarlock.ir.operation import Op
 from oarlock.ir.var import Var
@@ -49,11 +50,10 @@ class RaggedSteps:
         self.rows = RaggedRows(g, lowering.values[op.inputs["splits"][0]], g.dim(lowering.values[op.inputs["sequences"][0]], 0))
 
     def write(
-        self, stack_vars: Sequence[Var], memory_vars: Sequence[Var], sum_vars: Sequence[Var], require_even: Callable[..., None]
-    ) -> list[str]:
+        self, stack_vars: Sequence[Var], memory_vars: Sequence[Var], sum_vars: Sequence[Var], find_uneven: Callable[..., list[Var]]
+    ) -> list[str | UnevenStack]:
         """Append the loop; return the names of stacks, last memories and sums."""
         g, op, body, inner, trips, lowering, rows = self.g, self.op, self.body, self.trips.inner, self.trips, self.lowering, self.rows
-        require_even(op, stack_vars, but=active_rows(body))
         sequences, initial = op.inputs["sequences"], op.inputs.get("initial", ())
         given = body.inputs[len(sequences) :]
         by_row = [is_by_row(var, body) for var in given]
@@ -70,6 +70,8 @@ class RaggedSteps:
         for var, memory, sorted_ in zip(given, before, by_row, strict=True):
             lowering.give(inner, var, inner.slice(memory, 0, 0, count) if sorted_ else memory.name)
         lowering.ops(inner, body.ops)
+        reverse = bool(op.attributes.get("reverse"))
+        trips.gather_uneven(find_uneven(lowering, op, stack_vars, but=active_rows(body)), reverse=reverse)
         inner.outputs.append(Value(inner("Identity", trips.condition), DType.BOOL, ()))
         for var, memory, sorted_ in zip(memory_vars, before, by_row, strict=True):
             following = lowering.values[var].name
@@ -78,10 +80,9 @@ class RaggedSteps:
             lowering.leave(inner, following, var, memory.shape)
         for var, total in zip(sum_vars, totals, strict=True):
             lowering.leave(inner, inner("Add", total, lowering.values[var]), var)
-        for var in stack_vars:
-            self._stack(var, count)
-        names = trips.run(g("Squeeze", rows.steps), None, len(op.writes))
-        carried, sums, stacks = names[: len(given)], names[len(given) : len(given) + len(totals)], names[len(given) + len(totals) :]
+        trips.leave_stacks(stack_vars, lambda var: self._stack(var, count))
+        last, stacks = trips.run(g("Squeeze", rows.steps), None, len(given) + len(totals), stack_vars, reverse=reverse)
+        carried, sums = last[: len(given)], last[len(given) :]
         finals = [g("Gather", name, rows.rank, axis=0) if sorted_ else name for name, sorted_ in zip(carried, by_row, strict=True)]
         return [*(self._joined(var, name) for var, name in zip(stack_vars, stacks, strict=True)), *finals, *sums]
 
@@ -95,12 +96,11 @@ class RaggedSteps:
         count, start = inner("Gather", rows.counts, at, axis=0), inner("Gather", rows.starts, at, axis=0)
         stop = inner("Add", start, count)
         for var, outer in zip(self.body.inputs, sequences, strict=False):
-            value = lowering.values[outer]
             if is_by_row(var, self.body):
-                packed = g("Gather", value, rows.packed, axis=0)
+                packed = g("Gather", lowering.values[outer], rows.packed, axis=0)
                 lowering.give(inner, var, inner.slice(packed, 0, start, stop))
             else:
-                lowering.give(inner, var, inner("Gather", value, step, axis=0))
+                lowering.give_step(g, inner, var, lowering.uneven.get(outer) or lowering.values[outer], step)
         return count
 
     def _stack(self, var: Var, count: str) -> None:
@@ -114,13 +114,11 @@ class RaggedSteps:
             shape = (None, *shape[1:])
         self.lowering.leave(inner, name, var, shape)
 
-    def _joined(self, var: Var, name: str) -> str:
+    def _joined(self, var: Var, name: str | UnevenStack) -> str | UnevenStack:
         """A stack as the program has it: the elements row after row, or a value for each step."""
         g = self.g
-        if not is_by_row(var, self.body):
-            return g.slice(name, 0, -1, -(2**63 - 1), -1) if self.op.attributes.get("reverse") else name
-        if self.op.attributes.get("reverse"):
-            name = g.slice(name, 0, -1, -(2**63 - 1), -1)
+        if isinstance(name, UnevenStack) or not is_by_row(var, self.body):
+            return name
         shape = g("Shape", name)
         cells = g("Mul", g("Slice", shape, g.ints([0]), g.ints([1])), g("Slice", shape, g.ints([1]), g.ints([2])))
         flat = g.reshape(name, g("Concat", cells, g("Slice", shape, g.ints([2]), g.ints([END])), axis=0))
