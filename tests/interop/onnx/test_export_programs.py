@@ -4,8 +4,11 @@ import pytest
 
 pytest.importorskip("onnxruntime")
 
+import io
+
 import numpy
 import onnx
+import onnxruntime
 from interop.onnx.onnx_sessions import session_of
 from sample_programs import nested_loops, program_of_chain, running_sum
 from tolerances import ONNX_LOSSES
@@ -13,6 +16,7 @@ from typer.testing import CliRunner
 
 import oarlock as ol
 from oarlock.cli.main import app
+from oarlock.interop.onnx import export_file, runtime
 from oarlock.interop.onnx.export_model import IR_VERSIONS
 
 RANDOM = numpy.random.default_rng(0)
@@ -86,3 +90,35 @@ def test_the_command_writes_what_the_function_writes(tmp_path):
     ol.to_onnx(program, tmp_path / "other.onnx", scope, opset=20, training=True)
     assert (tmp_path / "step.onnx").read_bytes() == (tmp_path / "other.onnx").read_bytes()
     onnx.checker.check_model(tmp_path / "step.onnx", full_check=True)
+
+
+def test_values_that_one_message_does_not_hold_stand_in_a_file_beside_it(tmp_path, monkeypatch):
+    with ol.Program() as program:
+        program.targets["y"] = ol.layer.fc(ol.layer.data("x", shape=[70]), 11, name="dense")
+    scope = ol.init(program, ol.Scope())
+    feed = {"x": RANDOM.normal(size=(2, 70)).astype("float32")}
+    monkeypatch.setattr(export_file, "_LARGEST", 3000)
+    (tmp_path / "model.onnx.data").write_bytes(b"what an earlier export left")
+    for _ in range(2):
+        ol.to_onnx(program, tmp_path / "model.onnx", scope)
+    assert (tmp_path / "model.onnx").stat().st_size < 1000
+    assert (tmp_path / "model.onnx.data").stat().st_size == 70 * 11 * 4  # the bias is small, and stays
+    onnx.checker.check_model(tmp_path / "model.onnx", full_check=True)
+    expected = ol.Executor().eval(program, ["y"], feed, scope=scope)[0]
+    session = onnxruntime.InferenceSession(tmp_path / "model.onnx")
+    numpy.testing.assert_allclose(session.run(None, feed)[0], expected, *ONNX_LOSSES)
+    numpy.testing.assert_allclose(ol.infer(ol.from_onnx(tmp_path / "model.onnx"), feed), expected, *ONNX_LOSSES)
+    with pytest.raises(ol.ArgumentError, match="more than 2 GiB of values") as refused:
+        ol.to_onnx(program, io.BytesIO(), scope)
+    assert refused.value.hint == "give a path: the values are then written to a file beside it"
+
+
+def test_a_large_model_is_run_from_files(tmp_path, monkeypatch):
+    with ol.Program() as program:
+        program.targets["y"] = ol.layer.fc(ol.layer.data("x", shape=[70]), 11)
+    model = ol.Model(program, ol.init(program, ol.Scope()))
+    feed = {"x": RANDOM.normal(size=(2, 70)).astype("float32")}
+    expected = ol.infer(model, feed)
+    monkeypatch.setattr(export_file, "_LARGEST", 3000)
+    monkeypatch.setattr(runtime, "_LARGE", 3000)
+    numpy.testing.assert_allclose(ol.infer(model, feed, backend="onnxruntime"), expected, *ONNX_LOSSES)

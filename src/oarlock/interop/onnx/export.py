@@ -5,18 +5,17 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy
 
 from oarlock.errors import ArgumentError, ProgramError, UnsetVarError
+from oarlock.interop.onnx.export_file import write_model_file
 from oarlock.interop.onnx.export_graph import Graph, Shared, Value, numpy_dtype
 from oarlock.interop.onnx.export_lowering import Lowering
 from oarlock.interop.onnx.export_model import IR_VERSIONS, write_model
 from oarlock.interop.onnx.export_rules.randomness import key_name
 from oarlock.interop.onnx.package import get_package
-from oarlock.io.atomic_write import write_file
 from oarlock.ir.location import here
 from oarlock.ir.names import next_name
 from oarlock.ir.program import Program
@@ -30,8 +29,6 @@ from oarlock.runtime.random import key_of
 from oarlock.runtime.scope import Scope, frozen_in
 
 __all__ = ["Exported", "to_onnx"]
-
-_LARGEST = 2**31 - 2**20  # bytes of one message; what is more goes into a file beside it
 
 
 @dataclass(frozen=True)
@@ -70,6 +67,7 @@ def to_onnx(
     their row splits. A training step takes each persistable variable that it writes, `w`, and gives `w@NEXT`, what to feed the next time;
     `Exported.first` has what to feed at first. Its random operators are each told by an input, `random_0@KEY`, what to draw:
     `Exported.keys` has the numbers that give our draws. Where `parameters` are None, the first values that the program states are taken.
+    Values of more than 2 GiB are written to `NAME.data`, beside the file, whose message cannot hold them.
 
     Indices and labels out of range, which our run refuses, are whatever the runtime makes of them, and a loop that is not done after
     `max_trips` ends. `opset` is 17 to 23. Raises ArgumentError for another one, and for what is no program, ProgramError with every op
@@ -81,7 +79,7 @@ def to_onnx(
     program, scope = _program_of(target, training=training), _scope_of(target, parameters)
     export = _Export(program, scope, opset, training=training)
     model = export.write()
-    _write(model, path)
+    write_model_file(model, path)
     return export.exported()
 
 
@@ -257,15 +255,3 @@ def _array(value: Any, var: Var) -> numpy.ndarray:
     if value.dtype is torch.bfloat16:
         return value.detach().cpu().contiguous().view(torch.int16).numpy().view(numpy_dtype(var.dtype))
     return value.detach().cpu().numpy()
-
-
-def _write(model: Any, path: str | os.PathLike[str] | io.BufferedIOBase) -> None:
-    """Write the file; with the values in a file of their own beside it, `NAME.data`, where they are more than a message may hold."""
-    onnx = get_package()
-    if isinstance(path, io.BufferedIOBase):
-        path.write(model.SerializeToString())
-        return
-    if model.ByteSize() > _LARGEST:
-        onnx.save_model(model, os.fspath(path), save_as_external_data=True, location=f"{Path(path).name}.data")
-        return
-    write_file(path, model.SerializeToString())

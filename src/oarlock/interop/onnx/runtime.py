@@ -1,6 +1,7 @@
 """A model under ONNX Runtime: fed by the same names, checked as our own run checks, and refused in the same words."""
 
 import io
+import tempfile
 from collections.abc import Mapping
 
 import numpy
@@ -21,6 +22,7 @@ from oarlock.tensor.dtype import from_torch
 __all__ = ["OnnxRuntimeModel", "runtime_of"]
 
 _OPSET = 20
+_LARGE = 2**30  # bytes of values
 
 
 class OnnxRuntimeModel:
@@ -44,16 +46,18 @@ class OnnxRuntimeModel:
             )
         self.program = prune(model.program, model.program.targets)
         self.scope = model.scope
-        held = io.BytesIO()
-        self.exported = to_onnx(model, held, opset=_OPSET)
         options = runtime.SessionOptions()
         options.log_severity_level = 3
         if threads is not None:
             options.intra_op_num_threads = threads
-        try:
-            self.session = runtime.InferenceSession(held.getvalue(), options)
-        except Exception as error:  # classes of a compiled module, which share no other
-            raise KernelError(f"ONNX Runtime does not take this program: {error}", given=[]) from error
+        with tempfile.TemporaryDirectory() as folder:  # for values that one message does not hold
+            large = sum(tensor.nbytes for _, tensor, _ in _values_of(model) if tensor is not None) > _LARGE
+            held = f"{folder}/model.onnx" if large else io.BytesIO()
+            self.exported = to_onnx(model, held, opset=_OPSET)
+            try:
+                self.session = runtime.InferenceSession(held if isinstance(held, str) else held.getvalue(), options)
+            except Exception as error:  # classes of a compiled module, which share no other
+                raise KernelError(f"ONNX Runtime does not take this program: {error}", given=[]) from error
 
     def infer(self, feed: Mapping[str, object] | None = None) -> numpy.ndarray | dict[str, numpy.ndarray]:
         """Compute the targets: one array, or a dict of them by label where there are several. Raises FeedError and KernelError."""
