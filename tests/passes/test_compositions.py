@@ -27,13 +27,13 @@ def test_a_composition_follows_from_its_seed_and_number():
 
 
 def test_a_pass_that_goes_wrong_is_noticed(monkeypatch):
-    def subtract_in_reverse(program: ol.Program, catalogue: object) -> int:
+    def compute_in_reverse(program: ol.Program, catalogue: object) -> int:
         for op in program.main.ops:
-            if op.type == "subtract" and op.inputs["x"][0].shape == op.inputs["y"][0].shape:
+            if op.type in ("subtract", "divide", "greater", "less") and op.inputs["x"][0].shape == op.inputs["y"][0].shape:
                 op.inputs = {"x": op.inputs["y"], "y": op.inputs["x"]}
         return 0
 
-    monkeypatch.setitem(PASSES, "canonicalize", subtract_in_reverse)
+    monkeypatch.setitem(PASSES, "canonicalize", compute_in_reverse)
     _, _, failures = run(0, range(60))
     assert failures
     assert all("values: " in failure for failure in failures)

@@ -188,6 +188,7 @@ def is_symbol(text: str) -> bool:
         return False
 
 
+@_remember
 def names_in(size: Size) -> frozenset[str]:
     """The names that `size` is made of."""
     if isinstance(size, int):
