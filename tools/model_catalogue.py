@@ -32,8 +32,9 @@ _TIMM_SIZES = {
     "pnasnet5large": (96, 128),
     "sam2_hiera_tiny": (64, 128),
 }
-_TIMM_SHALLOW = {"beit_large_patch16_512": {"depth": 3}, "naflexvit_base_patch16_siglip": {"depth": 3}, "gmlp_s16_224": {"num_blocks": 4}}
-"""Fewer blocks of one kind, where a model has a dozen of them."""
+_TIMM_SHALLOW = {"beit_large_patch16_512": {"depth": 3}, "naflexvit_base_patch16_siglip": {"depth": 3}}
+_TIMM_BLOCKS = {"gmlp_s16_224": 4}
+"""Fewer blocks of one kind, where a model has a dozen of them: by an argument, or of those that it was built with."""
 
 
 @dataclass(frozen=True)
@@ -121,10 +122,13 @@ def _timm(name: str, size: int) -> nn.Module:
     if name in _TIMM_SIZES and name not in ("nasnetalarge", "pnasnet5large"):
         given["img_size"] = size
     try:
-        return timm.create_model(name, pretrained=False, **given)
+        made = timm.create_model(name, pretrained=False, **given)
     except TypeError:
         given.pop("img_size", None)
-        return timm.create_model(name, pretrained=False, **given)
+        made = timm.create_model(name, pretrained=False, **given)
+    if name in _TIMM_BLOCKS:
+        made.blocks = made.blocks[: _TIMM_BLOCKS[name]]
+    return made
 
 
 def _transformer(name: str, size: int) -> nn.Module:
