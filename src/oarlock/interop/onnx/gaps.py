@@ -22,7 +22,7 @@ class Gap:
 
 
 def refuse(gaps: Sequence[Gap], name: str, nodes: int) -> UnsupportedError:
-    """The error that says all gaps: a line for each operator and reason, with the nodes that it is about."""
+    """The error that says all gaps: a line for each operator and reason, with the nodes that it is about; `refusals` are the gaps."""
     groups: dict[tuple[str, str], list[Gap]] = {}
     for gap in gaps:
         groups.setdefault((gap.operator, gap.reason), []).append(gap)
@@ -35,8 +35,10 @@ def refuse(gaps: Sequence[Gap], name: str, nodes: int) -> UnsupportedError:
     left = len(lines) - _MOST_LINES
     shown = lines[:_MOST_LINES] + ([f"and {left} other reasons"] if left > 0 else [])
     hints = list(dict.fromkeys(gap.hint for gap in gaps if gap.hint))
-    return UnsupportedError(
+    error = UnsupportedError(
         f'"{name}" cannot come in: {len(gaps)} of its {nodes} nodes cannot be written as operators of ours',
         given=shown,
         hint="; ".join(hints[:2]) or None,
     )
+    error.refusals = tuple(gaps)  # type: ignore[attr-defined]
+    return error

@@ -68,7 +68,6 @@ class Importer:
         self.limits = limits
         self.gaps: list[Gap] = []
         self.nodes = 0
-        self.composed: set[str] = set()
         self.functions = {(domain_of(each.domain), each.name): each for each in model.functions}
         self.declared = {item.name: item.type for item in (*model.graph.value_info, *model.graph.output)}
 
@@ -140,7 +139,6 @@ class Importer:
         body = find_body(node, attributes, domain, opset, inputs)
         if body is None:
             raise Unsupported(_no_rule(domain, opset))
-        self.composed.add(node.op_type)
         function, defaults = body
         return self._call_function(function, {**defaults, **attributes}, inputs, names, {**names.opsets, **opsets_of(function)})
 

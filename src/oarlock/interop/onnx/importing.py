@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,7 @@ from oarlock import op
 from oarlock.errors import ArgumentError, FormatError, OarlockError, ShapeError
 from oarlock.interop.onnx.element_types import DTYPES, NAMES
 from oarlock.interop.onnx.external_data import ExternalFiles
-from oarlock.interop.onnx.gaps import Gap, refuse
+from oarlock.interop.onnx.gaps import refuse
 from oarlock.interop.onnx.importer import Importer, Missing, Names, Value
 from oarlock.interop.onnx.known_value import Known, known_numbers
 from oarlock.interop.onnx.model_file import opsets_of, read_model_file
@@ -32,20 +31,10 @@ from oarlock.runtime.value import to_tensor
 from oarlock.suggestions import did_you_mean, list_names
 from oarlock.tensor.dtype import from_torch
 
-__all__ = ["Imported", "from_onnx", "import_model"]
+__all__ = ["from_onnx"]
 
 _STATISTICS = {"BatchNormalization": (3, 4)}
 """Inputs that are statistics, which nobody trains."""
-
-
-@dataclass
-class Imported:
-    """An import: the model, or the gaps for which there is none; which operators came in by the functions that define them."""
-
-    model: Model | None
-    gaps: list[Gap] = field(default_factory=list)
-    nodes: int = 0
-    composed: list[str] = field(default_factory=list)
 
 
 def from_onnx(
@@ -70,22 +59,6 @@ def from_onnx(
     LimitError for a file that is refused; ArgumentError where the package `onnx` is not installed, or for names that the model does not
     have; ShapeError for `sizes` that are none.
     """
-    imported = import_model(path, trainable=trainable, sizes=sizes, values=values, limits=limits, untrusted=untrusted)
-    if imported.model is None:
-        raise refuse(imported.gaps, Path(path).name, imported.nodes)
-    return imported.model
-
-
-def import_model(
-    path: str | os.PathLike[str],
-    *,
-    trainable: bool | Collection[str] = False,
-    sizes: Mapping[str, Size] | None = None,
-    values: Mapping[str, Any] | None = None,
-    limits: Limits | None = None,
-    untrusted: bool = False,
-) -> Imported:
-    """As `from_onnx`, which says what is raised; the gaps are returned, and what was composed."""
     limits = limits or Limits()
     model = read_model_file(path, limits, untrusted=untrusted)
     reader = TensorReader(ExternalFiles(Path(path).parent), limits)
@@ -97,14 +70,13 @@ def import_model(
         inputs = _Inputs(importer, dict(sizes or {}), dict(values or {}))
         inputs.declare(names)
         importer.convert_graph(model.graph, names)
-        targets = {} if importer.gaps else _targets(importer, names)
-    imported = Imported(None, importer.gaps, importer.nodes, sorted(importer.composed))
-    if not importer.gaps:
-        program.targets = targets
-        remove_dead_code(program.main, targets.values())
-        require_legal(program, standard)
-        imported.model = Model(program, _filled(program, writer), limits=RunLimits() if untrusted else None)
-    return imported
+        if importer.gaps:
+            raise refuse(importer.gaps, Path(path).name, importer.nodes)
+        targets = _targets(importer, names)
+    program.targets = targets
+    remove_dead_code(program.main, targets.values())
+    require_legal(program, standard)
+    return Model(program, _filled(program, writer), limits=RunLimits() if untrusted else None)
 
 
 def _trained(model: Any, trainable: bool | Collection[str]) -> frozenset[str]:

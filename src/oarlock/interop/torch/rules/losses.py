@@ -4,14 +4,11 @@ from oarlock import op
 from oarlock.interop.torch.rules.arguments import (
     Number,
     as_integer,
-    broadcasted,
     like,
     rank_of,
     refuse,
     reshaped,
     shape_of,
-    squeezed,
-    unsqueezed,
 )
 from oarlock.interop.torch.rules.reductions import vector_norm
 from oarlock.interop.torch.rules.registry import rule
@@ -69,71 +66,27 @@ def binary_cross_entropy_with_logits(self: Var, target: Var, weight: Var | None 
 
 @rule("aten.nll_loss.default", "aten.nll_loss2d.default", "aten.nll_loss_nd.default")
 def nll_loss(self: Var, target: Var, weight: Var | None = None, reduction: int = 1, ignore_index: int = -100):
-    return _nll(self, target, weight, reduction, ignore_index)[0]
+    return op.nll_loss(self, as_integer(target), weight, ignore_index=ignore_index, reduction=_REDUCTIONS[reduction])
 
 
 @rule("aten.nll_loss_forward.default", "aten.nll_loss2d_forward.default")
 def nll_loss_forward(self: Var, target: Var, weight: Var | None, reduction: int, ignore_index: int):
-    return _nll(self, target, weight, reduction, ignore_index)
-
-
-def _nll(x: Var, target: Var, weight: Var | None, reduction: int, ignore_index: int) -> tuple[Var, Var]:
-    """Minus the logarithms of the classes, which stand on axis 1, or on the only one; and by what their mean is divided."""
-    axis = 0 if rank_of(x) == 1 else 1
-    ids = as_integer(target)
-    ignored = op.equal(ids, like(ignore_index, ids))
-    safe = op.where(ignored, like(0, ids), ids)
-    picked = squeezed(op.take_along_axis(x, unsqueezed(safe, axis), axis=axis), [axis])
-    one = like(1.0, x)
-    factor = one if weight is None else op.gather(weight, safe)
-    factor = broadcasted(op.where(ignored, like(0.0, x), factor), shape_of(ids))
-    loss = op.multiply(op.neg(picked), factor)
-    total = op.reduce_sum(factor)
-    if reduction == 0:
-        return loss, like(0.0, x)
-    summed = op.reduce_sum(loss)
-    return (op.divide(summed, total) if reduction == 1 else summed), total
+    """The loss. By what a mean is divided is for PyTorch's own gradient alone."""
+    return nll_loss(self, target, weight, reduction, ignore_index), None
 
 
 @rule("aten.cross_entropy_loss.default")
 def cross_entropy_loss(
     self: Var, target: Var, weight: Var | None = None, reduction: int = 1, ignore_index: int = -100, label_smoothing: float = 0.0
 ):
-    axis = 0 if rank_of(self) == 1 else 1
-    if target.dtype.is_floating:
-        return _soft_cross_entropy(self, target, weight, reduction, label_smoothing, axis)
-    if axis == rank_of(self) - 1 and weight is None and label_smoothing == 0.0 and reduction == 0:
-        return op.softmax_with_cross_entropy(self, as_integer(target), ignore_index=ignore_index)
-    log = op.log_softmax(self, axis=axis)
-    loss, total = _nll(log, target, weight, reduction, ignore_index)
-    if label_smoothing == 0.0:
-        return loss
-    ids = as_integer(target)
-    by_class = log if weight is None else op.multiply(log, _by_class(weight, self, axis))
-    smooth = op.neg(op.reduce_sum(by_class, axis=axis))
-    smooth = op.where(op.equal(ids, like(ignore_index, ids)), like(0.0, smooth), smooth)
-    if reduction:
-        smooth = op.reduce_sum(smooth)
-        smooth = op.divide(smooth, total) if reduction == 1 else smooth
-    classes = shape_of(self)[axis]
-    refuse(not isinstance(classes, int), f"{classes} classes")
-    share = label_smoothing / classes  # type: ignore[operator]
-    return op.add(op.multiply(loss, like(1.0 - label_smoothing, loss)), op.multiply(smooth, like(share, smooth)))
-
-
-def _by_class(weight: Var, x: Var, axis: int) -> Var:
-    return reshaped(weight, [shape_of(weight)[0], *([1] * (rank_of(x) - axis - 1))])
-
-
-def _soft_cross_entropy(x: Var, target: Var, weight: Var | None, reduction: int, smoothing: float, axis: int) -> Var:
-    """Against shares of classes; the mean is over all but the classes."""
-    classes = shape_of(x)[axis]
-    refuse(not isinstance(classes, int), f"{classes} classes")
-    if smoothing:
-        target = op.add(op.multiply(target, like(1.0 - smoothing, target)), like(smoothing / classes, target))  # type: ignore[operator]
-    products = op.multiply(op.log_softmax(x, axis=axis), target)
-    products = products if weight is None else op.multiply(products, _by_class(weight, x, axis))
-    return reduced(op.neg(op.reduce_sum(products, axis=axis)), reduction)
+    return op.cross_entropy(
+        self,
+        as_integer(target),
+        weight,
+        ignore_index=ignore_index,
+        label_smoothing=label_smoothing,
+        reduction=_REDUCTIONS[reduction],
+    )
 
 
 @rule("aten.cosine_similarity.default", promote=("x1", "x2"))
