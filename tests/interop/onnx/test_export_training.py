@@ -213,13 +213,89 @@ def test_dropout_draws_our_own_numbers_where_it_is_told_our_keys():
     assert state["@RANDOM"] == 3
 
 
-def test_random_numbers_in_a_loop_are_refused_since_each_iteration_would_draw_the_same():
+def draws_in_a_loop(reverse: bool) -> ol.Var:
+    x = ol.layer.data("x", shape=["n", 4], batch="t")
+    rnn = ol.rnn(reverse=reverse)
+    with rnn.step():
+        rnn.output(ol.layer.dropout(rnn.step_input(x), rate=0.5))
+    return ol.layer.mean(rnn() * ol.layer.create_parameter([4], name="w"))
+
+
+def draws_in_a_ragged_loop() -> ol.Var:
+    x, rnn = ol.layer.data("x", shape=[4], ragged=1), ol.rnn(reverse=True)
+    with rnn.step():
+        rnn.output(ol.layer.dropout(rnn.step_input(x), rate=0.5))
+    return ol.layer.mean(rnn() * ol.layer.create_parameter([4], name="w"))
+
+
+def draws_in_a_branch_of_a_loop_in_a_loop() -> ol.Var:
+    x = ol.layer.data("x", shape=["n", 4], batch="t")
+    rnn = ol.rnn()
+    with rnn.step():
+        held, trips = rnn.step_input(x), ol.op.full(shape=(), value=0, dtype="int64")
+        loop = ol.while_loop(trips < 2)
+        with loop.block():
+            ie = ol.ifelse()
+            with ie.true_block():
+                ie.output(ol.layer.dropout(held, rate=0.5))
+            with ie.false_block():
+                ie.output(held * 0.5)
+            loop.carry(held, ie(ol.op.slice(held, axis=1, stop=1) > 0))
+            loop.carry(trips, trips + 1)
+            loop.update_condition(trips + 1 < 2)
+        rnn.output(loop()[0])
+    return ol.layer.mean(rnn() * ol.layer.create_parameter([4], name="w"))
+
+
+def draws_in_a_branch() -> ol.Var:
+    x, which = ol.layer.data("x", shape=[4]), ol.layer.data("which", shape=[], dtype="int64", batch=None)
+    kept = ol.layer.switch_case(which, {0: lambda: ol.layer.dropout(x, rate=0.5)}, lambda: x * 0.5)
+    return ol.layer.mean(kept * ol.layer.create_parameter([4], name="w"))
+
+
+@pytest.mark.parametrize(
+    ("write", "depth"),
+    [
+        pytest.param(lambda: draws_in_a_loop(False), 1, id="a loop"),
+        pytest.param(lambda: draws_in_a_loop(True), 1, id="a loop from the end"),
+        pytest.param(draws_in_a_ragged_loop, 1, id="a ragged loop"),
+        pytest.param(draws_in_a_branch_of_a_loop_in_a_loop, 2, id="a branch of a loop in a loop"),
+        pytest.param(draws_in_a_branch, 0, id="a branch"),
+    ],
+)
+def test_each_trip_of_a_loop_draws_our_own_numbers_by_its_key(write: Callable[[], ol.Var], depth: int):
     with ol.Program(seed=1) as program:
+        cost = write()
+        ol.optimizer.SGD(0.1).minimize(cost)
+    program.targets = {"cost": cost, "slope": program.main.var("w@GRAD")}
+    scope, executor = ol.init(program, ol.Scope()), ol.Executor()
+    session = session_of(program, scope, training=True)
+    (key,) = session.exported.keys(0, trips=9).values()
+    assert key.shape == (9,) * depth
+    assert len(set(key.ravel().tolist())) == 9**depth
+    if depth:
+        with pytest.raises(ol.ArgumentError, match="has a key for each trip of a loop, and nothing says how many there are"):
+            session.exported.keys(0)
+    state, slopes = dict(session.exported.first), []
+    for step in range(3):
+        feed = feed_of(program, step) | ({"which": numpy.array(0)} if "which" in program.main.vars else {})
+        tensors = check_feed(program, feed, set(program.main.inputs), ol.CPUPlace())
+        results = session.run({**tensors, **state, **session.exported.keys(step, trips=9)})
+        expected = executor.run(program, feed, ["cost", "slope"], scope=scope)
+        for label, value in zip(("cost", "slope"), expected, strict=True):
+            numpy.testing.assert_allclose(results[label], value, *ONNX_LOSSES, err_msg=f"{label}, step {step}")
+        slopes.append(expected[1].tolist())
+        state = {name: results[following] for name, following in session.exported.state.items()}
+    assert slopes[0] != slopes[1] != slopes[2]
+
+
+def test_a_model_that_draws_in_a_loop_is_not_run_where_nothing_says_how_many_trips_there_are():
+    with ol.Program(seed=1):
         x = ol.layer.data("x", shape=["n", 4], batch="t")
         rnn = ol.rnn()
         with rnn.step():
-            rnn.output(ol.layer.dropout(rnn.step_input(x), rate=0.5))
-        w = ol.layer.create_parameter([4], name="w")
-        ol.optimizer.SGD(0.1).minimize(ol.layer.mean(rnn() * w))
-    with pytest.raises(ol.ProgramError, match="random numbers in a loop, where each iteration has its own and one key is fed"):
-        session_of(program, ol.init(program, ol.Scope()), training=True)
+            step = rnn.step_input(x)
+            rnn.output(step + ol.op.random_uniform_like(step, low=0.0, high=1.0))
+        y = rnn()
+    with pytest.raises(ol.ProgramError, match="draws random numbers in a loop, and nothing says how many trips a run will make"):
+        ol.infer(y, {"x": numpy.ones((2, 3, 4), "float32")}, ol.Scope(), backend="onnxruntime")

@@ -14,7 +14,7 @@ from oarlock.interop.onnx.export_file import write_model_file
 from oarlock.interop.onnx.export_graph import Graph, Shared, Value, numpy_dtype
 from oarlock.interop.onnx.export_lowering import Lowering
 from oarlock.interop.onnx.export_model import IR_VERSIONS, write_model
-from oarlock.interop.onnx.export_rules.randomness import key_name
+from oarlock.interop.onnx.export_rules.randomness import TRIP, draw_path, key_name
 from oarlock.interop.onnx.package import get_package
 from oarlock.ir.location import here
 from oarlock.ir.names import next_name
@@ -42,15 +42,30 @@ class Exported:
     first: dict[str, numpy.ndarray] = field(default_factory=dict, repr=False)
     """The values with which that state begins, as far as they are known."""
     seed: int = 0
-    random: tuple[int, ...] = ()
+    random: dict[int, tuple[str, ...]] = field(default_factory=dict)
+    """The random operators, and where each draws: the blocks around it, innermost first, "*" before a loop for its trip."""
 
-    def keys(self, draws: int) -> dict[str, numpy.ndarray]:
+    def keys(self, draws: int, *, trips: int | None = None) -> dict[str, numpy.ndarray]:
         """What to feed so that random operators draw the numbers that our own run draws, which was preceded by `draws` that drew too.
 
-        Other numbers give other draws: whoever does not need ours may feed any that differ from step to step.
+        An operator in a loop has a key for each trip: `trips` are as many as any loop makes, or more. Other numbers give other draws:
+        whoever does not need ours may feed any that differ from step to step. Raises ArgumentError where `trips` are needed.
         """
-        found = {key_name(item): key_of(self.seed, "op", item, draws, "main") for item in self.random}
-        return {name: numpy.array(key, dtype=numpy.int64) for name, key in found.items()}
+        return {key_name(item): self._key(item, path, draws, trips) for item, path in self.random.items()}
+
+    def _key(self, random_id: int, path: tuple[str, ...], draws: int, trips: int | None) -> numpy.ndarray:
+        depth = path.count(TRIP)
+        if depth and trips is None:
+            raise ArgumentError(
+                f"{key_name(random_id)} has a key for each trip of a loop, and nothing says how many there are",
+                location=here(),
+                hint="exported.keys(draws, trips=100): as many as a loop makes at most",
+            )
+        keys = numpy.empty((trips,) * depth, dtype=numpy.int64)  # type: ignore[arg-type]
+        for place in numpy.ndindex(keys.shape):
+            inward = iter(reversed(place))  # the path begins inside, the places outside
+            keys[place] = key_of(self.seed, "op", random_id, draws, *(str(next(inward)) if part == TRIP else part for part in path))
+        return keys
 
 
 def to_onnx(
@@ -66,8 +81,8 @@ def to_onnx(
     Inputs have their names, and symbols are named dimensions. Outputs are called as targets are. Ragged inputs are their elements and
     their row splits. A training step takes each persistable variable that it writes, `w`, and gives `w@NEXT`, what to feed the next time;
     `Exported.first` has what to feed at first. Its random operators are each told by an input, `random_0@KEY`, what to draw:
-    `Exported.keys` has the numbers that give our draws. Where `parameters` are None, the first values that the program states are taken.
-    Values of more than 2 GiB are written to `NAME.data`, beside the file, whose message cannot hold them.
+    `Exported.keys` has the numbers that give our draws, in a loop for each trip. Where `parameters` are None, the first values that the
+    program states are taken. Values of more than 2 GiB are written to `NAME.data`, beside the file, whose message cannot hold them.
 
     Indices and labels out of range, which our run refuses, are whatever the runtime makes of them, and a loop that is not done after
     `max_trips` ends. `opset` is 17 to 23. Raises ArgumentError for another one, and for what is no program, ProgramError with every op
@@ -168,9 +183,8 @@ class _Export:
         lowering.require_all(graph.opset)
         for label, var in self.outputs:
             self._output(lowering, label, var)
-        self.random = tuple(
-            sorted({int(op.attributes["random_id"]) for op in walk(main) if "random_id" in op.attributes})  # type: ignore[call-overload]
-        )
+        drawing = {int(op.attributes["random_id"]): op for op in walk(main) if "random_id" in op.attributes}  # type: ignore[call-overload]
+        self.random = {number: draw_path(drawing[number]) for number in sorted(drawing)}
         model = write_model(graph, "training_step" if self.training else "inference")
         if self.state:
             state = {var.name: next_name(var.name) for var in self.state}
@@ -236,7 +250,6 @@ class _Export:
 
     def exported(self) -> Exported:
         shared = self.graph.shared
-        keys = {key_name(item) for item in self.random}
         fed = tuple(value.name for value in shared.inputs)
         return Exported(
             inputs=fed,
@@ -244,7 +257,7 @@ class _Export:
             state={var.name: next_name(var.name) for var in self.state},
             first=self.first,
             seed=self.program.seed,
-            random=tuple(item for item in self.random if key_name(item) in keys.intersection(fed)),
+            random={item: path for item, path in self.random.items() if key_name(item) in fed},
         )
 
 

@@ -82,11 +82,11 @@ class Graph:
     names as `outputs` asks for. Constants lie in the main graph, where every block sees them.
     """
 
-    def __init__(self, shared: Shared, parent: "Graph | None" = None, *, in_loop: bool = False):
+    def __init__(self, shared: Shared, parent: "Graph | None" = None):
         self.shared = shared
         self.parent = parent
-        self.in_loop = in_loop
-        """Whether it, or a graph around it, is run several times."""
+        self.step: str | None = None
+        """In the body of a loop, the number of the step that is taken: int64[]."""
         self.nodes: list[Node] = []
         self.inputs: list[Value] = []
         self.outputs: list[Value] = []
@@ -104,9 +104,17 @@ class Graph:
     def training(self) -> bool:
         return self.shared.training
 
-    def block(self, *, in_loop: bool = False) -> "Graph":
-        """An empty block inside this graph, which sees its values; the body of a loop is `in_loop`."""
-        return Graph(self.shared, self, in_loop=in_loop or self.in_loop)
+    def block(self) -> "Graph":
+        """An empty block inside this graph, which sees its values."""
+        return Graph(self.shared, self)
+
+    def steps(self) -> Iterator[str]:
+        """The numbers of the steps that are taken, of the loops that this graph is in, innermost first."""
+        graph: Graph | None = self
+        while graph is not None:
+            if graph.step is not None:
+                yield graph.step
+            graph = graph.parent
 
     def require_opset(self, least: int, what: str) -> None:
         """Raises Unsupported where this opset is older."""

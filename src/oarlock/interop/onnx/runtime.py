@@ -7,8 +7,9 @@ from collections.abc import Mapping
 import numpy
 import torch
 
-from oarlock.errors import ArgumentError, KernelError
+from oarlock.errors import ArgumentError, KernelError, ProgramError
 from oarlock.interop.onnx.export import to_onnx
+from oarlock.interop.onnx.export_rules.randomness import TRIP
 from oarlock.interop.onnx.package import get_package
 from oarlock.io.model import Model
 from oarlock.ir.location import here
@@ -54,6 +55,12 @@ class OnnxRuntimeModel:
             large = sum(tensor.nbytes for _, tensor, _ in _values_of(model) if tensor is not None) > _LARGE
             held = f"{folder}/model.onnx" if large else io.BytesIO()
             self.exported = to_onnx(model, held, opset=_OPSET)
+            if any(TRIP in path for path in self.exported.random.values()):
+                raise ProgramError(
+                    "this model draws random numbers in a loop, and nothing says how many trips a run will make",
+                    location=here(),
+                    hint="run it here; or to_onnx, and feed what Exported.keys gives for as many trips as there are at most",
+                )
             try:
                 self.session = runtime.InferenceSession(held if isinstance(held, str) else held.getvalue(), options)
             except Exception as error:  # classes of a compiled module, which share no other

@@ -56,9 +56,9 @@ class Trips:
 
     def __init__(self, lowering: "Lowering", g: Graph, op: Op):
         self.lowering, self.g, self.op = lowering, g, op
-        self.inner = g.block(in_loop=True)
+        self.inner = g.block()
         self.inner.op = op
-        self.number = self._input("trip", DType.INT64)
+        self.number = self.inner.step = self._input("trip", DType.INT64)
         self.condition = self._input("running", DType.BOOL)
         self.initial: list[str] = []
         self.uneven: dict[Var, _Gathered] = {}
@@ -185,6 +185,7 @@ def recurrent(lowering: "Lowering", g: Graph, op: Op) -> list[str | UnevenStack]
         inner.know(lowering.values[var])
     totals = [trips.carry(var, zeros(g, var)) for var in sum_vars]
     step = inner("Sub", inner("Sub", count, g.ints(1)), trips.number) if reverse else trips.number
+    inner.step = step
     for var, sequence in zip(body.inputs, sequences, strict=False):
         lowering.give_step(g, inner, var, sequence, step)
     lowering.ops(inner, body.ops)

@@ -92,7 +92,7 @@ class RaggedSteps:
         step = self.trips.number
         if self.op.attributes.get("reverse"):
             step = inner("Sub", inner("Sub", g("Squeeze", rows.steps), g.ints(1)), step)
-        at = inner.unsqueeze(step, 0)
+        inner.step, at = step, inner.unsqueeze(step, 0)
         count, start = inner("Gather", rows.counts, at, axis=0), inner("Gather", rows.starts, at, axis=0)
         stop = inner("Add", start, count)
         for var, outer in zip(self.body.inputs, sequences, strict=False):

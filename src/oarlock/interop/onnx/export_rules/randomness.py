@@ -4,13 +4,16 @@ import math
 
 import numpy
 
-from oarlock.interop.onnx.export_graph import Graph, Unsupported, Value
+from oarlock.interop.onnx.export_graph import Graph, Value
 from oarlock.interop.onnx.export_rule import export
 from oarlock.ir.dtype import DType
+from oarlock.ir.operation import Op
 from oarlock.ir.size import Size
 
-__all__ = ["key_name", "uniform"]
+__all__ = ["TRIP", "draw_path", "key_name", "uniform"]
 
+TRIP = "*"
+_LOOPS = ("recurrent", "while")
 _UINT64 = 13
 
 
@@ -19,14 +22,23 @@ def key_name(random_id: int) -> str:
     return f"random_{random_id}@KEY"
 
 
+def draw_path(op: Op) -> tuple[str, ...]:
+    """Where an op draws, as its key has it: blocks and loops around it, innermost first; TRIP stands for a trip of the loop after it."""
+    found: list[str] = []
+    for block in op.block.enclosing():
+        loop = block.parent is not None and any(block in owner.blocks and owner.type in _LOOPS for owner in block.parent.ops)
+        found += [TRIP, block.name.partition(".")[0]] if loop else [block.name]
+    return tuple(found)
+
+
 def _key(g: Graph, random_id: int) -> str:
-    """The key of an op: an input of the graph, int64[]. Raises Unsupported in a loop, whose iterations would all draw the same."""
-    if g.in_loop:
-        raise Unsupported("random numbers in a loop, where each iteration has its own and one key is fed")
-    name = key_name(random_id)
+    """The key of an op, int64[]: an input of the graph; in loops, the element of one that has a key for each trip, outermost first."""
+    name, steps = key_name(random_id), list(g.steps())
     if all(value.name != name for value in g.shared.inputs):
         g.shared.taken.add(name)
-        g.shared.inputs.append(Value(name, DType.INT64, ()))
+        g.shared.inputs.append(Value(name, DType.INT64, tuple(f"{name}_trips_{level}" for level in range(len(steps)))))
+    for step in reversed(steps):
+        name = g("Gather", name, step, axis=0)
     return name
 
 
