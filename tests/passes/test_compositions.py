@@ -1,8 +1,12 @@
 """Random compositions of all operators; CONTRIBUTING.md gives the command for thousands."""
 
+from random import Random
+
+import numpy
 import pytest
 from compositions.__main__ import run
-from compositions.making import make
+from compositions.checking import DisagreementError, check
+from compositions.making import Composition, make
 
 import oarlock as ol
 from oarlock.passes.pipeline import PASSES
@@ -37,3 +41,38 @@ def test_a_pass_that_goes_wrong_is_noticed(monkeypatch):
     _, _, failures = run(0, range(60))
     assert failures
     assert all("values: " in failure for failure in failures)
+
+
+def product_in_a_loop(steps: int, width: int) -> Composition:
+    """A product that each step computes anew, and a pass once before them; it fits where `width` is 3."""
+    with ol.Program() as program:
+        rows = ol.layer.data("rows", shape=[2], batch="t")
+        left, right = ol.layer.data("left", shape=[2, "k"], batch=None), ol.layer.data("right", shape=[3, 2], batch=None)
+        loop = ol.rnn()
+        with loop.step():
+            loop.output(loop.step_input(rows) + ol.op.reduce_sum(ol.op.matmul(left, right)))
+        total = ol.op.reduce_sum(loop())
+    feed = {"rows": (steps, 2), "left": (2, width), "right": (3, 2)}
+    return Composition(program, {name: numpy.ones(shape, "float32") for name, shape in feed.items()}, [total.name])
+
+
+def test_what_no_step_reaches_may_be_refused_all_the_same():
+    assert check(product_in_a_loop(0, 2), Random(0)) == "refused early"
+    assert check(product_in_a_loop(0, 3), Random(0)) == "agree"
+    assert check(product_in_a_loop(2, 2), Random(0)) == "refused"
+
+
+def test_what_is_refused_of_ops_that_are_run_is_noticed_with_empty_arrays_too(monkeypatch):
+    def swap(program: ol.Program, catalogue: object) -> int:
+        for op in program.main.ops:
+            if op.type == "matmul":
+                op.inputs = {"x": op.inputs["y"], "y": op.inputs["x"]}
+        return 0
+
+    monkeypatch.setitem(PASSES, "canonicalize", swap)
+    with ol.Program() as program:
+        left, right = ol.layer.data("left", shape=["k"], batch="n"), ol.layer.data("right", shape=["m"], batch="k")
+        product = ol.op.matmul(left, right)
+    feed = {"left": numpy.ones((0, 2), "float32"), "right": numpy.ones((2, 3), "float32")}
+    with pytest.raises(DisagreementError, match="KernelError"):
+        check(Composition(program, feed, [product.name]), Random(0))
