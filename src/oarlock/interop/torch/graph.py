@@ -10,6 +10,7 @@ from torch.fx import Node
 
 from oarlock.errors import ProgramError, ShapeError
 from oarlock.interop.torch.export import Exported
+from oarlock.interop.torch.formulas import write_formulas_whole
 from oarlock.interop.torch.refusals import Refusals
 from oarlock.interop.torch.report import Report
 from oarlock.interop.torch.state import Constant, State
@@ -84,6 +85,7 @@ def write_graph(graph: Graph, program: Program, given: Sequence[object], prefix:
                 refusals.add(end, f"{spec.target}: a step writes buffers, yet this is a {what}", operator="in-place")
         refusals.raise_if_any("from_torch")
         _still_those_without_gradient(program, outputs)
+        write_formulas_whole(program, start, outputs)
         _drop_unread(program, start, outputs)
     return Written(outputs, Report(dict(writer.written)))
 
