@@ -35,6 +35,7 @@ def run(seed: int, numbers: range, folder: Path, keep: Path | None = None) -> Ta
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m fuzz", description="Make malformed model files and read them.")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--count", type=int, default=2000)
     parser.add_argument("--arrays", action="store_true", help="make .npz files, and read them as a data set is")
     parser.add_argument("--onnx", action="store_true", help="make ONNX models, and import them")
@@ -42,7 +43,8 @@ def main() -> int:
     parser.add_argument("--only", type=int, help="make and judge this one file")
     parser.add_argument("--keep", type=Path, help="a folder for the files that fail")
     arguments = parser.parse_args()
-    numbers = range(arguments.count) if arguments.only is None else range(arguments.only, arguments.only + 1)
+    first, count = (arguments.first, arguments.count) if arguments.only is None else (arguments.only, 1)
+    numbers = range(first, first + count)
     if arguments.keep is not None:
         arguments.keep.mkdir(parents=True, exist_ok=True)
     if arguments.arrays:

@@ -221,6 +221,17 @@ def test_a_tensor_is_held_to_its_bytes(archive, tmp_path):
         read_archive(rewritten(archive, tmp_path / "longer.pt2", longer))
 
 
+def test_a_number_that_is_repeated_for_ever_is_refused(archive, tmp_path):
+    def repeated(entries):
+        config = next(name for name in entries if name.endswith("model_weights_config.json"))
+        listed = json.loads(entries[config])
+        listed["config"]["fc.weight"]["tensor_meta"].update(sizes=[{"as_int": 2**27}], strides=[{"as_int": 0}])
+        entries[config] = json.dumps(listed).encode()
+
+    with pytest.raises(ol.LimitError, match="its tensors have 536,870,9.* bytes, of which the archive holds"):
+        read_archive(rewritten(archive, tmp_path / "repeated.pt2", repeated))
+
+
 def test_spoilt_archives_end_in_errors_of_ours_or_run(tmp_path):
     """CONTRIBUTING.md gives the command for 20,000 of them."""
     outcomes = {judge_archive(tmp_path, make_archive(random.Random(f"0 {number}"))[1]) for number in range(60)}

@@ -26,6 +26,7 @@ from oarlock.tensor.dtype import from_torch
 __all__ = ["read_archive"]
 
 _MOST_ENTRIES = 2**17
+_MOST_REPEATED = 2**26  # bytes of elements that stand in the archive once and in tensors often
 
 
 def read_archive(path: str | os.PathLike[str], *, limits: Limits | None = None, untrusted: bool = False) -> ExportedProgram:
@@ -91,7 +92,7 @@ def _json(data: bytes, limits: Limits) -> object:
 
 
 def _tensors(entries: Mapping[str, bytes], folder: str, config: str, limits: Limits) -> dict[str, torch.Tensor]:
-    """The tensors that a configuration lists, by name; those that share a file share memory."""
+    """The tensors that a configuration lists, by name; those that share a file share memory, and are together not much more than it."""
     if f"{folder}{config}" not in entries:
         raise FormatError(f"it has no {config}", hint="save it again, with torch.export.save of PyTorch 2.9 or later")
     listed = _json(entries[f"{folder}{config}"], limits)
@@ -99,7 +100,12 @@ def _tensors(entries: Mapping[str, bytes], folder: str, config: str, limits: Lim
     if not isinstance(listed, dict):
         raise FormatError(f"{config} lists no tensors")
     memory: dict[tuple[str, torch.dtype], torch.Tensor] = {}
-    return {key: _tensor(key, item, entries, folder, memory, limits) for key, item in listed.items()}
+    found = {key: _tensor(key, item, entries, folder, memory, limits) for key, item in listed.items()}
+    views = {(value.data_ptr(), value.shape, value.stride()): value.numel() * value.element_size() for value in found.values()}
+    held = sum(len(data) for path, data in entries.items() if path.startswith(folder))
+    if sum(views.values()) > held + _MOST_REPEATED:
+        raise LimitError(f"its tensors have {sum(views.values()):,} bytes, of which the archive holds {held:,}")
+    return found
 
 
 def _tensor(
