@@ -221,6 +221,15 @@ def test_a_tensor_is_held_to_its_bytes(archive, tmp_path):
         read_archive(rewritten(archive, tmp_path / "longer.pt2", longer))
 
 
+@pytest.mark.parametrize("text", ["[" + "{}," * 1_000_001 + "1]", "[" + "1," * 2_000_001 + "1]"])
+def test_a_document_of_very_many_parts_is_refused_before_it_is_read(text, archive, tmp_path, monkeypatch):
+    monkeypatch.setattr(json, "loads", lambda _: pytest.fail("it was read"))
+    with zipfile.ZipFile(tmp_path / "many.pt2", "w") as many:
+        many.writestr("m/models/model.json", text)
+    with pytest.raises(ol.LimitError, match="its model has too many parts"):
+        read_archive(tmp_path / "many.pt2")
+
+
 def test_a_number_that_is_repeated_for_ever_is_refused(archive, tmp_path):
     def repeated(entries):
         config = next(name for name in entries if name.endswith("model_weights_config.json"))

@@ -85,6 +85,9 @@ def _json(data: bytes, limits: Limits) -> object:
         raise LimitError(
             f"its model has {len(data):,} bytes, where {limits.program_bytes:,} are allowed", hint="limits=Limits(program_bytes=...)"
         )
+    values = data.count(b"{") + data.count(b"[")  # each takes far more in memory than here
+    if values > limits.messages or data.count(b",") > limits.messages + limits.texts:
+        raise LimitError("its model has too many parts", given=[f"{values:,} objects and lists"], hint="limits=Limits(messages=...)")
     try:
         return json.loads(data.decode("utf-8"))
     except (ValueError, RecursionError) as error:
