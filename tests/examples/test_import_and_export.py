@@ -46,8 +46,8 @@ def test_a_residual_network_is_pretrained_imported_tuned_and_taken_back(few_digi
 
 
 @pytest.mark.slow
-def test_a_tuned_residual_network_reads_97_percent_of_the_digits_never_seen(tmp_path, capsys):
-    assert load("fine_tuned_resnet")["main"](seed=0, path=str(tmp_path / "resnet.safetensors")) > 0.97
+def test_a_tuned_residual_network_reads_95_percent_of_the_digits_never_seen(tmp_path, capsys):
+    assert load("fine_tuned_resnet")["main"](seed=0, path=str(tmp_path / "resnet.safetensors")) > 0.95
 
 
 def test_a_tiny_gpt2_learns_and_its_file_writes_ascii(tmp_path, capsys):
