@@ -1,13 +1,18 @@
 """Signals, images and volumes resized: to a size, or by a factor for each axis, which is then where a pixel stands, too."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+
+import torch
 
 from oarlock import op
 from oarlock.interop.torch.rules.arguments import numbers, rank_of, shape_of
 from oarlock.interop.torch.rules.registry import rule
+from oarlock.ir.block_stack import current_block
+from oarlock.ir.names import CONSTANT
 from oarlock.ir.size import Size
-from oarlock.ir.var import Var
+from oarlock.ir.var import HeldValue, Var
+from oarlock.tensor.dtype import to_torch
 
 Scales = Sequence[float | None]
 
@@ -54,3 +59,50 @@ for _axes in (1, 2, 3):
 for _axes, _name in enumerate(("upsample_linear1d", "upsample_bilinear2d", "upsample_trilinear3d"), 1):
     _declare(_name, _axes, "linear")
 _declare("upsample_bicubic2d", 2, "cubic")
+
+
+# Against aliasing: each pixel is a mean over as many as it stands for, alike in each row and in each column, so a product with a matrix.
+
+
+def _averaged(resize: Callable[..., torch.Tensor], x: Var, size: Sequence[Size], align_corners: bool, scales: Scales) -> Var:
+    height, width = numbers(shape_of(x)[2:], "the size of an image that is resized against aliasing")
+    rows, columns = numbers(size, "the size of a resized image")
+
+    def matrix(before: int, after: int, scale: float | None) -> torch.Tensor:
+        """What resizing makes of rows that are 1 at one place."""
+        rows = torch.eye(before, dtype=torch.float64).reshape(1, before, 1, before)
+        return resize(rows, [1, after], align_corners, None, scale).reshape(before, after)
+
+    left, right = matrix(height, rows, scales[0]), matrix(width, columns, scales[1])
+    wide = op.linear(x, _constant(right, x))
+    return op.matrix_transpose(op.linear(op.matrix_transpose(wide), _constant(left, x)))
+
+
+def _constant(value: torch.Tensor, like: Var) -> Var:
+    program = current_block().program
+    held = value.to(to_torch(like.dtype)).contiguous()
+    name, start = program.unique(CONSTANT), HeldValue(held)
+    return program.main.new_var(name, like.dtype, tuple(held.shape), persistable=True, stop_gradient=True, initializer=start)
+
+
+def _declare_averaged(name: str) -> None:
+    resize = getattr(torch.ops.aten, name).default
+
+    def by_list(input: Var, output_size: Sequence[Size] | None, align_corners: bool, scale_factors: Sequence[float] | None) -> Var:
+        scales = list(scale_factors or (None, None))
+        if output_size is None:
+            sizes = numbers(shape_of(input)[2:], "the size of an image that is resized against aliasing")
+            output_size = [math.floor(item * factor) for item, factor in zip(sizes, scale_factors or (), strict=True)]
+        return _averaged(resize, input, output_size, align_corners, scales)
+
+    def by_axis(
+        self: Var, output_size: Sequence[Size], align_corners: bool, scales_h: float | None = None, scales_w: float | None = None
+    ) -> Var:
+        return _averaged(resize, self, output_size, align_corners, (scales_h, scales_w))
+
+    rule(f"aten.{name}.vec")(by_list)
+    rule(f"aten.{name}.default")(by_axis)
+
+
+for _name in ("_upsample_bilinear2d_aa", "_upsample_bicubic2d_aa"):
+    _declare_averaged(_name)
