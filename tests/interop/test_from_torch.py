@@ -95,3 +95,20 @@ def test_what_is_like_rows_of_any_number_is_computed_in_a_run():
     model = ol.from_torch(Masked(like=True), x, dynamic="n")
     for rows in (x, x[:1]):
         assert torch.equal(torch.as_tensor(ol.infer(model, {"x": rows})), Masked(like=True)(rows))
+
+
+class Unset(nn.Module):
+    """Reads memory that nothing has been written to."""
+
+    def forward(self, x):
+        return x + torch.empty(4)
+
+
+def test_memory_of_no_value_is_zeros_and_nothing_of_the_process():
+    x = torch.randn(3, 4)
+    torch.use_deterministic_algorithms(True)  # PyTorch fills such memory with NaN then
+    try:
+        model = ol.from_torch(Unset(), x)
+    finally:
+        torch.use_deterministic_algorithms(False)
+    assert torch.equal(torch.as_tensor(ol.infer(model, {"x": x})), x)

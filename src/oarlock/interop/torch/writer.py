@@ -43,6 +43,7 @@ _CHECKS = (
 _MOST_ELEMENTS = 2**28  # of a constant that is computed here
 _OF_A_SHAPE = tuple(f"aten.{name}.default" for name in ("zeros_like", "ones_like", "full_like", "new_zeros", "new_ones", "new_full"))
 """What fills memory, and of its first argument reads no element."""
+_UNSET = ("aten.empty", "aten.new_empty")  # how those are called that fill memory with nothing
 _MOST_FILLED = 2**20  # elements of such a constant: beyond, memory for it is taken in a run
 
 
@@ -159,6 +160,8 @@ class Writer:
             kwargs = {**kwargs, "device": "cpu"}
         with torch.no_grad():
             made = node.target(*args, **kwargs)  # type: ignore[operator]
+            if str(node.target).startswith(_UNSET):  # what lay there before is of this process, and of no model
+                made.zero_()
         return map_values(made, lambda item: Constant(item) if isinstance(item, torch.Tensor) else item)
 
     # Numbers
