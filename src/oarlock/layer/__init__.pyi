@@ -61,3 +61,5 @@ from oarlock.op.reduction import mean as mean
 from oarlock.op.selection import argmax as argmax
 from oarlock.op.selection import one_hot as one_hot
 from oarlock.op.selection import top_k as top_k
+
+__all__: list[str]
