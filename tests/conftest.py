@@ -72,7 +72,7 @@ def _no_terminal() -> Iterator[None]:
 
 @pytest.fixture(autouse=True, scope="session")
 def _checked_passes() -> Iterator[None]:
-    """Whatever is planned, the program is legal after each pass."""
+    """The program is legal, whatever is planned, after each pass."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("oarlock.runtime.preparation.optimize", partial(optimize, checked=True))
         yield

@@ -84,13 +84,13 @@ with ol.Program():
 data = {"x": numpy.ones((4, 2), "float32")}
 """,
 }
-"""What an example takes for granted, by the text that it begins with."""
+"""The lines that an example takes for granted, by the text that it begins with."""
 
 WRITTEN_OUT = {
     "builder = ol.NetBuilder(net)": ("...", 'cost = builder.add_op("mean", input=hidden)'),
     "model = ol.from_torch(net, image)": ('model = ol.from_torch(net, {"ids"', 'other = ol.from_torch(net, {"ids"'),  # it shows three ways
 }
-"""What an example leaves out."""
+"""The lines that an example leaves out."""
 
 AFTER = {
     "ended = ol.run_untrusted(": "assert predicted.shape == (4, 3)",

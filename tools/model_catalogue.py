@@ -56,7 +56,7 @@ class Subject:
         return made.eval()
 
     def inputs(self, size: Any, batch: int) -> dict[str, torch.Tensor]:
-        """What the module is called with, from a seed: float32, int64 or bool."""
+        """The arguments of the module, from a seed: float32, int64 or bool."""
         source, _, name = self.name.partition("/")
         generator = torch.Generator().manual_seed(1000 * batch + 1)
         return _INPUTS[source](name, size, batch, generator)

@@ -53,7 +53,7 @@ numpy.savez(folder + "/outputs.npz", **made)
 
 @dataclass
 class Outcome:
-    """What came of one model: "passed", "refused" or "failed", why, and how many nodes became one operator or several."""
+    """The outcome of one model: "passed", "refused" or "failed", why, and how many nodes became one operator or several."""
 
     name: str
     status: str = "passed"
@@ -67,7 +67,7 @@ class Outcome:
     worst: dict[str, float] = field(default_factory=dict)
     composed_of: dict[str, int] = field(default_factory=dict)
     onnx: OnnxOutcome | None = None
-    """What came of the export of it in float32, which is judged apart from the rest."""
+    """The outcome of its export in float32, which is judged apart from the rest."""
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)

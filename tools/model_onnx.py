@@ -22,7 +22,7 @@ Feed = Mapping[str, numpy.ndarray]
 
 @dataclass
 class OnnxOutcome:
-    """What came of the export: "agrees", "refused" or "differs", why, the nodes, and how far off, as a share of what is allowed."""
+    """The outcome of the export: "agrees", "refused" or "differs", why, the nodes, and how far off, as a share of what is allowed."""
 
     status: str = "agrees"
     faults: list[str] = field(default_factory=list)

@@ -33,7 +33,7 @@ OUT_OF_COUNT = ("string", "sequence", "optional", "map", "quantised type", "anot
 
 @dataclass
 class Outcome:
-    """What a case came to: "passed", "refused" or "failed"; the reason; the inputs that were given as constants."""
+    """The outcome of a case: "passed", "refused" or "failed"; the reason; the inputs that were given as constants."""
 
     name: str
     result: str

@@ -57,7 +57,7 @@ SMALL = {"epochs": 1, "steps": 4, "files": 4}  # of what an example's `main` tak
 
 @dataclass
 class Outcome:
-    """What became of one export: "agrees", "rounding", "differs", "refused" or "left"; why; how far the values are apart."""
+    """The outcome of one export: "agrees", "rounding", "differs", "refused" or "left"; why; how far the values are apart."""
 
     source: str
     what: str

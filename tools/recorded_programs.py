@@ -28,12 +28,12 @@ class Recorded:
     scope: ol.Scope
     trains: bool
     without: str = ""
-    """What of the run is not in it, empty where all is."""
+    """The part of the run that is not in it, empty where all is."""
 
 
 @dataclass
 class Recorder:
-    """What was run, in its order. Two runs of one program for the same targets are one, and so are two programs that say the same."""
+    """The programs that were run, in order. Two runs of one program for the same targets are one, and so are two equal programs."""
 
     found: list[Recorded] = field(default_factory=list)
     runs: int = 0
@@ -97,7 +97,7 @@ def recording() -> Iterator[Recorder]:
         return results
 
     class Interpreted(interpreter):
-        """What `run_block` runs ops with."""
+        """The interpreter of `run_block`."""
 
         def run_ops(self, ops: Sequence[Op], scope: ol.Scope, context: Context, *rest: Any) -> None:
             program, made = ops[0].block.program if ops else None, None

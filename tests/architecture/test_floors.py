@@ -235,6 +235,13 @@ def test_no_file_name_begins_with_an_underscore():
     assert [file for file in FILES if Path(file).stem.startswith("_") and Path(file).stem not in ("__init__", "__main__")] == []
 
 
+def test_no_docstring_begins_with_what():
+    """It says a thing or an action: "The outputs of a node", not "What a node gives"."""
+    root = Path(__file__).parent.parent.parent
+    files = [path for folder in ("src", "tests", "tools", "benchmarks", "examples", "docs") for path in (root / folder).rglob("*.py")]
+    assert [str(path.relative_to(root)) for path in files if re.search(r'^ *"""What', path.read_text(), re.MULTILINE)] == []
+
+
 @pytest.mark.parametrize("file", [file for file in FILES if file != "__main__.py"])
 def test_every_module_is_imported_by_its_dotted_path(file):
     module = importlib.import_module(module_of(file))

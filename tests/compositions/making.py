@@ -29,7 +29,7 @@ class Composition:
     program: ol.Program
     feed: dict[str, numpy.ndarray]
     made: list[str] = field(default_factory=list)
-    """What the ops of the main block gave, in their order."""
+    """The outputs of the ops of the main block, in their order."""
     gradients: list[str] = field(default_factory=list)
 
 

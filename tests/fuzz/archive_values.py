@@ -1,4 +1,4 @@
-"""What is put into an archive in the place of what stood there."""
+"""Hostile values to put into an archive."""
 
 from fuzz.payloads import PAYLOADS
 

@@ -69,7 +69,7 @@ def test_images_of_any_size_are_convolved_pooled_and_flattened():
 
 
 class Masked(nn.Module):
-    """What it hides depends on no number that it is given, though memory for it is taken like that of the input."""
+    """A mask that depends on no number that it is given, though memory for it is taken like that of the input."""
 
     def __init__(self, like: bool = False):
         super().__init__()

@@ -175,7 +175,7 @@ def test_python_in_the_place_of_a_name_is_not_run(name, archive, tmp_path, monke
 
 
 class Trap:
-    """What sets a flag when it is unpickled."""
+    """An object that sets a flag when it is unpickled."""
 
     sprung = False
 

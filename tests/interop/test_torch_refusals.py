@@ -1,4 +1,4 @@
-"""What cannot come in: all of it at once, with the author's lines."""
+"""Refusals: all of them at once, with the author's lines."""
 
 from pathlib import Path
 

@@ -10,7 +10,7 @@ import oarlock as ol
 __all__ = ["Row", "require_same"]
 
 Row = tuple[Callable, Callable, Sequence]
-"""What is written here, what PyTorch computes, and the inputs: a tuple is a shape, filled with seeded random numbers."""
+"""A call of ours, PyTorch's, and the inputs: a tuple is a shape, filled with seeded random numbers."""
 
 
 def require_same(row: Row, *, symbols: bool = True):

@@ -175,7 +175,7 @@ def _weights(like: list[torch.Tensor], seed: int) -> list[torch.Tensor]:
 
 
 def _by_ours(setting: Setting, given: dict[str, torch.Tensor]) -> list[torch.Tensor]:
-    """What comes out, the gradients of a weighted sum of it, and those of a weighted sum of these, at the inputs and the weights."""
+    """The outputs, the gradients of a weighted sum of them, and those of a weighted sum of these, at the inputs and the weights."""
     with ol.Program() as program:
         inputs = {name: ol.layer.data(name, list(value.shape), "float64", batch=None) for name, value in given.items()}
         for var in inputs.values():

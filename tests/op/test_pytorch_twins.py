@@ -13,7 +13,7 @@ NARROW = {torch.float16: (1e-2, 1e-2), torch.bfloat16: (1e-1, 1e-1)}
 
 
 def tensors_of(twin: Twin, dtype: torch.dtype = torch.float64) -> list[torch.Tensor]:
-    """What a twin is given: tuples are shapes of numbers at random."""
+    """The arguments of a twin: tuples are shapes of numbers at random."""
     generator = torch.Generator().manual_seed(len(twin.name))
     found = []
     for given in twin.inputs:

@@ -1,4 +1,4 @@
-"""What operators draw: numbers of the distribution that they say, the same whenever the same program runs, others for another op."""
+"""Draws of random operators: numbers of the distribution that they say, the same whenever the same program runs, others for another op."""
 
 import math
 from collections.abc import Callable

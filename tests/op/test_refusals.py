@@ -279,7 +279,7 @@ def legal(operator: Operator, arguments: Arguments, shapes: Shapes, attributes: 
 
 
 def with_gradients(operator: Operator, built: Built) -> list[ol.Var]:
-    """What to fetch: all that the op writes, and the gradients of what it returns."""
+    """The fetches: all that the op writes, and the gradients of what it returns."""
     returned = [var for slot, items in built.op.outputs.items() if slot not in operator.intermediate for var in items]
     floats = [var for var in returned if var.dtype.is_floating]
     inputs = [var for slot, items in built.inputs.items() if operator.differentiates(slot) for var in items if var.dtype.is_floating]

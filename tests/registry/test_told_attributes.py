@@ -53,7 +53,7 @@ def test_pruning_keeps_what_tells_a_number():
 
 
 def test_a_reshape_of_a_reshape_is_still_told():
-    """What is reshaped twice is reshaped once, but not where only the first result tells the sizes."""
+    """Two reshapes become one, but not where only the first result tells the sizes."""
     with ol.Program() as program:
         x = ol.layer.data("x", shape=["8*t"], dtype="float64")
         once = ol.op.reshape(x, shape=("n", -1))

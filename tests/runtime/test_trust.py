@@ -1,4 +1,4 @@
-"""What a kernel that is not trusted may do: hold what it is given and gives. Only such values are treated with care."""
+"""Kernels that are not trusted: they may hold their inputs and outputs. Only such values are treated with care."""
 
 import re
 
@@ -10,7 +10,7 @@ import oarlock as ol
 from oarlock.backend.torch.private import with_autograd
 
 HELD: list[tuple[torch.Tensor, torch.Tensor]] = []
-"""What kernels hold, each with what it was then."""
+"""The tensors that kernels hold, each with its value at the time."""
 
 
 def hold(tensor: torch.Tensor) -> torch.Tensor:
@@ -208,7 +208,7 @@ def test_a_trusted_kernel_that_breaks_its_word_is_seen(held):
 
 
 def around(middle, x):
-    """What plans do for operators of ours: precompute, write over values, hold constants and buffers; `middle` has no part in it."""
+    """Liberties of plans with our operators: precompute, write over values, hold constants and buffers; `middle` has no part in it."""
     w = ol.layer.create_parameter([3, 3], name="w", dtype="float64")
     h = ol.op.linear(x, ol.op.exp(ol.op.tanh(w)))
     left, right = ol.op.tanh(ol.op.neg(h)), ol.op.exp(ol.op.neg(h))

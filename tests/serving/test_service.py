@@ -1,4 +1,4 @@
-"""What a server answers: the protocol there and back, what is refused and how, and requests that are run together."""
+"""The answers of a server: the protocol there and back, what is refused and how, and requests that are run together."""
 
 import asyncio
 import json

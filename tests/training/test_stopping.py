@@ -54,7 +54,7 @@ def state(result: ol.TrainingResult) -> dict[str, bytes]:
 
 @pytest.fixture(autouse=True)
 def _handlers():
-    """Whatever happens, the handlers are those from before, and no timer runs."""
+    """The handlers are those from before, whatever happens, and no timer runs."""
     before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGALRM)
     yield
     assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGALRM)) == before

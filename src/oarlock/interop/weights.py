@@ -53,7 +53,7 @@ class _Taken(NamedTuple):
 
 @dataclass(frozen=True)
 class LoadedWeights:
-    """What `load_weights` did: the `scope` that holds the values now, and the names of the variables that were `loaded`.
+    """The result of `load_weights`: the `scope` that holds the values now, and the names of the variables that were `loaded`.
 
     `missing` are the variables that no tensor was found for, and `unexpected` the tensors that no variable was given; both are empty
     unless `strict` was False.

@@ -53,7 +53,7 @@ class WeightFiles:
         return cls(path, file.parent, file_of, limits, untrusted)
 
     def entries(self, names: Iterable[str]) -> dict[str, TensorEntry]:
-        """What headers say of the tensors of these `names`, each of which is in `file_of`. Raises as `TensorFile.open` does."""
+        """The header entries of the tensors of these `names`, each of which is in `file_of`. Raises as `TensorFile.open` does."""
         found: dict[str, TensorEntry] = {}
         for file, held in self._opened(names):
             found |= {name: file.entries[name] for name in held}

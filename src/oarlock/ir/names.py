@@ -17,7 +17,7 @@ DRAWS = "@RANDOM"
 
 
 ALIASES = "@ALIASES"
-"""What else parameters are called, a JSON object from other names to theirs: an imported module has tied ones by all of their names."""
+"""The other names of parameters, a JSON object from those to theirs: an imported module has tied ones by all of their names."""
 
 CONSTANT = "@CONSTANT"
 """Ends the name of what an imported module computes once, and its state dict does not hold."""

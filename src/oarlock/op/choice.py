@@ -35,7 +35,7 @@ where.gradient_programs(
 
 
 def _share(beaten, x, y, dz):
-    """What arrives at ``x``: nothing where it is beaten by ``y``, half where they are equal, else all."""
+    """The gradient of ``x``: nothing where it is beaten by ``y``, half where they are equal, else all."""
     nothing, half, all_ = (number_like(value, dz) for value in (0.0, 0.5, 1.0))
     return multiply(dz, where(beaten, nothing, where(equal(x, y), half, all_)))
 

@@ -122,7 +122,7 @@ remainder.gradient_programs(
     ],
 )
 def fmod(x, y):
-    """What is left of ``x`` when it is divided by ``y`` a whole number of times, with the sign of ``x``. An integer by 0 fails."""
+    """The remainder of ``x`` divided by ``y``, with the sign of ``x``. An integer by 0 fails."""
     _require_divisor(y)
     return torch.fmod(x, y)
 

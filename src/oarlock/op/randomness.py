@@ -111,7 +111,7 @@ def random_uniform_shape(*, shape, low, high, dtype, random_id):
     ],
 )
 def random_uniform_like(context, like, *, low: float = 0.0, high: float = 1.0, dtype: DType = DType.FLOAT32, random_id: int):
-    """What `random_uniform` draws, of the shape of ``like``, which is not kept alive."""
+    """The draw of `random_uniform`, of the shape of ``like``, which is not kept alive."""
     return _uniform(context, like, low, high, dtype, random_id)
 
 
@@ -161,7 +161,7 @@ def random_normal_shape(*, shape, mean, deviation, dtype, random_id):
     ],
 )
 def random_normal_like(context, like, *, mean: float = 0.0, deviation: float = 1.0, dtype: DType = DType.FLOAT32, random_id: int):
-    """What `random_normal` draws, of the shape of ``like``, which is not kept alive."""
+    """The draw of `random_normal`, of the shape of ``like``, which is not kept alive."""
     return _normal(context, like, mean, deviation, dtype, random_id)
 
 

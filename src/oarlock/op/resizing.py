@@ -146,5 +146,5 @@ def grid_sample_dgrid(x, grid, dy, *, mode, padding_mode, align_corners):
 
 @grid_sample_dx.gradient_program("grid")
 def grid_sample_dx_dgrid(grid, dy, ddx, *, mode, padding_mode, align_corners):
-    """What comes out is linear in ``x``, so that ``ddx`` is sampled in its place."""
+    """The output is linear in ``x``, so that ``ddx`` is sampled in its place."""
     return grid_sample_dgrid(ddx, grid, dy, mode=mode, padding_mode=padding_mode, align_corners=align_corners)

@@ -235,7 +235,7 @@ class _Differentiation:
                 self._arrive(var, self._of_type(op, var, result))
 
     def _of_type(self, op: Op, var: Var, gradient: Var) -> Var:
-        """What `op` gives as a gradient of `var`, in the type of `var`.
+        """The gradient of `var` that `op` gives, in the type of `var`.
 
         Another type may follow for it where a signature took a symbol for a number, or for another size, that it is in the run.
         Raises GradientError where the two cannot be equal.

@@ -32,7 +32,7 @@ class CallingConvention:
         return next(iter(inspect.signature(self.kernel).parameters), None) == "context"
 
     def in_order(self, given: Mapping[str, Sequence[Any]]) -> list[Any]:
-        """What stands for the inputs, from what stands for the variables of each slot: values, types or texts."""
+        """The arguments of the inputs in order, from those of each slot: values, types or texts."""
         found = [list(given.get(slot.name, ())) for slot in self.signature.inputs]
         return [
             values if slot.variadic else values[0] if values else None for slot, values in zip(self.signature.inputs, found, strict=True)

@@ -44,7 +44,7 @@ def infer_types(
 
 
 def _refusing(rule: Callable[..., object], *types: object, **attributes: object) -> object:
-    """What a rule of shapes gives. The ValueError of one that kernels share is a ShapeError here."""
+    """The result of a rule of shapes. The ValueError of one that kernels share is a ShapeError here."""
     try:
         return rule(*types, **attributes)
     except OarlockError:

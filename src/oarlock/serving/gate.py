@@ -1,4 +1,4 @@
-"""What every request passes on its way in and out: it is counted, held to limits, and answered by one of our errors where it is refused.
+"""The gate that every request passes on its way in and out: it is counted, held to limits, and answered by an error where it is refused.
 
 It knows no routes, and no server library but for the messages of ASGI.
 """

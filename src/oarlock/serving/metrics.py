@@ -1,4 +1,4 @@
-"""What a server counts, as Prometheus reads it."""
+"""The counters of a server, as Prometheus reads them."""
 
 from typing import Any
 

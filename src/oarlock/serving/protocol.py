@@ -27,7 +27,7 @@ _MOST_ID = 256
 
 @dataclass(frozen=True)
 class Request:
-    """What is asked for: the tensors that are fed, the labels of the targets that are wanted, and the caller's `id`.
+    """A request: the tensors that are fed, the labels of the targets that are wanted, and the caller's `id`.
 
     `binary` are the labels whose tensors are wanted as bytes.
     """

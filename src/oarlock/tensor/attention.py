@@ -94,7 +94,7 @@ def _by_row(x: torch.Tensor, q: torch.Tensor) -> torch.Tensor:
 
 
 def _added(q, k, mask, bias, causal: bool) -> torch.Tensor | None:
-    """What is added to the fits of each query and key, [n heads t s] or with sizes of 1; None where there is no mask and no bias."""
+    """The bias of the score of each query and key, [n heads t s] or with sizes of 1; None where there is no mask and no bias."""
     if mask is None and bias is None:
         return None
     added = [] if mask is None else [_by_row(mask, q).to(q.dtype).log_()]  # 0 where it is true, else minus infinity
@@ -105,7 +105,7 @@ def _added(q, k, mask, bias, causal: bool) -> torch.Tensor | None:
 
 
 def _hidden(q: torch.Tensor, s: int, causal: bool) -> torch.Tensor | None:
-    """What is added to hide the keys that a query must not see; None where it sees all."""
+    """The bias that hides the keys which a query must not see; None where it sees all."""
     t = q.shape[-2]
     return torch.full((t, s), -math.inf, dtype=q.dtype, device=q.device).triu_(s - t + 1) if causal else None
 

@@ -117,7 +117,7 @@ def filter_gradient_by_channel(dy, x, filter_shape: Sequence[int], stride: Steps
 
 
 def _windows(x: torch.Tensor, filter_shape: Sequence[int], stride: Steps, padding: Steps) -> torch.Tensor:
-    """What each window sees, [n oh ow c kh kw]: a view of the images, with zeros around them."""
+    """The elements under each window, [n oh ow c kh kw]: a view of the images, with zeros around them."""
     lines = x.permute(0, 2, 3, 1)
     if any(padding):
         lines = pad(lines, (0, 0, padding[1], padding[1], padding[0], padding[0]))

@@ -6,7 +6,7 @@ __all__ = ["product_slopes", "product_tangent", "slopes_tangent"]
 
 
 class _Steps:
-    """What a running product reads and gives, as steps from its first on, whichever end that is; `exclusive` ones give it a step later."""
+    """The input and output of running products, as steps from its first on, whichever end that is; `exclusive` ones are a step later."""
 
     def __init__(self, axis: int, exclusive: bool, reverse: bool):
         self.axis = axis
@@ -42,7 +42,7 @@ def _before(x: list[torch.Tensor]) -> list[torch.Tensor]:
 
 
 def _behind(x: list[torch.Tensor], dy: list[torch.Tensor]) -> list[torch.Tensor]:
-    """What arrives at the product before each step's element: ``s[j] = dy[j] + x[j + 1] s[j + 1]``, from the last on."""
+    """The gradient of the product before each step's element: ``s[j] = dy[j] + x[j + 1] s[j + 1]``, from the last on."""
     found = list(dy[-1:])
     for factor, step in zip(x[:0:-1], dy[-2::-1], strict=True):
         found.append(step + factor * found[-1])

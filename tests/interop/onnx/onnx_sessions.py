@@ -29,7 +29,7 @@ class Session:
         return onnx.load_from_string(self.data)
 
     def run(self, feed: dict[str, object]) -> dict[str, numpy.ndarray]:
-        """What it gives for `feed`, of which it is told what it takes."""
+        """The outputs for `feed`, of which the session is given the inputs that it takes."""
         given = {name: value.numpy() if isinstance(value, torch.Tensor) else numpy.asarray(value) for name, value in feed.items()}
         taken = {item.name: given[item.name] for item in self.session.get_inputs()}
         return dict(zip(self.exported.outputs, self.session.run(None, taken), strict=True))

@@ -47,7 +47,7 @@ def require_same_or_refused(built: Built, opset: int, refused: dict[str, str]) -
 
 
 def require_same(built: Built, opset: int = 18) -> None:
-    """What ONNX Runtime computes of a program is what we compute, with the declared dtypes and shapes."""
+    """ONNX Runtime computes the values of a program that we compute, with the declared dtypes and shapes."""
     outputs = list(built.op.writes)
     expected = built.run(outputs, training=False)
     session = session_of(outputs, opset=opset)

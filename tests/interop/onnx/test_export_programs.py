@@ -23,7 +23,7 @@ RANDOM = numpy.random.default_rng(0)
 
 
 def require_same(program: ol.Program, feed: dict[str, numpy.ndarray], scope: ol.Scope) -> None:
-    """What ONNX Runtime gives for the targets is what we give."""
+    """ONNX Runtime gives the values of the targets that we give."""
     expected = ol.Executor().eval(program, list(program.targets), feed, scope=scope)
     results = session_of(program, scope).run(feed)
     for label, value in zip(program.targets, expected, strict=True):

@@ -1,4 +1,4 @@
-"""What is random in a module that comes in: dropped in training as in PyTorch, and not in inference."""
+"""Random operators of a module that comes in: dropped in training as in PyTorch, and not in inference."""
 
 import math
 

@@ -33,7 +33,7 @@ __all__ = ["Exported", "to_onnx"]
 
 @dataclass(frozen=True)
 class Exported:
-    """What was written: the names of what is fed and given, and which output is the next value of which input."""
+    """The names and order of an exported model: the names of what is fed and given, and which output is the next value of which input."""
 
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
@@ -46,7 +46,7 @@ class Exported:
     """The random operators, and where each draws: the blocks around it, innermost first, "*" before a loop for its trip."""
 
     def keys(self, draws: int, *, trips: int | None = None) -> dict[str, numpy.ndarray]:
-        """What to feed so that random operators draw the numbers that our own run draws, which was preceded by `draws` that drew too.
+        """A feed with which random operators draw the numbers that our own run draws, which was preceded by `draws` that drew too.
 
         An operator in a loop has a key for each trip: `trips` are as many as any loop makes, or more. Other numbers give other draws:
         whoever does not need ours may feed any that differ from step to step. Raises ArgumentError where `trips` are needed.

@@ -22,7 +22,7 @@ END = 2**63 - 1
 
 
 class Unsupported(Exception):  # noqa: N818  a reason, which becomes a line of one message
-    """What an op asks for that ONNX, or this opset, cannot say. `to_onnx` collects these and refuses all of them at once."""
+    """A thing that an op asks for and that ONNX, or this opset, cannot say. `to_onnx` collects these and refuses all of them at once."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Node:
 
 @dataclass
 class Shared:
-    """What a graph shares with the graphs inside it."""
+    """The state that a graph shares with the graphs inside it."""
 
     opset: int
     training: bool

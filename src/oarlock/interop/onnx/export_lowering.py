@@ -128,7 +128,7 @@ class Lowering:
         return self.give(graph, var, graph.fresh(var.name))
 
     def leave(self, graph: Graph, name: str, var: Var, shape: Sequence | None = None) -> Value:
-        """What a block gives, under a name of its own: one that a node in it gives, and that it gives once."""
+        """An output of a block, under a name of its own: one that a node in it gives, and that it gives once."""
         made = any(name in node.outputs for node in graph.nodes)
         if not made or any(value.name == name for value in graph.outputs):
             name = graph("Identity", name)

@@ -25,7 +25,7 @@ _FEW = 64  # elements of a float initializer that is rather a setting than a wei
 def folded(
     importer: "Importer", rule: Rule, node: Any, values: Mapping[str, Any], inputs: "Sequence[Value]", names: "Names"
 ) -> "Sequence[Value] | None":
-    """What a node gives, where its inputs are known and few; None where it is to be computed when the model runs."""
+    """The outputs of a node, where its inputs are known and few; None where it is to be computed when the model runs."""
     if not rule.folds or not node.input or not all(item is None or _is_setting(item, importer) for item in inputs):
         return None
     known: list[Any] = list(inputs)

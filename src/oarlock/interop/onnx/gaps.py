@@ -1,4 +1,4 @@
-"""What of a model cannot come in: collected while it is read, said in one message."""
+"""The gaps of a model, which cannot come in: collected while it is read, said in one message."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

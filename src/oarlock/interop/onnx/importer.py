@@ -26,7 +26,7 @@ __all__ = ["Importer", "Missing", "Names", "Value"]
 
 @dataclass(frozen=True, eq=False)
 class Missing:
-    """What a node would have given that cannot come in. Nodes that read it are not looked at."""
+    """The output of a node that cannot come in. Nodes that read it are not looked at."""
 
 
 Value = Var | Known | Missing | None
@@ -122,7 +122,7 @@ class Importer:
         return found
 
     def _outputs(self, node: Any, domain: str, attributes: Mapping[str, Any], inputs: Sequence[Value], names: Names) -> Sequence[Value]:
-        """What a node gives, in order."""
+        """The outputs of a node, in order."""
         function = self.functions.get((domain, node.op_type))
         if function is not None:
             return self._call_function(function, attributes, inputs, names, opsets_of(function))
@@ -161,7 +161,7 @@ class Importer:
         return [inner.values.get(name) for name in function.output]
 
     def apply(self, found: Rule, node: Any, values: Mapping[str, Any], inputs: Sequence[Value], names: Names) -> list[Value]:
-        """What the rule of a node gives. Raises Unsupported, and our errors for what does not fit our operators."""
+        """The outputs that the rule of a node gives. Raises Unsupported, and our errors for what does not fit our operators."""
         slots = [*found.inputs, *[found.variadic] * (len(inputs) - len(found.inputs))] if found.variadic else list(found.inputs)
         if len(inputs) > len(slots) and any(item is not None for item in inputs[len(slots) :]):
             raise Unsupported(f"it has {len(inputs)} inputs, where {len(slots)} are known")
@@ -227,7 +227,7 @@ class Importer:
         self.gaps.append(Gap(operator, node[:120], reason, hint, unknown))
 
     def _stand_in(self, name: str) -> Value:
-        """What stands for an output that is not there, so that what reads it is looked at too: a variable where its type is declared."""
+        """A stand-in for an output that is not there, so that its readers are looked at too: a variable where its type is declared."""
         kind = self.declared.get(name)
         if (
             kind is None

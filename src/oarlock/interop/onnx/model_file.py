@@ -91,7 +91,7 @@ def subgraphs_of(node: Any) -> Iterator[Any]:
 
 
 class _Structure:
-    """What makes a model one, whatever its operators: names defined once and before they are read, functions that end."""
+    """The rules of a sound model, whatever its operators: names defined once and before they are read, functions that end."""
 
     def __init__(self, model: Any, limits: Limits):
         self.model = model

@@ -87,7 +87,7 @@ _Values = list[tuple[Var, torch.Tensor | None, int]]
 
 
 def _values_of(model: Model) -> _Values:
-    """What the model's variables hold, and how often that was written over."""
+    """The values of the model's variables, each with the number of times that it was written over."""
     found: _Values = []
     for var in model.program.persistables():
         variable = model.scope.find_var(var.name)

@@ -32,7 +32,7 @@ class UnevenStack:
         return g("Shape", self.steps, start=0, end=1)
 
     def step(self, g: Graph, inner: Graph, number: str) -> "str | UnevenStack":
-        """What a trip gave, in the block `inner` of a loop in `g`; `number` is int64[]."""
+        """The value of one trip, in the block `inner` of a loop in `g`; `number` is int64[]."""
         start = inner.unsqueeze(number, 0)
         stop = inner("Add", start, inner.ints([1]))
         places = _ends(g, g.reduce("ReduceProd", self.shapes, [1]))

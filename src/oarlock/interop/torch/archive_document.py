@@ -167,7 +167,7 @@ def _require_name(name: object) -> None:
 
 
 def _keywords(spec: str) -> list[object]:
-    """What the arguments by name are called, where a structure of inputs is that of arguments."""
+    """The names of the keyword arguments, where a structure of inputs is that of arguments."""
     children = json.loads(spec)[1]["children_spec"]
     return json.loads(children[1]["context"]) or [] if len(children) == 2 and children[1]["type"] == "builtins.dict" else []
 

@@ -1,4 +1,4 @@
-"""What a module draws at random in training alone: in a run that does not train, it is what is expected of it.
+"""Random draws of a module in training alone: a run that does not train takes their expected value.
 
 Noise that is added, probabilities that are drawn, numbers by which is multiplied: a module exported in training draws them always, and one
 that evaluates has none of them; the expected value in their place gives what that computes.
@@ -31,7 +31,7 @@ def draws_numbers(module: torch.fx.GraphModule) -> bool:
 
 
 def expected_value(node: Node, given: dict[str, object]) -> object | None:
-    """What the draw at `node` is on average, a number or the variable among its arguments `given`; None where it is no draw.
+    """The mean of the draw at `node`, a number or the variable among its arguments `given`; None where it is no draw.
 
     Masks of one probability, be they drawn or `floor(p + u)` of uniform numbers, know it by themselves: their rules say so. Raises
     Unsupported for other draws.

@@ -28,7 +28,7 @@ def write(writer: "Writer", node: Node, args: Sequence[object], kwargs: Mapping[
 
 
 def _outer(writer: "Writer", values: Sequence[object]) -> list[Var]:
-    """What is handed into a block, as variables of the block around it."""
+    """The inputs of a block, as variables of the block around it."""
     found = [writer.variable_of(value) if isinstance(value, int | str) else writer.variable(value) for value in values]
     return [_require_var(value) for value in found]
 
@@ -40,7 +40,7 @@ def _require_var(value: object) -> Var:
 
 
 def _inner(writer: "Writer", module: GraphModule, given: Sequence[object]) -> list[Var]:
-    """What a block returns, each a variable of its own that the block defines."""
+    """The outputs of a block, each a variable of its own that the block defines."""
     made = [_require_var(writer.variable(value)) for value in writer.write(module, given)]
     return [var if var.op is not None and made.count(var) == 1 else assign(var) for var in made]
 

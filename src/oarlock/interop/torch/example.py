@@ -37,7 +37,7 @@ class Example:
     signature: inspect.Signature
 
     def dynamic_shapes(self) -> dict[str, object] | None:
-        """What `torch.export` is told of sizes: which may be others."""
+        """The sizes that may vary, as `torch.export` takes them."""
         if not any(leaf.symbols for leaf in self.leaves):
             return None
         specs = [dict.fromkeys(leaf.symbols, Dim.DYNAMIC) or None for leaf in self.leaves]
@@ -119,7 +119,7 @@ def _mark(leaves: list[Leaf], signature: inspect.Signature, args: tuple, kwargs:
 
 
 def _axes_of(path: str, spec: object) -> list[tuple[str, object]]:
-    """What a nested spec says of each leaf, by its path."""
+    """The spec of each leaf of a nested one, by its path."""
     if isinstance(spec, Mapping) and spec and not all(isinstance(axis, int) for axis in spec):
         return [found for key, inner in spec.items() for found in _axes_of(f"{path}.{key}", inner)]
     if isinstance(spec, tuple | list) and any(isinstance(inner, Mapping | tuple | list) for inner in spec):

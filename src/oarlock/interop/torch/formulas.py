@@ -47,7 +47,7 @@ def write_formulas_whole(program: Program, start: int, outputs: Iterable[object]
 
 
 class _Formula:
-    """What an op computes, told by the ops before it."""
+    """The formula that an op computes, read from the ops before it."""
 
     def __init__(self, op: Op, readers: Counter[Var]):
         self.op = op

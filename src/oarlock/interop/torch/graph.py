@@ -44,7 +44,7 @@ class Input:
 
 @dataclass
 class Graph:
-    """What is written: the export, its inputs in order, and the labels of its outputs."""
+    """A graph to be written: the export, its inputs in order, and the labels of its outputs."""
 
     exported: Exported
     inputs: list[Input]
@@ -53,7 +53,7 @@ class Graph:
 
 @dataclass
 class Written:
-    """What a graph gave in a program: its outputs in order, None where one is no tensor and no number, and what was written for it."""
+    """The program of a graph: its outputs in order, None where one is no tensor and no number, and the ops written for it."""
 
     outputs: list[object]
     report: Report

@@ -136,7 +136,7 @@ def from_torch(
 
 
 def from_exported(program: ExportedProgram, *, seed: int = 0, trusted: bool = True) -> ImportedModule:
-    """What `torch.export.export` gave, as `from_torch` takes it; where it is not `trusted`, nothing is run that has no rule here."""
+    """Import an exported program, as `from_torch` does; where it is not `trusted`, nothing is run that has no rule here."""
     exported = read_program(program, name="the exported program", trusted=trusted)
     return _import(exported, _inputs_of(exported), None, seed)
 
@@ -205,7 +205,7 @@ def _inputs_of(exported: Exported) -> list[Input]:
 
 
 def _placeholders(exported: Exported) -> list[tuple[str, object]]:
-    """What a caller gives: each by its name in the graph, a traced tensor or a value."""
+    """The inputs of a caller: each by its name in the graph, a traced tensor or a value."""
     nodes = {node.name: node for node in exported.program.graph.nodes if node.op == "placeholder"}
     found = []
     for spec in exported.program.graph_signature.input_specs:

@@ -1,4 +1,4 @@
-"""What the graph says before it is made functional, and not after: where no gradient passes."""
+"""Marks of the graph that are lost when it is made functional: where no gradient passes."""
 
 import copy
 import operator
@@ -95,7 +95,7 @@ def _write_out(module: GraphModule, node: Node, body: GraphModule, given: list[N
 
 
 def _moved(module: GraphModule, body: GraphModule, path: str) -> str:
-    """What stands in `body` at `path`, as an attribute of `module`; its name there."""
+    """Makes the value in `body` at `path` an attribute of `module`; returns its name there."""
     found: object = body
     for part in path.split("."):
         found = getattr(found, part)

@@ -1,4 +1,4 @@
-"""What of a module cannot come in: collected node by node, raised as one message."""
+"""Refusals of a module, which cannot come in: collected node by node, raised as one message."""
 
 import re
 import sys

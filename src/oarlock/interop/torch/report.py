@@ -1,4 +1,4 @@
-"""What an import made of each operator: one operator of ours, several, or nothing."""
+"""A report of an import, for each operator: one operator of ours, several, or nothing."""
 
 from collections import Counter
 from collections.abc import Mapping

@@ -44,7 +44,7 @@ class State:
         self._constants: dict[tuple[object, ...], Var] = {}
 
     def name_of(self, name: str) -> str:
-        """What the tensor called `name` is called in the program."""
+        """The name in the program of the tensor called `name`."""
         return legal_name(self.prefix + self.exported.aliases.get(name, name))
 
     def declare_all(self) -> None:
@@ -99,7 +99,7 @@ class State:
         )
 
     def value(self, name: str) -> torch.Tensor:
-        """What the module holds under `name`."""
+        """The tensor that the module holds under `name`."""
         found = self.exported.state.get(name)
         return found if found is not None else self.exported.constants[name]  # type: ignore[return-value]
 
@@ -135,7 +135,7 @@ class State:
 
 
 def read_aliases(var: Var) -> dict[str, str]:
-    """What `@ALIASES` of a program says: other names -> those of its variables."""
+    """The table `@ALIASES` of a program: other names -> those of its variables."""
     assert var.initializer is not None
     return json.loads(var.initializer.attributes["data"])  # type: ignore[arg-type]
 

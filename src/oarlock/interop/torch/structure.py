@@ -9,7 +9,7 @@ __all__ = ["label_outputs", "name_leaves"]
 
 
 def name_leaves(value: object, name: str) -> list[tuple[str, object]]:
-    """What lies in `value`, in PyTorch's order, each by its path: `past.0.key`."""
+    """The leaves of `value`, in PyTorch's order, each by its path: `past.0.key`."""
     leaves, _ = pytree.tree_flatten(value)
     found = list(_walk(value, name))
     if [id(leaf) for _, leaf in found] != [id(leaf) for leaf in leaves]:  # a container that only PyTorch can open
@@ -39,7 +39,7 @@ def _walk(value: object, path: str) -> Iterator[tuple[str, object]]:
 
 
 def _parts(value: object) -> list[tuple[str, object]] | None:
-    """What a container holds, by its keys; None where `value` is no container to PyTorch."""
+    """The items of a container, by their keys; None where `value` is no container to PyTorch."""
     if pytree._get_node_type(value) not in pytree.SUPPORTED_NODES:
         return None
     if isinstance(value, Mapping):

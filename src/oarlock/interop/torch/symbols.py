@@ -17,7 +17,7 @@ _HIGHEST_POWER = 8
 
 
 class Symbols:
-    """What each symbol of an exported graph is here: a size, or a number that only a run tells, int64[]."""
+    """The meaning here of each symbol of an exported graph: a size, or a number that only a run tells, int64[]."""
 
     def __init__(self) -> None:
         self._sizes: dict[sympy.Symbol, Size] = {}

@@ -42,7 +42,7 @@ _CHECKS = (
 )
 _MOST_ELEMENTS = 2**28  # of a constant that is computed here
 _OF_A_SHAPE = tuple(f"aten.{name}.default" for name in ("zeros_like", "ones_like", "full_like", "new_zeros", "new_ones", "new_full"))
-"""What fills memory, and of its first argument reads no element."""
+"""Operators that fill memory, and read no element of their first argument."""
 _UNSET = ("aten.empty", "aten.new_empty")  # how those are called that fill memory with nothing
 _MOST_FILLED = 2**20  # elements of such a constant: beyond, memory for it is taken in a run
 
@@ -208,7 +208,7 @@ class Writer:
         return stopped
 
     def _apply(self, node: Node, values: dict[Node, object]) -> object:
-        """What the rule of `node` makes of its arguments, held to what the export says of it."""
+        """The result of the rule of `node`, held to the type that the export states."""
         name = str(node.target)
         rule = find_rule(name)
         if rule is None:
@@ -228,7 +228,7 @@ class Writer:
         return self._held_to(made, node.meta["val"])
 
     def _in_training_alone(self, node: Node, made: object, given: dict[str, object]) -> object:
-        """What is drawn, in a run that trains; what is expected of it, in another."""
+        """The draw, in a run that trains; its expected value, in another."""
         expected = expected_value(node, given)
         if expected is None or not isinstance(made, Var):
             return made

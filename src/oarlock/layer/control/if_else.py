@@ -141,7 +141,7 @@ class IfElse:
         return f"{self._stem}.rows"
 
     def _others(self, shape: Shape) -> dict[str, str]:
-        """What the names of some sizes are called in a block where they count all that there is, not the rows of the block."""
+        """The names that some sizes have in a block, where they count all that there is, not the rows of the block."""
         return {name: f"{self._stem}.{name}" for item in shape for name in names_in(item)}
 
     def _new_input(self, side: _Side, var: Var, shape: tuple[Size, ...]) -> Var:

@@ -81,7 +81,7 @@ def _without_twins(x: Var, labels: Labels) -> tuple[Var, Labels]:
 
 
 def _summed(x: Var, labels: Labels, wanted: Collection[Label]) -> tuple[Var, Labels]:
-    """What is summed over the axes that nobody wants."""
+    """The sum over the axes that nobody wants."""
     for at in reversed(range(len(labels))):
         if labels[at] not in wanted:
             x = reduce_sum(x, axis=at)

@@ -112,7 +112,7 @@ def _part(x: Var, axis: int, part: slice) -> Var:
 
 
 def gather_nd(x: Var, indices: Var, *, batch: int = 0) -> Var:
-    """What rows of numbers ask for: int64[*b i k], where the ``k`` numbers of a row are places along the axes behind ``batch`` ones.
+    """Elements by rows of indices, int64[*b i k], where the ``k`` numbers of a row are places along the axes behind ``batch`` ones.
 
     The leading ``batch`` axes of both are the same; ``y[b, i] = x[b, *indices[b, i]]``. Raises ShapeError.
     """

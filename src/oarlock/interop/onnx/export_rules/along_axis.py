@@ -41,7 +41,7 @@ class Places:
         self.shape = g("Shape", self.number) if self.rank else g.ints([])
 
     def in_front(self, x: Value | str) -> str:
-        """What lies as x does, with the axes as one in front, and all others as one: a matrix."""
+        """`x` as a matrix: the axes as one in front, then all others as one."""
         g = self.g
         first = g("Transpose", x, perm=self.perm) if self.perm != sorted(self.perm) else x
         return g.reshape(first, g("Concat", self._product(self.dims), self.columns(), axis=0))

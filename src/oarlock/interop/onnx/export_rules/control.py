@@ -139,7 +139,7 @@ class _Gathered:
             self.carried.append(Value(inner("Concat", *both, axis=0), dtype, shape))
 
     def stack(self, carried: Sequence[str], stacked: str) -> UnevenStack:
-        """What the loop gives, of the names of what it carried last and of what it stacked."""
+        """The stack that the loop gives, from the names of its last state and of its stacked output."""
         flat, *rest = carried
         if not rest:
             return UnevenStack(self.var.dtype, self.rank, flat, stacked)

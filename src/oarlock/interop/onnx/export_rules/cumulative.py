@@ -14,7 +14,7 @@ def cumsum(g: Graph, x: Value, *, axis: int, exclusive: bool, reverse: bool) -> 
 
 
 def _along(g: Graph, xs: Sequence[Value], axis: int, first: Sequence[float], step: Step, *, reverse: bool) -> str:
-    """What `step` gives at each place, one after another: of what it carries, which begins as `first`, and of `xs` there."""
+    """The results of `step` along an axis, one place after another, from the state, which begins as `first`, and `xs` there."""
     like = xs[0]
     if 0 in like.sizes:  # of which ONNX Runtime's Scan divides by the number
         return g.filled(0, like.dtype, g.shape(like))

@@ -38,7 +38,7 @@ def layer_norm_grad(g: Graph, x: Value, mean: Value, rstd: Value, dy: Value, sca
 
 
 def _projected(g: Graph, arriving: str, xhat: str, rstd: str, axes: Sequence[int], share: str | None = None) -> str:
-    """What arrives, without what it has of the mean and of the direction of `xhat`, or that `share` of it."""
+    """The gradient that arrives, less its mean and its part along `xhat`, or that `share` of them."""
     along, both = (g.reduce("ReduceMean", item, axes, keepdim=True) for item in (arriving, g("Mul", arriving, xhat)))
     taken = g("Add", along, g("Mul", xhat, both))
     return g("Mul", rstd, g("Sub", arriving, taken if share is None else g("Mul", taken, share)))

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class RaggedRows:
-    """What row splits tell of the steps, as `op/control/ragged_rows.py` computes it: all are names of int64 tensors."""
+    """The facts of the steps that row splits tell, as `op/control/ragged_rows.py` computes it: all are names of int64 tensors."""
 
     def __init__(self, g: Graph, splits: Value, total: str):
         lengths = lengths_of(g, splits)
@@ -87,7 +87,7 @@ class RaggedSteps:
         return [*(self._joined(var, name) for var, name in zip(stack_vars, stacks, strict=True)), *finals, *sums]
 
     def _step_inputs(self, sequences: Sequence[Var]) -> str:
-        """What the block is given of each sequence; returns how many rows have a step, int64[1]."""
+        """Gives the block its rows of each sequence; returns how many rows have a step, int64[1]."""
         g, inner, rows, lowering = self.g, self.trips.inner, self.rows, self.lowering
         step = self.trips.number
         if self.op.attributes.get("reverse"):

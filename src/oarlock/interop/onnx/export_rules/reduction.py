@@ -43,7 +43,7 @@ def _sum_to_at_run_time(g: Graph, x: Value, like: Value) -> str:
 
 
 def spread(g: Graph, x: str, axis: Axes, keepdim: bool, like: Value) -> str:
-    """What a reduction gave, for each element that it was made of."""
+    """The value of a reduction, for each element that it was made of."""
     axes = axes_of(axis, like.rank)
     if axes is not None and not keepdim:
         x = g.unsqueeze(x, *sorted(axes))
@@ -113,7 +113,7 @@ def _left(g: Graph, x: Value, axis: Axes, correction: float) -> str:
 
 
 def _beside(g: Graph, dy: Value, x: Value, axis: Axes, keepdim: bool) -> str:
-    """What a reduction gave, in a shape that broadcasts to that of `x`."""
+    """The value of a reduction, in a shape that broadcasts to that of `x`."""
     axes = axes_of(axis, x.rank)
     return dy.name if axes is None or keepdim else g.unsqueeze(dy, *sorted(axes))
 

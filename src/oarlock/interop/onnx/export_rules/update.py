@@ -32,7 +32,7 @@ def adam(
     beta2: float,
     epsilon: float,
 ) -> tuple[str, str, str]:
-    """What only depends on the step is computed in float64, as PyTorch's kernel does."""
+    """Factors that only depend on the step are computed in float64, as PyTorch's kernel does."""
     of = DType.FLOAT64
     count = g.cast(step, of)
     left1, left2 = (g("Sub", g.scalar(1, of), g("Pow", g.scalar(beta, of), count)) for beta in (beta1, beta2))

@@ -91,7 +91,7 @@ def _weights(scores: Var, guarded: bool) -> Var:
 def _bias(
     scores: Var, mask: Var | None, past: Var | None, filled: Var | None, bounds: tuple[bool, int, int], importer: "Importer"
 ) -> Var | None:
-    """What is added to the scores, `[n, h, t, s]`: minus infinity for keys that a query does not see."""
+    """The bias of the scores, `[n, h, t, s]`: minus infinity for keys that a query does not see."""
     causal, left, right = bounds
     t, s = shape_of(scores)[2:]
     bias = None

@@ -1,4 +1,4 @@
-"""What rules share: axes, shapes and constants in the form that our operators take."""
+"""Forms that rules share: axes, shapes and constants in the form that our operators take."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @rule("Dropout", since=12, known=("ratio", "training_mode"))
 def dropout(x, ratio=None, training_mode=None, *, seed=None, outputs):
-    """What it is in training where the model says so: nothing is dropped by a run of ours that does not train."""
+    """Dropout, where the model trains: a run of ours that does not train drops nothing."""
     rate = 0.5 if ratio is None else float(ratio.item())
     if training_mode is None or not training_mode.item() or rate == 0.0:
         return [op.assign(x), filled(x, 1.0, DType.BOOL)][:outputs]

@@ -99,7 +99,7 @@ for _kind in ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "
 
 
 def _of_nothing(kind: str, x: Var, left: list[Size]) -> Var:
-    """What nothing comes to, in every place that is left."""
+    """The reduction of no elements, in every place that is left."""
     number = _EMPTY.get(kind)
     if number is None:
         bits = 8 * x.dtype.itemsize

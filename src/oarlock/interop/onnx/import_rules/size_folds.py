@@ -1,4 +1,4 @@
-"""What is computed of shapes, computed when a model is read: sizes that a run tells stay symbols, `(n, t, 768)` becomes `(n*t, 768)`.
+"""Arithmetic on shapes, done when a model is read: sizes that a run tells stay symbols, `(n, t, 768)` becomes `(n*t, 768)`.
 
 Each fold is given known values, and returns one; None where it cannot tell, so that the model computes it when it runs.
 """

@@ -213,7 +213,7 @@ def select_scatter(self: Var, src: Var, dim: int, index: int):
 
 @rule("aten.slice_scatter.default")
 def slice_scatter(self: Var, src: Var, dim: int = 0, start: Size | None = None, end: Size | None = None, step: int = 1):
-    """What stands in front of the slice, the slice, and what stands after it; with a step, by numbers."""
+    """The parts before the slice, the new slice, and the parts after it, joined; with a step, by numbers."""
     axis = axis_of(self, dim)
     whole = shape_of(self)[axis]
     first, last = 0 if start is None else start, whole if end is None or end == 2**63 - 1 else end

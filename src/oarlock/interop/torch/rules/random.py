@@ -37,7 +37,7 @@ def feature_dropout(input: Var, p: float, train: bool):
 
 @rule("aten.alpha_dropout.default")
 def alpha_dropout(input: Var, p: float, train: bool):
-    """What is dropped becomes the least that SELU gives, then mean and variance are brought back (Klambauer et al., 2017)."""
+    """Elements that are dropped become the least that SELU gives, then mean and variance are brought back (Klambauer et al., 2017)."""
     if not train or p == 0.0:
         return input
     return _alpha_dropped(input, op.full_like(input, value=1.0, dtype=input.dtype), float(p))

@@ -22,7 +22,7 @@ RESULT = "result"
 
 
 class Unsupported(Exception):  # noqa: N818  it is no error of the program: the importer collects these, and raises one for all
-    """What a rule cannot write. `hint` says what to do about it, where that is known."""
+    """A case that a rule cannot write. `hint` says what to do about it, where that is known."""
 
     def __init__(self, why: str, *, hint: str | None = None):
         super().__init__(why)

@@ -69,7 +69,7 @@ def _averaged(resize: Callable[..., torch.Tensor], x: Var, size: Sequence[Size],
     rows, columns = numbers(size, "the size of a resized image")
 
     def matrix(before: int, after: int, scale: float | None) -> torch.Tensor:
-        """What resizing makes of rows that are 1 at one place."""
+        """The matrix of a resizing: its result for rows that are 1 at one place."""
         rows = torch.eye(before, dtype=torch.float64).reshape(1, before, 1, before)
         return resize(rows, [1, after], align_corners, None, scale).reshape(before, after)
 
