@@ -33,6 +33,7 @@ def data() -> ol.Var:
         lambda x: ol.op.reshape(x, shape=(-1, 3)),
         lambda x: ol.op.reshape_like(ol.op.reshape(x, shape=(-1,)), x),
         lambda x: ol.op.transpose(ol.op.transpose(x, axes=(1, 0)), axes=(1, 0)),
+        lambda x: ol.op.where(ol.op.greater(x, x), x, x),
     ],
 )
 def test_what_changes_nothing_is_left_out(write):

@@ -28,8 +28,9 @@ def canonicalize(program: Program, catalogue: Catalogue) -> int:
 
     Legal where the types say that the result is the input: a neutral element that is a constant, and a result of the declared type of the
     other side; `reshape` and its like to the shape that is there, or of one another; `transpose` and `neg` of one another; `sum` and
-    `concat` of one; gradients of slices that make up a whole of known size. What reads only a shape reads it of the first value that has
-    it, so that nothing is computed for its shape. Values keep their bits, but for the sign of a zero to which 0 is added. Costs nothing.
+    `concat` of one; `where` of one value on both sides; gradients of slices that make up a whole of known size. What reads only a shape
+    reads it of the first value that has it, so that nothing is computed for its shape. Values keep their bits, but for the sign of a zero
+    to which 0 is added. Costs nothing.
     Does not apply to sizes that only values tell.
     """
     simplification = _Simplification(catalogue)
@@ -152,6 +153,10 @@ class _Simplification:
             return source
         return source if _reshapes_alike(op, x, source) and self._read(op, "x", source) else x
 
+    def same(self, op: Op) -> Var | None:
+        """The value that stands on both sides of a condition."""
+        return op.inputs["x"][0] if op.inputs["x"] == op.inputs["y"] else None
+
     def undone(self, op: Op) -> Var | None:
         """The operand that is negated twice."""
         (x,) = op.inputs["x"]
@@ -218,6 +223,7 @@ _RULES: dict[str, Callable[[_Simplification, Op], Var | None]] = {
     "sum": _Simplification.sum,
     "concat": _Simplification.only,
     "transpose": _Simplification.transposed,
+    "where": _Simplification.same,
     **dict.fromkeys(("assign", "stop_gradient", "cast", "broadcast_to_like", "sum_to_shape"), _Simplification.source),
     **dict.fromkeys(_RESHAPES, _Simplification.reshaped),
 }

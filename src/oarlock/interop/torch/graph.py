@@ -15,6 +15,7 @@ from oarlock.interop.torch.refusals import Refusals
 from oarlock.interop.torch.report import Report
 from oarlock.interop.torch.state import Constant, State
 from oarlock.interop.torch.symbols import Symbols
+from oarlock.interop.torch.transposes import cancel_transposes
 from oarlock.interop.torch.writer import Writer
 from oarlock.ir.block_stack import current_block
 from oarlock.ir.location import here
@@ -86,6 +87,7 @@ def write_graph(graph: Graph, program: Program, given: Sequence[object], prefix:
         refusals.raise_if_any("from_torch")
         _still_those_without_gradient(program, outputs)
         write_formulas_whole(program, start, outputs)
+        cancel_transposes(program, start, outputs)
         _drop_unread(program, start, outputs)
     return Written(outputs, Report(dict(writer.written)))
 
