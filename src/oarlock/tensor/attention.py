@@ -97,7 +97,7 @@ def _added(q, k, mask, bias, causal: bool) -> torch.Tensor | None:
     """The bias of the score of each query and key, [n heads t s] or with sizes of 1; None where there is no mask and no bias."""
     if mask is None and bias is None:
         return None
-    added = [] if mask is None else [_by_row(mask, q).to(q.dtype).log_()]  # 0 where it is true, else minus infinity
+    added = [] if mask is None else [torch.where(_by_row(mask, q), q.new_zeros(()), -math.inf)]
     added += [] if bias is None else [_by_row(bias, q)]
     hidden = _hidden(q, k.shape[-2], causal)
     added += [] if hidden is None else [hidden]
