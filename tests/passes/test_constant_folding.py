@@ -75,3 +75,16 @@ def test_random_numbers_of_constants_stay():
     with ol.Program(seed=1) as program:
         y = ol.layer.dropout(constant(1.0, shape=(40,)), rate=0.5) + 0.0
     assert rewritten(program, [y], "constant_folding")[1] == {"constant_folding": 0}
+
+
+def test_one_element_that_lies_at_a_distance_from_the_next_is_a_constant():
+    """Such is a diagonal of one place: a tensor that PyTorch calls contiguous, with a step of two."""
+    with ol.Program() as program:
+        y = ol.op.neg(ol.op.diagonal(constant(3, "int64", (1, 1)), offset=0, axes=(0, 1)))
+    lines, applied = rewritten(program, [y], "constant_folding")
+    assert applied == {"constant_folding": 1}
+    assert lines[-2:] == [
+        "diagonal_0@VALUE_0: int64[1] = full(dtype=int64, shape=shape[1], value=3.0)",
+        "neg_0: int64[1] = neg(x=diagonal_0@VALUE_0)",
+    ]
+    require_same_values(program, {}, [y], "constant_folding")

@@ -104,4 +104,5 @@ def _repeated(tensor: torch.Tensor) -> float | None:
 
 
 def _bits(tensor: torch.Tensor) -> bytes:
-    return tensor.contiguous().view(-1).view(torch.uint8).numpy().tobytes()
+    """Copied first: one element alone may lie at any distance from the next, and be called contiguous."""
+    return tensor.clone(memory_format=torch.contiguous_format).view(-1).view(torch.uint8).numpy().tobytes()
