@@ -24,9 +24,11 @@ __all__ = ["cancel_transposes"]
 
 Axes = tuple[int, ...]
 
+_MOST_VALUES = 64  # between two transposes: modules have a dozen there, and a long chain of ops would exhaust Python's stack
 
-def cancel_transposes(program: Program, start: int, outputs: Iterable[object]) -> int:
-    """Cancel transposes among the ops of the main block from `start` on; return how many were. `outputs` are read too."""
+
+def cancel_transposes(program: Program, start: int, outputs: Iterable[object]) -> None:
+    """Cancel transposes among the ops of the main block from `start` on. `outputs` are read too."""
     readers: dict[Var, list[Op | None]] = defaultdict(list)  # None: a block, a target, a caller
     for op in walk(program.main):
         for var in op.reads:
@@ -34,11 +36,9 @@ def cancel_transposes(program: Program, start: int, outputs: Iterable[object]) -
     for var in (*(var for block in program.blocks for var in block.outputs), *program.targets.values(), *outputs):
         if isinstance(var, Var):
             readers[var].append(None)
-    count = 0
     for op in program.main.ops[start : program.main.tail_start]:
         if op.type == "transpose" and _axes(op) != tuple(range(len(_axes(op)))):
-            count += _Region(program, readers).cancel(op)
-    return count
+            _Region(program, readers).cancel(op)
 
 
 class _Region:
@@ -51,20 +51,21 @@ class _Region:
         self.undone: dict[tuple[Op, Var], Var] = {}  # what ops read instead: what a transpose was made of
         self.turned: dict[tuple[Op, Var], Axes] = {}  # what ops read in another order, which costs nothing
 
-    def cancel(self, transpose: Op) -> bool:
+    def cancel(self, transpose: Op) -> None:
+        """Compute what `transpose` reads in the order behind it, where that undoes another one and nothing else reads it."""
         (x,) = transpose.inputs["x"]
         if not self._add(x, _axes(transpose)) or not self.undone:
-            return False
+            return
         if any(read in self.orders for _, read in (*self.undone, *self.turned)):
-            return False  # one value in two orders
-        for var, order in self.orders.items():
-            for reader in self.readers[var]:
-                if reader is None or reader.block is not self.main:
-                    return False
-                if not (reader.writes[0] in self.orders or (reader.type == "transpose" and _axes(reader) == order)):
-                    return False
-        self._rewrite()
-        return True
+            return  # one value in two orders
+        if all(self._may_read(reader, order) for var, order in self.orders.items() for reader in self.readers[var]):
+            self._rewrite()
+
+    def _may_read(self, reader: Op | None, order: Axes) -> bool:
+        """Whether `reader` of a value is of the region, or does to it what the order does."""
+        if reader is None or reader.block is not self.main:
+            return False
+        return reader.writes[0] in self.orders or (reader.type == "transpose" and _axes(reader) == order)
 
     def _add(self, x: Var, order: Axes) -> bool:
         """Whether `x` may be computed in that order, and all that it is made of."""
@@ -72,6 +73,8 @@ class _Region:
             return self.orders[x] == order
         op = x.op
         if op is None or op.block is not self.main or len(op.writes) != 1 or x.shape is None or op.type == "transpose":
+            return False
+        if len(self.orders) == _MOST_VALUES:
             return False
         self.orders[x] = order
         if op.type in ("slice", "concat"):
