@@ -104,5 +104,5 @@ def _repeated(tensor: torch.Tensor) -> float | None:
 
 
 def _bits(tensor: torch.Tensor) -> bytes:
-    """Copied first: one element alone may lie at any distance from the next, and be called contiguous."""
+    """The elements as bytes, of a copy: one element alone may lie at any distance from the next, and be called contiguous."""
     return tensor.clone(memory_format=torch.contiguous_format).view(-1).view(torch.uint8).numpy().tobytes()

@@ -6,7 +6,7 @@ __all__ = ["product_slopes", "product_tangent", "slopes_tangent"]
 
 
 class _Steps:
-    """The input and output of running products, as steps from its first on, whichever end that is; `exclusive` ones are a step later."""
+    """Inputs and outputs of running products, as steps from the first on, whichever end that is; `exclusive` ones give a step later."""
 
     def __init__(self, axis: int, exclusive: bool, reverse: bool):
         self.axis = axis

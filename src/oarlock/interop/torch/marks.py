@@ -95,7 +95,7 @@ def _write_out(module: GraphModule, node: Node, body: GraphModule, given: list[N
 
 
 def _moved(module: GraphModule, body: GraphModule, path: str) -> str:
-    """Makes the value in `body` at `path` an attribute of `module`; returns its name there."""
+    """Make the value in `body` at `path` an attribute of `module`; return its name there."""
     found: object = body
     for part in path.split("."):
         found = getattr(found, part)

@@ -87,7 +87,7 @@ class RaggedSteps:
         return [*(self._joined(var, name) for var, name in zip(stack_vars, stacks, strict=True)), *finals, *sums]
 
     def _step_inputs(self, sequences: Sequence[Var]) -> str:
-        """Gives the block its rows of each sequence; returns how many rows have a step, int64[1]."""
+        """Give the block its rows of each sequence; return how many rows have a step, int64[1]."""
         g, inner, rows, lowering = self.g, self.trips.inner, self.rows, self.lowering
         step = self.trips.number
         if self.op.attributes.get("reverse"):
