@@ -15,7 +15,7 @@ from oarlock.op.elementwise import add, assign, divide, multiply, subtract
 from oarlock.op.reduction import sum_to_shape
 from oarlock.op.trusted_operator import operator
 from oarlock.registry import Case, GradCheck, Rejects
-from oarlock.tensor.indices import indices_along, places_of
+from oarlock.tensor.indices import indices_along, places_of, take
 
 __all__ = ["index", "index_put", "scatter_along_axis", "take_along_axis"]
 
@@ -58,7 +58,7 @@ def index(x, indices, *, axes: tuple[int, ...]):
 
     They stand in place of axes that are neighbours, and in front where others lie between, as in PyTorch.
     """
-    return torch.ops.aten.index.Tensor(x, indices_along(x.shape, indices, axes))
+    return take(x, indices, axes)
 
 
 index.infer_shape(lambda x, indices, *, axes: indexed_shape(x.shape, indices, axes))

@@ -90,7 +90,7 @@ def gather(x, rows, *, axis: int | None = None):
     """
     if axis is not None:
         return take_along(x, rows, axis)
-    return take_rows(x, rows) if rows.dim() == 1 else take_rows(x, rows.flatten()).view(rows.shape + x.shape[1:])
+    return take_rows(x, rows) if rows.dim() == 1 else take_rows(x, rows.flatten()).view((*rows.shape, *x.shape[1:]))
 
 
 @gather.infer_shape

@@ -27,7 +27,7 @@ def rms_norm(x, scale=None, *, epsilon: float = 1e-5):
 
     Zhang and Sennrich, 2019.
     """
-    rstd = torch.rsqrt((x * x).mean(-1, keepdim=True) + epsilon)
+    rstd = (x * x).mean(-1, keepdim=True).add_(epsilon).rsqrt_()
     y = x * rstd
     return y if scale is None else y.mul_(scale), rstd
 
@@ -50,7 +50,7 @@ rms_norm.gradient_programs(scale=lambda x, rstd, dy, drstd=None: rms_norm_scale_
 )
 def rms_norm_scale_grad(x, rstd, dy):
     """The gradient at the scale, from the gradient ``dy`` at the output of ``rms_norm``: the sum over the rows of ``dy * x * rstd``."""
-    return _sum_of_rows((dy * x).mul_(rstd))
+    return _sum_of_rows(dy * (x * rstd))
 
 
 rms_norm_scale_grad.gradient_programs(
@@ -72,13 +72,14 @@ def rms_norm_grad(x, rstd, dy, scale=None):
 
     With ``g = dy * scale``: ``rstd * (g - x * rstd**2 * mean(g * x))``.
     """
-    g = dy if scale is None else dy * scale
-    return _projected(g, g * x, x, rstd)
+    normal = x * rstd
+    return _projected(dy, dy * normal, normal, rstd, scale)
 
 
-def _projected(g, weighed, x, rstd):
-    """``rstd * (g - x * rstd**2 * mean(weighed))``."""
-    return torch.addcmul(g, x, weighed.mean(-1, keepdim=True) * (rstd * rstd), value=-1).mul_(rstd)
+def _projected(dy, of_scale, normal, rstd, scale):
+    """``rstd * (g - normal * mean(g * normal))``, where ``g = dy * scale`` and ``normal = x * rstd``."""
+    g, weighed = (dy, of_scale) if scale is None else (dy * scale, of_scale * scale)
+    return torch.addcmul(g, normal, weighed.mean(-1, keepdim=True), value=-1).mul_(rstd)
 
 
 def _sum_of_rows(x):
@@ -117,7 +118,6 @@ def rms_norm_grad_drstd(x, rstd, dy, ddx, scale=None):
 @fused_backward(rms_norm_grad, rms_norm_scale_grad)
 def rms_norm_backward(x, rstd, dy, scale=None):
     """Both gradients, with little memory beside them."""
-    g = dy if scale is None else dy * scale
-    weighed = g * x
-    dx = _projected(g, weighed, x, rstd)
-    return dx, _sum_of_rows(torch.mul(dy, x, out=weighed).mul_(rstd))
+    normal = x * rstd
+    of_scale = dy * normal
+    return _projected(dy, of_scale, normal, rstd, scale), _sum_of_rows(of_scale)

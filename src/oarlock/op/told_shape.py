@@ -3,6 +3,8 @@
 The tensors `like` tell the numbers of symbols, and only their shapes are read.
 """
 
+from collections.abc import Sequence
+
 import torch
 
 from oarlock.errors import ShapeError
@@ -19,6 +21,8 @@ from oarlock.registry.told_size import told_size
 from oarlock.tensor.dtype import to_torch
 
 __all__ = ["arange", "broadcast_to", "narrow", "size", "view"]
+
+_FEW = 8  # pieces
 
 _ZERO = Sizes((0,))
 
@@ -63,6 +67,14 @@ view.gradient_programs(x=lambda x_shape, dy: reshape_like(dy, x_shape))
 )
 def broadcast_to(x, like, *, shape: Sizes):
     """``x`` repeated to ``shape``, by NumPy's rules. A size of -1 is that of ``x``; ``like`` tells symbols that ``x`` does not."""
+    return _repeated(x, shape)  # type: ignore[arg-type]  # when it runs, each size is a number
+
+
+def _repeated(x: torch.Tensor, shape: Sequence[int]) -> torch.Tensor:
+    if x.dim() == len(shape):
+        axes = [axis for axis, size in enumerate(shape) if size not in (-1, x.shape[axis])]
+        if len(axes) == 1 and x.shape[axes[0]] == 1 and 1 < shape[axes[0]] <= _FEW:
+            return torch.cat([x] * shape[axes[0]], axes[0])  # a third of the time, for small tensors
     return x.expand(shape).contiguous()
 
 

@@ -11,6 +11,8 @@ from oarlock.ir.size import format_shape
 
 __all__ = ["attend", "attend_backward", "attend_backward_bias", "require_heads"]
 
+_KEYS_AT_ONCE = 16
+
 
 def attend(query, key, value, mask=None, bias=None, *, heads: int, causal: bool, scale: float | None = None):
     """``softmax(query key' scale + bias) value`` by head, and the logarithm of what its weights were divided by, [*b heads t].
@@ -19,9 +21,10 @@ def attend(query, key, value, mask=None, bias=None, *, heads: int, causal: bool,
     sizes that do not fit.
     """
     require_heads(query, key, value, mask, bias, heads=heads, causal=causal)
-    q, k, v = (_split(x, heads) for x in (query, key, value))
+    q, k, v = _split(query, heads), _split(key, heads), _split(value, heads)
     y, logsumexp = _forward(q, k, v, causal, _added(q, k, mask, bias, causal), scale)
-    return _joined(y, query), logsumexp.reshape(*query.shape[:-2], heads, query.shape[-2])
+    leading = query.shape[:-1]
+    return _joined(y, (*leading, value.shape[-1])), logsumexp.reshape(*leading[:-1], heads, leading[-1])
 
 
 def attend_backward(
@@ -29,16 +32,19 @@ def attend_backward(
 ) -> list[torch.Tensor]:
     """The gradients of all three: PyTorch's kernel computes them together."""
     require_heads(query, key, value, mask, bias, heads=heads, causal=causal)
-    q, k, v, y, dy = (_split(x, heads) for x in (query, key, value, y, dy))
+    q, k, v, y, dy = _split(query, heads), _split(key, heads), _split(value, heads), _split(y, heads), _split(dy, heads)
     logsumexp, added = logsumexp.reshape(q.shape[:-1]), _added(q, k, mask, bias, causal)
-    if _is_fast(q, v, k.shape[-2], added, logsumexp):
+    if _is_fast(q, v, k.shape[-2], added):
         flag, hidden = _masking(q, k.shape[-2], causal, added)
+        if added is not None:  # where a query sees nothing, PyTorch's kernel would take minus infinity from itself
+            logsumexp = logsumexp.clamp(min=torch.finfo(logsumexp.dtype).min)
         found = flash_attention_backward(dy, q, k, v, y, logsumexp, 0.0, flag, attn_mask=hidden, scale=scale)
     else:
         weights, dfit = _dfit(v, y, logsumexp, dy, _fit(q, k, causal, added, scale))
         dfit = dfit * _scale(q, scale)
         found = dfit @ k, dfit.mT @ q, weights.mT @ dy
-    return [_joined(dx, x) for dx, x in zip(found, (query, key, value), strict=True)]
+    dquery, dkey, dvalue = found
+    return [_joined(dquery, query.shape), _joined(dkey, key.shape), _joined(dvalue, value.shape)]
 
 
 def attend_backward_bias(query, key, value, y, logsumexp, dy, mask, bias, *, heads: int, causal: bool, scale: float | None = None):
@@ -52,45 +58,69 @@ def attend_backward_bias(query, key, value, y, logsumexp, dy, mask, bias, *, hea
 
 def require_heads(query, key, value, mask=None, bias=None, *, heads: int, causal: bool, scale: float | None = None) -> None:
     """Raises ValueError where sizes are known not to fit."""
-    queries, keys = query.shape[-2], key.shape[-2]
+    *_, queries, columns = query.shape
+    keys, columns_of_value = key.shape[-2], value.shape[-1]
     if causal:
         require_at_most(queries, keys, "{} queries are more than {} keys, so the first ones would see nothing", queries, keys)
-    for name, columns in (("query", query.shape[-1]), ("value", value.shape[-1])):
-        if heads < 1 or (isinstance(columns, int) and columns % heads):
-            raise ValueError(f"{heads} heads do not divide the {columns} columns of {name}")
-    for name, given in (("mask", mask), ("bias", bias)):
-        wanted = (heads, queries, keys)
-        if given is not None and any(size != 1 and differ(size, other) for size, other in zip(given.shape[-3:], wanted, strict=True)):
-            raise ValueError(f"{name} ends with {format_shape(given.shape[-3:])}, where heads, queries and keys are {format_shape(wanted)}")
+    _require_shares(heads, columns, "query")
+    _require_shares(heads, columns_of_value, "value")
+    if mask is not None:
+        _require_by_head(mask.shape[-3:], heads, queries, keys, "mask")
+    if bias is not None:
+        _require_by_head(bias.shape[-3:], heads, queries, keys, "bias")
+
+
+def _require_shares(heads: int, columns, name: str) -> None:
+    if heads < 1 or (isinstance(columns, int) and columns % heads):
+        raise ValueError(f"{heads} heads do not divide the {columns} columns of {name}")
+
+
+def _require_by_head(shape, heads: int, queries, keys, name: str) -> None:
+    by_head, by_query, by_key = shape
+    if (by_head != 1 and differ(by_head, heads)) or (by_query != 1 and differ(by_query, queries)) or (by_key != 1 and differ(by_key, keys)):
+        raise ValueError(
+            f"{name} ends with {format_shape(shape)}, where heads, queries and keys are {format_shape((heads, queries, keys))}"
+        )
 
 
 def _split(x: torch.Tensor, heads: int) -> torch.Tensor:
+    """[*b rows columns] as [n heads rows columns], a view where that can be."""
     *leading, rows, columns = x.shape
-    x = x.reshape(math.prod(leading), rows, heads, columns // heads).transpose(1, 2)
+    n, each = leading[0] if len(leading) == 1 else math.prod(leading), columns // heads
+    if x.is_contiguous():  # one call, where two would take as long as the rest of a small attention
+        return x.as_strided((n, heads, rows, each), (rows * columns, each, columns, 1))
+    x = x.reshape(n, rows, heads, each).transpose(1, 2)
     return x if x.stride(-1) == 1 else x.contiguous()
 
 
-def _joined(x: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
-    """[n heads rows columns] in the leading dimensions of `like`, the heads' columns side by side again."""
-    return x.transpose(1, 2).reshape(*like.shape[:-2], x.shape[2], x.shape[1] * x.shape[3])
+def _joined(x: torch.Tensor, shape) -> torch.Tensor:
+    """[n heads rows columns] in a shape whose last dimension has the heads' columns side by side again."""
+    return x.transpose(1, 2).reshape(*shape)
 
 
-def _is_fast(q: torch.Tensor, v: torch.Tensor, s: int, added: torch.Tensor | None, by_query: torch.Tensor | None = None) -> bool:
+def _is_short(s: int, added: torch.Tensor | None) -> bool:
+    """Whether products are faster: PyTorch's kernel adds to the last keys of a row one by one, and these would be all."""
+    return added is not None and s < _KEYS_AT_ONCE
+
+
+def _is_fast(q: torch.Tensor, v: torch.Tensor, s: int, added: torch.Tensor | None) -> bool:
     """Whether PyTorch's kernel for this takes them: it divides by sizes that are 0, and asks for as many columns of each.
 
-    It gives NaN to a query that sees nothing, for which `by_query` is minus infinity: the largest of what is added, or what comes of it.
-    And it gives no gradient to what is added.
+    It gives no gradient to what is added.
     """
     there = flash_attention is not None and flash_attention_backward is not None
     fits = there and q.device.type == "cpu" and q.shape[-1] == v.shape[-1] and q.numel() > 0 and s > 0
-    if not fits or added is None:
-        return fits
-    return not added.requires_grad and (added.amax(-1) if by_query is None else by_query).amin().item() > -math.inf
+    return fits and (added is None or not added.requires_grad)
+
+
+def _all_see(added: torch.Tensor | None) -> bool:
+    """Whether each query sees a key, as far as what is added tells: what PyTorch's kernel gives to others differs by version."""
+    return added is None or added.amax(-1).amin().item() > -math.inf
 
 
 def _by_row(x: torch.Tensor, q: torch.Tensor) -> torch.Tensor:
     """A mask or a bias as [n heads t s], some of these 1."""
-    return x.reshape(q.shape[0], *x.shape[-3:])
+    return x if x.dim() == 4 else x.reshape(q.shape[0], *x.shape[-3:])
 
 
 def _added(q, k, mask, bias, causal: bool) -> torch.Tensor | None:
@@ -120,18 +150,22 @@ def _masking(q: torch.Tensor, s: int, causal: bool, added: torch.Tensor | None) 
 
 def _forward(q, k, v, causal: bool, added: torch.Tensor | None, scale: float | None) -> Sequence[torch.Tensor]:
     s = k.shape[-2]
-    if _is_fast(q, v, s, added):
+    if not _is_short(s, added) and _is_fast(q, v, s, added) and _all_see(added):
         flag, hidden = _masking(q, s, causal, added)
         return flash_attention(q, k, v, 0.0, flag, attn_mask=hidden, scale=scale)
     fit = _fit(q, k, causal, added, scale)
-    logsumexp = torch.logsumexp(fit, -1)
-    return _weights(fit, logsumexp) @ v, logsumexp
+    if s == 0:
+        return fit @ v, fit.new_full(fit.shape[:-1], -math.inf)
+    largest = fit.detach().amax(-1, keepdim=True).clamp_(min=torch.finfo(fit.dtype).min)  # of what sees nothing, a number to take off
+    weights = fit.sub_(largest).exp_()
+    total = weights.sum(-1, keepdim=True)  # at least 1, or 0 where nothing is seen
+    return (weights / total.clamp(min=1.0)) @ v, total.log().add_(largest).squeeze(-1)
 
 
 def _fit(q, k, causal: bool, added: torch.Tensor | None, scale: float | None) -> torch.Tensor:
-    fit = (q * _scale(q, scale)) @ k.mT
-    hidden = _hidden(q, k.shape[-2], causal) if added is None else added
-    return fit if hidden is None else fit + hidden
+    """What the softmax is of, in memory of its own."""
+    fit, hidden = q @ k.mT, _hidden(q, k.shape[-2], causal) if added is None else added
+    return fit.mul_(_scale(q, scale)) if hidden is None else torch.add(hidden, fit, alpha=_scale(q, scale))
 
 
 def _weights(fit: torch.Tensor, logsumexp: torch.Tensor) -> torch.Tensor:

@@ -4,7 +4,9 @@ from collections.abc import Sequence
 
 import torch
 
-__all__ = ["indices_along", "places_of"]
+__all__ = ["indices_along", "places_of", "take"]
+
+_take = torch.ops.aten.index.Tensor
 
 
 def places_of(index: torch.Tensor, count: int, axis: int) -> torch.Tensor:
@@ -17,9 +19,24 @@ def places_of(index: torch.Tensor, count: int, axis: int) -> torch.Tensor:
     return index if low >= 0 else torch.where(index < 0, index + count, index)
 
 
+def take(x: torch.Tensor, indices: Sequence[torch.Tensor], axes: Sequence[int]) -> torch.Tensor:
+    """The elements of `x` at places along `axes`. Raises as `places_of` does."""
+    if not x.is_cpu:
+        return _take(x, indices_along(x.shape, indices, axes))
+    try:  # PyTorch looks at each number anyway, on the host
+        return _take(x, _by_axis(indices, axes))
+    except IndexError:
+        indices_along(x.shape, indices, axes)
+        raise
+
+
 def indices_along(x_shape: Sequence[int], indices: Sequence[torch.Tensor], axes: Sequence[int]) -> list[torch.Tensor | None]:
     """Indices by axis, None for those that are taken whole, as PyTorch takes them. Raises as `places_of` does."""
+    return _by_axis([places_of(index, x_shape[axis], axis) for axis, index in zip(axes, indices, strict=True)], axes)
+
+
+def _by_axis(indices: Sequence[torch.Tensor], axes: Sequence[int]) -> list[torch.Tensor | None]:
     found: list[torch.Tensor | None] = [None] * (axes[-1] + 1)
     for axis, index in zip(axes, indices, strict=True):
-        found[axis] = places_of(index, x_shape[axis], axis)
+        found[axis] = index
     return found

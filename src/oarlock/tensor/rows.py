@@ -95,6 +95,6 @@ def as_rows(x: torch.Tensor) -> torch.Tensor:
 def onto_rows(base: torch.Tensor, x: torch.Tensor, w: torch.Tensor, out: torch.Tensor | None = None) -> torch.Tensor:
     """Such rows times a matrix, added to ``base``."""
     if out is None:
-        return torch.addmm(as_rows(base), as_rows(x), w).view(base.shape)
+        return torch.addmm(as_rows(base), as_rows(x), w).view_as(base)
     torch.addmm(as_rows(base), as_rows(x), w, out=as_rows(out))
     return out

@@ -9,10 +9,12 @@ from torch.export.graph_signature import ConstantArgument, InputKind, InputSpec,
 from torch.fx import Node
 
 from oarlock.errors import ProgramError, ShapeError
+from oarlock.interop.torch.constants import compute_constants
 from oarlock.interop.torch.export import Exported
 from oarlock.interop.torch.formulas import write_formulas_whole
 from oarlock.interop.torch.refusals import Refusals
 from oarlock.interop.torch.report import Report
+from oarlock.interop.torch.rotations import roll_halves
 from oarlock.interop.torch.state import Constant, State
 from oarlock.interop.torch.symbols import Symbols
 from oarlock.interop.torch.transposes import cancel_transposes
@@ -24,6 +26,7 @@ from oarlock.ir.operation import Role
 from oarlock.ir.program import Program
 from oarlock.ir.rollback import undone_on_error
 from oarlock.ir.size import format_shape
+from oarlock.ir.traversal import walk
 from oarlock.ir.var import HeldValue, Var
 from oarlock.op.elementwise import assign
 
@@ -88,7 +91,9 @@ def write_graph(graph: Graph, program: Program, given: Sequence[object], prefix:
         _still_those_without_gradient(program, outputs)
         write_formulas_whole(program, start, outputs)
         cancel_transposes(program, start, outputs)
-        _drop_unread(program, start, outputs)
+        roll_halves(program, start, outputs)
+        compute_constants(program, state)
+        _drop_unread(program, state, start, outputs)
     return Written(outputs, Report(dict(writer.written)))
 
 
@@ -106,8 +111,8 @@ def _still_those_without_gradient(program: Program, outputs: Sequence[object]) -
             program.changed()
 
 
-def _drop_unread(program: Program, start: int, outputs: Sequence[object]) -> None:
-    """Drop what was written from `start` on and nothing reads: sizes that a shape tells, results that nobody wants."""
+def _drop_unread(program: Program, state: State, start: int, outputs: Sequence[object]) -> None:
+    """Drop what was written from `start` on and nothing reads: sizes that a shape tells, results that nobody wants, constants."""
     main = program.main
     read = {var for var in outputs if isinstance(var, Var)} | set(program.targets.values())
     read.update(var for op in main.tail for var in op.reads)
@@ -120,6 +125,8 @@ def _drop_unread(program: Program, start: int, outputs: Sequence[object]) -> Non
             for var in op.writes:
                 del main.vars[var.name]
     main.ops[start : main.tail_start] = kept[::-1]
+    returned = (var for block in program.blocks for var in block.outputs)
+    state.drop_unread({*read, *returned, *(var for op in walk(main) for var in op.reads)})
     program.changed()
 
 

@@ -121,6 +121,13 @@ class State:
             return full(shape=Sizes(value.shape), value=number, dtype=dtype)
         if constant.name in self.exported.state and constant.value is self.exported.state[constant.name]:
             return self.variable(constant.name)
+        return self.held(constant)
+
+    def held(self, constant: Constant) -> Var:
+        """`constant` as state that stays, one variable for all that are equal."""
+        value = constant.value.detach().cpu()
+        dtype = from_torch(value.dtype)
+        assert dtype is not None
         value = value.clone(memory_format=torch.contiguous_format)
         key = (value.dtype, tuple(value.shape), value.reshape(-1).view(torch.uint8).numpy().tobytes())
         found = self._constants.get(key)
@@ -132,6 +139,21 @@ class State:
                 name, dtype, tuple(value.shape), persistable=True, stop_gradient=True, initializer=HeldValue(value)
             )
         return found
+
+    def is_constant(self, var: Var) -> bool:
+        """Whether `var` is state that stays, made for a constant."""
+        return isinstance(var.initializer, HeldValue) and var in self._constants.values()
+
+    def drop_unread(self, read: set[Var]) -> None:
+        """Drop the constants that are not among those that are `read`."""
+        for key, var in list(self._constants.items()):
+            if var not in read:
+                del self.program.main.vars[var.name], self._constants[key]
+
+    def value_of(self, constant: Var) -> torch.Tensor:
+        """What such a variable holds."""
+        assert constant.initializer is not None
+        return constant.initializer.attributes["value"]  # type: ignore[return-value]
 
 
 def read_aliases(var: Var) -> dict[str, str]:

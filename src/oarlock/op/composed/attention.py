@@ -1,5 +1,6 @@
 """Attention as PyTorch and ONNX lay it out, with the heads in front of the rows, over the operator that has them among the columns."""
 
+import math
 from typing import Any
 
 from oarlock.errors import ShapeError
@@ -9,8 +10,10 @@ from oarlock.ir.rollback import undone_on_error
 from oarlock.ir.size import Size, floor_divide, multiply
 from oarlock.ir.var import Var
 from oarlock.op.attention import scaled_dot_product_attention
+from oarlock.op.choice import where
 from oarlock.op.comparison import less_equal
 from oarlock.op.composed.shape import known_shape, unsqueeze
+from oarlock.op.creation import full
 from oarlock.op.logical import logical_and
 from oarlock.op.manipulation import reshape, transpose
 from oarlock.op.told_shape import arange, broadcast_to
@@ -49,7 +52,8 @@ def attention_by_head(
         if causal and rows != keys:
             before = less_equal(unsqueeze(arange([key], stop=(keys,)), 0), unsqueeze(arange([query], stop=(rows,)), 1))
             hidden, causal = [before], False
-        given: dict[str, Any] = {slot: _in_front(var, query, front) for slot, var in _by_slot([*masks, *hidden]).items()}
+        bias = _as_bias([*masks, *hidden], query)
+        given: dict[str, Any] = {} if bias is None else {"bias": _in_front(bias, query, front)}
         columns = [_among_columns(var) for var in (query, key, value)]
         y = scaled_dot_product_attention(*columns, **given, heads=heads, causal=causal, scale=scale)
         return _by_head(y, heads)
@@ -64,12 +68,15 @@ def _served(x: Var, times: int) -> Var:
     return reshape(repeated, shape=(*front, heads * times, rows, columns))
 
 
-def _by_slot(masks: list[Var]) -> dict[str, Var]:
-    """Bools as the mask, floats as the bias; of two bools, both."""
+def _as_bias(masks: list[Var], query: Var) -> Var | None:
+    """What is added to the scores: one tensor for all layers that share a mask, and for the way back, where each would make its own."""
     bools = [var for var in masks if var.dtype is DType.BOOL]
-    found = {"mask": logical_and(*bools) if len(bools) > 1 else bools[0]} if bools else {}
-    floats = [var for var in masks if var.dtype is not DType.BOOL]
-    return found | ({"bias": floats[0]} if floats else {})
+    biases = [var for var in masks if var.dtype is not DType.BOOL]
+    if bools:
+        seen = logical_and(*bools) if len(bools) > 1 else bools[0]
+        shown, hidden = (full(shape=(), value=value, dtype=query.dtype) for value in (0.0, -math.inf))
+        biases = [where(seen, biases[0] if biases else shown, hidden)]
+    return biases[0] if biases else None
 
 
 def _in_front(mask: Var, query: Var, front: list[Size]) -> Var:

@@ -2,14 +2,17 @@
 
 from collections.abc import Iterable, Sequence
 
+import torch
+
 from oarlock import op
 from oarlock.interop.torch.rules.registry import Unsupported
 from oarlock.ir import size
 from oarlock.ir.attribute import Sizes
 from oarlock.ir.block_stack import current_block
 from oarlock.ir.dtype import DType
+from oarlock.ir.names import CONSTANT
 from oarlock.ir.size import Shape, Size
-from oarlock.ir.var import Var
+from oarlock.ir.var import HeldValue, Var
 
 __all__ = [
     "Number",
@@ -20,6 +23,7 @@ __all__ = [
     "axes_of",
     "axis_of",
     "broadcasted",
+    "constant_value",
     "filled",
     "find_dtype",
     "is_one",
@@ -107,6 +111,12 @@ def as_floating(x: Var, dtype: object = None) -> Var:
 def as_integer(x: Var) -> Var:
     """`x` as int64 where it is an integer or bool."""
     return as_dtype(x, None if x.dtype.is_floating else DType.INT64)
+
+
+def constant_value(x: Var) -> torch.Tensor | None:
+    """What `x` holds, where that is a constant of the module's code; None where a run, or a state dict, may tell another value."""
+    start = x.initializer
+    return start.attributes["value"] if CONSTANT in x.name and isinstance(start, HeldValue) else None  # type: ignore[return-value]
 
 
 def like(number: Number | Var, x: Var) -> Var:

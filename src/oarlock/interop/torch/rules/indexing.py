@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+import torch
+
 from oarlock import op
 from oarlock.interop.torch.rules.arguments import (
     Number,
@@ -9,6 +11,7 @@ from oarlock.interop.torch.rules.arguments import (
     as_integer,
     axis_of,
     broadcasted,
+    constant_value,
     filled,
     like,
     rank_of,
@@ -72,7 +75,8 @@ def take(self: Var, index: Var):
 @rule("aten.index.Tensor", "aten._unsafe_index.Tensor")
 def index(self: Var, indices: Sequence[Var | None]):
     x, found, axes = _numbered(self, indices)
-    return op.index(x, found, axes=axes)
+    whole = _shape_of_all(x, found, axes)
+    return op.index(x, found, axes=axes) if whole is None else reshaped(x, whole)
 
 
 def _numbered(x: Var, indices: Sequence[Var | None]) -> tuple[Var, list[Var], tuple[int, ...]]:
@@ -94,6 +98,28 @@ def _numbered(x: Var, indices: Sequence[Var | None]) -> tuple[Var, list[Var], tu
             axes.append(axis)
             axis += 1
     return x, found, tuple(axes)
+
+
+def _shape_of_all(x: Var, indices: Sequence[Var], axes: Sequence[int]) -> list[Size] | None:
+    """The shape of what is taken where that is all of `x` in its order, as a mask of keys is looked up for each row; else None.
+
+    Then each index is a constant, 0 to the size of its axis, along an axis of its own.
+    """
+    if not indices or list(axes) != list(range(axes[0], axes[0] + len(axes))):
+        return None
+    rank, shape = max(rank_of(index) for index in indices), shape_of(x)
+    taken: list[Size] = [1] * rank
+    last = -1
+    for index, axis in zip(indices, axes, strict=True):
+        numbers, count = constant_value(index), shape[axis]
+        if numbers is None or not isinstance(count, int) or not torch.equal(numbers.flatten(), torch.arange(count)):
+            return None
+        along = [rank - numbers.dim() + place for place, length in enumerate(numbers.shape) if length != 1]
+        if len(along) != 1 or along[0] <= last:
+            return None
+        last = along[0]
+        taken[last] = count
+    return [*shape[: axes[0]], *taken, *shape[axes[-1] + 1 :]]
 
 
 def _column(places: Var, number: int) -> Var:

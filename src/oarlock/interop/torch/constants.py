@@ -1,0 +1,47 @@
+"""Constants of an import that are turned, cut or joined before anything else reads them: done once, when the module comes in."""
+
+import math
+from collections.abc import Mapping
+
+import torch
+
+from oarlock.interop.torch.state import Constant, State
+from oarlock.ir.operation import Op
+from oarlock.ir.program import Program
+from oarlock.ir.size import Shape
+from oarlock.ir.var import Var
+from oarlock.passes.rewriter import is_pure, rewrite
+from oarlock.registry.catalogue import standard
+from oarlock.registry.own_values import checks_values
+
+__all__ = ["compute_constants"]
+
+_MOST_ELEMENTS = 2**16
+_MOVES = {"concat", "neg", "reshape", "slice", "transpose"}
+
+
+def compute_constants(program: Program, state: State) -> None:
+    """Let ops read the results of other ops that read constants of `state` alone, where those move elements, or change their sign.
+
+    Each result is a constant of its own, one for all that are equal. The ops that made them are for others to drop.
+    """
+
+    def visit(op: Op, before: list[Op]) -> Mapping[Var, Var]:
+        if not _is_constant(op, state):
+            return {}
+        with torch.no_grad(), torch.device("cpu"):
+            (made,) = standard.get(op.type).run(op, state.value_of, lambda var: torch.Size(var.shape))  # type: ignore[arg-type]
+        return {op.writes[0]: state.held(Constant(made))}
+
+    rewrite(program, visit)
+
+
+def _is_constant(op: Op, state: State) -> bool:
+    operator = standard.get(op.type)
+    if op.type not in _MOVES or not is_pure(operator, op) or checks_values(operator, op) or not _is_small(op.writes[0].shape):
+        return False
+    return all(state.is_constant(var) for var in op.reads)
+
+
+def _is_small(shape: Shape | None) -> bool:
+    return shape is not None and all(isinstance(size, int) for size in shape) and math.prod(shape) <= _MOST_ELEMENTS  # type: ignore[arg-type]
