@@ -10,7 +10,7 @@ from oarlock.op.elementwise import divide, multiply, neg, subtract
 from oarlock.op.trusted_operator import operator
 from oarlock.op.unary import square
 from oarlock.registry import Case, GradCheck, fused_backward
-from oarlock.tensor.normalization import batch_gradients, by_channel, sum_by_channel
+from oarlock.tensor.normalization import batch_gradients, by_channel, normalize_batch, sum_by_channel
 
 __all__ = ["batch_norm", "batch_norm_bias_grad", "batch_norm_grad", "batch_norm_scale_grad", "expand_by_channel"]
 
@@ -47,8 +47,7 @@ def batch_norm(context, x, running_mean, running_variance, scale=None, bias=None
         y = (x - by_channel(running_mean, x)) * by_channel(scale, x)
         y = y if bias is None else y + by_channel(bias, x)
         return y, running_mean.clone(), rstd, running_mean.clone(), running_variance.clone(), _NO.clone()
-    next_mean, next_variance = running_mean.clone(), running_variance.clone()
-    y, mean, rstd = torch.native_batch_norm(x, scale, bias, next_mean, next_variance, True, momentum, epsilon)
+    y, mean, rstd, next_mean, next_variance = normalize_batch(x, scale, bias, (running_mean, running_variance), momentum, epsilon)
     return y, mean, rstd, next_mean, next_variance if count > 1 else running_variance.clone(), _YES.clone()
 
 

@@ -1,12 +1,12 @@
-"""The gradients of normalizations: of a batch by channel, and of rows; and a number for each channel, or a sum over each."""
+"""Normalization of a batch by channel; the gradients of that, and of one of rows; and a number for each channel, or a sum over each."""
 
 from collections.abc import Sequence
 
 import torch
 
-from oarlock.tensor.memory_format import in_format_of
+from oarlock.tensor.memory_format import in_format_of, is_channels_last
 
-__all__ = ["batch_gradients", "by_channel", "row_gradients", "sum_by_channel"]
+__all__ = ["batch_gradients", "by_channel", "normalize_batch", "row_gradients", "sum_by_channel"]
 
 _batch_norm_backward = torch.ops.aten.native_batch_norm_backward.default
 _layer_norm_backward = torch.ops.aten.native_layer_norm_backward.default
@@ -20,6 +20,29 @@ def by_channel(values: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
 def sum_by_channel(x: torch.Tensor) -> torch.Tensor:
     """The sum of each channel."""
     return x.sum([axis for axis in range(x.ndim) if axis != 1])
+
+
+def normalize_batch(
+    x: torch.Tensor, scale: torch.Tensor | None, bias: torch.Tensor | None, running: Sequence[torch.Tensor], momentum: float, epsilon: float
+) -> Sequence[torch.Tensor]:
+    """``x`` with the mean 0 and the variance 1 in each channel, its mean and ``rstd``, and the next running mean and variance.
+
+    PyTorch's kernel adds up channels that stand side by side one place after another, which costs a digit of the variance where there are
+    thousands; its sums do not. Elsewhere its kernel is as exact, and faster.
+    """
+    running_mean, running_variance = running
+    if not is_channels_last(x):
+        next_mean, next_variance = running_mean.clone(), running_variance.clone()
+        return *torch.native_batch_norm(x, scale, bias, next_mean, next_variance, True, momentum, epsilon), next_mean, next_variance
+    count = x.numel() // x.shape[1]
+    mean = sum_by_channel(x).div_(count)
+    centred = x - by_channel(mean, x)
+    squares = sum_by_channel(centred * centred)
+    rstd = (squares / count).add_(epsilon).rsqrt_()
+    factor = by_channel(rstd if scale is None else rstd * scale, x)
+    y = centred * factor if bias is None else torch.addcmul(by_channel(bias, x), centred, factor)
+    next_mean = running_mean * (1 - momentum) + mean * momentum
+    return y, mean, rstd, next_mean, running_variance * (1 - momentum) + squares * (momentum / max(count - 1, 1))
 
 
 def batch_gradients(
