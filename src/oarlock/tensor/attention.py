@@ -163,7 +163,7 @@ def _forward(q, k, v, causal: bool, added: torch.Tensor | None, scale: float | N
 
 
 def _fit(q, k, causal: bool, added: torch.Tensor | None, scale: float | None) -> torch.Tensor:
-    """What the softmax is of, in memory of its own."""
+    """The scores, of which the softmax is taken, in memory of their own."""
     fit, hidden = q @ k.mT, _hidden(q, k.shape[-2], causal) if added is None else added
     return fit.mul_(_scale(q, scale)) if hidden is None else torch.add(hidden, fit, alpha=_scale(q, scale))
 

@@ -151,7 +151,7 @@ class State:
                 del self.program.main.vars[var.name], self._constants[key]
 
     def value_of(self, constant: Var) -> torch.Tensor:
-        """What such a variable holds."""
+        """The tensor that such a variable holds."""
         assert constant.initializer is not None
         return constant.initializer.attributes["value"]  # type: ignore[return-value]
 

@@ -69,7 +69,7 @@ def _served(x: Var, times: int) -> Var:
 
 
 def _as_bias(masks: list[Var], query: Var) -> Var | None:
-    """What is added to the scores: one tensor for all layers that share a mask, and for the way back, where each would make its own."""
+    """The bias of the scores: one tensor for all layers that share a mask, and for the way back, where each would make its own."""
     bools = [var for var in masks if var.dtype is DType.BOOL]
     biases = [var for var in masks if var.dtype is not DType.BOOL]
     if bools:
