@@ -114,7 +114,7 @@ def as_integer(x: Var) -> Var:
 
 
 def constant_value(x: Var) -> torch.Tensor | None:
-    """The tensor that `x` holds, where that is a constant of the module's code; None where a run, or a state dict, may tell another value."""
+    """The tensor that `x` holds, where that is a constant of the module's code; None where a run, or a state dict, tells another."""
     start = x.initializer
     return start.attributes["value"] if CONSTANT in x.name and isinstance(start, HeldValue) else None  # type: ignore[return-value]
 
