@@ -74,7 +74,7 @@ def _repeated(x: torch.Tensor, shape: Sequence[int]) -> torch.Tensor:
     if x.dim() == len(shape):
         axes = [axis for axis, size in enumerate(shape) if size not in (-1, x.shape[axis])]
         if len(axes) == 1 and x.shape[axes[0]] == 1 and 1 < shape[axes[0]] <= _FEW:
-            return torch.cat([x] * shape[axes[0]], axes[0])  # a third of the time, for small tensors
+            return torch.cat([x] * shape[axes[0]], axes[0]).contiguous()  # a third of the time, for small tensors
     return x.expand(shape).contiguous()
 
 

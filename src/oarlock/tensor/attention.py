@@ -36,6 +36,7 @@ def attend_backward(
     logsumexp, added = logsumexp.reshape(q.shape[:-1]), _added(q, k, mask, bias, causal)
     if _is_fast(q, v, k.shape[-2], added):
         flag, hidden = _masking(q, k.shape[-2], causal, added)
+        logsumexp = logsumexp.to(torch.promote_types(q.dtype, torch.float32))  # as PyTorch's kernel has it, which may not have made it
         if added is not None:  # where a query sees nothing, PyTorch's kernel would take minus infinity from itself
             logsumexp = logsumexp.clamp(min=torch.finfo(logsumexp.dtype).min)
         found = flash_attention_backward(dy, q, k, v, y, logsumexp, 0.0, flag, attn_mask=hidden, scale=scale)
@@ -98,9 +99,9 @@ def _joined(x: torch.Tensor, shape) -> torch.Tensor:
     return x.transpose(1, 2).reshape(*shape)
 
 
-def _is_short(s: int, added: torch.Tensor | None) -> bool:
+def _is_short(q: torch.Tensor, s: int, added: torch.Tensor | None) -> bool:
     """Whether products are faster: PyTorch's kernel adds to the last keys of a row one by one, and these would be all."""
-    return added is not None and s < _KEYS_AT_ONCE
+    return added is not None and s < _KEYS_AT_ONCE and q.element_size() >= 4
 
 
 def _is_fast(q: torch.Tensor, v: torch.Tensor, s: int, added: torch.Tensor | None) -> bool:
@@ -150,7 +151,7 @@ def _masking(q: torch.Tensor, s: int, causal: bool, added: torch.Tensor | None) 
 
 def _forward(q, k, v, causal: bool, added: torch.Tensor | None, scale: float | None) -> Sequence[torch.Tensor]:
     s = k.shape[-2]
-    if not _is_short(s, added) and _is_fast(q, v, s, added) and _all_see(added):
+    if not _is_short(q, s, added) and _is_fast(q, v, s, added) and _all_see(added):
         flag, hidden = _masking(q, s, causal, added)
         return flash_attention(q, k, v, 0.0, flag, attn_mask=hidden, scale=scale)
     fit = _fit(q, k, causal, added, scale)
@@ -164,7 +165,11 @@ def _forward(q, k, v, causal: bool, added: torch.Tensor | None, scale: float | N
 
 def _fit(q, k, causal: bool, added: torch.Tensor | None, scale: float | None) -> torch.Tensor:
     """The scores, of which the softmax is taken, in memory of their own."""
-    fit, hidden = q @ k.mT, _hidden(q, k.shape[-2], causal) if added is None else added
+    hidden = _hidden(q, k.shape[-2], causal) if added is None else added
+    if q.element_size() < 4:  # whose products may be more than there is a number for
+        fit = (q * _scale(q, scale)) @ k.mT
+        return fit if hidden is None else fit + hidden
+    fit = q @ k.mT
     return fit.mul_(_scale(q, scale)) if hidden is None else torch.add(hidden, fit, alpha=_scale(q, scale))
 
 

@@ -21,7 +21,7 @@ def places_of(index: torch.Tensor, count: int, axis: int) -> torch.Tensor:
 
 def take(x: torch.Tensor, indices: Sequence[torch.Tensor], axes: Sequence[int]) -> torch.Tensor:
     """The elements of `x` at places along `axes`. Raises as `places_of` does."""
-    if not x.is_cpu:
+    if not x.is_cpu or not x.numel():  # of nothing, PyTorch looks at no number
         return _take(x, indices_along(x.shape, indices, axes))
     try:  # PyTorch looks at each number anyway, on the host
         return _take(x, _by_axis(indices, axes))

@@ -31,7 +31,7 @@ def normalize_batch(
     thousands; its sums do not. Elsewhere its kernel is as exact, and faster.
     """
     running_mean, running_variance = running
-    if not is_channels_last(x):
+    if not is_channels_last(x) or x.element_size() < 4:  # in half precision, sums would be more than there is a number for
         next_mean, next_variance = running_mean.clone(), running_variance.clone()
         return *torch.native_batch_norm(x, scale, bias, next_mean, next_variance, True, momentum, epsilon), next_mean, next_variance
     count = x.numel() // x.shape[1]
