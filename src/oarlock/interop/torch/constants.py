@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 import torch
 
+from oarlock.interop.torch.rules.arguments import constant_value
 from oarlock.interop.torch.state import Constant, State
 from oarlock.ir.operation import Op
 from oarlock.ir.program import Program
@@ -21,26 +22,26 @@ _MOVES = {"concat", "neg", "reshape", "slice", "transpose"}
 
 
 def compute_constants(program: Program, state: State) -> None:
-    """Let ops read the results of other ops that read constants of `state` alone, where those move elements, or change their sign.
+    """Let ops read the results of other ops that read constants alone, where those move elements, or change their sign.
 
     Each result is a constant of its own, one for all that are equal. The ops that made them are for others to drop.
     """
 
     def visit(op: Op, before: list[Op]) -> Mapping[Var, Var]:
-        if not _is_constant(op, state):
+        if not _is_constant(op):
             return {}
         with torch.no_grad(), torch.device("cpu"):
-            (made,) = standard.get(op.type).run(op, state.value_of, lambda var: torch.Size(var.shape))  # type: ignore[arg-type]
+            (made,) = standard.get(op.type).run(op, constant_value, lambda var: torch.Size(var.shape))  # type: ignore[arg-type]
         return {op.writes[0]: state.held(Constant(made))}
 
     rewrite(program, visit)
 
 
-def _is_constant(op: Op, state: State) -> bool:
+def _is_constant(op: Op) -> bool:
     operator = standard.get(op.type)
     if op.type not in _MOVES or not is_pure(operator, op) or checks_values(operator, op) or not _is_small(op.writes[0].shape):
         return False
-    return all(state.is_constant(var) for var in op.reads)
+    return all(constant_value(var) is not None for var in op.reads)
 
 
 def _is_small(shape: Shape | None) -> bool:

@@ -140,20 +140,11 @@ class State:
             )
         return found
 
-    def is_constant(self, var: Var) -> bool:
-        """Whether `var` is state that stays, made for a constant."""
-        return isinstance(var.initializer, HeldValue) and var in self._constants.values()
-
     def drop_unread(self, read: set[Var]) -> None:
         """Drop the constants that are not among those that are `read`."""
         for key, var in list(self._constants.items()):
             if var not in read:
                 del self.program.main.vars[var.name], self._constants[key]
-
-    def value_of(self, constant: Var) -> torch.Tensor:
-        """The tensor that such a variable holds."""
-        assert constant.initializer is not None
-        return constant.initializer.attributes["value"]  # type: ignore[return-value]
 
 
 def read_aliases(var: Var) -> dict[str, str]:
