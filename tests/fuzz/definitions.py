@@ -1,5 +1,7 @@
 """Mutators of ops and variables. Each changes the program in place; the digest stays right."""
 
+import math
+
 from fuzz.choosing import SIZES, SYMBOLS, TRICKY_NAMES, VALUES, any_name, block_of, mutator, op_of, replace, slot_of, var_of
 
 # Ops
@@ -194,6 +196,15 @@ def row_splits_of_another_type(random, program):
         splits.dtype = random.choice([0, 1, 3, 7, 8, 10, 11])
     else:
         splits.shape.sizes.add(number=random.choice(SIZES))
+
+
+@mutator
+def tell_how_to_update(random, program):
+    """Of parameters, and of what is none, by numbers that mean nothing among others."""
+    for _ in range(random.choice([1, 1, 3])):
+        update = var_of(random, program).update
+        for field in random.sample(list(update.DESCRIPTOR.fields), random.choice([0, 1, 2, 6])):
+            setattr(update, field.name, random.choice([0.0, -0.0, 0.5, 1.0, -1.0, 1e308, 5e-324, math.inf, -math.inf, math.nan]))
 
 
 @mutator

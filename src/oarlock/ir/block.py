@@ -10,6 +10,7 @@ from oarlock.ir.location import Location, here
 from oarlock.ir.names import ALIASES, is_name, require_user_name
 from oarlock.ir.operation import Op, Role
 from oarlock.ir.size import Shape, Size
+from oarlock.ir.update_settings import AS_OTHERS, UpdateSettings
 from oarlock.ir.var import Initializer, Var
 from oarlock.old_names import OLD_VARIABLE_KEYWORDS, takes_old_keywords
 from oarlock.suggestions import did_you_mean, list_names
@@ -149,6 +150,7 @@ class Block:
         stop_gradient: bool = False,
         initializer: Initializer | None = None,
         row_splits_of: str | None = None,
+        update_settings: UpdateSettings = AS_OTHERS,
         location: Location | None = None,
     ) -> Var:
         """Declare a variable here. Raises ProgramError where the block has one of that name, and for what is no name at all."""
@@ -177,6 +179,7 @@ class Block:
             stop_gradient=stop_gradient,
             initializer=initializer,
             row_splits_of=row_splits_of,
+            update_settings=update_settings,
             location=location or self.program.writing[1] or here(),
         )
         self.vars[name] = var

@@ -47,6 +47,7 @@ def _copy_var(var: Var, block: Block) -> Var:
         stop_gradient=var.stop_gradient,
         initializer=_copy_initializer(var.initializer),
         row_splits_of=var.row_splits_of,
+        update_settings=var.update_settings,
         location=var.location,
     )
     return copy

@@ -143,6 +143,10 @@ def _diff_vars(left: Var, right: Var) -> list[str]:
             details.append(f"{flag}: {getattr(left, flag)} became {getattr(right, flag)}".lower())
     if left.row_splits_of != right.row_splits_of:
         details.append(f"row_splits_of: {left.row_splits_of or 'nothing'} became {right.row_splits_of or 'nothing'}")
+    before, after = left.update_settings.stated, right.update_settings.stated
+    for name in sorted(before.keys() | after.keys()):
+        if before.get(name) != after.get(name):
+            details.append(f"update, {name}: {before.get(name, 'absent')} became {after.get(name, 'absent')}")
     if not isinstance(left.initializer or right.initializer, HeldValue) and left.initializer != right.initializer:
         details.append("it starts differently")
     return details

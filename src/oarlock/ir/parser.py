@@ -211,8 +211,29 @@ class _Parser:
         var.persistable = word != "var"
         var.parameter = word in ("parameter", "frozen")
         var.trainable = word == "parameter"
+        self.update_settings(var)
         if self.skip("="):
             self.initializer(var)
+
+    def update_settings(self, var: wire.VarDesc) -> None:
+        """`update(rate_factor=0.5)`, if it is next. A variable called `update`, which may begin the next line, is none."""
+        start = self.at
+        if self.peek() != "update":
+            return
+        self.word("a mark")
+        if not self.skip("("):
+            self.at = start
+            return
+        var.update.SetInParent()
+        for _ in self.until(")"):
+            name = self.word("a setting of updates")
+            if name not in wire.UpdateSettingsDesc.DESCRIPTOR.fields_by_name:
+                self.refuse(f"a setting of updates, which {name} is not,")
+            self.need("=")
+            value = self.value()
+            if not isinstance(value, float):
+                self.refuse("a float")
+            setattr(var.update, name, value)
 
     def typed(self, desc: wire.BlockDesc, *, stops: bool) -> wire.VarDesc:
         """`x: float32[n, 3]`, the size that it cuts into rows, if any, then `gradient` or `stop_gradient` where that is unusual."""

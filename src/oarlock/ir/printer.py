@@ -73,7 +73,12 @@ def format_declaration(var: Var) -> str:
     kind = ("parameter" if var.trainable else "frozen parameter") if var.parameter else "state"
     held = var.initializer is None or isinstance(var.initializer, HeldValue)
     start = "" if held else f" = {_format_initializer(var.initializer)}"
-    return f"{kind} {_format_var(var)}{start}"
+    return f"{kind} {_format_var(var)}{_format_update_settings(var)}{start}"
+
+
+def _format_update_settings(var: Var) -> str:
+    settings = ", ".join(f"{name}={format_attribute(value)}" for name, value in sorted(var.update_settings.stated.items()))
+    return f" update({settings})" if settings else ""
 
 
 def _format_initializer(initializer: Initializer | None) -> str:

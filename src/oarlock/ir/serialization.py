@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from google.protobuf.message import DecodeError
 
-from oarlock.errors import FormatError, LimitError, VerifyError
+from oarlock.errors import ArgumentError, FormatError, LimitError, VerifyError
 from oarlock.ir.attribute import read_attribute, read_shape, write_attribute, write_shape
 from oarlock.ir.block import Block
 from oarlock.ir.bounds import check_bounds, check_source_bounds
@@ -14,6 +14,7 @@ from oarlock.ir.earlier_versions import replace_old_names, replace_old_slots
 from oarlock.ir.location import Location
 from oarlock.ir.operation import Op, Role
 from oarlock.ir.program import Program, Training
+from oarlock.ir.update_settings import AS_OTHERS, UpdateSettings
 from oarlock.ir.var import HeldValue, Initializer, Var
 from oarlock.ir.verification import verify_program
 from oarlock.proto import program_pb2 as wire
@@ -79,6 +80,8 @@ def _write_block(block: Block, index: dict[Block, int], desc: wire.BlockDesc) ->
         if var.initializer and not isinstance(var.initializer, HeldValue):
             item.initializer.type = var.initializer.type
             _write_attributes(var.initializer.attributes, item.initializer.attributes, index)
+        for name, value in var.update_settings.stated.items():
+            setattr(item.update, name, value)
     for op in block.ops:
         item = desc.ops.add(type=op.type, role=int(op.role), name=op.name)  # type: ignore[arg-type]
         for slots, messages in ((op.inputs, item.inputs), (op.outputs, item.outputs)):
@@ -200,6 +203,7 @@ def _build_var(block: Block, desc: wire.VarDesc) -> None:
             stop_gradient=desc.stop_gradient,
             initializer=initializer,
             row_splits_of=desc.row_splits_of or None,
+            update_settings=_read_update_settings(desc.update) if desc.HasField("update") else AS_OTHERS,
         )
     except (KeyError, ValueError) as error:
         raise VerifyError(f'{block.path}: variable "{desc.name}" is not readable: {error}') from error
@@ -211,6 +215,14 @@ def _read_initializer(desc: wire.InitializerDesc) -> Initializer:
     if len(attributes) != len(desc.attributes):
         raise ValueError("an attribute is given twice")
     return Initializer(desc.type, attributes)
+
+
+def _read_update_settings(desc: wire.UpdateSettingsDesc) -> UpdateSettings:
+    """Raises ValueError."""
+    try:
+        return UpdateSettings(**{field.name: value for field, value in desc.ListFields()})
+    except ArgumentError as error:
+        raise ValueError(error.message) from None
 
 
 def _build_op(block: Block, desc: wire.OpDesc, number: int) -> None:

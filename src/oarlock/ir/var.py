@@ -7,6 +7,7 @@ from oarlock.errors import ArgumentError
 from oarlock.ir.dtype import DType
 from oarlock.ir.location import Location, here
 from oarlock.ir.size import Shape, format_shape
+from oarlock.ir.update_settings import AS_OTHERS, UpdateSettings
 from oarlock.old_names import OLD_VARIABLE_KEYWORDS, renamed
 
 if TYPE_CHECKING:
@@ -42,7 +43,8 @@ class Var:
 
     Two Vars are the same variable only if they are the same object; `==` never compares values
     (`ol.op.equal` does). `op` is the op that defines it, None for an input or a persistable variable. Row splits say in
-    `row_splits_of` names the dimension that they cut into rows: `Block.splits_of` finds them by it.
+    `row_splits_of` names the dimension that they cut into rows: `Block.splits_of` finds them by it. `update_settings` is what is particular
+    to the updates of a parameter; optimizers read it.
     """
 
     __slots__ = (
@@ -58,6 +60,7 @@ class Var:
         "shape",
         "stop_gradient",
         "trainable",
+        "update_settings",
     )
 
     def __init__(
@@ -73,6 +76,7 @@ class Var:
         stop_gradient: bool = False,
         initializer: Initializer | None = None,
         row_splits_of: str | None = None,
+        update_settings: UpdateSettings = AS_OTHERS,
         location: Location | None = None,
     ):
         self.block = block
@@ -86,6 +90,7 @@ class Var:
         self.initializer = initializer
         self._row_splits_of: str | None = None
         self.row_splits_of = row_splits_of
+        self.update_settings = update_settings
         self.location = location
         self.op: Op | None = None
 

@@ -72,6 +72,8 @@ def _verify_variable(block: Block, var: Var, is_input: bool) -> None:
         raise VerifyError(f"{where} is a parameter, so it must be persistable")
     if var.trainable and not var.parameter:
         raise VerifyError(f"{where} is trainable, so it must be a parameter")
+    if var.update_settings.stated and not var.parameter:
+        raise VerifyError(f"{where} has settings of updates, so it must be a parameter")
     if is_input and block.parent is None and var.shape is None:
         raise VerifyError(f"{where} is fed, so its rank must be known")
     if var.row_splits_of is not None and not (is_symbol(var.row_splits_of) and names_in(var.row_splits_of) == {var.row_splits_of}):

@@ -98,7 +98,7 @@ class BlockDesc(_message.Message):
     def __init__(self, name: _Optional[str] = ..., parent: _Optional[int] = ..., inputs: _Optional[_Iterable[str]] = ..., outputs: _Optional[_Iterable[str]] = ..., vars: _Optional[_Iterable[_Union[VarDesc, _Mapping]]] = ..., ops: _Optional[_Iterable[_Union[OpDesc, _Mapping]]] = ...) -> None: ...
 
 class VarDesc(_message.Message):
-    __slots__ = ("name", "dtype", "shape", "persistable", "parameter", "trainable", "stop_gradient", "initializer", "row_splits_of")
+    __slots__ = ("name", "dtype", "shape", "persistable", "parameter", "trainable", "stop_gradient", "initializer", "row_splits_of", "update")
     NAME_FIELD_NUMBER: _ClassVar[int]
     DTYPE_FIELD_NUMBER: _ClassVar[int]
     SHAPE_FIELD_NUMBER: _ClassVar[int]
@@ -108,6 +108,7 @@ class VarDesc(_message.Message):
     STOP_GRADIENT_FIELD_NUMBER: _ClassVar[int]
     INITIALIZER_FIELD_NUMBER: _ClassVar[int]
     ROW_SPLITS_OF_FIELD_NUMBER: _ClassVar[int]
+    UPDATE_FIELD_NUMBER: _ClassVar[int]
     name: str
     dtype: DType
     shape: ShapeDesc
@@ -117,7 +118,24 @@ class VarDesc(_message.Message):
     stop_gradient: bool
     initializer: InitializerDesc
     row_splits_of: str
-    def __init__(self, name: _Optional[str] = ..., dtype: _Optional[_Union[DType, str]] = ..., shape: _Optional[_Union[ShapeDesc, _Mapping]] = ..., persistable: bool = ..., parameter: bool = ..., trainable: bool = ..., stop_gradient: bool = ..., initializer: _Optional[_Union[InitializerDesc, _Mapping]] = ..., row_splits_of: _Optional[str] = ...) -> None: ...
+    update: UpdateSettingsDesc
+    def __init__(self, name: _Optional[str] = ..., dtype: _Optional[_Union[DType, str]] = ..., shape: _Optional[_Union[ShapeDesc, _Mapping]] = ..., persistable: bool = ..., parameter: bool = ..., trainable: bool = ..., stop_gradient: bool = ..., initializer: _Optional[_Union[InitializerDesc, _Mapping]] = ..., row_splits_of: _Optional[str] = ..., update: _Optional[_Union[UpdateSettingsDesc, _Mapping]] = ...) -> None: ...
+
+class UpdateSettingsDesc(_message.Message):
+    __slots__ = ("rate_factor", "weight_decay", "l1", "l2", "clip_value", "clip_norm")
+    RATE_FACTOR_FIELD_NUMBER: _ClassVar[int]
+    WEIGHT_DECAY_FIELD_NUMBER: _ClassVar[int]
+    L1_FIELD_NUMBER: _ClassVar[int]
+    L2_FIELD_NUMBER: _ClassVar[int]
+    CLIP_VALUE_FIELD_NUMBER: _ClassVar[int]
+    CLIP_NORM_FIELD_NUMBER: _ClassVar[int]
+    rate_factor: float
+    weight_decay: float
+    l1: float
+    l2: float
+    clip_value: float
+    clip_norm: float
+    def __init__(self, rate_factor: _Optional[float] = ..., weight_decay: _Optional[float] = ..., l1: _Optional[float] = ..., l2: _Optional[float] = ..., clip_value: _Optional[float] = ..., clip_norm: _Optional[float] = ...) -> None: ...
 
 class ShapeDesc(_message.Message):
     __slots__ = ("sizes",)
