@@ -47,6 +47,24 @@ REFUSED: dict[str, tuple[Callable[[ol.Var, ol.Var], object], type[ol.OarlockErro
         None,
     ),
     "nll_loss": (lambda x, y: ol.op.nll_loss(x, y, axis=2), ol.ShapeError, "axis 2 is not an axis of x, which has 2 dimensions", None),
+    "a reduction of margins": (
+        lambda x, y: ol.op.hinge_loss(x, y, reduction="batchmean"),
+        ol.ArgumentError,
+        "no reduction is called 'batchmean'",
+        'did you mean "mean"?',
+    ),
+    "multi_margin_loss": (
+        lambda x, y: ol.op.multi_margin_loss(x, y),
+        ol.DTypeError,
+        "negative_log_likelihood: label must be int64, not float32",
+        None,
+    ),
+    "dice_loss": (
+        lambda x, y: ol.op.dice_loss(ol.op.full(shape=(3,), value=0.5), x),
+        ol.ShapeError,
+        "dice_loss: full_0 has no axis behind its examples",
+        "axis=0",
+    ),
     "vector_norm": (
         lambda x, y: ol.op.vector_norm(x, axis=(0, -2)),
         ol.ShapeError,

@@ -3,6 +3,7 @@
 from oarlock.ir.var import Var
 from oarlock.layer.parameter import require_number
 from oarlock.op import loss
+from oarlock.op.composed import class_losses
 from oarlock.op.dtype_conversion import cast
 from oarlock.op.elementwise import multiply, neg, subtract
 from oarlock.op.reduction import mean, reduce_sum
@@ -21,9 +22,27 @@ def softmax_with_cross_entropy(logits: Var, label: Var, *, ignore_index: int = -
     return loss.softmax_with_cross_entropy(logits, label, ignore_index=ignore_index)
 
 
-def cross_entropy(logits: Var, label: Var) -> Var:
-    """The mean of `softmax_with_cross_entropy`, one number: a cost."""
-    return mean(softmax_with_cross_entropy(logits, label))
+def cross_entropy(
+    logits: Var,
+    label: Var,
+    weight: Var | None = None,
+    *,
+    ignore_index: int | None = None,
+    label_smoothing: float = 0.0,
+    reduction: str = "mean",
+) -> Var:
+    """The mean of `softmax_with_cross_entropy`, one number: a cost.
+
+    With weights of classes, an index to ignore, smoothed labels, another reduction, or floats as labels, a probability for each class, it
+    is `ol.op.cross_entropy` with the classes in the last axis, whose mean is over what is not ignored. Raises as that does.
+    """
+    label = require_type(label, "cross_entropy: label")
+    if weight is None and ignore_index is None and label_smoothing == 0.0 and reduction == "mean" and not label.dtype.is_floating:
+        return mean(softmax_with_cross_entropy(logits, label))
+    ignored = -100 if ignore_index is None else ignore_index
+    return class_losses.cross_entropy(
+        logits, label, weight, ignore_index=ignored, label_smoothing=label_smoothing, reduction=reduction, axis=-1
+    )
 
 
 def cross_entropy_of_probabilities(p: Var, label: Var) -> Var:

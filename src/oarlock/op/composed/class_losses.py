@@ -9,7 +9,7 @@ from oarlock.op.activation import log_softmax
 from oarlock.op.choice import where
 from oarlock.op.comparison import not_equal
 from oarlock.op.composed.arithmetic import constant_like
-from oarlock.op.composed.losses import require_reduction
+from oarlock.op.composed.loss_reduction import reduced, require_reduction
 from oarlock.op.dtype_conversion import cast
 from oarlock.op.elementwise import add, divide, multiply, neg
 from oarlock.op.indexing import gather
@@ -18,7 +18,7 @@ from oarlock.op.manipulation import transpose
 from oarlock.op.reduction import mean, reduce_sum
 from oarlock.registry.creator import require_type
 
-__all__ = ["cross_entropy", "nll_loss"]
+__all__ = ["cross_entropy", "nll_loss", "rows_of_classes"]
 
 
 def nll_loss(
@@ -31,7 +31,7 @@ def nll_loss(
     """
     require_reduction(reduction)
     with undone_on_error(require_type(log_p, "nll_loss: log_p").block.program):
-        rows = _classes_last(log_p, axis)
+        rows = rows_of_classes(log_p, axis)
         return _reduced(negative_log_likelihood(rows, label, ignore_index=ignore_index), label, weight, ignore_index, reduction)
 
 
@@ -51,9 +51,9 @@ def cross_entropy(
     """
     require_reduction(reduction)
     with undone_on_error(require_type(logits, "cross_entropy: logits").block.program):
-        rows = _classes_last(logits, axis)
+        rows = rows_of_classes(logits, axis)
         if require_type(target, "cross_entropy: target").dtype.is_floating:
-            return _of_probabilities(rows, _classes_last(target, axis), weight, label_smoothing, reduction)
+            return _of_probabilities(rows, rows_of_classes(target, axis), weight, label_smoothing, reduction)
         if label_smoothing == 0.0:
             loss = softmax_with_cross_entropy(rows, target, ignore_index=ignore_index)
             return _reduced(loss, target, weight, ignore_index, reduction)
@@ -63,7 +63,7 @@ def cross_entropy(
         return _reduced(loss, target, weight, ignore_index, reduction, even=even, share=label_smoothing)
 
 
-def _classes_last(x: Var, axis: int | None) -> Var:
+def rows_of_classes(x: Var, axis: int | None) -> Var:
     """``x`` with the axis of classes in the last place. Raises ShapeError."""
     if x.shape is None:
         raise ShapeError(
@@ -93,7 +93,7 @@ def _of_probabilities(rows: Var, target: Var, weight: Var | None, share: float, 
     loss = neg(reduce_sum(multiply(weighed, target), axis=-1))
     if share:
         loss = _mixed(loss, _even(log_p, weight), share)
-    return loss if reduction == "none" else reduce_sum(loss) if reduction == "sum" else mean(loss)
+    return reduced(loss, reduction)
 
 
 def _reduced(

@@ -2,68 +2,50 @@
 
 from oarlock.errors import ArgumentError
 from oarlock.ir.location import here
-from oarlock.ir.rollback import undone_on_error
 from oarlock.ir.var import Var
 from oarlock.op.choice import where
 from oarlock.op.comparison import equal, less, less_equal
 from oarlock.op.composed.arithmetic import constant_like
+from oarlock.op.composed.loss_reduction import reduced, writing_loss
 from oarlock.op.elementwise import multiply, subtract
 from oarlock.op.loss import log_loss
 from oarlock.op.reduction import mean, reduce_sum
 from oarlock.op.smooth_activation import log_sigmoid
 from oarlock.op.unary import abs_, exp, log, square
-from oarlock.registry.creator import require_type
-from oarlock.suggestions import did_you_mean
 
 __all__ = [
-    "binary_cross_entropy", "binary_cross_entropy_with_logits", "huber_loss", "kl_div", "l1_loss", "mse_loss", "require_reduction",
+    "binary_cross_entropy",
+    "binary_cross_entropy_with_logits",
+    "huber_loss",
+    "kl_div",
+    "l1_loss",
+    "mse_loss",
     "smooth_l1_loss",
-]  # fmt: skip
-
-_REDUCTIONS = {"none": lambda loss: loss, "sum": reduce_sum, "mean": mean}
-
-
-def require_reduction(reduction: str, *others: str) -> str:
-    """`reduction`, if there is one of that name. Raises ArgumentError."""
-    known = (*_REDUCTIONS, *others)
-    if reduction not in known:
-        raise ArgumentError(
-            f"no reduction is called {reduction!r:.60}",
-            location=here(),
-            contract=f"one of {', '.join(known)}",
-            hint=did_you_mean(str(reduction), known),
-        )
-    return reduction
-
-
-def _written(name: str, x: Var, reduction: str, *others: str):
-    """A `with` that takes back what it wrote where something fails. Raises ArgumentError for what is no reduction, or no variable."""
-    require_reduction(reduction, *others)
-    return undone_on_error(require_type(x, f"{name}: x").block.program)
+]
 
 
 def mse_loss(x: Var, y: Var, *, reduction: str = "mean") -> Var:
     """``(x - y)**2``, which broadcast."""
-    with _written("mse_loss", x, reduction):
-        return _REDUCTIONS[reduction](square(subtract(x, y)))
+    with writing_loss("mse_loss", x, reduction):
+        return reduced(square(subtract(x, y)), reduction)
 
 
 def l1_loss(x: Var, y: Var, *, reduction: str = "mean") -> Var:
     """``|x - y|``, which broadcast; its gradient is 0 where they are equal."""
-    with _written("l1_loss", x, reduction):
-        return _REDUCTIONS[reduction](abs_(subtract(x, y)))
+    with writing_loss("l1_loss", x, reduction):
+        return reduced(abs_(subtract(x, y)), reduction)
 
 
 def huber_loss(x: Var, y: Var, *, delta: float = 1.0, reduction: str = "mean") -> Var:
     """``(x - y)**2 / 2`` up to a difference of ``delta``, then ``delta (|x - y| - delta / 2)`` (Huber, 1964)."""
     if not delta > 0.0:
         raise ArgumentError(f"huber_loss: delta is {delta}, where it is above 0", location=here())
-    with _written("huber_loss", x, reduction):
+    with writing_loss("huber_loss", x, reduction):
         difference = subtract(x, y)
         size, bound = abs_(difference), constant_like(delta, x)
         near = multiply(square(difference), constant_like(0.5, x))
         far = multiply(bound, subtract(size, constant_like(0.5 * delta, x)))
-        return _REDUCTIONS[reduction](where(less_equal(size, bound), near, far))
+        return reduced(where(less_equal(size, bound), near, far), reduction)
 
 
 def smooth_l1_loss(x: Var, y: Var, *, beta: float = 1.0, reduction: str = "mean") -> Var:
@@ -72,12 +54,12 @@ def smooth_l1_loss(x: Var, y: Var, *, beta: float = 1.0, reduction: str = "mean"
         raise ArgumentError(f"smooth_l1_loss: beta is {beta}, where it is at least 0", location=here())
     if beta == 0.0:
         return l1_loss(x, y, reduction=reduction)
-    with _written("smooth_l1_loss", x, reduction):
+    with writing_loss("smooth_l1_loss", x, reduction):
         difference = subtract(x, y)
         size = abs_(difference)
         near = multiply(square(difference), constant_like(0.5 / beta, x))
         far = subtract(size, constant_like(0.5 * beta, x))
-        return _REDUCTIONS[reduction](where(less(size, constant_like(beta, x)), near, far))
+        return reduced(where(less(size, constant_like(beta, x)), near, far), reduction)
 
 
 def kl_div(x: Var, target: Var, *, log_target: bool = False, reduction: str = "mean") -> Var:
@@ -85,7 +67,7 @@ def kl_div(x: Var, target: Var, *, log_target: bool = False, reduction: str = "m
 
     With `log_target` the target is logarithms too.
     """
-    with _written("kl_div", x, reduction, "batchmean"):
+    with writing_loss("kl_div", x, reduction, "batchmean"):
         if log_target:
             loss = multiply(exp(target), subtract(target, x))
         else:
@@ -93,26 +75,26 @@ def kl_div(x: Var, target: Var, *, log_target: bool = False, reduction: str = "m
             entropy = multiply(target, log(where(nothing, constant_like(1.0, target), target)))
             loss = subtract(entropy, multiply(target, x))
         if reduction != "batchmean":
-            return _REDUCTIONS[reduction](loss)
+            return reduced(loss, reduction)
         each = reduce_sum(loss, axis=tuple(range(1, len(loss.shape or ())))) if len(loss.shape or ()) > 1 else loss
         return mean(each)
 
 
 def binary_cross_entropy(p: Var, target: Var, weight: Var | None = None, *, reduction: str = "mean") -> Var:
     """The `log_loss` of probabilities against targets from 0 to 1, each times its weight, which broadcasts."""
-    with _written("binary_cross_entropy", p, reduction):
+    with writing_loss("binary_cross_entropy", p, reduction):
         loss = log_loss(p, target)
-        return _REDUCTIONS[reduction](loss if weight is None else multiply(loss, weight))
+        return reduced(loss if weight is None else multiply(loss, weight), reduction)
 
 
 def binary_cross_entropy_with_logits(
     x: Var, target: Var, weight: Var | None = None, positive_weight: Var | None = None, *, reduction: str = "mean"
 ) -> Var:
     """The same of the sigmoid of ``x``, computed stably. What is lost at targets of 1 counts `positive_weight` times, which broadcasts."""
-    with _written("binary_cross_entropy_with_logits", x, reduction):
+    with writing_loss("binary_cross_entropy_with_logits", x, reduction):
         one = constant_like(1.0, x)
         likely = log_sigmoid(x)
         if positive_weight is not None:
             likely = multiply(likely, multiply(subtract(positive_weight, one), target) + one)
         loss = subtract(multiply(subtract(one, target), x), likely)
-        return _REDUCTIONS[reduction](loss if weight is None else multiply(loss, weight))
+        return reduced(loss if weight is None else multiply(loss, weight), reduction)
