@@ -1,0 +1,114 @@
+"""Elementwise arithmetic, comparisons, logic, and mathematical functions."""
+
+import oarlock as ol
+from oarlock import op
+
+__all__ = ["CALLS"]
+
+
+def scaled(x, alpha):
+    """A number or a variable times another number, which most often is 1."""
+    return x if alpha == 1 else x * alpha
+
+
+def add(x, y, *, alpha=1):
+    return op.add(x, scaled(y, alpha))
+
+
+def subtract(x, y, *, alpha=1):
+    return op.subtract(x, scaled(y, alpha))
+
+
+def divide(x, y, *, rounding_mode=None):
+    if rounding_mode is None:
+        return op.divide(x, y)
+    return op.floor_divide(x, y) if rounding_mode == "floor" else op.trunc(op.divide(x, y))
+
+
+def power(x, y):
+    return x**y
+
+
+def clamp(x, min=None, max=None):
+    return op.clip(x, min, max)
+
+
+CALLS = {
+    "abs": op.abs,
+    "acos": op.acos,
+    "acosh": op.acosh,
+    "add": add,
+    "asin": op.asin,
+    "asinh": op.asinh,
+    "atan": op.atan,
+    "atan2": op.atan2,
+    "atanh": op.atanh,
+    "ceil": op.ceil,
+    "clamp": clamp,
+    "clamp_max": lambda x, bound: op.clip(x, upper=bound),
+    "clamp_min": lambda x, bound: op.clip(x, bound),
+    "cos": op.cos,
+    "cosh": op.cosh,
+    "div.floor_rounding": divide,
+    "div.no_rounding_mode": divide,
+    "div.trunc_rounding": divide,
+    "eq": op.equal,
+    "erf": op.erf,
+    "exp": op.exp,
+    "exp2": op.exp2,
+    "expm1": op.expm1,
+    "floor": op.floor,
+    "floor_divide": op.floor_divide,
+    "fmod": op.fmod,
+    "ge": op.greater_equal,
+    "gt": op.greater,
+    "isfinite": op.isfinite,
+    "isinf": op.isinf,
+    "isnan": op.isnan,
+    "le": op.less_equal,
+    "lerp": op.lerp,
+    "log": op.log,
+    "log10": op.log10,
+    "log1p": op.log1p,
+    "log2": op.log2,
+    "logical_and": op.logical_and,
+    "logical_not": op.logical_not,
+    "logical_or": op.logical_or,
+    "logical_xor": op.logical_xor,
+    "lt": op.less,
+    "max.binary": op.maximum,
+    "maximum": op.maximum,
+    "min.binary": op.minimum,
+    "minimum": op.minimum,
+    "mul": op.multiply,
+    "ne": op.not_equal,
+    "neg": op.neg,
+    "pow": power,
+    "reciprocal": op.reciprocal,
+    "remainder": op.remainder,
+    "round": op.round,
+    "rsqrt": op.rsqrt,
+    "rsub": lambda x, y, *, alpha=1: op.subtract(y, scaled(x, alpha)),
+    "sigmoid": op.sigmoid,
+    "sign": op.sign,
+    "sin": op.sin,
+    "sinh": op.sinh,
+    "sqrt": op.sqrt,
+    "square": op.square,
+    "sub": subtract,
+    "tan": op.tan,
+    "tanh": op.tanh,
+    "true_divide": divide,
+    "trunc": op.trunc,
+    "where": lambda x, condition, y: op.where(condition, x, y),
+    "__radd__": lambda x, y: y + x,
+    "__rdiv__": lambda x, y: y / x,
+    "__rmul__": lambda x, y: y * x,
+    "__rmod__": lambda x, y: y % x,
+    "__rpow__": lambda x, y: y**x,
+    "__rsub__": lambda x, y: y - x,
+}
+
+for _name, _dtype in (("bfloat16", "bfloat16"), ("bool", "bool"), ("byte", "uint8"), ("char", "int8"), ("double", "float64"),
+                      ("float", "float32"), ("half", "float16"), ("int", "int32"), ("long", "int64"), ("short", "int16")):  # fmt: skip
+    CALLS[_name] = lambda x, *, memory_format=None, dtype=_dtype: ol.op.cast(x, dtype=dtype)

@@ -1,0 +1,40 @@
+"""Products of matrices and tensors."""
+
+from oarlock import op
+
+__all__ = ["CALLS"]
+
+
+def weighted(x, product, beta, alpha):
+    """``beta x + alpha product``; what is weighed by 0 is not read."""
+    product = product if alpha == 1 else product * alpha
+    return product if beta == 0 else (x if beta == 1 else x * beta) + product
+
+
+def addition(product):
+    """An added product, as `addmm` and its kin have it."""
+
+    def call(x, y, z, *, beta=1, alpha=1):
+        return weighted(x, product(y, z), beta, alpha)
+
+    return call
+
+
+def linear(x, w, bias=None):
+    y = op.matrix_product(x, op.matrix_transpose(w)) if len(w.shape) == 2 else op.matrix_product(x, w)
+    return y if bias is None else y + bias
+
+
+CALLS = {
+    "__rmatmul__": lambda x, y: op.matrix_product(y, x),
+    "addmm": addition(op.matrix_product),
+    "addmm.decomposed": addition(op.matrix_product),
+    "addmv": addition(op.matrix_product),
+    "baddbmm": addition(op.matrix_product),
+    "bmm": op.matrix_product,
+    "einsum": lambda xs, equation: op.einsum(equation, *xs),
+    "matmul": op.matrix_product,
+    "mm": op.matrix_product,
+    "mv": op.matrix_product,
+    "nn.functional.linear": linear,
+}

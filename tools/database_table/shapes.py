@@ -1,0 +1,167 @@
+"""The same elements in another shape, order or number."""
+
+from itertools import pairwise
+
+from database_judge import Unmapped
+
+from oarlock import op
+
+__all__ = ["CALLS"]
+
+
+def sizes(shape):
+    """A shape that stands as one argument or as several."""
+    return tuple(shape[0]) if len(shape) == 1 and isinstance(shape[0], list | tuple) else tuple(shape)
+
+
+def reshape(x, *shape):
+    if shape and not isinstance(shape[0], int | list | tuple):
+        raise Unmapped("another dtype of the same bytes")
+    return op.reshape(x, shape=sizes(shape))
+
+
+def expand(x, *shape):
+    return op.broadcast_to(x, shape=sizes(shape))
+
+
+def transpose(x, first, second):
+    rank = len(x.shape)
+    if rank == 0 and first in (0, -1) and second in (0, -1):
+        return op.assign(x)
+    axes = list(range(rank))
+    axes[first], axes[second] = axes[second], axes[first]
+    return op.transpose(x, axes=tuple(axes))
+
+
+def permute(x, *dims):
+    return op.transpose(x, axes=tuple(each % len(x.shape) for each in sizes(dims)))
+
+
+def squeeze(x, dim=None):
+    if dim is None:
+        return op.squeeze(x)
+    dims = tuple(dim) if isinstance(dim, list | tuple) else (dim,)
+    if not x.shape:
+        return op.assign(x)
+    dims = tuple(each for each in dims if x.shape[each] == 1)
+    return op.squeeze(x, *dims) if dims else op.assign(x)
+
+
+def split(x, size, dim=0):
+    axis = dim % len(x.shape)
+    if isinstance(size, list | tuple):
+        bounds = [sum(size[:number]) for number in range(len(size) + 1)]
+    else:
+        bounds = [*range(0, x.shape[axis], size), x.shape[axis]]
+    return [op.slice(x, axis=axis, start=start, stop=stop) for start, stop in pairwise(bounds)]
+
+
+def chunk(x, chunks, dim=0):
+    return split(x, -(-x.shape[dim] // chunks), dim)
+
+
+def unbind(x, dim=0):
+    count = x.shape[dim] if -len(x.shape) <= dim < len(x.shape) else 1
+    return [op.squeeze(op.slice(x, axis=dim, start=number, stop=number + 1), dim) for number in range(count)]
+
+
+def flatten(x, start_dim=0, end_dim=-1):
+    rank = len(x.shape)
+    if not rank:
+        return op.reshape(x, shape=(1,))
+    start, end = start_dim % rank, end_dim % rank
+    return op.reshape(x, shape=(*x.shape[:start], -1, *x.shape[end + 1 :])) if 0 not in x.shape else _flat(x, start, end)
+
+
+def _flat(x, start, end):
+    joined = 1
+    for size in x.shape[start : end + 1]:
+        joined *= size
+    return op.reshape(x, shape=(*x.shape[:start], joined, *x.shape[end + 1 :]))
+
+
+def unflatten(x, dim, shape):
+    axis = dim % len(x.shape)
+    return op.reshape(x, shape=(*x.shape[:axis], *shape, *x.shape[axis + 1 :]))
+
+
+def repeat(x, *repeats):
+    return op.tile(x, repeats=sizes(repeats))
+
+
+def tile(x, repeats):
+    return op.tile(x, repeats=(1,) * (len(x.shape) - len(repeats)) + tuple(repeats))
+
+
+def roll(x, shifts, dims=()):
+    shifts = tuple(shifts) if isinstance(shifts, list | tuple) else (shifts,)
+    dims = tuple(dims) if isinstance(dims, list | tuple) else (dims,)
+    if dims or not x.shape:
+        return op.roll(x, shifts=shifts, axes=dims) if x.shape else op.assign(x)
+    return op.reshape(op.roll(op.reshape(x, shape=(-1,)), shifts=shifts, axes=(0,)), shape=x.shape)
+
+
+def diagonal(x, offset=0, dim1=0, dim2=1):
+    return op.diagonal(x, offset=offset, axes=(dim1, dim2))
+
+
+def cat(xs, dim=0):
+    return op.concat(xs, axis=dim)
+
+
+def stack(xs, dim=0):
+    return op.stack(xs, axis=dim if dim >= 0 else dim + len(xs[0].shape) + 1)
+
+
+CALLS = {
+    "broadcast_to": expand,
+    "cat": cat,
+    "chunk": chunk,
+    "clone": lambda x, *, memory_format=None: op.assign(x),
+    "contiguous": lambda x, memory_format=None: op.assign(x),
+    "diagonal": diagonal,
+    "diagonal_copy": diagonal,
+    "expand": expand,
+    "expand_as": op.broadcast_to_like,
+    "expand_copy": expand,
+    "flatten": flatten,
+    "flip": lambda x, dims: op.flip(x, axes=tuple(dims)) if dims else op.assign(x),
+    "fliplr": lambda x: op.flip(x, axes=(1,)),
+    "flipud": lambda x: op.flip(x, axes=(0,)),
+    "linalg.diagonal": lambda x, *, offset=0, dim1=-2, dim2=-1: diagonal(x, offset, dim1, dim2),
+    "permute": permute,
+    "permute_copy": permute,
+    "ravel": lambda x: op.reshape(x, shape=(-1,)),
+    "repeat": repeat,
+    "reshape": reshape,
+    "reshape_as": op.reshape_like,
+    "roll": roll,
+    "split": split,
+    "split.list_args": split,
+    "split_with_sizes": split,
+    "split_with_sizes_copy": split,
+    "squeeze": squeeze,
+    "squeeze.multiple": squeeze,
+    "squeeze_copy": squeeze,
+    "stack": stack,
+    "sum_to_size": lambda x, *shape: op.sum_to_shape(x, op.full(shape=sizes(shape), value=0.0, dtype=x.dtype)),
+    "t": lambda x: op.matrix_transpose(x) if len(x.shape) == 2 else op.assign(x) if len(x.shape) < 2 else op.transpose(x, axes=(1, 0)),
+    "tile": tile,
+    "transpose": transpose,
+    "transpose_copy": transpose,
+    "tril": lambda x, diagonal=0: op.tril(x, diagonal=diagonal),
+    "triu": lambda x, diagonal=0: op.triu(x, diagonal=diagonal),
+    "unbind": unbind,
+    "unbind_copy": unbind,
+    "unflatten": unflatten,
+    "unfold": lambda x, dimension, size, step: op.windows(x, axis=dimension, size=size, step=step),
+    "unfold_copy": lambda x, dimension, size, step: op.windows(x, axis=dimension, size=size, step=step),
+    "unsafe_chunk": chunk,
+    "unsafe_split": split,
+    "unsqueeze": lambda x, dim: op.unsqueeze(x, dim),
+    "unsqueeze_copy": lambda x, dim: op.unsqueeze(x, dim),
+    "view": reshape,
+    "view_as": op.reshape_like,
+    "view_copy": reshape,
+}
+CALLS["t_copy"] = CALLS["t"]
