@@ -25,6 +25,10 @@ def holding(kind: str, dtype: ol.DType = F32, sizes: tuple[int, ...] = (2,), **a
         holding("constant", BOOL, value=1.0),
         holding("uniform", low=0.0, high=1.0),
         holding("normal", mean=0.0, deviation=1.0),
+        holding("truncated_normal", mean=0.0, deviation=1.0, low=-1.0, high=float("inf")),
+        holding("orthogonal", sizes=(2, 3, 0), gain=1.0),
+        holding("identity", sizes=(4, 3, 2), gain=1.0, groups=2),
+        holding("sparse", sizes=(2, 0), sparsity=0.5, deviation=1.0),
         holding("array", data=b"\0" * 8, shape=(2,)),
         holding("array", I8, (0, 3), data=b"", shape=(0, 3)),
     ],
@@ -47,6 +51,16 @@ def test_these_fit(program):
         (holding("constant", BOOL, value=2.0), "2.0 is no bool"),
         (holding("constant", U8, value=-1.0), "-1.0 is no uint8"),
         (holding("uniform", I8, low=0.0, high=1.0), "uniform gives floats, yet the variable holds int8"),
+        (holding("orthogonal", gain=1.0), "orthogonal fills 2 axes or more, yet the variable has 1"),
+        (holding("sparse", sizes=(2, 2, 2), sparsity=0.5, deviation=1.0), "sparse fills 2 axes, yet the variable has 3"),
+        (holding("sparse", sizes=(2, 2), sparsity=1.5, deviation=1.0), "sparsity is a share from 0 to 1"),
+        (holding("identity", sizes=(3, 2), gain=1.0, groups=2), "3 rows do not make up 2 groups"),
+        (holding("identity", sizes=(3, 2), gain=1.0, groups=0), "3 rows do not make up 0 groups"),
+        (holding("orthogonal", I8, (2, 2), gain=1.0), "orthogonal gives floats, yet the variable holds int8"),
+        (
+            holding("truncated_normal", mean=0.0, deviation=1.0, low=1.0, high=1.0),
+            "truncated_normal has a deviation above 0, and its low is below its high",
+        ),
         (holding("array", data=b"\0" * 8, shape=(1, 2)), "an array of the shape [1, 2] does not fit float32[2]"),
         (holding("array", data=b"\0" * 8, shape=(3,)), "an array of the shape [3] does not fit float32[2]"),
         (holding("array", data=b"\0" * 8, shape=(-2,)), "the shape of an array is whole numbers"),
@@ -80,7 +94,14 @@ def test_the_limit_is_the_callers_and_what_is_there_does_not_count():
     ol.init(program, scope, limits=ol.Limits(parameter_bytes=0))
 
 
-@pytest.mark.parametrize(("kind", "attributes"), [("uniform", {"low": -1.0, "high": 1.0}), ("normal", {"mean": 0.5, "deviation": 2.0})])
+@pytest.mark.parametrize(
+    ("kind", "attributes"),
+    [
+        ("uniform", {"low": -1.0, "high": 1.0}),
+        ("normal", {"mean": 0.5, "deviation": 2.0}),
+        ("truncated_normal", {"mean": 0.5, "deviation": 2.0, "low": 0.0, "high": 1.0}),
+    ],
+)
 def test_the_parts_in_which_values_are_drawn_do_not_show(kind, attributes, monkeypatch):
     program = holding(kind, sizes=(7, 11), **attributes)
     whole = ol.init(program, ol.Scope())["w"]

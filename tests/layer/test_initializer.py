@@ -4,7 +4,7 @@ import math
 
 import pytest
 import torch
-from tolerances import MOMENTS
+from tolerances import LAYERS, MOMENTS
 
 import oarlock as ol
 
@@ -58,6 +58,114 @@ def test_xavier_is_uniform_by_both_fans(shape, fans):
 @pytest.mark.parametrize(("shape", "fan_in"), [((100, 500), 100), ((64, 32, 5, 5), 32 * 25)])
 def test_kaiming_is_normal_by_the_fan_in(shape, fan_in):
     require_moments(first_values(ol.initializer.kaiming(), shape), 0.0, math.sqrt(2.0 / fan_in))
+
+
+@pytest.mark.parametrize(
+    ("rule", "theirs"),
+    [
+        (ol.initializer.xavier_normal(2.0), lambda w: torch.nn.init.xavier_normal_(w, 2.0)),
+        (ol.initializer.xavier_uniform(0.5), lambda w: torch.nn.init.xavier_uniform_(w, 0.5)),
+        (ol.initializer.kaiming_normal(mode="fan_out"), lambda w: torch.nn.init.kaiming_normal_(w, mode="fan_out")),
+        (ol.initializer.kaiming_normal(nonlinearity="selu"), lambda w: torch.nn.init.kaiming_normal_(w, nonlinearity="selu")),
+        (ol.initializer.kaiming_uniform(nonlinearity="leaky_relu", slope=0.2), lambda w: torch.nn.init.kaiming_uniform_(w, a=0.2)),
+        (ol.initializer.kaiming_uniform(nonlinearity="tanh"), lambda w: torch.nn.init.kaiming_uniform_(w, nonlinearity="tanh")),
+        (ol.initializer.lecun_normal(), lambda w: torch.nn.init.kaiming_normal_(w, nonlinearity="linear")),
+        (ol.initializer.truncated_normal(1.0, 2.0, low=0.0, high=4.0), lambda w: torch.nn.init.trunc_normal_(w, 1.0, 2.0, 0.0, 4.0)),
+    ],
+    ids=range(8),
+)
+def test_rules_have_the_moments_of_those_of_pytorch(rule, theirs):
+    shape = (64, 32, 5, 5)
+    torch.manual_seed(0)
+    expected = theirs(torch.empty(shape, dtype=torch.float64))
+    values = first_values(rule, shape)
+    count = values.numel()
+    assert abs(values.mean().item() - expected.mean().item()) < 1.5 * MOMENTS * expected.std().item() / math.sqrt(count)
+    assert abs(values.std().item() / expected.std().item() - 1.0) < 1.5 * MOMENTS / math.sqrt(count)
+    assert values.abs().max() < 1.2 * expected.abs().max()
+
+
+def test_normal_values_are_cut_off_two_deviations_away_unless_told_otherwise():
+    values = first_values(ol.initializer.truncated_normal(1.0, 0.5))
+    assert values.min() >= 0.0
+    assert values.max() <= 2.0
+    require_moments(values, 1.0, 0.5 * 0.8796256610342398)  # of a standard normal distribution cut off at 2
+    far = first_values(ol.initializer.truncated_normal(0.0, 1.0, low=30.0, high=31.0), (10,))
+    assert ((far >= 30.0) & (far <= 31.0)).all(), "where no number of double precision tells the bounds apart"
+
+
+@pytest.mark.parametrize("shape", [(40, 40), (60, 7), (7, 60), (6, 5, 3, 3), (30, 2, 2), (0, 3)])
+def test_orthogonal_rows_or_columns_have_one_length_and_right_angles(shape):
+    values = first_values(ol.initializer.orthogonal(1.5), shape).flatten(1)
+    products = values @ values.T if values.shape[0] <= values.shape[1] else values.T @ values
+    torch.testing.assert_close(products, 2.25 * torch.eye(len(products), dtype=torch.float64), rtol=LAYERS[0], atol=10 * LAYERS[1])
+
+
+def test_orthogonal_matrices_are_spread_evenly():
+    """The sign of an entry tells nothing: a QR decomposition alone would give its first column one of them."""
+    corners = torch.stack([first_values(ol.initializer.orthogonal(), (2, 2), name=f"w{number}") for number in range(200)])
+    for sign in torch.sign(corners).mean(0).flatten():
+        assert abs(sign.item()) < MOMENTS / math.sqrt(200)
+
+
+def test_an_identity_and_filters_that_change_nothing():
+    assert torch.equal(first_values(ol.initializer.identity(2.0), (2, 3)), 2.0 * torch.eye(2, 3, dtype=torch.float64))
+    for groups, shape in ((1, (3, 4, 3)), (2, (4, 2, 3, 3)), (2, (6, 2, 1, 2, 3))):
+        expected = torch.nn.init.dirac_(torch.empty(shape, dtype=torch.float64), groups)
+        assert torch.equal(first_values(ol.initializer.dirac(groups), shape), expected)
+
+
+def test_a_share_of_each_column_is_sparse():
+    values = first_values(ol.initializer.sparse(0.305, 2.0), (200, 300))
+    assert ((values == 0.0).sum(0) == 61).all()
+    require_moments(values[values != 0.0], 0.0, 2.0)
+    assert ((values == 0.0).sum(1) > 0).all(), "other rows in other columns"
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
+def test_a_parameter_starts_as_an_array(dtype):
+    array = [[0.1, 2.0, 3.0], [4.0, 5.0, 6.0]]
+    rule = ol.initializer.array(array)
+    with ol.Program() as program:
+        ol.layer.create_parameter([2, 3], dtype=dtype, initializer=rule, name="w")
+    program = ol.registry.parse_program(str(program))
+    assert torch.equal(ol.init(program, ol.Scope())["w"], torch.tensor(array, dtype=getattr(torch, dtype)))
+
+
+def test_an_array_of_another_shape_or_too_large_is_refused():
+    with ol.Program() as program:
+        with pytest.raises(ol.ShapeError) as raised:
+            ol.layer.create_parameter([3, 2], initializer=ol.initializer.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]))
+        assert raised.value.message == "array: the parameter is [3, 2], yet the array it is to start as [2, 3]"
+        with pytest.raises(ol.LimitError) as refused:
+            ol.layer.create_parameter([2049, 2048], initializer=ol.initializer.array(torch.zeros(2049, 2048)))
+        assert refused.value.message == "array: 16,785,408 bytes of a first value, where 16,777,216 may be part of a program"
+    assert program.persistables() == []
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: ol.initializer.orthogonal()((3,)), "orthogonal: it fills a parameter of 2 axes or more, not [3]"),
+        (lambda: ol.initializer.identity()((3, 3, 3)), "identity: it fills a parameter of 2 axes, not [3, 3, 3]"),
+        (lambda: ol.initializer.dirac()((3, 3)), "dirac: it fills a parameter of 3 axes or more, not [3, 3]"),
+        (lambda: ol.initializer.dirac(2)((3, 3, 3)), "dirac: 2 groups do not divide 3 filters"),
+        (lambda: ol.initializer.sparse(1.5), "sparse: sparsity is a share from 0 to 1, not 1.5"),
+        (
+            lambda: ol.initializer.truncated_normal(low=1.0, high=1.0),
+            "truncated_normal: low is below high and deviation above 0, not 1.0, 1.0 and 1.0",
+        ),
+        (lambda: ol.initializer.kaiming_normal(mode="fan_on"), "kaiming: mode is one of fan_in, fan_out, fan_average, not 'fan_on'"),
+        (
+            lambda: ol.initializer.kaiming_uniform(nonlinearity="rellu"),
+            "kaiming: nonlinearity is one of linear, sigmoid, tanh, relu, leaky_relu, selu, not 'rellu'",
+        ),
+    ],
+)
+def test_a_rule_refuses_what_it_cannot_fill(make, message):
+    with pytest.raises(ol.ArgumentError) as raised:
+        make()
+    assert raised.value.message == message
 
 
 def test_layers_start_as_they_say():

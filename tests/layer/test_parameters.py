@@ -229,7 +229,7 @@ WINDOW = "is a number, or two for height and width, not"
         (lambda x: ol.layer.pool2d(x, size=(2, 2, 2)), f"size {WINDOW} (2, 2, 2)"),
         (lambda x: ol.layer.conv2d(x, filters=2, size=(2, 1.5)), f"size {WINDOW} (2, 1.5)"),
         (lambda x: ol.layer.conv2d(x, filters=2, size=2, stride=(1, 2, 3)), f"stride {WINDOW} (1, 2, 3)"),
-        (lambda x: ol.layer.conv2d(x, filters=2, size=2, padding="same"), f"padding {WINDOW} 'same'"),
+        (lambda x: ol.layer.conv2d(x, filters=2, size=2, padding="some"), f"padding {WINDOW} 'some'"),
         (lambda x: ol.layer.conv2d(x, filters=0, size=3), "conv2d: filters is a whole number from 1, not 0"),
         (lambda x: ol.layer.conv2d("x", filters=2, size=2), "conv2d: input must be a variable of a program, not str 'x'"),
         (lambda x: ol.layer.fc(0.5, 10), "fc: input must be a variable of a program, not float 0.5"),
@@ -379,3 +379,85 @@ def test_a_parameter_is_refused_what_no_parameter_has():
             ol.layer.create_parameter(["n", 2])
         assert refused.value.message == "create_parameter: a size is a whole number from 1, not 'n'"
     assert program.persistables() == []
+
+
+# Options of parameters
+
+
+def test_options_say_how_a_parameter_starts_is_called_and_is_updated():
+    options = ol.layer.ParameterOptions(
+        initializer=ol.initializer.constant(0.5), name="shared", trainable=False, rate_factor=0.1, weight_decay=0.0, l1=0.2, clip_norm=1.0
+    )
+    with ol.Program() as program:
+        x = ol.layer.data("x", shape=[3])
+        first = ol.layer.fc(x, 3, weight=options, bias=ol.initializer.ones())
+        ol.layer.linear(first, 3, weight=options, bias=False)
+    assert parameters(program) == {"shared": (3, 3), "fc_0.b": (3,)}
+    shared = program.main.vars["shared"]
+    assert not shared.trainable
+    assert shared.update_settings.stated == {"rate_factor": 0.1, "weight_decay": 0.0, "l1": 0.2, "clip_norm": 1.0}
+    scope = ol.init(program, ol.Scope())
+    assert (scope["shared"] == 0.5).all()
+    assert (scope["fc_0.b"] == 1.0).all()
+
+
+LAYERS_WITH_WEIGHTS = {
+    "fc": lambda x, given: ol.layer.fc(ol.layer.flatten(x), 3, weight=given),
+    "linear": lambda x, given: ol.layer.linear(x, 3, weight=given),
+    "bilinear": lambda x, given: ol.layer.bilinear(x, x, 3, weight=given),
+    "conv2d": lambda x, given: ol.layer.conv2d(x, 2, 3, weight=given),
+    "conv_transpose2d": lambda x, given: ol.layer.conv_transpose2d(x, 2, 3, weight=given),
+    "depthwise_conv2d": lambda x, given: ol.layer.depthwise_conv2d(x, 3, weight=given),
+    "separable_conv2d": lambda x, given: ol.layer.separable_conv2d(x, 2, 3, pointwise=given),
+    "embedding": lambda x, given: ol.layer.embedding(ol.op.cast(x, dtype="int64"), (5, 4), weight=given),
+    "layer_norm": lambda x, given: ol.layer.layer_norm(x, scale=given),
+    "rms_norm": lambda x, given: ol.layer.rms_norm(x, scale=given),
+    "group_norm": lambda x, given: ol.layer.group_norm(x, 1, bias=given),
+    "batch_norm": lambda x, given: ol.layer.batch_norm(x, scale=given),
+}
+
+
+@pytest.mark.parametrize("name", LAYERS_WITH_WEIGHTS)
+def test_a_layer_takes_options_for_its_parameters(name):
+    with ol.Program() as program:
+        x = ol.layer.data("x", shape=[2, 8, 8])
+        LAYERS_WITH_WEIGHTS[name](x, ol.layer.ParameterOptions(name="mine", trainable=False, initializer=ol.initializer.constant(0.25)))
+    assert [var.name for var in program.parameters() if not var.trainable] == ["mine"]
+    assert (ol.init(program, ol.Scope())["mine"] == 0.25).all()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"initializer": 0.5}, "ParameterOptions: initializer is a rule, not 0.5"),
+        ({"trainable": None}, "ParameterOptions: trainable is True or False, not None"),
+        ({"rate_factor": -1.0}, "update settings: rate_factor is a finite number not below 0, not -1.0"),
+    ],
+)
+def test_options_that_make_no_sense_are_refused(options, message):
+    with pytest.raises(ol.ArgumentError) as raised:
+        ol.layer.ParameterOptions(**options)
+    assert raised.value.message == message
+
+
+def test_what_are_no_options_is_refused_and_declares_nothing():
+    with ol.Program() as program:
+        x = ol.layer.data("x", shape=[3])
+        with pytest.raises(ol.ArgumentError) as raised:
+            ol.layer.fc(x, 3, bias=0.5)
+        assert raised.value.message == "fc_0.b is options of a parameter, or a rule by which it starts, not 0.5"
+        assert program.parameters() == []
+
+
+def test_a_padding_that_makes_no_sense_is_refused():
+    with ol.Program():
+        x = ol.layer.data("x", shape=[4, 8, 8])
+        for how, message in (
+            ({"padding": "same", "stride": 2}, 'conv2d: the padding "same" goes with a stride of 1, not (2, 2)'),
+            ({"padding": -1}, "padding is at least 0, not -1"),
+            ({"groups": 3}, "conv2d: 3 groups do not divide 4 channels"),
+            ({"padding_mode": "mirror"}, "conv2d: padding_mode is one of zeros, reflect, replicate, circular, not 'mirror'"),
+        ):
+            with pytest.raises(ol.ArgumentError) as raised:
+                ol.layer.conv2d(x, 3, 3, **how)
+            assert raised.value.message == message

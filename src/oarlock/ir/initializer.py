@@ -13,6 +13,10 @@ KINDS: dict[str, dict[str, type]] = {
     "constant": {"value": float},
     "uniform": {"low": float, "high": float},
     "normal": {"mean": float, "deviation": float},
+    "truncated_normal": {"mean": float, "deviation": float, "low": float, "high": float},
+    "orthogonal": {"gain": float},
+    "identity": {"gain": float, "groups": int},
+    "sparse": {"sparsity": float, "deviation": float},
     "array": {"data": bytes, "shape": tuple},
 }
 """Each initializer by name, with its attributes. Elements of an array are little-endian, in row order."""
@@ -48,6 +52,25 @@ def _check(var: Var) -> None:
         _check_array(var, attributes["data"], attributes["shape"])  # type: ignore[arg-type]
     elif not var.dtype.is_floating:
         raise ValueError(f"{kind} gives floats, yet the variable holds {var.dtype}")
+    elif kind in _MATRICES:
+        _check_matrix(kind, var.shape or (), attributes)
+    elif kind == "truncated_normal" and not (attributes["low"] < attributes["high"] and attributes["deviation"] > 0.0):  # type: ignore[operator]
+        raise ValueError("truncated_normal has a deviation above 0, and its low is below its high")
+
+
+_MATRICES = {"orthogonal": (2, None), "identity": (2, None), "sparse": (2, 2)}
+"""The initializers that know rows from columns: how many axes their variable has, at least and at most."""
+
+
+def _check_matrix(kind: str, shape: tuple[object, ...], attributes: dict[str, object]) -> None:
+    least, most = _MATRICES[kind]
+    if len(shape) < least or (most is not None and len(shape) > most):
+        raise ValueError(f"{kind} fills {least} axes{' or more' if most is None else ''}, yet the variable has {len(shape)}")
+    groups = attributes.get("groups", 1)
+    if kind == "identity" and (groups < 1 or shape[0] % groups):  # type: ignore[operator]
+        raise ValueError(f"{shape[0]} rows do not make up {groups} groups")
+    if kind == "sparse" and not 0.0 <= attributes["sparsity"] <= 1.0:  # type: ignore[operator]
+        raise ValueError("sparsity is a share from 0 to 1")
 
 
 def _check_constant(dtype: DType, value: float) -> None:

@@ -19,7 +19,7 @@ __all__ = ["HeldValue", "Initializer", "Var"]
 
 @dataclass(frozen=True)
 class Initializer:
-    """How a variable gets its first value: "constant", "uniform", "normal" or "array", and its attributes."""
+    """How a variable gets its first value: the name of a rule, such as "constant", "normal" or "array", and its attributes."""
 
     type: str
     attributes: dict[str, object] = field(default_factory=dict)

@@ -1,85 +1,156 @@
-"""Convolution and pooling of images."""
+"""Convolution of signals, images and volumes by filters that are parameters."""
 
-from oarlock.errors import ArgumentError, ShapeError
+from typing import Any
+
+from oarlock.errors import ArgumentError
 from oarlock.ir.location import here
 from oarlock.ir.rollback import undone_on_error
 from oarlock.ir.var import Var
-from oarlock.layer.initializer import Rule, constant, kaiming
-from oarlock.layer.parameter import layer_name, new_parameter, output_name, require_count, require_number
-from oarlock.op import convolution, pooling
+from oarlock.layer.initializer import Rule, kaiming
+from oarlock.layer.parameter import layer_name, new_bias, new_parameter, output_name, require_count, require_number
+from oarlock.layer.parameter_options import Given
+from oarlock.layer.window import Numbers, numbers
+from oarlock.op import convolution
 from oarlock.op.composed.named_activation import Activation, activate, require_activation
-from oarlock.op.manipulation import flatten
-from oarlock.op.selection import reduce_max
+from oarlock.op.padding import pad
 from oarlock.registry.creator import require_type
 
-__all__ = ["conv", "conv2d", "global_pool2d", "pool2d"]
+__all__ = ["conv", "conv1d", "conv2d", "conv3d", "require_grouped"]
+
+_OPERATORS = {1: convolution.conv1d, 2: convolution.conv2d, 3: convolution.conv3d}
+_PADDING_MODES = {"zeros": "constant", "reflect": "reflect", "replicate": "replicate", "circular": "circular"}
+
+
+def conv1d(
+    input: Var,
+    filters: int,
+    size: Numbers,
+    *,
+    stride: Numbers = 1,
+    padding: Numbers | str = 0,
+    dilation: Numbers = 1,
+    groups: int = 1,
+    padding_mode: str = "zeros",
+    act: Activation | None = None,
+    bias: bool | Given = True,
+    initializer: Rule | None = None,
+    weight: Given | None = None,
+    name: str | None = None,
+) -> Var:
+    """Slide `filters` windows of `size` over signals: float[n c w] -> float[n filters ow]. All else is as in `conv2d`."""
+    how = {"stride": stride, "padding": padding, "dilation": dilation}
+    return _convolved(1, input, filters, size, how, groups, padding_mode, act, bias, initializer, weight, name)
 
 
 def conv2d(
     input: Var,
     filters: int,
-    size: int | tuple[int, int],
+    size: Numbers,
     *,
-    stride: int | tuple[int, int] = 1,
-    padding: int | tuple[int, int] = 0,
+    stride: Numbers = 1,
+    padding: Numbers | str = 0,
+    dilation: Numbers = 1,
+    groups: int = 1,
+    padding_mode: str = "zeros",
     act: Activation | None = None,
-    bias: bool = True,
+    bias: bool | Given = True,
     initializer: Rule | None = None,
+    weight: Given | None = None,
     name: str | None = None,
 ) -> Var:
     """Slide `filters` windows of `size` over images: float[n c h w] -> float[n filters oh ow].
 
-    ``oh = (h + 2 padding - size) // stride + 1``. Parameters `<name>.w` [filters, c, kh, kw], Kaiming-normal
-    unless `initializer` says otherwise, and `<name>.b` [filters], zeros.
+    ``oh = (h + 2 padding - dilation (size - 1) - 1) // stride + 1``. One number stands for both axes. The padding "same" leaves the size as
+    it is, where the stride is 1, and "valid" is 0; what is put there is zeros, or by `padding_mode` "reflect", "replicate" or "circular".
+    In several `groups`, which divide `filters` and the c channels, each filter sees the channels of its group alone.
+
+    Parameters `<name>.w` [filters, c / groups, kh, kw], Kaiming-normal unless `initializer` says otherwise, and `<name>.b` [filters],
+    zeros; `weight` and `bias` take `ParameterOptions`. Raises ArgumentError, and ShapeError where the window does not fit.
     """
-    input = require_type(input, "conv2d: input")
-    channels = require_number(input.shape, 1, "conv2d", input)
-    name = layer_name(input.block.program, name, "conv2d")
-    shape = (require_count(filters, "conv2d: filters"), channels, *_pair(size, "size"))
-    window = {"stride": _pair(stride, "stride"), "padding": _pair(padding, "padding")}
-    require_activation(act)
-    with undone_on_error(input.block.program):
-        w = new_parameter(input.block, f"{name}.w", shape, input.dtype, initializer or kaiming())
-        b = new_parameter(input.block, f"{name}.b", (filters,), input.dtype, constant(0.0)) if bias else None
-        return activate(convolution.conv2d(input, w, b, **window, name=output_name(input.block.program, name)), act)
+    how = {"stride": stride, "padding": padding, "dilation": dilation}
+    return _convolved(2, input, filters, size, how, groups, padding_mode, act, bias, initializer, weight, name)
 
 
 conv = conv2d
 """`conv2d`, as the Framework document calls it."""
 
 
-def pool2d(
+def conv3d(
     input: Var,
-    size: int | tuple[int, int],
+    filters: int,
+    size: Numbers,
     *,
-    stride: int | tuple[int, int] | None = None,
-    padding: int | tuple[int, int] = 0,
-    mode: str = "max",
+    stride: Numbers = 1,
+    padding: Numbers | str = 0,
+    dilation: Numbers = 1,
+    groups: int = 1,
+    padding_mode: str = "zeros",
+    act: Activation | None = None,
+    bias: bool | Given = True,
+    initializer: Rule | None = None,
+    weight: Given | None = None,
+    name: str | None = None,
 ) -> Var:
-    """The largest value, or the mean with ``mode="average"``, of each window: float[n c h w] -> float[n c oh ow].
-
-    Windows do not overlap unless `stride` says so.
-    """
-    pools = {"max": pooling.max_pool2d, "average": pooling.average_pool2d}
-    if mode not in pools:
-        raise ArgumentError(f"pool2d: mode is 'max' or 'average', not {mode!r}", location=here())
-    window = _pair(size, "size")
-    return pools[mode](input, size=window, stride=window if stride is None else _pair(stride, "stride"), padding=_pair(padding, "padding"))
+    """Slide `filters` windows of `size` over volumes: float[n c d h w] -> float[n filters od oh ow]. All else is as in `conv2d`."""
+    how = {"stride": stride, "padding": padding, "dilation": dilation}
+    return _convolved(3, input, filters, size, how, groups, padding_mode, act, bias, initializer, weight, name)
 
 
-def global_pool2d(input: Var, *, mode: str = "average") -> Var:
-    """The mean of each channel of each image, or its largest value with ``mode="max"``: float[n c h w] -> float[n c]."""
-    input = require_type(input, "global_pool2d: input")
-    if input.ndim != 4:
-        raise ShapeError(f"global_pool2d: input is float[n c h w], not {input.type_text}", location=here(), given=[input.describe()])
-    if mode not in ("average", "max"):
-        raise ArgumentError(f"global_pool2d: mode is 'max' or 'average', not {mode!r:.60}", location=here())
-    return pooling.global_average_pool2d(input) if mode == "average" else reduce_max(flatten(input, start=2), axis=-1)
+def _convolved(
+    axes: int,
+    input: Var,
+    filters: int,
+    size: Numbers,
+    how: dict[str, Any],
+    groups: int,
+    padding_mode: str,
+    act: Activation | None,
+    bias: bool | Given,
+    rule: Rule | None,
+    weight: Given | None,
+    name: str | None,
+) -> Var:
+    """Any of the above."""
+    kind = f"conv{axes}d"
+    input = require_type(input, f"{kind}: input")
+    channels = require_number(input.shape, 1, kind, input)
+    name = layer_name(input.block.program, name, kind)
+    filters = require_count(filters, f"{kind}: filters")
+    require_grouped(kind, groups, {"channels": channels, "filters": filters}, input)
+    window = numbers(size, axes, "size", least=1)
+    stride, dilation = (numbers(how[what], axes, what, least=1) for what in ("stride", "dilation"))
+    before, after = _padding(kind, how["padding"], window, stride, dilation)
+    if padding_mode not in _PADDING_MODES:
+        raise ArgumentError(f"{kind}: padding_mode is one of {', '.join(_PADDING_MODES)}, not {padding_mode!r:.60}", location=here())
+    require_activation(act)
+    with undone_on_error(input.block.program):
+        w = new_parameter(input.block, f"{name}.w", (filters, channels // groups, *window), input.dtype, rule or kaiming(), weight)
+        b = new_bias(input.block, f"{name}.b", (filters,), input.dtype, bias)
+        if any(before + after) and (before != after or padding_mode != "zeros"):
+            input = pad(input, before=before, after=after, mode=_PADDING_MODES[padding_mode])
+            before = (0,) * axes
+        steps = {"stride": stride, "padding": before}
+        if groups != 1 or dilation != (1,) * axes:
+            steps |= {"dilation": dilation, "groups": groups}
+        return activate(_OPERATORS[axes](input, w, b, **steps, name=output_name(input.block.program, name)), act)
 
 
-def _pair(value: int | tuple[int, int], what: str) -> tuple[int, int]:
-    """Height and width; one number stands for both."""
-    pair = (value, value) if isinstance(value, int) else tuple(value)
-    if len(pair) != 2 or not all(isinstance(item, int) for item in pair):
-        raise ArgumentError(f"{what} is a number, or two for height and width, not {value!r}", location=here())
-    return pair
+def _padding(
+    kind: str, padding: Numbers | str, window: tuple[int, ...], stride: tuple[int, ...], dilation: tuple[int, ...]
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """How many elements are put before each axis, and how many after it. Raises ArgumentError."""
+    if padding == "same":
+        if stride != (1,) * len(window):
+            raise ArgumentError(f'{kind}: the padding "same" goes with a stride of 1, not {stride}', location=here())
+        reach = [step * (size - 1) for step, size in zip(dilation, window, strict=True)]
+        return tuple(each // 2 for each in reach), tuple(each - each // 2 for each in reach)
+    each = (0,) * len(window) if padding == "valid" else numbers(padding, len(window), "padding")
+    return each, each
+
+
+def require_grouped(kind: str, groups: int, counts: dict[str, int], input: Var) -> None:
+    """Raises ArgumentError where `groups` do not divide each of the `counts`."""
+    require_count(groups, f"{kind}: groups")
+    for what, count in counts.items():
+        if count % groups:
+            raise ArgumentError(f"{kind}: {groups} groups do not divide {count} {what}", location=here(), given=[input.describe()])

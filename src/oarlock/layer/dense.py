@@ -7,15 +7,19 @@ from oarlock.ir.location import here
 from oarlock.ir.names import require_user_name
 from oarlock.ir.rollback import undone_on_error
 from oarlock.ir.var import Var
-from oarlock.layer.initializer import Rule, constant, xavier
-from oarlock.layer.parameter import layer_name, new_parameter, output_name, require_count, require_number
+from oarlock.layer.initializer import Rule, uniform, xavier
+from oarlock.layer.parameter import layer_name, new_bias, new_parameter, output_name, require_count, require_number
+from oarlock.layer.parameter_options import Given
 from oarlock.op.composed.arithmetic import constant_like, is_one
+from oarlock.op.composed.broadcast_product import matrix_product
 from oarlock.op.composed.named_activation import Activation, activate, require_activation
+from oarlock.op.composed.shape import unsqueeze
 from oarlock.op.elementwise import add, multiply
-from oarlock.op.matrix import linear
+from oarlock.op.manipulation import reshape
+from oarlock.op.matrix import linear as linear_product
 from oarlock.registry.creator import describe_value, require_type
 
-__all__ = ["fc"]
+__all__ = ["bilinear", "fc", "linear"]
 
 
 def fc(
@@ -25,29 +29,29 @@ def fc(
     output_size: int | None = None,
     act: Activation | None = None,
     scale: "float | Var" = 1.0,
-    bias: bool = True,
+    bias: bool | Given = True,
     initializer: Rule | None = None,
+    weight: Given | None = None,
     params: Sequence[str] | None = None,
     name: str | None = None,
 ) -> Var:
     """Contract the last dimension: float[*b k] -> float[*b size], ``act(scale (input @ w) + b)``.
 
-    Parameters `<name>.w` [k, size], Xavier-uniform unless `initializer` says otherwise, and `<name>.b` [size],
-    zeros; or `params` says what the two are called. Layers that call them alike share them. `act` names an
-    activation - relu, sigmoid, tanh, softmax - or is a function of a variable, such as `ol.op.gelu`. `output_size` is `size` as
-    issue 3129 spells it. `scale` is a number, or a variable that holds one, float[] or float[1].
+    Parameters `<name>.w` [k, size], Xavier-uniform unless `initializer` says otherwise, and `<name>.b` [size], zeros; or `params` says what
+    the two are called. `weight` and `bias` take `ParameterOptions`. Layers that call them alike share them. `act` names an activation -
+    relu, sigmoid, tanh, softmax - or is a function of a variable, such as `ol.op.gelu`. `output_size` is `size` as issue 3129 spells it.
+    `scale` is a number, or a variable that holds one, float[] or float[1].
 
     ``fc(w, x)``, of two variables, multiplies `x`, float[*b k], by a weight that there is, float[k size] or, one number, float[1], and
-    makes no parameter and no bias: ``act(scale (x @ w))``.
-    Raises ArgumentError where there is not one size, or not a name per parameter; ShapeError for a shared
-    parameter of another shape.
+    makes no parameter and no bias: ``act(scale (x @ w))``. Raises ArgumentError where there is not one size, or not a name per parameter;
+    ShapeError for a shared parameter of another shape.
     """
     if isinstance(size, Var):
-        if output_size is not None or initializer is not None or params is not None:
+        if not (output_size is initializer is params is weight is None):
             raise ArgumentError(
                 "fc: it is given its weight, so it makes none",
                 location=here(),
-                contract="fc(w, x) takes act, scale and name; fc(x, size) takes output_size, initializer and params",
+                contract="fc(w, x) takes act, scale and name; fc(x, size) takes output_size, initializer, weight and params",
                 given=[input.describe() if isinstance(input, Var) else describe_value(input), size.describe()],
             )
         return _weighted(require_type(input, "fc: w"), require_type(size, "fc: x"), act, scale, name)
@@ -58,17 +62,20 @@ def fc(
     k = require_number(input.shape, -1, "fc", input)
     program = input.block.program
     name = layer_name(program, name, "fc")
-    names = [f"{name}.w", f"{name}.b"][: 1 + bias] if params is None else [require_user_name(item) for item in params]
-    if len(names) != 1 + bias:
-        raise ArgumentError(f"fc: params names {1 + bias} parameters, not {len(names)}", location=here(), hint='params=["fc.w", "fc.b"]')
+    has_bias = bias is not False
+    names = [f"{name}.w", f"{name}.b"][: 1 + has_bias] if params is None else [require_user_name(item) for item in params]
+    if len(names) != 1 + has_bias:
+        raise ArgumentError(
+            f"fc: params names {1 + has_bias} parameters, not {len(names)}", location=here(), hint='params=["fc.w", "fc.b"]'
+        )
     require_activation(act)
     with undone_on_error(program):
-        w = new_parameter(input.block, names[0], (k, require_count(width, "fc: size")), input.dtype, initializer or xavier())
-        b = new_parameter(input.block, names[1], (width,), input.dtype, constant(0.0)) if bias else None
+        w = new_parameter(input.block, names[0], (k, require_count(width, "fc: size")), input.dtype, initializer or xavier(), weight)
+        b = new_bias(input.block, names[-1], (width,), input.dtype, bias)
         if is_one(scale):
-            return activate(linear(input, w, b, name=output_name(program, name)), act)
+            return activate(linear_product(input, w, b, name=output_name(program, name)), act)
         scaled = multiply(
-            linear(input, w), constant_like(scale, input, what="fc: scale"), name=output_name(program, name) if b is None else None
+            linear_product(input, w), constant_like(scale, input, what="fc: scale"), name=output_name(program, name) if b is None else None
         )
         return activate(scaled if b is None else add(scaled, b, name=output_name(program, name)), act)
 
@@ -81,7 +88,7 @@ def _weighted(w: Var, x: Var, act: Activation | None, scale: "float | Var", name
         if w.shape == (1,) and x.shape and x.shape[-1] == 1:
             product = multiply(w, x, name=name)
         elif w.ndim == 2 and all(isinstance(size, int) for size in w.shape or ()):
-            product = linear(x, w, name=name)
+            product = linear_product(x, w, name=name)
         else:
             raise ShapeError(
                 f'fc: "{w.name}" is no weight of "{x.name}"',
@@ -91,3 +98,52 @@ def _weighted(w: Var, x: Var, act: Activation | None, scale: "float | Var", name
                 hint="ol.layer.fc(x, 10) makes a weight of its own; w * x multiplies element by element",
             )
         return activate(product if is_one(scale) else multiply(product, constant_like(scale, product, what="fc: scale")), act)
+
+
+def linear(input: Var, size: int, *, bias: bool | Given = True, weight: Given | None = None, name: str | None = None) -> Var:
+    """`fc` without an activation: float[*b k] -> float[*b size], ``input @ w + b``.
+
+    Parameters `<name>.w` [k, size], Xavier-uniform, and `<name>.b` [size], zeros, unless `weight` and `bias` say otherwise. Raises as `fc`.
+    """
+    input = require_type(input, "linear: input")
+    size = require_count(size, "linear: size")
+    return fc(input, size, bias=bias, weight=weight, name=layer_name(input.block.program, name, "linear"))
+
+
+def bilinear(
+    first: Var,
+    second: Var,
+    size: int,
+    *,
+    act: Activation | None = None,
+    bias: bool | Given = True,
+    weight: Given | None = None,
+    name: str | None = None,
+) -> Var:
+    """Two inputs, contracted by a matrix for each output: float[*b j], float[*b k] -> float[*b size], ``y_i = first' w_i second + b_i``.
+
+    Parameters `<name>.w` [j, k, size], uniform within ±1/sqrt(j), and `<name>.b` [size], zeros, unless `weight` and `bias` say otherwise.
+    Raises ShapeError where the inputs have other leading axes, or columns that are no number; ArgumentError.
+    """
+    first, second = require_type(first, "bilinear: first"), require_type(second, "bilinear: second")
+    j, k = (require_number(var.shape, -1, "bilinear", var) for var in (first, second))
+    if (first.shape or ())[:-1] != (second.shape or ())[:-1]:
+        raise ShapeError(
+            "bilinear: the inputs differ before their last axes",
+            location=here(),
+            contract="first: float[*b j], second: float[*b k]",
+            given=[first.describe(), second.describe()],
+        )
+    size = require_count(size, "bilinear: size")
+    require_activation(act)
+    program = first.block.program
+    name = layer_name(program, name, "bilinear")
+    with undone_on_error(program):
+        w = new_parameter(first.block, f"{name}.w", (j, k, size), first.dtype, uniform(-(j**-0.5), j**-0.5), weight)
+        b = new_bias(first.block, f"{name}.b", (size,), first.dtype, bias)
+        front = (first.shape or ())[:-1]
+        matrices = reshape(linear_product(first, reshape(w, shape=(j, k * size))), shape=(*front, k, size))
+        result = output_name(program, name)
+        y = matrix_product(unsqueeze(second, -2), matrices)
+        y = reshape(y, shape=(*front, size), name=result if b is None else None)
+        return activate(y if b is None else add(y, b, name=result), act)

@@ -1,10 +1,6 @@
 """The inputs of a program, which are fed."""
 
-import sys
 from collections.abc import Sequence
-
-import numpy
-import torch
 
 from oarlock.errors import ArgumentError, ProgramError
 from oarlock.ir.block_stack import current_block
@@ -12,7 +8,8 @@ from oarlock.ir.dtype import DType
 from oarlock.ir.location import here
 from oarlock.ir.names import require_user_name
 from oarlock.ir.size import Size, add, is_symbol, names_in
-from oarlock.ir.var import Initializer, Var
+from oarlock.ir.var import Var
+from oarlock.layer.held_array import hold
 from oarlock.layer.parameter import layer_name
 from oarlock.runtime.ragged import Ragged
 from oarlock.runtime.value import describe_value, find_dense_form, read_as, to_tensor
@@ -59,7 +56,7 @@ def data(
             raise ArgumentError(
                 f'"{name}": an array does not say where its rows end', location=here(), hint="value=ol.Ragged.from_lists(rows)"
             )
-        initializer = _held(tensor)
+        initializer = hold(tensor)
         dtype = from_torch(tensor.dtype) or dtype
         shape = tuple(inner)
     if shape is None:
@@ -84,7 +81,7 @@ def data(
     )
     main.inputs.append(var)
     for number, (splits, size, inside) in enumerate(levels):
-        start = _held(to_tensor(cuts[number])) if cuts else None
+        start = hold(to_tensor(cuts[number])) if cuts else None
         main.inputs.append(main.new_var(splits, DType.INT64, (size,), stop_gradient=True, initializer=start, row_splits_of=inside))
     return var
 
@@ -105,18 +102,8 @@ def _require_levels(name: str, ragged: object, batch: str | None) -> list[tuple[
     return [(f"{name}.splits.0", add(batch or 0, 1), f"{name}.s1"), (f"{name}.splits.1", f"{name}.s1+1", f"{name}.t")]
 
 
-def _held(tensor: torch.Tensor) -> Initializer:
-    return Initializer("array", {"data": _little_endian(tensor), "shape": tuple(tensor.shape)})
-
-
 def variable(
     *, shape: Sequence[Size] | None = None, dtype: DType | str | None = None, name: str | None = None, value: object = None
 ) -> Var:
     """Declare an input of just this shape, with no batch dimension put in front: T[*shape]. Otherwise as `data`."""
     return data(layer_name(current_block().program, name, "variable"), shape, dtype, batch=None, value=value)
-
-
-def _little_endian(tensor: torch.Tensor) -> bytes:
-    """The elements in row order, as a file holds them on every machine."""
-    data = tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy() if tensor.numel() else numpy.empty(0, "uint8")
-    return (data if sys.byteorder == "little" else data.reshape(-1, tensor.itemsize)[:, ::-1]).tobytes()

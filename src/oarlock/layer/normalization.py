@@ -1,5 +1,7 @@
 """Layers that normalize what they are given, then scale and shift it by parameters."""
 
+import math
+
 from oarlock.errors import ProgramError
 from oarlock.ir.location import here
 from oarlock.ir.names import next_name
@@ -7,38 +9,123 @@ from oarlock.ir.operation import Role
 from oarlock.ir.rollback import undone_on_error
 from oarlock.ir.var import Var
 from oarlock.layer.initializer import Rule, constant
-from oarlock.layer.parameter import layer_name, new_parameter, new_state, output_name, require_number
-from oarlock.op import batch_normalization, normalization
+from oarlock.layer.parameter import layer_name, new_bias, new_state, output_name, require_count, require_number
+from oarlock.layer.parameter_options import Given
+from oarlock.op import batch_normalization, group_normalization, normalization, rms_normalization
 from oarlock.op.composed.named_activation import Activation, activate, require_activation
+from oarlock.op.composed.shape import known_shape
+from oarlock.op.manipulation import reshape
 from oarlock.registry.creator import block_for, require_type
 
-__all__ = ["batch_norm", "layer_norm"]
+__all__ = ["batch_norm", "group_norm", "instance_norm", "layer_norm", "rms_norm"]
 
 
-def layer_norm(input: Var, *, epsilon: float = 1e-5, name: str | None = None) -> Var:
-    """Each row brought to mean 0 and variance 1 along the last axis, then scaled and shifted: float[*b k] -> float[*b k].
+def layer_norm(
+    input: Var,
+    *,
+    axes: int = 1,
+    epsilon: float = 1e-5,
+    scale: bool | Given = True,
+    bias: bool | Given = True,
+    name: str | None = None,
+) -> Var:
+    """Each row brought to mean 0 and variance 1 along its last axis, then scaled and shifted: float[*b k] -> float[*b k].
 
-    Parameters `<name>.scale` [k], ones, and `<name>.bias` [k], zeros; `ol.op.layer_norm` takes none (Ba, Kiros and Hinton, 2016).
+    A row has so many last `axes`, whose sizes are numbers. Parameters `<name>.scale` [k], ones, and `<name>.bias` [k], zeros, one for each
+    place of a row; `scale` and `bias` take `ParameterOptions`, or False for none (Ba, Kiros and Hinton, 2016). Raises ShapeError.
     """
-    input = require_type(input, "layer_norm: input")
-    k = require_number(input.shape, -1, "layer_norm", input)
+    return _by_row("layer_norm", input, axes, epsilon, scale, bias, name)
+
+
+def rms_norm(input: Var, *, axes: int = 1, epsilon: float = 1e-5, scale: bool | Given = True, name: str | None = None) -> Var:
+    """Each row divided by the root of its mean square, then scaled: float[*b k] -> float[*b k].
+
+    A row has so many last `axes`. Parameter `<name>.scale` [k], ones, unless `scale` says otherwise (Zhang and Sennrich, 2019). Raises
+    ShapeError.
+    """
+    return _by_row("rms_norm", input, axes, epsilon, scale, False, name)
+
+
+def _by_row(kind: str, input: Var, axes: int, epsilon: float, scale: bool | Given, bias: bool | Given, name: str | None) -> Var:
+    input = require_type(input, f"{kind}: input")
+    require_count(axes, f"{kind}: axes")
+    sizes = tuple(require_number(input.shape, axis, kind, input) for axis in range(-axes, 0))
     program = input.block.program
-    name = layer_name(program, name, "layer_norm")
+    name = layer_name(program, name, kind)
     with undone_on_error(program):
-        scale, bias = _scale_and_shift(input, name, k)
+        scale_, bias_ = _scale_and_shift(input, name, sizes, scale, bias)
         result = output_name(program, name)
-        y = normalization.layer_norm(input, scale, bias, epsilon=epsilon, name=result)
+        if axes == 1:
+            y = _ROW_NORMS[kind](input, scale_, bias_, epsilon, result)
+            y.block.rename(y, result)
+            return y
+        shape, k = known_shape(input, kind), math.prod(sizes)
+        rows, scale_, bias_ = (
+            None if var is None else reshape(var, shape=front)
+            for var, front in ((input, (*shape[:-axes], k)), (scale_, (k,)), (bias_, (k,)))
+        )
+        return reshape(_ROW_NORMS[kind](rows, scale_, bias_, epsilon, None), shape=shape, name=result)
+
+
+_ROW_NORMS = {
+    "layer_norm": lambda x, scale, bias, epsilon, name: normalization.layer_norm(x, scale, bias, epsilon=epsilon, name=name),
+    "rms_norm": lambda x, scale, bias, epsilon, name: rms_normalization.rms_norm(x, scale, epsilon=epsilon, name=name),
+}
+
+
+def group_norm(
+    input: Var, groups: int, *, epsilon: float = 1e-5, scale: bool | Given = True, bias: bool | Given = True, name: str | None = None
+) -> Var:
+    """Each of `groups` of channels of each row brought to mean 0 and variance 1, then scaled and shifted: float[n c ...s] -> float[n c
+    ...s].
+
+    Parameters `<name>.scale` [c], ones, and `<name>.bias` [c], zeros; `scale` and `bias` take `ParameterOptions`, or False for none (Wu and
+    He, 2018). Raises ShapeError where the groups do not divide the channels.
+    """
+    return _by_group("group_norm", input, groups, epsilon, scale, bias, name)
+
+
+def instance_norm(
+    input: Var, *, epsilon: float = 1e-5, scale: bool | Given = False, bias: bool | Given = False, name: str | None = None
+) -> Var:
+    """Each channel of each row brought to mean 0 and variance 1: float[n c ...s] -> float[n c ...s] (Ulyanov et al., 2016).
+
+    With `scale` and `bias` it is scaled and shifted by `<name>.scale` [c], ones, and `<name>.bias` [c], zeros. Raises ShapeError.
+    """
+    return _by_group("instance_norm", input, None, epsilon, scale, bias, name)
+
+
+def _by_group(kind: str, input: Var, groups: int | None, epsilon: float, scale: bool | Given, bias: bool | Given, name: str | None) -> Var:
+    input = require_type(input, f"{kind}: input")
+    channels = require_number(input.shape, 1, kind, input)
+    groups = channels if groups is None else require_count(groups, f"{kind}: groups")
+    program = input.block.program
+    name = layer_name(program, name, kind)
+    with undone_on_error(program):
+        scale_, bias_ = _scale_and_shift(input, name, (channels,), scale, bias)
+        result = output_name(program, name)
+        y = group_normalization.group_norm(input, scale_, bias_, groups=groups, epsilon=epsilon, name=result)
     y.block.rename(y, result)
     return y
 
 
-def batch_norm(input: Var, *, momentum: float = 0.1, epsilon: float = 1e-5, act: Activation | None = None, name: str | None = None) -> Var:
+def batch_norm(
+    input: Var,
+    *,
+    momentum: float = 0.1,
+    epsilon: float = 1e-5,
+    act: Activation | None = None,
+    scale: bool | Given = True,
+    bias: bool | Given = True,
+    name: str | None = None,
+) -> Var:
     """Each channel brought to mean 0 and variance 1, then scaled and shifted: float[n c ...s] -> float[n c ...s].
 
-    A run that is training takes mean and variance of its batch, and at its end moves `<name>.mean` and `<name>.variance` [c] towards
-    them, ``(1 - momentum) running + momentum batch``; any other run takes these running ones, which begin as 0 and 1 and stay.
-    Parameters `<name>.scale` [c], ones, and `<name>.bias` [c], zeros (Ioffe and Szegedy, 2015).
-    Raises ProgramError inside a loop or a branch, from where statistics cannot be kept, and where `name` is that of another such layer.
+    A run that is training takes mean and variance of its batch, and at its end moves `<name>.mean` and `<name>.variance` [c] towards them,
+    ``(1 - momentum) running + momentum batch``; any other run takes these running ones, which begin as 0 and 1 and stay. Parameters
+    `<name>.scale` [c], ones, and `<name>.bias` [c], zeros; `scale` and `bias` take `ParameterOptions`, or False for none (Ioffe and
+    Szegedy, 2015). Raises ProgramError inside a loop or a branch, from where statistics cannot be kept, and where `name` is that of another
+    such layer.
     """
     input = require_type(input, "batch_norm: input")
     channels = require_number(input.shape, 1, "batch_norm", input)
@@ -59,10 +146,10 @@ def batch_norm(input: Var, *, momentum: float = 0.1, epsilon: float = 1e-5, act:
         )
     require_activation(act)
     with undone_on_error(program):
-        scale, bias = _scale_and_shift(input, name, channels)
+        scale_, bias_ = _scale_and_shift(input, name, (channels,), scale, bias)
         running = [new_state(main, f"{name}.{what}", (channels,), input.dtype, rule) for what, rule in _STATISTICS.items()]
         result = output_name(program, name)
-        y = batch_normalization.batch_norm(input, *running, scale, bias, momentum=momentum, epsilon=epsilon, name=result)
+        y = batch_normalization.batch_norm(input, *running, scale_, bias_, momentum=momentum, epsilon=epsilon, name=result)
     main.rename(y, result)
     assert y.op is not None
     for var, slot in zip(running, ("next_mean", "next_variance"), strict=True):
@@ -75,6 +162,8 @@ def batch_norm(input: Var, *, momentum: float = 0.1, epsilon: float = 1e-5, act:
 _STATISTICS: dict[str, Rule] = {"mean": constant(0.0), "variance": constant(1.0)}
 
 
-def _scale_and_shift(input: Var, name: str, count: int) -> tuple[Var, Var]:
-    scale = new_parameter(input.block, f"{name}.scale", (count,), input.dtype, constant(1.0))
-    return scale, new_parameter(input.block, f"{name}.bias", (count,), input.dtype, constant(0.0))
+def _scale_and_shift(
+    input: Var, name: str, shape: tuple[int, ...], scale: bool | Given, bias: bool | Given
+) -> tuple[Var | None, Var | None]:
+    made = new_bias(input.block, f"{name}.scale", shape, input.dtype, scale, 1.0)
+    return made, new_bias(input.block, f"{name}.bias", shape, input.dtype, bias)

@@ -10,12 +10,16 @@ from oarlock.ir.location import here
 from oarlock.ir.names import require_user_name
 from oarlock.ir.program import Program
 from oarlock.ir.size import Shape
-from oarlock.ir.var import Var
-from oarlock.layer.initializer import Rule, xavier
+from oarlock.ir.var import Initializer, Var
+from oarlock.layer.held_array import HeldArray
+from oarlock.layer.initializer import Rule, constant, xavier
+from oarlock.layer.parameter_options import Given, ParameterOptions, as_options
 
 __all__ = [
     "create_parameter",
+    "first_value",
     "layer_name",
+    "new_bias",
     "new_parameter",
     "new_state",
     "output_name",
@@ -40,25 +44,33 @@ def create_parameter(
     dtype: DType | str = DType.FLOAT32,
     initializer: Rule | None = None,
     trainable: bool = True,
+    options: ParameterOptions | None = None,
     name: str | None = None,
 ) -> Var:
     """A parameter by itself, for a layer or a cell of one's own: T[*shape], Xavier-uniform unless `initializer` says otherwise.
 
-    It is called `<name>`, or parameter_0, parameter_1; what is called alike is one parameter. It is declared in the main block, even where
-    it is asked for in a loop. Raises ArgumentError for a size that is no number, DTypeError for a dtype that is no float, ShapeError for
-    a parameter of that name that has another shape.
+    `options` are those that layers take, and come before the rest. It is called `<name>`, or parameter_0, parameter_1; what is called alike
+    is one parameter. It is declared in the main block, even where it is asked for in a loop. Raises ArgumentError for a size that is no
+    number, DTypeError for a dtype that is no float, ShapeError for a parameter of that name that has another shape.
     """
     kind = DType.of(dtype)
     if not kind.is_floating:
         raise DTypeError(f"create_parameter: dtype is a float, not {kind}", location=here())
     sizes = tuple(require_count(size, "create_parameter: a size") for size in shape)
     block = current_block()
-    return new_parameter(block, layer_name(block.program, name, "parameter"), sizes, kind, initializer or xavier(), trainable=trainable)
+    name = layer_name(block.program, name or (options.name if options else None), "parameter")
+    return new_parameter(block, name, sizes, kind, initializer or xavier(), options, trainable=trainable)
 
 
-def new_parameter(block: Block, name: str, shape: tuple[int, ...], dtype: DType, rule: Rule, *, trainable: bool = True) -> Var:
-    """Declare a parameter of `shape`. Layers of one name share it; raises ShapeError where they want another shape."""
-    main = block.program.main
+def new_parameter(
+    block: Block, name: str, shape: tuple[int, ...], dtype: DType, rule: Rule, given: Given | None = None, *, trainable: bool = True
+) -> Var:
+    """Declare a parameter of `shape`, which starts by `rule` and is called `name` unless the options that were `given` say otherwise.
+
+    Layers of one name share it; raises ShapeError where they want another shape, ArgumentError for what are no options.
+    """
+    main, options = block.program.main, as_options(given, name)
+    name = options.name or name
     found = main.find_var(name)
     if found is not None:
         if found.shape != shape or found.dtype is not dtype or not found.parameter:
@@ -69,12 +81,36 @@ def new_parameter(block: Block, name: str, shape: tuple[int, ...], dtype: DType,
                 hint="layers of one name share their parameters; give this layer another name, or the same sizes",
             )
         return found
-    return main.new_var(name, dtype, shape, persistable=True, parameter=True, trainable=trainable, initializer=rule(shape))
+    return main.new_var(
+        name,
+        dtype,
+        shape,
+        persistable=True,
+        parameter=True,
+        trainable=trainable and options.trainable,
+        initializer=first_value(options.initializer or rule, shape, dtype),
+        update_settings=options.update_settings,
+    )
+
+
+def new_bias(block: Block, name: str, shape: tuple[int, ...], dtype: DType, given: Given | bool, value: float = 0.0) -> Var | None:
+    """Declare a parameter that a layer may do without: none where False was `given`; it starts as `value`.
+
+    Raises as `new_parameter` does.
+    """
+    if given is False:
+        return None
+    return new_parameter(block, name, shape, dtype, constant(value), None if given is True else given)
+
+
+def first_value(rule: Rule, shape: tuple[int, ...], dtype: DType) -> Initializer:
+    """The initializer that `rule` gives a parameter of this shape and dtype."""
+    return rule(shape, dtype) if isinstance(rule, HeldArray) else rule(shape)
 
 
 def new_state(main: Block, name: str, shape: tuple[int, ...], dtype: DType, rule: Rule) -> Var:
     """Declare what a layer keeps from step to step, yet nobody trains."""
-    return main.new_var(name, dtype, shape, persistable=True, stop_gradient=True, initializer=rule(shape))
+    return main.new_var(name, dtype, shape, persistable=True, stop_gradient=True, initializer=first_value(rule, shape, dtype))
 
 
 def require_count(value: object, what: str) -> int:

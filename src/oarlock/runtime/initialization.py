@@ -11,6 +11,7 @@ from oarlock.ir.var import HeldValue, Var
 from oarlock.proto.limits import Limits
 from oarlock.runtime import random
 from oarlock.runtime.declaration_check import require_declared
+from oarlock.runtime.first_matrices import MATRICES, truncated_normal
 from oarlock.runtime.fork import note_threads
 from oarlock.runtime.ownership import own, require_own, states_of
 from oarlock.runtime.scope import Scope
@@ -94,6 +95,10 @@ def initial_value(var: Var, seed: int) -> torch.Tensor:
         if initializer.type == "normal":
             deviation, mean, whole = attributes["deviation"], attributes["mean"], math.prod(shape)
             return _drawn(shape, dtype, lambda count, start: random.normal((count,), key, start=start, whole=whole) * deviation + mean)  # type: ignore[operator]
+        if initializer.type == "truncated_normal":
+            return _drawn(shape, dtype, lambda count, start: truncated_normal((count,), key, start=start, **attributes))  # type: ignore[arg-type]
+        if initializer.type in MATRICES:
+            return MATRICES[initializer.type](shape, key, **attributes).to(dtype)
         if initializer.type == "array":
             return _array(attributes["data"], attributes["shape"], dtype)  # type: ignore[arg-type]
     except (KeyError, TypeError, ValueError, OverflowError, RuntimeError) as error:

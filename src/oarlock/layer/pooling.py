@@ -1,0 +1,267 @@
+"""Pooling of signals, images and volumes: by windows, to a size that is given, and over everything."""
+
+import math
+from typing import Any
+
+from oarlock.errors import ArgumentError, ShapeError
+from oarlock.ir.location import here
+from oarlock.ir.rollback import undone_on_error
+from oarlock.ir.var import Var
+from oarlock.layer.window import Numbers, numbers
+from oarlock.op import adaptive_pooling, pooling, pooling_by_axes
+from oarlock.op.composed.arithmetic import constant_like
+from oarlock.op.elementwise import multiply
+from oarlock.op.manipulation import flatten
+from oarlock.op.powers import power
+from oarlock.op.reduction import mean
+from oarlock.op.selection import reduce_max
+from oarlock.registry.creator import require_type
+from oarlock.registry.declaration import Operator
+
+__all__ = [
+    "adaptive_average_pool1d",
+    "adaptive_average_pool2d",
+    "adaptive_average_pool3d",
+    "adaptive_max_pool1d",
+    "adaptive_max_pool2d",
+    "adaptive_max_pool3d",
+    "average_pool1d",
+    "average_pool2d",
+    "average_pool3d",
+    "global_pool1d",
+    "global_pool2d",
+    "global_pool3d",
+    "lp_pool",
+    "max_pool1d",
+    "max_pool2d",
+    "max_pool3d",
+    "pool2d",
+]
+
+_MAX = {1: pooling_by_axes.max_pool1d, 2: pooling.max_pool2d, 3: pooling_by_axes.max_pool3d}
+_AVERAGE = {1: pooling_by_axes.average_pool1d, 2: pooling.average_pool2d, 3: pooling_by_axes.average_pool3d}
+_RANKS = {1: "n c w", 2: "n c h w", 3: "n c d h w"}
+
+
+def max_pool1d(
+    input: Var,
+    size: Numbers,
+    *,
+    stride: Numbers | None = None,
+    padding: Numbers = 0,
+    dilation: Numbers = 1,
+    ceil_mode: bool = False,
+    name: str | None = None,
+) -> Var:
+    """The largest value of each window of each channel: float[n c w] -> float[n c ow]. As `max_pool2d`."""
+    how = {"stride": stride, "padding": padding, "dilation": dilation}
+    return _pooled(1, "max", input, size, how, ceil_mode, {}, name)
+
+
+def max_pool2d(
+    input: Var,
+    size: Numbers,
+    *,
+    stride: Numbers | None = None,
+    padding: Numbers = 0,
+    dilation: Numbers = 1,
+    ceil_mode: bool = False,
+    name: str | None = None,
+) -> Var:
+    """The largest value of each window of each channel: float[n c h w] -> float[n c oh ow].
+
+    ``oh = (h + 2 padding - dilation (size - 1) - 1) // stride + 1``, rounded up with `ceil_mode`. One number stands for all axes; windows
+    do not overlap unless `stride` says so. Raises ArgumentError, and ShapeError where the window does not fit.
+    """
+    how = {"stride": stride, "padding": padding, "dilation": dilation}
+    return _pooled(2, "max", input, size, how, ceil_mode, {}, name)
+
+
+def max_pool3d(
+    input: Var,
+    size: Numbers,
+    *,
+    stride: Numbers | None = None,
+    padding: Numbers = 0,
+    dilation: Numbers = 1,
+    ceil_mode: bool = False,
+    name: str | None = None,
+) -> Var:
+    """The largest value of each window of each channel: float[n c d h w] -> float[n c od oh ow]. As `max_pool2d`."""
+    how = {"stride": stride, "padding": padding, "dilation": dilation}
+    return _pooled(3, "max", input, size, how, ceil_mode, {}, name)
+
+
+def average_pool1d(
+    input: Var,
+    size: Numbers,
+    *,
+    stride: Numbers | None = None,
+    padding: Numbers = 0,
+    ceil_mode: bool = False,
+    count_padding: bool = True,
+    name: str | None = None,
+) -> Var:
+    """The mean of each window of each channel: float[n c w] -> float[n c ow]. As `average_pool2d`."""
+    return _pooled(1, "average", input, size, {"stride": stride, "padding": padding}, ceil_mode, {"count_include_pad": count_padding}, name)
+
+
+def average_pool2d(
+    input: Var,
+    size: Numbers,
+    *,
+    stride: Numbers | None = None,
+    padding: Numbers = 0,
+    ceil_mode: bool = False,
+    count_padding: bool = True,
+    name: str | None = None,
+) -> Var:
+    """The mean of each window of each channel: float[n c h w] -> float[n c oh ow].
+
+    Windows are those of `max_pool2d`. Padding counts as zeros, or not at all without `count_padding`. Raises ArgumentError and ShapeError.
+    """
+    return _pooled(2, "average", input, size, {"stride": stride, "padding": padding}, ceil_mode, {"count_include_pad": count_padding}, name)
+
+
+def average_pool3d(
+    input: Var,
+    size: Numbers,
+    *,
+    stride: Numbers | None = None,
+    padding: Numbers = 0,
+    ceil_mode: bool = False,
+    count_padding: bool = True,
+    name: str | None = None,
+) -> Var:
+    """The mean of each window of each channel: float[n c d h w] -> float[n c od oh ow]. As `average_pool2d`."""
+    return _pooled(3, "average", input, size, {"stride": stride, "padding": padding}, ceil_mode, {"count_include_pad": count_padding}, name)
+
+
+def adaptive_max_pool1d(input: Var, size: Numbers, *, name: str | None = None) -> Var:
+    """The largest value of each of `size` windows of each channel, as even as they can be: float[n c w] -> float[n c ow].
+
+    Raises ArgumentError.
+    """
+    return adaptive_pooling.adaptive_max_pool1d(
+        require_type(input, "adaptive_max_pool1d: input"), size=numbers(size, 1, "size", least=1), name=name
+    )
+
+
+def adaptive_max_pool2d(input: Var, size: Numbers, *, name: str | None = None) -> Var:
+    """The largest value of each of `size` windows of each channel, as even as they can be: float[n c h w] -> float[n c oh ow].
+
+    Raises ArgumentError.
+    """
+    return adaptive_pooling.adaptive_max_pool2d(
+        require_type(input, "adaptive_max_pool2d: input"), size=numbers(size, 2, "size", least=1), name=name
+    )
+
+
+def adaptive_max_pool3d(input: Var, size: Numbers, *, name: str | None = None) -> Var:
+    """The largest value of each of `size` windows of each channel, as even as they can be: float[n c d h w] -> float[n c od oh ow].
+
+    Raises ArgumentError.
+    """
+    return adaptive_pooling.adaptive_max_pool3d(
+        require_type(input, "adaptive_max_pool3d: input"), size=numbers(size, 3, "size", least=1), name=name
+    )
+
+
+def adaptive_average_pool1d(input: Var, size: Numbers, *, name: str | None = None) -> Var:
+    """The mean of each of `size` windows of each channel, as even as they can be: float[n c w] -> float[n c ow]. Raises ArgumentError."""
+    return adaptive_pooling.adaptive_average_pool1d(
+        require_type(input, "adaptive_average_pool1d: input"), size=numbers(size, 1, "size", least=1), name=name
+    )
+
+
+def adaptive_average_pool2d(input: Var, size: Numbers, *, name: str | None = None) -> Var:
+    """The mean of each of `size` windows of each channel, as even as they can be: float[n c h w] -> float[n c oh ow].
+
+    Raises ArgumentError.
+    """
+    return adaptive_pooling.adaptive_average_pool2d(
+        require_type(input, "adaptive_average_pool2d: input"), size=numbers(size, 2, "size", least=1), name=name
+    )
+
+
+def adaptive_average_pool3d(input: Var, size: Numbers, *, name: str | None = None) -> Var:
+    """The mean of each of `size` windows of each channel, as even as they can be: float[n c d h w] -> float[n c od oh ow].
+
+    Raises ArgumentError.
+    """
+    return adaptive_pooling.adaptive_average_pool3d(
+        require_type(input, "adaptive_average_pool3d: input"), size=numbers(size, 3, "size", least=1), name=name
+    )
+
+
+def pool2d(
+    input: Var, size: Numbers, *, stride: Numbers | None = None, padding: Numbers = 0, mode: str = "max", name: str | None = None
+) -> Var:
+    """The largest value, or the mean with ``mode="average"``, of each window: float[n c h w] -> float[n c oh ow].
+
+    Windows do not overlap unless `stride` says so.
+    """
+    _require_mode(mode, "pool2d")
+    return _pooled(2, mode, input, size, {"stride": stride, "padding": padding}, False, {}, name)
+
+
+def lp_pool(input: Var, size: Numbers, *, order: float = 2.0, stride: Numbers | None = None, ceil_mode: bool = False) -> Var:
+    """``(sum x**order)**(1 / order)`` over each window of each channel, of signals, images or volumes: float[n c ...s] -> float[n c ...t].
+
+    Windows do not overlap unless `stride` says so. Raises ShapeError for other inputs, ArgumentError.
+    """
+    input = require_type(input, "lp_pool: input")
+    axes = len(input.shape or ()) - 2
+    if axes not in _AVERAGE:
+        raise ShapeError(f"lp_pool: input has one to three axes behind its channels, not {input.type_text}", location=here())
+    window = numbers(size, axes, "size", least=1)
+    with undone_on_error(input.block.program):
+        mean_power = _pooled(
+            axes, "average", power(input, constant_like(float(order), input)), window, {"stride": stride, "padding": 0}, ceil_mode, {}, None
+        )
+        return power(multiply(mean_power, constant_like(float(math.prod(window)), input)), constant_like(1.0 / order, input))
+
+
+def global_pool1d(input: Var, *, mode: str = "average") -> Var:
+    """The mean of each channel of each of signals, or its largest value with ``mode="max"``: float[n c w] -> float[n c]."""
+    return _over_all(1, input, mode)
+
+
+def global_pool2d(input: Var, *, mode: str = "average") -> Var:
+    """The mean of each channel of each of images, or its largest value with ``mode="max"``: float[n c h w] -> float[n c]."""
+    return _over_all(2, input, mode)
+
+
+def global_pool3d(input: Var, *, mode: str = "average") -> Var:
+    """The mean of each channel of each of volumes, or its largest value with ``mode="max"``: float[n c d h w] -> float[n c]."""
+    return _over_all(3, input, mode)
+
+
+def _over_all(axes: int, input: Var, mode: str) -> Var:
+    kind = f"global_pool{axes}d"
+    input = require_type(input, f"{kind}: input")
+    if input.ndim != axes + 2:
+        raise ShapeError(f"{kind}: input is float[{_RANKS[axes]}], not {input.type_text}", location=here(), given=[input.describe()])
+    _require_mode(mode, kind)
+    if mode == "max":
+        return reduce_max(flatten(input, start=2), axis=-1)
+    return pooling.global_average_pool2d(input) if axes == 2 else mean(input, axis=tuple(range(2, axes + 2)))
+
+
+def _require_mode(mode: str, kind: str) -> None:
+    if mode not in ("max", "average"):
+        raise ArgumentError(f"{kind}: mode is 'max' or 'average', not {mode!r:.60}", location=here())
+
+
+def _pooled(
+    axes: int, mode: str, input: Var, size: Numbers, how: dict[str, Any], ceil_mode: bool, more: dict[str, Any], name: str | None
+) -> Var:
+    """Any pooling by windows."""
+    operator: Operator = (_MAX if mode == "max" else _AVERAGE)[axes]
+    window = numbers(size, axes, "size", least=1)
+    steps = {what: numbers(window if value is None else value, axes, what, least=int(what != "padding")) for what, value in how.items()}
+    if steps.get("dilation") == (1,) * axes:
+        del steps["dilation"]
+    if ceil_mode:
+        more = {**more, "ceil_mode": True}
+    return operator(require_type(input, f"{mode}_pool{axes}d: input"), size=window, **steps, **more, name=name)

@@ -1,0 +1,138 @@
+"""Convolution of each channel by itself, and of all channels place by place."""
+
+from oarlock.ir.rollback import undone_on_error
+from oarlock.ir.var import Var
+from oarlock.layer.convolution import conv1d, conv2d
+from oarlock.layer.parameter import layer_name, require_count, require_number
+from oarlock.layer.parameter_options import Given
+from oarlock.layer.window import Numbers
+from oarlock.op.composed.named_activation import Activation
+from oarlock.registry.creator import require_type
+
+__all__ = ["depthwise_conv1d", "depthwise_conv2d", "separable_conv1d", "separable_conv2d"]
+
+_CONVOLUTIONS = {1: conv1d, 2: conv2d}
+
+
+def depthwise_conv1d(
+    input: Var,
+    size: Numbers,
+    *,
+    multiplier: int = 1,
+    stride: Numbers = 1,
+    padding: Numbers | str = 0,
+    dilation: Numbers = 1,
+    act: Activation | None = None,
+    bias: bool | Given = True,
+    weight: Given | None = None,
+    name: str | None = None,
+) -> Var:
+    """`depthwise_conv2d` along one axis: float[n c w] -> float[n c*multiplier ow]."""
+    how = {"stride": stride, "padding": padding, "dilation": dilation}
+    return _by_channel(1, input, size, multiplier, how, act, bias, weight, name)
+
+
+def depthwise_conv2d(
+    input: Var,
+    size: Numbers,
+    *,
+    multiplier: int = 1,
+    stride: Numbers = 1,
+    padding: Numbers | str = 0,
+    dilation: Numbers = 1,
+    act: Activation | None = None,
+    bias: bool | Given = True,
+    weight: Given | None = None,
+    name: str | None = None,
+) -> Var:
+    """Each channel by `multiplier` filters of its own: float[n c h w] -> float[n c*multiplier oh ow], a `conv2d` in c groups.
+
+    Parameters `<name>.w` [c multiplier, 1, kh, kw] and `<name>.b` [c multiplier]; all else is as in `conv2d`.
+    """
+    how = {"stride": stride, "padding": padding, "dilation": dilation}
+    return _by_channel(2, input, size, multiplier, how, act, bias, weight, name)
+
+
+def separable_conv1d(
+    input: Var,
+    filters: int,
+    size: Numbers,
+    *,
+    multiplier: int = 1,
+    stride: Numbers = 1,
+    padding: Numbers | str = 0,
+    dilation: Numbers = 1,
+    act: Activation | None = None,
+    bias: bool | Given = True,
+    depthwise: Given | None = None,
+    pointwise: Given | None = None,
+    name: str | None = None,
+) -> Var:
+    """`separable_conv2d` along one axis: float[n c w] -> float[n filters ow]."""
+    how = {"stride": stride, "padding": padding, "dilation": dilation}
+    return _separable(1, input, filters, size, multiplier, how, act, bias, depthwise, pointwise, name)
+
+
+def separable_conv2d(
+    input: Var,
+    filters: int,
+    size: Numbers,
+    *,
+    multiplier: int = 1,
+    stride: Numbers = 1,
+    padding: Numbers | str = 0,
+    dilation: Numbers = 1,
+    act: Activation | None = None,
+    bias: bool | Given = True,
+    depthwise: Given | None = None,
+    pointwise: Given | None = None,
+    name: str | None = None,
+) -> Var:
+    """A `depthwise_conv2d` without a bias, then `filters` sums of channels at each place: float[n c h w] -> float[n filters oh ow].
+
+    Parameters `<name>.depthwise.w` [c multiplier, 1, kh, kw], `<name>.pointwise.w` [filters, c multiplier, 1, 1] and
+    `<name>.pointwise.b` [filters], which `depthwise`, `pointwise` and `bias` give options (Chollet, 2017). Raises as `conv2d`.
+    """
+    how = {"stride": stride, "padding": padding, "dilation": dilation}
+    return _separable(2, input, filters, size, multiplier, how, act, bias, depthwise, pointwise, name)
+
+
+def _by_channel(
+    axes: int,
+    input: Var,
+    size: Numbers,
+    multiplier: int,
+    how: dict,
+    act: Activation | None,
+    bias: bool | Given,
+    weight: Given | None,
+    name: str | None,
+) -> Var:
+    kind = f"depthwise_conv{axes}d"
+    input = require_type(input, f"{kind}: input")
+    channels = require_number(input.shape, 1, kind, input)
+    filters = channels * require_count(multiplier, f"{kind}: multiplier")
+    name = layer_name(input.block.program, name, kind)
+    return _CONVOLUTIONS[axes](input, filters, size, **how, groups=channels, act=act, bias=bias, weight=weight, name=name)
+
+
+def _separable(
+    axes: int,
+    input: Var,
+    filters: int,
+    size: Numbers,
+    multiplier: int,
+    how: dict,
+    act: Activation | None,
+    bias: bool | Given,
+    depthwise: Given | None,
+    pointwise: Given | None,
+    name: str | None,
+) -> Var:
+    kind = f"separable_conv{axes}d"
+    input = require_type(input, f"{kind}: input")
+    program = input.block.program
+    name = layer_name(program, name, kind)
+    with undone_on_error(program):
+        between = _by_channel(axes, input, size, multiplier, how, None, False, depthwise, f"{name}.depthwise")
+        return _CONVOLUTIONS[axes](between, filters, 1, act=act, bias=bias, weight=pointwise, name=f"{name}.pointwise")

@@ -1,0 +1,202 @@
+"""Layers against the modules of PyTorch that they stand for, with the same weights, forwards and backwards in float64."""
+
+import numpy
+import pytest
+import torch
+from beside_torch import require_like, transposed
+
+import oarlock as ol
+
+nn = torch.nn
+
+
+def values(*shape: int, seed: int = 0) -> numpy.ndarray:
+    return numpy.random.default_rng(seed).standard_normal(shape)
+
+
+def weight_and_bias(name: str, form=None) -> dict:
+    return {f"{name}_0.w": "weight" if form is None else ("weight", form), f"{name}_0.b": "bias"}
+
+
+def scale_and_bias(name: str) -> dict:
+    return {f"{name}_0.scale": "weight", f"{name}_0.bias": "bias"}
+
+
+def randomized(module: nn.Module) -> nn.Module:
+    """The module with random numbers for all its parameters, those too that begin as zeros or ones."""
+    torch.manual_seed(0)
+    for parameter in module.parameters():
+        nn.init.normal_(parameter, std=0.5)
+    return module
+
+
+DENSE = {
+    "linear": (lambda x: ol.layer.linear(x, 5), nn.Linear(4, 5), [values(2, 3, 4)], weight_and_bias("linear", transposed)),
+    "linear without a bias": (
+        lambda x: ol.layer.linear(x, 5, bias=False),
+        nn.Linear(4, 5, bias=False),
+        [values(4)],
+        {"linear_0.w": ("weight", transposed)},
+    ),
+    "bilinear": (
+        lambda x, y: ol.layer.bilinear(x, y, 5),
+        nn.Bilinear(4, 3, 5),
+        [values(2, 6, 4), values(2, 6, 3, seed=1)],
+        weight_and_bias("bilinear", lambda w: w.permute(1, 2, 0)),
+    ),
+}
+
+SIGNAL, IMAGE, VOLUME = values(2, 4, 9), values(2, 4, 6, 7), values(2, 4, 5, 3, 4)
+
+
+def convolutions() -> dict:
+    found = {}
+    for axes, x in ((1, SIGNAL), (2, IMAGE), (3, VOLUME)):
+        ours, theirs = getattr(ol.layer, f"conv{axes}d"), getattr(nn, f"Conv{axes}d")
+        for how in (
+            {"stride": 2, "padding": 1},
+            {"dilation": 2, "groups": 2, "padding": "same"},
+            {"padding": 1, "padding_mode": "circular"},
+            {"padding": "same", "padding_mode": "replicate", "size": 2},
+        ):
+            how = dict(how)
+            size = how.pop("size", 3)
+            found[f"conv{axes}d {how}"] = (
+                lambda x, ours=ours, how=how, size=size: ours(x, 6, size, **how),
+                theirs(4, 6, size, **how),
+                [x],
+                weight_and_bias(f"conv{axes}d"),
+            )
+        ours, theirs = getattr(ol.layer, f"conv_transpose{axes}d"), getattr(nn, f"ConvTranspose{axes}d")
+        how = {"stride": 2, "padding": 1, "output_padding": 1, "groups": 2}
+        found[f"conv_transpose{axes}d"] = (
+            lambda x, ours=ours, how=how: ours(x, 6, 3, **how),
+            theirs(4, 6, 3, **how),
+            [x],
+            weight_and_bias(f"conv_transpose{axes}d"),
+        )
+    for axes, x in ((1, SIGNAL), (2, IMAGE)):
+        theirs = getattr(nn, f"Conv{axes}d")
+        found[f"depthwise {axes}"] = (
+            lambda x, axes=axes: getattr(ol.layer, f"depthwise_conv{axes}d")(x, 3, multiplier=2),
+            theirs(4, 8, 3, groups=4),
+            [x],
+            weight_and_bias(f"depthwise_conv{axes}d"),
+        )
+        name = f"separable_conv{axes}d"
+        found[f"separable {axes}"] = (
+            lambda x, axes=axes: getattr(ol.layer, f"separable_conv{axes}d")(x, 5, 3, padding="same"),
+            nn.Sequential(theirs(4, 4, 3, groups=4, padding=1, bias=False), theirs(4, 5, 1)),
+            [x],
+            {f"{name}_0.depthwise.w": "0.weight", f"{name}_0.pointwise.w": "1.weight", f"{name}_0.pointwise.b": "1.bias"},
+        )
+    return found
+
+
+def pools() -> dict:
+    found = {}
+    for axes, x in ((1, SIGNAL), (2, IMAGE), (3, VOLUME)):
+        for ours, theirs, how in (
+            ("max_pool", "MaxPool", {"stride": 2, "padding": 1, "ceil_mode": True}),
+            ("max_pool", "MaxPool", {"dilation": 2} if axes < 3 else {}),
+            ("average_pool", "AvgPool", {}),
+        ):
+            layer = getattr(ol.layer, f"{ours}{axes}d")
+            found[f"{ours}{axes}d {how}"] = (
+                lambda x, layer=layer, how=how: layer(x, 2, **how),
+                getattr(nn, f"{theirs}{axes}d")(2, **how),
+                [x],
+                {},
+            )
+        layer = getattr(ol.layer, f"average_pool{axes}d")
+        found[f"average_pool{axes}d without padding"] = (
+            lambda x, layer=layer: layer(x, 3, stride=1, padding=1, count_padding=False),
+            getattr(nn, f"AvgPool{axes}d")(3, 1, 1, count_include_pad=False),
+            [x],
+            {},
+        )
+        for ours, theirs in (("adaptive_average_pool", "AdaptiveAvgPool"), ("adaptive_max_pool", "AdaptiveMaxPool")):
+            layer = getattr(ol.layer, f"{ours}{axes}d")
+            found[f"{ours}{axes}d"] = (lambda x, layer=layer: layer(x, 2), getattr(nn, f"{theirs}{axes}d")(2), [x], {})
+        over = tuple(range(2, axes + 2))
+        layer = getattr(ol.layer, f"global_pool{axes}d")
+        found[f"global average {axes}"] = (layer, lambda x, over=over: x.mean(over), [x], {})
+        found[f"global max {axes}"] = (lambda x, layer=layer: layer(x, mode="max"), lambda x, over=over: x.amax(over), [x], {})
+    found["lp_pool1d"] = (lambda x: ol.layer.lp_pool(x, 3, order=3.0), nn.LPPool1d(3.0, 3), [numpy.abs(SIGNAL)], {})
+    found["lp_pool2d"] = (lambda x: ol.layer.lp_pool(x, 2, stride=1), nn.LPPool2d(2.0, 2, stride=1), [IMAGE], {})
+    return found
+
+
+NORMS = {
+    "layer_norm": (ol.layer.layer_norm, nn.LayerNorm(7), [IMAGE], scale_and_bias("layer_norm")),
+    "layer_norm of two axes": (lambda x: ol.layer.layer_norm(x, axes=2), nn.LayerNorm((6, 7)), [IMAGE], scale_and_bias("layer_norm")),
+    "layer_norm without parameters": (
+        lambda x: ol.layer.layer_norm(x, scale=False, bias=False), nn.LayerNorm(7, elementwise_affine=False), [IMAGE], {}
+    ),
+    "layer_norm without a bias": (
+        lambda x: ol.layer.layer_norm(x, bias=False), nn.LayerNorm(7, bias=False), [IMAGE], {"layer_norm_0.scale": "weight"}
+    ),
+    "rms_norm": (lambda x: ol.layer.rms_norm(x, epsilon=1e-3), nn.RMSNorm(7, eps=1e-3), [IMAGE], {"rms_norm_0.scale": "weight"}),
+    "rms_norm of two axes": (lambda x: ol.layer.rms_norm(x, axes=2, epsilon=1e-3), nn.RMSNorm((6, 7), eps=1e-3), [IMAGE],
+                             {"rms_norm_0.scale": "weight"}),
+    "group_norm": (lambda x: ol.layer.group_norm(x, 2), nn.GroupNorm(2, 4), [VOLUME], scale_and_bias("group_norm")),
+    "instance_norm": (ol.layer.instance_norm, nn.InstanceNorm2d(4), [IMAGE], {}),
+    "instance_norm with parameters": (
+        lambda x: ol.layer.instance_norm(x, scale=True, bias=True), nn.InstanceNorm1d(4, affine=True), [SIGNAL],
+        scale_and_bias("instance_norm"),
+    ),
+    "batch_norm1d": (ol.layer.batch_norm, nn.BatchNorm1d(4), [SIGNAL], scale_and_bias("batch_norm")),
+    "batch_norm3d": (ol.layer.batch_norm, nn.BatchNorm3d(4), [VOLUME], scale_and_bias("batch_norm")),
+    "batch_norm without parameters": (
+        lambda x: ol.layer.batch_norm(x, scale=False, bias=False), nn.BatchNorm2d(4, affine=False), [IMAGE], {}
+    ),
+}  # fmt: skip
+
+IDS = numpy.array([[1, 0, 3], [2, 2, 0]])
+ONLY = numpy.array([[0, 0, 0], [2, 2, 0]])
+EMBEDDINGS = {
+    "embedding": (lambda x: ol.layer.embedding(x, (5, 4), dtype="float64"), nn.Embedding(5, 4), [IDS], {"embedding_0.w": "weight"}),
+    **{
+        f"bag, {mode}": (
+            lambda x, mode=mode: ol.layer.embedding_bag(x, (5, 4), mode=mode, dtype="float64"),
+            nn.EmbeddingBag(5, 4, mode=mode), [IDS], {"embedding_bag_0.w": "weight"},
+        )
+        for mode in ("mean", "sum", "max")
+    },
+    "weighted bag": (
+        lambda x, w: ol.layer.embedding_bag(x, (5, 4), w, mode="sum", dtype="float64"),
+        nn.EmbeddingBag(5, 4, mode="sum"), [IDS, values(2, 3)], {"embedding_bag_0.w": "weight"},
+    ),
+}  # fmt: skip
+
+ALL = {**DENSE, **convolutions(), **pools(), **NORMS, **EMBEDDINGS}
+
+
+@pytest.mark.parametrize("case", ALL.values(), ids=ALL)
+def test_a_layer_is_that_of_pytorch(case):
+    layer, module, inputs, copied = case
+    if isinstance(module, nn.Module):
+        randomized(module)
+    if isinstance(module, nn.EmbeddingBag) and len(inputs) == 2:
+        require_like(layer, module, inputs, copied, call=lambda ids, w: module(ids, per_sample_weights=w))
+    else:
+        require_like(layer, module, inputs, copied)
+
+
+@pytest.mark.parametrize("name", ["batch_norm1d", "batch_norm3d", "batch_norm without parameters", "instance_norm", "group_norm"])
+def test_a_normalization_in_training_is_that_of_pytorch(name):
+    layer, module, inputs, copied = ALL[name]
+    require_like(layer, randomized(module), inputs, copied, training=True)
+
+
+@pytest.mark.parametrize("mode", ["embedding", "mean", "sum", "max"])
+def test_a_padding_id_gives_zeros_and_no_gradient(mode):
+    ids = torch.from_numpy(ONLY)
+    if mode == "embedding":
+        module = nn.Embedding(5, 4, padding_idx=0)
+        layer = lambda x: ol.layer.embedding(x, (5, 4), padding_index=0, dtype="float64")  # noqa: E731
+    else:
+        module = nn.EmbeddingBag(5, 4, padding_idx=0, mode=mode)
+        layer = lambda x: ol.layer.embedding_bag(x, (5, 4), padding_index=0, mode=mode, dtype="float64")  # noqa: E731
+    name = "embedding" if mode == "embedding" else "embedding_bag"
+    require_like(layer, module, [ids], {f"{name}_0.w": "weight"})
