@@ -5,7 +5,7 @@ Each function writes into `out`, or into fresh memory where that is None.
 
 import torch
 
-__all__ = ["add_along", "add_rows", "as_rows", "onto_rows", "rows_times", "take_along", "take_rows"]
+__all__ = ["add_along", "add_rows", "as_rows", "onto_rows", "require_rows", "rows_times", "take_along", "take_rows"]
 
 
 # By number
@@ -54,6 +54,11 @@ def add_along(values, rows, shape, axis: int):
 def _checks_rows(x: torch.Tensor) -> bool:
     """Whether PyTorch refuses numbers that are no rows of ``x``, which costs less than looking at them first."""
     return x.is_cpu and x.numel() > 0
+
+
+def require_rows(rows: torch.Tensor, param: torch.Tensor) -> None:
+    """Raises ValueError where a number is no row of ``param``."""
+    _require_rows(rows, param.shape[0], "param")
 
 
 def _require_rows(numbers: torch.Tensor, count: int, owner: str) -> None:

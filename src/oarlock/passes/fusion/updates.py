@@ -1,7 +1,9 @@
-"""Fusion of updates: the product that is the gradient of a weight is added to the weight while it is computed."""
+"""Fusion of updates: what the gradient of a weight is made of is added to the weight, and no gradient is stored."""
 
 from collections import Counter
 
+from oarlock.ir import size
+from oarlock.ir.attribute import Sizes
 from oarlock.ir.operation import Op
 from oarlock.ir.program import Program
 from oarlock.ir.traversal import inner_blocks
@@ -13,10 +15,13 @@ __all__ = ["fuse_updates"]
 
 
 def fuse_updates(program: Program, catalogue: Catalogue) -> int:
-    """Let updates of `program` take the products that their gradients are made of; return how many products that were.
+    """Let updates of `program` take the products, or the rows, that their gradients are made of; return how many those were.
 
     Before                                     After
         g = linear_dw(x, dy)                       w@NEXT = sgd_addmm(w, x, dy, rate)
+        w@NEXT = sgd(w, g, rate)
+
+        g = scatter_add(dy, ids, w)                w@NEXT = sparse_sgd(w, ids, dy, rate)
         w@NEXT = sgd(w, g, rate)
 
         g = linear_dw(x, dy)                       v@NEXT = addmm_tn(v, x, dy, scale=mu)
@@ -24,11 +29,12 @@ def fuse_updates(program: Program, catalogue: Catalogue) -> int:
 
         g = matrix_transpose(linear_dw(x, dy))     g = linear_dw(dy, x)
 
-    Of a sum of gradients each product is taken, one after another, and what is left over is added as before. Legal where
+    Of a sum of gradients each is taken, one after another, and what is left over is added as before. Legal where
     nothing else reads the gradient. Sums are rounded in another order: values change in their last bits. Saves the memory of the
-    gradient and writing and reading it; costs keeping what the product is made of until the update. Does not apply to momentum
-    with `nesterov` and to Adam, which need the gradient itself, nor to gradients that are scaled, clipped or fetched. A product that is
-    transposed, as is that of a weight that stands in rows of outputs, is computed the other way round for any of them.
+    gradient and writing and reading it, for rows of a table all of its other rows; costs keeping what it is made of until the
+    update. Does not apply to momentum with `nesterov` and to Adam, which need the gradient itself, to rows where there is any
+    momentum, nor to gradients that are scaled, clipped or fetched. A product that is transposed, as is that of a weight that
+    stands in rows of outputs, is computed the other way round for any of them.
     """
     reads = Counter(reader_counts(program))
     reads.update(program.targets.values())
@@ -36,9 +42,9 @@ def fuse_updates(program: Program, catalogue: Catalogue) -> int:
     for block in inner_blocks(program.main):
         ops: list[Op] = []
         for op in block.ops:
-            products, rest = _parts(op, reads) if op.type in _WRITERS else ([], [])
-            ops += _WRITERS[op.type](op, products, rest) if products else [op]
-            count += len(products)
+            parts, rest = _parts(op, reads) if op.type in _WRITERS else ([], [])
+            ops += _WRITERS[op.type](op, parts, rest) if parts else [op]
+            count += len(parts)
         block.ops = ops
     if count:
         program.changed()
@@ -64,35 +70,55 @@ def _turn_products(program: Program, catalogue: Catalogue, reads: Counter[Var]) 
 
 
 def _parts(update: Op, reads: Counter[Var]) -> tuple[list[Op], list[Var]]:
-    """The products that the gradient of an update is the sum of, and the other terms of that sum."""
-    products: list[Op] = []
+    """The products, and the rows put into a table, that the gradient of an update is the sum of, and the other terms of that sum."""
+    parts: list[Op] = []
     rest: list[Var] = []
     pending = list(update.inputs["grad"])
     while pending:
         var = pending.pop(0)
         op = var.op if reads[var] == 1 else None
-        if op is not None and op.block is update.block and op.type == "linear_dw":
-            products.append(op)
+        if op is not None and op.block is update.block and (op.type == "linear_dw" or (update.type == "sgd" and _puts_rows(op))):
+            parts.append(op)
         elif op is not None and op.block is update.block and op.type == "sum":
             pending = [*op.inputs["xs"], *pending]
         else:
             rest.append(var)
-    return ([], []) if update.attributes.get("nesterov") else (products, rest)
+    return ([], []) if update.attributes.get("nesterov") else (parts, rest)
 
 
-def _sgd(update: Op, products: list[Op], rest: list[Var]) -> list[Op]:
-    """``param - rate * (products + rest)``."""
+def _puts_rows(op: Op) -> bool:
+    """Whether an op does nothing but add rows to a table of zeros: sizes that make the rows of one dimension are known."""
+    return (
+        op.type == "scatter_add" and "axis" not in op.attributes and op.inputs["rows"][0].shape is not None and 0 not in op.writes[0].shape
+    )  # type: ignore[operator]
+
+
+def _sgd(update: Op, parts: list[Op], rest: list[Var]) -> list[Op]:
+    """``param - rate * (parts + rest)``."""
     rate = update.inputs["learning_rate"]
     (held,), (result,) = update.inputs["param"], update.outputs["next"]
     ops: list[Op] = []
-    for number, product in enumerate(products):
-        following = result if number == len(products) - 1 and not rest else declare(result, result.shape)
-        ops.append(_new_op(update, "sgd_addmm", {"param": (held,), **product.inputs, "learning_rate": rate}, {"next": (following,)}))
+    for number, part in enumerate(parts):
+        following = result if number == len(parts) - 1 and not rest else declare(result, result.shape)
+        type, inputs = ("sparse_sgd", _rows(part, ops)) if part.type == "scatter_add" else ("sgd_addmm", part.inputs)
+        ops.append(_new_op(update, type, {"param": (held,), **inputs, "learning_rate": rate}, {"next": (following,)}))
         held = following
     if rest:
         total, added = _added(update, rest)
         ops += [*added, _new_op(update, "sgd", {"param": (held,), "grad": (total,), "learning_rate": rate}, update.outputs)]
     return ops
+
+
+def _rows(put: Op, ops: list[Op]) -> dict[str, tuple[Var, ...]]:
+    """The numbers of rows and the values that an op adds to a table, in one dimension of rows; what makes them so is appended to `ops`."""
+    (rows,), (values,), table = put.inputs["rows"], put.inputs["values"], put.writes[0]
+    if len(rows.shape) != 1:  # type: ignore[arg-type]
+        count = size.product(rows.shape)  # type: ignore[arg-type]
+        shapes = {rows: (count,), values: (count, *table.shape[1:])}  # type: ignore[index]
+        made = {var: declare(var, shape, block=table.block) for var, shape in shapes.items()}
+        ops += [_new_op(put, "reshape", {"x": (var,)}, {"y": (made[var],)}, shape=Sizes(shape)) for var, shape in shapes.items()]
+        rows, values = made[rows], made[values]
+    return {"rows": (rows,), "values": (values,)}
 
 
 def _momentum(update: Op, products: list[Op], rest: list[Var]) -> list[Op]:
