@@ -87,10 +87,11 @@ def _parts(update: Op, reads: Counter[Var]) -> tuple[list[Op], list[Var]]:
 
 
 def _puts_rows(op: Op) -> bool:
-    """Whether an op does nothing but add rows to a table of zeros: sizes that make the rows of one dimension are known."""
-    return (
-        op.type == "scatter_add" and "axis" not in op.attributes and op.inputs["rows"][0].shape is not None and 0 not in op.writes[0].shape
-    )  # type: ignore[operator]
+    """Whether an op puts rows into a table, and sizes tell how many; of empty rows they do not."""
+    if op.type != "scatter_add" or "axis" in op.attributes:
+        return False
+    table, rows = op.writes[0].shape, op.inputs["rows"][0].shape
+    return rows is not None and table is not None and 0 not in table
 
 
 def _sgd(update: Op, parts: list[Op], rest: list[Var]) -> list[Op]:
