@@ -1,9 +1,12 @@
 """Layers against the modules of PyTorch that they stand for, with the same weights, forwards and backwards in float64."""
 
+import math
+
 import numpy
 import pytest
 import torch
 from beside_torch import require_like, transposed
+from tolerances import LAYERS, MOMENTS
 
 import oarlock as ol
 
@@ -200,3 +203,138 @@ def test_a_padding_id_gives_zeros_and_no_gradient(mode):
         layer = lambda x: ol.layer.embedding_bag(x, (5, 4), padding_index=0, mode=mode, dtype="float64")  # noqa: E731
     name = "embedding" if mode == "embedding" else "embedding_bag"
     require_like(layer, module, [ids], {f"{name}_0.w": "weight"})
+
+
+# Activations with parameters, gates, compositions
+
+
+def highway(x: torch.Tensor, inside: nn.Linear, gate: nn.Linear) -> torch.Tensor:
+    """Srivastava, Greff and Schmidhuber, 2015, equation 3."""
+    t = torch.sigmoid(gate(x))
+    return torch.relu(inside(x)) * t + x * (1 - t)
+
+
+def test_a_slope_that_is_trained_is_that_of_pytorch():
+    slopes = {"prelu_0.slope": "weight"}
+    require_like(ol.layer.prelu, randomized(nn.PReLU()), [IMAGE], slopes)
+    require_like(lambda x: ol.layer.prelu(x, shared=False), randomized(nn.PReLU(4)), [IMAGE], slopes)
+    with ol.Program() as program:
+        ol.layer.prelu(ol.layer.data("x", shape=[3]))
+    assert ol.init(program, ol.Scope())["prelu_0.slope"].tolist() == torch.nn.PReLU().weight.tolist()
+
+
+def test_maxout_takes_the_largest_of_its_pieces():
+    require_like(
+        lambda x: ol.layer.maxout(x, 5, pieces=3),
+        module := randomized(nn.Linear(4, 15)),
+        [values(2, 3, 4)],
+        weight_and_bias("maxout", transposed),
+        call=lambda x: module(x).unflatten(-1, (5, 3)).amax(-1),
+    )
+
+
+def test_a_highway_carries_what_its_gate_says():
+    pair = nn.ModuleDict({"inside": nn.Linear(4, 4), "gate": nn.Linear(4, 4)})
+    names = {f"highway_0.{ours}": (f"{theirs}.weight", transposed) for ours, theirs in (("w", "inside"), ("gate.w", "gate"))}
+    names |= {"highway_0.b": "inside.bias", "highway_0.gate.b": "gate.bias"}
+    require_like(ol.layer.highway, randomized(pair), [values(2, 3, 4)], names, call=lambda x: highway(x, pair["inside"], pair["gate"]))
+    with ol.Program() as program:
+        ol.layer.highway(ol.layer.data("x", shape=[3]))
+    assert (ol.init(program, ol.Scope())["highway_0.gate.b"] == -1.0).all()
+
+
+def test_layers_in_a_row_are_those_of_pytorch():
+    module = randomized(nn.Sequential(nn.Linear(4, 6), nn.ReLU(), nn.Identity(), nn.Linear(6, 2)))
+    names = {f"fc_{ours}.{end}": (f"{theirs}.weight", transposed) for ours, theirs in ((0, 0), (1, 3)) for end in "w"}
+    names |= {"fc_0.b": "0.bias", "fc_1.b": "3.bias"}
+    layers = [lambda x: ol.layer.fc(x, 6), "relu", ol.layer.identity, lambda x: ol.layer.fc(x, 2)]
+    require_like(lambda x: ol.layer.sequential(x, *layers), module, [values(3, 4)], names)
+
+
+def test_a_layer_in_a_row_that_is_refused_takes_back_those_before_it():
+    with ol.Program() as program:
+        x = ol.layer.data("x", shape=[4])
+        with pytest.raises(ol.ShapeError):
+            ol.layer.sequential(x, lambda x: ol.layer.fc(x, 3), lambda x: ol.layer.conv2d(x, 3, 3))
+        with pytest.raises(ol.ArgumentError) as raised:
+            ol.layer.sequential(x, lambda x: ol.layer.fc(x, 3), lambda x: 3)
+        assert raised.value.message == "sequential: layer 1 gives int, where it is to give one variable"
+    assert program.main.ops == []
+    assert program.persistables() == []
+
+
+def test_a_layer_on_each_step_is_that_of_rows():
+    module = randomized(nn.Conv2d(4, 6, 3))
+    x = values(2, 3, 4, 6, 7)
+    require_like(
+        lambda x: ol.layer.time_distributed(x, lambda step: ol.layer.conv2d(step, 6, 3)),
+        module,
+        [x],
+        weight_and_bias("conv2d"),
+        call=lambda x: module(x.flatten(0, 1)).unflatten(0, (2, 3)),
+    )
+    with ol.Program() as program:
+        clips = ol.layer.data("clips", shape=["t", 4, 6, 7])
+        y = ol.layer.time_distributed(clips, lambda step: ol.layer.global_pool2d(ol.layer.conv2d(step, 5, 3)))
+        with pytest.raises(ol.ShapeError) as raised:
+            ol.layer.time_distributed(clips, lambda step: ol.op.reduce_sum(step, axis=0))
+    assert y.shape == ("n", "t", 5)
+    assert raised.value.message == "time_distributed: the layer gives float32[4, 6, 7], where it was given n*t rows"
+    (found,) = ol.Executor(check=True).run(program, {"clips": x.astype("float32")}, [y], scope=ol.init(program, ol.Scope()))
+    assert found.shape == (2, 3, 5)
+
+
+# Dropout of channels, and with moments that stay
+
+
+@pytest.mark.parametrize("axes", [1, 2, 3])
+def test_channels_are_dropped_whole(axes):
+    shape = [40, 50, *[3] * axes]
+    with ol.Program() as program:
+        x = ol.layer.data("x", shape=shape[1:])
+        y = getattr(ol.layer, f"dropout{axes}d")(x, 0.25)
+        (dx,) = ol.gradients([ol.op.reduce_sum(y)], [x])
+    feed = {"x": numpy.ones(shape, "float32")}
+    kept, slopes = ol.Executor().run(program, feed, [y, dx], scope=ol.Scope(), training=True)
+    by_channel = kept.reshape(2000, -1)
+    assert (by_channel == by_channel[:, :1]).all()
+    assert set(numpy.unique(by_channel)) == {0.0, numpy.float32(1.0) / numpy.float32(0.75)}
+    assert abs((by_channel[:, 0] == 0).mean() - 0.25) < MOMENTS * math.sqrt(0.25 * 0.75 / 2000)
+    assert numpy.array_equal(kept, slopes)
+    assert numpy.array_equal(ol.Executor().run(program, feed, [y], scope=ol.Scope())[0], feed["x"])
+
+
+@pytest.mark.parametrize(("layer", "shape"), [(ol.layer.alpha_dropout, [400, 500]), (ol.layer.feature_alpha_dropout, [400, 500])])
+def test_alpha_dropout_keeps_means_and_variances(layer, shape):
+    with ol.Program() as program:
+        x = ol.layer.data("x", shape=shape[1:], dtype="float64")
+        y = layer(x, 0.2)
+    feed = {"x": values(*shape)}
+    (found,) = ol.Executor().run(program, feed, [y], scope=ol.Scope(), training=True)
+    assert abs(found.mean()) < 2 * MOMENTS / math.sqrt(found.size)
+    assert abs(found.std() - 1.0) < 2 * MOMENTS / math.sqrt(found.size)
+    theirs = torch.nn.functional.alpha_dropout(torch.zeros(10_000, dtype=torch.float64), 0.2, training=True)  # two values, those of ours
+    (zeros,) = ol.Executor().run(program, {"x": numpy.zeros(shape)}, [y], scope=ol.Scope(), training=True)
+    numpy.testing.assert_allclose(numpy.unique(zeros), torch.unique(theirs).numpy(), rtol=LAYERS[0])
+    assert numpy.array_equal(ol.Executor().run(program, feed, [y], scope=ol.Scope())[0], feed["x"])
+
+
+def test_features_are_dropped_whole():
+    with ol.Program() as program:
+        y = ol.layer.feature_alpha_dropout(ol.layer.data("x", shape=[50, 3, 3]), 0.5)
+    (found,) = ol.Executor().run(program, {"x": numpy.ones((10, 50, 3, 3), "float32")}, [y], scope=ol.Scope(), training=True)
+    by_channel = found.reshape(500, 9)
+    assert (by_channel == by_channel[:, :1]).all()
+    assert len(numpy.unique(by_channel)) == 2
+
+
+def test_what_has_no_channels_to_drop_is_refused():
+    with ol.Program() as program:
+        x = ol.layer.data("x", shape=[4])
+        with pytest.raises(ol.ShapeError) as raised:
+            ol.layer.dropout2d(x)
+        assert raised.value.message == "dropout2d: x is float[n c h w], not float32[n, 4]"
+        with pytest.raises(ol.ArgumentError) as refused:
+            ol.layer.alpha_dropout(x, 1.0)
+        assert refused.value.message == "alpha dropout: rate is a share from 0, below 1, not 1.0"
+    assert program.main.ops == []

@@ -12,6 +12,7 @@ from oarlock.registry.catalogue import standard
 from oarlock.suggestions import no_attribute, refuse_calls
 
 _NAMES = {
+    "oarlock.layer.composition": ("identity", "sequential", "time_distributed"),
     "oarlock.layer.control.if_else": ("IfElse", "ifelse"),
     "oarlock.layer.control.rnn": ("Recurrence",),
     "oarlock.layer.control.step_network": ("add_to", "rnn"),
@@ -20,7 +21,10 @@ _NAMES = {
     "oarlock.layer.convolution": ("conv", "conv1d", "conv2d", "conv3d"),
     "oarlock.layer.decoding": ("beam_search",),
     "oarlock.layer.dense": ("bilinear", "fc", "linear"),
-    "oarlock.layer.gated_rnn": ("gru", "lstm"),
+    "oarlock.layer.channel_dropout": ("alpha_dropout", "dropout1d", "dropout2d", "dropout3d", "feature_alpha_dropout"),
+    "oarlock.layer.trained_activation": ("highway", "maxout", "prelu"),
+    "oarlock.layer.recurrent": ("gru", "lstm", "simple_rnn"),
+    "oarlock.layer.recurrent_cell": ("gru_cell", "lstm_cell", "rnn_cell"),
     "oarlock.layer.inputs": ("data",),
     "oarlock.layer.literal": ("add_scalar", "larger_than", "minibatch", "sequence", "var"),
     "oarlock.layer.loss": ("accuracy", "cross_entropy", "cross_entropy_of_probabilities", "mse", "softmax_with_cross_entropy"),

@@ -2,6 +2,14 @@
 
 from oarlock.layer import initializer as initializer
 from oarlock.layer.attention import attention as attention
+from oarlock.layer.channel_dropout import alpha_dropout as alpha_dropout
+from oarlock.layer.channel_dropout import dropout1d as dropout1d
+from oarlock.layer.channel_dropout import dropout2d as dropout2d
+from oarlock.layer.channel_dropout import dropout3d as dropout3d
+from oarlock.layer.channel_dropout import feature_alpha_dropout as feature_alpha_dropout
+from oarlock.layer.composition import identity as identity
+from oarlock.layer.composition import sequential as sequential
+from oarlock.layer.composition import time_distributed as time_distributed
 from oarlock.layer.control.if_else import IfElse as IfElse
 from oarlock.layer.control.if_else import ifelse as ifelse
 from oarlock.layer.control.rnn import Recurrence as Recurrence
@@ -24,8 +32,6 @@ from oarlock.layer.dense import fc as fc
 from oarlock.layer.dense import linear as linear
 from oarlock.layer.embedding import embedding as embedding
 from oarlock.layer.embedding import embedding_bag as embedding_bag
-from oarlock.layer.gated_rnn import gru as gru
-from oarlock.layer.gated_rnn import lstm as lstm
 from oarlock.layer.inputs import data as data
 from oarlock.layer.literal import add_scalar as add_scalar
 from oarlock.layer.literal import larger_than as larger_than
@@ -61,6 +67,12 @@ from oarlock.layer.pooling import max_pool1d as max_pool1d
 from oarlock.layer.pooling import max_pool2d as max_pool2d
 from oarlock.layer.pooling import max_pool3d as max_pool3d
 from oarlock.layer.pooling import pool2d as pool2d
+from oarlock.layer.recurrent import gru as gru
+from oarlock.layer.recurrent import lstm as lstm
+from oarlock.layer.recurrent import simple_rnn as simple_rnn
+from oarlock.layer.recurrent_cell import gru_cell as gru_cell
+from oarlock.layer.recurrent_cell import lstm_cell as lstm_cell
+from oarlock.layer.recurrent_cell import rnn_cell as rnn_cell
 from oarlock.layer.separable_convolution import depthwise_conv1d as depthwise_conv1d
 from oarlock.layer.separable_convolution import depthwise_conv2d as depthwise_conv2d
 from oarlock.layer.separable_convolution import separable_conv1d as separable_conv1d
@@ -72,6 +84,9 @@ from oarlock.layer.sequences import sequence_pad as sequence_pad
 from oarlock.layer.sequences import sequence_pool as sequence_pool
 from oarlock.layer.sequences import sequence_softmax as sequence_softmax
 from oarlock.layer.sequences import sequence_unpad as sequence_unpad
+from oarlock.layer.trained_activation import highway as highway
+from oarlock.layer.trained_activation import maxout as maxout
+from oarlock.layer.trained_activation import prelu as prelu
 from oarlock.layer.transposed_convolution import conv_transpose1d as conv_transpose1d
 from oarlock.layer.transposed_convolution import conv_transpose2d as conv_transpose2d
 from oarlock.layer.transposed_convolution import conv_transpose3d as conv_transpose3d

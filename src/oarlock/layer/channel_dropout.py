@@ -1,0 +1,87 @@
+"""Dropout of whole channels, and dropout that keeps means and variances."""
+
+import math
+
+from oarlock.errors import ArgumentError, ShapeError
+from oarlock.ir.location import here
+from oarlock.ir.rollback import undone_on_error
+from oarlock.ir.var import Var
+from oarlock.layer.parameter import require_number
+from oarlock.op.choice import where
+from oarlock.op.comparison import equal, greater
+from oarlock.op.composed.arithmetic import constant_like
+from oarlock.op.composed.shape import known_shape
+from oarlock.op.creation import full_batch_size_like, full_like
+from oarlock.op.elementwise import multiply
+from oarlock.op.manipulation import reshape
+from oarlock.op.randomness import dropout
+from oarlock.registry.creator import require_type
+
+__all__ = ["alpha_dropout", "dropout1d", "dropout2d", "dropout3d", "feature_alpha_dropout"]
+
+_SELU_FLOOR = -1.7580993408473766  # what selu gives at minus infinity: -scale * alpha
+
+
+def dropout1d(x: Var, rate: float = 0.5, *, name: str | None = None) -> Var:
+    """In training, zero each channel of each signal with probability `rate`, and divide the others by ``1 - rate``: float[n c w].
+
+    Raises ShapeError for other inputs, ArgumentError for a rate that is no share (Tompson et al., 2015).
+    """
+    return _by_channel(x, rate, 1, name)
+
+
+def dropout2d(x: Var, rate: float = 0.5, *, name: str | None = None) -> Var:
+    """`dropout1d` of images: float[n c h w]."""
+    return _by_channel(x, rate, 2, name)
+
+
+def dropout3d(x: Var, rate: float = 0.5, *, name: str | None = None) -> Var:
+    """`dropout1d` of volumes: float[n c d h w]."""
+    return _by_channel(x, rate, 3, name)
+
+
+def _by_channel(x: Var, rate: float, axes: int, name: str | None) -> Var:
+    kind = f"dropout{axes}d"
+    x = require_type(x, f"{kind}: x")
+    if x.ndim != axes + 2:
+        names = {1: "n c w", 2: "n c h w", 3: "n c d h w"}[axes]
+        raise ShapeError(f"{kind}: x is float[{names}], not {x.type_text}", location=here(), given=[x.describe()])
+    with undone_on_error(x.block.program):
+        return multiply(x, _kept(x, rate), name=name)
+
+
+def alpha_dropout(x: Var, rate: float = 0.5, *, name: str | None = None) -> Var:
+    """In training, set each element to the least value of selu with probability `rate`, then scale and shift all so that means and
+    variances of 0 and 1 stay what they are; else ``y = x``: float[...s] (Klambauer et al., 2017). Raises ArgumentError.
+    """
+    x = require_type(x, "alpha_dropout: x")
+    with undone_on_error(x.block.program):
+        return _with_moments(x, dropout(full_like(x, value=1.0, dtype=x.dtype), rate=rate), rate, name)
+
+
+def feature_alpha_dropout(x: Var, rate: float = 0.5, *, name: str | None = None) -> Var:
+    """`alpha_dropout` of whole channels: float[n c ...s]. Raises ShapeError for what has no channels, ArgumentError."""
+    x = require_type(x, "feature_alpha_dropout: x")
+    if len(x.shape or ()) < 2:
+        raise ShapeError(f"feature_alpha_dropout: x is float[n c ...], not {x.type_text}", location=here(), given=[x.describe()])
+    with undone_on_error(x.block.program):
+        return _with_moments(x, _kept(x, rate), rate, name)
+
+
+def _kept(x: Var, rate: float) -> Var:
+    """For each channel, 0 or 1 / (1 - rate) in training and else 1, in a shape that broadcasts to that of `x`."""
+    n, _, *sizes = known_shape(x, "dropout")
+    channels = require_number(x.shape, 1, "dropout of channels", x)
+    ones = full_batch_size_like(x, shape=(channels,), value=1.0, dtype=x.dtype)
+    return reshape(dropout(ones, rate=rate), shape=(n, channels, *(1 for _ in sizes)))
+
+
+def _with_moments(x: Var, kept: Var, rate: float, name: str | None) -> Var:
+    """``a x + b`` where `x` is kept, ``a floor + b`` where it is not, and `x` itself where nothing is dropped."""
+    if not 0.0 <= rate < 1.0:
+        raise ArgumentError(f"alpha dropout: rate is a share from 0, below 1, not {rate!r:.60}", location=here())
+    scale = 1.0 / math.sqrt((1.0 - rate) * (1.0 + rate * _SELU_FLOOR**2))
+    shift = -scale * rate * _SELU_FLOOR
+    number = [constant_like(value, x) for value in (0.0, 1.0, scale, shift, scale * _SELU_FLOOR + shift)]
+    in_training = where(greater(kept, number[0]), multiply(x, number[2]) + number[3], number[4])
+    return where(equal(kept, number[1]), x, in_training, name=name)

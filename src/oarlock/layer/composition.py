@@ -1,0 +1,68 @@
+"""Layers one after another, on every step of a sequence, and none at all."""
+
+from collections.abc import Callable
+
+from oarlock.errors import ArgumentError, ShapeError
+from oarlock.ir.location import here
+from oarlock.ir.rollback import undone_on_error
+from oarlock.ir.size import multiply
+from oarlock.ir.var import Var
+from oarlock.op.composed.named_activation import Activation, activate, require_activation
+from oarlock.op.composed.shape import known_shape
+from oarlock.op.told_shape import view
+from oarlock.registry.creator import require_type
+
+__all__ = ["identity", "sequential", "time_distributed"]
+
+Layer = Callable[[Var], Var]
+
+
+def identity(x: Var) -> Var:
+    """`x` itself: T[...s]. No op is made of it."""
+    return require_type(x, "identity: x")
+
+
+def sequential(x: Var, *layers: Activation) -> Var:
+    """`x` through one layer after another, each a function of a variable or the name of an activation.
+
+    A layer with settings is a function too: ``lambda x: ol.layer.fc(x, 64)``, or ``functools.partial(ol.layer.fc, size=64)``. Where one of
+    them is refused, the program is as it was before the first. Raises what they raise, ArgumentError for what gives no variable.
+    """
+    x = require_type(x, "sequential: x")
+    for layer in layers:
+        require_activation(layer)
+    with undone_on_error(x.block.program):
+        for number, layer in enumerate(layers):
+            x = _require_var(activate(x, layer), f"sequential: layer {number}")
+        return x
+
+
+def time_distributed(x: Var, layer: Layer, *, axes: int = 2) -> Var:
+    """`layer` on each step of each sequence, as if they were so many rows: T[n t ...d] -> T[n t ...e].
+
+    The first `axes` become one, the layer is called on T[n*t ...d], and they become `axes` again. Layers that take any leading axes, such
+    as `ol.layer.fc`, need no such thing; convolutions and pooling do. Raises ShapeError where `x` has fewer axes, or the layer changes the
+    number of rows.
+    """
+    x = require_type(x, "time_distributed: x")
+    shape = known_shape(x, "time_distributed")
+    if not isinstance(axes, int) or not 1 <= axes <= len(shape):
+        raise ShapeError(f"time_distributed: {axes!r:.60} axes of {x.type_text} cannot be joined", location=here(), given=[x.describe()])
+    rows = shape[0]
+    for size in shape[1:axes]:
+        rows = multiply(rows, size)
+    with undone_on_error(x.block.program):
+        y = _require_var(layer(view(x, [], shape=(rows, *shape[axes:]))), "time_distributed: the layer")
+        if not y.shape or y.shape[0] != rows:
+            raise ShapeError(
+                f"time_distributed: the layer gives {y.type_text}, where it was given {rows} rows",
+                location=here(),
+                given=[x.describe(), y.describe()],
+            )
+        return view(y, [x], shape=(*shape[:axes], *y.shape[1:]))
+
+
+def _require_var(value: object, what: str) -> Var:
+    if not isinstance(value, Var):
+        raise ArgumentError(f"{what} gives {type(value).__name__}, where it is to give one variable", location=here())
+    return value
