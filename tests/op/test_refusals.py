@@ -261,7 +261,7 @@ def attributes_at_random(operator: Operator, attributes: dict[str, object], rand
 
 def legal(operator: Operator, arguments: Arguments, shapes: Shapes, attributes: dict[str, object]) -> Arguments:
     """Arguments of the shapes, with values that are legal wherever any are: so a run that fails does so for the shapes."""
-    elements = shapes.get("like") or shapes.get("x") or shapes.get("xs") or shapes.get("dxs") or []
+    elements = next((shapes[name] for name in ("like", "x", "xs", "dxs", "log_p", "emissions") if shapes.get(name)), [])
 
     def value(slot: Slot, number: int, shape: list[int]) -> torch.Tensor:
         dtype = next((item.dtype for item in arguments.tensors[slot.name]), torch.float64)
@@ -271,7 +271,10 @@ def legal(operator: Operator, arguments: Arguments, shapes: Shapes, attributes: 
             return torch.arange(shape[0]) * (elements[number] or [0])[0] // max(1, shape[0] - 1)
         if operator.type == "merge" and slot.name == "condition" and len(shape) == 1:  # as often true as rows are given for that
             return torch.arange(shape[0]) < (shapes["yes"][0] or [0])[0]
-        number = attributes.get("ignore_index", -100) if slot.name == "label" else slot.dtype != "int64"  # one is no divisor of 0
+        if slot.name == "label_splits" and len(shape) == 1:
+            return torch.arange(shape[0]) * (shapes["label"][0] or [0])[0] // max(1, shape[0] - 1)
+        ignored = attributes.get("ignore_index", -100) if "ignore_index" in operator.attributes else 0
+        number = ignored if slot.name == "label" else slot.dtype != "int64"  # one is no divisor of 0
         return torch.full(shape, number, dtype=dtype)
 
     slots = [(operator.signature.input(name), items) for name, items in shapes.items()]

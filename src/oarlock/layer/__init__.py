@@ -52,6 +52,7 @@ _NAMES = {
         "pool2d",
     ),
     "oarlock.layer.separable_convolution": ("depthwise_conv1d", "depthwise_conv2d", "separable_conv1d", "separable_conv2d"),
+    "oarlock.layer.sequence_losses": ("crf", "crf_decode", "ctc_loss"),
     "oarlock.layer.sequences": (
         "sequence_concat",
         "sequence_expand",

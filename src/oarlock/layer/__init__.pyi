@@ -77,6 +77,9 @@ from oarlock.layer.separable_convolution import depthwise_conv1d as depthwise_co
 from oarlock.layer.separable_convolution import depthwise_conv2d as depthwise_conv2d
 from oarlock.layer.separable_convolution import separable_conv1d as separable_conv1d
 from oarlock.layer.separable_convolution import separable_conv2d as separable_conv2d
+from oarlock.layer.sequence_losses import crf as crf
+from oarlock.layer.sequence_losses import crf_decode as crf_decode
+from oarlock.layer.sequence_losses import ctc_loss as ctc_loss
 from oarlock.layer.sequences import sequence_concat as sequence_concat
 from oarlock.layer.sequences import sequence_expand as sequence_expand
 from oarlock.layer.sequences import sequence_lengths as sequence_lengths

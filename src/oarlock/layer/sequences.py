@@ -15,6 +15,7 @@ __all__ = [
     "sequence_pool",
     "sequence_softmax",
     "sequence_unpad",
+    "splits_of",
 ]
 
 _POOLS = {
@@ -33,23 +34,23 @@ def sequence_pool(x: Var, pool: str, *, name: str | None = None) -> Var:
     """
     if pool not in _POOLS:
         raise ArgumentError(f"sequence_pool: {pool!r:.60} is none of {', '.join(_POOLS)}", location=here())
-    return _POOLS[pool](x, _splits_of(x, "sequence_pool: x"), name=name)
+    return _POOLS[pool](x, splits_of(x, "sequence_pool: x"), name=name)
 
 
 def sequence_lengths(x: Var, *, name: str | None = None) -> Var:
     """How many elements each sequence of a ragged `x` has: int64[n]. Raises ArgumentError."""
-    return operators.sequence_lengths(_splits_of(x, "sequence_lengths: x"), name=name)
+    return operators.sequence_lengths(splits_of(x, "sequence_lengths: x"), name=name)
 
 
 def sequence_expand(x: Var, like: Var, *, name: str | None = None) -> Var:
     """Row i of `x`, T[n ...d], for every element of sequence i of the ragged `like`: T[t ...d]. Raises ArgumentError or ShapeError."""
     x, like = require_type(x, "sequence_expand: x"), require_type(like, "sequence_expand: like")
-    return operators.sequence_expand(x, _splits_of(like, "sequence_expand: like"), like, name=name)
+    return operators.sequence_expand(x, splits_of(like, "sequence_expand: like"), like, name=name)
 
 
 def sequence_softmax(x: Var, *, name: str | None = None) -> Var:
     """The softmax over each sequence of a ragged `x`, of the same shape. Raises ArgumentError."""
-    return operators.sequence_softmax(x, _splits_of(x, "sequence_softmax: x"), name=name)
+    return operators.sequence_softmax(x, splits_of(x, "sequence_softmax: x"), name=name)
 
 
 def sequence_concat(*xs: Var, name: str | None = None) -> Var:
@@ -57,7 +58,7 @@ def sequence_concat(*xs: Var, name: str | None = None) -> Var:
 
     Raises ArgumentError, or ShapeError where they have different numbers of sequences.
     """
-    splits = [_splits_of(x, f"sequence_concat: argument {number}") for number, x in enumerate(xs)]
+    splits = [splits_of(x, f"sequence_concat: argument {number}") for number, x in enumerate(xs)]
     y, y_splits = layout.sequence_concat(xs, splits, name=name)
     y_splits.row_splits_of = y.shape[0]
     y.block.program.changed()
@@ -66,16 +67,16 @@ def sequence_concat(*xs: Var, name: str | None = None) -> Var:
 
 def sequence_pad(x: Var, *, fill: float = 0.0, name: str | None = None) -> Var:
     """The sequences of a ragged `x` as rows of one length, T[t ...d] -> T[n longest ...d], filled up. Raises ArgumentError."""
-    return layout.sequence_pad(x, _splits_of(x, "sequence_pad: x"), fill=fill, name=name)
+    return layout.sequence_pad(x, splits_of(x, "sequence_pad: x"), fill=fill, name=name)
 
 
 def sequence_unpad(padded: Var, like: Var, *, name: str | None = None) -> Var:
     """Padded rows cut to the lengths of the ragged `like`: T[n longest ...d] -> T[t ...d], ragged too. Raises ArgumentError."""
     padded, like = require_type(padded, "sequence_unpad: padded"), require_type(like, "sequence_unpad: like")
-    return layout.sequence_unpad(padded, _splits_of(like, "sequence_unpad: like"), like, name=name)
+    return layout.sequence_unpad(padded, splits_of(like, "sequence_unpad: like"), like, name=name)
 
 
-def _splits_of(x: Var, what: str) -> Var:
+def splits_of(x: Var, what: str) -> Var:
     """The row splits by which the first dimension of `x` is cut. Raises ArgumentError where it is not."""
     x = require_type(x, what)
     splits = block_for([x], what.partition(":")[0]).splits_of(x.shape[0]) if x.shape else None

@@ -18,6 +18,8 @@ from oarlock.op import (
     comparison,
     convolution,
     creation,
+    crf,
+    ctc,
     cumulative,
     dtype_conversion,
     elementwise,
@@ -70,6 +72,7 @@ from oarlock.op.composed.activations import (
 from oarlock.op.composed.attention import attention_by_head
 from oarlock.op.composed.broadcast_product import matrix_product
 from oarlock.op.composed.class_losses import cross_entropy, nll_loss
+from oarlock.op.composed.crf import crf_loss
 from oarlock.op.composed.density_losses import gaussian_nll_loss, poisson_nll_loss
 from oarlock.op.composed.distances import cosine_similarity, pairwise_distance
 from oarlock.op.composed.einsum import einsum
@@ -126,7 +129,10 @@ __all__ = [
     "cosine_embedding_loss",
     "cosine_similarity",
     "creation",
+    "crf",
+    "crf_loss",
     "cross_entropy",
+    "ctc",
     "cumulative",
     "dice_loss",
     "dtype_conversion",

@@ -7,7 +7,7 @@ import torch
 
 from oarlock.ir.dtype import DType
 
-__all__ = ["from_bytes", "from_torch", "to_torch"]
+__all__ = ["at_least_single", "from_bytes", "from_torch", "to_torch"]
 
 _TO_TORCH = {
     DType.FLOAT16: torch.float16,
@@ -39,3 +39,8 @@ def from_bytes(data: bytes, shape: Sequence[int], dtype: torch.dtype) -> torch.T
     if data:
         tensor.reshape(-1).view(torch.uint8).numpy()[:] = numpy.frombuffer(data, numpy.uint8)
     return tensor
+
+
+def at_least_single(x: torch.Tensor) -> torch.Tensor:
+    """Floats in which sums of many terms, and decompositions, keep their digits: half precision as float32, others as they are."""
+    return x.float() if x.element_size() < 4 else x
