@@ -67,6 +67,9 @@ from oarlock.layer.pooling import max_pool1d as max_pool1d
 from oarlock.layer.pooling import max_pool2d as max_pool2d
 from oarlock.layer.pooling import max_pool3d as max_pool3d
 from oarlock.layer.pooling import pool2d as pool2d
+from oarlock.layer.positions import learned_positions as learned_positions
+from oarlock.layer.positions import sinusoidal_positions as sinusoidal_positions
+from oarlock.layer.projected_attention import multi_head_attention as multi_head_attention
 from oarlock.layer.recurrent import gru as gru
 from oarlock.layer.recurrent import lstm as lstm
 from oarlock.layer.recurrent import simple_rnn as simple_rnn
@@ -90,6 +93,11 @@ from oarlock.layer.sequences import sequence_unpad as sequence_unpad
 from oarlock.layer.trained_activation import highway as highway
 from oarlock.layer.trained_activation import maxout as maxout
 from oarlock.layer.trained_activation import prelu as prelu
+from oarlock.layer.transformer_block import transformer as transformer
+from oarlock.layer.transformer_block import transformer_decoder as transformer_decoder
+from oarlock.layer.transformer_block import transformer_decoder_layer as transformer_decoder_layer
+from oarlock.layer.transformer_block import transformer_encoder as transformer_encoder
+from oarlock.layer.transformer_block import transformer_encoder_layer as transformer_encoder_layer
 from oarlock.layer.transposed_convolution import conv_transpose1d as conv_transpose1d
 from oarlock.layer.transposed_convolution import conv_transpose2d as conv_transpose2d
 from oarlock.layer.transposed_convolution import conv_transpose3d as conv_transpose3d

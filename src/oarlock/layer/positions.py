@@ -1,0 +1,66 @@
+"""Where in its sequence a step stands, added to it: by waves, or by vectors that are trained."""
+
+import math
+
+from oarlock.errors import ShapeError
+from oarlock.ir.dtype import DType
+from oarlock.ir.location import here
+from oarlock.ir.rollback import undone_on_error
+from oarlock.ir.var import Var
+from oarlock.layer.initializer import normal
+from oarlock.layer.parameter import layer_name, new_parameter, require_count, require_number
+from oarlock.layer.parameter_options import Given
+from oarlock.op.composed.arithmetic import constant_like
+from oarlock.op.composed.shape import known_shape, unsqueeze
+from oarlock.op.dtype_conversion import cast
+from oarlock.op.elementwise import add, multiply
+from oarlock.op.manipulation import reshape, stack
+from oarlock.op.told_shape import arange, narrow
+from oarlock.op.trigonometry import cos, sin
+from oarlock.op.unary import exp
+from oarlock.registry.creator import require_type
+
+__all__ = ["learned_positions", "sinusoidal_positions"]
+
+
+def sinusoidal_positions(x: Var, *, base: float = 10_000.0, name: str | None = None) -> Var:
+    """`x` and waves that tell each step's place: float[*b t d] -> float[*b t d], of an even d.
+
+    Column 2i of step p gets ``sin(p / base**(2i / d))``, column 2i + 1 the cosine of that (Vaswani et al., 2017, section 3.5). It has no
+    parameters and takes sequences of any length. Raises ShapeError.
+    """
+    x = require_type(x, "sinusoidal_positions: x")
+    shape = known_shape(x, "sinusoidal_positions")
+    columns = require_number(shape, -1, "sinusoidal_positions", x)
+    if len(shape) < 2 or columns % 2:
+        raise ShapeError(
+            f"sinusoidal_positions: x is float[*b t d], of an even d, not {x.type_text}", location=here(), given=[x.describe()]
+        )
+    with undone_on_error(x.block.program):
+        precise = DType.FLOAT64 if x.dtype is DType.FLOAT64 else DType.FLOAT32  # half a precision does not tell places beyond 256 apart
+        places = unsqueeze(arange([x], stop=(shape[-2],), dtype=precise), 1)
+        pairs = arange([x], stop=(columns // 2,), dtype=precise)
+        angles = multiply(places, exp(multiply(pairs, constant_like(-2.0 * math.log(base) / columns, pairs))))
+        waves = reshape(stack([sin(angles), cos(angles)], axis=2), shape=(shape[-2], columns))
+        return add(x, waves if precise is x.dtype else cast(waves, dtype=x.dtype), name=name)
+
+
+def learned_positions(x: Var, longest: int, *, weight: Given | None = None, name: str | None = None) -> Var:
+    """`x` and a vector for each place that is trained: float[*b t d] -> float[*b t d], where t is at most `longest`.
+
+    Parameter `<name>.w` [longest, d], normal of deviation 0.02 unless `weight` says otherwise (Radford et al., 2018). A longer sequence is
+    refused: when it is written, ShapeError, or by the run, KernelError. Raises ArgumentError.
+    """
+    x = require_type(x, "learned_positions: x")
+    shape = known_shape(x, "learned_positions")
+    columns = require_number(shape, -1, "learned_positions", x)
+    longest = require_count(longest, "learned_positions: longest")
+    if len(shape) < 2 or (isinstance(shape[-2], int) and shape[-2] > longest):
+        raise ShapeError(
+            f"learned_positions: x is float[*b t d] of at most {longest} steps, not {x.type_text}", location=here(), given=[x.describe()]
+        )
+    program = x.block.program
+    name = layer_name(program, name, "learned_positions")
+    with undone_on_error(program):
+        w = new_parameter(x.block, f"{name}.w", (longest, columns), x.dtype, normal(0.0, 0.02), weight)
+        return add(x, narrow(w, [x], length=(shape[-2],)))

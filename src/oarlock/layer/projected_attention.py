@@ -1,0 +1,199 @@
+"""Attention with its projections: of a sequence to itself or to another, with heads that may share keys, under masks."""
+
+import math
+
+from oarlock.errors import ArgumentError, DTypeError, ShapeError
+from oarlock.ir.dtype import DType
+from oarlock.ir.location import here
+from oarlock.ir.rollback import undone_on_error
+from oarlock.ir.size import Size
+from oarlock.ir.size import add as add_sizes
+from oarlock.ir.size import multiply as multiply_sizes
+from oarlock.ir.var import Var
+from oarlock.layer.dense import linear
+from oarlock.layer.parameter import layer_name, require_count, require_number
+from oarlock.layer.parameter_options import Given, ParameterOptions
+from oarlock.op.activation import softmax
+from oarlock.op.attention import scaled_dot_product_attention
+from oarlock.op.choice import where
+from oarlock.op.comparison import less_equal
+from oarlock.op.composed.arithmetic import constant_like
+from oarlock.op.composed.shape import known_shape, unsqueeze
+from oarlock.op.dtype_conversion import cast
+from oarlock.op.elementwise import add, multiply
+from oarlock.op.logical import logical_and
+from oarlock.op.manipulation import reshape, transpose
+from oarlock.op.matrix import matmul, matrix_transpose
+from oarlock.op.randomness import dropout as drop
+from oarlock.op.told_shape import arange, broadcast_to
+from oarlock.registry.creator import require_type
+
+__all__ = ["multi_head_attention", "require_unnamed"]
+
+
+def multi_head_attention(
+    query: Var,
+    key: Var | None = None,
+    value: Var | None = None,
+    *,
+    heads: int,
+    kv_heads: int | None = None,
+    size: int | None = None,
+    head_size: int | None = None,
+    mask: Var | None = None,
+    key_mask: Var | None = None,
+    causal: bool = False,
+    dropout: float = 0.0,
+    bias: bool | Given = True,
+    weight: Given | None = None,
+    name: str | None = None,
+) -> Var:
+    """Attention between projections: float[*b t d], float[*b s e], float[*b s f] -> float[*b t size] (Vaswani et al., 2017, section 3.2.2).
+
+    Without a `key` the queries attend to one another; without a `value` it is the key. Each of `heads` has `head_size` columns, d / heads
+    unless it is given. Of `kv_heads`, fewer than heads, each serves heads / kv_heads of them in a row (Ainslie et al., 2023). What comes
+    out has `size` columns, d unless it is given.
+
+    A `mask` says which keys a query sees, bool[t s], bool[*b t s] or bool[*b heads t s]; of floats, it is added to the scores. `key_mask`,
+    bool[*b s], is true where there is a key rather than padding. With `causal`, step i of the last t sees no key after it. A query that
+    sees nothing gets zeros. In training, each weight of a value is dropped with probability `dropout`.
+
+    Parameters `<name>.query.w` [d, heads head_size], `<name>.key.w` [e, kv_heads head_size], `<name>.value.w` [f, kv_heads head_size],
+    `<name>.output.w` [heads head_size, size], Xavier-uniform, and `<name>.query.b` ..., zeros, unless `weight` and `bias` say otherwise for
+    all. Raises ArgumentError, ShapeError, DTypeError.
+    """
+    kind = "multi_head_attention"
+    query = require_type(query, f"{kind}: query")
+    key = query if key is None else require_type(key, f"{kind}: key")
+    value = key if value is None else require_type(value, f"{kind}: value")
+    heads = require_count(heads, f"{kind}: heads")
+    shared = require_count(heads if kv_heads is None else kv_heads, f"{kind}: kv_heads")
+    columns = require_number(query.shape, -1, kind, query)
+    _require_fitting(kind, query, key, value)
+    if heads % shared:
+        raise ArgumentError(f"{kind}: {shared} heads of keys and values do not serve {heads} heads", location=here())
+    if head_size is None and columns % heads:
+        raise ArgumentError(
+            f"{kind}: {heads} heads do not divide the {columns} columns of {query.name}", location=here(), given=[query.describe()]
+        )
+    each = require_count(columns // heads if head_size is None else head_size, f"{kind}: head_size")
+    size = columns if size is None else require_count(size, f"{kind}: size")
+    require_unnamed(kind, weight, bias)
+    program = query.block.program
+    name = layer_name(program, name, kind)
+    with undone_on_error(program):
+        projected = [
+            linear(var, width * each, bias=bias, weight=weight, name=f"{name}.{what}")
+            for what, var, width in (("query", query, heads), ("key", key, shared), ("value", value, shared))
+        ]
+        q, k, v = projected[0], *(_repeated(var, shared, heads // shared) for var in projected[1:])
+        seen, added = _masks(kind, mask, key_mask, query, key, heads)
+        if dropout:
+            y = _attend(q, k, v, seen, added, heads, causal, dropout)
+        else:
+            y = scaled_dot_product_attention(q, k, v, seen, added, heads=heads, causal=causal)
+        return linear(y, size, bias=bias, weight=weight, name=f"{name}.output")
+
+
+def require_unnamed(kind: str, *given: Given | bool | None) -> None:
+    """Raises ArgumentError where options for several parameters give them one name."""
+    for options in given:
+        if isinstance(options, ParameterOptions) and options.name is not None:
+            raise ArgumentError(
+                f'{kind}: its parameters cannot all be called "{options.name}"',
+                location=here(),
+                hint="options without a name go to all of them",
+            )
+
+
+def _require_fitting(kind: str, query: Var, key: Var, value: Var) -> None:
+    shapes = [known_shape(var, kind) for var in (query, key, value)]
+    if any(len(shape) < 2 for shape in shapes) or not (
+        shapes[0][:-2] == shapes[1][:-2] == shapes[2][:-2] and shapes[1][-2] == shapes[2][-2]
+    ):
+        raise ShapeError(
+            f"{kind}: queries, keys and values do not fit together",
+            location=here(),
+            contract="query: float[*b t d], key: float[*b s e], value: float[*b s f]",
+            given=[var.describe() for var in dict.fromkeys((query, key, value))],
+        )
+
+
+def _repeated(x: Var, heads: int, times: int) -> Var:
+    """The columns of each head several times in a row: float[*b s heads*k] -> float[*b s heads*times*k]."""
+    if times == 1:
+        return x
+    *front, _ = known_shape(x, "multi_head_attention")
+    each = _columns_of(x) // heads
+    by_head = unsqueeze(reshape(x, shape=(*front, heads, each)), -2)
+    return reshape(broadcast_to(by_head, [x], shape=(*front, heads, times, each)), shape=(*front, heads * times * each))
+
+
+def _masks(kind: str, mask: Var | None, key_mask: Var | None, query: Var, key: Var, heads: int) -> tuple[Var | None, Var | None]:
+    """The keys that queries see, bool[*b heads|1 t|1 s], and what is added to their scores, of that shape."""
+    (*front, t, _), s = known_shape(query, kind), known_shape(key, kind)[-2]
+    seen: Var | None = None
+    added: Var | None = None
+    if key_mask is not None:
+        key_mask = require_type(key_mask, f"{kind}: key_mask")
+        _require_shape(kind, "key_mask", key_mask, [(*front, s)], DType.BOOL)
+        seen = unsqueeze(key_mask, -2, -3)
+    if mask is not None:
+        mask = require_type(mask, f"{kind}: mask")
+        forms: list[tuple[Size, ...]] = [(t, s), (*front, t, s), (*front, 1, t, s), (*front, heads, t, s)]
+        _require_shape(kind, "mask", mask, forms, DType.BOOL if mask.dtype is DType.BOOL else query.dtype)
+        rank = len(known_shape(mask, kind))
+        by_head = mask
+        if rank == len(front) + 2:
+            by_head = unsqueeze(mask, -3)
+        elif rank == 2:
+            by_head = broadcast_to(mask, [query], shape=(*front, 1, t, s))
+        if mask.dtype is not DType.BOOL:
+            added = by_head
+        else:
+            seen = by_head if seen is None else logical_and(by_head, seen)
+    return seen, added
+
+
+def _require_shape(kind: str, what: str, mask: Var, forms: list[tuple[Size, ...]], dtype: DType) -> None:
+    if mask.dtype is not dtype:
+        raise DTypeError(f"{kind}: {what} is {dtype}, not {mask.dtype}", location=here(), given=[mask.describe()])
+    if mask.shape not in forms:
+        texts = " or ".join(dict.fromkeys(f"[{', '.join(map(str, form))}]" for form in forms))
+        raise ShapeError(f"{kind}: {what} has the shape {texts}, not {mask.type_text}", location=here(), given=[mask.describe()])
+
+
+def _attend(q: Var, k: Var, v: Var, seen: Var | None, added: Var | None, heads: int, causal: bool, rate: float) -> Var:
+    """Attention whose weights are dropped, so that they have to be there: float[*b t heads*k] -> float[*b t heads*k]."""
+    q, k, v = (_by_head(var, heads) for var in (q, k, v))
+    *front, t, _ = known_shape(q, "multi_head_attention")
+    s = known_shape(k, "multi_head_attention")[-2]
+    scores = matmul(multiply(q, constant_like(1.0 / math.sqrt(_columns_of(q)), q)), matrix_transpose(k))
+    if added is not None:
+        scores = add(scores, added)
+    if causal:
+        last = arange([q, k], start=(add_sizes(s, multiply_sizes(t, -1)),), stop=(s,))  # that each query sees
+        up_to = less_equal(unsqueeze(arange([k], stop=(s,)), 0), unsqueeze(last, 1))
+        seen = up_to if seen is None else logical_and(seen, up_to)
+    if seen is not None:
+        scores = where(seen, scores, constant_like(-1e30 if q.dtype is not DType.FLOAT16 else -6e4, scores))
+    weights = softmax(scores)
+    if seen is not None:
+        weights = multiply(weights, cast(seen, dtype=weights.dtype))  # nothing of what nobody sees
+    y = matmul(drop(weights, rate=rate), v)
+    rank = len(front) + 2
+    by_row = transpose(y, axes=(*range(rank - 3), rank - 2, rank - 3, rank - 1))
+    return reshape(by_row, shape=(*front[:-1], t, heads * _columns_of(y)))
+
+
+def _columns_of(x: Var) -> int:
+    return require_number(x.shape, -1, "multi_head_attention", x)
+
+
+def _by_head(x: Var, heads: int) -> Var:
+    """float[*b t heads*k] -> float[*b heads t k]."""
+    *front, t, _ = known_shape(x, "multi_head_attention")
+    each = _columns_of(x) // heads
+    split = reshape(x, shape=(*front, t, heads, each))
+    rank = len(front) + 3
+    return transpose(split, axes=(*range(len(front)), rank - 2, rank - 3, rank - 1))
