@@ -47,6 +47,14 @@ scope.set("image", numpy.ones((4, 9), "float32"))
 def matrix_transpose(x):
     return x.mT.contiguous()
 """,
+    "accuracy = ol.metric.accuracy(": MODEL + "train = test = data",
+    "ol.evaluate({": MODEL
+    + """
+with program:
+    f1 = ol.metric.f1(logits, label)
+result, test, path = ol.train(cost, data, progress=False), data, "measured.safetensors"
+ol.save_model(cost, result, path)
+""",
     "step = executor.prepare(": MODEL + "executor, batches = ol.Executor(), [data, data]",
     "try:\n    result = ol.train(": MODEL
     + """

@@ -21,6 +21,7 @@ _MODULES = (
     "io",
     "ir",
     "layer",
+    "metric",
     "net",
     "op",
     "optimizer",
@@ -110,7 +111,7 @@ _NAMES = {
         "run_block",
         "configure_process",
     ),
-    "oarlock.training": ("TrainingResult", "train"),
+    "oarlock.training": ("TrainingResult", "evaluate", "train"),
 }
 _HOMES: dict[str, tuple[str, str]] = {}
 for _module, _names in _NAMES.items():

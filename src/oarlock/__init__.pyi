@@ -6,6 +6,7 @@ from oarlock import inference as inference
 from oarlock import io as io
 from oarlock import ir as ir
 from oarlock import layer as layer
+from oarlock import metric as metric
 from oarlock import op as op
 from oarlock import optimizer as optimizer
 from oarlock import passes as passes
@@ -102,6 +103,7 @@ from oarlock.runtime import infer_shape as infer_shape
 from oarlock.runtime import init as init
 from oarlock.runtime import run_block as run_block
 from oarlock.training import TrainingResult as TrainingResult
+from oarlock.training import evaluate as evaluate
 from oarlock.training import train as train
 
 Variable = _inputs.variable

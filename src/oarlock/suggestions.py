@@ -13,7 +13,15 @@ __all__ = ["did_you_mean", "find_near", "list_names", "no_attribute", "refuse_ca
 _LISTED = 12  # names in a message
 _LIKE = 0.6
 _MUCH_ALIKE = 0.75  # what another module has is named only where it is hardly anything else
-_SEARCHED = ("oarlock", "oarlock.layer", "oarlock.optimizer", "oarlock.op", "oarlock.layer.initializer", "oarlock.datasets")
+_SEARCHED = (
+    "oarlock",
+    "oarlock.layer",
+    "oarlock.metric",
+    "oarlock.optimizer",
+    "oarlock.op",
+    "oarlock.layer.initializer",
+    "oarlock.datasets",
+)
 
 
 def find_near(name: str, known: Iterable[str]) -> str | None:

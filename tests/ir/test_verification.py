@@ -353,11 +353,11 @@ def test_a_dtype_in_an_attribute_is_one_of_ours():
     refuse(change, 'main, op 1 (reduce_sum): attribute "dtype" is not readable: 99')
 
 
-def test_a_role_is_one_of_three():
+def test_a_role_is_one_of_four():
     def change(program):
-        program.blocks[0].ops[1].role = 3
+        program.blocks[0].ops[1].role = 4
 
-    refuse(change, "main, op 1 (reduce_sum): role 3 does not exist")
+    refuse(change, "main, op 1 (reduce_sum): role 4 does not exist")
 
 
 def test_an_argument_is_declared():

@@ -120,18 +120,19 @@ def of_axes(operator: Operator, arguments: Arguments) -> Iterator[Misfit]:
 def of_splits(operator: Operator, arguments: Arguments) -> Iterator[Misfit]:
     """Row splits are not there, begin elsewhere than with 0, fall, or end elsewhere than where the elements do."""
     for slot, splits in given(operator, arguments):
-        if slot.name != "splits":
+        name = slot.name
+        if not name.endswith("splits"):
             continue
         if slot.axes[0].name == "n+1":
-            yield "no-splits", "splits has the size 0, where n+1 is at least 1", with_tensor(arguments, "splits", splits[:0])
+            yield f"no-{name}", f"{name} has the size 0, where n+1 is at least 1", with_tensor(arguments, name, splits[:0])
         if operator.checks_values:
             wrong = {"late": (0, 1), "falling": (1, int(splits[-1]) + 1), "long": (-1, int(splits[-1]) + 1)}
             if operator.type == "sequence_elements":  # it is not given the elements that the splits are of
                 del wrong["long"]
-            for name, (at, value) in wrong.items():
+            for kind, (at, value) in wrong.items():
                 changed = splits.clone()
                 changed[at] = value
-                yield f"{name}-splits", "row splits of ", with_tensor(arguments, "splits", changed)
+                yield f"{kind}-{name}", "row splits of ", with_tensor(arguments, name, changed)
 
 
 Kind = Callable[[Operator, Arguments], Iterator[Misfit]]
@@ -154,7 +155,7 @@ def implied(operator: Operator) -> set[Kind]:
     dtypes = [type.partition("[")[0] for _, type in twice]
     axes = [type.partition("[")[2].rstrip("]").split() for _, type in twice if "[" in type]
     names = [axis.rstrip("!") for each in axes for axis in each if re.fullmatch(r"(\*|\.\.\.)?[a-z]+!?", axis)]
-    splits = [type for name, type in inputs if name.lstrip("*") == "splits"]
+    splits = [type for name, type in inputs if name.endswith("splits")]
     found = {
         of_sizes: len(names) > len(set(names)),
         of_ranks: any(len(each) != 1 or not each[0].startswith(("*", "...")) for each in axes),
@@ -261,13 +262,14 @@ def attributes_at_random(operator: Operator, attributes: dict[str, object], rand
 
 def legal(operator: Operator, arguments: Arguments, shapes: Shapes, attributes: dict[str, object]) -> Arguments:
     """Arguments of the shapes, with values that are legal wherever any are: so a run that fails does so for the shapes."""
-    elements = next((shapes[name] for name in ("like", "x", "xs", "dxs", "log_p", "emissions") if shapes.get(name)), [])
+    cut = next((shapes[name] for name in ("like", "x", "xs", "dxs", "log_p", "emissions", "hypothesis") if shapes.get(name)), [])
 
     def value(slot: Slot, number: int, shape: list[int]) -> torch.Tensor:
         dtype = next((item.dtype for item in arguments.tensors[slot.name]), torch.float64)
         if dtype.is_floating_point:
             return torch.full(shape, 0.5, dtype=dtype)
-        if slot.name == "splits" and len(shape) == 1 and number < len(elements):  # as evenly as can be
+        elements = shapes.get(slot.name.removesuffix("_splits")) or [] if slot.name.endswith("_splits") else cut
+        if slot.name.endswith("splits") and len(shape) == 1 and number < len(elements):  # as evenly as can be
             return torch.arange(shape[0]) * (elements[number] or [0])[0] // max(1, shape[0] - 1)
         if operator.type == "merge" and slot.name == "condition" and len(shape) == 1:  # as often true as rows are given for that
             return torch.arange(shape[0]) < (shapes["yes"][0] or [0])[0]

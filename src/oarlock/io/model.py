@@ -36,7 +36,7 @@ from oarlock.runtime.scope import Scope, frozen_in
 from oarlock.suggestions import did_you_mean, list_names
 from oarlock.tensor.dtype import from_torch
 
-__all__ = ["Model", "infer", "load_model", "read_model", "save_model"]
+__all__ = ["Model", "infer", "load_model", "read_model", "save_model", "scope_of"]
 
 _FROZEN = "oarlock.frozen"  # the tensor that lists, as JSON, the parameters of a training program that are not to be estimated
 
@@ -123,7 +123,7 @@ def save_model(target: object = None, *arguments: object, **keywords: object) ->
         raise ArgumentError(_SAVE[1])
     if not isinstance(path, str | os.PathLike | io.BufferedIOBase):
         raise ArgumentError(f"the path comes last, and is text, not {type(path).__name__}")
-    scope = _scope_of(parameters, _written_in(target))
+    scope = scope_of(parameters, _written_in(target))
     if program.is_training:
         require_not_elsewhere(program, scope, program.persistables())
     tensors = {var.name: _value(var, scope) for var in program.persistables()}
@@ -192,7 +192,7 @@ def _only_inputs(program: Program, dataset: object) -> dict[str, object]:
     return {name: array for name, array in dataset.items() if name in names}
 
 
-def _scope_of(parameters: object, program: Program | None) -> Scope:
+def scope_of(parameters: object, program: Program | None) -> Scope:
     """The scope in what may be passed as parameters of `program`. Raises ArgumentError, UndefinedVarError for a name in a dict."""
     for holder in ("scope", "parameters"):
         if isinstance(getattr(parameters, holder, None), Scope):
@@ -341,7 +341,7 @@ def infer(target: object, *arguments: object, backend: str | None = None) -> num
         kept, fed = ({var.name for var in vars} for vars in (target.block.program.persistables(), target.block.program.main.inputs))
         if parameters is None and feed and kept.intersection(feed) and not fed.intersection(feed):
             feed, parameters = None, feed  # values by the names of parameters, and of nothing that is fed
-        scope = Scope() if parameters is None else _scope_of(parameters, target.block.program)
+        scope = Scope() if parameters is None else scope_of(parameters, target.block.program)
     elif isinstance(target, Model):
         if parameters is not None:
             raise ArgumentError("a model has its parameters already; infer(model, feed) takes no others")

@@ -290,7 +290,8 @@ class Block:
         """Make `value` what the persistable `var` holds after the step. Raises ProgramError when it is not legal.
 
         All commits stand at the end of the main block, so that every op before them reads the old value. One whose `role` is FORWARD
-        belongs to the ops that predict, as the running statistics of batch norm do: it stays with them where a program is pruned.
+        belongs to the ops that predict, as the running statistics of batch norm do: it stays with them where a program is pruned. One whose
+        `role` is MEASURE does so too, and is made in every run, training or not: a metric counts what it saw.
         """
         if self.parent is not None or not var.persistable or var.block is not self:
             raise ProgramError(

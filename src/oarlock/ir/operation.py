@@ -18,6 +18,7 @@ class Role(IntEnum):
     FORWARD = 0
     BACKWARD = 1
     UPDATE = 2
+    MEASURE = 3
 
 
 class Op:

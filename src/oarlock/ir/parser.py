@@ -14,7 +14,7 @@ from oarlock.errors import ArgumentError, FormatError, OarlockError
 from oarlock.ir.attribute import Sizes, write_attribute, write_shape
 from oarlock.ir.dtype import DType
 from oarlock.ir.operation import Role
-from oarlock.ir.printer import ROLES
+from oarlock.ir.printer import COMMITS, ROLES
 from oarlock.ir.size import Shape
 from oarlock.proto import program_pb2 as wire
 
@@ -29,7 +29,7 @@ _SHAPE = re.compile(r"\[([^\[\]\n]*)\]")
 _INT = re.compile(r"-?[0-9]+$")
 _FLOAT = re.compile(r"-?(?:[0-9]+\.[0-9]*(?:e[+-]?[0-9]+)?|[0-9]+e[+-]?[0-9]+|inf|nan)$")
 _ROLES = {text: role for role, text in ROLES.items()}
-_COMMITS = {"commit": Role.UPDATE, "keep": Role.FORWARD}
+_COMMITS = {text: role for role, text in COMMITS.items()}  # "commit" is the role update: of those that print so, the last
 
 
 class Slots(NamedTuple):

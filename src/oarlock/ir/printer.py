@@ -12,9 +12,11 @@ from oarlock.ir.operation import Op, Role
 from oarlock.ir.program import Program
 from oarlock.ir.var import HeldValue, Initializer, Var
 
-__all__ = ["ROLES", "format_declaration", "format_op", "format_program"]
+__all__ = ["COMMITS", "ROLES", "format_declaration", "format_op", "format_program"]
 
-ROLES = {Role.FORWARD: "forward", Role.BACKWARD: "backward", Role.UPDATE: "update"}
+ROLES = {Role.FORWARD: "forward", Role.BACKWARD: "backward", Role.UPDATE: "update", Role.MEASURE: "measure"}
+COMMITS = {Role.FORWARD: "keep", Role.BACKWARD: "commit", Role.UPDATE: "commit", Role.MEASURE: "count"}
+"""The headings of the tail."""
 
 
 def format_program(program: Program, *, source: bool = True) -> str:
@@ -51,8 +53,8 @@ def _format_block(block: Block, indent: str, role: Role, source: bool) -> list[s
         lines.append(inside + format_op(op))
         for inner in op.blocks:
             lines += _format_block(inner, inside + "  ", op.role, source)
-    for kept, commits in groupby(tail, lambda op: op.role is Role.FORWARD):
-        lines += ["", f"{inside}{'keep' if kept else 'commit'}:"]
+    for heading, commits in groupby(tail, lambda op: COMMITS[op.role]):
+        lines += ["", f"{inside}{heading}:"]
         lines += [f"{inside}{op.writes[0].name} <- {op.reads[0].name}{_format_name(op)}" for op in commits]
     return [*lines, indent + "}"]
 

@@ -53,7 +53,8 @@ def prune(program: "Program | Block | wire.BlockDesc", targets: Targets) -> "Pro
         w <- w@NEXT
 
     Updates go: what reads a persistable variable reads its value from before the step. What forward ops that stay keep - the running
-    statistics of batch norm, the count of draws of dropout - stays with them, so that the program can be trained on. Inputs, parameters
+    statistics of batch norm, the count of draws of dropout - stays with them, so that the program can be trained on, and so does what
+    metrics count. Inputs, parameters
     and blocks that nothing needs any more go too; row splits stay with what they cut. `program` itself is not changed.
     Raises ArgumentError where `program` or `targets` are something else, ProgramError for a block inside another and for a label that no
     file can hold, UndefinedVarError for a target of another program, or that is not there; VerifyError for a BlockDesc that is not legal,
@@ -100,7 +101,7 @@ def _kept_by(main: Block, targets: Iterable[Var]) -> list[Op]:
     """The commits of what the ops keep, for steps to come, that `targets` need."""
     needed = set(needed_ops(main.ops, targets))
     drawing = any("random_id" in inner.attributes for op in needed for inner in (op, *(i for block in op.blocks for i in walk(block))))
-    commits = [op for op in main.tail if op.role is Role.FORWARD]
+    commits = [op for op in main.tail if op.role in (Role.FORWARD, Role.MEASURE)]
     kept = [op for op in commits if op.reads[0].op in needed or (drawing and op.writes[0].name == DRAWS)]
     layers = {_layer_of(op) for op in kept} - {""}
     return [op for op in commits if op in kept or _layer_of(op) in layers]

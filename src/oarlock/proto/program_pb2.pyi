@@ -26,6 +26,7 @@ class Role(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     FORWARD: _ClassVar[Role]
     BACKWARD: _ClassVar[Role]
     UPDATE: _ClassVar[Role]
+    MEASURE: _ClassVar[Role]
 DTYPE_UNSPECIFIED: DType
 FLOAT16: DType
 BFLOAT16: DType
@@ -40,6 +41,7 @@ BOOL: DType
 FORWARD: Role
 BACKWARD: Role
 UPDATE: Role
+MEASURE: Role
 
 class ProgramFile(_message.Message):
     __slots__ = ("program", "source")

@@ -97,6 +97,7 @@ class Executor:
         *,
         scope: Scope,
         training: bool | None = None,
+        measure: bool = True,
         return_numpy: bool = True,
         keep_scopes: Literal[False] = False,
     ) -> Values: ...
@@ -110,6 +111,7 @@ class Executor:
         *,
         scope: Scope,
         training: bool | None = None,
+        measure: bool = True,
         return_numpy: bool = True,
         keep_scopes: Literal[True],
     ) -> tuple[Values, Scopes]: ...
@@ -122,6 +124,7 @@ class Executor:
         *,
         scope: Scope,
         training: bool | None = None,
+        measure: bool = True,
         return_numpy: bool = True,
         keep_scopes: bool = False,
     ) -> Values | tuple[Values, Scopes]:
@@ -130,7 +133,8 @@ class Executor:
         `feed` maps input names to arrays, tensors or numbers of the declared dtype and shape; an input that is
         not fed, and has no value of its own, is what `scope` holds under its name. `scope` holds the parameters. A run
         that is `training` gives them their new values, where the program has updates, and moves what layers keep: running statistics,
-        the draws of dropout. One that is not changes nothing. Unless said otherwise, a program with updates is training.
+        the draws of dropout. One that is not changes none of these. Unless said otherwise, a program with updates is training.
+        Metrics count every run, training or not, unless `measure` is False.
         A fetch is a variable, its name, the label of a target, or the path of a variable of an inner block: `main/rnn_0/3/z`
         in one trip of a loop, `main/rnn_0/z` stacked over its trips, which is also what the variable itself stands for.
         A fetch of a persistable variable gives its value from before the step. Arrays are copies.
@@ -143,7 +147,7 @@ class Executor:
         """
         training = program.is_training if training is None else training
         context = Context(scope, self.place, training)
-        values, scopes = self._execute(program, feed, fetch, context, return_numpy, update=training, keep=keep_scopes)
+        values, scopes = self._execute(program, feed, fetch, context, return_numpy, update=training, measure=measure, keep=keep_scopes)
         return values if scopes is None else (values, scopes)
 
     def eval(
@@ -156,11 +160,12 @@ class Executor:
         training: bool = False,
         return_numpy: bool = True,
     ) -> Values:
-        """Compute `targets` and return their values, in order: what they need is run, no update, nothing else.
+        """Compute `targets` and return their values, in order: what they need is run, no update, nothing else. No metric counts it.
 
         The arguments, and what is raised, are those of `run`. `scope` is not changed.
         """
-        return self._execute(program, feed, targets, Context(scope, self.place, training), return_numpy, update=False, keep=False)[0]
+        context = Context(scope, self.place, training)
+        return self._execute(program, feed, targets, context, return_numpy, update=False, measure=False, keep=False)[0]
 
     def prepare(
         self,
@@ -169,6 +174,7 @@ class Executor:
         *,
         scope: Scope,
         training: bool | None = None,
+        measure: bool = True,
         return_numpy: bool = True,
     ) -> Step:
         """A function that runs one step, for a loop of many: it looks variables up and checks them once, so a call costs microseconds.
@@ -178,7 +184,7 @@ class Executor:
         _require_list(fetch)
         training = program.is_training if training is None else training
         context = Context(scope, self.place, training)
-        prepared = self._prepare(program, tuple(fetch), update=training, whole=False, scope=scope)
+        prepared = self._prepare(program, tuple(fetch), update=training, measure=measure, whole=False, scope=scope)
         if prepared.plan is not None:
             return planned_step(prepared.plan, prepared, context, return_numpy=return_numpy)
         return interpreted_step(prepared, context, self.limits, return_numpy=return_numpy)
@@ -189,7 +195,7 @@ class Executor:
         Raises ProgramError where the interpreter would run instead.
         """
         _require_list(fetch)
-        found = self._prepare(program, tuple(fetch), update=True, whole=False).plan
+        found = self._prepare(program, tuple(fetch), update=True, measure=True, whole=False).plan
         if found is None:
             raise ProgramError(
                 "this is not run by a plan, but by the interpreter, op by op",
@@ -207,10 +213,11 @@ class Executor:
         return_numpy: bool,
         *,
         update: bool,
+        measure: bool,
         keep: bool,
     ) -> tuple[Values, Scopes | None]:
         _require_list(fetch)
-        prepared = self._prepare(program, tuple(fetch), update=update, whole=keep, scope=context.scope)
+        prepared = self._prepare(program, tuple(fetch), update=update, measure=measure, whole=keep, scope=context.scope)
         if prepared.plan is not None:
             return planned_step(prepared.plan, prepared, context, return_numpy=return_numpy, once=True)(feed or {}), None
         if self.limits is not None:
@@ -218,11 +225,11 @@ class Executor:
         return prepared.interpret(feed or {}, context, return_numpy=return_numpy, keep=keep)
 
     def _prepare(
-        self, program: Program, fetch: tuple[Var | str, ...], *, update: bool, whole: bool, scope: Scope | None = None
+        self, program: Program, fetch: tuple[Var | str, ...], *, update: bool, measure: bool, whole: bool, scope: Scope | None = None
     ) -> Prepared:
         frozen = frozen_in(scope) if update and scope is not None else frozenset[str]()
         paths = (item if isinstance(item, Var) else find_path(program, item) for item in fetch)
-        key = (program.serial, program.revision, update, whole, frozen, *paths)
+        key = (program.serial, program.revision, update, measure, whole, frozen, *paths)
         found = self._prepared.get(key)
         if found is not None:
             return found
@@ -238,6 +245,7 @@ class Executor:
                     fetched,
                     self.interpreter,
                     update=update,
+                    measure=measure,
                     frozen=frozen,
                     whole=whole,
                     passes=passes,

@@ -9,7 +9,7 @@ from oarlock.errors import OarlockError, UnsetVarError
 from oarlock.ir.attribute import Sizes
 from oarlock.ir.block import Block
 from oarlock.ir.names import DRAWS
-from oarlock.ir.operation import Op
+from oarlock.ir.operation import Op, Role
 from oarlock.ir.var import Var
 from oarlock.registry.catalogue import Catalogue
 from oarlock.registry.declaration import Operator
@@ -39,12 +39,13 @@ class Interpreter:
         self.run_ops(block.ops, scope, context, trips)
 
     def run_ops(self, ops: list[Op], scope: Scope, context: Context, trips: tuple[str, ...] = ("main",)) -> None:
-        """Run some ops of a block. Raises KernelError or UnsetVarError; commits write last, and only where this is training."""
+        """Run some ops of a block. Raises KernelError or UnsetVarError; commits write last, those that do not count only in training."""
         for op in ops:
             if not op.is_commit:
                 self._run_op(op, scope, context, trips)
-        if context.training:
-            self._commit([op for op in ops if op.is_commit], scope, context)
+        tail = [op for op in ops if op.is_commit and (context.training or op.role is Role.MEASURE)]
+        if tail:
+            self._commit(tail, scope, context)
 
     def _commit(self, tail: list[Op], scope: Scope, context: Context) -> None:
         """Write the persistable variables, all of them or, where a value is missing, none."""

@@ -1,4 +1,4 @@
-"""Whose the state of an optimizer is that lies in a scope: learning rates, step counters, moments belong to one program."""
+"""Whose the state of an optimizer or a metric is that lies in a scope: learning rates, moments, counts belong to one program."""
 
 from collections.abc import Iterable
 from typing import NoReturn
@@ -16,7 +16,7 @@ __all__ = ["belongs_to", "own", "require_not_elsewhere", "require_own", "states_
 
 
 def states_of(program: Program) -> list[Var]:
-    """The persistable variables of `program` that are its alone: what its updates read, or write and nothing else reads.
+    """The persistable variables of `program` that are its alone: what metrics count; what updates read, or write and nothing else reads.
 
     Parameters, and what forward ops read or keep, may be shared; so may what no op touches, such as a buffer of an imported module.
     """
@@ -26,7 +26,7 @@ def states_of(program: Program) -> list[Var]:
     written: set[Var] = set()
     for op in walk(program.main):
         if op.is_commit:
-            (kept if op.role is Role.FORWARD else written).update(op.writes)
+            (kept if op.role is Role.FORWARD else by_updates if op.role is Role.MEASURE else written).update(op.writes)
         else:
             (by_updates if op.role is Role.UPDATE else read).update(op.reads)
     alone = by_updates | (written - read)
@@ -66,7 +66,7 @@ def _refuse(held: list[str]) -> NoReturn:
     raise ScopeError(
         f"the scope holds the state of another program: {', '.join(held[:8])}{', ...' if len(held) > 8 else ''}",
         location=here(),
-        contract="what an optimizer keeps belongs to one program: its learning rate, its steps, its moments",
+        contract="what an optimizer or a metric keeps belongs to one program: its learning rate, its steps, its moments, its counts",
         hint="ol.init(program, scope.new_scope()) keeps the state of this program apart, and trains the same parameters; "
         "ol.train(result) goes on with a run that is there",
     )

@@ -7,7 +7,7 @@ import numpy
 import torch
 
 from oarlock.errors import ScopeError
-from oarlock.ir.operation import Op
+from oarlock.ir.operation import Op, Role
 from oarlock.ir.program import Program
 from oarlock.ir.traversal import needed_ops
 from oarlock.passes.pipeline import optimize
@@ -32,7 +32,8 @@ Values = list[numpy.ndarray] | list[torch.Tensor]
 
 
 class Prepared:
-    """A verified program, made ready to run for some fetches: with `update` its updates too, with `whole` every op.
+    """A verified program, made ready to run for some fetches: with `update` its updates too, with `measure` what its metrics count, with
+    `whole` every op.
 
     Variables that are `frozen` are not updated, nor is the state that an optimizer keeps of them.
 
@@ -47,6 +48,7 @@ class Prepared:
         interpreter: Interpreter,
         *,
         update: bool,
+        measure: bool,
         frozen: Collection[str] = (),
         whole: bool,
         passes: Collection[str] | None,
@@ -58,8 +60,9 @@ class Prepared:
         self.fetched = list(fetched)
         self.interpreter = interpreter
         self.update = update
+        self.measure = measure
         self.frozen = frozenset(frozen)
-        self.tail = [op for op in program.main.tail if self._updates(op)] if update else []
+        self.tail = [op for op in program.main.tail if self._commits(op)]
         if whole:
             self.ops = [op for op in program.main.ops if not op.is_commit]
         else:
@@ -70,7 +73,12 @@ class Prepared:
         self.stored = [var for var in program.persistables() if var in self.read]
         plain = not any(path.trips for path in fetched) and max(map(_depth, self.ops), default=0) <= _MAX_DEPTH
         self._accepted: tuple[tuple[str, ...], TensorGuard] | None = None  # what was fed last, where types tell all about it
-        self.plan = self._plan(passes, place, update=update, poison=poison, backend=backend) if plain and passes is not None else None
+        self.plan = self._plan(passes, place, poison=poison, backend=backend) if plain and passes is not None else None
+
+    @property
+    def writes(self) -> bool:
+        """Whether a run may write to its scope."""
+        return self.update or bool(self.tail)
 
     def require_as_prepared(self, scope: Scope) -> None:
         """Raise ScopeError where training may change other variables of `scope` now."""
@@ -81,18 +89,20 @@ class Prepared:
                 hint="prepare it again",
             )
 
-    def _updates(self, op: Op) -> bool:
-        """Whether a commit writes what is not frozen. The state of `w` is called `w@MOMENT1`."""
-        return op.writes[0].name.partition("@")[0] not in self.frozen
+    def _commits(self, op: Op) -> bool:
+        """Whether a commit is made: where it writes what is not frozen. The state of `w` is called `w@MOMENT1`."""
+        if op.role is Role.MEASURE:
+            return self.measure
+        return self.update and op.writes[0].name.partition("@")[0] not in self.frozen
 
-    def _plan(self, passes: Collection[str], place: Place, *, update: bool, poison: bool, backend: str | None) -> Plan:
+    def _plan(self, passes: Collection[str], place: Place, *, poison: bool, backend: str | None) -> Plan:
         """The plan of a copy of the program, which the passes rewrite."""
         copy, catalogue = self.program.clone(), self.interpreter.catalogue
         blocks = zip(copy.blocks, self.program.blocks, strict=True)
         origin = {copied: op for theirs, ours in blocks for copied, op in zip(theirs.ops, ours.ops, strict=True)}
         wanted = [copy.main.vars[path.var.name] for path in self.fetched]
-        if not update or self.frozen:
-            copy.main.keep([op for op in copy.main.ops if not op.is_commit or (update and self._updates(op))])
+        if len(self.tail) < len(copy.main.tail):
+            copy.main.keep([op for op in copy.main.ops if not op.is_commit or self._commits(op)])
         applied = optimize(copy, wanted, catalogue, passes)
         tail = copy.main.tail
         ops = [op for op in copy.main.ops if not op.is_commit]
@@ -154,7 +164,7 @@ class Prepared:
     def _require_stored(self, context: Context) -> None:
         """Hold what the scope holds to its declared types, and to this program. What holds nothing is missed by the op that reads it."""
         at_meta = is_meta(context.place)
-        if self.update:
+        if self.writes:
             require_not_elsewhere(self.program, context.scope, self.stored)
         for var in self.stored:
             found = context.scope.find_var(var.name)

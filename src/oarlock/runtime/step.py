@@ -204,7 +204,7 @@ class _Planned(Step):
                 found.give(start, own=True)
                 return found
             self._miss(var)
-        if found.owner is not None and self._prepared.update and not belongs_to(self._prepared.program, found):
+        if found.owner is not None and self._prepared.writes and not belongs_to(self._prepared.program, found):
             require_not_elsewhere(self._prepared.program, self._scope, self._prepared.stored)
         return found
 

@@ -44,7 +44,7 @@ class ServedModel:
         self.program = model.program
         self.labels = tuple(model.program.targets)
         self.rows: Rows = find_rows(model.program, model.catalogue)
-        step: Any = model.executor.prepare(model.program, self.labels, scope=model.scope, training=False, return_numpy=False)
+        step: Any = model.executor.prepare(model.program, self.labels, scope=model.scope, training=False, measure=False, return_numpy=False)
         self._run: Callable[[Feed], Sequence[torch.Tensor]] = run or step
         self._needed = set(self.rows.inputs)
 

@@ -1,6 +1,7 @@
 """The training loop."""
 
+from oarlock.training.evaluation import evaluate
 from oarlock.training.interruption import Interrupted, Stopping
 from oarlock.training.trainer import EpochRecord, TrainingResult, train
 
-__all__ = ["EpochRecord", "Interrupted", "Stopping", "TrainingResult", "train"]
+__all__ = ["EpochRecord", "Interrupted", "Stopping", "TrainingResult", "evaluate", "train"]

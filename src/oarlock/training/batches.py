@@ -17,7 +17,7 @@ from oarlock.runtime.ragged import Ragged
 from oarlock.runtime.ragged_feed import as_ragged
 from oarlock.runtime.value import describe_value, find_dense_form, read_as, to_numpy
 
-__all__ = ["Batches"]
+__all__ = ["Batches", "rows_of"]
 
 
 @dataclass(frozen=True)
@@ -80,6 +80,11 @@ class Batches:
         """Minibatch `number`, from 0, of an epoch in `order`."""
         chosen = order[number * self.batch_size : (number + 1) * self.batch_size]
         return {name: array[chosen] for name, array in self.arrays.items()}
+
+
+def rows_of(feed: Mapping[str, numpy.ndarray | Ragged]) -> int:
+    """How many rows a minibatch has; 1, of equal weight, where the inputs carry their values."""
+    return len(next(iter(feed.values()))) if feed else 1
 
 
 def _column(var: Var, levels: list[Var], data: Mapping[str, object]) -> numpy.ndarray | Ragged:

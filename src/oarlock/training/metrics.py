@@ -1,8 +1,8 @@
-"""The measurements of a training run: means over the rows of an epoch, kept where it stops, and a loss that is no number any more."""
+"""The measurements of a pass over data: means over its rows, kept where a run stops, and a loss that is no number any more."""
 
 import math
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import numpy
 import torch
@@ -10,34 +10,44 @@ import torch
 from oarlock.ir.dtype import DType
 from oarlock.ir.program import Program
 from oarlock.ir.var import Initializer
+from oarlock.metric.state import counted_by
 from oarlock.runtime.ragged import Ragged
 from oarlock.runtime.scope import Scope
 
-__all__ = ["LossWatch", "Means", "leave", "taken_up"]
+__all__ = ["LossWatch", "Means", "leave", "metrics_in", "taken_up"]
 
 _SUMS = "@EPOCH"  # the step at which a run stopped in an epoch, the rows of the epoch so far, and the sum of each target over them
 
 
-class Means:
-    """Means over rows, gathered batch by batch."""
+def metrics_in(program: Program) -> frozenset[str]:
+    """The labels of the targets that add up over batches by themselves."""
+    return frozenset(label for label, var in program.targets.items() if counted_by(program, [var]))
 
-    def __init__(self) -> None:
+
+class Means:
+    """Means over rows, gathered batch by batch; of `metrics`, by their labels, the values after the last batch."""
+
+    def __init__(self, metrics: Collection[str] = ()) -> None:
         self.rows = 0
+        self.metrics = metrics
         self.totals: dict[str, float] = {}
 
     def add(self, labels: Mapping[str, object], values: Sequence[object], rows: int) -> None:
         """Count the means `values` over `rows` rows."""
         self.rows += rows
         for label, value in zip(labels, values, strict=True):
-            self.totals[label] = self.totals.get(label, 0.0) + float(numpy.mean(value)) * rows  # type: ignore[call-overload]
+            mean = float(numpy.mean(value))  # type: ignore[call-overload]
+            self.totals[label] = mean if label in self.metrics else self.totals.get(label, 0.0) + mean * rows
 
     @property
     def values(self) -> dict[str, float]:
-        return {label: total / self.rows if self.rows else math.nan for label, total in self.totals.items()}
+        totals = self.totals.items()
+        return {label: total if label in self.metrics else total / self.rows if self.rows else math.nan for label, total in totals}
 
     @property
     def are_finite(self) -> bool:
-        return all(map(math.isfinite, self.totals.values()))
+        """Whether all of them are finite numbers. Metrics may be none: what has nothing to count yet is NaN."""
+        return all(math.isfinite(total) for label, total in self.totals.items() if label not in self.metrics)
 
 
 def leave(means: Means, program: Program, scope: Scope, steps: int) -> None:
@@ -52,7 +62,7 @@ def leave(means: Means, program: Program, scope: Scope, steps: int) -> None:
 
 def taken_up(program: Program, scope: Scope, steps: int) -> Means:
     """The means that a run left after `steps` steps, which neither program nor scope holds any more; none where it left none."""
-    means = Means()
+    means = Means(metrics_in(program))
     found = scope.find_local_var(_SUMS)
     sums = found.value if found is not None and found.is_set else None
     if isinstance(sums, torch.Tensor) and len(sums) == 2 + len(program.targets) and int(sums[0]) == steps:
@@ -85,7 +95,8 @@ class LossWatch:
         if self.warned[kind] or self.warned["training"]:
             return
         self.warned[kind] = True
-        means = {label: float(numpy.mean(value)) for label, value in zip(self.program.targets, values, strict=True)}  # type: ignore[arg-type]
+        metrics, targets = metrics_in(self.program), zip(self.program.targets, values, strict=True)
+        means = {label: float(numpy.mean(value)) for label, value in targets if label not in metrics}  # type: ignore[arg-type]
         label, value = next(((label, mean) for label, mean in means.items() if not math.isfinite(mean)), ("loss", math.nan))
         found = next(self._causes(feed), "what was fed is finite, and so are the parameters after the step")
         where = f"in the validation after step {step}, of epoch {epoch}" if validation else f"at step {step}, in epoch {epoch}"

@@ -17,6 +17,7 @@ from oarlock.ir.location import here
 from oarlock.ir.names import COUNTER
 from oarlock.ir.program import Program, Training
 from oarlock.ir.var import Var
+from oarlock.metric.state import reset
 from oarlock.optimizer.optimizer import Optimizer
 from oarlock.optimizer.sgd import SGD
 from oarlock.passes.pruning import prune
@@ -26,11 +27,10 @@ from oarlock.runtime.initialization import init
 from oarlock.runtime.ownership import require_own, states_of
 from oarlock.runtime.place import Place
 from oarlock.runtime.process import configure_process
-from oarlock.runtime.ragged import Ragged
 from oarlock.runtime.scope import Scope
-from oarlock.training.batches import Batches
+from oarlock.training.batches import Batches, rows_of
 from oarlock.training.interruption import Interrupted, Stopping
-from oarlock.training.metrics import LossWatch, Means, leave, taken_up
+from oarlock.training.metrics import LossWatch, Means, leave, metrics_in, taken_up
 from oarlock.training.progress import Display, SilentDisplay, select_branch_display
 
 __all__ = ["EpochRecord", "TrainingResult", "train"]
@@ -38,7 +38,7 @@ __all__ = ["EpochRecord", "TrainingResult", "train"]
 
 @dataclass(frozen=True)
 class EpochRecord:
-    """One pass over the data: means over its rows, by label; `validation` likewise, empty where there was none.
+    """One pass over the data: means over its rows, by label, and the values of metrics; `validation` likewise, empty where there was none.
 
     A pass that was taken up in its middle is averaged whole, since a run that stops leaves its sums. Of one that was saved before
     that was so, the means are of the rows that were left.
@@ -85,7 +85,8 @@ def train(
     runs. Or it is a training program that was loaded, or a result of this function, which goes on where it
     stopped. `data` is a dict of arrays with the rows first; None where the inputs carry their values, and then
     an epoch is one step. `optimizer` is SGD(0.01), `epochs` 1 and `batch_size` 32 unless said otherwise.
-    `validate` is data to measure on after each epoch. `show` names further variables to report. `steps` ends
+    `validate` is data to measure on after each epoch. `show` names further variables to report: their means over rows are, and of what
+    `ol.metric` made, which begins anew with each pass over data, the value after the last batch. `steps` ends
     the run early, after so many more steps. `scope` receives the parameters, and keeps those it has. A run that raised in it goes on
     when it is asked for once more; that of another program is refused, and `scope.new_scope()` trains its parameters beside it. `progress`
     is False for silence. With `tune`, the process is set up for kernels first, all of it: `ol.configure_process` says how.
@@ -216,6 +217,7 @@ def _run(
     stop = total if steps is None else min(total, done + steps)
     result = TrainingResult(program, scope, steps=done)
     means = taken_up(program, scope, done)
+    metrics = metrics_in(program)
     loss = LossWatch(program, scope)
     try:
         with Stopping() as stopping:
@@ -227,16 +229,17 @@ def _run(
                     if number == 0 or result.steps == done:
                         order = batches.order(epoch)
                     if number == 0:
-                        means = Means()
+                        means = Means(metrics)
                     feed = batches.batch(order, number)
                     values = executor.run(program, feed, list(program.targets), scope=scope, training=True)
                     result.steps += 1
-                    rows = _rows(feed)
+                    rows = rows_of(feed)
                     means.add(program.targets, values, rows)
                     if not means.are_finite:
                         loss.warn(values, feed, step=result.steps, epoch=epoch + 1)
                     display.step(epoch=epoch + 1, rows=rows, metrics=means.values)
                     if number + 1 == batches.per_epoch:
+                        reset(program, scope)
                         validation = {} if held_out is None else _measure(result, epoch + 1, held_out, executor, stopping, loss)
                         result.history.append(EpochRecord(epoch + 1, means.values, validation))
                         shown = means.values | {f"validation {label}": value for label, value in validation.items()}
@@ -255,21 +258,19 @@ def _measure(
     result: TrainingResult, epoch: int, batches: Batches, executor: Executor, stopping: Stopping, loss: LossWatch
 ) -> dict[str, float]:
     """The means of the targets over data, at the end of an epoch, without training on it."""
-    means, program = Means(), result.program
-    order = numpy.arange(batches.rows)
-    for number in range(batches.per_epoch):
-        stopping.check()
-        feed = batches.batch(order, number)
-        values = executor.eval(program, list(program.targets), feed, scope=result.parameters)
-        means.add(program.targets, values, _rows(feed))
-        if not means.are_finite:
-            loss.warn(values, feed, step=result.steps, epoch=epoch, validation=True)
+    program = result.program
+    means, order = Means(metrics_in(program)), numpy.arange(batches.rows)
+    try:
+        for number in range(batches.per_epoch):
+            stopping.check()
+            feed = batches.batch(order, number)
+            values = executor.run(program, feed, list(program.targets), scope=result.parameters, training=False)
+            means.add(program.targets, values, rows_of(feed))
+            if not means.are_finite:
+                loss.warn(values, feed, step=result.steps, epoch=epoch, validation=True)
+    finally:
+        reset(program, result.parameters)
     return means.values
-
-
-def _rows(feed: Mapping[str, numpy.ndarray | Ragged]) -> int:
-    """How many rows a minibatch has; 1, of equal weight, where the inputs carry their values."""
-    return len(next(iter(feed.values()))) if feed else 1
 
 
 def _unit(program: Program) -> str:

@@ -1,0 +1,44 @@
+"""Metrics: what a model is judged by, over all batches, as state of the program. `ol.metric.accuracy(logits, label)`.
+
+    accuracy = ol.metric.accuracy(logits, label)         # a value like any other: fetch it, show it, save it
+    result = ol.train(cost, train, validate=test, show={"accuracy": accuracy})
+    ol.metric.reset(accuracy, scope)                     # where batches are run by hand: begin anew
+
+Each is computed of what all batches before this one and this one add up to. `executor.run` counts a batch, training or not;
+`executor.eval`, `ol.infer` and a server do not.
+"""
+
+from oarlock.metric.classes import accuracy, binary_accuracy, confusion_matrix, f1, mean_iou, precision, recall, top_k_accuracy
+from oarlock.metric.means import mean, mean_absolute_error, mean_squared_error, perplexity, root_mean_squared_error
+from oarlock.metric.ranking import auc
+from oarlock.metric.sequences import chunk_f1, chunk_scores, edit_distance
+from oarlock.metric.state import reset
+from oarlock.suggestions import no_attribute, refuse_calls
+
+__all__ = [
+    "accuracy",
+    "auc",
+    "binary_accuracy",
+    "chunk_f1",
+    "chunk_scores",
+    "confusion_matrix",
+    "edit_distance",
+    "f1",
+    "mean",
+    "mean_absolute_error",
+    "mean_iou",
+    "mean_squared_error",
+    "perplexity",
+    "precision",
+    "recall",
+    "reset",
+    "root_mean_squared_error",
+    "top_k_accuracy",
+]
+
+
+def __getattr__(name: str) -> object:
+    raise no_attribute(__name__, name, __all__)
+
+
+refuse_calls(__name__)

@@ -1,0 +1,40 @@
+"""How well scores rank: the area under the receiver operating characteristic, from histograms of the scores."""
+
+from oarlock.errors import ArgumentError
+from oarlock.ir.dtype import DType
+from oarlock.ir.location import here
+from oarlock.ir.var import Var
+from oarlock.metric.state import measuring
+from oarlock.op.comparison import equal
+from oarlock.op.composed.arithmetic import constant_like
+from oarlock.op.cumulative import cumsum
+from oarlock.op.dtype_conversion import cast
+from oarlock.op.elementwise import divide, multiply, subtract
+from oarlock.op.manipulation import split
+from oarlock.op.measurement import contingency_table
+from oarlock.op.reduction import reduce_sum
+from oarlock.op.rounding import floor
+from oarlock.registry.creator import require_type
+
+__all__ = ["auc"]
+
+
+def auc(predict: Var, label: Var, *, bins: int = 1000, ignore_index: int = -100, name: str | None = None) -> Var:
+    """The chance that a row of class 1 has a higher score than one of class 0, ties counted half: float[...s], int64[...s] -> float64[].
+
+    Scores are 0 to 1, such as probabilities, and are counted in `bins` equal parts of that; scores in one part count as ties. Where no two
+    that differ fall together it is the area of scikit-learn's `roc_auc_score`, and else as far from it as half the share of pairs that do.
+    NaN until there are rows of both classes. Labels that are `ignore_index` are not counted; a score beyond 0 to 1, and a label that is
+    neither 0 nor 1, make the run raise KernelError. State `<name>.counts` int64[2 bins].
+    """
+    if not isinstance(bins, int) or isinstance(bins, bool) or bins < 2:
+        raise ArgumentError(f"metric.auc: bins is a whole number from 2, not {bins!r:.60}", location=here())
+    predict, label = require_type(predict, "metric.auc: predict"), require_type(label, "metric.auc: label")
+    with measuring("auc", name, predict, label) as state:
+        score = cast(predict, dtype=DType.FLOAT64)
+        last = cast(equal(score, constant_like(1.0, score)), dtype=DType.FLOAT64)  # 1 belongs to the last part
+        part = cast(subtract(floor(multiply(score, constant_like(float(bins), score))), last), dtype=DType.INT64)
+        counts = state.add("counts", contingency_table(label, part, rows=2, columns=bins, ignore_index=ignore_index))
+        negative, positive = split(cast(counts, dtype=DType.FLOAT64), sections=2, axis=0)
+        below = subtract(cumsum(negative, axis=1), multiply(negative, constant_like(0.5, negative)))
+        return state.out(divide(reduce_sum(multiply(positive, below)), multiply(reduce_sum(positive), reduce_sum(negative))))
