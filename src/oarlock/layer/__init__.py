@@ -53,6 +53,7 @@ _NAMES = {
         "pool2d",
     ),
     "oarlock.layer.separable_convolution": ("depthwise_conv1d", "depthwise_conv2d", "separable_conv1d", "separable_conv2d"),
+    "oarlock.layer.sampled_losses": ("hierarchical_softmax", "nce", "sampled_softmax"),
     "oarlock.layer.sequence_losses": ("crf", "crf_decode", "ctc_loss"),
     "oarlock.layer.sequences": (
         "sequence_concat",

@@ -76,6 +76,9 @@ from oarlock.layer.recurrent import simple_rnn as simple_rnn
 from oarlock.layer.recurrent_cell import gru_cell as gru_cell
 from oarlock.layer.recurrent_cell import lstm_cell as lstm_cell
 from oarlock.layer.recurrent_cell import rnn_cell as rnn_cell
+from oarlock.layer.sampled_losses import hierarchical_softmax as hierarchical_softmax
+from oarlock.layer.sampled_losses import nce as nce
+from oarlock.layer.sampled_losses import sampled_softmax as sampled_softmax
 from oarlock.layer.separable_convolution import depthwise_conv1d as depthwise_conv1d
 from oarlock.layer.separable_convolution import depthwise_conv2d as depthwise_conv2d
 from oarlock.layer.separable_convolution import separable_conv1d as separable_conv1d

@@ -104,6 +104,13 @@ from oarlock.op.composed.margin_losses import (
 from oarlock.op.composed.norms import normalize, standard_deviation, vector_norm
 from oarlock.op.composed.order import argsort, eye, top_k_along
 from oarlock.op.composed.product import gemm
+from oarlock.op.composed.sampled_losses import (
+    hierarchical_softmax_loss,
+    log_uniform_samples,
+    nce_loss,
+    sampled_softmax_loss,
+    uniform_samples,
+)
 from oarlock.op.composed.shape import squeeze, unsqueeze
 from oarlock.op.control import conditional, loop_gradient, recurrent_loop, while_loop
 from oarlock.registry.catalogue import standard
@@ -149,6 +156,7 @@ __all__ = [
     "glu",
     "group_normalization",
     "hardshrink",
+    "hierarchical_softmax_loss",
     "hinge_embedding_loss",
     "hinge_loss",
     "huber_loss",
@@ -156,6 +164,7 @@ __all__ = [
     "iou_loss",
     "kl_div",
     "l1_loss",
+    "log_uniform_samples",
     "logical",
     "loop_gradient",
     "loss",
@@ -168,6 +177,7 @@ __all__ = [
     "multi_margin_loss",
     "multilabel_margin_loss",
     "multilabel_soft_margin_loss",
+    "nce_loss",
     "nll_loss",
     "normalization",
     "normalize",
@@ -188,6 +198,7 @@ __all__ = [
     "resizing",
     "rms_normalization",
     "rounding",
+    "sampled_softmax_loss",
     "scatter_nd",
     "selection",
     "selu",
@@ -214,6 +225,7 @@ __all__ = [
     "triplet_margin_loss",
     "triplet_margin_with_distance_loss",
     "unary",
+    "uniform_samples",
     "unsqueeze",
     "vector_norm",
     "while_loop",

@@ -1,0 +1,138 @@
+"""Losses of classifiers of very many classes, at the cost of few: against sampled classes, or along a path through a tree of them."""
+
+import math
+from collections.abc import Callable
+
+from oarlock.errors import ArgumentError, ShapeError
+from oarlock.ir.dtype import DType
+from oarlock.ir.location import here
+from oarlock.ir.rollback import undone_on_error
+from oarlock.ir.var import Var
+from oarlock.op.bitwise import bitwise_and, bitwise_right_shift
+from oarlock.op.choice import minimum, where
+from oarlock.op.comparison import equal, greater_equal
+from oarlock.op.composed.shape import known_shape, unsqueeze
+from oarlock.op.creation import full_like
+from oarlock.op.dtype_conversion import cast
+from oarlock.op.elementwise import add, divide, multiply, neg, subtract
+from oarlock.op.indexing import gather
+from oarlock.op.loss import softmax_with_cross_entropy
+from oarlock.op.manipulation import concat
+from oarlock.op.matrix import linear, matrix_transpose
+from oarlock.op.randomness import random_uniform
+from oarlock.op.reduction import reduce_sum
+from oarlock.op.smooth_activation import log_sigmoid
+from oarlock.op.told_shape import arange
+from oarlock.op.unary import exp, log, log1p
+from oarlock.registry.creator import require_type
+from oarlock.suggestions import did_you_mean
+
+__all__ = ["hierarchical_softmax_loss", "log_uniform_samples", "nce_loss", "sampled_softmax_loss", "uniform_samples"]
+
+
+def uniform_samples(count: int, classes: int) -> Var:
+    """``count`` classes from 0 to ``classes - 1``, each as likely as any other, drawn with replacement: int64[count]."""
+    return _drawn(count, classes, lambda share: multiply(share, float(classes)))
+
+
+def log_uniform_samples(count: int, classes: int) -> Var:
+    """``count`` classes, class k with probability ``log((k + 2) / (k + 1)) / log(classes + 1)``, drawn with replacement: int64[count].
+
+    That is near Zipf's law: classes are to be numbered by how often they are there, the most frequent first.
+    """
+    return _drawn(count, classes, lambda share: subtract(exp(multiply(share, math.log(classes + 1))), 1.0))
+
+
+def _drawn(count: int, classes: int, inverse: Callable[[Var], Var]) -> Var:
+    for what, number in (("count", count), ("classes", classes)):
+        if not isinstance(number, int) or isinstance(number, bool) or number < 1:
+            raise ArgumentError(f"{what} is a whole number from 1, not {number!r:.60}", location=here())
+    share = random_uniform(shape=(count,), dtype=DType.FLOAT64)
+    return minimum(cast(inverse(share), dtype=DType.INT64), classes - 1)  # rounding may reach one more
+
+
+def _log_uniform(classes: Var, count: int) -> Var:
+    """The logarithms of the probabilities that `log_uniform_samples` gives classes."""
+    return subtract(log(log1p(divide(1.0, add(classes, 1.0)))), math.log(math.log(count + 1)))
+
+
+_LOG_PROBABILITIES: dict[str, Callable[[Var, int], Var]] = {
+    "log_uniform": _log_uniform,
+    "uniform": lambda classes, count: full_like(classes, value=-math.log(count), dtype=classes.dtype),
+}
+
+
+def _scores(x: Var, weight: Var, bias: Var, label: Var, samples: Var, sampler: str) -> tuple[Var, Var]:
+    """The logits of labels, [n], and of samples, [n s], each less the logarithm of how often it is expected to be sampled."""
+    if sampler not in _LOG_PROBABILITIES:
+        raise ArgumentError(
+            f"no sampler is called {sampler!r:.60}", location=here(), contract="one of " + ", ".join(_LOG_PROBABILITIES),
+            hint=did_you_mean(str(sampler), _LOG_PROBABILITIES),
+        )  # fmt: skip
+    (classes, *_), drawn = known_shape(weight, "the weights of classes"), known_shape(samples, "samples")
+    if not isinstance(classes, int) or len(drawn) != 1 or not isinstance(drawn[0], int) or not drawn[0]:
+        raise ShapeError(
+            f"{weight.name} has a known number of classes, and {samples.name} of samples", location=here(),
+            given=[weight.describe(), samples.describe()],
+        )  # fmt: skip
+
+    def expected(ids: Var) -> Var:
+        numbers = cast(ids, dtype=DType.FLOAT64 if x.dtype is DType.FLOAT64 else DType.FLOAT32)
+        found = add(_LOG_PROBABILITIES[sampler](numbers, classes), math.log(drawn[0]))
+        return found if found.dtype is x.dtype else cast(found, dtype=x.dtype)
+
+    of_label = add(reduce_sum(multiply(x, gather(weight, label)), axis=-1), gather(bias, label))
+    of_samples = linear(x, matrix_transpose(gather(weight, samples)), gather(bias, samples))
+    return subtract(of_label, expected(label)), subtract(of_samples, expected(samples))
+
+
+def nce_loss(x: Var, weight: Var, bias: Var, label: Var, samples: Var, *, sampler: str = "log_uniform") -> Var:
+    """Noise-contrastive estimation (Gutmann and Hyvarinen, 2010): is a class the label, or was it sampled? One number for each row.
+
+    float[n d], float[k d], float[k], int64[n], int64[s] -> float[n]: the binary cross entropy of ``x . weight + bias - log(s q)``, where q
+    is how likely the ``sampler``, "log_uniform" or "uniform", draws a class, over the label and all samples. Raises ArgumentError, and
+    what the operators raise; a number that is no class makes the run raise KernelError.
+    """
+    with undone_on_error(require_type(x, "nce_loss: x").block.program):
+        true, sampled = _scores(x, weight, bias, label, samples, sampler)
+        return neg(add(log_sigmoid(true), reduce_sum(log_sigmoid(neg(sampled)), axis=-1)))
+
+
+def sampled_softmax_loss(
+    x: Var, weight: Var, bias: Var, label: Var, samples: Var, *, sampler: str = "log_uniform", remove_accidental_hits: bool = True
+) -> Var:
+    """The cross entropy of a softmax over the label and the samples alone (Jean et al., 2015): one number for each row.
+
+    It takes what `nce_loss` takes, and corrects logits likewise. A sample that is the label of a row does not count for it, unless
+    `remove_accidental_hits` is false.
+    """
+    with undone_on_error(require_type(x, "sampled_softmax_loss: x").block.program):
+        true, sampled = _scores(x, weight, bias, label, samples, sampler)
+        if remove_accidental_hits:
+            sampled = where(equal(unsqueeze(label, 1), samples), -math.inf, sampled)
+        first = full_like(label, value=0.0, dtype=DType.INT64)
+        return softmax_with_cross_entropy(concat([unsqueeze(true, 1), sampled], axis=1), first)
+
+
+def hierarchical_softmax_loss(x: Var, weight: Var, bias: Var, label: Var) -> Var:
+    """``-log`` of the probability of a label: a sigmoid at each inner node on its path through a tree of k classes, ``log2 k`` deep.
+
+    float[n d], float[k-1 d], float[k-1], int64[n] -> float[n]. Node 0 is the root; the children of node i are 2 i + 1 and 2 i + 2, of which
+    those from k - 1 on are the classes (Morin and Bengio, 2005). The probabilities of all classes add up to 1.
+    """
+    with undone_on_error(require_type(x, "hierarchical_softmax_loss: x").block.program):
+        nodes = known_shape(weight, "hierarchical_softmax_loss")[0]
+        if not isinstance(nodes, int) or nodes < 1:
+            raise ShapeError(
+                f"hierarchical_softmax_loss: {weight.name} has a row for each of a known number of classes but one", location=here(),
+                given=[weight.describe()],
+            )  # fmt: skip
+        code = add(unsqueeze(gather(arange([], stop=(nodes + 1,)), label), 1), nodes + 1)  # binary digits are turns, from the root down
+        level = arange([], stop=((2 * nodes + 1).bit_length() - 1,))
+        node = subtract(bitwise_right_shift(code, add(level, 1)), 1)
+        passed = greater_equal(node, 0)
+        own = where(passed, node, 0)
+        logit = add(reduce_sum(multiply(unsqueeze(x, 1), gather(weight, own)), axis=-1), gather(bias, own))
+        turn = cast(bitwise_and(bitwise_right_shift(code, level), 1), dtype=x.dtype)
+        right = log_sigmoid(multiply(logit, subtract(multiply(turn, 2.0), 1.0)))
+        return neg(reduce_sum(where(passed, right, 0.0), axis=-1))
