@@ -67,6 +67,7 @@ _NAMES = {
     "oarlock.ir": ("DType", "Program", "Var", "default_program", "get_variable"),
     "oarlock.ir.diff": ("diff_programs",),
     "oarlock.ir.content_hash": ("content_hash",),
+    "oarlock.ir.row_gradient": ("RowGradient",),
     "oarlock.interop.onnx.export": ("to_onnx",),
     "oarlock.interop.weights": ("load_weights",),
     "oarlock.io": ("Model", "infer", "load_model", "save_model"),

@@ -62,6 +62,7 @@ from oarlock.ir import default_program as default_program
 from oarlock.ir import get_variable as get_variable
 from oarlock.ir.content_hash import content_hash as content_hash
 from oarlock.ir.diff import diff_programs as diff_programs
+from oarlock.ir.row_gradient import RowGradient as RowGradient
 from oarlock.layer import case as case
 from oarlock.layer import cond as cond
 from oarlock.layer import fc as fc

@@ -80,6 +80,7 @@ PUBLIC = [
     "Ragged",
     "ReadError",
     "Rejects",
+    "RowGradient",
     "RunLimits",
     "Scope",
     "ScopeError",

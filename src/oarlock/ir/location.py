@@ -3,6 +3,7 @@
 import linecache
 import os
 import sys
+import warnings
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -10,7 +11,7 @@ from types import FrameType
 
 from oarlock.errors import visible
 
-__all__ = ["Location", "here"]
+__all__ = ["Location", "here", "warn_here"]
 
 _LONGEST = 200  # letters, of which the longest take 800 bytes: `Limits.location_text_bytes` allows more
 _PACKAGE = f"{Path(__file__).resolve().parent.parent}{os.sep}"
@@ -47,6 +48,14 @@ def here() -> Location | None:
     module = frame.f_globals.get("__name__", "__main__")
     text = linecache.getline(filename, frame.f_lineno).strip()
     return _location(filename, module, frame.f_lineno, frame.f_code.co_name, text)
+
+
+def warn_here(message: str) -> None:
+    """Warn of what the user's own line asks for, as the innermost frame outside this package."""
+    frame, level = sys._getframe(1), 2
+    while frame is not None and _is_ours(frame):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, UserWarning, stacklevel=level)
 
 
 def _is_ours(frame: FrameType) -> bool:

@@ -38,6 +38,7 @@ def embedding(
     weight: Given | None = None,
     padding_index: int | None = None,
     max_norm: float | None = None,
+    sparse: bool = False,
     params: Sequence[str] | None = None,
     name: str | None = None,
 ) -> Var:
@@ -46,6 +47,7 @@ def embedding(
     Parameter `<name>.w` [v, d] of `dtype`, normal of variance 1 unless `initializer` says otherwise; or `params` says
     what it is called, and `weight` takes `ParameterOptions`. Layers that call it alike share it. An id that is not one of 0 to v - 1 makes
     the run raise KernelError. The id `padding_index` gives zeros, and no gradient. A row longer than `max_norm` comes out shortened to it.
+    With `sparse`, optimizers are given the gradient as rows, where nothing but lookups reads the table: see `RowGradient`.
     Raises ArgumentError where `size` is not two numbers, or `params` not one name; DTypeError for ids that are not int64
     and for a dtype that is no float; ShapeError for a shared parameter of another shape.
     """
@@ -78,8 +80,8 @@ def embedding(
         w = new_parameter(ids.block, names[0], shape, kind, initializer or normal(), weight)
         result = output_name(program, name)
         if padding_index is None and max_norm is None:
-            return gather(w, ids, name=result)
-        rows = gather(w, ids)
+            return gather(w, ids, sparse=sparse, name=result)
+        rows = gather(w, ids, sparse=sparse)
         if max_norm is not None:
             rows = _shortened(rows, max_norm, name=result if padding_index is None else None)
         if padding_index is None:
@@ -105,6 +107,7 @@ def embedding_bag(
     weight: Given | None = None,
     padding_index: int | None = None,
     max_norm: float | None = None,
+    sparse: bool = False,
     name: str | None = None,
 ) -> Var:
     """The mean of the rows of a trained table, or their "sum" or "max", over each bag of ids: int64[*b k] -> float[*b d].
@@ -126,7 +129,8 @@ def embedding_bag(
         raise ShapeError("embedding_bag: ids are int64[*b k], or ragged", location=here(), given=[ids.describe()])
     with undone_on_error(program):
         name = layer_name(program, name, "embedding_bag")
-        rows = embedding(ids, size, dtype=dtype, weight=weight, padding_index=padding_index, max_norm=max_norm, name=name)
+        options = {"padding_index": padding_index, "max_norm": max_norm, "sparse": sparse}
+        rows = embedding(ids, size, dtype=dtype, weight=weight, name=name, **options)  # type: ignore[arg-type]
         if weights is not None:
             rows = multiply(rows, unsqueeze(require_type(weights, "embedding_bag: weights"), -1))
         if ragged:

@@ -66,6 +66,7 @@ def arange_like(like):
 @operator(
     "x: T[k ...d], rows: int64[*b] -> y: T",
     checks_values=True,
+    added_later=("sparse",),
     cases=[
         Case(x=[[1.0, 2.0], [3.0, 4.0]], rows=[1, 0, 1], y=[[3.0, 4.0], [1.0, 2.0], [3.0, 4.0]]),
         Case(x=[1.0, 2.0, 3.0], rows=[[2, 0]], y=[[3.0, 1.0]]),
@@ -82,11 +83,11 @@ def arange_like(like):
         Rejects("1 numbers are given, where x has 0 rows", x=(0, 2), rows=[0]),
     ],
 )
-def gather(x, rows, *, axis: int | None = None):
+def gather(x, rows, *, axis: int | None = None, sparse: bool = False):
     """The rows of ``x`` that ``rows`` numbers, as often as it asks: ``y[i] = x[rows[i]]``. An embedding is looked up so.
 
     With an ``axis``, what it numbers lies along that: ``y[:, i] = x[:, rows[i]]``. A number that is no row's fails; negative ones do not
-    count from the end.
+    count from the end. With ``sparse`` an optimizer is given the gradient of a parameter ``x`` as rows, where ``x`` is only looked up.
     """
     if axis is not None:
         return take_along(x, rows, axis)
@@ -94,7 +95,7 @@ def gather(x, rows, *, axis: int | None = None):
 
 
 @gather.infer_shape
-def taken_shape(x, rows, *, axis=None):
+def taken_shape(x, rows, *, axis=None, sparse=False):
     at = require_axis(x.shape, axis or 0)
     require_numbered(rows.shape, x.shape[at], "x has 0 rows")
     return (*x.shape[:at], *rows.shape, *x.shape[at + 1 :])

@@ -5,7 +5,8 @@ where several arrive at one variable they are added up before anyone reads the s
 its own gradient with the same machinery, applied to the ops of its block.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from typing import Literal, overload
 
 from oarlock.errors import GradientError
 from oarlock.ir.block import Block
@@ -13,14 +14,17 @@ from oarlock.ir.location import here
 from oarlock.ir.names import gradient_name
 from oarlock.ir.operation import Op, Role
 from oarlock.ir.rollback import restored_on_error
+from oarlock.ir.row_gradient import RowGradient
 from oarlock.ir.size import Shape, Size, add, multiply, solve
 from oarlock.ir.traversal import needed_ops
 from oarlock.ir.var import Var
 from oarlock.ir.verification import verify_ownership
+from oarlock.op.composed.row_gradients import as_table, joined
 from oarlock.op.creation import full_like
 from oarlock.op.elementwise import sum_
 from oarlock.op.manipulation import reshape_like
 from oarlock.passes.missing_path import depended_on, explain_missing_path
+from oarlock.passes.sparse_tables import find_sparse_tables
 from oarlock.registry.catalogue import standard
 from oarlock.registry.creator import require_open
 from oarlock.registry.gradient import Rule, parameter_source
@@ -28,12 +32,23 @@ from oarlock.registry.gradient import Rule, parameter_source
 __all__ = ["append_backward", "gradients", "trained_by"]
 
 
-def append_backward(cost: Var, parameters: Sequence[Var] | None = None) -> list[tuple[Var, Var]]:
+@overload
+def append_backward(cost: Var, parameters: Sequence[Var] | None = None, *, sparse: Literal[False] = False) -> list[tuple[Var, Var]]: ...
+
+
+@overload
+def append_backward(
+    cost: Var, parameters: Sequence[Var] | None = None, *, sparse: Literal[True]
+) -> list[tuple[Var, Var | RowGradient]]: ...
+
+
+def append_backward(cost: Var, parameters: Sequence[Var] | None = None, *, sparse: bool = False) -> Sequence[tuple[Var, Var | RowGradient]]:
     """Append the gradient of a scalar with respect to parameters; return (parameter, gradient) pairs.
 
-    `cost` is one number, float[]. `parameters` are the trainable ones that `cost` depends on, unless given.
-    Raises GradientError where `cost` is no scalar, or where a parameter is reached only through an operator
-    that has no gradient.
+    `cost` is one number, float[]. `parameters` are the trainable ones that `cost` depends on, unless given. With `sparse`, the gradient
+    of a table is a `RowGradient` where a lookup asks for that, ``ol.layer.embedding(..., sparse=True)``, and nothing but lookups read the
+    table; where something does, it is the whole table, and a warning says what does. Raises GradientError where `cost` is no scalar, or
+    where a parameter is reached only through an operator that has no gradient.
     """
     if cost.shape != () or not cost.dtype.is_floating:
         raise GradientError(
@@ -43,8 +58,8 @@ def append_backward(cost: Var, parameters: Sequence[Var] | None = None) -> list[
         )
     chosen = trained_by(cost) if parameters is None else list(parameters)
     with restored_on_error(cost.block.program):
-        found = gradients([cost], chosen)
-        pairs = []
+        found = _append_gradients([cost], chosen, [None], sparse=sparse)
+        pairs: list[tuple[Var, Var | RowGradient]] = []
         for parameter, gradient in zip(chosen, found, strict=True):
             if gradient is None:
                 raise explain_missing_path(cost, parameter)
@@ -73,6 +88,14 @@ def gradients(
     """
     targets = [targets] if isinstance(targets, Var) else targets
     inputs = [inputs] if isinstance(inputs, Var) else inputs
+    given = [None] * len(targets) if target_gradients is None else list(target_gradients)
+    return [gradient for gradient in _append_gradients(targets, inputs, given) if not isinstance(gradient, RowGradient)]
+
+
+def _append_gradients(
+    targets: Sequence[Var], inputs: Sequence[Var], given: Sequence[Var | None], *, sparse: bool = False
+) -> list[Var | RowGradient | None]:
+    """Do what `gradients` does; where it is `sparse`, by rows where that is asked for and may be."""
     if not targets:
         raise GradientError("there is nothing to differentiate: no targets", location=here())
     require_open(targets[0], "gradients")
@@ -83,7 +106,6 @@ def gradients(
             raise GradientError(f'"{var.path}" is not a variable of the main block', location=here())
         if not var.dtype.is_floating:
             raise GradientError(f'"{var.name}" is {var.type_text}; only floats have gradients', location=var.location)
-    given = [None] * len(targets) if target_gradients is None else list(target_gradients)
     if len(given) != len(targets):
         raise GradientError(f"{len(given)} target gradients are given for {len(targets)} targets", location=here())
     for target, start in zip(targets, given, strict=True):
@@ -94,13 +116,15 @@ def gradients(
                 given=[target.describe(), start.describe()],
             )
     ops = needed_ops(block.ops, targets)
+    tables = find_sparse_tables(ops, inputs) if sparse else set[Var]()
     with restored_on_error(block.program), block, block.program.write_as(Role.BACKWARD):
         arrived = [
             (target, start if start is not None else full_like(target, value=1.0, dtype=target.dtype))
             for target, start in zip(targets, given, strict=True)
         ]
-        found = _Differentiation(ops, block, arrived, inputs, lambda var: var).run()
-    return [found.get(var) for var in inputs]
+        differentiation = _Differentiation(ops, block, arrived, inputs, lambda var: var, tables)
+        found = differentiation.run()
+        return [differentiation.joined(found.get(var)) for var in inputs]
 
 
 def _reach(ops: Sequence[Op], sources: set[Var]) -> set[Var]:
@@ -131,26 +155,39 @@ class _Differentiation:
         arrived: Sequence[tuple[Var, Var]],
         wanted: Sequence[Var],
         read: Callable[[Var], Var],
+        tables: Collection[Var] = (),
     ):
         self.ops = ops
         self.into = into
         self.wanted = wanted
         self.read = read
+        self.tables = tables  # those whose gradient is wanted by rows
+        self.rows: dict[Var, list[RowGradient]] = {}
         self.active = _reach(ops, set(wanted))
         self.arrived: dict[Var, list[Var]] = {}
         for var, gradient in arrived:
             self._arrive(var, gradient)
 
-    def run(self) -> dict[Var, Var]:
-        """Append the gradient ops; return the gradient of each wanted variable that has one."""
+    def run(self) -> dict[Var, Var | list[RowGradient]]:
+        """Append the gradient ops; return the gradient of each wanted variable that has one, that of a table by rows if it can be."""
         for op in reversed(self.ops):
             if not any(map(self._passes, op.writes)) or not any(var in self.active for var in _differentiable_inputs(op)):
                 continue
             with self.into.program.write_as(Role.BACKWARD, op.location):
                 self._differentiate_op(op)
         with self.into.program.write_as(Role.BACKWARD):
-            found = {var: self._total(var) for var in self.wanted}
+            found = {var: self.rows.get(var) if var not in self.arrived else self._total(var) for var in self.wanted}
         return {var: gradient for var, gradient in found.items() if gradient is not None}
+
+    def joined(self, gradient: Var | list[RowGradient] | None) -> Var | RowGradient | None:
+        """One gradient by rows of those of each lookup; any other as it is."""
+        if not isinstance(gradient, list):
+            return gradient
+        with self.into.program.write_as(Role.BACKWARD):
+            total = joined(gradient)
+        for var, part in ((total.rows, "rows"), (total.values, "values")):
+            self._name(var, f"{gradient_name(total.table.name)}.{part}")
+        return total
 
     # What block operators ask
 
@@ -169,6 +206,9 @@ class _Differentiation:
         parts = self.arrived.get(var)
         if not parts:
             return None
+        if var in self.rows:
+            with self.into:
+                parts += [as_table(part, self.read(var)) for part in self.rows.pop(var)]
         if len(parts) > 1:
             self._free_name(parts, gradient_name(var.name))
             with self.into:
@@ -187,8 +227,8 @@ class _Differentiation:
         arrived: Sequence[tuple[Var, Var]],
         wanted: Sequence[Var],
         read: Callable[[Var], Var],
-    ) -> dict[Var, Var]:
-        return _Differentiation(ops, into, arrived, wanted, read).run()
+    ) -> dict[Var, Var | list[RowGradient]]:
+        return _Differentiation(ops, into, arrived, wanted, read, self.tables).run()
 
     # One op
 
@@ -196,7 +236,13 @@ class _Differentiation:
         operator = standard.get(op.type)
         if operator.gradient_builder is not None:
             for var, gradient in operator.gradient_builder(op, self):
-                self._arrive(var, self._of_type(op, var, gradient))
+                if isinstance(gradient, RowGradient):
+                    self.rows.setdefault(var, []).append(gradient)
+                else:
+                    self._arrive(var, self._of_type(op, var, gradient))
+            return
+        if op.type == "gather" and op.inputs["x"][0] in self.tables:
+            self._take_rows(op)
             return
         for slot, vars in op.inputs.items():
             if not operator.differentiates(slot) or not any(var in self.active and var.dtype.is_floating for var in vars):
@@ -212,6 +258,13 @@ class _Differentiation:
                     op=op.type,
                 )
             self._apply(op, slot, rule)
+
+    def _take_rows(self, lookup: Op) -> None:
+        """Keep the gradient of a table as the numbers that were looked up, and what has arrived at their rows."""
+        (table,), (rows,), (taken,) = lookup.inputs["x"], lookup.inputs["rows"], lookup.writes
+        values = self._total(taken)
+        assert values is not None
+        self.rows.setdefault(table, []).append(RowGradient(table, self.read(rows), values))
 
     def _apply(self, op: Op, slot: str, rule: Rule) -> None:
         signature = standard.get(op.type).signature

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 from oarlock.errors import DeclarationError
 from oarlock.ir.block import Block
 from oarlock.ir.operation import Op
+from oarlock.ir.row_gradient import RowGradient
 from oarlock.ir.var import Var
 from oarlock.registry.signature import Signature, Slot, renamed
 
@@ -99,15 +100,16 @@ class Backward(Protocol):
         arrived: Sequence[tuple[Var, Var]],
         wanted: Sequence[Var],
         read: Callable[[Var], Var],
-    ) -> dict[Var, Var]:
+    ) -> "dict[Var, Var | list[RowGradient]]":
         """Append to `into` the gradient of `ops`, given what has `arrived` at some of their outputs.
 
-        `read` is as above. Returns the gradients of those of `wanted` that have one.
+        `read` is as above. Returns the gradients of those of `wanted` that have one; for a table whose gradient is wanted by rows, those
+        of each lookup.
         """
         ...
 
 
-Builder = Callable[[Op, Backward], list[tuple[Var, Var]]]
+Builder = Callable[[Op, Backward], "list[tuple[Var, Var | RowGradient]]"]
 
 
 def require_differentiable(operator: "Operator", slot: str) -> None:

@@ -128,7 +128,7 @@ def arange_like(like):
 
 
 @kernel
-def gather(x, rows, *, axis=None):
+def gather(x, rows, *, axis=None, sparse=False):
     _require_rows(rows, x.shape[axis or 0])
     return np.take(x, rows, axis or 0)
 

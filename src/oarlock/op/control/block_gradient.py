@@ -11,12 +11,16 @@ Between a block and the block of its gradient (architecture of the project, "the
 `GradientBlock` keeps the books of that; the block operators say how their outputs are cut into what a trip sees.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 from oarlock.ir.block import Block
 from oarlock.ir.operation import Op
-from oarlock.ir.size import Shape
+from oarlock.ir.row_gradient import RowGradient
+from oarlock.ir.size import Shape, names_in
 from oarlock.ir.var import Var
+from oarlock.op.composed.row_gradients import as_table
+from oarlock.op.control.even_sizes import even_sizes
+from oarlock.op.elementwise import sum_
 from oarlock.registry.gradient import Backward
 
 __all__ = ["GradientBlock"]
@@ -104,6 +108,50 @@ class GradientBlock:
     def wanted(self) -> list[Var]:
         """The inputs of the forward block whose gradient is wanted outside, and which do not end the path."""
         return [var for var, outer in self.given.items() if self.backward.wants(outer) and not var.stop_gradient]
+
+    def by_rows(self, found: Mapping[Var, Var | list[RowGradient]]) -> "tuple[dict[Var, Var], RowsHandedOut]":
+        """The gradients that were `found`, apart from those by rows that the block can hand out.
+
+        Where the number of rows is another in each trip, there is a table in their place, made here in the block.
+        """
+        even = even_sizes(self.block.program.main)
+        given = {inner: outer for outer, inner in self.taken.items()}
+        whole: dict[Var, Var] = {}
+        handed_out: list[RowGradient] = []
+        for table, gradient in found.items():
+            if isinstance(gradient, Var):
+                whole[table] = gradient
+            elif all(self.is_stacked_evenly(each.rows, even) for each in gradient):
+                handed_out += gradient
+            else:
+                with self.block:
+                    tables = [as_table(each) for each in gradient]
+                    whole[table] = tables[0] if len(tables) == 1 else sum_(tables)
+        return whole, RowsHandedOut(handed_out, given)
+
+    def is_stacked_evenly(self, var: Var, even: Collection[str]) -> bool:
+        """Whether what the op returns for `var` is one tensor, where sizes with the names `even` are one number in the whole run."""
+        return all(name in even for size in var.shape or () for name in names_in(size))
+
+
+class RowsHandedOut:
+    """Gradients by rows that the block of a gradient returns. Numbers that it was `given`, of a value outside, are read there."""
+
+    def __init__(self, gradients: Sequence[RowGradient], given: Mapping[Var, Var]):
+        self.gradients = gradients
+        self.given = given
+        self.returned = [var for each in gradients for var in (each.rows, each.values) if var not in given]
+
+    def outside(self, outer: Sequence[Var]) -> list[tuple[Var, RowGradient]]:
+        """The tables with their gradients, where `outer` is what the op gives for `returned`."""
+        held = {**self.given, **dict(zip(self.returned, outer, strict=True))}
+        gradients = [RowGradient(each.table, held[each.rows], held[each.values]) for each in self.gradients]
+        for each in gradients:
+            if each.values in outer:
+                assert each.rows.shape is not None
+                assert each.table.shape is not None
+                each.values.shape = (*each.rows.shape, *each.table.shape[1:])  # one for each number: no new size
+        return [(each.table, each) for each in gradients]
 
 
 def _is_constant(op: Op) -> bool:

@@ -3,6 +3,7 @@
 from oarlock.errors import ShapeError
 from oarlock.ir.block import Block
 from oarlock.ir.operation import Op
+from oarlock.ir.row_gradient import RowGradient
 from oarlock.ir.size import Shape
 from oarlock.ir.traversal import free_vars
 from oarlock.ir.var import Var
@@ -75,7 +76,7 @@ def branch_ran(values, free, when=None, *, body):
 
 
 @conditional_block.gradient_maker
-def branch_gradients(op: Op, backward: Backward) -> list[tuple[Var, Var]]:
+def branch_gradients(op: Op, backward: Backward) -> list[tuple[Var, Var | RowGradient]]:
     """Build the branch of the gradient; return each input with its gradient."""
     return _BranchGradient(op, backward).build()
 
@@ -88,13 +89,13 @@ class _BranchGradient(GradientBlock):
         super().__init__(op, backward, given=dict(zip(body.inputs, op.inputs["values"], strict=True)), slot="outputs")
         self.when = op.inputs.get("when", (None,))[0]
 
-    def build(self) -> list[tuple[Var, Var]]:
+    def build(self) -> list[tuple[Var, Var | RowGradient]]:
         """Append the branch; return each input of the forward branch that has a gradient, with it."""
         with self.block:
             seeds = [(var, self.take(gradient, var)) for var, gradient in self.arrived("outputs", self.returned)]
             free = [var for var in self.op.inputs["free"] if self.backward.wants(var)]
-            found = self.backward.differentiate(self.forward.ops, self.block, seeds, [*self.wanted(), *free], self.read)
-        if not found:
+            found, rows = self.by_rows(self.backward.differentiate(self.forward.ops, self.block, seeds, [*self.wanted(), *free], self.read))
+        if not found and not rows.gradients:
             self.block.program.discard_block(self.block)
             return []
         values = [var for var in self.wanted() if var in found]
@@ -102,13 +103,17 @@ class _BranchGradient(GradientBlock):
             self.read(var)  # it ran where the forward branch ran: its gradient has no new size
         free = [var for var in free if var in found]
         self.block.inputs = list(self.taken.values())
-        self.block.outputs = [found[var] for var in (*values, *free)]
+        self.block.outputs = [*(found[var] for var in (*values, *free)), *rows.returned]
         when = None if self.when is None else self.backward.read(self.when)
         gradients = conditional_block(list(self.taken), free_vars(self.block), when, body=self.block)
         for var, gradient in zip(values, gradients, strict=False):
             gradient.shape = self.given[var].shape
-        of_free = gradients[len(values) :] if when is None else [reduce_sum(gradient, axis=0) for gradient in gradients[len(values) :]]
-        return [*zip((self.given[var] for var in values), gradients, strict=False), *zip(free, of_free, strict=True)]
+        count = len(values) + len(free)
+        of_values, of_free, by_rows = gradients[: len(values)], gradients[len(values) : count], gradients[count:]
+        if when is not None:
+            of_free = [reduce_sum(gradient, axis=0) for gradient in of_free]
+        pairs = [*zip((self.given[var] for var in values), of_values, strict=True), *zip(free, of_free, strict=True)]
+        return [*pairs, *rows.outside(by_rows)]
 
     def outside(self, shape: Shape) -> Shape:
         if self.when is None:

@@ -1,13 +1,14 @@
 """The gradient of a loop is a loop: `recurrent` in the other direction, for `recurrent` and for `while` alike."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from oarlock.ir.block import Block
 from oarlock.ir.operation import Op
+from oarlock.ir.row_gradient import RowGradient
 from oarlock.ir.size import Shape, Size
 from oarlock.ir.traversal import free_vars
 from oarlock.ir.var import Var
-from oarlock.op.control.active_rows import is_by_row
+from oarlock.op.control.active_rows import active_rows, is_by_row
 from oarlock.op.control.block_gradient import GradientBlock
 from oarlock.op.control.recurrent_loop import recurrent, split_outputs
 from oarlock.op.creation import full_like
@@ -17,7 +18,7 @@ __all__ = ["LoopGradient"]
 
 
 @recurrent.gradient_maker
-def recurrent_gradients(op: Op, backward: Backward) -> list[tuple[Var, Var]]:
+def recurrent_gradients(op: Op, backward: Backward) -> list[tuple[Var, Var | RowGradient]]:
     """Build the loop in the other direction; return each input with its gradient."""
     body: Block = op.attributes["body"]  # type: ignore[assignment]
     sequences = op.inputs["sequences"]
@@ -57,7 +58,7 @@ class LoopGradient(GradientBlock):
         self.reverse = reverse
         self.splits = splits
 
-    def build(self) -> list[tuple[Var, Var]]:
+    def build(self) -> list[tuple[Var, Var | RowGradient]]:
         """Append the loop; return each input of the forward loop that has a gradient, with it."""
         arrived_stacks = self.arrived("stacked", self.returned)
         arrived_sums = self.arrived("sums", self.sums) if self.sums else []
@@ -74,9 +75,9 @@ class LoopGradient(GradientBlock):
             seeds += arrived_sums
             free = [var for var in self.op.inputs["free"] if self.backward.wants(var)]
             wanted = [*self.wanted(), *carried, *free]
-            found = self.backward.differentiate(self.forward.ops, self.block, seeds, wanted, self.read)
+            found, rows = self.by_rows(self.backward.differentiate(self.forward.ops, self.block, seeds, wanted, self.read))
             following = [found[memory] if memory in found else _zeros_like(inside[memory]) for memory in carried]
-        if not found and not carried:  # without a trip, what is carried goes through as it is
+        if not found and not carried and not rows.gradients:  # without a trip, what is carried goes through as it is
             self.block.program.discard_block(self.block)
             return []
         steps = [var for var in self.wanted() if var in found]
@@ -87,7 +88,7 @@ class LoopGradient(GradientBlock):
             if self.splits is not None and not is_by_row(var, self.forward):
                 self.read(var)  # its gradient has as many steps
         self.block.inputs = [*self.taken.values(), *inside.values()]
-        self.block.outputs = [*(found[var] for var in steps), *following, *(found[var] for var in free)]
+        self.block.outputs = [*(found[var] for var in steps), *rows.returned, *following, *(found[var] for var in free)]
         stacked, finals, sums = recurrent(
             list(self.taken),
             list(begin.values()),
@@ -97,11 +98,15 @@ class LoopGradient(GradientBlock):
             summed=len(free),
             reverse=self.reverse,
         )
-        for var, gradient in zip(steps, stacked, strict=True):
+        for var, gradient in zip(steps, stacked, strict=False):
             gradient.shape = self.given[var].shape  # one for each step that there was: no new size
-        gradients = [(self.given[var], gradient) for var, gradient in zip(steps, stacked, strict=True)]
+        gradients = [(self.given[var], gradient) for var, gradient in zip(steps, stacked, strict=False)]
         gradients += [(self.start[memory], gradient) for memory, gradient in zip(carried, finals, strict=True)]
-        return gradients + list(zip(free, sums, strict=True))
+        return [*gradients, *zip(free, sums, strict=True), *rows.outside(stacked[len(steps) :])]
+
+    def is_stacked_evenly(self, var: Var, even: Collection[str]) -> bool:
+        by_row = self.splits is not None and is_by_row(var, self.forward)
+        return super().is_stacked_evenly(var, {*even, active_rows(self.forward)} if by_row else even)
 
     def outside(self, shape: Shape) -> Shape:
         if self.splits is not None:

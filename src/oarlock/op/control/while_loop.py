@@ -4,6 +4,7 @@ from oarlock.errors import ShapeError
 from oarlock.ir.block import Block
 from oarlock.ir.dtype import DType
 from oarlock.ir.operation import Op
+from oarlock.ir.row_gradient import RowGradient
 from oarlock.ir.var import Var
 from oarlock.op.control.loop_gradient import LoopGradient
 from oarlock.op.trusted_operator import operator
@@ -71,7 +72,7 @@ def while_types(condition, initial, free, *, body, max_trips):
 
 
 @while_.gradient_maker
-def while_gradients(op: Op, backward: Backward) -> list[tuple[Var, Var]]:
+def while_gradients(op: Op, backward: Backward) -> list[tuple[Var, Var | RowGradient]]:
     """Build the loop back over the trips; return each input with its gradient."""
     body: Block = op.attributes["body"]  # type: ignore[assignment]
     carried = body.inputs

@@ -25,7 +25,7 @@ def nonzero(g: Graph, condition: Value, *, value: bool = True) -> str:
 
 
 @export("gather")
-def gather(g: Graph, x: Value, rows: Value, *, axis: int = 0) -> str:
+def gather(g: Graph, x: Value, rows: Value, *, axis: int = 0, sparse: bool = False) -> str:
     return g("Gather", x, rows, axis=axis)
 
 

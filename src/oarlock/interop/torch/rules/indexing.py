@@ -34,7 +34,7 @@ def embedding(weight: Var, indices: Var, padding_idx: int = -1, scale_grad_by_fr
     """Rows of a table; that of `padding_idx` takes no gradient."""
     refuse(scale_grad_by_freq, "scale_grad_by_freq=True")
     ids = as_integer(indices)
-    rows = op.gather(weight, ids)
+    rows = op.gather(weight, ids, sparse=sparse)
     if padding_idx < 0:
         return rows
     held = unsqueezed(op.equal(ids, like(padding_idx, ids)), rank_of(ids))
