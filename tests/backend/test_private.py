@@ -133,11 +133,12 @@ def test_sgd_without_the_name(nesterov, first):
     torch.testing.assert_close(given[:3], given[3:])
 
 
-def test_adam_without_the_name():
+@pytest.mark.parametrize(("ours", "theirs", "decay"), [("fused_adam_", "_adam_", 0.0), ("fused_adamw_", "_adamw_", 0.1)])
+def test_adam_without_the_name(ours, theirs, decay):
     given = [tensors((2, 3), (4,)) for _ in range(8)]
     steps = [torch.tensor(3.0), torch.tensor(3.0)]
-    options = {"lr": 0.1, "beta1": 0.9, "beta2": 0.99, "eps": 1e-8, "weight_decay": 0.0, "amsgrad": False, "maximize": False}
-    for function, values in ((private.fused_adam_, given[:4]), (private._adam_, given[4:])):
+    options = {"lr": 0.1, "beta1": 0.9, "beta2": 0.99, "eps": 1e-8, "weight_decay": decay, "amsgrad": False, "maximize": False}
+    for function, values in ((getattr(private, ours), given[:4]), (getattr(private, theirs), given[4:])):
         function(*values, [], steps, **options)
     torch.testing.assert_close(given[:4], given[4:])
 
@@ -208,7 +209,7 @@ def test_operators_keep_their_cases_without_the_names(name, monkeypatch):
 WITHOUT = """
 import torch
 gone = ["_softmax_backward_data", "_log_softmax_backward_data", "_foreach_mul", "_foreach_sub", "_foreach_sub_", "_foreach_copy_",
-        "_fused_sgd_", "_fused_adam_"]
+        "_fused_sgd_", "_fused_adam_", "_fused_adamw_"]
 kept = {name: getattr(torch, name) for name in gone}
 WITHOUT = %s
 if WITHOUT:

@@ -66,7 +66,7 @@ def test_numbers_that_no_update_can_use_are_refused_in_python_and_in_a_file(name
     with pytest.raises(ol.ArgumentError) as raised:
         UpdateSettings(**{name: value})
     assert raised.value.message == f"update settings: {name} is a finite number {least}, not {value!r:.60}"
-    assert raised.value.location.file.endswith("test_update_settings.py")
+    assert "test_update_settings.py" in str(raised.value)
     if isinstance(value, float):
         desc = program_desc(ol.parse_program(TEXT))
         setattr(desc.blocks[0].vars[0].update, name, value)

@@ -68,17 +68,35 @@ def momentum(param, grad, velocity, learning_rate, *, mu: float = 0.9, nesterov:
         Case(
             param=[1.0], grad=[0.5], moment1=[0.0], moment2=[0.0], step=1, learning_rate=0.1, epsilon=0.0,
             next=[0.9], next_moment1=[0.05], next_moment2=[0.00025],
-        )
+        ),
+        Case(
+            param=[1.0], grad=[0.5], moment1=[0.0], moment2=[0.0], step=1, learning_rate=0.1, epsilon=0.0, weight_decay=0.5,
+            next=[0.85], next_moment1=[0.05], next_moment2=[0.00025],
+        ),
     ],
+    added_later=("weight_decay",),
 )  # fmt: skip
-def adam(param, grad, moment1, moment2, step, learning_rate, *, beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-8):
+def adam(
+    param,
+    grad,
+    moment1,
+    moment2,
+    step,
+    learning_rate,
+    *,
+    beta1: float = 0.9,
+    beta2: float = 0.999,
+    epsilon: float = 1e-8,
+    weight_decay: float = 0.0,
+):
     """Adam (Kingma and Ba, 2015, algorithm 1); ``step`` counts from 1.
 
-    ``next = param - rate (m / (1 - beta1**step)) / (sqrt(v / (1 - beta2**step)) + epsilon)``.
+    ``next = (1 - rate weight_decay) param - rate (m / (1 - beta1**step)) / (sqrt(v / (1 - beta2**step)) + epsilon)``, of which the first
+    factor is AdamW's (Loshchilov and Hutter, 2019, algorithm 2).
     """
     require_rate(learning_rate, param.dtype)
     param, moment1, moment2 = copies([param, moment1, moment2])
-    update_by_adam([param], [grad], [moment1], [moment2], step, learning_rate, beta1, beta2, epsilon, alone=True)
+    update_by_adam([param], [grad], [moment1], [moment2], step, learning_rate, beta1, beta2, epsilon, alone=True, weight_decay=weight_decay)
     return param, moment1, moment2
 
 
@@ -158,20 +176,31 @@ def _multi_tensor_momentum_shapes(params, grads, velocities, learning_rate, *, m
             next=[[0.9, 1.9], [[1.1]]], next_moments1=[[0.05, 0.05], [[-0.05]]], next_moments2=[[0.00025, 0.00025], [[0.00025]]],
         )
     ],
+    added_later=("weight_decay",),
 )  # fmt: skip
 def multi_tensor_adam(
-    params, grads, moments1, moments2, step, learning_rate, *, beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-8
+    params,
+    grads,
+    moments1,
+    moments2,
+    step,
+    learning_rate,
+    *,
+    beta1: float = 0.9,
+    beta2: float = 0.999,
+    epsilon: float = 1e-8,
+    weight_decay: float = 0.0,
 ):
     """`adam` for each of ``params``."""
     for dtype in {param.dtype for param in params}:
         require_rate(learning_rate, dtype)
     params, moments1, moments2 = map(copies, (params, moments1, moments2))
-    update_by_adam(params, grads, moments1, moments2, step, learning_rate, beta1, beta2, epsilon, alone=True)
+    update_by_adam(params, grads, moments1, moments2, step, learning_rate, beta1, beta2, epsilon, alone=True, weight_decay=weight_decay)
     return params, moments1, moments2
 
 
 @multi_tensor_adam.infer_shape
-def _multi_tensor_adam_shapes(params, grads, moments1, moments2, step, learning_rate, *, beta1, beta2, epsilon):
+def _multi_tensor_adam_shapes(params, grads, moments1, moments2, step, learning_rate, *, beta1, beta2, epsilon, weight_decay=0.0):
     shapes = _shapes(params, grads, moments1, moments2)
     return shapes, shapes, shapes
 

@@ -1,13 +1,58 @@
 """Optimizers: gradients, and the ops that turn them into the next parameters."""
 
 from oarlock.ir.update_settings import UpdateSettings
-from oarlock.optimizer.adam import Adam
+from oarlock.optimizer import schedule
+from oarlock.optimizer.adadelta import Adadelta
+from oarlock.optimizer.adagrad import Adagrad
+from oarlock.optimizer.adam import Adam, AdamW
+from oarlock.optimizer.adamax import Adamax
+from oarlock.optimizer.averaging import ExponentialAverage, UniformAverage, averages
+from oarlock.optimizer.clipping import ClipByGlobalNorm, ClipByNorm, ClipByValue
+from oarlock.optimizer.ftrl import Ftrl
+from oarlock.optimizer.groups import Groups
+from oarlock.optimizer.lamb import Lamb
+from oarlock.optimizer.lars import Lars
+from oarlock.optimizer.lion import Lion
 from oarlock.optimizer.momentum import Momentum
+from oarlock.optimizer.muon import Muon
+from oarlock.optimizer.nadam import NAdam
 from oarlock.optimizer.optimizer import Optimizer
+from oarlock.optimizer.radam import RAdam
+from oarlock.optimizer.rmsprop import RMSProp
+from oarlock.optimizer.rprop import Rprop
 from oarlock.optimizer.sgd import SGD
+from oarlock.optimizer.step import Step
 from oarlock.suggestions import no_attribute, refuse_calls
 
-__all__ = ["SGD", "Adam", "Momentum", "Optimizer", "UpdateSettings"]
+__all__ = [
+    "SGD",
+    "Adadelta",
+    "Adagrad",
+    "Adam",
+    "AdamW",
+    "Adamax",
+    "ClipByGlobalNorm",
+    "ClipByNorm",
+    "ClipByValue",
+    "ExponentialAverage",
+    "Ftrl",
+    "Groups",
+    "Lamb",
+    "Lars",
+    "Lion",
+    "Momentum",
+    "Muon",
+    "NAdam",
+    "Optimizer",
+    "RAdam",
+    "RMSProp",
+    "Rprop",
+    "Step",
+    "UniformAverage",
+    "UpdateSettings",
+    "averages",
+    "schedule",
+]
 
 
 def __getattr__(name: str) -> object:

@@ -1,24 +1,51 @@
-"""Adam."""
+"""Adam and AdamW."""
+
+from typing import Unpack
 
 from oarlock.ir.var import Var
 from oarlock.old_names import OLD_ARGUMENTS, takes_old_keywords
+from oarlock.op.choice import maximum
+from oarlock.op.dtype_conversion import cast
+from oarlock.op.unary import sqrt, square
 from oarlock.op.update import adam
-from oarlock.optimizer.optimizer import Optimizer, Step
+from oarlock.optimizer.optimizer import Optimizer, Options
+from oarlock.optimizer.schedule.schedule import LearningRate
+from oarlock.optimizer.settings import require_number
+from oarlock.optimizer.step import Step
 
-__all__ = ["Adam"]
+__all__ = ["Adam", "AdamW"]
 
 
 class Adam(Optimizer):
-    """Steps scaled by running moments of the gradient (Kingma and Ba, 2015, algorithm 1)."""
+    """Steps scaled by running moments of the gradient (Kingma and Ba, 2015, algorithm 1).
+
+    ``m' = beta1 m + (1 - beta1) dw``; ``v' = beta2 v + (1 - beta2) dw**2``; in step ``t`` from 1,
+    ``w' = w - learning_rate (m' / (1 - beta1**t)) / (sqrt(v' / (1 - beta2**t)) + epsilon)``. With `amsgrad` the largest ``v'`` that there
+    has been stands for it (Reddi, Kale and Kumar, 2018, algorithm 2). Raises ArgumentError for a beta that is not in [0, 1).
+    """
 
     @takes_old_keywords(OLD_ARGUMENTS)
-    def __init__(self, learning_rate: float | Var = 1e-3, *, beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-8):
-        super().__init__(learning_rate)
-        self.beta1 = float(beta1)
-        self.beta2 = float(beta2)
-        self.epsilon = float(epsilon)
+    def __init__(
+        self,
+        learning_rate: LearningRate = 1e-3,
+        *,
+        beta1: float = 0.9,
+        beta2: float = 0.999,
+        epsilon: float = 1e-8,
+        amsgrad: bool = False,
+        **options: Unpack[Options],
+    ):
+        super().__init__(learning_rate, **options)
+        self.beta1 = require_number("Adam: beta1", beta1, least=0.0, below=1.0)
+        self.beta2 = require_number("Adam: beta2", beta2, least=0.0, below=1.0)
+        self.epsilon = require_number("Adam: epsilon", epsilon, least=0.0)
+        self.amsgrad = bool(amsgrad)
+        self.decays_weights = not self.amsgrad
 
     def update(self, step: Step, parameter: Var, gradient: Var) -> None:
+        if self.amsgrad:
+            self._update_by_largest(step, parameter, gradient)
+            return
         moment1, moment2 = step.state(parameter, "MOMENT1"), step.state(parameter, "MOMENT2")
         following = adam(
             parameter,
@@ -30,6 +57,39 @@ class Adam(Optimizer):
             beta1=self.beta1,
             beta2=self.beta2,
             epsilon=self.epsilon,
+            weight_decay=step.weight_decay,
         )
         for var, value in zip((parameter, moment1, moment2), following, strict=True):
             step.commit(var, value)
+
+    def _update_by_largest(self, step: Step, parameter: Var, gradient: Var) -> None:
+        moment1, moment2 = step.state(parameter, "MOMENT1"), step.state(parameter, "MOMENT2")
+        largest = step.state(parameter, "LARGEST")
+        first = self.beta1 * moment1 + (1.0 - self.beta1) * gradient
+        second = self.beta2 * moment2 + (1.0 - self.beta2) * square(gradient)
+        next_largest = maximum(largest, second)
+        below = sqrt(next_largest) / cast(sqrt(step.correction(self.beta2)), dtype=second.dtype) + self.epsilon
+        step.descend(parameter, first / below, step.learning_rate / step.correction(self.beta1))
+        for var, value in ((moment1, first), (moment2, second), (largest, next_largest)):
+            step.commit(var, value)
+
+
+class AdamW(Adam):
+    """Adam with a weight decay of its own, which the moments do not see: it takes ``learning_rate weight_decay w`` off the parameter.
+
+    Loshchilov and Hutter, 2019, algorithm 2. All else is as in `Adam`; `weight_decay` is 0.01 unless said otherwise.
+    """
+
+    decoupled_weight_decay = True
+
+    def __init__(
+        self,
+        learning_rate: LearningRate = 1e-3,
+        *,
+        beta1: float = 0.9,
+        beta2: float = 0.999,
+        epsilon: float = 1e-8,
+        amsgrad: bool = False,
+        **options: Unpack[Options],
+    ):
+        super().__init__(learning_rate, beta1=beta1, beta2=beta2, epsilon=epsilon, amsgrad=amsgrad, **{"weight_decay": 0.01, **options})

@@ -1,8 +1,10 @@
 """The work of every optimizer: backward, then one update per parameter, all of it in the program."""
 
+import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import replace
+from typing import Any, TypedDict, Unpack
 
 from oarlock.errors import ArgumentError, DTypeError, ProgramError, ShapeError
 from oarlock.ir.block import Block
@@ -10,60 +12,90 @@ from oarlock.ir.dtype import DType
 from oarlock.ir.location import here
 from oarlock.ir.names import COUNTER, next_name
 from oarlock.ir.operation import Role
-from oarlock.ir.var import Initializer, Var
+from oarlock.ir.rollback import restored_on_error, undone_on_error
+from oarlock.ir.var import Var
 from oarlock.old_names import OLD_ARGUMENTS, renamed
+from oarlock.op.composed.arithmetic import constant_like
 from oarlock.op.creation import full
 from oarlock.op.dtype_conversion import cast
-from oarlock.op.elementwise import add
+from oarlock.op.elementwise import add, floor_divide, multiply
+from oarlock.op.unary import sign
+from oarlock.op.update import sgd
+from oarlock.optimizer.accumulation import accumulated
+from oarlock.optimizer.averaging import Average
+from oarlock.optimizer.clipping import Clip, Pairs, clip_by_settings
+from oarlock.optimizer.schedule.schedule import LearningRate, Progress, is_schedule
+from oarlock.optimizer.settings import require_count, require_number
+from oarlock.optimizer.step import Step, commit_all, new_state
 from oarlock.passes.backward import append_backward, trained_by
-from oarlock.registry.creator import require_open
+from oarlock.registry.creator import describe_value, require_open
+from oarlock.suggestions import did_you_mean
 
-__all__ = ["Optimizer", "Step"]
+__all__ = ["Optimizer", "Options"]
 
 
-@dataclass(frozen=True)
-class Step:
-    """The variables that one call of `minimize` shares between its parameters."""
+class Options(TypedDict, total=False):
+    """The keywords that every optimizer takes besides its own."""
 
-    main: Block
-    learning_rate: Var
-    count: Var
-    """How many steps there will have been after this one: int64[]."""
-
-    @property
-    def rate(self) -> Var:
-        """The learning rate by its old name, which warns."""
-        return getattr(self, renamed("attribute of a step", "rate", OLD_ARGUMENTS, stacklevel=2))
-
-    def state(self, parameter: Var, suffix: str) -> Var:
-        """A persistable variable beside `parameter`, of its shape, that starts as zeros."""
-        zeros = Initializer("constant", {"value": 0.0})
-        return self.main.new_var(
-            f"{parameter.name}@{suffix}", parameter.dtype, parameter.shape, persistable=True, stop_gradient=True, initializer=zeros
-        )
-
-    def commit(self, var: Var, value: Var) -> None:
-        """Make `value` what `var` holds after the step."""
-        self.main.rename(value, next_name(var.name))
-        self.main.commit(var, value)
+    weight_decay: float
+    decoupled_weight_decay: bool
+    l1: float
+    clip: Clip | None
+    accumulate: int
+    average: Average | None
 
 
 class Optimizer(ABC):
     """A rule that turns gradients into new parameters. Its state is variables of the program.
 
-    The learning rate is a number above 0, or a variable, float[], that the program computes or is fed. Raises ArgumentError
-    for another number, ShapeError or DTypeError for another variable.
+    The learning rate is a number above 0; or a schedule, by which the program computes it (`ol.optimizer.schedule`); or a variable,
+    float[], that the program computes or is fed. Every optimizer takes these keywords too:
+
+    - `weight_decay`: adds ``weight_decay * w`` to the gradient, the slope of ``weight_decay / 2 * sum(w**2)``; with
+      `decoupled_weight_decay` it takes ``learning_rate * weight_decay * w`` off the parameter instead (Loshchilov and Hutter, 2019).
+    - `l1`: adds ``l1 * sign(w)`` to the gradient, the slope of ``l1 * sum(abs(w))``.
+    - `clip`: what is done to all gradients first, such as ``ClipByGlobalNorm(1.0)``, or a function from pairs to pairs.
+    - `accumulate`: one update for so many steps, by the mean of their gradients. The others change no parameter.
+    - `average`: an average of each parameter, kept beside it: `ExponentialAverage`, `UniformAverage`.
+
+    A parameter may depart from this by its `update_settings`. Raises ArgumentError for a number that is out of range, and for an unknown
+    keyword; ShapeError or DTypeError for a rate that is another variable.
     """
 
-    def __init__(self, learning_rate: float | Var):
+    decays_weights = False
+    """Whether `update` applies a decoupled weight decay itself, as `step.weight_decay` says, rather than leave it to this class."""
+    decoupled_weight_decay = False
+
+    def __init__(self, learning_rate: LearningRate, **options: Unpack[Options]):
         if isinstance(learning_rate, Var):
             _require_rate(learning_rate)
-        elif not learning_rate > 0:
-            raise ArgumentError(f"a learning rate is above 0, not {learning_rate}")
-        self.learning_rate = learning_rate if isinstance(learning_rate, Var) else float(learning_rate)
+        elif not is_schedule(learning_rate):
+            learning_rate = _rate_number(learning_rate)
+        given: dict[str, Any] = dict(options)
+        unknown = next((name for name in given if name not in Options.__annotations__), None)
+        if unknown is not None:
+            kind = type(self).__name__
+            raise ArgumentError(
+                f"{kind}: it has no keyword {unknown!r:.60}", location=here(), hint=did_you_mean(unknown, _keywords_of(type(self)))
+            )
+        self.learning_rate = learning_rate
+        self.weight_decay = require_number("weight_decay", given.get("weight_decay", 0.0), least=0.0)
+        self.decoupled_weight_decay = bool(given.get("decoupled_weight_decay", self.decoupled_weight_decay))
+        self.l1 = require_number("l1", given.get("l1", 0.0), least=0.0)
+        self.clip = given.get("clip")
+        if self.clip is not None and not callable(self.clip):
+            raise ArgumentError(
+                f"clip is a function of pairs such as ol.optimizer.ClipByGlobalNorm(1.0), not {describe_value(self.clip)}", location=here()
+            )
+        self.accumulate = require_count("accumulate", given.get("accumulate", 1))
+        self.average: Average | None = given.get("average")
+        if self.average is not None and not isinstance(self.average, Average):
+            raise ArgumentError(
+                f"average is one such as ol.optimizer.ExponentialAverage(0.999), not {describe_value(self.average)}", location=here()
+            )
 
     @property
-    def rate(self) -> float | Var:
+    def rate(self) -> LearningRate:
         """The learning rate by its old name, which warns."""
         return getattr(self, renamed("attribute of an optimizer", "rate", OLD_ARGUMENTS, stacklevel=2))
 
@@ -71,33 +103,86 @@ class Optimizer(ABC):
         """Append to the program of `cost` its gradients and a step that lowers it; return (parameter, gradient) pairs.
 
         `parameters` are the trainable ones that `cost` depends on, unless given. The learning rate is a
-        variable, `sgd_0.learning_rate` (`sgd_1.learning_rate` of a second SGD): float64[], which a caller may set between steps;
-        none is declared where the rate is a variable already. Raises ProgramError, before the program is changed, for a parameter that a
-        step updates already, for a rate of another program, where another program is open, or where there is nothing to update.
+        variable, `sgd_0.learning_rate` (`sgd_1.learning_rate` of a second SGD): float64[], which a caller may set between steps, or fetch
+        where a schedule computes it; none is declared where the rate is a variable already. Raises ProgramError, before the program is
+        changed, for a parameter that a step updates already, for a rate of another program, where another program is open, or where there
+        is nothing to update.
         """
         chosen = trained_by(cost) if parameters is None else list(parameters)
         if not chosen:
             raise ProgramError(f'"{cost.name}" depends on no trainable parameter, so there is nothing to update', location=here())
         _require_not_updated(cost.block.program.main, chosen)
-        self._require_rate_in(cost.block.program.main)
-        pairs = append_backward(cost, chosen)
-        self.apply(pairs)
+        self._require_usable(cost.block.program.main, chosen)
+        with restored_on_error(cost.block.program):
+            pairs = append_backward(cost, chosen)
+            self.apply(pairs, cost)
         return pairs
 
-    def apply(self, pairs: Sequence[tuple[Var, Var]]) -> None:
-        """Append a step of parameters whose gradients are there: the second half of `minimize`, which raises as that does."""
+    def apply(self, pairs: Pairs, cost: Var | None = None) -> None:
+        """Append a step of parameters whose gradients are there: the second half of `minimize`, which raises as that does.
+
+        `cost` is what a schedule looks at that depends on it, float[].
+        """
         if not pairs:
             raise ProgramError("there are no gradients, so there is nothing to update", location=here())
         require_open(pairs[0][0], "apply")
         main = pairs[0][0].block.program.main
         _require_not_updated(main, [parameter for parameter, _ in pairs])
-        self._require_rate_in(main)
-        with main, main.program.write_as(Role.UPDATE):
-            step = Step(main, self._rate(main), self._count(main))
-            for parameter, gradient in pairs:
-                self.update(step, parameter, gradient)
+        self._require_usable(main, [parameter for parameter, _ in pairs])
+        with undone_on_error(main.program), main, main.program.write_as(Role.UPDATE):
+            self._append(main, pairs, cost)
 
-    def _require_rate_in(self, main: Block) -> None:
+    def _append(self, main: Block, pairs: Pairs, cost: Var | None) -> None:
+        """Append the updates of `pairs` to a program that is open for them."""
+        written: dict[Var, Var] = {}
+        name = self._name(main)
+        rate = self._rate(main, name, cost, written)
+        count = _count(main)
+        if self.accumulate > 1:
+            updates = floor_divide(count, constant_like(self.accumulate, count))
+            written |= accumulated(main, pairs, count, self.accumulate, lambda means: self._update_all(main, name, means, rate, updates))
+        else:
+            written |= self._update_all(main, name, pairs, rate, count)
+        commit_all(main, written)
+
+    def _update_all(self, main: Block, name: str, pairs: Pairs, rate: Var, count: Var) -> dict[Var, Var]:
+        """Append the update of each parameter; return what is to be committed."""
+        pairs = [(parameter, clip_by_settings(gradient, parameter.update_settings)) for parameter, gradient in pairs]
+        if self.clip is not None:
+            pairs = self.clip(pairs)
+        step = Step(main, rate, count, shared=(name, {}))
+        for parameter, gradient in pairs:
+            self._update_one(step, parameter, gradient)
+        return step.written
+
+    def _update_one(self, step: Step, parameter: Var, gradient: Var) -> None:
+        settings = parameter.update_settings
+        if settings.rate_factor != 1.0:
+            factor = constant_like(settings.rate_factor, step.learning_rate)
+            step = replace(step, learning_rate=multiply(step.learning_rate, factor))
+        decay = self.weight_decay if settings.weight_decay is None else settings.weight_decay
+        decoupled = decay if self.decoupled_weight_decay else 0.0
+        for share in (settings.l2, 0.0 if decoupled else decay):
+            if share:
+                gradient = add(gradient, multiply(parameter, constant_like(share, parameter)))
+        for share in (settings.l1, self.l1):
+            if share:
+                gradient = add(gradient, multiply(sign(parameter), constant_like(share, parameter)))
+        self.update(replace(step, weight_decay=decoupled if self.decays_weights else 0.0), parameter, gradient)
+        if decoupled and not self.decays_weights and parameter in step.written:
+            taken = multiply(step.learning_rate, constant_like(decoupled, step.learning_rate))
+            step.written[parameter] = sgd(step.written[parameter], parameter, taken)
+        if self.average is not None and parameter in step.written:
+            self.average.append(step, parameter)
+
+    @abstractmethod
+    def update(self, step: Step, parameter: Var, gradient: Var) -> None:
+        """Append the ops that give `parameter` and its state their next values, and commit these."""
+
+    # The learning rate, and the count of the steps
+
+    def _require_usable(self, main: Block, parameters: Sequence[Var]) -> None:
+        """Raise what there is to raise before the program of `main` is changed; subclasses look at `parameters`."""
         if isinstance(self.learning_rate, Var) and self.learning_rate.block is not main:
             raise ProgramError(
                 f'the learning rate "{self.learning_rate.name}" is not a variable of the main block of this program',
@@ -105,31 +190,45 @@ class Optimizer(ABC):
                 given=[self.learning_rate.describe()],
             )
 
-    def _rate(self, main: Block) -> Var:
+    def _name(self, main: Block) -> str:
+        """The name of this optimizer in the program, by which its own state is found: `adam_0`, `adam_1`."""
+        kind, number = type(self).__name__.lower(), 0
+        kept = {var.name.partition(".")[0] for var in main.vars.values() if var.persistable}
+        while f"{kind}_{number}" in kept or main.find_var(f"{kind}_{number}.learning_rate") is not None:
+            number += 1
+        return f"{kind}_{number}"
+
+    def _rate(self, main: Block, name: str, cost: Var | None, written: dict[Var, Var]) -> Var:
         rate = self.learning_rate
         if isinstance(rate, Var):
             return rate if rate.dtype is DType.FLOAT64 else cast(rate, dtype=DType.FLOAT64)
-        kind, number = type(self).__name__.lower(), 0
-        while main.find_var(f"{kind}_{number}.learning_rate") is not None:
-            number += 1
-        name = f"{kind}_{number}.learning_rate"
-        start = Initializer("constant", {"value": rate})
-        return main.new_var(name, DType.FLOAT64, (), persistable=True, stop_gradient=True, initializer=start)
+        if isinstance(rate, float):
+            return new_state(main, f"{name}.learning_rate", rate)
+        before = main.program.counter()
+        steps = before if self.accumulate == 1 else floor_divide(before, constant_like(self.accumulate, before))
+        return Progress(main, cast(steps, dtype=DType.FLOAT64), cost, name, written).rate(rate)
 
-    def _count(self, main: Block) -> Var:
-        """The step counter after this step; the first optimizer of a program sees to it that it counts."""
-        found = main.find_var(next_name(COUNTER))
-        if found is not None:
-            return found
-        counter = main.program.counter()
-        count = add(counter, full(shape=(), value=1.0, dtype=DType.INT64))
-        main.rename(count, next_name(COUNTER))
-        main.commit(counter, count)
-        return count
 
-    @abstractmethod
-    def update(self, step: Step, parameter: Var, gradient: Var) -> None:
-        """Append the ops that give `parameter` and its state their next values, and commit these."""
+def _count(main: Block) -> Var:
+    """The step counter after this step; the first optimizer of a program sees to it that it counts."""
+    found = main.find_var(next_name(COUNTER))
+    if found is not None:
+        return found
+    counter = main.program.counter()
+    count = add(counter, full(shape=(), value=1.0, dtype=DType.INT64))
+    commit_all(main, {counter: count})
+    return count
+
+
+def _keywords_of(kind: type[Optimizer]) -> list[str]:
+    own = inspect.signature(kind.__init__).parameters
+    return [*(name for name in own if name not in ("self", "options")), *Options.__annotations__]
+
+
+def _rate_number(rate: object) -> float:
+    if not isinstance(rate, int | float) or not rate > 0:
+        raise ArgumentError(f"a learning rate is above 0, not {rate}")
+    return float(rate)
 
 
 def _require_rate(rate: Var) -> None:

@@ -1,19 +1,22 @@
 """Stochastic gradient descent."""
 
+from typing import Unpack
+
 from oarlock.ir.var import Var
 from oarlock.old_names import OLD_ARGUMENTS, takes_old_keywords
-from oarlock.op.update import sgd
-from oarlock.optimizer.optimizer import Optimizer, Step
+from oarlock.optimizer.optimizer import Optimizer, Options
+from oarlock.optimizer.schedule.schedule import LearningRate
+from oarlock.optimizer.step import Step
 
 __all__ = ["SGD"]
 
 
 class SGD(Optimizer):
-    """``w' = w - learning_rate * dw``."""
+    """``w' = w - learning_rate * dw`` (Robbins and Monro, 1951)."""
 
     @takes_old_keywords(OLD_ARGUMENTS)
-    def __init__(self, learning_rate: float | Var = 0.01):
-        super().__init__(learning_rate)
+    def __init__(self, learning_rate: LearningRate = 0.01, **options: Unpack[Options]):
+        super().__init__(learning_rate, **options)
 
     def update(self, step: Step, parameter: Var, gradient: Var) -> None:
-        step.commit(parameter, sgd(parameter, gradient, step.learning_rate))
+        step.descend(parameter, gradient)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 import torch
 
-from oarlock.backend.torch.private import foreach_mul, fused_adam_, fused_sgd_
+from oarlock.backend.torch.private import foreach_mul, fused_adam_, fused_adamw_, fused_sgd_
 from oarlock.tensor.memory_format import dense, in_format_of, lay_as
 
 __all__ = ["each_times", "require_rate", "scaled", "update_by_adam", "update_by_momentum"]
@@ -84,10 +84,21 @@ def update_by_momentum(
 
 
 def update_by_adam(
-    params: Tensors, grads: Tensors, moments1: Tensors, moments2: Tensors, step, learning_rate, beta1, beta2, epsilon, *, alone: bool
+    params: Tensors,
+    grads: Tensors,
+    moments1: Tensors,
+    moments2: Tensors,
+    step: torch.Tensor,
+    learning_rate: torch.Tensor,
+    beta1: float,
+    beta2: float,
+    epsilon: float,
+    *,
+    alone: bool,
+    weight_decay: float = 0.0,
 ) -> None:
     def fused(grads, params, moments1, moments2):
-        fused_adam_(
+        (fused_adamw_ if weight_decay else fused_adam_)(
             params,
             grads,
             moments1,
@@ -98,7 +109,7 @@ def update_by_adam(
             beta1=beta1,
             beta2=beta2,
             eps=epsilon,
-            weight_decay=0.0,
+            weight_decay=weight_decay,
             amsgrad=False,
             maximize=False,
         )

@@ -91,9 +91,10 @@ def momentum(param, grad, velocity, learning_rate, *, mu, nesterov):
 
 
 @kernel
-def adam(param, grad, moment1, moment2, step, learning_rate, *, beta1, beta2, epsilon):
+def adam(param, grad, moment1, moment2, step, learning_rate, *, beta1, beta2, epsilon, weight_decay=0.0):
     moment1, moment2 = beta1 * moment1 + (1 - beta1) * grad, beta2 * moment2 + (1 - beta2) * grad * grad
     below = np.sqrt(moment2) / np.sqrt(1 - beta2 ** float(step)) + epsilon
+    param = param * param.dtype.type(1 - float(learning_rate) * weight_decay)
     return (param - float(learning_rate) / (1 - beta1 ** float(step)) * moment1 / below).astype(param.dtype), moment1, moment2
 
 

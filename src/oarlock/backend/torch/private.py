@@ -28,6 +28,7 @@ __all__ = [
     "foreach_sub",
     "foreach_sub_",
     "fused_adam_",
+    "fused_adamw_",
     "fused_sgd_",
     "has_compiler",
     "has_packed_filters",
@@ -176,8 +177,15 @@ def _adam_(
         param.sub_(rate.to(param.dtype) * moment1 / below)
 
 
+def _adamw_(params: Tensors, *others: Tensors, lr: float | torch.Tensor, weight_decay: float, **options: Any) -> None:
+    for param in params:
+        param.mul_(1 - torch.as_tensor(lr, dtype=torch.float64, device=param.device).mul(weight_decay).to(param.dtype))
+    _adam_(params, *others, lr=lr, weight_decay=0.0, **options)
+
+
 fused_sgd_: Callable[..., object] = _find(torch, "_fused_sgd_") or _sgd_
 fused_adam_: Callable[..., object] = _find(torch, "_fused_adam_") or _adam_
+fused_adamw_: Callable[..., object] = _find(torch, "_fused_adamw_") or _adamw_
 
 
 # How PyTorch is called

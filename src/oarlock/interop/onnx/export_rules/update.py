@@ -31,6 +31,7 @@ def adam(
     beta1: float,
     beta2: float,
     epsilon: float,
+    weight_decay: float = 0.0,
 ) -> tuple[str, str, str]:
     """Factors that only depend on the step are computed in float64, as PyTorch's kernel does."""
     of = DType.FLOAT64
@@ -41,7 +42,11 @@ def adam(
     squared = g("Mul", grad, grad)
     second = g("Add", g("Mul", moment2, g.scalar(beta2, param.dtype)), g("Mul", squared, g.scalar(1 - beta2, param.dtype)))
     root = g("Div", g("Sqrt", second), g.cast(g("Sqrt", left2), param.dtype))
-    return g("Sub", param, g("Mul", rate, g("Div", first, g("Add", root, g.scalar(epsilon, param.dtype))))), first, second
+    decayed: Value | str = param
+    if weight_decay:
+        taken = g("Mul", g.cast(learning_rate, of), g.scalar(weight_decay, of))
+        decayed = g("Mul", param, g.cast(g("Sub", g.scalar(1, of), taken), param.dtype))
+    return g("Sub", decayed, g("Mul", rate, g("Div", first, g("Add", root, g.scalar(epsilon, param.dtype))))), first, second
 
 
 @export("multi_tensor_sgd")

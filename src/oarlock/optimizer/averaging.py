@@ -1,0 +1,95 @@
+"""Averages of parameters over the steps, as state of the program: smoother than the parameters, and often better to predict with."""
+
+from dataclasses import dataclass
+
+from oarlock.errors import ScopeError
+from oarlock.ir.dtype import DType
+from oarlock.ir.location import here
+from oarlock.ir.program import Program
+from oarlock.ir.var import Var
+from oarlock.op.choice import where
+from oarlock.op.comparison import equal, greater_equal
+from oarlock.op.composed.arithmetic import constant_like
+from oarlock.op.dtype_conversion import cast
+from oarlock.op.elementwise import add, divide, multiply, remainder, subtract
+from oarlock.optimizer.settings import require_count, require_number
+from oarlock.optimizer.step import Step
+from oarlock.runtime.scope import Scope
+
+__all__ = ["AVERAGE", "Average", "ExponentialAverage", "UniformAverage", "averages"]
+
+AVERAGE = "AVERAGE"
+"""Ends the name of the average of a parameter: `fc_0.w@AVERAGE`."""
+
+
+class Average:
+    """An average that follows a parameter: ``average' = average + weight (w' - average)``, with the weight of the step."""
+
+    def weight(self, step: Step) -> Var:
+        """The share of the newest value: float64[]."""
+        raise NotImplementedError
+
+    def append(self, step: Step, parameter: Var) -> None:
+        """Append the average after the update of `parameter` that `step` holds."""
+        following = step.written[parameter]
+        average = step.state(parameter, AVERAGE)
+        weight = cast(self.weight(step), dtype=parameter.dtype)
+        step.commit(average, add(average, multiply(weight, subtract(following, average))))
+
+
+@dataclass(frozen=True)
+class ExponentialAverage(Average):
+    """``average' = decay average + (1 - decay) w'`` (Polyak and Juditsky, 1992; as Szegedy et al., 2016, evaluate).
+
+    The first is the parameter after the first update. Raises ArgumentError for a decay that is not in [0, 1).
+    """
+
+    decay: float = 0.999
+
+    def __post_init__(self) -> None:
+        require_number("ExponentialAverage: decay", self.decay, least=0.0, below=1.0)
+
+    def weight(self, step: Step) -> Var:
+        later, first = (constant_like(value, step.learning_rate) for value in (1.0 - self.decay, 1.0))
+        return where(equal(step.count, constant_like(1, step.count)), first, later)
+
+
+@dataclass(frozen=True)
+class UniformAverage(Average):
+    """The mean of the parameter after every `every`th update, from update `start` on (stochastic weight averaging, Izmailov et al., 2018).
+
+    Before that it is the parameter itself. Raises ArgumentError for what is no whole number from 1.
+    """
+
+    start: int = 1
+    every: int = 1
+
+    def __post_init__(self) -> None:
+        require_count("UniformAverage: start", self.start)
+        require_count("UniformAverage: every", self.every)
+
+    def weight(self, step: Step) -> Var:
+        start, every, none = (constant_like(value, step.count) for value in (self.start, self.every, 0))
+        since = subtract(step.count, start)
+        counted = cast(since, dtype=DType.FLOAT64)
+        one, nothing, stride = (constant_like(value, counted) for value in (1.0, 0.0, float(self.every)))
+        mean = divide(one, add(divide(counted, stride), one))
+        is_taken = equal(remainder(since, every), none)
+        return where(greater_equal(since, none), where(is_taken, mean, nothing), one)
+
+
+def averages(program: Program, scope: Scope) -> Scope:
+    """Return a scope inside `scope` in which each averaged parameter holds its average, under its own name.
+
+    What predicts runs there by the averages, and ``ol.save_model(predict, ol.optimizer.averages(program, scope), path)`` saves them. The
+    values are those of now; training goes on in `scope`. Raises ScopeError where the program averages nothing.
+    """
+    kept = {var.name: program.main.find_var(f"{var.name}@{AVERAGE}") for var in program.parameters()}
+    found = {name: average.name for name, average in kept.items() if average is not None and average.persistable}
+    if not found:
+        raise ScopeError("this program keeps no averages of its parameters", location=here(), hint="an optimizer with average= keeps them")
+    values = {name: scope[average] for name, average in found.items()}
+    inside = scope.new_scope()
+    for name, value in values.items():
+        inside.set(name, value)
+    return inside

@@ -1,0 +1,116 @@
+"""Clipping: gradients that are too large made smaller before they update anything.
+
+An optimizer takes any function from (parameter, gradient) pairs to such pairs as its `clip`; these are the three that are usual.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from oarlock.ir.dtype import DType
+from oarlock.ir.update_settings import UpdateSettings
+from oarlock.ir.var import Var
+from oarlock.op.choice import minimum
+from oarlock.op.composed.arithmetic import constant_like
+from oarlock.op.dtype_conversion import cast
+from oarlock.op.elementwise import add, clip, divide, multiply, sum_
+from oarlock.op.reduction import reduce_sum
+from oarlock.op.unary import sqrt, square
+from oarlock.optimizer.settings import require_number
+
+__all__ = ["Clip", "ClipByGlobalNorm", "ClipByNorm", "ClipByValue", "Pairs", "clip_by_settings"]
+
+Pairs = Sequence[tuple[Var, Var]]
+"""Parameters, each with its gradient."""
+
+Clip = Callable[[Pairs], Pairs]
+"""A function that writes what is to stand in place of gradients."""
+
+
+@dataclass(frozen=True)
+class ClipByValue:
+    """Each element of a gradient between ``-limit`` and `limit`. Raises ArgumentError for a limit that is not above 0."""
+
+    limit: float
+
+    def __post_init__(self) -> None:
+        require_number("ClipByValue: limit", self.limit, above=0.0)
+
+    def __call__(self, pairs: Pairs) -> Pairs:
+        return [(parameter, clip(gradient, lower=-float(self.limit), upper=float(self.limit))) for parameter, gradient in pairs]
+
+
+@dataclass(frozen=True)
+class ClipByNorm:
+    """Each gradient by itself, scaled down where its norm is above `limit`: ``g min(1, limit / (norm(g) + epsilon))``.
+
+    Raises ArgumentError for a limit that is not above 0, or an epsilon below it.
+    """
+
+    limit: float
+    epsilon: float = 1e-6
+
+    def __post_init__(self) -> None:
+        _require_norm(self.limit, self.epsilon)
+
+    def __call__(self, pairs: Pairs) -> Pairs:
+        clipped = []
+        for parameter, gradient in pairs:
+            factor = _factor(squared_norm(gradient), self.limit, self.epsilon)
+            clipped.append((parameter, _scaled(gradient, factor)))
+        return clipped
+
+
+@dataclass(frozen=True)
+class ClipByGlobalNorm:
+    """All gradients scaled down together, where the norm of all their elements is above `limit` (Pascanu et al., 2013, algorithm 1).
+
+    ``g min(1, limit / (norm + epsilon))``, as `torch.nn.utils.clip_grad_norm_` has it. The norm is computed in the widest dtype of the
+    gradients, in float32 at least. Raises ArgumentError for a limit that is not above 0, or an epsilon below it.
+    """
+
+    limit: float
+    epsilon: float = 1e-6
+
+    def __post_init__(self) -> None:
+        _require_norm(self.limit, self.epsilon)
+
+    def __call__(self, pairs: Pairs) -> Pairs:
+        squares = [squared_norm(gradient) for _, gradient in pairs]
+        widest = max((square.dtype for square in squares), key=lambda dtype: dtype.itemsize)
+        total = sum_([_as(square, widest) for square in squares])
+        factor = _factor(total, self.limit, self.epsilon)
+        return [(parameter, _scaled(gradient, factor)) for parameter, gradient in pairs]
+
+
+def clip_by_settings(gradient: Var, settings: UpdateSettings) -> Var:
+    """The gradient of a parameter that has settings of its own, clipped as these say."""
+    if settings.clip_value is not None:
+        gradient = clip(gradient, lower=-settings.clip_value, upper=settings.clip_value)
+    if settings.clip_norm is not None:
+        gradient = _scaled(gradient, _factor(squared_norm(gradient), settings.clip_norm, 1e-6))
+    return gradient
+
+
+def squared_norm(gradient: Var) -> Var:
+    """The sum of the squares of all elements: float[], float32 at least, for that of halves is soon too large for them."""
+    wide = _as(gradient, DType.FLOAT32) if gradient.dtype.itemsize < 4 else gradient
+    return reduce_sum(square(wide))
+
+
+def _as(value: Var, dtype: DType) -> Var:
+    return value if value.dtype is dtype else cast(value, dtype=dtype)
+
+
+def _factor(squares: Var, limit: float, epsilon: float) -> Var:
+    norm = sqrt(squares)
+    ratio = divide(constant_like(limit, norm), add(norm, constant_like(epsilon, norm)))
+    return minimum(ratio, constant_like(1.0, ratio))
+
+
+def _scaled(gradient: Var, factor: Var) -> Var:
+    return multiply(gradient, _as(factor, gradient.dtype))
+
+
+def _require_norm(limit: object, epsilon: object) -> None:
+    require_number("clipping by a norm: limit", limit, above=0.0)
+    require_number("clipping by a norm: epsilon", epsilon, least=0.0)

@@ -1,0 +1,97 @@
+"""Groups: several optimizers divide the parameters of one program between them."""
+
+from collections.abc import Callable, Sequence
+from fnmatch import fnmatchcase
+from typing import TypeAlias
+
+from oarlock.errors import ArgumentError, ProgramError
+from oarlock.ir.block import Block
+from oarlock.ir.location import here
+from oarlock.ir.var import Var
+from oarlock.optimizer.clipping import Clip, Pairs
+from oarlock.optimizer.optimizer import Optimizer
+from oarlock.optimizer.step import Step
+from oarlock.registry.creator import describe_value
+
+__all__ = ["Groups", "Selection"]
+
+Selection: TypeAlias = str | Var | Callable[[Var], bool] | Sequence[str | Var]
+"""Which parameters: those that a pattern names, `"*.b"`, one variable, several of both, or those of which a function says so."""
+
+
+class Groups(Optimizer):
+    """Each parameter updated by the first optimizer of `groups` whose selection it is in, the others by `otherwise`.
+
+        optimizer = ol.optimizer.Groups(
+            [("*.b", ol.optimizer.SGD(0.1)), (lambda w: w.ndim == 2, ol.optimizer.Muon(0.02))], otherwise=ol.optimizer.AdamW(3e-4)
+        )
+
+    A pattern is as for files, of whole names: `*` any letters, `?` one. `clip` is applied to all gradients together, before the optimizers
+    apply theirs. Raises ArgumentError for what is no such pair; when it is to update, ProgramError for a parameter that nobody updates,
+    and for a selection that is in vain.
+    """
+
+    def __init__(self, groups: Sequence[tuple[Selection, Optimizer]], otherwise: Optimizer | None = None, *, clip: Clip | None = None):
+        super().__init__(1.0, clip=clip)
+        for group in groups:
+            if not isinstance(group, tuple) or len(group) != 2 or not isinstance(group[1], Optimizer):
+                raise ArgumentError(
+                    f"a group is a pair, (selection, optimizer), not {describe_value(group)}",
+                    location=here(),
+                    hint='("*.b", ol.optimizer.SGD(0.1))',
+                )
+        if otherwise is not None and not isinstance(otherwise, Optimizer):
+            raise ArgumentError(f"otherwise is an optimizer, not {describe_value(otherwise)}", location=here())
+        self.groups = list(groups)
+        self.otherwise = otherwise
+
+    def update(self, step: Step, parameter: Var, gradient: Var) -> None:
+        raise NotImplementedError  # its optimizers update
+
+    def _require_usable(self, main: Block, parameters: Sequence[Var]) -> None:
+        for optimizer, chosen in self._divided(parameters):
+            optimizer._require_usable(main, chosen)
+
+    def _append(self, main: Block, pairs: Pairs, cost: Var | None) -> None:
+        if self.clip is not None:
+            pairs = self.clip(pairs)
+        gradients = dict(pairs)
+        for optimizer, chosen in self._divided(list(gradients)):
+            optimizer._append(main, [(parameter, gradients[parameter]) for parameter in chosen], cost)
+
+    def _divided(self, parameters: Sequence[Var]) -> list[tuple[Optimizer, list[Var]]]:
+        """The optimizers that have something to update, each with its parameters."""
+        left = list(parameters)
+        divided: list[tuple[Optimizer, list[Var]]] = []
+        for selection, optimizer in self.groups:
+            chosen = [parameter for parameter in left if _is_in(parameter, selection)]
+            if not chosen:
+                raise ProgramError(
+                    f"no parameter is left for the group {_described(selection)}",
+                    location=here(),
+                    given=[parameter.describe() for parameter in parameters[:8]],
+                )
+            left = [parameter for parameter in left if parameter not in chosen]
+            divided.append((optimizer, chosen))
+        if left and self.otherwise is None:
+            raise ProgramError(
+                f'"{left[0].name}" is in no group',
+                location=here(),
+                given=[parameter.describe() for parameter in left[:8]],
+                hint="otherwise=ol.optimizer.AdamW() updates what is in none",
+            )
+        return [*divided, (self.otherwise, left)] if left and self.otherwise is not None else divided
+
+
+def _is_in(parameter: Var, selection: Selection) -> bool:
+    if isinstance(selection, str):
+        return fnmatchcase(parameter.name, selection)
+    if isinstance(selection, Var):
+        return parameter.name == selection.name  # training works on a copy of the program
+    if callable(selection):
+        return bool(selection(parameter))
+    return any(_is_in(parameter, item) for item in selection)
+
+
+def _described(selection: Selection) -> str:
+    return f'"{selection.name}"' if isinstance(selection, Var) else describe_value(selection)

@@ -1,0 +1,54 @@
+"""LAMB."""
+
+from typing import Unpack
+
+from oarlock.ir.var import Var
+from oarlock.op.dtype_conversion import cast
+from oarlock.op.unary import sqrt, square
+from oarlock.optimizer.optimizer import Optimizer, Options
+from oarlock.optimizer.schedule.schedule import LearningRate
+from oarlock.optimizer.settings import require_number
+from oarlock.optimizer.step import Step
+from oarlock.optimizer.trust import trust_ratio
+
+__all__ = ["Lamb"]
+
+
+class Lamb(Optimizer):
+    """Adam's direction ``r``, with a weight decay in it, made as long as the parameter: ``w' = w - learning_rate norm(w) / norm(u) u``,
+    where ``u = r + weight_decay w``.
+
+    You et al., 2020, algorithm 2, with ``r = (m' / (1 - beta1**t)) / (sqrt(v' / (1 - beta2**t)) + epsilon)``. Where one of the norms is 0,
+    their ratio is 1. Raises ArgumentError for a beta that is not in [0, 1).
+    """
+
+    decays_weights = True
+    decoupled_weight_decay = True
+
+    def __init__(
+        self,
+        learning_rate: LearningRate = 1e-3,
+        *,
+        beta1: float = 0.9,
+        beta2: float = 0.999,
+        epsilon: float = 1e-6,
+        **options: Unpack[Options],
+    ):
+        super().__init__(learning_rate, **options)
+        self.beta1 = require_number("Lamb: beta1", beta1, least=0.0, below=1.0)
+        self.beta2 = require_number("Lamb: beta2", beta2, least=0.0, below=1.0)
+        self.epsilon = require_number("Lamb: epsilon", epsilon, least=0.0)
+
+    def update(self, step: Step, parameter: Var, gradient: Var) -> None:
+        moment1, moment2 = step.state(parameter, "MOMENT1"), step.state(parameter, "MOMENT2")
+        first = self.beta1 * moment1 + (1.0 - self.beta1) * gradient
+        second = self.beta2 * moment2 + (1.0 - self.beta2) * square(gradient)
+        mean, spread = (
+            moment / cast(step.correction(beta), dtype=moment.dtype) for moment, beta in ((first, self.beta1), (second, self.beta2))
+        )
+        direction = mean / (sqrt(spread) + self.epsilon)
+        if step.weight_decay:
+            direction = direction + step.weight_decay * parameter
+        step.descend(parameter, direction, step.learning_rate * trust_ratio(parameter, direction))
+        step.commit(moment1, first)
+        step.commit(moment2, second)

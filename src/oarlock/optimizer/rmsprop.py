@@ -1,0 +1,53 @@
+"""RMSProp."""
+
+from typing import Unpack
+
+from oarlock.ir.var import Var
+from oarlock.op.unary import sqrt, square
+from oarlock.optimizer.optimizer import Optimizer, Options
+from oarlock.optimizer.schedule.schedule import LearningRate
+from oarlock.optimizer.settings import require_number
+from oarlock.optimizer.step import Step
+
+__all__ = ["RMSProp"]
+
+
+class RMSProp(Optimizer):
+    """``s' = rho s + (1 - rho) dw**2``; ``w' = w - learning_rate dw / (sqrt(s') + epsilon)``.
+
+    Tieleman and Hinton, 2012, lecture 6.5. `centered` takes ``m'**2`` off ``s'``, with ``m' = rho m + (1 - rho) dw``, so that it is the
+    gradient's variance (Graves, 2013, equations 38 to 45). With a `momentum`, ``b' = momentum b + dw / (sqrt(s') + epsilon)`` is what is
+    taken times the rate. Raises ArgumentError for a number below 0.
+    """
+
+    def __init__(
+        self,
+        learning_rate: LearningRate = 0.01,
+        *,
+        rho: float = 0.99,
+        momentum: float = 0.0,
+        centered: bool = False,
+        epsilon: float = 1e-8,
+        **options: Unpack[Options],
+    ):
+        super().__init__(learning_rate, **options)
+        self.rho = require_number("RMSProp: rho", rho, least=0.0)
+        self.momentum = require_number("RMSProp: momentum", momentum, least=0.0)
+        self.epsilon = require_number("RMSProp: epsilon", epsilon, least=0.0)
+        self.centered = bool(centered)
+
+    def update(self, step: Step, parameter: Var, gradient: Var) -> None:
+        squares = step.state(parameter, "SQUARES")
+        following = spread = self.rho * squares + (1.0 - self.rho) * square(gradient)
+        if self.centered:
+            mean = step.state(parameter, "MEAN")
+            next_mean = self.rho * mean + (1.0 - self.rho) * gradient
+            step.commit(mean, next_mean)
+            spread = following - square(next_mean)
+        direction = gradient / (sqrt(spread) + self.epsilon)
+        if self.momentum:
+            velocity = step.state(parameter, "VELOCITY")
+            direction = self.momentum * velocity + direction
+            step.commit(velocity, direction)
+        step.descend(parameter, direction)
+        step.commit(squares, following)

@@ -1,0 +1,47 @@
+"""Settings of optimizers and schedules: numbers in the range that each is for, or an error of ours."""
+
+import math
+
+from oarlock.errors import ArgumentError
+from oarlock.ir.location import here
+
+__all__ = ["require_choice", "require_count", "require_number"]
+
+
+def require_number(
+    what: str,
+    value: object,
+    *,
+    least: float | None = None,
+    above: float | None = None,
+    below: float | None = None,
+    most: float | None = None,
+) -> float:
+    """`value` as a finite float within the bounds. Raises ArgumentError, which names them."""
+    number = value if isinstance(value, int | float) and not isinstance(value, bool) else math.nan
+    is_within = (
+        -math.inf < number < math.inf
+        and (least is None or number >= least)
+        and (above is None or number > above)
+        and (below is None or number < below)
+        and (most is None or number <= most)
+    )
+    if not is_within:
+        bounds = (("not below", least), ("above", above), ("below", below), ("at most", most))
+        wanted = " and ".join(f"{word} {bound:g}" for word, bound in bounds if bound is not None)
+        raise ArgumentError(f"{what} is a finite number{' ' if wanted else ''}{wanted}, not {value!r:.60}", location=here())
+    return float(number)
+
+
+def require_count(what: str, value: object, *, least: int = 1) -> int:
+    """`value` as a whole number from `least`. Raises ArgumentError."""
+    if not isinstance(value, int) or isinstance(value, bool) or not least <= value < 2**63:
+        raise ArgumentError(f"{what} is a whole number from {least}, not {value!r:.60}", location=here())
+    return value
+
+
+def require_choice(what: str, value: object, choices: tuple[str, ...]) -> str:
+    """`value`, which is one of `choices`. Raises ArgumentError."""
+    if not isinstance(value, str) or value not in choices:
+        raise ArgumentError(f"{what} is {', '.join(map(repr, choices[:-1]))} or {choices[-1]!r}, not {value!r:.60}", location=here())
+    return value

@@ -1,0 +1,98 @@
+"""Step: what an optimizer is given to write the update of one parameter, and where it puts the next values."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from oarlock.ir.block import Block
+from oarlock.ir.dtype import DType
+from oarlock.ir.names import next_name
+from oarlock.ir.operation import Role
+from oarlock.ir.size import Shape
+from oarlock.ir.var import Initializer, Var
+from oarlock.old_names import OLD_ARGUMENTS, renamed
+from oarlock.op.composed.arithmetic import constant_like
+from oarlock.op.creation import full
+from oarlock.op.dtype_conversion import cast
+from oarlock.op.elementwise import assign, subtract
+from oarlock.op.powers import power
+from oarlock.op.update import sgd
+
+__all__ = ["Step", "as_own", "commit_all", "new_state"]
+
+
+@dataclass(frozen=True)
+class Step:
+    """The variables of one step for one parameter. `update` reads them, and commits next values."""
+
+    main: Block
+    learning_rate: Var
+    """The rate of this parameter in this step: float64[]."""
+    count: Var
+    """How many updates there will have been after this one: int64[]."""
+    weight_decay: float = 0.0
+    """The decay that `update` is to apply itself; 0 unless the optimizer says that it does, by `decays_weights`."""
+    written: dict[Var, Var] = field(default_factory=dict)
+    """The persistable variables that are committed so far, each with the value that it will hold."""
+    shared: tuple[str, dict[str, Var]] = ("", {})
+    """The optimizer's name in the program, and the next values of the numbers that its parameters share."""
+
+    @property
+    def rate(self) -> Var:
+        """The learning rate by its old name, which warns."""
+        return getattr(self, renamed("attribute of a step", "rate", OLD_ARGUMENTS, stacklevel=2))
+
+    def state(self, parameter: Var, suffix: str, *, initial: float = 0.0, shape: Shape | None = None, dtype: DType | None = None) -> Var:
+        """A persistable variable beside `parameter`, of its shape and dtype unless told otherwise, that starts as `initial` everywhere."""
+        return new_state(
+            self.main,
+            f"{parameter.name}@{suffix}",
+            initial,
+            dtype=parameter.dtype if dtype is None else dtype,
+            shape=parameter.shape if shape is None else shape,
+        )
+
+    def commit(self, var: Var, value: Var) -> None:
+        """Make `value` what `var` holds after the step."""
+        self.written[var] = value
+
+    def descend(self, parameter: Var, direction: Var, learning_rate: Var | None = None) -> None:
+        """Commit ``parameter - learning_rate * direction``; the rate is that of the step unless given, float64[]."""
+        self.commit(parameter, sgd(parameter, direction, self.learning_rate if learning_rate is None else learning_rate))
+
+    def shared_state(self, name: str, initial: float, following: Callable[[Var], Var]) -> Var:
+        """The next value of a number that all parameters share: float64[]. `following` makes it of the last one; it is committed once."""
+        optimizer, values = self.shared
+        if name not in values:
+            var = new_state(self.main, f"{optimizer}.{name}", initial)
+            values[name] = following(var)
+            self.commit(var, values[name])
+        return values[name]
+
+    def power(self, base: float) -> Var:
+        """``base ** count``: float64[]."""
+        return power(full(shape=(), value=base, dtype=DType.FLOAT64), cast(self.count, dtype=DType.FLOAT64))
+
+    def correction(self, beta: float) -> Var:
+        """``1 - beta ** count``, by which a running mean that began at 0 is too small: float64[]."""
+        power = self.power(beta)
+        return subtract(constant_like(1.0, power), power)
+
+
+def new_state(main: Block, name: str, initial: float, *, dtype: DType = DType.FLOAT64, shape: Shape | None = ()) -> Var:
+    """Declare what an optimizer keeps from step to step, every element `initial` at first."""
+    start = Initializer("constant", {"value": float(initial)})
+    return main.new_var(name, dtype, shape, persistable=True, stop_gradient=True, initializer=start)
+
+
+def commit_all(main: Block, written: dict[Var, Var]) -> None:
+    """Commit each value, under the name that says whose next value it is."""
+    for var, value in written.items():
+        value = as_own(main, value)
+        main.rename(value, next_name(var.name))
+        main.commit(var, value)
+
+
+def as_own(main: Block, value: Var) -> Var:
+    """`value` as a variable that may be renamed: itself where an update has just computed it, else a copy."""
+    is_own = value.op is not None and value.op.role is Role.UPDATE and value.block is main and "@" not in value.name
+    return value if is_own else assign(value)
