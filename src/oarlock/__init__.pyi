@@ -1,4 +1,6 @@
-"""The package as type checkers and editors see it. Its names load when they are first used."""
+# Written by tools/stubs.py, which reads what the package declares.
+
+"""Oarlock: a model - forward, backward, update and control flow - is one program."""
 
 from oarlock import datasets as datasets
 from oarlock import errors as errors
@@ -25,9 +27,9 @@ from oarlock.compat_2017 import variable as variable
 from oarlock.compat_2017.net import Net as Net
 from oarlock.compat_2017.net import NetBuilder as NetBuilder
 from oarlock.errors import ArgumentError as ArgumentError
+from oarlock.errors import DTypeError as DTypeError
 from oarlock.errors import DataError as DataError
 from oarlock.errors import DeclarationError as DeclarationError
-from oarlock.errors import DTypeError as DTypeError
 from oarlock.errors import FeedError as FeedError
 from oarlock.errors import FormatError as FormatError
 from oarlock.errors import GradientError as GradientError
@@ -65,7 +67,6 @@ from oarlock.ir.diff import diff_programs as diff_programs
 from oarlock.ir.row_gradient import RowGradient as RowGradient
 from oarlock.layer import case as case
 from oarlock.layer import cond as cond
-from oarlock.layer import fc as fc
 from oarlock.layer import ifelse as ifelse
 from oarlock.layer import initializer as initializer
 from oarlock.layer import inputs as _inputs
@@ -78,8 +79,9 @@ from oarlock.layer import var as var
 from oarlock.layer import while_loop as while_loop
 from oarlock.layer.control.rnn import rnn as rnn
 from oarlock.layer.control.step_network import create_rnn as create_rnn
-from oarlock.op.activation import sigmoid as sigmoid
-from oarlock.op.elementwise import add as add
+from oarlock.layer.dense import fc as fc
+from oarlock.op import add as add
+from oarlock.op import sigmoid as sigmoid
 from oarlock.passes.backward import append_backward as append_backward
 from oarlock.passes.backward import gradients as gradients
 from oarlock.passes.pruning import prune as prune
@@ -89,8 +91,8 @@ from oarlock.registry import GradCheck as GradCheck
 from oarlock.registry import Rejects as Rejects
 from oarlock.registry import operator as operator
 from oarlock.registry import parse_program as parse_program
-from oarlock.runtime import Context as Context
 from oarlock.runtime import CPUPlace as CPUPlace
+from oarlock.runtime import Context as Context
 from oarlock.runtime import Executor as Executor
 from oarlock.runtime import GPUPlace as GPUPlace
 from oarlock.runtime import Place as Place
@@ -108,6 +110,6 @@ from oarlock.training import evaluate as evaluate
 from oarlock.training import train as train
 
 Variable = _inputs.variable
-eval = _evaluation.evaluate
-
+__all__: list[str]
 __version__: str
+eval = _evaluation.evaluate

@@ -276,8 +276,12 @@ def test_what_editors_see_of_a_package_is_what_it_loads(stub):
     package = importlib.import_module(".".join(("oarlock", *stub.parent.relative_to(PACKAGE).parts)))
     lines = ast.parse(stub.read_text(encoding="utf-8")).body
     imports = [node for node in lines if isinstance(node, ast.ImportFrom)]
-    seen = {alias.asname: (node.module, alias.name) for node in imports for alias in node.names if not alias.asname.startswith("_")}
+    seen = {
+        alias.asname: (node.module, alias.name) for node in imports for alias in node.names if not (alias.asname or "_").startswith("_")
+    }
     others = {target.id for node in lines if isinstance(node, ast.Assign) for target in node.targets}
+    operators = {node.name for node in lines if isinstance(node, ast.FunctionDef)}
+    assert operators <= set(oarlock.registry.standard.operators)
     assert sorted({*seen, *others}) == sorted(package.__all__)
     for name, (module, attribute) in seen.items():
         home = importlib.import_module(module)

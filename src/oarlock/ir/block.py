@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from oarlock.errors import ProgramError, UndefinedVarError
 from oarlock.ir import block_stack
+from oarlock.ir.attached import AttachedToBlock
 from oarlock.ir.dtype import DType
 from oarlock.ir.location import Location, here
 from oarlock.ir.names import ALIASES, is_name, require_user_name
@@ -25,7 +26,7 @@ Argument = Var | str | Sequence[Var | str]
 """An argument for one slot of an op: a variable or its name, or any number of them."""
 
 
-class Block:
+class Block(AttachedToBlock):
     """A pair of braces: the variables declared here, the ops that run here, and the block around it.
 
     `inputs` are the variables whose values come from outside: fed, in the main block; handed in by the

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from oarlock.errors import ArgumentError
+from oarlock.ir.attached import AttachedToVar
 from oarlock.ir.dtype import DType
 from oarlock.ir.location import Location, here
 from oarlock.ir.size import Shape, format_shape
@@ -38,7 +39,7 @@ class HeldValue(Initializer):
     __hash__ = object.__hash__
 
 
-class Var:
+class Var(AttachedToVar):
     """A variable of a block: its name, dtype, shape and flags.
 
     Two Vars are the same variable only if they are the same object; `==` never compares values

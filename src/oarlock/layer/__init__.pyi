@@ -1,4 +1,6 @@
-"""The layers as type checkers and editors see them. Their names load when they are first used."""
+# Written by tools/stubs.py, which reads what the package declares.
+
+"""Layers: operators, and the parameters that they need. `ol.layer.fc(x, 10)`."""
 
 from oarlock.layer import initializer as initializer
 from oarlock.layer.attention import attention as attention
@@ -104,12 +106,23 @@ from oarlock.layer.transformer_block import transformer_encoder_layer as transfo
 from oarlock.layer.transposed_convolution import conv_transpose1d as conv_transpose1d
 from oarlock.layer.transposed_convolution import conv_transpose2d as conv_transpose2d
 from oarlock.layer.transposed_convolution import conv_transpose3d as conv_transpose3d
-from oarlock.op.activation import gelu as gelu
-from oarlock.op.activation import log_softmax as log_softmax
-from oarlock.op.activation import relu as relu
-from oarlock.op.activation import sigmoid as sigmoid
-from oarlock.op.activation import softmax as softmax
-from oarlock.op.activation import tanh as tanh
+from oarlock.op import argmax as argmax
+from oarlock.op import concat as concat
+from oarlock.op import dropout as dropout
+from oarlock.op import flatten as flatten
+from oarlock.op import gelu as gelu
+from oarlock.op import log_softmax as log_softmax
+from oarlock.op import mean as mean
+from oarlock.op import one_hot as one_hot
+from oarlock.op import relu as relu
+from oarlock.op import reshape as reshape
+from oarlock.op import sigmoid as sigmoid
+from oarlock.op import softmax as softmax
+from oarlock.op import split as split
+from oarlock.op import stack as stack
+from oarlock.op import tanh as tanh
+from oarlock.op import top_k as top_k
+from oarlock.op import transpose as transpose
 from oarlock.op.composed.class_losses import nll_loss as nll_loss
 from oarlock.op.composed.density_losses import gaussian_nll_loss as gaussian_nll_loss
 from oarlock.op.composed.density_losses import poisson_nll_loss as poisson_nll_loss
@@ -135,16 +148,5 @@ from oarlock.op.composed.margin_losses import soft_margin_loss as soft_margin_lo
 from oarlock.op.composed.margin_losses import squared_hinge_loss as squared_hinge_loss
 from oarlock.op.composed.margin_losses import triplet_margin_loss as triplet_margin_loss
 from oarlock.op.composed.margin_losses import triplet_margin_with_distance_loss as triplet_margin_with_distance_loss
-from oarlock.op.manipulation import concat as concat
-from oarlock.op.manipulation import flatten as flatten
-from oarlock.op.manipulation import reshape as reshape
-from oarlock.op.manipulation import split as split
-from oarlock.op.manipulation import stack as stack
-from oarlock.op.manipulation import transpose as transpose
-from oarlock.op.randomness import dropout as dropout
-from oarlock.op.reduction import mean as mean
-from oarlock.op.selection import argmax as argmax
-from oarlock.op.selection import one_hot as one_hot
-from oarlock.op.selection import top_k as top_k
 
 __all__: list[str]

@@ -39,6 +39,11 @@ class AttributeSpec:
     def type_text(self) -> str:
         return self.type.__name__ if isinstance(self.type, type) and not typing.get_origin(self.type) else str(self.type)
 
+    def __str__(self) -> str:
+        """`axis: int | None = None`, as Python declares it."""
+        default = "" if self.required else f" = {repr(self.default) if isinstance(self.default, str) else self.default}"
+        return f"{self.name}: {self.type_text}{' | None' if self.default is None else ''}{default}"
+
     def convert(self, value: object) -> object:
         """`value` as the attribute holds it. Raises ArgumentError where it cannot."""
         if isinstance(value, Var):

@@ -6,11 +6,12 @@ from functools import cached_property
 from types import FunctionType
 from typing import Any
 
+from oarlock.errors import DeclarationError
 from oarlock.ir.operation import Op
 from oarlock.ir.var import Var
 from oarlock.registry.signature import Signature
 
-__all__ = ["CallingConvention"]
+__all__ = ["CallingConvention", "require_parameters"]
 
 
 class CallingConvention:
@@ -91,3 +92,21 @@ class CallingConvention:
 
 def _text(value: Sequence[str] | str | None) -> str:
     return str(value) if value is None or isinstance(value, str) else f"[{', '.join(value)}]"
+
+
+def require_parameters(type: str, kernel: Callable[..., object], signature: Signature) -> None:
+    """Raise DeclarationError where what a kernel takes, and what its operator is declared to take, disagree."""
+    parameters = inspect.signature(kernel).parameters.values()
+    positional = [parameter.name for parameter in parameters if parameter.kind is not parameter.KEYWORD_ONLY]
+    if positional[:1] == ["context"]:
+        positional = positional[1:]
+    slots = [slot.name for slot in signature.inputs]
+    if positional != slots:
+        raise DeclarationError(f"{type}: the signature's inputs are {slots}, the kernel's positional parameters {positional}")
+    outputs = [slot.name for slot in signature.outputs]
+    names = [*slots, *outputs]
+    if len(set(names)) != len(names):
+        raise DeclarationError(f"{type}: a slot name stands twice in {names}")
+    clash = [name for name in names if name.startswith("d") and name[1:] in (outputs if name in outputs else names)]
+    if clash:
+        raise DeclarationError(f"{type}: slot {clash[0]} would be taken for a gradient")

@@ -13,7 +13,8 @@ from oarlock.errors import ArgumentError, DeclarationError
 from oarlock.ir.block import Block
 from oarlock.old_names import OLD_DECLARATIONS, OLD_VARIANTS, old_attribute, takes_old_keywords
 from oarlock.registry.attribute_spec import REQUIRED, AttributeSpec
-from oarlock.registry.calling_convention import CallingConvention
+from oarlock.registry.call_signature import OfEach, call_signature, format_call
+from oarlock.registry.calling_convention import CallingConvention, require_parameters
 from oarlock.registry.case import Case, GradCheck, Rejects
 from oarlock.registry.catalogue import Catalogue, standard
 from oarlock.registry.default_checks import with_default_checks
@@ -26,7 +27,7 @@ from oarlock.registry.gradient import (
     require_gradient_name,
 )
 from oarlock.registry.inference import infer_types
-from oarlock.registry.signature import Signature, TensorType, parse_signature, require_parameters
+from oarlock.registry.signature import Signature, TensorType, parse_signature
 from oarlock.registry.transpose import derive_gradients, require_linear
 
 if typing.TYPE_CHECKING:
@@ -45,6 +46,9 @@ class Operator(CallingConvention):
     `kernel` computes it on tensors. Passes and plans may rely on whatever else is declared, such as the input slots `aliases` whose
     memory an output may share; tests check it.
     """
+
+    __doc__ = OfEach(lambda operator: f"{format_call(operator)}\n\n{operator.doc}", __doc__)  # type: ignore[assignment]
+    __signature__ = OfEach(call_signature)
 
     parts: "tuple[Operator, ...]" = ()
     """The operators whose results this one computes together: see `oarlock.registry.fused_operator`."""
@@ -86,8 +90,8 @@ class Operator(CallingConvention):
         self.axis_attribute = name or None
         self.axis_left_out = int(left_out) if left_out else None
         self.trusted = trusted
-        self.type = type
-        self.kernel = kernel
+        self.type = self.__name__ = type
+        self.kernel, self.__module__ = kernel, kernel.__module__
         self.forward = forward
         self.wrt = wrt
         self.declared_cases = tuple(cases)
@@ -115,7 +119,7 @@ class Operator(CallingConvention):
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
 
     def __repr__(self) -> str:
-        return f"<Operator {self.type}({self.signature})>"
+        return f"<Operator {format_call(self)}>"
 
     @cached_property
     def signature(self) -> Signature:

@@ -1,5 +1,6 @@
 """An operator's page: its declaration, read aloud."""
 
+from oarlock.registry.call_signature import format_call
 from oarlock.registry.case import Case, Rejects
 from oarlock.registry.declaration import Operator
 from oarlock.registry.signature import Slot
@@ -10,11 +11,11 @@ __all__ = ["format_page"]
 def format_page(operator: Operator) -> str:
     """Syntax, overview, arguments, attributes, results, what is promised, gradients, examples; plain text."""
     signature = operator.signature
-    lines = [f"{operator.type}({', '.join(map(str, signature.inputs))}) -> {', '.join(map(str, signature.outputs))}", "", operator.doc, ""]
+    lines = [format_call(operator), "", operator.doc, ""]
     lines += _section("Inputs", [_describe(slot) for slot in signature.inputs])
     lines += _section(
         "Attributes",
-        [f"{spec.name}: {spec.type_text}" + ("" if spec.required else f" = {spec.default}") for spec in operator.attributes.values()],
+        [str(spec) for spec in operator.attributes.values()],
     )
     lines += _section(
         "Outputs",
@@ -72,7 +73,7 @@ def _gradients(operator: Operator) -> list[str]:
     lines = []
     for slot, rule in operator.gradients.items():
         if rule.operator is not None:
-            lines.append(f"{rule.operator.type}({rule.operator.signature})")
+            lines.append(format_call(rule.operator))
         else:
             lines.append(f"{operator.type}_d{slot}: a program of operators" if rule.program else f"{slot}: zero by meaning")
     return lines

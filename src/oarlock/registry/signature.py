@@ -22,7 +22,6 @@ one throughout; `any`, no restriction; `shape`, a slot of which only the shape i
 the value of an attribute.
 """
 
-import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -41,7 +40,6 @@ __all__ = [
     "TensorType",
     "name_fresh_sizes",
     "parse_signature",
-    "require_parameters",
     "require_size",
 ]
 
@@ -93,6 +91,11 @@ class Slot:
     @property
     def shape_only(self) -> bool:
         return self.dtype == "shape"
+
+    @property
+    def takes_number(self) -> bool:
+        """Whether a number may stand where a variable does: one number broadcasts with the others, or is all that the slot takes."""
+        return not self.variadic and self.axes is not None and (not self.axes or [axis.kind for axis in self.axes] == ["broadcast"])
 
     @property
     def leading_group(self) -> str | None:
@@ -380,21 +383,3 @@ def _parse_axis(text: str, whole: str) -> Axis:
 def renamed(slot: Slot, name: str, **changes: object) -> Slot:
     """`slot` under another name."""
     return replace(slot, name=name, **changes)  # type: ignore[arg-type]
-
-
-def require_parameters(type: str, kernel: Callable[..., object], signature: Signature) -> None:
-    """Raise DeclarationError where what a kernel takes, and what its operator is declared to take, disagree."""
-    parameters = inspect.signature(kernel).parameters.values()
-    positional = [parameter.name for parameter in parameters if parameter.kind is not parameter.KEYWORD_ONLY]
-    if positional[:1] == ["context"]:
-        positional = positional[1:]
-    slots = [slot.name for slot in signature.inputs]
-    if positional != slots:
-        raise DeclarationError(f"{type}: the signature's inputs are {slots}, the kernel's positional parameters {positional}")
-    outputs = [slot.name for slot in signature.outputs]
-    names = [*slots, *outputs]
-    if len(set(names)) != len(names):
-        raise DeclarationError(f"{type}: a slot name stands twice in {names}")
-    clash = [name for name in names if name.startswith("d") and name[1:] in (outputs if name in outputs else names)]
-    if clash:
-        raise DeclarationError(f"{type}: slot {clash[0]} would be taken for a gradient")

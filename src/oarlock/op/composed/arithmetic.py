@@ -25,6 +25,9 @@ from oarlock.registry.creator import block_for, describe_value, find_read_hint, 
 
 __all__ = ["constant_like", "is_one"]
 
+Operand = Var | float
+"""The other side of an operator: a number stands for a variable that holds it."""
+
 
 def is_one(value: object) -> bool:
     """Whether `value` is the number 1, by which nothing is to be multiplied."""
@@ -66,17 +69,26 @@ def constant_like(value: object, like: Var, *, what: str | None = None) -> Var:
         return full(shape=(), value=number, dtype=like.dtype)
 
 
-def _binary(operator: Callable[[Var, Var], Var]) -> tuple[Callable[[Var, object], Var], Callable[[Var, object], Var]]:
-    def forward(self: Var, other: object) -> Var:
+def _binary(operator: Callable[[Var, Var], Var]) -> tuple[Callable[[Var, Operand], Var], Callable[[Var, Operand], Var]]:
+    def forward(self: Var, other: Operand) -> Var:
         return operator(self, constant_like(other, self))
 
-    def reflected(self: Var, other: object) -> Var:
+    def reflected(self: Var, other: Operand) -> Var:
         return operator(constant_like(other, self), self)
 
+    forward.__doc__ = reflected.__doc__ = operator.__doc__
     return forward, reflected
 
 
-def _matmul(self: Var, other: object) -> Var:
+def _unary(operator: Callable[[Var], Var]) -> Callable[[Var], Var]:
+    def apply(self: Var) -> Var:
+        return operator(self)
+
+    apply.__doc__ = operator.__doc__
+    return apply
+
+
+def _matmul(self: Var, other: Var) -> Var:
     """The matrix product by NumPy's rules; rows times a matrix, where that is one."""
     return matrix_product(self, other) if isinstance(other, Var) else linear(self, other)
 
@@ -93,7 +105,7 @@ _FIXED: dict[float, Callable[[Var], Var]] = {
 """Powers of floats that have a faster way, which rounds no worse."""
 
 
-def _power(self: Var, exponent: object) -> Var:
+def _power(self: Var, exponent: Operand) -> Var:
     """A variable to a power, which is a number or a variable."""
     if isinstance(exponent, Real) and not isinstance(exponent, bool) and seen(self).dtype.is_floating:
         found = _FIXED.get(float(exponent))
@@ -124,14 +136,13 @@ def attach() -> None:
         setattr(Var, f"__r{name}__", reflected)
     for name, operator in (("gt", greater), ("ge", greater_equal), ("lt", less), ("le", less_equal)):
         setattr(Var, f"__{name}__", _binary(operator)[0])
-    Var.__pow__ = _power  # type: ignore[attr-defined]
-    Var.__abs__ = lambda self: abs_(self)  # type: ignore[attr-defined]
-    Var.__neg__ = lambda self: neg(self)  # type: ignore[attr-defined]
-    Var.__invert__ = lambda self: logical_not(self)  # type: ignore[attr-defined]
-    Var.__matmul__ = _matmul  # type: ignore[attr-defined]
-    Var.__getitem__ = lambda self, key: subscript(self, key)  # type: ignore[attr-defined]
-    Var.__iter__ = None  # type: ignore[attr-defined]  # or Python would ask for one element after another, for ever
-    Var.__array_ufunc__ = None  # type: ignore[attr-defined]  # NumPy leaves `array + x` to us, rather than add element by element
+    Var.__pow__ = _power
+    for name, operator in (("abs", abs_), ("neg", neg), ("invert", logical_not)):
+        setattr(Var, f"__{name}__", _unary(operator))
+    Var.__matmul__ = _matmul
+    Var.__getitem__ = subscript  # type: ignore[method-assign]
+    Var.__iter__ = None  # or Python would ask for one element after another, for ever
+    Var.__array_ufunc__ = None  # NumPy leaves `array + x` to us, rather than add element by element
 
 
 attach()

@@ -20,8 +20,11 @@ from oarlock.registry.creator import describe_value, require_type
 
 __all__ = ["gather_nd", "scatter_nd", "subscript"]
 
+Index = int | slice | EllipsisType | Var | None
+"""One of the items in `x[...]`."""
 
-def subscript(x: Var, key: object) -> Var:
+
+def subscript(x: Var, key: Index | tuple[Index, ...]) -> Var:
     """``x[key]`` as in PyTorch: numbers, slices with steps of either sign, ``...``, None, and variables of integers or of bools.
 
     Slices are clipped where the size is known, as Python clips them; of a symbol, what they ask for must be there. Variables of integers

@@ -219,7 +219,7 @@ def softplus(x):
 
 @rule("Softsign")
 def softsign(x):
-    return op.divide(x, op.add(op.absolute(x), constant(1.0, x)))
+    return op.divide(x, op.add(op.abs(x), constant(1.0, x)))
 
 
 @rule("Mish")

@@ -182,7 +182,7 @@ def lp_pool(x, *, auto_pad="NOTSET", ceil_mode=0, dilations=None, kernel_shape, 
     before, after = _pads(x, auto_pad, pads, window, stride, dilation)
     whole = [(width - 1) * apart + 1 for width, apart in zip(window, dilation, strict=True)]
     behind = [sum(_room(*item, bool(ceil_mode))) for item in zip(shape_of(x)[2:], before, after, whole, stride, strict=True)]
-    powers = op.power(op.absolute(x), constant(p, x))
+    powers = op.power(op.abs(x), constant(p, x))
     total = _window_sums(padded(powers, before, behind), window, stride, dilation)
     return op.power(total, constant(1.0 / p, x))
 
@@ -201,5 +201,5 @@ def global_max_pool(x):
 
 @rule("GlobalLpPool")
 def global_lp_pool(x, *, p=2):
-    powers = op.power(op.absolute(x), constant(p, x))
+    powers = op.power(op.abs(x), constant(p, x))
     return op.power(op.reduce_sum(powers, axis=axis_or_axes(tuple(range(2, rank_of(x)))), keepdim=True), constant(1.0 / p, x))

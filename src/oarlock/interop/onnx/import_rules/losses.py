@@ -34,4 +34,4 @@ def _loss(log: Var, target: Var, weight: Var | None, ignored: int | None, reduct
         return loss
     if reduction == "mean" and share is None:
         return op.mean(loss)
-    return op.reduce_sum(loss) if reduction == "sum" else op.divide(op.reduce_sum(loss), op.reduce_sum(share))
+    return op.reduce_sum(loss) if reduction == "sum" else op.divide(op.reduce_sum(loss), op.reduce_sum(share))  # type: ignore[arg-type]

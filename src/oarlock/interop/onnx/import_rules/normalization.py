@@ -73,7 +73,7 @@ def group_norm(x, scale, bias, *, epsilon=1e-5, num_groups, stash_type=1, opset,
         raise Unsupported(f"{channels} channels are not {num_groups} groups")
     grouped = reshaped(x, (shape[0], num_groups, channels // num_groups, *shape[2:]), importer)
     dtype = x.dtype
-    wide = op.cast(grouped, dtype=DTYPES.get(stash_type, dtype)) if dtype.itemsize < 4 else grouped
+    wide = op.cast(grouped, dtype=DTYPES.get(stash_type, dtype)) if dtype.itemsize < 4 else grouped  # type: ignore[arg-type]
     centered, _, variance = _centered(wide, tuple(range(2, rank_of(grouped))))
     normal = op.multiply(centered, _inverse_root(variance, epsilon))
     normal = normal if normal.dtype is dtype else op.cast(normal, dtype=dtype)
@@ -92,7 +92,7 @@ def layer_norm(x, scale, bias=None, *, axis=-1, epsilon=1e-5, stash_type=1, outp
     if axis == rank - 1 and outputs == 1 and shape_of(scale) == shape_of(x)[-1:] and (bias is None or shape_of(bias) == shape_of(scale)):
         return op.layer_norm(x, scale, bias, epsilon=epsilon)
     dtype = x.dtype
-    wide = op.cast(x, dtype=DTYPES.get(stash_type, dtype)) if dtype.itemsize < 4 else x
+    wide = op.cast(x, dtype=DTYPES.get(stash_type, dtype)) if dtype.itemsize < 4 else x  # type: ignore[arg-type]
     centered, mean, variance = _centered(wide, tuple(range(axis, rank)))
     root = _inverse_root(variance, epsilon)
     normal = op.multiply(centered, root)
@@ -107,7 +107,7 @@ def rms_norm(x, scale, *, axis=-1, epsilon=1e-5, stash_type=1):
     if len(axes) == 1 and shape_of(scale) == shape_of(x)[-1:] and x.dtype.itemsize >= 4:
         return op.rms_norm(x, scale, epsilon=epsilon)
     dtype = x.dtype
-    wide = op.cast(x, dtype=DTYPES.get(stash_type, dtype)) if dtype.itemsize < 4 else x
+    wide = op.cast(x, dtype=DTYPES.get(stash_type, dtype)) if dtype.itemsize < 4 else x  # type: ignore[arg-type]
     root = _inverse_root(op.mean(op.multiply(wide, wide), axis=axis_or_axes(axes), keepdim=True), epsilon)
     normal = op.multiply(wide, root)
     return op.multiply(normal if normal.dtype is dtype else op.cast(normal, dtype=dtype), scale)
@@ -119,7 +119,7 @@ def lp_norm(x, *, axis=-1, p=2):
     axis = axis_of(axis, rank_of(x))
     if p not in (1, 2):
         raise Unsupported(f"a norm of {p}")
-    magnitude = op.absolute(x) if p == 1 else op.multiply(x, x)
+    magnitude = op.abs(x) if p == 1 else op.multiply(x, x)
     length = op.reduce_sum(magnitude, axis=axis, keepdim=True)
     length = length if p == 1 else op.sqrt(length)
     return op.divide(x, op.where(op.equal(length, constant(0.0, x)), constant(1.0, x), length))

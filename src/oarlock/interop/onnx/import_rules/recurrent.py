@@ -155,7 +155,7 @@ def gated_network(
         else:
             parts = op.split(direction.r, sections=3, axis=1)
             biases = [None] * 3 if direction.state_bias is None else op.split(direction.state_bias, sections=3)
-            z, r = (gate(op.add(item, op.linear(h, *pair))) for item, *pair in zip((z, r), parts[:2], biases[:2], strict=True))
+            z, r = (gate(op.add(item, op.linear(h, *pair))) for item, *pair in zip((z, r), parts[:2], biases[:2], strict=True))  # type: ignore[arg-type]
             new = function(op.add(n, op.linear(op.multiply(r, h), parts[2], biases[2])))
         return [op.add(op.multiply(op.subtract(constant(1.0, z), z), new), op.multiply(z, h))]
 

@@ -44,7 +44,7 @@ def _sum(x: Var, axes: tuple[int, ...], keepdim: bool) -> Var:
 
 
 _BEFORE: dict[str, Callable[[Var], Var]] = {
-    "L1": lambda x: op.absolute(x),
+    "L1": lambda x: op.abs(x),
     "L2": lambda x: op.multiply(x, x),
     "SumSquare": lambda x: op.multiply(x, x),
 }

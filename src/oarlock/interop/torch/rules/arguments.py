@@ -132,7 +132,7 @@ def is_one(number: object) -> bool:
 def filled(shape: Sequence[Size | Var], value: Number, dtype: DType) -> Var:
     """A tensor of a shape, whose sizes may be symbols or variables, every element a number."""
     if all(isinstance(item, int) for item in shape):
-        return op.full(shape=tuple(shape), value=float(value), dtype=dtype)
+        return op.full(shape=tuple(shape), value=float(value), dtype=dtype)  # type: ignore[arg-type]
     return broadcasted(op.full(shape=(), value=float(value), dtype=dtype), shape)
 
 
@@ -148,7 +148,7 @@ def reshaped(x: Var, shape: Sequence[Size | Var]) -> Var:
     untold = [item for item in shape if isinstance(item, str) and not _tells([x], item)]
     if len(untold) + (-1 in shape) <= 1 or any(isinstance(item, Var) for item in shape):
         return op.reshape(x, shape=_attribute(shape))
-    return op.view(x, like=telling(shape, x), shape=_attribute(shape))
+    return op.view(x, like=telling(shape, x), shape=_attribute(shape))  # type: ignore[arg-type]
 
 
 def _attribute(shape: Sequence[Size | Var]) -> Sizes | Var:

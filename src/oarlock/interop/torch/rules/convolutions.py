@@ -68,7 +68,7 @@ def conv_transpose(
     axes = rank_of(weight) - 2
     made = _Convolution(weight, bias, stride, padding, dilation, groups, axes)
     made.given["output_padding"] = repeated(output_padding, axes)
-    made.operator = (op.conv_transpose1d, op.conv_transpose2d, op.conv_transpose3d)[axes - 1]
+    made.operator = (op.conv_transpose1d, op.conv_transpose2d, op.conv_transpose3d)[axes - 1]  # type: ignore[assignment]
     return _by_rank(input, axes, made)
 
 

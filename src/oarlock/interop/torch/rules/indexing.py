@@ -205,7 +205,7 @@ def _scattered(x: Var, dim: int, index: Var, source: Var | None, value: Number |
         for place, (have, need) in enumerate(zip(shape_of(source), shape_of(index), strict=True)):
             if have != need:
                 refuse(not (isinstance(have, int) and isinstance(need, int)), f"a source of {have} for an index of {need}")
-                values = op.slice(values, axis=place, stop=need)
+                values = op.slice(values, axis=place, stop=need)  # type: ignore[arg-type]
     return op.scatter_along_axis(x, index, values, axis=axis, reduction=reduction)
 
 

@@ -259,7 +259,7 @@ def split(self: Var, split_size: Size, dim: int = 0):
     if not isinstance(whole, int) or not isinstance(part, int):
         count = next((count for count in range(1, 65) if size.multiply(part, count) == whole), None)
         refuse(count is None, f"parts of {part} of the size {whole}")
-        return tuple(op.split(self, sections=count, axis=axis))
+        return tuple(op.split(self, sections=count, axis=axis))  # type: ignore[arg-type]
     return parts_of(self, axis, [min(part, whole - start) for start in range(0, whole, part)] or [0])
 
 
@@ -336,7 +336,7 @@ def repeat(self: Var, repeats: Sequence[Size] = (), dims: Sequence[Size] = ()):
         whole = [times if item == 1 else item for times, item in zip(given, shape, strict=True)]
         return broadcasted(x, whole)
     if all(isinstance(times, int) for times in given):
-        return op.tile(x, repeats=tuple(given))
+        return op.tile(x, repeats=tuple(given))  # type: ignore[arg-type]
     between, wide, whole = [], [], []
     for times, item in zip(given, shape, strict=True):
         between += [1, item]

@@ -1,0 +1,208 @@
+# Written by tools/stubs.py, which reads what the package declares.
+
+"""The members of `Var` and `Block` that files of higher floors attach to them."""
+
+from collections.abc import Mapping
+from collections.abc import Sequence
+from numpy import ndarray
+from oarlock.ir.block import Block
+from oarlock.ir.var import Var
+from oarlock.runtime.context import Context
+from oarlock.runtime.place import Place
+from oarlock.runtime.scope import Scope
+from torch import Tensor
+
+class AttachedToBlock:
+    """The members of `Block` that its own file does not have."""
+
+    def eval(self, targets: Var | str | Sequence[Var | str], scope: Scope, context: Context | Place | None = None, feed: Mapping[str, object] | None = None) -> list[ndarray] | list[Tensor] | ndarray | Tensor:
+        """The value of a variable of the block, given by itself or its name, or of several, as arrays; `scope` is not changed.
+
+        What they need is run, and nothing else.
+
+        Inputs that are not fed are found in `scope`. Raises what `Executor.eval` raises, ProgramError for a block inside another.
+        """
+
+    def run(self, scope: Scope, context: Context | Place | None = None, begin: int | None = None, end: int | None = None) -> None:
+        """`ol.run_block`, as a method: run the ops [begin, end) of the block, every one of them, in `scope`, at a place or in a context."""
+
+class AttachedToVar:
+    """The members of `Var` that its own file does not have."""
+
+    def __abs__(self) -> Var:
+        """abs(x: number[*b]) -> y: number[*b]
+
+        ``|x|``; its gradient at 0 is 0.
+        """
+
+    def __add__(self, other: Var | float) -> Var:
+        """add(x: number[*#s], y: number[*#s]) -> z: number[*#s]
+
+        ``z = x + y``.
+        """
+
+    def __and__(self, other: Var | float) -> Var:
+        """logical_and(x: bool[*#s], y: bool[*#s]) -> z: bool[*#s]
+
+        Where both are true.
+        """
+    __array_ufunc__: None
+
+    def __floordiv__(self, other: Var | float) -> Var:
+        """floor_divide(x: number[*#s], y: number[*#s]) -> z: number[*#s]
+
+        ``x / y``, rounded down. An integer by 0 fails. Its gradient is zero wherever it has one.
+        """
+
+    def __ge__(self, other: Var | float) -> Var:
+        """greater_equal(x: number[*#s], y: number[*#s]) -> z: bool[*#s]
+
+        Where ``x >= y``.
+        """
+
+    def __getitem__(self, key: int | slice | ellipsis | Var | None | tuple[int | slice | ellipsis | Var | None, ...]) -> Var:
+        """``x[key]`` as in PyTorch: numbers, slices with steps of either sign, ``...``, None, and variables of integers or of bools.
+
+        Slices are clipped where the size is known, as Python clips them; of a symbol, what they ask for must be there. Variables of integers
+        broadcast; where they stand apart, their axes come first. One of bools takes the places where it is true, of which the run tells how
+        many there are. Raises ShapeError and ArgumentError.
+        """
+
+    def __gt__(self, other: Var | float) -> Var:
+        """greater(x: number[*#s], y: number[*#s]) -> z: bool[*#s]
+
+        Where ``x > y``.
+        """
+
+    def __invert__(self) -> Var:
+        """logical_not(x: bool[*b]) -> y: bool[*b]
+
+        Where ``x`` is false.
+        """
+    __iter__: None
+
+    def __le__(self, other: Var | float) -> Var:
+        """less_equal(x: number[*#s], y: number[*#s]) -> z: bool[*#s]
+
+        Where ``x <= y``.
+        """
+
+    def __lt__(self, other: Var | float) -> Var:
+        """less(x: number[*#s], y: number[*#s]) -> z: bool[*#s]
+
+        Where ``x < y``.
+        """
+
+    def __matmul__(self, other: Var) -> Var:
+        """The matrix product by NumPy's rules; rows times a matrix, where that is one."""
+
+    def __mod__(self, other: Var | float) -> Var:
+        """remainder(x: number[*#s], y: number[*#s]) -> z: number[*#s]
+
+        ``x - floor_divide(x, y) * y``, which has the sign of ``y``. An integer by 0 fails.
+        """
+
+    def __mul__(self, other: Var | float) -> Var:
+        """multiply(x: number[*#s], y: number[*#s]) -> z: number[*#s]
+
+        ``z = x * y``, element by element.
+        """
+
+    def __neg__(self) -> Var:
+        """neg(x: number[*b]) -> y: number[*b]
+
+        ``y = -x``.
+        """
+
+    def __or__(self, other: Var | float) -> Var:
+        """logical_or(x: bool[*#s], y: bool[*#s]) -> z: bool[*#s]
+
+        Where one or both are true.
+        """
+
+    def __pow__(self, exponent: Var | float) -> Var:
+        """A variable to a power, which is a number or a variable."""
+
+    def __radd__(self, other: Var | float) -> Var:
+        """add(x: number[*#s], y: number[*#s]) -> z: number[*#s]
+
+        ``z = x + y``.
+        """
+
+    def __rand__(self, other: Var | float) -> Var:
+        """logical_and(x: bool[*#s], y: bool[*#s]) -> z: bool[*#s]
+
+        Where both are true.
+        """
+
+    def __rfloordiv__(self, other: Var | float) -> Var:
+        """floor_divide(x: number[*#s], y: number[*#s]) -> z: number[*#s]
+
+        ``x / y``, rounded down. An integer by 0 fails. Its gradient is zero wherever it has one.
+        """
+
+    def __rmod__(self, other: Var | float) -> Var:
+        """remainder(x: number[*#s], y: number[*#s]) -> z: number[*#s]
+
+        ``x - floor_divide(x, y) * y``, which has the sign of ``y``. An integer by 0 fails.
+        """
+
+    def __rmul__(self, other: Var | float) -> Var:
+        """multiply(x: number[*#s], y: number[*#s]) -> z: number[*#s]
+
+        ``z = x * y``, element by element.
+        """
+
+    def __ror__(self, other: Var | float) -> Var:
+        """logical_or(x: bool[*#s], y: bool[*#s]) -> z: bool[*#s]
+
+        Where one or both are true.
+        """
+
+    def __rpow__(self, other: Var | float) -> Var:
+        """power(x: number[*#s], y: number[*#s]) -> z: number[*#s]
+
+        ``x`` to the power ``y``. Integers drop the fraction of a power that is below 0, and are no number above 0 to it.
+        """
+
+    def __rsub__(self, other: Var | float) -> Var:
+        """subtract(x: number[*#s], y: number[*#s]) -> z: number[*#s]
+
+        ``z = x - y``.
+        """
+
+    def __rtruediv__(self, other: Var | float) -> Var:
+        """divide(x: float[*#s], y: float[*#s]) -> z: float[*#s]
+
+        ``z = x / y``.
+        """
+
+    def __rxor__(self, other: Var | float) -> Var:
+        """logical_xor(x: bool[*#s], y: bool[*#s]) -> z: bool[*#s]
+
+        Where just one is true.
+        """
+
+    def __sub__(self, other: Var | float) -> Var:
+        """subtract(x: number[*#s], y: number[*#s]) -> z: number[*#s]
+
+        ``z = x - y``.
+        """
+
+    def __truediv__(self, other: Var | float) -> Var:
+        """divide(x: float[*#s], y: float[*#s]) -> z: float[*#s]
+
+        ``z = x / y``.
+        """
+
+    def __xor__(self, other: Var | float) -> Var:
+        """logical_xor(x: bool[*#s], y: bool[*#s]) -> z: bool[*#s]
+
+        Where just one is true.
+        """
+
+    def as_step_input(self) -> Var:
+        """One step of a sequence, `x.as_step_input()`: `step_input` of the recurrence whose step is being written.
+
+        Raises ProgramError outside a step.
+        """

@@ -1,0 +1,1783 @@
+# Written by tools/stubs.py, which reads what the package declares.
+
+"""The operators, one family per file. `ol.op.relu(x)` appends one to the program of `x`."""
+
+from collections.abc import Sequence
+from typing import overload
+
+from oarlock.ir.dtype import DType
+from oarlock.ir.var import Var
+from oarlock.op import activation as activation
+from oarlock.op import adaptive_pooling as adaptive_pooling
+from oarlock.op import along_axis as along_axis
+from oarlock.op import attention as attention
+from oarlock.op import batch_normalization as batch_normalization
+from oarlock.op import bitwise as bitwise
+from oarlock.op import choice as choice
+from oarlock.op import comparison as comparison
+from oarlock.op import convolution as convolution
+from oarlock.op import creation as creation
+from oarlock.op import crf as crf
+from oarlock.op import ctc as ctc
+from oarlock.op import cumulative as cumulative
+from oarlock.op import dtype_conversion as dtype_conversion
+from oarlock.op import elementwise as elementwise
+from oarlock.op import extremes as extremes
+from oarlock.op import fused as fused
+from oarlock.op import group_normalization as group_normalization
+from oarlock.op import indexing as indexing
+from oarlock.op import logical as logical
+from oarlock.op import loss as loss
+from oarlock.op import manipulation as manipulation
+from oarlock.op import matrix as matrix
+from oarlock.op import measurement as measurement
+from oarlock.op import normalization as normalization
+from oarlock.op import padding as padding
+from oarlock.op import piecewise_activation as piecewise_activation
+from oarlock.op import places as places
+from oarlock.op import pooling as pooling
+from oarlock.op import pooling_by_axes as pooling_by_axes
+from oarlock.op import powers as powers
+from oarlock.op import randomness as randomness
+from oarlock.op import rearrangement as rearrangement
+from oarlock.op import reduction as reduction
+from oarlock.op import resizing as resizing
+from oarlock.op import rms_normalization as rms_normalization
+from oarlock.op import rounding as rounding
+from oarlock.op import selection as selection
+from oarlock.op import sequence as sequence
+from oarlock.op import sequence_layout as sequence_layout
+from oarlock.op import smooth_activation as smooth_activation
+from oarlock.op import sorting as sorting
+from oarlock.op import statistics as statistics
+from oarlock.op import table as table
+from oarlock.op import told_shape as told_shape
+from oarlock.op import trigonometry as trigonometry
+from oarlock.op import unary as unary
+from oarlock.op.composed import arithmetic as arithmetic
+from oarlock.op.composed.activations import celu as celu
+from oarlock.op.composed.activations import glu as glu
+from oarlock.op.composed.activations import hardshrink as hardshrink
+from oarlock.op.composed.activations import prelu as prelu
+from oarlock.op.composed.activations import relu6 as relu6
+from oarlock.op.composed.activations import selu as selu
+from oarlock.op.composed.activations import softmin as softmin
+from oarlock.op.composed.activations import softshrink as softshrink
+from oarlock.op.composed.activations import softsign as softsign
+from oarlock.op.composed.activations import tanhshrink as tanhshrink
+from oarlock.op.composed.activations import threshold as threshold
+from oarlock.op.composed.attention import attention_by_head as attention_by_head
+from oarlock.op.composed.broadcast_product import matrix_product as matrix_product
+from oarlock.op.composed.class_losses import cross_entropy as cross_entropy
+from oarlock.op.composed.class_losses import nll_loss as nll_loss
+from oarlock.op.composed.crf import crf_loss as crf_loss
+from oarlock.op.composed.density_losses import gaussian_nll_loss as gaussian_nll_loss
+from oarlock.op.composed.density_losses import poisson_nll_loss as poisson_nll_loss
+from oarlock.op.composed.distances import cosine_similarity as cosine_similarity
+from oarlock.op.composed.distances import pairwise_distance as pairwise_distance
+from oarlock.op.composed.einsum import einsum as einsum
+from oarlock.op.composed.imbalance_losses import dice_loss as dice_loss
+from oarlock.op.composed.imbalance_losses import focal_loss as focal_loss
+from oarlock.op.composed.imbalance_losses import iou_loss as iou_loss
+from oarlock.op.composed.imbalance_losses import sigmoid_focal_loss as sigmoid_focal_loss
+from oarlock.op.composed.indexing import gather_nd as gather_nd
+from oarlock.op.composed.indexing import scatter_nd as scatter_nd
+from oarlock.op.composed.losses import binary_cross_entropy as binary_cross_entropy
+from oarlock.op.composed.losses import binary_cross_entropy_with_logits as binary_cross_entropy_with_logits
+from oarlock.op.composed.losses import huber_loss as huber_loss
+from oarlock.op.composed.losses import kl_div as kl_div
+from oarlock.op.composed.losses import l1_loss as l1_loss
+from oarlock.op.composed.losses import mse_loss as mse_loss
+from oarlock.op.composed.losses import smooth_l1_loss as smooth_l1_loss
+from oarlock.op.composed.margin_losses import cosine_embedding_loss as cosine_embedding_loss
+from oarlock.op.composed.margin_losses import hinge_embedding_loss as hinge_embedding_loss
+from oarlock.op.composed.margin_losses import hinge_loss as hinge_loss
+from oarlock.op.composed.margin_losses import margin_ranking_loss as margin_ranking_loss
+from oarlock.op.composed.margin_losses import multi_margin_loss as multi_margin_loss
+from oarlock.op.composed.margin_losses import multilabel_margin_loss as multilabel_margin_loss
+from oarlock.op.composed.margin_losses import multilabel_soft_margin_loss as multilabel_soft_margin_loss
+from oarlock.op.composed.margin_losses import soft_margin_loss as soft_margin_loss
+from oarlock.op.composed.margin_losses import squared_hinge_loss as squared_hinge_loss
+from oarlock.op.composed.margin_losses import triplet_margin_loss as triplet_margin_loss
+from oarlock.op.composed.margin_losses import triplet_margin_with_distance_loss as triplet_margin_with_distance_loss
+from oarlock.op.composed.norms import normalize as normalize
+from oarlock.op.composed.norms import standard_deviation as standard_deviation
+from oarlock.op.composed.norms import vector_norm as vector_norm
+from oarlock.op.composed.order import argsort as argsort
+from oarlock.op.composed.order import eye as eye
+from oarlock.op.composed.order import top_k_along as top_k_along
+from oarlock.op.composed.product import gemm as gemm
+from oarlock.op.composed.sampled_losses import hierarchical_softmax_loss as hierarchical_softmax_loss
+from oarlock.op.composed.sampled_losses import log_uniform_samples as log_uniform_samples
+from oarlock.op.composed.sampled_losses import nce_loss as nce_loss
+from oarlock.op.composed.sampled_losses import sampled_softmax_loss as sampled_softmax_loss
+from oarlock.op.composed.sampled_losses import uniform_samples as uniform_samples
+from oarlock.op.composed.shape import squeeze as squeeze
+from oarlock.op.composed.shape import unsqueeze as unsqueeze
+from oarlock.op.control import conditional as conditional
+from oarlock.op.control import loop_gradient as loop_gradient
+from oarlock.op.control import recurrent_loop as recurrent_loop
+from oarlock.op.control import while_loop as while_loop
+
+def abs(x: Var, *, name: str | None = None) -> Var:
+    """abs(x: number[*b]) -> y: number[*b]
+
+    ``|x|``; its gradient at 0 is 0.
+    """
+
+def accuracy(predict: Var, label: Var, *, name: str | None = None) -> Var:
+    """accuracy(predict: float[*b k!], label: int64[*b]) -> y: float32[]
+
+    The share of rows whose largest entry is at ``label``: 0 to 1, NaN for no rows.
+    """
+
+def acos(x: Var, *, name: str | None = None) -> Var:
+    """acos(x: float[*b]) -> y: float[*b]
+
+    The angle, from 0 to ``pi``, of which ``x`` is the cosine; NaN beyond -1 and 1.
+    """
+
+def acosh(x: Var, *, name: str | None = None) -> Var:
+    """acosh(x: float[*b]) -> y: float[*b]
+
+    The number, not below 0, of which ``x`` is the hyperbolic cosine; NaN below 1.
+    """
+
+def adam(param: Var, grad: Var, moment1: Var, moment2: Var, step: Var | float, learning_rate: Var | float, beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-08, weight_decay: float = 0.0, *, name: str | None = None) -> tuple[Var, Var, Var]:
+    """adam(param: float[...s], grad: float[...s], moment1: float[...s], moment2: float[...s], step: int64[], learning_rate: float64[], beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-08, weight_decay: float = 0.0) -> next: float[...s], next_moment1: float[...s], next_moment2: float[...s]
+
+    Adam (Kingma and Ba, 2015, algorithm 1); ``step`` counts from 1.
+
+    ``next = (1 - rate weight_decay) param - rate (m / (1 - beta1**step)) / (sqrt(v / (1 - beta2**step)) + epsilon)``, of which the first
+    factor is AdamW's (Loshchilov and Hutter, 2019, algorithm 2).
+    """
+
+def adaptive_average_pool1d(x: Var, size: int | Sequence[int], *, name: str | None = None) -> Var:
+    """adaptive_average_pool1d(x: float[n c! w!], size: tuple[int, ...]) -> y: float[n c ow]
+
+    `adaptive_average_pool2d` along one axis.
+    """
+
+def adaptive_average_pool2d(x: Var, size: int | Sequence[int], *, name: str | None = None) -> Var:
+    """adaptive_average_pool2d(x: float[n c! h! w!], size: tuple[int, ...]) -> y: float[n c oh ow]
+
+    The mean of each of ``size`` windows of each channel: of ``s`` windows of ``h`` rows, window ``i`` has the rows from
+    ``floor(i h / s)`` to ``ceil((i + 1) h / s)``.
+    """
+
+def adaptive_average_pool3d(x: Var, size: int | Sequence[int], *, name: str | None = None) -> Var:
+    """adaptive_average_pool3d(x: float[n c! d! h! w!], size: tuple[int, ...]) -> y: float[n c od oh ow]
+
+    `adaptive_average_pool2d` along three axes.
+    """
+
+def adaptive_max_pool1d(x: Var, size: int | Sequence[int], *, name: str | None = None) -> Var:
+    """adaptive_max_pool1d(x: float[n c! w!], size: tuple[int, ...]) -> y: float[n c ow], index: int64[n c ow]
+
+    `adaptive_max_pool2d` along one axis.
+    """
+
+def adaptive_max_pool2d(x: Var, size: int | Sequence[int], *, name: str | None = None) -> Var:
+    """adaptive_max_pool2d(x: float[n c! h! w!], size: tuple[int, ...]) -> y: float[n c oh ow], index: int64[n c oh ow]
+
+    The largest value in each of ``size`` windows, those of `adaptive_average_pool2d`; ``index`` is where it stood.
+    """
+
+def adaptive_max_pool3d(x: Var, size: int | Sequence[int], *, name: str | None = None) -> Var:
+    """adaptive_max_pool3d(x: float[n c! d! h! w!], size: tuple[int, ...]) -> y: float[n c od oh ow], index: int64[n c od oh ow]
+
+    `adaptive_max_pool2d` along three axes.
+    """
+
+def add(x: Var | float, y: Var | float, *, name: str | None = None) -> Var:
+    """add(x: number[*#s], y: number[*#s]) -> z: number[*#s]
+
+    ``z = x + y``.
+    """
+
+def addcmul(base: Var, x: Var, y: Var, subtracted: bool = False, *, name: str | None = None) -> Var:
+    """addcmul(base: float[*b], x: float[*b], y: float[*b], subtracted: bool = False) -> z: float[*b]
+
+    ``z = base + x * y``, or ``base - x * y`` where the product is ``subtracted``; element by element.
+    """
+
+def addmm(base: Var, x: Var, w: Var, *, name: str | None = None) -> Var:
+    """addmm(base: float[*b n], x: float[*b k], w: float[k n]) -> out: float[*b n]
+
+    Rows times a shared matrix, added to what is there: ``out = base + x @ w``.
+    """
+
+def addmm_nt(base: Var, w: Var, x: Var, *, name: str | None = None) -> Var:
+    """addmm_nt(base: float[*b k], w: float[k n], x: float[*b n]) -> out: float[*b k]
+
+    Rows times the transpose of a shared matrix, added to what is there: ``out = base + x @ w.T``, as a gradient of ``linear`` is.
+    """
+
+def addmm_tn(base: Var, x: Var, dout: Var, scale: float = 1.0, *, name: str | None = None) -> Var:
+    """addmm_tn(base: float[k n], x: float[...b k], dout: float[...b n], scale: float = 1.0) -> total: float[k n]
+
+    ``total = scale * base + linear_dw(x, dout)``.
+    """
+
+def all(x: Var, axis: int | Sequence[int] | None = None, keepdim: bool = False, *, name: str | None = None) -> Var:
+    """all(x: bool[...s], axis: int | tuple[int, ...] | None = None, keepdim: bool = False) -> y: bool[...s-{axis}]
+
+    Whether every element along one axis or several is true, every one for None; of nothing, true. ``keepdim`` leaves sizes of 1.
+    """
+
+def amax(x: Var, axis: int | Sequence[int] | None = None, keepdim: bool = False, *, name: str | None = None) -> Var:
+    """amax(x: number[...s], axis: int | tuple[int, ...] | None = None, keepdim: bool = False) -> y: number[...s-{axis!}]
+
+    The largest element over an axis, several, or all where that is None; equal ones share the gradient evenly.
+    """
+
+def amin(x: Var, axis: int | Sequence[int] | None = None, keepdim: bool = False, *, name: str | None = None) -> Var:
+    """amin(x: number[...s], axis: int | tuple[int, ...] | None = None, keepdim: bool = False) -> y: number[...s-{axis!}]
+
+    The smallest element over an axis, several, or all where that is None; equal ones share the gradient evenly.
+    """
+
+def any(x: Var, axis: int | Sequence[int] | None = None, keepdim: bool = False, *, name: str | None = None) -> Var:
+    """any(x: bool[...s], axis: int | tuple[int, ...] | None = None, keepdim: bool = False) -> y: bool[...s-{axis}]
+
+    Whether some element along one axis or several is true, at all for None; of nothing, false. ``keepdim`` leaves sizes of 1.
+    """
+
+@overload
+def arange(like: Sequence[Var] | Var = (), *, stop: int | Sequence[int | str] | Var, start: int | Sequence[int | str] | Var = (0,), step: int = 1, dtype: DType | str | type = "int64", name: str | None = None) -> Var:
+    """arange(*like: shape, stop: Sizes, start: Sizes = (0,), step: int = 1, dtype: DType = int64) -> y: {dtype}
+
+    The numbers from ``start`` on and before ``stop``, in steps of ``step``; none where there are none.
+
+    Either may be a symbol, which ``like`` tells, or a variable, int64[1]. Of symbols, it is taken that there are numbers between them.
+    """
+
+@overload
+def arange(like: Sequence[Var] | Var, stop: int | Sequence[int | str] | Var, start: int | Sequence[int | str] | Var = (0,), step: int = 1, dtype: DType | str | type = "int64", *, name: str | None = None) -> Var:
+    """arange(*like: shape, stop: Sizes, start: Sizes = (0,), step: int = 1, dtype: DType = int64) -> y: {dtype}
+
+    The numbers from ``start`` on and before ``stop``, in steps of ``step``; none where there are none.
+
+    Either may be a symbol, which ``like`` tells, or a variable, int64[1]. Of symbols, it is taken that there are numbers between them.
+    """
+
+@overload
+def arange(stop: int | Sequence[int | str] | Var, start: int | Sequence[int | str] | Var = (0,), step: int = 1, dtype: DType | str | type = "int64", *, name: str | None = None) -> Var:
+    """arange(*like: shape, stop: Sizes, start: Sizes = (0,), step: int = 1, dtype: DType = int64) -> y: {dtype}
+
+    The numbers from ``start`` on and before ``stop``, in steps of ``step``; none where there are none.
+
+    Either may be a symbol, which ``like`` tells, or a variable, int64[1]. Of symbols, it is taken that there are numbers between them.
+    """
+
+def arange_like(like: Var, *, name: str | None = None) -> Var:
+    """arange_like(like: shape[n ...d]) -> y: int64[n]
+
+    The numbers of all rows of ``like``, from 0.
+    """
+
+def argmax(x: Var, axis: int = -1, keepdim: bool = False, *, name: str | None = None) -> Var:
+    """argmax(x: number[...s], axis: int = -1, keepdim: bool = False) -> y: int64[...s-{axis!}]
+
+    Where along ``axis`` the largest element stands, the first of equal ones. ``keepdim`` leaves a size of 1 behind.
+    """
+
+def argmin(x: Var, axis: int = -1, keepdim: bool = False, *, name: str | None = None) -> Var:
+    """argmin(x: number[...s], axis: int = -1, keepdim: bool = False) -> y: int64[...s-{axis!}]
+
+    Where along ``axis`` the smallest element stands, the first of equal ones. ``keepdim`` leaves a size of 1 behind.
+    """
+
+def argwhere(condition: Var, *, name: str | None = None) -> Var:
+    """argwhere(condition: bool[...s]) -> y: int64[? r]
+
+    Where the condition is true: a row of numbers, one for each axis, for each place, in their order.
+    """
+
+def asin(x: Var, *, name: str | None = None) -> Var:
+    """asin(x: float[*b]) -> y: float[*b]
+
+    The angle, from ``-pi / 2`` to ``pi / 2``, of which ``x`` is the sine; NaN beyond -1 and 1.
+    """
+
+def asinh(x: Var, *, name: str | None = None) -> Var:
+    """asinh(x: float[*b]) -> y: float[*b]
+
+    The number of which ``x`` is the hyperbolic sine.
+    """
+
+def assign(x: Var, *, name: str | None = None) -> Var:
+    """assign(x: T[*b]) -> y: T[*b]
+
+    ``x`` itself, under another name. At the end of the main block it gives a persistable variable its next value.
+    """
+
+def atan(x: Var, *, name: str | None = None) -> Var:
+    """atan(x: float[*b]) -> y: float[*b]
+
+    The angle, between ``-pi / 2`` and ``pi / 2``, of which ``x`` is the tangent.
+    """
+
+def atan2(y: Var | float, x: Var | float, *, name: str | None = None) -> Var:
+    """atan2(y: float[*#s], x: float[*#s]) -> angle: float[*#s]
+
+    The angle, from ``-pi`` to ``pi``, at which the point ``(x, y)`` stands.
+    """
+
+def atanh(x: Var, *, name: str | None = None) -> Var:
+    """atanh(x: float[*b]) -> y: float[*b]
+
+    The number of which ``x`` is the hyperbolic tangent; NaN beyond -1 and 1.
+    """
+
+def average_pool1d(x: Var, size: int | Sequence[int], stride: int | Sequence[int], padding: int | Sequence[int] = (0,), ceil_mode: bool = False, count_include_pad: bool = True, *, name: str | None = None) -> Var:
+    """average_pool1d(x: float[n c! w], size: tuple[int, ...], stride: tuple[int, ...], padding: tuple[int, ...] = (0,), ceil_mode: bool = False, count_include_pad: bool = True) -> y: float[n c ow]
+
+    `average_pool2d` along one axis.
+    """
+
+def average_pool2d(x: Var, size: int | Sequence[int], stride: int | Sequence[int], padding: int | Sequence[int] = (0, 0), ceil_mode: bool = False, count_include_pad: bool = True, *, name: str | None = None) -> Var:
+    """average_pool2d(x: float[n c! h w], size: tuple[int, ...], stride: tuple[int, ...], padding: tuple[int, ...] = (0, 0), ceil_mode: bool = False, count_include_pad: bool = True) -> y: float[n c oh ow]
+
+    The mean of each window of each channel; padding counts as zeros, or not at all.
+
+    With ``ceil_mode``, a last window that reaches beyond the end counts too, as the mean of what it has.
+    """
+
+def average_pool3d(x: Var, size: int | Sequence[int], stride: int | Sequence[int], padding: int | Sequence[int] = (0, 0, 0), ceil_mode: bool = False, count_include_pad: bool = True, *, name: str | None = None) -> Var:
+    """average_pool3d(x: float[n c! d h w], size: tuple[int, ...], stride: tuple[int, ...], padding: tuple[int, ...] = (0, 0, 0), ceil_mode: bool = False, count_include_pad: bool = True) -> y: float[n c od oh ow]
+
+    `average_pool2d` along three axes.
+    """
+
+def batch_norm(x: Var, running_mean: Var, running_variance: Var, scale: Var | None = None, bias: Var | None = None, momentum: float = 0.1, epsilon: float = 1e-05, *, name: str | None = None) -> Var:
+    """batch_norm(x: float[n c ...s], running_mean: float[c], running_variance: float[c], scale?: float[c], bias?: float[c], momentum: float = 0.1, epsilon: float = 1e-05) -> y: float[n c ...s], mean: float[c], rstd: float[c], next_mean: float[c], next_variance: float[c], uses_batch_statistics: bool[]
+
+    ``y = (x - mean) * rstd * scale + bias`` for each of ``c`` channels, where ``rstd = 1 / sqrt(variance + epsilon)``.
+
+    In training, mean and variance are those of the batch, over all but the channels, and the running ones move towards them:
+    ``next = (1 - momentum) running + momentum batch``, the batch's variance taken without bias. Else they are the running
+    ones, which stay. A batch with one value of a channel tells no variance, so that stays, and no rows tell nothing (Ioffe and
+    Szegedy, 2015).
+    """
+
+def batch_norm_bias_grad(dy: Var, *, name: str | None = None) -> Var:
+    """batch_norm_bias_grad(dy: float[n c ...s]) -> dbias: float[c]
+
+    The gradient at the bias, from the gradient ``dy`` at the output of ``batch_norm``: the sum of each channel.
+    """
+
+def batch_norm_grad(x: Var, mean: Var, rstd: Var, uses_batch_statistics: Var | bool, dy: Var, scale: Var | None = None, *, name: str | None = None) -> Var:
+    """batch_norm_grad(x: float[n c ...s], mean: float[c], rstd: float[c], uses_batch_statistics: bool[], dy: float[n c ...s], scale?: float[c]) -> dx: float[n c ...s]
+
+    The gradient at x, from the gradient ``dy`` at the output of ``batch_norm``.
+
+    With ``g = dy * scale``, ``xhat = (x - mean) * rstd`` and means over all but the channels:
+    ``rstd * (g - mean(g) - xhat * mean(g * xhat))``, or ``rstd * g`` where the statistics were not of x.
+    """
+
+def batch_norm_scale_grad(x: Var, mean: Var, rstd: Var, uses_batch_statistics: Var | bool, dy: Var, *, name: str | None = None) -> Var:
+    """batch_norm_scale_grad(x: float[n c ...s], mean: float[c], rstd: float[c], uses_batch_statistics: bool[], dy: float[n c ...s]) -> dscale: float[c]
+
+    The gradient at the scale, from the gradient ``dy`` at the output of ``batch_norm``: the sum of ``dy * (x - mean) * rstd``.
+    """
+
+def bernoulli(probability: Var, *, name: str | None = None) -> Var:
+    """bernoulli(probability: float[...s]) -> y: float[...s]
+
+    1 with the probability that stands there, else 0; always 0 at or below 0, always 1 at or above 1.
+    """
+
+def bincount(x: Var, least: int = 0, *, name: str | None = None) -> Var:
+    """bincount(x: int64[...s], least: int = 0) -> y: int64[?]
+
+    How often each number from 0 to the largest is there, or to ``least - 1`` if that is more.
+    """
+
+def bitwise_and(x: Var | int, y: Var | int, *, name: str | None = None) -> Var:
+    """bitwise_and(x: integer[*#s], y: integer[*#s]) -> z: integer[*#s]
+
+    The bits that both have.
+    """
+
+def bitwise_left_shift(x: Var | int, y: Var | int, *, name: str | None = None) -> Var:
+    """bitwise_left_shift(x: integer[*#s], y: integer[*#s]) -> z: integer[*#s]
+
+    ``x`` moved up by ``y`` bits, zeros behind; 0 where ``y`` is negative, or at least as many as there are bits.
+    """
+
+def bitwise_not(x: Var, *, name: str | None = None) -> Var:
+    """bitwise_not(x: integer[*b]) -> y: integer[*b]
+
+    The bits that ``x`` has not: ``-x - 1`` where numbers have a sign.
+    """
+
+def bitwise_or(x: Var | int, y: Var | int, *, name: str | None = None) -> Var:
+    """bitwise_or(x: integer[*#s], y: integer[*#s]) -> z: integer[*#s]
+
+    The bits that one or both have.
+    """
+
+def bitwise_right_shift(x: Var | int, y: Var | int, *, name: str | None = None) -> Var:
+    """bitwise_right_shift(x: integer[*#s], y: integer[*#s]) -> z: integer[*#s]
+
+    ``x`` moved down by ``y`` bits, rounded down; all bits leave, but for the sign, where ``y`` is negative or more than there are.
+    """
+
+def bitwise_xor(x: Var | int, y: Var | int, *, name: str | None = None) -> Var:
+    """bitwise_xor(x: integer[*#s], y: integer[*#s]) -> z: integer[*#s]
+
+    The bits that just one has.
+    """
+
+@overload
+def broadcast_to(x: Var, like: Sequence[Var] | Var = (), *, shape: int | Sequence[int | str] | Var, name: str | None = None) -> Var:
+    """broadcast_to(x: T[...s], *like: shape, shape: Sizes) -> y: T[...t]
+
+    ``x`` repeated to ``shape``, by NumPy's rules. A size of -1 is that of ``x``; ``like`` tells symbols that ``x`` does not.
+    """
+
+@overload
+def broadcast_to(x: Var, like: Sequence[Var] | Var, shape: int | Sequence[int | str] | Var, *, name: str | None = None) -> Var:
+    """broadcast_to(x: T[...s], *like: shape, shape: Sizes) -> y: T[...t]
+
+    ``x`` repeated to ``shape``, by NumPy's rules. A size of -1 is that of ``x``; ``like`` tells symbols that ``x`` does not.
+    """
+
+@overload
+def broadcast_to(x: Var, shape: int | Sequence[int | str] | Var, *, name: str | None = None) -> Var:
+    """broadcast_to(x: T[...s], *like: shape, shape: Sizes) -> y: T[...t]
+
+    ``x`` repeated to ``shape``, by NumPy's rules. A size of -1 is that of ``x``; ``like`` tells symbols that ``x`` does not.
+    """
+
+def broadcast_to_like(x: Var, like: Var, *, name: str | None = None) -> Var:
+    """broadcast_to_like(x: float[...r], like: shape[...s]) -> y: float[...s]
+
+    Broadcast ``x`` to the shape of ``like``.
+    """
+
+def cast(x: Var, dtype: DType | str | type, *, name: str | None = None) -> Var:
+    """cast(x: any[...s], dtype: DType) -> y: {dtype}[...s]
+
+    ``x`` in another dtype; a float becomes an integer by dropping its fraction.
+    """
+
+def causal_softmax(x: Var, *, name: str | None = None) -> Var:
+    """causal_softmax(x: float[*b t s]) -> y: float[*b t s]
+
+    ``softmax`` of what each row may see: with ``t`` rows and ``s`` columns, row ``i`` sees the columns up to ``i + s - t``; else 0.
+    """
+
+def ceil(x: Var, *, name: str | None = None) -> Var:
+    """ceil(x: float[*b]) -> y: float[*b]
+
+    The smallest whole number that is not below ``x``.
+    """
+
+def chunk_counts(hypothesis: Var, reference: Var, splits: Var, types: int, scheme: str = "IOB", *, name: str | None = None) -> Var:
+    """chunk_counts(hypothesis: int64[t], reference: int64[t], splits: int64[n+1], types: int, scheme: str = 'IOB') -> counts: int64[3]
+
+    How many chunks ``hypothesis`` has, how many ``reference`` has, and how many both have: the same first and last tag, the same type.
+
+    By IOB, type i has the tags ``2 i``, where a chunk begins, and ``2 i + 1`` inside; by IOE ``2 i`` inside and ``2 i + 1`` at its end; by
+    IOBES ``4 i`` and the three that follow for begin, inside, end, and a chunk of one; by plain ``i`` alone. The number behind all of these
+    is outside of chunks. A chunk ends, too, where another type or its sequence does, as the evaluation of CoNLL-2000 has it.
+    """
+
+def clip(x: Var | float, lower: Var | float | None = None, upper: Var | float | None = None, *, name: str | None = None) -> Var:
+    """clip(x: number[*#s], lower?: number[*#s], upper?: number[*#s]) -> y: number[*#s]
+
+    ``x`` held between ``lower`` and ``upper``; an absent bound does not bind. Bounds take no gradient.
+    """
+
+def coalesce(rows: Var, values: Var, *, name: str | None = None) -> tuple[Var, Var]:
+    """coalesce(rows: int64[n], values: T[n ...d]) -> distinct: int64[?], sums: T
+
+    The ``distinct`` numbers among ``rows``, rising, and for each the sum of its ``values``.
+    """
+
+@overload
+def concat(xs: Sequence[Var] | Var, axis: int = 0, *, name: str | None = None) -> Var:
+    """concat(*xs: T, axis: int = 0) -> y: T
+
+    Tensors one after another along ``axis``; their other sizes are equal.
+    """
+
+@overload
+def concat(*xs: Var, axis: int = 0, name: str | None = None) -> Var:
+    """concat(*xs: T, axis: int = 0) -> y: T
+
+    Tensors one after another along ``axis``; their other sizes are equal.
+    """
+
+def contingency_table(x: Var, y: Var, rows: int, columns: int, ignore_index: int = -100, *, name: str | None = None) -> Var:
+    """contingency_table(x: int64[...s], y: int64[...s], rows: int, columns: int, ignore_index: int = -100) -> counts: int64[{rows} {columns}]
+
+    How often each pair of numbers stands at the same place: ``counts[i, j]`` is that of i in ``x`` with j in ``y``.
+
+    Places where ``x`` is ``ignore_index`` are not counted.
+    """
+
+def conv1d(x: Var, filter: Var, bias: Var | None = None, stride: int | Sequence[int] = (1,), padding: int | Sequence[int] = (0,), dilation: int | Sequence[int] = (1,), groups: int = 1, *, name: str | None = None) -> Var:
+    """conv1d(x: float[n c! w], filter: float[f! k kw], bias?: float[f], stride: tuple[int, ...] = (1,), padding: tuple[int, ...] = (0,), dilation: tuple[int, ...] = (1,), groups: int = 1) -> y: float[n f ow]
+
+    `conv2d` along one axis.
+    """
+
+def conv2d(x: Var, filter: Var, bias: Var | None = None, stride: int | Sequence[int] = (1, 1), padding: int | Sequence[int] = (0, 0), dilation: int | Sequence[int] = (1, 1), groups: int = 1, *, name: str | None = None) -> Var:
+    """conv2d(x: float[n c! h w], filter: float[f! k kh kw], bias?: float[f], stride: tuple[int, ...] = (1, 1), padding: tuple[int, ...] = (0, 0), dilation: tuple[int, ...] = (1, 1), groups: int = 1) -> y: float[n f oh ow]
+
+    Slide ``f`` filters over ``n`` images of ``c`` channels (a cross-correlation, as everywhere in this field).
+
+    In several groups, each filter sees the ``k = c / groups`` channels of its group alone.
+    """
+
+def conv3d(x: Var, filter: Var, bias: Var | None = None, stride: int | Sequence[int] = (1, 1, 1), padding: int | Sequence[int] = (0, 0, 0), dilation: int | Sequence[int] = (1, 1, 1), groups: int = 1, *, name: str | None = None) -> Var:
+    """conv3d(x: float[n c! d h w], filter: float[f! k kd kh kw], bias?: float[f], stride: tuple[int, ...] = (1, 1, 1), padding: tuple[int, ...] = (0, 0, 0), dilation: tuple[int, ...] = (1, 1, 1), groups: int = 1) -> y: float[n f od oh ow]
+
+    `conv2d` along three axes: of volumes, or of images in a row.
+    """
+
+def conv_transpose1d(x: Var, filter: Var, bias: Var | None = None, stride: int | Sequence[int] = (1,), padding: int | Sequence[int] = (0,), output_padding: int | Sequence[int] = (0,), dilation: int | Sequence[int] = (1,), groups: int = 1, *, name: str | None = None) -> Var:
+    """conv_transpose1d(x: float[n c! w], filter: float[c k! kw], bias?: float[f], stride: tuple[int, ...] = (1,), padding: tuple[int, ...] = (0,), output_padding: tuple[int, ...] = (0,), dilation: tuple[int, ...] = (1,), groups: int = 1) -> y: float[n f ow]
+
+    `conv_transpose2d` along one axis.
+    """
+
+def conv_transpose2d(x: Var, filter: Var, bias: Var | None = None, stride: int | Sequence[int] = (1, 1), padding: int | Sequence[int] = (0, 0), output_padding: int | Sequence[int] = (0, 0), dilation: int | Sequence[int] = (1, 1), groups: int = 1, *, name: str | None = None) -> Var:
+    """conv_transpose2d(x: float[n c! h w], filter: float[c k! kh kw], bias?: float[f], stride: tuple[int, ...] = (1, 1), padding: tuple[int, ...] = (0, 0), output_padding: tuple[int, ...] = (0, 0), dilation: tuple[int, ...] = (1, 1), groups: int = 1) -> y: float[n f oh ow]
+
+    The transpose of `conv2d` by the same filters: each place adds its multiple of a window to what comes out.
+
+    In several groups, the ``c / groups`` channels of one make ``k`` of the ``f = k groups`` that come out. ``output_padding`` adds places
+    at the end, as a stride leaves it open how many there were.
+    """
+
+def conv_transpose3d(x: Var, filter: Var, bias: Var | None = None, stride: int | Sequence[int] = (1, 1, 1), padding: int | Sequence[int] = (0, 0, 0), output_padding: int | Sequence[int] = (0, 0, 0), dilation: int | Sequence[int] = (1, 1, 1), groups: int = 1, *, name: str | None = None) -> Var:
+    """conv_transpose3d(x: float[n c! d h w], filter: float[c k! kd kh kw], bias?: float[f], stride: tuple[int, ...] = (1, 1, 1), padding: tuple[int, ...] = (0, 0, 0), output_padding: tuple[int, ...] = (0, 0, 0), dilation: tuple[int, ...] = (1, 1, 1), groups: int = 1) -> y: float[n f od oh ow]
+
+    `conv_transpose2d` along three axes.
+    """
+
+def cos(x: Var, *, name: str | None = None) -> Var:
+    """cos(x: float[*b]) -> y: float[*b]
+
+    The cosine of ``x`` radians.
+    """
+
+def cosh(x: Var, *, name: str | None = None) -> Var:
+    """cosh(x: float[*b]) -> y: float[*b]
+
+    The hyperbolic cosine, ``(exp(x) + exp(-x)) / 2``.
+    """
+
+def crf_log_partition(emissions: Var, splits: Var, transitions: Var, start: Var, end: Var, *, name: str | None = None) -> Var:
+    """crf_log_partition(emissions: float[t k!], splits: int64[n+1], transitions: float[k k], start: float[k], end: float[k]) -> y: float[n], shares: float[t k], pairs: float[n k k]
+
+    ``log(sum(exp(score)))`` over all sequences of labels, 0 for an empty one (Lafferty, McCallum and Pereira, 2001).
+
+    A score adds what each element emits for its label, ``transitions[i, j]`` for each label j after i, and what beginning and ending with
+    a label adds. ``shares`` is how likely each element has each label, ``pairs`` how often each label is likely to follow each.
+    """
+
+def crf_share_changes(emissions: Var, splits: Var, transitions: Var, start: Var, end: Var, shares: Var | None = None, pairs: Var | None = None, *, name: str | None = None) -> tuple[Var, Var]:
+    """crf_share_changes(emissions: float[t k!], splits: int64[n+1], transitions: float[k k], start: float[k], end: float[k], shares?: float[t k], pairs?: float[n k k]) -> of_shares: float[t k], of_pairs: float[n k k]
+
+    How the shares and pairs of `crf_log_partition` change as emissions and each sequence's transitions move along a direction.
+
+    The matrix of second derivatives, which is symmetric, times that direction: ``shares`` for the emissions, ``pairs`` for transitions.
+    """
+
+def cross_entropy_loss(logits: Var, label: Var, ignore_index: int = -100, mean: bool = False, *, name: str | None = None) -> Var:
+    """cross_entropy_loss(logits: float[*b k!], label: int64[*b], ignore_index: int = -100, mean: bool = False) -> loss: float[], softmax: float[*b k], valid_count: float[]
+
+    The sum of all losses of `softmax_with_cross_entropy`, or their mean, to which ignored rows count as 0; how many others there are.
+    """
+
+def cross_entropy_loss_grad(softmax: Var, label: Var, dtotal: Var | float, valid_count: Var | float | None = None, ignore_index: int = -100, mean: bool = False, *, name: str | None = None) -> Var:
+    """cross_entropy_loss_grad(softmax: float[...b k!], label: int64[...b], dtotal: float[], valid_count?: float[], ignore_index: int = -100, mean: bool = False) -> dlogits: float[...b k]
+
+    ``(softmax - onehot(label)) * dtotal``, by the number of rows where it is a `mean`; ignored rows get 0.
+
+    Where ``valid_count`` says that none is ignored, none is looked for.
+    """
+
+def ctc_loss(log_p: Var, splits: Var, label: Var, label_splits: Var, blank: int = 0, *, name: str | None = None) -> Var:
+    """ctc_loss(log_p: float[t k!], splits: int64[n+1], label: int64[l], label_splits: int64[m], blank: int = 0) -> loss: float[n], occupancy: float[t k]
+
+    Of each sequence, ``-log`` of the probability of its labels, over all alignments with repetitions and blanks between them.
+
+    ``log_p`` are logarithms of probabilities of classes, such as `log_softmax` gives. Labels that no alignment fits have an infinite
+    loss and no gradient. ``occupancy`` is how likely each step shows each class, given the labels (Graves et al., 2006).
+    """
+
+def ctc_occupancy_change(log_p: Var, splits: Var, label: Var, label_splits: Var, direction: Var, blank: int = 0, *, name: str | None = None) -> Var:
+    """ctc_occupancy_change(log_p: float[t k!], splits: int64[n+1], label: int64[l], label_splits: int64[m], direction: float[t k], blank: int = 0) -> change: float[t k]
+
+    How the occupancy that `ctc_loss` has changes as ``log_p`` moves: its derivative, which is symmetric, times a direction.
+    """
+
+def cumprod(x: Var, axis: int, exclusive: bool = False, reverse: bool = False, *, name: str | None = None) -> Var:
+    """cumprod(x: number[...s], axis: int, exclusive: bool = False, reverse: bool = False) -> y: number[...s]
+
+    At each place along ``axis`` the product of all up to it; ``exclusive`` and ``reverse`` as for `cumsum`.
+    """
+
+def cumsum(x: Var, axis: int, exclusive: bool = False, reverse: bool = False, *, name: str | None = None) -> Var:
+    """cumsum(x: number[...s], axis: int, exclusive: bool = False, reverse: bool = False) -> y: number[...s]
+
+    At each place along ``axis`` the sum of all up to it; ``exclusive`` leaves out the place itself, ``reverse`` begins at the end.
+    """
+
+def diagonal(x: Var, offset: int = 0, axes: int | Sequence[int] = (-2, -1), *, name: str | None = None) -> Var:
+    """diagonal(x: T[...s], offset: int = 0, axes: tuple[int, ...] = (-2, -1)) -> y: T[...t]
+
+    The elements ``x[i, i + offset]`` of two axes, along a new last one. Their sizes must be known, or be one.
+    """
+
+def divide(x: Var | float, y: Var | float, *, name: str | None = None) -> Var:
+    """divide(x: float[*#s], y: float[*#s]) -> z: float[*#s]
+
+    ``z = x / y``.
+    """
+
+def dot(x: Var, y: Var, mean: bool = False, *, name: str | None = None) -> Var:
+    """dot(x: float[...s], y: float[...s], mean: bool = False) -> z: float[]
+
+    The sum of all ``x * y``, or their mean.
+    """
+
+def dropout(x: Var, rate: float | Var = 0.5, *, name: str | None = None) -> Var:
+    """dropout(x: float[...s], rate: float = 0.5) -> y: float[...s], mask: float[...s]
+
+    In training, zero each element with probability ``rate`` and divide the others by ``1 - rate``; else ``y = x``.
+
+    Which elements are dropped follows from the program's seed, the op and the step alone (Srivastava et al., 2014).
+    """
+
+def edit_distance(hypothesis: Var, hypothesis_splits: Var, reference: Var, reference_splits: Var, *, name: str | None = None) -> Var:
+    """edit_distance(hypothesis: int64[t], hypothesis_splits: int64[n+1], reference: int64[u], reference_splits: int64[n+1]) -> distance: int64[n]
+
+    The least number of insertions, deletions and substitutions that make each hypothesis its reference (Levenshtein, 1966).
+    """
+
+def elu(x: Var, alpha: float = 1.0, scale: float = 1.0, input_scale: float = 1.0, *, name: str | None = None) -> Var:
+    """elu(x: float[*b], alpha: float = 1.0, scale: float = 1.0, input_scale: float = 1.0) -> y: float[*b]
+
+    ``scale * x`` above 0, else ``scale * alpha * (exp(input_scale * x) - 1)`` (Clevert, Unterthiner and Hochreiter, 2015).
+    """
+
+def embedding_linear(x: Var, rows: Var, w: Var, bias: Var | None = None, *, name: str | None = None) -> Var:
+    """embedding_linear(x: float[v k], rows: int64[*b], w: float[k n], bias?: float[n]) -> out: float[*b n]
+
+    Rows of ``x`` by number, times a shared matrix, plus a shared row: ``out[i] = x[rows[i]] @ w + bias``. Fails where `gather` does.
+    """
+
+def equal(x: Var | float, y: Var | float, *, name: str | None = None) -> Var:
+    """equal(x: T[*#s], y: T[*#s]) -> z: bool[*#s]
+
+    Where ``x`` and ``y`` are the same value.
+    """
+
+def erf(x: Var, *, name: str | None = None) -> Var:
+    """erf(x: float[*b]) -> y: float[*b]
+
+    The error function, ``2 / sqrt(pi)`` times the integral of ``exp(-t**2)`` from 0 to ``x``.
+    """
+
+def exp(x: Var, *, name: str | None = None) -> Var:
+    """exp(x: float[*b]) -> y: float[*b]
+
+    ``e`` to the power ``x``.
+    """
+
+def exp2(x: Var, *, name: str | None = None) -> Var:
+    """exp2(x: float[*b]) -> y: float[*b]
+
+    2 to the power ``x``.
+    """
+
+def expand_by_channel(values: Var, like: Var, *, name: str | None = None) -> Var:
+    """expand_by_channel(values: float[c], like: shape[n c ...s]) -> y: float[n c ...s]
+
+    The value of each channel, wherever ``like`` has that channel. ``like`` is not kept alive.
+    """
+
+def expm1(x: Var, *, name: str | None = None) -> Var:
+    """expm1(x: float[*b]) -> y: float[*b]
+
+    ``exp(x) - 1``, exact near 0 too.
+    """
+
+def flatten(x: Var, start: int = 1, *, name: str | None = None) -> Var:
+    """flatten(x: T[...s], start: int = 1) -> y: T[...t]
+
+    Join the dimensions from ``start`` on into one: an image into a row.
+    """
+
+def flip(x: Var, axes: int | Sequence[int], *, name: str | None = None) -> Var:
+    """flip(x: T[...s], axes: tuple[int, ...]) -> y: T[...t]
+
+    ``x`` with the last first along each of ``axes``.
+    """
+
+def floor(x: Var, *, name: str | None = None) -> Var:
+    """floor(x: float[*b]) -> y: float[*b]
+
+    The largest whole number that is not above ``x``.
+    """
+
+def floor_divide(x: Var | float, y: Var | float, *, name: str | None = None) -> Var:
+    """floor_divide(x: number[*#s], y: number[*#s]) -> z: number[*#s]
+
+    ``x / y``, rounded down. An integer by 0 fails. Its gradient is zero wherever it has one.
+    """
+
+def fmod(x: Var | float, y: Var | float, *, name: str | None = None) -> Var:
+    """fmod(x: number[*#s], y: number[*#s]) -> z: number[*#s]
+
+    The remainder of ``x`` divided by ``y``, with the sign of ``x``. An integer by 0 fails.
+    """
+
+def full(shape: int | Sequence[int | str] | Var, value: float | Var, dtype: DType | str | type = "float32", *, name: str | None = None) -> Var:
+    """full(shape: Sizes, value: float, dtype: DType = float32) -> y: {dtype}
+
+    A tensor of ``shape``, every element ``value``.
+    """
+
+@overload
+def full_batch_size_like(like: Var, axis: int = 0, *, shape: int | Sequence[int | str], value: float, dtype: DType | str | type = "float32", name: str | None = None) -> Var:
+    """full_batch_size_like(like: shape[...s], axis: int = 0, shape: Sizes, value: float, dtype: DType = float32) -> y: {dtype}
+
+    Rows of ``shape``, one for each index along ``axis`` of ``like``, every element ``value``. ``like`` is not kept alive.
+    """
+
+@overload
+def full_batch_size_like(like: Var, axis: int, shape: int | Sequence[int | str], value: float, dtype: DType | str | type = "float32", *, name: str | None = None) -> Var:
+    """full_batch_size_like(like: shape[...s], axis: int = 0, shape: Sizes, value: float, dtype: DType = float32) -> y: {dtype}
+
+    Rows of ``shape``, one for each index along ``axis`` of ``like``, every element ``value``. ``like`` is not kept alive.
+    """
+
+def full_like(like: Var, value: float, dtype: DType | str | type = "float32", *, name: str | None = None) -> Var:
+    """full_like(like: shape[...s], value: float, dtype: DType = float32) -> y: {dtype}[...s]
+
+    A tensor of the shape of ``like``, every element ``value``. ``like`` is not kept alive.
+    """
+
+def gather(x: Var, rows: Var, axis: int | None = None, sparse: bool = False, *, name: str | None = None) -> Var:
+    """gather(x: T[k ...d], rows: int64[*b], axis: int | None = None, sparse: bool = False) -> y: T
+
+    The rows of ``x`` that ``rows`` numbers, as often as it asks: ``y[i] = x[rows[i]]``. An embedding is looked up so.
+
+    With an ``axis``, what it numbers lies along that: ``y[:, i] = x[:, rows[i]]``. A number that is no row's fails; negative ones do not
+    count from the end. With ``sparse`` an optimizer is given the gradient of a parameter ``x`` as rows, where ``x`` is only looked up.
+    """
+
+def gelu(x: Var, approximate: bool = False, *, name: str | None = None) -> Var:
+    """gelu(x: float[*b], approximate: bool = False) -> y: float[*b]
+
+    ``x`` times the normal distribution function of ``x`` (Hendrycks and Gimpel, 2016); ``approximate`` takes tanh for it.
+
+    That is ``y = x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x**3))) / 2``.
+    """
+
+def global_average_pool2d(x: Var, *, name: str | None = None) -> Var:
+    """global_average_pool2d(x: float[*b h w]) -> y: float[*b]
+
+    The mean of each channel of each image. The mean of nothing is NaN.
+    """
+
+def greater(x: Var | float, y: Var | float, *, name: str | None = None) -> Var:
+    """greater(x: number[*#s], y: number[*#s]) -> z: bool[*#s]
+
+    Where ``x > y``.
+    """
+
+def greater_equal(x: Var | float, y: Var | float, *, name: str | None = None) -> Var:
+    """greater_equal(x: number[*#s], y: number[*#s]) -> z: bool[*#s]
+
+    Where ``x >= y``.
+    """
+
+def grid_sample(x: Var, grid: Var, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: bool = False, *, name: str | None = None) -> Var:
+    """grid_sample(x: float[n c! ...s], grid: float[n ...t], mode: str = 'bilinear', padding_mode: str = 'zeros', align_corners: bool = False) -> y: float[n c ...u]
+
+    The pixels of images, or volumes, at the places ``grid``: ``(x, y)`` or ``(x, y, z)``, -1 to 1 from one end of ``x`` to the other.
+
+    What lies outside is zero, the nearest pixel (``"border"``) or mirrored (``"reflection"``). Jaderberg et al., 2015.
+    """
+
+@overload
+def group_norm(x: Var, scale: Var | None = None, bias: Var | None = None, *, groups: int, epsilon: float = 1e-05, name: str | None = None) -> Var:
+    """group_norm(x: float[n c ...s], scale?: float[c], bias?: float[c], groups: int, epsilon: float = 1e-05) -> y: float[n c ...s], mean: float[n {groups} 1], rstd: float[n {groups} 1]
+
+    ``y = (x - mean) * rstd * scale + bias``, where ``rstd = 1 / sqrt(variance + epsilon)``, both of each group of channels of an image.
+
+    ``scale`` and ``bias`` have a number for each channel. One channel a group is instance normalization. Wu and He, 2018.
+    """
+
+@overload
+def group_norm(x: Var, scale: Var | None, bias: Var | None, groups: int, epsilon: float = 1e-05, *, name: str | None = None) -> Var:
+    """group_norm(x: float[n c ...s], scale?: float[c], bias?: float[c], groups: int, epsilon: float = 1e-05) -> y: float[n c ...s], mean: float[n {groups} 1], rstd: float[n {groups} 1]
+
+    ``y = (x - mean) * rstd * scale + bias``, where ``rstd = 1 / sqrt(variance + epsilon)``, both of each group of channels of an image.
+
+    ``scale`` and ``bias`` have a number for each channel. One channel a group is instance normalization. Wu and He, 2018.
+    """
+
+def hardsigmoid(x: Var, *, name: str | None = None) -> Var:
+    """hardsigmoid(x: float[*b]) -> y: float[*b]
+
+    ``x / 6 + 1 / 2``, held between 0 and 1 (Howard et al., 2019).
+    """
+
+def hardswish(x: Var, *, name: str | None = None) -> Var:
+    """hardswish(x: float[*b]) -> y: float[*b]
+
+    ``x * hardsigmoid(x)`` (Howard et al., 2019).
+    """
+
+def hardtanh(x: Var, lower: float = -1.0, upper: float = 1.0, *, name: str | None = None) -> Var:
+    """hardtanh(x: float[*b], lower: float = -1.0, upper: float = 1.0) -> y: float[*b]
+
+    ``x`` held between two numbers. Unlike that of `clip`, its gradient is 0 at these, too.
+    """
+
+@overload
+def index(x: Var, indices: Sequence[Var] | Var, axes: int | Sequence[int], *, name: str | None = None) -> Var:
+    """index(x: T[...s], *indices: int64, axes: tuple[int, ...]) -> y: T[...t]
+
+    The elements at places along ``axes``, which ascend: ``y[i] = x[indices[0][i], indices[1][i]]``. The indices broadcast.
+
+    They stand in place of axes that are neighbours, and in front where others lie between, as in PyTorch.
+    """
+
+@overload
+def index(x: Var, *indices: Var, axes: int | Sequence[int], name: str | None = None) -> Var:
+    """index(x: T[...s], *indices: int64, axes: tuple[int, ...]) -> y: T[...t]
+
+    The elements at places along ``axes``, which ascend: ``y[i] = x[indices[0][i], indices[1][i]]``. The indices broadcast.
+
+    They stand in place of axes that are neighbours, and in front where others lie between, as in PyTorch.
+    """
+
+@overload
+def index_put(x: Var, values: Var, indices: Sequence[Var] | Var, axes: int | Sequence[int], accumulate: bool = False, *, name: str | None = None) -> Var:
+    """index_put(x: T[...s], values: T[...v], *indices: int64, axes: tuple[int, ...], accumulate: bool = False) -> y: T[...s]
+
+    ``x`` with ``values``, which broadcast, put in the places that `index` would take, or added to them.
+
+    Where a place is named twice and nothing is added, one of the values is left there. Each of them gets the gradient of the place.
+    """
+
+@overload
+def index_put(x: Var, values: Var, *indices: Var, axes: int | Sequence[int], accumulate: bool = False, name: str | None = None) -> Var:
+    """index_put(x: T[...s], values: T[...v], *indices: int64, axes: tuple[int, ...], accumulate: bool = False) -> y: T[...s]
+
+    ``x`` with ``values``, which broadcast, put in the places that `index` would take, or added to them.
+
+    Where a place is named twice and nothing is added, one of the values is left there. Each of them gets the gradient of the place.
+    """
+
+def isfinite(x: Var, *, name: str | None = None) -> Var:
+    """isfinite(x: float[*b]) -> y: bool[*b]
+
+    Where ``x`` is a number, neither infinite nor NaN.
+    """
+
+def isinf(x: Var, *, name: str | None = None) -> Var:
+    """isinf(x: float[*b]) -> y: bool[*b]
+
+    Where ``x`` is infinite, of either sign.
+    """
+
+def isnan(x: Var, *, name: str | None = None) -> Var:
+    """isnan(x: float[*b]) -> y: bool[*b]
+
+    Where ``x`` is NaN, no number.
+    """
+
+def layer_norm(x: Var, scale: Var | None = None, bias: Var | None = None, epsilon: float = 1e-05, *, name: str | None = None) -> Var:
+    """layer_norm(x: float[*b k], scale?: float[k], bias?: float[k], epsilon: float = 1e-05) -> y: float[*b k], mean: float[*b 1], rstd: float[*b 1]
+
+    ``y = (x - mean) * rstd * scale + bias``, where ``rstd = 1 / sqrt(variance + epsilon)``, both along the last axis.
+
+    Ba, Kiros and Hinton, 2016.
+    """
+
+def layer_norm_grad(x: Var, mean: Var, rstd: Var, dy: Var, scale: Var | None = None, *, name: str | None = None) -> Var:
+    """layer_norm_grad(x: float[*b k], mean: float[*b 1], rstd: float[*b 1], dy: float[*b k], scale?: float[k]) -> dx: float[*b k]
+
+    The gradient at x, from the gradient ``dy`` at the output of ``layer_norm``, for statistics that are x's.
+
+    With ``g = dy * scale`` and ``xhat = (x - mean) * rstd``: ``rstd * (g - mean(g) - xhat * mean(g * xhat))``.
+    """
+
+def layer_norm_scale_grad(x: Var, mean: Var, rstd: Var, dy: Var, *, name: str | None = None) -> Var:
+    """layer_norm_scale_grad(x: float[*b k], mean: float[*b 1], rstd: float[*b 1], dy: float[*b k]) -> dscale: sum float[k]
+
+    The gradient at the scale, from the gradient ``dy`` at the output of ``layer_norm``.
+
+    It is the sum over the rows of ``dy * (x - mean) * rstd``.
+    """
+
+def leaky_relu(x: Var, slope: float = 0.01, *, name: str | None = None) -> Var:
+    """leaky_relu(x: float[*b], slope: float = 0.01) -> y: float[*b]
+
+    ``x`` above 0, else ``slope * x`` (Maas, Hannun and Ng, 2013).
+    """
+
+def lerp(start: Var, end: Var, weight: Var, *, name: str | None = None) -> Var:
+    """lerp(start: float[*b], end: float[*b], weight: float[*b]) -> y: float[*b]
+
+    Interpolate between ``start``, where the weight is 0, and ``end``, where it is 1: ``y = (1 - weight) * start + weight * end``.
+    """
+
+def less(x: Var | float, y: Var | float, *, name: str | None = None) -> Var:
+    """less(x: number[*#s], y: number[*#s]) -> z: bool[*#s]
+
+    Where ``x < y``.
+    """
+
+def less_equal(x: Var | float, y: Var | float, *, name: str | None = None) -> Var:
+    """less_equal(x: number[*#s], y: number[*#s]) -> z: bool[*#s]
+
+    Where ``x <= y``.
+    """
+
+def linear(x: Var, w: Var, bias: Var | None = None, *, name: str | None = None) -> Var:
+    """linear(x: float[*b k], w: float[k n], bias?: float[n]) -> out: float[*b n]
+
+    Rows times a shared matrix, plus a shared row: ``out = x @ w + bias``.
+    """
+
+def log(x: Var, *, name: str | None = None) -> Var:
+    """log(x: float[*b]) -> y: float[*b]
+
+    The natural logarithm; NaN below zero.
+    """
+
+def log10(x: Var, *, name: str | None = None) -> Var:
+    """log10(x: float[*b]) -> y: float[*b]
+
+    The logarithm to base 10; NaN below zero.
+    """
+
+def log1p(x: Var, *, name: str | None = None) -> Var:
+    """log1p(x: float[*b]) -> y: float[*b]
+
+    The logarithm of ``1 + x``, exact near 0 too; NaN below -1.
+    """
+
+def log2(x: Var, *, name: str | None = None) -> Var:
+    """log2(x: float[*b]) -> y: float[*b]
+
+    The logarithm to base 2; NaN below zero.
+    """
+
+def log_loss(p: Var, target: Var, *, name: str | None = None) -> Var:
+    """log_loss(p: float[*b], target: float[*b]) -> loss: float[*b]
+
+    ``-(target log(p) + (1 - target) log(1 - p))`` of probabilities; a logarithm counts as no less than -100.
+    """
+
+def log_sigmoid(x: Var, *, name: str | None = None) -> Var:
+    """log_sigmoid(x: float[*b]) -> y: float[*b]
+
+    The logarithm of the sigmoid, computed stably.
+    """
+
+def log_softmax(x: Var, axis: int | None = None, *, name: str | None = None) -> Var:
+    """log_softmax(x: float[...s], axis: int | None = None) -> y: float[...s]
+
+    The logarithm of ``softmax(x)``, finite where that rounds to 0.
+    """
+
+def logical_and(x: Var | bool, y: Var | bool, *, name: str | None = None) -> Var:
+    """logical_and(x: bool[*#s], y: bool[*#s]) -> z: bool[*#s]
+
+    Where both are true.
+    """
+
+def logical_not(x: Var, *, name: str | None = None) -> Var:
+    """logical_not(x: bool[*b]) -> y: bool[*b]
+
+    Where ``x`` is false.
+    """
+
+def logical_or(x: Var | bool, y: Var | bool, *, name: str | None = None) -> Var:
+    """logical_or(x: bool[*#s], y: bool[*#s]) -> z: bool[*#s]
+
+    Where one or both are true.
+    """
+
+def logical_xor(x: Var | bool, y: Var | bool, *, name: str | None = None) -> Var:
+    """logical_xor(x: bool[*#s], y: bool[*#s]) -> z: bool[*#s]
+
+    Where just one is true.
+    """
+
+def logsumexp(x: Var, axis: int | Sequence[int] | None = None, keepdim: bool = False, *, name: str | None = None) -> Var:
+    """logsumexp(x: float[...s], axis: int | tuple[int, ...] | None = None, keepdim: bool = False) -> y: float[...s-{axis}]
+
+    The logarithm of the sum of ``exp(x)`` over axes as for `reduce_sum`, computed stably.
+    """
+
+def matmul(x: Var, y: Var, *, name: str | None = None) -> Var:
+    """matmul(x: float[*b m k], y: float[*b k n]) -> z: float[*b m n]
+
+    A matrix product for each leading index: ``z[b] = x[b] @ y[b]``.
+    """
+
+def matrix_transpose(x: Var, *, name: str | None = None) -> Var:
+    """matrix_transpose(x: T[*b m n]) -> y: T[*b n m]
+
+    Rows as columns: the last two dimensions of ``x`` change places. A view of ``x``, where ``transpose`` copies it.
+    """
+
+def max_pool1d(x: Var, size: int | Sequence[int], stride: int | Sequence[int], padding: int | Sequence[int] = (0,), dilation: int | Sequence[int] = (1,), ceil_mode: bool = False, *, name: str | None = None) -> Var:
+    """max_pool1d(x: float[n c! w], size: tuple[int, ...], stride: tuple[int, ...], padding: tuple[int, ...] = (0,), dilation: tuple[int, ...] = (1,), ceil_mode: bool = False) -> y: float[n c ow], index: int64[n c ow]
+
+    `max_pool2d` along one axis.
+    """
+
+def max_pool2d(x: Var, size: int | Sequence[int], stride: int | Sequence[int], padding: int | Sequence[int] = (0, 0), dilation: int | Sequence[int] = (1, 1), ceil_mode: bool = False, *, name: str | None = None) -> Var:
+    """max_pool2d(x: float[n c! h w], size: tuple[int, ...], stride: tuple[int, ...], padding: tuple[int, ...] = (0, 0), dilation: tuple[int, ...] = (1, 1), ceil_mode: bool = False) -> y: float[n c oh ow], index: int64[n c oh ow]
+
+    The largest value in each window of each channel; ``index`` is where it stood, for the gradient.
+
+    With ``ceil_mode``, a last window that reaches beyond the end counts too.
+    """
+
+def max_pool3d(x: Var, size: int | Sequence[int], stride: int | Sequence[int], padding: int | Sequence[int] = (0, 0, 0), dilation: int | Sequence[int] = (1, 1, 1), ceil_mode: bool = False, *, name: str | None = None) -> Var:
+    """max_pool3d(x: float[n c! d h w], size: tuple[int, ...], stride: tuple[int, ...], padding: tuple[int, ...] = (0, 0, 0), dilation: tuple[int, ...] = (1, 1, 1), ceil_mode: bool = False) -> y: float[n c od oh ow], index: int64[n c od oh ow]
+
+    `max_pool2d` along three axes; ``index`` counts the places of a volume.
+    """
+
+def maximum(x: Var | float, y: Var | float, *, name: str | None = None) -> Var:
+    """maximum(x: number[*#s], y: number[*#s]) -> z: number[*#s]
+
+    The larger one; NaN where one of them is. Equal ones share the gradient evenly.
+    """
+
+def mean(x: Var, axis: int | Sequence[int] | None = None, keepdim: bool = False, *, name: str | None = None) -> Var:
+    """mean(x: float[...s], axis: int | tuple[int, ...] | None = None, keepdim: bool = False) -> y: float[...s-{axis}]
+
+    The mean over an axis, several, or everything where that is None. The mean of nothing is NaN.
+    """
+
+def merge(condition: Var, yes: Var, no: Var, *, name: str | None = None) -> Var:
+    """merge(condition: bool[k], yes: T[p ...d], no: T[q ...d]) -> y: T[k ...d]
+
+    Two sets of rows in one order: the next of ``yes`` where the condition is true, the next of ``no`` where it is false.
+
+    ``merge(c, gather(x, nonzero(c)), gather(x, nonzero(c, value=False)))`` is ``x``. Fails where there are not as many rows as asked for.
+    """
+
+def minimum(x: Var | float, y: Var | float, *, name: str | None = None) -> Var:
+    """minimum(x: number[*#s], y: number[*#s]) -> z: number[*#s]
+
+    The smaller one; NaN where one of them is. Equal ones share the gradient evenly.
+    """
+
+def mish(x: Var, *, name: str | None = None) -> Var:
+    """mish(x: float[*b]) -> y: float[*b]
+
+    ``y = x * tanh(softplus(x))`` (Misra, 2019).
+    """
+
+def momentum(param: Var, grad: Var, velocity: Var, learning_rate: Var | float, mu: float = 0.9, nesterov: bool = False, *, name: str | None = None) -> tuple[Var, Var]:
+    """momentum(param: float[...s], grad: float[...s], velocity: float[...s], learning_rate: float64[], mu: float = 0.9, nesterov: bool = False) -> next: float[...s], next_velocity: float[...s]
+
+    ``v' = mu v + grad``; ``next = param - rate v'``, or with ``nesterov`` ``param - rate (grad + mu v')``.
+    """
+
+def multi_tensor_adam(params: Sequence[Var] | Var, grads: Sequence[Var] | Var, moments1: Sequence[Var] | Var, moments2: Sequence[Var] | Var, step: Var | float, learning_rate: Var | float, beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-08, weight_decay: float = 0.0, *, name: str | None = None) -> tuple[list[Var], list[Var], list[Var]]:
+    """multi_tensor_adam(*params: float, *grads: float, *moments1: float, *moments2: float, step: int64[], learning_rate: float64[], beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-08, weight_decay: float = 0.0) -> *next: float, *next_moments1: float, *next_moments2: float
+
+    `adam` for each of ``params``.
+    """
+
+def multi_tensor_momentum(params: Sequence[Var] | Var, grads: Sequence[Var] | Var, velocities: Sequence[Var] | Var, learning_rate: Var | float, mu: float = 0.9, nesterov: bool = False, *, name: str | None = None) -> tuple[list[Var], list[Var]]:
+    """multi_tensor_momentum(*params: float, *grads: float, *velocities: float, learning_rate: float64[], mu: float = 0.9, nesterov: bool = False) -> *next: float, *next_velocities: float
+
+    `momentum` for each of ``params``.
+    """
+
+def multi_tensor_sgd(params: Sequence[Var] | Var, grads: Sequence[Var] | Var, learning_rate: Var | float, *, name: str | None = None) -> list[Var]:
+    """multi_tensor_sgd(*params: float, *grads: float, learning_rate: float64[]) -> *next: float
+
+    `sgd` for each of ``params``.
+    """
+
+def multiply(x: Var | float, y: Var | float, *, name: str | None = None) -> Var:
+    """multiply(x: number[*#s], y: number[*#s]) -> z: number[*#s]
+
+    ``z = x * y``, element by element.
+    """
+
+@overload
+def narrow(x: Var, like: Sequence[Var] | Var = (), *, length: int | Sequence[int | str], axis: int = 0, start: int | Sequence[int | str] = (0,), name: str | None = None) -> Var:
+    """narrow(x: T[...s], *like: shape, length: Sizes, axis: int = 0, start: Sizes = (0,)) -> y: T[...t]
+
+    ``length`` elements along ``axis``, those from ``start`` on: a `slice` whose end is a symbol, which ``x`` or ``like`` tells.
+    """
+
+@overload
+def narrow(x: Var, like: Sequence[Var] | Var, length: int | Sequence[int | str], axis: int = 0, start: int | Sequence[int | str] = (0,), *, name: str | None = None) -> Var:
+    """narrow(x: T[...s], *like: shape, length: Sizes, axis: int = 0, start: Sizes = (0,)) -> y: T[...t]
+
+    ``length`` elements along ``axis``, those from ``start`` on: a `slice` whose end is a symbol, which ``x`` or ``like`` tells.
+    """
+
+@overload
+def narrow(x: Var, length: int | Sequence[int | str], axis: int = 0, start: int | Sequence[int | str] = (0,), *, name: str | None = None) -> Var:
+    """narrow(x: T[...s], *like: shape, length: Sizes, axis: int = 0, start: Sizes = (0,)) -> y: T[...t]
+
+    ``length`` elements along ``axis``, those from ``start`` on: a `slice` whose end is a symbol, which ``x`` or ``like`` tells.
+    """
+
+def neg(x: Var, *, name: str | None = None) -> Var:
+    """neg(x: number[*b]) -> y: number[*b]
+
+    ``y = -x``.
+    """
+
+def negative_log_likelihood(log_p: Var, label: Var, ignore_index: int = -100, *, name: str | None = None) -> Var:
+    """negative_log_likelihood(log_p: float[*b k!], label: int64[*b], ignore_index: int = -100) -> loss: float[*b]
+
+    ``-log_p[label]``: logarithms of probabilities against class ids; ignored rows give 0.
+    """
+
+def nonzero(condition: Var, value: bool = True, *, name: str | None = None) -> Var:
+    """nonzero(condition: bool[...s], value: bool = True) -> y: int64[...t]
+
+    The numbers of the rows where the condition is ``value``, ascending; there may be none.
+
+    Of another number of axes than one, a row of numbers for each place, one along each axis.
+    """
+
+def not_equal(x: Var | float, y: Var | float, *, name: str | None = None) -> Var:
+    """not_equal(x: T[*#s], y: T[*#s]) -> z: bool[*#s]
+
+    Where ``x`` and ``y`` are different values; NaN differs from itself.
+    """
+
+def numel(like: Var, dtype: DType | str | type = "float32", *, name: str | None = None) -> Var:
+    """numel(like: shape[...s], dtype: DType = float32) -> y: {dtype}[]
+
+    How many elements ``like`` has. ``like`` is not kept alive.
+    """
+
+def one_hot(ids: Var, depth: int, *, name: str | None = None) -> Var:
+    """one_hot(ids: int64[*b], depth: int) -> y: float32[*b {depth}]
+
+    A row of ``depth`` numbers for each id: 1 at the id, else 0. An id that is not one of 0 to ``depth - 1`` fails.
+    """
+
+def pad(x: Var, before: int | Sequence[int], after: int | Sequence[int], mode: str = "constant", value: float = 0.0, *, name: str | None = None) -> Var:
+    """pad(x: T[...s], before: tuple[int, ...], after: tuple[int, ...], mode: str = 'constant', value: float = 0.0) -> y: T[...t]
+
+    Put ``before`` and ``after`` elements to the last axes, as many axes as there are numbers; numbers below 0 crop.
+
+    They are ``value``; or those of the axis, mirrored at its first and last one (``"reflect"``), the nearest (``"replicate"``), or as if
+    the axis were a ring (``"circular"``).
+    """
+
+def power(x: Var | float, y: Var | float, *, name: str | None = None) -> Var:
+    """power(x: number[*#s], y: number[*#s]) -> z: number[*#s]
+
+    ``x`` to the power ``y``. Integers drop the fraction of a power that is below 0, and are no number above 0 to it.
+    """
+
+def random_normal(shape: int | Sequence[int | str] | Var, mean: float = 0.0, deviation: float = 1.0, dtype: DType | str | type = "float32", *, name: str | None = None) -> Var:
+    """random_normal(shape: Sizes, mean: float = 0.0, deviation: float = 1.0, dtype: DType = float32) -> y: {dtype}
+
+    Normal numbers of ``shape`` with a mean and a standard deviation (Box and Muller, 1958).
+    """
+
+def random_normal_like(like: Var, mean: float = 0.0, deviation: float = 1.0, dtype: DType | str | type = "float32", *, name: str | None = None) -> Var:
+    """random_normal_like(like: shape[...s], mean: float = 0.0, deviation: float = 1.0, dtype: DType = float32) -> y: {dtype}[...s]
+
+    The draw of `random_normal`, of the shape of ``like``, which is not kept alive.
+    """
+
+def random_uniform(shape: int | Sequence[int | str] | Var, low: float = 0.0, high: float = 1.0, dtype: DType | str | type = "float32", *, name: str | None = None) -> Var:
+    """random_uniform(shape: Sizes, low: float = 0.0, high: float = 1.0, dtype: DType = float32) -> y: {dtype}
+
+    Numbers of ``shape``, each as likely as any other from ``low`` on and below ``high``, which rounding may give.
+    """
+
+def random_uniform_like(like: Var, low: float = 0.0, high: float = 1.0, dtype: DType | str | type = "float32", *, name: str | None = None) -> Var:
+    """random_uniform_like(like: shape[...s], low: float = 0.0, high: float = 1.0, dtype: DType = float32) -> y: {dtype}[...s]
+
+    The draw of `random_uniform`, of the shape of ``like``, which is not kept alive.
+    """
+
+def reciprocal(x: Var, *, name: str | None = None) -> Var:
+    """reciprocal(x: float[*b]) -> y: float[*b]
+
+    ``1 / x``.
+    """
+
+def reduce_max(x: Var, axis: int | None = None, keepdim: bool = False, *, name: str | None = None) -> Var:
+    """reduce_max(x: number[...s], axis: int | None = None, keepdim: bool = False) -> y: number[...s-{axis!}], index: int64[...s-{axis!}]
+
+    The largest element along ``axis``, of all where it is None; its gradient goes to the first of equal ones.
+
+    ``index`` is where it stood, for the gradient. ``keepdim`` leaves a size of 1 behind.
+    """
+
+def reduce_min(x: Var, axis: int | None = None, keepdim: bool = False, *, name: str | None = None) -> Var:
+    """reduce_min(x: number[...s], axis: int | None = None, keepdim: bool = False) -> y: number[...s-{axis!}], index: int64[...s-{axis!}]
+
+    The smallest element along ``axis``, of all where it is None; its gradient goes to the first of equal ones. As `reduce_max`.
+    """
+
+def reduce_prod(x: Var, axis: int | Sequence[int] | None = None, keepdim: bool = False, *, name: str | None = None) -> Var:
+    """reduce_prod(x: number[...s], axis: int | tuple[int, ...] | None = None, keepdim: bool = False) -> y: number[...s-{axis}]
+
+    The product over an axis, several, or everything where that is None; of nothing, 1. ``keepdim`` leaves sizes of 1.
+    """
+
+def reduce_sum(x: Var, axis: int | Sequence[int] | None = None, keepdim: bool = False, *, name: str | None = None) -> Var:
+    """reduce_sum(x: number[...s], axis: int | tuple[int, ...] | None = None, keepdim: bool = False) -> y: number[...s-{axis}]
+
+    The sum over an axis, several, or everything where that is None. ``keepdim`` leaves sizes of 1. Integers wrap around.
+    """
+
+def relu(x: Var, *, name: str | None = None) -> Var:
+    """relu(x: float[*b]) -> y: float[*b]
+
+    Clamp negatives to zero: ``y = max(x, 0)``.
+    """
+
+def remainder(x: Var | float, y: Var | float, *, name: str | None = None) -> Var:
+    """remainder(x: number[*#s], y: number[*#s]) -> z: number[*#s]
+
+    ``x - floor_divide(x, y) * y``, which has the sign of ``y``. An integer by 0 fails.
+    """
+
+def repeat_interleave(x: Var, repeats: int, axis: int, *, name: str | None = None) -> Var:
+    """repeat_interleave(x: T[...s], repeats: int, axis: int) -> y: T[...t]
+
+    Each element ``repeats`` times in a row along ``axis``.
+    """
+
+def reshape(x: Var, shape: int | Sequence[int | str] | Var, *, name: str | None = None) -> Var:
+    """reshape(x: T[...s], shape: Sizes) -> y: T[...t]
+
+    The elements of ``x``, in order, in ``shape``. One size may be -1, and a symbol stays what it is.
+
+    Of several symbols, ``x`` tells all but one; `view` takes others.
+    """
+
+def reshape_like(x: Var, like: Var, *, name: str | None = None) -> Var:
+    """reshape_like(x: T[...r], like: shape[...s]) -> y: T[...s]
+
+    The elements of ``x``, in order, in the shape of ``like``.
+    """
+
+def resize(x: Var, size: int | Sequence[int] | None = None, scale: float | Sequence[float] | None = None, mode: str = "nearest", align_corners: bool = False, *, name: str | None = None) -> Var:
+    """resize(x: float[n c! ...s], size: tuple[int, ...] | None = None, scale: tuple[float, ...] | None = None, mode: str = 'nearest', align_corners: bool = False) -> y: float[n c ...t]
+
+    Signals, images or volumes in another size: ``size``, or ``floor(scale s)``.
+
+    A pixel is that of ``x`` in whose place it lies (``"nearest"``, or its middle: ``"nearest-exact"``), between two along each axis
+    (``"linear"``) or four (``"cubic"``), or the mean of all that it covers (``"area"``). ``align_corners`` puts the middles of the corner
+    pixels upon each other, not their corners.
+    """
+
+def rms_norm(x: Var, scale: Var | None = None, epsilon: float = 1e-05, *, name: str | None = None) -> Var:
+    """rms_norm(x: float[*b k], scale?: float[k], epsilon: float = 1e-05) -> y: float[*b k], rstd: float[*b 1]
+
+    ``y = x * rstd * scale``, where ``rstd = 1 / sqrt(mean(x**2) + epsilon)`` along the last axis.
+
+    Zhang and Sennrich, 2019.
+    """
+
+def rms_norm_grad(x: Var, rstd: Var, dy: Var, scale: Var | None = None, *, name: str | None = None) -> Var:
+    """rms_norm_grad(x: float[*b k], rstd: float[*b 1], dy: float[*b k], scale?: float[k]) -> dx: float[*b k]
+
+    The gradient at x, from the gradient ``dy`` at the output of ``rms_norm``, for a statistic that is x's.
+
+    With ``g = dy * scale``: ``rstd * (g - x * rstd**2 * mean(g * x))``.
+    """
+
+def rms_norm_scale_grad(x: Var, rstd: Var, dy: Var, *, name: str | None = None) -> Var:
+    """rms_norm_scale_grad(x: float[*b k], rstd: float[*b 1], dy: float[*b k]) -> dscale: sum float[k]
+
+    The gradient at the scale, from the gradient ``dy`` at the output of ``rms_norm``: the sum over the rows of ``dy * x * rstd``.
+    """
+
+def roll(x: Var, shifts: int | Sequence[int], axes: int | Sequence[int], *, name: str | None = None) -> Var:
+    """roll(x: T[...s], shifts: tuple[int, ...], axes: tuple[int, ...]) -> y: T[...t]
+
+    ``x`` moved on by ``shifts`` along ``axes``; what leaves at the end comes in at the front.
+    """
+
+def round(x: Var, *, name: str | None = None) -> Var:
+    """round(x: float[*b]) -> y: float[*b]
+
+    The nearest whole number; of two as near, the even one.
+    """
+
+def rows_by_group(x: Var, groups: int, *, name: str | None = None) -> Var:
+    """rows_by_group(x: T[n c ...s], groups: int) -> y: T[n {groups} k]
+
+    The elements of each of ``groups`` groups of channels in a row.
+    """
+
+def rsqrt(x: Var, *, name: str | None = None) -> Var:
+    """rsqrt(x: float[*b]) -> y: float[*b]
+
+    ``1 / sqrt(x)``; NaN below zero.
+    """
+
+def scaled_dot_product_attention(query: Var, key: Var, value: Var, mask: Var | None = None, bias: Var | None = None, heads: int = 1, causal: bool = False, scale: float | None = None, *, name: str | None = None) -> Var:
+    """scaled_dot_product_attention(query: float[*b t k], key: float[*b s k], value: float[*b s e], mask?: bool[*b m n o], bias?: float[*b g h i], heads: int = 1, causal: bool = False, scale: float | None = None) -> y: float[*b t e], logsumexp: float[*b {heads} t]
+
+    ``softmax(query key' scale) value``, each of ``heads`` on its own share of the columns (Vaswani et al., 2017).
+
+    The scale is ``1 / sqrt(k / heads)``, where none is given. With `causal`, query ``i`` of ``t`` sees the keys up to ``i + s - t``. A mask
+    of ``[*b heads t s]``, any of the last three of which may be 1, hides keys where it is false, and a bias of that shape is added before
+    the softmax; a query that sees no key gets zeros. ``logsumexp`` is by what the weights were divided, in log space, for the gradient,
+    which computes them again, a block at a time (Dao et al., 2022). Its gradient has no gradient.
+    """
+
+def scatter_add(values: Var, rows: Var, like: Var, axis: int | None = None, *, name: str | None = None) -> Var:
+    """scatter_add(values: T[...v], rows: int64[...b], like: shape[n ...d], axis: int | None = None) -> y: T[n ...d]
+
+    Zeros in the shape of ``like``, with ``values[i]`` added to row ``rows[i]``: the opposite of ``gather``.
+
+    What several values put into one row adds up.
+    """
+
+def scatter_along_axis(x: Var, index: Var, values: Var, axis: int, reduction: str = "none", *, name: str | None = None) -> Var:
+    """scatter_along_axis(x: T[...s], index: int64[...i], values: T[...i], axis: int, reduction: str = 'none') -> y: T[...s]
+
+    ``x`` with ``values`` put in places along ``axis``: ``y[i, index[i, j]] = values[i, j]``. ``torch.scatter``.
+
+    A `reduction` - "add", "multiply", "maximum" or "minimum" - combines what is there with all that is put there; without one, which of
+    several is left is not said. Of equal largest or smallest ones each gets its share of the gradient.
+    """
+
+def searchsorted(sorted: Var, x: Var, right: bool = False, *, name: str | None = None) -> Var:
+    """searchsorted(sorted: number[*b n], x: number[*b m], right: bool = False) -> y: int64[*b m]
+
+    Where in each row of ``sorted``, which rises, elements would have to be put: before equal ones, or with ``right`` behind them.
+    """
+
+@overload
+def select_branch(stacks: Sequence[Var] | Var, *, name: str | None = None) -> Var:
+    """select_branch(*stacks: T[k_i ...d]) -> y: T[...d]
+
+    The value of whichever stack has one: each has one row or none, and exactly one of them has one.
+    """
+
+@overload
+def select_branch(*stacks: Var, name: str | None = None) -> Var:
+    """select_branch(*stacks: T[k_i ...d]) -> y: T[...d]
+
+    The value of whichever stack has one: each has one row or none, and exactly one of them has one.
+    """
+
+@overload
+def sequence_concat(xs: Sequence[Var] | Var, splits: Sequence[Var] | Var, *, name: str | None = None) -> tuple[Var, Var]:
+    """sequence_concat(*xs: T[k_i ...d], *splits: int64[s]) -> y: T[q ...d], y_splits: int64[s]
+
+    Sequence i of the result is sequence i of each of ``xs``, one after another; ``y_splits`` says where they are cut.
+    """
+
+@overload
+def sequence_concat(xs: Sequence[Var] | Var, *splits: Var, name: str | None = None) -> tuple[Var, Var]:
+    """sequence_concat(*xs: T[k_i ...d], *splits: int64[s]) -> y: T[q ...d], y_splits: int64[s]
+
+    Sequence i of the result is sequence i of each of ``xs``, one after another; ``y_splits`` says where they are cut.
+    """
+
+def sequence_elements(splits: Var, rows: Var, like: Var, *, name: str | None = None) -> tuple[Var, Var]:
+    """sequence_elements(splits: int64[s], rows: int64[k], like: shape[n ...d]) -> elements: int64[?], own_splits: int64[k+1]
+
+    The numbers of the elements of some sequences, one sequence after another, and the row splits of these: what ``gather`` asks for.
+
+    ``rows`` are numbers of rows of ``like``, which has one for each sequence.
+    """
+
+def sequence_expand(x: Var, splits: Var, like: Var, *, name: str | None = None) -> Var:
+    """sequence_expand(x: T[m ...d], splits: int64[k], like: shape[t ...e]) -> y: T[t ...d]
+
+    Row i of ``x`` for every element of sequence i; ``like`` has an element for each. The opposite of ``sequence_sum``.
+    """
+
+def sequence_first(x: Var, splits: Var, *, name: str | None = None) -> Var:
+    """sequence_first(x: T[t ...d], splits: int64[n+1]) -> y: T[n ...d]
+
+    The first element of each sequence; zeros where it is empty.
+    """
+
+def sequence_last(x: Var, splits: Var, *, name: str | None = None) -> Var:
+    """sequence_last(x: T[t ...d], splits: int64[n+1]) -> y: T[n ...d]
+
+    The last element of each sequence; zeros where it is empty.
+    """
+
+def sequence_lengths(splits: Var, *, name: str | None = None) -> Var:
+    """sequence_lengths(splits: int64[n+1]) -> y: int64[n]
+
+    How many elements each sequence has.
+    """
+
+def sequence_max(x: Var, splits: Var, *, name: str | None = None) -> Var:
+    """sequence_max(x: number[t ...d], splits: int64[n+1]) -> y: number[n ...d], at: int64[n ...d]
+
+    The largest value of each sequence, 0 where it is empty. The gradient goes to the first of equal ones, ``at``, -1 for none.
+    """
+
+def sequence_mean(x: Var, splits: Var, *, name: str | None = None) -> Var:
+    """sequence_mean(x: float[t ...d], splits: int64[n+1]) -> y: float[n ...d]
+
+    The mean of each sequence, 0 where it is empty.
+    """
+
+def sequence_pad(x: Var, splits: Var, fill: float = 0.0, *, name: str | None = None) -> Var:
+    """sequence_pad(x: T[t ...d], splits: int64[k], fill: float = 0.0) -> y: T[m w ...d]
+
+    Each sequence as a row, filled up to the longest one with ``full``.
+    """
+
+def sequence_softmax(x: Var, splits: Var, *, name: str | None = None) -> Var:
+    """sequence_softmax(x: float[t ...d], splits: int64[n+1]) -> y: float[t ...d]
+
+    ``exp(x)`` divided by its sum over the sequence, computed stably.
+    """
+
+@overload
+def sequence_split(y: Var, splits: Sequence[Var] | Var, like: Sequence[Var] | Var, *, name: str | None = None) -> list[Var]:
+    """sequence_split(y: T[q ...d], *splits: int64[s], *like: shape[k_i ...e]) -> *xs: T[k_i ...d]
+
+    Split the result of ``sequence_concat`` by the row splits of its parts; ``like`` has the elements of each part.
+    """
+
+@overload
+def sequence_split(y: Var, splits: Sequence[Var] | Var, *like: Var, name: str | None = None) -> list[Var]:
+    """sequence_split(y: T[q ...d], *splits: int64[s], *like: shape[k_i ...e]) -> *xs: T[k_i ...d]
+
+    Split the result of ``sequence_concat`` by the row splits of its parts; ``like`` has the elements of each part.
+    """
+
+def sequence_splits(splits: Var, elements: Var, *, name: str | None = None) -> Var:
+    """sequence_splits(splits: int64[s], elements: int64[k]) -> own_splits: int64[s]
+
+    The row splits of sequences of which only some elements are left; ``elements`` are the numbers of these, ascending.
+    """
+
+def sequence_sum(x: Var, splits: Var, *, name: str | None = None) -> Var:
+    """sequence_sum(x: number[t ...d], splits: int64[n+1]) -> y: number[n ...d]
+
+    The sum of each sequence, 0 where it is empty.
+    """
+
+def sequence_unpad(padded: Var, splits: Var, like: Var, *, name: str | None = None) -> Var:
+    """sequence_unpad(padded: T[m w ...d], splits: int64[k], like: shape[t ...e]) -> y: T[t ...d]
+
+    The elements of padded rows, without what fills them up; ``like`` has an element for each. The opposite of ``sequence_pad``.
+    """
+
+def sgd(param: Var, grad: Var, learning_rate: Var | float, *, name: str | None = None) -> Var:
+    """sgd(param: float[...s], grad: float[...s], learning_rate: float64[]) -> next: float[...s]
+
+    ``next = param - learning_rate * grad``.
+    """
+
+def sgd_addmm(param: Var, x: Var, dout: Var, learning_rate: Var | float, *, name: str | None = None) -> Var:
+    """sgd_addmm(param: float[k n], x: float[...b k], dout: float[...b n], learning_rate: float64[]) -> next: float[k n]
+
+    `sgd` with the gradient ``linear_dw(x, dout)``: ``next = param - learning_rate * x.mT @ dout``.
+    """
+
+def sigmoid(x: Var, *, name: str | None = None) -> Var:
+    """sigmoid(x: float[*b]) -> y: float[*b]
+
+    ``y = 1 / (1 + exp(-x))``.
+    """
+
+def sign(x: Var, *, name: str | None = None) -> Var:
+    """sign(x: number[*b]) -> y: number[*b]
+
+    -1, 0 or 1, as ``x`` is below, at or above 0; NaN gives 0.
+    """
+
+def silu(x: Var, *, name: str | None = None) -> Var:
+    """silu(x: float[*b]) -> y: float[*b]
+
+    ``y = x * sigmoid(x)`` (Elfwing, Uchibe and Doya, 2017), also called swish.
+    """
+
+def sin(x: Var, *, name: str | None = None) -> Var:
+    """sin(x: float[*b]) -> y: float[*b]
+
+    The sine of ``x`` radians.
+    """
+
+def sinh(x: Var, *, name: str | None = None) -> Var:
+    """sinh(x: float[*b]) -> y: float[*b]
+
+    The hyperbolic sine, ``(exp(x) - exp(-x)) / 2``.
+    """
+
+def size(like: Var, axis: int = 0, *, name: str | None = None) -> Var:
+    """size(like: shape[...s], axis: int = 0) -> y: int64[]
+
+    How large ``like`` is along ``axis``, as a number of the run. ``like`` is not kept alive.
+    """
+
+def slice(x: Var, axis: int = 0, start: int = 0, stop: int | None = None, step: int | None = None, *, name: str | None = None) -> Var:
+    """slice(x: T[...s], axis: int = 0, start: int = 0, stop: int | None = None, step: int | None = None) -> y: T[...t]
+
+    The elements from ``start`` on, and before ``stop``, along ``axis``: all or, with a ``step``, every so many.
+
+    Negative numbers count from the end; nothing is clipped. Its gradient is zero where nothing was taken from.
+    """
+
+def softmax(x: Var, axis: int | None = None, *, name: str | None = None) -> Var:
+    """softmax(x: float[...s], axis: int | None = None) -> y: float[...s]
+
+    ``exp(x)`` divided by its sum along ``axis``, the last where that is None, computed stably.
+    """
+
+def softmax_with_cross_entropy(logits: Var, label: Var, ignore_index: int = -100, *, name: str | None = None) -> Var:
+    """softmax_with_cross_entropy(logits: float[*b k!], label: int64[*b], ignore_index: int = -100) -> loss: float[*b], softmax: float[*b k]
+
+    Cross entropy of ``softmax(logits)`` against class ids, computed stably in log space; ignored rows give 0.
+    """
+
+def softplus(x: Var, beta: float = 1.0, threshold: float = 20.0, *, name: str | None = None) -> Var:
+    """softplus(x: float[*b], beta: float = 1.0, threshold: float = 20.0) -> y: float[*b]
+
+    ``log(1 + exp(beta * x)) / beta``; ``x`` itself where ``beta * x`` is above the threshold.
+    """
+
+def sort(x: Var, axis: int = -1, descending: bool = False, *, name: str | None = None) -> tuple[Var, Var]:
+    """sort(x: T[...s], axis: int = -1, descending: bool = False) -> values: T[...s], indices: int64[...s]
+
+    The elements along ``axis``, rising or falling, and where they stood. Equal ones stay in their order. NaN is the largest.
+    """
+
+def sparse_adam(param: Var, rows: Var, values: Var, moment1: Var, moment2: Var, step: Var | float, learning_rate: Var | float, beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-08, *, name: str | None = None) -> tuple[Var, Var, Var]:
+    """sparse_adam(param: float[k ...d], rows: int64[n], values: float[n ...d], moment1: float[k ...d], moment2: float[k ...d], step: int64[], learning_rate: float64[], beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-08) -> next: float[k ...d], next_moment1: float[k ...d], next_moment2: float[k ...d]
+
+    `adam` on the numbered rows alone, lazily: the others keep their moments, and stay where they are.
+
+    So does PyTorch's SparseAdam, which adds ``epsilon`` before it corrects the second moment; here that stands where `adam` has it.
+    """
+
+def sparse_momentum(param: Var, rows: Var, values: Var, velocity: Var, learning_rate: Var | float, mu: float = 0.9, nesterov: bool = False, *, name: str | None = None) -> tuple[Var, Var]:
+    """sparse_momentum(param: float[k ...d], rows: int64[n], values: float[n ...d], velocity: float[k ...d], learning_rate: float64[], mu: float = 0.9, nesterov: bool = False) -> next: float[k ...d], next_velocity: float[k ...d]
+
+    `momentum` on the numbered rows alone, lazily: the others keep their velocity, and stay where they are.
+    """
+
+def sparse_sgd(param: Var, rows: Var, values: Var, learning_rate: Var | float, *, name: str | None = None) -> Var:
+    """sparse_sgd(param: float[k ...d], rows: int64[n], values: float[n ...d], learning_rate: float64[]) -> next: float[k ...d]
+
+    `sgd` with the gradient ``scatter_add(values, rows, param)``: ``next[rows[i]] = param[rows[i]] - learning_rate * values[i]``.
+    """
+
+def split(x: Var, sections: int, axis: int = 0, *, name: str | None = None) -> list[Var]:
+    """split(x: T[...s], sections: int, axis: int = 0) -> *ys: T
+
+    Cut ``x`` along ``axis`` into ``sections`` of one size.
+    """
+
+@overload
+def split_like(x: Var, like: Sequence[Var] | Var, axis: int = 0, *, name: str | None = None) -> list[Var]:
+    """split_like(x: T, *like: shape, axis: int = 0) -> *ys: T
+
+    Cut ``x`` along ``axis`` into parts as long as the tensors ``like``: the opposite of ``concat``.
+    """
+
+@overload
+def split_like(x: Var, *like: Var, axis: int = 0, name: str | None = None) -> list[Var]:
+    """split_like(x: T, *like: shape, axis: int = 0) -> *ys: T
+
+    Cut ``x`` along ``axis`` into parts as long as the tensors ``like``: the opposite of ``concat``.
+    """
+
+def sqrt(x: Var, *, name: str | None = None) -> Var:
+    """sqrt(x: float[*b]) -> y: float[*b]
+
+    The square root; NaN below zero.
+    """
+
+def square(x: Var, *, name: str | None = None) -> Var:
+    """square(x: float[*b]) -> y: float[*b]
+
+    ``y = x * x``.
+    """
+
+@overload
+def stack(xs: Sequence[Var] | Var, axis: int = 0, *, name: str | None = None) -> Var:
+    """stack(*xs: T[...s], axis: int = 0) -> y: T[...t]
+
+    Tensors of one shape, one after another along a new dimension, ``axis`` of the result.
+    """
+
+@overload
+def stack(*xs: Var, axis: int = 0, name: str | None = None) -> Var:
+    """stack(*xs: T[...s], axis: int = 0) -> y: T[...t]
+
+    Tensors of one shape, one after another along a new dimension, ``axis`` of the result.
+    """
+
+def stop_gradient(x: Var, *, name: str | None = None) -> Var:
+    """stop_gradient(x: T[*b]) -> y: T[*b]
+
+    ``x`` itself, through which no gradient flows.
+    """
+
+def subtract(x: Var | float, y: Var | float, *, name: str | None = None) -> Var:
+    """subtract(x: number[*#s], y: number[*#s]) -> z: number[*#s]
+
+    ``z = x - y``.
+    """
+
+@overload
+def sum(xs: Sequence[Var] | Var, *, name: str | None = None) -> Var:
+    """sum(*xs: float[...s]) -> y: float[...s]
+
+    The sum of one or more tensors of one shape, from the first to the last. Uneven stacks of loops add up step by step.
+    """
+
+@overload
+def sum(*xs: Var, name: str | None = None) -> Var:
+    """sum(*xs: float[...s]) -> y: float[...s]
+
+    The sum of one or more tensors of one shape, from the first to the last. Uneven stacks of loops add up step by step.
+    """
+
+def sum_to_shape(x: Var, like: Var, *, name: str | None = None) -> Var:
+    """sum_to_shape(x: float[...r], like: shape[...s]) -> y: sum float[...s]
+
+    Sum ``x`` to the shape of ``like``, which broadcasts to the shape of ``x``: the gradient of broadcasting.
+    """
+
+def take_along_axis(x: Var, index: Var, axis: int, *, name: str | None = None) -> Var:
+    """take_along_axis(x: T[...s], index: int64[...i], axis: int) -> y: T[...i]
+
+    The elements at places along ``axis``, each index in its own row: ``y[i, j] = x[i, index[i, j]]``. ``torch.gather``.
+    """
+
+def take_places(x: Var, index: Var, *, name: str | None = None) -> Var:
+    """take_places(x: float[n c ...s], index: int64[n c ...t]) -> y: float[n c ...t]
+
+    The values of each channel at the places ``index``, which count the elements of its axes ``s`` from 0.
+    """
+
+def tan(x: Var, *, name: str | None = None) -> Var:
+    """tan(x: float[*b]) -> y: float[*b]
+
+    The tangent of ``x`` radians.
+    """
+
+def tanh(x: Var, *, name: str | None = None) -> Var:
+    """tanh(x: float[*b]) -> y: float[*b]
+
+    The hyperbolic tangent.
+    """
+
+def tile(x: Var, repeats: int | Sequence[int], *, name: str | None = None) -> Var:
+    """tile(x: T[...s], repeats: tuple[int, ...]) -> y: T[...t]
+
+    ``x`` as often as ``repeats`` says along each axis; where there are more of these, it has axes of size 1 in front.
+    """
+
+def top_k(x: Var, k: int, axis: int | None = None, largest: bool | None = None, *, name: str | None = None) -> tuple[Var, Var]:
+    """top_k(x: number[...s], k: int, axis: int | None = None, largest: bool | None = None) -> values: number[...t], indices: int64[...t]
+
+    The ``k`` largest elements along ``axis``, the last where that is None, falling, and where they stand.
+
+    Of equal ones, which is first is not said. With ``largest=False`` they are the smallest, rising.
+    """
+
+def transpose(x: Var, axes: int | Sequence[int], *, name: str | None = None) -> Var:
+    """transpose(x: T[...s], axes: tuple[int, ...]) -> y: T[...t]
+
+    The dimensions of ``x`` in another order: dimension ``i`` of the result is dimension ``axes[i]`` of ``x``.
+    """
+
+def tril(x: Var, diagonal: int = 0, *, name: str | None = None) -> Var:
+    """tril(x: T[*b m n], diagonal: int = 0) -> y: T[*b m n]
+
+    Each matrix with zeros above its ``diagonal``, of which 0 is the main one and 1 lies above it.
+    """
+
+def triu(x: Var, diagonal: int = 0, *, name: str | None = None) -> Var:
+    """triu(x: T[*b m n], diagonal: int = 0) -> y: T[*b m n]
+
+    Each matrix with zeros below its ``diagonal``, of which 0 is the main one and 1 lies above it.
+    """
+
+def trunc(x: Var, *, name: str | None = None) -> Var:
+    """trunc(x: float[*b]) -> y: float[*b]
+
+    ``x`` without its fraction, rounded towards 0.
+    """
+
+def unique(x: Var, *, name: str | None = None) -> tuple[Var, Var, Var]:
+    """unique(x: number[...s]) -> values: number[?], inverse: int64[...s], counts: int64[?]
+
+    The distinct elements, rising, which of them stands at each place, and how often. It has no gradient: take it through ``inverse``.
+    """
+
+def variance(x: Var, axis: int | Sequence[int] | None = None, keepdim: bool = False, correction: float = 1.0, *, name: str | None = None) -> Var:
+    """variance(x: float[...s], axis: int | tuple[int, ...] | None = None, keepdim: bool = False, correction: float = 1.0) -> y: float[...s-{axis}]
+
+    The sum of squared differences from the mean, over axes as for `mean`, by the number of elements less ``correction``.
+    """
+
+@overload
+def view(x: Var, like: Sequence[Var] | Var = (), *, shape: int | Sequence[int | str], name: str | None = None) -> Var:
+    """view(x: T[...s], *like: shape, shape: Sizes) -> y: T[...t]
+
+    The elements of ``x``, in order, in ``shape``, of which one size may be -1: `reshape` to symbols that ``like`` tells too.
+    """
+
+@overload
+def view(x: Var, like: Sequence[Var] | Var, shape: int | Sequence[int | str], *, name: str | None = None) -> Var:
+    """view(x: T[...s], *like: shape, shape: Sizes) -> y: T[...t]
+
+    The elements of ``x``, in order, in ``shape``, of which one size may be -1: `reshape` to symbols that ``like`` tells too.
+    """
+
+@overload
+def view(x: Var, shape: int | Sequence[int | str], *, name: str | None = None) -> Var:
+    """view(x: T[...s], *like: shape, shape: Sizes) -> y: T[...t]
+
+    The elements of ``x``, in order, in ``shape``, of which one size may be -1: `reshape` to symbols that ``like`` tells too.
+    """
+
+def viterbi_decode(emissions: Var, splits: Var, transitions: Var, start: Var, end: Var, *, name: str | None = None) -> tuple[Var, Var]:
+    """viterbi_decode(emissions: float[t k!], splits: int64[n+1], transitions: float[k k], start: float[k], end: float[k]) -> y: int64[t], score: float[n]
+
+    The labels of the best score of each sequence, as `crf_log_partition` scores them, and that score (Viterbi, 1967).
+
+    Of equal ones the smaller label is taken, from the last element on.
+    """
+
+def where(condition: Var | bool, x: Var | float, y: Var | float, *, name: str | None = None) -> Var:
+    """where(condition: bool[*#s], x: T[*#s], y: T[*#s]) -> z: T[*#s]
+
+    ``x`` where the condition is true, else ``y``; no gradient comes from the one that is not taken, even where it is NaN.
+    """
+
+def windows(x: Var, axis: int, size: int, step: int = 1, *, name: str | None = None) -> Var:
+    """windows(x: T[...s], axis: int, size: int, step: int = 1) -> y: T[...t]
+
+    All windows of ``size`` elements along ``axis``, every ``step``: a last axis more, and a window for each along ``axis``.
+
+    What is left at the end is in no window. ``Tensor.unfold`` of PyTorch, ``sliding_window_view`` of NumPy.
+    """

@@ -1,0 +1,162 @@
+"""How Python calls an operator: its inputs, then its attributes, as `inspect.signature`, `help` and editors show it.
+
+Attributes stand behind the inputs, in the order in which the kernel names them; each has its name too. One without a default that
+stands behind what may be left out has its name, and so have those behind it, as everywhere in Python.
+"""
+
+import inspect
+import re
+import typing
+from collections.abc import Sequence
+from functools import reduce
+from inspect import Parameter, Signature
+from operator import or_
+from types import UnionType
+from typing import TYPE_CHECKING, Any
+
+from oarlock.ir.attribute import Sizes
+from oarlock.ir.block import Block
+from oarlock.ir.dtype import DType
+from oarlock.ir.var import Var
+from oarlock.registry.attribute_spec import AttributeSpec
+from oarlock.registry.signature import Slot
+
+if TYPE_CHECKING:
+    from oarlock.registry.declaration import Operator
+
+__all__ = ["OfEach", "call_signature", "call_signatures", "format_call", "format_type", "format_types", "given_attributes", "told_slot"]
+
+_NUMBERS = {"integer": int, "bool": bool}  # which numbers may stand in a slot; in another, any
+
+
+def call_signature(operator: "Operator") -> Signature:
+    """The signature of a call that gives each input in its place, or by name."""
+    return call_signatures(operator)[0]
+
+
+def call_signatures(operator: "Operator") -> list[Signature]:
+    """Every form of a call, the plain one first: see `call_signature`.
+
+    The others give in their place what has its name in the plain one, leave out what only tells sizes, or give the variables of the last
+    slot one by one.
+    """
+    slots, told = operator.signature.inputs, told_slot(operator)
+    behind = [_attribute(operator.attributes[name]) for name in given_attributes(operator)]
+    inputs = [_input(slot, told) for slot in slots]
+    forms = [_by_name(inputs + behind)]
+    if forms[0] != inputs + behind:
+        last = max(number for number, each in enumerate(inputs + behind) if each.default is Parameter.empty)
+        forms.append([each.replace(default=Parameter.empty) for each in (inputs + behind)[:last]] + (inputs + behind)[last:])
+    if told is not None:
+        forms.append(_by_name([*inputs[:-1], *behind]))
+    elif slots and slots[-1].variadic:
+        spread = inputs[-1].replace(kind=Parameter.VAR_POSITIONAL, annotation=Var, default=Parameter.empty)
+        forms.append([*inputs[:-1], spread, *(each.replace(kind=Parameter.KEYWORD_ONLY) for each in behind)])
+    name = Parameter("name", Parameter.KEYWORD_ONLY, default=None, annotation=str | None)
+    return [Signature([*form, name], return_annotation=_result(operator)) for form in forms]
+
+
+def given_attributes(operator: "Operator") -> list[str]:
+    """The attributes that a caller may give, in the order in which they stand behind the inputs."""
+    return [name for name, spec in operator.attributes.items() if spec.type is not Block and name != "random_id"]
+
+
+def told_slot(operator: "Operator") -> Slot | None:
+    """The last slot, where it only tells the sizes of an attribute: a call that needs none passes it over."""
+    last = operator.signature.inputs[-1] if operator.signature.inputs else None
+    return last if operator.told_attributes and last is not None and last.variadic and last.shape_only else None
+
+
+def _by_name(parameters: Sequence[Parameter]) -> list[Parameter]:
+    """The parameters of a call, by name from the first on that Python refuses in its place: one without a default behind one with one."""
+    found: list[Parameter] = []
+    for each in parameters:
+        late = each.default is Parameter.empty and any(other.default is not Parameter.empty for other in found)
+        named = late or bool(found and found[-1].kind is Parameter.KEYWORD_ONLY)
+        found.append(each.replace(kind=Parameter.KEYWORD_ONLY) if named else each)
+    return found
+
+
+def _input(slot: Slot, told: Slot | None) -> Parameter:
+    number = _NUMBERS.get(slot.dtype, float)
+    kind: Any = Sequence[Var] | Var if slot.variadic else Var | number if slot.takes_number else Var
+    default = () if slot is told else None if slot.optional else Parameter.empty
+    return Parameter(slot.name, Parameter.POSITIONAL_OR_KEYWORD, default=default, annotation=kind | None if slot.optional else kind)
+
+
+def _attribute(spec: AttributeSpec) -> Parameter:
+    kind = _given_type(spec.type)
+    kind = kind | Var if spec.variable else kind
+    kind = kind | None if spec.default is None else kind
+    return Parameter(spec.name, Parameter.POSITIONAL_OR_KEYWORD, default=spec.default, annotation=kind)
+
+
+def _given_type(kind: Any) -> Any:
+    """The type of what a caller may give for an attribute of a type."""
+    if isinstance(kind, UnionType):
+        return reduce(or_, map(_given_type, typing.get_args(kind)))
+    if kind is Sizes:
+        return int | Sequence[int | str]
+    if kind is DType:
+        return DType | str | type
+    if typing.get_origin(kind) is tuple:
+        item = typing.get_args(kind)[0]
+        return item | Sequence[item]  # type: ignore[valid-type]
+    return kind
+
+
+def _result(operator: "Operator") -> Any:
+    kinds = [list[Var] if slot.variadic else Var for slot in operator.signature.outputs if slot.name not in operator.intermediate]
+    return kinds[0] if len(kinds) == 1 else tuple[tuple(kinds)]  # type: ignore[misc]
+
+
+def format_call(operator: "Operator") -> str:
+    """The signature as text, attributes among the inputs: `softmax(x: float[...s], axis: int | None = None) -> y: float[...s]`."""
+    taken = [*map(str, operator.signature.inputs), *(str(operator.attributes[name]) for name in given_attributes(operator))]
+    return f"{operator.type}({', '.join(taken)}) -> {', '.join(map(str, operator.signature.outputs))}"
+
+
+def format_types(signature: Signature) -> str:
+    """A signature as Python's, each type by its own name: `(x: Var, axis: int | None = None, *, name: str | None = None) -> Var`."""
+    texts = [_format(each) for each in signature.parameters.values()]
+    kinds = [each.kind for each in signature.parameters.values()]
+    if Parameter.KEYWORD_ONLY in kinds and Parameter.VAR_POSITIONAL not in kinds:
+        texts.insert(kinds.index(Parameter.KEYWORD_ONLY), "*")
+    if Parameter.POSITIONAL_ONLY in kinds:
+        texts.insert(kinds.count(Parameter.POSITIONAL_ONLY), "/")
+    given = signature.return_annotation
+    return f"({', '.join(texts)})" + ("" if given is Signature.empty else f" -> {format_type(given)}")
+
+
+def _format(parameter: Parameter) -> str:
+    stars = {Parameter.VAR_POSITIONAL: "*", Parameter.VAR_KEYWORD: "**"}.get(parameter.kind, "")
+    typed = parameter.annotation is not Parameter.empty
+    text = f"{stars}{parameter.name}{': ' + format_type(parameter.annotation) if typed else ''}"
+    if parameter.default is Parameter.empty:
+        return text
+    shown = f'"{parameter.default}"' if isinstance(parameter.default, DType) else repr(parameter.default).replace("'", '"')
+    return f"{text} = {shown}" if typed else f"{text}={shown}"
+
+
+def format_type(kind: Any) -> str:
+    """A type as one writes it, without the modules of its parts."""
+    text = kind if isinstance(kind, str) else inspect.formatannotation(kind)
+    return re.sub(r"\b[a-z_]\w*\.(?=\w)", "", text)
+
+
+class OfEach:
+    """An attribute that each instance has by a function of it, and the class itself as a class does: `__doc__` and `__signature__`.
+
+    A property called so would be the documentation, or the signature, of the class.
+    """
+
+    def __init__(self, function: typing.Callable[[Any], object], of_class: object = None):
+        self.function = function
+        self.of_class = of_class
+
+    def __get__(self, instance: object, owner: type) -> object:
+        if instance is not None:
+            return self.function(instance)
+        if self.of_class is None:
+            raise AttributeError("of an instance alone")
+        return self.of_class

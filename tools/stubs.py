@@ -1,0 +1,151 @@
+"""The `.pyi` files under src/oarlock: all that type checkers and editors read where the source of the package does not tell.
+
+    PYTHONPATH=src python tools/stubs.py
+
+The functions of `ol.op` come from the declarations of operators, the names of `ol` and `ol.layer` from what these load by name, and
+those of variables and blocks from what other files attach to these. tests/architecture/test_stubs.py says when what is
+checked in is not what this writes.
+"""
+
+import inspect
+import keyword
+import sys
+import typing
+from collections.abc import Iterator
+from pathlib import Path
+from types import FunctionType, ModuleType
+
+import oarlock
+import oarlock.op.update  # its operators are called by name too
+from oarlock.ir.block import Block
+from oarlock.ir.var import Var
+from oarlock.registry.call_signature import call_signatures, format_types
+from oarlock.registry.catalogue import standard
+from oarlock.registry.declaration import Operator
+
+PACKAGE = Path(oarlock.__file__).parent
+MADE = "# Written by tools/stubs.py, which reads what the package declares."
+
+
+def make_stubs() -> dict[str, str]:
+    """The text of each stub, by its path inside the package."""
+    made = {
+        "__init__.pyi": names_of(oarlock),
+        "ir/attached.pyi": attached(),
+        "layer/__init__.pyi": names_of(oarlock.layer),
+        "op/__init__.pyi": operators(),
+    }
+    return {path: "\n".join([MADE, "", *lines]).rstrip() + "\n" for path, lines in made.items()}
+
+
+# Operators.
+
+
+def callable_operators() -> list[Operator]:
+    """The operators of the package that a user calls by name: none that owns blocks, or bears the name of a statement."""
+    ours = [operator for operator in standard if operator.kernel.__module__.startswith("oarlock.op.")]
+    return [operator for operator in ours if not operator.block_attributes and not keyword.iskeyword(operator.type)]
+
+
+def operators() -> Iterator[str]:
+    yield from (docstring(oarlock.op), "", "from collections.abc import Sequence", "from typing import overload", "")
+    names = [f"from {home_of(oarlock.op, name)[0]} import {name} as {name}" for name in oarlock.op.__all__]
+    yield from sorted([*names, "from oarlock.ir.dtype import DType", "from oarlock.ir.var import Var"])
+    yield ""
+    for operator in callable_operators():
+        forms = call_signatures(operator)
+        for form in forms:
+            if len(forms) > 1:
+                yield "@overload"
+            yield f"def {operator.type}{format_types(form)}:"
+            yield from (quoted(operator.__doc__ or ""), "")
+
+
+# Names that load when they are first used.
+
+
+def names_of(package: ModuleType) -> Iterator[str]:
+    """The public names of a package, each imported from where it is; under another name than there, assigned."""
+    lines, renamed = [], ["__all__: list[str]"]
+    for name in package.__all__:  # type: ignore[attr-defined]
+        module, there = home_of(package, name)
+        if there == name:
+            lines.append(f"from {module} import {name} as {name}")
+        else:
+            home, _, last = module.rpartition(".")
+            lines.append(f"from {home} import {last} as _{last}")
+            renamed.append(f"{name} = _{last}.{there}")
+    if package is oarlock:
+        renamed.append("__version__: str")
+    yield from (docstring(package), "", *sorted(lines), "", *sorted(renamed))
+
+
+def home_of(package: ModuleType, name: str) -> tuple[str, str]:
+    """The module from which a package takes what it calls `name`, and what that calls it."""
+    value, homes = getattr(package, name), getattr(package, "_HOMES", {})
+    if isinstance(value, ModuleType):
+        home, _, there = value.__name__.rpartition(".")
+        return home, there
+    if isinstance(value, Operator):
+        return "oarlock.op", value.type
+    if name in homes:
+        home = homes[name]
+        return home if isinstance(home, tuple) else (home, name)
+    assert isinstance(value, FunctionType | type), f"nothing tells where {name} is from"
+    return value.__module__, value.__name__
+
+
+# Members that other files attach to a class.
+
+
+def attached() -> Iterator[str]:
+    lines, imports = [], {"from oarlock.ir.block import Block", "from oarlock.ir.var import Var"}
+    for cls in (Block, Var):
+        (base,) = cls.__bases__
+        lines += [f"class {base.__name__}:", quoted(inspect.getdoc(base) or "")]
+        for name, member in sorted(vars(cls).items()):
+            if member is None:
+                lines.append(f"    {name}: None")
+            elif isinstance(member, FunctionType) and member.__module__ != cls.__module__:
+                lines += ["", f"    def {name}{format_types(of_self(member))}:", quoted(inspect.getdoc(member) or name, 8)]
+                imports.update(imports_of(inspect.signature(member)))
+        lines.append("")
+    yield from ('"""The members of `Var` and `Block` that files of higher floors attach to them."""', "", *sorted(imports), "", *lines)
+
+
+def of_self(function: FunctionType) -> inspect.Signature:
+    """The signature of a function as a method, whose first parameter is the instance."""
+    signature = inspect.signature(function)
+    first, *others = signature.parameters.values()
+    return signature.replace(parameters=[first.replace(name="self", annotation=first.empty), *others])
+
+
+def imports_of(signature: inspect.Signature) -> Iterator[str]:
+    """The lines that import the types of a signature."""
+    kinds = [signature.return_annotation, *(each.annotation for each in signature.parameters.values())]
+    while kinds:
+        kind = kinds.pop()
+        kinds += typing.get_args(kind)
+        named = typing.get_origin(kind) or kind
+        if isinstance(named, type) and named.__module__ not in ("builtins", "types", "typing"):
+            yield f"from {named.__module__} import {named.__name__}"
+
+
+# Text.
+
+
+def docstring(module: ModuleType) -> str:
+    return quoted((inspect.getdoc(module) or "").split("\n\n")[0], 0)
+
+
+def quoted(text: str, indent: int = 4) -> str:
+    """A text as the documentation of a function, indented."""
+    first, *others = text.replace("\\", "\\\\").replace('"""', r"\"\"\"").splitlines()
+    lines = [f'"""{first}', *others, '"""'] if others else [f'"""{first}"""']
+    return "\n".join(" " * indent + line if line else "" for line in lines)
+
+
+if __name__ == "__main__":
+    for path, text in make_stubs().items():
+        (PACKAGE / path).write_text(text, encoding="utf-8", newline="\n")
+        print(f"{path}: {len(text.splitlines())} lines", file=sys.stderr)
