@@ -87,6 +87,7 @@ _NAMES = {
     ),
     "oarlock.layer.dense": ("fc",),
     "oarlock.layer.inputs": ("variable as Variable",),
+    "oarlock.layer.program_summary": ("ProgramSummary", "SummaryRow", "summary"),
     "oarlock.layer.control.rnn": ("rnn",),
     "oarlock.layer.control.step_network": ("create_rnn",),
     "oarlock.compat_2017.net": ("Net", "NetBuilder"),

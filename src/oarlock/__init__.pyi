@@ -80,6 +80,9 @@ from oarlock.layer import while_loop as while_loop
 from oarlock.layer.control.rnn import rnn as rnn
 from oarlock.layer.control.step_network import create_rnn as create_rnn
 from oarlock.layer.dense import fc as fc
+from oarlock.layer.program_summary import ProgramSummary as ProgramSummary
+from oarlock.layer.program_summary import SummaryRow as SummaryRow
+from oarlock.layer.program_summary import summary as summary
 from oarlock.op import add as add
 from oarlock.op import sigmoid as sigmoid
 from oarlock.passes.backward import append_backward as append_backward

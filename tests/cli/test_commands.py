@@ -109,7 +109,22 @@ def test_python_m_oarlock_shows_every_verb(tmp_path):
     ended = run_oarlock(tmp_path, "--help")
     assert (ended.returncode, ended.stderr) == (0, "")
     verbs = re.findall(r"^│ (\w+)  ", ended.stdout, re.MULTILINE)
-    assert verbs == ["train", "infer", "serve", "show", "check", "diff", "plan", "prune", "export", "ops", "explain", "hash", "import"]
+    assert verbs == [
+        "train",
+        "infer",
+        "serve",
+        "show",
+        "summary",
+        "check",
+        "diff",
+        "plan",
+        "prune",
+        "export",
+        "ops",
+        "explain",
+        "hash",
+        "import",
+    ]
 
 
 def test_an_error_of_another_process_goes_to_its_error_output_without_a_traceback(tmp_path):
@@ -152,6 +167,15 @@ def test_show_prints_a_training_program_a_file_of_bytes_and_a_file_of_text(folde
     (tmp_path / "program.txt").write_text(program.to_text())
     assert prints("show", tmp_path / "program.bin") == program.to_text()
     assert prints("show", tmp_path / "program.txt", "--no-source") == program.to_text(source=False)
+
+
+def test_summary_prints_the_layers_of_a_program(model, prints, oarlock):
+    program = ol.load_model(model).program
+    assert prints("summary", model) == f"{ol.summary(program)}\n"
+    assert prints("summary", model, "--depth", 1, "--size", "n=32") == f"{ol.summary(program, depth=1, sizes={'n': 32})}\n"
+    refused = oarlock("summary", model, "--size", "n")
+    assert refused.status == 2
+    assert "'n' is no size; NAME=NUMBER is" in refused.error
 
 
 def test_check_says_what_it_has_checked(folder, tmp_path, prints):

@@ -5,7 +5,7 @@ import sys
 import typer
 from rich.console import Console
 
-from oarlock.cli import check, diff, explain, export, hash, import_onnx, import_torch, infer, ops, plan, prune, serve, show, train
+from oarlock.cli import check, diff, explain, export, hash, import_onnx, import_torch, infer, ops, plan, prune, serve, show, summary, train
 from oarlock.cli.untrusted_run import opens_program
 from oarlock.errors import OarlockError
 
@@ -23,7 +23,7 @@ app = typer.Typer(
 app.command(cls=opens_program("save", "path"), context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(train.train)
 app.command(cls=opens_program("output"))(infer.infer)
 app.command()(serve.serve)
-for command in (show.show, check.check, diff.diff, plan.plan):
+for command in (show.show, summary.summary, check.check, diff.diff, plan.plan):
     app.command(cls=opens_program())(command)
 app.command(cls=opens_program("output"))(prune.prune)
 app.command(cls=opens_program("onnx"))(export.export)

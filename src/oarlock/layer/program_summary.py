@@ -1,0 +1,288 @@
+"""A table of a program: its layers and the blocks in them, what they give, their parameters, and the multiply-adds that they take."""
+
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from io import StringIO
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+
+from oarlock.errors import ArgumentError, OarlockError
+from oarlock.ir.block import Block
+from oarlock.ir.block_stack import default_program
+from oarlock.ir.location import here
+from oarlock.ir.operation import Op, Role
+from oarlock.ir.program import Program
+from oarlock.ir.size import Size, add, divide, evaluate, is_symbol, multiply, names_in, rename
+from oarlock.ir.var import Var
+from oarlock.layer.multiply_adds import find_multiply_adds
+
+__all__ = ["ProgramSummary", "SummaryRow", "summary"]
+
+_RESULT = re.compile(r"(.+)\.out(?:_\d+)?")
+"""The name of a layer's result, with the layer's name in it."""
+_SHOWN = 3  # operators of a row
+
+
+@dataclass(frozen=True)
+class SummaryRow:
+    """A layer, or ops that belong to none: its name, how many blocks it is inside of, and its numbers.
+
+    `ops` are the operators it is made of, `output` the type of the last result, such as `float32[n, 10]`. A parameter that several rows
+    read counts in the first. `multiply_adds` is a number, a text with the sizes that are no numbers, or None where nothing tells it.
+    """
+
+    name: str
+    ops: tuple[str, ...]
+    depth: int
+    output: str
+    trainable: int
+    frozen: int
+    parameter_bytes: int
+    multiply_adds: Size | None
+
+
+@dataclass(frozen=True)
+class ProgramSummary:
+    """The rows of `ol.summary`, and their totals. Its text is the table.
+
+    `state_bytes` are those of what is kept beside the parameters: running statistics, and what an optimizer remembers. `multiply_adds`
+    is None where nothing tells those of some row.
+    """
+
+    rows: tuple[SummaryRow, ...]
+    trainable: int
+    frozen: int
+    parameter_bytes: int
+    state_bytes: int
+    multiply_adds: Size | None
+    sizes: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def parameters(self) -> int:
+        """How many numbers all parameters have."""
+        return self.trainable + self.frozen
+
+    def __str__(self) -> str:
+        table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
+        for title in ("layer", "operators", "output"):
+            table.add_column(title, no_wrap=True)
+        for title in ("trainable", "frozen", "memory", "multiply-adds"):
+            table.add_column(title, justify="right", no_wrap=True)
+        for row in self.rows:
+            memory = _memory(row.parameter_bytes) if row.parameter_bytes else ""
+            numbers = [f"{count:,}" if count else "" for count in (row.trainable, row.frozen)]
+            taken = "" if row.multiply_adds == 0 else _count(row.multiply_adds)
+            table.add_row("  " * row.depth + row.name, _list(row.ops), row.output, *numbers, memory, taken)
+        text = StringIO()
+        Console(file=text, width=1000, color_system=None, markup=False, highlight=False, legacy_windows=False).print(table)
+        lines = [line.rstrip() for line in text.getvalue().splitlines()]
+        taken = ", ".join(f"{name} = {size}" for name, size in self.sizes.items())
+        lines += [
+            "",
+            f"{self.trainable:,} trainable and {self.frozen:,} frozen numbers in {_memory(self.parameter_bytes)}, "
+            f"{_memory(self.state_bytes)} of state",
+            f"{_count(self.multiply_adds)} multiply-adds forward" + (f", for {taken}" if taken else ""),
+        ]
+        return "\n".join(lines)
+
+
+def summary(program: Program | None = None, *, depth: int | None = None, sizes: Mapping[str, int] | None = None) -> ProgramSummary:
+    """The layers of a program, without its gradients and updates, as a table that `print` shows: what they give, and what they take.
+
+    A row is a layer, found by the names of its parameters, or ops in a row that belong to none, called after what they give or stand
+    within; what stands inside a loop or a branch is indented below it, and counts for one step. With `depth`, names are cut after so many
+    of their parts: `encoder.0.attention.query` is part of `encoder` at 1. Multiply-adds are those of products, convolutions and attention,
+    for one row of the first input, where `sizes` does not say how large a size is that is no number: ``sizes={"n": 32, "t": 100}``. The
+    default program is taken where none is given. Raises ArgumentError.
+    """
+    program = default_program() if program is None else program
+    if not isinstance(program, Program):
+        raise ArgumentError(f"summary: it takes a program, not {type(program).__name__}", location=here(), hint="ol.summary(model.program)")
+    if depth is not None and (not isinstance(depth, int) or depth < 1):
+        raise ArgumentError(f"summary: depth is a whole number from 1, not {depth!r:.60}", location=here())
+    known = dict(_first_size(program)) if sizes is None else dict(sizes)
+    if not all(isinstance(name, str) and is_symbol(name) and isinstance(size, int) and size >= 0 for name, size in known.items()):
+        raise ArgumentError(
+            "summary: sizes are whole numbers by the names that shapes have for them", location=here(), hint='sizes={"n": 1}'
+        )
+    found = _Reader(depth, known)
+    rows, total = found.read(program.main, 0)
+    parameters = program.parameters()
+    states = [var for var in program.persistables() if not var.parameter]
+    return ProgramSummary(
+        tuple(rows),
+        sum(_elements(var) for var in parameters if var.trainable),
+        sum(_elements(var) for var in parameters if not var.trainable),
+        _bytes(parameters),
+        _bytes(states),
+        total,
+        {name: size for name, size in known.items() if any(name in names_in(size) for size in _sizes_of(program))},
+    )
+
+
+@dataclass
+class _Reader:
+    """Rows of blocks, in program order; each parameter counts where it is read first."""
+
+    depth: int | None
+    sizes: dict[str, int]
+    counted: set[Var] = field(default_factory=set)
+
+    def read(self, block: Block, level: int) -> tuple[list[SummaryRow], Size | None]:
+        """The rows of a block and of those inside, and the multiply-adds of the block."""
+        rows: list[SummaryRow] = []
+        total: Size | None = 0
+        for name, ops in self._groups(block):
+            row = self._row(name, ops, level)
+            inside: list[SummaryRow] = []
+            for op in ops:
+                for inner in op.blocks:
+                    made, taken = self.read(inner, level + 1)
+                    inside += made
+                    row = replace(row, multiply_adds=_sum(row.multiply_adds, _over_steps(op, inner, taken, self.sizes)))
+            rows += [row, *inside]
+            total = _sum(total, row.multiply_adds)
+        return rows, total
+
+    def _groups(self, block: Block) -> list[tuple[str, list[Op]]]:
+        """The ops of each layer, ops that belong to none in a row, and every op with blocks by itself."""
+        groups: list[tuple[str | None, list[Op]]] = []
+        for op in block.ops:
+            if op.role is not Role.FORWARD or op.is_commit or all(var.name.startswith("@") for var in op.writes):
+                continue
+            owner = None if op.blocks else self._owner(op)
+            joins = bool(groups) and not op.blocks and not groups[-1][1][-1].blocks
+            if joins and owner is not None and groups[-1][0] is None and len(groups) > 1 and groups[-2][0] == owner:
+                (_, between), (_, before) = groups.pop(), groups.pop()  # in the midst of one layer
+                groups.append((owner, [*before, *between, op]))
+            elif joins and groups[-1][0] == owner:
+                groups[-1][1].append(op)
+            else:
+                groups.append((owner, [op]))
+        owners = [owner for owner, _ in groups]
+        return [(owner or _between(owners, number) or _name_of(ops[-1]), ops) for number, (owner, ops) in enumerate(groups)]
+
+    def _owner(self, op: Op) -> str | None:
+        """The layer that an op belongs to: that of the parameters it reads, or whose result it defines."""
+        names = [var.name.rpartition(".")[0] or var.name for var in op.reads if var.parameter]
+        names += [found[1] for found in (_RESULT.fullmatch(var.name) for var in op.writes) if found]
+        return None if not names else ".".join(names[0].split(".")[: self.depth])
+
+    def _row(self, name: str, ops: list[Op], level: int) -> SummaryRow:
+        read = dict.fromkeys(var for op in ops if not op.blocks for var in op.reads)  # what blocks read is theirs
+        parameters = [var for var in read if var.parameter and var not in self.counted]
+        self.counted.update(parameters)
+        total: Size | None = 0
+        for op in ops:
+            total = _sum(total, _at(find_multiply_adds(op), self.sizes))
+        result = next((var for var in ops[-1].writes), None)
+        return SummaryRow(
+            name,
+            tuple(op.type for op in ops),
+            level,
+            "" if result is None else result.type_text,
+            sum(_elements(var) for var in parameters if var.trainable),
+            sum(_elements(var) for var in parameters if not var.trainable),
+            _bytes(parameters),
+            total,
+        )
+
+
+def _name_of(op: Op) -> str:
+    """The name of an op that belongs to no layer: that of its block, or of its result."""
+    if op.blocks:
+        return op.blocks[0].name.partition(".")[0]
+    return next((var.name for var in op.writes), op.type)
+
+
+def _between(owners: list[str | None], number: int) -> str | None:
+    """The name that the layers before and behind some ops are both parts of, `encoder.0` of `encoder.0.norm` and `encoder.0.linear`."""
+    before, behind = (((owners[at] or "") if 0 <= at < len(owners) else "").split(".") for at in (number - 1, number + 1))
+    shared = []
+    for left, right in zip(before, behind, strict=False):
+        if left != right:
+            break
+        shared.append(left)
+    return ".".join(shared) or None
+
+
+def _over_steps(op: Op, inner: Block, taken: Size | None, sizes: Mapping[str, int]) -> Size | None:
+    """The multiply-adds of all steps of a loop, as far as sizes tell; a branch counts as if it were taken once."""
+    sequence = next(iter(op.inputs.get("sequences", ())), None)
+    if taken is None or taken == 0 or op.type == "conditional_block":
+        return taken
+    if op.type != "recurrent" or sequence is None or not sequence.shape:
+        return None
+    if "splits" not in op.inputs:
+        return _times(taken, _at(sequence.shape[0], sizes))
+    rows = inner.inputs[0].shape if inner.inputs else None  # of those in a step, which add up to the elements of all sequences
+    if not rows or not isinstance(rows[0], str):
+        return None
+    each = divide(taken, rows[0])
+    return None if each is None or rows[0] in names_in(each) else _times(each, _at(sequence.shape[0], sizes))
+
+
+def _first_size(program: Program) -> Iterator[tuple[str, int]]:
+    """The name of the number of rows of the first input, with 1 for it."""
+    for var in program.main.inputs[:1]:
+        if var.shape and isinstance(var.shape[0], str) and names_in(var.shape[0]) == {var.shape[0]}:
+            yield var.shape[0], 1
+
+
+def _sizes_of(program: Program) -> Iterator[Size]:
+    for block in program.blocks:
+        for var in block.vars.values():
+            yield from var.shape or ()
+
+
+def _at(size: Size | None, sizes: Mapping[str, int]) -> Size | None:
+    """`size` where those of its names that are known have their values."""
+    if size is None or isinstance(size, int):
+        return size
+    found = evaluate(size, sizes)
+    return rename(size, sizes) if found is None else found
+
+
+def _sum(left: Size | None, right: Size | None) -> Size | None:
+    return None if left is None or right is None else _spelled(add, left, right)
+
+
+def _times(left: Size | None, right: Size | None) -> Size | None:
+    return 0 if left == 0 else None if left is None or right is None else _spelled(multiply, left, right)
+
+
+def _spelled(operation, left: Size, right: Size) -> Size | None:
+    try:
+        return operation(left, right)
+    except OarlockError:  # longer than a size may be
+        return None
+
+
+def _elements(var: Var) -> int:
+    return math.prod(size for size in var.shape or () if isinstance(size, int))
+
+
+def _bytes(vars: Iterable[Var]) -> int:
+    return sum(_elements(var) * var.dtype.itemsize for var in vars)
+
+
+def _list(ops: tuple[str, ...]) -> str:
+    """The first of some operators."""
+    names = list(dict.fromkeys(ops))
+    return ", ".join(names[:_SHOWN]) + (" ..." if len(names) > _SHOWN else "")
+
+
+def _count(number: Size | None) -> str:
+    return "?" if number is None else f"{number:,}" if isinstance(number, int) else number
+
+
+def _memory(count: int) -> str:
+    """Bytes as people say them: 1.5 MiB."""
+    for unit, size in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
+        if count >= size:
+            return f"{count / size:.1f} {unit}"
+    return f"{count} B"
