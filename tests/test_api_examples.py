@@ -55,6 +55,8 @@ with program:
 result, test, path = ol.train(cost, data, progress=False), data, "measured.safetensors"
 ol.save_model(cost, result, path)
 """,
+    "ol.optimizer.SGD(ol.optimizer.schedule.WarmUp(": "",
+    "optimizer = ol.optimizer.Groups(": MODEL,
     "step = executor.prepare(": MODEL + "executor, batches = ol.Executor(), [data, data]",
     "try:\n    result = ol.train(": MODEL
     + """
@@ -102,6 +104,7 @@ WRITTEN_OUT = {
 
 AFTER = {
     "ended = ol.run_untrusted(": "assert predicted.shape == (4, 3)",
+    "optimizer = ol.optimizer.Groups(": "assert len(optimizer.minimize(cost)) == 2",
     "step = executor.prepare(": "assert cost.shape == ()",
     "try:\n    result = ol.train(": "assert isinstance(result, ol.TrainingResult)",
     "x = ol.variable.tensor(": "assert x.estimated is False",

@@ -6,10 +6,45 @@ In the equations ``t`` is the number of updates before this one, 0 in the first 
 is one for several steps.
 """
 
+from oarlock.optimizer.schedule.cosine import CosineDecay, CosineRestarts
+from oarlock.optimizer.schedule.cycle import Cyclic, OneCycle
+from oarlock.optimizer.schedule.decay import (
+    Constant,
+    ExponentialDecay,
+    InverseTimeDecay,
+    LinearDecay,
+    MultiStepDecay,
+    NaturalExponentialDecay,
+    PolynomialDecay,
+    StepDecay,
+)
+from oarlock.optimizer.schedule.piecewise import Piecewise, Sequential
+from oarlock.optimizer.schedule.plateau import ReduceOnPlateau
 from oarlock.optimizer.schedule.schedule import Progress, Schedule
+from oarlock.optimizer.schedule.warm_up import Noam, WarmUp
 from oarlock.suggestions import no_attribute
 
-__all__ = ["Progress", "Schedule"]
+__all__ = [
+    "Constant",
+    "CosineDecay",
+    "CosineRestarts",
+    "Cyclic",
+    "ExponentialDecay",
+    "InverseTimeDecay",
+    "LinearDecay",
+    "MultiStepDecay",
+    "NaturalExponentialDecay",
+    "Noam",
+    "OneCycle",
+    "Piecewise",
+    "PolynomialDecay",
+    "Progress",
+    "ReduceOnPlateau",
+    "Schedule",
+    "Sequential",
+    "StepDecay",
+    "WarmUp",
+]
 
 
 def __getattr__(name: str) -> object:
