@@ -119,6 +119,7 @@ def test_python_m_oarlock_shows_every_verb(tmp_path):
         "diff",
         "plan",
         "prune",
+        "recompute",
         "export",
         "ops",
         "explain",
@@ -134,7 +135,7 @@ def test_an_error_of_another_process_goes_to_its_error_output_without_a_tracebac
 
 
 @pytest.mark.parametrize(
-    "verb", ["train", "infer", "serve", "show", "check", "diff", "plan", "prune", "export", "ops", "explain", "hash", "import"]
+    "verb", ["train", "infer", "serve", "show", "check", "diff", "plan", "prune", "recompute", "export", "ops", "explain", "hash", "import"]
 )
 def test_every_verb_has_a_page(verb, prints):
     page = prints(verb, "--help")
@@ -284,6 +285,16 @@ def test_prune_keeps_what_some_variables_need(folder, tmp_path, prints, refuses)
     assert refuses("prune", folder / "run.safetensors", "accuracy", "-o", missing) == (
         f'MissingFileError: there is no folder "{missing.parent}"'
     )
+
+
+def test_recompute_saves_a_training_program_that_goes_on_as_it_was(folder, tmp_path, prints, refuses):
+    output = tmp_path / "smaller.safetensors"
+    told = prints("recompute", folder / "run.safetensors", "--segments", "3", "-o", output)
+    assert re.fullmatch(rf"saved {re.escape(str(output))}: gradients compute [1-9]\d* ops? again\n", told)
+    program, before = ol.load_model(output).program, ol.load_model(folder / "run.safetensors").program
+    assert program.is_training
+    assert len(program.main.ops) > len(before.main.ops)
+    assert refuses("recompute", output, "--checkpoint", "nothing", "-o", output).startswith('UndefinedVarError: "nothing" is not visible')
 
 
 # ops, explain

@@ -142,7 +142,20 @@ TYPICAL = [(operator, typical(operator)) for operator in FORWARD if operator.sig
 
 TAKING_ANYTHING = {
     *("arange", "assign", "broadcast_to", "cast", "flatten", "full_like", "numel", "random_normal_like", "random_uniform_like"),
-    *("diagonal", "flip", "pad", "reshape", "reshape_like", "roll", "split_like", "stop_gradient", "tile", "transpose", "view"),
+    *(
+        "diagonal",
+        "flip",
+        "optimization_barrier",
+        "pad",
+        "reshape",
+        "reshape_like",
+        "roll",
+        "split_like",
+        "stop_gradient",
+        "tile",
+        "transpose",
+        "view",
+    ),
 }
 """One input of any shape and any dtype, and maybe the shape of others: their signatures refuse nothing. What `reshape` and
 `transpose` refuse themselves is stated in their cases."""

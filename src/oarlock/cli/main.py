@@ -5,7 +5,24 @@ import sys
 import typer
 from rich.console import Console
 
-from oarlock.cli import check, diff, explain, export, hash, import_onnx, import_torch, infer, ops, plan, prune, serve, show, summary, train
+from oarlock.cli import (
+    check,
+    diff,
+    explain,
+    export,
+    hash,
+    import_onnx,
+    import_torch,
+    infer,
+    ops,
+    plan,
+    prune,
+    recompute,
+    serve,
+    show,
+    summary,
+    train,
+)
 from oarlock.cli.untrusted_run import opens_program
 from oarlock.errors import OarlockError
 
@@ -26,6 +43,7 @@ app.command()(serve.serve)
 for command in (show.show, summary.summary, check.check, diff.diff, plan.plan):
     app.command(cls=opens_program())(command)
 app.command(cls=opens_program("output"))(prune.prune)
+app.command(cls=opens_program("output"))(recompute.recompute)
 app.command(cls=opens_program("onnx"))(export.export)
 for command in (ops.ops, explain.explain):
     app.command()(command)

@@ -5,7 +5,7 @@ import re
 from oarlock.errors import ProgramError
 from oarlock.ir.location import here
 
-__all__ = ["ALIASES", "CONSTANT", "COUNTER", "DRAWS", "gradient_name", "is_name", "next_name", "require_user_name"]
+__all__ = ["ALIASES", "CONSTANT", "COUNTER", "DRAWS", "forward_name", "gradient_name", "is_name", "next_name", "require_user_name"]
 
 _NAME = re.compile(r"[A-Za-z0-9_./@-]{1,256}", re.ASCII)
 
@@ -47,3 +47,14 @@ def gradient_name(name: str) -> str:
 def next_name(name: str) -> str:
     """The name of the value that replaces the persistable variable `name` at the end of a step."""
     return f"{name}@NEXT"
+
+
+_MARKS = re.compile(r"@[^.]*")
+
+
+def forward_name(name: str) -> str:
+    """The name of the block that a block called `name` is the gradient of, or is computed again for: `rnn_0.body` of `rnn_0@GRAD.body`.
+
+    Random numbers are keyed by it, so that both draw the same.
+    """
+    return _MARKS.sub("", name)

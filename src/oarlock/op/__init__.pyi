@@ -1178,6 +1178,14 @@ def one_hot(ids: Var, depth: int, *, name: str | None = None) -> Var:
     A row of ``depth`` numbers for each id: 1 at the id, else 0. An id that is not one of 0 to ``depth - 1`` fails.
     """
 
+def optimization_barrier(x: Var, *, name: str | None = None) -> Var:
+    """optimization_barrier(x: T[...s]) -> y: T[...s]
+
+    ``x`` itself, as a value of which passes know nothing: what is computed of it is not taken for what is computed of ``x``.
+
+    Recomputation puts it before what gradients compute again. It costs no memory and no time.
+    """
+
 def pad(x: Var, before: int | Sequence[int], after: int | Sequence[int], mode: str = "constant", value: float = 0.0, *, name: str | None = None) -> Var:
     """pad(x: T[...s], before: tuple[int, ...], after: tuple[int, ...], mode: str = 'constant', value: float = 0.0) -> y: T[...t]
 

@@ -8,7 +8,20 @@ from oarlock.op.trusted_operator import operator
 from oarlock.registry import Case, GradCheck, Rejects
 from oarlock.tensor.stacks import add_stacks
 
-__all__ = ["add", "assign", "clip", "divide", "floor_divide", "fmod", "multiply", "neg", "remainder", "subtract", "sum_"]
+__all__ = [
+    "add",
+    "assign",
+    "clip",
+    "divide",
+    "floor_divide",
+    "fmod",
+    "multiply",
+    "neg",
+    "optimization_barrier",
+    "remainder",
+    "subtract",
+    "sum_",
+]
 
 
 @operator(
@@ -193,6 +206,18 @@ def assign(x):
 
 
 assign.gradient_programs(x=lambda dy: dy)
+
+
+@operator("x: T[...s] -> y: T[...s]", aliases=("x",), cases=[Case(x=[1.0, 2.0], y=[1.0, 2.0]), GradCheck(x=(2, 3))])
+def optimization_barrier(x):
+    """``x`` itself, as a value of which passes know nothing: what is computed of it is not taken for what is computed of ``x``.
+
+    Recomputation puts it before what gradients compute again. It costs no memory and no time.
+    """
+    return x
+
+
+optimization_barrier.gradient_programs(x=lambda dy: dy)
 
 
 @operator(

@@ -1,1 +1,20 @@
-"""Program -> Program, one idea per file."""
+"""Program -> Program, one idea per file. Here are those that a user asks for; each is loaded when it is first used."""
+
+import importlib
+from typing import TYPE_CHECKING
+
+from oarlock.suggestions import no_attribute
+
+if TYPE_CHECKING:
+    from oarlock.passes.recomputation.recompute import recompute
+
+__all__ = ["recompute"]
+
+_HOMES = {"recompute": "oarlock.passes.recomputation.recompute"}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise no_attribute(__name__, name, __all__)
+    globals()[name] = value = getattr(importlib.import_module(_HOMES[name]), name)
+    return value

@@ -11,7 +11,7 @@ import torch
 from oarlock.errors import ArgumentError, ScopeError
 from oarlock.ir.block import Block
 from oarlock.ir.location import here
-from oarlock.ir.names import COUNTER, DRAWS
+from oarlock.ir.names import COUNTER, DRAWS, forward_name
 from oarlock.ir.operation import Op
 from oarlock.ir.size import Size, evaluate, names_in, told
 from oarlock.ir.var import Var
@@ -100,7 +100,7 @@ class KernelContext:
 
     def uniform(self, shape: tuple[int, ...], random_id: int) -> torch.Tensor:
         """Numbers in [0, 1), float64 of `shape`, that follow from the program's seed, the op, the draws before this one and the trip."""
-        key = random.key_of(self.op.block.program.seed, "op", random_id, self._count_draws(), *self._trips)
+        key = random.key_of(self.op.block.program.seed, "op", random_id, self._count_draws(), *map(forward_name, self._trips))
         return random.uniform(tuple(shape), key, device=device_of(self._context.place))
 
     def run_block(self, block: Block, values: list[torch.Tensor], *, trip: int | None = None) -> list[torch.Tensor]:

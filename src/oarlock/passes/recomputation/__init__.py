@@ -1,0 +1,1 @@
+"""Recomputation: gradients compute forward values again rather than keep them."""
