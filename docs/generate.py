@@ -1,4 +1,4 @@
-"""The generated reference: docs/reference/operators.md, errors.md and api.md, read from what the package declares.
+"""The generated reference: docs/reference/operators.md, layers.md, errors.md and api.md, read from what the package declares.
 
     python docs/generate.py
 
@@ -21,6 +21,7 @@ from types import FunctionType, ModuleType
 import oarlock
 import oarlock.op.update  # its operators are standard ones too
 from oarlock import errors
+from oarlock.ir.printer import format_declaration
 from oarlock.registry.catalogue import standard
 from oarlock.registry.declaration import Operator
 from oarlock.registry.page import format_page
@@ -33,7 +34,7 @@ SECTIONS = ("Inputs", "Attributes", "Outputs", "Promises", "Gradients", "Example
 
 def make_reference() -> dict[str, str]:
     """The text of each generated file, by its path in the repository."""
-    made = {"operators": operators(), "errors": error_classes(), "api": public_names()}
+    made = {"operators": operators(), "layers": layers(), "errors": error_classes(), "api": public_names()}
     texts = {name: "\n".join([MADE, "", *lines]).rstrip() + "\n" for name, lines in made.items()}
     return {f"docs/reference/{name}.md": re.sub(r"\n{3,}", "\n\n", text) for name, text in texts.items()}
 
@@ -122,6 +123,90 @@ def operator_aliases() -> dict[str, list[str]]:
     return found
 
 
+# Layers.
+
+
+GIVEN = """\
+rows = ol.layer.data("rows", [8])                           # float32[n, 8]
+signal = ol.layer.data("signal", [4, 16])                   # float32[n, 4, 16]
+image = ol.layer.data("image", [4, 12, 12])                 # float32[n, 4, 12, 12]
+volume = ol.layer.data("volume", [4, 6, 6, 6])              # float32[n, 4, 6, 6, 6]
+vectors = ol.layer.data("vectors", ["t", 8])                # float32[n, t, 8]
+memory = ol.layer.data("memory", ["s", 8])                  # float32[n, s, 8]
+steps = ol.layer.data("steps", ["n", 8], batch="t")         # float32[t, n, 8]
+words = ol.layer.data("words", [8], ragged=1)               # float32[words.t, 8], n sequences
+ids = ol.layer.data("ids", ["t"], dtype="int64")            # int64[n, t]
+label = ol.layer.data("label", [], dtype="int64")           # int64[n]
+lengths = ol.layer.data("lengths", [], dtype="int64")       # int64[n]
+"""
+"""The variables that the examples of layers take for granted."""
+LISTED = 12  # parameters below an example
+
+
+def layers() -> Iterator[str]:
+    yield from (
+        "# Layers",
+        "",
+        "Operators together with the parameters they need: `ol.layer.NAME`. [Adding an operator](../guides/add_an_operator.md) says",
+        "how shapes and dtypes are read, [errors](errors.md) what an error means. Loops, branches, inputs, and what needs no parameters",
+        "are among the [public names](api.md#oarlocklayer). Below an example stands what it gives, and the parameters that it makes.",
+        "All take these for granted:",
+        "",
+        *python(GIVEN.rstrip()),
+        "| file | layers |",
+        "|---|---|",
+    )
+    families: dict[str, dict[str, FunctionType]] = {}
+    for name, function in sorted(public_layers().items()):
+        families.setdefault(function.__module__, {})[name] = function
+    families = {module: families[module] for module in sorted(families)}
+    for module, members in families.items():
+        title = module.removeprefix("oarlock.layer.")
+        yield f"| [{title}](#{slug(title)}) | {', '.join(f'[{name}](#{slug(layer_title(name))})' for name in members)} |"
+    for module, members in families.items():
+        title = module.removeprefix("oarlock.layer.")
+        yield from ("", f"## {title}", "", f"[layer/{title}.py](../../src/oarlock/layer/{title}.py)", "")
+        yield prose(inspect.getdoc(importlib.import_module(module)))
+        for name, function in members.items():
+            about, _, example = (inspect.getdoc(function) or "").rpartition("\n\n")
+            assert is_python(textwrap.dedent(example)), f"the docstring of {name} does not end with an example"
+            yield from ("", f"### {layer_title(name)}", "", *python(header(function, name)), prose(about), "")
+            yield from (*python(textwrap.dedent(example)), *verbatim("\n".join(made_by(textwrap.dedent(example)))))
+
+
+def layer_title(name: str) -> str:
+    """The heading of a layer, which is not that of its family even where they are called alike."""
+    return f"ol.layer.{name}"
+
+
+def public_layers() -> dict[str, FunctionType]:
+    """The functions of `ol.layer` that make layers: not loops and branches, which write blocks, nor inputs and literals."""
+    apart = ("oarlock.layer.control.", "oarlock.layer.inputs", "oarlock.layer.literal", "oarlock.layer.decoding")
+    found = {name: getattr(oarlock.layer, name) for name in oarlock.layer.__all__}
+    own = {name: value for name, value in found.items() if inspect.isfunction(value) and value.__name__ == name}
+    return {
+        name: value
+        for name, value in own.items()
+        if f"{value.__module__}.".startswith("oarlock.layer.") and not value.__module__.startswith(apart)
+    }
+
+
+def made_by(example: str) -> Iterator[str]:
+    """The variables to which an example gives names, then the parameters that it makes, as a program is printed."""
+    with oarlock.Program() as program:
+        names: dict[str, object] = {"ol": oarlock}
+        exec(GIVEN, names)  # noqa: S102
+        given = dict(names)
+        exec(example, names)  # noqa: S102
+    for name, value in names.items():
+        if isinstance(value, oarlock.Var) and given.get(name) is not value and value not in program.main.inputs and not value.parameter:
+            yield f"{name}: {value.type_text}"
+    made = [format_declaration(var) for var in program.persistables() if not var.name.startswith("@")]
+    yield from made[:LISTED]
+    if len(made) > LISTED:
+        yield f"and {len(made) - LISTED} more"
+
+
 # Errors.
 
 
@@ -151,9 +236,11 @@ def public_names() -> Iterator[str]:
     yield from (
         "# Public names",
         "",
-        "What `import oarlock as ol` gives, by the package that it comes from. Operators are in [operators](operators.md), exceptions in",
-        "[errors](errors.md). [Documents](../README.md) lists the guides, which say how all this is used.",
+        "What `import oarlock as ol` gives, by the package that it comes from. Operators are in [operators](operators.md),",
+        "layers in [layers](layers.md), exceptions in [errors](errors.md). [Documents](../README.md) lists the guides, which say how",
+        "all this is used.",
     )
+    in_layers = list(public_layers().values())
     for group, names in groups.items():
         yield from ("", f"## {group}", "", prose(inspect.getdoc(importlib.import_module(group))))
         links = []
@@ -166,6 +253,8 @@ def public_names() -> Iterator[str]:
                 links.append(f"[`{path}`](operators.md#{value.type})")
             elif inspect.isclass(value) and issubclass(value, errors.OarlockError):
                 links.append(f"[`{path}`](errors.md#{value.__name__.lower()})")
+            elif value in in_layers:
+                links.append(f"[`{path}`](layers.md#{slug(layer_title(value.__name__))})")
             elif path != first:
                 links.append(f"[`{path}`](#{slug(first)})")
             else:

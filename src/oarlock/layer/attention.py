@@ -16,6 +16,8 @@ def attention(query: Var, key: Var, value: Var, *, heads: int = 1, causal: bool 
     ``softmax(q k' / sqrt(d)) v`` (Vaswani et al., 2017). With `heads`, which divides d and e, each head has its share of the columns and
     its own weights. With `causal`, step i of the last t sees no key after it. It has no parameters: `ol.layer.fc` projects what is given
     and what comes out. Its gradient has no gradient. Raises ShapeError or ArgumentError.
+
+        y = ol.layer.attention(vectors, memory, memory, heads=2)
     """
     query, key, value = (require_type(var, f"attention: {what}") for what, var in (("query", query), ("key", key), ("value", value)))
     for what, var in (("query", query), ("key", key), ("value", value)):

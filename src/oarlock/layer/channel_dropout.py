@@ -26,17 +26,29 @@ def dropout1d(x: Var, rate: float = 0.5, *, name: str | None = None) -> Var:
     """In training, zero each channel of each signal with probability `rate`, and divide the others by ``1 - rate``: float[n c w].
 
     Raises ShapeError for other inputs, ArgumentError for a rate that is no share (Tompson et al., 2015).
+
+        y = ol.layer.dropout1d(signal, 0.2)
     """
     return _by_channel(x, rate, 1, name)
 
 
 def dropout2d(x: Var, rate: float = 0.5, *, name: str | None = None) -> Var:
-    """`dropout1d` of images: float[n c h w]."""
+    """`dropout1d` of images: float[n c h w].
+
+    y = ol.layer.dropout2d(image, 0.2)
+
+        y = ol.layer.dropout2d(image, 0.2)
+    """
     return _by_channel(x, rate, 2, name)
 
 
 def dropout3d(x: Var, rate: float = 0.5, *, name: str | None = None) -> Var:
-    """`dropout1d` of volumes: float[n c d h w]."""
+    """`dropout1d` of volumes: float[n c d h w].
+
+    y = ol.layer.dropout3d(volume, 0.2)
+
+        y = ol.layer.dropout3d(volume, 0.2)
+    """
     return _by_channel(x, rate, 3, name)
 
 
@@ -53,6 +65,8 @@ def _by_channel(x: Var, rate: float, axes: int, name: str | None) -> Var:
 def alpha_dropout(x: Var, rate: float = 0.5, *, name: str | None = None) -> Var:
     """In training, set each element to the least value of selu with probability `rate`, then scale and shift all so that means and
     variances of 0 and 1 stay what they are; else ``y = x``: float[...s] (Klambauer et al., 2017). Raises ArgumentError.
+
+        y = ol.layer.alpha_dropout(ol.op.selu(rows), 0.1)
     """
     x = require_type(x, "alpha_dropout: x")
     with undone_on_error(x.block.program):
@@ -60,7 +74,12 @@ def alpha_dropout(x: Var, rate: float = 0.5, *, name: str | None = None) -> Var:
 
 
 def feature_alpha_dropout(x: Var, rate: float = 0.5, *, name: str | None = None) -> Var:
-    """`alpha_dropout` of whole channels: float[n c ...s]. Raises ShapeError for what has no channels, ArgumentError."""
+    """`alpha_dropout` of whole channels: float[n c ...s]. Raises ShapeError for what has no channels, ArgumentError.
+
+    y = ol.layer.feature_alpha_dropout(image, 0.1)
+
+        y = ol.layer.feature_alpha_dropout(image, 0.1)
+    """
     x = require_type(x, "feature_alpha_dropout: x")
     if len(x.shape or ()) < 2:
         raise ShapeError(f"feature_alpha_dropout: x is float[n c ...], not {x.type_text}", location=here(), given=[x.describe()])

@@ -18,7 +18,12 @@ Layer = Callable[[Var], Var]
 
 
 def identity(x: Var) -> Var:
-    """`x` itself: T[...s]. No op is made of it."""
+    """`x` itself: T[...s]. No op is made of it.
+
+    y = ol.layer.sequential(rows, ol.layer.identity, "tanh")
+
+        y = ol.layer.sequential(rows, ol.layer.identity, "tanh")
+    """
     return require_type(x, "identity: x")
 
 
@@ -27,6 +32,8 @@ def sequential(x: Var, *layers: Activation) -> Var:
 
     A layer with settings is a function too: ``lambda x: ol.layer.fc(x, 64)``, or ``functools.partial(ol.layer.fc, size=64)``. Where one of
     them is refused, the program is as it was before the first. Raises what they raise, ArgumentError for what gives no variable.
+
+        y = ol.layer.sequential(rows, lambda x: ol.layer.fc(x, 32), "relu", lambda x: ol.layer.fc(x, 10))
     """
     x = require_type(x, "sequential: x")
     for layer in layers:
@@ -43,6 +50,9 @@ def time_distributed(x: Var, layer: Layer, *, axes: int = 2) -> Var:
     The first `axes` become one, the layer is called on T[n*t ...d], and they become `axes` again. Layers that take any leading axes, such
     as `ol.layer.fc`, need no such thing; convolutions and pooling do. Raises ShapeError where `x` has fewer axes, or the layer changes the
     number of rows.
+
+        clips = ol.layer.data("clips", ["t", 3, 12, 12])
+        y = ol.layer.time_distributed(clips, lambda images: ol.layer.conv2d(images, 8, 3))
     """
     x = require_type(x, "time_distributed: x")
     shape = known_shape(x, "time_distributed")

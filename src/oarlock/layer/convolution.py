@@ -37,7 +37,12 @@ def conv1d(
     weight: Given | None = None,
     name: str | None = None,
 ) -> Var:
-    """Slide `filters` windows of `size` over signals: float[n c w] -> float[n filters ow]. All else is as in `conv2d`."""
+    """Slide `filters` windows of `size` over signals: float[n c w] -> float[n filters ow]. All else is as in `conv2d`.
+
+    y = ol.layer.conv1d(signal, 8, 3, dilation=2, padding="same")
+
+        y = ol.layer.conv1d(signal, 8, 3, dilation=2, padding="same")
+    """
     how = {"stride": stride, "padding": padding, "dilation": dilation}
     return _convolved(1, input, filters, size, how, groups, padding_mode, act, bias, initializer, weight, name)
 
@@ -66,6 +71,8 @@ def conv2d(
 
     Parameters `<name>.w` [filters, c / groups, kh, kw], Kaiming-normal unless `initializer` says otherwise, and `<name>.b` [filters],
     zeros; `weight` and `bias` take `ParameterOptions`. Raises ArgumentError, and ShapeError where the window does not fit.
+
+        y = ol.layer.conv2d(image, 16, 3, stride=2, padding=1, groups=2, act="relu")
     """
     how = {"stride": stride, "padding": padding, "dilation": dilation}
     return _convolved(2, input, filters, size, how, groups, padding_mode, act, bias, initializer, weight, name)
@@ -91,7 +98,12 @@ def conv3d(
     weight: Given | None = None,
     name: str | None = None,
 ) -> Var:
-    """Slide `filters` windows of `size` over volumes: float[n c d h w] -> float[n filters od oh ow]. All else is as in `conv2d`."""
+    """Slide `filters` windows of `size` over volumes: float[n c d h w] -> float[n filters od oh ow]. All else is as in `conv2d`.
+
+    y = ol.layer.conv3d(volume, 8, (1, 3, 3), padding="same")
+
+        y = ol.layer.conv3d(volume, 8, (1, 3, 3), padding="same")
+    """
     how = {"stride": stride, "padding": padding, "dilation": dilation}
     return _convolved(3, input, filters, size, how, groups, padding_mode, act, bias, initializer, weight, name)
 

@@ -45,6 +45,8 @@ def fc(
     ``fc(w, x)``, of two variables, multiplies `x`, float[*b k], by a weight that there is, float[k size] or, one number, float[1], and
     makes no parameter and no bias: ``act(scale (x @ w))``. Raises ArgumentError where there is not one size, or not a name per parameter;
     ShapeError for a shared parameter of another shape.
+
+        y = ol.layer.fc(rows, 10, act="relu", weight=ol.layer.ParameterOptions(initializer=ol.initializer.orthogonal(), l2=1e-4))
     """
     if isinstance(size, Var):
         if not (output_size is initializer is params is weight is None):
@@ -104,6 +106,8 @@ def linear(input: Var, size: int, *, bias: bool | Given = True, weight: Given | 
     """`fc` without an activation: float[*b k] -> float[*b size], ``input @ w + b``.
 
     Parameters `<name>.w` [k, size], Xavier-uniform, and `<name>.b` [size], zeros, unless `weight` and `bias` say otherwise. Raises as `fc`.
+
+        y = ol.layer.linear(rows, 10, bias=False)
     """
     input = require_type(input, "linear: input")
     size = require_count(size, "linear: size")
@@ -124,6 +128,8 @@ def bilinear(
 
     Parameters `<name>.w` [j, k, size], uniform within ±1/sqrt(j), and `<name>.b` [size], zeros, unless `weight` and `bias` say otherwise.
     Raises ShapeError where the inputs have other leading axes, or columns that are no number; ArgumentError.
+
+        y = ol.layer.bilinear(rows, rows, 3)
     """
     first, second = require_type(first, "bilinear: first"), require_type(second, "bilinear: second")
     j, k = (require_number(var.shape, -1, "bilinear", var) for var in (first, second))

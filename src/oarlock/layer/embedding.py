@@ -50,6 +50,8 @@ def embedding(
     With `sparse`, optimizers are given the gradient as rows, where nothing but lookups reads the table: see `RowGradient`.
     Raises ArgumentError where `size` is not two numbers, or `params` not one name; DTypeError for ids that are not int64
     and for a dtype that is no float; ShapeError for a shared parameter of another shape.
+
+        y = ol.layer.embedding(ids, (100, 16), padding_index=0)
     """
     ids = require_type(ids, "embedding: ids")
     if ids.dtype is not DType.INT64:
@@ -115,6 +117,8 @@ def embedding_bag(
     Bags may be ragged, int64[t] of n bags: float[n d]. With `weights`, of the shape of `ids`, the sum has each row as many times as
     its weight says. The id `padding_index` does not count; a bag of nothing else is zeros. All else is as in `embedding`. Raises
     ArgumentError, DTypeError and ShapeError.
+
+        y = ol.layer.embedding_bag(ids, (100, 16), mode="sum")
     """
     ids = require_type(ids, "embedding_bag: ids")
     program = ids.block.program

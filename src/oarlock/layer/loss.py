@@ -18,6 +18,8 @@ def softmax_with_cross_entropy(logits: Var, label: Var, *, ignore_index: int = -
     """Cross entropy of softmax(logits) against class ids, a number per row: float[*b k], int64[*b] -> float[*b].
 
     Rows labelled `ignore_index` give 0. A label that is no class makes the run raise KernelError.
+
+        losses = ol.layer.softmax_with_cross_entropy(rows, label)
     """
     return loss.softmax_with_cross_entropy(logits, label, ignore_index=ignore_index)
 
@@ -35,6 +37,8 @@ def cross_entropy(
 
     With weights of classes, an index to ignore, smoothed labels, another reduction, or floats as labels, a probability for each class, it
     is `ol.op.cross_entropy` with the classes in the last axis, whose mean is over what is not ignored. Raises as that does.
+
+        cost = ol.layer.cross_entropy(rows, label)
     """
     label = require_type(label, "cross_entropy: label")
     if weight is None and ignore_index is None and label_smoothing == 0.0 and reduction == "mean" and not label.dtype.is_floating:
@@ -50,6 +54,8 @@ def cross_entropy_of_probabilities(p: Var, label: Var) -> Var:
 
     The rows need not add up to 1: sigmoids will do. Of a probability that is 0 it is infinite, where `cross_entropy`, which takes
     logits, is not; that one is the one to train by. Raises ShapeError where the number of classes is no number.
+
+        cost = ol.layer.cross_entropy_of_probabilities(ol.layer.softmax(rows), label)
     """
     p, label = require_type(p, "cross_entropy_of_probabilities: p"), require_type(label, "cross_entropy_of_probabilities: label")
     classes = require_number(p.shape, -1, "cross_entropy_of_probabilities", p)
@@ -58,10 +64,20 @@ def cross_entropy_of_probabilities(p: Var, label: Var) -> Var:
 
 
 def mse(x: Var, y: Var) -> Var:
-    """The mean of ``(x - y)**2`` over all elements, one number: a cost."""
+    """The mean of ``(x - y)**2`` over all elements, one number: a cost.
+
+    cost = ol.layer.mse(ol.layer.fc(rows, 8), rows)
+
+        cost = ol.layer.mse(ol.layer.fc(rows, 8), rows)
+    """
     return mean(square(subtract(x, y)))
 
 
 def accuracy(predict: Var, label: Var) -> Var:
-    """The share of rows whose largest entry is at `label`: float[*b k], int64[*b] -> float32[]."""
+    """The share of rows whose largest entry is at `label`: float[*b k], int64[*b] -> float32[].
+
+    y = ol.layer.accuracy(rows, label)
+
+        y = ol.layer.accuracy(rows, label)
+    """
     return loss.accuracy(predict, label)

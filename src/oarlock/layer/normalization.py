@@ -33,6 +33,8 @@ def layer_norm(
 
     A row has so many last `axes`, whose sizes are numbers. Parameters `<name>.scale` [k], ones, and `<name>.bias` [k], zeros, one for each
     place of a row; `scale` and `bias` take `ParameterOptions`, or False for none (Ba, Kiros and Hinton, 2016). Raises ShapeError.
+
+        y = ol.layer.layer_norm(vectors, bias=False)
     """
     return _by_row("layer_norm", input, axes, epsilon, scale, bias, name)
 
@@ -42,6 +44,8 @@ def rms_norm(input: Var, *, axes: int = 1, epsilon: float = 1e-5, scale: bool | 
 
     A row has so many last `axes`. Parameter `<name>.scale` [k], ones, unless `scale` says otherwise (Zhang and Sennrich, 2019). Raises
     ShapeError.
+
+        y = ol.layer.rms_norm(vectors, epsilon=1e-6)
     """
     return _by_row("rms_norm", input, axes, epsilon, scale, False, name)
 
@@ -81,6 +85,8 @@ def group_norm(
 
     Parameters `<name>.scale` [c], ones, and `<name>.bias` [c], zeros; `scale` and `bias` take `ParameterOptions`, or False for none (Wu and
     He, 2018). Raises ShapeError where the groups do not divide the channels.
+
+        y = ol.layer.group_norm(image, 2)
     """
     return _by_group("group_norm", input, groups, epsilon, scale, bias, name)
 
@@ -91,6 +97,8 @@ def instance_norm(
     """Each channel of each row brought to mean 0 and variance 1: float[n c ...s] -> float[n c ...s] (Ulyanov et al., 2016).
 
     With `scale` and `bias` it is scaled and shifted by `<name>.scale` [c], ones, and `<name>.bias` [c], zeros. Raises ShapeError.
+
+        y = ol.layer.instance_norm(image)
     """
     return _by_group("instance_norm", input, None, epsilon, scale, bias, name)
 
@@ -126,6 +134,8 @@ def batch_norm(
     `<name>.scale` [c], ones, and `<name>.bias` [c], zeros; `scale` and `bias` take `ParameterOptions`, or False for none (Ioffe and
     Szegedy, 2015). Raises ProgramError inside a loop or a branch, from where statistics cannot be kept, and where `name` is that of another
     such layer.
+
+        y = ol.layer.batch_norm(image, act="relu")
     """
     input = require_type(input, "batch_norm: input")
     channels = require_number(input.shape, 1, "batch_norm", input)

@@ -52,6 +52,9 @@ def create_parameter(
     `options` are those that layers take, and come before the rest. It is called `<name>`, or parameter_0, parameter_1; what is called alike
     is one parameter. It is declared in the main block, even where it is asked for in a loop. Raises ArgumentError for a size that is no
     number, DTypeError for a dtype that is no float, ShapeError for a parameter of that name that has another shape.
+
+        w = ol.layer.create_parameter([8, 3], name="w", initializer=ol.initializer.kaiming_uniform(mode="fan_out"))
+        y = rows @ w
     """
     kind = DType.of(dtype)
     if not kind.is_floating:

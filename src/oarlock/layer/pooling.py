@@ -53,7 +53,12 @@ def max_pool1d(
     ceil_mode: bool = False,
     name: str | None = None,
 ) -> Var:
-    """The largest value of each window of each channel: float[n c w] -> float[n c ow]. As `max_pool2d`."""
+    """The largest value of each window of each channel: float[n c w] -> float[n c ow]. As `max_pool2d`.
+
+    y = ol.layer.max_pool1d(signal, 2)
+
+        y = ol.layer.max_pool1d(signal, 2)
+    """
     how = {"stride": stride, "padding": padding, "dilation": dilation}
     return _pooled(1, "max", input, size, how, ceil_mode, {}, name)
 
@@ -72,6 +77,8 @@ def max_pool2d(
 
     ``oh = (h + 2 padding - dilation (size - 1) - 1) // stride + 1``, rounded up with `ceil_mode`. One number stands for all axes; windows
     do not overlap unless `stride` says so. Raises ArgumentError, and ShapeError where the window does not fit.
+
+        y = ol.layer.max_pool2d(image, 2)
     """
     how = {"stride": stride, "padding": padding, "dilation": dilation}
     return _pooled(2, "max", input, size, how, ceil_mode, {}, name)
@@ -87,7 +94,12 @@ def max_pool3d(
     ceil_mode: bool = False,
     name: str | None = None,
 ) -> Var:
-    """The largest value of each window of each channel: float[n c d h w] -> float[n c od oh ow]. As `max_pool2d`."""
+    """The largest value of each window of each channel: float[n c d h w] -> float[n c od oh ow]. As `max_pool2d`.
+
+    y = ol.layer.max_pool3d(volume, 2)
+
+        y = ol.layer.max_pool3d(volume, 2)
+    """
     how = {"stride": stride, "padding": padding, "dilation": dilation}
     return _pooled(3, "max", input, size, how, ceil_mode, {}, name)
 
@@ -102,7 +114,12 @@ def average_pool1d(
     count_padding: bool = True,
     name: str | None = None,
 ) -> Var:
-    """The mean of each window of each channel: float[n c w] -> float[n c ow]. As `average_pool2d`."""
+    """The mean of each window of each channel: float[n c w] -> float[n c ow]. As `average_pool2d`.
+
+    y = ol.layer.average_pool1d(signal, 3, stride=1, padding=1, count_padding=False)
+
+        y = ol.layer.average_pool1d(signal, 3, stride=1, padding=1, count_padding=False)
+    """
     return _pooled(1, "average", input, size, {"stride": stride, "padding": padding}, ceil_mode, {"count_include_pad": count_padding}, name)
 
 
@@ -119,6 +136,8 @@ def average_pool2d(
     """The mean of each window of each channel: float[n c h w] -> float[n c oh ow].
 
     Windows are those of `max_pool2d`. Padding counts as zeros, or not at all without `count_padding`. Raises ArgumentError and ShapeError.
+
+        y = ol.layer.average_pool2d(image, 3, stride=1, padding=1, count_padding=False)
     """
     return _pooled(2, "average", input, size, {"stride": stride, "padding": padding}, ceil_mode, {"count_include_pad": count_padding}, name)
 
@@ -133,7 +152,12 @@ def average_pool3d(
     count_padding: bool = True,
     name: str | None = None,
 ) -> Var:
-    """The mean of each window of each channel: float[n c d h w] -> float[n c od oh ow]. As `average_pool2d`."""
+    """The mean of each window of each channel: float[n c d h w] -> float[n c od oh ow]. As `average_pool2d`.
+
+    y = ol.layer.average_pool3d(volume, 3, stride=1, padding=1, count_padding=False)
+
+        y = ol.layer.average_pool3d(volume, 3, stride=1, padding=1, count_padding=False)
+    """
     return _pooled(3, "average", input, size, {"stride": stride, "padding": padding}, ceil_mode, {"count_include_pad": count_padding}, name)
 
 
@@ -141,6 +165,8 @@ def adaptive_max_pool1d(input: Var, size: Numbers, *, name: str | None = None) -
     """The largest value of each of `size` windows of each channel, as even as they can be: float[n c w] -> float[n c ow].
 
     Raises ArgumentError.
+
+        y = ol.layer.adaptive_max_pool1d(signal, 2)
     """
     return adaptive_pooling.adaptive_max_pool1d(
         require_type(input, "adaptive_max_pool1d: input"), size=numbers(size, 1, "size", least=1), name=name
@@ -151,6 +177,8 @@ def adaptive_max_pool2d(input: Var, size: Numbers, *, name: str | None = None) -
     """The largest value of each of `size` windows of each channel, as even as they can be: float[n c h w] -> float[n c oh ow].
 
     Raises ArgumentError.
+
+        y = ol.layer.adaptive_max_pool2d(image, 2)
     """
     return adaptive_pooling.adaptive_max_pool2d(
         require_type(input, "adaptive_max_pool2d: input"), size=numbers(size, 2, "size", least=1), name=name
@@ -161,6 +189,8 @@ def adaptive_max_pool3d(input: Var, size: Numbers, *, name: str | None = None) -
     """The largest value of each of `size` windows of each channel, as even as they can be: float[n c d h w] -> float[n c od oh ow].
 
     Raises ArgumentError.
+
+        y = ol.layer.adaptive_max_pool3d(volume, 2)
     """
     return adaptive_pooling.adaptive_max_pool3d(
         require_type(input, "adaptive_max_pool3d: input"), size=numbers(size, 3, "size", least=1), name=name
@@ -168,7 +198,12 @@ def adaptive_max_pool3d(input: Var, size: Numbers, *, name: str | None = None) -
 
 
 def adaptive_average_pool1d(input: Var, size: Numbers, *, name: str | None = None) -> Var:
-    """The mean of each of `size` windows of each channel, as even as they can be: float[n c w] -> float[n c ow]. Raises ArgumentError."""
+    """The mean of each of `size` windows of each channel, as even as they can be: float[n c w] -> float[n c ow]. Raises ArgumentError.
+
+    y = ol.layer.adaptive_average_pool1d(signal, 2)
+
+        y = ol.layer.adaptive_average_pool1d(signal, 2)
+    """
     return adaptive_pooling.adaptive_average_pool1d(
         require_type(input, "adaptive_average_pool1d: input"), size=numbers(size, 1, "size", least=1), name=name
     )
@@ -178,6 +213,8 @@ def adaptive_average_pool2d(input: Var, size: Numbers, *, name: str | None = Non
     """The mean of each of `size` windows of each channel, as even as they can be: float[n c h w] -> float[n c oh ow].
 
     Raises ArgumentError.
+
+        y = ol.layer.adaptive_average_pool2d(image, 2)
     """
     return adaptive_pooling.adaptive_average_pool2d(
         require_type(input, "adaptive_average_pool2d: input"), size=numbers(size, 2, "size", least=1), name=name
@@ -188,6 +225,8 @@ def adaptive_average_pool3d(input: Var, size: Numbers, *, name: str | None = Non
     """The mean of each of `size` windows of each channel, as even as they can be: float[n c d h w] -> float[n c od oh ow].
 
     Raises ArgumentError.
+
+        y = ol.layer.adaptive_average_pool3d(volume, 2)
     """
     return adaptive_pooling.adaptive_average_pool3d(
         require_type(input, "adaptive_average_pool3d: input"), size=numbers(size, 3, "size", least=1), name=name
@@ -200,6 +239,8 @@ def pool2d(
     """The largest value, or the mean with ``mode="average"``, of each window: float[n c h w] -> float[n c oh ow].
 
     Windows do not overlap unless `stride` says so.
+
+        y = ol.layer.pool2d(image, 2, mode="average")
     """
     _require_mode(mode, "pool2d")
     return _pooled(2, mode, input, size, {"stride": stride, "padding": padding}, False, {}, name)
@@ -209,6 +250,8 @@ def lp_pool(input: Var, size: Numbers, *, order: float = 2.0, stride: Numbers | 
     """``(sum x**order)**(1 / order)`` over each window of each channel, of signals, images or volumes: float[n c ...s] -> float[n c ...t].
 
     Windows do not overlap unless `stride` says so. Raises ShapeError for other inputs, ArgumentError.
+
+        y = ol.layer.lp_pool(image, 2, order=2.0)
     """
     input = require_type(input, "lp_pool: input")
     axes = len(input.shape or ()) - 2
@@ -223,17 +266,32 @@ def lp_pool(input: Var, size: Numbers, *, order: float = 2.0, stride: Numbers | 
 
 
 def global_pool1d(input: Var, *, mode: str = "average") -> Var:
-    """The mean of each channel of each of signals, or its largest value with ``mode="max"``: float[n c w] -> float[n c]."""
+    """The mean of each channel of each of signals, or its largest value with ``mode="max"``: float[n c w] -> float[n c].
+
+    y = ol.layer.global_pool1d(signal, mode="max")
+
+        y = ol.layer.global_pool1d(signal, mode="max")
+    """
     return _over_all(1, input, mode)
 
 
 def global_pool2d(input: Var, *, mode: str = "average") -> Var:
-    """The mean of each channel of each of images, or its largest value with ``mode="max"``: float[n c h w] -> float[n c]."""
+    """The mean of each channel of each of images, or its largest value with ``mode="max"``: float[n c h w] -> float[n c].
+
+    y = ol.layer.global_pool2d(image, mode="max")
+
+        y = ol.layer.global_pool2d(image, mode="max")
+    """
     return _over_all(2, input, mode)
 
 
 def global_pool3d(input: Var, *, mode: str = "average") -> Var:
-    """The mean of each channel of each of volumes, or its largest value with ``mode="max"``: float[n c d h w] -> float[n c]."""
+    """The mean of each channel of each of volumes, or its largest value with ``mode="max"``: float[n c d h w] -> float[n c].
+
+    y = ol.layer.global_pool3d(volume, mode="max")
+
+        y = ol.layer.global_pool3d(volume, mode="max")
+    """
     return _over_all(3, input, mode)
 
 

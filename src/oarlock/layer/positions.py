@@ -28,6 +28,8 @@ def sinusoidal_positions(x: Var, *, base: float = 10_000.0, name: str | None = N
 
     Column 2i of step p gets ``sin(p / base**(2i / d))``, column 2i + 1 the cosine of that (Vaswani et al., 2017, section 3.5). It has no
     parameters and takes sequences of any length. Raises ShapeError.
+
+        y = ol.layer.sinusoidal_positions(vectors)
     """
     x = require_type(x, "sinusoidal_positions: x")
     shape = known_shape(x, "sinusoidal_positions")
@@ -50,6 +52,8 @@ def learned_positions(x: Var, longest: int, *, weight: Given | None = None, name
 
     Parameter `<name>.w` [longest, d], normal of deviation 0.02 unless `weight` says otherwise (Radford et al., 2018). A longer sequence is
     refused: when it is written, ShapeError, or by the run, KernelError. Raises ArgumentError.
+
+        y = ol.layer.learned_positions(vectors, 512)
     """
     x = require_type(x, "learned_positions: x")
     shape = known_shape(x, "learned_positions")

@@ -61,6 +61,8 @@ def multi_head_attention(
     Parameters `<name>.query.w` [d, heads head_size], `<name>.key.w` [e, kv_heads head_size], `<name>.value.w` [f, kv_heads head_size],
     `<name>.output.w` [heads head_size, size], Xavier-uniform, and `<name>.query.b` ..., zeros, unless `weight` and `bias` say otherwise for
     all. Raises ArgumentError, ShapeError, DTypeError.
+
+        y = ol.layer.multi_head_attention(vectors, memory, heads=4, kv_heads=2, dropout=0.1)
     """
     kind = "multi_head_attention"
     query = require_type(query, f"{kind}: query")

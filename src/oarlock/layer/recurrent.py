@@ -56,6 +56,8 @@ def lstm(
     row's last step, and outputs have both, float[t n 2*size]. Of several `layers`, `<name>.0.w`, `<name>.1.w` ..., each reads the outputs
     of the one below, in training after a `dropout` of this rate. In both cases h and c, and `init`, are float[layers*directions n size],
     the first layer first and its reverse behind it. Raises ShapeError where the input is no sequence of rows; ArgumentError.
+
+        y, h, c = ol.layer.lstm(words, 16)
     """
     given = CellOptions(initializer, weight, recurrent, bias, recurrent_bias)
     start = [None, None] if init is None else list(init)
@@ -89,6 +91,8 @@ def gru(
     Parameters `<name>.w` [d, 3 size], `<name>.u` [size, 3 size] and `<name>.b` [3 size], which start as those of `lstm`; with
     `recurrent_bias`, ``h U + v`` stands for ``h U``, as in PyTorch. All else is as in `lstm`.
     Raises ShapeError where the input is no sequence of rows; ArgumentError.
+
+        y, h = ol.layer.gru(steps, 16, lengths=lengths, bidirectional=True)
     """
     given = CellOptions(initializer, weight, recurrent, bias, recurrent_bias)
     outputs, states = _Layers("gru", size, given, layers, bidirectional, dropout, reverse, batch_first, name).run(input, [init], lengths)
@@ -118,6 +122,8 @@ def simple_rnn(
 
     ``h' = act(x W + b + h U)``, where `act` is "tanh" or "relu" (Elman, 1990). Parameters `<name>.w` [d, size], `<name>.u` [size, size] and
     `<name>.b` [size]; all else is as in `lstm`. Raises ShapeError where the input is no sequence of rows; ArgumentError.
+
+        y, h = ol.layer.simple_rnn(vectors, 16, batch_first=True, layers=2, dropout=0.1)
     """
     given = CellOptions(initializer, weight, recurrent, bias, recurrent_bias)
     layer = _Layers("simple_rnn", size, given, layers, bidirectional, dropout, reverse, batch_first, name, act)

@@ -114,6 +114,8 @@ def lstm_cell(
     """A step of `lstm`: float[n d], h: float[n size], c: float[n size] -> the next h and c. Parameters and equations are those of `lstm`.
 
     Raises ShapeError where the rows or the sizes differ.
+
+        h, c = ol.layer.lstm_cell(rows, rows, rows)
     """
     options = CellOptions(None, weight, recurrent, bias, recurrent_bias)
     return _cell("lstm_cell", _lstm, input, (hidden, cell), options, name)  # type: ignore[return-value]
@@ -129,7 +131,12 @@ def gru_cell(
     recurrent_bias: bool | Given = False,
     name: str | None = None,
 ) -> Var:
-    """A step of `gru`: float[n d], h: float[n size] -> the next h. Parameters and equations are those of `gru`. Raises ShapeError."""
+    """A step of `gru`: float[n d], h: float[n size] -> the next h. Parameters and equations are those of `gru`. Raises ShapeError.
+
+    h = ol.layer.gru_cell(rows, rows)
+
+        h = ol.layer.gru_cell(rows, rows)
+    """
     return _cell("gru_cell", _gru, input, (hidden,), CellOptions(None, weight, recurrent, bias, recurrent_bias), name)[0]
 
 
@@ -144,7 +151,12 @@ def rnn_cell(
     recurrent_bias: bool | Given = False,
     name: str | None = None,
 ) -> Var:
-    """A step of `simple_rnn`: float[n d], h: float[n size] -> the next h, ``act(x W + b + h U)``. Raises ShapeError, ArgumentError."""
+    """A step of `simple_rnn`: float[n d], h: float[n size] -> the next h, ``act(x W + b + h U)``. Raises ShapeError, ArgumentError.
+
+    h = ol.layer.rnn_cell(rows, rows, act="relu")
+
+        h = ol.layer.rnn_cell(rows, rows, act="relu")
+    """
     step = step_of("rnn_cell", act)
     return _cell("rnn_cell", step, input, (hidden,), CellOptions(None, weight, recurrent, bias, recurrent_bias), name)[0]
 

@@ -31,6 +31,8 @@ def nce(
     Parameters `<name>.w` [classes, d], Xavier-uniform unless `initializer` says otherwise, and `<name>.b` [classes], zeros: logits of all
     classes are ``x @ w.T + b``. With the sampler "log_uniform" classes are numbered by how frequent they are. `<name>.samples` are the
     sampled ones. Raises ShapeError or ArgumentError.
+
+        y = ol.layer.nce(rows, label, 100, samples=20)
     """
     return _sampled("nce", input, label, classes, samples, sampler, initializer, name, losses.nce_loss)
 
@@ -45,7 +47,10 @@ def sampled_softmax(
     initializer: Rule | None = None,
     name: str | None = None,
 ) -> Var:
-    """The `ol.op.sampled_softmax_loss` of each row, with what `nce` takes, declares and raises: float[n d], int64[n] -> float[n]."""
+    """The `ol.op.sampled_softmax_loss` of each row, with what `nce` takes, declares and raises: float[n d], int64[n] -> float[n].
+
+    y = ol.layer.sampled_softmax(rows, label, 100, samples=20)
+    """
     return _sampled("sampled_softmax", input, label, classes, samples, sampler, initializer, name, losses.sampled_softmax_loss)
 
 
@@ -54,6 +59,8 @@ def hierarchical_softmax(input: Var, label: Var, classes: int, *, initializer: R
 
     Parameters `<name>.w` [classes - 1, d], Xavier-uniform unless `initializer` says otherwise, and `<name>.b` [classes - 1], zeros, for the
     inner nodes. Raises ShapeError or ArgumentError.
+
+        y = ol.layer.hierarchical_softmax(rows, label, 100)
     """
     require_count(classes - 1 if isinstance(classes, int) else classes, "hierarchical_softmax: classes - 1")
     return _with_weights("hierarchical_softmax", input, label, classes - 1, initializer, name, losses.hierarchical_softmax_loss)

@@ -27,7 +27,12 @@ def depthwise_conv1d(
     weight: Given | None = None,
     name: str | None = None,
 ) -> Var:
-    """`depthwise_conv2d` along one axis: float[n c w] -> float[n c*multiplier ow]."""
+    """`depthwise_conv2d` along one axis: float[n c w] -> float[n c*multiplier ow].
+
+    y = ol.layer.depthwise_conv1d(signal, 3, multiplier=2)
+
+        y = ol.layer.depthwise_conv1d(signal, 3, multiplier=2)
+    """
     how = {"stride": stride, "padding": padding, "dilation": dilation}
     return _by_channel(1, input, size, multiplier, how, act, bias, weight, name)
 
@@ -48,6 +53,8 @@ def depthwise_conv2d(
     """Each channel by `multiplier` filters of its own: float[n c h w] -> float[n c*multiplier oh ow], a `conv2d` in c groups.
 
     Parameters `<name>.w` [c multiplier, 1, kh, kw] and `<name>.b` [c multiplier]; all else is as in `conv2d`.
+
+        y = ol.layer.depthwise_conv2d(image, 3, padding="same")
     """
     how = {"stride": stride, "padding": padding, "dilation": dilation}
     return _by_channel(2, input, size, multiplier, how, act, bias, weight, name)
@@ -68,7 +75,12 @@ def separable_conv1d(
     pointwise: Given | None = None,
     name: str | None = None,
 ) -> Var:
-    """`separable_conv2d` along one axis: float[n c w] -> float[n filters ow]."""
+    """`separable_conv2d` along one axis: float[n c w] -> float[n filters ow].
+
+    y = ol.layer.separable_conv1d(signal, 8, 3)
+
+        y = ol.layer.separable_conv1d(signal, 8, 3)
+    """
     how = {"stride": stride, "padding": padding, "dilation": dilation}
     return _separable(1, input, filters, size, multiplier, how, act, bias, depthwise, pointwise, name)
 
@@ -92,6 +104,8 @@ def separable_conv2d(
 
     Parameters `<name>.depthwise.w` [c multiplier, 1, kh, kw], `<name>.pointwise.w` [filters, c multiplier, 1, 1] and
     `<name>.pointwise.b` [filters], which `depthwise`, `pointwise` and `bias` give options (Chollet, 2017). Raises as `conv2d`.
+
+        y = ol.layer.separable_conv2d(image, 16, 3, padding="same", act="relu")
     """
     how = {"stride": stride, "padding": padding, "dilation": dilation}
     return _separable(2, input, filters, size, multiplier, how, act, bias, depthwise, pointwise, name)

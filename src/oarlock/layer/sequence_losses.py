@@ -53,6 +53,8 @@ def ctc_loss(
     `lengths`, int64[n], all w where that is None; `label` is ragged, int64[l], or padded, int64[n s], with its `label_lengths`. Where
     no alignment fits, the loss is infinite, or 0 with `zero_infinity`; its gradient is 0. A mean is of the losses by their
     numbers of labels, as PyTorch has it. Raises ShapeError, ArgumentError, and what `ol.op.ctc_loss` raises.
+
+        cost = ol.layer.ctc_loss(ol.layer.log_softmax(memory), ids)
     """
     require_reduction(reduction)
     log_p, label = require_type(log_p, "ctc_loss: log_p"), require_type(label, "ctc_loss: label")
@@ -74,6 +76,8 @@ def crf(emissions: Var, label: Var, *, lengths: Var | None = None, initializer: 
     that is None (Lafferty, McCallum and Pereira, 2001). Parameters `<name>.transitions` [k, k], from a label to the next,
     `<name>.start` [k] and `<name>.end` [k], uniform within ±0.1 unless `initializer` says otherwise; `crf_decode` of the same name takes
     them too. Raises ShapeError or ArgumentError.
+
+        y = ol.layer.crf(vectors, ids)
     """
     emissions, label = require_type(emissions, "crf: emissions"), require_type(label, "crf: label")
     program = emissions.block.program
@@ -92,6 +96,8 @@ def crf_decode(emissions: Var, *, lengths: Var | None = None, initializer: Rule 
     """The best labels of each sequence by the parameters of the `crf` of that name, and their score, float[n] (Viterbi, 1967).
 
     Ragged emissions, float[t k], give labels int64[t]; padded ones, float[n w k], int64[n w], with 0 behind each sequence.
+
+        best, score = ol.layer.crf_decode(vectors)
     """
     emissions = require_type(emissions, "crf_decode: emissions")
     program = emissions.block.program

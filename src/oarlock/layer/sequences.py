@@ -31,6 +31,8 @@ def sequence_pool(x: Var, pool: str, *, name: str | None = None) -> Var:
     """One element of each sequence of a ragged `x`, float[t ...d] -> float[n ...d]: its "sum", "mean", "max", "first" or "last".
 
     Of an empty sequence it is 0, and so is the gradient. Rows of rows become rows. Raises ArgumentError.
+
+        y = ol.layer.sequence_pool(words, "mean")
     """
     if pool not in _POOLS:
         raise ArgumentError(f"sequence_pool: {pool!r:.60} is none of {', '.join(_POOLS)}", location=here())
@@ -38,18 +40,33 @@ def sequence_pool(x: Var, pool: str, *, name: str | None = None) -> Var:
 
 
 def sequence_lengths(x: Var, *, name: str | None = None) -> Var:
-    """How many elements each sequence of a ragged `x` has: int64[n]. Raises ArgumentError."""
+    """How many elements each sequence of a ragged `x` has: int64[n]. Raises ArgumentError.
+
+    y = ol.layer.sequence_lengths(words)
+
+        y = ol.layer.sequence_lengths(words)
+    """
     return operators.sequence_lengths(splits_of(x, "sequence_lengths: x"), name=name)
 
 
 def sequence_expand(x: Var, like: Var, *, name: str | None = None) -> Var:
-    """Row i of `x`, T[n ...d], for every element of sequence i of the ragged `like`: T[t ...d]. Raises ArgumentError or ShapeError."""
+    """Row i of `x`, T[n ...d], for every element of sequence i of the ragged `like`: T[t ...d]. Raises ArgumentError or ShapeError.
+
+    y = ol.layer.sequence_expand(rows, words)
+
+        y = ol.layer.sequence_expand(rows, words)
+    """
     x, like = require_type(x, "sequence_expand: x"), require_type(like, "sequence_expand: like")
     return operators.sequence_expand(x, splits_of(like, "sequence_expand: like"), like, name=name)
 
 
 def sequence_softmax(x: Var, *, name: str | None = None) -> Var:
-    """The softmax over each sequence of a ragged `x`, of the same shape. Raises ArgumentError."""
+    """The softmax over each sequence of a ragged `x`, of the same shape. Raises ArgumentError.
+
+    y = ol.layer.sequence_softmax(ol.layer.fc(words, 1))
+
+        y = ol.layer.sequence_softmax(ol.layer.fc(words, 1))
+    """
     return operators.sequence_softmax(x, splits_of(x, "sequence_softmax: x"), name=name)
 
 
@@ -57,6 +74,8 @@ def sequence_concat(*xs: Var, name: str | None = None) -> Var:
     """Ragged values joined row by row: sequence i is sequence i of each of `xs`, one after another. It is ragged too.
 
     Raises ArgumentError, or ShapeError where they have different numbers of sequences.
+
+        y = ol.layer.sequence_concat(words, words)
     """
     splits = [splits_of(x, f"sequence_concat: argument {number}") for number, x in enumerate(xs)]
     y, y_splits = layout.sequence_concat(xs, splits, name=name)
@@ -66,12 +85,22 @@ def sequence_concat(*xs: Var, name: str | None = None) -> Var:
 
 
 def sequence_pad(x: Var, *, fill: float = 0.0, name: str | None = None) -> Var:
-    """The sequences of a ragged `x` as rows of one length, T[t ...d] -> T[n longest ...d], filled up. Raises ArgumentError."""
+    """The sequences of a ragged `x` as rows of one length, T[t ...d] -> T[n longest ...d], filled up. Raises ArgumentError.
+
+    y = ol.layer.sequence_pad(words)
+
+        y = ol.layer.sequence_pad(words)
+    """
     return layout.sequence_pad(x, splits_of(x, "sequence_pad: x"), fill=fill, name=name)
 
 
 def sequence_unpad(padded: Var, like: Var, *, name: str | None = None) -> Var:
-    """Padded rows cut to the lengths of the ragged `like`: T[n longest ...d] -> T[t ...d], ragged too. Raises ArgumentError."""
+    """Padded rows cut to the lengths of the ragged `like`: T[n longest ...d] -> T[t ...d], ragged too. Raises ArgumentError.
+
+    y = ol.layer.sequence_unpad(ol.op.tanh(ol.layer.sequence_pad(words)), words)
+
+        y = ol.layer.sequence_unpad(ol.op.tanh(ol.layer.sequence_pad(words)), words)
+    """
     padded, like = require_type(padded, "sequence_unpad: padded"), require_type(like, "sequence_unpad: like")
     return layout.sequence_unpad(padded, splits_of(like, "sequence_unpad: like"), like, name=name)
 

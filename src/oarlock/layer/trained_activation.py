@@ -22,6 +22,8 @@ def prelu(x: Var, *, shared: bool = True, slope: Given | None = None, name: str 
     """``x`` above 0, else ``slope * x``, with a slope that is trained: float[...s] (He et al., 2015).
 
     Parameter `<name>.slope` [1], or, unless it is `shared`, [c] for the c channels of axis 1; it begins as 0.25. Raises ShapeError.
+
+        y = ol.layer.prelu(image, shared=False)
     """
     x = require_type(x, "prelu: x")
     count = 1 if shared else require_number(x.shape, 1, "prelu", x)
@@ -39,6 +41,8 @@ def maxout(
 
     Parameters `<name>.w` [k, size*pieces], whose columns stand piece by piece for each output, and `<name>.b` [size*pieces]. Raises as
     `fc`.
+
+        y = ol.layer.maxout(rows, 5, pieces=3)
     """
     input = require_type(input, "maxout: input")
     size, pieces = require_count(size, "maxout: size"), require_count(pieces, "maxout: pieces")
@@ -64,6 +68,8 @@ def highway(
     ``t act(x w + b) + (1 - t) x``, where ``t = sigmoid(x v + c)`` (Srivastava, Greff and Schmidhuber, 2015). Parameters `<name>.w` and
     `<name>.b`, `<name>.gate.w` [k, k] and `<name>.gate.b` [k], which begins as -1, so that most comes through at first. Raises ShapeError,
     ArgumentError.
+
+        y = ol.layer.highway(rows)
     """
     x = require_type(x, "highway: x")
     k = require_number(x.shape, -1, "highway", x)

@@ -48,6 +48,8 @@ def transformer_encoder_layer(
 
     Parameters `<name>.attention.query.w` ..., `<name>.linear1.w` [d, feedforward], `<name>.linear2.w`, `<name>.norm1.scale`,
     `<name>.norm2.scale` and, with `bias`, theirs. Raises what `multi_head_attention` does.
+
+        y = ol.layer.transformer_encoder_layer(vectors, heads=2, feedforward=32)
     """
     block = _Block(heads, kv_heads, feedforward, dropout, attention_dropout, act, norm_first, epsilon, bias, weight)
     return _layers("transformer_encoder_layer", x, name, block, lambda x, name: block.encode(x, mask, key_mask, causal, name))
@@ -81,6 +83,8 @@ def transformer_decoder_layer(
 
     Parameters `<name>.attention.query.w` ..., `<name>.cross_attention.query.w` ..., `<name>.linear1.w`, `<name>.linear2.w`,
     `<name>.norm1.scale` to `<name>.norm3.scale`, and their biases. Raises what `multi_head_attention` does.
+
+        y = ol.layer.transformer_decoder_layer(vectors, memory, heads=2)
     """
     block = _Block(heads, kv_heads, feedforward, dropout, attention_dropout, act, norm_first, epsilon, bias, weight)
     masks = mask, key_mask, causal, memory_mask, memory_key_mask
@@ -112,6 +116,8 @@ def transformer_encoder(
 
     Parameters `<name>.0.attention.query.w` ..., and `<name>.norm.scale`. With `causal` and `norm_first` it is the body of a language model.
     Raises what `multi_head_attention` does.
+
+        y = ol.layer.transformer_encoder(vectors, layers=2, heads=2, causal=True, norm_first=True, final_norm=True)
     """
     block = _Block(heads, kv_heads, feedforward, dropout, attention_dropout, act, norm_first, epsilon, bias, weight)
 
@@ -148,6 +154,8 @@ def transformer_decoder(
 
     With `final_norm`, a `layer_norm` stands at the end. Parameters `<name>.0.attention.query.w` ..., and `<name>.norm.scale`. Raises what
     `multi_head_attention` does.
+
+        y = ol.layer.transformer_decoder(vectors, memory, layers=2, heads=2)
     """
     block = _Block(heads, kv_heads, feedforward, dropout, attention_dropout, act, norm_first, epsilon, bias, weight)
     masks = mask, key_mask, causal, memory_mask, memory_key_mask
@@ -182,6 +190,8 @@ def transformer(
     nobody. It takes vectors and gives vectors: `ol.layer.embedding`, `ol.layer.sinusoidal_positions` and a last `ol.layer.fc` stand around
     it. Parameters `<name>.encoder.0.attention.query.w` ... and `<name>.decoder.0.attention.query.w` .... Raises what `multi_head_attention`
     does.
+
+        y = ol.layer.transformer(memory, vectors, heads=2, encoder_layers=1, decoder_layers=1)
     """
     source, target = require_type(source, "transformer: source"), require_type(target, "transformer: target")
     program = source.block.program
