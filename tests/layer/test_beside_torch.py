@@ -130,6 +130,16 @@ def pools() -> dict:
     return found
 
 
+UPSAMPLING = {
+    "upsample by a scale": (lambda x: ol.layer.upsample(x, scale=2), nn.Upsample(scale_factor=2), [SIGNAL], {}),
+    "upsample to a size": (lambda x: ol.layer.upsample(x, (9, 8), mode="bilinear"), nn.Upsample((9, 8), mode="bilinear"), [IMAGE], {}),
+    "upsample cubically": (
+        lambda x: ol.layer.upsample(x, scale=(2, 0.5), mode="bicubic", align_corners=True),
+        nn.Upsample(scale_factor=(2, 0.5), mode="bicubic", align_corners=True), [IMAGE], {},
+    ),
+    "upsample volumes": (lambda x: ol.layer.upsample(x, 4, mode="trilinear"), nn.Upsample(4, mode="trilinear"), [VOLUME], {}),
+}  # fmt: skip
+
 NORMS = {
     "layer_norm": (ol.layer.layer_norm, nn.LayerNorm(7), [IMAGE], scale_and_bias("layer_norm")),
     "layer_norm of two axes": (lambda x: ol.layer.layer_norm(x, axes=2), nn.LayerNorm((6, 7)), [IMAGE], scale_and_bias("layer_norm")),
@@ -172,7 +182,7 @@ EMBEDDINGS = {
     ),
 }  # fmt: skip
 
-ALL = {**DENSE, **convolutions(), **pools(), **NORMS, **EMBEDDINGS}
+ALL = {**DENSE, **convolutions(), **pools(), **UPSAMPLING, **NORMS, **EMBEDDINGS}
 
 
 @pytest.mark.parametrize("case", ALL.values(), ids=ALL)
@@ -338,3 +348,13 @@ def test_what_has_no_channels_to_drop_is_refused():
             ol.layer.alpha_dropout(x, 1.0)
         assert refused.value.message == "alpha dropout: rate is a share from 0, below 1, not 1.0"
     assert program.main.ops == []
+
+
+def test_a_mode_of_other_axes_is_refused():
+    with ol.Program():
+        with pytest.raises(ol.ArgumentError) as raised:
+            ol.layer.upsample(ol.layer.data("x", shape=[4, 9]), scale=2, mode="bilinear")
+        assert raised.value.message == 'upsample: "bilinear" goes along 2 axes, not 1'
+        with pytest.raises(ol.ShapeError) as refused:
+            ol.layer.upsample(ol.layer.data("y", shape=[4]), scale=2)
+        assert refused.value.message == "upsample: x has one to three axes behind its channels, not float32[n, 4]"

@@ -349,7 +349,7 @@ def test_an_activation_that_does_not_exist(require):
         """
         oarlock.ArgumentError: no activation is called 'rleu'
           model.py:4      y = ol.layer.fc(x, 10, act="rleu")
-          one of relu, sigmoid, softmax, tanh; or a function of one variable
+          the name of an activation, such as relu, sigmoid, softmax, tanh or gelu; or a function of one variable
           Try: did you mean "relu"?    (oarlock explain ArgumentError)
         """,
     )

@@ -196,7 +196,7 @@ def test_a_target_is_pruned_to_by_its_label(x, program):
     [
         (lambda: ol.optimizer.adam(1e-3), "did you mean ol.optimizer.Adam?"),
         (lambda: ol.optimizer.sgd(1e-3), "did you mean ol.optimizer.SGD?"),
-        (lambda: ol.layer.convolution(3), "dir(ol.layer) lists what there is"),
+        (lambda: (ol.layer.conv2d, ol.layer.convolution(3)), "dir(ol.layer) lists what there is"),  # which the first has loaded
         (lambda: ol.op.attention(3), "did you mean ol.layer.attention?"),
     ],
 )

@@ -72,6 +72,7 @@ _NAMES = {
         "transformer_encoder",
         "transformer_encoder_layer",
     ),
+    "oarlock.layer.upsampling": ("upsample",),
     "oarlock.layer.transposed_convolution": ("conv_transpose1d", "conv_transpose2d", "conv_transpose3d"),
     "oarlock.op.activation": ("gelu", "log_softmax", "relu", "sigmoid", "softmax", "tanh"),
     "oarlock.op.composed.class_losses": ("nll_loss",),

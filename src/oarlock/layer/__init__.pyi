@@ -106,6 +106,7 @@ from oarlock.layer.transformer_block import transformer_encoder_layer as transfo
 from oarlock.layer.transposed_convolution import conv_transpose1d as conv_transpose1d
 from oarlock.layer.transposed_convolution import conv_transpose2d as conv_transpose2d
 from oarlock.layer.transposed_convolution import conv_transpose3d as conv_transpose3d
+from oarlock.layer.upsampling import upsample as upsample
 from oarlock.op import argmax as argmax
 from oarlock.op import concat as concat
 from oarlock.op import dropout as dropout

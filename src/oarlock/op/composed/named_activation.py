@@ -5,7 +5,10 @@ from collections.abc import Callable
 from oarlock.errors import ArgumentError
 from oarlock.ir.location import here
 from oarlock.ir.var import Var
-from oarlock.op.activation import relu, sigmoid, softmax, tanh
+from oarlock.op.activation import gelu, log_softmax, relu, sigmoid, softmax, tanh
+from oarlock.op.composed.activations import relu6, selu, softsign
+from oarlock.op.piecewise_activation import hardsigmoid, hardswish, hardtanh, leaky_relu
+from oarlock.op.smooth_activation import elu, log_sigmoid, mish, silu, softplus
 from oarlock.suggestions import did_you_mean
 
 __all__ = ["Activation", "activate", "require_activation"]
@@ -13,7 +16,27 @@ __all__ = ["Activation", "activate", "require_activation"]
 Activation = str | Callable[[Var], Var]
 """An activation: its name, or a function of a variable, such as `ol.op.gelu`."""
 
-_BY_NAME = {"relu": relu, "sigmoid": sigmoid, "softmax": softmax, "tanh": tanh}
+_BY_NAME: dict[str, Callable[[Var], Var]] = {
+    "relu": relu,
+    "sigmoid": sigmoid,
+    "softmax": softmax,
+    "tanh": tanh,
+    "elu": elu,
+    "gelu": gelu,
+    "hardsigmoid": hardsigmoid,
+    "hardswish": hardswish,
+    "hardtanh": hardtanh,
+    "leaky_relu": leaky_relu,
+    "log_sigmoid": log_sigmoid,
+    "log_softmax": log_softmax,
+    "mish": mish,
+    "relu6": relu6,
+    "selu": selu,
+    "silu": silu,
+    "softplus": softplus,
+    "softsign": softsign,
+}
+"""The activations that layers know by name, each with the settings that it has by default."""
 
 
 def require_activation(act: Activation | None) -> Activation | None:
@@ -22,7 +45,7 @@ def require_activation(act: Activation | None) -> Activation | None:
         raise ArgumentError(
             f"no activation is called {act!r:.60}",
             location=here(),
-            contract=f"one of {', '.join(_BY_NAME)}; or a function of one variable",
+            contract="the name of an activation, such as relu, sigmoid, softmax, tanh or gelu; or a function of one variable",
             hint=did_you_mean(str(act), _BY_NAME),
         )
     return act

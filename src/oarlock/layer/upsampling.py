@@ -1,0 +1,41 @@
+"""Signals, images and volumes made larger, or smaller."""
+
+from oarlock.errors import ArgumentError, ShapeError
+from oarlock.ir.location import here
+from oarlock.ir.var import Var
+from oarlock.layer.window import Numbers, numbers
+from oarlock.op.resizing import resize
+from oarlock.registry.creator import require_type
+
+__all__ = ["upsample"]
+
+_MODES = {"bilinear": ("linear", 2), "trilinear": ("linear", 3), "bicubic": ("cubic", 2)}
+"""The modes that PyTorch has a name of its own for by the number of axes."""
+
+
+def upsample(
+    x: Var,
+    size: Numbers | None = None,
+    *,
+    scale: float | tuple[float, ...] | None = None,
+    mode: str = "nearest",
+    align_corners: bool = False,
+    name: str | None = None,
+) -> Var:
+    """Signals, images or volumes of `size`, or `scale` times as large: float[n c ...s] -> float[n c ...t].
+
+    One number stands for all axes. The mode is "nearest", "nearest-exact", "linear", "cubic" or "area", as `ol.op.resize` has them, or
+    "bilinear", "trilinear" and "bicubic" as PyTorch calls them. Raises ArgumentError, and ShapeError for what has no such axes.
+
+        y = ol.layer.upsample(image, scale=2, mode="bilinear")
+    """
+    x = require_type(x, "upsample: x")
+    axes = len(x.shape or ()) - 2
+    if not 1 <= axes <= 3:
+        raise ShapeError(f"upsample: x has one to three axes behind its channels, not {x.type_text}", location=here(), given=[x.describe()])
+    kind, wanted = _MODES.get(mode, (mode, axes))
+    if wanted != axes:
+        raise ArgumentError(f'upsample: "{mode}" goes along {wanted} axes, not {axes}', location=here(), given=[x.describe()])
+    sizes = None if size is None else numbers(size, axes, "size", least=1)
+    scales = None if scale is None else (float(scale),) * axes if isinstance(scale, int | float) else tuple(map(float, scale))
+    return resize(x, size=sizes, scale=scales, mode=kind, align_corners=align_corners, name=name)
