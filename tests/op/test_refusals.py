@@ -114,7 +114,7 @@ def of_axes(operator: Operator, arguments: Arguments) -> Iterator[Misfit]:
         for value, where in ((0, " along axis 0"), (None, "")):
             if value is not None or operator.attributes["axis"].default is None:
                 message = f"{slot.name} has no element{where}, where there must be one"
-                yield f"no-element{where}", message, Arguments(empty.tensors, {"axis": value})
+                yield f"no-element{where}", message, Arguments(empty.tensors, {**arguments.attributes, "axis": value})
 
 
 def of_splits(operator: Operator, arguments: Arguments) -> Iterator[Misfit]:

@@ -93,6 +93,12 @@ def pad(x, pad, mode="constant", value=None):
     return op.pad(x, before=before, after=after, mode=mode, value=0.0 if value is None else float(value))
 
 
+def unfold(x, kernel_size, dilation, padding, stride):
+    x, alone = batched(x, 4)
+    steps = {"size": kernel_size, "stride": stride, "padding": padding, "dilation": dilation}
+    return unbatched(op.unfold(x, **{key: numbers(each, 2) for key, each in steps.items()}), alone)
+
+
 _LINEAR = ("linear", "bilinear", "trilinear")
 
 
@@ -132,6 +138,7 @@ CALLS = {
         for mode in ("area", "bicubic", "bilinear", "linear", "nearest", "nearest-exact", "trilinear")
     },
     **{f"nn.functional.pad.{mode}": pad for mode in ("circular", "constant", "reflect", "replicate", "replicate_negative")},
+    "nn.functional.unfold": lambda x, kernel_size, dilation=1, padding=0, stride=1: unfold(x, kernel_size, dilation, padding, stride),
     "nn.functional.grid_sample": lambda x, grid, mode="bilinear", padding_mode="zeros", align_corners=None: op.grid_sample(
         x, grid, mode=mode, padding_mode=padding_mode, align_corners=bool(align_corners)
     ),

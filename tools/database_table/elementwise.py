@@ -29,12 +29,45 @@ def power(x, y):
     return x**y
 
 
+def truth(x):
+    """Whether a number is not 0."""
+    return x if str(x.dtype) == "bool" else op.cast(x, dtype="bool")
+
+
 def clamp(x, min=None, max=None):
     return op.clip(x, min, max)
 
 
 CALLS = {
     "abs": op.abs,
+    "addcdiv": lambda base, x, y, *, value=1: op.addcdiv(base, x, y, value=value),
+    "addcmul": lambda base, x, y, *, value=1: base + scaled(x * y, value),
+    "allclose": lambda x, y, rtol=1e-5, atol=1e-8, equal_nan=False: op.allclose(x, y, rtol=rtol, atol=atol, equal_nan=equal_nan),
+    "copysign": op.copysign,
+    "deg2rad": op.deg2rad,
+    "equal": lambda x, y: op.all(op.equal(x, y)) if x.shape == y.shape else False,
+    "float_power": op.float_power,
+    "fmax": op.fmax,
+    "fmin": op.fmin,
+    "frac": op.frac,
+    "heaviside": op.heaviside,
+    "hypot": op.hypot,
+    "isclose": lambda x, y, rtol=1e-5, atol=1e-8, equal_nan=False: op.isclose(x, y, rtol=rtol, atol=atol, equal_nan=equal_nan),
+    "isin": lambda x, among: op.isin(x, among),
+    "isneginf": op.isneginf,
+    "isposinf": op.isposinf,
+    "isreal": lambda x: op.equal(op.full_like(x, value=0.0, dtype=x.dtype), 0.0),
+    "ldexp": op.ldexp,
+    "logaddexp": op.logaddexp,
+    "logaddexp2": op.logaddexp2,
+    "logit": lambda x, eps=None: op.logit(x, epsilon=eps),
+    "nan_to_num": lambda x, nan=None, posinf=None, neginf=None: op.nan_to_num(x, nan=nan or 0.0, posinf=posinf, neginf=neginf),
+    "nextafter": op.nextafter,
+    "positive": op.assign,
+    "rad2deg": op.rad2deg,
+    "sgn": op.sign,
+    "signbit": op.signbit,
+    "sinc": op.sinc,
     "acos": op.acos,
     "acosh": op.acosh,
     "add": add,
@@ -71,10 +104,10 @@ CALLS = {
     "log10": op.log10,
     "log1p": op.log1p,
     "log2": op.log2,
-    "logical_and": op.logical_and,
-    "logical_not": op.logical_not,
-    "logical_or": op.logical_or,
-    "logical_xor": op.logical_xor,
+    "logical_and": lambda x, y: op.logical_and(truth(x), truth(y)),
+    "logical_not": lambda x: op.logical_not(truth(x)),
+    "logical_or": lambda x, y: op.logical_or(truth(x), truth(y)),
+    "logical_xor": lambda x, y: op.logical_xor(truth(x), truth(y)),
     "lt": op.less,
     "max.binary": op.maximum,
     "maximum": op.maximum,

@@ -48,7 +48,76 @@ def topk(x, k, dim=-1, largest=True, sorted=True):
     return op.top_k(x, k=k, axis=dim, largest=largest)
 
 
+def along(function):
+    """A function of an axis and places along it, in PyTorch's order. A number has one place."""
+
+    def call(x, dim, index, values, **keywords):
+        index = places(index)
+        if not x.shape:
+            shaped = op.reshape(values, shape=(1,)) if isinstance(values, ol.Var) and function is not op.index_fill else values
+            return op.reshape(function(op.reshape(x, shape=(1,)), index, shaped, axis=dim, **keywords), shape=())
+        return function(x, index, values, axis=dim, **keywords)
+
+    return call
+
+
+def index_select(x, dim, index):
+    if not x.shape:
+        return op.reshape(op.index_select(op.reshape(x, shape=(1,)), places(index), axis=dim), shape=())
+    return op.index_select(x, places(index), axis=dim)
+
+
+def scatter_reduce(x, dim, index, src, reduce, *, include_self=True):
+    if not x.shape:
+        rows = [op.reshape(each, shape=(-1,)) for each in (x, places(index), src)]
+        return op.reshape(op.scatter_reduce(*rows, axis=dim, reduction=reduce, include_self=include_self), shape=())
+    return op.scatter_reduce(x, places(index), src, axis=dim, reduction=reduce, include_self=include_self)
+
+
+def index_put(x, indices, values, accumulate=False):
+    axes = tuple(range(len(indices)))
+    return op.index_put(x, values, [places(index) for index in indices], axes=axes, accumulate=accumulate)
+
+
+def slice_(x, dim=0, start=None, end=None, step=1):
+    return x[(slice(None),) * (dim % len(x.shape)) + (slice(start, end, step),)]
+
+
+def take_along_dim(x, index, dim=None):
+    if dim is None:
+        return op.take_along_axis(op.reshape(x, shape=(-1,)), op.reshape(index, shape=(-1,)), axis=0)
+    return op.take_along_axis(x, index, axis=dim)
+
+
 CALLS = {
+    "fill": lambda x, value: (
+        op.full_like(x, value=float(value), dtype=x.dtype) if not isinstance(value, ol.Var) else op.broadcast_to(value, [x], shape=x.shape)
+    ),
+    "index_add": lambda x, dim, index, source, *, alpha=1: along(op.index_add)(x, dim, index, source, alpha=float(alpha)),
+    "index_copy": along(op.index_copy),
+    "index_fill": along(op.index_fill),
+    "index_put": index_put,
+    "index_select": index_select,
+    "masked_fill": op.masked_fill,
+    "masked_scatter": op.masked_scatter,
+    "masked_select": op.masked_select,
+    "narrow_copy": narrow,
+    "nonzero": lambda x: op.argwhere(op.cast(x, dtype="bool")),
+    "put": lambda x, index, source, accumulate=False: op.put(x, places(index), source, accumulate=accumulate),
+    "select_scatter": lambda x, src, dim, index: op.select_scatter(x, src, axis=dim, index=index),
+    "slice": slice_,
+    "slice_scatter": lambda x, src, dim=0, start=None, end=None, step=1: op.slice_scatter(
+        x, src, axis=dim, start=start, stop=end, step=step
+    ),
+    "take": lambda x, index: op.take(x, places(index)),
+    "take_along_dim": take_along_dim,
+    **{f"scatter_reduce.{each}": scatter_reduce for each in ("sum", "prod", "mean", "amax", "amin")},
+    **{
+        f"index_reduce.{each}": lambda x, dim, index, source, reduce, *, include_self=True: along(op.index_reduce)(
+            x, dim, index, source, reduction=reduce, include_self=include_self
+        )
+        for each in ("prod", "mean", "amax", "amin")
+    },
     "__getitem__": getitem,
     "argsort": lambda x, dim=-1, descending=False, stable=False: op.argsort(x, axis=dim, descending=descending),
     "argwhere": lambda x: op.argwhere(op.cast(x, dtype="bool")),

@@ -25,7 +25,32 @@ def linear(x, w, bias=None):
     return y if bias is None else y + bias
 
 
+def tensordot(x, y, dims=2):
+    return op.tensordot(x, y, axes=dims if isinstance(dims, int) else tuple(tuple(each) for each in dims))
+
+
+def cross(x, y, dim=None):
+    if dim is None:
+        dim = next((axis for axis, size in enumerate(x.shape) if size == 3), -1)
+    return op.cross(x, y, axis=dim)
+
+
+def dot(x, y):
+    return op.matrix_product(x, y)
+
+
 CALLS = {
+    "addbmm": addition(lambda x, y: op.reduce_sum(op.matrix_product(x, y), axis=0)),
+    "addr": addition(op.outer),
+    "cross": cross,
+    "dot": dot,
+    "inner": op.inner,
+    "kron": op.kron,
+    "linalg.cross": lambda x, y, *, dim=-1: op.cross(x, y, axis=dim),
+    "linalg.vecdot": lambda x, y, *, dim=-1: op.vecdot(x, y, axis=dim),
+    "outer": op.outer,
+    "tensordot": tensordot,
+    "vdot": dot,
     "__rmatmul__": lambda x, y: op.matrix_product(y, x),
     "addmm": addition(op.matrix_product),
     "addmm.decomposed": addition(op.matrix_product),

@@ -81,7 +81,68 @@ def cumulative(function):
     return call
 
 
+def cumulative_extreme(function):
+    def call(x, dim):
+        return function(x, axis=dim) if x.shape else (op.assign(x), op.full(shape=(), value=0.0, dtype="int64"))
+
+    return call
+
+
+def areas(function):
+    def call(y, x=None, *, dx=1.0, dim=-1):
+        return function(y, x, dx=float(dx), axis=dim)
+
+    return call
+
+
+def picked(function):
+    """An element that order picks, and its place; of all elements, PyTorch gives no place."""
+
+    def call(x, *numbers, dim=None, keepdim=False):
+        numbers = list(numbers)
+        given = {"k": numbers.pop(0)} if function is op.kthvalue else {}
+        dim = numbers.pop(0) if numbers else -1 if dim is None and function in (op.kthvalue, op.mode) else dim
+        keepdim = numbers.pop(0) if numbers else keepdim
+        if dim is None:
+            return function(x)[0]
+        if x.shape:
+            return function(x, axis=dim, keepdim=keepdim, **given)
+        values, places = function(op.reshape(x, shape=(1,)), axis=dim, **given)
+        return values, places
+
+    return call
+
+
+def quantile(function):
+    def call(x, q, dim=None, keepdim=False, *, interpolation="linear"):
+        return function(x, q, axis=axes_of(x, dim), keepdim=keepdim, interpolation=interpolation)
+
+    return call
+
+
 CALLS = {
+    "aminmax": lambda x, *, dim=None, keepdim=False: op.aminmax(x, axis=axes_of(x, dim), keepdim=keepdim),
+    "corrcoef": op.corrcoef,
+    "count_nonzero": lambda x, dim=None: op.count_nonzero(x, axis=axes_of(x, dim)),
+    "cov": lambda x, *, correction=1, fweights=None, aweights=None: op.cov(
+        x, correction=float(correction), weights=aweights, frequencies=fweights
+    ),
+    "cummax": cumulative_extreme(op.cummax),
+    "cummin": cumulative_extreme(op.cummin),
+    "cumulative_trapezoid": areas(op.cumulative_trapezoid),
+    "diff": lambda x, n=1, dim=-1, prepend=None, append=None: op.diff(x, n=n, axis=dim, prepend=prepend, append=append),
+    "dist": lambda x, y, p=2: op.vector_norm(op.subtract(x, y), order=float(p)),
+    "kthvalue": picked(op.kthvalue),
+    "logcumsumexp": cumulative(op.logcumsumexp),
+    "median": picked(op.median),
+    "mode": picked(op.mode),
+    "nanmean": reduction(op.nanmean),
+    "nanmedian": picked(op.nanmedian),
+    "nanquantile": quantile(op.nanquantile),
+    "nansum": reduction(op.nansum),
+    "quantile": quantile(op.quantile),
+    "trapezoid": areas(op.trapezoid),
+    "trapz": areas(op.trapezoid),
     "all": lambda x, dim=None, keepdim=False: op.all(op.cast(x, dtype="bool"), axis=axes_of(x, dim), keepdim=keepdim),
     "any": lambda x, dim=None, keepdim=False: op.any(op.cast(x, dtype="bool"), axis=axes_of(x, dim), keepdim=keepdim),
     "amax": reduction(op.amax),

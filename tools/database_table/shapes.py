@@ -25,12 +25,7 @@ def expand(x, *shape):
 
 
 def transpose(x, first, second):
-    rank = len(x.shape)
-    if rank == 0 and first in (0, -1) and second in (0, -1):
-        return op.assign(x)
-    axes = list(range(rank))
-    axes[first], axes[second] = axes[second], axes[first]
-    return op.transpose(x, axes=tuple(axes))
+    return op.swapaxes(x, first, second) if x.shape else op.assign(x)
 
 
 def permute(x, *dims):
@@ -57,12 +52,11 @@ def split(x, size, dim=0):
 
 
 def chunk(x, chunks, dim=0):
-    return split(x, -(-x.shape[dim] // chunks), dim)
+    return op.chunk(x, chunks, axis=dim)
 
 
 def unbind(x, dim=0):
-    count = x.shape[dim] if -len(x.shape) <= dim < len(x.shape) else 1
-    return [op.squeeze(op.slice(x, axis=dim, start=number, stop=number + 1), dim) for number in range(count)]
+    return op.unbind(x, axis=dim)
 
 
 def flatten(x, start_dim=0, end_dim=-1):
@@ -81,8 +75,7 @@ def _flat(x, start, end):
 
 
 def unflatten(x, dim, shape):
-    axis = dim % len(x.shape)
-    return op.reshape(x, shape=(*x.shape[:axis], *shape, *x.shape[axis + 1 :]))
+    return op.unflatten(x, axis=dim, sizes=shape)
 
 
 def repeat(x, *repeats):
@@ -113,7 +106,61 @@ def stack(xs, dim=0):
     return op.stack(xs, axis=dim if dim >= 0 else dim + len(xs[0].shape) + 1)
 
 
+def meshgrid(*xs, indexing="ij"):
+    return op.meshgrid(*(xs[0] if isinstance(xs[0], list | tuple) else xs), indexing=indexing)
+
+
+def many(function):
+    """A function of several variables, which PyTorch takes in a row or one by one."""
+    return lambda *xs: function(*(xs[0] if isinstance(xs[0], list | tuple) else xs))
+
+
+def many_each(function):
+    """A function of one variable, which PyTorch takes several of."""
+    return lambda *xs: (
+        [function(x) for x in (xs[0] if isinstance(xs[0], list | tuple) else xs)]
+        if len(xs) != 1 or isinstance(xs[0], list | tuple)
+        else function(xs[0])
+    )
+
+
+def rot90(x, k=1, dims=(0, 1)):
+    return op.rot90(x, k=k, axes=tuple(dims))
+
+
 CALLS = {
+    "H": lambda x: op.swapaxes(x, 0, 1) if x.shape else op.assign(x),
+    "T": lambda x: op.transpose(x, axes=tuple(range(len(x.shape)))[::-1]),
+    "alias_copy": op.assign,
+    "atleast_1d": many_each(op.atleast_1d),
+    "atleast_2d": many_each(op.atleast_2d),
+    "atleast_3d": many_each(op.atleast_3d),
+    "block_diag": many(op.block_diag),
+    "broadcast_tensors": many(op.broadcast_tensors),
+    "cartesian_prod": many(op.cartesian_prod),
+    "column_stack": many(op.column_stack),
+    "combinations": lambda x, r=2, with_replacement=False: op.combinations(x, r=r, with_replacement=with_replacement),
+    "diag": lambda x, diagonal=0: op.diag(x, offset=diagonal),
+    "diag_embed": lambda x, offset=0, dim1=-2, dim2=-1: op.diag_embed(x, offset=offset, axes=(dim1, dim2)),
+    "diagflat": lambda x, offset=0: op.diagflat(x, offset=offset),
+    "diagonal_scatter": lambda x, values, offset=0, dim1=0, dim2=1: op.diagonal_scatter(x, values, offset=offset, axes=(dim1, dim2)),
+    "dsplit": op.dsplit,
+    "dstack": many(op.dstack),
+    "hsplit": op.hsplit,
+    "hstack": many(op.hstack),
+    "mH": lambda x: op.swapaxes(x, -2, -1),
+    "mT": lambda x: op.swapaxes(x, -2, -1),
+    "meshgrid.list_of_tensors": meshgrid,
+    "meshgrid.variadic_tensors": meshgrid,
+    "movedim": op.moveaxis,
+    "nn.functional.channel_shuffle": lambda x, groups: op.channel_shuffle(x, groups=groups),
+    "nn.functional.pixel_shuffle": lambda x, factor: op.pixel_shuffle(x, factor=factor),
+    "nn.functional.pixel_unshuffle": lambda x, factor: op.pixel_unshuffle(x, factor=factor),
+    "rot90": rot90,
+    "tensor_split": lambda x, sections, dim=0: op.tensor_split(x, sections, axis=dim),
+    "trace": op.trace,
+    "vsplit": op.vsplit,
+    "vstack": many(op.vstack),
     "broadcast_to": expand,
     "cat": cat,
     "chunk": chunk,

@@ -1,13 +1,22 @@
-"""Sums and products of all that comes before, along an axis."""
+"""Sums, products, extremes and logarithms of sums of all that comes before, along an axis."""
+
+import math
 
 import torch
 
 from oarlock.ir.shape_rules import require_axis
+from oarlock.op.along_axis import scatter_along_axis
+from oarlock.op.choice import where
+from oarlock.op.comparison import greater
+from oarlock.op.creation import full_like
+from oarlock.op.elementwise import add, neg, subtract
+from oarlock.op.rearrangement import flip
 from oarlock.op.trusted_operator import operator
+from oarlock.op.unary import exp, log, number_like
 from oarlock.registry import Case, GradCheck, Rejects
 from oarlock.tensor.running_product import product_slopes, product_tangent, slopes_tangent
 
-__all__ = ["cumprod", "cumsum"]
+__all__ = ["cummax", "cummin", "cumprod", "cumsum", "logcumsumexp"]
 
 
 @operator(
@@ -88,3 +97,75 @@ def cumprod_dx_ddy(x, ddx, *, axis, exclusive, reverse):
 @cumprod_dx.gradient("x", axis_attribute="axis")
 def cumprod_dx_dx(x, dy, ddx, *, axis, exclusive, reverse):
     return slopes_tangent(x, dy, ddx, axis, exclusive, reverse)
+
+
+@operator(
+    "x: number[...s] -> values: number[...s], indices: int64[...s]",
+    axis_attribute="axis",
+    cases=[
+        Case(x=[[1.0, 3.0, 2.0, 3.0]], axis=1, values=[[1.0, 3.0, 3.0, 3.0]], indices=[[0, 1, 1, 3]]),
+        Case(x=[3, 4], axis=-1, values=[3, 4], indices=[0, 1]),
+        GradCheck(x=(2, 4, 2), axis=1),
+        Rejects("axis 0 is not an axis of x", x=1.0, axis=0),
+    ],
+)
+def cummax(x, *, axis: int):
+    """At each place along ``axis`` the largest element up to it, and where the last of equal ones stands."""
+    return tuple(torch.cummax(x, axis))
+
+
+@operator(
+    "x: number[...s] -> values: number[...s], indices: int64[...s]",
+    axis_attribute="axis",
+    cases=[
+        Case(x=[[3.0, 1.0, 2.0, 1.0]], axis=1, values=[[3.0, 1.0, 1.0, 1.0]], indices=[[0, 1, 1, 3]]),
+        Case(x=[3, 4], axis=-1, values=[3, 3], indices=[0, 0]),
+        GradCheck(x=(2, 4, 2), axis=1),
+        Rejects("axis 0 is not an axis of x", x=1.0, axis=0),
+    ],
+)
+def cummin(x, *, axis: int):
+    """At each place along ``axis`` the smallest element up to it, and where the last of equal ones stands."""
+    return tuple(torch.cummin(x, axis))
+
+
+def _where_they_stood(indices, dvalues, *, axis):
+    """The sum of what arrives at all values that an element is."""
+    return scatter_along_axis(full_like(dvalues, value=0.0, dtype=dvalues.dtype), indices, dvalues, axis=axis, reduction="add")
+
+
+for _extreme in (cummax, cummin):
+    _extreme.check_shapes(lambda x, *, axis: require_axis(x.shape, axis))
+    _extreme.gradient_programs(x=_where_they_stood)
+
+
+@operator(
+    "x: float[...s] -> y: float[...s]",
+    axis_attribute="axis",
+    cases=[
+        Case(x=[[0.0, 0.0, math.log(2.0)]], axis=1, y=[[0.0, math.log(2.0), math.log(4.0)]]),
+        Case(x=[-math.inf, 1000.0], axis=-1, y=[-math.inf, 1000.0]),
+        GradCheck(x=(2, 4, 2), axis=1),
+        Rejects("axis 0 is not an axis of x", x=1.0, axis=0),
+    ],
+)
+def logcumsumexp(x, *, axis: int):
+    """At each place along ``axis`` the logarithm of the sum of ``exp(x)`` up to it, computed stably."""
+    return torch.logcumsumexp(x, axis)
+
+
+logcumsumexp.check_shapes(lambda x, *, axis: require_axis(x.shape, axis))
+
+
+@logcumsumexp.gradient_program("x")
+def logcumsumexp_dx(x, y, dy, *, axis):
+    """The sum of ``dy exp(x - y)`` at a place and behind, in log space: of what is above 0, less that of what is below."""
+    return subtract(_shares(x, y, dy, axis), _shares(x, y, neg(dy), axis))
+
+
+def _shares(x, y, dy, axis: int):
+    zero = number_like(0.0, dy)
+    some = greater(dy, zero)
+    amounts = subtract(log(where(some, dy, number_like(1.0, dy))), where(some, y, zero))
+    held = flip(where(some, amounts, number_like(-math.inf, dy)), axes=(axis,))
+    return exp(add(flip(logcumsumexp(held, axis=axis), axes=(axis,)), x))

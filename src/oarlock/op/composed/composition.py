@@ -1,0 +1,46 @@
+"""What every function of variables that writes several ops does: it looks at its first argument, and takes back what it wrote on errors."""
+
+import inspect
+from collections.abc import Callable
+from functools import wraps
+from typing import ParamSpec, TypeVar
+
+from oarlock.errors import ArgumentError
+from oarlock.ir.location import here
+from oarlock.ir.rollback import undone_on_error
+from oarlock.ir.var import Var
+from oarlock.registry.creator import require_type
+
+__all__ = ["composition", "require_variables"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def composition(function: Callable[P, R]) -> Callable[P, R]:
+    """A function whose first argument is a variable, or whose only ones are. Where it fails, nothing of what it wrote is left.
+
+    Raises ArgumentError for what is no variable.
+    """
+    parameter = next(iter(inspect.signature(function).parameters.values()))
+    several = parameter.kind is parameter.VAR_POSITIONAL
+
+    @wraps(function)
+    def call(*arguments: P.args, **keywords: P.kwargs) -> R:
+        if several:
+            first = require_variables(arguments, function.__name__)[0]
+        else:
+            given = arguments[0] if arguments else keywords.get(parameter.name)
+            first = require_type(given, f"{function.__name__}: {parameter.name}")
+        with undone_on_error(first.block.program):
+            return function(*arguments, **keywords)
+
+    return call
+
+
+def require_variables(values: object, what: str) -> list[Var]:
+    """Variables in a row. Raises ArgumentError where there is none, or something else."""
+    found = list(values) if isinstance(values, list | tuple) else [values]
+    if not found:
+        raise ArgumentError(f"{what}: no variable is given", location=here())
+    return [require_type(each, f"{what}: each argument") for each in found]

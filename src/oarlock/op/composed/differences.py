@@ -1,0 +1,72 @@
+"""Differences of neighbours along an axis, and areas below what they are samples of."""
+
+from oarlock.errors import ArgumentError, ShapeError
+from oarlock.ir.location import here
+from oarlock.ir.shape_rules import require_axis
+from oarlock.ir.var import Var
+from oarlock.op.comparison import not_equal
+from oarlock.op.composed.arithmetic import constant_like
+from oarlock.op.composed.composition import composition
+from oarlock.op.composed.shape import known_shape, unsqueeze
+from oarlock.op.cumulative import cumsum
+from oarlock.op.elementwise import add, multiply, subtract
+from oarlock.op.manipulation import concat, slice_
+from oarlock.op.reduction import reduce_sum
+
+__all__ = ["cumulative_trapezoid", "diff", "trapezoid"]
+
+
+def _require_axis(x: Var, axis: int, what: str) -> int:
+    try:
+        return require_axis(known_shape(x, what), axis)
+    except ShapeError as error:
+        raise ShapeError(f"{what}: {error.message}", location=here(), given=[x.describe()]) from None
+
+
+@composition
+def diff(x: Var, *, n: int = 1, axis: int = -1, prepend: Var | None = None, append: Var | None = None) -> Var:
+    """Each element along ``axis`` less the one in front, ``n`` times; of bools, whether they differ. Others may stand at the ends."""
+    if n < 0:
+        raise ArgumentError(f"diff: n is {n}, where it is at least 0", location=here())
+    axis = _require_axis(x, axis, "diff")
+    parts = [each for each in (prepend, x, append) if each is not None]
+    found = concat(parts, axis=axis) if len(parts) > 1 and n else x
+    for _ in range(n):
+        size = known_shape(found, "diff")[axis]
+        if size == 0:
+            return found
+        later, earlier = slice_(found, axis=axis, start=1), slice_(found, axis=axis, stop=-1)
+        found = (not_equal if x.dtype.value == "bool" else subtract)(later, earlier)
+    return found
+
+
+def _areas(y: Var, x: Var | None, dx: float, axis: int, what: str) -> tuple[Var, int]:
+    """The area below each two neighbours, and the axis from the front."""
+    axis = _require_axis(y, axis, what)
+    if known_shape(y, what)[axis] == 0:
+        return slice_(y, axis=axis), axis
+    later, earlier = slice_(y, axis=axis, start=1), slice_(y, axis=axis, stop=-1)
+    total = add(later, earlier)
+    if x is None:
+        return multiply(total, constant_like(dx / 2.0, y)), axis
+    if len(known_shape(x, what)) == 1:
+        steps = diff(x)
+        behind = len(known_shape(y, what)) - axis - 1
+        steps = unsqueeze(steps, *range(1, behind + 1)) if behind else steps
+    else:
+        steps = diff(x, axis=axis - len(known_shape(y, what)))
+    return multiply(multiply(total, steps), constant_like(0.5, y)), axis - len(known_shape(y, what))
+
+
+@composition
+def trapezoid(y: Var, x: Var | None = None, *, dx: float = 1.0, axis: int = -1) -> Var:
+    """The area below ``y`` along ``axis``, of trapezoids ``dx`` wide, or between the places ``x``, which broadcast."""
+    areas, axis = _areas(y, x, dx, axis, "trapezoid")
+    return reduce_sum(areas, axis=axis)
+
+
+@composition
+def cumulative_trapezoid(y: Var, x: Var | None = None, *, dx: float = 1.0, axis: int = -1) -> Var:
+    """That area up to each place along ``axis`` but the first."""
+    areas, axis = _areas(y, x, dx, axis, "cumulative_trapezoid")
+    return cumsum(areas, axis=axis)

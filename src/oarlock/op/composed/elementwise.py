@@ -1,0 +1,155 @@
+"""Functions element by element that need no kernel, with PyTorch's gradients where a function bends."""
+
+import math
+
+from oarlock.errors import ArgumentError
+from oarlock.ir.location import here
+from oarlock.ir.var import Var
+from oarlock.op.choice import where
+from oarlock.op.comparison import equal, greater, less, less_equal
+from oarlock.op.composed.arithmetic import constant_like
+from oarlock.op.composed.composition import composition
+from oarlock.op.composed.shape import known_shape
+from oarlock.op.dtype_conversion import cast
+from oarlock.op.elementwise import add, clip, divide, multiply, neg, subtract
+from oarlock.op.logical import all_, logical_and, logical_or
+from oarlock.op.paired_functions import copysign
+from oarlock.op.powers import power
+from oarlock.op.rounding import isfinite, isnan, trunc
+from oarlock.op.special_functions import erfc, lgamma
+from oarlock.op.trigonometry import sin
+from oarlock.op.unary import abs_, exp2, log
+
+__all__ = [
+    "addcdiv", "allclose", "deg2rad", "entr", "float_power", "frac", "isclose", "isneginf", "isposinf", "ldexp", "logit", "multigammaln",
+    "nan_to_num", "ndtr", "rad2deg", "signbit", "sinc",
+]  # fmt: skip
+
+
+@composition
+def deg2rad(x: Var) -> Var:
+    """Degrees in radians: ``pi / 180 x``."""
+    return multiply(x, constant_like(math.pi / 180.0, x))
+
+
+@composition
+def rad2deg(x: Var) -> Var:
+    """Radians in degrees: ``180 / pi x``."""
+    return multiply(x, constant_like(180.0 / math.pi, x))
+
+
+@composition
+def frac(x: Var) -> Var:
+    """The fraction of ``x``, with its sign: ``x - trunc(x)``."""
+    return subtract(x, trunc(x))
+
+
+@composition
+def sinc(x: Var) -> Var:
+    """``sin(pi x) / (pi x)``, and 1 at 0."""
+    angle = multiply(x, constant_like(math.pi, x))
+    nothing = equal(x, constant_like(0.0, x))
+    one = constant_like(1.0, x)
+    return where(nothing, one, divide(sin(angle), where(nothing, one, angle)))
+
+
+@composition
+def logit(x: Var, *, epsilon: float | None = None) -> Var:
+    """``log(x / (1 - x))``, the inverse of `sigmoid`; with ``epsilon``, of ``x`` held between that and 1 less it. NaN beyond 0 and 1."""
+    if epsilon is not None:
+        x = clip(x, constant_like(epsilon, x), constant_like(1.0 - epsilon, x))
+    return log(divide(x, subtract(constant_like(1.0, x), x)))
+
+
+@composition
+def nan_to_num(x: Var, *, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Var:
+    """``x`` with numbers in the place of NaN and of infinities, which are the largest and the least of its dtype where none is given."""
+    largest = _LARGEST[str(x.dtype)] if x.dtype.is_floating else 0.0
+    infinity = constant_like(math.inf, x) if x.dtype.is_floating else x
+    found = where(isnan(x), constant_like(nan, x), x)
+    found = where(equal(x, infinity), constant_like(largest if posinf is None else posinf, x), found)
+    return where(equal(x, neg(infinity)), constant_like(-largest if neginf is None else neginf, x), found)
+
+
+_LARGEST = {"float16": 65504.0, "bfloat16": (2 - 2**-7) * 2.0**127, "float32": (2 - 2**-23) * 2.0**127, "float64": (2 - 2**-52) * 2.0**1023}
+
+
+@composition
+def isposinf(x: Var) -> Var:
+    """Where ``x`` is infinite and above 0."""
+    return equal(x, constant_like(math.inf, x))
+
+
+@composition
+def isneginf(x: Var) -> Var:
+    """Where ``x`` is infinite and below 0."""
+    return equal(x, constant_like(-math.inf, x))
+
+
+@composition
+def signbit(x: Var) -> Var:
+    """Where ``x`` has a minus sign, as -0 has."""
+    return less(copysign(constant_like(1.0, x), x) if x.dtype.is_floating else x, constant_like(0.0, x))
+
+
+@composition
+def isclose(x: Var, y: Var, *, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Var:
+    """Where ``|x - y| <= atol + rtol |y|``, or both are the same infinity; where both are NaN with ``equal_nan``."""
+    if not (rtol >= 0.0 and atol >= 0.0):
+        raise ArgumentError(f"isclose: rtol is {rtol} and atol {atol}, where both are at least 0", location=here())
+    bound = add(multiply(abs_(y), constant_like(rtol, y)), constant_like(atol, y))
+    near = logical_or(equal(x, y), logical_and(isfinite(y), less_equal(abs_(subtract(x, y)), bound)))
+    return logical_or(near, logical_and(isnan(x), isnan(y))) if equal_nan else near
+
+
+@composition
+def allclose(x: Var, y: Var, *, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Var:
+    """Whether all elements are close, as `isclose` has it: bool[]."""
+    return all_(isclose(x, y, rtol=rtol, atol=atol, equal_nan=equal_nan))
+
+
+@composition
+def float_power(x: Var, exponent: Var | float) -> Var:
+    """``x`` to a power, computed in float64."""
+    wide = cast(x, dtype="float64")
+    return power(wide, cast(exponent, dtype="float64") if isinstance(exponent, Var) else constant_like(exponent, wide))
+
+
+@composition
+def ldexp(x: Var, exponent: Var | float) -> Var:
+    """``x`` times 2 to a power."""
+    return multiply(x, exp2(exponent if isinstance(exponent, Var) else constant_like(exponent, x)))
+
+
+@composition
+def addcdiv(base: Var, x: Var, y: Var, *, value: float = 1.0) -> Var:
+    """``base + value x / y``, which broadcast."""
+    quotient = divide(x, y)
+    return add(base, quotient if value == 1.0 else multiply(quotient, constant_like(value, x)))
+
+
+@composition
+def ndtr(x: Var) -> Var:
+    """The probability that a standard normal number is below ``x``."""
+    return multiply(erfc(multiply(x, constant_like(-math.sqrt(0.5), x))), constant_like(0.5, x))
+
+
+@composition
+def entr(x: Var) -> Var:
+    """``-x log(x)``, the entropy; 0 at 0, and infinitely small below."""
+    zero = constant_like(0.0, x)
+    some = greater(x, zero)
+    found = neg(multiply(x, log(where(some, x, constant_like(1.0, x)))))
+    return where(logical_or(some, isnan(x)), found, where(equal(x, zero), zero, constant_like(-math.inf, x)))
+
+
+@composition
+def multigammaln(x: Var, *, dimensions: int) -> Var:
+    """The logarithm of the multivariate gamma function: ``d (d - 1) / 4 log(pi) + sum lgamma(x - i / 2)`` for ``i`` from 0 to ``d - 1``."""
+    if dimensions < 1:
+        raise ArgumentError(f"multigammaln: dimensions is {dimensions}, where it is at least 1", location=here())
+    known_shape(x, "multigammaln")
+    total = lgamma(x)
+    for number in range(1, dimensions):
+        total = add(total, lgamma(subtract(x, constant_like(number / 2, x))))
+    return add(total, constant_like(dimensions * (dimensions - 1) / 4 * math.log(math.pi), x))

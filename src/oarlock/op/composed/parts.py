@@ -1,0 +1,122 @@
+"""A tensor cut into parts along an axis whose size is known, and parts of it put in another's place."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from oarlock.errors import ArgumentError, ShapeError
+from oarlock.ir.location import here
+from oarlock.ir.shape_rules import require_axis
+from oarlock.ir.var import Var
+from oarlock.op.along_axis import index_put
+from oarlock.op.composed.composition import composition
+from oarlock.op.composed.shape import known_shape, squeeze, unsqueeze
+from oarlock.op.manipulation import concat, slice_
+from oarlock.op.told_shape import arange
+
+__all__ = ["chunk", "dsplit", "hsplit", "select_scatter", "slice_scatter", "tensor_split", "unbind", "vsplit"]
+
+
+def _known_size(x: Var, axis: int, what: str) -> tuple[int, int]:
+    """An axis from the front, and its size. Raises ShapeError where there is none, or its size is a symbol."""
+    shape = known_shape(x, what)
+    try:
+        at = require_axis(shape, axis)
+    except ShapeError as error:
+        raise ShapeError(f"{what}: {error.message}", location=here(), given=[x.describe()]) from None
+    size = shape[at]
+    if isinstance(size, str):
+        raise ShapeError(f"{what}: axis {axis} has the size {size}, which must be known", location=here(), given=[x.describe()])
+    return at, int(size)
+
+
+@composition
+def unbind(x: Var, *, axis: int = 0) -> list[Var]:
+    """The elements along ``axis``, each without it."""
+    axis, size = _known_size(x, axis, "unbind")
+    return [squeeze(slice_(x, axis=axis, start=number, stop=number + 1), axis) for number in range(size)]
+
+
+@composition
+def chunk(x: Var, chunks: int, *, axis: int = 0) -> list[Var]:
+    """At most so many parts along ``axis``, of one size but for the last, which may be smaller."""
+    axis, size = _known_size(x, axis, "chunk")
+    if chunks < 1:
+        raise ArgumentError(f"chunk: chunks is {chunks}, where it is at least 1", location=here())
+    step = max(1, -(-size // chunks))
+    return [slice_(x, axis=axis, start=start, stop=min(start + step, size)) for start in range(0, max(size, 1), step)]
+
+
+@composition
+def tensor_split(x: Var, sections: int | Sequence[int], *, axis: int = 0) -> list[Var]:
+    """So many parts along ``axis``, as even as they can be, the first ones longer by one; or those that places cut apart.
+
+    Places are clipped, as Python clips slices.
+    """
+    axis, size = _known_size(x, axis, "tensor_split")
+    if isinstance(sections, int):
+        if sections < 1:
+            raise ArgumentError(f"tensor_split: sections is {sections}, where it is at least 1", location=here())
+        bounds = [number * (size // sections) + min(number, size % sections) for number in range(sections + 1)]
+        return [slice_(x, axis=axis, start=start, stop=stop) for start, stop in pairwise(bounds)]
+    cuts = [slice(start, stop).indices(size)[:2] for start, stop in pairwise([0, *sections, size])]
+    return [slice_(x, axis=axis, start=start, stop=max(start, stop)) for start, stop in cuts]
+
+
+def _even(x: Var, sections: int | Sequence[int], axis: int, what: str, rank: int) -> list[Var]:
+    if len(known_shape(x, what)) < rank:
+        raise ShapeError(f"{what}: x has {len(x.shape or ())} axes, where {rank} are needed", location=here(), given=[x.describe()])
+    axis, size = _known_size(x, axis, what)
+    if isinstance(sections, int) and (sections < 1 or size % sections):
+        raise ShapeError(
+            f"{what}: axis {axis} has the size {size}, which is not {sections} equal parts", location=here(), given=[x.describe()]
+        )
+    return tensor_split(x, sections, axis=axis)
+
+
+@composition
+def hsplit(x: Var, sections: int | Sequence[int]) -> list[Var]:
+    """Parts of one size, or cut at places, along axis 1; along axis 0 of what has one axis."""
+    return _even(x, sections, 0 if len(known_shape(x, "hsplit")) == 1 else 1, "hsplit", 1)
+
+
+@composition
+def vsplit(x: Var, sections: int | Sequence[int]) -> list[Var]:
+    """Parts of one size, or cut at places, along axis 0 of at least two."""
+    return _even(x, sections, 0, "vsplit", 2)
+
+
+@composition
+def dsplit(x: Var, sections: int | Sequence[int]) -> list[Var]:
+    """Parts of one size, or cut at places, along axis 2."""
+    return _even(x, sections, 2, "dsplit", 3)
+
+
+@composition
+def select_scatter(x: Var, values: Var, *, axis: int, index: int) -> Var:
+    """``x`` with ``values``, T[...s without the axis], in the place of the element ``index`` along ``axis``."""
+    axis, size = _known_size(x, axis, "select_scatter")
+    if not -size <= index < size:
+        raise ShapeError(f"select_scatter: {index} is no place along an axis of the size {size}", location=here(), given=[x.describe()])
+    return slice_scatter(x, unsqueeze(values, axis), axis=axis, start=index % size, stop=index % size + 1)
+
+
+@composition
+def slice_scatter(x: Var, values: Var, *, axis: int = 0, start: int | None = None, stop: int | None = None, step: int = 1) -> Var:
+    """``x`` with ``values`` in the place of a slice along ``axis``, whose bounds are clipped as Python clips them."""
+    axis, size = _known_size(x, axis, "slice_scatter")
+    if step < 1:
+        raise ArgumentError(f"slice_scatter: step is {step}, where it is at least 1", location=here())
+    places = range(*slice(start, stop, step).indices(size))
+    shape = known_shape(x, "slice_scatter")
+    wanted = (*shape[:axis], len(places), *shape[axis + 1 :])
+    if known_shape(values, "slice_scatter") != wanted:
+        raise ShapeError(
+            f"slice_scatter: values do not fill the slice, {list(wanted)}", location=here(), given=[x.describe(), values.describe()]
+        )
+    if not places:
+        return x
+    if step == 1:
+        around = [slice_(x, axis=axis, stop=places.start), values, slice_(x, axis=axis, start=places.stop)]
+        return concat(around, axis=axis)
+    numbers = arange([], start=(places.start,), stop=(places.stop,), step=step)
+    return index_put(x, values, [numbers], axes=(axis,))

@@ -1,0 +1,95 @@
+"""Products of vectors, matrices and tensors that are composed of others."""
+
+from collections.abc import Sequence
+
+from oarlock.errors import ShapeError
+from oarlock.ir.location import here
+from oarlock.ir.shape_rules import require_axis
+from oarlock.ir.size import multiply as times
+from oarlock.ir.var import Var
+from oarlock.op.composed.composition import composition
+from oarlock.op.composed.einsum import einsum
+from oarlock.op.composed.shape import broadcast_together, known_shape, unsqueeze
+from oarlock.op.elementwise import multiply, subtract
+from oarlock.op.manipulation import reshape
+from oarlock.op.rearrangement import roll
+from oarlock.op.reduction import reduce_sum
+
+__all__ = ["cross", "inner", "kron", "outer", "tensordot", "vecdot"]
+
+_LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+
+@composition
+def outer(x: Var, y: Var) -> Var:
+    """Every element of a row times every element of another: T[n], T[m] -> T[n m]. Raises ShapeError."""
+    if any(len(known_shape(each, "outer")) != 1 for each in (x, y)):
+        raise ShapeError("outer: both have one axis", location=here(), given=[x.describe(), y.describe()])
+    return multiply(unsqueeze(x, 1), unsqueeze(y, 0))
+
+
+@composition
+def inner(x: Var, y: Var) -> Var:
+    """The sum of products along the last axes, of every row with every row; a number times all."""
+    ranks = [len(known_shape(each, "inner")) for each in (x, y)]
+    return tensordot(x, y, axes=((-1,), (-1,))) if all(ranks) else multiply(x, y)
+
+
+@composition
+def vecdot(x: Var, y: Var, *, axis: int = -1) -> Var:
+    """The sum of products along an axis; the others broadcast."""
+    return reduce_sum(multiply(x, y), axis=axis)
+
+
+@composition
+def tensordot(x: Var, y: Var, *, axes: int | tuple[Sequence[int], Sequence[int]] = 2) -> Var:
+    """The sum of products over axes of both: so many last ones of ``x`` and first ones of ``y``, or the named ones. Raises ShapeError."""
+    of_x, of_y = known_shape(x, "tensordot"), known_shape(y, "tensordot")
+    given = [x.describe(), y.describe()]
+    if isinstance(axes, int):
+        if not 0 <= axes <= min(len(of_x), len(of_y)):
+            raise ShapeError(f"tensordot: {axes} axes are not there", location=here(), given=given)
+        axes = (range(len(of_x) - axes, len(of_x)), range(axes))
+    first, second = axes
+    if len(first) != len(second):
+        raise ShapeError(f"tensordot: {len(first)} axes do not meet {len(second)}", location=here(), given=given)
+    left = list(_LETTERS[: len(of_x)])
+    right = list(_LETTERS[len(of_x) : len(of_x) + len(of_y)])
+    try:
+        pairs = [(require_axis(of_x, one), require_axis(of_y, other)) for one, other in zip(first, second, strict=True)]
+    except ShapeError as error:
+        raise ShapeError(f"tensordot: {error.message}", location=here(), given=given) from None
+    for one, other in pairs:
+        right[other] = left[one]
+    summed = {left[one] for one, _ in pairs}
+    rest = "".join(letter for letter in left + right if letter not in summed)
+    return einsum(f"{''.join(left)},{''.join(right)}->{rest}", x, y)
+
+
+@composition
+def kron(x: Var, y: Var) -> Var:
+    """The Kronecker product: ``y`` times each element of ``x``, in its place. The one of fewer axes gets some in front."""
+    of_x, of_y = known_shape(x, "kron"), known_shape(y, "kron")
+    rank = max(len(of_x), len(of_y))
+    of_x, of_y = (1,) * (rank - len(of_x)) + of_x, (1,) * (rank - len(of_y)) + of_y
+    left = reshape(x, shape=[size for each in of_x for size in (each, 1)])
+    right = reshape(y, shape=[size for each in of_y for size in (1, each)])
+    return reshape(multiply(left, right), shape=[times(one, other) for one, other in zip(of_x, of_y, strict=True)])
+
+
+@composition
+def cross(x: Var, y: Var, *, axis: int = -1) -> Var:
+    """The vector at right angles to two of three numbers along ``axis``; the others broadcast. Raises ShapeError."""
+    given = [x.describe(), y.describe()]
+    x, y = broadcast_together(x, y)
+    try:
+        at = require_axis(known_shape(x, "cross"), axis)
+    except ShapeError as error:
+        raise ShapeError(f"cross: {error.message}", location=here(), given=given) from None
+    if known_shape(x, "cross")[at] != 3:
+        raise ShapeError(f"cross: axis {axis} has the size {known_shape(x, 'cross')[at]}, where it is 3", location=here(), given=given)
+
+    def turned(z: Var, by: int) -> Var:
+        return roll(z, shifts=(by,), axes=(at,))
+
+    return subtract(multiply(turned(x, -1), turned(y, -2)), multiply(turned(x, -2), turned(y, -1)))
