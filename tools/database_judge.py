@@ -149,13 +149,16 @@ def _differentiate(
     if not inputs or not pairs:
         return
     theirs = [pair[1] for pair in pairs]
-    starts = [torch.randn_like(each).requires_grad_(True) for each in theirs]
+    told = [all(isinstance(size, int) for size in ours.shape) for ours, _ in pairs]  # of others, the run tells the sizes: ones
+    starts = [torch.randn_like(each) if known else torch.ones_like(each) for each, known in zip(theirs, told, strict=True)]
+    starts = [each.requires_grad_(True) for each in starts]
     twice = order > 1 and entry.differentiable(2)
     found = torch.autograd.grad(theirs, inputs, starts, create_graph=twice, allow_unused=True)
     with made.program:
         bound = [made.declare(each) for each in inputs]
         try:
-            mine = ol.gradients([pair[0] for pair in pairs], bound, [made.declare(each) for each in starts])
+            given = [made.declare(each) if known else None for each, known in zip(starts, told, strict=True)]
+            mine = ol.gradients([pair[0] for pair in pairs], bound, given)
         except ol.OarlockError as error:
             outcome.first = f"gradient: {type(error).__name__}: {error.message}"
             return
@@ -165,7 +168,7 @@ def _differentiate(
     again = [(ours, each) for ours, each in zip(mine, found, strict=True) if each is not None and each.requires_grad]
     if not again:
         return
-    sources = [*inputs, *starts]
+    sources = [*inputs, *(each for each, known in zip(starts, told, strict=True) if known)]
     directions = [torch.randn_like(each) for _, each in again]
     wanted = list(torch.autograd.grad([each for _, each in again], sources, directions, allow_unused=True))
     kept = [(ours, direction) for (ours, _), direction in zip(again, directions, strict=True) if ours is not None]

@@ -178,7 +178,7 @@ def holds(expression: Expression, operator: Operator, given: Arguments, attribut
     return (
         all(bool(given.tensors.get(slot)) is (slot in expression.names) for slot in optional)
         and all(given.tensors[slot][0].ndim in ranks for slot, ranks in expression.ranks.items())
-        and all(attributes[name] == value for name, value in expression.when.items())
+        and all(attributes.get(name) == value for name, value in expression.when.items())
         and (expression.dense is None or given.tensors[expression.dense][0].stride(-1) == 1)
     )
 

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from op.breadth_twins import BREADTH, WHOLE
 from op.loss_twins import LOSSES
 from op.pytorch_twins import FLOATS, INTEGERS, Twin
 from tolerances import AUTOGRAD, VALUES
@@ -9,7 +10,7 @@ from tolerances import AUTOGRAD, VALUES
 import oarlock as ol
 from oarlock.tensor.dtype import from_torch
 
-EVERY = pytest.mark.parametrize("twin", [pytest.param(twin, id=twin.name) for twin in [*FLOATS, *LOSSES]])
+EVERY = pytest.mark.parametrize("twin", [pytest.param(twin, id=twin.name) for twin in [*FLOATS, *LOSSES, *BREADTH]])
 NARROW = {torch.float16: (1e-2, 1e-2), torch.bfloat16: (1e-1, 1e-1)}
 
 
@@ -58,7 +59,7 @@ def require_close(actual, expected, tolerance, where: str) -> None:
 
 
 @EVERY
-@pytest.mark.filterwarnings("ignore:reduction")  # PyTorch advises another mean
+@pytest.mark.filterwarnings("ignore:reduction", "ignore:index_reduce")  # PyTorch advises another mean
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.float16, torch.bfloat16], ids=str)
 def test_values_are_those_of_pytorch(twin: Twin, dtype: torch.dtype):
     tensors = tensors_of(twin, dtype)
@@ -73,7 +74,7 @@ def test_values_are_those_of_pytorch(twin: Twin, dtype: torch.dtype):
 
 
 @EVERY
-@pytest.mark.filterwarnings("ignore:reduction")
+@pytest.mark.filterwarnings("ignore:reduction", "ignore:index_reduce")
 def test_gradients_are_those_of_pytorch(twin: Twin):
     tensors = tensors_of(twin)
     count = len(tensors) - twin.still
@@ -108,7 +109,7 @@ def compare(found, expected, leaves, where: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", [torch.int8, torch.int16, torch.int32, torch.int64, torch.uint8], ids=str)
-@pytest.mark.parametrize("twin", [pytest.param(twin, id=twin.name) for twin in INTEGERS])
+@pytest.mark.parametrize("twin", [pytest.param(twin, id=twin.name) for twin in [*INTEGERS, *WHOLE]])
 def test_integers_are_those_of_pytorch(twin: Twin, dtype: torch.dtype):
     tensors = [torch.tensor(given).to(dtype) for given in twin.inputs]
     if dtype.is_signed and "shift" not in twin.name:

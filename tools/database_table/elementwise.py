@@ -35,7 +35,7 @@ def truth(x):
 
 
 def clamp(x, min=None, max=None):
-    return op.clip(x, min, max)
+    return op.clip(x, *(op.cast(each, dtype=x.dtype) if isinstance(each, ol.Var) else each for each in (min, max)))
 
 
 CALLS = {
@@ -120,6 +120,7 @@ CALLS = {
     "reciprocal": op.reciprocal,
     "remainder": op.remainder,
     "round": op.round,
+    **{f"round.decimals_{each}": lambda x, *, decimals: op.around(x, decimals=decimals) for each in ("0", "3", "neg_3")},
     "rsqrt": op.rsqrt,
     "rsub": lambda x, y, *, alpha=1: op.subtract(y, scaled(x, alpha)),
     "sigmoid": op.sigmoid,

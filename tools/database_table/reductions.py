@@ -17,7 +17,7 @@ def axes_of(x, dim):
 
 def dtyped(x, dtype):
     """``x`` in the dtype that a reduction is asked to compute in."""
-    return x if dtype is None else op.cast(x, dtype=dtype)
+    return x if x is None or dtype is None else op.cast(x, dtype=dtype)
 
 
 def reduction(function):
@@ -125,7 +125,7 @@ CALLS = {
     "corrcoef": op.corrcoef,
     "count_nonzero": lambda x, dim=None: op.count_nonzero(x, axis=axes_of(x, dim)),
     "cov": lambda x, *, correction=1, fweights=None, aweights=None: op.cov(
-        x, correction=float(correction), weights=aweights, frequencies=fweights
+        x, correction=float(correction), weights=dtyped(aweights, x.dtype), frequencies=fweights
     ),
     "cummax": cumulative_extreme(op.cummax),
     "cummin": cumulative_extreme(op.cummin),

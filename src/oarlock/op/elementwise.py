@@ -168,7 +168,7 @@ neg.gradient_programs(x=lambda dy: neg(dy))
     ],
 )
 def clip(x, lower=None, upper=None):
-    """``x`` held between ``lower`` and ``upper``; an absent bound does not bind. Bounds take no gradient."""
+    """``x`` held between ``lower`` and ``upper``; an absent bound does not bind. A bound that binds gets the gradient."""
     return x if lower is None and upper is None else torch.clamp(x, lower, upper)
 
 
@@ -188,7 +188,28 @@ def _inside(x, lower, upper):
     return inside
 
 
-clip.no_gradient("lower", "upper")
+@clip.gradient("lower")
+def clip_dlower(x, lower, dy, upper=None):
+    """``dy`` where ``x`` lies below, unless the upper bound lies below that."""
+    return _summed(dy, _below(x, lower, upper), lower)
+
+
+@clip.gradient("upper")
+def clip_dupper(x, upper, dy, lower=None):
+    """``dy`` where ``x``, or the lower bound, lies above."""
+    return _summed(dy, _above(x, upper, lower), upper)
+
+
+def _below(x, lower, upper):
+    return x < lower if upper is None else (x < lower) & (lower < upper)
+
+
+def _above(x, upper, lower):
+    return x > upper if lower is None else (x > upper) | (upper < lower)
+
+
+def _summed(dy, chosen, like):
+    return (dy * chosen).sum_to_size(like.shape)
 
 
 @clip_dx.gradient("dy")
@@ -197,6 +218,20 @@ def clip_dx_ddy(x, ddx, dy_shape, lower=None, upper=None):
 
 
 clip_dx.no_gradient("x", "lower", "upper")  # a step function of each: zero wherever it has a derivative
+
+
+@clip_dlower.gradient("dy")
+def clip_dlower_ddy(x, lower, ddlower, dy_shape, upper=None):
+    return (ddlower * _below(x, lower, upper)).expand(dy_shape).contiguous()
+
+
+@clip_dupper.gradient("dy")
+def clip_dupper_ddy(x, upper, ddupper, dy_shape, lower=None):
+    return (ddupper * _above(x, upper, lower)).expand(dy_shape).contiguous()
+
+
+clip_dlower.no_gradient("x", "lower", "upper")
+clip_dupper.no_gradient("x", "lower", "upper")
 
 
 @operator("x: T[*b] -> y: T[*b]", aliases=("x",), cases=[Case(x=[1.0, 2.0], y=[1.0, 2.0])])

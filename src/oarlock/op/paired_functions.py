@@ -153,11 +153,12 @@ heaviside.no_gradient("x", "y")
 
 @operator("x: float[*#s], y: float[*#s] -> z: float[*#s]", cases=[Case(x=[0.0, 1.0], y=[0.0, 2.0], z=[0.0, 1.0])])
 def nextafter(x, y):
-    """The number next to ``x`` on the way to ``y``; it has no gradient."""
+    """The number next to ``x`` on the way to ``y``, which changes as ``x`` does."""
     return torch.nextafter(x, y)
 
 
-nextafter.no_gradient("x", "y")
+nextafter.gradient_programs(x=lambda dz, x_shape: fit_to(dz, x_shape))
+nextafter.no_gradient("y")  # zero wherever it has one
 
 
 @operator("x: integer[*#s], y: integer[*#s] -> z: integer[*#s]", cases=[Case(x=[12, 0, -4], y=[18, 5, 6], z=[6, 5, 2])])

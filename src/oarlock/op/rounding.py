@@ -7,7 +7,7 @@ import torch
 from oarlock.op.trusted_operator import operator
 from oarlock.registry import Case
 
-__all__ = ["ceil", "floor", "isfinite", "isinf", "isnan", "round_", "trunc"]
+__all__ = ["around", "ceil", "floor", "isfinite", "isinf", "isnan", "round_", "trunc"]
 
 
 @operator("x: float[*b] -> y: float[*b]", cases=[Case(x=[1.5, -1.5, 2.0], y=[1.0, -2.0, 2.0])])
@@ -35,6 +35,18 @@ def round_(x):
 
 
 round_.no_gradient("x")
+
+
+@operator(
+    "x: float[*b] -> y: float[*b]",
+    cases=[Case(x=[1.26, -0.74], decimals=1, y=[1.3, -0.7]), Case(x=[126.0, -74.0], decimals=-1, y=[130.0, -70.0])],
+)
+def around(x, *, decimals: int = 0):
+    """The nearest number of so many ``decimals``, below 0 of tens; `round` for 0."""
+    return torch.round(x, decimals=decimals)
+
+
+around.no_gradient("x")
 
 
 @operator("x: float[*b] -> y: float[*b]", cases=[Case(x=[1.5, -1.5, 2.0], y=[1.0, -1.0, 2.0])])

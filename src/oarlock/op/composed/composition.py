@@ -1,4 +1,4 @@
-"""What every function of variables that writes several ops does: it looks at its first argument, and takes back what it wrote on errors."""
+"""The beginning and the end of every function that writes several ops: a look at its first argument, and taking back on errors."""
 
 import inspect
 from collections.abc import Callable
