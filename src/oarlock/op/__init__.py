@@ -159,6 +159,7 @@ from oarlock.op.composed.places import (
     take,
 )
 from oarlock.op.composed.product import gemm
+from oarlock.op.composed.products import cross, inner, kron, outer, tensordot, vecdot
 from oarlock.op.composed.sampled_losses import (
     hierarchical_softmax_loss,
     log_uniform_samples,
@@ -166,7 +167,6 @@ from oarlock.op.composed.sampled_losses import (
     sampled_softmax_loss,
     uniform_samples,
 )
-from oarlock.op.composed.products import cross, inner, kron, outer, tensordot, vecdot
 from oarlock.op.composed.shape import squeeze, unsqueeze
 from oarlock.op.composed.statistics import aminmax, corrcoef, count_nonzero, cov, nanmean, nanquantile, nansum, quantile
 from oarlock.op.control import conditional, loop_gradient, recurrent_loop, while_loop
@@ -263,8 +263,8 @@ __all__ = [
     "kl_div",
     "kron",
     "l1_loss",
-    "log_uniform_samples",
     "ldexp",
+    "log_uniform_samples",
     "logical",
     "logit",
     "loop_gradient",
@@ -284,11 +284,11 @@ __all__ = [
     "multigammaln",
     "multilabel_margin_loss",
     "multilabel_soft_margin_loss",
-    "nce_loss",
     "nan_to_num",
     "nanmean",
     "nanquantile",
     "nansum",
+    "nce_loss",
     "ndtr",
     "nll_loss",
     "normalization",
@@ -359,9 +359,9 @@ __all__ = [
     "triplet_margin_loss",
     "triplet_margin_with_distance_loss",
     "unary",
-    "uniform_samples",
     "unbind",
     "unflatten",
+    "uniform_samples",
     "unsqueeze",
     "vecdot",
     "vector_norm",
