@@ -68,7 +68,7 @@ def require_like(
     feed = {f"x{number}": value.numpy() for number, value in enumerate(arrays)}
     values = ol.Executor(check=True).run(program, feed, [*results, *gradients], scope=scope, training=training)
     for actual, wanted_value in zip(values, expected, strict=False):
-        torch.testing.assert_close(torch.as_tensor(actual), wanted_value.detach(), rtol=tolerance[0], atol=tolerance[1])
+        torch.testing.assert_close(torch.as_tensor(actual), wanted_value.detach(), rtol=tolerance[0], atol=tolerance[1], equal_nan=True)
     of_inputs = [leaves[number].grad for number in floats]
     of_parameters = []
     for var in parameters:
@@ -78,6 +78,11 @@ def require_like(
     rest = values[len(results) :]
     for name, actual, gradient in zip([*floats, *parameters], rest, [*of_inputs, *of_parameters], strict=True):
         torch.testing.assert_close(
-            torch.as_tensor(actual), gradient, rtol=AUTOGRAD[0], atol=10 * AUTOGRAD[1], msg=lambda text, name=name: f"{name}: {text}"
+            torch.as_tensor(actual),
+            gradient,
+            rtol=AUTOGRAD[0],
+            atol=10 * AUTOGRAD[1],
+            equal_nan=True,
+            msg=lambda text, name=name: f"{name}: {text}",
         )
     return program

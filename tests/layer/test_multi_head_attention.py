@@ -174,3 +174,14 @@ def test_what_does_not_fit_is_refused_and_declares_nothing():
             assert raised.value.message == message
     assert program.persistables() == []
     assert program.main.ops == []
+
+
+def test_weights_are_given_where_they_are_asked_for():
+    theirs = module()
+    require_like(
+        lambda x: ol.layer.multi_head_attention(x, heads=HEADS, causal=True, return_weights=True),
+        theirs,
+        [values(N, T, D)],
+        copied(),
+        call=lambda x: theirs(x, x, x, attn_mask=torch.ones(T, T).triu(1).bool(), average_attn_weights=False),
+    )

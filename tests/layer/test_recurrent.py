@@ -180,3 +180,17 @@ def test_what_makes_no_sense_is_refused_and_declares_nothing():
             assert raised.value.message == message
     assert program.persistables() == []
     assert program.main.ops == []
+
+
+def test_an_lstm_may_project_what_it_gives():
+    module = module_of("lstm", 2, True, proj_size=2)
+    names = copied("lstm", 2, True)
+    names |= {
+        f"lstm_0.{layer}{ours}.p": (f"weight_hr_l{layer}{theirs}", transposed)
+        for layer in (0, 1)
+        for ours, theirs in (("", ""), (".reverse", "_reverse"))
+    }
+    require_like(
+        lambda x, lengths: ol.layer.lstm(x, H, lengths=lengths, layers=2, bidirectional=True, projection=2, recurrent_bias=True),
+        module, [values(T, N, D), LENGTHS], names, call=of_padded(module, "lstm", torch.from_numpy(LENGTHS)),
+    )  # fmt: skip

@@ -7,6 +7,7 @@ from oarlock.errors import ArgumentError, ShapeError
 from oarlock.ir.location import here
 from oarlock.ir.rollback import undone_on_error
 from oarlock.ir.var import Var
+from oarlock.layer.parameter import require_number
 from oarlock.layer.window import Numbers, numbers
 from oarlock.op import adaptive_pooling, pooling, pooling_by_axes
 from oarlock.op.composed.arithmetic import constant_like
@@ -40,6 +41,9 @@ __all__ = [
 
 _MAX = {1: pooling_by_axes.max_pool1d, 2: pooling.max_pool2d, 3: pooling_by_axes.max_pool3d}
 _AVERAGE = {1: pooling_by_axes.average_pool1d, 2: pooling.average_pool2d, 3: pooling_by_axes.average_pool3d}
+Sizes = Numbers | tuple[int | None, ...]
+"""One number for all axes, or one for each, None where an axis stays as it is."""
+
 _RANKS = {1: "n c w", 2: "n c h w", 3: "n c d h w"}
 
 
@@ -161,76 +165,64 @@ def average_pool3d(
     return _pooled(3, "average", input, size, {"stride": stride, "padding": padding}, ceil_mode, {"count_include_pad": count_padding}, name)
 
 
-def adaptive_max_pool1d(input: Var, size: Numbers, *, name: str | None = None) -> Var:
+def adaptive_max_pool1d(input: Var, size: Sizes, *, name: str | None = None) -> Var:
     """The largest value of each of `size` windows of each channel, as even as they can be: float[n c w] -> float[n c ow].
 
     Raises ArgumentError.
 
         y = ol.layer.adaptive_max_pool1d(signal, 2)
     """
-    return adaptive_pooling.adaptive_max_pool1d(
-        require_type(input, "adaptive_max_pool1d: input"), size=numbers(size, 1, "size", least=1), name=name
-    )
+    return _adapted(1, "max", input, size, name)
 
 
-def adaptive_max_pool2d(input: Var, size: Numbers, *, name: str | None = None) -> Var:
+def adaptive_max_pool2d(input: Var, size: Sizes, *, name: str | None = None) -> Var:
     """The largest value of each of `size` windows of each channel, as even as they can be: float[n c h w] -> float[n c oh ow].
 
     Raises ArgumentError.
 
         y = ol.layer.adaptive_max_pool2d(image, 2)
     """
-    return adaptive_pooling.adaptive_max_pool2d(
-        require_type(input, "adaptive_max_pool2d: input"), size=numbers(size, 2, "size", least=1), name=name
-    )
+    return _adapted(2, "max", input, size, name)
 
 
-def adaptive_max_pool3d(input: Var, size: Numbers, *, name: str | None = None) -> Var:
+def adaptive_max_pool3d(input: Var, size: Sizes, *, name: str | None = None) -> Var:
     """The largest value of each of `size` windows of each channel, as even as they can be: float[n c d h w] -> float[n c od oh ow].
 
     Raises ArgumentError.
 
         y = ol.layer.adaptive_max_pool3d(volume, 2)
     """
-    return adaptive_pooling.adaptive_max_pool3d(
-        require_type(input, "adaptive_max_pool3d: input"), size=numbers(size, 3, "size", least=1), name=name
-    )
+    return _adapted(3, "max", input, size, name)
 
 
-def adaptive_average_pool1d(input: Var, size: Numbers, *, name: str | None = None) -> Var:
+def adaptive_average_pool1d(input: Var, size: Sizes, *, name: str | None = None) -> Var:
     """The mean of each of `size` windows of each channel, as even as they can be: float[n c w] -> float[n c ow]. Raises ArgumentError.
 
     y = ol.layer.adaptive_average_pool1d(signal, 2)
 
         y = ol.layer.adaptive_average_pool1d(signal, 2)
     """
-    return adaptive_pooling.adaptive_average_pool1d(
-        require_type(input, "adaptive_average_pool1d: input"), size=numbers(size, 1, "size", least=1), name=name
-    )
+    return _adapted(1, "average", input, size, name)
 
 
-def adaptive_average_pool2d(input: Var, size: Numbers, *, name: str | None = None) -> Var:
+def adaptive_average_pool2d(input: Var, size: Sizes, *, name: str | None = None) -> Var:
     """The mean of each of `size` windows of each channel, as even as they can be: float[n c h w] -> float[n c oh ow].
 
-    Raises ArgumentError.
+    A size of None leaves an axis as it is. Raises ArgumentError.
 
         y = ol.layer.adaptive_average_pool2d(image, 2)
     """
-    return adaptive_pooling.adaptive_average_pool2d(
-        require_type(input, "adaptive_average_pool2d: input"), size=numbers(size, 2, "size", least=1), name=name
-    )
+    return _adapted(2, "average", input, size, name)
 
 
-def adaptive_average_pool3d(input: Var, size: Numbers, *, name: str | None = None) -> Var:
+def adaptive_average_pool3d(input: Var, size: Sizes, *, name: str | None = None) -> Var:
     """The mean of each of `size` windows of each channel, as even as they can be: float[n c d h w] -> float[n c od oh ow].
 
     Raises ArgumentError.
 
         y = ol.layer.adaptive_average_pool3d(volume, 2)
     """
-    return adaptive_pooling.adaptive_average_pool3d(
-        require_type(input, "adaptive_average_pool3d: input"), size=numbers(size, 3, "size", least=1), name=name
-    )
+    return _adapted(3, "average", input, size, name)
 
 
 def pool2d(
@@ -293,6 +285,16 @@ def global_pool3d(input: Var, *, mode: str = "average") -> Var:
         y = ol.layer.global_pool3d(volume, mode="max")
     """
     return _over_all(3, input, mode)
+
+
+def _adapted(axes: int, mode: str, input: Var, size: Sizes, name: str | None) -> Var:
+    kind = f"adaptive_{mode}_pool{axes}d"
+    input = require_type(input, f"{kind}: input")
+    each = size if isinstance(size, tuple | list) else (size,) * axes
+    if None in each and len(each) == axes == len(input.shape or ()) - 2:
+        given = [require_number(input.shape, 2 + axis, kind, input) if item is None else item for axis, item in enumerate(each)]
+        each = tuple(given)
+    return getattr(adaptive_pooling, kind)(input, size=numbers(each, axes, "size", least=1), name=name)
 
 
 def _over_all(axes: int, input: Var, mode: str) -> Var:

@@ -1,6 +1,7 @@
 """Attention with its projections: of a sequence to itself or to another, with heads that may share keys, under masks."""
 
 import math
+from typing import Literal, overload
 
 from oarlock.errors import ArgumentError, DTypeError, ShapeError
 from oarlock.ir.dtype import DType
@@ -31,6 +32,7 @@ from oarlock.registry.creator import require_type
 __all__ = ["multi_head_attention", "require_unnamed"]
 
 
+@overload
 def multi_head_attention(
     query: Var,
     key: Var | None = None,
@@ -44,10 +46,52 @@ def multi_head_attention(
     key_mask: Var | None = None,
     causal: bool = False,
     dropout: float = 0.0,
+    return_weights: Literal[False] = False,
     bias: bool | Given = True,
     weight: Given | None = None,
     name: str | None = None,
-) -> Var:
+) -> Var: ...
+
+
+@overload
+def multi_head_attention(
+    query: Var,
+    key: Var | None = None,
+    value: Var | None = None,
+    *,
+    heads: int,
+    kv_heads: int | None = None,
+    size: int | None = None,
+    head_size: int | None = None,
+    mask: Var | None = None,
+    key_mask: Var | None = None,
+    causal: bool = False,
+    dropout: float = 0.0,
+    return_weights: Literal[True],
+    bias: bool | Given = True,
+    weight: Given | None = None,
+    name: str | None = None,
+) -> tuple[Var, Var]: ...
+
+
+def multi_head_attention(
+    query: Var,
+    key: Var | None = None,
+    value: Var | None = None,
+    *,
+    heads: int,
+    kv_heads: int | None = None,
+    size: int | None = None,
+    head_size: int | None = None,
+    mask: Var | None = None,
+    key_mask: Var | None = None,
+    causal: bool = False,
+    dropout: float = 0.0,
+    return_weights: bool = False,
+    bias: bool | Given = True,
+    weight: Given | None = None,
+    name: str | None = None,
+) -> Var | tuple[Var, Var]:
     """Attention between projections: float[*b t d], float[*b s e], float[*b s f] -> float[*b t size] (Vaswani et al., 2017, section 3.2.2).
 
     Without a `key` the queries attend to one another; without a `value` it is the key. Each of `heads` has `head_size` columns, d / heads
@@ -56,7 +100,8 @@ def multi_head_attention(
 
     A `mask` says which keys a query sees, bool[t s], bool[*b t s] or bool[*b heads t s]; of floats, it is added to the scores. `key_mask`,
     bool[*b s], is true where there is a key rather than padding. With `causal`, step i of the last t sees no key after it. A query that
-    sees nothing gets zeros. In training, each weight of a value is dropped with probability `dropout`.
+    sees nothing gets zeros. In training, each weight of a value is dropped with probability `dropout`. With `return_weights` the weights
+    are given too, float[*b heads t s].
 
     Parameters `<name>.query.w` [d, heads head_size], `<name>.key.w` [e, kv_heads head_size], `<name>.value.w` [f, kv_heads head_size],
     `<name>.output.w` [heads head_size, size], Xavier-uniform, and `<name>.query.b` ..., zeros, unless `weight` and `bias` say otherwise for
@@ -90,11 +135,13 @@ def multi_head_attention(
         ]
         q, k, v = projected[0], *(_repeated(var, shared, heads // shared) for var in projected[1:])
         seen, added = _masks(kind, mask, key_mask, query, key, heads)
-        if dropout:
-            y = _attend(q, k, v, seen, added, heads, causal, dropout)
+        weights: Var | None = None
+        if dropout or return_weights:
+            y, weights = _attend(q, k, v, seen, added, heads, causal, dropout)
         else:
             y = scaled_dot_product_attention(q, k, v, seen, added, heads=heads, causal=causal)
-        return linear(y, size, bias=bias, weight=weight, name=f"{name}.output")
+        result = linear(y, size, bias=bias, weight=weight, name=f"{name}.output")
+        return (result, weights) if return_weights and weights is not None else result
 
 
 def require_unnamed(kind: str, *given: Given | bool | None) -> None:
@@ -165,8 +212,8 @@ def _require_shape(kind: str, what: str, mask: Var, forms: list[tuple[Size, ...]
         raise ShapeError(f"{kind}: {what} has the shape {texts}, not {mask.type_text}", location=here(), given=[mask.describe()])
 
 
-def _attend(q: Var, k: Var, v: Var, seen: Var | None, added: Var | None, heads: int, causal: bool, rate: float) -> Var:
-    """Attention whose weights are dropped, so that they have to be there: float[*b t heads*k] -> float[*b t heads*k]."""
+def _attend(q: Var, k: Var, v: Var, seen: Var | None, added: Var | None, heads: int, causal: bool, rate: float) -> tuple[Var, Var]:
+    """Attention whose weights have to be there: float[*b t heads*k], and the weights, after some are dropped."""
     q, k, v = (_by_head(var, heads) for var in (q, k, v))
     *front, t, _ = known_shape(q, "multi_head_attention")
     s = known_shape(k, "multi_head_attention")[-2]
@@ -182,10 +229,11 @@ def _attend(q: Var, k: Var, v: Var, seen: Var | None, added: Var | None, heads: 
     weights = softmax(scores)
     if seen is not None:
         weights = multiply(weights, cast(seen, dtype=weights.dtype))  # nothing of what nobody sees
-    y = matmul(drop(weights, rate=rate), v)
+    weights = drop(weights, rate=rate) if rate else weights
+    y = matmul(weights, v)
     rank = len(front) + 2
     by_row = transpose(y, axes=(*range(rank - 3), rank - 2, rank - 3, rank - 1))
-    return reshape(by_row, shape=(*front[:-1], t, heads * _columns_of(y)))
+    return reshape(by_row, shape=(*front[:-1], t, heads * _columns_of(y))), weights
 
 
 def _columns_of(x: Var) -> int:

@@ -36,6 +36,7 @@ def lstm(
     dropout: float = 0.0,
     reverse: bool = False,
     batch_first: bool = False,
+    projection: int | None = None,
     initializer: Rule | None = None,
     weight: Given | None = None,
     recurrent: Given | None = None,
@@ -61,7 +62,8 @@ def lstm(
     """
     given = CellOptions(initializer, weight, recurrent, bias, recurrent_bias)
     start = [None, None] if init is None else list(init)
-    outputs, states = _Layers("lstm", size, given, layers, bidirectional, dropout, reverse, batch_first, name).run(input, start, lengths)
+    layer = _Layers("lstm", size, given, layers, bidirectional, dropout, reverse, batch_first, name, projection=projection)
+    outputs, states = layer.run(input, start, lengths)
     return outputs, states[0], states[1]
 
 
@@ -145,6 +147,7 @@ class _Layers:
     batch_first: bool
     name: str | None
     act: str = ""
+    projection: int | None = None
 
     def run(self, input: Var, init: Sequence[Var | None], lengths: Var | None) -> tuple[Var, list[Var]]:
         """The outputs of the last layer, and the last states of all. Declares nothing where it raises."""
@@ -152,6 +155,8 @@ class _Layers:
         input = require_type(input, f"{kind}: input")
         size = require_count(self.size, f"{kind}: size")
         layers = require_count(self.layers, f"{kind}: layers")
+        given = size if self.projection is None else require_count(self.projection, f"{kind}: projection")
+        sizes = [given, *(size for _ in init[1:])]
         shape = input.shape or ()
         ragged = bool(shape) and block_for([input], kind).splits_of(shape[0]) is not None
         self._require_sequence(input, ragged, lengths)
@@ -174,13 +179,15 @@ class _Layers:
                     x = drop(x, rate=self.dropout)
                 outputs = []
                 for direction in range(directions):
-                    weights = declare_weights(kind, input, columns, size, self.options, f"{base}.reverse" if direction else base)
+                    weights = declare_weights(
+                        kind, input, columns, size, self.options, f"{base}.reverse" if direction else base, self.projection
+                    )
                     start = [_part(var, layers * directions, layer * directions + direction) for var in init]
-                    stacked, states = _pass_over(x, weights, step, start, size, self.reverse or bool(direction), here_yet)
+                    stacked, states = _pass_over(x, weights, step, start, sizes, self.reverse or bool(direction), here_yet)
                     outputs.append(stacked)
                     last.append(states)
                 x = outputs[0] if directions == 1 else concat(outputs, axis=-1)
-                columns = directions * size
+                columns = directions * given
             y = transpose(x, axes=(1, 0, 2)) if self.batch_first else x
             if len(last) == 1:
                 return y, last[0]
@@ -232,13 +239,13 @@ def _part(init: Var | None, count: int, number: int) -> Var | None:
 
 
 def _pass_over(
-    input: Var, weights, step: Step, start: Sequence[Var | None], size: int, reverse: bool, here_yet: Var | None
+    input: Var, weights, step: Step, start: Sequence[Var | None], sizes: Sequence[int], reverse: bool, here_yet: Var | None
 ) -> tuple[Var, list[Var]]:
     """One recurrence over all steps: its outputs, and its last states."""
     rnn = Recurrence(reverse=reverse)
     with rnn.step():
         x = rnn.step_input(input)
-        memories = [rnn.memory(shape=[size]) if init is None else rnn.memory(init=init) for init in start]
+        memories = [rnn.memory(shape=[size]) if init is None else rnn.memory(init=init) for init, size in zip(start, sizes, strict=True)]
         before = [rnn.previous_memory(memory) for memory in memories]
         after = step(weights, x, before)
         output = after[0]

@@ -38,6 +38,7 @@ class Weights:
     u: Var
     b: Var | None
     v: Var | None = None
+    p: Var | None = None
 
     def of_input(self, x: Var) -> Var:
         return linear(x, self.w, self.b)
@@ -46,16 +47,22 @@ class Weights:
         return linear(h, self.u, self.v)
 
 
-def declare_weights(kind: str, input: Var, columns: int, size: int, options: CellOptions, name: str) -> Weights:
-    """The parameters of a cell `kind` that reads so many columns. Raises as `new_parameter` does."""
+def declare_weights(
+    kind: str, input: Var, columns: int, size: int, options: CellOptions, name: str, projection: int | None = None
+) -> Weights:
+    """The parameters of a cell `kind` that reads so many columns, and, with a projection, has so many to give.
+
+    Raises as `new_parameter`.
+    """
     wide = GATES[kind] * size
     rule = options.rule or uniform(-(size**-0.5), size**-0.5)
     block, dtype = input.block, input.dtype
     return Weights(
         new_parameter(block, f"{name}.w", (columns, wide), dtype, rule, options.weight),
-        new_parameter(block, f"{name}.u", (size, wide), dtype, rule, options.recurrent),
+        new_parameter(block, f"{name}.u", (projection or size, wide), dtype, rule, options.recurrent),
         new_bias(block, f"{name}.b", (wide,), dtype, options.bias),
         new_bias(block, f"{name}.v", (wide,), dtype, options.recurrent_bias),
+        None if projection is None else new_parameter(block, f"{name}.p", (size, projection), dtype, rule),
     )
 
 
@@ -67,7 +74,8 @@ def _lstm(weights: Weights, x: Var, before: Sequence[Var]) -> tuple[Var, ...]:
     hidden, cell = before
     i, f, g, o = split(add(weights.of_input(x), weights.of_state(hidden)), sections=4, axis=-1)
     c = add(multiply(sigmoid(f), cell), multiply(sigmoid(i), tanh(g)))
-    return multiply(sigmoid(o), tanh(c)), c
+    h = multiply(sigmoid(o), tanh(c))
+    return h if weights.p is None else linear(h, weights.p), c
 
 
 def _gru(weights: Weights, x: Var, before: Sequence[Var]) -> tuple[Var, ...]:
