@@ -233,9 +233,8 @@ SCHEDULES = {
 
 def optimizers() -> Iterator[str]:
     kinds = [value for value in map(vars(oarlock.optimizer).get, oarlock.optimizer.__all__) if inspect.isclass(value)]
-    rules = [
-        kind for kind in kinds if issubclass(kind, oarlock.optimizer.Optimizer) and kind.__init__ is not oarlock.optimizer.Groups.__init__
-    ]
+    of_others = (oarlock.optimizer.Groups, oarlock.optimizer.LossScaling)  # which are no rule themselves
+    rules = [kind for kind in kinds if issubclass(kind, oarlock.optimizer.Optimizer) and kind not in of_others]
     yield from (
         "# Optimizers and schedules",
         "",

@@ -45,6 +45,12 @@ LAYERS = (1e-12, 1e-12)
 ONNX_OPERATORS = (2e-5, 2e-6)
 ONNX_LOSSES = (1e-4, 1e-4)
 
+# products in bfloat16 or float16 against PyTorch's autocast, and costs of a few steps against those of float32; relative
+MIXED_PRECISION = 2e-2
+
+# updates in float32 against PyTorch's
+FLOAT32_UPDATES = (1e-5, 1e-6)
+
 # how many standard errors a statistic of random numbers may be away, at a fixed seed
 MOMENTS = 4.0
 

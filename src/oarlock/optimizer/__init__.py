@@ -13,6 +13,7 @@ from oarlock.optimizer.groups import Groups
 from oarlock.optimizer.lamb import Lamb
 from oarlock.optimizer.lars import Lars
 from oarlock.optimizer.lion import Lion
+from oarlock.optimizer.loss_scaling import LossScaling
 from oarlock.optimizer.momentum import Momentum
 from oarlock.optimizer.muon import Muon
 from oarlock.optimizer.nadam import NAdam
@@ -40,6 +41,7 @@ __all__ = [
     "Lamb",
     "Lars",
     "Lion",
+    "LossScaling",
     "Momentum",
     "Muon",
     "NAdam",

@@ -114,9 +114,13 @@ class Optimizer(ABC):
         _require_not_updated(cost.block.program.main, chosen)
         self._require_usable(cost.block.program.main, chosen)
         with restored_on_error(cost.block.program):
-            pairs = append_backward(cost, chosen)
+            pairs = self._gradients(cost, chosen)
             self.apply(pairs, cost)
         return pairs
+
+    def _gradients(self, cost: Var, parameters: Sequence[Var]) -> list[tuple[Var, Var]]:
+        """Append the gradients of `cost` with respect to `parameters`."""
+        return append_backward(cost, parameters)
 
     def apply(self, pairs: Pairs, cost: Var | None = None) -> None:
         """Append a step of parameters whose gradients are there: the second half of `minimize`, which raises as that does.

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING
 from oarlock.suggestions import no_attribute
 
 if TYPE_CHECKING:
+    from oarlock.passes.precision.mixed import mixed_precision
     from oarlock.passes.recomputation.recompute import recompute
 
-__all__ = ["recompute"]
+__all__ = ["mixed_precision", "recompute"]
 
-_HOMES = {"recompute": "oarlock.passes.recomputation.recompute"}
+_HOMES = {"mixed_precision": "oarlock.passes.precision.mixed", "recompute": "oarlock.passes.recomputation.recompute"}
 
 
 def __getattr__(name: str) -> object:

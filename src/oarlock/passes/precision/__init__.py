@@ -1,0 +1,1 @@
+"""Passes that change how values are rounded: mixed precision for training, integers for inference."""
