@@ -7,7 +7,7 @@ import torch
 
 import oarlock as ol
 
-__all__ = ["STEPS", "follow_by_numpy", "follow_by_torch", "follow_by_us", "regression", "rows"]
+__all__ = ["STEPS", "follow_by_numpy", "follow_by_torch", "follow_by_us", "initial", "loss", "regression", "rows"]
 
 STEPS = 50
 
@@ -30,6 +30,10 @@ def rows(number: int, *, dtype: str = "float64") -> dict[str, numpy.ndarray]:
     return {"x": x, "y": numpy.stack([numpy.sin(x[:, 0]), x[:, 1] * x[:, 2]], axis=1).astype(dtype)}
 
 
+def tensors_of(number: int) -> dict[str, torch.Tensor]:
+    return {name: torch.from_numpy(value) for name, value in rows(number).items()}
+
+
 def initial() -> dict[str, torch.Tensor]:
     program, _ = regression(None)
     scope = ol.init(program, ol.Scope())
@@ -46,8 +50,8 @@ def follow_by_us(
     return scope, [[float(value) for value in values] for values in fetched]
 
 
-def loss(parameters: dict[str, torch.Tensor], number: int) -> torch.Tensor:
-    x, y = (torch.from_numpy(value) for value in rows(number).values())
+def loss(parameters: dict[str, torch.Tensor], batch: dict[str, torch.Tensor]) -> torch.Tensor:
+    x, y = batch.values()
     hidden = torch.tanh(x @ parameters["first.w"] + parameters["first.b"])
     return ((hidden @ parameters["second.w"] - y) ** 2).mean()
 
@@ -67,7 +71,7 @@ def follow_by_torch(
         optimizer = make(tensors)
         for number in range(steps):
             optimizer.zero_grad()
-            loss(parameters, number).backward()
+            loss(parameters, tensors_of(number)).backward()
             if before_step is not None:
                 before_step(tensors, optimizer)
             optimizer.step()
@@ -85,7 +89,7 @@ def follow_by_numpy(
     parameters = {name: value.requires_grad_() for name, value in initial().items()}
     states: dict[str, dict[str, numpy.ndarray]] = {name: {} for name in parameters}
     for number in range(steps):
-        gradients = torch.autograd.grad(loss(parameters, number), list(parameters.values()))
+        gradients = torch.autograd.grad(loss(parameters, tensors_of(number)), list(parameters.values()))
         for (name, value), gradient in zip(list(parameters.items()), gradients, strict=True):
             following = rule(value.detach().numpy(), gradient.numpy(), states[name], number + 1)
             parameters[name] = torch.from_numpy(numpy.asarray(following)).requires_grad_()

@@ -12,6 +12,7 @@ from oarlock.optimizer.ftrl import Ftrl
 from oarlock.optimizer.groups import Groups
 from oarlock.optimizer.lamb import Lamb
 from oarlock.optimizer.lars import Lars
+from oarlock.optimizer.lbfgs import LBFGS
 from oarlock.optimizer.lion import Lion
 from oarlock.optimizer.loss_scaling import LossScaling
 from oarlock.optimizer.momentum import Momentum
@@ -26,6 +27,7 @@ from oarlock.optimizer.step import Step
 from oarlock.suggestions import no_attribute, refuse_calls
 
 __all__ = [
+    "LBFGS",
     "SGD",
     "Adadelta",
     "Adagrad",

@@ -141,7 +141,7 @@ class Optimizer(ABC):
         written: dict[Var, Var] = {}
         name = self._name(main)
         rate = self._rate(main, name, cost, written)
-        count = _count(main)
+        count = count_steps(main)
         if self.accumulate > 1:
             updates = floor_divide(count, constant_like(self.accumulate, count))
             written |= accumulated(main, pairs, count, self.accumulate, lambda means: self._update_all(main, name, means, rate, updates))
@@ -213,7 +213,7 @@ class Optimizer(ABC):
         return Progress(main, cast(steps, dtype=DType.FLOAT64), cost, name, written).rate(rate)
 
 
-def _count(main: Block) -> Var:
+def count_steps(main: Block) -> Var:
     """The step counter after this step; the first optimizer of a program sees to it that it counts."""
     found = main.find_var(next_name(COUNTER))
     if found is not None:

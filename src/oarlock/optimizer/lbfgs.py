@@ -1,0 +1,252 @@
+"""L-BFGS: several evaluations of the cost on one minibatch, by a loop of the program."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+from oarlock.errors import DTypeError, ProgramError
+from oarlock.ir.block import Block
+from oarlock.ir.dtype import DType
+from oarlock.ir.location import here
+from oarlock.ir.var import Var
+from oarlock.layer.control.rnn import rnn
+from oarlock.layer.control.switch import cond
+from oarlock.layer.control.while_loop import while_loop
+from oarlock.op.choice import minimum, where
+from oarlock.op.comparison import equal
+from oarlock.op.composed.arithmetic import constant_like
+from oarlock.op.dtype_conversion import cast
+from oarlock.op.elementwise import assign, neg
+from oarlock.op.extremes import amax
+from oarlock.op.logical import logical_and, logical_not
+from oarlock.op.manipulation import concat, reshape, slice_
+from oarlock.op.matrix import dot
+from oarlock.op.reduction import reduce_sum
+from oarlock.op.unary import abs_
+from oarlock.optimizer.averaging import Average
+from oarlock.optimizer.clipping import Pairs
+from oarlock.optimizer.evaluation import Evaluation
+from oarlock.optimizer.optimizer import Optimizer, count_steps
+from oarlock.optimizer.schedule.schedule import LearningRate
+from oarlock.optimizer.settings import require_count, require_number
+from oarlock.optimizer.step import Step, commit_all, new_state
+
+__all__ = ["LBFGS"]
+
+_LEAST_CURVATURE = 1e-10  # of a step whose change of the gradient is remembered, as PyTorch has it
+
+
+@dataclass(frozen=True)
+class _Memory:
+    """The curvature as far as it is known: the last steps [h N], the changes of the gradient [h N], one over their products [h], a scale [].
+
+    The newest is the last row. Rows that are not filled yet are zeros, which change nothing.
+    """
+
+    steps: Var
+    changes: Var
+    inverses: Var
+    scale: Var
+
+    def with_last(self, step: Var, change: Var) -> "_Memory":
+        """The memory with one more row, which pushes out the oldest, where the curvature along it is known to be positive."""
+        curvature = dot(change, step)
+        is_kept = curvature > _LEAST_CURVATURE
+
+        def moved(rows: Var, row: Var) -> Var:
+            last = reshape(row, shape=(1, *(row.shape or ())))
+            return where(is_kept, concat([slice_(rows, start=1), last], axis=0), rows)
+
+        return _Memory(
+            moved(self.steps, step),
+            moved(self.changes, change),
+            moved(self.inverses, 1.0 / curvature),
+            where(is_kept, curvature / dot(change, change), self.scale),
+        )
+
+    def direction(self, gradient: Var) -> Var:
+        """The gradient, multiplied by what stands for the inverse of the Hessian, and turned round (Nocedal, 1980, the two loops)."""
+        uphill = neg(gradient)
+        back = rnn(reverse=True)
+        with back.step():
+            step, change, inverse = (back.step_input(rows) for rows in (self.steps, self.changes, self.inverses))
+            memory = back.memory(init=uphill)
+            q = back.previous_memory(memory)
+            share = dot(step, q) * inverse
+            back.update_memory(memory, q - share * change)
+            back.output(share)
+        shares = back()
+        assert isinstance(shares, Var)
+        scaled = back.final_memory(memory) * self.scale
+        forth = rnn()
+        with forth.step():
+            step, change, inverse = (forth.step_input(rows) for rows in (self.steps, self.changes, self.inverses))
+            share, memory = forth.step_input(shares), forth.memory(init=scaled)
+            r = forth.previous_memory(memory)
+            forth.update_memory(memory, r + step * (share - dot(change, r) * inverse))
+        forth()
+        return forth.final_memory(memory)
+
+
+class LBFGS(Optimizer):
+    """Several steps on one minibatch along ``d = -H dw``, where ``H`` stands for the inverse of the Hessian, known by the last steps.
+
+    A trip of a loop moves the parameters by ``learning_rate d`` and evaluates the cost and its gradients there once more, on the same
+    minibatch; it ends after `iterations` trips or `evaluations` evaluations, where no element of the gradient is above
+    `gradient_tolerance`, or where the parameters, the cost or the slope along ``d`` change by at most `change_tolerance`. ``H`` is computed
+    of the last `history` steps and changes of the gradient (Nocedal, 1980; Liu and Nocedal, 1989, algorithm 2.1), which are state of the
+    program. The very first step is ``min(1, 1 / sum(abs(dw)))`` as long. As `torch.optim.LBFGS` without a line search.
+
+    For costs that depend smoothly on few parameters, and for whole batches. Of the keywords of other optimizers it takes `average` alone:
+    what is added to the gradients would not be in the cost. Raises ArgumentError for a number out of range, DTypeError for parameters of
+    several dtypes or of half precision, ProgramError where there is no cost to evaluate, and for parameters with settings of their own.
+    """
+
+    def __init__(
+        self,
+        learning_rate: LearningRate = 1.0,
+        *,
+        iterations: int = 20,
+        evaluations: int | None = None,
+        gradient_tolerance: float = 1e-7,
+        change_tolerance: float = 1e-9,
+        history: int = 10,
+        average: Average | None = None,
+    ):
+        super().__init__(learning_rate, average=average)
+        self.iterations = require_count("LBFGS: iterations", iterations)
+        self.evaluations = self.iterations * 5 // 4 if evaluations is None else require_count("LBFGS: evaluations", evaluations)
+        self.gradient_tolerance = require_number("LBFGS: gradient_tolerance", gradient_tolerance, least=0.0)
+        self.change_tolerance = require_number("LBFGS: change_tolerance", change_tolerance, least=0.0)
+        self.history = require_count("LBFGS: history", history)
+
+    def update(self, step: Step, parameter: Var, gradient: Var) -> None:
+        raise NotImplementedError  # all parameters are updated together
+
+    def _require_usable(self, main: Block, parameters: Sequence[Var]) -> None:
+        super()._require_usable(main, parameters)
+        for parameter in parameters:
+            if parameter.dtype is not parameters[0].dtype or parameter.dtype.itemsize < 4:
+                raise DTypeError(
+                    "LBFGS: the parameters are all float32, or all float64",
+                    location=here(),
+                    given=[parameters[0].describe(), parameter.describe()],
+                )
+            if parameter.update_settings.stated:
+                raise ProgramError(
+                    f'LBFGS: "{parameter.name}" has settings of its own, which do not go with a step for all parameters together',
+                    location=here(),
+                    given=[parameter.describe()],
+                )
+
+    def _append(self, main: Block, pairs: Pairs, cost: Var | None) -> None:
+        if cost is None:
+            raise ProgramError("LBFGS: there is no cost to evaluate", location=here(), hint="minimize(cost), or apply(pairs, cost)")
+        written: dict[Var, Var] = {}
+        name = self._name(main)
+        rate = self._rate(main, name, cost, written)
+        updates = count_steps(main)
+        parameters = [parameter for parameter, _ in pairs]
+        evaluation = Evaluation(main, [cost, *(gradient for _, gradient in pairs)], parameters)
+        last, states = self._loop(main, name, pairs, cost, cast(rate, dtype=parameters[0].dtype), evaluation)
+        step = Step(main, rate, updates, written=written)
+        for parameter, value in _parted(last, parameters).items():
+            step.commit(parameter, value)
+            if self.average is not None:
+                self.average.append(step, parameter)
+        commit_all(main, written | states)
+
+    def _loop(self, main: Block, name: str, pairs: Pairs, cost: Var, rate: Var, evaluation: Evaluation) -> tuple[Var, dict[Var, Var]]:
+        """Append the loop; return all parameters after it, [N], and what it leaves for the next step."""
+        parameters, dtype = [parameter for parameter, _ in pairs], pairs[0][0].dtype
+        count = sum(prod(map(int, parameter.shape or ())) for parameter in parameters)
+
+        def state(suffix: str, *shape: int, initial: float = 0.0) -> Var:
+            return new_state(main, f"{name}.{suffix}", initial, dtype=dtype, shape=shape)
+
+        memory = _Memory(
+            state("steps", self.history, count),
+            state("changes", self.history, count),
+            state("inverses", self.history),
+            state("scale", initial=1.0),
+        )
+        before, direction, length = state("gradient", count), state("direction", count), state("length")
+        trips = new_state(main, f"{name}.trips", 0.0, dtype=DType.INT64)
+        x, gradient, loss = _joined(parameters), _joined([gradient for _, gradient in pairs]), assign(cost)
+        trip, evaluated = constant_like(0, trips), constant_like(1, trips)
+
+        loop = while_loop(logical_not(_largest(gradient) <= self.gradient_tolerance), max_trips=self.iterations)
+        with loop.block():
+            following = memory.with_last(direction * length, gradient - before)
+            descent = following.direction(gradient)
+            is_first = equal(trips, constant_like(0, trips))
+            steep = reduce_sum(abs_(gradient))
+            pace = where(is_first, minimum(1.0 / steep, constant_like(1.0, steep)), constant_like(1.0, steep)) * rate
+            moves = logical_not(dot(gradient, descent) > -self.change_tolerance)
+            moved = where(moves, x + pace * descent, x)
+            goes_on = logical_and(moves, trip + 1 < self.iterations)
+            next_loss, next_gradient = self._evaluated(goes_on, evaluation, parameters, moved, loss, gradient)
+            next_evaluated = where(goes_on, evaluated + 1, evaluated)
+            for is_over in (
+                next_evaluated >= self.evaluations,
+                _largest(next_gradient) <= self.gradient_tolerance,
+                _largest(descent * pace) <= self.change_tolerance,
+                abs_(next_loss - loss) < self.change_tolerance,
+            ):
+                goes_on = logical_and(goes_on, logical_not(is_over))
+            carried = {
+                x: moved,
+                gradient: next_gradient,
+                loss: next_loss,
+                trip: trip + 1,
+                evaluated: next_evaluated,
+                memory.steps: following.steps,
+                memory.changes: following.changes,
+                memory.inverses: following.inverses,
+                memory.scale: following.scale,
+                before: assign(gradient),
+                direction: descent,
+                length: pace,
+                trips: trips + 1,
+            }
+            for var, value in carried.items():
+                loop.carry(var, value)
+            loop.update_condition(goes_on)
+        results = loop()
+        assert isinstance(results, tuple)
+        last = dict(zip(carried, results, strict=True))
+        return last[x], {var: value for var, value in last.items() if var.persistable}
+
+    def _evaluated(
+        self, goes_on: Var, evaluation: Evaluation, parameters: Sequence[Var], moved: Var, loss: Var, gradient: Var
+    ) -> tuple[Var, Var]:
+        """The cost and all gradients where the parameters are now; what they were where the loop ends."""
+
+        def evaluate() -> list[Var]:
+            found, *gradients = evaluation.append(_parted(moved, parameters))
+            return [found, _joined(gradients)]
+
+        values = cond(goes_on, evaluate, lambda: [loss, gradient])
+        assert isinstance(values, tuple)
+        return values[0], values[1]
+
+
+def _joined(vars: Sequence[Var]) -> Var:
+    """All elements, one after another: T[N]."""
+    return concat([reshape(var, shape=(-1,)) for var in vars], axis=0)
+
+
+def _parted(joined: Var, likes: Sequence[Var]) -> dict[Var, Var]:
+    """The opposite of `_joined`: what is of the shape of each of `likes`, by it."""
+    parted: dict[Var, Var] = {}
+    start = 0
+    for like in likes:
+        shape = tuple(map(int, like.shape or ()))
+        stop = start + prod(shape)
+        parted[like] = reshape(slice_(joined, start=start, stop=stop), shape=shape)
+        start = stop
+    return parted
+
+
+def _largest(x: Var) -> Var:
+    return amax(abs_(x))
