@@ -14,6 +14,7 @@ __version__ = "0.1.0.dev0"
 
 _MODULES = (
     "cpp",
+    "data",
     "datasets",
     "errors",
     "framework",

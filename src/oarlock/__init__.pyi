@@ -2,6 +2,7 @@
 
 """Oarlock: a model - forward, backward, update and control flow - is one program."""
 
+from oarlock import data as data
 from oarlock import datasets as datasets
 from oarlock import errors as errors
 from oarlock import inference as inference

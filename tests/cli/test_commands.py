@@ -312,7 +312,7 @@ def test_ops_lists_every_operator_and_the_first_line_of_its_page(prints):
 
 def test_ops_prints_the_page_of_an_operator(prints):
     page = prints("ops", "gather")
-    assert page.startswith("gather(x: T[k ...d], rows: int64[*b], axis: int | None = None) -> y: T\n\n")
+    assert page.startswith("gather(x: T[k ...d], rows: int64[*b], axis: int | None = None, sparse: bool = False) -> y: T\n\n")
     for heading in ("Inputs", "Outputs", "Promises", "Gradients", "Examples", "Refused"):
         assert f"\n{heading}\n    " in page
     assert prints("ops", "linear_dw").startswith("linear_dw(x: float[*b k], dout: float[*b n]) -> dw: float[k n]\n")
@@ -391,14 +391,15 @@ def test_infer_refuses_what_it_cannot_do(folder, model, tmp_path, refuses):
     )
     assert refuses("infer", model, "--data", "digits:tset") == (
         'DataError: there is no data set "digits:tset"\n  one of digits:train, digits:test, digits:all, '
-        "mnist:train, mnist:test, mnist:all, or a .npz file of arrays"
+        "mnist:train, mnist:test, mnist:all, a folder of images, or a file that ends with "
+        ".csv, .tsv, .npz, .npy, .parquet, .arrow, .feather"
     )
     assert refuses("infer", model, "--data", "none.npz") == 'DataError: there is no file "none.npz"'
     assert refuses("infer", model, "--data", "digits:test", "--output", tmp_path / "none" / "x.npy") == (
         f'MissingFileError: there is no folder "{tmp_path / "none"}"'
     )
     numpy.savez(tmp_path / "other.npz", pixels=numpy.zeros(3))
-    assert refuses("infer", model, "--data", tmp_path / "other.npz").startswith('FeedError: "image" is not fed\n')
+    assert refuses("infer", model, "--data", tmp_path / "other.npz").startswith('FeedError: the data set has no "image"\n')
     numpy.save(tmp_path / "objects.npy", numpy.array([{"a": 1}], dtype=object))
     (tmp_path / "objects.npy").rename(tmp_path / "objects.npz")
     assert refuses("infer", model, "--data", tmp_path / "objects.npz").startswith('DataError: "objects.npz" is not a file of plain arrays')

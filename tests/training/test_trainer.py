@@ -340,7 +340,7 @@ def test_an_argument_that_makes_no_sense_is_refused(small, options, message):
     scope = ol.Scope()
     with pytest.raises(ol.ArgumentError) as raised:
         ol.train(small.cost, data, scope=scope, progress=False, **options)
-    assert str(raised.value) == message
+    assert str(raised.value).splitlines()[0] == message
     assert len(scope) == 0, "nothing was begun"
 
 

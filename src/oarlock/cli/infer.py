@@ -2,7 +2,7 @@
 
 import io
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy
 import typer
@@ -10,10 +10,13 @@ from rich.console import Console
 from rich.markup import escape
 
 from oarlock import inference
+from oarlock.cli.column_option import Columns
 from oarlock.cli.images import draw_predictions
 from oarlock.cli.output_file import is_child, write
 from oarlock.cli.untrusted_run import Untrusted
-from oarlock.datasets.by_name import load
+from oarlock.data.program_inputs import ProgramInputs
+from oarlock.data.table import Table
+from oarlock.datasets.by_name import open_source
 from oarlock.errors import MissingFileError
 from oarlock.runtime.process import configure_process
 
@@ -22,7 +25,10 @@ __all__ = ["infer"]
 
 def infer(
     path: Annotated[Path, typer.Argument(metavar="MODEL.safetensors", help="A model file.")],
-    data: Annotated[str, typer.Option(help="What to read: digits:test, digits:train, digits:all, or a .npz file of arrays.")],
+    data: Annotated[
+        str, typer.Option(help="What to read: digits:test, digits:train, digits:all, a file of arrays or a table, a folder of images.")
+    ],
+    columns: Columns = [],  # noqa: B006  typer copies it
     seed: Annotated[int | None, typer.Option(help="Which split of a bundled data set; the model's own seed, unless given.")] = None,
     output: Annotated[Path | None, typer.Option(help="Save what is predicted as a .npy file.")] = None,
     untrusted: Untrusted = False,
@@ -35,8 +41,10 @@ def infer(
         raise MissingFileError(f'there is no folder "{output.parent}"')
     configure_process(keep_memory=not is_child())
     model = inference.load_model(path, untrusted=untrusted)
-    arrays = load(data, seed=model.program.seed if seed is None else seed)
-    feed = {var.name: arrays[var.name] for var in model.program.main.inputs if var.name in arrays}
+    table = open_source(data, seed=model.program.seed if seed is None else seed, columns=columns).rows
+    assert isinstance(table, Table)
+    arrays: dict[str, Any] = table.whole()
+    feed = ProgramInputs.of(model.program).feed(arrays, rounds=table.rounds)
     predicted = inference.infer(model, feed)
     console = Console(highlight=False, soft_wrap=True)
     if output is not None:

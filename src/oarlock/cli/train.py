@@ -10,9 +10,10 @@ from typing import Annotated, NoReturn
 import typer
 
 from oarlock import training
+from oarlock.cli.column_option import Columns
 from oarlock.cli.output_file import destination, is_child
 from oarlock.cli.untrusted_run import Untrusted
-from oarlock.datasets.by_name import load
+from oarlock.datasets.by_name import open_source
 from oarlock.errors import ArgumentError, MissingFileError
 from oarlock.io.model import load_model, save_model
 from oarlock.runtime.process import configure_process
@@ -25,8 +26,11 @@ def train(
     path: Annotated[
         Path, typer.Argument(metavar="SCRIPT.py | PROGRAM.safetensors", help="A training script, or a saved training program.")
     ],
-    data: Annotated[str | None, typer.Option(help="What a saved program trains on: digits:train, or a .npz file.")] = None,
+    data: Annotated[
+        str | None, typer.Option(help="What a saved program trains on: digits:train, a file of arrays or a table, a folder of images.")
+    ] = None,
     validate: Annotated[str | None, typer.Option(help="What it is measured on after each epoch: digits:test.")] = None,
+    columns: Columns = [],  # noqa: B006  typer copies it
     epochs: Annotated[int | None, typer.Option(help="Train up to this many epochs in all; the program knows how many it had.")] = None,
     steps: Annotated[int | None, typer.Option(help="Stop after this many further steps.")] = None,
     seed: Annotated[int | None, typer.Option(help="Which split of a bundled data set; the program's own seed, unless given.")] = None,
@@ -51,7 +55,14 @@ def train(
         raise MissingFileError(f'there is no file "{path}"')
     configure_process(keep_memory=not is_child())  # a stranger's file is held to the memory that it needs
     if path.suffix == ".py":
-        given = {"--data": data, "--validate": validate, "--save": save, "--backend": backend, "--untrusted": untrusted or None}
+        given = {
+            "--data": data,
+            "--validate": validate,
+            "--save": save,
+            "--backend": backend,
+            "--columns": columns or None,
+            "--untrusted": untrusted or None,
+        }
         for option, value in given.items():
             if value is not None:
                 raise ArgumentError(f"{option} is for saved programs; a script loads and saves by itself")
@@ -66,10 +77,10 @@ def train(
         raise MissingFileError(f'there is no folder "{save.parent}"')
     try:
         with training.Stopping(patience=0.0):
-            result = _go_on(path, data, validate, epochs, steps, seed, backend, untrusted)
+            result = _go_on(path, data, validate, columns, epochs, steps, seed, backend, untrusted)
     except training.Interrupted as interrupt:
         save_model(interrupt.result, destination(save or path))
-        _stopped(interrupt.result, save or path, f"--data {shlex.quote(data)}" + " --untrusted" * untrusted)
+        _stopped(interrupt.result, save or path, _how(data, columns) + " --untrusted" * untrusted)
     save_model(result, destination(save or path))
     typer.echo(f"{result.steps} steps in all; saved {save or path}")
 
@@ -78,6 +89,7 @@ def _go_on(
     path: Path,
     data: str,
     validate: str | None,
+    columns: list[str],
     epochs: int | None,
     steps: int | None,
     seed: int | None,
@@ -87,16 +99,21 @@ def _go_on(
     """Train a saved program."""
     model = load_model(path, untrusted=untrusted)
     split = model.program.seed if seed is None else seed
-    held_out = None if validate is None else load(validate, seed=split)
+    held_out = None if validate is None else open_source(validate, seed=split, columns=columns)
     return training.train(
         model,
-        load(data, seed=split),
+        open_source(data, seed=split, columns=columns),
         epochs=epochs,
         steps=steps,
         validate=held_out,
         tune=False,
         backend=backend,  # type: ignore[arg-type]
     )
+
+
+def _how(data: str, columns: list[str]) -> str:
+    """The options that say what a run trains on."""
+    return " ".join([f"--data {shlex.quote(data)}", *(f"--columns {shlex.quote(text)}" for text in columns)])
 
 
 def _stopped(result: training.TrainingResult, path: Path, how: str) -> NoReturn:

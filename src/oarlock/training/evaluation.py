@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 import numpy
 
+from oarlock.data.recognition import open_data
 from oarlock.errors import ArgumentError
 from oarlock.io.model import Model, scope_of
 from oarlock.ir.location import here
@@ -15,15 +16,15 @@ from oarlock.runtime.initialization import init
 from oarlock.runtime.place import Place
 from oarlock.runtime.preparation import Values
 from oarlock.runtime.scope import Scope
-from oarlock.training.batches import Batches, rows_of
 from oarlock.training.metrics import Means, metrics_in
+from oarlock.training.replay import one_epoch, open_batches
 
 __all__ = ["evaluate"]
 
 
 def evaluate(
     targets: Var | Mapping[str, Var] | Model,
-    data: Mapping[str, object],
+    data: object,
     parameters: object = None,
     *,
     batch_size: int = 256,
@@ -31,8 +32,7 @@ def evaluate(
 ) -> dict[str, float | numpy.ndarray]:
     """Measure `targets` on all rows of `data`, and return by their labels: of metrics the value, of others the mean over the rows.
 
-    A float each, and an array where a metric has several numbers.
-
+    A float each, and an array where a metric has several numbers. `data` is whatever `ol.data.read` takes.
 
         ol.evaluate({"f1": f1, "loss": cost}, test, result.parameters)
         ol.evaluate(ol.load_model(path), test)
@@ -53,17 +53,16 @@ def evaluate(
         scope = Scope() if parameters is None else scope_of(parameters, program)
     if not isinstance(batch_size, int) or isinstance(batch_size, bool) or batch_size < 1:
         raise ArgumentError(f"evaluate: batch_size is a whole number from 1, not {batch_size!r:.60}", location=here())
-    batches = Batches.of(data, program, batch_size)
-    executor, means, order = Executor(place), Means(metrics_in(program)), numpy.arange(batches.rows)
+    batches = open_batches(data if isinstance(data, Mapping) else open_data(data), program, batch_size, shuffle=False)
+    executor, means = Executor(place), Means(metrics_in(program))
     inside = scope.new_scope()
     try:
         init(program, inside, only=[op.writes[0] for op in program.main.tail])
         step = executor.prepare(program, list(program.targets), scope=inside, training=False)
         values: Values = []
-        for number in range(batches.per_epoch):
-            feed = batches.batch(order, number)
-            values = step(feed)
-            means.add(program.targets, values, rows_of(feed))
+        for batch in one_epoch(batches):
+            values = step(batch.feed)
+            means.add(program.targets, values, batch.rows)
     finally:
         inside.drop()
     latest = dict(zip(program.targets, values, strict=True))

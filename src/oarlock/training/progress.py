@@ -12,8 +12,8 @@ __all__ = ["Display", "LiveDisplay", "PlainDisplay", "SilentDisplay", "format_me
 class Display(Protocol):
     """Hears of every step and of every epoch."""
 
-    def start(self, *, done: int, total: int, epochs: int, unit: str) -> None:
-        """`done` of `total` steps are behind us already."""
+    def start(self, *, done: int, total: int | None, epochs: int, unit: str) -> None:
+        """`done` of `total` steps are behind us already; None where nobody knows how many there are."""
         ...
 
     def step(self, *, epoch: int, rows: int, metrics: dict[str, float]) -> None:
@@ -45,7 +45,7 @@ def format_metrics(metrics: dict[str, float]) -> str:
 class _Clock:
     """Rows per second, and the time left, of the steps since it was started."""
 
-    def __init__(self, remaining: int):
+    def __init__(self, remaining: int | None):
         self.remaining = remaining
         self.started = time.perf_counter()
         self.steps = 0
@@ -61,8 +61,10 @@ class _Clock:
         return self.rows / max(time.perf_counter() - self.started, 1e-9)
 
     @property
-    def left(self) -> float:
-        """Seconds."""
+    def left(self) -> float | None:
+        """Seconds, if the number of steps is known."""
+        if self.remaining is None:
+            return None
         taken = time.perf_counter() - self.started
         return taken / max(self.steps, 1) * (self.remaining - self.steps)
 
@@ -81,9 +83,9 @@ class LiveDisplay:
             transient=True,
         )
 
-    def start(self, *, done: int, total: int, epochs: int, unit: str) -> None:
+    def start(self, *, done: int, total: int | None, epochs: int, unit: str) -> None:
         self.unit = unit
-        self.clock = _Clock(total - done)
+        self.clock = _Clock(None if total is None else total - done)
         self.task = self.progress.add_task("", total=total, completed=done, epoch=1, epochs=epochs, metrics="", rate="")
         self.progress.start()
 
@@ -105,16 +107,17 @@ class PlainDisplay:
     def __init__(self, console: Console):
         self.console = console
 
-    def start(self, *, done: int, total: int, epochs: int, unit: str) -> None:
+    def start(self, *, done: int, total: int | None, epochs: int, unit: str) -> None:
         self.epochs = epochs
         self.unit = unit
-        self.clock = _Clock(total - done)
+        self.clock = _Clock(None if total is None else total - done)
 
     def step(self, *, epoch: int, rows: int, metrics: dict[str, float]) -> None:
         self.clock.tick(rows)
 
     def epoch(self, *, epoch: int, metrics: dict[str, float]) -> None:
-        line = f"epoch {epoch}/{self.epochs}  {format_metrics(metrics)}  {self.clock.rate:,.0f} {self.unit}/s  {self.clock.left:.0f} s left"
+        left = "" if self.clock.left is None else f"  {self.clock.left:.0f} s left"
+        line = f"epoch {epoch}/{self.epochs}  {format_metrics(metrics)}  {self.clock.rate:,.0f} {self.unit}/s{left}"
         self.console.print(line, highlight=False, soft_wrap=True)
 
     def stop(self) -> None:
@@ -124,7 +127,7 @@ class PlainDisplay:
 class SilentDisplay:
     """Says nothing."""
 
-    def start(self, *, done: int, total: int, epochs: int, unit: str) -> None:
+    def start(self, *, done: int, total: int | None, epochs: int, unit: str) -> None:
         pass
 
     def step(self, *, epoch: int, rows: int, metrics: dict[str, float]) -> None:

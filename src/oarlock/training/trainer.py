@@ -4,12 +4,13 @@ All that a run is - parameters, optimizer state, how many steps were taken, batc
 program and its scope, so a saved training program goes on, bit for bit, where it stopped.
 """
 
+import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-import numpy
-
+from oarlock.data.recognition import open_data
+from oarlock.data.source import Source, Transform
 from oarlock.errors import ArgumentError, ProgramError, ScopeError
 from oarlock.io.model import Model
 from oarlock.ir.content_hash import content_hash
@@ -28,10 +29,11 @@ from oarlock.runtime.ownership import require_own, states_of
 from oarlock.runtime.place import Place
 from oarlock.runtime.process import configure_process
 from oarlock.runtime.scope import Scope
-from oarlock.training.batches import Batches, rows_of
+from oarlock.training.batches import Batches
 from oarlock.training.interruption import Interrupted, Stopping
 from oarlock.training.metrics import LossWatch, Means, leave, metrics_in, taken_up
 from oarlock.training.progress import Display, SilentDisplay, select_branch_display
+from oarlock.training.replay import Replay, one_epoch, open_batches
 
 __all__ = ["EpochRecord", "TrainingResult", "train"]
 
@@ -65,13 +67,14 @@ class TrainingResult:
 
 def train(
     cost: Var | Model | TrainingResult,
-    data: Mapping[str, object] | None = None,
+    data: object = None,
     *,
     optimizer: Optimizer | None = None,
     epochs: int | None = None,
     batch_size: int | None = None,
-    validate: Mapping[str, object] | None = None,
+    validate: object = None,
     show: Mapping[str, Var] | None = None,
+    transform: Transform | None = None,
     steps: int | None = None,
     scope: Scope | None = None,
     place: Place | None = None,
@@ -83,10 +86,11 @@ def train(
 
     `cost` is one float of a program, which stays as it is: a copy of it, with gradients and updates, is what
     runs. Or it is a training program that was loaded, or a result of this function, which goes on where it
-    stopped. `data` is a dict of arrays with the rows first; None where the inputs carry their values, and then
-    an epoch is one step. `optimizer` is SGD(0.01), `epochs` 1 and `batch_size` 32 unless said otherwise.
-    `validate` is data to measure on after each epoch. `show` names further variables to report: their means over rows are, and of what
-    `ol.metric` made, which begins anew with each pass over data, the value after the last batch. `steps` ends
+    stopped. `data` is a dict of arrays with the rows first, or whatever else `ol.data.read` takes, or what it gives; None where the inputs
+    carry their values, and then an epoch is one step. `optimizer` is SGD(0.01), `epochs` 1 and `batch_size` 32 unless said otherwise, by a
+    `DataLoader` for instance. `transform` is a function of each batch of `data`, before it is fed (`ol.data.Source`).
+    `validate` is data to measure on after each epoch, as it stands. `show` names further variables to report: their means over rows are,
+    and of what `ol.metric` made, which begins anew with each pass over data, the value after the last batch. `steps` ends
     the run early, after so many more steps. `scope` receives the parameters, and keeps those it has. A run that raised in it goes on
     when it is asked for once more; that of another program is refused, and `scope.new_scope()` trains its parameters beside it. `progress`
     is False for silence. With `tune`, the process is set up for kernels first, all of it: `ol.configure_process` says how.
@@ -103,8 +107,10 @@ def train(
         _require_count("steps", steps, least=0)
     if tune:
         configure_process()
+    source, held_out_source = _opened(data, transform), None if validate is None else _opened(validate, None)
     if isinstance(cost, Var):
-        rows = 32 if batch_size is None else _require_count("batch_size", batch_size)
+        own = source.batch_size if isinstance(source, Source) else None
+        rows = _require_count("batch_size", batch_size or own or 32) if batch_size != 0 else _require_count("batch_size", 0)
         drive = Training(rows, 1 if epochs is None else _require_count("epochs", epochs), _chosen(backend))
         executor = Executor(place, backend=require_backend(drive.backend))
         program = _training_program(cost, optimizer, show or {}, drive.batch_size)
@@ -114,8 +120,8 @@ def train(
             raise ArgumentError("a training program has its parameters already; scope is for a cost")
         program, scope = _continued(cost, optimizer, show, batch_size)
         drive, executor = _driven_on(cost, place, epochs, backend)
-    batches = Batches.of({} if data is None else data, program, drive.batch_size)
-    held_out = None if validate is None else Batches.of(validate, program, max(256, drive.batch_size))
+    batches = open_batches(source, program, drive.batch_size)
+    held_out = None if held_out_source is None else open_batches(held_out_source, program, max(256, drive.batch_size), shuffle=False)
     program.training = drive
     if isinstance(cost, Var):
         _take_up(program, scope, drive.epochs, batches.per_epoch)
@@ -145,7 +151,17 @@ def _training_program(cost: Var, optimizer: Optimizer | None, show: Mapping[str,
     return program
 
 
-def _take_up(program: Program, scope: Scope, epochs: int, per_epoch: int) -> None:
+def _opened(data: object, transform: Transform | None) -> "Mapping[str, object] | Source":
+    """The data of a run: a dict as it is, which is checked whole, or a source. Raises ArgumentError for what is neither."""
+    if data is None:
+        return {}
+    if isinstance(data, Mapping) and transform is None:
+        return data
+    source = open_data(data)
+    return source if transform is None else replace(source, transform=transform)
+
+
+def _take_up(program: Program, scope: Scope, epochs: int, per_epoch: int | None) -> None:
     """See that `program` may train in `scope`: that what is there is its own, and not done.
 
     Raises ScopeError. Steps that a scope around it counts are those of another run, which trains the same parameters.
@@ -157,6 +173,8 @@ def _take_up(program: Program, scope: Scope, epochs: int, per_epoch: int) -> Non
         program.lineage = program.serial
         return
     require_own(program, scope, states_of(program), new=True)
+    if per_epoch is None:
+        return
     done, total = int(counted.value), epochs * per_epoch  # type: ignore[call-overload]
     if done >= total:
         raise ScopeError(
@@ -210,42 +228,50 @@ def _require_count(name: str, value: object, *, least: int = 1) -> int:
 
 
 def _run(
-    program: Program, scope: Scope, batches: Batches, held_out: Batches | None, steps: int | None, executor: Executor, display: Display
+    program: Program,
+    scope: Scope,
+    batches: Batches | Replay,
+    held_out: Batches | Replay | None,
+    steps: int | None,
+    executor: Executor,
+    display: Display,
 ) -> TrainingResult:
     assert program.training is not None
-    done, total = int(scope[COUNTER]), program.training.epochs * batches.per_epoch  # type: ignore[call-overload]
-    stop = total if steps is None else min(total, done + steps)
+    done, epochs = int(scope[COUNTER]), program.training.epochs  # type: ignore[call-overload]
+    total = None if batches.per_epoch is None else epochs * batches.per_epoch
+    stop = min((end for end in (total, None if steps is None else done + steps) if end is not None), default=None)
     result = TrainingResult(program, scope, steps=done)
-    means = taken_up(program, scope, done)
+    means, in_middle = taken_up(program, scope, done), False
     metrics = metrics_in(program)
     loss = LossWatch(program, scope)
     try:
-        with Stopping() as stopping:
-            display.start(done=done, total=stop, epochs=program.training.epochs, unit=_unit(program))
+        with Stopping() as stopping, contextlib.closing(batches.after(done)) as following:
+            display.start(done=done, total=stop, epochs=epochs, unit=_unit(program))
             try:
-                while result.steps < stop:
+                while stop is None or result.steps < stop:
                     stopping.check()
-                    epoch, number = divmod(result.steps, batches.per_epoch)
-                    if number == 0 or result.steps == done:
-                        order = batches.order(epoch)
-                    if number == 0:
+                    batch = next(following)
+                    if batch.epoch >= epochs:  # of a run that was over
+                        break
+                    if batch.number == 0:
                         means = Means(metrics)
-                    feed = batches.batch(order, number)
-                    values = executor.run(program, feed, list(program.targets), scope=scope, training=True)
+                    values = executor.run(program, batch.feed, list(program.targets), scope=scope, training=True)
                     result.steps += 1
-                    rows = rows_of(feed)
-                    means.add(program.targets, values, rows)
+                    in_middle = not batch.is_last
+                    means.add(program.targets, values, batch.rows)
                     if not means.are_finite:
-                        loss.warn(values, feed, step=result.steps, epoch=epoch + 1)
-                    display.step(epoch=epoch + 1, rows=rows, metrics=means.values)
-                    if number + 1 == batches.per_epoch:
+                        loss.warn(values, batch.feed, step=result.steps, epoch=batch.epoch + 1)
+                    display.step(epoch=batch.epoch + 1, rows=batch.rows, metrics=means.values)
+                    if batch.is_last:
                         reset(program, scope)
-                        validation = {} if held_out is None else _measure(result, epoch + 1, held_out, executor, stopping, loss)
-                        result.history.append(EpochRecord(epoch + 1, means.values, validation))
+                        validation = {} if held_out is None else _measure(result, batch.epoch + 1, held_out, executor, stopping, loss)
+                        result.history.append(EpochRecord(batch.epoch + 1, means.values, validation))
                         shown = means.values | {f"validation {label}": value for label, value in validation.items()}
-                        display.epoch(epoch=epoch + 1, metrics=shown)
+                        display.epoch(epoch=batch.epoch + 1, metrics=shown)
+                        if batch.epoch + 1 == epochs:
+                            break
             finally:
-                if result.steps % batches.per_epoch:
+                if in_middle:
                     leave(means, program, scope, result.steps)
                 display.stop()
     except KeyboardInterrupt as interrupt:
@@ -255,19 +281,18 @@ def _run(
 
 
 def _measure(
-    result: TrainingResult, epoch: int, batches: Batches, executor: Executor, stopping: Stopping, loss: LossWatch
+    result: TrainingResult, epoch: int, held_out: Batches | Replay, executor: Executor, stopping: Stopping, loss: LossWatch
 ) -> dict[str, float]:
     """The means of the targets over data, at the end of an epoch, without training on it."""
     program = result.program
-    means, order = Means(metrics_in(program)), numpy.arange(batches.rows)
+    means = Means(metrics_in(program))
     try:
-        for number in range(batches.per_epoch):
+        for batch in one_epoch(held_out):
             stopping.check()
-            feed = batches.batch(order, number)
-            values = executor.run(program, feed, list(program.targets), scope=result.parameters, training=False)
-            means.add(program.targets, values, rows_of(feed))
+            values = executor.run(program, batch.feed, list(program.targets), scope=result.parameters, training=False)
+            means.add(program.targets, values, batch.rows)
             if not means.are_finite:
-                loss.warn(values, feed, step=result.steps, epoch=epoch, validation=True)
+                loss.warn(values, batch.feed, step=result.steps, epoch=epoch, validation=True)
     finally:
         reset(program, result.parameters)
     return means.values

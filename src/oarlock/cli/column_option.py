@@ -1,0 +1,15 @@
+"""The option that picks columns of a table."""
+
+from typing import Annotated
+
+import typer
+
+__all__ = ["Columns"]
+
+Columns = Annotated[
+    list[str],
+    typer.Option(
+        "--columns",
+        help='Columns of a table for an input: "x=width,height", "x=first:last", "label=kind", "x=*" for all others. Can be repeated.',
+    ),
+]

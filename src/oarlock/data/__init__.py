@@ -1,0 +1,24 @@
+"""Data of many kinds, as rows and batches that a program is fed."""
+
+import importlib
+
+from oarlock.suggestions import no_attribute
+
+_HOMES = {
+    "Columns": "selection",
+    "ImageFolder": "image_folder",
+    "Source": "source",
+    "Stream": "stream",
+    "Table": "table",
+    "read": "recognition",
+}
+
+__all__ = ["Columns", "ImageFolder", "Source", "Stream", "Table", "read"]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise no_attribute(__name__, name, __all__)
+    value = getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value

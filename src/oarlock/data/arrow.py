@@ -1,0 +1,93 @@
+"""Tables of Arrow, and files of Parquet and Arrow."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy
+
+from oarlock.data.table import ColumnTable, Table
+from oarlock.errors import DataError, FeedError
+from oarlock.runtime.ragged import Ragged
+
+__all__ = ["ArrowTable", "column_of", "read_arrow"]
+
+_SUFFIXES = {".parquet": "parquet", ".arrow": "feather", ".feather": "feather"}
+
+
+class ArrowTable(ColumnTable):
+    """A `pyarrow.Table`, by its columns: numbers, lists of one length, which are arrays of one more dimension, and lists, which are ragged.
+
+    A column is converted when it is first read. Raises FeedError for missing values and for columns of text.
+    """
+
+    def __init__(self, table: Any):
+        self.table = table
+        self.names = tuple(table.column_names)
+        self.columns = {}
+
+    def __len__(self) -> int:
+        return self.table.num_rows
+
+    def column(self, name: str) -> "numpy.ndarray | Ragged":
+        """A column, whole."""
+        if name not in self.columns:
+            self.columns[name] = column_of(self.table.column(name), name)
+        return self.columns[name]
+
+    def take(self, rows: numpy.ndarray) -> dict[str, object]:
+        """See `Table.take`."""
+        return {name: self.column(name)[rows] for name in self.names}
+
+    def whole(self) -> dict[str, object]:
+        """See `Table.whole`."""
+        return {name: self.column(name) for name in self.names}
+
+
+def read_arrow(path: str | Path) -> Table:
+    """A file of Parquet or Arrow, read whole. Raises DataError for one that cannot be read, or where pyarrow is missing."""
+    kind = _SUFFIXES[Path(path).suffix]
+    try:
+        import pyarrow
+        from pyarrow import feather, parquet
+    except ImportError:
+        raise DataError(f'"{path}" is read by pyarrow, which is not installed', hint='pip install "oarlock[arrow]"') from None
+    try:
+        return ArrowTable(parquet.read_table(path) if kind == "parquet" else feather.read_table(path))
+    except (pyarrow.ArrowException, OSError) as error:
+        said = str(error).splitlines() or [type(error).__name__]
+        raise DataError(f'"{Path(path).name}" is not a file of {"Parquet" if kind == "parquet" else "Arrow"}', given=said[:1]) from error
+
+
+def column_of(column: Any, name: str) -> "numpy.ndarray | Ragged":
+    """A column of Arrow: numbers as an array, lists as a Ragged. Raises FeedError for missing values, text and nested records."""
+    import pyarrow
+
+    array = column.combine_chunks() if isinstance(column, pyarrow.ChunkedArray) else column
+    if isinstance(array, pyarrow.ChunkedArray):  # of no chunks
+        array = pyarrow.concat_arrays(array.chunks) if array.num_chunks else pyarrow.array([], type=array.type)
+    if isinstance(array.type, pyarrow.BaseExtensionType):
+        array = array.storage
+    _require_whole(array, name)
+    types = pyarrow.types
+    if types.is_fixed_size_list(array.type):
+        inner = column_of(array.flatten(), name)
+        return (
+            numpy.reshape(inner, (len(array), array.type.list_size, *numpy.shape(inner)[1:])) if isinstance(inner, numpy.ndarray) else inner
+        )
+    if types.is_list(array.type) or types.is_large_list(array.type):
+        splits = numpy.asarray(array.offsets).astype("int64")
+        inner = column_of(array.values[splits[0] : splits[-1]], name)
+        cuts = splits - splits[0]
+        return Ragged(inner.values, (cuts, *inner.splits)) if isinstance(inner, Ragged) else Ragged(inner, (cuts,))
+    if types.is_boolean(array.type) or types.is_integer(array.type) or types.is_floating(array.type):
+        return numpy.array(array.to_numpy(zero_copy_only=False))
+    return numpy.array(array.to_pylist(), dtype=object)
+
+
+def _require_whole(array: Any, name: str) -> None:
+    if array.null_count:
+        row = array.is_null().to_pylist().index(True)
+        raise FeedError(
+            f'the column "{name}" has no value in row {row}, and in {array.null_count} rows in all',
+            hint="drop these rows, or fill them, before they are given",
+        )

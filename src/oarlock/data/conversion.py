@@ -1,0 +1,127 @@
+"""A batch of a column as an input of a program takes it, if nothing is lost."""
+
+import numpy
+import torch
+
+from oarlock.errors import FeedError, OarlockError
+from oarlock.ir.dtype import DType
+from oarlock.ir.var import Var
+from oarlock.runtime.ragged import Ragged
+from oarlock.runtime.ragged_feed import as_ragged
+from oarlock.runtime.value import read_as, to_numpy
+
+__all__ = ["convert"]
+
+_SHOWN = 5  # values of a row, in a message
+
+
+def convert(var: Var, levels: int, value: object, rows: numpy.ndarray | None = None, *, rounds: bool = False) -> "numpy.ndarray | Ragged":
+    """`value`, a column of a batch, for the input `var`, ragged in so many levels: in its dtype, if that holds every number of it.
+
+    `rows`, int64[n], are the numbers of its rows in the table, for a message. With `rounds`, floats may be rounded. Raises FeedError, which
+    names column and row: for text and what else is no number, for rows of different lengths where `var` has none, for numbers that the
+    dtype does not hold. What is wrong with the shape is said where it is fed.
+    """
+    if isinstance(value, torch.Tensor):
+        value = to_numpy(value)
+    if levels:
+        return _ragged(var, levels, value)
+    if isinstance(value, Ragged):
+        raise FeedError(
+            f'"{var.name}" is not ragged, yet a Ragged is fed',
+            location=var.location,
+            given=[f'"{var.name}" fed as {value!r}'],
+            hint=f'ol.layer.data("{var.name}", ..., ragged=1) declares one that is',
+        )
+    array = value if isinstance(value, numpy.ndarray) and value.dtype != object else _of_items(var, value, rows)
+    if rounds and array.dtype.kind == "f" and var.dtype.is_floating and var.dtype is not DType.BFLOAT16:  # which NumPy lacks
+        return array.astype(str(var.dtype), copy=False)
+    return array if var.dtype is DType.BFLOAT16 else _exact(var, array, rows)
+
+
+def _ragged(var: Var, levels: int, value: object) -> Ragged:
+    ragged = as_ragged(var, list(value) if isinstance(value, numpy.ndarray) and value.dtype == object else value, levels)
+    values = _exact(var, ragged.values, None)
+    return ragged if values is ragged.values else Ragged(values, ragged.splits)
+
+
+def _of_items(var: Var, value: object, rows: numpy.ndarray | None) -> numpy.ndarray:
+    """An array of a list of values: numbers of Python's, or arrays of one shape. Raises FeedError, which names the first that is not."""
+    items = list(value) if isinstance(value, list | tuple | numpy.ndarray) else [value]
+    try:
+        if all(isinstance(item, bool | int | float) for item in items):
+            return to_numpy(read_as(items, var.dtype))
+        stacked = numpy.stack([numpy.asarray(to_numpy(item) if isinstance(item, torch.Tensor) else item) for item in items])
+    except (OarlockError, ValueError, TypeError):
+        stacked = None
+    if stacked is not None and stacked.dtype.kind in "fiub":
+        if not isinstance(items[0], list | tuple):
+            return stacked
+        return to_numpy(read_as(items, var.dtype))  # Python's numbers have no dtype of their own
+    first = _shape(items[0])
+    for number, item in enumerate(items):
+        fits = first is not None and _shape(item) == first
+        if not fits:
+            given = f"row {_number(rows, number)} holds {item!r:.60}"
+            raise _refused(var, "has a row that is no number, or of another shape than the rows before", _HINT, [given])
+    raise _refused(var, "is not numbers that a program can hold", _HINT, [])
+
+
+def _shape(item: object) -> tuple[int, ...] | None:
+    """The shape of numbers; None for what is none."""
+    try:
+        array = numpy.asarray(item)
+    except ValueError:  # lists of different lengths
+        return None
+    return array.shape if array.dtype.kind in "fiub" else None
+
+
+_HINT = "drop the row, or make numbers of it: ol.train(..., transform=function of a batch), or before"
+
+
+def _exact(var: Var, array: numpy.ndarray, rows: numpy.ndarray | None) -> numpy.ndarray:
+    """`array` in the dtype of `var`. Raises FeedError for the first row with a number that it does not hold."""
+    if array.dtype.kind not in "fiub":
+        given = (
+            [f"row {_number(rows, 0)} holds {array.reshape(len(array), -1)[0, :_SHOWN].tolist()!r:.60}"]
+            if array.ndim and array.size
+            else []
+        )
+        raise _refused(var, f"is {array.dtype}, not numbers that a program can hold", _HINT, given)
+    wanted = numpy.dtype(str(var.dtype))
+    if array.dtype == wanted:
+        return array
+    if numpy.can_cast(array.dtype, wanted, "safe"):
+        return array.astype(wanted)
+    with numpy.errstate(all="ignore"):
+        read = array.astype(wanted)
+        kept = array.dtype.kind != "b" and wanted.kind != "b" and _same(array, read)
+    if isinstance(kept, numpy.ndarray) and kept.all():
+        return read
+    lost = numpy.flatnonzero(~kept.reshape(len(array), -1).all(1)) if isinstance(kept, numpy.ndarray) and array.ndim else [0]
+    shown = array[lost[0]] if array.ndim and len(array) else array
+    hint = (
+        f'ol.data.read(data, narrow=True) rounds it to {var.dtype}; or declare "{var.name}" as {array.dtype}'
+        if array.dtype.kind == "f" and wanted.kind == "f"
+        else f'declare "{var.name}" as {array.dtype}, or make {var.dtype} of it before'
+    )
+    given = [f"row {_number(rows, int(lost[0]))} holds {numpy.reshape(shown, -1)[:_SHOWN].tolist()!r:.60}"]
+    raise _refused(var, f"is {array.dtype}, of which {var.dtype} does not hold every number", hint, given)
+
+
+def _same(array: numpy.ndarray, read: numpy.ndarray) -> numpy.ndarray:
+    """Which numbers are the same after a conversion, bool[...]: they come back as they were, and NaN is NaN."""
+    back = read.astype(array.dtype)
+    if array.dtype.kind == "f":
+        return (back == array) | (numpy.isnan(array) & (numpy.isnan(read) if read.dtype.kind == "f" else False))
+    return (back == array) & ((read < 0) == (array < 0))
+
+
+def _number(rows: numpy.ndarray | None, place: int) -> int:
+    return place if rows is None else int(rows[place])
+
+
+def _refused(var: Var, what: str, hint: str, given: list[str]) -> FeedError:
+    return FeedError(
+        f'the column "{var.name}" {what}', location=var.location, given=[f'"{var.name}" is {var.type_text}', *given], hint=hint
+    )

@@ -1,0 +1,77 @@
+"""CSV files, as tables."""
+
+import csv
+from pathlib import Path
+
+import numpy
+
+from oarlock.data.table import ColumnTable
+from oarlock.errors import DataError
+from oarlock.io.files import read_file
+
+__all__ = ["read_csv"]
+
+_LARGEST = 4 * 2**30  # bytes
+
+
+def read_csv(path: str | Path) -> ColumnTable:
+    """A table with a name for each column in its first line: numbers are int64 where all are whole, otherwise float64; the rest is text.
+
+    Columns of text can be told apart, and are refused where numbers are needed. Fields are parted by commas, or by semicolons or tabs if
+    the first line has those and no comma. Raises DataError for a line with another number of fields, for a file without a line of names,
+    for a number that is missing among numbers.
+    """
+    text = _text(path)
+    lines = text.splitlines()
+    first = lines[0] if lines else ""
+    parted = next((mark for mark in ",;\t" if mark in first), ",")
+    rows = [row for row in csv.reader(lines, delimiter=parted, skipinitialspace=True) if row]
+    if not rows:
+        raise DataError(f'"{Path(path).name}" has no line', hint="the first line names the columns")
+    names, rows = [name.strip() for name in rows[0]], rows[1:]
+    if len(set(names)) < len(names) or "" in names or all(_is_number(name) for name in names):
+        raise DataError(f'the first line of "{Path(path).name}" does not name the columns', given=[f"it is {first!r:.80}"])
+    for number, row in enumerate(rows):
+        if len(row) != len(names):
+            raise DataError(
+                f'row {number} of "{Path(path).name}" has {len(row)} fields, where there are {len(names)} columns',
+                given=[f"it is {parted.join(row)!r:.80}"],
+            )
+    columns = zip(*rows, strict=True) if rows else [()] * len(names)
+    return ColumnTable({name: _column(name, fields, path) for name, fields in zip(names, columns, strict=True)}, rounds=True)
+
+
+def _text(path: str | Path) -> str:
+    try:
+        return read_file(Path(path), largest=_LARGEST, limit="file_bytes").decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise DataError(f'"{Path(path).name}" is not text in UTF-8', given=[f"byte {error.start} is none of it"]) from None
+
+
+def _column(name: str, fields: tuple[str, ...], path: str | Path) -> numpy.ndarray:
+    """Numbers, if nearly all fields are; otherwise the fields as they are."""
+    numbers = sum(map(_is_number, fields))
+    if numbers == len(fields):
+        whole = all(field.strip().lstrip("+-").isdigit() for field in fields)
+        try:
+            return numpy.array(
+                [int(field) for field in fields] if whole else [float(field) for field in fields], "int64" if whole else "float64"
+            )
+        except OverflowError:
+            return numpy.array([float(field) for field in fields])
+    if numbers:
+        row = next(number for number, field in enumerate(fields) if not _is_number(field))
+        if numbers >= len(fields) / 2 or not fields[row].strip():
+            raise DataError(
+                f'the column "{name}" of "{Path(path).name}" has {fields[row]!r:.40} in row {row}, where others have numbers',
+                hint="drop the row, or fill in a number; nan stands for none",
+            )
+    return numpy.array([field.strip() for field in fields], dtype=object)
+
+
+def _is_number(field: str) -> bool:
+    try:
+        float(field)
+    except ValueError:
+        return False
+    return "_" not in field

@@ -1,0 +1,25 @@
+"""Data sets of Hugging Face, as tables."""
+
+from typing import Any
+
+import numpy
+
+from oarlock.data.arrow import ArrowTable
+from oarlock.data.table import Table
+
+__all__ = ["HuggingFaceTable"]
+
+
+class HuggingFaceTable(Table):
+    """A `datasets.Dataset`: the rows that are asked for are read from its files, by way of Arrow; without its format and transform."""
+
+    def __init__(self, dataset: Any):
+        self.dataset = dataset.with_format("arrow")
+        self.names = tuple(dataset.column_names)
+
+    def __len__(self) -> int:
+        return len(self.dataset)
+
+    def take(self, rows: numpy.ndarray) -> dict[str, object]:
+        """See `Table.take`."""
+        return ArrowTable(self.dataset[rows.tolist()]).take(numpy.arange(len(rows)))

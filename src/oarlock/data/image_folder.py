@@ -1,0 +1,86 @@
+"""Folders of images: a folder for each class."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy
+
+from oarlock.data.table import Table
+from oarlock.errors import ArgumentError, DataError, MissingFileError
+
+__all__ = ["ImageFolder"]
+
+_SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm")
+_LARGEST = 2**26  # pixels of one image
+
+
+class ImageFolder(Table):
+    """The images under `path`, whose folders are the classes: image float32[channels, height, width] from 0 (black) to 1, label int64[].
+
+    Classes are numbered in the order of their names, `classes`; images are in the order of theirs. `size` is (height, width), to which
+    each image is resized; without it they are as they are, and must be alike. `channels` is 1 for grey, 3 for colours. An image is decoded
+    when its row is read. Raises MissingFileError where there is no folder, DataError where it holds no image, for a file that is none, for
+    one of another size, or where Pillow is missing.
+    """
+
+    names = ("image", "label")
+
+    def __init__(self, path: str | Path, *, size: tuple[int, int] | None = None, channels: int = 3):
+        if channels not in (1, 3):
+            raise ArgumentError(f"an image has 1 channel or 3, not {channels!r:.40}")
+        self.path, self.size, self.channels = Path(path), size, channels
+        if not self.path.is_dir():
+            raise MissingFileError(f'there is no folder "{path}"')
+        self.classes = sorted(folder.name for folder in self.path.iterdir() if folder.is_dir() and not folder.name.startswith("."))
+        files = [
+            (file, label)
+            for label, name in enumerate(self.classes)
+            for file in sorted((self.path / name).rglob("*"))
+            if file.suffix.lower() in _SUFFIXES
+        ]
+        if not files:
+            raise DataError(
+                f'"{path}" holds no images',
+                contract="a folder for each class, and images in them",
+                hint=f"images end with {', '.join(_SUFFIXES)}",
+            )
+        self.files = [file for file, _ in files]
+        self.labels = numpy.array([label for _, label in files], "int64")
+
+    def __len__(self) -> int:
+        return len(self.files)
+
+    def take(self, rows: numpy.ndarray) -> dict[str, object]:
+        """See `Table.take`."""
+        images = [self._decode(self.files[row]) for row in rows]
+        for row, image in zip(rows, images, strict=True):
+            if image.shape != images[0].shape:
+                raise DataError(
+                    f'"{self.files[row].name}" is {image.shape[1]} x {image.shape[2]}, where "{self.files[rows[0]].name}" is '
+                    f"{images[0].shape[1]} x {images[0].shape[2]}",
+                    hint="ol.data.ImageFolder(path, size=(64, 64)) resizes them",
+                )
+        return {"image": numpy.stack(images), "label": self.labels[rows]}
+
+    def _decode(self, file: Path) -> numpy.ndarray:
+        image_module = _pillow()
+        try:
+            with image_module.open(file) as opened:
+                if opened.width * opened.height > _LARGEST:
+                    raise DataError(f'"{file.name}" has {opened.width} x {opened.height} pixels, more than {_LARGEST}')
+                image = opened.convert("L" if self.channels == 1 else "RGB")
+        except (OSError, SyntaxError, ValueError) as error:
+            said = str(error).splitlines() or [type(error).__name__]
+            raise DataError(f'"{file.name}" is no image that can be read', given=said[:1]) from error
+        if self.size is not None:
+            image = image.resize((self.size[1], self.size[0]), image_module.Resampling.BILINEAR)
+        pixels = numpy.asarray(image, "float32") / numpy.float32(255)
+        return pixels[None] if self.channels == 1 else numpy.ascontiguousarray(pixels.transpose(2, 0, 1))
+
+
+def _pillow() -> Any:
+    try:
+        from PIL import Image
+    except ImportError:
+        raise DataError("images are decoded by Pillow, which is not installed", hint='pip install "oarlock[images]"') from None
+    return Image

@@ -1,0 +1,101 @@
+"""The inputs of a program, and which columns of a data set they are fed."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy
+
+from oarlock.data.conversion import convert
+from oarlock.errors import FeedError
+from oarlock.ir.program import Program
+from oarlock.ir.size import names_in
+from oarlock.ir.var import Var
+from oarlock.runtime.ragged import Ragged
+from oarlock.runtime.value import describe_value
+
+__all__ = ["Feed", "ProgramInputs"]
+
+Feed = dict[str, "numpy.ndarray | Ragged"]
+
+
+@dataclass(frozen=True)
+class ProgramInputs:
+    """The inputs of a program that are fed columns, by name and in order; `carried` are those that may keep the value which they carry."""
+
+    program: Program
+    names: tuple[str, ...]
+    carried: frozenset[str]
+
+    @classmethod
+    def of(cls, program: Program) -> "ProgramInputs":
+        """The inputs of `program`, but for row splits, which come with what they cut."""
+        ragged = program.ragged_inputs()
+        cuts = {splits for levels in ragged.values() for splits in levels}
+        fed = [var for var in program.main.inputs if var not in cuts]
+        return cls(program, tuple(var.name for var in fed), frozenset(var.name for var in fed if var.initializer is not None))
+
+    def require(self, names: Iterable[str]) -> None:
+        """Raise FeedError for an input that none of the columns `names` is for."""
+        require_columns(self.program, list(names))
+
+    def feed(self, batch: object, rows: numpy.ndarray | None = None, *, rounds: bool = False) -> Feed:
+        """The feed of a batch: columns by name, or a tuple in the order of the inputs. `rows` are their numbers in the table. With `rounds`
+        floats may be rounded.
+
+        Raises FeedError for a column that is missing or does not fit, and for columns with different numbers of rows.
+        """
+        columns = self._named(batch)
+        feed = {name: self._column(name, columns, rows, rounds) for name in self.names if name in columns}
+        counts = {name: len(value) if isinstance(value, Ragged) or value.ndim else 0 for name, value in feed.items()}
+        if len(set(counts.values())) > 1:
+            given = [f'"{name}" has {count} rows' for name, count in counts.items()]
+            raise FeedError("the arrays of the data set have different numbers of rows", given=given)
+        self.require(columns)
+        return feed
+
+    def _column(self, name: str, columns: Mapping[str, object], rows: numpy.ndarray | None, rounds: bool) -> "numpy.ndarray | Ragged":
+        """A column for the input `name`. The elements of a ragged one and its row splits may stand apart."""
+        var, value = self.program.main.var(name), columns[name]
+        splits = [splits.name for splits in self.program.ragged_inputs().get(var, [])]
+        if splits and not isinstance(value, Ragged) and all(each in columns for each in splits):
+            value = Ragged(value, tuple(columns[each] for each in splits))  # type: ignore[arg-type]
+        return convert(var, len(splits), value, rows, rounds=rounds)
+
+    def _named(self, batch: object) -> Mapping[str, object]:
+        if isinstance(batch, Mapping):
+            return {str(name): value for name, value in batch.items()}
+        parts = list(batch) if isinstance(batch, tuple | list) else [batch]
+        asked = [name for name in self.names if name not in self.carried]
+        names = asked if len(parts) == len(asked) else list(self.names)
+        if len(parts) != len(names):
+            raise FeedError(
+                f"a batch has {len(parts)} part{'' if len(parts) == 1 else 's'} without names, where the program has {len(names)} inputs",
+                given=[f"the inputs are {', '.join(names) or 'none'}", f"the batch holds {', '.join(map(describe_value, parts))}"],
+                hint="give batches as dicts by the names of the inputs",
+            )
+        return dict(zip(names, parts, strict=True))
+
+
+def require_columns(program: Program, names: list[str]) -> None:
+    """Raise FeedError for the first input of `program` that none of the columns `names` is for, and that cannot keep a value of its own."""
+    every = program.ragged_inputs()
+    cuts = {splits for var, levels in every.items() if var.name in names for splits in levels}
+    fed = [var for var in program.main.inputs if var.name in names or var in cuts]
+    symbols = {name for var in fed for size in (var.shape or ())[:1] for name in names_in(size)}
+    missing = [var for var in program.main.inputs if var not in fed and not _stands_alone(var, symbols)]
+    if missing:
+        lacks = next((var for var, levels in every.items() if missing[0] in levels), missing[0])
+        raise FeedError(
+            f'the data set has no "{lacks.name}"',
+            location=lacks.location,
+            given=[f"it has {', '.join(names) or 'nothing'}"],
+            hint="rows are shuffled together, and the value that it carries would not be: put it into the data set"
+            if lacks.initializer
+            else None,
+        )
+
+
+def _stands_alone(var: Var, symbols: set[str]) -> bool:
+    """Whether an input may keep the value that it carries, while the rows of the inputs led by `symbols` are shuffled."""
+    leading = var.shape[0] if var.shape else 0
+    return var.initializer is not None and not names_in(leading) & symbols

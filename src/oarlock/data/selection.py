@@ -1,0 +1,91 @@
+"""Columns of a table: picked, put side by side as one, and rounded where that is asked for."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy
+
+from oarlock.data.table import Table
+from oarlock.errors import ArgumentError, FeedError
+from oarlock.suggestions import did_you_mean, list_names
+
+__all__ = ["Columns", "SelectedTable", "parse_columns"]
+
+Columns = Mapping[str, str | Sequence[str]]
+"""Columns of a table by the names that they get. Several become one of one more dimension; "first:last" names all from one to another, and
+"*" those that nothing else names."""
+
+
+def parse_columns(given: Sequence[str]) -> Columns | None:
+    """Columns as a command line gives them: "x=width,height", "x=first:last", "label=kind", "x=*"; None for none. Raises ArgumentError."""
+    found: dict[str, str | list[str]] = {}
+    for text in given:
+        name, equals, asked = text.partition("=")
+        if not name or not equals or not asked or name in found:
+            raise ArgumentError(f"columns are given as NAME=COLUMN, each name once, not as {text!r:.60}", hint='--columns "x=width,height"')
+        found[name] = asked.split(",") if "," in asked else asked
+    return found or None
+
+
+class SelectedTable(Table):
+    """Columns of another table, by new names; with `narrow`, rounded to the dtype of an input. Raises FeedError for one that is missing."""
+
+    def __init__(self, table: Table, columns: Columns | None, *, narrow: bool = False):
+        if columns is not None and not isinstance(columns, Mapping):
+            raise ArgumentError(
+                f'columns is a dict of columns by names of inputs, such as {{"x": ["width", "height"]}}, not {columns!r:.60}'
+            )
+        self.table, self.rounds = table, narrow or table.rounds
+        self.is_in_memory = table.is_in_memory
+        self.columns: dict[str, list[str]] = {}
+        self.joined: set[str] = set()
+        for name, asked in ({name: name for name in table.names} if columns is None else columns).items():
+            self.columns[name] = self._named(asked)
+            if not isinstance(asked, str) or asked == "*" or (":" in asked and asked not in table.names):
+                self.joined.add(name)
+        named = {name for asked, names in self.columns.items() for name in names if columns is not None and columns[asked] != "*"}
+        for name in self.columns:
+            if columns is not None and columns[name] == "*":
+                self.columns[name] = [column for column in table.names if column not in named]
+        self.names = tuple(self.columns)
+
+    def __len__(self) -> int:
+        return len(self.table)
+
+    def take(self, rows: numpy.ndarray) -> dict[str, object]:
+        """See `Table.take`."""
+        return self._chosen(self.table.take(rows))
+
+    def whole(self) -> dict[str, object]:
+        """See `Table.whole`."""
+        return self._chosen(self.table.whole())
+
+    def _chosen(self, found: dict[str, object]) -> dict[str, object]:
+        return {name: self._one(name, [found[column] for column in names]) for name, names in self.columns.items()}
+
+    def _named(self, asked: str | Sequence[str]) -> list[str]:
+        if asked == "*":
+            return []
+        if isinstance(asked, str) and asked not in self.table.names and ":" in asked:
+            first, _, last = asked.partition(":")
+            names = list(self.table.names)
+            begin = names.index(self._known(first)) if first else 0
+            end = names.index(self._known(last)) if last else len(names) - 1
+            return names[begin : end + 1]
+        return [self._known(name) for name in ([asked] if isinstance(asked, str) else asked)]
+
+    def _known(self, name: str) -> str:
+        if name not in self.table.names:
+            raise FeedError(
+                f'the data set has no column "{name}"',
+                given=[f"it has {list_names(name, self.table.names)}"],
+                hint=did_you_mean(name, self.table.names),
+            )
+        return name
+
+    def _one(self, name: str, parts: list[object]) -> object:
+        if name not in self.joined:
+            return parts[0]
+        for column, part in zip(self.columns[name], parts, strict=True):
+            if not isinstance(part, numpy.ndarray) or part.dtype.kind not in "fiub":
+                raise FeedError(f'the column "{column}" is not numbers, so it cannot be one of several in "{name}"')
+        return numpy.stack(parts, axis=1) if parts else numpy.zeros((0, 0))  # type: ignore[arg-type]

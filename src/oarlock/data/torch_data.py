@@ -1,0 +1,60 @@
+"""`Dataset` and `DataLoader` of PyTorch, as sources."""
+
+from collections.abc import Callable, Mapping, Sized
+from typing import Any
+
+import numpy
+from torch.utils.data import BatchSampler, DataLoader, Dataset, IterableDataset, RandomSampler, SequentialSampler, default_collate
+
+from oarlock.data.source import Source
+from oarlock.data.stream import Stream
+from oarlock.data.table import Table
+from oarlock.errors import ArgumentError
+
+__all__ = ["DatasetTable", "source_of_dataset", "source_of_loader"]
+
+
+class DatasetTable(Table):
+    """A `Dataset` whose rows have numbers. A row is a dict by column, or a tuple, in the order of the program's inputs."""
+
+    def __init__(self, dataset: Any, collate: Callable[[list[Any]], Any] = default_collate):
+        self.dataset, self.collate = dataset, collate
+        first = collate([dataset[0]]) if len(dataset) else {}
+        self.names = tuple(map(str, first)) if isinstance(first, Mapping) else ()
+        self.has_names = isinstance(first, Mapping)
+
+    def __len__(self) -> int:
+        return len(self.dataset)
+
+    def take(self, rows: numpy.ndarray) -> Any:
+        """See `Table.take`; without names, a list of columns."""
+        return self.collate([self.dataset[int(row)] for row in rows])
+
+
+def source_of_dataset(dataset: Dataset[Any]) -> Source:
+    """A `Dataset` as a table; as a stream of rows where its rows have no numbers. Raises ArgumentError for one without a length."""
+    if isinstance(dataset, IterableDataset):
+        raise ArgumentError(
+            f"{type(dataset).__name__} gives rows one by one", hint="torch.utils.data.DataLoader(dataset, batch_size=32) makes batches"
+        )
+    if not isinstance(dataset, Sized):
+        raise ArgumentError(f"{type(dataset).__name__} does not say how many rows it has", hint="define __len__, or give a DataLoader")
+    return Source(DatasetTable(dataset))
+
+
+def source_of_loader(loader: DataLoader[Any]) -> Source:
+    """The rows that a loader reads by number, in order or shuffled, by our order of them; the batches of one with an order of its own.
+
+    What the latter draws it must draw again from its beginning, for a run that is taken up: give it a seeded generator.
+    """
+    plain = type(loader.batch_sampler) is BatchSampler and type(loader.sampler) in (RandomSampler, SequentialSampler)
+    shuffled = isinstance(loader.sampler, RandomSampler)
+    whole = not shuffled or not (loader.sampler.replacement or loader.sampler.num_samples != len(loader.dataset))  # type: ignore[arg-type, union-attr]
+    if plain and whole and isinstance(loader.dataset, Sized):
+        table = DatasetTable(loader.dataset, loader.collate_fn)
+        return Source(table, shuffle=shuffled, drop_last=loader.drop_last, workers=loader.num_workers, batch_size=loader.batch_size)
+    try:
+        length = len(loader)
+    except TypeError:
+        length = None
+    return Source(Stream(loader, length=length))

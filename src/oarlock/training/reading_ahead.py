@@ -1,0 +1,84 @@
+"""Batches read ahead: by a thread, or by processes."""
+
+import queue
+import threading
+from collections.abc import Generator, Iterator
+from typing import Any, TypeVar
+
+import numpy
+from torch.utils.data import DataLoader, Dataset
+
+from oarlock.data.table import Table
+
+__all__ = ["by_thread", "by_workers"]
+
+Item = TypeVar("Item")
+
+
+def by_thread(items: Iterator[Item], ahead: int) -> Generator[Item, None, None]:
+    """`items`, so many of them made ahead by a thread, which ends when this is closed. What raises there is raised here, in its place."""
+    if not ahead:
+        yield from items
+        return
+    made: queue.Queue[tuple[bool, Any]] = queue.Queue(ahead)
+    stopped = threading.Event()
+
+    def put(is_error: bool, value: object) -> bool:
+        while not stopped.is_set():
+            try:
+                made.put((is_error, value), timeout=0.1)
+                return True
+            except queue.Full:
+                continue
+        return False
+
+    def make() -> None:
+        try:
+            for item in items:
+                if not put(False, item):
+                    return
+            put(True, None)
+        except BaseException as error:
+            put(True, error)
+
+    thread = threading.Thread(target=make, name="oarlock reading ahead", daemon=True)
+    thread.start()
+    try:
+        while True:
+            is_error, value = made.get()
+            if is_error:
+                if value is not None:
+                    raise value
+                return
+            yield value
+    finally:
+        stopped.set()
+        thread.join()
+
+
+def by_workers(table: Table, chosen: list[numpy.ndarray], workers: int, ahead: int) -> Iterator[Any]:
+    """The columns of the rows `chosen` for each batch, read by so many processes, each so many batches ahead, in order."""
+    return iter(
+        DataLoader(
+            _Rows(table),
+            batch_size=None,
+            sampler=chosen,  # type: ignore[arg-type]
+            num_workers=workers,
+            prefetch_factor=ahead,
+            collate_fn=_as_it_is,
+        )
+    )
+
+
+class _Rows(Dataset[Any]):
+    """Batches of a table by the numbers of their rows."""
+
+    def __init__(self, table: Table):
+        self.table = table
+
+    def __getitem__(self, rows: numpy.ndarray) -> Any:
+        return self.table.take(rows)
+
+
+def _as_it_is(batch: object) -> object:
+    return batch

@@ -1,0 +1,75 @@
+"""Batches that come in an order of their own: a run that is taken up reads what lies before it once more."""
+
+import contextlib
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass
+
+from oarlock.data.program_inputs import Feed, ProgramInputs
+from oarlock.data.source import Source
+from oarlock.data.stream import Stream
+from oarlock.errors import FeedError
+from oarlock.ir.program import Program
+from oarlock.training.batches import Batch, Batches
+from oarlock.training.reading_ahead import by_thread
+from oarlock.training.transforming import transformed
+
+__all__ = ["Replay", "one_epoch", "open_batches"]
+
+
+@dataclass(frozen=True)
+class Replay:
+    """The batches of a stream. How many an epoch has is known where the stream says so, or else when its first epoch is over."""
+
+    source: Source
+    stream: Stream
+    inputs: ProgramInputs
+    seed: int
+
+    @property
+    def per_epoch(self) -> int | None:
+        """Batches in an epoch, if that is known."""
+        return self.stream.length
+
+    def after(self, step: int) -> Generator[Batch, None, None]:
+        """The batches of a run that has taken `step` steps, epoch after epoch without an end. Raises FeedError for an epoch without any."""
+        return by_thread(self._one_by_one(step), self.source.ahead)
+
+    def _one_by_one(self, step: int) -> Generator[Batch, None, None]:
+        epoch, behind = divmod(step, self.per_epoch) if self.per_epoch else (0, step)
+        while True:
+            batches, number = self.stream.batches(epoch), 0
+            current = next(batches, _NONE)
+            if current is _NONE:
+                raise FeedError(f"the data set has no batches in epoch {epoch + 1}")
+            while current is not _NONE:
+                following = next(batches, _NONE)
+                if behind:
+                    behind -= 1
+                else:
+                    yield Batch(epoch, number, following is _NONE, self._fed(current, epoch, number))
+                current, number = following, number + 1
+            epoch += 1
+
+    def _fed(self, batch: object, epoch: int, number: int) -> Feed:
+        if self.source.transform is not None:
+            batch = transformed(self.source.transform, batch, self.seed, epoch, number)
+        return self.inputs.feed(batch)
+
+
+_NONE = object()
+
+
+def open_batches(data: "Mapping[str, object] | Source", program: Program, batch_size: int, *, shuffle: bool = True) -> "Batches | Replay":
+    """The minibatches that `data` gives to `program`: of `batch_size` rows, in order without `shuffle`; or as a stream has them."""
+    if isinstance(data, Source) and isinstance(data.rows, Stream):
+        return Replay(data, data.rows, ProgramInputs.of(program), program.seed)
+    return Batches.of(data, program, batch_size, shuffle=shuffle)
+
+
+def one_epoch(batches: "Batches | Replay") -> Generator[Batch, None, None]:
+    """The batches of the first epoch."""
+    with contextlib.closing(batches.after(0)) as found:
+        for batch in found:
+            yield batch
+            if batch.is_last:
+                return

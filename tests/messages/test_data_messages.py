@@ -1,0 +1,162 @@
+"""Whole messages about data that does not fit a program: which column, which row, and what to do."""
+
+import textwrap
+from pathlib import Path
+
+import numpy
+import pytest
+import torch
+
+import oarlock as ol
+
+
+def cost() -> ol.Var:
+    with ol.Program(seed=0):
+        x = ol.layer.data("x", [2])
+        label = ol.layer.data("label", [], dtype="int64")
+        return ol.layer.mean(ol.layer.softmax_with_cross_entropy(ol.layer.fc(x, 3), label))
+
+
+def refusal(data: object, *, whole: bool = True, **options) -> str:
+    """The message without the places in this file; data that is read `whole` is refused before anything is made."""
+    scope = ol.Scope()
+    with pytest.raises(ol.FeedError) as raised:
+        ol.train(cost(), data, progress=False, scope=scope, **options)
+    assert not (whole and list(scope))
+    return "\n".join(line for line in str(raised.value).splitlines() if __file__.rpartition("/")[2] not in line)
+
+
+def expected(text: str) -> str:
+    return textwrap.dedent(text).strip("\n")
+
+
+X = numpy.zeros((4, 2), "float32")
+LABEL = numpy.array([0, 1, 2, 0])
+
+
+def test_float64_that_float32_does_not_hold():
+    x = X.astype("float64")
+    x[2, 1] = 0.1
+    assert refusal({"x": x, "label": LABEL}) == expected("""
+        the column "x" is float64, of which float32 does not hold every number
+              "x" is float32[n, 2]
+              row 2 holds [0.0, 0.1]
+          Try: ol.data.read(data, narrow=True) rounds it to float32; or declare "x" as float64    (oarlock explain FeedError)
+    """)
+
+
+def test_fractions_among_labels():
+    assert refusal({"x": X, "label": numpy.array([0.0, 1.5, 2.0, 1.0])}) == expected("""
+        the column "label" is float64, of which int64 does not hold every number
+              "label" is int64[n]
+              row 1 holds [1.5]
+          Try: declare "label" as float64, or make int64 of it before    (oarlock explain FeedError)
+    """)
+
+
+def test_text_among_numbers():
+    assert refusal({"x": X, "label": numpy.array(["a", "b", "c", "d"])}) == expected("""
+        the column "label" is <U1, not numbers that a program can hold
+              "label" is int64[n]
+              row 0 holds ['a']
+          Try: drop the row, or make numbers of it: ol.train(..., transform=function of a batch), or before    (oarlock explain FeedError)
+    """)
+
+
+class Rows(torch.utils.data.Dataset):
+    def __init__(self, bad: object):
+        self.bad = bad
+
+    def __len__(self):
+        return 40
+
+    def __getitem__(self, row):
+        return {"x": self.bad if row == 33 else [0.5, 0.25], "label": 1}
+
+
+def test_the_row_of_a_data_set_that_is_read_row_by_row():
+    data = ol.data.read(torch.utils.data.DataLoader(Rows([0.5, "?"]), batch_size=8, collate_fn=columns))
+    assert refusal(data, whole=False) == expected("""
+        the column "x" has a row that is no number, or of another shape than the rows before
+              "x" is float32[n, 2]
+              row 33 holds [0.5, '?']
+          Try: drop the row, or make numbers of it: ol.train(..., transform=function of a batch), or before    (oarlock explain FeedError)
+    """)
+
+
+def columns(rows: list[dict[str, object]]) -> dict[str, list[object]]:
+    return {name: [row[name] for row in rows] for name in rows[0]}
+
+
+def test_a_column_that_is_missing(tmp_path: Path):
+    (tmp_path / "rows.csv").write_text("width,height,kind\n1,2,0\n3,4,1\n")
+    assert refusal(tmp_path / "rows.csv") == expected("""
+        the data set has no "x"
+              it has width, height, kind
+    """)
+    with pytest.raises(ol.FeedError) as raised:
+        ol.data.read(tmp_path / "rows.csv", columns={"x": ["width", "hieght"]})
+    assert str(raised.value) == expected("""
+        the data set has no column "hieght"
+              it has height, width, kind
+          Try: did you mean "height"?    (oarlock explain FeedError)
+    """)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", 'error: "rows.csv" has no line'),
+        ("1,2\n3,4\n", 'the first line of "rows.csv" does not name the columns'),
+        ("a,b\n1,2\n3\n", 'row 1 of "rows.csv" has 1 fields, where there are 2 columns'),
+        ("a,b\n1,2\n3,\n5,6\n", 'the column "b" of "rows.csv" has \'\' in row 1, where others have numbers'),
+    ],
+)
+def test_a_csv_file_that_is_no_table(text, message, tmp_path):
+    (tmp_path / "rows.csv").write_text(text)
+    with pytest.raises(ol.DataError) as raised:
+        ol.data.read(tmp_path / "rows.csv")
+    assert str(raised.value).splitlines()[0] == message.removeprefix("error: ")
+
+
+def test_what_a_transform_returns():
+    assert refusal({"x": X, "label": LABEL}, whole=False, transform=lambda batch: batch["x"]) == (
+        "transform returned a ndarray, not a dict of columns by the names of the inputs"
+    )
+
+
+def test_parts_without_names():
+    assert refusal([(X,)], whole=False) == expected("""
+        a batch has 1 part without names, where the program has 2 inputs
+              the inputs are x, label
+              the batch holds a ndarray
+          Try: give batches as dicts by the names of the inputs    (oarlock explain FeedError)
+    """)
+
+
+def test_missing_values_of_arrow():
+    pyarrow = pytest.importorskip("pyarrow")
+    table = pyarrow.table({"x": [[0.0, 1.0], None, None], "label": [1, 2, 0]})
+    assert refusal(table) == expected("""
+        the column "x" has no value in row 1, and in 2 rows in all
+          Try: drop these rows, or fill them, before they are given    (oarlock explain FeedError)
+    """)
+
+
+def test_images_of_two_sizes_are_refused_or_resized(tmp_path):
+    images = pytest.importorskip("PIL.Image")
+    for kind, size in (("cat", (4, 6)), ("dog", (5, 5))):
+        (tmp_path / kind).mkdir()
+        images.new("RGB", size, (255, 0, 51)).save(tmp_path / kind / "0.png")
+    with pytest.raises(ol.DataError) as raised:
+        ol.data.ImageFolder(tmp_path).take(numpy.arange(2))
+    assert str(raised.value) == (
+        '"0.png" is 5 x 5, where "0.png" is 6 x 4\n'
+        "  Try: ol.data.ImageFolder(path, size=(64, 64)) resizes them    (oarlock explain DataError)"
+    )
+    folder = ol.data.ImageFolder(tmp_path, size=(2, 3))
+    found = folder.take(numpy.array([1, 0]))
+    assert folder.classes == ["cat", "dog"]
+    assert found["label"].tolist() == [1, 0]
+    assert found["image"].shape == (2, 3, 2, 3)
+    numpy.testing.assert_array_equal(found["image"][0, :, 0, 0], numpy.float32([1.0, 0.0, 0.2]))
