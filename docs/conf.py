@@ -31,7 +31,7 @@ highlight_language = "none"
 
 # A forge would show these lists as code, so that they stand here and not in README.md.
 CONTENTS = {
-    "Documents": ["docs/README", "docs/tutorial"],
+    "Documents": ["docs/README", "docs/tutorial", "docs/gallery"],
     "Guides": ["docs/guides/*"],
     "Internals": ["docs/internals/*"],
     "Folders": ["src/oarlock/README", "src/oarlock/**/README", "benchmarks/README", "tests/README"],

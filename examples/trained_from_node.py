@@ -1,4 +1,7 @@
-"""Train a program that was written in JavaScript, by examples/node/write_program.mjs: 64 pixels, one hidden layer, ten digits."""
+"""Train a program that was written in JavaScript, by examples/node/write_program.mjs: 64 pixels, one hidden layer, ten digits.
+
+python examples/trained_from_node.py
+"""
 
 from pathlib import Path
 

@@ -1,0 +1,105 @@
+"""A language model of words: two layers of LSTM read a long text piece by piece, and keep their state from piece to piece.
+
+oarlock train examples/language_model.py
+"""
+
+import argparse
+import ast
+import re
+from collections import Counter
+from pathlib import Path
+
+import numpy
+
+import oarlock as ol
+
+LAYERS, SIZE, STEPS, ROWS = 2, 96, 20, 20  # those of the small model of the chapter, but for its size of 200
+
+
+def read_docstrings(files: int, count: int) -> tuple[numpy.ndarray, list[str]]:
+    """The docstrings of Python's standard library as ranks among the most frequent words, 0 for others: int64[n]; and those words.
+
+    They stand for the Penn Treebank, which is not free.
+    """
+    words: list[str] = []
+    for path in sorted(Path(argparse.__file__).parent.glob("*.py"))[:files]:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
+                words += re.findall(r"[a-z]+|[.,:]", (ast.get_docstring(node) or "").lower())
+    vocabulary = ["?", *(word for word, _ in Counter(words).most_common(count - 1))]
+    numbers = {word: number for number, word in enumerate(vocabulary)}
+    return numpy.array([numbers.get(word, 0) for word in words]), vocabulary
+
+
+def pieces(ids: numpy.ndarray, rows: int) -> list[dict[str, numpy.ndarray]]:
+    """The text in `rows` columns that are read side by side, cut into pieces of STEPS words: words and next, int64[STEPS rows]."""
+    length = (len(ids) - 1) // rows
+    columns = [ids[start : start + rows * length].reshape(rows, length).T for start in (0, 1)]
+    starts = range(0, length - STEPS + 1, STEPS)
+    return [{name: column[start : start + STEPS] for name, column in zip(("words", "next"), columns, strict=True)} for start in starts]
+
+
+def main(seed: int = 0, epochs: int = 8, files: int = 300, words: int = 2000, path: str = "language.safetensors") -> dict[str, object]:
+    """Train until the perplexity of text held out no longer falls; save, and return the perplexities and some text."""
+    ids, vocabulary = read_docstrings(files, words)
+    cut = len(ids) * 9 // 10
+    train, test = pieces(ids[:cut], ROWS), pieces(ids[cut:], ROWS)
+
+    with ol.Program(seed=seed) as program:
+        read = ol.layer.data("words", ["n"], dtype="int64", batch="t")
+        following = ol.layer.data("next", ["n"], dtype="int64", batch="t")
+        h, c = (ol.layer.data(name, [LAYERS, "n", SIZE], batch=None) for name in ("h", "c"))
+        vectors = ol.layer.embedding(read, (words, SIZE), initializer=ol.initializer.uniform(-0.1, 0.1))
+        states, last_h, last_c = ol.layer.lstm(vectors, SIZE, init=(h, c), layers=LAYERS, dropout=0.2)
+        logits = ol.layer.fc(states, words)
+        cost = ol.layer.mean(ol.layer.cross_entropy(logits, following))
+        perplexity = ol.metric.perplexity(logits, following)
+        ol.optimizer.Adam(2e-3).minimize(cost)
+
+    scope, executor = ol.init(program, ol.Scope()), ol.Executor()
+    steps = {
+        training: executor.prepare(program, [perplexity, last_h, last_c], scope=scope, training=training) for training in (True, False)
+    }
+    measured: list[dict[str, float]] = []
+    for epoch in range(1, epochs + 1):
+        record = {}
+        for name, part, training in (("training", train, True), ("held out", test, False)):
+            state = {"h": numpy.zeros((LAYERS, ROWS, SIZE), "float32"), "c": numpy.zeros((LAYERS, ROWS, SIZE), "float32")}
+            for piece in part:
+                value, state["h"], state["c"] = steps[training]({**piece, **state})
+            record[name] = float(value)
+            ol.metric.reset(perplexity, scope)
+        measured.append(record)
+        print(f"epoch {epoch}: perplexity {record['training']:.0f}, of text held out {record['held out']:.0f}")
+        if epoch > 1 and record["held out"] > 0.98 * measured[-2]["held out"]:
+            break
+
+    ol.save_model({"logits": logits, "h": last_h, "c": last_c}, scope, path)
+    text = write(ol.load_model(path), vocabulary, seed)
+    print(f"saved {path}: what tells the next word\n{text}")
+    return {"perplexity": measured, "text": text}
+
+
+def write(model: ol.Model, vocabulary: list[str], seed: int, length: int = 60) -> str:
+    """Some text, each word drawn from what the model says, and fed to it next."""
+    random, word, text = numpy.random.default_rng(seed), vocabulary.index("the"), ["the"]
+    state = {"h": numpy.zeros((LAYERS, 1, SIZE), "float32"), "c": numpy.zeros((LAYERS, 1, SIZE), "float32")}
+    for _ in range(length):
+        found = ol.infer(model, {"words": numpy.full((1, 1), word), **state})
+        assert isinstance(found, dict)
+        state = {"h": found["h"], "c": found["c"]}
+        shares = numpy.exp(found["logits"][0, 0].astype("float64") / 0.7)
+        shares[0] = 0.0  # rather no word than one that has no name
+        word = int(random.choice(len(shares), p=shares / shares.sum()))
+        text.append(vocabulary[word])
+    return " ".join(text).replace(" .", ".").replace(" ,", ",").replace(" :", ":")
+
+
+if __name__ == "__main__":
+    arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    arguments.add_argument("--seed", type=int, default=0, help="of the initial values, and of what is written")
+    arguments.add_argument("--epochs", type=int, default=8, help="at most so many")
+    arguments.add_argument("--files", type=int, default=300, help="how many files of the standard library are read at most")
+    arguments.add_argument("--words", type=int, default=2000, help="how many words are told apart")
+    arguments.add_argument("--path", default="language.safetensors", help="where the model is saved")
+    main(**vars(arguments.parse_args()))

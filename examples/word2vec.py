@@ -1,0 +1,79 @@
+"""Vectors for words: a network tells a word from the four before it, and words that are used alike come to lie together.
+
+oarlock train examples/word2vec.py
+"""
+
+import argparse
+import ast
+import re
+from collections import Counter
+from pathlib import Path
+
+import numpy
+
+import oarlock as ol
+
+BEFORE, SIZE = 4, 32
+
+
+def read_docstrings(files: int) -> list[str]:
+    """The words of the docstrings of Python's standard library, one after another. They stand for the Penn Treebank, which is not free."""
+    words: list[str] = []
+    for path in sorted(Path(argparse.__file__).parent.glob("*.py"))[:files]:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
+                words += re.findall(r"[a-z]+|[.,]", (ast.get_docstring(node) or "").lower())
+    return words
+
+
+def number_words(words: list[str], count: int) -> tuple[numpy.ndarray, list[str]]:
+    """Each word as its rank among the `count` most frequent, or 0 where it is none: int64[n]; and those words."""
+    vocabulary = ["?", *(word for word, _ in Counter(words).most_common(count - 1))]
+    numbers = {word: number for number, word in enumerate(vocabulary)}
+    return numpy.array([numbers.get(word, 0) for word in words]), vocabulary
+
+
+def main(seed: int = 0, epochs: int = 12, files: int = 300, words: int = 1000) -> dict[str, object]:
+    """Train until words held out cost less than 5.0, the stop rule of the chapter, or do not get cheaper; return vectors and neighbours."""
+    ids, vocabulary = number_words(read_docstrings(files), words)
+    windows = numpy.lib.stride_tricks.sliding_window_view(ids, BEFORE + 1)
+    data = {f"word{place}": windows[:, place].copy() for place in range(BEFORE)} | {"next": windows[:, BEFORE].copy()}
+    cut = len(windows) * 9 // 10
+    train, test = {name: part[:cut] for name, part in data.items()}, {name: part[cut:] for name, part in data.items()}
+
+    with ol.Program(seed=seed):
+        before = [ol.layer.data(f"word{place}", shape=[], dtype="int64") for place in range(BEFORE)]
+        following = ol.layer.data("next", shape=[], dtype="int64")
+        vectors = [ol.layer.embedding(word, (words, SIZE), params=["vectors"]) for word in before]  # one table, four times
+        hidden = ol.layer.fc(ol.layer.concat(vectors, axis=1), 128, act="sigmoid")
+        logits = ol.layer.fc(hidden, words)
+        cost = ol.layer.cross_entropy(logits, following)
+        among_ten = ol.metric.top_k_accuracy(logits, following, 10)
+
+    show = {"among_ten": among_ten}
+    result = ol.train(cost, train, optimizer=ol.optimizer.Adam(2e-3), epochs=1, batch_size=128, validate=test, show=show)
+    measured = [result.history[-1].validation]
+    for epoch in range(2, epochs + 1):
+        result = ol.train(result, train, epochs=epoch, validate=test)
+        measured.append(result.history[-1].validation)
+        if measured[-1]["loss"] < 5.0 and measured[-1]["loss"] > 0.99 * measured[-2]["loss"]:
+            break
+
+    table = result.parameters["vectors"].numpy()
+    unit = table / numpy.linalg.norm(table, axis=1, keepdims=True)
+    neighbours = {}
+    for word in ("return", "first", "list", "if", "is", "file", "one", "the", "raises", "name"):
+        if word in vocabulary:
+            nearest = numpy.argsort(-unit @ unit[vocabulary.index(word)])[1:6]
+            neighbours[word] = [vocabulary[number] for number in nearest]
+            print(f"{word}: {', '.join(neighbours[word])}")
+    return {"loss": [record["loss"] for record in measured], "neighbours": neighbours, "words": vocabulary, "vectors": table}
+
+
+if __name__ == "__main__":
+    arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    arguments.add_argument("--seed", type=int, default=0, help="of the initial values and the order of the data")
+    arguments.add_argument("--epochs", type=int, default=12, help="at most so many")
+    arguments.add_argument("--files", type=int, default=300, help="how many files of the standard library are read at most")
+    arguments.add_argument("--words", type=int, default=1000, help="how many words are told apart")
+    main(**vars(arguments.parse_args()))
