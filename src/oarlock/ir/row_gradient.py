@@ -19,6 +19,8 @@ class RowGradient:
     table: Var
     rows: Var
     values: Var
+    is_coalesced: bool = False
+    """Whether no number stands in `rows` twice."""
 
     def describe(self) -> str:
         """The variables that it consists of, in one line."""

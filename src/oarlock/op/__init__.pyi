@@ -1469,6 +1469,12 @@ def power(x: Var | float, y: Var | float, *, name: str | None = None) -> Var:
     ``x`` to the power ``y``. Integers drop the fraction of a power that is below 0, and are no number above 0 to it.
     """
 
+def put_rows(param: Var, rows: Var, values: Var, *, name: str | None = None) -> Var:
+    """put_rows(param: T[k ...d], rows: int64[n], values: T[n ...d]) -> next: T[k ...d]
+
+    ``param`` with ``values`` in the rows that ``rows`` numbers, each once: ``next[rows[i]] = values[i]``. The others stay.
+    """
+
 def random_normal(shape: int | Sequence[int | str] | Var, mean: float = 0.0, deviation: float = 1.0, dtype: DType | str | type = "float32", *, name: str | None = None) -> Var:
     """random_normal(shape: Sizes, mean: float = 0.0, deviation: float = 1.0, dtype: DType = float32) -> y: {dtype}
 
@@ -1841,20 +1847,6 @@ def sort(x: Var, axis: int = -1, descending: bool = False, *, name: str | None =
     """sort(x: T[...s], axis: int = -1, descending: bool = False) -> values: T[...s], indices: int64[...s]
 
     The elements along ``axis``, rising or falling, and where they stood. Equal ones stay in their order. NaN is the largest.
-    """
-
-def sparse_adam(param: Var, rows: Var, values: Var, moment1: Var, moment2: Var, step: Var | float, learning_rate: Var | float, beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-08, *, name: str | None = None) -> tuple[Var, Var, Var]:
-    """sparse_adam(param: float[k ...d], rows: int64[n], values: float[n ...d], moment1: float[k ...d], moment2: float[k ...d], step: int64[], learning_rate: float64[], beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-08) -> next: float[k ...d], next_moment1: float[k ...d], next_moment2: float[k ...d]
-
-    `adam` on the numbered rows alone, lazily: the others keep their moments, and stay where they are.
-
-    So does PyTorch's SparseAdam, which adds ``epsilon`` before it corrects the second moment; here that stands where `adam` has it.
-    """
-
-def sparse_momentum(param: Var, rows: Var, values: Var, velocity: Var, learning_rate: Var | float, mu: float = 0.9, nesterov: bool = False, *, name: str | None = None) -> tuple[Var, Var]:
-    """sparse_momentum(param: float[k ...d], rows: int64[n], values: float[n ...d], velocity: float[k ...d], learning_rate: float64[], mu: float = 0.9, nesterov: bool = False) -> next: float[k ...d], next_velocity: float[k ...d]
-
-    `momentum` on the numbered rows alone, lazily: the others keep their velocity, and stay where they are.
     """
 
 def sparse_sgd(param: Var, rows: Var, values: Var, learning_rate: Var | float, *, name: str | None = None) -> Var:

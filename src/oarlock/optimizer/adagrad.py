@@ -20,6 +20,8 @@ class Adagrad(Optimizer):
     Duchi, Hazan and Singer, 2011, figure 1. The sum starts as `initial_sum`. Raises ArgumentError for a number below 0.
     """
 
+    rests_without_gradient = True
+
     def __init__(
         self,
         learning_rate: LearningRate = 0.01,

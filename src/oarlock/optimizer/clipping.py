@@ -4,7 +4,7 @@ An optimizer takes any function from (parameter, gradient) pairs to such pairs a
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from oarlock.ir.dtype import DType
 from oarlock.ir.update_settings import UpdateSettings
@@ -15,15 +15,16 @@ from oarlock.op.dtype_conversion import cast
 from oarlock.op.elementwise import add, clip, divide, multiply, sum_
 from oarlock.op.reduction import reduce_sum
 from oarlock.op.unary import sqrt, square
+from oarlock.optimizer.row_step import Gradient, Gradients, as_tables, coalesced
 from oarlock.optimizer.settings import require_number
 
-__all__ = ["Clip", "ClipByGlobalNorm", "ClipByNorm", "ClipByValue", "Pairs", "clip_by_settings"]
+__all__ = ["Clip", "ClipByGlobalNorm", "ClipByNorm", "ClipByValue", "Pairs", "clip_by_settings", "clipped"]
 
 Pairs = Sequence[tuple[Var, Var]]
 """Parameters, each with its gradient."""
 
-Clip = Callable[[Pairs], Pairs]
-"""A function that writes what is to stand in place of gradients."""
+Clip = Callable[[Pairs], Gradients]
+"""A function that writes what is to stand in place of gradients. It is given whole ones; those of this file take rows too."""
 
 
 @dataclass(frozen=True)
@@ -35,8 +36,8 @@ class ClipByValue:
     def __post_init__(self) -> None:
         require_number("ClipByValue: limit", self.limit, above=0.0)
 
-    def __call__(self, pairs: Pairs) -> Pairs:
-        return [(parameter, clip(gradient, lower=-float(self.limit), upper=float(self.limit))) for parameter, gradient in pairs]
+    def __call__(self, pairs: Gradients) -> Gradients:
+        return [(parameter, _clipped_by_value(gradient, self.limit)) for parameter, gradient in pairs]
 
 
 @dataclass(frozen=True)
@@ -52,12 +53,8 @@ class ClipByNorm:
     def __post_init__(self) -> None:
         _require_norm(self.limit, self.epsilon)
 
-    def __call__(self, pairs: Pairs) -> Pairs:
-        clipped = []
-        for parameter, gradient in pairs:
-            factor = _factor(squared_norm(gradient), self.limit, self.epsilon)
-            clipped.append((parameter, _scaled(gradient, factor)))
-        return clipped
+    def __call__(self, pairs: Gradients) -> Gradients:
+        return [(parameter, _clipped_by_norm(gradient, self.limit, self.epsilon)) for parameter, gradient in pairs]
 
 
 @dataclass(frozen=True)
@@ -74,21 +71,52 @@ class ClipByGlobalNorm:
     def __post_init__(self) -> None:
         _require_norm(self.limit, self.epsilon)
 
-    def __call__(self, pairs: Pairs) -> Pairs:
-        squares = [squared_norm(gradient) for _, gradient in pairs]
+    def __call__(self, pairs: Gradients) -> Gradients:
+        pairs = [(parameter, _summed(gradient)) for parameter, gradient in pairs]
+        squares = [squared_norm(_values(gradient)) for _, gradient in pairs]
         widest = max((square.dtype for square in squares), key=lambda dtype: dtype.itemsize)
         total = sum_([_as(square, widest) for square in squares])
         factor = _factor(total, self.limit, self.epsilon)
         return [(parameter, _scaled(gradient, factor)) for parameter, gradient in pairs]
 
 
-def clip_by_settings(gradient: Var, settings: UpdateSettings) -> Var:
+def clipped(clip: Clip, pairs: Gradients) -> Gradients:
+    """The gradients as `clip` leaves them: by rows where it is one of ours, whole tables where it may not know of rows."""
+    if isinstance(clip, ClipByValue | ClipByNorm | ClipByGlobalNorm):
+        return clip(pairs)
+    return clip(as_tables(pairs))
+
+
+def clip_by_settings(gradient: Gradient, settings: UpdateSettings) -> Gradient:
     """The gradient of a parameter that has settings of its own, clipped as these say."""
     if settings.clip_value is not None:
-        gradient = clip(gradient, lower=-settings.clip_value, upper=settings.clip_value)
+        gradient = _clipped_by_value(gradient, settings.clip_value)
     if settings.clip_norm is not None:
-        gradient = _scaled(gradient, _factor(squared_norm(gradient), settings.clip_norm, 1e-6))
+        gradient = _clipped_by_norm(gradient, settings.clip_norm, 1e-6)
     return gradient
+
+
+def _clipped_by_value(gradient: Gradient, limit: float) -> Gradient:
+    gradient = _summed(gradient)
+    return _with(gradient, clip(_values(gradient), lower=-float(limit), upper=float(limit)))
+
+
+def _clipped_by_norm(gradient: Gradient, limit: float, epsilon: float) -> Gradient:
+    gradient = _summed(gradient)
+    return _scaled(gradient, _factor(squared_norm(_values(gradient)), limit, epsilon))
+
+
+def _summed(gradient: Gradient) -> Gradient:
+    """The gradient with one value for each element that it has, to be looked at."""
+    return gradient if isinstance(gradient, Var) else coalesced(gradient)
+
+
+def _values(gradient: Gradient) -> Var:
+    return gradient if isinstance(gradient, Var) else gradient.values
+
+
+def _with(gradient: Gradient, values: Var) -> Gradient:
+    return values if isinstance(gradient, Var) else replace(gradient, values=values)
 
 
 def squared_norm(gradient: Var) -> Var:
@@ -107,8 +135,9 @@ def _factor(squares: Var, limit: float, epsilon: float) -> Var:
     return minimum(ratio, constant_like(1.0, ratio))
 
 
-def _scaled(gradient: Var, factor: Var) -> Var:
-    return multiply(gradient, _as(factor, gradient.dtype))
+def _scaled(gradient: Gradient, factor: Var) -> Gradient:
+    values = _values(gradient)
+    return _with(gradient, multiply(values, _as(factor, values.dtype)))
 
 
 def _require_norm(limit: object, epsilon: object) -> None:

@@ -8,8 +8,9 @@ from oarlock.errors import ArgumentError, ProgramError
 from oarlock.ir.block import Block
 from oarlock.ir.location import here
 from oarlock.ir.var import Var
-from oarlock.optimizer.clipping import Clip, Pairs
+from oarlock.optimizer.clipping import Clip, clipped
 from oarlock.optimizer.optimizer import Optimizer
+from oarlock.optimizer.row_step import Gradients
 from oarlock.optimizer.step import Step
 from oarlock.registry.creator import describe_value
 
@@ -52,9 +53,9 @@ class Groups(Optimizer):
         for optimizer, chosen in self._divided(parameters):
             optimizer._require_usable(main, chosen)
 
-    def _append(self, main: Block, pairs: Pairs, cost: Var | None) -> None:
+    def _append(self, main: Block, pairs: Gradients, cost: Var | None) -> None:
         if self.clip is not None:
-            pairs = self.clip(pairs)
+            pairs = clipped(self.clip, pairs)
         gradients = dict(pairs)
         for optimizer, chosen in self._divided(list(gradients)):
             optimizer._append(main, [(parameter, gradients[parameter]) for parameter in chosen], cost)

@@ -24,6 +24,7 @@ class Lamb(Optimizer):
 
     decays_weights = True
     decoupled_weight_decay = True
+    is_elementwise = False
 
     def __init__(
         self,

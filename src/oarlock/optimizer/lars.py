@@ -23,6 +23,7 @@ class Lars(Optimizer):
 
     decays_weights = True
     decoupled_weight_decay = True
+    is_elementwise = False
 
     def __init__(self, learning_rate: LearningRate = 0.1, *, mu: float = 0.9, trust: float = 1e-3, **options: Unpack[Options]):
         super().__init__(learning_rate, **options)

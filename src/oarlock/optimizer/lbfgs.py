@@ -27,6 +27,7 @@ from oarlock.optimizer.averaging import Average
 from oarlock.optimizer.clipping import Pairs
 from oarlock.optimizer.evaluation import Evaluation
 from oarlock.optimizer.optimizer import Optimizer, count_steps
+from oarlock.optimizer.row_step import Gradients, as_tables
 from oarlock.optimizer.schedule.schedule import LearningRate
 from oarlock.optimizer.settings import require_count, require_number
 from oarlock.optimizer.step import Step, commit_all, new_state
@@ -139,7 +140,8 @@ class LBFGS(Optimizer):
                     given=[parameter.describe()],
                 )
 
-    def _append(self, main: Block, pairs: Pairs, cost: Var | None) -> None:
+    def _append(self, main: Block, pairs: Gradients, cost: Var | None) -> None:
+        pairs = as_tables(pairs)
         if cost is None:
             raise ProgramError("LBFGS: there is no cost to evaluate", location=here(), hint="minimize(cost), or apply(pairs, cost)")
         written: dict[Var, Var] = {}

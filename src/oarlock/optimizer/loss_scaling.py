@@ -19,8 +19,8 @@ from oarlock.op.elementwise import add, multiply
 from oarlock.op.logical import all_, logical_and, logical_not
 from oarlock.op.rounding import isfinite
 from oarlock.op.unary import reciprocal
-from oarlock.optimizer.clipping import Pairs
 from oarlock.optimizer.optimizer import Optimizer
+from oarlock.optimizer.row_step import Gradient, Gradients, as_tables
 from oarlock.optimizer.settings import require_count, require_number
 from oarlock.optimizer.step import Step, commit_all, new_state
 from oarlock.passes.backward import append_backward
@@ -52,21 +52,24 @@ class LossScaling(Optimizer):
         self.interval = require_count("interval", interval)
         self._scale: Var | None = None  # of the program that is written
 
-    def _gradients(self, cost: Var, parameters: Sequence[Var]) -> list[tuple[Var, Var]]:
+    def _gradients(self, cost: Var, parameters: Sequence[Var]) -> list[tuple[Var, Gradient]]:
         program = cost.block.program
         scale = new_state(program.main, program.unique("loss_scale"), self.initial, dtype=DType.FLOAT32)
         with program.main:
             scaled = append_backward(multiply(cost, cast(scale, dtype=cost.dtype)), parameters)
             with program.write_as(Role.BACKWARD):
                 inverse = reciprocal(scale)
-                pairs = [(parameter, multiply(gradient, cast(inverse, dtype=gradient.dtype))) for parameter, gradient in scaled]
+                pairs: list[tuple[Var, Gradient]] = [
+                    (parameter, multiply(gradient, cast(inverse, dtype=gradient.dtype))) for parameter, gradient in scaled
+                ]
         self._scale = scale
         return pairs
 
     def _require_usable(self, main: Block, parameters: Sequence[Var]) -> None:
         self.optimizer._require_usable(main, parameters)
 
-    def _append(self, main: Block, pairs: Pairs, cost: Var | None) -> None:
+    def _append(self, main: Block, pairs: Gradients, cost: Var | None) -> None:
+        pairs = as_tables(pairs)  # what is not finite leaves all as it was, and so does no part of a table
         scale, self._scale = self._scale, None
         if scale is None:
             raise ProgramError(

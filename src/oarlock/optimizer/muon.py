@@ -35,6 +35,7 @@ class Muon(Optimizer):
     """
 
     decoupled_weight_decay = True
+    is_elementwise = False
 
     def __init__(
         self,

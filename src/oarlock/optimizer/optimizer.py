@@ -9,13 +9,16 @@ from typing import Any, TypedDict, Unpack
 from oarlock.errors import ArgumentError, DTypeError, ProgramError, ShapeError
 from oarlock.ir.block import Block
 from oarlock.ir.dtype import DType
-from oarlock.ir.location import here
+from oarlock.ir.location import here, warn_here
 from oarlock.ir.names import COUNTER, next_name
 from oarlock.ir.operation import Role
 from oarlock.ir.rollback import restored_on_error, undone_on_error
+from oarlock.ir.row_gradient import RowGradient
+from oarlock.ir.update_settings import UpdateSettings
 from oarlock.ir.var import Var
 from oarlock.old_names import OLD_ARGUMENTS, renamed
 from oarlock.op.composed.arithmetic import constant_like
+from oarlock.op.composed.row_gradients import as_table
 from oarlock.op.creation import full
 from oarlock.op.dtype_conversion import cast
 from oarlock.op.elementwise import add, floor_divide, multiply
@@ -23,7 +26,8 @@ from oarlock.op.unary import sign
 from oarlock.op.update import sgd
 from oarlock.optimizer.accumulation import accumulated
 from oarlock.optimizer.averaging import Average
-from oarlock.optimizer.clipping import Clip, Pairs, clip_by_settings
+from oarlock.optimizer.clipping import Clip, clip_by_settings, clipped
+from oarlock.optimizer.row_step import Gradient, Gradients, RowStep, as_tables, coalesced
 from oarlock.optimizer.schedule.schedule import LearningRate, Progress, is_schedule
 from oarlock.optimizer.settings import require_count, require_number
 from oarlock.optimizer.step import Step, commit_all, new_state
@@ -43,6 +47,7 @@ class Options(TypedDict, total=False):
     clip: Clip | None
     accumulate: int
     average: Average | None
+    lazy: bool
 
 
 class Optimizer(ABC):
@@ -57,6 +62,9 @@ class Optimizer(ABC):
     - `clip`: what is done to all gradients first, such as ``ClipByGlobalNorm(1.0)``, or a function from pairs to pairs.
     - `accumulate`: one update for so many steps, by the mean of their gradients. The others change no parameter.
     - `average`: an average of each parameter, kept beside it: `ExponentialAverage`, `UniformAverage`.
+    - `lazy`: of a table with a `RowGradient`, such as ``ol.layer.embedding(..., sparse=True)`` gives, only the rows that were looked up are
+      updated and decayed; the others rest, and so does their state. Otherwise such a gradient is made a table, unless an element without
+      a gradient rests anyway, as in SGD and Adagrad without decay.
 
     A parameter may depart from this by its `update_settings`. Raises ArgumentError for a number that is out of range, and for an unknown
     keyword; ShapeError or DTypeError for a rate that is another variable.
@@ -65,6 +73,10 @@ class Optimizer(ABC):
     decays_weights = False
     """Whether `update` applies a decoupled weight decay itself, as `step.weight_decay` says, rather than leave it to this class."""
     decoupled_weight_decay = False
+    rests_without_gradient = False
+    """Whether an element whose gradient is 0 keeps its value, and what is kept beside it."""
+    is_elementwise = True
+    """Whether `update` computes an element from that element of the gradient and of the state alone, so that it may be `lazy`."""
 
     def __init__(self, learning_rate: LearningRate, **options: Unpack[Options]):
         if isinstance(learning_rate, Var):
@@ -93,16 +105,21 @@ class Optimizer(ABC):
             raise ArgumentError(
                 f"average is one such as ol.optimizer.ExponentialAverage(0.999), not {describe_value(self.average)}", location=here()
             )
+        self.lazy = bool(given.get("lazy", False))
+        if self.lazy and not self.is_elementwise:
+            kind = type(self).__name__
+            raise ArgumentError(f"{kind}: its steps depend on all rows of a table, so none of them is lazy", location=here())
 
     @property
     def rate(self) -> LearningRate:
         """The learning rate by its old name, which warns."""
         return getattr(self, renamed("attribute of an optimizer", "rate", OLD_ARGUMENTS, stacklevel=2))
 
-    def minimize(self, cost: Var, parameters: Sequence[Var] | None = None) -> list[tuple[Var, Var]]:
+    def minimize(self, cost: Var, parameters: Sequence[Var] | None = None) -> list[tuple[Var, Gradient]]:
         """Append to the program of `cost` its gradients and a step that lowers it; return (parameter, gradient) pairs.
 
-        `parameters` are the trainable ones that `cost` depends on, unless given. The learning rate is a
+        `parameters` are the trainable ones that `cost` depends on, unless given. A gradient is a variable, or a `RowGradient` where a
+        lookup asks for rows and nothing else reads the table. The learning rate is a
         variable, `sgd_0.learning_rate` (`sgd_1.learning_rate` of a second SGD): float64[], which a caller may set between steps, or fetch
         where a schedule computes it; none is declared where the rate is a variable already. Raises ProgramError, before the program is
         changed, for a parameter that a step updates already, for a rate of another program, where another program is open, or where there
@@ -118,11 +135,11 @@ class Optimizer(ABC):
             self.apply(pairs, cost)
         return pairs
 
-    def _gradients(self, cost: Var, parameters: Sequence[Var]) -> list[tuple[Var, Var]]:
+    def _gradients(self, cost: Var, parameters: Sequence[Var]) -> list[tuple[Var, Gradient]]:
         """Append the gradients of `cost` with respect to `parameters`."""
-        return append_backward(cost, parameters)
+        return append_backward(cost, parameters, sparse=True)
 
-    def apply(self, pairs: Pairs, cost: Var | None = None) -> None:
+    def apply(self, pairs: Gradients, cost: Var | None = None) -> None:
         """Append a step of parameters whose gradients are there: the second half of `minimize`, which raises as that does.
 
         `cost` is what a schedule looks at that depends on it, float[].
@@ -136,34 +153,47 @@ class Optimizer(ABC):
         with undone_on_error(main.program), main, main.program.write_as(Role.UPDATE):
             self._append(main, pairs, cost)
 
-    def _append(self, main: Block, pairs: Pairs, cost: Var | None) -> None:
+    def _append(self, main: Block, pairs: Gradients, cost: Var | None) -> None:
         """Append the updates of `pairs` to a program that is open for them."""
+        pairs = [(parameter, self._as_taken(parameter, gradient)) for parameter, gradient in pairs]
         written: dict[Var, Var] = {}
         name = self._name(main)
         rate = self._rate(main, name, cost, written)
         count = count_steps(main)
         if self.accumulate > 1:
             updates = floor_divide(count, constant_like(self.accumulate, count))
-            written |= accumulated(main, pairs, count, self.accumulate, lambda means: self._update_all(main, name, means, rate, updates))
+            means_of = as_tables(pairs)
+            written |= accumulated(main, means_of, count, self.accumulate, lambda means: self._update_all(main, name, means, rate, updates))
         else:
             written |= self._update_all(main, name, pairs, rate, count)
         commit_all(main, written)
 
-    def _update_all(self, main: Block, name: str, pairs: Pairs, rate: Var, count: Var) -> dict[Var, Var]:
+    def _update_all(self, main: Block, name: str, pairs: Gradients, rate: Var, count: Var) -> dict[Var, Var]:
         """Append the update of each parameter; return what is to be committed."""
         pairs = [(parameter, clip_by_settings(gradient, parameter.update_settings)) for parameter, gradient in pairs]
         if self.clip is not None:
-            pairs = self.clip(pairs)
+            pairs = clipped(self.clip, pairs)
         step = Step(main, rate, count, shared=(name, {}))
         for parameter, gradient in pairs:
             self._update_one(step, parameter, gradient)
         return step.written
 
-    def _update_one(self, step: Step, parameter: Var, gradient: Var) -> None:
+    def _update_one(self, step: Step, parameter: Var, gradient: Gradient) -> None:
         settings = parameter.update_settings
         if settings.rate_factor != 1.0:
             factor = constant_like(settings.rate_factor, step.learning_rate)
             step = replace(step, learning_rate=multiply(step.learning_rate, factor))
+        if isinstance(gradient, Var):
+            self._update_decayed(step, parameter, gradient, settings)
+        elif self._decays(parameter):
+            self._update_part(step, parameter, gradient)
+        else:
+            self.update_rows(step, parameter, gradient)
+        if self.average is not None and parameter in step.written:
+            self.average.append(step, parameter)
+
+    def _update_decayed(self, step: Step, parameter: Var, gradient: Var, settings: UpdateSettings) -> None:
+        """Append an update with the penalties and the decay that there are, of a parameter or of some of its rows."""
         decay = self.weight_decay if settings.weight_decay is None else settings.weight_decay
         decoupled = decay if self.decoupled_weight_decay else 0.0
         for share in (settings.l2, 0.0 if decoupled else decay):
@@ -176,12 +206,41 @@ class Optimizer(ABC):
         if decoupled and not self.decays_weights and parameter in step.written:
             taken = multiply(step.learning_rate, constant_like(decoupled, step.learning_rate))
             step.written[parameter] = sgd(step.written[parameter], parameter, taken)
-        if self.average is not None and parameter in step.written:
-            self.average.append(step, parameter)
+
+    def _update_part(self, step: Step, parameter: Var, gradient: RowGradient) -> None:
+        """Update the rows that a gradient has as if they were a parameter, and put them back."""
+        gradient = coalesced(gradient)
+        rows = RowStep.of(step, gradient)
+        self._update_decayed(rows, rows.take(parameter), gradient.values, parameter.update_settings)
+        step.written.update(rows.put_back())
+
+    def _as_taken(self, parameter: Var, gradient: Gradient) -> Gradient:
+        """The gradient as this optimizer uses it: by rows, or as a table, of which a warning says why."""
+        if isinstance(gradient, Var):
+            return gradient
+        kind = type(self).__name__
+        if self.accumulate > 1:
+            reason = f"{kind} adds up those of {self.accumulate} steps"
+        elif self.lazy or (self.rests_without_gradient and not self._decays(parameter)):
+            return gradient
+        else:
+            advice = "; lazy=True updates no others than were looked up" if self.is_elementwise else ""
+            reason = f"{kind} {'decays' if self.rests_without_gradient else 'changes'} every row in each step{advice}"
+        warn_here(f'the gradient of "{parameter.name}" is a whole table, though a lookup asks for rows: {reason}')
+        return as_table(gradient)
+
+    def _decays(self, parameter: Var) -> bool:
+        settings = parameter.update_settings
+        decay = self.weight_decay if settings.weight_decay is None else settings.weight_decay
+        return bool(decay or settings.l2 or settings.l1 or self.l1)
 
     @abstractmethod
     def update(self, step: Step, parameter: Var, gradient: Var) -> None:
         """Append the ops that give `parameter` and its state their next values, and commit these."""
+
+    def update_rows(self, step: Step, parameter: Var, gradient: RowGradient) -> None:
+        """Append the same for the rows of `parameter` that have a gradient. Unless an optimizer knows better, `update` is given these."""
+        self._update_part(step, parameter, gradient)
 
     # The learning rate, and the count of the steps
 
