@@ -461,3 +461,20 @@ def test_a_padding_that_makes_no_sense_is_refused():
             with pytest.raises(ol.ArgumentError) as raised:
                 ol.layer.conv2d(x, 3, 3, **how)
             assert raised.value.message == message
+
+
+def test_an_optimizer_updates_each_parameter_by_its_options():
+    options = ol.layer.ParameterOptions(
+        initializer=ol.initializer.constant(0.5), rate_factor=0.5, l1=0.1, l2=0.2, clip_value=0.25, weight_decay=0.0
+    )
+    frozen = ol.layer.ParameterOptions(initializer=ol.initializer.constant(0.5), trainable=False)
+    with ol.Program() as program:
+        x = ol.layer.data("x", shape=[1], dtype="float64")
+        cost = ol.layer.mean(ol.layer.fc(x, 1, weight=options, bias=frozen, name="mine") + ol.layer.fc(x, 1, name="other", bias=False))
+        ol.optimizer.SGD(0.1).minimize(cost)
+    scope = ol.init(program, ol.Scope())
+    before = scope["other.w"].item()
+    ol.Executor().run(program, {"x": numpy.full((4, 1), 3.0)}, [cost], scope=scope)
+    assert scope["mine.w"].item() == pytest.approx(0.5 - 0.1 * 0.5 * (0.25 + 0.1 + 0.2 * 0.5), abs=1e-15)
+    assert scope["mine.b"].item() == 0.5
+    assert scope["other.w"].item() == pytest.approx(before - 0.1 * 3.0, abs=1e-15)

@@ -8,6 +8,7 @@ import importlib
 from oarlock.garbage_collection import collection_paused
 from oarlock.layer.attention import attention as attention  # these two are called like their modules
 from oarlock.layer.embedding import embedding as embedding
+from oarlock.layer.other_names import find_our_name
 from oarlock.registry.catalogue import standard
 from oarlock.suggestions import no_attribute, refuse_calls
 
@@ -126,7 +127,7 @@ def __getattr__(name: str) -> object:
         refuse_calls(__name__)  # to modules that this has loaded too
         return value
     operator = f"it is an operator, which needs no parameters: ol.op.{name}" if standard.find(name) else None
-    raise no_attribute(__name__, name, __all__, instead=operator)
+    raise no_attribute(__name__, name, __all__, instead=operator or find_our_name(name))
 
 
 def __dir__() -> list[str]:

@@ -44,7 +44,8 @@ def transformer_encoder_layer(
     ``x = norm1(x + attention(x)); x = norm2(x + linear2(act(linear1(x))))``, or, with `norm_first`, ``x = x + attention(norm1(x))`` and so
     on (Vaswani et al., 2017; Xiong et al., 2020). The first of the two layers has `feedforward` columns, 4 d unless it is given. `heads`,
     `kv_heads`, `mask`, `key_mask` and `causal` are those of `multi_head_attention`. In training, elements of what is added, of the layers
-    in between, and weights of the attention are dropped with probability `dropout`; `attention_dropout` is for these weights alone.
+    in between, and weights of the attention are dropped with probability `dropout`; `attention_dropout` is for these weights alone: where
+    it is 0, they are never held all at once, which is faster for long sequences.
 
     Parameters `<name>.attention.query.w` ..., `<name>.linear1.w` [d, feedforward], `<name>.linear2.w`, `<name>.norm1.scale`,
     `<name>.norm2.scale` and, with `bias`, theirs. Raises what `multi_head_attention` does.
