@@ -171,6 +171,30 @@ def test_a_program_that_minimizes_already_is_trained_where_it_was_initialised_an
     assert ol.train(own.cost, ROWS, epochs=2, scope=scope.new_scope(), progress=False).steps == 2
 
 
+def test_a_schedule_an_average_and_what_is_accumulated_belong_to_one_program_too():
+    def build(rate: float) -> ol.Program:
+        plateau, average = ol.optimizer.schedule.ReduceOnPlateau(rate, patience=0), ol.optimizer.ExponentialAverage(0.9)
+        with ol.Program() as program:
+            b = ol.layer.create_parameter([], dtype="float64", name="b", initializer=ol.layer.initializer.constant(0.0))
+            ol.optimizer.NAdam(plateau, average=average, accumulate=2).minimize(ol.op.square(b - 1.0))
+        return program
+
+    first, second = build(0.1), build(0.5)
+    scope = ol.init(first, ol.Scope())
+    for train in (lambda: ol.init(second, scope), lambda: ol.Executor().run(second, {}, [], scope=scope, training=True)):
+        with pytest.raises(ol.ScopeError) as raised:
+            train()
+        assert set(str(raised.value).splitlines()[0].partition(": ")[2].removesuffix(", ...").split(", ")) < {
+            "@STEP", "b@ACCUMULATED", "b@AVERAGE", "b@MOMENT1", "b@MOMENT2", "nadam_0.bad", "nadam_0.best", "nadam_0.cooling",
+            "nadam_0.mu_product", "nadam_0.reduced_rate",
+        }  # fmt: skip
+    inside = ol.init(second, scope.new_scope())
+    for program, place in ((first, scope), (second, inside)) * 4:
+        ol.Executor().run(program, {}, [], scope=place, training=True)
+    assert (float(scope["nadam_0.reduced_rate"]), float(inside["nadam_0.reduced_rate"])) != (0.1, 0.5)
+    assert float(scope["nadam_0.best"]) != float(inside["nadam_0.best"])
+
+
 def test_running_statistics_and_draws_are_no_ones_own():
     def build(rate: float) -> ol.Program:
         with ol.Program() as program:

@@ -39,7 +39,7 @@ _LEAST_CURVATURE = 1e-10  # of a step whose change of the gradient is remembered
 
 @dataclass(frozen=True)
 class _Memory:
-    """The curvature as far as it is known: the last steps [h N], the changes of the gradient [h N], one over their products [h], a scale [].
+    """The curvature as far as it is known: the last steps [h N], the changes of the gradient [h N], one over their products [h], a scale.
 
     The newest is the last row. Rows that are not filled yet are zeros, which change nothing.
     """

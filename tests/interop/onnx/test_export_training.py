@@ -24,6 +24,16 @@ def perceptron() -> ol.Var:
     return cost
 
 
+def scheduled() -> ol.Var:
+    """A warm-up, a plateau, a decay of its own, clipping, accumulation in a branch, an average."""
+    x, y = ol.layer.data("x", shape=[6]), ol.layer.data("y", shape=[], dtype="int64")
+    cost = ol.layer.cross_entropy(ol.layer.fc(ol.layer.fc(x, 8, act="tanh"), 3), y)
+    rate = ol.optimizer.schedule.WarmUp(ol.optimizer.schedule.ReduceOnPlateau(0.05, patience=0), 2, 0.5)
+    clip, average = ol.optimizer.ClipByGlobalNorm(0.1), ol.optimizer.ExponentialAverage(0.9)
+    ol.optimizer.AdamW(rate, weight_decay=0.1, clip=clip, average=average, accumulate=2).minimize(cost)
+    return cost
+
+
 def images() -> ol.Var:
     x, y = ol.layer.data("x", shape=[2, 9, 8]), ol.layer.data("y", shape=[], dtype="int64")
     hidden = ol.layer.batch_norm(ol.layer.conv2d(x, 4, 3, stride=2, padding=1, bias=False), act="relu")
@@ -150,7 +160,7 @@ def train_in_both(program: ol.Program, cost: ol.Var, steps: int = STEPS, opset: 
     return session, losses
 
 
-MODELS: list[Callable[[], ol.Var]] = [perceptron, images, recurrent, attention, ragged, branches, loop_on_a_condition]
+MODELS: list[Callable[[], ol.Var]] = [perceptron, scheduled, images, recurrent, attention, ragged, branches, loop_on_a_condition]
 
 
 @pytest.mark.parametrize("model", [pytest.param(model, id=model.__name__) for model in MODELS])
