@@ -19,7 +19,7 @@ import oarlock
 import oarlock.op.update  # its operators are called by name too
 from oarlock.ir.block import Block
 from oarlock.ir.var import Var
-from oarlock.registry.call_signature import call_signatures, format_types
+from oarlock.registry.call_signature import call_signatures, format_call, format_types
 from oarlock.registry.catalogue import standard
 from oarlock.registry.declaration import Operator
 
@@ -58,7 +58,7 @@ def operators() -> Iterator[str]:
             if len(forms) > 1:
                 yield "@overload"
             yield f"def {operator.type}{format_types(form)}:"
-            yield from (quoted(operator.__doc__ or ""), "")
+            yield from (quoted(f"{format_call(operator)}\n\n{operator.doc}"), "")
 
 
 # Names that load when they are first used.

@@ -127,17 +127,17 @@ __all__ = sorted([*_MODULES, *_HOMES])
 
 def __getattr__(name: str) -> object:
     if name in _MODULES:
-        value: object = _load(f"oarlock.compat_2017.{name}" if name in _OF_2017 else f"oarlock.{name}")
+        value = _load(f"oarlock.compat_2017.{name}" if name in _OF_2017 else f"oarlock.{name}")
     elif name in _HOMES:
         _load("oarlock.op.update")  # every operator that a file may name, and arithmetic on variables
         module, attribute = _HOMES[name]
-        value = getattr(_load(module), attribute)
+        value = _load("oarlock.registry.checked_call").checked(getattr(_load(module), attribute))
     else:
         from oarlock.old_names import OLD_FUNCTIONS, renamed
         from oarlock.suggestions import no_attribute
 
         if name in OLD_FUNCTIONS:
-            return __getattr__(renamed("function", name, OLD_FUNCTIONS, stacklevel=2))
+            return __getattr__(renamed("function", name, OLD_FUNCTIONS))
         raise no_attribute("oarlock", name, __all__)
     globals()[name] = value
     return value

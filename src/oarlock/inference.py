@@ -12,6 +12,7 @@ from oarlock.io.model import Model, infer, read_model
 from oarlock.proto.limits import Limits
 from oarlock.registry.catalogue import standard
 from oarlock.runtime.scope import Scope
+from oarlock.suggestions import suggest_names
 
 __all__ = ["Model", "Scope", "infer", "load_model"]
 
@@ -19,3 +20,6 @@ __all__ = ["Model", "Scope", "infer", "load_model"]
 def load_model(path: str | os.PathLike[str], *, limits: Limits | None = None, untrusted: bool = False) -> Model:
     """Read a model file. Takes and raises what `ol.load_model` does, and TrainingProgramError for a training program."""
     return read_model(path, standard.forward_only(), limits=limits, untrusted=untrusted)
+
+
+suggest_names(__name__)

@@ -5,7 +5,6 @@ name works for one version, with a warning that says the new one.
 """
 
 import importlib
-import warnings
 from collections.abc import Callable, Mapping
 from functools import partial, wraps
 from typing import Any, TypeVar, cast
@@ -195,22 +194,25 @@ OLD_VARIANTS = {
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 
-def renamed(kind: str, name: str, names: Mapping[str, str], *, stacklevel: int) -> str:
+def renamed(kind: str, name: str, names: Mapping[str, str]) -> str:
     """The name of today for `name`, by the table `names`; itself where it is not an old name. An old one warns, with both."""
     if name not in names:
         return name
-    warnings.warn(f'the {kind} "{name}" is called "{names[name]}" now', DeprecationWarning, stacklevel=stacklevel + 1)
+    _warn(f'the {kind} "{name}" is called "{names[name]}" now')
     return names[name]
 
 
-def renamed_keywords(kind: str, keywords: Mapping[str, Any], names: Mapping[str, str], *, stacklevel: int) -> Mapping[str, Any]:
+def _warn(message: str) -> None:
+    from oarlock.ir.location import warn_here  # whose package imports this file
+
+    warn_here(message, DeprecationWarning)
+
+
+def renamed_keywords(kind: str, keywords: Mapping[str, Any], names: Mapping[str, str]) -> Mapping[str, Any]:
     """`keywords` by the names of today: those that `renamed` gives."""
     if names.keys().isdisjoint(keywords):
         return keywords
-    found = {}
-    for name, value in keywords.items():  # not a comprehension, which is a frame more to Python 3.11
-        found[renamed(kind, name, names, stacklevel=stacklevel + 1)] = value
-    return found
+    return {renamed(kind, name, names): value for name, value in keywords.items()}
 
 
 def takes_old_keywords(names: Mapping[str, str]) -> Callable[[_F], _F]:
@@ -219,25 +221,22 @@ def takes_old_keywords(names: Mapping[str, str]) -> Callable[[_F], _F]:
     def decorate(function: _F) -> _F:
         @wraps(function)
         def call(*arguments: Any, **keywords: Any) -> Any:
-            return function(*arguments, **renamed_keywords("keyword", keywords, names, stacklevel=2))
+            return function(*arguments, **renamed_keywords("keyword", keywords, names))
 
+        call.old_keywords = names  # type: ignore[attr-defined]
         return cast(_F, call)
 
     return decorate
 
 
-def old_attribute(operator: object, name: str, *, stacklevel: int) -> Any:
+def old_attribute(operator: object, name: str) -> Any:
     """The attribute of an operator that had the `name`, or the method that declared a variant. It warns, with the name of today.
 
     The functions that declare variants stand on a floor above operators, so one is found when somebody asks for the old method.
     """
     if name in OLD_DECLARATIONS:
-        return getattr(operator, renamed("attribute of an operator", name, OLD_DECLARATIONS, stacklevel=stacklevel + 1))
-    warnings.warn(
-        f'the method "{name}" of an operator is the function "{OLD_VARIANTS[name]}" of oarlock.backend.torch.variants now',
-        DeprecationWarning,
-        stacklevel=stacklevel + 1,
-    )
+        return getattr(operator, renamed("attribute of an operator", name, OLD_DECLARATIONS))
+    _warn(f'the method "{name}" of an operator is the function "{OLD_VARIANTS[name]}" of oarlock.backend.torch.variants now')
     declare = getattr(importlib.import_module("oarlock.backend.torch.variants"), OLD_VARIANTS[name])
     if name in ("in_place", "packed"):
         return partial(declare, operator)

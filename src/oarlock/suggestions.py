@@ -8,7 +8,78 @@ from types import ModuleType
 
 from oarlock.errors import ArgumentError
 
-__all__ = ["did_you_mean", "find_near", "list_names", "no_attribute", "refuse_calls"]
+__all__ = [
+    "NAMES_OF_OTHERS",
+    "OPERATORS_OF_OTHERS",
+    "did_you_mean",
+    "find_near",
+    "list_names",
+    "no_attribute",
+    "no_member",
+    "refuse_calls",
+    "suggest_names",
+]
+
+NAMES_OF_OTHERS = {
+    "activation": ("act",),
+    "dim": ("axis", "axes"),
+    "dims": ("axes", "axis"),
+    "eps": ("epsilon",),
+    "in_features": ("size",),
+    "input": ("x",),
+    "keep_dims": ("keepdim",),
+    "keepdims": ("keepdim",),
+    "kernel_size": ("size",),
+    "lambd": ("bound",),
+    "lr": ("learning_rate",),
+    "max": ("upper",),
+    "max_val": ("upper",),
+    "min": ("lower",),
+    "min_val": ("lower",),
+    "negative_slope": ("slope",),
+    "num_classes": ("depth", "classes"),
+    "num_groups": ("groups",),
+    "other": ("y",),
+    "out_features": ("size",),
+    "p": ("rate",),
+    "target": ("label", "y"),
+    "tensors": ("xs",),
+    "units": ("size",),
+    "weight": ("w", "filter", "scale"),
+}
+"""Arguments as PyTorch, NumPy and Keras call them, and the names that the same may have here."""
+
+OPERATORS_OF_OTHERS = {
+    "avg_pool1d": "average_pool1d",
+    "avg_pool2d": "average_pool2d",
+    "avg_pool3d": "average_pool3d",
+    "cat": "concat",
+    "clamp": "clip",
+    "concatenate": "concat",
+    "div": "divide",
+    "expand": "broadcast_to",
+    "ge": "greater_equal",
+    "gt": "greater",
+    "le": "less_equal",
+    "logsigmoid": "log_sigmoid",
+    "lt": "less",
+    "max": "reduce_max",
+    "min": "reduce_min",
+    "mul": "multiply",
+    "ne": "not_equal",
+    "norm": "vector_norm",
+    "permute": "transpose",
+    "pow": "power",
+    "prod": "reduce_prod",
+    "rand": "random_uniform",
+    "randn": "random_normal",
+    "std": "standard_deviation",
+    "sub": "subtract",
+    "sum": "reduce_sum",
+    "topk": "top_k",
+    "var": "variance",
+}
+"""Operators as PyTorch and NumPy call them, and what they are called here."""
 
 _LISTED = 12  # names in a message
 _LIKE = 0.6
@@ -25,8 +96,9 @@ _SEARCHED = (
 
 
 def find_near(name: str, known: Iterable[str]) -> str | None:
-    """The one of `known` that is most like `name`, in whatever case; None where none is."""
-    return next(iter(_near(name, known, 1)), None)
+    """The one of `known` that is what others call `name`, or most like it, in whatever case; None where none is."""
+    names = list(known)
+    return next((each for each in NAMES_OF_OTHERS.get(name, ()) if each in names), None) or next(iter(_near(name, names, 1)), None)
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str | None:
@@ -56,15 +128,40 @@ def no_attribute(module: str, name: str, known: Iterable[str], *, instead: str |
     return AttributeError(f"module {module!r} has no attribute {name!r:.80}; {hint}", name=name)
 
 
+def no_member(kind: str, name: str, known: Iterable[str]) -> AttributeError:
+    """The error for a missing attribute of a variable: it says which is meant, or which function of a variable bears the name."""
+    message = f"{kind!r} object has no attribute {name!r:.80}"
+    if name.startswith("_"):
+        return AttributeError(message, name=name)
+    functions = [(place, each) for place in ("oarlock.op", "oarlock.layer") for each in _names_of(place)]
+    called = OPERATORS_OF_OTHERS.get(name, name)
+    function = next((f"{_short(place)}.{each}(x)" for place, each in functions if each == called), None)
+    near = find_near(name, [each for each in known if not each.startswith("_")])
+    hint = f"; {function} is a function" if function else f"; did you mean {near}?" if near else ""
+    return AttributeError(message + hint, name=name)
+
+
+def suggest_names(module: str) -> None:
+    """Let a module say, of a name that it lacks, which of its names is meant. One that finds names by itself does that already."""
+    found = sys.modules[module]
+    if type(found) is ModuleType and "__getattr__" not in vars(found):
+        found.__class__ = _Suggesting
+
+
+class _Suggesting(ModuleType):
+    def __getattr__(self, name: str) -> object:
+        raise no_attribute(self.__name__, name, vars(self).get("__all__") or list(vars(self)))
+
+
 def refuse_calls(package: str) -> None:
     """Let the modules inside `package`, where they are called like what stands in them, raise ArgumentError, which names that."""
     for module in list(vars(sys.modules[package]).values()):  # other threads may import
-        if type(module) is ModuleType and module.__name__.startswith(f"{package}."):
+        if type(module) in (ModuleType, _Suggesting) and module.__name__.startswith(f"{package}."):
             module.__class__ = _Uncalled
             refuse_calls(module.__name__)
 
 
-class _Uncalled(ModuleType):
+class _Uncalled(_Suggesting):
     def __call__(self, *arguments: object, **keywords: object) -> object:
         package, _, name = self.__name__.rpartition(".")
         hint = _hint(package, name, _names_of(package))
@@ -80,6 +177,8 @@ def _meant(module: str, name: str, known: Iterable[str]) -> str | None:
     if name.startswith("_"):  # asked for by Python and by tools, which mean nothing of ours
         return None
     here = [each for each in known if not each.startswith("_")]
+    if module == "oarlock.op" and OPERATORS_OF_OTHERS.get(name) in here:
+        return f"did you mean {_short(module)}.{OPERATORS_OF_OTHERS[name]}?"
     there = {place: _names_of(place) for place in _SEARCHED if place != module}
     near = _near(name, here, 1)
     same = [(place, each) for place, names in [(module, here), *there.items()] for each in names if each.lower() == name.lower()]

@@ -25,6 +25,7 @@ from oarlock.registry.declaration import Operator
 from oarlock.registry.signature import Slot
 from oarlock.runtime.executor import Executor
 from oarlock.runtime.scope import Scope
+from oarlock.suggestions import suggest_names
 from oarlock.tensor.dtype import from_torch, to_torch
 
 __all__ = ["case_arguments", "check_operator"]
@@ -351,3 +352,6 @@ def _memory(tensors: list[torch.Tensor]) -> set[int]:
 def _require_unchanged(operator: Operator, what: str, given: dict[str, list[torch.Tensor]], before: dict[str, list[torch.Tensor]]) -> None:
     changed = [slot for slot, items in given.items() if not all(map(torch.equal, items, before[slot]))]
     assert not changed, f"{operator.type}: {what} changes {', '.join(changed)}"
+
+
+suggest_names(__name__)

@@ -312,7 +312,7 @@ def test_ops_lists_every_operator_and_the_first_line_of_its_page(prints):
 
 def test_ops_prints_the_page_of_an_operator(prints):
     page = prints("ops", "gather")
-    assert page.startswith("gather(x: T[k ...d], rows: int64[*b], axis: int | None = None, sparse: bool = False) -> y: T\n\n")
+    assert page.startswith("gather(x: T[k ...d], rows: int64[*b], axis=None, sparse=False) -> y: T\n\n")
     for heading in ("Inputs", "Outputs", "Promises", "Gradients", "Examples", "Refused"):
         assert f"\n{heading}\n    " in page
     assert prints("ops", "linear_dw").startswith("linear_dw(x: float[*b k], dout: float[*b n]) -> dw: float[k n]\n")

@@ -97,7 +97,7 @@ def test_creators_are_made_of_the_registered_protos_and_take_keywords():
         with pytest.raises(ol.ArgumentError, match="^relu: no attribute or input slope"):
             creators.relu(x=x, slope=0.5)
     assert program.main.ops[0].outputs == {"y": (y,)}
-    assert creators.relu.__doc__.startswith("relu(x: float[*b] -> y: float[*b])\n\nClamp negatives to zero")
+    assert creators.relu.__doc__.startswith("relu(x: float[*b]) -> y: float[*b]\n\nClamp negatives to zero")
 
 
 @pytest.mark.mission("F4")

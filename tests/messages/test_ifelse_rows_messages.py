@@ -156,7 +156,7 @@ def test_rows_and_all_rows_in_one_op(require):
         """
         oarlock.ShapeError: add: x [n, 2] and y [if_else_0.n, 2] do not broadcast: n and if_else_0.n are different sizes
           model.py:6      ie.output(x + ie.whole(x))
-          add(x: number[*#s], y: number[*#s] -> z: number[*#s])
+          add(x: number[*#s], y: number[*#s]) -> z: number[*#s]
               x = "x"   float32[n, 2]   fed; declared at model.py:3
               y = "x_0"   float32[if_else_0.n, 2]   declared at model.py:6
         """,

@@ -231,8 +231,14 @@ def test_a_module_that_is_called_says_what_is_meant(call, hint):
             "module 'oarlock.layer' has no attribute 'square'; it is an operator, which needs no parameters: ol.op.square",
         ),
         (lambda: ol.op.rellu, "module 'oarlock.op' has no attribute 'rellu'; did you mean ol.op.relu?"),
-        (lambda: ol.optimizer.adam_w, "module 'oarlock.optimizer' has no attribute 'adam_w'; did you mean ol.optimizer.Adam?"),
-        (lambda: ol.optimizer.Lion, "module 'oarlock.optimizer' has no attribute 'Lion'; dir(ol.optimizer) lists what there is"),
+        (lambda: ol.op.cat, "module 'oarlock.op' has no attribute 'cat'; did you mean ol.op.concat?"),
+        (lambda: ol.op.clamp, "module 'oarlock.op' has no attribute 'clamp'; did you mean ol.op.clip?"),
+        (lambda: ol.passes.append_bckward, "module 'oarlock.passes' has no attribute 'append_bckward'; did you mean ol.append_backward?"),
+        (lambda: ol.runtime.Excutor, "module 'oarlock.runtime' has no attribute 'Excutor'; did you mean ol.runtime.Executor?"),
+        (lambda: ol.registry.Cse, "module 'oarlock.registry' has no attribute 'Cse'; did you mean ol.registry.Case?"),
+        (lambda: ol.laer, "module 'oarlock' has no attribute 'laer'; did you mean ol.layer?"),
+        (lambda: ol.optimizer.adam_w, "module 'oarlock.optimizer' has no attribute 'adam_w'; did you mean ol.optimizer.AdamW?"),
+        (lambda: ol.optimizer.Newton, "module 'oarlock.optimizer' has no attribute 'Newton'; dir(ol.optimizer) lists what there is"),
         (lambda: ol.datasets.digit, "module 'oarlock.datasets' has no attribute 'digit'; did you mean ol.datasets.digits?"),
         (lambda: ol.variable.tensr, "module 'oarlock.compat_2017.variable' has no attribute 'tensr'; did you mean ol.variable.tensor?"),
         (lambda: ol.scope.curent, "module 'oarlock.compat_2017.scope' has no attribute 'curent'; did you mean ol.scope.current?"),
@@ -242,6 +248,21 @@ def test_a_module_that_is_called_says_what_is_meant(call, hint):
 def test_a_name_that_a_module_has_not_has_a_near_one(ask, message):
     with pytest.raises(AttributeError) as raised:
         ask()
+    assert str(raised.value) == message
+
+
+@pytest.mark.parametrize(
+    ("ask", "message"),
+    [
+        (lambda x: x.shpe, "'Var' object has no attribute 'shpe'; did you mean shape?"),
+        (lambda x: x.sum(1), "'Var' object has no attribute 'sum'; ol.op.reduce_sum(x) is a function"),
+        (lambda x: x.reshape(2), "'Var' object has no attribute 'reshape'; ol.op.reshape(x) is a function"),
+        (lambda x: x.zzz, "'Var' object has no attribute 'zzz'"),
+    ],
+)
+def test_what_a_variable_has_not_has_a_near_name_or_a_function(ask, message, x):
+    with pytest.raises(AttributeError) as raised:
+        ask(x)
     assert str(raised.value) == message
 
 

@@ -252,7 +252,7 @@ def test_bad_settings_are_errors_of_ours(make, message):
 def test_a_keyword_that_no_optimizer_has_is_refused_with_one_that_it_has():
     with pytest.raises(ol.ArgumentError) as raised:
         ours.Adam(0.1, weigth_decay=0.1)
-    assert raised.value.message == "Adam: it has no keyword 'weigth_decay'"
+    assert raised.value.message == "Adam: no argument weigth_decay"
     assert raised.value.hint == 'did you mean "weight_decay"?'
 
 

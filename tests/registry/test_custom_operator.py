@@ -77,11 +77,11 @@ def test_a_process_without_the_declaration_says_what_is_missing(tmp_path):
 def test_a_custom_operator_has_a_page_and_promises():
     page = format_page(standard.get("signed_power"))
     assert page.startswith(
-        "signed_power(x: float[*b], power: float = 2.0) -> y: float[*b]\n\nRaise the size of ``x`` to ``power`` and keep its sign."
+        "signed_power(x: float[*b], power=2.0) -> y: float[*b]\n\nRaise the size of ``x`` to ``power`` and keep its sign."
     )
     assert "power: float = 2.0" in page
     assert "each leading index *b is computed alone" in page
-    assert "signed_power_dx(x: float[*b], dy: float[*b], power: float = 2.0) -> dx: float[*b]" in page
+    assert "signed_power_dx(x: float[*b], dy: float[*b], power=2.0) -> dx: float[*b]" in page
 
 
 @pytest.mark.mission("F2")

@@ -27,7 +27,7 @@ def plan(
 ) -> None:
     """Print the Python that a program is run as, for its targets and its updates, and above it how often each pass applied."""
     try:
-        left_out = require_passes(without or (), stacklevel=2)
+        left_out = require_passes(without or ())
     except ArgumentError as error:
         raise typer.BadParameter(f"{error.message}; {error.given[0]}", param_hint="--without") from error
     program = read_program_file(path, untrusted=untrusted)

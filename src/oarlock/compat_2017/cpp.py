@@ -26,6 +26,7 @@ from oarlock.layer.parameter import layer_name, new_parameter
 from oarlock.registry import append_op
 from oarlock.runtime import Scope
 from oarlock.runtime.current_scope import current_scope
+from oarlock.suggestions import suggest_names
 
 __all__ = ["default_scope", "operator", "variable"]
 
@@ -84,3 +85,6 @@ def operator(type: str, read: Mapping[str, Argument], write: Mapping[str, Argume
                 hint=f"`oarlock ops {type}` lists its slots",
             )
     return append_op(current_block(), type, read, write, attributes)
+
+
+suggest_names(__name__)

@@ -13,6 +13,7 @@ from oarlock.ir.var import Var
 from oarlock.proto import program_pb2 as wire
 from oarlock.registry import Catalogue, op_proto, standard
 from oarlock.registry.description import append_desc
+from oarlock.suggestions import suggest_names
 
 __all__ = ["create_operation", "create_operation_creators", "tensor"]
 
@@ -40,7 +41,7 @@ def _creator(proto: "wire.OpProto", catalogue: Catalogue) -> Callable[..., objec
         return catalogue.get(proto.type)(**arguments)
 
     create.__name__ = create.__qualname__ = proto.type
-    create.__doc__ = f"{proto.type}({proto.signature})\n\n{proto.doc}"
+    create.__doc__ = catalogue.get(proto.type).__doc__
     return create
 
 
@@ -48,3 +49,6 @@ def tensor() -> Var:
     """A tensor without a name of the user's, in the current block; it takes the type of the operator that writes it."""
     block = current_block()
     return block.new_var(block.program.unique("tensor"), DType.FLOAT32, None)
+
+
+suggest_names(__name__)

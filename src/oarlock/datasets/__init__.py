@@ -2,10 +2,8 @@
 
 from oarlock.datasets import digits, mnist
 from oarlock.datasets.by_name import load
-from oarlock.suggestions import no_attribute
+from oarlock.registry.checked_call import publish
 
 __all__ = ["digits", "load", "mnist"]
 
-
-def __getattr__(name: str) -> object:
-    raise no_attribute(__name__, name, __all__)
+publish(__name__)

@@ -7,6 +7,7 @@ from oarlock.ir.location import Location
 from oarlock.ir.operation import Op, Role
 from oarlock.ir.program import Program, Training
 from oarlock.ir.var import Initializer, Var
+from oarlock.suggestions import suggest_names
 
 __all__ = [
     "Block",
@@ -22,3 +23,5 @@ __all__ = [
     "default_program",
     "get_variable",
 ]
+
+suggest_names(__name__)

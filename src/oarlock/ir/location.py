@@ -50,12 +50,12 @@ def here() -> Location | None:
     return _location(filename, module, frame.f_lineno, frame.f_code.co_name, text)
 
 
-def warn_here(message: str) -> None:
+def warn_here(message: str, category: type[Warning] = UserWarning) -> None:
     """Warn of what the user's own line asks for, as the innermost frame outside this package."""
     frame, level = sys._getframe(1), 2
     while frame is not None and _is_ours(frame):
         frame, level = frame.f_back, level + 1
-    warnings.warn(message, UserWarning, stacklevel=level)
+    warnings.warn(message, category, stacklevel=level)
 
 
 def _is_ours(frame: FrameType) -> bool:

@@ -10,6 +10,7 @@ from oarlock.ir.location import Location, here
 from oarlock.ir.size import Shape, format_shape
 from oarlock.ir.update_settings import AS_OTHERS, UpdateSettings
 from oarlock.old_names import OLD_VARIABLE_KEYWORDS, renamed
+from oarlock.suggestions import no_member
 
 if TYPE_CHECKING:
     from oarlock.ir.block import Block
@@ -109,11 +110,11 @@ class Var(AttachedToVar):
     @property
     def partitions(self) -> str | None:
         """`row_splits_of` by its old name, which warns."""
-        return getattr(self, renamed("attribute of a variable", "partitions", OLD_VARIABLE_KEYWORDS, stacklevel=2))
+        return getattr(self, renamed("attribute of a variable", "partitions", OLD_VARIABLE_KEYWORDS))
 
     @partitions.setter
     def partitions(self, size: str | None) -> None:
-        setattr(self, renamed("attribute of a variable", "partitions", OLD_VARIABLE_KEYWORDS, stacklevel=2), size)
+        setattr(self, renamed("attribute of a variable", "partitions", OLD_VARIABLE_KEYWORDS), size)
 
     @property
     def path(self) -> str:
@@ -142,6 +143,11 @@ class Var(AttachedToVar):
         from oarlock.ir.traversal import walk
 
         return [op for op in walk(self.block) if self in op.writes]
+
+    if not TYPE_CHECKING:  # which would take every name for one that there is
+
+        def __getattr__(self, name: str) -> object:
+            raise no_member(type(self).__name__, name, dir(type(self)))
 
     def describe(self) -> str:
         """`"fc_0.w"   float32[784, 10]   parameter; created at mnist.py:19`, for messages."""

@@ -10,6 +10,7 @@ from oarlock.layer.attention import attention as attention  # these two are call
 from oarlock.layer.embedding import embedding as embedding
 from oarlock.layer.other_names import find_our_name
 from oarlock.registry.catalogue import standard
+from oarlock.registry.checked_call import checked, publish
 from oarlock.suggestions import no_attribute, refuse_calls
 
 _NAMES = {
@@ -123,7 +124,7 @@ def __getattr__(name: str) -> object:
     if name in _HOMES or name == "initializer":
         with collection_paused():
             module = importlib.import_module(_HOMES.get(name, f"oarlock.layer.{name}"))
-        value = globals()[name] = getattr(module, name) if name in _HOMES else module
+        value = globals()[name] = checked(getattr(module, name), methods=True) if name in _HOMES else module
         refuse_calls(__name__)  # to modules that this has loaded too
         return value
     operator = f"it is an operator, which needs no parameters: ol.op.{name}" if standard.find(name) else None
@@ -134,4 +135,4 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
 
 
-refuse_calls(__name__)
+publish(__name__)

@@ -11,7 +11,8 @@ from oarlock.errors import ArgumentError
 from oarlock.ir.location import here
 from oarlock.ir.var import Initializer
 from oarlock.layer.held_array import HeldArray, array
-from oarlock.suggestions import did_you_mean, no_attribute
+from oarlock.registry.checked_call import publish
+from oarlock.suggestions import did_you_mean
 
 __all__ = [
     "Rule",
@@ -229,5 +230,4 @@ def _fans(shape: tuple[int, ...]) -> tuple[int, int]:
     return shape[1] * window, shape[0] * window
 
 
-def __getattr__(name: str) -> object:
-    raise no_attribute(__name__, name, __all__)
+publish(__name__)

@@ -13,7 +13,7 @@ from oarlock.metric.means import mean, mean_absolute_error, mean_squared_error, 
 from oarlock.metric.ranking import auc
 from oarlock.metric.sequences import chunk_f1, chunk_scores, edit_distance
 from oarlock.metric.state import reset
-from oarlock.suggestions import no_attribute, refuse_calls
+from oarlock.registry.checked_call import publish
 
 __all__ = [
     "accuracy",
@@ -36,9 +36,4 @@ __all__ = [
     "top_k_accuracy",
 ]
 
-
-def __getattr__(name: str) -> object:
-    raise no_attribute(__name__, name, __all__)
-
-
-refuse_calls(__name__)
+publish(__name__)

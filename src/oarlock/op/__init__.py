@@ -171,8 +171,9 @@ from oarlock.op.composed.shape import squeeze, unsqueeze
 from oarlock.op.composed.statistics import aminmax, corrcoef, count_nonzero, cov, nanmean, nanquantile, nansum, quantile
 from oarlock.op.control import conditional, loop_gradient, recurrent_loop, while_loop
 from oarlock.registry.catalogue import standard
+from oarlock.registry.checked_call import publish
 from oarlock.registry.declaration import Operator
-from oarlock.suggestions import no_attribute, refuse_calls
+from oarlock.suggestions import no_attribute
 
 __all__ = [
     "activation",
@@ -378,7 +379,7 @@ _COMPOSED = [name for name in __all__ if not isinstance(globals()[name], ModuleT
 def __getattr__(name: str) -> Operator:
     found = standard.find(name)
     if found is None and name in OLD_OPERATORS:
-        found = standard.find(renamed("operator", name, OLD_OPERATORS, stacklevel=2))
+        found = standard.find(renamed("operator", name, OLD_OPERATORS))
     if found is None:
         raise no_attribute(__name__, name, [*standard.operators, *_COMPOSED])
     return found
@@ -388,4 +389,4 @@ def __dir__() -> list[str]:
     return sorted([*__all__, *standard.operators])
 
 
-refuse_calls(__name__)
+publish(__name__)

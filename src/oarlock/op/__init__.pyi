@@ -32,10 +32,7 @@ from oarlock.op import manipulation as manipulation
 from oarlock.op import matrix as matrix
 from oarlock.op import measurement as measurement
 from oarlock.op import normalization as normalization
-from oarlock.op import order_statistics as order_statistics
 from oarlock.op import padding as padding
-from oarlock.op import paired_functions as paired_functions
-from oarlock.op import patches as patches
 from oarlock.op import piecewise_activation as piecewise_activation
 from oarlock.op import places as places
 from oarlock.op import pooling as pooling
@@ -52,7 +49,6 @@ from oarlock.op import sequence as sequence
 from oarlock.op import sequence_layout as sequence_layout
 from oarlock.op import smooth_activation as smooth_activation
 from oarlock.op import sorting as sorting
-from oarlock.op import special_functions as special_functions
 from oarlock.op import statistics as statistics
 from oarlock.op import table as table
 from oarlock.op import told_shape as told_shape
@@ -71,65 +67,21 @@ from oarlock.op.composed.activations import softsign as softsign
 from oarlock.op.composed.activations import tanhshrink as tanhshrink
 from oarlock.op.composed.activations import threshold as threshold
 from oarlock.op.composed.attention import attention_by_head as attention_by_head
-from oarlock.op.composed.axes import channel_shuffle as channel_shuffle
-from oarlock.op.composed.axes import moveaxis as moveaxis
-from oarlock.op.composed.axes import pixel_shuffle as pixel_shuffle
-from oarlock.op.composed.axes import pixel_unshuffle as pixel_unshuffle
-from oarlock.op.composed.axes import rot90 as rot90
-from oarlock.op.composed.axes import swapaxes as swapaxes
-from oarlock.op.composed.axes import unflatten as unflatten
 from oarlock.op.composed.broadcast_product import matrix_product as matrix_product
 from oarlock.op.composed.class_losses import cross_entropy as cross_entropy
 from oarlock.op.composed.class_losses import nll_loss as nll_loss
 from oarlock.op.composed.crf import crf_loss as crf_loss
 from oarlock.op.composed.density_losses import gaussian_nll_loss as gaussian_nll_loss
 from oarlock.op.composed.density_losses import poisson_nll_loss as poisson_nll_loss
-from oarlock.op.composed.diagonals import diag as diag
-from oarlock.op.composed.diagonals import diag_embed as diag_embed
-from oarlock.op.composed.diagonals import diagflat as diagflat
-from oarlock.op.composed.diagonals import diagonal_scatter as diagonal_scatter
-from oarlock.op.composed.diagonals import trace as trace
-from oarlock.op.composed.differences import cumulative_trapezoid as cumulative_trapezoid
-from oarlock.op.composed.differences import diff as diff
-from oarlock.op.composed.differences import trapezoid as trapezoid
 from oarlock.op.composed.distances import cosine_similarity as cosine_similarity
 from oarlock.op.composed.distances import pairwise_distance as pairwise_distance
 from oarlock.op.composed.einsum import einsum as einsum
-from oarlock.op.composed.elementwise import addcdiv as addcdiv
-from oarlock.op.composed.elementwise import allclose as allclose
-from oarlock.op.composed.elementwise import deg2rad as deg2rad
-from oarlock.op.composed.elementwise import entr as entr
-from oarlock.op.composed.elementwise import float_power as float_power
-from oarlock.op.composed.elementwise import frac as frac
-from oarlock.op.composed.elementwise import isclose as isclose
-from oarlock.op.composed.elementwise import isneginf as isneginf
-from oarlock.op.composed.elementwise import isposinf as isposinf
-from oarlock.op.composed.elementwise import ldexp as ldexp
-from oarlock.op.composed.elementwise import logit as logit
-from oarlock.op.composed.elementwise import multigammaln as multigammaln
-from oarlock.op.composed.elementwise import nan_to_num as nan_to_num
-from oarlock.op.composed.elementwise import ndtr as ndtr
-from oarlock.op.composed.elementwise import rad2deg as rad2deg
-from oarlock.op.composed.elementwise import signbit as signbit
-from oarlock.op.composed.elementwise import sinc as sinc
 from oarlock.op.composed.imbalance_losses import dice_loss as dice_loss
 from oarlock.op.composed.imbalance_losses import focal_loss as focal_loss
 from oarlock.op.composed.imbalance_losses import iou_loss as iou_loss
 from oarlock.op.composed.imbalance_losses import sigmoid_focal_loss as sigmoid_focal_loss
 from oarlock.op.composed.indexing import gather_nd as gather_nd
 from oarlock.op.composed.indexing import scatter_nd as scatter_nd
-from oarlock.op.composed.joining import atleast_1d as atleast_1d
-from oarlock.op.composed.joining import atleast_2d as atleast_2d
-from oarlock.op.composed.joining import atleast_3d as atleast_3d
-from oarlock.op.composed.joining import block_diag as block_diag
-from oarlock.op.composed.joining import broadcast_tensors as broadcast_tensors
-from oarlock.op.composed.joining import cartesian_prod as cartesian_prod
-from oarlock.op.composed.joining import column_stack as column_stack
-from oarlock.op.composed.joining import combinations as combinations
-from oarlock.op.composed.joining import dstack as dstack
-from oarlock.op.composed.joining import hstack as hstack
-from oarlock.op.composed.joining import meshgrid as meshgrid
-from oarlock.op.composed.joining import vstack as vstack
 from oarlock.op.composed.losses import binary_cross_entropy as binary_cross_entropy
 from oarlock.op.composed.losses import binary_cross_entropy_with_logits as binary_cross_entropy_with_logits
 from oarlock.op.composed.losses import huber_loss as huber_loss
@@ -154,33 +106,7 @@ from oarlock.op.composed.norms import vector_norm as vector_norm
 from oarlock.op.composed.order import argsort as argsort
 from oarlock.op.composed.order import eye as eye
 from oarlock.op.composed.order import top_k_along as top_k_along
-from oarlock.op.composed.parts import chunk as chunk
-from oarlock.op.composed.parts import dsplit as dsplit
-from oarlock.op.composed.parts import hsplit as hsplit
-from oarlock.op.composed.parts import select_scatter as select_scatter
-from oarlock.op.composed.parts import slice_scatter as slice_scatter
-from oarlock.op.composed.parts import tensor_split as tensor_split
-from oarlock.op.composed.parts import unbind as unbind
-from oarlock.op.composed.parts import vsplit as vsplit
-from oarlock.op.composed.places import index_add as index_add
-from oarlock.op.composed.places import index_copy as index_copy
-from oarlock.op.composed.places import index_fill as index_fill
-from oarlock.op.composed.places import index_reduce as index_reduce
-from oarlock.op.composed.places import index_select as index_select
-from oarlock.op.composed.places import isin as isin
-from oarlock.op.composed.places import masked_fill as masked_fill
-from oarlock.op.composed.places import masked_scatter as masked_scatter
-from oarlock.op.composed.places import masked_select as masked_select
-from oarlock.op.composed.places import put as put
-from oarlock.op.composed.places import scatter_reduce as scatter_reduce
-from oarlock.op.composed.places import take as take
 from oarlock.op.composed.product import gemm as gemm
-from oarlock.op.composed.products import cross as cross
-from oarlock.op.composed.products import inner as inner
-from oarlock.op.composed.products import kron as kron
-from oarlock.op.composed.products import outer as outer
-from oarlock.op.composed.products import tensordot as tensordot
-from oarlock.op.composed.products import vecdot as vecdot
 from oarlock.op.composed.sampled_losses import hierarchical_softmax_loss as hierarchical_softmax_loss
 from oarlock.op.composed.sampled_losses import log_uniform_samples as log_uniform_samples
 from oarlock.op.composed.sampled_losses import nce_loss as nce_loss
@@ -188,14 +114,6 @@ from oarlock.op.composed.sampled_losses import sampled_softmax_loss as sampled_s
 from oarlock.op.composed.sampled_losses import uniform_samples as uniform_samples
 from oarlock.op.composed.shape import squeeze as squeeze
 from oarlock.op.composed.shape import unsqueeze as unsqueeze
-from oarlock.op.composed.statistics import aminmax as aminmax
-from oarlock.op.composed.statistics import corrcoef as corrcoef
-from oarlock.op.composed.statistics import count_nonzero as count_nonzero
-from oarlock.op.composed.statistics import cov as cov
-from oarlock.op.composed.statistics import nanmean as nanmean
-from oarlock.op.composed.statistics import nanquantile as nanquantile
-from oarlock.op.composed.statistics import nansum as nansum
-from oarlock.op.composed.statistics import quantile as quantile
 from oarlock.op.control import conditional as conditional
 from oarlock.op.control import loop_gradient as loop_gradient
 from oarlock.op.control import recurrent_loop as recurrent_loop
@@ -226,7 +144,7 @@ def acosh(x: Var, *, name: str | None = None) -> Var:
     """
 
 def adam(param: Var, grad: Var, moment1: Var, moment2: Var, step: Var | float, learning_rate: Var | float, beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-08, weight_decay: float = 0.0, *, name: str | None = None) -> tuple[Var, Var, Var]:
-    """adam(param: float[...s], grad: float[...s], moment1: float[...s], moment2: float[...s], step: int64[], learning_rate: float64[], beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-08, weight_decay: float = 0.0) -> next: float[...s], next_moment1: float[...s], next_moment2: float[...s]
+    """adam(param: float[...s], grad: float[...s], moment1: float[...s], moment2: float[...s], step: int64[], learning_rate: float64[], beta1=0.9, beta2=0.999, epsilon=1e-08, weight_decay=0.0) -> next: float[...s], next_moment1: float[...s], next_moment2: float[...s]
 
     Adam (Kingma and Ba, 2015, algorithm 1); ``step`` counts from 1.
 
@@ -235,38 +153,38 @@ def adam(param: Var, grad: Var, moment1: Var, moment2: Var, step: Var | float, l
     """
 
 def adaptive_average_pool1d(x: Var, size: int | Sequence[int], *, name: str | None = None) -> Var:
-    """adaptive_average_pool1d(x: float[n c! w!], size: tuple[int, ...]) -> y: float[n c ow]
+    """adaptive_average_pool1d(x: float[n c! w!], size) -> y: float[n c ow]
 
     `adaptive_average_pool2d` along one axis.
     """
 
 def adaptive_average_pool2d(x: Var, size: int | Sequence[int], *, name: str | None = None) -> Var:
-    """adaptive_average_pool2d(x: float[n c! h! w!], size: tuple[int, ...]) -> y: float[n c oh ow]
+    """adaptive_average_pool2d(x: float[n c! h! w!], size) -> y: float[n c oh ow]
 
     The mean of each of ``size`` windows of each channel: of ``s`` windows of ``h`` rows, window ``i`` has the rows from
     ``floor(i h / s)`` to ``ceil((i + 1) h / s)``.
     """
 
 def adaptive_average_pool3d(x: Var, size: int | Sequence[int], *, name: str | None = None) -> Var:
-    """adaptive_average_pool3d(x: float[n c! d! h! w!], size: tuple[int, ...]) -> y: float[n c od oh ow]
+    """adaptive_average_pool3d(x: float[n c! d! h! w!], size) -> y: float[n c od oh ow]
 
     `adaptive_average_pool2d` along three axes.
     """
 
 def adaptive_max_pool1d(x: Var, size: int | Sequence[int], *, name: str | None = None) -> Var:
-    """adaptive_max_pool1d(x: float[n c! w!], size: tuple[int, ...]) -> y: float[n c ow], index: int64[n c ow]
+    """adaptive_max_pool1d(x: float[n c! w!], size) -> y: float[n c ow], index: int64[n c ow]
 
     `adaptive_max_pool2d` along one axis.
     """
 
 def adaptive_max_pool2d(x: Var, size: int | Sequence[int], *, name: str | None = None) -> Var:
-    """adaptive_max_pool2d(x: float[n c! h! w!], size: tuple[int, ...]) -> y: float[n c oh ow], index: int64[n c oh ow]
+    """adaptive_max_pool2d(x: float[n c! h! w!], size) -> y: float[n c oh ow], index: int64[n c oh ow]
 
     The largest value in each of ``size`` windows, those of `adaptive_average_pool2d`; ``index`` is where it stood.
     """
 
 def adaptive_max_pool3d(x: Var, size: int | Sequence[int], *, name: str | None = None) -> Var:
-    """adaptive_max_pool3d(x: float[n c! d! h! w!], size: tuple[int, ...]) -> y: float[n c od oh ow], index: int64[n c od oh ow]
+    """adaptive_max_pool3d(x: float[n c! d! h! w!], size) -> y: float[n c od oh ow], index: int64[n c od oh ow]
 
     `adaptive_max_pool2d` along three axes.
     """
@@ -278,7 +196,7 @@ def add(x: Var | float, y: Var | float, *, name: str | None = None) -> Var:
     """
 
 def addcmul(base: Var, x: Var, y: Var, subtracted: bool = False, *, name: str | None = None) -> Var:
-    """addcmul(base: float[*b], x: float[*b], y: float[*b], subtracted: bool = False) -> z: float[*b]
+    """addcmul(base: float[*b], x: float[*b], y: float[*b], subtracted=False) -> z: float[*b]
 
     ``z = base + x * y``, or ``base - x * y`` where the product is ``subtracted``; element by element.
     """
@@ -296,38 +214,38 @@ def addmm_nt(base: Var, w: Var, x: Var, *, name: str | None = None) -> Var:
     """
 
 def addmm_tn(base: Var, x: Var, dout: Var, scale: float = 1.0, *, name: str | None = None) -> Var:
-    """addmm_tn(base: float[k n], x: float[...b k], dout: float[...b n], scale: float = 1.0) -> total: float[k n]
+    """addmm_tn(base: float[k n], x: float[...b k], dout: float[...b n], scale=1.0) -> total: float[k n]
 
     ``total = scale * base + linear_dw(x, dout)``.
     """
 
 def all(x: Var, axis: int | Sequence[int] | None = None, keepdim: bool = False, *, name: str | None = None) -> Var:
-    """all(x: bool[...s], axis: int | tuple[int, ...] | None = None, keepdim: bool = False) -> y: bool[...s-{axis}]
+    """all(x: bool[...s], axis=None, keepdim=False) -> y: bool[...s-{axis}]
 
     Whether every element along one axis or several is true, every one for None; of nothing, true. ``keepdim`` leaves sizes of 1.
     """
 
 def amax(x: Var, axis: int | Sequence[int] | None = None, keepdim: bool = False, *, name: str | None = None) -> Var:
-    """amax(x: number[...s], axis: int | tuple[int, ...] | None = None, keepdim: bool = False) -> y: number[...s-{axis!}]
+    """amax(x: number[...s], axis=None, keepdim=False) -> y: number[...s-{axis!}]
 
     The largest element over an axis, several, or all where that is None; equal ones share the gradient evenly.
     """
 
 def amin(x: Var, axis: int | Sequence[int] | None = None, keepdim: bool = False, *, name: str | None = None) -> Var:
-    """amin(x: number[...s], axis: int | tuple[int, ...] | None = None, keepdim: bool = False) -> y: number[...s-{axis!}]
+    """amin(x: number[...s], axis=None, keepdim=False) -> y: number[...s-{axis!}]
 
     The smallest element over an axis, several, or all where that is None; equal ones share the gradient evenly.
     """
 
 def any(x: Var, axis: int | Sequence[int] | None = None, keepdim: bool = False, *, name: str | None = None) -> Var:
-    """any(x: bool[...s], axis: int | tuple[int, ...] | None = None, keepdim: bool = False) -> y: bool[...s-{axis}]
+    """any(x: bool[...s], axis=None, keepdim=False) -> y: bool[...s-{axis}]
 
     Whether some element along one axis or several is true, at all for None; of nothing, false. ``keepdim`` leaves sizes of 1.
     """
 
 @overload
 def arange(like: Sequence[Var] | Var = (), *, stop: int | Sequence[int | str] | Var, start: int | Sequence[int | str] | Var = (0,), step: int = 1, dtype: DType | str | type = "int64", name: str | None = None) -> Var:
-    """arange(*like: shape, stop: Sizes, start: Sizes = (0,), step: int = 1, dtype: DType = int64) -> y: {dtype}
+    """arange(*like: shape, stop, start=(0,), step=1, dtype=int64) -> y: {dtype}
 
     The numbers from ``start`` on and before ``stop``, in steps of ``step``; none where there are none.
 
@@ -336,7 +254,7 @@ def arange(like: Sequence[Var] | Var = (), *, stop: int | Sequence[int | str] | 
 
 @overload
 def arange(like: Sequence[Var] | Var, stop: int | Sequence[int | str] | Var, start: int | Sequence[int | str] | Var = (0,), step: int = 1, dtype: DType | str | type = "int64", *, name: str | None = None) -> Var:
-    """arange(*like: shape, stop: Sizes, start: Sizes = (0,), step: int = 1, dtype: DType = int64) -> y: {dtype}
+    """arange(*like: shape, stop, start=(0,), step=1, dtype=int64) -> y: {dtype}
 
     The numbers from ``start`` on and before ``stop``, in steps of ``step``; none where there are none.
 
@@ -345,7 +263,7 @@ def arange(like: Sequence[Var] | Var, stop: int | Sequence[int | str] | Var, sta
 
 @overload
 def arange(stop: int | Sequence[int | str] | Var, start: int | Sequence[int | str] | Var = (0,), step: int = 1, dtype: DType | str | type = "int64", *, name: str | None = None) -> Var:
-    """arange(*like: shape, stop: Sizes, start: Sizes = (0,), step: int = 1, dtype: DType = int64) -> y: {dtype}
+    """arange(*like: shape, stop, start=(0,), step=1, dtype=int64) -> y: {dtype}
 
     The numbers from ``start`` on and before ``stop``, in steps of ``step``; none where there are none.
 
@@ -359,13 +277,13 @@ def arange_like(like: Var, *, name: str | None = None) -> Var:
     """
 
 def argmax(x: Var, axis: int = -1, keepdim: bool = False, *, name: str | None = None) -> Var:
-    """argmax(x: number[...s], axis: int = -1, keepdim: bool = False) -> y: int64[...s-{axis!}]
+    """argmax(x: number[...s], axis=-1, keepdim=False) -> y: int64[...s-{axis!}]
 
     Where along ``axis`` the largest element stands, the first of equal ones. ``keepdim`` leaves a size of 1 behind.
     """
 
 def argmin(x: Var, axis: int = -1, keepdim: bool = False, *, name: str | None = None) -> Var:
-    """argmin(x: number[...s], axis: int = -1, keepdim: bool = False) -> y: int64[...s-{axis!}]
+    """argmin(x: number[...s], axis=-1, keepdim=False) -> y: int64[...s-{axis!}]
 
     Where along ``axis`` the smallest element stands, the first of equal ones. ``keepdim`` leaves a size of 1 behind.
     """
@@ -374,12 +292,6 @@ def argwhere(condition: Var, *, name: str | None = None) -> Var:
     """argwhere(condition: bool[...s]) -> y: int64[? r]
 
     Where the condition is true: a row of numbers, one for each axis, for each place, in their order.
-    """
-
-def around(x: Var, decimals: int = 0, *, name: str | None = None) -> Var:
-    """around(x: float[*b], decimals: int = 0) -> y: float[*b]
-
-    The nearest number of so many ``decimals``, below 0 of tens; `round` for 0.
     """
 
 def asin(x: Var, *, name: str | None = None) -> Var:
@@ -419,13 +331,13 @@ def atanh(x: Var, *, name: str | None = None) -> Var:
     """
 
 def average_pool1d(x: Var, size: int | Sequence[int], stride: int | Sequence[int], padding: int | Sequence[int] = (0,), ceil_mode: bool = False, count_include_pad: bool = True, *, name: str | None = None) -> Var:
-    """average_pool1d(x: float[n c! w], size: tuple[int, ...], stride: tuple[int, ...], padding: tuple[int, ...] = (0,), ceil_mode: bool = False, count_include_pad: bool = True) -> y: float[n c ow]
+    """average_pool1d(x: float[n c! w], size, stride, padding=(0,), ceil_mode=False, count_include_pad=True) -> y: float[n c ow]
 
     `average_pool2d` along one axis.
     """
 
 def average_pool2d(x: Var, size: int | Sequence[int], stride: int | Sequence[int], padding: int | Sequence[int] = (0, 0), ceil_mode: bool = False, count_include_pad: bool = True, *, name: str | None = None) -> Var:
-    """average_pool2d(x: float[n c! h w], size: tuple[int, ...], stride: tuple[int, ...], padding: tuple[int, ...] = (0, 0), ceil_mode: bool = False, count_include_pad: bool = True) -> y: float[n c oh ow]
+    """average_pool2d(x: float[n c! h w], size, stride, padding=(0, 0), ceil_mode=False, count_include_pad=True) -> y: float[n c oh ow]
 
     The mean of each window of each channel; padding counts as zeros, or not at all.
 
@@ -433,13 +345,13 @@ def average_pool2d(x: Var, size: int | Sequence[int], stride: int | Sequence[int
     """
 
 def average_pool3d(x: Var, size: int | Sequence[int], stride: int | Sequence[int], padding: int | Sequence[int] = (0, 0, 0), ceil_mode: bool = False, count_include_pad: bool = True, *, name: str | None = None) -> Var:
-    """average_pool3d(x: float[n c! d h w], size: tuple[int, ...], stride: tuple[int, ...], padding: tuple[int, ...] = (0, 0, 0), ceil_mode: bool = False, count_include_pad: bool = True) -> y: float[n c od oh ow]
+    """average_pool3d(x: float[n c! d h w], size, stride, padding=(0, 0, 0), ceil_mode=False, count_include_pad=True) -> y: float[n c od oh ow]
 
     `average_pool2d` along three axes.
     """
 
 def batch_norm(x: Var, running_mean: Var, running_variance: Var, scale: Var | None = None, bias: Var | None = None, momentum: float = 0.1, epsilon: float = 1e-05, *, name: str | None = None) -> Var:
-    """batch_norm(x: float[n c ...s], running_mean: float[c], running_variance: float[c], scale?: float[c], bias?: float[c], momentum: float = 0.1, epsilon: float = 1e-05) -> y: float[n c ...s], mean: float[c], rstd: float[c], next_mean: float[c], next_variance: float[c], uses_batch_statistics: bool[]
+    """batch_norm(x: float[n c ...s], running_mean: float[c], running_variance: float[c], scale?: float[c], bias?: float[c], momentum=0.1, epsilon=1e-05) -> y: float[n c ...s], mean: float[c], rstd: float[c], next_mean: float[c], next_variance: float[c], uses_batch_statistics: bool[]
 
     ``y = (x - mean) * rstd * scale + bias`` for each of ``c`` channels, where ``rstd = 1 / sqrt(variance + epsilon)``.
 
@@ -477,7 +389,7 @@ def bernoulli(probability: Var, *, name: str | None = None) -> Var:
     """
 
 def bincount(x: Var, least: int = 0, *, name: str | None = None) -> Var:
-    """bincount(x: int64[...s], least: int = 0) -> y: int64[?]
+    """bincount(x: int64[...s], least=0) -> y: int64[?]
 
     How often each number from 0 to the largest is there, or to ``least - 1`` if that is more.
     """
@@ -520,21 +432,21 @@ def bitwise_xor(x: Var | int, y: Var | int, *, name: str | None = None) -> Var:
 
 @overload
 def broadcast_to(x: Var, like: Sequence[Var] | Var = (), *, shape: int | Sequence[int | str] | Var, name: str | None = None) -> Var:
-    """broadcast_to(x: T[...s], *like: shape, shape: Sizes) -> y: T[...t]
+    """broadcast_to(x: T[...s], *like: shape, shape) -> y: T[...t]
 
     ``x`` repeated to ``shape``, by NumPy's rules. A size of -1 is that of ``x``; ``like`` tells symbols that ``x`` does not.
     """
 
 @overload
 def broadcast_to(x: Var, like: Sequence[Var] | Var, shape: int | Sequence[int | str] | Var, *, name: str | None = None) -> Var:
-    """broadcast_to(x: T[...s], *like: shape, shape: Sizes) -> y: T[...t]
+    """broadcast_to(x: T[...s], *like: shape, shape) -> y: T[...t]
 
     ``x`` repeated to ``shape``, by NumPy's rules. A size of -1 is that of ``x``; ``like`` tells symbols that ``x`` does not.
     """
 
 @overload
 def broadcast_to(x: Var, shape: int | Sequence[int | str] | Var, *, name: str | None = None) -> Var:
-    """broadcast_to(x: T[...s], *like: shape, shape: Sizes) -> y: T[...t]
+    """broadcast_to(x: T[...s], *like: shape, shape) -> y: T[...t]
 
     ``x`` repeated to ``shape``, by NumPy's rules. A size of -1 is that of ``x``; ``like`` tells symbols that ``x`` does not.
     """
@@ -546,7 +458,7 @@ def broadcast_to_like(x: Var, like: Var, *, name: str | None = None) -> Var:
     """
 
 def cast(x: Var, dtype: DType | str | type, *, name: str | None = None) -> Var:
-    """cast(x: any[...s], dtype: DType) -> y: {dtype}[...s]
+    """cast(x: any[...s], dtype) -> y: {dtype}[...s]
 
     ``x`` in another dtype; a float becomes an integer by dropping its fraction.
     """
@@ -564,7 +476,7 @@ def ceil(x: Var, *, name: str | None = None) -> Var:
     """
 
 def chunk_counts(hypothesis: Var, reference: Var, splits: Var, types: int, scheme: str = "IOB", *, name: str | None = None) -> Var:
-    """chunk_counts(hypothesis: int64[t], reference: int64[t], splits: int64[n+1], types: int, scheme: str = 'IOB') -> counts: int64[3]
+    """chunk_counts(hypothesis: int64[t], reference: int64[t], splits: int64[n+1], types, scheme="IOB") -> counts: int64[3]
 
     How many chunks ``hypothesis`` has, how many ``reference`` has, and how many both have: the same first and last tag, the same type.
 
@@ -576,7 +488,7 @@ def chunk_counts(hypothesis: Var, reference: Var, splits: Var, types: int, schem
 def clip(x: Var | float, lower: Var | float | None = None, upper: Var | float | None = None, *, name: str | None = None) -> Var:
     """clip(x: number[*#s], lower?: number[*#s], upper?: number[*#s]) -> y: number[*#s]
 
-    ``x`` held between ``lower`` and ``upper``; an absent bound does not bind. A bound that binds gets the gradient.
+    ``x`` held between ``lower`` and ``upper``; an absent bound does not bind. Bounds take no gradient.
     """
 
 def coalesce(rows: Var, values: Var, *, name: str | None = None) -> tuple[Var, Var]:
@@ -587,20 +499,20 @@ def coalesce(rows: Var, values: Var, *, name: str | None = None) -> tuple[Var, V
 
 @overload
 def concat(xs: Sequence[Var] | Var, axis: int = 0, *, name: str | None = None) -> Var:
-    """concat(*xs: T, axis: int = 0) -> y: T
+    """concat(*xs: T, axis=0) -> y: T
 
     Tensors one after another along ``axis``; their other sizes are equal.
     """
 
 @overload
 def concat(*xs: Var, axis: int = 0, name: str | None = None) -> Var:
-    """concat(*xs: T, axis: int = 0) -> y: T
+    """concat(*xs: T, axis=0) -> y: T
 
     Tensors one after another along ``axis``; their other sizes are equal.
     """
 
 def contingency_table(x: Var, y: Var, rows: int, columns: int, ignore_index: int = -100, *, name: str | None = None) -> Var:
-    """contingency_table(x: int64[...s], y: int64[...s], rows: int, columns: int, ignore_index: int = -100) -> counts: int64[{rows} {columns}]
+    """contingency_table(x: int64[...s], y: int64[...s], rows, columns, ignore_index=-100) -> counts: int64[{rows} {columns}]
 
     How often each pair of numbers stands at the same place: ``counts[i, j]`` is that of i in ``x`` with j in ``y``.
 
@@ -608,13 +520,13 @@ def contingency_table(x: Var, y: Var, rows: int, columns: int, ignore_index: int
     """
 
 def conv1d(x: Var, filter: Var, bias: Var | None = None, stride: int | Sequence[int] = (1,), padding: int | Sequence[int] = (0,), dilation: int | Sequence[int] = (1,), groups: int = 1, *, name: str | None = None) -> Var:
-    """conv1d(x: float[n c! w], filter: float[f! k kw], bias?: float[f], stride: tuple[int, ...] = (1,), padding: tuple[int, ...] = (0,), dilation: tuple[int, ...] = (1,), groups: int = 1) -> y: float[n f ow]
+    """conv1d(x: float[n c! w], filter: float[f! k kw], bias?: float[f], stride=(1,), padding=(0,), dilation=(1,), groups=1) -> y: float[n f ow]
 
     `conv2d` along one axis.
     """
 
 def conv2d(x: Var, filter: Var, bias: Var | None = None, stride: int | Sequence[int] = (1, 1), padding: int | Sequence[int] = (0, 0), dilation: int | Sequence[int] = (1, 1), groups: int = 1, *, name: str | None = None) -> Var:
-    """conv2d(x: float[n c! h w], filter: float[f! k kh kw], bias?: float[f], stride: tuple[int, ...] = (1, 1), padding: tuple[int, ...] = (0, 0), dilation: tuple[int, ...] = (1, 1), groups: int = 1) -> y: float[n f oh ow]
+    """conv2d(x: float[n c! h w], filter: float[f! k kh kw], bias?: float[f], stride=(1, 1), padding=(0, 0), dilation=(1, 1), groups=1) -> y: float[n f oh ow]
 
     Slide ``f`` filters over ``n`` images of ``c`` channels (a cross-correlation, as everywhere in this field).
 
@@ -622,19 +534,19 @@ def conv2d(x: Var, filter: Var, bias: Var | None = None, stride: int | Sequence[
     """
 
 def conv3d(x: Var, filter: Var, bias: Var | None = None, stride: int | Sequence[int] = (1, 1, 1), padding: int | Sequence[int] = (0, 0, 0), dilation: int | Sequence[int] = (1, 1, 1), groups: int = 1, *, name: str | None = None) -> Var:
-    """conv3d(x: float[n c! d h w], filter: float[f! k kd kh kw], bias?: float[f], stride: tuple[int, ...] = (1, 1, 1), padding: tuple[int, ...] = (0, 0, 0), dilation: tuple[int, ...] = (1, 1, 1), groups: int = 1) -> y: float[n f od oh ow]
+    """conv3d(x: float[n c! d h w], filter: float[f! k kd kh kw], bias?: float[f], stride=(1, 1, 1), padding=(0, 0, 0), dilation=(1, 1, 1), groups=1) -> y: float[n f od oh ow]
 
     `conv2d` along three axes: of volumes, or of images in a row.
     """
 
 def conv_transpose1d(x: Var, filter: Var, bias: Var | None = None, stride: int | Sequence[int] = (1,), padding: int | Sequence[int] = (0,), output_padding: int | Sequence[int] = (0,), dilation: int | Sequence[int] = (1,), groups: int = 1, *, name: str | None = None) -> Var:
-    """conv_transpose1d(x: float[n c! w], filter: float[c k! kw], bias?: float[f], stride: tuple[int, ...] = (1,), padding: tuple[int, ...] = (0,), output_padding: tuple[int, ...] = (0,), dilation: tuple[int, ...] = (1,), groups: int = 1) -> y: float[n f ow]
+    """conv_transpose1d(x: float[n c! w], filter: float[c k! kw], bias?: float[f], stride=(1,), padding=(0,), output_padding=(0,), dilation=(1,), groups=1) -> y: float[n f ow]
 
     `conv_transpose2d` along one axis.
     """
 
 def conv_transpose2d(x: Var, filter: Var, bias: Var | None = None, stride: int | Sequence[int] = (1, 1), padding: int | Sequence[int] = (0, 0), output_padding: int | Sequence[int] = (0, 0), dilation: int | Sequence[int] = (1, 1), groups: int = 1, *, name: str | None = None) -> Var:
-    """conv_transpose2d(x: float[n c! h w], filter: float[c k! kh kw], bias?: float[f], stride: tuple[int, ...] = (1, 1), padding: tuple[int, ...] = (0, 0), output_padding: tuple[int, ...] = (0, 0), dilation: tuple[int, ...] = (1, 1), groups: int = 1) -> y: float[n f oh ow]
+    """conv_transpose2d(x: float[n c! h w], filter: float[c k! kh kw], bias?: float[f], stride=(1, 1), padding=(0, 0), output_padding=(0, 0), dilation=(1, 1), groups=1) -> y: float[n f oh ow]
 
     The transpose of `conv2d` by the same filters: each place adds its multiple of a window to what comes out.
 
@@ -643,15 +555,9 @@ def conv_transpose2d(x: Var, filter: Var, bias: Var | None = None, stride: int |
     """
 
 def conv_transpose3d(x: Var, filter: Var, bias: Var | None = None, stride: int | Sequence[int] = (1, 1, 1), padding: int | Sequence[int] = (0, 0, 0), output_padding: int | Sequence[int] = (0, 0, 0), dilation: int | Sequence[int] = (1, 1, 1), groups: int = 1, *, name: str | None = None) -> Var:
-    """conv_transpose3d(x: float[n c! d h w], filter: float[c k! kd kh kw], bias?: float[f], stride: tuple[int, ...] = (1, 1, 1), padding: tuple[int, ...] = (0, 0, 0), output_padding: tuple[int, ...] = (0, 0, 0), dilation: tuple[int, ...] = (1, 1, 1), groups: int = 1) -> y: float[n f od oh ow]
+    """conv_transpose3d(x: float[n c! d h w], filter: float[c k! kd kh kw], bias?: float[f], stride=(1, 1, 1), padding=(0, 0, 0), output_padding=(0, 0, 0), dilation=(1, 1, 1), groups=1) -> y: float[n f od oh ow]
 
     `conv_transpose2d` along three axes.
-    """
-
-def copysign(x: Var | float, y: Var | float, *, name: str | None = None) -> Var:
-    """copysign(x: float[*#s], y: float[*#s]) -> z: float[*#s]
-
-    ``|x|`` with the sign of ``y``, that of -0 too.
     """
 
 def cos(x: Var, *, name: str | None = None) -> Var:
@@ -684,13 +590,13 @@ def crf_share_changes(emissions: Var, splits: Var, transitions: Var, start: Var,
     """
 
 def cross_entropy_loss(logits: Var, label: Var, ignore_index: int = -100, mean: bool = False, *, name: str | None = None) -> Var:
-    """cross_entropy_loss(logits: float[*b k!], label: int64[*b], ignore_index: int = -100, mean: bool = False) -> loss: float[], softmax: float[*b k], valid_count: float[]
+    """cross_entropy_loss(logits: float[*b k!], label: int64[*b], ignore_index=-100, mean=False) -> loss: float[], softmax: float[*b k], valid_count: float[]
 
     The sum of all losses of `softmax_with_cross_entropy`, or their mean, to which ignored rows count as 0; how many others there are.
     """
 
 def cross_entropy_loss_grad(softmax: Var, label: Var, dtotal: Var | float, valid_count: Var | float | None = None, ignore_index: int = -100, mean: bool = False, *, name: str | None = None) -> Var:
-    """cross_entropy_loss_grad(softmax: float[...b k!], label: int64[...b], dtotal: float[], valid_count?: float[], ignore_index: int = -100, mean: bool = False) -> dlogits: float[...b k]
+    """cross_entropy_loss_grad(softmax: float[...b k!], label: int64[...b], dtotal: float[], valid_count?: float[], ignore_index=-100, mean=False) -> dlogits: float[...b k]
 
     ``(softmax - onehot(label)) * dtotal``, by the number of rows where it is a `mean`; ignored rows get 0.
 
@@ -698,7 +604,7 @@ def cross_entropy_loss_grad(softmax: Var, label: Var, dtotal: Var | float, valid
     """
 
 def ctc_loss(log_p: Var, splits: Var, label: Var, label_splits: Var, blank: int = 0, *, name: str | None = None) -> Var:
-    """ctc_loss(log_p: float[t k!], splits: int64[n+1], label: int64[l], label_splits: int64[m], blank: int = 0) -> loss: float[n], occupancy: float[t k]
+    """ctc_loss(log_p: float[t k!], splits: int64[n+1], label: int64[l], label_splits: int64[m], blank=0) -> loss: float[n], occupancy: float[t k]
 
     Of each sequence, ``-log`` of the probability of its labels, over all alignments with repetitions and blanks between them.
 
@@ -707,45 +613,27 @@ def ctc_loss(log_p: Var, splits: Var, label: Var, label_splits: Var, blank: int 
     """
 
 def ctc_occupancy_change(log_p: Var, splits: Var, label: Var, label_splits: Var, direction: Var, blank: int = 0, *, name: str | None = None) -> Var:
-    """ctc_occupancy_change(log_p: float[t k!], splits: int64[n+1], label: int64[l], label_splits: int64[m], direction: float[t k], blank: int = 0) -> change: float[t k]
+    """ctc_occupancy_change(log_p: float[t k!], splits: int64[n+1], label: int64[l], label_splits: int64[m], direction: float[t k], blank=0) -> change: float[t k]
 
     How the occupancy that `ctc_loss` has changes as ``log_p`` moves: its derivative, which is symmetric, times a direction.
     """
 
-def cummax(x: Var, axis: int, *, name: str | None = None) -> tuple[Var, Var]:
-    """cummax(x: number[...s], axis: int) -> values: number[...s], indices: int64[...s]
-
-    At each place along ``axis`` the largest element up to it, and where the last of equal ones stands.
-    """
-
-def cummin(x: Var, axis: int, *, name: str | None = None) -> tuple[Var, Var]:
-    """cummin(x: number[...s], axis: int) -> values: number[...s], indices: int64[...s]
-
-    At each place along ``axis`` the smallest element up to it, and where the last of equal ones stands.
-    """
-
 def cumprod(x: Var, axis: int, exclusive: bool = False, reverse: bool = False, *, name: str | None = None) -> Var:
-    """cumprod(x: number[...s], axis: int, exclusive: bool = False, reverse: bool = False) -> y: number[...s]
+    """cumprod(x: number[...s], axis, exclusive=False, reverse=False) -> y: number[...s]
 
     At each place along ``axis`` the product of all up to it; ``exclusive`` and ``reverse`` as for `cumsum`.
     """
 
 def cumsum(x: Var, axis: int, exclusive: bool = False, reverse: bool = False, *, name: str | None = None) -> Var:
-    """cumsum(x: number[...s], axis: int, exclusive: bool = False, reverse: bool = False) -> y: number[...s]
+    """cumsum(x: number[...s], axis, exclusive=False, reverse=False) -> y: number[...s]
 
     At each place along ``axis`` the sum of all up to it; ``exclusive`` leaves out the place itself, ``reverse`` begins at the end.
     """
 
 def diagonal(x: Var, offset: int = 0, axes: int | Sequence[int] = (-2, -1), *, name: str | None = None) -> Var:
-    """diagonal(x: T[...s], offset: int = 0, axes: tuple[int, ...] = (-2, -1)) -> y: T[...t]
+    """diagonal(x: T[...s], offset=0, axes=(-2, -1)) -> y: T[...t]
 
     The elements ``x[i, i + offset]`` of two axes, along a new last one. Their sizes must be known, or be one.
-    """
-
-def digamma(x: Var, *, name: str | None = None) -> Var:
-    """digamma(x: float[*b]) -> y: float[*b]
-
-    The derivative of `lgamma` (DLMF 5.2.2).
     """
 
 def divide(x: Var | float, y: Var | float, *, name: str | None = None) -> Var:
@@ -755,13 +643,13 @@ def divide(x: Var | float, y: Var | float, *, name: str | None = None) -> Var:
     """
 
 def dot(x: Var, y: Var, mean: bool = False, *, name: str | None = None) -> Var:
-    """dot(x: float[...s], y: float[...s], mean: bool = False) -> z: float[]
+    """dot(x: float[...s], y: float[...s], mean=False) -> z: float[]
 
     The sum of all ``x * y``, or their mean.
     """
 
 def dropout(x: Var, rate: float | Var = 0.5, *, name: str | None = None) -> Var:
-    """dropout(x: float[...s], rate: float = 0.5) -> y: float[...s], mask: float[...s]
+    """dropout(x: float[...s], rate=0.5) -> y: float[...s], mask: float[...s]
 
     In training, zero each element with probability ``rate`` and divide the others by ``1 - rate``; else ``y = x``.
 
@@ -775,7 +663,7 @@ def edit_distance(hypothesis: Var, hypothesis_splits: Var, reference: Var, refer
     """
 
 def elu(x: Var, alpha: float = 1.0, scale: float = 1.0, input_scale: float = 1.0, *, name: str | None = None) -> Var:
-    """elu(x: float[*b], alpha: float = 1.0, scale: float = 1.0, input_scale: float = 1.0) -> y: float[*b]
+    """elu(x: float[*b], alpha=1.0, scale=1.0, input_scale=1.0) -> y: float[*b]
 
     ``scale * x`` above 0, else ``scale * alpha * (exp(input_scale * x) - 1)`` (Clevert, Unterthiner and Hochreiter, 2015).
     """
@@ -796,24 +684,6 @@ def erf(x: Var, *, name: str | None = None) -> Var:
     """erf(x: float[*b]) -> y: float[*b]
 
     The error function, ``2 / sqrt(pi)`` times the integral of ``exp(-t**2)`` from 0 to ``x``.
-    """
-
-def erfc(x: Var, *, name: str | None = None) -> Var:
-    """erfc(x: float[*b]) -> y: float[*b]
-
-    ``1 - erf(x)``, exact where that is near 0 too (DLMF 7.2.2).
-    """
-
-def erfcx(x: Var, *, name: str | None = None) -> Var:
-    """erfcx(x: float[*b]) -> y: float[*b]
-
-    ``exp(x**2) erfc(x)``, which overflows for no positive ``x`` (DLMF 7.2.3).
-    """
-
-def erfinv(x: Var, *, name: str | None = None) -> Var:
-    """erfinv(x: float[*b]) -> y: float[*b]
-
-    The number of which ``x`` is `erf`; infinite at -1 and 1, NaN beyond.
     """
 
 def exp(x: Var, *, name: str | None = None) -> Var:
@@ -841,13 +711,13 @@ def expm1(x: Var, *, name: str | None = None) -> Var:
     """
 
 def flatten(x: Var, start: int = 1, *, name: str | None = None) -> Var:
-    """flatten(x: T[...s], start: int = 1) -> y: T[...t]
+    """flatten(x: T[...s], start=1) -> y: T[...t]
 
     Join the dimensions from ``start`` on into one: an image into a row.
     """
 
 def flip(x: Var, axes: int | Sequence[int], *, name: str | None = None) -> Var:
-    """flip(x: T[...s], axes: tuple[int, ...]) -> y: T[...t]
+    """flip(x: T[...s], axes) -> y: T[...t]
 
     ``x`` with the last first along each of ``axes``.
     """
@@ -864,58 +734,40 @@ def floor_divide(x: Var | float, y: Var | float, *, name: str | None = None) -> 
     ``x / y``, rounded down. An integer by 0 fails. Its gradient is zero wherever it has one.
     """
 
-def fmax(x: Var | float, y: Var | float, *, name: str | None = None) -> Var:
-    """fmax(x: float[*#s], y: float[*#s]) -> z: float[*#s]
-
-    The larger one, or the one that is no NaN; of equal ones ``x``, which gets the whole gradient.
-    """
-
-def fmin(x: Var | float, y: Var | float, *, name: str | None = None) -> Var:
-    """fmin(x: float[*#s], y: float[*#s]) -> z: float[*#s]
-
-    The smaller one, or the one that is no NaN; of equal ones ``x``, which gets the whole gradient.
-    """
-
 def fmod(x: Var | float, y: Var | float, *, name: str | None = None) -> Var:
     """fmod(x: number[*#s], y: number[*#s]) -> z: number[*#s]
 
     The remainder of ``x`` divided by ``y``, with the sign of ``x``. An integer by 0 fails.
     """
 
-def fold(x: Var, shape: int | Sequence[int], size: int | Sequence[int], stride: int | Sequence[int] = (1, 1), padding: int | Sequence[int] = (0, 0), dilation: int | Sequence[int] = (1, 1), *, name: str | None = None) -> Var:
-    """fold(x: float[n k! l], shape: tuple[int, ...], size: tuple[int, ...], stride: tuple[int, ...] = (1, 1), padding: tuple[int, ...] = (0, 0), dilation: tuple[int, ...] = (1, 1)) -> y: float[n c h w]
-
-    Images of ``shape`` that are the sums of patches, one a column: each number is added where `unfold` would take it from (col2im).
-    """
-
 def full(shape: int | Sequence[int | str] | Var, value: float | Var, dtype: DType | str | type = "float32", *, name: str | None = None) -> Var:
-    """full(shape: Sizes, value: float, dtype: DType = float32) -> y: {dtype}
+    """full(shape, value, dtype=float32) -> y: {dtype}
 
     A tensor of ``shape``, every element ``value``.
     """
 
 @overload
 def full_batch_size_like(like: Var, axis: int = 0, *, shape: int | Sequence[int | str], value: float, dtype: DType | str | type = "float32", name: str | None = None) -> Var:
-    """full_batch_size_like(like: shape[...s], axis: int = 0, shape: Sizes, value: float, dtype: DType = float32) -> y: {dtype}
+    """full_batch_size_like(like: shape[...s], axis=0, shape, value, dtype=float32) -> y: {dtype}
 
     Rows of ``shape``, one for each index along ``axis`` of ``like``, every element ``value``. ``like`` is not kept alive.
     """
 
 @overload
 def full_batch_size_like(like: Var, axis: int, shape: int | Sequence[int | str], value: float, dtype: DType | str | type = "float32", *, name: str | None = None) -> Var:
-    """full_batch_size_like(like: shape[...s], axis: int = 0, shape: Sizes, value: float, dtype: DType = float32) -> y: {dtype}
+    """full_batch_size_like(like: shape[...s], axis=0, shape, value, dtype=float32) -> y: {dtype}
 
     Rows of ``shape``, one for each index along ``axis`` of ``like``, every element ``value``. ``like`` is not kept alive.
     """
 
 def full_like(like: Var, value: float, dtype: DType | str | type = "float32", *, name: str | None = None) -> Var:
-    """full_like(like: shape[...s], value: float, dtype: DType = float32) -> y: {dtype}[...s]
+    """full_like(like: shape[...s], value, dtype=float32) -> y: {dtype}[...s]
 
     A tensor of the shape of ``like``, every element ``value``. ``like`` is not kept alive.
     """
 
 def gather(x: Var, rows: Var, axis: int | None = None, sparse: bool = False, *, name: str | None = None) -> Var:
-    """gather(x: T[k ...d], rows: int64[*b], axis: int | None = None, sparse: bool = False) -> y: T
+    """gather(x: T[k ...d], rows: int64[*b], axis=None, sparse=False) -> y: T
 
     The rows of ``x`` that ``rows`` numbers, as often as it asks: ``y[i] = x[rows[i]]``. An embedding is looked up so.
 
@@ -923,14 +775,8 @@ def gather(x: Var, rows: Var, axis: int | None = None, sparse: bool = False, *, 
     count from the end. With ``sparse`` an optimizer is given the gradient of a parameter ``x`` as rows, where ``x`` is only looked up.
     """
 
-def gcd(x: Var | int, y: Var | int, *, name: str | None = None) -> Var:
-    """gcd(x: integer[*#s], y: integer[*#s]) -> z: integer[*#s]
-
-    The greatest common divisor, not negative.
-    """
-
 def gelu(x: Var, approximate: bool = False, *, name: str | None = None) -> Var:
-    """gelu(x: float[*b], approximate: bool = False) -> y: float[*b]
+    """gelu(x: float[*b], approximate=False) -> y: float[*b]
 
     ``x`` times the normal distribution function of ``x`` (Hendrycks and Gimpel, 2016); ``approximate`` takes tanh for it.
 
@@ -956,7 +802,7 @@ def greater_equal(x: Var | float, y: Var | float, *, name: str | None = None) ->
     """
 
 def grid_sample(x: Var, grid: Var, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: bool = False, *, name: str | None = None) -> Var:
-    """grid_sample(x: float[n c! ...s], grid: float[n ...t], mode: str = 'bilinear', padding_mode: str = 'zeros', align_corners: bool = False) -> y: float[n c ...u]
+    """grid_sample(x: float[n c! ...s], grid: float[n ...t], mode="bilinear", padding_mode="zeros", align_corners=False) -> y: float[n c ...u]
 
     The pixels of images, or volumes, at the places ``grid``: ``(x, y)`` or ``(x, y, z)``, -1 to 1 from one end of ``x`` to the other.
 
@@ -965,7 +811,7 @@ def grid_sample(x: Var, grid: Var, mode: str = "bilinear", padding_mode: str = "
 
 @overload
 def group_norm(x: Var, scale: Var | None = None, bias: Var | None = None, *, groups: int, epsilon: float = 1e-05, name: str | None = None) -> Var:
-    """group_norm(x: float[n c ...s], scale?: float[c], bias?: float[c], groups: int, epsilon: float = 1e-05) -> y: float[n c ...s], mean: float[n {groups} 1], rstd: float[n {groups} 1]
+    """group_norm(x: float[n c ...s], scale?: float[c], bias?: float[c], groups, epsilon=1e-05) -> y: float[n c ...s], mean: float[n {groups} 1], rstd: float[n {groups} 1]
 
     ``y = (x - mean) * rstd * scale + bias``, where ``rstd = 1 / sqrt(variance + epsilon)``, both of each group of channels of an image.
 
@@ -974,7 +820,7 @@ def group_norm(x: Var, scale: Var | None = None, bias: Var | None = None, *, gro
 
 @overload
 def group_norm(x: Var, scale: Var | None, bias: Var | None, groups: int, epsilon: float = 1e-05, *, name: str | None = None) -> Var:
-    """group_norm(x: float[n c ...s], scale?: float[c], bias?: float[c], groups: int, epsilon: float = 1e-05) -> y: float[n c ...s], mean: float[n {groups} 1], rstd: float[n {groups} 1]
+    """group_norm(x: float[n c ...s], scale?: float[c], bias?: float[c], groups, epsilon=1e-05) -> y: float[n c ...s], mean: float[n {groups} 1], rstd: float[n {groups} 1]
 
     ``y = (x - mean) * rstd * scale + bias``, where ``rstd = 1 / sqrt(variance + epsilon)``, both of each group of channels of an image.
 
@@ -994,50 +840,14 @@ def hardswish(x: Var, *, name: str | None = None) -> Var:
     """
 
 def hardtanh(x: Var, lower: float = -1.0, upper: float = 1.0, *, name: str | None = None) -> Var:
-    """hardtanh(x: float[*b], lower: float = -1.0, upper: float = 1.0) -> y: float[*b]
+    """hardtanh(x: float[*b], lower=-1.0, upper=1.0) -> y: float[*b]
 
     ``x`` held between two numbers. Unlike that of `clip`, its gradient is 0 at these, too.
     """
 
-def heaviside(x: Var | float, y: Var | float, *, name: str | None = None) -> Var:
-    """heaviside(x: number[*#s], y: number[*#s]) -> z: number[*#s]
-
-    0 below 0, ``y`` at 0, 1 above; it has no gradient.
-    """
-
-def hypot(x: Var | float, y: Var | float, *, name: str | None = None) -> Var:
-    """hypot(x: float[*#s], y: float[*#s]) -> z: float[*#s]
-
-    ``sqrt(x**2 + y**2)``, which overflows only where the result does.
-    """
-
-def i0(x: Var, *, name: str | None = None) -> Var:
-    """i0(x: float[*b]) -> y: float[*b]
-
-    The modified Bessel function of the first kind of order 0 (DLMF 10.25).
-    """
-
-def i0e(x: Var, *, name: str | None = None) -> Var:
-    """i0e(x: float[*b]) -> y: float[*b]
-
-    ``exp(-|x|) i0(x)``, which overflows nowhere.
-    """
-
-def i1(x: Var, *, name: str | None = None) -> Var:
-    """i1(x: float[*b]) -> y: float[*b]
-
-    That of order 1 (DLMF 10.25).
-    """
-
-def i1e(x: Var, *, name: str | None = None) -> Var:
-    """i1e(x: float[*b]) -> y: float[*b]
-
-    ``exp(-|x|) i1(x)``, which overflows nowhere.
-    """
-
 @overload
 def index(x: Var, indices: Sequence[Var] | Var, axes: int | Sequence[int], *, name: str | None = None) -> Var:
-    """index(x: T[...s], *indices: int64, axes: tuple[int, ...]) -> y: T[...t]
+    """index(x: T[...s], *indices: int64, axes) -> y: T[...t]
 
     The elements at places along ``axes``, which ascend: ``y[i] = x[indices[0][i], indices[1][i]]``. The indices broadcast.
 
@@ -1046,7 +856,7 @@ def index(x: Var, indices: Sequence[Var] | Var, axes: int | Sequence[int], *, na
 
 @overload
 def index(x: Var, *indices: Var, axes: int | Sequence[int], name: str | None = None) -> Var:
-    """index(x: T[...s], *indices: int64, axes: tuple[int, ...]) -> y: T[...t]
+    """index(x: T[...s], *indices: int64, axes) -> y: T[...t]
 
     The elements at places along ``axes``, which ascend: ``y[i] = x[indices[0][i], indices[1][i]]``. The indices broadcast.
 
@@ -1055,7 +865,7 @@ def index(x: Var, *indices: Var, axes: int | Sequence[int], name: str | None = N
 
 @overload
 def index_put(x: Var, values: Var, indices: Sequence[Var] | Var, axes: int | Sequence[int], accumulate: bool = False, *, name: str | None = None) -> Var:
-    """index_put(x: T[...s], values: T[...v], *indices: int64, axes: tuple[int, ...], accumulate: bool = False) -> y: T[...s]
+    """index_put(x: T[...s], values: T[...v], *indices: int64, axes, accumulate=False) -> y: T[...s]
 
     ``x`` with ``values``, which broadcast, put in the places that `index` would take, or added to them.
 
@@ -1064,7 +874,7 @@ def index_put(x: Var, values: Var, indices: Sequence[Var] | Var, axes: int | Seq
 
 @overload
 def index_put(x: Var, values: Var, *indices: Var, axes: int | Sequence[int], accumulate: bool = False, name: str | None = None) -> Var:
-    """index_put(x: T[...s], values: T[...v], *indices: int64, axes: tuple[int, ...], accumulate: bool = False) -> y: T[...s]
+    """index_put(x: T[...s], values: T[...v], *indices: int64, axes, accumulate=False) -> y: T[...s]
 
     ``x`` with ``values``, which broadcast, put in the places that `index` would take, or added to them.
 
@@ -1089,14 +899,8 @@ def isnan(x: Var, *, name: str | None = None) -> Var:
     Where ``x`` is NaN, no number.
     """
 
-def kthvalue(x: Var, k: int, axis: int = -1, keepdim: bool = False, *, name: str | None = None) -> tuple[Var, Var]:
-    """kthvalue(x: number[...s], k: int, axis: int = -1, keepdim: bool = False) -> values: number[...s-{axis!}], indices: int64[...s-{axis!}]
-
-    The ``k``-th smallest element along ``axis``, counted from 1, and its place.
-    """
-
 def layer_norm(x: Var, scale: Var | None = None, bias: Var | None = None, epsilon: float = 1e-05, *, name: str | None = None) -> Var:
-    """layer_norm(x: float[*b k], scale?: float[k], bias?: float[k], epsilon: float = 1e-05) -> y: float[*b k], mean: float[*b 1], rstd: float[*b 1]
+    """layer_norm(x: float[*b k], scale?: float[k], bias?: float[k], epsilon=1e-05) -> y: float[*b k], mean: float[*b 1], rstd: float[*b 1]
 
     ``y = (x - mean) * rstd * scale + bias``, where ``rstd = 1 / sqrt(variance + epsilon)``, both along the last axis.
 
@@ -1119,14 +923,8 @@ def layer_norm_scale_grad(x: Var, mean: Var, rstd: Var, dy: Var, *, name: str | 
     It is the sum over the rows of ``dy * (x - mean) * rstd``.
     """
 
-def lcm(x: Var | int, y: Var | int, *, name: str | None = None) -> Var:
-    """lcm(x: integer[*#s], y: integer[*#s]) -> z: integer[*#s]
-
-    The least common multiple, not negative.
-    """
-
 def leaky_relu(x: Var, slope: float = 0.01, *, name: str | None = None) -> Var:
-    """leaky_relu(x: float[*b], slope: float = 0.01) -> y: float[*b]
+    """leaky_relu(x: float[*b], slope=0.01) -> y: float[*b]
 
     ``x`` above 0, else ``slope * x`` (Maas, Hannun and Ng, 2013).
     """
@@ -1147,12 +945,6 @@ def less_equal(x: Var | float, y: Var | float, *, name: str | None = None) -> Va
     """less_equal(x: number[*#s], y: number[*#s]) -> z: bool[*#s]
 
     Where ``x <= y``.
-    """
-
-def lgamma(x: Var, *, name: str | None = None) -> Var:
-    """lgamma(x: float[*b]) -> y: float[*b]
-
-    The logarithm of ``|gamma(x)|``, where ``gamma(n) = (n - 1)!`` (DLMF 5.2).
     """
 
 def linear(x: Var, w: Var, bias: Var | None = None, *, name: str | None = None) -> Var:
@@ -1191,12 +983,6 @@ def log_loss(p: Var, target: Var, *, name: str | None = None) -> Var:
     ``-(target log(p) + (1 - target) log(1 - p))`` of probabilities; a logarithm counts as no less than -100.
     """
 
-def log_ndtr(x: Var, *, name: str | None = None) -> Var:
-    """log_ndtr(x: float[*b]) -> y: float[*b]
-
-    The logarithm of the probability that a standard normal number is below ``x``, exact far below 0 too.
-    """
-
 def log_sigmoid(x: Var, *, name: str | None = None) -> Var:
     """log_sigmoid(x: float[*b]) -> y: float[*b]
 
@@ -1204,27 +990,9 @@ def log_sigmoid(x: Var, *, name: str | None = None) -> Var:
     """
 
 def log_softmax(x: Var, axis: int | None = None, *, name: str | None = None) -> Var:
-    """log_softmax(x: float[...s], axis: int | None = None) -> y: float[...s]
+    """log_softmax(x: float[...s], axis=None) -> y: float[...s]
 
     The logarithm of ``softmax(x)``, finite where that rounds to 0.
-    """
-
-def logaddexp(x: Var | float, y: Var | float, *, name: str | None = None) -> Var:
-    """logaddexp(x: float[*#s], y: float[*#s]) -> z: float[*#s]
-
-    ``log(exp(x) + exp(y))``, computed stably.
-    """
-
-def logaddexp2(x: Var | float, y: Var | float, *, name: str | None = None) -> Var:
-    """logaddexp2(x: float[*#s], y: float[*#s]) -> z: float[*#s]
-
-    ``log2(2**x + 2**y)``, computed stably.
-    """
-
-def logcumsumexp(x: Var, axis: int, *, name: str | None = None) -> Var:
-    """logcumsumexp(x: float[...s], axis: int) -> y: float[...s]
-
-    At each place along ``axis`` the logarithm of the sum of ``exp(x)`` up to it, computed stably.
     """
 
 def logical_and(x: Var | bool, y: Var | bool, *, name: str | None = None) -> Var:
@@ -1252,7 +1020,7 @@ def logical_xor(x: Var | bool, y: Var | bool, *, name: str | None = None) -> Var
     """
 
 def logsumexp(x: Var, axis: int | Sequence[int] | None = None, keepdim: bool = False, *, name: str | None = None) -> Var:
-    """logsumexp(x: float[...s], axis: int | tuple[int, ...] | None = None, keepdim: bool = False) -> y: float[...s-{axis}]
+    """logsumexp(x: float[...s], axis=None, keepdim=False) -> y: float[...s-{axis}]
 
     The logarithm of the sum of ``exp(x)`` over axes as for `reduce_sum`, computed stably.
     """
@@ -1270,13 +1038,13 @@ def matrix_transpose(x: Var, *, name: str | None = None) -> Var:
     """
 
 def max_pool1d(x: Var, size: int | Sequence[int], stride: int | Sequence[int], padding: int | Sequence[int] = (0,), dilation: int | Sequence[int] = (1,), ceil_mode: bool = False, *, name: str | None = None) -> Var:
-    """max_pool1d(x: float[n c! w], size: tuple[int, ...], stride: tuple[int, ...], padding: tuple[int, ...] = (0,), dilation: tuple[int, ...] = (1,), ceil_mode: bool = False) -> y: float[n c ow], index: int64[n c ow]
+    """max_pool1d(x: float[n c! w], size, stride, padding=(0,), dilation=(1,), ceil_mode=False) -> y: float[n c ow], index: int64[n c ow]
 
     `max_pool2d` along one axis.
     """
 
 def max_pool2d(x: Var, size: int | Sequence[int], stride: int | Sequence[int], padding: int | Sequence[int] = (0, 0), dilation: int | Sequence[int] = (1, 1), ceil_mode: bool = False, *, name: str | None = None) -> Var:
-    """max_pool2d(x: float[n c! h w], size: tuple[int, ...], stride: tuple[int, ...], padding: tuple[int, ...] = (0, 0), dilation: tuple[int, ...] = (1, 1), ceil_mode: bool = False) -> y: float[n c oh ow], index: int64[n c oh ow]
+    """max_pool2d(x: float[n c! h w], size, stride, padding=(0, 0), dilation=(1, 1), ceil_mode=False) -> y: float[n c oh ow], index: int64[n c oh ow]
 
     The largest value in each window of each channel; ``index`` is where it stood, for the gradient.
 
@@ -1284,7 +1052,7 @@ def max_pool2d(x: Var, size: int | Sequence[int], stride: int | Sequence[int], p
     """
 
 def max_pool3d(x: Var, size: int | Sequence[int], stride: int | Sequence[int], padding: int | Sequence[int] = (0, 0, 0), dilation: int | Sequence[int] = (1, 1, 1), ceil_mode: bool = False, *, name: str | None = None) -> Var:
-    """max_pool3d(x: float[n c! d h w], size: tuple[int, ...], stride: tuple[int, ...], padding: tuple[int, ...] = (0, 0, 0), dilation: tuple[int, ...] = (1, 1, 1), ceil_mode: bool = False) -> y: float[n c od oh ow], index: int64[n c od oh ow]
+    """max_pool3d(x: float[n c! d h w], size, stride, padding=(0, 0, 0), dilation=(1, 1, 1), ceil_mode=False) -> y: float[n c od oh ow], index: int64[n c od oh ow]
 
     `max_pool2d` along three axes; ``index`` counts the places of a volume.
     """
@@ -1296,15 +1064,9 @@ def maximum(x: Var | float, y: Var | float, *, name: str | None = None) -> Var:
     """
 
 def mean(x: Var, axis: int | Sequence[int] | None = None, keepdim: bool = False, *, name: str | None = None) -> Var:
-    """mean(x: float[...s], axis: int | tuple[int, ...] | None = None, keepdim: bool = False) -> y: float[...s-{axis}]
+    """mean(x: float[...s], axis=None, keepdim=False) -> y: float[...s-{axis}]
 
     The mean over an axis, several, or everything where that is None. The mean of nothing is NaN.
-    """
-
-def median(x: Var, axis: int | None = None, keepdim: bool = False, *, name: str | None = None) -> tuple[Var, Var]:
-    """median(x: number[...s], axis: int | None = None, keepdim: bool = False) -> values: number[...s-{axis!}], indices: int64[...s-{axis!}]
-
-    The median along ``axis``, of all where it is None, the lower one of two, and its place; NaN where one element is.
     """
 
 def merge(condition: Var, yes: Var, no: Var, *, name: str | None = None) -> Var:
@@ -1327,26 +1089,20 @@ def mish(x: Var, *, name: str | None = None) -> Var:
     ``y = x * tanh(softplus(x))`` (Misra, 2019).
     """
 
-def mode(x: Var, axis: int = -1, keepdim: bool = False, *, name: str | None = None) -> tuple[Var, Var]:
-    """mode(x: number[...s], axis: int = -1, keepdim: bool = False) -> values: number[...s-{axis!}], indices: int64[...s-{axis!}]
-
-    The most frequent element along ``axis``, the smallest of several, and the last place where it stands.
-    """
-
 def momentum(param: Var, grad: Var, velocity: Var, learning_rate: Var | float, mu: float = 0.9, nesterov: bool = False, *, name: str | None = None) -> tuple[Var, Var]:
-    """momentum(param: float[...s], grad: float[...s], velocity: float[...s], learning_rate: float64[], mu: float = 0.9, nesterov: bool = False) -> next: float[...s], next_velocity: float[...s]
+    """momentum(param: float[...s], grad: float[...s], velocity: float[...s], learning_rate: float64[], mu=0.9, nesterov=False) -> next: float[...s], next_velocity: float[...s]
 
     ``v' = mu v + grad``; ``next = param - rate v'``, or with ``nesterov`` ``param - rate (grad + mu v')``.
     """
 
 def multi_tensor_adam(params: Sequence[Var] | Var, grads: Sequence[Var] | Var, moments1: Sequence[Var] | Var, moments2: Sequence[Var] | Var, step: Var | float, learning_rate: Var | float, beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-08, weight_decay: float = 0.0, *, name: str | None = None) -> tuple[list[Var], list[Var], list[Var]]:
-    """multi_tensor_adam(*params: float, *grads: float, *moments1: float, *moments2: float, step: int64[], learning_rate: float64[], beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-08, weight_decay: float = 0.0) -> *next: float, *next_moments1: float, *next_moments2: float
+    """multi_tensor_adam(*params: float, *grads: float, *moments1: float, *moments2: float, step: int64[], learning_rate: float64[], beta1=0.9, beta2=0.999, epsilon=1e-08, weight_decay=0.0) -> *next: float, *next_moments1: float, *next_moments2: float
 
     `adam` for each of ``params``.
     """
 
 def multi_tensor_momentum(params: Sequence[Var] | Var, grads: Sequence[Var] | Var, velocities: Sequence[Var] | Var, learning_rate: Var | float, mu: float = 0.9, nesterov: bool = False, *, name: str | None = None) -> tuple[list[Var], list[Var]]:
-    """multi_tensor_momentum(*params: float, *grads: float, *velocities: float, learning_rate: float64[], mu: float = 0.9, nesterov: bool = False) -> *next: float, *next_velocities: float
+    """multi_tensor_momentum(*params: float, *grads: float, *velocities: float, learning_rate: float64[], mu=0.9, nesterov=False) -> *next: float, *next_velocities: float
 
     `momentum` for each of ``params``.
     """
@@ -1363,37 +1119,25 @@ def multiply(x: Var | float, y: Var | float, *, name: str | None = None) -> Var:
     ``z = x * y``, element by element.
     """
 
-def nanmedian(x: Var, axis: int | None = None, keepdim: bool = False, *, name: str | None = None) -> tuple[Var, Var]:
-    """nanmedian(x: number[...s], axis: int | None = None, keepdim: bool = False) -> values: number[...s-{axis!}], indices: int64[...s-{axis!}]
-
-    The `median` of what is no NaN; NaN where all is.
-    """
-
 @overload
 def narrow(x: Var, like: Sequence[Var] | Var = (), *, length: int | Sequence[int | str], axis: int = 0, start: int | Sequence[int | str] = (0,), name: str | None = None) -> Var:
-    """narrow(x: T[...s], *like: shape, length: Sizes, axis: int = 0, start: Sizes = (0,)) -> y: T[...t]
+    """narrow(x: T[...s], *like: shape, length, axis=0, start=(0,)) -> y: T[...t]
 
     ``length`` elements along ``axis``, those from ``start`` on: a `slice` whose end is a symbol, which ``x`` or ``like`` tells.
     """
 
 @overload
 def narrow(x: Var, like: Sequence[Var] | Var, length: int | Sequence[int | str], axis: int = 0, start: int | Sequence[int | str] = (0,), *, name: str | None = None) -> Var:
-    """narrow(x: T[...s], *like: shape, length: Sizes, axis: int = 0, start: Sizes = (0,)) -> y: T[...t]
+    """narrow(x: T[...s], *like: shape, length, axis=0, start=(0,)) -> y: T[...t]
 
     ``length`` elements along ``axis``, those from ``start`` on: a `slice` whose end is a symbol, which ``x`` or ``like`` tells.
     """
 
 @overload
 def narrow(x: Var, length: int | Sequence[int | str], axis: int = 0, start: int | Sequence[int | str] = (0,), *, name: str | None = None) -> Var:
-    """narrow(x: T[...s], *like: shape, length: Sizes, axis: int = 0, start: Sizes = (0,)) -> y: T[...t]
+    """narrow(x: T[...s], *like: shape, length, axis=0, start=(0,)) -> y: T[...t]
 
     ``length`` elements along ``axis``, those from ``start`` on: a `slice` whose end is a symbol, which ``x`` or ``like`` tells.
-    """
-
-def ndtri(x: Var, *, name: str | None = None) -> Var:
-    """ndtri(x: float[*b]) -> y: float[*b]
-
-    The number below which a standard normal one lies with the probability ``x``; NaN beyond 0 and 1.
     """
 
 def neg(x: Var, *, name: str | None = None) -> Var:
@@ -1403,19 +1147,13 @@ def neg(x: Var, *, name: str | None = None) -> Var:
     """
 
 def negative_log_likelihood(log_p: Var, label: Var, ignore_index: int = -100, *, name: str | None = None) -> Var:
-    """negative_log_likelihood(log_p: float[*b k!], label: int64[*b], ignore_index: int = -100) -> loss: float[*b]
+    """negative_log_likelihood(log_p: float[*b k!], label: int64[*b], ignore_index=-100) -> loss: float[*b]
 
     ``-log_p[label]``: logarithms of probabilities against class ids; ignored rows give 0.
     """
 
-def nextafter(x: Var | float, y: Var | float, *, name: str | None = None) -> Var:
-    """nextafter(x: float[*#s], y: float[*#s]) -> z: float[*#s]
-
-    The number next to ``x`` on the way to ``y``, which changes as ``x`` does.
-    """
-
 def nonzero(condition: Var, value: bool = True, *, name: str | None = None) -> Var:
-    """nonzero(condition: bool[...s], value: bool = True) -> y: int64[...t]
+    """nonzero(condition: bool[...s], value=True) -> y: int64[...t]
 
     The numbers of the rows where the condition is ``value``, ascending; there may be none.
 
@@ -1429,38 +1167,24 @@ def not_equal(x: Var | float, y: Var | float, *, name: str | None = None) -> Var
     """
 
 def numel(like: Var, dtype: DType | str | type = "float32", *, name: str | None = None) -> Var:
-    """numel(like: shape[...s], dtype: DType = float32) -> y: {dtype}[]
+    """numel(like: shape[...s], dtype=float32) -> y: {dtype}[]
 
     How many elements ``like`` has. ``like`` is not kept alive.
     """
 
 def one_hot(ids: Var, depth: int, *, name: str | None = None) -> Var:
-    """one_hot(ids: int64[*b], depth: int) -> y: float32[*b {depth}]
+    """one_hot(ids: int64[*b], depth) -> y: float32[*b {depth}]
 
     A row of ``depth`` numbers for each id: 1 at the id, else 0. An id that is not one of 0 to ``depth - 1`` fails.
     """
 
-def optimization_barrier(x: Var, *, name: str | None = None) -> Var:
-    """optimization_barrier(x: T[...s]) -> y: T[...s]
-
-    ``x`` itself, as a value of which passes know nothing: what is computed of it is not taken for what is computed of ``x``.
-
-    Recomputation puts it before what gradients compute again. It costs no memory and no time.
-    """
-
 def pad(x: Var, before: int | Sequence[int], after: int | Sequence[int], mode: str = "constant", value: float = 0.0, *, name: str | None = None) -> Var:
-    """pad(x: T[...s], before: tuple[int, ...], after: tuple[int, ...], mode: str = 'constant', value: float = 0.0) -> y: T[...t]
+    """pad(x: T[...s], before, after, mode="constant", value=0.0) -> y: T[...t]
 
     Put ``before`` and ``after`` elements to the last axes, as many axes as there are numbers; numbers below 0 crop.
 
     They are ``value``; or those of the axis, mirrored at its first and last one (``"reflect"``), the nearest (``"replicate"``), or as if
     the axis were a ring (``"circular"``).
-    """
-
-def polygamma(x: Var, order: int, *, name: str | None = None) -> Var:
-    """polygamma(x: float[*b], order: int) -> y: float[*b]
-
-    The derivative of `digamma` of this order, `digamma` itself for 0 (DLMF 5.15).
     """
 
 def power(x: Var | float, y: Var | float, *, name: str | None = None) -> Var:
@@ -1469,32 +1193,26 @@ def power(x: Var | float, y: Var | float, *, name: str | None = None) -> Var:
     ``x`` to the power ``y``. Integers drop the fraction of a power that is below 0, and are no number above 0 to it.
     """
 
-def put_rows(param: Var, rows: Var, values: Var, *, name: str | None = None) -> Var:
-    """put_rows(param: T[k ...d], rows: int64[n], values: T[n ...d]) -> next: T[k ...d]
-
-    ``param`` with ``values`` in the rows that ``rows`` numbers, each once: ``next[rows[i]] = values[i]``. The others stay.
-    """
-
 def random_normal(shape: int | Sequence[int | str] | Var, mean: float = 0.0, deviation: float = 1.0, dtype: DType | str | type = "float32", *, name: str | None = None) -> Var:
-    """random_normal(shape: Sizes, mean: float = 0.0, deviation: float = 1.0, dtype: DType = float32) -> y: {dtype}
+    """random_normal(shape, mean=0.0, deviation=1.0, dtype=float32) -> y: {dtype}
 
     Normal numbers of ``shape`` with a mean and a standard deviation (Box and Muller, 1958).
     """
 
 def random_normal_like(like: Var, mean: float = 0.0, deviation: float = 1.0, dtype: DType | str | type = "float32", *, name: str | None = None) -> Var:
-    """random_normal_like(like: shape[...s], mean: float = 0.0, deviation: float = 1.0, dtype: DType = float32) -> y: {dtype}[...s]
+    """random_normal_like(like: shape[...s], mean=0.0, deviation=1.0, dtype=float32) -> y: {dtype}[...s]
 
     The draw of `random_normal`, of the shape of ``like``, which is not kept alive.
     """
 
 def random_uniform(shape: int | Sequence[int | str] | Var, low: float = 0.0, high: float = 1.0, dtype: DType | str | type = "float32", *, name: str | None = None) -> Var:
-    """random_uniform(shape: Sizes, low: float = 0.0, high: float = 1.0, dtype: DType = float32) -> y: {dtype}
+    """random_uniform(shape, low=0.0, high=1.0, dtype=float32) -> y: {dtype}
 
     Numbers of ``shape``, each as likely as any other from ``low`` on and below ``high``, which rounding may give.
     """
 
 def random_uniform_like(like: Var, low: float = 0.0, high: float = 1.0, dtype: DType | str | type = "float32", *, name: str | None = None) -> Var:
-    """random_uniform_like(like: shape[...s], low: float = 0.0, high: float = 1.0, dtype: DType = float32) -> y: {dtype}[...s]
+    """random_uniform_like(like: shape[...s], low=0.0, high=1.0, dtype=float32) -> y: {dtype}[...s]
 
     The draw of `random_uniform`, of the shape of ``like``, which is not kept alive.
     """
@@ -1506,7 +1224,7 @@ def reciprocal(x: Var, *, name: str | None = None) -> Var:
     """
 
 def reduce_max(x: Var, axis: int | None = None, keepdim: bool = False, *, name: str | None = None) -> Var:
-    """reduce_max(x: number[...s], axis: int | None = None, keepdim: bool = False) -> y: number[...s-{axis!}], index: int64[...s-{axis!}]
+    """reduce_max(x: number[...s], axis=None, keepdim=False) -> y: number[...s-{axis!}], index: int64[...s-{axis!}]
 
     The largest element along ``axis``, of all where it is None; its gradient goes to the first of equal ones.
 
@@ -1514,19 +1232,19 @@ def reduce_max(x: Var, axis: int | None = None, keepdim: bool = False, *, name: 
     """
 
 def reduce_min(x: Var, axis: int | None = None, keepdim: bool = False, *, name: str | None = None) -> Var:
-    """reduce_min(x: number[...s], axis: int | None = None, keepdim: bool = False) -> y: number[...s-{axis!}], index: int64[...s-{axis!}]
+    """reduce_min(x: number[...s], axis=None, keepdim=False) -> y: number[...s-{axis!}], index: int64[...s-{axis!}]
 
     The smallest element along ``axis``, of all where it is None; its gradient goes to the first of equal ones. As `reduce_max`.
     """
 
 def reduce_prod(x: Var, axis: int | Sequence[int] | None = None, keepdim: bool = False, *, name: str | None = None) -> Var:
-    """reduce_prod(x: number[...s], axis: int | tuple[int, ...] | None = None, keepdim: bool = False) -> y: number[...s-{axis}]
+    """reduce_prod(x: number[...s], axis=None, keepdim=False) -> y: number[...s-{axis}]
 
     The product over an axis, several, or everything where that is None; of nothing, 1. ``keepdim`` leaves sizes of 1.
     """
 
 def reduce_sum(x: Var, axis: int | Sequence[int] | None = None, keepdim: bool = False, *, name: str | None = None) -> Var:
-    """reduce_sum(x: number[...s], axis: int | tuple[int, ...] | None = None, keepdim: bool = False) -> y: number[...s-{axis}]
+    """reduce_sum(x: number[...s], axis=None, keepdim=False) -> y: number[...s-{axis}]
 
     The sum over an axis, several, or everything where that is None. ``keepdim`` leaves sizes of 1. Integers wrap around.
     """
@@ -1544,13 +1262,13 @@ def remainder(x: Var | float, y: Var | float, *, name: str | None = None) -> Var
     """
 
 def repeat_interleave(x: Var, repeats: int, axis: int, *, name: str | None = None) -> Var:
-    """repeat_interleave(x: T[...s], repeats: int, axis: int) -> y: T[...t]
+    """repeat_interleave(x: T[...s], repeats, axis) -> y: T[...t]
 
     Each element ``repeats`` times in a row along ``axis``.
     """
 
 def reshape(x: Var, shape: int | Sequence[int | str] | Var, *, name: str | None = None) -> Var:
-    """reshape(x: T[...s], shape: Sizes) -> y: T[...t]
+    """reshape(x: T[...s], shape) -> y: T[...t]
 
     The elements of ``x``, in order, in ``shape``. One size may be -1, and a symbol stays what it is.
 
@@ -1564,7 +1282,7 @@ def reshape_like(x: Var, like: Var, *, name: str | None = None) -> Var:
     """
 
 def resize(x: Var, size: int | Sequence[int] | None = None, scale: float | Sequence[float] | None = None, mode: str = "nearest", align_corners: bool = False, *, name: str | None = None) -> Var:
-    """resize(x: float[n c! ...s], size: tuple[int, ...] | None = None, scale: tuple[float, ...] | None = None, mode: str = 'nearest', align_corners: bool = False) -> y: float[n c ...t]
+    """resize(x: float[n c! ...s], size=None, scale=None, mode="nearest", align_corners=False) -> y: float[n c ...t]
 
     Signals, images or volumes in another size: ``size``, or ``floor(scale s)``.
 
@@ -1574,7 +1292,7 @@ def resize(x: Var, size: int | Sequence[int] | None = None, scale: float | Seque
     """
 
 def rms_norm(x: Var, scale: Var | None = None, epsilon: float = 1e-05, *, name: str | None = None) -> Var:
-    """rms_norm(x: float[*b k], scale?: float[k], epsilon: float = 1e-05) -> y: float[*b k], rstd: float[*b 1]
+    """rms_norm(x: float[*b k], scale?: float[k], epsilon=1e-05) -> y: float[*b k], rstd: float[*b 1]
 
     ``y = x * rstd * scale``, where ``rstd = 1 / sqrt(mean(x**2) + epsilon)`` along the last axis.
 
@@ -1596,7 +1314,7 @@ def rms_norm_scale_grad(x: Var, rstd: Var, dy: Var, *, name: str | None = None) 
     """
 
 def roll(x: Var, shifts: int | Sequence[int], axes: int | Sequence[int], *, name: str | None = None) -> Var:
-    """roll(x: T[...s], shifts: tuple[int, ...], axes: tuple[int, ...]) -> y: T[...t]
+    """roll(x: T[...s], shifts, axes) -> y: T[...t]
 
     ``x`` moved on by ``shifts`` along ``axes``; what leaves at the end comes in at the front.
     """
@@ -1608,7 +1326,7 @@ def round(x: Var, *, name: str | None = None) -> Var:
     """
 
 def rows_by_group(x: Var, groups: int, *, name: str | None = None) -> Var:
-    """rows_by_group(x: T[n c ...s], groups: int) -> y: T[n {groups} k]
+    """rows_by_group(x: T[n c ...s], groups) -> y: T[n {groups} k]
 
     The elements of each of ``groups`` groups of channels in a row.
     """
@@ -1620,7 +1338,7 @@ def rsqrt(x: Var, *, name: str | None = None) -> Var:
     """
 
 def scaled_dot_product_attention(query: Var, key: Var, value: Var, mask: Var | None = None, bias: Var | None = None, heads: int = 1, causal: bool = False, scale: float | None = None, *, name: str | None = None) -> Var:
-    """scaled_dot_product_attention(query: float[*b t k], key: float[*b s k], value: float[*b s e], mask?: bool[*b m n o], bias?: float[*b g h i], heads: int = 1, causal: bool = False, scale: float | None = None) -> y: float[*b t e], logsumexp: float[*b {heads} t]
+    """scaled_dot_product_attention(query: float[*b t k], key: float[*b s k], value: float[*b s e], mask?: bool[*b m n o], bias?: float[*b g h i], heads=1, causal=False, scale=None) -> y: float[*b t e], logsumexp: float[*b {heads} t]
 
     ``softmax(query key' scale) value``, each of ``heads`` on its own share of the columns (Vaswani et al., 2017).
 
@@ -1631,7 +1349,7 @@ def scaled_dot_product_attention(query: Var, key: Var, value: Var, mask: Var | N
     """
 
 def scatter_add(values: Var, rows: Var, like: Var, axis: int | None = None, *, name: str | None = None) -> Var:
-    """scatter_add(values: T[...v], rows: int64[...b], like: shape[n ...d], axis: int | None = None) -> y: T[n ...d]
+    """scatter_add(values: T[...v], rows: int64[...b], like: shape[n ...d], axis=None) -> y: T[n ...d]
 
     Zeros in the shape of ``like``, with ``values[i]`` added to row ``rows[i]``: the opposite of ``gather``.
 
@@ -1639,7 +1357,7 @@ def scatter_add(values: Var, rows: Var, like: Var, axis: int | None = None, *, n
     """
 
 def scatter_along_axis(x: Var, index: Var, values: Var, axis: int, reduction: str = "none", *, name: str | None = None) -> Var:
-    """scatter_along_axis(x: T[...s], index: int64[...i], values: T[...i], axis: int, reduction: str = 'none') -> y: T[...s]
+    """scatter_along_axis(x: T[...s], index: int64[...i], values: T[...i], axis, reduction="none") -> y: T[...s]
 
     ``x`` with ``values`` put in places along ``axis``: ``y[i, index[i, j]] = values[i, j]``. ``torch.scatter``.
 
@@ -1648,7 +1366,7 @@ def scatter_along_axis(x: Var, index: Var, values: Var, axis: int, reduction: st
     """
 
 def searchsorted(sorted: Var, x: Var, right: bool = False, *, name: str | None = None) -> Var:
-    """searchsorted(sorted: number[*b n], x: number[*b m], right: bool = False) -> y: int64[*b m]
+    """searchsorted(sorted: number[*b n], x: number[*b m], right=False) -> y: int64[*b m]
 
     Where in each row of ``sorted``, which rises, elements would have to be put: before equal ones, or with ``right`` behind them.
     """
@@ -1726,7 +1444,7 @@ def sequence_mean(x: Var, splits: Var, *, name: str | None = None) -> Var:
     """
 
 def sequence_pad(x: Var, splits: Var, fill: float = 0.0, *, name: str | None = None) -> Var:
-    """sequence_pad(x: T[t ...d], splits: int64[k], fill: float = 0.0) -> y: T[m w ...d]
+    """sequence_pad(x: T[t ...d], splits: int64[k], fill=0.0) -> y: T[m w ...d]
 
     Each sequence as a row, filled up to the longest one with ``full``.
     """
@@ -1812,13 +1530,13 @@ def sinh(x: Var, *, name: str | None = None) -> Var:
     """
 
 def size(like: Var, axis: int = 0, *, name: str | None = None) -> Var:
-    """size(like: shape[...s], axis: int = 0) -> y: int64[]
+    """size(like: shape[...s], axis=0) -> y: int64[]
 
     How large ``like`` is along ``axis``, as a number of the run. ``like`` is not kept alive.
     """
 
 def slice(x: Var, axis: int = 0, start: int = 0, stop: int | None = None, step: int | None = None, *, name: str | None = None) -> Var:
-    """slice(x: T[...s], axis: int = 0, start: int = 0, stop: int | None = None, step: int | None = None) -> y: T[...t]
+    """slice(x: T[...s], axis=0, start=0, stop=None, step=None) -> y: T[...t]
 
     The elements from ``start`` on, and before ``stop``, along ``axis``: all or, with a ``step``, every so many.
 
@@ -1826,27 +1544,41 @@ def slice(x: Var, axis: int = 0, start: int = 0, stop: int | None = None, step: 
     """
 
 def softmax(x: Var, axis: int | None = None, *, name: str | None = None) -> Var:
-    """softmax(x: float[...s], axis: int | None = None) -> y: float[...s]
+    """softmax(x: float[...s], axis=None) -> y: float[...s]
 
     ``exp(x)`` divided by its sum along ``axis``, the last where that is None, computed stably.
     """
 
 def softmax_with_cross_entropy(logits: Var, label: Var, ignore_index: int = -100, *, name: str | None = None) -> Var:
-    """softmax_with_cross_entropy(logits: float[*b k!], label: int64[*b], ignore_index: int = -100) -> loss: float[*b], softmax: float[*b k]
+    """softmax_with_cross_entropy(logits: float[*b k!], label: int64[*b], ignore_index=-100) -> loss: float[*b], softmax: float[*b k]
 
     Cross entropy of ``softmax(logits)`` against class ids, computed stably in log space; ignored rows give 0.
     """
 
 def softplus(x: Var, beta: float = 1.0, threshold: float = 20.0, *, name: str | None = None) -> Var:
-    """softplus(x: float[*b], beta: float = 1.0, threshold: float = 20.0) -> y: float[*b]
+    """softplus(x: float[*b], beta=1.0, threshold=20.0) -> y: float[*b]
 
     ``log(1 + exp(beta * x)) / beta``; ``x`` itself where ``beta * x`` is above the threshold.
     """
 
 def sort(x: Var, axis: int = -1, descending: bool = False, *, name: str | None = None) -> tuple[Var, Var]:
-    """sort(x: T[...s], axis: int = -1, descending: bool = False) -> values: T[...s], indices: int64[...s]
+    """sort(x: T[...s], axis=-1, descending=False) -> values: T[...s], indices: int64[...s]
 
     The elements along ``axis``, rising or falling, and where they stood. Equal ones stay in their order. NaN is the largest.
+    """
+
+def sparse_adam(param: Var, rows: Var, values: Var, moment1: Var, moment2: Var, step: Var | float, learning_rate: Var | float, beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-08, *, name: str | None = None) -> tuple[Var, Var, Var]:
+    """sparse_adam(param: float[k ...d], rows: int64[n], values: float[n ...d], moment1: float[k ...d], moment2: float[k ...d], step: int64[], learning_rate: float64[], beta1=0.9, beta2=0.999, epsilon=1e-08) -> next: float[k ...d], next_moment1: float[k ...d], next_moment2: float[k ...d]
+
+    `adam` on the numbered rows alone, lazily: the others keep their moments, and stay where they are.
+
+    So does PyTorch's SparseAdam, which adds ``epsilon`` before it corrects the second moment; here that stands where `adam` has it.
+    """
+
+def sparse_momentum(param: Var, rows: Var, values: Var, velocity: Var, learning_rate: Var | float, mu: float = 0.9, nesterov: bool = False, *, name: str | None = None) -> tuple[Var, Var]:
+    """sparse_momentum(param: float[k ...d], rows: int64[n], values: float[n ...d], velocity: float[k ...d], learning_rate: float64[], mu=0.9, nesterov=False) -> next: float[k ...d], next_velocity: float[k ...d]
+
+    `momentum` on the numbered rows alone, lazily: the others keep their velocity, and stay where they are.
     """
 
 def sparse_sgd(param: Var, rows: Var, values: Var, learning_rate: Var | float, *, name: str | None = None) -> Var:
@@ -1856,21 +1588,21 @@ def sparse_sgd(param: Var, rows: Var, values: Var, learning_rate: Var | float, *
     """
 
 def split(x: Var, sections: int, axis: int = 0, *, name: str | None = None) -> list[Var]:
-    """split(x: T[...s], sections: int, axis: int = 0) -> *ys: T
+    """split(x: T[...s], sections, axis=0) -> *ys: T
 
     Cut ``x`` along ``axis`` into ``sections`` of one size.
     """
 
 @overload
 def split_like(x: Var, like: Sequence[Var] | Var, axis: int = 0, *, name: str | None = None) -> list[Var]:
-    """split_like(x: T, *like: shape, axis: int = 0) -> *ys: T
+    """split_like(x: T, *like: shape, axis=0) -> *ys: T
 
     Cut ``x`` along ``axis`` into parts as long as the tensors ``like``: the opposite of ``concat``.
     """
 
 @overload
 def split_like(x: Var, *like: Var, axis: int = 0, name: str | None = None) -> list[Var]:
-    """split_like(x: T, *like: shape, axis: int = 0) -> *ys: T
+    """split_like(x: T, *like: shape, axis=0) -> *ys: T
 
     Cut ``x`` along ``axis`` into parts as long as the tensors ``like``: the opposite of ``concat``.
     """
@@ -1889,14 +1621,14 @@ def square(x: Var, *, name: str | None = None) -> Var:
 
 @overload
 def stack(xs: Sequence[Var] | Var, axis: int = 0, *, name: str | None = None) -> Var:
-    """stack(*xs: T[...s], axis: int = 0) -> y: T[...t]
+    """stack(*xs: T[...s], axis=0) -> y: T[...t]
 
     Tensors of one shape, one after another along a new dimension, ``axis`` of the result.
     """
 
 @overload
 def stack(*xs: Var, axis: int = 0, name: str | None = None) -> Var:
-    """stack(*xs: T[...s], axis: int = 0) -> y: T[...t]
+    """stack(*xs: T[...s], axis=0) -> y: T[...t]
 
     Tensors of one shape, one after another along a new dimension, ``axis`` of the result.
     """
@@ -1934,7 +1666,7 @@ def sum_to_shape(x: Var, like: Var, *, name: str | None = None) -> Var:
     """
 
 def take_along_axis(x: Var, index: Var, axis: int, *, name: str | None = None) -> Var:
-    """take_along_axis(x: T[...s], index: int64[...i], axis: int) -> y: T[...i]
+    """take_along_axis(x: T[...s], index: int64[...i], axis) -> y: T[...i]
 
     The elements at places along ``axis``, each index in its own row: ``y[i, j] = x[i, index[i, j]]``. ``torch.gather``.
     """
@@ -1958,13 +1690,13 @@ def tanh(x: Var, *, name: str | None = None) -> Var:
     """
 
 def tile(x: Var, repeats: int | Sequence[int], *, name: str | None = None) -> Var:
-    """tile(x: T[...s], repeats: tuple[int, ...]) -> y: T[...t]
+    """tile(x: T[...s], repeats) -> y: T[...t]
 
     ``x`` as often as ``repeats`` says along each axis; where there are more of these, it has axes of size 1 in front.
     """
 
 def top_k(x: Var, k: int, axis: int | None = None, largest: bool | None = None, *, name: str | None = None) -> tuple[Var, Var]:
-    """top_k(x: number[...s], k: int, axis: int | None = None, largest: bool | None = None) -> values: number[...t], indices: int64[...t]
+    """top_k(x: number[...s], k, axis=None, largest=None) -> values: number[...t], indices: int64[...t]
 
     The ``k`` largest elements along ``axis``, the last where that is None, falling, and where they stand.
 
@@ -1972,19 +1704,19 @@ def top_k(x: Var, k: int, axis: int | None = None, largest: bool | None = None, 
     """
 
 def transpose(x: Var, axes: int | Sequence[int], *, name: str | None = None) -> Var:
-    """transpose(x: T[...s], axes: tuple[int, ...]) -> y: T[...t]
+    """transpose(x: T[...s], axes) -> y: T[...t]
 
     The dimensions of ``x`` in another order: dimension ``i`` of the result is dimension ``axes[i]`` of ``x``.
     """
 
 def tril(x: Var, diagonal: int = 0, *, name: str | None = None) -> Var:
-    """tril(x: T[*b m n], diagonal: int = 0) -> y: T[*b m n]
+    """tril(x: T[*b m n], diagonal=0) -> y: T[*b m n]
 
     Each matrix with zeros above its ``diagonal``, of which 0 is the main one and 1 lies above it.
     """
 
 def triu(x: Var, diagonal: int = 0, *, name: str | None = None) -> Var:
-    """triu(x: T[*b m n], diagonal: int = 0) -> y: T[*b m n]
+    """triu(x: T[*b m n], diagonal=0) -> y: T[*b m n]
 
     Each matrix with zeros below its ``diagonal``, of which 0 is the main one and 1 lies above it.
     """
@@ -1995,12 +1727,6 @@ def trunc(x: Var, *, name: str | None = None) -> Var:
     ``x`` without its fraction, rounded towards 0.
     """
 
-def unfold(x: Var, size: int | Sequence[int], stride: int | Sequence[int] = (1, 1), padding: int | Sequence[int] = (0, 0), dilation: int | Sequence[int] = (1, 1), *, name: str | None = None) -> Var:
-    """unfold(x: float[n c! h w], size: tuple[int, ...], stride: tuple[int, ...] = (1, 1), padding: tuple[int, ...] = (0, 0), dilation: tuple[int, ...] = (1, 1)) -> y: float[n k l]
-
-    The patches that windows of an image see, one a column: ``k`` numbers are those of its ``c`` channels, row by row (im2col).
-    """
-
 def unique(x: Var, *, name: str | None = None) -> tuple[Var, Var, Var]:
     """unique(x: number[...s]) -> values: number[?], inverse: int64[...s], counts: int64[?]
 
@@ -2008,28 +1734,28 @@ def unique(x: Var, *, name: str | None = None) -> tuple[Var, Var, Var]:
     """
 
 def variance(x: Var, axis: int | Sequence[int] | None = None, keepdim: bool = False, correction: float = 1.0, *, name: str | None = None) -> Var:
-    """variance(x: float[...s], axis: int | tuple[int, ...] | None = None, keepdim: bool = False, correction: float = 1.0) -> y: float[...s-{axis}]
+    """variance(x: float[...s], axis=None, keepdim=False, correction=1.0) -> y: float[...s-{axis}]
 
     The sum of squared differences from the mean, over axes as for `mean`, by the number of elements less ``correction``.
     """
 
 @overload
 def view(x: Var, like: Sequence[Var] | Var = (), *, shape: int | Sequence[int | str], name: str | None = None) -> Var:
-    """view(x: T[...s], *like: shape, shape: Sizes) -> y: T[...t]
+    """view(x: T[...s], *like: shape, shape) -> y: T[...t]
 
     The elements of ``x``, in order, in ``shape``, of which one size may be -1: `reshape` to symbols that ``like`` tells too.
     """
 
 @overload
 def view(x: Var, like: Sequence[Var] | Var, shape: int | Sequence[int | str], *, name: str | None = None) -> Var:
-    """view(x: T[...s], *like: shape, shape: Sizes) -> y: T[...t]
+    """view(x: T[...s], *like: shape, shape) -> y: T[...t]
 
     The elements of ``x``, in order, in ``shape``, of which one size may be -1: `reshape` to symbols that ``like`` tells too.
     """
 
 @overload
 def view(x: Var, shape: int | Sequence[int | str], *, name: str | None = None) -> Var:
-    """view(x: T[...s], *like: shape, shape: Sizes) -> y: T[...t]
+    """view(x: T[...s], *like: shape, shape) -> y: T[...t]
 
     The elements of ``x``, in order, in ``shape``, of which one size may be -1: `reshape` to symbols that ``like`` tells too.
     """
@@ -2049,21 +1775,9 @@ def where(condition: Var | bool, x: Var | float, y: Var | float, *, name: str | 
     """
 
 def windows(x: Var, axis: int, size: int, step: int = 1, *, name: str | None = None) -> Var:
-    """windows(x: T[...s], axis: int, size: int, step: int = 1) -> y: T[...t]
+    """windows(x: T[...s], axis, size, step=1) -> y: T[...t]
 
     All windows of ``size`` elements along ``axis``, every ``step``: a last axis more, and a window for each along ``axis``.
 
     What is left at the end is in no window. ``Tensor.unfold`` of PyTorch, ``sliding_window_view`` of NumPy.
-    """
-
-def xlog1py(x: Var | float, y: Var | float, *, name: str | None = None) -> Var:
-    """xlog1py(x: float[*#s], y: float[*#s]) -> z: float[*#s]
-
-    ``x log(1 + y)``; 0 where ``x`` is 0, unless ``y`` is NaN.
-    """
-
-def xlogy(x: Var | float, y: Var | float, *, name: str | None = None) -> Var:
-    """xlogy(x: float[*#s], y: float[*#s]) -> z: float[*#s]
-
-    ``x log(y)``; 0 where ``x`` is 0, unless ``y`` is NaN.
     """

@@ -24,7 +24,7 @@ from oarlock.optimizer.rmsprop import RMSProp
 from oarlock.optimizer.rprop import Rprop
 from oarlock.optimizer.sgd import SGD
 from oarlock.optimizer.step import Step
-from oarlock.suggestions import no_attribute, refuse_calls
+from oarlock.registry.checked_call import publish
 
 __all__ = [
     "LBFGS",
@@ -58,9 +58,4 @@ __all__ = [
     "schedule",
 ]
 
-
-def __getattr__(name: str) -> object:
-    raise no_attribute(__name__, name, __all__)
-
-
-refuse_calls(__name__)
+publish(__name__)

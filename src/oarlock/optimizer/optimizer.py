@@ -1,6 +1,5 @@
 """The work of every optimizer: backward, then one update per parameter, all of it in the program."""
 
-import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
@@ -33,7 +32,6 @@ from oarlock.optimizer.settings import require_count, require_number
 from oarlock.optimizer.step import Step, commit_all, new_state
 from oarlock.passes.backward import append_backward, trained_by
 from oarlock.registry.creator import describe_value, require_open
-from oarlock.suggestions import did_you_mean
 
 __all__ = ["Optimizer", "Options"]
 
@@ -84,12 +82,6 @@ class Optimizer(ABC):
         elif not is_schedule(learning_rate):
             learning_rate = _rate_number(learning_rate)
         given: dict[str, Any] = dict(options)
-        unknown = next((name for name in given if name not in Options.__annotations__), None)
-        if unknown is not None:
-            kind = type(self).__name__
-            raise ArgumentError(
-                f"{kind}: it has no keyword {unknown!r:.60}", location=here(), hint=did_you_mean(unknown, _keywords_of(type(self)))
-            )
         self.learning_rate = learning_rate
         self.weight_decay = require_number("weight_decay", given.get("weight_decay", 0.0), least=0.0)
         self.decoupled_weight_decay = bool(given.get("decoupled_weight_decay", self.decoupled_weight_decay))
@@ -113,7 +105,7 @@ class Optimizer(ABC):
     @property
     def rate(self) -> LearningRate:
         """The learning rate by its old name, which warns."""
-        return getattr(self, renamed("attribute of an optimizer", "rate", OLD_ARGUMENTS, stacklevel=2))
+        return getattr(self, renamed("attribute of an optimizer", "rate", OLD_ARGUMENTS))
 
     def minimize(self, cost: Var, parameters: Sequence[Var] | None = None) -> list[tuple[Var, Gradient]]:
         """Append to the program of `cost` its gradients and a step that lowers it; return (parameter, gradient) pairs.
@@ -281,11 +273,6 @@ def count_steps(main: Block) -> Var:
     count = add(counter, full(shape=(), value=1.0, dtype=DType.INT64))
     commit_all(main, {counter: count})
     return count
-
-
-def _keywords_of(kind: type[Optimizer]) -> list[str]:
-    own = inspect.signature(kind.__init__).parameters
-    return [*(name for name in own if name not in ("self", "options")), *Options.__annotations__]
 
 
 def _rate_number(rate: object) -> float:

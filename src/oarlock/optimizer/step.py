@@ -39,7 +39,7 @@ class Step:
     @property
     def rate(self) -> Var:
         """The learning rate by its old name, which warns."""
-        return getattr(self, renamed("attribute of a step", "rate", OLD_ARGUMENTS, stacklevel=2))
+        return getattr(self, renamed("attribute of a step", "rate", OLD_ARGUMENTS))
 
     def state(self, parameter: Var, suffix: str, *, initial: float = 0.0, shape: Shape | None = None, dtype: DType | None = None) -> Var:
         """A persistable variable beside `parameter`, of its shape and dtype unless told otherwise, that starts as `initial` everywhere."""

@@ -3,6 +3,7 @@
 import importlib
 from typing import TYPE_CHECKING
 
+from oarlock.registry.checked_call import checked
 from oarlock.suggestions import no_attribute
 
 if TYPE_CHECKING:
@@ -17,5 +18,5 @@ _HOMES = {"mixed_precision": "oarlock.passes.precision.mixed", "recompute": "oar
 def __getattr__(name: str) -> object:
     if name not in _HOMES:
         raise no_attribute(__name__, name, __all__)
-    globals()[name] = value = getattr(importlib.import_module(_HOMES[name]), name)
+    globals()[name] = value = checked(getattr(importlib.import_module(_HOMES[name]), name))
     return value

@@ -82,11 +82,11 @@ def optimize(
     return applied
 
 
-def require_passes(names: Iterable[str], *, stacklevel: int) -> tuple[str, ...]:
-    """The passes of these names. Raises ArgumentError for a name that no pass has; an old name warns at `stacklevel`."""
+def require_passes(names: Iterable[str]) -> tuple[str, ...]:
+    """The passes of these names. Raises ArgumentError for a name that no pass has; an old name warns."""
     known = []
     for name in names:  # not a comprehension, which is a frame more to Python 3.11
-        known.append(renamed("pass", name, OLD_PASSES, stacklevel=stacklevel + 1))
+        known.append(renamed("pass", name, OLD_PASSES))
     unknown = [name for name in known if name not in PASSES]
     if unknown:
         raise ArgumentError(

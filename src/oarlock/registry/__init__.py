@@ -9,6 +9,7 @@ from oarlock.registry.fused_operator import fused_backward
 from oarlock.registry.opproto import op_proto
 from oarlock.registry.text import parse_program
 from oarlock.registry.type_check import require_legal, typecheck
+from oarlock.suggestions import no_attribute
 
 __all__ = [
     "Case",
@@ -30,5 +31,5 @@ __all__ = [
 
 def __getattr__(name: str) -> object:
     if name in OLD_REGISTRY_FUNCTIONS:
-        return globals()[renamed("function", name, OLD_REGISTRY_FUNCTIONS, stacklevel=2)]
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return globals()[renamed("function", name, OLD_REGISTRY_FUNCTIONS)]
+    raise no_attribute(__name__, name, __all__)

@@ -2,7 +2,7 @@
 
 import inspect
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from types import UnionType
@@ -12,8 +12,9 @@ from oarlock.errors import ArgumentError
 from oarlock.ir.attribute import Sizes
 from oarlock.ir.dtype import DType
 from oarlock.ir.var import Var
+from oarlock.suggestions import did_you_mean
 
-__all__ = ["REQUIRED", "AttributeSpec", "UnknownSizes"]
+__all__ = ["REQUIRED", "AttributeSpec", "UnknownSizes", "unknown_attribute"]
 
 REQUIRED = inspect.Parameter.empty
 
@@ -41,8 +42,12 @@ class AttributeSpec:
 
     def __str__(self) -> str:
         """`axis: int | None = None`, as Python declares it."""
-        default = "" if self.required else f" = {repr(self.default) if isinstance(self.default, str) else self.default}"
+        default = "" if self.required else f" = {self.default_text}"
         return f"{self.name}: {self.type_text}{' | None' if self.default is None else ''}{default}"
+
+    @property
+    def default_text(self) -> str:
+        return f'"{self.default}"' if isinstance(self.default, str) else str(self.default)
 
     def convert(self, value: object) -> object:
         """`value` as the attribute holds it. Raises ArgumentError where it cannot."""
@@ -88,6 +93,13 @@ class AttributeSpec:
     def unknown(self, var: Var, fresh: Callable[[], str]) -> object:
         """A stand-in for the value of `var` before the run: of a shape, the number of its sizes is known."""
         return UnknownSizes(fresh() for _ in range(var.shape[0])) if self.type is Sizes else self.default  # type: ignore[index, arg-type]
+
+
+def unknown_attribute(name: str, attributes: Iterable[str], inputs: Iterable[str]) -> ArgumentError:
+    """The error for a keyword that is neither an attribute nor an input of an operator."""
+    names = list(attributes)
+    hint = did_you_mean(name, [*names, *inputs])
+    return ArgumentError(f"no attribute or input {name}; its attributes: {', '.join(names) or 'none'}", hint=hint)
 
 
 class UnknownSizes(Sizes):

@@ -24,8 +24,19 @@ from oarlock.registry.signature import Slot
 if TYPE_CHECKING:
     from oarlock.registry.declaration import Operator
 
-__all__ = ["OfEach", "call_signature", "call_signatures", "format_call", "format_type", "format_types", "given_attributes", "told_slot"]
+__all__ = [
+    "OfEach",
+    "call_signature",
+    "call_signatures",
+    "format_call",
+    "format_help",
+    "format_type",
+    "format_types",
+    "given_attributes",
+    "told_slot",
+]
 
+_LONGEST = 60  # letters of a default that are shown
 _NUMBERS = {"integer": int, "bool": bool}  # which numbers may stand in a slot; in another, any
 
 
@@ -111,9 +122,16 @@ def _result(operator: "Operator") -> Any:
 
 
 def format_call(operator: "Operator") -> str:
-    """The signature as text, attributes among the inputs: `softmax(x: float[...s], axis: int | None = None) -> y: float[...s]`."""
-    taken = [*map(str, operator.signature.inputs), *(str(operator.attributes[name]) for name in given_attributes(operator))]
+    """The signature on a line, attributes behind the inputs: `softmax(x: float[...s], axis=None) -> y: float[...s]`."""
+    specs = [operator.attributes[name] for name in given_attributes(operator)]
+    taken = [*map(str, operator.signature.inputs), *(spec.name if spec.required else f"{spec.name}={spec.default_text}" for spec in specs)]
     return f"{operator.type}({', '.join(taken)}) -> {', '.join(map(str, operator.signature.outputs))}"
+
+
+def format_help(operator: "Operator") -> str:
+    """The documentation of an operator, as `help` prints it: its signature, what it computes, the types of its attributes."""
+    attributes = [f"    {operator.attributes[name]}" for name in given_attributes(operator)]
+    return "\n".join([format_call(operator), "", operator.doc, *(["", "Attributes:", *attributes] if attributes else [])])
 
 
 def format_types(signature: Signature) -> str:
@@ -135,6 +153,8 @@ def _format(parameter: Parameter) -> str:
     if parameter.default is Parameter.empty:
         return text
     shown = f'"{parameter.default}"' if isinstance(parameter.default, DType) else repr(parameter.default).replace("'", '"')
+    if len(shown) > _LONGEST or shown[0] == "<" or parameter.default is ...:
+        shown = "..."
     return f"{text} = {shown}" if typed else f"{text}={shown}"
 
 

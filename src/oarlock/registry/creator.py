@@ -13,6 +13,7 @@ from oarlock.ir.operation import Op
 from oarlock.ir.rollback import undone_on_error
 from oarlock.ir.var import Var
 from oarlock.old_names import OLD_KEYWORDS, OLD_OPERATORS, renamed, renamed_keywords
+from oarlock.registry.call_signature import format_call, given_attributes
 from oarlock.registry.catalogue import Catalogue, standard
 from oarlock.registry.declaration import Operator
 from oarlock.registry.outputs import define_outputs
@@ -54,7 +55,7 @@ def append_op(
     which may be empty. Raises what `create` raises, UnknownOperatorError and UndefinedVarError.
     """
     if catalogue.find(type) is None:
-        type = renamed("operator", type, OLD_OPERATORS, stacklevel=2)
+        type = renamed("operator", type, OLD_OPERATORS)
     operator = catalogue.get(type)
     given = {slot: block.resolve(argument) for slot, argument in inputs.items()}
     for slot in given:
@@ -90,7 +91,7 @@ def _append(
     outputs: Mapping[str, Sequence[Var | str]] | None = None,
     op_name: str = "",
 ) -> Op:
-    keywords = renamed_keywords(f"keyword of {operator.type}", keywords, OLD_KEYWORDS.get(operator.type, {}), stacklevel=4)
+    keywords = renamed_keywords(f"keyword of {operator.type}", keywords, OLD_KEYWORDS.get(operator.type, {}))
     arguments, keywords = _by_name(operator, arguments, keywords)
     numbers = {slot: item for slot, item in keywords.items() if _is_number_for(item, operator.signature.input(slot))}
     like = next((item for item in keywords.values() if isinstance(item, Var)), None)
@@ -133,7 +134,7 @@ def _by_name(
     if slots and slots[last].variadic and len(given) > last + 1 and isinstance(given[last], Var):
         stop = next((number for number, item in enumerate(given) if number > last and not isinstance(item, Var)), len(given))
         given[last:stop] = [given[last:stop]]
-    extra, attributes = given[len(slots) :], _attribute_names(operator)
+    extra, attributes = given[len(slots) :], given_attributes(operator)
     if len(extra) > len(attributes) or any(isinstance(item, Var) for item in extra):
         return given, keywords  # which is refused
     placed = dict(zip([*(slot.name for slot in slots[: len(given)]), *attributes[: len(extra)]], given, strict=True))
@@ -141,11 +142,6 @@ def _by_name(
     if twice is not None:
         raise _refuse(operator, f"{twice} is given twice")
     return (), {**placed, **keywords}
-
-
-def _attribute_names(operator: Operator) -> list[str]:
-    """The attributes that a caller may give."""
-    return [name for name, spec in operator.attributes.items() if spec.type is not Block and name != "random_id"]
 
 
 def _is_number_for(item: object, slot: Slot | None) -> TypeGuard[float]:
@@ -174,7 +170,7 @@ def _constant(operator: Operator, number: float, like: Var) -> Var:
 
 def _attribute_hint(operator: Operator, slot: Slot, item: object) -> str | None:
     """How to give an attribute that stands in the place of an input."""
-    for name in () if slot.variadic else _attribute_names(operator):
+    for name in () if slot.variadic else given_attributes(operator):
         try:
             operator.attributes[name].convert(item)
         except OarlockError:
@@ -186,7 +182,7 @@ def _attribute_hint(operator: Operator, slot: Slot, item: object) -> str | None:
 def _row_hint(operator: Operator, arguments: Sequence[object]) -> str | None:
     """How to give an attribute that is several numbers, which stand behind the inputs one by one."""
     inputs, numbers = operator.signature.inputs, tuple(arguments[len(operator.signature.inputs) :])
-    for name in _attribute_names(operator):
+    for name in given_attributes(operator):
         try:
             operator.attributes[name].convert(numbers)
         except OarlockError:
@@ -198,7 +194,7 @@ def _row_hint(operator: Operator, arguments: Sequence[object]) -> str | None:
 def _bind_slots(operator: Operator, arguments: Sequence[object], keywords: Mapping[str, object]) -> dict[str, list[Var]]:
     slots = operator.signature.inputs
     if len(arguments) > len(slots):
-        attributes = _attribute_names(operator)
+        attributes = given_attributes(operator)
         inputs = f"{len(slots)} input{'' if len(slots) == 1 else 's'}" if attributes else str(len(slots))
         taken = ", ".join([inputs, *attributes[:-1]]) + (f" and {attributes[-1]}" if attributes else "")
         kind = "arguments" if attributes else "inputs"
@@ -234,9 +230,7 @@ def _bind_slots(operator: Operator, arguments: Sequence[object], keywords: Mappi
 
 
 def _refuse(operator: Operator, message: str, hint: str | None = None) -> ArgumentError:
-    return ArgumentError(
-        f"{operator.type}: {message}", location=here(), contract=f"{operator.type}({operator.signature})", hint=hint, op=operator.type
-    )
+    return ArgumentError(f"{operator.type}: {message}", location=here(), contract=format_call(operator), hint=hint, op=operator.type)
 
 
 def _explain(error: OarlockError, operator: Operator, given: Mapping[str, Sequence[Var]]) -> OarlockError:
@@ -246,7 +240,7 @@ def _explain(error: OarlockError, operator: Operator, given: Mapping[str, Sequen
     return type(error)(
         f"{operator.type}: {error.message}",
         location=here(),
-        contract=f"{operator.type}({operator.signature})",
+        contract=format_call(operator),
         given=[f"{slot:<{width}} = {var.describe()}" for slot, var in vars],
         hint=error.hint or _hint(error, given),
         op=operator.type,

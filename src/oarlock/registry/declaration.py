@@ -12,8 +12,8 @@ from typing import Any, Literal
 from oarlock.errors import ArgumentError, DeclarationError
 from oarlock.ir.block import Block
 from oarlock.old_names import OLD_DECLARATIONS, OLD_VARIANTS, old_attribute, takes_old_keywords
-from oarlock.registry.attribute_spec import REQUIRED, AttributeSpec
-from oarlock.registry.call_signature import OfEach, call_signature, format_call
+from oarlock.registry.attribute_spec import REQUIRED, AttributeSpec, unknown_attribute
+from oarlock.registry.call_signature import OfEach, call_signature, format_call, format_help
 from oarlock.registry.calling_convention import CallingConvention, require_parameters
 from oarlock.registry.case import Case, GradCheck, Rejects
 from oarlock.registry.catalogue import Catalogue, standard
@@ -47,7 +47,7 @@ class Operator(CallingConvention):
     memory an output may share; tests check it.
     """
 
-    __doc__ = OfEach(lambda operator: f"{format_call(operator)}\n\n{operator.doc}", __doc__)  # type: ignore[assignment]
+    __doc__ = OfEach(format_help, __doc__)  # type: ignore[assignment]
     __signature__ = OfEach(call_signature)
 
     parts: "tuple[Operator, ...]" = ()
@@ -115,7 +115,7 @@ class Operator(CallingConvention):
 
     def __getattr__(self, name: str) -> Any:
         if name in OLD_DECLARATIONS or name in OLD_VARIANTS:
-            return old_attribute(self, name, stacklevel=2)
+            return old_attribute(self, name)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
 
     def __repr__(self) -> str:
@@ -188,8 +188,7 @@ class Operator(CallingConvention):
         """Every attribute, defaults filled in; left out are None, and the default of what was added later. Raises ArgumentError."""
         for name in given:
             if name not in self.attributes:
-                known = ", ".join(self.attributes) or "none"
-                raise ArgumentError(f"no attribute or input {name}; its attributes: {known}")
+                raise unknown_attribute(name, self.attributes, [slot.name for slot in self.signature.inputs])
         converted: dict[str, object] = {}
         for name, spec in self.attributes.items():
             value = given.get(name, spec.default)

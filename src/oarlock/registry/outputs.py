@@ -7,6 +7,7 @@ from oarlock.ir.block import Block
 from oarlock.ir.location import here
 from oarlock.ir.names import is_name, require_user_name
 from oarlock.ir.var import Var
+from oarlock.registry.call_signature import format_call
 from oarlock.registry.declaration import Operator
 from oarlock.registry.signature import TensorType
 
@@ -99,13 +100,11 @@ def _require_fit(operator: Operator, slot: str, block: Block, items: Sequence[Va
             raise error(
                 f'{operator.type}: "{var.name}" is declared {var.type_text}, where {type} follows from the inputs',
                 location=here(),
-                contract=f"{operator.type}({operator.signature})",
+                contract=format_call(operator),
                 given=[f"{slot} = {var.describe()}"],
                 op=operator.type,
             )
 
 
 def _refuse(operator: Operator, message: str) -> ArgumentError:
-    return ArgumentError(
-        f"{operator.type}: {message}", location=here(), contract=f"{operator.type}({operator.signature})", op=operator.type
-    )
+    return ArgumentError(f"{operator.type}: {message}", location=here(), contract=format_call(operator), op=operator.type)

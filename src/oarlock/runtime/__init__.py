@@ -12,6 +12,7 @@ from oarlock.runtime.scope import Scope
 from oarlock.runtime.step import Step
 from oarlock.runtime.value_check import infer_shape
 from oarlock.runtime.variable import State, Variable
+from oarlock.suggestions import suggest_names
 
 __all__ = [
     "CPUPlace",
@@ -31,3 +32,5 @@ __all__ = [
     "init",
     "run_block",
 ]
+
+suggest_names(__name__)

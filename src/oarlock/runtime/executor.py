@@ -84,7 +84,7 @@ class Executor:
         if backend in ("inductor", "cuda_graphs"):
             _require_plans(self.place, backend, {"interpret": interpret, "check": check, "limits": limits is not None})
         self.planned = not (interpret or check or limits or backend == "numpy")
-        self.passes = require_passes(passes, stacklevel=2)
+        self.passes = require_passes(passes)
         self._prepared: dict[tuple[object, ...], Prepared] = {}
         self._lock = released_by_forks(threading.RLock())
 

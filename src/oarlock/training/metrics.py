@@ -1,13 +1,13 @@
 """The measurements of a pass over data: means over its rows, kept where a run stops, and a loss that is no number any more."""
 
 import math
-import warnings
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import numpy
 import torch
 
 from oarlock.ir.dtype import DType
+from oarlock.ir.location import warn_here
 from oarlock.ir.program import Program
 from oarlock.ir.var import Initializer
 from oarlock.metric.state import counted_by
@@ -102,11 +102,7 @@ class LossWatch:
         where = f"in the validation after step {step}, of epoch {epoch}" if validation else f"at step {step}, in epoch {epoch}"
         fed_is_wrong = found.endswith(_NOT_FINITE)
         advice = "feed rows without it" if fed_is_wrong else "a smaller learning rate, or steps saved before this one, may help"
-        warnings.warn(
-            f'"{label}" is {value} {where}: {found}. The run goes on, and keeps what it has; {advice}',
-            RuntimeWarning,
-            stacklevel=5 if validation else 4,  # the line that called `train`
-        )
+        warn_here(f'"{label}" is {value} {where}: {found}. The run goes on, and keeps what it has; {advice}', RuntimeWarning)
 
     def _causes(self, feed: Mapping[str, object]) -> Iterator[str]:
         for name, value in feed.items():

@@ -228,7 +228,7 @@ def test_an_optimizer_is_given_by_its_attributes():
     net.add_backward_ops(cost)
     with pytest.raises(ol.ArgumentError, match=r"^no optimizer is called 'adm'(?s:.*)did you mean \"adam\""):
         net.add_optimizer_ops({"type": "adm"})
-    with pytest.raises(ol.ArgumentError, match="^adam: .*unexpected keyword argument 'speed'"):
+    with pytest.raises(ol.ArgumentError, match="^Adam: no argument speed\n"):
         net.add_optimizer_ops({"type": "adam", "speed": 1})
     with pytest.raises(ol.ArgumentError, match="^an optimizer, or its attributes, is needed, not str 'adam'"):
         net.add_optimizer_ops("adam")

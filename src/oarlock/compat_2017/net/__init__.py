@@ -2,10 +2,8 @@
 
 from oarlock.compat_2017.net.builder import NetBuilder
 from oarlock.compat_2017.net.network import Net
-from oarlock.suggestions import no_attribute
+from oarlock.registry.checked_call import publish
 
 __all__ = ["Net", "NetBuilder"]
 
-
-def __getattr__(name: str) -> object:
-    raise no_attribute(__name__, name, __all__)
+publish(__name__)

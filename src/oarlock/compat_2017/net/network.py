@@ -214,7 +214,4 @@ def _optimizer(attributes: object) -> Optimizer:
             contract=f'"type" is one of {", ".join(sorted(known))}',
             hint=did_you_mean(kind, known),
         )
-    try:
-        return known[kind](**{str(name): value for name, value in attributes.items() if name != "type"})
-    except TypeError as error:
-        raise ArgumentError(f"{kind}: {error}", location=here()) from error
+    return known[kind](**{str(name): value for name, value in attributes.items() if name != "type"})

@@ -22,7 +22,7 @@ from oarlock.optimizer.schedule.piecewise import Piecewise, Sequential
 from oarlock.optimizer.schedule.plateau import ReduceOnPlateau
 from oarlock.optimizer.schedule.schedule import Progress, Schedule
 from oarlock.optimizer.schedule.warm_up import Noam, WarmUp
-from oarlock.suggestions import no_attribute
+from oarlock.registry.checked_call import publish
 
 __all__ = [
     "Constant",
@@ -46,6 +46,4 @@ __all__ = [
     "WarmUp",
 ]
 
-
-def __getattr__(name: str) -> object:
-    raise no_attribute(__name__, name, __all__)
+publish(__name__)
