@@ -32,7 +32,10 @@ from oarlock.op import manipulation as manipulation
 from oarlock.op import matrix as matrix
 from oarlock.op import measurement as measurement
 from oarlock.op import normalization as normalization
+from oarlock.op import order_statistics as order_statistics
 from oarlock.op import padding as padding
+from oarlock.op import paired_functions as paired_functions
+from oarlock.op import patches as patches
 from oarlock.op import piecewise_activation as piecewise_activation
 from oarlock.op import places as places
 from oarlock.op import pooling as pooling
@@ -49,6 +52,7 @@ from oarlock.op import sequence as sequence
 from oarlock.op import sequence_layout as sequence_layout
 from oarlock.op import smooth_activation as smooth_activation
 from oarlock.op import sorting as sorting
+from oarlock.op import special_functions as special_functions
 from oarlock.op import statistics as statistics
 from oarlock.op import table as table
 from oarlock.op import told_shape as told_shape
@@ -67,21 +71,65 @@ from oarlock.op.composed.activations import softsign as softsign
 from oarlock.op.composed.activations import tanhshrink as tanhshrink
 from oarlock.op.composed.activations import threshold as threshold
 from oarlock.op.composed.attention import attention_by_head as attention_by_head
+from oarlock.op.composed.axes import channel_shuffle as channel_shuffle
+from oarlock.op.composed.axes import moveaxis as moveaxis
+from oarlock.op.composed.axes import pixel_shuffle as pixel_shuffle
+from oarlock.op.composed.axes import pixel_unshuffle as pixel_unshuffle
+from oarlock.op.composed.axes import rot90 as rot90
+from oarlock.op.composed.axes import swapaxes as swapaxes
+from oarlock.op.composed.axes import unflatten as unflatten
 from oarlock.op.composed.broadcast_product import matrix_product as matrix_product
 from oarlock.op.composed.class_losses import cross_entropy as cross_entropy
 from oarlock.op.composed.class_losses import nll_loss as nll_loss
 from oarlock.op.composed.crf import crf_loss as crf_loss
 from oarlock.op.composed.density_losses import gaussian_nll_loss as gaussian_nll_loss
 from oarlock.op.composed.density_losses import poisson_nll_loss as poisson_nll_loss
+from oarlock.op.composed.diagonals import diag as diag
+from oarlock.op.composed.diagonals import diag_embed as diag_embed
+from oarlock.op.composed.diagonals import diagflat as diagflat
+from oarlock.op.composed.diagonals import diagonal_scatter as diagonal_scatter
+from oarlock.op.composed.diagonals import trace as trace
+from oarlock.op.composed.differences import cumulative_trapezoid as cumulative_trapezoid
+from oarlock.op.composed.differences import diff as diff
+from oarlock.op.composed.differences import trapezoid as trapezoid
 from oarlock.op.composed.distances import cosine_similarity as cosine_similarity
 from oarlock.op.composed.distances import pairwise_distance as pairwise_distance
 from oarlock.op.composed.einsum import einsum as einsum
+from oarlock.op.composed.elementwise import addcdiv as addcdiv
+from oarlock.op.composed.elementwise import allclose as allclose
+from oarlock.op.composed.elementwise import deg2rad as deg2rad
+from oarlock.op.composed.elementwise import entr as entr
+from oarlock.op.composed.elementwise import float_power as float_power
+from oarlock.op.composed.elementwise import frac as frac
+from oarlock.op.composed.elementwise import isclose as isclose
+from oarlock.op.composed.elementwise import isneginf as isneginf
+from oarlock.op.composed.elementwise import isposinf as isposinf
+from oarlock.op.composed.elementwise import ldexp as ldexp
+from oarlock.op.composed.elementwise import logit as logit
+from oarlock.op.composed.elementwise import multigammaln as multigammaln
+from oarlock.op.composed.elementwise import nan_to_num as nan_to_num
+from oarlock.op.composed.elementwise import ndtr as ndtr
+from oarlock.op.composed.elementwise import rad2deg as rad2deg
+from oarlock.op.composed.elementwise import signbit as signbit
+from oarlock.op.composed.elementwise import sinc as sinc
 from oarlock.op.composed.imbalance_losses import dice_loss as dice_loss
 from oarlock.op.composed.imbalance_losses import focal_loss as focal_loss
 from oarlock.op.composed.imbalance_losses import iou_loss as iou_loss
 from oarlock.op.composed.imbalance_losses import sigmoid_focal_loss as sigmoid_focal_loss
 from oarlock.op.composed.indexing import gather_nd as gather_nd
 from oarlock.op.composed.indexing import scatter_nd as scatter_nd
+from oarlock.op.composed.joining import atleast_1d as atleast_1d
+from oarlock.op.composed.joining import atleast_2d as atleast_2d
+from oarlock.op.composed.joining import atleast_3d as atleast_3d
+from oarlock.op.composed.joining import block_diag as block_diag
+from oarlock.op.composed.joining import broadcast_tensors as broadcast_tensors
+from oarlock.op.composed.joining import cartesian_prod as cartesian_prod
+from oarlock.op.composed.joining import column_stack as column_stack
+from oarlock.op.composed.joining import combinations as combinations
+from oarlock.op.composed.joining import dstack as dstack
+from oarlock.op.composed.joining import hstack as hstack
+from oarlock.op.composed.joining import meshgrid as meshgrid
+from oarlock.op.composed.joining import vstack as vstack
 from oarlock.op.composed.losses import binary_cross_entropy as binary_cross_entropy
 from oarlock.op.composed.losses import binary_cross_entropy_with_logits as binary_cross_entropy_with_logits
 from oarlock.op.composed.losses import huber_loss as huber_loss
@@ -106,7 +154,33 @@ from oarlock.op.composed.norms import vector_norm as vector_norm
 from oarlock.op.composed.order import argsort as argsort
 from oarlock.op.composed.order import eye as eye
 from oarlock.op.composed.order import top_k_along as top_k_along
+from oarlock.op.composed.parts import chunk as chunk
+from oarlock.op.composed.parts import dsplit as dsplit
+from oarlock.op.composed.parts import hsplit as hsplit
+from oarlock.op.composed.parts import select_scatter as select_scatter
+from oarlock.op.composed.parts import slice_scatter as slice_scatter
+from oarlock.op.composed.parts import tensor_split as tensor_split
+from oarlock.op.composed.parts import unbind as unbind
+from oarlock.op.composed.parts import vsplit as vsplit
+from oarlock.op.composed.places import index_add as index_add
+from oarlock.op.composed.places import index_copy as index_copy
+from oarlock.op.composed.places import index_fill as index_fill
+from oarlock.op.composed.places import index_reduce as index_reduce
+from oarlock.op.composed.places import index_select as index_select
+from oarlock.op.composed.places import isin as isin
+from oarlock.op.composed.places import masked_fill as masked_fill
+from oarlock.op.composed.places import masked_scatter as masked_scatter
+from oarlock.op.composed.places import masked_select as masked_select
+from oarlock.op.composed.places import put as put
+from oarlock.op.composed.places import scatter_reduce as scatter_reduce
+from oarlock.op.composed.places import take as take
 from oarlock.op.composed.product import gemm as gemm
+from oarlock.op.composed.products import cross as cross
+from oarlock.op.composed.products import inner as inner
+from oarlock.op.composed.products import kron as kron
+from oarlock.op.composed.products import outer as outer
+from oarlock.op.composed.products import tensordot as tensordot
+from oarlock.op.composed.products import vecdot as vecdot
 from oarlock.op.composed.sampled_losses import hierarchical_softmax_loss as hierarchical_softmax_loss
 from oarlock.op.composed.sampled_losses import log_uniform_samples as log_uniform_samples
 from oarlock.op.composed.sampled_losses import nce_loss as nce_loss
@@ -114,6 +188,14 @@ from oarlock.op.composed.sampled_losses import sampled_softmax_loss as sampled_s
 from oarlock.op.composed.sampled_losses import uniform_samples as uniform_samples
 from oarlock.op.composed.shape import squeeze as squeeze
 from oarlock.op.composed.shape import unsqueeze as unsqueeze
+from oarlock.op.composed.statistics import aminmax as aminmax
+from oarlock.op.composed.statistics import corrcoef as corrcoef
+from oarlock.op.composed.statistics import count_nonzero as count_nonzero
+from oarlock.op.composed.statistics import cov as cov
+from oarlock.op.composed.statistics import nanmean as nanmean
+from oarlock.op.composed.statistics import nanquantile as nanquantile
+from oarlock.op.composed.statistics import nansum as nansum
+from oarlock.op.composed.statistics import quantile as quantile
 from oarlock.op.control import conditional as conditional
 from oarlock.op.control import loop_gradient as loop_gradient
 from oarlock.op.control import recurrent_loop as recurrent_loop
@@ -292,6 +374,12 @@ def argwhere(condition: Var, *, name: str | None = None) -> Var:
     """argwhere(condition: bool[...s]) -> y: int64[? r]
 
     Where the condition is true: a row of numbers, one for each axis, for each place, in their order.
+    """
+
+def around(x: Var, decimals: int = 0, *, name: str | None = None) -> Var:
+    """around(x: float[*b], decimals=0) -> y: float[*b]
+
+    The nearest number of so many ``decimals``, below 0 of tens; `round` for 0.
     """
 
 def asin(x: Var, *, name: str | None = None) -> Var:
@@ -488,7 +576,7 @@ def chunk_counts(hypothesis: Var, reference: Var, splits: Var, types: int, schem
 def clip(x: Var | float, lower: Var | float | None = None, upper: Var | float | None = None, *, name: str | None = None) -> Var:
     """clip(x: number[*#s], lower?: number[*#s], upper?: number[*#s]) -> y: number[*#s]
 
-    ``x`` held between ``lower`` and ``upper``; an absent bound does not bind. Bounds take no gradient.
+    ``x`` held between ``lower`` and ``upper``; an absent bound does not bind. A bound that binds gets the gradient.
     """
 
 def coalesce(rows: Var, values: Var, *, name: str | None = None) -> tuple[Var, Var]:
@@ -560,6 +648,12 @@ def conv_transpose3d(x: Var, filter: Var, bias: Var | None = None, stride: int |
     `conv_transpose2d` along three axes.
     """
 
+def copysign(x: Var | float, y: Var | float, *, name: str | None = None) -> Var:
+    """copysign(x: float[*#s], y: float[*#s]) -> z: float[*#s]
+
+    ``|x|`` with the sign of ``y``, that of -0 too.
+    """
+
 def cos(x: Var, *, name: str | None = None) -> Var:
     """cos(x: float[*b]) -> y: float[*b]
 
@@ -618,6 +712,18 @@ def ctc_occupancy_change(log_p: Var, splits: Var, label: Var, label_splits: Var,
     How the occupancy that `ctc_loss` has changes as ``log_p`` moves: its derivative, which is symmetric, times a direction.
     """
 
+def cummax(x: Var, axis: int, *, name: str | None = None) -> tuple[Var, Var]:
+    """cummax(x: number[...s], axis) -> values: number[...s], indices: int64[...s]
+
+    At each place along ``axis`` the largest element up to it, and where the last of equal ones stands.
+    """
+
+def cummin(x: Var, axis: int, *, name: str | None = None) -> tuple[Var, Var]:
+    """cummin(x: number[...s], axis) -> values: number[...s], indices: int64[...s]
+
+    At each place along ``axis`` the smallest element up to it, and where the last of equal ones stands.
+    """
+
 def cumprod(x: Var, axis: int, exclusive: bool = False, reverse: bool = False, *, name: str | None = None) -> Var:
     """cumprod(x: number[...s], axis, exclusive=False, reverse=False) -> y: number[...s]
 
@@ -634,6 +740,12 @@ def diagonal(x: Var, offset: int = 0, axes: int | Sequence[int] = (-2, -1), *, n
     """diagonal(x: T[...s], offset=0, axes=(-2, -1)) -> y: T[...t]
 
     The elements ``x[i, i + offset]`` of two axes, along a new last one. Their sizes must be known, or be one.
+    """
+
+def digamma(x: Var, *, name: str | None = None) -> Var:
+    """digamma(x: float[*b]) -> y: float[*b]
+
+    The derivative of `lgamma` (DLMF 5.2.2).
     """
 
 def divide(x: Var | float, y: Var | float, *, name: str | None = None) -> Var:
@@ -686,6 +798,24 @@ def erf(x: Var, *, name: str | None = None) -> Var:
     The error function, ``2 / sqrt(pi)`` times the integral of ``exp(-t**2)`` from 0 to ``x``.
     """
 
+def erfc(x: Var, *, name: str | None = None) -> Var:
+    """erfc(x: float[*b]) -> y: float[*b]
+
+    ``1 - erf(x)``, exact where that is near 0 too (DLMF 7.2.2).
+    """
+
+def erfcx(x: Var, *, name: str | None = None) -> Var:
+    """erfcx(x: float[*b]) -> y: float[*b]
+
+    ``exp(x**2) erfc(x)``, which overflows for no positive ``x`` (DLMF 7.2.3).
+    """
+
+def erfinv(x: Var, *, name: str | None = None) -> Var:
+    """erfinv(x: float[*b]) -> y: float[*b]
+
+    The number of which ``x`` is `erf`; infinite at -1 and 1, NaN beyond.
+    """
+
 def exp(x: Var, *, name: str | None = None) -> Var:
     """exp(x: float[*b]) -> y: float[*b]
 
@@ -734,10 +864,28 @@ def floor_divide(x: Var | float, y: Var | float, *, name: str | None = None) -> 
     ``x / y``, rounded down. An integer by 0 fails. Its gradient is zero wherever it has one.
     """
 
+def fmax(x: Var | float, y: Var | float, *, name: str | None = None) -> Var:
+    """fmax(x: float[*#s], y: float[*#s]) -> z: float[*#s]
+
+    The larger one, or the one that is no NaN; of equal ones ``x``, which gets the whole gradient.
+    """
+
+def fmin(x: Var | float, y: Var | float, *, name: str | None = None) -> Var:
+    """fmin(x: float[*#s], y: float[*#s]) -> z: float[*#s]
+
+    The smaller one, or the one that is no NaN; of equal ones ``x``, which gets the whole gradient.
+    """
+
 def fmod(x: Var | float, y: Var | float, *, name: str | None = None) -> Var:
     """fmod(x: number[*#s], y: number[*#s]) -> z: number[*#s]
 
     The remainder of ``x`` divided by ``y``, with the sign of ``x``. An integer by 0 fails.
+    """
+
+def fold(x: Var, shape: int | Sequence[int], size: int | Sequence[int], stride: int | Sequence[int] = (1, 1), padding: int | Sequence[int] = (0, 0), dilation: int | Sequence[int] = (1, 1), *, name: str | None = None) -> Var:
+    """fold(x: float[n k! l], shape, size, stride=(1, 1), padding=(0, 0), dilation=(1, 1)) -> y: float[n c h w]
+
+    Images of ``shape`` that are the sums of patches, one a column: each number is added where `unfold` would take it from (col2im).
     """
 
 def full(shape: int | Sequence[int | str] | Var, value: float | Var, dtype: DType | str | type = "float32", *, name: str | None = None) -> Var:
@@ -773,6 +921,12 @@ def gather(x: Var, rows: Var, axis: int | None = None, sparse: bool = False, *, 
 
     With an ``axis``, what it numbers lies along that: ``y[:, i] = x[:, rows[i]]``. A number that is no row's fails; negative ones do not
     count from the end. With ``sparse`` an optimizer is given the gradient of a parameter ``x`` as rows, where ``x`` is only looked up.
+    """
+
+def gcd(x: Var | int, y: Var | int, *, name: str | None = None) -> Var:
+    """gcd(x: integer[*#s], y: integer[*#s]) -> z: integer[*#s]
+
+    The greatest common divisor, not negative.
     """
 
 def gelu(x: Var, approximate: bool = False, *, name: str | None = None) -> Var:
@@ -845,6 +999,42 @@ def hardtanh(x: Var, lower: float = -1.0, upper: float = 1.0, *, name: str | Non
     ``x`` held between two numbers. Unlike that of `clip`, its gradient is 0 at these, too.
     """
 
+def heaviside(x: Var | float, y: Var | float, *, name: str | None = None) -> Var:
+    """heaviside(x: number[*#s], y: number[*#s]) -> z: number[*#s]
+
+    0 below 0, ``y`` at 0, 1 above; it has no gradient.
+    """
+
+def hypot(x: Var | float, y: Var | float, *, name: str | None = None) -> Var:
+    """hypot(x: float[*#s], y: float[*#s]) -> z: float[*#s]
+
+    ``sqrt(x**2 + y**2)``, which overflows only where the result does.
+    """
+
+def i0(x: Var, *, name: str | None = None) -> Var:
+    """i0(x: float[*b]) -> y: float[*b]
+
+    The modified Bessel function of the first kind of order 0 (DLMF 10.25).
+    """
+
+def i0e(x: Var, *, name: str | None = None) -> Var:
+    """i0e(x: float[*b]) -> y: float[*b]
+
+    ``exp(-|x|) i0(x)``, which overflows nowhere.
+    """
+
+def i1(x: Var, *, name: str | None = None) -> Var:
+    """i1(x: float[*b]) -> y: float[*b]
+
+    That of order 1 (DLMF 10.25).
+    """
+
+def i1e(x: Var, *, name: str | None = None) -> Var:
+    """i1e(x: float[*b]) -> y: float[*b]
+
+    ``exp(-|x|) i1(x)``, which overflows nowhere.
+    """
+
 @overload
 def index(x: Var, indices: Sequence[Var] | Var, axes: int | Sequence[int], *, name: str | None = None) -> Var:
     """index(x: T[...s], *indices: int64, axes) -> y: T[...t]
@@ -899,6 +1089,12 @@ def isnan(x: Var, *, name: str | None = None) -> Var:
     Where ``x`` is NaN, no number.
     """
 
+def kthvalue(x: Var, k: int, axis: int = -1, keepdim: bool = False, *, name: str | None = None) -> tuple[Var, Var]:
+    """kthvalue(x: number[...s], k, axis=-1, keepdim=False) -> values: number[...s-{axis!}], indices: int64[...s-{axis!}]
+
+    The ``k``-th smallest element along ``axis``, counted from 1, and its place.
+    """
+
 def layer_norm(x: Var, scale: Var | None = None, bias: Var | None = None, epsilon: float = 1e-05, *, name: str | None = None) -> Var:
     """layer_norm(x: float[*b k], scale?: float[k], bias?: float[k], epsilon=1e-05) -> y: float[*b k], mean: float[*b 1], rstd: float[*b 1]
 
@@ -923,6 +1119,12 @@ def layer_norm_scale_grad(x: Var, mean: Var, rstd: Var, dy: Var, *, name: str | 
     It is the sum over the rows of ``dy * (x - mean) * rstd``.
     """
 
+def lcm(x: Var | int, y: Var | int, *, name: str | None = None) -> Var:
+    """lcm(x: integer[*#s], y: integer[*#s]) -> z: integer[*#s]
+
+    The least common multiple, not negative.
+    """
+
 def leaky_relu(x: Var, slope: float = 0.01, *, name: str | None = None) -> Var:
     """leaky_relu(x: float[*b], slope=0.01) -> y: float[*b]
 
@@ -945,6 +1147,12 @@ def less_equal(x: Var | float, y: Var | float, *, name: str | None = None) -> Va
     """less_equal(x: number[*#s], y: number[*#s]) -> z: bool[*#s]
 
     Where ``x <= y``.
+    """
+
+def lgamma(x: Var, *, name: str | None = None) -> Var:
+    """lgamma(x: float[*b]) -> y: float[*b]
+
+    The logarithm of ``|gamma(x)|``, where ``gamma(n) = (n - 1)!`` (DLMF 5.2).
     """
 
 def linear(x: Var, w: Var, bias: Var | None = None, *, name: str | None = None) -> Var:
@@ -983,6 +1191,12 @@ def log_loss(p: Var, target: Var, *, name: str | None = None) -> Var:
     ``-(target log(p) + (1 - target) log(1 - p))`` of probabilities; a logarithm counts as no less than -100.
     """
 
+def log_ndtr(x: Var, *, name: str | None = None) -> Var:
+    """log_ndtr(x: float[*b]) -> y: float[*b]
+
+    The logarithm of the probability that a standard normal number is below ``x``, exact far below 0 too.
+    """
+
 def log_sigmoid(x: Var, *, name: str | None = None) -> Var:
     """log_sigmoid(x: float[*b]) -> y: float[*b]
 
@@ -993,6 +1207,24 @@ def log_softmax(x: Var, axis: int | None = None, *, name: str | None = None) -> 
     """log_softmax(x: float[...s], axis=None) -> y: float[...s]
 
     The logarithm of ``softmax(x)``, finite where that rounds to 0.
+    """
+
+def logaddexp(x: Var | float, y: Var | float, *, name: str | None = None) -> Var:
+    """logaddexp(x: float[*#s], y: float[*#s]) -> z: float[*#s]
+
+    ``log(exp(x) + exp(y))``, computed stably.
+    """
+
+def logaddexp2(x: Var | float, y: Var | float, *, name: str | None = None) -> Var:
+    """logaddexp2(x: float[*#s], y: float[*#s]) -> z: float[*#s]
+
+    ``log2(2**x + 2**y)``, computed stably.
+    """
+
+def logcumsumexp(x: Var, axis: int, *, name: str | None = None) -> Var:
+    """logcumsumexp(x: float[...s], axis) -> y: float[...s]
+
+    At each place along ``axis`` the logarithm of the sum of ``exp(x)`` up to it, computed stably.
     """
 
 def logical_and(x: Var | bool, y: Var | bool, *, name: str | None = None) -> Var:
@@ -1069,6 +1301,12 @@ def mean(x: Var, axis: int | Sequence[int] | None = None, keepdim: bool = False,
     The mean over an axis, several, or everything where that is None. The mean of nothing is NaN.
     """
 
+def median(x: Var, axis: int | None = None, keepdim: bool = False, *, name: str | None = None) -> tuple[Var, Var]:
+    """median(x: number[...s], axis=None, keepdim=False) -> values: number[...s-{axis!}], indices: int64[...s-{axis!}]
+
+    The median along ``axis``, of all where it is None, the lower one of two, and its place; NaN where one element is.
+    """
+
 def merge(condition: Var, yes: Var, no: Var, *, name: str | None = None) -> Var:
     """merge(condition: bool[k], yes: T[p ...d], no: T[q ...d]) -> y: T[k ...d]
 
@@ -1087,6 +1325,12 @@ def mish(x: Var, *, name: str | None = None) -> Var:
     """mish(x: float[*b]) -> y: float[*b]
 
     ``y = x * tanh(softplus(x))`` (Misra, 2019).
+    """
+
+def mode(x: Var, axis: int = -1, keepdim: bool = False, *, name: str | None = None) -> tuple[Var, Var]:
+    """mode(x: number[...s], axis=-1, keepdim=False) -> values: number[...s-{axis!}], indices: int64[...s-{axis!}]
+
+    The most frequent element along ``axis``, the smallest of several, and the last place where it stands.
     """
 
 def momentum(param: Var, grad: Var, velocity: Var, learning_rate: Var | float, mu: float = 0.9, nesterov: bool = False, *, name: str | None = None) -> tuple[Var, Var]:
@@ -1119,6 +1363,12 @@ def multiply(x: Var | float, y: Var | float, *, name: str | None = None) -> Var:
     ``z = x * y``, element by element.
     """
 
+def nanmedian(x: Var, axis: int | None = None, keepdim: bool = False, *, name: str | None = None) -> tuple[Var, Var]:
+    """nanmedian(x: number[...s], axis=None, keepdim=False) -> values: number[...s-{axis!}], indices: int64[...s-{axis!}]
+
+    The `median` of what is no NaN; NaN where all is.
+    """
+
 @overload
 def narrow(x: Var, like: Sequence[Var] | Var = (), *, length: int | Sequence[int | str], axis: int = 0, start: int | Sequence[int | str] = (0,), name: str | None = None) -> Var:
     """narrow(x: T[...s], *like: shape, length, axis=0, start=(0,)) -> y: T[...t]
@@ -1140,6 +1390,12 @@ def narrow(x: Var, length: int | Sequence[int | str], axis: int = 0, start: int 
     ``length`` elements along ``axis``, those from ``start`` on: a `slice` whose end is a symbol, which ``x`` or ``like`` tells.
     """
 
+def ndtri(x: Var, *, name: str | None = None) -> Var:
+    """ndtri(x: float[*b]) -> y: float[*b]
+
+    The number below which a standard normal one lies with the probability ``x``; NaN beyond 0 and 1.
+    """
+
 def neg(x: Var, *, name: str | None = None) -> Var:
     """neg(x: number[*b]) -> y: number[*b]
 
@@ -1150,6 +1406,12 @@ def negative_log_likelihood(log_p: Var, label: Var, ignore_index: int = -100, *,
     """negative_log_likelihood(log_p: float[*b k!], label: int64[*b], ignore_index=-100) -> loss: float[*b]
 
     ``-log_p[label]``: logarithms of probabilities against class ids; ignored rows give 0.
+    """
+
+def nextafter(x: Var | float, y: Var | float, *, name: str | None = None) -> Var:
+    """nextafter(x: float[*#s], y: float[*#s]) -> z: float[*#s]
+
+    The number next to ``x`` on the way to ``y``, which changes as ``x`` does.
     """
 
 def nonzero(condition: Var, value: bool = True, *, name: str | None = None) -> Var:
@@ -1178,6 +1440,14 @@ def one_hot(ids: Var, depth: int, *, name: str | None = None) -> Var:
     A row of ``depth`` numbers for each id: 1 at the id, else 0. An id that is not one of 0 to ``depth - 1`` fails.
     """
 
+def optimization_barrier(x: Var, *, name: str | None = None) -> Var:
+    """optimization_barrier(x: T[...s]) -> y: T[...s]
+
+    ``x`` itself, as a value of which passes know nothing: what is computed of it is not taken for what is computed of ``x``.
+
+    Recomputation puts it before what gradients compute again. It costs no memory and no time.
+    """
+
 def pad(x: Var, before: int | Sequence[int], after: int | Sequence[int], mode: str = "constant", value: float = 0.0, *, name: str | None = None) -> Var:
     """pad(x: T[...s], before, after, mode="constant", value=0.0) -> y: T[...t]
 
@@ -1187,10 +1457,22 @@ def pad(x: Var, before: int | Sequence[int], after: int | Sequence[int], mode: s
     the axis were a ring (``"circular"``).
     """
 
+def polygamma(x: Var, order: int, *, name: str | None = None) -> Var:
+    """polygamma(x: float[*b], order) -> y: float[*b]
+
+    The derivative of `digamma` of this order, `digamma` itself for 0 (DLMF 5.15).
+    """
+
 def power(x: Var | float, y: Var | float, *, name: str | None = None) -> Var:
     """power(x: number[*#s], y: number[*#s]) -> z: number[*#s]
 
     ``x`` to the power ``y``. Integers drop the fraction of a power that is below 0, and are no number above 0 to it.
+    """
+
+def put_rows(param: Var, rows: Var, values: Var, *, name: str | None = None) -> Var:
+    """put_rows(param: T[k ...d], rows: int64[n], values: T[n ...d]) -> next: T[k ...d]
+
+    ``param`` with ``values`` in the rows that ``rows`` numbers, each once: ``next[rows[i]] = values[i]``. The others stay.
     """
 
 def random_normal(shape: int | Sequence[int | str] | Var, mean: float = 0.0, deviation: float = 1.0, dtype: DType | str | type = "float32", *, name: str | None = None) -> Var:
@@ -1567,20 +1849,6 @@ def sort(x: Var, axis: int = -1, descending: bool = False, *, name: str | None =
     The elements along ``axis``, rising or falling, and where they stood. Equal ones stay in their order. NaN is the largest.
     """
 
-def sparse_adam(param: Var, rows: Var, values: Var, moment1: Var, moment2: Var, step: Var | float, learning_rate: Var | float, beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-08, *, name: str | None = None) -> tuple[Var, Var, Var]:
-    """sparse_adam(param: float[k ...d], rows: int64[n], values: float[n ...d], moment1: float[k ...d], moment2: float[k ...d], step: int64[], learning_rate: float64[], beta1=0.9, beta2=0.999, epsilon=1e-08) -> next: float[k ...d], next_moment1: float[k ...d], next_moment2: float[k ...d]
-
-    `adam` on the numbered rows alone, lazily: the others keep their moments, and stay where they are.
-
-    So does PyTorch's SparseAdam, which adds ``epsilon`` before it corrects the second moment; here that stands where `adam` has it.
-    """
-
-def sparse_momentum(param: Var, rows: Var, values: Var, velocity: Var, learning_rate: Var | float, mu: float = 0.9, nesterov: bool = False, *, name: str | None = None) -> tuple[Var, Var]:
-    """sparse_momentum(param: float[k ...d], rows: int64[n], values: float[n ...d], velocity: float[k ...d], learning_rate: float64[], mu=0.9, nesterov=False) -> next: float[k ...d], next_velocity: float[k ...d]
-
-    `momentum` on the numbered rows alone, lazily: the others keep their velocity, and stay where they are.
-    """
-
 def sparse_sgd(param: Var, rows: Var, values: Var, learning_rate: Var | float, *, name: str | None = None) -> Var:
     """sparse_sgd(param: float[k ...d], rows: int64[n], values: float[n ...d], learning_rate: float64[]) -> next: float[k ...d]
 
@@ -1727,6 +1995,12 @@ def trunc(x: Var, *, name: str | None = None) -> Var:
     ``x`` without its fraction, rounded towards 0.
     """
 
+def unfold(x: Var, size: int | Sequence[int], stride: int | Sequence[int] = (1, 1), padding: int | Sequence[int] = (0, 0), dilation: int | Sequence[int] = (1, 1), *, name: str | None = None) -> Var:
+    """unfold(x: float[n c! h w], size, stride=(1, 1), padding=(0, 0), dilation=(1, 1)) -> y: float[n k l]
+
+    The patches that windows of an image see, one a column: ``k`` numbers are those of its ``c`` channels, row by row (im2col).
+    """
+
 def unique(x: Var, *, name: str | None = None) -> tuple[Var, Var, Var]:
     """unique(x: number[...s]) -> values: number[?], inverse: int64[...s], counts: int64[?]
 
@@ -1780,4 +2054,16 @@ def windows(x: Var, axis: int, size: int, step: int = 1, *, name: str | None = N
     All windows of ``size`` elements along ``axis``, every ``step``: a last axis more, and a window for each along ``axis``.
 
     What is left at the end is in no window. ``Tensor.unfold`` of PyTorch, ``sliding_window_view`` of NumPy.
+    """
+
+def xlog1py(x: Var | float, y: Var | float, *, name: str | None = None) -> Var:
+    """xlog1py(x: float[*#s], y: float[*#s]) -> z: float[*#s]
+
+    ``x log(1 + y)``; 0 where ``x`` is 0, unless ``y`` is NaN.
+    """
+
+def xlogy(x: Var | float, y: Var | float, *, name: str | None = None) -> Var:
+    """xlogy(x: float[*#s], y: float[*#s]) -> z: float[*#s]
+
+    ``x log(y)``; 0 where ``x`` is 0, unless ``y`` is NaN.
     """

@@ -23,6 +23,7 @@ from oarlock.suggestions import did_you_mean, refuse_calls, suggest_names
 __all__ = ["checked", "publish"]
 
 _T = TypeVar("_T")
+_NONE = Parameter("none", Parameter.POSITIONAL_ONLY)
 
 
 def checked(value: _T, *, methods: bool = False) -> _T:
@@ -39,7 +40,7 @@ def checked(value: _T, *, methods: bool = False) -> _T:
         return function  # type: ignore[return-value]
     if isinstance(value, type) and _is_ours(value) and not issubclass(value, BaseException | enum.Enum):
         _check_class(value, methods)
-    return value
+    return value  # type: ignore[return-value]
 
 
 def publish(package: str) -> None:
@@ -107,8 +108,8 @@ def _options_of(function: FunctionType) -> frozenset[str] | None:
 
 def _expanded(signature: Signature) -> Signature:
     """The signature with the keywords of ``**options: Unpack[Options]``, each by itself."""
-    *others, last = [*signature.parameters.values()] or [None]
-    if last is None or last.kind is not Parameter.VAR_KEYWORD or typing.get_origin(last.annotation) is not typing.Unpack:
+    *others, last = signature.parameters.values() or [_NONE]
+    if last.kind is not Parameter.VAR_KEYWORD or typing.get_origin(last.annotation) is not typing.Unpack:
         return signature
     (options,) = typing.get_args(last.annotation)
     named = [Parameter(name, Parameter.KEYWORD_ONLY, default=..., annotation=kind) for name, kind in options.__annotations__.items()]
