@@ -199,9 +199,9 @@ def test_check_names_the_rule_that_is_broken(model, tmp_path, refuses):
     assert refuses("check", tmp_path / "program.bin") == (
         'VerifyError: main, op 5 (softmax): "softmax_0" is not declared here or in a block around it'
     )
-    (tmp_path / "program.bin").write_bytes(data.replace(b"\x07softmax\x12", b"\x07softmin\x12", 1))
+    (tmp_path / "program.bin").write_bytes(data.replace(b"\x07softmax\x12", b"\x07softmix\x12", 1))
     error = refuses("check", tmp_path / "program.bin")
-    assert error.startswith('UnknownOperatorError: main, op 5 (softmin): no operator "softmin"; did you mean "softmax"?')
+    assert error.startswith('UnknownOperatorError: main, op 5 (softmix): no operator "softmix"; did you mean "softmax"?')
 
 
 @pytest.mark.parametrize("verb", ["show", "check", "hash"])
