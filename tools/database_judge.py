@@ -82,7 +82,7 @@ def judge_error(sample: Sample, ours: Callable[..., Any]) -> Outcome:
         return Outcome(left="no tensor is given")
     try:
         made, given = _written(sample, ours)
-        if isinstance(sample.arguments[0], int | float):
+        if len(sample.arguments) == 2 and any(isinstance(each, int | float) for each in sample.arguments):
             outcome.left = "a number may stand for a variable here"
         else:
             outcome.forward = _refused_by_values(made, _flat(given))

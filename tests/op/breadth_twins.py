@@ -140,6 +140,12 @@ SHAPES = [
     twin("block_diag", lambda *xs: torch.block_diag(*xs), (2, 3), (2,), (3, 1)),
     twin("cartesian_prod", torch.cartesian_prod, (2,), (3,)),
     twin("combinations", lambda x: torch.combinations(x, 2, True), (3,), with_replacement=True),
+    Twin("max_unpool", lambda x: op.max_unpool(*op.max_pool_with_indices(x, size=(2, 2)), size=(4, 5)),
+         lambda x: F.max_unpool2d(*F.max_pool2d(x, 2, return_indices=True), 2, output_size=(4, 5)), ((2, 2, 4, 5),)),
+    Twin("adaptive_max_pool_with_indices", lambda x: op.max_unpool(*op.adaptive_max_pool_with_indices(x, size=(2,)), size=(7,)),
+         lambda x: F.max_unpool1d(*F.adaptive_max_pool1d(x, 2, return_indices=True), 3, output_size=(7,)), ((2, 2, 7),)),
+    twin("lp_pool", lambda x: F.lp_pool2d(x, 3.0, (2, 2), 1), (2, 2, 3, 3), low=0.2, order=3.0, size=(2, 2), stride=(1, 1)),
+    Twin("x[lists]", lambda x: x[:, [2, 0, -1]], lambda x: x[:, [2, 0, -1]], ((2, 3, 2),)),
     _of_several("meshgrid", lambda *xs: torch.meshgrid(*xs, indexing="xy"), (2,), (3,), (), indexing="xy"),
     _of_several("broadcast_tensors", torch.broadcast_tensors, (2, 1), (3,)),
     _of_several("unbind", lambda x: torch.unbind(x, 1), (2, 3), axis=1),
@@ -155,6 +161,8 @@ SHAPES = [
 ]  # fmt: skip
 
 PRODUCTS = [
+    twin("cdist", lambda x, y: torch.cdist(x.double(), y.double(), 3.0).to(x.dtype), (2, 3, 2), (4, 2), order=3.0, orders=1),
+    twin("pdist", lambda x: torch.pdist(x.double()).to(x.dtype), (4, 3), orders=1),
     twin("outer", torch.outer, (2,), (3,)),
     twin("inner", torch.inner, (2, 3), (4, 3)),
     twin("vecdot", lambda x, y: torch.linalg.vecdot(x, y, dim=0), (3, 2), (3, 1), axis=0),

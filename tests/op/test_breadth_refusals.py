@@ -3,10 +3,13 @@
 from itertools import count
 
 import pytest
+import torch
+from tolerances import VALUES
 
 import oarlock as ol
 
 op = ol.op
+WINDOWS = ("hann", "hamming", "blackman")
 _NUMBERS = count()
 
 
@@ -27,7 +30,7 @@ REFUSED = [
     (lambda: op.index_add(var(2, 3), places(4), var(4, 2), axis=0), "index_add: values are [4, 2], where [4, 3] is put"),
     (lambda: op.scatter_reduce(var(2), places(2), var(2), axis=0, reduction="max"), "scatter_reduce: no reduction is called 'max'"),
     (lambda: op.masked_fill(var(2, 3), var(2), 0.0), "masked_fill: the mask must be bool, not float32"),
-    (lambda: op.masked_fill(var(2, 3), var(2, dtype="bool"), 0.0), "masked_fill: [2] does not broadcast to [2, 3]"),
+    (lambda: op.masked_fill(var(2, 3), var(2, dtype="bool"), 0.0), "masked_fill: [2] and [2, 3] do not broadcast"),
     (lambda: op.select_scatter(var(2, 3), var(2), axis=1, index=3), "select_scatter: 3 is no place along an axis of the size 3"),
     (lambda: op.slice_scatter(var(4), var(3), stop=2), "slice_scatter: values do not fill the slice, [2]"),
     (lambda: op.diagonal_scatter(var(3, 3), var(3), offset=1), "diagonal_scatter: values do not fill the diagonal, [2]"),
@@ -51,6 +54,17 @@ REFUSED = [
     (lambda: op.quantile(var(4), 1.5), "quantile: q is 1.5, where it is from 0 to 1"),
     (lambda: op.quantile(var(4), 0.5, interpolation="cubic"), "quantile: no interpolation is called 'cubic'"),
     (lambda: op.cov(var(2, 3), weights=var(2)), "cov: there is one weight for each observation"),
+    (lambda: op.cov(var(2, 3), frequencies=var(3)), "cov: frequencies are integers, not float32"),
+    (lambda: op.tensor_split(var(3), "abc"), "tensor_split: sections is a number, or places in a row, not"),
+    (lambda: op.max_unpool(var(1, 1, 2), places(1, 1, 3), size=(4,)), "max_unpool: each value has a place"),
+    (lambda: op.max_unpool(var(1, 1, 2), places(1, 1, 2), size=(4, 4)), "max_unpool: size has 1 numbers, at least 0, not (4, 4)"),
+    (lambda: op.max_pool_with_indices(var(2, 3), size=(2,)), "max_pool_with_indices: x has images, channels, and one axis, two or three"),
+    (lambda: op.lp_pool(var(1, 1, 4), order=0.0, size=(2,)), "lp_pool: order is 0.0, where it is above 0"),
+    (lambda: op.pdist(var("n", 2)), "pdist: x has rows, of which it is known how many"),
+    (lambda: op.cdist(var(2), var(2)), "cdist: both have rows"),
+    (lambda: op.linspace(0.0, 1.0, -1), "linspace: count is -1, where it is at least 0"),
+    (lambda: op.hann_window(-1), "hann_window: count is -1, where it is at least 0"),
+    (lambda: var(3)[["a"]], "x[...]: a list is of numbers of places, not of"),
     (lambda: op.diff(var(3), n=-1), "diff: n is -1, where it is at least 0"),
     (lambda: op.multigammaln(var(3), dimensions=0), "multigammaln: dimensions is 0, where it is at least 1"),
     (lambda: op.isclose(var(3), var(3), rtol=-1.0), "isclose: rtol is -1.0 and atol 1e-08, where both are at least 0"),
@@ -64,6 +78,31 @@ def test_what_does_not_fit_is_refused_when_it_is_written(call, message):
     assert refusal.value.message.startswith(message), refusal.value.message
     assert refusal.value.location.line > 0
     assert program.main.ops == []
+
+
+def test_ranges_and_windows_are_those_of_pytorch():
+    with ol.Program() as program:
+        ours = [
+            op.linspace(-1.0, 2.5, 7, dtype="float64"),
+            op.linspace(3.0, 1.0, 4),
+            op.linspace(3.0, 1.0, 1),
+            op.logspace(0.0, 3.0, 4, base=2.0, dtype="float64"),
+            *(
+                window(8, periodic=periodic)
+                for window in (op.hann_window, op.hamming_window, op.blackman_window)
+                for periodic in (True, False)
+            ),
+        ]
+    theirs = [
+        torch.linspace(-1.0, 2.5, 7, dtype=torch.float64),
+        torch.linspace(3.0, 1.0, 4),
+        torch.linspace(3.0, 1.0, 1),
+        torch.logspace(0.0, 3.0, 4, base=2.0, dtype=torch.float64),
+        *(getattr(torch, f"{name}_window")(8, periodic) for name in WINDOWS for periodic in (True, False)),
+    ]
+    found = ol.Executor().run(program, {}, ours, scope=ol.Scope(), return_numpy=False)
+    for one, other in zip(found, theirs, strict=True):
+        torch.testing.assert_close(one, other, rtol=VALUES[one.dtype][0], atol=VALUES[one.dtype][1])
 
 
 def test_places_that_are_none_are_refused_when_the_program_runs():

@@ -3,11 +3,37 @@
 from collections.abc import Callable
 from typing import Any
 
-from database_table import activations, convolutions, creation, elementwise, indexing, products, reductions, shapes, special
+from database_table import (
+    activations,
+    convolutions,
+    creation,
+    elementwise,
+    indexing,
+    losses,
+    masked,
+    normalizations,
+    products,
+    reductions,
+    shapes,
+    special,
+)
 from database_table.left_out import LEFT_OUT
 
 __all__ = ["LEFT_OUT", "TABLE"]
 
-_FAMILIES = (elementwise, reductions, shapes, indexing, products, activations, convolutions, creation, special)
+_FAMILIES = (
+    elementwise,
+    reductions,
+    shapes,
+    indexing,
+    products,
+    activations,
+    convolutions,
+    creation,
+    special,
+    losses,
+    normalizations,
+    masked,
+)
 
 TABLE: dict[str, Callable[..., Any]] = {name: call for family in _FAMILIES for name, call in family.CALLS.items()}

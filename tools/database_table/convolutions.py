@@ -50,12 +50,11 @@ def transposed(function, axes):
 
 def max_pool(function, axes):
     def call(x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
-        if return_indices:
-            raise Unmapped("the places of the largest elements")
         x, alone = batched(x, axes + 2)
         stride = kernel_size if stride is None or stride == [] else stride
         steps = {"size": kernel_size, "stride": stride, "padding": padding, "dilation": dilation}
-        return unbatched(function(x, ceil_mode=ceil_mode, **{key: numbers(each, axes) for key, each in steps.items()}), alone)
+        called = op.max_pool_with_indices if return_indices else function
+        return unbatched(called(x, ceil_mode=ceil_mode, **{key: numbers(each, axes) for key, each in steps.items()}), alone)
 
     return call
 
@@ -76,12 +75,25 @@ def average_pool(function, axes):
 
 def adaptive(function, axes):
     def call(x, output_size, return_indices=False):
-        if return_indices:
-            raise Unmapped("the places of the largest elements")
+        called = op.adaptive_max_pool_with_indices if return_indices else function
         size = output_size if isinstance(output_size, list | tuple) else (output_size,) * axes
         size = tuple(x.shape[number - axes] if each is None else each for number, each in enumerate(size))
         x, alone = batched(x, axes + 2)
-        return unbatched(function(x, size=size), alone)
+        return unbatched(called(x, size=size), alone)
+
+    return call
+
+
+def unpool(axes):
+    def call(x, indices, kernel_size, stride=None, padding=0, output_size=None):
+        (x, alone), (indices, _) = batched(x, axes + 2), batched(indices, axes + 2)
+        size, padding = numbers(kernel_size, axes), numbers(padding, axes)
+        stride = size if stride is None or stride == [] else numbers(stride, axes)
+        if output_size is None:
+            output_size = [
+                (n - 1) * step - 2 * pad + window for n, step, pad, window in zip(x.shape[2:], stride, padding, size, strict=True)
+            ]
+        return unbatched(op.max_unpool(x, indices, size=tuple(output_size)[-axes:]), alone)
 
     return call
 
@@ -105,7 +117,10 @@ _LINEAR = ("linear", "bilinear", "trilinear")
 def interpolate(x, size=None, scale_factor=None, mode="nearest", align_corners=None, recompute_scale_factor=None, antialias=False):
     axes = len(x.shape) - 2
     given = {} if size is None else {"size": numbers(size, axes)}
-    if scale_factor is not None:
+    if scale_factor is not None and recompute_scale_factor:
+        factors = scale_factor if isinstance(scale_factor, list | tuple) else (scale_factor,) * axes
+        given = {"size": tuple(math.floor(length * factor) for length, factor in zip(x.shape[2:], factors, strict=True))}
+    elif scale_factor is not None:
         given["scale"] = (
             tuple(float(each) for each in scale_factor) if isinstance(scale_factor, list | tuple) else (float(scale_factor),) * axes
         )
@@ -113,7 +128,14 @@ def interpolate(x, size=None, scale_factor=None, mode="nearest", align_corners=N
     return op.resize(x, mode=mode, align_corners=bool(align_corners), **given)
 
 
+def grid_sampler(x, grid, mode, padding_mode, align_corners):
+    ways, outside = ("bilinear", "nearest", "bicubic"), ("zeros", "border", "reflection")
+    return op.grid_sample(x, grid, mode=ways[mode], padding_mode=outside[padding_mode], align_corners=align_corners)
+
+
 CALLS = {
+    "grid_sampler_2d": grid_sampler,
+    "grid_sampler_3d": grid_sampler,
     "constant_pad_nd": lambda x, pad_, value=0: pad(x, pad_, value=value),
     "nn.functional.adaptive_avg_pool1d": adaptive(op.adaptive_average_pool1d, 1),
     "nn.functional.adaptive_avg_pool2d": adaptive(op.adaptive_average_pool2d, 2),
@@ -130,6 +152,7 @@ CALLS = {
     "nn.functional.conv_transpose1d": transposed(op.conv_transpose1d, 1),
     "nn.functional.conv_transpose2d": transposed(op.conv_transpose2d, 2),
     "nn.functional.conv_transpose3d": transposed(op.conv_transpose3d, 3),
+    **{f"nn.functional.max_unpool{axes}d{kind}": unpool(axes) for axes in (1, 2, 3) for kind in ("", ".grad")},
     "nn.functional.max_pool1d": max_pool(op.max_pool1d, 1),
     "nn.functional.max_pool2d": max_pool(op.max_pool2d, 2),
     "nn.functional.max_pool3d": max_pool(op.max_pool3d, 3),

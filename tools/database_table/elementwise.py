@@ -1,5 +1,7 @@
 """Elementwise arithmetic, comparisons, logic, and mathematical functions."""
 
+import torch
+
 import oarlock as ol
 from oarlock import op
 
@@ -31,11 +33,16 @@ def power(x, y):
 
 def truth(x):
     """Whether a number is not 0."""
-    return x if str(x.dtype) == "bool" else op.cast(x, dtype="bool")
+    return x if not isinstance(x, ol.Var) or str(x.dtype) == "bool" else op.cast(x, dtype="bool")
 
 
 def clamp(x, min=None, max=None):
     return op.clip(x, *(op.cast(each, dtype=x.dtype) if isinstance(each, ol.Var) else each for each in (min, max)))
+
+
+def to(x, *how, dtype=None, device=None, copy=False, non_blocking=False, memory_format=None):
+    kinds = [each for each in (*how, dtype) if isinstance(each, torch.dtype)]
+    return op.cast(x, dtype=kinds[0]) if kinds else op.assign(x)
 
 
 CALLS = {
@@ -99,7 +106,8 @@ CALLS = {
     "isinf": op.isinf,
     "isnan": op.isnan,
     "le": op.less_equal,
-    "lerp": op.lerp,
+    "lerp": lambda x, y, weight: x + (y - x) * weight,
+    "to": to,
     "log": op.log,
     "log10": op.log10,
     "log1p": op.log1p,

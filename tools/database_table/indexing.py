@@ -21,31 +21,67 @@ def gather(x, dim, index, *, sparse_grad=False):
 
 
 def narrow(x, dim, start, length):
-    start = op.reshape(start, shape=(1,)) if isinstance(start, ol.Var) else (start,)
-    return op.narrow(x, axis=dim, start=start, length=(length,))
+    if isinstance(start, ol.Var):
+        return op.index_select(x, op.arange([], stop=(length,)) + start, axis=dim)
+    return op.narrow(x, axis=dim, start=(start,), length=(length,))
 
 
 _REDUCTIONS = {"add": "add", "multiply": "multiply", "sum": "add", "prod": "multiply", "amax": "maximum", "amin": "minimum", None: "none"}
 
 
-def scatter(x, dim, index, src, *, reduce=None, include_self=True):
-    if not include_self:
-        raise Unmapped("include_self=False")
+def scatter(x, dim, index, src, *, reduce=None):
     if not isinstance(src, ol.Var):
         src = op.full_like(index, value=src, dtype=x.dtype)
+    if not x.shape:
+        row = scatter(op.reshape(x, shape=(1,)), dim, op.reshape(index, shape=(-1,)), op.reshape(src, shape=(-1,)), reduce=reduce)
+        return op.reshape(row, shape=())
     return op.scatter_along_axis(x, places(index), src, axis=dim, reduction=_REDUCTIONS[reduce])
 
 
+def of_rows(x, function):
+    """A function of what has an axis; a number is a row of one."""
+    if x.shape:
+        return function(x)
+    return tuple(op.reshape(each, shape=()) for each in function(op.reshape(x, shape=(1,))))
+
+
+def repeat_interleave(x, repeats, dim=None, *, output_size=None):
+    if dim is None:
+        x, dim = op.reshape(x, shape=(-1,)), 0
+    if isinstance(repeats, ol.Var):
+        raise Unmapped("numbers of times that only the run tells")
+    return op.repeat_interleave(x, repeats=repeats, axis=dim)
+
+
+def searchsorted(sorted, x, *, out_int32=False, right=False, side="left", sorter=None):
+    right = right or side == "right"
+    if sorter is not None:
+        sorted = op.take_along_axis(sorted, sorter, axis=-1)
+    number = not isinstance(x, ol.Var) or not x.shape
+    rows = x if isinstance(x, ol.Var) else op.full(shape=(1,), value=float(x), dtype=sorted.dtype)
+    flat = op.reshape(rows, shape=(-1,)) if len(sorted.shape) == 1 else rows
+    found = op.searchsorted(sorted, flat, right=right)
+    found = op.reshape(found, shape=() if number else rows.shape)
+    return op.cast(found, dtype="int32") if out_int32 else found
+
+
+def nonzero(x, as_tuple=False):
+    found = op.argwhere(op.cast(x, dtype="bool"))
+    if as_tuple and not x.shape:
+        raise Unmapped("an axis of a number")
+    return [found[:, axis] for axis in range(len(x.shape))] if as_tuple else found
+
+
 def sort(x, dim=-1, descending=False, stable=False):
-    return op.sort(x, axis=dim, descending=descending)
+    return of_rows(x, lambda row: op.sort(row, axis=dim, descending=descending))
 
 
 def getitem(x, key):
-    return x[tuple(key) if isinstance(key, list) else key]
+    return x[key]
 
 
 def topk(x, k, dim=-1, largest=True, sorted=True):
-    return op.top_k(x, k=k, axis=dim, largest=largest)
+    return of_rows(x, lambda row: op.top_k(row, k=k, axis=dim, largest=largest))
 
 
 def along(function):
@@ -76,7 +112,8 @@ def scatter_reduce(x, dim, index, src, reduce, *, include_self=True):
 
 def index_put(x, indices, values, accumulate=False):
     axes = tuple(range(len(indices)))
-    return op.index_put(x, values, [places(index) for index in indices], axes=axes, accumulate=accumulate)
+    indices = [op.nonzero(index) if str(index.dtype) == "bool" else places(index) for index in indices]
+    return op.index_put(x, values, indices, axes=axes, accumulate=accumulate)
 
 
 def slice_(x, dim=0, start=None, end=None, step=1):
@@ -86,7 +123,10 @@ def slice_(x, dim=0, start=None, end=None, step=1):
 def take_along_dim(x, index, dim=None):
     if dim is None:
         return op.take_along_axis(op.reshape(x, shape=(-1,)), op.reshape(index, shape=(-1,)), axis=0)
-    return op.take_along_axis(x, index, axis=dim)
+    x, index = (op.swapaxes(each, dim, -1) for each in (x, index))
+    front = tuple(max(sizes) for sizes in zip(x.shape[:-1], index.shape[:-1], strict=True))
+    x, index = (op.broadcast_to(each, shape=(*front, each.shape[-1])) for each in (x, index))
+    return op.swapaxes(op.take_along_axis(x, index, axis=-1), dim, -1)
 
 
 CALLS = {
@@ -102,7 +142,7 @@ CALLS = {
     "masked_scatter": op.masked_scatter,
     "masked_select": op.masked_select,
     "narrow_copy": narrow,
-    "nonzero": lambda x: op.argwhere(op.cast(x, dtype="bool")),
+    "nonzero": nonzero,
     "put": lambda x, index, source, accumulate=False: op.put(x, places(index), source, accumulate=accumulate),
     "select_scatter": lambda x, src, dim, index: op.select_scatter(x, src, axis=dim, index=index),
     "slice": slice_,
@@ -119,10 +159,13 @@ CALLS = {
         for each in ("prod", "mean", "amax", "amin")
     },
     "__getitem__": getitem,
-    "argsort": lambda x, dim=-1, descending=False, stable=False: op.argsort(x, axis=dim, descending=descending),
+    "argsort": lambda x, dim=-1, descending=False, stable=False: sort(x, dim, descending)[1],
     "argwhere": lambda x: op.argwhere(op.cast(x, dtype="bool")),
     "gather": gather,
+    "bucketize": lambda x, edges, *, out_int32=False, right=False: searchsorted(edges, x, out_int32=out_int32, right=right),
     "msort": lambda x: op.sort(x, axis=0)[0],
+    "repeat_interleave": repeat_interleave,
+    "searchsorted": searchsorted,
     "narrow": narrow,
     "scatter": scatter,
     "scatter_add": lambda x, dim, index, src: scatter(x, dim, index, src, reduce="add"),

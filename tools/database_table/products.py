@@ -39,7 +39,23 @@ def dot(x, y):
     return op.matrix_product(x, y)
 
 
+def bilinear(x, y, weight, bias=None):
+    z = op.einsum("...i,oij,...j->...o", x, weight, y)
+    return z if bias is None else z + bias
+
+
+def chain(x):
+    product = x[0]
+    for each in x[1:]:
+        product = op.matrix_product(product, each)
+    return product
+
+
 CALLS = {
+    "cdist": lambda x, y, p=2.0, compute_mode=None: op.cdist(x, y, order=float(p)),
+    "linalg.multi_dot": chain,
+    "nn.functional.bilinear": bilinear,
+    "nn.functional.pdist": lambda x, p=2.0: op.pdist(x, order=float(p)),
     "addbmm": addition(lambda x, y: op.reduce_sum(op.matrix_product(x, y), axis=0)),
     "addr": addition(op.outer),
     "cross": cross,

@@ -1,5 +1,7 @@
 """Reductions over axes, and what accumulates along one."""
 
+from database_judge import Unmapped
+
 from oarlock import op
 
 __all__ = ["CALLS", "axes_of", "dtyped"]
@@ -120,7 +122,17 @@ def quantile(function):
     return call
 
 
+def norm(x, p="fro", dim=None, keepdim=False, dtype=None):
+    if p == "nuc":
+        raise Unmapped("singular values")
+    return vector_norm(x, 2 if p in ("fro", None) else p, dim, keepdim, dtype=dtype)
+
+
 CALLS = {
+    "norm": norm,
+    "norm.fro": norm,
+    "norm.inf": norm,
+    "norm.nuc": norm,
     "aminmax": lambda x, *, dim=None, keepdim=False: op.aminmax(x, axis=axes_of(x, dim), keepdim=keepdim),
     "corrcoef": op.corrcoef,
     "count_nonzero": lambda x, dim=None: op.count_nonzero(x, axis=axes_of(x, dim)),

@@ -4,6 +4,7 @@ from itertools import pairwise
 
 from database_judge import Unmapped
 
+import oarlock as ol
 from oarlock import op
 
 __all__ = ["CALLS"]
@@ -89,8 +90,8 @@ def tile(x, repeats):
 def roll(x, shifts, dims=()):
     shifts = tuple(shifts) if isinstance(shifts, list | tuple) else (shifts,)
     dims = tuple(dims) if isinstance(dims, list | tuple) else (dims,)
-    if dims or not x.shape:
-        return op.roll(x, shifts=shifts, axes=dims) if x.shape else op.assign(x)
+    if dims:
+        return op.roll(x, shifts=shifts, axes=dims)
     return op.reshape(op.roll(op.reshape(x, shape=(-1,)), shifts=shifts, axes=(0,)), shape=x.shape)
 
 
@@ -99,7 +100,7 @@ def diagonal(x, offset=0, dim1=0, dim2=1):
 
 
 def cat(xs, dim=0):
-    return op.concat(xs, axis=dim)
+    return op.concat([x for x in xs if not (isinstance(x, ol.Var) and x.shape == (0,))] or xs, axis=dim)
 
 
 def stack(xs, dim=0):
@@ -128,7 +129,23 @@ def rot90(x, k=1, dims=(0, 1)):
     return op.rot90(x, k=k, axes=tuple(dims))
 
 
+def tensor_split(x, sections, dim=0):
+    if isinstance(sections, ol.Var):
+        raise Unmapped("places that only the run tells")
+    return op.tensor_split(x, sections, axis=dim)
+
+
+def shift(sign):
+    def call(x, dim=None):
+        axes = tuple(range(len(x.shape))) if dim is None else tuple(dim) if isinstance(dim, list | tuple) else (dim,)
+        return op.roll(x, shifts=tuple((x.shape[axis] + (sign < 0)) // 2 for axis in axes), axes=axes)
+
+    return call
+
+
 CALLS = {
+    "fft.fftshift": shift(1),
+    "fft.ifftshift": shift(-1),
     "H": lambda x: op.swapaxes(x, 0, 1) if x.shape else op.assign(x),
     "T": lambda x: op.transpose(x, axes=tuple(range(len(x.shape)))[::-1]),
     "alias_copy": op.assign,
@@ -154,10 +171,10 @@ CALLS = {
     "meshgrid.variadic_tensors": meshgrid,
     "movedim": op.moveaxis,
     "nn.functional.channel_shuffle": lambda x, groups: op.channel_shuffle(x, groups=groups),
-    "nn.functional.pixel_shuffle": lambda x, factor: op.pixel_shuffle(x, factor=factor),
-    "nn.functional.pixel_unshuffle": lambda x, factor: op.pixel_unshuffle(x, factor=factor),
+    "nn.functional.pixel_shuffle": lambda x, upscale_factor: op.pixel_shuffle(x, factor=upscale_factor),
+    "nn.functional.pixel_unshuffle": lambda x, downscale_factor: op.pixel_unshuffle(x, factor=downscale_factor),
     "rot90": rot90,
-    "tensor_split": lambda x, sections, dim=0: op.tensor_split(x, sections, axis=dim),
+    "tensor_split": tensor_split,
     "trace": op.trace,
     "vsplit": op.vsplit,
     "vstack": many(op.vstack),

@@ -74,6 +74,7 @@ from oarlock.op.composed.activations import (
     tanhshrink,
     threshold,
 )
+from oarlock.op.composed.all_pairs import cdist, pdist
 from oarlock.op.composed.attention import attention_by_head
 from oarlock.op.composed.axes import channel_shuffle, moveaxis, pixel_shuffle, pixel_unshuffle, rot90, swapaxes, unflatten
 from oarlock.op.composed.broadcast_product import matrix_product
@@ -158,8 +159,10 @@ from oarlock.op.composed.places import (
     scatter_reduce,
     take,
 )
+from oarlock.op.composed.pooling import adaptive_max_pool_with_indices, lp_pool, max_pool_with_indices, max_unpool
 from oarlock.op.composed.product import gemm
 from oarlock.op.composed.products import cross, inner, kron, outer, tensordot, vecdot
+from oarlock.op.composed.ranges import blackman_window, hamming_window, hann_window, linspace, logspace
 from oarlock.op.composed.sampled_losses import (
     hierarchical_softmax_loss,
     log_uniform_samples,
@@ -177,6 +180,7 @@ from oarlock.suggestions import no_attribute
 
 __all__ = [
     "activation",
+    "adaptive_max_pool_with_indices",
     "adaptive_pooling",
     "addcdiv",
     "allclose",
@@ -193,9 +197,11 @@ __all__ = [
     "binary_cross_entropy",
     "binary_cross_entropy_with_logits",
     "bitwise",
+    "blackman_window",
     "block_diag",
     "broadcast_tensors",
     "cartesian_prod",
+    "cdist",
     "celu",
     "channel_shuffle",
     "choice",
@@ -242,6 +248,8 @@ __all__ = [
     "gemm",
     "glu",
     "group_normalization",
+    "hamming_window",
+    "hann_window",
     "hardshrink",
     "hierarchical_softmax_loss",
     "hinge_embedding_loss",
@@ -265,11 +273,14 @@ __all__ = [
     "kron",
     "l1_loss",
     "ldexp",
+    "linspace",
     "log_uniform_samples",
     "logical",
     "logit",
+    "logspace",
     "loop_gradient",
     "loss",
+    "lp_pool",
     "manipulation",
     "margin_ranking_loss",
     "masked_fill",
@@ -277,6 +288,8 @@ __all__ = [
     "masked_select",
     "matrix",
     "matrix_product",
+    "max_pool_with_indices",
+    "max_unpool",
     "measurement",
     "meshgrid",
     "moveaxis",
@@ -300,6 +313,7 @@ __all__ = [
     "paired_functions",
     "pairwise_distance",
     "patches",
+    "pdist",
     "piecewise_activation",
     "pixel_shuffle",
     "pixel_unshuffle",

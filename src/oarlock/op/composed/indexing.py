@@ -11,9 +11,10 @@ from oarlock.ir.shape_rules import require_axis
 from oarlock.ir.var import Var
 from oarlock.op.along_axis import index, index_put
 from oarlock.op.composed.shape import known_shape, squeeze, unsqueeze
+from oarlock.op.creation import full
 from oarlock.op.dtype_conversion import cast
 from oarlock.op.indexing import nonzero
-from oarlock.op.manipulation import slice_
+from oarlock.op.manipulation import concat, slice_
 from oarlock.op.rearrangement import flip
 from oarlock.op.told_shape import arange
 from oarlock.registry.creator import describe_value, require_type
@@ -25,7 +26,7 @@ Index = int | slice | EllipsisType | Var | None
 
 
 def subscript(x: Var, key: Index | tuple[Index, ...]) -> Var:
-    """``x[key]`` as in PyTorch: numbers, slices with steps of either sign, ``...``, None, and variables of integers or of bools.
+    """``x[key]`` as in PyTorch: numbers, slices with steps of either sign, ``...``, None, variables of integers or of bools, lists.
 
     Slices are clipped where the size is known, as Python clips them; of a symbol, what they ask for must be there. Variables of integers
     broadcast; where they stand apart, their axes come first. One of bools takes the places where it is true, of which the run tells how
@@ -33,6 +34,9 @@ def subscript(x: Var, key: Index | tuple[Index, ...]) -> Var:
     """
     x = require_type(x, "x[...]: x")
     items = list(key) if isinstance(key, tuple) else [key]
+    if any(isinstance(item, list) for item in items):
+        with undone_on_error(x.block.program):
+            return subscript(x, tuple(_row_of(item) if isinstance(item, list) else item for item in items))
     asked = sum(_axes_of(item) for item in items)
     rank = len(known_shape(x, "x[...]"))
     if asked > rank or sum(item is Ellipsis for item in items) > 1:
@@ -56,6 +60,15 @@ def subscript(x: Var, key: Index | tuple[Index, ...]) -> Var:
             else:
                 x = _element(x, axis, operator.index(item))  # type: ignore[arg-type]
         return index(x, [var for _, var in picked], axes=tuple(at for at, _ in picked)) if picked else x
+
+
+def _row_of(numbers: list[object]) -> Var:
+    """Numbers of places as a variable. Raises ArgumentError for a list of anything else."""
+    for number in numbers:
+        if isinstance(number, bool) or not hasattr(number, "__index__"):
+            raise ArgumentError(f"x[...]: a list is of numbers of places, not of {describe_value(number)}", location=here())
+    places = [full(shape=(1,), value=float(operator.index(number)), dtype=DType.INT64) for number in numbers]  # type: ignore[arg-type]
+    return concat(places) if places else full(shape=(0,), value=0.0, dtype=DType.INT64)
 
 
 def _axes_of(item: object) -> int:

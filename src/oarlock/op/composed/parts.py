@@ -12,6 +12,7 @@ from oarlock.op.composed.composition import composition
 from oarlock.op.composed.shape import known_shape, squeeze, unsqueeze
 from oarlock.op.manipulation import concat, slice_
 from oarlock.op.told_shape import arange
+from oarlock.registry.creator import describe_value
 
 __all__ = ["chunk", "dsplit", "hsplit", "select_scatter", "slice_scatter", "tensor_split", "unbind", "vsplit"]
 
@@ -53,6 +54,8 @@ def tensor_split(x: Var, sections: int | Sequence[int], *, axis: int = 0) -> lis
     Places are clipped, as Python clips slices.
     """
     axis, size = _known_size(x, axis, "tensor_split")
+    if not isinstance(sections, int) and not (isinstance(sections, list | tuple) and all(isinstance(each, int) for each in sections)):
+        raise ArgumentError(f"tensor_split: sections is a number, or places in a row, not {describe_value(sections)}", location=here())
     if isinstance(sections, int):
         if sections < 1:
             raise ArgumentError(f"tensor_split: sections is {sections}, where it is at least 1", location=here())

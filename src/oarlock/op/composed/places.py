@@ -8,17 +8,17 @@ import math
 from oarlock.errors import ArgumentError, ShapeError
 from oarlock.ir.dtype import DType
 from oarlock.ir.location import here
-from oarlock.ir.shape_rules import require_axis, require_broadcast
+from oarlock.ir.shape_rules import broadcast_shape, require_axis
 from oarlock.ir.var import Var
 from oarlock.op.along_axis import index as take_at
 from oarlock.op.along_axis import index_put, scatter_along_axis
 from oarlock.op.choice import maximum, where
-from oarlock.op.comparison import equal
+from oarlock.op.comparison import equal, greater
 from oarlock.op.composed.arithmetic import constant_like
 from oarlock.op.composed.composition import composition
 from oarlock.op.composed.indexing import subscript
 from oarlock.op.composed.shape import broadcast_together, known_shape, unsqueeze
-from oarlock.op.creation import full_like
+from oarlock.op.creation import full, full_batch_size_like, full_like
 from oarlock.op.cumulative import cumsum
 from oarlock.op.dtype_conversion import cast
 from oarlock.op.elementwise import divide, floor_divide, multiply, subtract
@@ -82,10 +82,13 @@ def index_copy(x: Var, index: Var, values: Var, *, axis: int) -> Var:
 def index_fill(x: Var, index: Var, value: Var | float, *, axis: int) -> Var:
     """``x`` with one ``value`` at places along ``axis``."""
     axis, index = _along(x, index, axis, "index_fill")
+    shape = known_shape(x, "index_fill")
     number = value if isinstance(value, Var) else constant_like(value, x)
     if known_shape(number, "index_fill"):
         raise ShapeError("index_fill: the value is one number", location=here(), given=[number.describe()])
-    return index_put(x, number, [index], axes=(axis,))
+    nothing = full_batch_size_like(x, axis=axis, shape=(), value=0.0)
+    marks = index_put(nothing, full(shape=(), value=1.0), [index], axes=(0,))  # a place that is named twice is filled once
+    return where(greater(reshape(marks, shape=(shape[axis], *(1 for _ in shape[axis + 1 :]))), constant_like(0.0, marks)), number, x)
 
 
 _REDUCTIONS = ("sum", "prod", "mean", "amax", "amin")
@@ -147,18 +150,18 @@ def put(x: Var, index: Var, values: Var, *, accumulate: bool = False) -> Var:
 
 
 def _mask(x: Var, mask: Var, what: str) -> None:
-    """Raises ShapeError where a mask does not broadcast to ``x``, ArgumentError where it is none."""
+    """Raises ShapeError where a mask and ``x`` do not broadcast, ArgumentError where it is none."""
     if mask.dtype is not DType.BOOL:
         raise ArgumentError(f"{what}: the mask must be bool, not {mask.dtype}", location=here(), given=[mask.describe()])
     try:
-        require_broadcast(known_shape(mask, what), known_shape(x, what))
+        broadcast_shape(known_shape(mask, what), known_shape(x, what))
     except ShapeError as error:
         raise ShapeError(f"{what}: {error.message}", location=here(), given=[x.describe(), mask.describe()]) from None
 
 
 @composition
 def masked_fill(x: Var, mask: Var, value: Var | float) -> Var:
-    """``x`` with one ``value`` where the mask, which broadcasts to it, is true."""
+    """``x`` with one ``value`` where the mask is true; the two broadcast."""
     _mask(x, mask, "masked_fill")
     number = value if isinstance(value, Var) else constant_like(value, x)
     if known_shape(number, "masked_fill"):
@@ -178,12 +181,12 @@ def masked_select(x: Var, mask: Var) -> Var:
 
 @composition
 def masked_scatter(x: Var, mask: Var, values: Var) -> Var:
-    """``x`` with the elements of ``values``, in their order, in the places where the mask, which broadcasts to it, is true.
+    """``x`` with the elements of ``values``, in their order, in the places where the mask is true; the two broadcast.
 
     Where there are fewer values than places, the run fails.
     """
     _mask(x, mask, "masked_scatter")
-    wide = mask if mask.shape == x.shape else broadcast_to(mask, [x], shape=known_shape(x, "masked_scatter"))
+    x, wide = broadcast_together(x, mask)
     flat = reshape(cast(wide, dtype="int64"), shape=(-1,))
     number = subtract(cumsum(flat, axis=0), flat)  # of true places before each
     kept = multiply(number, flat)

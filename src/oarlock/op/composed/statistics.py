@@ -147,6 +147,8 @@ def cov(x: Var, *, correction: float = 1.0, weights: Var | None = None, frequenc
         raise ShapeError(f"cov: x has {rank} axes, where it has rows of observations", location=here(), given=[x.describe()])
     rows = x if rank == 2 else reshape(x, shape=(1, -1))
     weight = weights
+    if frequencies is not None and not frequencies.dtype.is_integer:
+        raise ArgumentError(f"cov: frequencies are integers, not {frequencies.dtype}", location=here(), given=[frequencies.describe()])
     if frequencies is not None:
         often = cast(frequencies, dtype=x.dtype)
         weight = often if weights is None else multiply(weights, often)

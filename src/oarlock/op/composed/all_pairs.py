@@ -1,0 +1,38 @@
+"""Distances of every row from every other."""
+
+from oarlock.errors import ShapeError
+from oarlock.ir.location import here
+from oarlock.ir.var import Var
+from oarlock.op.along_axis import index
+from oarlock.op.composed.composition import composition
+from oarlock.op.composed.norms import vector_norm
+from oarlock.op.composed.shape import known_shape, unsqueeze
+from oarlock.op.creation import full
+from oarlock.op.elementwise import subtract
+from oarlock.op.manipulation import concat
+from oarlock.op.told_shape import arange, broadcast_to
+
+__all__ = ["cdist", "pdist"]
+
+
+@composition
+def cdist(x: Var, y: Var, *, order: float = 2.0) -> Var:
+    """The `vector_norm` of each row of one less each row of another: float[*b n k], float[*b m k] -> float[*b n m]. ``*b`` broadcasts."""
+    if any(len(known_shape(each, "cdist")) < 2 for each in (x, y)):
+        raise ShapeError("cdist: both have rows", location=here(), given=[x.describe(), y.describe()])
+    return vector_norm(subtract(unsqueeze(x, -2), unsqueeze(y, -3)), order=order, axis=-1)
+
+
+@composition
+def pdist(x: Var, *, order: float = 2.0) -> Var:
+    """The `vector_norm` of each row less each that comes behind it: float[n k] -> float[n (n - 1) / 2]. n must be known."""
+    shape = known_shape(x, "pdist")
+    if len(shape) != 2 or isinstance(shape[0], str):
+        raise ShapeError("pdist: x has rows, of which it is known how many", location=here(), given=[x.describe()])
+    count = int(shape[0])
+    if count < 2:
+        return full(shape=(0,), value=0.0, dtype=x.dtype)
+    first = [broadcast_to(full(shape=(1,), value=float(at), dtype="int64"), shape=(count - at - 1,)) for at in range(count - 1)]
+    second = [arange([], start=(at + 1,), stop=(count,)) for at in range(count - 1)]
+    rows, others = (index(x, [concat(each)], axes=(0,)) for each in (first, second))
+    return vector_norm(subtract(rows, others), order=order, axis=-1)
