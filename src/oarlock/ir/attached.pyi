@@ -61,7 +61,7 @@ class AttachedToVar:
         """
 
     def __getitem__(self, key: int | slice | ellipsis | Var | None | tuple[int | slice | ellipsis | Var | None, ...]) -> Var:
-        """``x[key]`` as in PyTorch: numbers, slices with steps of either sign, ``...``, None, and variables of integers or of bools.
+        """``x[key]`` as in PyTorch: numbers, slices with steps of either sign, ``...``, None, variables of integers or of bools, lists.
 
         Slices are clipped where the size is known, as Python clips them; of a symbol, what they ask for must be there. Variables of integers
         broadcast; where they stand apart, their axes come first. One of bools takes the places where it is true, of which the run tells how

@@ -4,8 +4,6 @@ Importing this package registers every operator of a forward program. Those that
 `oarlock.op.update`, which an inference-only process never imports.
 """
 
-from types import ModuleType
-
 from oarlock.old_names import OLD_OPERATORS, renamed
 from oarlock.op import (
     activation,
@@ -16,6 +14,7 @@ from oarlock.op import (
     bitwise,
     choice,
     comparison,
+    compositions,
     convolution,
     creation,
     crf,
@@ -61,117 +60,6 @@ from oarlock.op import (
     unary,
 )
 from oarlock.op.composed import arithmetic
-from oarlock.op.composed.activations import (
-    celu,
-    glu,
-    hardshrink,
-    prelu,
-    relu6,
-    selu,
-    softmin,
-    softshrink,
-    softsign,
-    tanhshrink,
-    threshold,
-)
-from oarlock.op.composed.all_pairs import cdist, pdist
-from oarlock.op.composed.attention import attention_by_head
-from oarlock.op.composed.axes import channel_shuffle, moveaxis, pixel_shuffle, pixel_unshuffle, rot90, swapaxes, unflatten
-from oarlock.op.composed.broadcast_product import matrix_product
-from oarlock.op.composed.class_losses import cross_entropy, nll_loss
-from oarlock.op.composed.crf import crf_loss
-from oarlock.op.composed.density_losses import gaussian_nll_loss, poisson_nll_loss
-from oarlock.op.composed.diagonals import diag, diag_embed, diagflat, diagonal_scatter, trace
-from oarlock.op.composed.differences import cumulative_trapezoid, diff, trapezoid
-from oarlock.op.composed.distances import cosine_similarity, pairwise_distance
-from oarlock.op.composed.einsum import einsum
-from oarlock.op.composed.elementwise import (
-    addcdiv,
-    allclose,
-    deg2rad,
-    entr,
-    float_power,
-    frac,
-    isclose,
-    isneginf,
-    isposinf,
-    ldexp,
-    logit,
-    multigammaln,
-    nan_to_num,
-    ndtr,
-    rad2deg,
-    signbit,
-    sinc,
-)
-from oarlock.op.composed.imbalance_losses import dice_loss, focal_loss, iou_loss, sigmoid_focal_loss
-from oarlock.op.composed.indexing import gather_nd, scatter_nd
-from oarlock.op.composed.joining import (
-    atleast_1d,
-    atleast_2d,
-    atleast_3d,
-    block_diag,
-    broadcast_tensors,
-    cartesian_prod,
-    column_stack,
-    combinations,
-    dstack,
-    hstack,
-    meshgrid,
-    vstack,
-)
-from oarlock.op.composed.losses import (
-    binary_cross_entropy,
-    binary_cross_entropy_with_logits,
-    huber_loss,
-    kl_div,
-    l1_loss,
-    mse_loss,
-    smooth_l1_loss,
-)
-from oarlock.op.composed.margin_losses import (
-    cosine_embedding_loss,
-    hinge_embedding_loss,
-    hinge_loss,
-    margin_ranking_loss,
-    multi_margin_loss,
-    multilabel_margin_loss,
-    multilabel_soft_margin_loss,
-    soft_margin_loss,
-    squared_hinge_loss,
-    triplet_margin_loss,
-    triplet_margin_with_distance_loss,
-)
-from oarlock.op.composed.norms import normalize, standard_deviation, vector_norm
-from oarlock.op.composed.order import argsort, eye, top_k_along
-from oarlock.op.composed.parts import chunk, dsplit, hsplit, select_scatter, slice_scatter, tensor_split, unbind, vsplit
-from oarlock.op.composed.places import (
-    index_add,
-    index_copy,
-    index_fill,
-    index_reduce,
-    index_select,
-    isin,
-    masked_fill,
-    masked_scatter,
-    masked_select,
-    put,
-    scatter_reduce,
-    take,
-)
-from oarlock.op.composed.pooling import adaptive_max_pool_with_indices, lp_pool, max_pool_with_indices, max_unpool
-from oarlock.op.composed.product import gemm
-from oarlock.op.composed.products import cross, inner, kron, outer, tensordot, vecdot
-from oarlock.op.composed.ranges import blackman_window, hamming_window, hann_window, linspace, logspace
-from oarlock.op.composed.sampled_losses import (
-    hierarchical_softmax_loss,
-    log_uniform_samples,
-    nce_loss,
-    sampled_softmax_loss,
-    uniform_samples,
-)
-from oarlock.op.composed.shape import squeeze, unsqueeze
-from oarlock.op.composed.statistics import aminmax, corrcoef, count_nonzero, cov, nanmean, nanquantile, nansum, quantile
 from oarlock.op.control import conditional, loop_gradient, recurrent_loop, while_loop
 from oarlock.registry.catalogue import standard
 from oarlock.registry.checked_call import publish
@@ -180,214 +68,66 @@ from oarlock.suggestions import no_attribute
 
 __all__ = [
     "activation",
-    "adaptive_max_pool_with_indices",
     "adaptive_pooling",
-    "addcdiv",
-    "allclose",
     "along_axis",
-    "aminmax",
-    "argsort",
     "arithmetic",
-    "atleast_1d",
-    "atleast_2d",
-    "atleast_3d",
     "attention",
-    "attention_by_head",
     "batch_normalization",
-    "binary_cross_entropy",
-    "binary_cross_entropy_with_logits",
     "bitwise",
-    "blackman_window",
-    "block_diag",
-    "broadcast_tensors",
-    "cartesian_prod",
-    "cdist",
-    "celu",
-    "channel_shuffle",
     "choice",
-    "chunk",
-    "column_stack",
-    "combinations",
     "comparison",
     "conditional",
     "convolution",
-    "corrcoef",
-    "cosine_embedding_loss",
-    "cosine_similarity",
-    "count_nonzero",
-    "cov",
     "creation",
     "crf",
-    "crf_loss",
-    "cross",
-    "cross_entropy",
     "ctc",
     "cumulative",
-    "cumulative_trapezoid",
-    "deg2rad",
-    "diag",
-    "diag_embed",
-    "diagflat",
-    "diagonal_scatter",
-    "dice_loss",
-    "diff",
-    "dsplit",
-    "dstack",
     "dtype_conversion",
-    "einsum",
     "elementwise",
-    "entr",
     "extremes",
-    "eye",
-    "float_power",
-    "focal_loss",
-    "frac",
     "fused",
-    "gather_nd",
-    "gaussian_nll_loss",
-    "gemm",
-    "glu",
     "group_normalization",
-    "hamming_window",
-    "hann_window",
-    "hardshrink",
-    "hierarchical_softmax_loss",
-    "hinge_embedding_loss",
-    "hinge_loss",
-    "hsplit",
-    "hstack",
-    "huber_loss",
-    "index_add",
-    "index_copy",
-    "index_fill",
-    "index_reduce",
-    "index_select",
     "indexing",
-    "inner",
-    "iou_loss",
-    "isclose",
-    "isin",
-    "isneginf",
-    "isposinf",
-    "kl_div",
-    "kron",
-    "l1_loss",
-    "ldexp",
-    "linspace",
-    "log_uniform_samples",
     "logical",
-    "logit",
-    "logspace",
     "loop_gradient",
     "loss",
-    "lp_pool",
     "manipulation",
-    "margin_ranking_loss",
-    "masked_fill",
-    "masked_scatter",
-    "masked_select",
     "matrix",
-    "matrix_product",
-    "max_pool_with_indices",
-    "max_unpool",
     "measurement",
-    "meshgrid",
-    "moveaxis",
-    "mse_loss",
-    "multi_margin_loss",
-    "multigammaln",
-    "multilabel_margin_loss",
-    "multilabel_soft_margin_loss",
-    "nan_to_num",
-    "nanmean",
-    "nanquantile",
-    "nansum",
-    "nce_loss",
-    "ndtr",
-    "nll_loss",
     "normalization",
-    "normalize",
     "order_statistics",
-    "outer",
     "padding",
     "paired_functions",
-    "pairwise_distance",
     "patches",
-    "pdist",
     "piecewise_activation",
-    "pixel_shuffle",
-    "pixel_unshuffle",
     "places",
-    "poisson_nll_loss",
     "pooling",
     "pooling_by_axes",
     "powers",
-    "prelu",
-    "put",
-    "quantile",
-    "rad2deg",
     "randomness",
     "rearrangement",
     "recurrent_loop",
     "reduction",
-    "relu6",
     "resizing",
     "rms_normalization",
-    "rot90",
     "rounding",
-    "sampled_softmax_loss",
-    "scatter_nd",
-    "scatter_reduce",
-    "select_scatter",
     "selection",
-    "selu",
     "sequence",
     "sequence_layout",
-    "sigmoid_focal_loss",
-    "signbit",
-    "sinc",
-    "slice_scatter",
     "smooth_activation",
-    "smooth_l1_loss",
-    "soft_margin_loss",
-    "softmin",
-    "softshrink",
-    "softsign",
     "sorting",
     "special_functions",
-    "squared_hinge_loss",
-    "squeeze",
-    "standard_deviation",
     "statistics",
-    "swapaxes",
     "table",
-    "take",
-    "tanhshrink",
-    "tensor_split",
-    "tensordot",
-    "threshold",
     "told_shape",
-    "top_k_along",
-    "trace",
-    "trapezoid",
     "trigonometry",
-    "triplet_margin_loss",
-    "triplet_margin_with_distance_loss",
     "unary",
-    "unbind",
-    "unflatten",
-    "uniform_samples",
-    "unsqueeze",
-    "vecdot",
-    "vector_norm",
-    "vsplit",
-    "vstack",
     "while_loop",
+    *compositions.__all__,
 ]
 
 
-_COMPOSED = [name for name in __all__ if not isinstance(globals()[name], ModuleType)]
-"""Functions of variables that are no operators."""
+globals().update({name: getattr(compositions, name) for name in compositions.__all__})
 
 
 def __getattr__(name: str) -> Operator:
@@ -395,7 +135,7 @@ def __getattr__(name: str) -> Operator:
     if found is None and name in OLD_OPERATORS:
         found = standard.find(renamed("operator", name, OLD_OPERATORS))
     if found is None:
-        raise no_attribute(__name__, name, [*standard.operators, *_COMPOSED])
+        raise no_attribute(__name__, name, [*standard.operators, *compositions.__all__])
     return found
 
 

@@ -70,6 +70,8 @@ from oarlock.op.composed.activations import softshrink as softshrink
 from oarlock.op.composed.activations import softsign as softsign
 from oarlock.op.composed.activations import tanhshrink as tanhshrink
 from oarlock.op.composed.activations import threshold as threshold
+from oarlock.op.composed.all_pairs import cdist as cdist
+from oarlock.op.composed.all_pairs import pdist as pdist
 from oarlock.op.composed.attention import attention_by_head as attention_by_head
 from oarlock.op.composed.axes import channel_shuffle as channel_shuffle
 from oarlock.op.composed.axes import moveaxis as moveaxis
@@ -174,6 +176,10 @@ from oarlock.op.composed.places import masked_select as masked_select
 from oarlock.op.composed.places import put as put
 from oarlock.op.composed.places import scatter_reduce as scatter_reduce
 from oarlock.op.composed.places import take as take
+from oarlock.op.composed.pooling import adaptive_max_pool_with_indices as adaptive_max_pool_with_indices
+from oarlock.op.composed.pooling import lp_pool as lp_pool
+from oarlock.op.composed.pooling import max_pool_with_indices as max_pool_with_indices
+from oarlock.op.composed.pooling import max_unpool as max_unpool
 from oarlock.op.composed.product import gemm as gemm
 from oarlock.op.composed.products import cross as cross
 from oarlock.op.composed.products import inner as inner
@@ -181,6 +187,11 @@ from oarlock.op.composed.products import kron as kron
 from oarlock.op.composed.products import outer as outer
 from oarlock.op.composed.products import tensordot as tensordot
 from oarlock.op.composed.products import vecdot as vecdot
+from oarlock.op.composed.ranges import blackman_window as blackman_window
+from oarlock.op.composed.ranges import hamming_window as hamming_window
+from oarlock.op.composed.ranges import hann_window as hann_window
+from oarlock.op.composed.ranges import linspace as linspace
+from oarlock.op.composed.ranges import logspace as logspace
 from oarlock.op.composed.sampled_losses import hierarchical_softmax_loss as hierarchical_softmax_loss
 from oarlock.op.composed.sampled_losses import log_uniform_samples as log_uniform_samples
 from oarlock.op.composed.sampled_losses import nce_loss as nce_loss
