@@ -169,6 +169,10 @@ def test_what_makes_no_sense_is_refused_and_declares_nothing():
                 lambda: ol.layer.gru(x, H, layers=2, init=x), ol.ShapeError,
                 "init is a state for each of 2 recurrences, float[2 n size], not float32[t, n, 3]",
             ),
+            (
+                lambda: ol.layer.gru(x, H, layers=2, weight=ol.layer.ParameterOptions(name="w")), ol.ArgumentError,
+                'gru: its parameters cannot all be called "w"',
+            ),
             (lambda: ol.layer.gru(x, H, layers=0), ol.ArgumentError, "gru: layers is a whole number from 1, not 0"),
             (
                 lambda: ol.layer.gru_cell(x, ol.layer.data("h", shape=[H])), ol.ShapeError,

@@ -123,10 +123,11 @@ def test_what_nothing_tells_is_said_to_be_unknown():
 def test_a_parameter_that_several_layers_share_counts_once():
     with ol.Program() as program:
         x = ol.layer.data("x", shape=[4])
-        ol.layer.fc(ol.layer.fc(x, 4, params=["w", "b"], act="relu"), 4, params=["w", "b"])
+        first = ol.layer.fc(x, 4, params=["w", "b"])
+        ol.layer.fc(ol.layer.fc(first, 4, bias=False), 4, params=["w", "b"])
     found = ol.summary(program)
-    assert found.trainable == 20
-    assert sum(row.trainable for row in found.rows) == 20
+    assert found.trainable == 36
+    assert [row.trainable for row in found.rows] == [20, 16, 0]
 
 
 def test_a_program_that_a_stranger_wrote_has_a_summary():

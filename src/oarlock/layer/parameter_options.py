@@ -8,7 +8,7 @@ from oarlock.ir.names import require_user_name
 from oarlock.ir.update_settings import UpdateSettings
 from oarlock.layer.initializer import Rule
 
-__all__ = ["Given", "ParameterOptions", "as_options"]
+__all__ = ["Given", "ParameterOptions", "as_options", "require_unnamed"]
 
 
 @dataclass(frozen=True)
@@ -69,3 +69,14 @@ def as_options(given: Given | None, what: str) -> ParameterOptions:
 
 
 _NONE = ParameterOptions()
+
+
+def require_unnamed(kind: str, *given: Given | bool | None) -> None:
+    """Raises ArgumentError where options for several parameters give them one name."""
+    for options in given:
+        if isinstance(options, ParameterOptions) and options.name is not None:
+            raise ArgumentError(
+                f'{kind}: its parameters cannot all be called "{options.name}"',
+                location=here(),
+                hint="options without a name go to all of them",
+            )

@@ -13,7 +13,7 @@ from oarlock.ir.size import multiply as multiply_sizes
 from oarlock.ir.var import Var
 from oarlock.layer.dense import linear
 from oarlock.layer.parameter import layer_name, require_count, require_number
-from oarlock.layer.parameter_options import Given, ParameterOptions
+from oarlock.layer.parameter_options import Given, require_unnamed
 from oarlock.op.activation import softmax
 from oarlock.op.attention import scaled_dot_product_attention
 from oarlock.op.choice import where
@@ -29,7 +29,7 @@ from oarlock.op.randomness import dropout as drop
 from oarlock.op.told_shape import arange, broadcast_to
 from oarlock.registry.creator import require_type
 
-__all__ = ["multi_head_attention", "require_unnamed"]
+__all__ = ["multi_head_attention"]
 
 
 @overload
@@ -142,17 +142,6 @@ def multi_head_attention(
             y = scaled_dot_product_attention(q, k, v, seen, added, heads=heads, causal=causal)
         result = linear(y, size, bias=bias, weight=weight, name=f"{name}.output")
         return (result, weights) if return_weights and weights is not None else result
-
-
-def require_unnamed(kind: str, *given: Given | bool | None) -> None:
-    """Raises ArgumentError where options for several parameters give them one name."""
-    for options in given:
-        if isinstance(options, ParameterOptions) and options.name is not None:
-            raise ArgumentError(
-                f'{kind}: its parameters cannot all be called "{options.name}"',
-                location=here(),
-                hint="options without a name go to all of them",
-            )
 
 
 def _require_fitting(kind: str, query: Var, key: Var, value: Var) -> None:

@@ -11,7 +11,7 @@ from oarlock.ir.var import Var
 from oarlock.layer.control.rnn import Recurrence
 from oarlock.layer.initializer import Rule
 from oarlock.layer.parameter import layer_name, require_count, require_number
-from oarlock.layer.parameter_options import Given
+from oarlock.layer.parameter_options import Given, require_unnamed
 from oarlock.layer.recurrent_cell import CellOptions, Step, declare_weights, step_of
 from oarlock.op.choice import where
 from oarlock.op.comparison import less
@@ -169,6 +169,8 @@ class _Layers:
         program = input.block.program
         name = layer_name(program, self.name, kind)
         directions = 2 if self.bidirectional else 1
+        if layers * directions > 1:
+            require_unnamed(kind, self.options.weight, self.options.recurrent, self.options.bias, self.options.recurrent_bias)
         with undone_on_error(program):
             x = transpose(input, axes=(1, 0, 2)) if self.batch_first else input
             here_yet = None if lengths is None else _steps_before(x, lengths)

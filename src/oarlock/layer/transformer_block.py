@@ -10,8 +10,8 @@ from oarlock.ir.var import Var
 from oarlock.layer.dense import fc
 from oarlock.layer.normalization import layer_norm
 from oarlock.layer.parameter import layer_name, require_count, require_number
-from oarlock.layer.parameter_options import Given
-from oarlock.layer.projected_attention import multi_head_attention, require_unnamed
+from oarlock.layer.parameter_options import Given, require_unnamed
+from oarlock.layer.projected_attention import multi_head_attention
 from oarlock.op.composed.named_activation import Activation, require_activation
 from oarlock.op.elementwise import add
 from oarlock.op.randomness import dropout as drop
