@@ -1,7 +1,6 @@
 """Call an operator on variables: infer what it gives, then append the op to their program."""
 
 from collections.abc import Mapping, Sequence
-from typing import TypeGuard
 
 from oarlock.errors import ArgumentError, DTypeError, OarlockError, ProgramError, ShapeError, UndefinedVarError
 from oarlock.ir import block_stack
@@ -16,6 +15,7 @@ from oarlock.old_names import OLD_KEYWORDS, OLD_OPERATORS, renamed, renamed_keyw
 from oarlock.registry.call_signature import format_call, given_attributes
 from oarlock.registry.catalogue import Catalogue, standard
 from oarlock.registry.declaration import Operator
+from oarlock.registry.number import find_numbers, infer_number_dtypes, require_held
 from oarlock.registry.outputs import define_outputs
 from oarlock.registry.random_state import count_draws
 from oarlock.registry.signature import Slot, TensorType
@@ -93,11 +93,12 @@ def _append(
 ) -> Op:
     keywords = renamed_keywords(f"keyword of {operator.type}", keywords, OLD_KEYWORDS.get(operator.type, {}))
     arguments, keywords = _by_name(operator, arguments, keywords)
-    numbers = {slot: item for slot, item in keywords.items() if _is_number_for(item, operator.signature.input(slot))}
-    like = next((item for item in keywords.values() if isinstance(item, Var)), None)
-    if numbers and like is not None:
+    numbers = find_numbers(operator, keywords)
+    like = next((item for item in keywords.values() if isinstance(item, Var)), None) if numbers else None
+    dtypes = infer_number_dtypes(operator, numbers, keywords) if like is not None else {}
+    if like is not None and dtypes:
         with undone_on_error(like.block.program):
-            constants = {slot: _constant(operator, item, _beside(operator, slot, keywords, like)) for slot, item in numbers.items()}
+            constants = {slot: _constant(operator, numbers[slot], *dtypes[slot]) for slot in dtypes}
             return _append(operator, arguments, {**keywords, **constants}, name=name, outputs=outputs, op_name=op_name)
     given = _bind_slots(operator, arguments, keywords)
     attributes = {
@@ -144,26 +145,11 @@ def _by_name(
     return (), {**placed, **keywords}
 
 
-def _is_number_for(item: object, slot: Slot | None) -> TypeGuard[float]:
-    """Whether `item` is a number that may stand where a variable does, since that broadcasts with the others."""
-    plain = isinstance(item, int | float) and not isinstance(item, bool)
-    return plain and slot is not None and [axis.kind for axis in slot.axes or ()] == ["broadcast"]
-
-
-def _beside(operator: Operator, slot: str, keywords: Mapping[str, object], otherwise: Var) -> Var:
-    """The first variable in a slot whose dtype is that of `slot`, `otherwise` where there is none: of `where`, no condition."""
-    kinds = {each.name: each.dtype for each in operator.signature.inputs}
-    return next((item for name, item in keywords.items() if isinstance(item, Var) and kinds.get(name) == kinds[slot]), otherwise)
-
-
-def _constant(operator: Operator, number: float, like: Var) -> Var:
-    """`number` as a variable of the dtype of `like`. Raises DTypeError where that does not hold it."""
-    if like.dtype is DType.BOOL or (not like.dtype.is_floating and (not float(number).is_integer() or float(number) != number)):
-        raise DTypeError(
-            f'{operator.type}: "{like.name}" is {like.dtype}, which does not hold {number}', location=here(), given=[like.describe()]
-        )
-    with block_for([like], operator.type):
-        constant = create(standard.get("full"), (), {"shape": (), "value": float(number), "dtype": like.dtype})
+def _constant(operator: Operator, number: float, dtype: DType, beside: Var) -> Var:
+    """`number` as a variable of a dtype. Raises DTypeError where that does not hold it."""
+    value = require_held(number, dtype, beside, f"{operator.type}: ")
+    with block_for([beside], operator.type):
+        constant = create(standard.get("full"), (), {"shape": (), "value": value, "dtype": dtype})
     assert isinstance(constant, Var)
     return constant
 

@@ -6,10 +6,7 @@
 from collections.abc import Callable
 from numbers import Real
 
-import numpy
-
-from oarlock.errors import ArgumentError, DTypeError
-from oarlock.ir.dtype import DType
+from oarlock.errors import ArgumentError
 from oarlock.ir.location import here
 from oarlock.ir.var import Var
 from oarlock.op.comparison import greater, greater_equal, less, less_equal
@@ -22,6 +19,7 @@ from oarlock.op.matrix import linear
 from oarlock.op.powers import power
 from oarlock.op.unary import abs_, reciprocal, rsqrt, sqrt, square
 from oarlock.registry.creator import block_for, describe_value, find_read_hint, seen
+from oarlock.registry.number import is_bool, require_held
 
 __all__ = ["constant_like", "is_one"]
 
@@ -37,12 +35,12 @@ def is_one(value: object) -> bool:
 def constant_like(value: object, like: Var, *, what: str | None = None) -> Var:
     """The number `value` as a variable of the dtype of `like`, or `value` itself where it is a variable.
 
-    `what` says which argument it is, where it stands in no expression. Raises ArgumentError for what is no number, DTypeError for a
-    number that the dtype would round to another; bools take bools.
+    `what` says which argument it is, where it stands in no expression. Raises ArgumentError for what is no number, and what `require_held`
+    raises.
     """
     if isinstance(value, Var):
         return seen(value)
-    if not isinstance(value, Real):
+    if not isinstance(value, Real) and not is_bool(value):
         combined = None if what is None else f"{what} is a number or a variable that holds one, not {describe_value(value)}"
         raise ArgumentError(
             combined or f'"{like.name}" and {describe_value(value)} do not combine; numbers and variables do',
@@ -50,21 +48,7 @@ def constant_like(value: object, like: Var, *, what: str | None = None) -> Var:
             given=[like.describe()],
             hint=find_read_hint(value),
         )
-    number = float(value)
-    if like.dtype is DType.BOOL and not isinstance(value, bool | numpy.bool_):
-        raise DTypeError(
-            f'"{like.name}" is bool, which does not combine with {value}',
-            location=here(),
-            given=[like.describe()],
-            hint="`&` and `|` bind tighter than comparisons: (x > 0) & (y > 0)",
-        )
-    if not like.dtype.is_floating and (not number.is_integer() or number != value):
-        raise DTypeError(
-            f'"{like.name}" is {like.dtype}, which does not hold {value}',
-            location=here(),
-            given=[like.describe()],
-            hint='ol.op.cast(x, dtype="float32") makes it a float',
-        )
+    number = require_held(value, like.dtype, like)  # type: ignore[arg-type]
     with block_for([like], "full"):
         return full(shape=(), value=number, dtype=like.dtype)
 
