@@ -48,6 +48,15 @@ FOLLOWED = {
     "an early end": (6, {"change_tolerance": 1e-4, "history": 20}, {"tolerance_change": 1e-4, "history_size": 20}),
     "nothing to do": (2, {"gradient_tolerance": 10.0}, {"tolerance_grad": 10.0}),
 }
+WOLFE, THEIR_WOLFE = {"line_search": "strong_wolfe"}, {"line_search_fn": "strong_wolfe", "history_size": 10}
+SEARCHED = {
+    "lines from one": (4, 1.0, {"iterations": 10}, {"max_iter": 10}),
+    "lines that are too long at first": (4, 30.0, {"iterations": 5}, {"max_iter": 5}),
+    "lines that are too short at first": (3, 1e-3, {"iterations": 5}, {"max_iter": 5}),
+    "no evaluation left in a line": (3, 1e-3, {"iterations": 4, "evaluations": 3}, {"max_iter": 4, "max_eval": 3}),
+    "no evaluation left in a bracket": (3, 200.0, {"iterations": 4, "evaluations": 4}, {"max_iter": 4, "max_eval": 4}),
+    "brackets that are too small": (3, 100.0, {"iterations": 3, "change_tolerance": 0.5}, {"max_iter": 3, "tolerance_change": 0.5}),
+}
 
 
 @pytest.mark.parametrize(("name", "interpret"), [*((name, False) for name in FOLLOWED), ("ten trips a step", True)])
@@ -60,6 +69,18 @@ def test_the_loop_goes_where_pytorchs_goes(name, interpret):
     numpy.testing.assert_allclose(costs, expected_costs, rtol=PYTORCH[0])
     assert int(scope["lbfgs_0.trips"]) == state.get("n_iter", 0), "it ends for the same reasons"
     assert int(scope["@STEP"]) == steps
+
+
+@pytest.mark.parametrize(("name", "interpret"), [*((name, False) for name in SEARCHED), ("lines that are too short at first", True)])
+def test_a_line_search_finds_the_lengths_that_pytorchs_finds(name, interpret):
+    steps, rate, options, theirs = SEARCHED[name]
+    expected, state, expected_costs = by_torch(steps, lr=rate, **theirs, **THEIR_WOLFE)
+    scope, costs = by_us(ours.LBFGS(rate, **options, **WOLFE), steps, interpret=interpret)
+    for parameter, value in expected.items():
+        torch.testing.assert_close(scope[parameter], value, rtol=PYTORCH[0], atol=PYTORCH[0])
+    numpy.testing.assert_allclose(costs, expected_costs, rtol=PYTORCH[0])
+    assert int(scope["lbfgs_0.trips"]) == state["n_iter"]
+    assert float(scope["lbfgs_0.length"]) == pytest.approx(float(state["t"]), rel=1e-6)
 
 
 def test_a_step_lowers_the_cost_more_than_one_of_descent():
@@ -80,7 +101,7 @@ def recurrent_cost() -> ol.Var:
 def test_a_cost_with_a_loop_and_sizes_of_its_own_is_evaluated_again():
     with ol.Program(seed=1) as program:
         cost = recurrent_cost()
-    ours.LBFGS(0.3, iterations=4).minimize(cost)
+    ours.LBFGS(1.0, iterations=4, line_search="strong_wolfe").minimize(cost)
     assert ol.Program.from_bytes(program.to_bytes()).to_text() == program.to_text()
     feed, found = {"x": numpy.random.default_rng(0).standard_normal((6, 5, 3))}, []
     for interpret in (False, True):
@@ -128,6 +149,7 @@ def test_what_it_cannot_update_is_refused_and_the_program_is_as_it_was():
     ("options", "message"),
     [
         ({"iterations": 0}, "LBFGS: iterations is a whole number from 1, not 0"),
+        ({"line_search": "armijo"}, "LBFGS: line_search is 'strong_wolfe', not 'armijo'"),
         ({"history": 1.5}, "LBFGS: history is a whole number from 1, not 1.5"),
         ({"change_tolerance": -1.0}, "LBFGS: change_tolerance is a finite number not below 0, not -1.0"),
     ],

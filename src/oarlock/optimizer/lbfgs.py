@@ -26,10 +26,11 @@ from oarlock.op.unary import abs_
 from oarlock.optimizer.averaging import Average
 from oarlock.optimizer.clipping import Pairs
 from oarlock.optimizer.evaluation import Evaluation
+from oarlock.optimizer.line_search import Point, search_line
 from oarlock.optimizer.optimizer import Optimizer, count_steps
 from oarlock.optimizer.row_step import Gradients, as_tables
 from oarlock.optimizer.schedule.schedule import LearningRate
-from oarlock.optimizer.settings import require_count, require_number
+from oarlock.optimizer.settings import require_choice, require_count, require_number
 from oarlock.optimizer.step import Step, commit_all, new_state
 
 __all__ = ["LBFGS"]
@@ -96,7 +97,8 @@ class LBFGS(Optimizer):
     minibatch; it ends after `iterations` trips or `evaluations` evaluations, where no element of the gradient is above
     `gradient_tolerance`, or where the parameters, the cost or the slope along ``d`` change by at most `change_tolerance`. ``H`` is computed
     of the last `history` steps and changes of the gradient (Nocedal, 1980; Liu and Nocedal, 1989, algorithm 2.1), which are state of the
-    program. The very first step is ``min(1, 1 / sum(abs(dw)))`` as long. As `torch.optim.LBFGS` without a line search.
+    program. The very first step is ``min(1, 1 / sum(abs(dw)))`` as long. With `line_search` "strong_wolfe" the rate is only where a search
+    for the length begins, a loop of its own that evaluates the cost too. As `torch.optim.LBFGS`.
 
     For costs that depend smoothly on few parameters, and for whole batches. Of the keywords of other optimizers it takes `average` alone:
     what is added to the gradients would not be in the cost. Raises ArgumentError for a number out of range, DTypeError for parameters of
@@ -112,6 +114,7 @@ class LBFGS(Optimizer):
         gradient_tolerance: float = 1e-7,
         change_tolerance: float = 1e-9,
         history: int = 10,
+        line_search: str | None = None,
         average: Average | None = None,
     ):
         super().__init__(learning_rate, average=average)
@@ -120,6 +123,7 @@ class LBFGS(Optimizer):
         self.gradient_tolerance = require_number("LBFGS: gradient_tolerance", gradient_tolerance, least=0.0)
         self.change_tolerance = require_number("LBFGS: change_tolerance", change_tolerance, least=0.0)
         self.history = require_count("LBFGS: history", history)
+        self.line_search = line_search if line_search is None else require_choice("LBFGS: line_search", line_search, ("strong_wolfe",))
 
     def update(self, step: Step, parameter: Var, gradient: Var) -> None:
         raise NotImplementedError  # all parameters are updated together
@@ -174,7 +178,7 @@ class LBFGS(Optimizer):
         )
         before, direction, length = state("gradient", count), state("direction", count), state("length")
         trips = new_state(main, f"{name}.trips", 0.0, dtype=DType.INT64)
-        x, gradient, loss = _joined(parameters), _joined([gradient for _, gradient in pairs]), assign(cost)
+        x, gradient, loss = _joined(parameters), _joined([gradient for _, gradient in pairs]), assign(_as(cost, dtype))
         trip, evaluated = constant_like(0, trips), constant_like(1, trips)
 
         loop = while_loop(logical_not(_largest(gradient) <= self.gradient_tolerance), max_trips=self.iterations)
@@ -184,11 +188,26 @@ class LBFGS(Optimizer):
             is_first = equal(trips, constant_like(0, trips))
             steep = reduce_sum(abs_(gradient))
             pace = where(is_first, minimum(1.0 / steep, constant_like(1.0, steep)), constant_like(1.0, steep)) * rate
-            moves = logical_not(dot(gradient, descent) > -self.change_tolerance)
-            moved = where(moves, x + pace * descent, x)
+            slope = dot(gradient, descent)
+            moves = logical_not(slope > -self.change_tolerance)
             goes_on = logical_and(moves, trip + 1 < self.iterations)
-            next_loss, next_gradient = self._evaluated(goes_on, evaluation, parameters, moved, loss, gradient)
-            next_evaluated = where(goes_on, evaluated + 1, evaluated)
+
+            def evaluate(length: Var) -> tuple[Var, Var]:
+                found, *gradients = evaluation.append(_parted(x + length * descent, parameters))
+                return _as(found, dtype), _joined(gradients)
+
+            if self.line_search is None:
+                values = cond(goes_on, lambda: evaluate(pace), lambda: (loss, gradient))
+                assert isinstance(values, tuple)
+                next_loss, next_gradient = values
+                next_evaluated = where(goes_on, evaluated + 1, evaluated)
+            else:
+                start = Point(constant_like(0.0, pace), loss, gradient, slope)
+                most, tolerance = self.evaluations - evaluated, self.change_tolerance
+                found, count = search_line(evaluate, start, descent, pace, most=most, tolerance=tolerance, when=moves)
+                pace = where(moves, found.length, pace)
+                next_loss, next_gradient, next_evaluated = found.cost, found.gradient, evaluated + count
+            moved = where(moves, x + pace * descent, x)
             for is_over in (
                 next_evaluated >= self.evaluations,
                 _largest(next_gradient) <= self.gradient_tolerance,
@@ -219,18 +238,9 @@ class LBFGS(Optimizer):
         last = dict(zip(carried, results, strict=True))
         return last[x], {var: value for var, value in last.items() if var.persistable}
 
-    def _evaluated(
-        self, goes_on: Var, evaluation: Evaluation, parameters: Sequence[Var], moved: Var, loss: Var, gradient: Var
-    ) -> tuple[Var, Var]:
-        """The cost and all gradients where the parameters are now; what they were where the loop ends."""
 
-        def evaluate() -> list[Var]:
-            found, *gradients = evaluation.append(_parted(moved, parameters))
-            return [found, _joined(gradients)]
-
-        values = cond(goes_on, evaluate, lambda: [loss, gradient])
-        assert isinstance(values, tuple)
-        return values[0], values[1]
+def _as(value: Var, dtype: DType) -> Var:
+    return value if value.dtype is dtype else cast(value, dtype=dtype)
 
 
 def _joined(vars: Sequence[Var]) -> Var:

@@ -43,5 +43,6 @@ def require_count(what: str, value: object, *, least: int = 1) -> int:
 def require_choice(what: str, value: object, choices: tuple[str, ...]) -> str:
     """`value`, which is one of `choices`. Raises ArgumentError."""
     if not isinstance(value, str) or value not in choices:
-        raise ArgumentError(f"{what} is {', '.join(map(repr, choices[:-1]))} or {choices[-1]!r}, not {value!r:.60}", location=here())
+        wanted = " or ".join([", ".join(map(repr, choices[:-1])), repr(choices[-1])] if len(choices) > 1 else map(repr, choices))
+        raise ArgumentError(f"{what} is {wanted}, not {value!r:.60}", location=here())
     return value
