@@ -210,7 +210,8 @@ def tell_how_to_update(random, program):
 @mutator
 def spoil_an_initializer(random, program):
     var = var_of(random, program)
-    var.initializer.type = random.choice(["constant", "uniform", "normal", "array", "", "exec", "__class__", *TRICKY_NAMES[:4]])
+    known = ["constant", "uniform", "normal", "truncated_normal", "orthogonal", "identity", "sparse", "array"]
+    var.initializer.type = random.choice([*known, "", "exec", "__class__", *TRICKY_NAMES[:4]])
     if random.random() < 0.7:
         item = var.initializer.attributes.add(name=random.choice(["value", "low", "data", "shape", "deviation", ""]))
         random.choice(VALUES)(item)
