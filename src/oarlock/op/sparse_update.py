@@ -16,7 +16,7 @@ from oarlock.registry import Case, GradCheck, Rejects
 from oarlock.registry.told_size import told_size
 from oarlock.tensor.memory_format import copies
 from oarlock.tensor.optimizer_steps import require_rate
-from oarlock.tensor.row_steps import distinct_rows, subtract_rows
+from oarlock.tensor.row_steps import distinct_rows, replace_rows, subtract_rows
 from oarlock.tensor.rows import require_rows
 
 __all__ = ["coalesce", "put_rows", "sparse_sgd"]
@@ -70,6 +70,7 @@ def sparse_sgd(param, rows, values, learning_rate):
         Case(param=[[1.0, 2.0], [3.0, 4.0]], rows=[1], values=[[5.0, 6.0]], next=[[1.0, 2.0], [5.0, 6.0]]),
         Case(param=[1, 2, 3], rows=[2, 0], values=[4, 5], next=[5, 2, 4]),
         Case(param=[1.0], rows=[], values=[], next=[1.0]),
+        Case(param=[[1.0] * 4, [2.0] * 4, [3.0] * 4], rows=[2, 0], values=[[4.0] * 4, [5.0] * 4], next=[[5.0] * 4, [2.0] * 4, [4.0] * 4]),
         Rejects("row -1 is asked for, where param has 2 rows, numbered from 0", param=(2, 3), rows=[-1], values=(1, 3)),
     ],
 )
@@ -77,7 +78,7 @@ def put_rows(param, rows, values):
     """``param`` with ``values`` in the rows that ``rows`` numbers, each once: ``next[rows[i]] = values[i]``. The others stay."""
     require_rows(rows, param)
     (param,) = copies([param])
-    param.index_copy_(0, rows, values)
+    replace_rows(param, rows, values)
     return param
 
 
