@@ -414,6 +414,18 @@ LAYERS_WITH_WEIGHTS = {
     "rms_norm": lambda x, given: ol.layer.rms_norm(x, scale=given),
     "group_norm": lambda x, given: ol.layer.group_norm(x, 1, bias=given),
     "batch_norm": lambda x, given: ol.layer.batch_norm(x, scale=given),
+    "nce": lambda x, given: ol.layer.nce(ol.layer.flatten(x), ol.op.argmax(ol.layer.flatten(x)), 9, weight=given),
+    "hierarchical_softmax": lambda x, given: ol.layer.hierarchical_softmax(
+        ol.layer.flatten(x), ol.op.argmax(ol.layer.flatten(x)), 9, bias=given
+    ),
+    "lstm": lambda x, given: ol.layer.lstm(ol.layer.flatten(x, start=2), 3, recurrent=given),
+    "gru_cell": lambda x, given: ol.layer.gru_cell(ol.layer.flatten(x), ol.layer.flatten(x), bias=given),
+    "prelu": lambda x, given: ol.layer.prelu(x, slope=given),
+    "maxout": lambda x, given: ol.layer.maxout(x, 3, weight=given),
+    "highway": lambda x, given: ol.layer.highway(x, gate_weight=given),
+    "learned_positions": lambda x, given: ol.layer.learned_positions(x, 9, weight=given),
+    "embedding_bag": lambda x, given: ol.layer.embedding_bag(ol.op.cast(x, dtype="int64"), (5, 4), weight=given),
+    "create_parameter": lambda x, given: ol.layer.create_parameter([3], options=given),
 }
 
 
@@ -438,6 +450,22 @@ def test_options_that_make_no_sense_are_refused(options, message):
     with pytest.raises(ol.ArgumentError) as raised:
         ol.layer.ParameterOptions(**options)
     assert raised.value.message == message
+
+
+def test_options_go_to_all_parameters_of_a_layer_where_they_name_none():
+    frozen = ol.layer.ParameterOptions(trainable=False)
+    with ol.Program() as program:
+        x = ol.layer.data("x", shape=[4, 8])
+        ol.layer.crf(x, ol.op.argmax(x), weight=frozen)
+        ol.layer.transformer_encoder(x, layers=1, heads=2, weight=frozen)
+    taught = [var.name for var in program.parameters() if var.trainable]
+    assert taught == [
+        f"transformer_encoder_0.0.{name}"
+        for name in (
+            "attention.query.b", "attention.key.b", "attention.value.b", "attention.output.b", "norm1.scale", "norm1.bias", "linear1.b",
+            "linear2.b", "norm2.scale", "norm2.bias",
+        )
+    ]  # fmt: skip
 
 
 def test_what_are_no_options_is_refused_and_declares_nothing():

@@ -8,10 +8,14 @@ from oarlock.ir.rollback import undone_on_error
 from oarlock.ir.var import Var
 from oarlock.layer.initializer import Rule, constant, xavier
 from oarlock.layer.parameter import layer_name, new_parameter, output_name, require_count, require_number
+from oarlock.layer.parameter_options import Given
 from oarlock.op.composed import sampled_losses as losses
 from oarlock.registry.creator import require_type
 
 __all__ = ["hierarchical_softmax", "nce", "sampled_softmax"]
+
+How = tuple[Rule | None, Given | None, Given | None]
+"""How weights start, and the options of weights and biases."""
 
 _SAMPLES = {"log_uniform": losses.log_uniform_samples, "uniform": losses.uniform_samples}
 
@@ -24,17 +28,19 @@ def nce(
     samples: int = 10,
     sampler: str = "log_uniform",
     initializer: Rule | None = None,
+    weight: Given | None = None,
+    bias: Given | None = None,
     name: str | None = None,
 ) -> Var:
     """The `ol.op.nce_loss` of each row against classes that are sampled anew in each run: float[n d], int64[n] -> float[n].
 
     Parameters `<name>.w` [classes, d], Xavier-uniform unless `initializer` says otherwise, and `<name>.b` [classes], zeros: logits of all
-    classes are ``x @ w.T + b``. With the sampler "log_uniform" classes are numbered by how frequent they are. `<name>.samples` are the
-    sampled ones. Raises ShapeError or ArgumentError.
+    classes are ``x @ w.T + b``; `weight` and `bias` take `ParameterOptions`. With the sampler "log_uniform" classes are numbered by how
+    frequent they are. `<name>.samples` are the sampled ones. Raises ShapeError or ArgumentError.
 
         y = ol.layer.nce(rows, label, 100, samples=20)
     """
-    return _sampled("nce", input, label, classes, samples, sampler, initializer, name, losses.nce_loss)
+    return _sampled("nce", input, label, classes, samples, sampler, (initializer, weight, bias), name, losses.nce_loss)
 
 
 def sampled_softmax(
@@ -45,16 +51,29 @@ def sampled_softmax(
     samples: int = 10,
     sampler: str = "log_uniform",
     initializer: Rule | None = None,
+    weight: Given | None = None,
+    bias: Given | None = None,
     name: str | None = None,
 ) -> Var:
     """The `ol.op.sampled_softmax_loss` of each row, with what `nce` takes, declares and raises: float[n d], int64[n] -> float[n].
 
     y = ol.layer.sampled_softmax(rows, label, 100, samples=20)
     """
-    return _sampled("sampled_softmax", input, label, classes, samples, sampler, initializer, name, losses.sampled_softmax_loss)
+    return _sampled(
+        "sampled_softmax", input, label, classes, samples, sampler, (initializer, weight, bias), name, losses.sampled_softmax_loss
+    )
 
 
-def hierarchical_softmax(input: Var, label: Var, classes: int, *, initializer: Rule | None = None, name: str | None = None) -> Var:
+def hierarchical_softmax(
+    input: Var,
+    label: Var,
+    classes: int,
+    *,
+    initializer: Rule | None = None,
+    weight: Given | None = None,
+    bias: Given | None = None,
+    name: str | None = None,
+) -> Var:
     """The `ol.op.hierarchical_softmax_loss` of each row, by a tree of all classes: float[n d], int64[n] -> float[n].
 
     Parameters `<name>.w` [classes - 1, d], Xavier-uniform unless `initializer` says otherwise, and `<name>.b` [classes - 1], zeros, for the
@@ -63,10 +82,12 @@ def hierarchical_softmax(input: Var, label: Var, classes: int, *, initializer: R
         y = ol.layer.hierarchical_softmax(rows, label, 100)
     """
     require_count(classes - 1 if isinstance(classes, int) else classes, "hierarchical_softmax: classes - 1")
-    return _with_weights("hierarchical_softmax", input, label, classes - 1, initializer, name, losses.hierarchical_softmax_loss)
+    return _with_weights(
+        "hierarchical_softmax", input, label, classes - 1, (initializer, weight, bias), name, losses.hierarchical_softmax_loss
+    )
 
 
-def _sampled(kind: str, input: Var, label: Var, classes: int, samples: int, sampler: str, rule: Rule | None, name: str | None, loss) -> Var:
+def _sampled(kind: str, input: Var, label: Var, classes: int, samples: int, sampler: str, how: How, name: str | None, loss) -> Var:
     require_count(samples, f"{kind}: samples")
     require_count(classes, f"{kind}: classes")
 
@@ -78,11 +99,11 @@ def _sampled(kind: str, input: Var, label: Var, classes: int, samples: int, samp
         drawn.block.rename(drawn, called if program.is_free(called) else program.unique(called))
         return cost
 
-    return _with_weights(kind, input, label, classes, rule, name, write)
+    return _with_weights(kind, input, label, classes, how, name, write)
 
 
 def _with_weights(
-    kind: str, input: Var, label: Var, rows: int, rule: Rule | None, name: str | None, write: Callable[[Var, Var, Var, Var], Var]
+    kind: str, input: Var, label: Var, rows: int, how: How, name: str | None, write: Callable[[Var, Var, Var, Var], Var]
 ) -> Var:
     """Declare the weights and biases of some classes or nodes, and write a loss of them. Raises ShapeError."""
     input, label = require_type(input, f"{kind}: input"), require_type(label, f"{kind}: label")
@@ -92,8 +113,9 @@ def _with_weights(
     program = input.block.program
     with undone_on_error(program):
         name = layer_name(program, name, kind)
-        w = new_parameter(input.block, f"{name}.w", (rows, width), input.dtype, rule or xavier())
-        b = new_parameter(input.block, f"{name}.b", (rows,), input.dtype, constant(0.0))
+        rule, weight, bias = how
+        w = new_parameter(input.block, f"{name}.w", (rows, width), input.dtype, rule or xavier(), weight)
+        b = new_parameter(input.block, f"{name}.b", (rows,), input.dtype, constant(0.0), bias)
         result = output_name(program, name)
         cost = write(input, w, b, label)
     cost.block.rename(cost, result)

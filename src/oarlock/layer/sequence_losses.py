@@ -8,6 +8,7 @@ from oarlock.ir.rollback import undone_on_error
 from oarlock.ir.var import Var
 from oarlock.layer.initializer import Rule, uniform
 from oarlock.layer.parameter import layer_name, new_parameter, output_name, require_number
+from oarlock.layer.parameter_options import Given, require_unnamed
 from oarlock.op import crf as operators
 from oarlock.op import ctc
 from oarlock.op.choice import maximum, where
@@ -68,14 +69,22 @@ def ctc_loss(
         return reduced(loss, reduction)
 
 
-def crf(emissions: Var, label: Var, *, lengths: Var | None = None, initializer: Rule | None = None, name: str | None = None) -> Var:
+def crf(
+    emissions: Var,
+    label: Var,
+    *,
+    lengths: Var | None = None,
+    initializer: Rule | None = None,
+    weight: Given | None = None,
+    name: str | None = None,
+) -> Var:
     """The negative log likelihood of each sequence of labels under a linear-chain conditional random field: float[n].
 
     `emissions`, a score of each label for each element, are ragged, float[t k], beside labels int64[t] of the same cut, such as
     `ol.layer.data(..., batch="words.t")`, or padded, float[n w k] beside int64[n w], with their `lengths`, int64[n], all w where
     that is None (Lafferty, McCallum and Pereira, 2001). Parameters `<name>.transitions` [k, k], from a label to the next,
-    `<name>.start` [k] and `<name>.end` [k], uniform within ±0.1 unless `initializer` says otherwise; `crf_decode` of the same name takes
-    them too. Raises ShapeError or ArgumentError.
+    `<name>.start` [k] and `<name>.end` [k], uniform within ±0.1 unless `initializer` says otherwise; `weight` takes `ParameterOptions` for
+    all; `crf_decode` of the same name takes them too. Raises ShapeError or ArgumentError.
 
         y = ol.layer.crf(vectors, ids)
     """
@@ -85,14 +94,21 @@ def crf(emissions: Var, label: Var, *, lengths: Var | None = None, initializer: 
         name = layer_name(program, name, "crf")
         steps = _elements(emissions, lengths, 2, "crf: emissions")
         labels = label if steps.places is None else gather(reshape(label, shape=(-1,)), steps.places)
-        weights = _weights(emissions, initializer, name, "crf")
+        weights = _weights(emissions, initializer, weight, name, "crf")
         result = output_name(program, name)
         loss = crf_loss(steps.values, steps.splits, labels, *weights)
     loss.block.rename(loss, result)
     return loss
 
 
-def crf_decode(emissions: Var, *, lengths: Var | None = None, initializer: Rule | None = None, name: str | None = None) -> tuple[Var, Var]:
+def crf_decode(
+    emissions: Var,
+    *,
+    lengths: Var | None = None,
+    initializer: Rule | None = None,
+    weight: Given | None = None,
+    name: str | None = None,
+) -> tuple[Var, Var]:
     """The best labels of each sequence by the parameters of the `crf` of that name, and their score, float[n] (Viterbi, 1967).
 
     Ragged emissions, float[t k], give labels int64[t]; padded ones, float[n w k], int64[n w], with 0 behind each sequence.
@@ -104,7 +120,7 @@ def crf_decode(emissions: Var, *, lengths: Var | None = None, initializer: Rule 
     with undone_on_error(program):
         name = layer_name(program, name, "crf")
         steps = _elements(emissions, lengths, 2, "crf_decode: emissions")
-        best, score = operators.viterbi_decode(steps.values, steps.splits, *_weights(emissions, initializer, name, "crf_decode"))
+        best, score = operators.viterbi_decode(steps.values, steps.splits, *_weights(emissions, initializer, weight, name, "crf_decode"))
         if steps.places is None:
             return best, score
         n, w = emissions.shape[:2]  # type: ignore[index]
@@ -112,11 +128,12 @@ def crf_decode(emissions: Var, *, lengths: Var | None = None, initializer: Rule 
         return view(scatter_add(best, steps.places, cells), [emissions], shape=(n, w)), score
 
 
-def _weights(emissions: Var, rule: Rule | None, name: str, what: str) -> tuple[Var, Var, Var]:
+def _weights(emissions: Var, rule: Rule | None, given: Given | None, name: str, what: str) -> tuple[Var, Var, Var]:
+    require_unnamed(what, given)
     k, block = require_number(emissions.shape, -1, what, emissions), block_for([emissions], what)
     shapes = {"transitions": (k, k), "start": (k,), "end": (k,)}
     transitions, start, end = (
-        new_parameter(block, f"{name}.{part}", shape, emissions.dtype, rule or uniform(-0.1, 0.1)) for part, shape in shapes.items()
+        new_parameter(block, f"{name}.{part}", shape, emissions.dtype, rule or uniform(-0.1, 0.1), given) for part, shape in shapes.items()
     )
     return transitions, start, end
 
