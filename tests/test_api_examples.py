@@ -58,6 +58,7 @@ ol.save_model(cost, result, path)
     "ol.optimizer.SGD(ol.optimizer.schedule.WarmUp(": "",
     "optimizer = ol.optimizer.Groups(": MODEL,
     'ol.passes.mixed_precision(program, "float16")': MODEL,
+    'small = ol.quantize(ol.load_model("predict.safetensors"))': MODEL + 'ol.save_model(predict, scope, "predict.safetensors")',
     "step = executor.prepare(": MODEL + "executor, batches = ol.Executor(), [data, data]",
     "try:\n    result = ol.train(": MODEL
     + """

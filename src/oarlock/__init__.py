@@ -72,6 +72,7 @@ _NAMES = {
     "oarlock.interop.onnx.export": ("to_onnx",),
     "oarlock.interop.weights": ("load_weights",),
     "oarlock.io": ("Model", "infer", "load_model", "save_model"),
+    "oarlock.io.quantization": ("quantize",),
     "oarlock.compat_2017.evaluation": ("evaluate as eval",),
     "oarlock.layer": (
         "case",

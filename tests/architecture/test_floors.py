@@ -141,6 +141,7 @@ PUBLIC = [
     "parse_program",
     "passes",
     "prune",
+    "quantize",
     "registry",
     "rnn",
     "run_block",

@@ -115,6 +115,17 @@ def test_many_tensors_at_once_without_the_names():
         torch.testing.assert_close(mine, its)
 
 
+def test_products_of_integers_without_the_name(monkeypatch):
+    generator = torch.Generator().manual_seed(5)
+    x, y = (torch.randint(-127, 128, shape, generator=generator, dtype=torch.int8) for shape in ((3, 70), (70, 5)))
+    assert torch.equal(private._multiply_int8(x, y), private.multiply_int8(x, y))
+    assert torch.equal(private.multiply_int8(x, y).double(), x.double() @ y.double())
+    for empty in (private.multiply_int8(x[:0], y), private.multiply_int8(x[:, :0], y[:0])):
+        assert (empty.dtype, empty.count_nonzero().item()) == (torch.int32, 0)
+    monkeypatch.setattr(private, "_int_mm", None)
+    assert torch.equal(private.multiply_int8(x, y), private._multiply_int8(x, y))
+
+
 @pytest.mark.parametrize("nesterov", [False, True])
 @pytest.mark.parametrize("first", [False, True])
 def test_sgd_without_the_name(nesterov, first):

@@ -120,6 +120,7 @@ def test_python_m_oarlock_shows_every_verb(tmp_path):
         "plan",
         "prune",
         "recompute",
+        "quantize",
         "export",
         "ops",
         "explain",
@@ -135,7 +136,24 @@ def test_an_error_of_another_process_goes_to_its_error_output_without_a_tracebac
 
 
 @pytest.mark.parametrize(
-    "verb", ["train", "infer", "serve", "show", "check", "diff", "plan", "prune", "recompute", "export", "ops", "explain", "hash", "import"]
+    "verb",
+    [
+        "train",
+        "infer",
+        "serve",
+        "show",
+        "check",
+        "diff",
+        "plan",
+        "prune",
+        "recompute",
+        "quantize",
+        "export",
+        "ops",
+        "explain",
+        "hash",
+        "import",
+    ],
 )
 def test_every_verb_has_a_page(verb, prints):
     page = prints(verb, "--help")
@@ -295,6 +313,16 @@ def test_recompute_saves_a_training_program_that_goes_on_as_it_was(folder, tmp_p
     assert program.is_training
     assert len(program.main.ops) > len(before.main.ops)
     assert refuses("recompute", output, "--checkpoint", "nothing", "-o", output).startswith('UndefinedVarError: "nothing" is not visible')
+
+
+def test_quantize_saves_a_model_whose_weights_are_integers(model, tmp_path, prints, oarlock):
+    output = tmp_path / "small.safetensors"
+    told = prints("quantize", model, "--at-least", "1", "-o", output)
+    assert re.fullmatch(rf"saved {re.escape(str(output))}: [1-9] weights? as int8\n", told)
+    assert "int8" in prints("show", output)
+    ended = oarlock("quantize", model, "--mode", "static", "-o", output)
+    assert ended.status == 2
+    assert "the mode is" in ended.error
 
 
 # ops, explain

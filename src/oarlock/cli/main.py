@@ -17,6 +17,7 @@ from oarlock.cli import (
     ops,
     plan,
     prune,
+    quantize,
     recompute,
     serve,
     show,
@@ -44,6 +45,7 @@ for command in (show.show, summary.summary, check.check, diff.diff, plan.plan):
     app.command(cls=opens_program())(command)
 app.command(cls=opens_program("output"))(prune.prune)
 app.command(cls=opens_program("output"))(recompute.recompute)
+app.command(cls=opens_program("output"))(quantize.quantize)
 app.command(cls=opens_program("onnx"))(export.export)
 for command in (ops.ops, explain.explain):
     app.command()(command)

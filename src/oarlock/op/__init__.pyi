@@ -41,6 +41,7 @@ from oarlock.op import places as places
 from oarlock.op import pooling as pooling
 from oarlock.op import pooling_by_axes as pooling_by_axes
 from oarlock.op import powers as powers
+from oarlock.op import quantization as quantization
 from oarlock.op import randomness as randomness
 from oarlock.op import rearrangement as rearrangement
 from oarlock.op import reduction as reduction
@@ -747,6 +748,14 @@ def cumsum(x: Var, axis: int, exclusive: bool = False, reverse: bool = False, *,
     At each place along ``axis`` the sum of all up to it; ``exclusive`` leaves out the place itself, ``reverse`` begins at the end.
     """
 
+def dequantize(q: Var, scale: Var, axis: int = -1, *, name: str | None = None) -> Var:
+    """dequantize(q: int8[...s], scale: float[c], axis=-1) -> x: float[...s]
+
+    The floats that integers stand for: ``x = q * scale``, with a scale for each index along ``axis``.
+
+    It has no gradient: it is for inference.
+    """
+
 def diagonal(x: Var, offset: int = 0, axes: int | Sequence[int] = (-2, -1), *, name: str | None = None) -> Var:
     """diagonal(x: T[...s], offset=0, axes=(-2, -1)) -> y: T[...t]
 
@@ -1172,6 +1181,15 @@ def linear(x: Var, w: Var, bias: Var | None = None, *, name: str | None = None) 
     Rows times a shared matrix, plus a shared row: ``out = x @ w + bias``.
     """
 
+def linear_int8(q: Var, scale: Var, w: Var, w_scale: Var, bias: Var | None = None, *, name: str | None = None) -> Var:
+    """linear_int8(q: int8[*b k], scale: float[*b], w: int8[k n], w_scale: float[n], bias?: float[n]) -> out: float[*b n]
+
+    Rows times a matrix, both quantised: ``out = (q @ w) * scale * w_scale + bias``, the product exact in int32.
+
+    ``scale`` is that of each row, ``w_scale`` that of each column (Jacob et al., 2018; Dettmers et al., 2022). It is
+    exact for up to 133,000 columns of ``q``, and has no gradient: it is for inference.
+    """
+
 def log(x: Var, *, name: str | None = None) -> Var:
     """log(x: float[*b]) -> y: float[*b]
 
@@ -1484,6 +1502,14 @@ def put_rows(param: Var, rows: Var, values: Var, *, name: str | None = None) -> 
     """put_rows(param: T[k ...d], rows: int64[n], values: T[n ...d]) -> next: T[k ...d]
 
     ``param`` with ``values`` in the rows that ``rows`` numbers, each once: ``next[rows[i]] = values[i]``. The others stay.
+    """
+
+def quantize_rows(x: Var, *, name: str | None = None) -> tuple[Var, Var]:
+    """quantize_rows(x: float[*b k!]) -> q: int8[*b k], scale: float[*b]
+
+    Integers and a scale for each row: ``scale = max(abs(x)) / 127``, at least the least normal number, and ``q = round(x / scale)``.
+
+    It has no gradient: it is for inference.
     """
 
 def random_normal(shape: int | Sequence[int | str] | Var, mean: float = 0.0, deviation: float = 1.0, dtype: DType | str | type = "float32", *, name: str | None = None) -> Var:

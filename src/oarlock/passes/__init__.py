@@ -8,11 +8,16 @@ from oarlock.suggestions import no_attribute
 
 if TYPE_CHECKING:
     from oarlock.passes.precision.mixed import mixed_precision
+    from oarlock.passes.precision.quantization import quantize
     from oarlock.passes.recomputation.recompute import recompute
 
-__all__ = ["mixed_precision", "recompute"]
+__all__ = ["mixed_precision", "quantize", "recompute"]
 
-_HOMES = {"mixed_precision": "oarlock.passes.precision.mixed", "recompute": "oarlock.passes.recomputation.recompute"}
+_HOMES = {
+    "mixed_precision": "oarlock.passes.precision.mixed",
+    "quantize": "oarlock.passes.precision.quantization",
+    "recompute": "oarlock.passes.recomputation.recompute",
+}
 
 
 def __getattr__(name: str) -> object:

@@ -15,36 +15,12 @@ import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
 __all__ = [
-    "Overload",
-    "below_autograd",
-    "below_some_autograd",
-    "compile_graph",
-    "convolve_packed",
-    "fake_tensors",
-    "flash_attention",
-    "flash_attention_backward",
-    "foreach_copy_",
-    "foreach_mul",
-    "foreach_sub",
-    "foreach_sub_",
-    "fused_adam_",
-    "fused_adamw_",
-    "fused_sgd_",
-    "has_compiler",
-    "has_packed_filters",
-    "log_softmax_backward",
-    "overloads",
-    "pack_filter",
-    "read_dtype",
-    "read_exported",
-    "same_storage",
-    "schema_of",
-    "softmax_backward",
-    "takes_out",
-    "tensor_guards",
-    "with_autograd",
+    "Overload", "below_autograd", "below_some_autograd", "compile_graph", "convolve_packed", "fake_tensors", "flash_attention",
+    "flash_attention_backward", "foreach_copy_", "foreach_mul", "foreach_sub", "foreach_sub_", "fused_adam_", "fused_adamw_",
+    "fused_sgd_", "has_compiler", "has_packed_filters", "log_softmax_backward", "multiply_int8", "overloads", "pack_filter",
+    "read_dtype", "read_exported", "same_storage", "schema_of", "softmax_backward", "takes_out", "tensor_guards", "with_autograd",
     "without_python",
-]
+]  # fmt: skip
 
 Tensors = Sequence[torch.Tensor]
 
@@ -74,6 +50,24 @@ def _log_softmax_backward(dy: torch.Tensor, y: torch.Tensor, axis: int, dtype: t
 
 softmax_backward = _find(torch, "_softmax_backward_data") or _softmax_backward
 log_softmax_backward = _find(torch, "_log_softmax_backward_data") or _log_softmax_backward
+
+
+# Products of integers: the public ones are not vectorized.
+
+
+def _multiply_int8(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    """The product of int8 matrices: int32, exact."""
+    return torch.mm(x.to(torch.int32), y.to(torch.int32)) if x.is_cpu else torch.mm(x.double(), y.double()).to(torch.int32)
+
+
+_int_mm = _find(torch, "_int_mm")
+
+
+def multiply_int8(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    """The same by the processor's own instructions, where PyTorch has them: on a CPU, for matrices with elements."""
+    if not x.numel() or not y.numel():
+        return torch.zeros(x.shape[0], y.shape[1], dtype=torch.int32, device=x.device)
+    return _multiply_int8(x, y) if _int_mm is None or not x.is_cpu else _int_mm(x, y)
 
 
 # Attention, for a CPU. Without these names its operator takes PyTorch's public functions.

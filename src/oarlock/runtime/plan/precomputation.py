@@ -1,7 +1,8 @@
 """Precomputation: the ops of a plan that depend on nothing but persistable variables that it does not write."""
 
 import math
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 from oarlock.backend.torch.variants import variants_of
@@ -43,7 +44,9 @@ def find_precomputation(
     every value made of variables that it may return, for others may write over both. An op that may return a view is not precomputed for
     a run, but for another op. No op gives more than it reads, and the kept and packed values take no more memory than the variables that
     they are made of: the last ops are left to the runs until that holds. So an inference takes at most twice the memory of its parameters.
+    Integers that are dequantized count as the floats that they stand for: to make these anew in each run would take longer than the rest.
     """
+    floats = {op.inputs["q"][0]: op.writes[0].dtype.itemsize for op in ops if op.type == "dequantize"}
     alias_sets = AliasSets(Liveness(ops, outputs, catalogue), catalogue)
     for op in ops:
         alias_sets.define(op)
@@ -64,7 +67,7 @@ def find_precomputation(
             and not any(numbers.has(var) or numbers.vanishes(var) for var in (*op.reads, *op.writes))
             and all(map(_is_static, op.writes))
             and not any(map(alias_sets.stays, op.writes))
-            and _bytes(op.writes) <= _bytes(set(op.reads))
+            and _bytes(op.writes) <= _bytes(set(op.reads), floats)
         ):
             made.append(op)
             known.update(op.writes)
@@ -72,7 +75,7 @@ def find_precomputation(
     while True:
         found = _precomputation(ops, made, constant_ops, sources, outputs, catalogue)
         taken = _bytes(found.kept) + _bytes({op.inputs[slot][0] for op, slot in found.packed})
-        if not made or taken <= _bytes(found.read):
+        if not made or taken <= _bytes(found.read, floats):
             return found
         made.pop()
 
@@ -101,5 +104,6 @@ def _is_static(var: Var) -> bool:
     return var.shape is not None and all(isinstance(size, int) for size in var.shape)
 
 
-def _bytes(vars: Iterable[Var]) -> int:
-    return sum(math.prod(var.shape or ()) * var.dtype.itemsize for var in vars)  # type: ignore[arg-type]
+def _bytes(vars: Iterable[Var], floats: Mapping[Var, int] = MappingProxyType({})) -> int:
+    """The bytes of some variables; of those in `floats` with other sizes of an element."""
+    return sum(math.prod(var.shape or ()) * floats.get(var, var.dtype.itemsize) for var in vars)  # type: ignore[arg-type]

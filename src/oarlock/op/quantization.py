@@ -1,0 +1,73 @@
+"""Integers of 8 bits in place of floats, with scales, for inference: q = round(x / scale), from -127 to 127."""
+
+import torch
+
+from oarlock.backend.torch.private import multiply_int8
+from oarlock.errors import ShapeError
+from oarlock.ir.shape_rules import require_axis
+from oarlock.op.trusted_operator import operator
+from oarlock.registry import Case, Rejects
+from oarlock.tensor.rows import as_rows
+
+__all__ = ["dequantize", "linear_int8", "quantize_rows"]
+
+
+@operator(
+    "x: float[*b k!] -> q: int8[*b k], scale: float[*b]",
+    cases=[
+        Case(x=[[127.0, -1.0, 0.4], [0.0, 0.0, 25.4]], q=[[127, -1, 0], [0, 0, 127]], scale=[1.0, 0.2]),
+        Case(x=[-2.54, 1.28], q=[-127, 64], scale=0.02),
+    ],
+)
+def quantize_rows(x):
+    """Integers and a scale for each row: ``scale = max(abs(x)) / 127``, at least the least normal number, and ``q = round(x / scale)``.
+
+    It has no gradient: it is for inference.
+    """
+    scale = torch.amax(torch.abs(x), -1, keepdim=True).div_(127.0).clamp_min_(torch.finfo(x.dtype).tiny)
+    return torch.div(x, scale).round_().to(torch.int8), scale.squeeze(-1)
+
+
+@operator(
+    "q: int8[*b k], scale: float[*b], w: int8[k n], w_scale: float[n], bias?: float[n] -> out: float[*b n]",
+    cases=[
+        Case(q=[[1, 2], [-2, 0]], scale=[0.5, 2.0], w=[[3, 0], [4, -1]], w_scale=[2.0, 4.0], out=[[11.0, -4.0], [-24.0, 0.0]]),
+        Case(q=[1, 2], scale=0.5, w=[[3, 0], [4, -1]], w_scale=[2.0, 4.0], bias=[0.5, 1.0], out=[11.5, -3.0]),
+    ],
+)
+def linear_int8(q, scale, w, w_scale, bias=None):
+    """Rows times a matrix, both quantised: ``out = (q @ w) * scale * w_scale + bias``, the product exact in int32.
+
+    ``scale`` is that of each row, ``w_scale`` that of each column (Jacob et al., 2018; Dettmers et al., 2022). It is
+    exact for up to 133,000 columns of ``q``, and has no gradient: it is for inference.
+    """
+    sums = multiply_int8(as_rows(q), w).to(scale.dtype).mul_(scale.reshape(-1, 1))
+    out = sums.mul_(w_scale) if bias is None else torch.addcmul(bias, sums, w_scale)
+    return out.reshape(*q.shape[:-1], w.shape[1])
+
+
+@operator(
+    "q: int8[...s], scale: float[c] -> x: float[...s]",
+    cases=[
+        Case(q=[[1, -2], [3, 4]], scale=[0.5, 2.0], x=[[0.5, -4.0], [1.5, 8.0]]),
+        Case(q=[[1, -2], [3, 4]], scale=[0.5, 2.0], axis=0, x=[[0.5, -1.0], [6.0, 8.0]]),
+        Rejects("2 scales", q=[[1, 2, 3]], scale=[1.0, 1.0]),
+        Rejects("axis 2", q=[[1, 2, 3]], scale=[1.0, 1.0], axis=2),
+    ],
+)
+def dequantize(q, scale, *, axis: int = -1):
+    """The floats that integers stand for: ``x = q * scale``, with a scale for each index along ``axis``.
+
+    It has no gradient: it is for inference.
+    """
+    shape = [1] * q.dim()
+    shape[axis] = -1
+    return q.to(scale.dtype).mul_(scale.reshape(shape))
+
+
+@dequantize.check_shapes
+def dequantize_shapes(q, scale, *, axis):
+    require_axis(q.shape, axis, "q")
+    size, scales = q.shape[axis], scale.shape[0]
+    if size != scales and isinstance(size, int) and isinstance(scales, int):
+        raise ShapeError(f"{scales} scales are given, where q has {size} along axis {axis}")
