@@ -129,6 +129,9 @@ REDUCTIONS = [
         for order in (0.5, 1.0, 2.0, 3.0, float("inf"))
     ),
     twin("normalize", F.normalize, (2, 3, 4)),
+    Twin("local_response_norm", lambda x: op.local_response_norm(x, 3, alpha=0.5, beta=0.6, k=0.7),
+         lambda x: F.local_response_norm(x, 3, 0.5, 0.6, 0.7), ((2, 5, 3, 2),)),
+    Twin("local_response_norm of two", lambda x: op.local_response_norm(x, 2), lambda x: F.local_response_norm(x, 2), ((2, 3, 4),)),
 ]  # fmt: skip
 
 _WEIGHT = [0.5, 2.0, 1.5]

@@ -3,14 +3,16 @@
 import pytest
 import torch
 from op.breadth_twins import BREADTH, WHOLE
+from op.fourier_twins import FOURIER
 from op.loss_twins import LOSSES
+from op.matrix_twins import MATRICES
 from op.pytorch_twins import FLOATS, INTEGERS, Twin
 from tolerances import AUTOGRAD, VALUES
 
 import oarlock as ol
 from oarlock.tensor.dtype import from_torch
 
-EVERY = pytest.mark.parametrize("twin", [pytest.param(twin, id=twin.name) for twin in [*FLOATS, *LOSSES, *BREADTH]])
+EVERY = pytest.mark.parametrize("twin", [pytest.param(twin, id=twin.name) for twin in [*FLOATS, *LOSSES, *BREADTH, *MATRICES, *FOURIER]])
 NARROW = {torch.float16: (1e-2, 1e-2), torch.bfloat16: (1e-1, 1e-1)}
 
 
@@ -148,3 +150,12 @@ def test_where_nothing_is_likely_no_gradient_flows():
     written = Written(Twin("logsumexp", lambda x: ol.op.logsumexp(x, axis=1), lambda x: torch.logsumexp(x, 1)), [x])
     found = written.run([written.y, *written.differentiate([written.y], [torch.ones(1, dtype=torch.float64)])])
     assert [each.tolist() for each in found] == [[-torch.inf], [[0.0, 0.0]]]
+
+
+@pytest.mark.parametrize("count", [1, 4, 5])
+def test_frequencies_are_those_of_pytorch(count: int):
+    with ol.Program() as program:
+        found = [each(count, spacing=0.5, dtype="float64") for each in (ol.op.fftfreq, ol.op.rfftfreq)]
+    values = ol.Executor().run(program, {}, found, scope=ol.Scope(), return_numpy=False)
+    expected = [each(count, 0.5, dtype=torch.float64) for each in (torch.fft.fftfreq, torch.fft.rfftfreq)]
+    torch.testing.assert_close(values, expected, rtol=AUTOGRAD[0], atol=AUTOGRAD[1])

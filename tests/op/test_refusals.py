@@ -273,12 +273,20 @@ def attributes_at_random(operator: Operator, attributes: dict[str, object], rand
     return changed
 
 
+OF_MATRICES = {
+    *("inverse", "solve_columns", "solve_triangular_columns", "cholesky", "slogdet", "det", "cofactors"),
+    *("qr", "svd", "eigh", "lu", "pinv", "matrix_exp"),
+}
+
+
 def legal(operator: Operator, arguments: Arguments, shapes: Shapes, attributes: dict[str, object]) -> Arguments:
     """Arguments of the shapes, with values that are legal wherever any are: so a run that fails does so for the shapes."""
     cut = next((shapes[name] for name in ("like", "x", "xs", "dxs", "log_p", "emissions", "hypothesis") if shapes.get(name)), [])
 
     def value(slot: Slot, number: int, shape: list[int]) -> torch.Tensor:
         dtype = next((item.dtype for item in arguments.tensors[slot.name]), torch.float64)
+        if dtype.is_floating_point and operator.type in OF_MATRICES and len(shape) > 1:  # that have an inverse
+            return (torch.full(shape[-2:], 0.5, dtype=dtype) + torch.eye(*shape[-2:])).expand(shape).contiguous()
         if dtype.is_floating_point:
             return torch.full(shape, 0.5, dtype=dtype)
         elements = shapes.get(slot.name.removesuffix("_splits")) or [] if slot.name.endswith("_splits") else cut

@@ -56,7 +56,9 @@ class _Called(TorchDispatchMode):
         return kernel(*args, **(kwargs or {}))
 
 
-BY_LIBRARIES = re.compile(r"mm|addmm|b?addbmm|baddbmm|bmm|mv|addmv|dot|vdot|addr|.*convolution.*|.*attention.*|.*linear.*|mkl.*|_mkl.*")
+BY_LIBRARIES = re.compile(
+    r"mm|addmm|b?addbmm|baddbmm|bmm|mv|addmv|dot|vdot|addr|.*convolution.*|.*attention.*|.*linear.*|.*linalg.*|.*fft.*|mkl.*|_mkl.*"
+)
 """Kernels that hand their work to a BLAS or to oneDNN."""
 
 

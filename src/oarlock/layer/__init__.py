@@ -14,6 +14,20 @@ from oarlock.registry.checked_call import checked, publish
 from oarlock.suggestions import no_attribute, refuse_calls
 
 _NAMES = {
+    "oarlock.op.composed.positions": (
+        "alibi_bias",
+        "rotary_positions",
+    ),
+    "oarlock.op.composed.local_response": ("local_response_norm",),
+    "oarlock.layer.weight_norms": (
+        "spectral_norm",
+        "weight_norm",
+    ),
+    "oarlock.layer.relative_positions": ("relative_position_bias",),
+    "oarlock.layer.decoding_cache": (
+        "append_to_cache",
+        "cached_attention",
+    ),
     "oarlock.layer.composition": ("identity", "sequential", "time_distributed"),
     "oarlock.layer.control.if_else": ("IfElse", "ifelse"),
     "oarlock.layer.control.rnn": ("Recurrence",),

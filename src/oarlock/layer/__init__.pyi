@@ -29,6 +29,8 @@ from oarlock.layer.convolution import conv1d as conv1d
 from oarlock.layer.convolution import conv2d as conv2d
 from oarlock.layer.convolution import conv3d as conv3d
 from oarlock.layer.decoding import beam_search as beam_search
+from oarlock.layer.decoding_cache import append_to_cache as append_to_cache
+from oarlock.layer.decoding_cache import cached_attention as cached_attention
 from oarlock.layer.dense import bilinear as bilinear
 from oarlock.layer.dense import fc as fc
 from oarlock.layer.dense import linear as linear
@@ -78,6 +80,7 @@ from oarlock.layer.recurrent import simple_rnn as simple_rnn
 from oarlock.layer.recurrent_cell import gru_cell as gru_cell
 from oarlock.layer.recurrent_cell import lstm_cell as lstm_cell
 from oarlock.layer.recurrent_cell import rnn_cell as rnn_cell
+from oarlock.layer.relative_positions import relative_position_bias as relative_position_bias
 from oarlock.layer.sampled_losses import hierarchical_softmax as hierarchical_softmax
 from oarlock.layer.sampled_losses import nce as nce
 from oarlock.layer.sampled_losses import sampled_softmax as sampled_softmax
@@ -107,6 +110,8 @@ from oarlock.layer.transposed_convolution import conv_transpose1d as conv_transp
 from oarlock.layer.transposed_convolution import conv_transpose2d as conv_transpose2d
 from oarlock.layer.transposed_convolution import conv_transpose3d as conv_transpose3d
 from oarlock.layer.upsampling import upsample as upsample
+from oarlock.layer.weight_norms import spectral_norm as spectral_norm
+from oarlock.layer.weight_norms import weight_norm as weight_norm
 from oarlock.op import argmax as argmax
 from oarlock.op import concat as concat
 from oarlock.op import dropout as dropout
@@ -131,6 +136,7 @@ from oarlock.op.composed.imbalance_losses import dice_loss as dice_loss
 from oarlock.op.composed.imbalance_losses import focal_loss as focal_loss
 from oarlock.op.composed.imbalance_losses import iou_loss as iou_loss
 from oarlock.op.composed.imbalance_losses import sigmoid_focal_loss as sigmoid_focal_loss
+from oarlock.op.composed.local_response import local_response_norm as local_response_norm
 from oarlock.op.composed.losses import binary_cross_entropy as binary_cross_entropy
 from oarlock.op.composed.losses import binary_cross_entropy_with_logits as binary_cross_entropy_with_logits
 from oarlock.op.composed.losses import huber_loss as huber_loss
@@ -149,5 +155,7 @@ from oarlock.op.composed.margin_losses import soft_margin_loss as soft_margin_lo
 from oarlock.op.composed.margin_losses import squared_hinge_loss as squared_hinge_loss
 from oarlock.op.composed.margin_losses import triplet_margin_loss as triplet_margin_loss
 from oarlock.op.composed.margin_losses import triplet_margin_with_distance_loss as triplet_margin_with_distance_loss
+from oarlock.op.composed.positions import alibi_bias as alibi_bias
+from oarlock.op.composed.positions import rotary_positions as rotary_positions
 
 __all__: list[str]

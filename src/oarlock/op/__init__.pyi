@@ -20,12 +20,15 @@ from oarlock.op import creation as creation
 from oarlock.op import crf as crf
 from oarlock.op import ctc as ctc
 from oarlock.op import cumulative as cumulative
+from oarlock.op import decompositions as decompositions
 from oarlock.op import dtype_conversion as dtype_conversion
 from oarlock.op import elementwise as elementwise
 from oarlock.op import extremes as extremes
+from oarlock.op import fourier_transforms as fourier_transforms
 from oarlock.op import fused as fused
 from oarlock.op import group_normalization as group_normalization
 from oarlock.op import indexing as indexing
+from oarlock.op import linear_systems as linear_systems
 from oarlock.op import logical as logical
 from oarlock.op import loss as loss
 from oarlock.op import manipulation as manipulation
@@ -51,6 +54,7 @@ from oarlock.op import rounding as rounding
 from oarlock.op import selection as selection
 from oarlock.op import sequence as sequence
 from oarlock.op import sequence_layout as sequence_layout
+from oarlock.op import singular as singular
 from oarlock.op import smooth_activation as smooth_activation
 from oarlock.op import sorting as sorting
 from oarlock.op import special_functions as special_functions
@@ -84,6 +88,14 @@ from oarlock.op.composed.axes import unflatten as unflatten
 from oarlock.op.composed.broadcast_product import matrix_product as matrix_product
 from oarlock.op.composed.class_losses import cross_entropy as cross_entropy
 from oarlock.op.composed.class_losses import nll_loss as nll_loss
+from oarlock.op.composed.complex_pairs import complex_pairs as complex_pairs
+from oarlock.op.composed.complex_pairs import complex_product as complex_product
+from oarlock.op.composed.complex_pairs import conjugate as conjugate
+from oarlock.op.composed.complex_pairs import imaginary_part as imaginary_part
+from oarlock.op.composed.complex_pairs import magnitude as magnitude
+from oarlock.op.composed.complex_pairs import phase as phase
+from oarlock.op.composed.complex_pairs import polar as polar
+from oarlock.op.composed.complex_pairs import real_part as real_part
 from oarlock.op.composed.crf import crf_loss as crf_loss
 from oarlock.op.composed.density_losses import gaussian_nll_loss as gaussian_nll_loss
 from oarlock.op.composed.density_losses import poisson_nll_loss as poisson_nll_loss
@@ -115,6 +127,25 @@ from oarlock.op.composed.elementwise import ndtr as ndtr
 from oarlock.op.composed.elementwise import rad2deg as rad2deg
 from oarlock.op.composed.elementwise import signbit as signbit
 from oarlock.op.composed.elementwise import sinc as sinc
+from oarlock.op.composed.fft import fft as fft
+from oarlock.op.composed.fft import fft2 as fft2
+from oarlock.op.composed.fft import fftfreq as fftfreq
+from oarlock.op.composed.fft import fftn as fftn
+from oarlock.op.composed.fft import fftshift as fftshift
+from oarlock.op.composed.fft import hfft as hfft
+from oarlock.op.composed.fft import ifft as ifft
+from oarlock.op.composed.fft import ifft2 as ifft2
+from oarlock.op.composed.fft import ifftn as ifftn
+from oarlock.op.composed.fft import ifftshift as ifftshift
+from oarlock.op.composed.fft import ihfft as ihfft
+from oarlock.op.composed.fft import irfft as irfft
+from oarlock.op.composed.fft import irfft2 as irfft2
+from oarlock.op.composed.fft import irfftn as irfftn
+from oarlock.op.composed.fft import rfft as rfft
+from oarlock.op.composed.fft import rfft2 as rfft2
+from oarlock.op.composed.fft import rfftfreq as rfftfreq
+from oarlock.op.composed.fft import rfftn as rfftn
+from oarlock.op.composed.fft import stft as stft
 from oarlock.op.composed.imbalance_losses import dice_loss as dice_loss
 from oarlock.op.composed.imbalance_losses import focal_loss as focal_loss
 from oarlock.op.composed.imbalance_losses import iou_loss as iou_loss
@@ -133,6 +164,16 @@ from oarlock.op.composed.joining import dstack as dstack
 from oarlock.op.composed.joining import hstack as hstack
 from oarlock.op.composed.joining import meshgrid as meshgrid
 from oarlock.op.composed.joining import vstack as vstack
+from oarlock.op.composed.linear_algebra import cholesky_solve as cholesky_solve
+from oarlock.op.composed.linear_algebra import eigvalsh as eigvalsh
+from oarlock.op.composed.linear_algebra import lstsq as lstsq
+from oarlock.op.composed.linear_algebra import matrix_norm as matrix_norm
+from oarlock.op.composed.linear_algebra import matrix_power as matrix_power
+from oarlock.op.composed.linear_algebra import nuclear_norm as nuclear_norm
+from oarlock.op.composed.linear_algebra import solve as solve
+from oarlock.op.composed.linear_algebra import solve_triangular as solve_triangular
+from oarlock.op.composed.linear_algebra import svdvals as svdvals
+from oarlock.op.composed.local_response import local_response_norm as local_response_norm
 from oarlock.op.composed.losses import binary_cross_entropy as binary_cross_entropy
 from oarlock.op.composed.losses import binary_cross_entropy_with_logits as binary_cross_entropy_with_logits
 from oarlock.op.composed.losses import huber_loss as huber_loss
@@ -181,6 +222,10 @@ from oarlock.op.composed.pooling import adaptive_max_pool_with_indices as adapti
 from oarlock.op.composed.pooling import lp_pool as lp_pool
 from oarlock.op.composed.pooling import max_pool_with_indices as max_pool_with_indices
 from oarlock.op.composed.pooling import max_unpool as max_unpool
+from oarlock.op.composed.positions import alibi_bias as alibi_bias
+from oarlock.op.composed.positions import relative_buckets as relative_buckets
+from oarlock.op.composed.positions import relative_places as relative_places
+from oarlock.op.composed.positions import rotary_positions as rotary_positions
 from oarlock.op.composed.product import gemm as gemm
 from oarlock.op.composed.products import cross as cross
 from oarlock.op.composed.products import inner as inner
@@ -575,6 +620,14 @@ def ceil(x: Var, *, name: str | None = None) -> Var:
     The smallest whole number that is not below ``x``.
     """
 
+def cholesky(x: Var, *, name: str | None = None) -> Var:
+    """cholesky(x: float[*b m m]) -> y: float[*b m m]
+
+    The lower triangular ``y`` with positive diagonal whose ``y y'`` is the symmetric part of ``x``: ``x``, where that is symmetric.
+
+    A matrix that is not positive definite makes the run fail.
+    """
+
 def chunk_counts(hypothesis: Var, reference: Var, splits: Var, types: int, scheme: str = "IOB", *, name: str | None = None) -> Var:
     """chunk_counts(hypothesis: int64[t], reference: int64[t], splits: int64[n+1], types, scheme="IOB") -> counts: int64[3]
 
@@ -595,6 +648,14 @@ def coalesce(rows: Var, values: Var, *, name: str | None = None) -> tuple[Var, V
     """coalesce(rows: int64[n], values: T[n ...d]) -> distinct: int64[?], sums: T
 
     The ``distinct`` numbers among ``rows``, rising, and for each the sum of its ``values``.
+    """
+
+def cofactors(x: Var, *, name: str | None = None) -> Var:
+    """cofactors(x: float[*b m m]) -> y: float[*b m m]
+
+    The determinant of each matrix without a row and a column, with signs by turns: the gradient of the determinant.
+
+    By the singular values, so that it is there where the inverse is not; its own gradient takes the inverse.
     """
 
 @overload
@@ -756,6 +817,12 @@ def dequantize(q: Var, scale: Var, axis: int = -1, *, name: str | None = None) -
     It has no gradient: it is for inference.
     """
 
+def det(x: Var, *, name: str | None = None) -> Var:
+    """det(x: float[*b m m]) -> y: float[*b]
+
+    The determinant of each matrix. It has a gradient where there is no inverse, too.
+    """
+
 def diagonal(x: Var, offset: int = 0, axes: int | Sequence[int] = (-2, -1), *, name: str | None = None) -> Var:
     """diagonal(x: T[...s], offset=0, axes=(-2, -1)) -> y: T[...t]
 
@@ -792,6 +859,14 @@ def edit_distance(hypothesis: Var, hypothesis_splits: Var, reference: Var, refer
     """edit_distance(hypothesis: int64[t], hypothesis_splits: int64[n+1], reference: int64[u], reference_splits: int64[n+1]) -> distance: int64[n]
 
     The least number of insertions, deletions and substitutions that make each hypothesis its reference (Levenshtein, 1966).
+    """
+
+def eigh(x: Var, *, name: str | None = None) -> tuple[Var, Var]:
+    """eigh(x: float[*b m m]) -> values: float[*b m], vectors: float[*b m m]
+
+    The eigenvalues, rising, and as columns the eigenvectors of the symmetric part of each matrix: of itself, where it is symmetric.
+
+    These are orthonormal; of each the element that is largest in size is positive. What is no number makes the run fail.
     """
 
 def elu(x: Var, alpha: float = 1.0, scale: float = 1.0, input_scale: float = 1.0, *, name: str | None = None) -> Var:
@@ -906,6 +981,14 @@ def fold(x: Var, shape: int | Sequence[int], size: int | Sequence[int], stride: 
     """fold(x: float[n k! l], shape, size, stride=(1, 1), padding=(0, 0), dilation=(1, 1)) -> y: float[n c h w]
 
     Images of ``shape`` that are the sums of patches, one a column: each number is added where `unfold` would take it from (col2im).
+    """
+
+def fourier(x: Var, axis: int = -1, inverse: bool = False, norm: str = "backward", *, name: str | None = None) -> Var:
+    """fourier(x: float[...s n 2], axis=-1, inverse=False, norm="backward") -> y: float[...s n 2]
+
+    ``y[k] = sum x[j] exp(-2 pi i j k / n)`` along an axis of complex numbers, or its inverse. The last axis holds pairs; none counts it.
+
+    The inverse is divided by n, or with the norm "ortho" both by its root, or with "forward" the other (Cooley and Tukey, 1965).
     """
 
 def full(shape: int | Sequence[int | str] | Var, value: float | Var, dtype: DType | str | type = "float32", *, name: str | None = None) -> Var:
@@ -1089,6 +1172,12 @@ def index_put(x: Var, values: Var, *indices: Var, axes: int | Sequence[int], acc
     ``x`` with ``values``, which broadcast, put in the places that `index` would take, or added to them.
 
     Where a place is named twice and nothing is added, one of the values is left there. Each of them gets the gradient of the place.
+    """
+
+def inverse(x: Var, *, name: str | None = None) -> Var:
+    """inverse(x: float[*b m m]) -> y: float[*b m m]
+
+    The inverse of each matrix. One that has none makes the run fail.
     """
 
 def isfinite(x: Var, *, name: str | None = None) -> Var:
@@ -1286,10 +1375,24 @@ def logsumexp(x: Var, axis: int | Sequence[int] | None = None, keepdim: bool = F
     The logarithm of the sum of ``exp(x)`` over axes as for `reduce_sum`, computed stably.
     """
 
+def lu(x: Var, *, name: str | None = None) -> tuple[Var, Var, Var]:
+    """lu(x: float[*b m m]) -> p: float[*b m m], l: float[*b m m], u: float[*b m m]
+
+    The factors of each square matrix, ``x = p l u``: a permutation, a lower triangle with ones on its diagonal, an upper triangle.
+
+    Of a matrix without an inverse the gradient makes the run fail.
+    """
+
 def matmul(x: Var, y: Var, *, name: str | None = None) -> Var:
     """matmul(x: float[*b m k], y: float[*b k n]) -> z: float[*b m n]
 
     A matrix product for each leading index: ``z[b] = x[b] @ y[b]``.
+    """
+
+def matrix_exp(x: Var, *, name: str | None = None) -> Var:
+    """matrix_exp(x: float[*b m m]) -> y: float[*b m m]
+
+    The exponential of each matrix, ``1 + x + x x / 2 + x x x / 6 + ...``.
     """
 
 def matrix_transpose(x: Var, *, name: str | None = None) -> Var:
@@ -1486,6 +1589,14 @@ def pad(x: Var, before: int | Sequence[int], after: int | Sequence[int], mode: s
     the axis were a ring (``"circular"``).
     """
 
+def pinv(x: Var, relative: float | None = None, *, name: str | None = None) -> Var:
+    """pinv(x: float[*b m n], relative=None) -> y: float[*b n m]
+
+    The pseudo-inverse of each matrix (Moore, 1920; Penrose, 1955): of singular values above `relative` times the largest.
+
+    That is max(m, n) times the spacing of the dtype at 1 where it is None. What is no number makes the run fail.
+    """
+
 def polygamma(x: Var, order: int, *, name: str | None = None) -> Var:
     """polygamma(x: float[*b], order) -> y: float[*b]
 
@@ -1498,10 +1609,27 @@ def power(x: Var | float, y: Var | float, *, name: str | None = None) -> Var:
     ``x`` to the power ``y``. Integers drop the fraction of a power that is below 0, and are no number above 0 to it.
     """
 
+def power_iteration(x: Var, u: Var, iterations: int = 1, epsilon: float = 1e-12, *, name: str | None = None) -> tuple[Var, Var]:
+    """power_iteration(x: float[m n], u: float[m], iterations=1, epsilon=1e-12) -> next_u: float[m], v: float[n]
+
+    Left and right vectors of length 1 near those of the largest singular value of ``x``, the nearer the more often this was done.
+
+    In training, ``v = x' u``, then ``u = x v``, each divided by its length, so many times; else ``u`` stays, and ``v`` is of it. A length
+    counts as no less than ``epsilon``. Neither has a gradient (Miyato et al., 2018).
+    """
+
 def put_rows(param: Var, rows: Var, values: Var, *, name: str | None = None) -> Var:
     """put_rows(param: T[k ...d], rows: int64[n], values: T[n ...d]) -> next: T[k ...d]
 
     ``param`` with ``values`` in the rows that ``rows`` numbers, each once: ``next[rows[i]] = values[i]``. The others stay.
+    """
+
+def qr(x: Var, *, name: str | None = None) -> tuple[Var, Var]:
+    """qr(x: float[*b m n]) -> q: float[*b m k], r: float[*b k n]
+
+    The factors of each matrix: columns of ``q`` that are orthonormal, and ``r``, 0 below its diagonal. There are min(m, n) of them.
+
+    Its gradient needs the first of them to be linearly independent.
     """
 
 def quantize_rows(x: Var, *, name: str | None = None) -> tuple[Var, Var]:
@@ -1534,6 +1662,18 @@ def random_uniform_like(like: Var, low: float = 0.0, high: float = 1.0, dtype: D
     """random_uniform_like(like: shape[...s], low=0.0, high=1.0, dtype=float32) -> y: {dtype}[...s]
 
     The draw of `random_uniform`, of the shape of ``like``, which is not kept alive.
+    """
+
+def real_fourier(x: Var, axis: int = -1, norm: str = "backward", *, name: str | None = None) -> Var:
+    """real_fourier(x: float[...s n], axis=-1, norm="backward") -> y: float[...t]
+
+    The first n / 2 + 1 of what `fourier` gives of real numbers, along an axis: pairs in a last axis more. The others are conjugates.
+    """
+
+def real_fourier_inverse(x: Var, length: int, axis: int = -1, norm: str = "backward", *, name: str | None = None) -> Var:
+    """real_fourier_inverse(x: float[...s n 2], length, axis=-1, norm="backward") -> y: float[...t]
+
+    The `length` real numbers whose `real_fourier` is ``x``, pairs in the last axis. The imaginary parts of ends do not count.
     """
 
 def reciprocal(x: Var, *, name: str | None = None) -> Var:
@@ -1862,6 +2002,14 @@ def slice(x: Var, axis: int = 0, start: int = 0, stop: int | None = None, step: 
     Negative numbers count from the end; nothing is clipped. Its gradient is zero where nothing was taken from.
     """
 
+def slogdet(x: Var, *, name: str | None = None) -> tuple[Var, Var]:
+    """slogdet(x: float[*b m m]) -> sign: float[*b], log: float[*b]
+
+    The sign of the determinant of each matrix, and the logarithm of its size; 0 and minus infinity where there is no inverse.
+
+    There, the gradient makes the run fail.
+    """
+
 def softmax(x: Var, axis: int | None = None, *, name: str | None = None) -> Var:
     """softmax(x: float[...s], axis=None) -> y: float[...s]
 
@@ -1878,6 +2026,20 @@ def softplus(x: Var, beta: float = 1.0, threshold: float = 20.0, *, name: str | 
     """softplus(x: float[*b], beta=1.0, threshold=20.0) -> y: float[*b]
 
     ``log(1 + exp(beta * x)) / beta``; ``x`` itself where ``beta * x`` is above the threshold.
+    """
+
+def solve_columns(a: Var, b: Var, *, name: str | None = None) -> Var:
+    """solve_columns(a: float[*b m m], b: float[*b m k]) -> x: float[*b m k]
+
+    The ``x`` of ``a x = b``, for each column of ``b``. A matrix without an inverse makes the run fail.
+    """
+
+def solve_triangular_columns(a: Var, b: Var, upper: bool = False, unitriangular: bool = False, *, name: str | None = None) -> Var:
+    """solve_triangular_columns(a: float[*b m m], b: float[*b m k], upper=False, unitriangular=False) -> x: float[*b m k]
+
+    The ``x`` of ``a x = b``, where only the lower triangle of ``a`` counts, or the ``upper``; its diagonal is ones if `unitriangular`.
+
+    Without that, a 0 on the diagonal makes the run fail.
     """
 
 def sort(x: Var, axis: int = -1, descending: bool = False, *, name: str | None = None) -> tuple[Var, Var]:
@@ -1968,6 +2130,15 @@ def sum_to_shape(x: Var, like: Var, *, name: str | None = None) -> Var:
     """sum_to_shape(x: float[...r], like: shape[...s]) -> y: sum float[...s]
 
     Sum ``x`` to the shape of ``like``, which broadcasts to the shape of ``x``: the gradient of broadcasting.
+    """
+
+def svd(x: Var, *, name: str | None = None) -> tuple[Var, Var, Var]:
+    """svd(x: float[*b m n]) -> u: float[*b m k], s: float[*b k], v: float[*b k n]
+
+    The singular value decomposition of each matrix, ``x = u diag(s) v``: the min(m, n) singular values ``s``, falling.
+
+    Columns of ``u`` and rows of ``v`` are orthonormal; of each column the element that is largest in size is positive. What is no number
+    makes the run fail.
     """
 
 def take_along_axis(x: Var, index: Var, axis: int, *, name: str | None = None) -> Var:

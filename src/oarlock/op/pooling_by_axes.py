@@ -6,6 +6,7 @@ from oarlock.op.places import take_places_dx
 from oarlock.op.pooling import pooled_shape, pooled_shapes, require_seen
 from oarlock.op.trusted_operator import operator
 from oarlock.registry import Case, GradCheck, Rejects
+from oarlock.tensor.dtype import at_least_single
 
 __all__ = ["average_pool1d", "average_pool3d", "max_pool1d", "max_pool3d"]
 
@@ -84,14 +85,15 @@ def average_pool3d(
     x, *, size: Numbers, stride: Numbers, padding: Numbers = (0, 0, 0), ceil_mode: bool = False, count_include_pad: bool = True
 ):
     """`average_pool2d` along three axes."""
-    y = torch.nn.functional.avg_pool3d(x, size, stride, padding, ceil_mode, count_include_pad)
-    return y  # no variant is derived: PyTorch writes into an `out` that has gaps as if it had none
+    y = torch.nn.functional.avg_pool3d(at_least_single(x), size, stride, padding, ceil_mode, count_include_pad)
+    return y.to(x.dtype)  # no variant is derived: PyTorch writes into an `out` that has gaps as if it had none
 
 
 @average_pool3d.gradient("x")
 def average_pool3d_dx(dy, x_shape, *, size, stride, padding, ceil_mode, count_include_pad):
-    dx = _backward3d(dy, dy.new_empty(x_shape), size, stride, padding, ceil_mode, count_include_pad, None)
-    return dx  # as above
+    wide = at_least_single(dy)
+    dx = _backward3d(wide, wide.new_empty(x_shape), size, stride, padding, ceil_mode, count_include_pad, None)
+    return dx.to(dy.dtype)  # as above
 
 
 average_pool1d.infer_shape(pooled_shape)

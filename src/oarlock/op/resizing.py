@@ -5,6 +5,7 @@ import torch
 from oarlock.errors import ArgumentError, ShapeError
 from oarlock.op.trusted_operator import operator
 from oarlock.registry import Case, GradCheck, Rejects
+from oarlock.tensor.dtype import at_least_single
 from oarlock.tensor.resizing import RESIZE_MODES, resized, resized_backward, scaled_size
 
 __all__ = ["grid_sample", "resize"]
@@ -102,7 +103,8 @@ def grid_sample(x, grid, *, mode: str = "bilinear", padding_mode: str = "zeros",
 
     What lies outside is zero, the nearest pixel (``"border"``) or mirrored (``"reflection"``). Jaderberg et al., 2015.
     """
-    return _sampler(x, "")(x, _bounded(grid, x.shape), _MODES.index(mode), _OUTSIDE.index(padding_mode), align_corners)
+    how = _MODES.index(mode), _OUTSIDE.index(padding_mode), align_corners
+    return _sampler(x, "")(at_least_single(x), _bounded(grid, x.shape), *how).to(x.dtype)
 
 
 @grid_sample.infer_shape
@@ -121,9 +123,12 @@ def sampled_shape(x, grid, *, mode, padding_mode, align_corners):
 
 
 def _bounded(grid, shape):
-    """``grid`` without what no pixel is near: PyTorch counts places in 32 bits, and reads where others lead it. NaN is -1, as it says."""
+    """``grid`` without what no pixel is near: PyTorch counts places in 32 bits, and reads where others lead it. NaN is -1, as it says.
+
+    Half precision, which tells few places apart and does not hold that bound, is float32 from here on.
+    """
     most = 2.0**30 / max(1, *shape[2:])
-    return torch.nan_to_num(grid, nan=-1.0).clamp(-most, most)
+    return torch.nan_to_num(at_least_single(grid), nan=-1.0).clamp(-most, most)
 
 
 def _sampler(x, direction: str):
@@ -132,16 +137,18 @@ def _sampler(x, direction: str):
 
 @grid_sample.gradient("x")
 def grid_sample_dx(grid, dy, x_shape, *, mode, padding_mode, align_corners):
-    like_x = dy.new_zeros(x_shape)  # no gradient depends on its values
+    wide = at_least_single(dy)
+    like_x = wide.new_zeros(x_shape)  # no gradient depends on its values
     how = _MODES.index(mode), _OUTSIDE.index(padding_mode), align_corners
-    return _sampler(like_x, "_backward")(dy, like_x, _bounded(grid, x_shape), *how, [True, False])[0]
+    return _sampler(like_x, "_backward")(wide, like_x, _bounded(grid, x_shape), *how, [True, False])[0].to(dy.dtype)
 
 
 @grid_sample.gradient("grid")
 def grid_sample_dgrid(x, grid, dy, *, mode, padding_mode, align_corners):
     """It has no gradient itself, as in PyTorch."""
     how = _MODES.index(mode), _OUTSIDE.index(padding_mode), align_corners
-    return _sampler(x, "_backward")(dy, x, _bounded(grid, x.shape), *how, [False, True])[1]
+    wide = at_least_single(x)
+    return _sampler(x, "_backward")(at_least_single(dy), wide, _bounded(grid, x.shape), *how, [False, True])[1].to(dy.dtype)
 
 
 @grid_sample_dx.gradient_program("grid")

@@ -10,7 +10,7 @@ from oarlock.registry.signature import Axis, Signature, Slot
 if TYPE_CHECKING:
     from oarlock.registry.declaration import Operator
 
-__all__ = ["with_default_checks"]
+__all__ = ["shapes_told", "with_default_checks"]
 
 _MANY: dict[str, list[tuple[tuple[int, ...], ...]]] = {
     "group": [((5, 2),), ((2,),), ((),), ((0,),)],  # no rows are legal rows: each index is computed alone
@@ -31,7 +31,7 @@ def with_default_checks(operator: "Operator") -> tuple[Case | GradCheck | Reject
     """
     inputs = {slot.name for slot in operator.signature.inputs}
     cases = list(operator.declared_cases)
-    shapes = list(_shapes(operator.signature))
+    shapes = list(shapes_told(operator.signature))
     required = any(spec.required and spec.name != "random_id" for spec in operator.attributes.values())
     if operator.gradients and shapes and not required and not any(isinstance(case, GradCheck) for case in cases):
         cases.append(GradCheck())
@@ -44,8 +44,10 @@ def with_default_checks(operator: "Operator") -> tuple[Case | GradCheck | Reject
     return tuple(found)
 
 
-def _shapes(signature: Signature) -> Iterator[dict[str, object]]:
-    """Shapes for the inputs, by what many axes stand for. Of those that may be left out all are there; then each is not, and at last none.
+def shapes_told(signature: Signature, sizes: Sequence[int] = _SIZES) -> Iterator[dict[str, object]]:
+    """Shapes for the inputs of these sizes, by what many axes stand for.
+
+    Of those that may be left out all are there; then each is not, and at last none.
 
     Row splits, `int64[n+1]`, cut what the first input leads with: into sequences of which one is empty, and at last nothing into one.
     """
@@ -66,21 +68,21 @@ def _shapes(signature: Signature) -> Iterator[dict[str, object]]:
             return
         cuts = [{elements: cut[-1], **dict.fromkeys(counted, len(cut) - 1)} for cut in _SPLITS]
     others = dict(
-        zip((name for name in names if name not in cuts[0]), (size for size in _SIZES if size not in cuts[0].values()), strict=False)
+        zip((name for name in names if name not in cuts[0]), (size for size in sizes if size not in cuts[0].values()), strict=False)
     )
     if len(others) + len(set(names) & cuts[0].keys()) < len(names):
         return
-    sizes = {**others, **cuts[0]}
+    named = {**others, **cuts[0]}
     given: dict[str, object] = {slot.name: _SPLITS[0] for slot in splits}
     for stand_for in _MANY[many[0]] if many else [((),)]:
-        yield _given(inputs, sizes, stand_for) | given
+        yield _given(inputs, named, stand_for) | given
     least = [(2,) if many else ()]
     for cut, row_splits in zip(cuts[1:], _SPLITS[1:], strict=False):
-        yield _given(inputs, {**sizes, **cut}, least) | {slot.name: row_splits for slot in splits}
+        yield _given(inputs, {**named, **cut}, least) | {slot.name: row_splits for slot in splits}
     optional = [slot for slot in inputs if slot.optional]
     for left_out in [*([slot] for slot in optional if len(optional) > 1), optional]:
         if left_out:
-            yield _given([slot for slot in inputs if slot not in left_out], sizes, least) | given
+            yield _given([slot for slot in inputs if slot not in left_out], named, least) | given
 
 
 def _may_be_float(slot: Slot) -> bool:

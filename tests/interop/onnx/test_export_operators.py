@@ -31,10 +31,25 @@ REFUSED = {
     "grid_sample": "GridSample of volumes needs opset 20",
     "grid_sample_dx": "ONNX has no operator for the gradients of GridSample",
     "grid_sample_dgrid": "ONNX has no operator for the gradients of GridSample",
+    **dict.fromkeys(
+        ("inverse", "solve_columns", "solve_triangular_columns", "cholesky", "slogdet", "cofactors"),
+        "ONNX has no operator for systems of linear equations",
+    ),
+    **dict.fromkeys(("qr", "svd", "eigh", "lu", "pinv", "matrix_exp"), "ONNX has no operator for decompositions of matrices"),
+    **dict.fromkeys(
+        ("ctc_loss", "ctc_occupancy_change", "crf_log_partition", "crf_share_changes", "viterbi_decode"),
+        "ONNX has no operator for sums over sequences of labels",
+    ),
+    **dict.fromkeys(
+        ("real_fourier_dx", "real_fourier_inverse", "real_fourier_inverse_dx"),
+        "ONNX has no operator that takes half of a transform back to real numbers",
+    ),
 }
 """Operators of which ONNX, or ONNX Runtime, cannot say everything, and what is said then."""
 
-SIZES_MUST_BE_KNOWN = dict.fromkeys(("resize", "resize_dx"), "images whose sizes are not known")
+SIZES_MUST_BE_KNOWN = dict.fromkeys(("resize", "resize_dx"), "images whose sizes are not known") | dict.fromkeys(
+    ("fourier", "fourier_dx", "real_fourier"), "transforms along axes whose sizes are not known"
+)
 
 
 def require_same_or_refused(built: Built, opset: int, refused: dict[str, str]) -> None:

@@ -70,7 +70,8 @@ def _scores(x: Var, weight: Var, bias: Var, label: Var, samples: Var, sampler: s
             hint=did_you_mean(str(sampler), _LOG_PROBABILITIES),
         )  # fmt: skip
     (classes, *_), drawn = known_shape(weight, "the weights of classes"), known_shape(samples, "samples")
-    if not isinstance(classes, int) or len(drawn) != 1 or not isinstance(drawn[0], int) or not drawn[0]:
+    count = drawn[0] if len(drawn) == 1 else None
+    if not isinstance(classes, int) or not isinstance(count, int) or not count:
         raise ShapeError(
             f"{weight.name} has a known number of classes, and {samples.name} of samples", location=here(),
             given=[weight.describe(), samples.describe()],
@@ -78,7 +79,7 @@ def _scores(x: Var, weight: Var, bias: Var, label: Var, samples: Var, sampler: s
 
     def expected(ids: Var) -> Var:
         numbers = cast(ids, dtype=DType.FLOAT64 if x.dtype is DType.FLOAT64 else DType.FLOAT32)
-        found = add(_LOG_PROBABILITIES[sampler](numbers, classes), math.log(drawn[0]))
+        found = add(_LOG_PROBABILITIES[sampler](numbers, classes), math.log(count))
         return found if found.dtype is x.dtype else cast(found, dtype=x.dtype)
 
     of_label = add(reduce_sum(multiply(x, gather(weight, label)), axis=-1), gather(bias, label))

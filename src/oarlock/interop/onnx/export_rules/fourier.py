@@ -1,0 +1,45 @@
+"""Transforms as DFT, which has pairs in a last axis as ours have. It does not take half of the numbers back to real ones."""
+
+import math
+
+from oarlock.interop.onnx.export_graph import Graph, Unsupported, Value
+from oarlock.interop.onnx.export_rule import export
+
+_DIVISIONS = {"backward": 0.0, "ortho": 0.5, "forward": 1.0}
+"""By which power of n transforms are divided; their inverses by what is left to 1."""
+
+
+def _transform(g: Graph, x: Value, at: int, inverse: bool, norm: str, *, onesided: bool = False) -> str:
+    """DFT along an axis of a value that ends with pairs, or with reals alone. Its inverse is divided by n."""
+    length = x.sizes[at]
+    if not isinstance(length, int):
+        raise Unsupported("transforms along axes whose sizes are not known")
+    given = g.unsqueeze(x, 0)  # what is in front is a batch to it
+    if onesided:
+        given = g.unsqueeze(given, x.rank + 1)
+    how = {"inverse": int(inverse), "onesided": int(onesided)}
+    y = g("DFT", given, "", g.ints(at + 1), **how) if g.opset >= 20 else g("DFT", given, axis=at + 1, **how)
+    y = g.squeeze(y, 0)
+    power = _DIVISIONS[norm] if inverse else -_DIVISIONS[norm]
+    return g("Mul", y, g.scalar(math.pow(length, power), x.dtype)) if power else y
+
+
+@export("fourier")
+def fourier(g: Graph, x: Value, *, axis: int, inverse: bool, norm: str) -> str:
+    return _transform(g, x, axis % (x.rank - 1), inverse, norm)
+
+
+@export("fourier_dx")
+def fourier_dx(g: Graph, dy: Value, *, axis: int, inverse: bool, norm: str) -> str:
+    turned = {"backward": "forward", "ortho": "ortho", "forward": "backward"}[norm]
+    return _transform(g, dy, axis % (dy.rank - 1), not inverse, turned)
+
+
+@export("real_fourier")
+def real_fourier(g: Graph, x: Value, *, axis: int, norm: str) -> str:
+    return _transform(g, x, axis % x.rank, False, norm, onesided=True)
+
+
+@export("real_fourier_dx", "real_fourier_inverse", "real_fourier_inverse_dx")
+def halves(g: Graph, *_: Value, **__: object) -> str:
+    raise Unsupported("ONNX has no operator that takes half of a transform back to real numbers")

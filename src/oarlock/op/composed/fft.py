@@ -1,0 +1,254 @@
+"""The transforms of `torch.fft` and `numpy.fft`, of real numbers and of complex ones, which are pairs in a last axis of 2.
+
+Axes do not count that of the pairs. A length pads with zeros at the end, or cuts. With the norm "backward" inverses are divided by the
+number of elements, with "forward" the others, with "ortho" both by its root.
+"""
+
+from collections.abc import Sequence
+
+from oarlock.errors import ArgumentError, ShapeError
+from oarlock.ir.dtype import DType
+from oarlock.ir.location import here
+from oarlock.ir.rollback import undone_on_error
+from oarlock.ir.shape_rules import require_axis
+from oarlock.ir.size import Shape, Size
+from oarlock.ir.var import Var
+from oarlock.op.composed.complex_pairs import conjugate, require_pairs
+from oarlock.op.composed.shape import known_shape
+from oarlock.op.dtype_conversion import cast
+from oarlock.op.elementwise import add as add_up
+from oarlock.op.elementwise import divide, floor_divide, multiply, subtract
+from oarlock.op.fourier_transforms import NORMS, fourier, real_fourier, real_fourier_inverse
+from oarlock.op.padding import pad
+from oarlock.op.rearrangement import roll, windows
+from oarlock.op.told_shape import arange
+from oarlock.registry.creator import require_type
+
+__all__ = [
+    "fft",
+    "fft2",
+    "fftfreq",
+    "fftn",
+    "fftshift",
+    "hfft",
+    "ifft",
+    "ifft2",
+    "ifftn",
+    "ifftshift",
+    "ihfft",
+    "irfft",
+    "irfft2",
+    "irfftn",
+    "rfft",
+    "rfft2",
+    "rfftfreq",
+    "rfftn",
+    "stft",
+]
+
+_LAST_TWO = (-2, -1)
+
+
+def _sized(x: Var, axis: int, length: int | None, what: str, *, pairs: bool) -> Var:
+    """``x`` with `length` elements along an axis in front of any pairs: zeros behind, or without the last ones."""
+    if length is None:
+        return x
+    shape = known_shape(x, what)
+    if not isinstance(length, int) or isinstance(length, bool) or length < 1:
+        raise ArgumentError(f"{what}: length is a whole number from 1, not {length!r:.60}", location=here())
+    at = require_axis(shape[:-1] if pairs else shape, axis)
+    if not isinstance(shape[at], int):
+        raise ShapeError(
+            f"{what}: the size of {x.name} along axis {axis} is {shape[at]}, where a length needs a number", location=here(),
+            given=[x.describe()],
+        )  # fmt: skip
+    more = length - shape[at]  # type: ignore[operator]
+    behind = (0,) * (len(shape) - at - 1)
+    return pad(x, before=(0, *behind), after=(more, *behind)) if more else x
+
+
+def _complex(x: Var, what: str) -> Var:
+    require_pairs(x, what)
+    return x
+
+
+def fft(x: Var, length: int | None = None, *, axis: int = -1, norm: str = "backward") -> Var:
+    """The transform of complex numbers along an axis: float[...s n 2] -> float[...s n 2]. Raises ShapeError or ArgumentError."""
+    with undone_on_error(_complex(x, "fft").block.program):
+        return fourier(_sized(x, axis, length, "fft", pairs=True), axis=axis, norm=norm)
+
+
+def ifft(x: Var, length: int | None = None, *, axis: int = -1, norm: str = "backward") -> Var:
+    """The inverse of `fft`."""
+    with undone_on_error(_complex(x, "ifft").block.program):
+        return fourier(_sized(x, axis, length, "ifft", pairs=True), axis=axis, inverse=True, norm=norm)
+
+
+def rfft(x: Var, length: int | None = None, *, axis: int = -1, norm: str = "backward") -> Var:
+    """The first n / 2 + 1 numbers of the transform of n real ones, whose others are their conjugates: float[...s n] -> float[...s m 2]."""
+    with undone_on_error(require_type(x, "rfft").block.program):
+        return real_fourier(_sized(x, axis, length, "rfft", pairs=False), axis=axis, norm=norm)
+
+
+def irfft(x: Var, length: int | None = None, *, axis: int = -1, norm: str = "backward") -> Var:
+    """The real numbers whose `rfft` is ``x``: as many as `length`, or 2 (m - 1), an even number: float[...s m 2] -> float[...s n]."""
+    with undone_on_error(_complex(x, "irfft").block.program):
+        front = known_shape(x, "irfft")[:-1]
+        count = front[require_axis(front, axis)]
+        if length is None and not isinstance(count, int):
+            raise ShapeError(
+                f"irfft: {count} complex numbers are those of how many real ones?", location=here(), given=[x.describe()], hint="length=..."
+            )
+        length = 2 * (count - 1) if length is None else length  # type: ignore[operator]
+        given = _sized(x, axis, length // 2 + 1 if length > 0 else 0, "irfft", pairs=True)
+        return real_fourier_inverse(given, length=length, axis=axis, norm=norm)
+
+
+def hfft(x: Var, length: int | None = None, *, axis: int = -1, norm: str = "backward") -> Var:
+    """The real transform of numbers of which the others are conjugates, as `irfft` has them, in the other direction."""
+    _require_norm(norm)
+    with undone_on_error(_complex(x, "hfft").block.program):
+        return irfft(conjugate(x), length, axis=axis, norm=NORMS[norm])
+
+
+def ihfft(x: Var, length: int | None = None, *, axis: int = -1, norm: str = "backward") -> Var:
+    """The inverse of `hfft`: of real numbers."""
+    _require_norm(norm)
+    with undone_on_error(require_type(x, "ihfft").block.program):
+        return conjugate(rfft(x, length, axis=axis, norm=NORMS[norm]))
+
+
+def _require_norm(norm: str) -> None:
+    if norm not in NORMS:
+        raise ArgumentError(f"norm is one of {', '.join(NORMS)}, not {norm!r:.40}", location=here())
+
+
+# Several axes, one after another
+
+
+def _axes(shape: Shape, lengths: Sequence[int] | None, axes: Sequence[int] | None, what: str) -> list[tuple[int, int | None]]:
+    """The axes of a transform and their lengths. Raises ArgumentError or ShapeError."""
+    if axes is None:
+        axes = range(len(shape)) if lengths is None else range(len(shape) - len(lengths), len(shape))
+    chosen = [require_axis(shape, axis) for axis in axes]
+    if not chosen or len(set(chosen)) < len(chosen) or (lengths is not None and len(lengths) != len(chosen)):
+        raise ArgumentError(f"{what}: axes {tuple(axes)} name one twice or none, or have not a length each", location=here())
+    return list(zip(chosen, lengths or [None] * len(chosen), strict=True))
+
+
+def fftn(x: Var, lengths: Sequence[int] | None = None, *, axes: Sequence[int] | None = None, norm: str = "backward") -> Var:
+    """`fft` along several axes, all where none is named: float[...s 2] -> float[...s 2]."""
+    with undone_on_error(_complex(x, "fftn").block.program):
+        for axis, length in _axes(require_pairs(x, "fftn"), lengths, axes, "fftn"):
+            x = fft(x, length, axis=axis, norm=norm)
+        return x
+
+
+def ifftn(x: Var, lengths: Sequence[int] | None = None, *, axes: Sequence[int] | None = None, norm: str = "backward") -> Var:
+    """The inverse of `fftn`."""
+    with undone_on_error(_complex(x, "ifftn").block.program):
+        for axis, length in _axes(require_pairs(x, "ifftn"), lengths, axes, "ifftn"):
+            x = ifft(x, length, axis=axis, norm=norm)
+        return x
+
+
+def rfftn(x: Var, lengths: Sequence[int] | None = None, *, axes: Sequence[int] | None = None, norm: str = "backward") -> Var:
+    """`rfft` along the last of several axes, `fft` along the others: float[...s] -> float[...t 2]."""
+    with undone_on_error(require_type(x, "rfftn").block.program):
+        *others, (last, length) = _axes(known_shape(x, "rfftn"), lengths, axes, "rfftn")
+        y = rfft(x, length, axis=last, norm=norm)
+        for axis, length in others:
+            y = fft(y, length, axis=axis, norm=norm)
+        return y
+
+
+def irfftn(x: Var, lengths: Sequence[int] | None = None, *, axes: Sequence[int] | None = None, norm: str = "backward") -> Var:
+    """The inverse of `rfftn`; the last length is that of the real numbers."""
+    with undone_on_error(_complex(x, "irfftn").block.program):
+        *others, (last, length) = _axes(require_pairs(x, "irfftn"), lengths, axes, "irfftn")
+        for axis, size in others:
+            x = ifft(x, size, axis=axis, norm=norm)
+        return irfft(x, length, axis=last, norm=norm)
+
+
+def fft2(x: Var, lengths: Sequence[int] | None = None, *, axes: Sequence[int] = _LAST_TWO, norm: str = "backward") -> Var:
+    """`fftn` along two axes."""
+    return fftn(x, lengths, axes=axes, norm=norm)
+
+
+def ifft2(x: Var, lengths: Sequence[int] | None = None, *, axes: Sequence[int] = _LAST_TWO, norm: str = "backward") -> Var:
+    """`ifftn` along two axes."""
+    return ifftn(x, lengths, axes=axes, norm=norm)
+
+
+def rfft2(x: Var, lengths: Sequence[int] | None = None, *, axes: Sequence[int] = _LAST_TWO, norm: str = "backward") -> Var:
+    """`rfftn` along two axes."""
+    return rfftn(x, lengths, axes=axes, norm=norm)
+
+
+def irfft2(x: Var, lengths: Sequence[int] | None = None, *, axes: Sequence[int] = _LAST_TWO, norm: str = "backward") -> Var:
+    """`irfftn` along two axes."""
+    return irfftn(x, lengths, axes=axes, norm=norm)
+
+
+# Frequencies, and their order
+
+
+def fftfreq(count: int, *, spacing: float = 1.0, dtype: DType | str = DType.FLOAT32) -> Var:
+    """The frequencies of `fft` of so many samples: those from 0 on, then the negative ones: {dtype}[count]."""
+    _require_count(count, "fftfreq")
+    number = arange([], stop=(count,))
+    middle = (count + 1) // 2
+    signed = subtract(number, multiply(floor_divide(add_up(number, count - middle), count), count))
+    return _frequencies(signed, count, spacing, dtype)
+
+
+def rfftfreq(count: int, *, spacing: float = 1.0, dtype: DType | str = DType.FLOAT32) -> Var:
+    """The frequencies of `rfft` of so many samples: {dtype}[count / 2 + 1]."""
+    _require_count(count, "rfftfreq")
+    return _frequencies(arange([], stop=(count // 2 + 1,)), count, spacing, dtype)
+
+
+def _require_count(count: object, what: str) -> None:
+    if not isinstance(count, int) or isinstance(count, bool) or count < 1:
+        raise ArgumentError(f"{what}: count is a whole number from 1, not {count!r:.60}", location=here())
+
+
+def _frequencies(numbers: Var, count: int, spacing: float, dtype: DType | str) -> Var:
+    return divide(cast(numbers, dtype=dtype), count * spacing)
+
+
+def fftshift(x: Var, *, axes: Sequence[int] | None = None) -> Var:
+    """The frequency 0 in the middle of axes, all where none is named; they count that of pairs, so name others for these."""
+    return _shifted(x, axes, lambda size: size // 2, "fftshift")
+
+
+def ifftshift(x: Var, *, axes: Sequence[int] | None = None) -> Var:
+    """The inverse of `fftshift`."""
+    return _shifted(x, axes, lambda size: -(size // 2), "ifftshift")
+
+
+def _shifted(x: Var, axes: Sequence[int] | None, shift, what: str) -> Var:
+    shape = known_shape(require_type(x, what), what)
+    chosen = tuple(range(len(shape))) if axes is None else tuple(require_axis(shape, axis) for axis in axes)
+    sizes: list[Size] = [shape[axis] for axis in chosen]
+    if not all(isinstance(size, int) for size in sizes):
+        raise ShapeError(f"{what}: axes {chosen} of {x.name} have no known sizes", location=here(), given=[x.describe()])
+    with undone_on_error(x.block.program):
+        return roll(x, shifts=tuple(shift(size) for size in sizes), axes=chosen)
+
+
+def stft(x: Var, size: int, *, step: int | None = None, window: Var | None = None, centre: bool = True, norm: str = "backward") -> Var:
+    """The `rfft` of every window of `size` samples, each `step`, size / 4 where that is None: float[*b t] -> float[*b w size/2+1 2].
+
+    Samples are multiplied by the `window`, float[size]. With `centre` the signal is mirrored at its ends, so that window i is around
+    sample i times the step (Allen, 1977). Frequencies stand behind windows, where `torch.stft` has them in front. Raises ShapeError.
+    """
+    shape = known_shape(require_type(x, "stft"), "stft")
+    if not shape:
+        raise ShapeError(f"stft: {x.name} is no signal", location=here(), given=[x.describe()])
+    _require_count(size, "stft")
+    with undone_on_error(x.block.program):
+        signal = pad(x, before=(size // 2,), after=(size // 2,), mode="reflect") if centre else x
+        rows = windows(signal, axis=-1, size=size, step=max(1, size // 4) if step is None else step)
+        return rfft(rows if window is None else multiply(rows, window), norm=norm)

@@ -1,0 +1,34 @@
+"""Local response normalization: each channel by the squares of those beside it."""
+
+from oarlock.errors import ArgumentError, ShapeError
+from oarlock.ir.location import here
+from oarlock.ir.rollback import undone_on_error
+from oarlock.ir.var import Var
+from oarlock.op.composed.shape import known_shape
+from oarlock.op.elementwise import add, divide, multiply
+from oarlock.op.padding import pad
+from oarlock.op.powers import power
+from oarlock.op.rearrangement import windows
+from oarlock.op.reduction import reduce_sum
+from oarlock.op.unary import square
+from oarlock.registry.creator import require_type
+
+__all__ = ["local_response_norm"]
+
+
+def local_response_norm(x: Var, size: int, *, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> Var:
+    """``x / (k + alpha m)**beta`` with ``m`` the mean of the squares of ``size`` channels around each, zeros beyond: float[n c ...s].
+
+    Krizhevsky, Sutskever and Hinton, 2012. Raises ShapeError or ArgumentError.
+    """
+    x = require_type(x, "local_response_norm: x")
+    rank = len(known_shape(x, "local_response_norm"))
+    if rank < 2:
+        raise ShapeError(f"local_response_norm: x is float[n c ...s], not {x.type_text}", location=here(), given=[x.describe()])
+    if not isinstance(size, int) or isinstance(size, bool) or size < 1:
+        raise ArgumentError(f"local_response_norm: size is a whole number from 1, not {size!r:.60}", location=here())
+    with undone_on_error(x.block.program):
+        rest = (0,) * (rank - 2)
+        squares = pad(square(x), before=(size // 2, *rest), after=((size - 1) // 2, *rest))
+        sums = reduce_sum(windows(squares, axis=1, size=size), axis=-1)
+        return divide(x, power(add(multiply(sums, alpha / size), k), beta))

@@ -1,0 +1,293 @@
+"""Matrices as products of others: QR, singular values, eigenvalues of symmetric ones, LU. Half precision is computed in float32.
+
+Gradients divide by differences of singular values or eigenvalues: of equal ones those of vectors are infinite or NaN, as PyTorch's are;
+those of values alone are not.
+"""
+
+import torch
+
+from oarlock.errors import ShapeError
+from oarlock.op.choice import where
+from oarlock.op.comparison import equal
+from oarlock.op.composed.order import eye
+from oarlock.op.composed.shape import unsqueeze
+from oarlock.op.elementwise import add, divide, multiply, neg, subtract
+from oarlock.op.linear_systems import inverse
+from oarlock.op.manipulation import concat, slice_, split
+from oarlock.op.matrix import matmul, matrix_transpose
+from oarlock.op.rearrangement import tril, triu
+from oarlock.op.trusted_operator import operator
+from oarlock.op.unary import square
+from oarlock.registry import Case, GradCheck, Rejects
+from oarlock.tensor.dtype import at_least_single
+
+__all__ = ["eigh", "lu", "matrix_exp", "pinv", "qr", "svd"]
+
+_SQUARE = [[2.0, 0.5, -1.0], [0.25, 1.5, 0.5], [-0.5, 1.0, 3.0]]
+_TALL = [[1.0, 0.5], [-0.25, 2.0], [0.75, 1.0]]
+_WIDE = [[1.0, -0.25, 0.75], [0.5, 2.0, 1.0]]
+
+
+def _sizes(x, what: str) -> tuple[int, int]:
+    """Rows and columns of each matrix, as numbers. Raises ShapeError."""
+    rows, columns = x.shape[-2:]
+    if not isinstance(rows, int) or not isinstance(columns, int):
+        raise ShapeError(f"{what} needs to know rows and columns as numbers, not as {rows} and {columns}")
+    return rows, columns
+
+
+def _symmetric(x):
+    return multiply(add(x, matrix_transpose(x)), 0.5)
+
+
+@operator(
+    "x: float[*b m n] -> q: float[*b m k], r: float[*b k n]",
+    sensitive_to="place",
+    cases=[
+        Case(x=[[0.0, 2.0], [3.0, 1.0]], q=[[0.0, -1.0], [-1.0, 0.0]], r=[[-3.0, -1.0], [0.0, -2.0]]),
+        GradCheck(x=[_SQUARE]),
+        GradCheck(x=_TALL),
+        GradCheck(x=_WIDE),
+        GradCheck(x=(0, 2, 2)),
+    ],
+)
+def qr(x):
+    """The factors of each matrix: columns of ``q`` that are orthonormal, and ``r``, 0 below its diagonal. There are min(m, n) of them.
+
+    Its gradient needs the first of them to be linearly independent.
+    """
+    q, r = torch.linalg.qr(at_least_single(x))
+    return q.to(x.dtype), r.to(x.dtype)
+
+
+@qr.infer_shape
+def qr_shapes(x):
+    rows, columns = _sizes(x, "qr")
+    front, count = x.shape[:-2], min(rows, columns)
+    return (*front, rows, count), (*front, count, columns)
+
+
+@qr.gradient_program("x")
+def qr_dx(x, q, r, dq=None, dr=None):
+    """``(dq + q C) inv(r)'``, where ``C`` is the lower triangle of ``r dr' - dq' q``, mirrored (Walter and Lehmann, 2010).
+
+    Of a wide matrix, the columns behind the square ones depend on the others through ``q`` alone.
+    """
+    rows, columns = _sizes(x, "qr")
+    if columns <= rows:
+        return _square_qr(q, r, dq, dr)
+    behind = None
+    if dr is not None:
+        dr, dr_behind = slice_(dr, axis=-1, stop=rows), slice_(dr, axis=-1, start=rows)
+        behind = matmul(q, dr_behind)
+        through = matmul(slice_(x, axis=-1, start=rows), matrix_transpose(dr_behind))
+        dq = through if dq is None else add(dq, through)
+    front = _square_qr(q, slice_(r, axis=-1, stop=rows), dq, dr)
+    return concat([front, multiply(slice_(x, axis=-1, start=rows), 0.0) if behind is None else behind], axis=-1)
+
+
+def _square_qr(q, r, dq, dr):
+    mixed = None if dr is None else matmul(r, matrix_transpose(dr))
+    if dq is not None:
+        turned = matmul(matrix_transpose(dq), q)
+        mixed = neg(turned) if mixed is None else subtract(mixed, turned)
+    mirrored = add(tril(mixed), matrix_transpose(tril(mixed, diagonal=-1)))
+    left = matmul(q, mirrored)
+    return matmul(left if dq is None else add(dq, left), matrix_transpose(inverse(r)))
+
+
+@operator(
+    "x: float[*b m n] -> u: float[*b m k], s: float[*b k], v: float[*b k n]",
+    sensitive_to="place",
+    checks_values=True,
+    cases=[
+        Case(x=[[0.0, 2.0], [0.0, 0.0], [-3.0, 0.0]], u=[[0.0, 1.0], [0.0, 0.0], [1.0, 0.0]], s=[3.0, 2.0], v=[[-1.0, 0.0], [0.0, 1.0]]),
+        GradCheck(x=[_SQUARE]),
+        GradCheck(x=_TALL),
+        GradCheck(x=_WIDE),
+        GradCheck(x=(0, 2, 2)),
+        Rejects("no singular values", x=[[float("nan"), 1.0], [0.0, 1.0]]),
+    ],
+)
+def svd(x):
+    """The singular value decomposition of each matrix, ``x = u diag(s) v``: the min(m, n) singular values ``s``, falling.
+
+    Columns of ``u`` and rows of ``v`` are orthonormal; of each column the element that is largest in size is positive. What is no number
+    makes the run fail.
+    """
+    _require_finite(x, "no singular values")
+    u, s, v = torch.linalg.svd(at_least_single(x), full_matrices=False)
+    signs = _signs(u)
+    return (u * signs).to(x.dtype), s.to(x.dtype), (v * signs.mT).to(x.dtype)
+
+
+def _signs(vectors: torch.Tensor) -> torch.Tensor:
+    """The sign of the largest element of each column, [*b 1 k]: which one LAPACK chooses depends on how it gets there."""
+    if not vectors.shape[-2]:
+        return vectors.new_ones((*vectors.shape[:-2], 1, vectors.shape[-1]))
+    largest = vectors.abs().argmax(-2, keepdim=True)
+    return torch.where(vectors.detach().gather(-2, largest) < 0, -1.0, 1.0).to(vectors.dtype)
+
+
+def _require_finite(x: torch.Tensor, fault: str) -> None:
+    """Raises ValueError where an element is infinite or no number, of which LAPACK may not come back."""
+    if not torch.isfinite(x).all():
+        raise ValueError(f"a matrix of what is no finite number has {fault}")
+
+
+@svd.infer_shape
+def svd_shapes(x):
+    rows, columns = _sizes(x, "svd")
+    front, count = x.shape[:-2], min(rows, columns)
+    return (*front, rows, count), (*front, count), (*front, count, columns)
+
+
+@svd.gradient_program("x")
+def svd_dx(x, u, s, v, du=None, ds=None, dv=None):
+    """``u (A S + S B + diag(ds)) v`` and the parts outside of ``u`` and ``v``, with ``A`` and ``B`` skew parts by ``s_j**2 - s_i**2``."""
+    rows, columns = _sizes(x, "svd")
+    count = min(rows, columns)
+    unit = eye(rows=count, dtype=x.dtype)
+    gaps = subtract(unsqueeze(square(s), -2), unsqueeze(square(s), -1))  # [*b k k]
+    gaps = where(equal(unit, 1.0), 1.0, gaps)
+    inner = None if ds is None else multiply(unsqueeze(ds, -1), unit)
+    outside = None
+    if du is not None:
+        turned = matmul(matrix_transpose(u), du)
+        inner = _sum(inner, multiply(divide(subtract(turned, matrix_transpose(turned)), gaps), unsqueeze(s, -2)))
+        if rows > columns:
+            outside = matmul(divide(subtract(du, matmul(u, turned)), unsqueeze(s, -2)), v)
+    if dv is not None:
+        turned = matmul(v, matrix_transpose(dv))
+        inner = _sum(inner, multiply(divide(subtract(turned, matrix_transpose(turned)), gaps), unsqueeze(s, -1)))
+        if columns > rows:
+            across = divide(subtract(dv, matmul(matrix_transpose(turned), v)), unsqueeze(s, -1))
+            outside = _sum(outside, matmul(u, across))
+    return _sum(outside, matmul(u, matmul(inner, v)))
+
+
+def _sum(x, y):
+    return y if x is None else add(x, y)
+
+
+@operator(
+    "x: float[*b m m] -> values: float[*b m], vectors: float[*b m m]",
+    sensitive_to="place",
+    checks_values=True,
+    cases=[
+        Case(x=[[3.0, 0.0], [0.0, -1.0]], values=[-1.0, 3.0], vectors=[[0.0, 1.0], [1.0, 0.0]]),
+        GradCheck(x=[[[2.0, 0.5, -1.0], [0.5, 1.5, 0.25], [-1.0, 0.25, 3.0]], _SQUARE]),
+        GradCheck(x=_SQUARE),
+        Rejects("no eigenvalues", x=[[float("inf"), 1.0], [1.0, 1.0]]),
+    ],
+)
+def eigh(x):
+    """The eigenvalues, rising, and as columns the eigenvectors of the symmetric part of each matrix: of itself, where it is symmetric.
+
+    These are orthonormal; of each the element that is largest in size is positive. What is no number makes the run fail.
+    """
+    _require_finite(x, "no eigenvalues")
+    wide = at_least_single(x)
+    values, vectors = torch.linalg.eigh((wide + wide.mT) / 2)
+    return values.to(x.dtype), (vectors * _signs(vectors)).to(x.dtype)
+
+
+@eigh.gradient_program("x")
+def eigh_dx(values, vectors, dvalues=None, dvectors=None):
+    """The symmetric part of ``v (diag(dvalues) + A) v'``, with ``A`` as ``v' dvectors`` by the differences of eigenvalues."""
+    own = equal(tril(triu(add(multiply(vectors, 0.0), 1.0))), 1.0)  # the diagonal, however many there are
+    inner = None if dvalues is None else where(own, unsqueeze(dvalues, -1), 0.0)
+    if dvectors is not None:
+        gaps = where(own, 1.0, subtract(unsqueeze(values, -2), unsqueeze(values, -1)))
+        turned = divide(matmul(matrix_transpose(vectors), dvectors), gaps)
+        inner = _sum(inner, where(own, 0.0, turned))
+    return _symmetric(matmul(vectors, matmul(inner, matrix_transpose(vectors))))
+
+
+@operator(
+    "x: float[*b m m] -> p: float[*b m m], l: float[*b m m], u: float[*b m m]",
+    sensitive_to="place",
+    cases=[
+        Case(x=[[1.0, 2.0], [2.0, 1.0]], p=[[0.0, 1.0], [1.0, 0.0]], l=[[1.0, 0.0], [0.5, 1.0]], u=[[2.0, 1.0], [0.0, 1.5]]),
+        GradCheck(x=[_SQUARE]),
+        GradCheck(x=(0, 2, 2)),
+    ],
+)
+def lu(x):
+    """The factors of each square matrix, ``x = p l u``: a permutation, a lower triangle with ones on its diagonal, an upper triangle.
+
+    Of a matrix without an inverse the gradient makes the run fail.
+    """
+    return tuple(part.to(x.dtype) for part in torch.linalg.lu(at_least_single(x)))
+
+
+@lu.gradient_program("x")
+def lu_dx(p, l, u, dl=None, du=None, dp=None):  # noqa: E741
+    """``p inv(l)' (L + U) inv(u)'``, the lower triangle of ``l' dl`` below the diagonal, and the upper one of ``du u'``."""
+    inner = None if dl is None else tril(matmul(matrix_transpose(l), dl), diagonal=-1)
+    if du is not None:
+        inner = _sum(inner, triu(matmul(du, matrix_transpose(u))))
+    if inner is None:
+        return multiply(p, 0.0)  # a permutation stays
+    right = matmul(inner, matrix_transpose(inverse(u)))
+    return matmul(p, matmul(matrix_transpose(inverse(l)), right))
+
+
+@operator(
+    "x: float[*b m n] -> y: float[*b n m]",
+    sensitive_to="place",
+    checks_values=True,
+    cases=[
+        Case(x=[[2.0, 0.0], [0.0, 4.0], [0.0, 0.0]], y=[[0.5, 0.0, 0.0], [0.0, 0.25, 0.0]]),
+        Case(x=[[1.0, 0.0], [0.0, 0.0]], y=[[1.0, 0.0], [0.0, 0.0]]),
+        GradCheck(x=[_SQUARE, [[1.0, 2.0, 0.5], [0.0, 1.0, -1.0], [3.0, 0.5, 0.25]]]),
+        GradCheck(x=_TALL),
+        GradCheck(x=_WIDE),
+        Rejects("no singular values", x=[[float("nan"), 1.0], [0.0, 1.0]]),
+    ],
+)
+def pinv(x, *, relative: float | None = None):
+    """The pseudo-inverse of each matrix (Moore, 1920; Penrose, 1955): of singular values above `relative` times the largest.
+
+    That is max(m, n) times the spacing of the dtype at 1 where it is None. What is no number makes the run fail.
+    """
+    _require_finite(x, "no singular values")
+    return torch.linalg.pinv(at_least_single(x), rtol=relative).to(x.dtype)
+
+
+@pinv.gradient_program("x")
+def pinv_dx(x, y, dy, *, relative=None):
+    """Where the rank stays: ``-y' dy y' + (1 - x y) dy' y y' + y' y dy' (1 - y x)`` (Golub and Pereyra, 1973)."""
+    turned, back = matrix_transpose(y), matrix_transpose(dy)
+    direct = neg(matmul(turned, matmul(dy, turned)))
+    of_rows = matmul(back, matmul(y, turned))  # [*b m n]
+    of_columns = matmul(turned, matmul(y, back))
+    rows = subtract(of_rows, matmul(x, matmul(y, of_rows)))
+    columns = subtract(of_columns, matmul(of_columns, matmul(y, x)))
+    return add(direct, add(rows, columns))
+
+
+@operator(
+    "x: float[*b m m] -> y: float[*b m m]",
+    sensitive_to="place",
+    cases=[
+        Case(x=[[0.0, 1.0], [0.0, 0.0]], y=[[1.0, 1.0], [0.0, 1.0]]),
+        Case(x=[[[1.0]], [[0.0]]], y=[[[2.718281828459045]], [[1.0]]]),
+        GradCheck(x=(2, 3, 3)),
+        GradCheck(x=(2, 2)),
+        GradCheck(x=(0, 2, 2)),
+    ],
+)
+def matrix_exp(x):
+    """The exponential of each matrix, ``1 + x + x x / 2 + x x x / 6 + ...``."""
+    return torch.linalg.matrix_exp(at_least_single(x)).to(x.dtype)
+
+
+@matrix_exp.gradient_program("x")
+def matrix_exp_dx(x, dy):
+    """The upper right quarter of the exponential of ``[[x', dy], [0, x']]`` (Mathias, 1996)."""
+    turned = matrix_transpose(x)
+    upper = concat([turned, dy], axis=-1)
+    lower = concat([multiply(dy, 0.0), turned], axis=-1)
+    whole = matrix_exp(concat([upper, lower], axis=-2))
+    return split(split(whole, sections=2, axis=-1)[1], sections=2, axis=-2)[0]

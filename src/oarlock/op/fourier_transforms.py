@@ -1,0 +1,174 @@
+"""Discrete Fourier transforms of real numbers and of complex ones, which are pairs: a last axis of 2 holds real and imaginary parts.
+
+Half precision is computed in float32. Decision 21 says why pairs.
+"""
+
+import torch
+
+from oarlock.errors import ArgumentError, ShapeError
+from oarlock.ir.shape_rules import require_axis
+from oarlock.ir.size import Shape
+from oarlock.op.trusted_operator import operator
+from oarlock.registry import Case, GradCheck, Rejects
+from oarlock.registry.told_size import told_size
+from oarlock.tensor.dtype import at_least_single
+
+__all__ = ["fourier", "real_fourier", "real_fourier_inverse"]
+
+NORMS = {"backward": "forward", "ortho": "ortho", "forward": "backward"}
+"""By what transforms are divided, and by what their transposes are: the inverse by n, both by its root, or the other by n."""
+
+
+def _require_axis_with_elements(shape: Shape, axis: int, norm: str) -> int:
+    """The axis of a transform, in front of any pairs. Raises ShapeError, or ArgumentError for another norm."""
+    if norm not in NORMS:
+        raise ArgumentError(f"norm is one of {', '.join(NORMS)}, not {norm!r:.40}")
+    at = require_axis(shape, axis)
+    if shape[at] == 0:
+        raise ShapeError(f"axis {axis} has the size 0, where a transform needs an element")
+    return at
+
+
+def _complex(x: torch.Tensor) -> torch.Tensor:
+    return torch.view_as_complex(at_least_single(x).clone(memory_format=torch.contiguous_format))
+
+
+def _pairs(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    return torch.view_as_real(x).to(dtype).contiguous()
+
+
+@operator(
+    "x: float[...s n 2] -> y: float[...s n 2]",
+    linear_in=("x",),
+    sensitive_to="place",
+    cases=[
+        Case(x=[[1.0, 0.0], [0.0, 1.0], [0.0, 0.0], [0.0, 0.0]], y=[[1.0, 1.0], [2.0, 0.0], [1.0, -1.0], [0.0, 0.0]]),
+        Case(x=[[[2.0, 0.0]], [[0.0, 4.0]]], axis=0, inverse=True, y=[[[1.0, 2.0]], [[1.0, -2.0]]]),
+        Case(x=[[3.0, 1.0], [1.0, -1.0]], norm="forward", y=[[2.0, 0.0], [1.0, 1.0]]),
+        GradCheck(x=(2, 5, 2)),
+        GradCheck(x=(4, 3, 2), axis=0, inverse=True),
+        GradCheck(x=(3, 2), norm="ortho"),
+        GradCheck(x=(0, 3, 2), norm="forward", inverse=True),
+        Rejects("norm is one of backward, ortho, forward, not 'none'", x=(2, 2), norm="none"),
+        Rejects("axis 1 is not an axis of x, which has 1 dimensions", x=(2, 2), axis=1),
+        Rejects("axis -1 has the size 0, where a transform needs an element", x=(0, 2)),
+    ],
+)
+def fourier(x, *, axis: int = -1, inverse: bool = False, norm: str = "backward"):
+    """``y[k] = sum x[j] exp(-2 pi i j k / n)`` along an axis of complex numbers, or its inverse. The last axis holds pairs; none counts it.
+
+    The inverse is divided by n, or with the norm "ortho" both by its root, or with "forward" the other (Cooley and Tukey, 1965).
+    """
+    if not x.numel():
+        return torch.zeros_like(x)  # MKL refuses to transform nothing
+    transform = torch.fft.ifft if inverse else torch.fft.fft
+    return _pairs(transform(_complex(x), dim=axis, norm=norm), x.dtype)
+
+
+@fourier.check_shapes
+def require_complex_axis(x, *, axis, inverse, norm):
+    _require_axis_with_elements(x.shape[:-1], axis, norm)
+
+
+@fourier.gradient("x", sensitive_to="place")
+def fourier_dx(dy, *, axis, inverse, norm):
+    """The conjugate transpose: the transform in the other direction, divided by what the first was divided by."""
+    return fourier.kernel(dy, axis=axis, inverse=not inverse, norm=NORMS[norm])
+
+
+@operator(
+    "x: float[...s n] -> y: float[...t]",
+    linear_in=("x",),
+    sensitive_to="place",
+    cases=[
+        Case(x=[1.0, 2.0, 3.0, 4.0], y=[[10.0, 0.0], [-2.0, 2.0], [-2.0, 0.0]]),
+        Case(x=[[3.0], [1.0]], axis=0, norm="forward", y=[[[2.0, 0.0]], [[1.0, 0.0]]]),
+        GradCheck(x=(2, 5)),
+        GradCheck(x=(4, 3), axis=0, norm="ortho"),
+        GradCheck(x=(1,), norm="forward"),
+        GradCheck(x=(0, 4)),
+        Rejects("axis 1 is not an axis of x, which has 1 dimensions", x=(2,), axis=1),
+        Rejects("axis -1 has the size 0, where a transform needs an element", x=(2, 0)),
+    ],
+)
+def real_fourier(x, *, axis: int = -1, norm: str = "backward"):
+    """The first n / 2 + 1 of what `fourier` gives of real numbers, along an axis: pairs in a last axis more. The others are conjugates."""
+    if not x.numel():
+        at = axis % x.ndim
+        return x.new_zeros((*x.shape[:at], x.shape[at] // 2 + 1, *x.shape[at + 1 :], 2))
+    return _pairs(torch.fft.rfft(at_least_single(x), dim=axis, norm=norm), x.dtype)
+
+
+@real_fourier.infer_shape
+def real_fourier_shape(x, *, axis, norm):
+    at = _require_axis_with_elements(x.shape, axis, norm)
+    length = x.shape[at]
+    half = length // 2 + 1 if isinstance(length, int) else "?half"
+    return (*x.shape[:at], half, *x.shape[at + 1 :], 2)
+
+
+@told_size(real_fourier)
+def count_half(x, *, axis, norm):
+    return x.shape[axis] // 2 + 1
+
+
+@real_fourier.gradient("x", sensitive_to="place")
+def real_fourier_dx(dy, x_shape, *, axis, norm):
+    """The real part of the whole transform in the other direction, of what is there and zeros for the others."""
+    at = axis % len(x_shape)
+    length = x_shape[at]
+    if not dy.numel():
+        return dy.new_zeros(x_shape)
+    whole = torch.fft.ifft(_complex(dy), n=length, dim=at, norm=NORMS[norm])
+    return whole.real.to(dy.dtype).contiguous()
+
+
+@operator(
+    "x: float[...s n 2] -> y: float[...t]",
+    linear_in=("x",),
+    sensitive_to="place",
+    cases=[
+        Case(x=[[10.0, 0.0], [-2.0, 2.0], [-2.0, 0.0]], length=4, y=[1.0, 2.0, 3.0, 4.0]),
+        Case(x=[[[2.0, 9.0]], [[1.0, 9.0]]], axis=0, length=2, norm="forward", y=[[3.0], [1.0]]),
+        GradCheck(x=(2, 3, 2), length=5),
+        GradCheck(x=(3, 2, 2), axis=0, length=4, norm="ortho"),
+        GradCheck(x=(1, 2), length=1),
+        GradCheck(x=(0, 3, 2), length=4, norm="forward"),
+        Rejects("3 complex numbers along axis -1 are those of 4 or 5 real ones, not of 6", x=(3, 2), length=6),
+        Rejects("0 complex numbers along axis -1 are those of no real ones, not of 0", x=(0, 2), length=0),
+    ],
+)
+def real_fourier_inverse(x, *, length: int, axis: int = -1, norm: str = "backward"):
+    """The `length` real numbers whose `real_fourier` is ``x``, pairs in the last axis. The imaginary parts of ends do not count."""
+    if not x.numel():
+        at = axis % (x.ndim - 1)
+        return x.new_zeros((*x.shape[:at], length, *x.shape[at + 1 : -1]))
+    return torch.fft.irfft(_complex(x), n=length, dim=axis, norm=norm).to(x.dtype).contiguous()
+
+
+@real_fourier_inverse.infer_shape
+def real_fourier_inverse_shape(x, *, length, axis, norm):
+    if norm not in NORMS:
+        raise ArgumentError(f"norm is one of {', '.join(NORMS)}, not {norm!r:.40}")
+    front = x.shape[:-1]
+    at = require_axis(front, axis)
+    count = front[at]
+    if length < 1 or (isinstance(count, int) and count != length // 2 + 1):
+        most = 2 * count - 1 if isinstance(count, int) else 0
+        fits = f"{most - 1} or {most}" if most > 1 else "1" if most == 1 else "no"
+        raise ShapeError(f"{count} complex numbers along axis {axis} are those of {fits} real ones, not of {length}")
+    return (*front[:at], length, *front[at + 1 :])
+
+
+@real_fourier_inverse.gradient("x", sensitive_to="place")
+def real_fourier_inverse_dx(dy, x_shape, *, length, axis, norm):
+    """The transform of ``dy``, twice where a number stands for its conjugate too."""
+    at = axis % (len(x_shape) - 1)
+    if length // 2 + 1 != x_shape[at]:
+        raise ValueError(f"x has {x_shape[at]} complex numbers, where {length} real ones have {length // 2 + 1}")
+    if not dy.numel():
+        return dy.new_zeros(x_shape)
+    half = torch.fft.rfft(at_least_single(dy), dim=at, norm=NORMS[norm])
+    alone = torch.tensor([number == 0 or 2 * number == length for number in range(x_shape[at])], device=dy.device)
+    times = torch.where(alone, 1.0, 2.0).to(half.real.dtype).reshape(-1, *[1] * (half.ndim - at - 1))
+    return _pairs(half * times, dy.dtype)

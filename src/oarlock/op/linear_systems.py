@@ -1,0 +1,226 @@
+"""Systems of linear equations: inverses, solutions, factors of Cholesky, determinants. Half precision is computed in float32.
+
+A matrix that has no inverse makes a run fail: PyTorch's error, in our words, rather than numbers that are none.
+"""
+
+import torch
+
+from oarlock.op.composed.shape import unsqueeze
+from oarlock.op.elementwise import add, multiply, neg, subtract
+from oarlock.op.matrix import matmul, matrix_transpose
+from oarlock.op.rearrangement import tril, triu
+from oarlock.op.reduction import reduce_sum
+from oarlock.op.trusted_operator import operator
+from oarlock.registry import Case, GradCheck, Rejects
+from oarlock.tensor.dtype import at_least_single
+
+__all__ = ["cholesky", "cofactors", "det", "inverse", "slogdet", "solve_columns", "solve_triangular_columns"]
+
+_REGULAR = [[2.0, 0.5, -1.0], [0.25, 1.5, 0.5], [-0.5, 1.0, 3.0]]
+_SINGULAR = [[1.0, 2.0], [2.0, 4.0]]
+_POSITIVE = [[4.0, 1.0, 0.5], [1.0, 3.0, -0.5], [0.5, -0.5, 2.0]]
+_LOWER = [[2.0, 0.0, 0.0], [0.5, -1.5, 0.0], [-1.0, 0.75, 1.0]]
+
+
+def _require_regular(info: torch.Tensor, name: str, fault: str) -> None:
+    """Raises ValueError where LAPACK found a fault in some matrix."""
+    if info.any():
+        where = info.nonzero()[0].tolist()
+        raise ValueError(f"{name}{where if where else ''} {fault}")
+
+
+@operator(
+    "x: float[*b m m] -> y: float[*b m m]",
+    sensitive_to="place",
+    checks_values=True,
+    cases=[
+        Case(x=[[2.0, 1.0], [0.0, 4.0]], y=[[0.5, -0.125], [0.0, 0.25]]),
+        Case(x=[[[0.0, 1.0], [1.0, 0.0]], [[2.0, 0.0], [0.0, 0.5]]], y=[[[0.0, 1.0], [1.0, 0.0]], [[0.5, 0.0], [0.0, 2.0]]]),
+        GradCheck(x=[_REGULAR, _POSITIVE]),
+        GradCheck(x=(0, 2, 2)),
+        Rejects("x has no inverse", x=_SINGULAR),
+        Rejects("x[1] has no inverse", x=[[[1.0, 0.0], [0.0, 1.0]], _SINGULAR]),
+    ],
+)
+def inverse(x):
+    """The inverse of each matrix. One that has none makes the run fail."""
+    y, info = torch.linalg.inv_ex(at_least_single(x))
+    _require_regular(info, "x", "has no inverse")
+    return y.to(x.dtype)
+
+
+inverse.gradient_programs(x=lambda y, dy: neg(matmul(matrix_transpose(y), matmul(dy, matrix_transpose(y)))))
+
+
+@operator(
+    "a: float[*b m m], b: float[*b m k] -> x: float[*b m k]",
+    sensitive_to="place",
+    checks_values=True,
+    cases=[
+        Case(a=[[2.0, 1.0], [0.0, 4.0]], b=[[3.0], [4.0]], x=[[1.0], [1.0]]),
+        GradCheck(a=[_REGULAR, _POSITIVE], b=(2, 3, 2)),
+        GradCheck(a=_REGULAR, b=(3, 1)),
+        GradCheck(a=(0, 2, 2), b=(0, 2, 1)),
+        Rejects("a has no inverse", a=_SINGULAR, b=(2, 1)),
+    ],
+)
+def solve_columns(a, b):
+    """The ``x`` of ``a x = b``, for each column of ``b``. A matrix without an inverse makes the run fail."""
+    x, info = torch.linalg.solve_ex(at_least_single(a), at_least_single(b))
+    _require_regular(info, "a", "has no inverse")
+    return x.to(a.dtype)
+
+
+solve_columns.gradient_programs(
+    a=lambda a, x, dx: neg(matmul(solve_columns(matrix_transpose(a), dx), matrix_transpose(x))),
+    b=lambda a, dx: solve_columns(matrix_transpose(a), dx),
+)
+
+
+@operator(
+    "a: float[*b m m], b: float[*b m k] -> x: float[*b m k]",
+    sensitive_to="place",
+    checks_values=True,
+    cases=[
+        Case(a=[[2.0, 9.0], [1.0, 4.0]], b=[[2.0], [9.0]], x=[[1.0], [2.0]]),
+        Case(a=[[2.0, 1.0], [9.0, 4.0]], b=[[4.0], [8.0]], upper=True, x=[[1.0], [2.0]]),
+        Case(a=[[0.0, 9.0], [1.0, 4.0]], b=[[2.0], [9.0]], unitriangular=True, x=[[2.0], [7.0]]),
+        GradCheck(a=[_LOWER, _POSITIVE], b=(2, 3, 2)),
+        GradCheck(a=_POSITIVE, b=(3, 1), upper=True),
+        GradCheck(a=_POSITIVE, b=(3, 2), unitriangular=True),
+        GradCheck(a=(0, 2, 2), b=(0, 2, 1)),
+        Rejects("a has a 0 on its diagonal", a=[[1.0, 0.0], [3.0, 0.0]], b=(2, 1)),
+    ],
+)
+def solve_triangular_columns(a, b, *, upper: bool = False, unitriangular: bool = False):
+    """The ``x`` of ``a x = b``, where only the lower triangle of ``a`` counts, or the ``upper``; its diagonal is ones if `unitriangular`.
+
+    Without that, a 0 on the diagonal makes the run fail.
+    """
+    if not unitriangular:
+        _require_regular((a.diagonal(dim1=-2, dim2=-1) == 0).any(-1), "a", "has a 0 on its diagonal")
+    x = torch.linalg.solve_triangular(at_least_single(a), at_least_single(b), upper=upper, unitriangular=unitriangular)
+    return x.to(a.dtype)
+
+
+def _other_side(a, dx, upper: bool, unitriangular: bool):
+    return solve_triangular_columns(matrix_transpose(a), dx, upper=not upper, unitriangular=unitriangular)
+
+
+@solve_triangular_columns.gradient_program("a")
+def solve_triangular_columns_da(a, x, dx, *, upper, unitriangular):
+    """The gradient of `solve_columns`, of which only the triangle counts."""
+    full = neg(matmul(_other_side(a, dx, upper, unitriangular), matrix_transpose(x)))
+    return triu(full, diagonal=int(unitriangular)) if upper else tril(full, diagonal=-int(unitriangular))
+
+
+solve_triangular_columns.gradient_programs(b=lambda a, dx, *, upper, unitriangular: _other_side(a, dx, upper, unitriangular))
+
+
+@operator(
+    "x: float[*b m m] -> y: float[*b m m]",
+    sensitive_to="place",
+    checks_values=True,
+    cases=[
+        Case(x=[[4.0, 2.0], [2.0, 5.0]], y=[[2.0, 0.0], [1.0, 2.0]]),
+        Case(x=[[[9.0]]], y=[[[3.0]]]),
+        GradCheck(x=[_POSITIVE, [[2.0, 0.0, 0.5], [0.0, 1.0, 0.25], [0.5, 0.25, 3.0]]]),
+        GradCheck(x=[[4.0, 1.0], [0.5, 2.0]]),
+        GradCheck(x=(0, 2, 2)),
+        Rejects("x is not positive definite", x=[[1.0, 2.0], [2.0, 1.0]]),
+    ],
+)
+def cholesky(x):
+    """The lower triangular ``y`` with positive diagonal whose ``y y'`` is the symmetric part of ``x``: ``x``, where that is symmetric.
+
+    A matrix that is not positive definite makes the run fail.
+    """
+    wide = at_least_single(x)
+    y, info = torch.linalg.cholesky_ex((wide + wide.mT) / 2)
+    _require_regular(info, "x", "is not positive definite")
+    return y.to(x.dtype)
+
+
+@cholesky.gradient_program("x")
+def cholesky_dx(y, dy):
+    """The symmetric part of ``inv(y)' P inv(y)``, with ``P`` the lower triangle of ``y' dy``, its diagonal halved (Murray, 2016)."""
+    product = matmul(matrix_transpose(y), dy)
+    half = subtract(tril(product), multiply(subtract(tril(product), tril(product, diagonal=-1)), 0.5))
+    left = solve_triangular_columns(matrix_transpose(y), half, upper=True)
+    full = matrix_transpose(solve_triangular_columns(matrix_transpose(y), matrix_transpose(left), upper=True))
+    return multiply(add(full, matrix_transpose(full)), 0.5)
+
+
+@operator(
+    "x: float[*b m m] -> sign: float[*b], log: float[*b]",
+    sensitive_to="place",
+    cases=[
+        Case(x=[[0.0, 2.0], [3.0, 0.0]], sign=-1.0, log=1.791759469228055),
+        Case(x=[_SINGULAR, [[1.0, 0.0], [0.0, 1.0]]], sign=[0.0, 1.0], log=[float("-inf"), 0.0]),
+        GradCheck(x=[_REGULAR, _POSITIVE]),
+        GradCheck(x=[[-1.0]]),
+        GradCheck(x=(0, 2, 2)),
+    ],
+)
+def slogdet(x):
+    """The sign of the determinant of each matrix, and the logarithm of its size; 0 and minus infinity where there is no inverse.
+
+    There, the gradient makes the run fail.
+    """
+    sign, log = torch.linalg.slogdet(at_least_single(x))
+    return sign.to(x.dtype), log.to(x.dtype)
+
+
+slogdet.gradient_programs(x=lambda x, dlog, dsign=None: multiply(matrix_transpose(inverse(x)), unsqueeze(dlog, -1, -1)))
+
+
+@operator(
+    "x: float[*b m m] -> y: float[*b]",
+    sensitive_to="place",
+    cases=[
+        Case(x=[[1.0, 2.0], [3.0, 4.0]], y=-2.0),
+        Case(x=[_SINGULAR, [[2.0, 0.0], [0.0, 3.0]]], y=[0.0, 6.0]),
+        GradCheck(x=[_REGULAR, _POSITIVE]),
+        GradCheck(x=(0, 2, 2)),
+    ],
+)
+def det(x):
+    """The determinant of each matrix. It has a gradient where there is no inverse, too."""
+    return torch.linalg.det(at_least_single(x)).to(x.dtype)
+
+
+det.gradient_programs(x=lambda x, dy: multiply(cofactors(x), unsqueeze(dy, -1, -1)))
+
+
+@operator(
+    "x: float[*b m m] -> y: float[*b m m]",
+    sensitive_to="place",
+    cases=[
+        Case(x=[[1.0, 2.0], [3.0, 4.0]], y=[[4.0, -3.0], [-2.0, 1.0]]),
+        Case(x=_SINGULAR, y=[[4.0, -2.0], [-2.0, 1.0]]),
+        Case(x=[[[0.0]]], y=[[[1.0]]]),
+        GradCheck(x=[_REGULAR, _POSITIVE]),
+        GradCheck(x=(0, 2, 2)),
+    ],
+)
+def cofactors(x):
+    """The determinant of each matrix without a row and a column, with signs by turns: the gradient of the determinant.
+
+    By the singular values, so that it is there where the inverse is not; its own gradient takes the inverse.
+    """
+    wide = at_least_single(x)
+    known = torch.isfinite(wide).all(-1, keepdim=True).all(-2, keepdim=True)  # LAPACK may not come back from others
+    u, s, v = torch.linalg.svd(torch.where(known, wide, 0.0))
+    count = s.shape[-1]
+    others = torch.where(torch.eye(count, dtype=torch.bool, device=s.device), 1.0, s.unsqueeze(-2)).prod(-1)
+    sign = torch.linalg.det(u) * torch.linalg.det(v)
+    found = u @ (others.unsqueeze(-1) * v) * sign.unsqueeze(-1).unsqueeze(-1)
+    return torch.where(known, found, torch.nan).to(x.dtype)
+
+
+@cofactors.gradient_program("x")
+def cofactors_dx(x, y, dy):
+    """``sum(dy y) inv(x)' - y dy' inv(x)'``."""
+    transposed = matrix_transpose(inverse(x))
+    along = reduce_sum(multiply(dy, y), axis=(-2, -1), keepdim=True)
+    return subtract(multiply(along, transposed), matmul(y, matmul(matrix_transpose(dy), transposed)))
