@@ -101,8 +101,10 @@ def main(seed: int = 0, steps: int = 2000, files: int = 200, path: str = "char_g
         written = generate(text, length, temperature)
 
     sample = {name: array[:200] for name, array in held_out.items()}
-    adam = ol.optimizer.Adam(3e-3)
-    result = ol.train(cost, train, optimizer=adam, epochs=1000, batch_size=32, steps=min(200, steps), progress=False)
+    schedule = ol.optimizer.schedule
+    rate = schedule.WarmUp(schedule.CosineDecay(5e-3, steps=2000), steps=50)
+    adamw = ol.optimizer.AdamW(rate, weight_decay=0.05, clip=ol.optimizer.ClipByGlobalNorm(1.0))
+    result = ol.train(cost, train, optimizer=adamw, epochs=1000, batch_size=32, steps=min(200, steps), progress=False)
     bits: list[float] = []
     while True:
         bits.append(float(numpy.log2(ol.evaluate({"perplexity": perplexity}, sample, result)["perplexity"])))

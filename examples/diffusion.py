@@ -74,16 +74,18 @@ def main(seed: int = 0, epochs: int = 240, every: int = 30, path: str = "diffusi
 
     digits = 2.0 * ol.datasets.digits.load()["image"].reshape(-1, 64) - 1.0
     noise = numpy.random.default_rng(seed).normal(size=(100, 64)).astype("float32")
-    result = ol.train(cost, {"image": digits}, optimizer=ol.optimizer.Adam(2e-3), epochs=every, batch_size=64, progress=False)
+    adam = ol.optimizer.Adam(2e-3, average=ol.optimizer.ExponentialAverage(0.995))
+    result = ol.train(cost, {"image": digits}, optimizer=adam, epochs=every, batch_size=64, progress=False)
     likenesses: list[float] = []
     for epoch in range(every, epochs + 1, every):
         result = ol.train(result, {"image": digits}, epochs=epoch, progress=False)
-        images = ol.infer(drawn, {"noise": noise}, result.parameters)
+        averaged = ol.optimizer.averages(result.program, result.parameters)
+        images = ol.infer(drawn, {"noise": noise}, averaged)
         likenesses.append(likeness(images, digits))
         print(f"epoch {epoch}: digits are {likenesses[-1]:.2f} as far from real ones as these from one another")
         if likenesses[-1] < 1.4:
             break
-    ol.save_model(drawn, result.parameters, path)
+    ol.save_model(drawn, averaged, path)
     print(f"saved {path}: what draws, loop and all")
     images = ol.infer(ol.load_model(path), {"noise": noise[:40]})
     return {"likeness": likenesses, "image": (images.reshape(-1, 8, 8) + 1) / 2}

@@ -54,7 +54,7 @@ def main(seed: int = 0, epochs: int = 8, files: int = 300, words: int = 2000, pa
         logits = ol.layer.fc(states, words)
         cost = ol.layer.mean(ol.layer.cross_entropy(logits, following))
         perplexity = ol.metric.perplexity(logits, following)
-        ol.optimizer.Adam(2e-3).minimize(cost)
+        ol.optimizer.Adam(2e-3, clip=ol.optimizer.ClipByGlobalNorm(5.0)).minimize(cost)
 
     scope, executor = ol.init(program, ol.Scope()), ol.Executor()
     steps = {
