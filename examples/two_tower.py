@@ -39,7 +39,7 @@ def main(seed: int = 0, epochs: int = 15, rows: int = 200_000, path: str = "two_
         of_user, of_item = tower(user, USERS, "user"), tower(item, ITEMS, "item")
         rarity = ol.layer.data("rarity", [])  # an item that is clicked often is in a batch often (Yi et al., 2019)
         scores = 10.0 * (of_user @ ol.op.transpose(of_item, axes=(1, 0))) + rarity  # each user beside the items of all rows of the batch
-        cost = ol.layer.cross_entropy(scores, ol.op.cast(ol.op.cumsum(ol.op.full_like(user, value=1.0), axis=0), dtype="int64") - 1)
+        cost = ol.layer.cross_entropy(scores, ol.op.arange([user], stop=("n",)))
         every = ol.op.normalize(ol.layer.create_parameter([ITEMS, SIZE], name="item.w", initializer=ol.initializer.normal(deviation=0.1)))
         ranked = of_user @ ol.op.transpose(every, axes=(1, 0))
         recall = ol.metric.top_k_accuracy(ranked, item, 20)

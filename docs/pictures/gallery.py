@@ -5,7 +5,10 @@ take some minutes. A test draws each from a short run.
 """
 
 import base64
+import contextlib
+import io
 import os
+import re
 import runpy
 import struct
 import sys
@@ -16,6 +19,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy
+
+import oarlock as ol
 
 HERE = Path(__file__).resolve().parent
 EXAMPLES = HERE.parents[1] / "examples"
@@ -216,8 +221,38 @@ def draw_items(result: Result) -> Picture:
     return picture
 
 
+def draw_digits(result: Result) -> Picture:
+    picture = Picture(WIDTH, "Handwritten digits, and what is read")
+    picture.text(16, 24, f"Digits never seen, and what is read: {result['share']:.1%} are right; those that are not first", bold=True)
+    order = numpy.argsort(result["told"] == result["label"], kind="stable")[:24]
+    words = [str(told) if told == true else f"{told}, not {true}" for told, true in zip(result["told"], result["label"], strict=True)]
+    picture.images(36, [1 - result["image"][place, 0] for place in order], 64, [words[place] for place in order], across=8)
+    return picture
+
+
+def draw_measured(result: Result) -> Picture:
+    picture = Picture(WIDTH, "Loss and accuracy on data held out, as a network learns")
+    picture.text(16, 24, f"{result['title']}: the loss on data held out, and the share that is told right", bold=True)
+    y = picture.chart(40, {"loss": result["loss"]}, "epochs", height=90)
+    picture.chart(y + 10, {"accuracy": result["accuracy"]}, "epochs", height=90)
+    return picture
+
+
+def draw_translations(result: Result) -> Picture:
+    picture = Picture(WIDTH, "Sentences of a made-up language, and their translations")
+    picture.text(16, 24, f"{result['share']:.1%} of the sentences held out are translated without a fault; some of them", bold=True)
+    for number, (source, found) in enumerate(zip(result["source"], result["found"], strict=True)):
+        picture.text(16, 50 + 20 * number, " ".join(source), code=True)
+        picture.text(300, 50 + 20 * number, " ".join(found), code=True, bold=True)
+    return picture
+
+
 DRAWN: dict[str, Callable[[Result], Picture]] = {
     "fit_a_line": draw_line,
+    "digits": draw_digits,
+    "digits_ifelse": draw_measured,
+    "sentiment": draw_measured,
+    "translation": draw_translations,
     "image_classification": draw_shapes,
     "word2vec": draw_words,
     "recommender": draw_ratings,
@@ -232,14 +267,50 @@ DRAWN: dict[str, Callable[[Result], Picture]] = {
 }
 
 
+def read_digits(example: Mapping[str, Any], **options: Any) -> Result:
+    """Let the digit reader that was saved read."""
+    share = example["main"](**options)
+    _, test = ol.datasets.digits.split(seed=0)
+    told = numpy.argmax(ol.infer(ol.load_model("digits.safetensors"), {"image": test["image"]}), axis=1)
+    return {"share": share, **test, "told": told}
+
+
+def measure(example: Mapping[str, Any], **options: Any) -> Result:
+    """The numbers that an example prints after each epoch."""
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        example["main"](**options)
+    found = re.findall(r"validation loss ([0-9.]+)  validation accuracy ([0-9.]+)", printed.getvalue())
+    loss, accuracy = zip(*((float(one), float(other) / 100) for one, other in found), strict=True)
+    return {"title": example["__doc__"].split(":")[0], "loss": loss, "accuracy": accuracy}
+
+
+def translate(example: Mapping[str, Any], **options: Any) -> Result:
+    """Some sentences, and what the translator that was saved makes of them."""
+    share = example["main"](**options)
+    pairs = example["make_pairs"](8, 99)
+    found = numpy.asarray(ol.infer(ol.load_model("translation.safetensors"), {"source": pairs["source"]}))[:, 0]
+    source = [[f"a{word}" for word in sentence] for sentence in pairs["source"]]
+    words = [[f"b{word}" for word in sentence[: (sentence == example["END"]).argmax()]] for sentence in found]
+    return {"share": share, "source": source, "found": words}
+
+
+RUN: dict[str, Callable[..., Result]] = {
+    "digits": read_digits,
+    "digits_ifelse": measure,
+    "sentiment": measure,
+    "translation": translate,
+}
+
+
 def run(name: str, **options: object) -> Result:
-    """Run the `main` of an example in a folder of its own, and return what that returns."""
-    main = runpy.run_path(str(EXAMPLES / f"{name}.py"), run_name=name)["main"]
+    """Run an example in a folder of its own; return what its `main` returns, or what shows best what it has learnt."""
+    example = runpy.run_path(str(EXAMPLES / f"{name}.py"), run_name=name)
     before = os.getcwd()
     with tempfile.TemporaryDirectory() as folder:
         try:
             os.chdir(folder)
-            return main(**options)
+            return RUN[name](example, **options) if name in RUN else example["main"](**options)
         finally:
             os.chdir(before)
 
