@@ -212,9 +212,9 @@ def _by_head(mask: Any, heads: int, rows: Any) -> Any:
 
 
 def attention(m: Any) -> Twin:
-    if m.bias_k is not None or m.add_zero_attn:
-        raise NotCovered("keys that are added: add_bias_kv, add_zero_attn")
     how = {"heads": m.num_heads, "dropout": m.dropout, "bias": m.in_proj_bias is not None, "name": "l"}
+    how |= {"extra_key": m.bias_k is not None, "zero_key": m.add_zero_attn}
+    pairs = {f"l.{what}.extra": (f"bias_{what[0]}", lambda row: row.reshape(1, -1)) for what in ("key", "value")}
 
     def call(
         query: Var, key: Var, value: Var, key_padding_mask: Any = None, attn_mask: Any = None, is_causal: bool = False, **rest: Any
@@ -236,7 +236,7 @@ def attention(m: Any) -> Twin:
         each = rows[0] if batched else ol.op.squeeze(rows[0], 0)
         return [y, ol.op.mean(each, axis=-3) if rest.get("average_attn_weights", True) else each]
 
-    return call, _named(m, _attention("l", "", m._qkv_same_embed_dim))
+    return call, _named(m, pairs | _attention("l", "", m._qkv_same_embed_dim))
 
 
 def _block_pairs(name: str, prefix: str, decoder: bool) -> dict[str, tuple[str, Callable]]:

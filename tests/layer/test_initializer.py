@@ -170,6 +170,22 @@ def test_a_rule_refuses_what_it_cannot_fill(make, message):
     assert raised.value.message == message
 
 
+def test_a_rule_that_was_not_called_is_told():
+    with ol.Program() as program:
+        x = ol.layer.data("x", shape=[3])
+        for given, hint in (
+            (ol.initializer.xavier_normal, "ol.initializer.xavier_normal(...)"),
+            (ol.initializer.constant, "ol.initializer.constant(...)"),
+            (0.5, "ol.initializer.normal(...)"),
+            (lambda shape: 0.5, "ol.initializer.normal(...)"),
+        ):
+            with pytest.raises(ol.ArgumentError) as raised:
+                ol.layer.fc(x, 2, initializer=given)
+            assert raised.value.message.startswith("an initializer is a rule from a shape to a first value, not ")
+            assert raised.value.hint == hint
+    assert program.persistables() == []
+
+
 def test_layers_start_as_they_say():
     with ol.Program() as program:
         image = ol.layer.data("image", shape=[8, 10, 10])

@@ -11,6 +11,7 @@ from oarlock.ir.names import require_user_name
 from oarlock.ir.program import Program
 from oarlock.ir.size import Shape
 from oarlock.ir.var import Initializer, Var
+from oarlock.layer import initializer as rules
 from oarlock.layer.held_array import HeldArray
 from oarlock.layer.initializer import Rule, constant, xavier
 from oarlock.layer.parameter_options import Given, ParameterOptions, as_options
@@ -96,19 +97,39 @@ def new_parameter(
     )
 
 
-def new_bias(block: Block, name: str, shape: tuple[int, ...], dtype: DType, given: Given | bool, value: float = 0.0) -> Var | None:
-    """Declare a parameter that a layer may do without: none where False was `given`; it starts as `value`.
+def new_bias(
+    block: Block,
+    name: str,
+    shape: tuple[int, ...],
+    dtype: DType,
+    given: Given | bool,
+    value: float = 0.0,
+    *,
+    rule: Rule | None = None,
+) -> Var | None:
+    """Declare a parameter that a layer may do without: none where False was `given`; it starts as `value`, or by a rule.
 
     Raises as `new_parameter` does.
     """
     if given is False:
         return None
-    return new_parameter(block, name, shape, dtype, constant(value), None if given is True else given)
+    return new_parameter(block, name, shape, dtype, rule or constant(value), None if given is True else given)
 
 
 def first_value(rule: Rule, shape: tuple[int, ...], dtype: DType) -> Initializer:
-    """The initializer that `rule` gives a parameter of this shape and dtype."""
-    return rule(shape, dtype) if isinstance(rule, HeldArray) else rule(shape)
+    """The initializer that `rule` gives a parameter of this shape and dtype. Raises ArgumentError for what is no rule."""
+    name = getattr(rule, "__name__", "")
+    uncalled = name in rules.__all__ and getattr(rules, name) is rule
+    made = None
+    if callable(rule) and not uncalled:
+        made = rule(shape, dtype) if isinstance(rule, HeldArray) else rule(shape)
+    if not isinstance(made, Initializer):
+        raise ArgumentError(
+            f"an initializer is a rule from a shape to a first value, not {rule!r:.60}",
+            location=here(),
+            hint=f"ol.initializer.{name if uncalled else 'normal'}(...)",
+        )
+    return made
 
 
 def new_state(main: Block, name: str, shape: tuple[int, ...], dtype: DType, rule: Rule) -> Var:
