@@ -14,6 +14,7 @@ from generated.evaluator import Evaluated, evaluate
 from generated.making import Case
 from generated.parts import check_parts
 from generated.randomness import check_randomness
+from generated.recomputing import check_recomputation
 from generated.reusing import check_reuse
 from generated.running import (
     DisagreementError,
@@ -65,11 +66,12 @@ def check(case: Case, *, passes: bool = False, pairs: bool = False, others: int 
     random = Random(program.to_bytes(source=False))
     features |= check_training(case, random, passes=passes, pairs=pairs)
     reached = {wanted: name for wanted, name in zip(case.wanted, derived, strict=True) if name is not None}
-    ways: list[Callable[[], None]] = [
+    ways: list[Callable[[], object]] = [
         lambda: _check_files(differentiated, case.arrays, again),
         lambda: check_parts(case, differentiated, again, random),
         lambda: check_reuse(case, differentiated, again, random),
         lambda: check_edits(case, random),
+        lambda: check_recomputation(case, random),
     ]
     if any(op.type == "dropout" for op in walk(program.main)):
         ways.append(lambda: check_randomness(case, differentiated, reached, weights))

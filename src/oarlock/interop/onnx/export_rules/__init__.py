@@ -22,6 +22,7 @@ from oarlock.interop.onnx.export_rules import (  # noqa: F401
     padding,
     piecewise_activation,
     pooling,
+    quantization,
     ragged_loop,
     randomness,
     rearrangement,

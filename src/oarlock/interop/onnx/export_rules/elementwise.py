@@ -19,7 +19,7 @@ for ours, theirs in {
     export(ours)(lambda g, x, y, theirs=theirs: g(theirs, x, y))
 
 export("neg")(lambda g, x: g("Neg", x))
-export("assign", "stop_gradient")(lambda g, x: x)
+export("assign", "optimization_barrier", "stop_gradient")(lambda g, x: x)
 export("addcmul")(lambda g, base, x, y, *, subtracted: g("Sub" if subtracted else "Add", base, g("Mul", x, y)))
 
 

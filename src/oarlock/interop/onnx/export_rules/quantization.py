@@ -1,0 +1,31 @@
+"""Integers of 8 bits with scales: rows quantised, products of integers, integers as the floats that they stand for."""
+
+import numpy
+
+from oarlock.interop.onnx.export_graph import Graph, Value
+from oarlock.interop.onnx.export_rule import export
+from oarlock.ir.dtype import DType
+
+_LEAST = {DType.FLOAT16: 2.0**-14, DType.BFLOAT16: 2.0**-126, DType.FLOAT32: 2.0**-126, DType.FLOAT64: float(numpy.finfo("float64").tiny)}
+"""The least normal number of each dtype, which no scale is below."""
+
+
+@export("quantize_rows")
+def quantize_rows(g: Graph, x: Value) -> tuple[str, str]:
+    largest = g.reduce("ReduceMax", g("Abs", x), [x.rank - 1], keepdim=True)
+    scale = g("Max", g("Div", largest, g.scalar(127.0, x.dtype)), g.scalar(_LEAST[x.dtype], x.dtype))
+    return g.cast(g("Round", g("Div", x, scale)), DType.INT8), g.squeeze(scale, x.rank - 1)
+
+
+@export("linear_int8")
+def linear_int8(g: Graph, q: Value, scale: Value, w: Value, w_scale: Value, bias: Value | None = None) -> str:
+    sums = g("MatMulInteger", g.unsqueeze(q, 0) if q.rank == 1 else q, w)
+    floats = g.cast(g.squeeze(sums, 0) if q.rank == 1 else sums, w_scale.dtype)
+    out = g("Mul", g("Mul", floats, g.unsqueeze(scale, scale.rank)), w_scale)
+    return out if bias is None else g("Add", out, bias)
+
+
+@export("dequantize")
+def dequantize(g: Graph, q: Value, scale: Value, *, axis: int) -> str:
+    others = [other for other in range(q.rank) if other != axis % q.rank]
+    return g("Mul", g.cast(q, scale.dtype), g.unsqueeze(scale, *others) if others else scale)
