@@ -185,3 +185,51 @@ def test_weights_are_given_where_they_are_asked_for():
         copied(),
         call=lambda x: theirs(x, x, x, attn_mask=torch.ones(T, T).triu(1).bool(), average_attn_weights=False),
     )
+
+
+def turned(x: torch.Tensor, base: float) -> torch.Tensor:
+    """Su et al., 2021, equation 34, where a pair is column i and that half of the columns further: [n heads t k]."""
+    half = x.shape[-1] // 2
+    angles = torch.arange(x.shape[-2], dtype=x.dtype)[:, None] * base ** (-torch.arange(half, dtype=x.dtype) / half)
+    first, second = x[..., :half], x[..., half:]
+    return torch.cat([first * angles.cos() - second * angles.sin(), second * angles.cos() + first * angles.sin()], -1)
+
+
+@pytest.mark.parametrize(("rotary", "base"), [(True, 10_000.0), (50.0, 50.0)])
+def test_queries_and_keys_may_be_turned_by_their_places(rotary, base):
+    theirs = torch.nn.ModuleDict({what: torch.nn.Linear(D, columns) for what, columns in (("query", 8), ("key", 4), ("value", 4))})
+    theirs["output"] = torch.nn.Linear(8, D)
+
+    def call(x):
+        q, k, v = (theirs[what](x).unflatten(-1, (-1, 4)).transpose(1, 2) for what in ("query", "key", "value"))
+        y = torch.nn.functional.scaled_dot_product_attention(turned(q, base), turned(k, base), v, is_causal=True, enable_gqa=True)
+        return theirs["output"](y.transpose(1, 2).flatten(2))
+
+    names = {f"multi_head_attention_0.{what}.w": (f"{what}.weight", transposed) for what in theirs}
+    names |= {f"multi_head_attention_0.{what}.b": f"{what}.bias" for what in theirs}
+    require_like(
+        lambda x: ol.layer.multi_head_attention(x, heads=2, kv_heads=1, head_size=4, causal=True, rotary=rotary),
+        theirs, [values(N, T, D)], names, call=call,
+    )  # fmt: skip
+
+
+def test_a_block_turns_what_attends_to_itself_alone():
+    with ol.Program() as program:
+        x, memory = ol.layer.data("x", shape=["t", 8]), ol.layer.data("memory", shape=["s", 8])
+        ol.layer.transformer_decoder_layer(x, memory, heads=2, rotary=True, dropout=0.0)
+    assert sum(op.type == "cos" for op in program.main.ops) == 2, "of its queries and its keys"
+
+
+@pytest.mark.parametrize("rate", [0.0, 0.5])
+def test_all_queries_may_see_more_keys(rate):
+    theirs = module(add_bias_kv=True, add_zero_attn=True)
+    hidden = torch.ones(T, T).triu(1).bool()
+    there = THERE[:, :T]
+    names = copied() | {
+        f"multi_head_attention_0.{what}.extra": (f"bias_{what[0]}", lambda row: row.reshape(1, -1)) for what in ("key", "value")
+    }
+    how = {"heads": HEADS, "causal": True, "extra_key": True, "zero_key": True, "dropout": rate}
+    require_like(
+        lambda x, keys: ol.layer.multi_head_attention(x, key_mask=keys, **how),
+        theirs, [values(N, T, D), there], names, call=lambda x, keys: theirs(x, x, x, attn_mask=hidden, key_padding_mask=~keys)[0],
+    )  # fmt: skip

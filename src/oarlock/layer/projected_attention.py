@@ -12,19 +12,23 @@ from oarlock.ir.size import add as add_sizes
 from oarlock.ir.size import multiply as multiply_sizes
 from oarlock.ir.var import Var
 from oarlock.layer.dense import linear
-from oarlock.layer.parameter import layer_name, require_count, require_number
+from oarlock.layer.initializer import xavier_normal
+from oarlock.layer.parameter import layer_name, new_bias, require_count, require_number
 from oarlock.layer.parameter_options import Given, require_unnamed
 from oarlock.op.activation import softmax
 from oarlock.op.attention import scaled_dot_product_attention
 from oarlock.op.choice import where
 from oarlock.op.comparison import less_equal
 from oarlock.op.composed.arithmetic import constant_like
+from oarlock.op.composed.positions import rotary_positions
 from oarlock.op.composed.shape import known_shape, unsqueeze
+from oarlock.op.creation import full
 from oarlock.op.dtype_conversion import cast
 from oarlock.op.elementwise import add, multiply
 from oarlock.op.logical import logical_and
-from oarlock.op.manipulation import reshape, transpose
+from oarlock.op.manipulation import concat, reshape, transpose
 from oarlock.op.matrix import matmul, matrix_transpose
+from oarlock.op.padding import pad
 from oarlock.op.randomness import dropout as drop
 from oarlock.op.told_shape import arange, broadcast_to
 from oarlock.registry.creator import require_type
@@ -45,6 +49,9 @@ def multi_head_attention(
     mask: Var | None = None,
     key_mask: Var | None = None,
     causal: bool = False,
+    rotary: bool | float = False,
+    extra_key: bool | Given = False,
+    zero_key: bool = False,
     dropout: float = 0.0,
     return_weights: Literal[False] = False,
     bias: bool | Given = True,
@@ -66,6 +73,9 @@ def multi_head_attention(
     mask: Var | None = None,
     key_mask: Var | None = None,
     causal: bool = False,
+    rotary: bool | float = False,
+    extra_key: bool | Given = False,
+    zero_key: bool = False,
     dropout: float = 0.0,
     return_weights: Literal[True],
     bias: bool | Given = True,
@@ -86,6 +96,9 @@ def multi_head_attention(
     mask: Var | None = None,
     key_mask: Var | None = None,
     causal: bool = False,
+    rotary: bool | float = False,
+    extra_key: bool | Given = False,
+    zero_key: bool = False,
     dropout: float = 0.0,
     return_weights: bool = False,
     bias: bool | Given = True,
@@ -99,9 +112,11 @@ def multi_head_attention(
     out has `size` columns, d unless it is given.
 
     A `mask` says which keys a query sees, bool[t s], bool[*b t s] or bool[*b heads t s]; of floats, it is added to the scores. `key_mask`,
-    bool[*b s], is true where there is a key rather than padding. With `causal`, step i of the last t sees no key after it. A query that
-    sees nothing gets zeros. In training, each weight of a value is dropped with probability `dropout`. With `return_weights` the weights
-    are given too, float[*b heads t s].
+    bool[*b s], is true where there is a key rather than padding. With `rotary`, queries and keys are turned by their places, as
+    `ol.op.rotary_positions` says, with this base where it is a number. All queries also see an `extra_key`, whose value is trained as it
+    is, `<name>.key.extra` and `<name>.value.extra` [1, kv_heads head_size], and a `zero_key` of zeros with a value of zeros. With `causal`,
+    step i of the last t sees no key after it. A query that sees nothing gets zeros. In training, each weight of a value is dropped with
+    probability `dropout`. With `return_weights` the weights are given too, float[*b heads t s].
 
     Parameters `<name>.query.w` [d, heads head_size], `<name>.key.w` [e, kv_heads head_size], `<name>.value.w` [f, kv_heads head_size],
     `<name>.output.w` [heads head_size, size], Xavier-uniform, and `<name>.query.b` ..., zeros, unless `weight` and `bias` say otherwise for
@@ -125,7 +140,8 @@ def multi_head_attention(
         )
     each = require_count(columns // heads if head_size is None else head_size, f"{kind}: head_size")
     size = columns if size is None else require_count(size, f"{kind}: size")
-    require_unnamed(kind, weight, bias)
+    require_unnamed(kind, weight, bias, extra_key)
+    base = _base(kind, rotary)
     program = query.block.program
     name = layer_name(program, name, kind)
     with undone_on_error(program):
@@ -133,8 +149,19 @@ def multi_head_attention(
             linear(var, width * each, bias=bias, weight=weight, name=f"{name}.{what}")
             for what, var, width in (("query", query, heads), ("key", key, shared), ("value", value, shared))
         ]
-        q, k, v = projected[0], *(_repeated(var, shared, heads // shared) for var in projected[1:])
+        if base is not None:
+            projected[:2] = (rotary_positions(var, heads=of, base=base) for var, of in zip(projected, (heads, shared), strict=False))
         seen, added = _masks(kind, mask, key_mask, query, key, heads)
+        more = (extra_key is not False) + zero_key
+        if more:
+            seen = _and_before(seen, query, key) if causal else seen
+            causal = False
+            seen, added = (
+                None if var is None else pad(var, before=(0,), after=(more,), value=fill) for var, fill in ((seen, 1.0), (added, 0.0))
+            )
+            for number, what in ((1, "key"), (2, "value")):
+                projected[number] = _with_more(projected[number], f"{name}.{what}.extra", extra_key, zero_key)
+        q, k, v = projected[0], *(_repeated(var, shared, heads // shared) for var in projected[1:])
         weights: Var | None = None
         if dropout or return_weights:
             y, weights = _attend(q, k, v, seen, added, heads, causal, dropout)
@@ -210,8 +237,7 @@ def _attend(q: Var, k: Var, v: Var, seen: Var | None, added: Var | None, heads: 
     if added is not None:
         scores = add(scores, added)
     if causal:
-        last = arange([q, k], start=(add_sizes(s, multiply_sizes(t, -1)),), stop=(s,))  # that each query sees
-        up_to = less_equal(unsqueeze(arange([k], stop=(s,)), 0), unsqueeze(last, 1))
+        up_to = _before(q, k, t, s)
         seen = up_to if seen is None else logical_and(seen, up_to)
     if seen is not None:
         scores = where(seen, scores, constant_like(-1e30 if q.dtype is not DType.FLOAT16 else -6e4, scores))
@@ -223,6 +249,40 @@ def _attend(q: Var, k: Var, v: Var, seen: Var | None, added: Var | None, heads: 
     rank = len(front) + 2
     by_row = transpose(y, axes=(*range(rank - 3), rank - 2, rank - 3, rank - 1))
     return reshape(by_row, shape=(*front[:-1], t, heads * _columns_of(y))), weights
+
+
+def _before(q: Var, k: Var, t: Size, s: Size) -> Var:
+    """Which of s keys the last t steps see that see none after them: bool[t s]."""
+    last = arange([q, k], start=(add_sizes(s, multiply_sizes(t, -1)),), stop=(s,))
+    return less_equal(unsqueeze(arange([k], stop=(s,)), 0), unsqueeze(last, 1))
+
+
+def _and_before(seen: Var | None, query: Var, key: Var) -> Var:
+    """A mask, and that of the keys that come before each query: bool[*b heads|1 t s]."""
+    (*front, t, _), s = known_shape(query, "multi_head_attention"), known_shape(key, "multi_head_attention")[-2]
+    up_to = broadcast_to(_before(query, key, t, s), [query], shape=(*front, 1, t, s))
+    return up_to if seen is None else logical_and(seen, up_to)
+
+
+def _with_more(x: Var, name: str, extra: bool | Given, zero: bool) -> Var:
+    """Rows of keys or values, and behind them one that is trained, and one of zeros: float[*b s k] -> float[*b s+1 k]."""
+    *front, _, columns = known_shape(x, "multi_head_attention")
+    rows = [x]
+    trained = new_bias(x.block, name, (1, _columns_of(x)), x.dtype, extra, rule=xavier_normal())
+    if trained is not None:
+        rows.append(broadcast_to(trained, [x], shape=(*front, 1, columns)))
+    if zero:
+        rows.append(broadcast_to(full(shape=(1, 1), value=0.0, dtype=x.dtype), [x], shape=(*front, 1, columns)))
+    return concat(rows, axis=-2)
+
+
+def _base(kind: str, rotary: bool | float) -> float | None:
+    """The base of rotary positions, None for none. Raises ArgumentError."""
+    if isinstance(rotary, bool):
+        return 10_000.0 if rotary else None
+    if not isinstance(rotary, int | float) or not 0.0 < rotary < math.inf:
+        raise ArgumentError(f"{kind}: rotary is True, False or a base above 0, not {rotary!r:.60}", location=here())
+    return float(rotary)
 
 
 def _columns_of(x: Var) -> int:

@@ -33,6 +33,7 @@ def transformer_encoder_layer(
     mask: Var | None = None,
     key_mask: Var | None = None,
     causal: bool = False,
+    rotary: bool | float = False,
     epsilon: float = 1e-5,
     bias: bool = True,
     weight: Given | None = None,
@@ -43,16 +44,16 @@ def transformer_encoder_layer(
 
     ``x = norm1(x + attention(x)); x = norm2(x + linear2(act(linear1(x))))``, or, with `norm_first`, ``x = x + attention(norm1(x))`` and so
     on (Vaswani et al., 2017; Xiong et al., 2020). The first of the two layers has `feedforward` columns, 4 d unless it is given. `heads`,
-    `kv_heads`, `mask`, `key_mask` and `causal` are those of `multi_head_attention`. In training, elements of what is added, of the layers
-    in between, and weights of the attention are dropped with probability `dropout`; `attention_dropout` is for these weights alone: where
-    it is 0, they are never held all at once, which is faster for long sequences.
+    `kv_heads`, `mask`, `key_mask`, `causal` and `rotary` are those of `multi_head_attention`. In training, elements of what is added, of
+    the layers in between, and weights of the attention are dropped with probability `dropout`; `attention_dropout` is for these weights
+    alone: where it is 0, they are never held all at once, which is faster for long sequences.
 
     Parameters `<name>.attention.query.w` ..., `<name>.linear1.w` [d, feedforward], `<name>.linear2.w`, `<name>.norm1.scale`,
     `<name>.norm2.scale` and, with `bias`, theirs. Raises what `multi_head_attention` does.
 
         y = ol.layer.transformer_encoder_layer(vectors, heads=2, feedforward=32)
     """
-    block = _Block(heads, kv_heads, feedforward, dropout, attention_dropout, act, norm_first, epsilon, bias, weight)
+    block = _Block(heads, kv_heads, feedforward, dropout, attention_dropout, act, norm_first, rotary, epsilon, bias, weight)
     return _layers("transformer_encoder_layer", x, name, block, lambda x, name: block.encode(x, mask, key_mask, causal, name))
 
 
@@ -70,6 +71,7 @@ def transformer_decoder_layer(
     mask: Var | None = None,
     key_mask: Var | None = None,
     causal: bool = True,
+    rotary: bool | float = False,
     memory_mask: Var | None = None,
     memory_key_mask: Var | None = None,
     epsilon: float = 1e-5,
@@ -87,7 +89,7 @@ def transformer_decoder_layer(
 
         y = ol.layer.transformer_decoder_layer(vectors, memory, heads=2)
     """
-    block = _Block(heads, kv_heads, feedforward, dropout, attention_dropout, act, norm_first, epsilon, bias, weight)
+    block = _Block(heads, kv_heads, feedforward, dropout, attention_dropout, act, norm_first, rotary, epsilon, bias, weight)
     masks = mask, key_mask, causal, memory_mask, memory_key_mask
     return _layers("transformer_decoder_layer", x, name, block, lambda x, name: block.decode(x, memory, *masks, name))
 
@@ -107,6 +109,7 @@ def transformer_encoder(
     mask: Var | None = None,
     key_mask: Var | None = None,
     causal: bool = False,
+    rotary: bool | float = False,
     epsilon: float = 1e-5,
     bias: bool = True,
     weight: Given | None = None,
@@ -120,7 +123,7 @@ def transformer_encoder(
 
         y = ol.layer.transformer_encoder(vectors, layers=2, heads=2, causal=True, norm_first=True, final_norm=True)
     """
-    block = _Block(heads, kv_heads, feedforward, dropout, attention_dropout, act, norm_first, epsilon, bias, weight)
+    block = _Block(heads, kv_heads, feedforward, dropout, attention_dropout, act, norm_first, rotary, epsilon, bias, weight)
 
     def each(x: Var, name: str) -> Var:
         return block.encode(x, mask, key_mask, causal, name)
@@ -144,6 +147,7 @@ def transformer_decoder(
     mask: Var | None = None,
     key_mask: Var | None = None,
     causal: bool = True,
+    rotary: bool | float = False,
     memory_mask: Var | None = None,
     memory_key_mask: Var | None = None,
     epsilon: float = 1e-5,
@@ -158,7 +162,7 @@ def transformer_decoder(
 
         y = ol.layer.transformer_decoder(vectors, memory, layers=2, heads=2)
     """
-    block = _Block(heads, kv_heads, feedforward, dropout, attention_dropout, act, norm_first, epsilon, bias, weight)
+    block = _Block(heads, kv_heads, feedforward, dropout, attention_dropout, act, norm_first, rotary, epsilon, bias, weight)
     masks = mask, key_mask, causal, memory_mask, memory_key_mask
 
     def each(x: Var, name: str) -> Var:
@@ -217,6 +221,7 @@ class _Block:
     attention_dropout: float | None
     act: Activation
     norm_first: bool
+    rotary: bool | float
     epsilon: float
     bias: bool
     weight: Given | None
@@ -260,6 +265,7 @@ class _Block:
             mask=mask,
             key_mask=key_mask,
             causal=causal,
+            rotary=memory is None and self.rotary,
             dropout=self.dropout if self.attention_dropout is None else self.attention_dropout,
             bias=self.bias,
             weight=self.weight,
