@@ -416,6 +416,8 @@ def header(function: object, name: str) -> str:
     lines = source.splitlines()[node.lineno - 1 : first.lineno]
     lines[-1] = lines[-1].encode()[: first.col_offset].decode()
     text = re.sub(r"\s+#.*", "", "\n".join(lines)).rstrip().removesuffix(":")
+    if "__signature__" in vars(function):  # attributes may stand in their places
+        text = text.replace("*, ", "", 1)
     return re.sub(r"\bdef \w+", f"def {name}", text, count=1)
 
 

@@ -49,9 +49,15 @@ def callable_operators() -> list[Operator]:
 
 def operators() -> Iterator[str]:
     yield from (docstring(oarlock.op), "", "from collections.abc import Sequence", "from typing import overload", "")
-    names = [f"from {home_of(oarlock.op, name)[0]} import {name} as {name}" for name in oarlock.op.__all__]
-    yield from sorted([*names, "from oarlock.ir.dtype import DType", "from oarlock.ir.var import Var"])
+    functions = {name: function for name in oarlock.op.__all__ if is_shown_otherwise(function := getattr(oarlock.op, name))}
+    names = [f"from {home_of(oarlock.op, name)[0]} import {name} as {name}" for name in oarlock.op.__all__ if name not in functions]
+    types = {line for function in functions.values() for line in imports_of(inspect.signature(function))}
+    types |= {"from oarlock.ir.dtype import DType", "from oarlock.ir.var import Var"}
+    yield from sorted({*names, *types} - {"from collections.abc import Sequence"})
     yield ""
+    for name, function in functions.items():
+        yield f"def {name}{format_types(inspect.signature(function))}:"
+        yield from (quoted(inspect.getdoc(function) or name), "")
     for operator in callable_operators():
         forms = call_signatures(operator)
         for form in forms:
@@ -59,6 +65,15 @@ def operators() -> Iterator[str]:
                 yield "@overload"
             yield f"def {operator.type}{format_types(form)}:"
             yield from (quoted(f"{format_call(operator)}\n\n{operator.doc}"), "")
+
+
+def is_shown_otherwise(function: object) -> bool:
+    """Whether a function takes its attributes in their places too, which its source does not say; one whose types are no text."""
+    if not isinstance(function, FunctionType):
+        return False
+    shown, written = inspect.signature(function), inspect.signature(inspect.unwrap(function))
+    kinds = [shown.return_annotation, *(each.annotation for each in shown.parameters.values())]
+    return shown.parameters != written.parameters and not any(isinstance(kind, str) for kind in kinds)
 
 
 # Names that load when they are first used.
@@ -127,7 +142,9 @@ def imports_of(signature: inspect.Signature) -> Iterator[str]:
         kind = kinds.pop()
         kinds += typing.get_args(kind)
         named = typing.get_origin(kind) or kind
-        if isinstance(named, type) and named.__module__ not in ("builtins", "types", "typing"):
+        if named is typing.Literal:
+            yield "from typing import Literal"
+        elif isinstance(named, type) and named.__module__ not in ("builtins", "types", "typing"):
             yield f"from {named.__module__} import {named.__name__}"
 
 

@@ -35,6 +35,17 @@ NATURAL = {
     "concat(a, b)": (lambda x: ol.layer.concat(x, x), lambda x: numpy.concatenate([x, x])),
     "concat(a, b, 1)": (lambda x: ol.layer.concat(x, x, 1), lambda x: numpy.concatenate([x, x], 1)),
     "concat([a, b], 1)": (lambda x: ol.layer.concat([x, x], 1), lambda x: numpy.concatenate([x, x], 1)),
+    "reshape(x, -1)": (lambda x: ol.op.reshape(x, -1), lambda x: x.reshape(-1)),
+    "flip(x, 1)": (lambda x: ol.op.flip(x, 1), lambda x: x[:, ::-1]),
+    "sort(x, 1, True)": (lambda x: ol.op.sort(x, 1, True)[0], lambda x: numpy.sort(x, 1)[:, ::-1]),
+    "celu(x, 0.5)": (lambda x: ol.op.celu(x, 0.5) - ol.op.celu(x, alpha=0.5), lambda x: 0 * x),
+    "threshold(x, 0.1, value=2.0)": (lambda x: ol.op.threshold(x, 0.1, value=2.0), lambda x: numpy.where(x > 0.1, x, 2)),
+    "broadcast_to(x, (3, 2, 4))": (lambda x: ol.op.broadcast_to(x, (3, "n", 4)), lambda x: numpy.stack([x] * 3)),
+    "narrow(x, 1, 1, 2)": (lambda x: ol.op.narrow(x, 1, 1, 2), lambda x: x[:, 1:3]),
+    "max_pool1d(x, 2, 2)": (
+        lambda x: ol.op.max_pool1d(ol.op.reshape(x, ("n", 1, 4)), 2, 2),
+        lambda x: x.reshape(-1, 1, 2, 2).max(-1),
+    ),
     "add(1, x)": (lambda x: ol.op.add(1, x), lambda x: 1 + x),
     "multiply(x, 2.5)": (lambda x: ol.op.multiply(x, 2.5), lambda x: x * 2.5),
 }
@@ -59,6 +70,16 @@ REFUSED = {
         lambda x: ol.layer.transpose(x, 1, 0),
         "transpose: 3 arguments given, where it takes 1 input and axes",
         "numbers in a row are one attribute: transpose(x, axes=(1, 0))",
+    ),
+    "more than a function takes": (
+        lambda x: ol.op.celu(x, 0.5, 1.0),
+        "celu: 3 arguments given, where it takes x and alpha",
+        None,
+    ),
+    "a fraction for whole numbers in a row": (
+        lambda x: ol.op.flip(x, 1.5),
+        "flip: attribute axes must be tuple[int, ...], not 1.5",
+        None,
     ),
     "more than there are attributes": (
         lambda x: ol.layer.dropout(x, 0.5, x),

@@ -153,4 +153,4 @@ def __dir__() -> list[str]:
     return sorted([*__all__, *standard.operators])
 
 
-publish(__name__)
+publish(__name__, attributes_in_place=True)

@@ -5,6 +5,7 @@
 from collections.abc import Sequence
 from typing import overload
 
+from collections.abc import Callable
 from oarlock.ir.dtype import DType
 from oarlock.ir.var import Var
 from oarlock.op import activation as activation
@@ -20,15 +21,12 @@ from oarlock.op import creation as creation
 from oarlock.op import crf as crf
 from oarlock.op import ctc as ctc
 from oarlock.op import cumulative as cumulative
-from oarlock.op import decompositions as decompositions
 from oarlock.op import dtype_conversion as dtype_conversion
 from oarlock.op import elementwise as elementwise
 from oarlock.op import extremes as extremes
-from oarlock.op import fourier_transforms as fourier_transforms
 from oarlock.op import fused as fused
 from oarlock.op import group_normalization as group_normalization
 from oarlock.op import indexing as indexing
-from oarlock.op import linear_systems as linear_systems
 from oarlock.op import logical as logical
 from oarlock.op import loss as loss
 from oarlock.op import manipulation as manipulation
@@ -54,7 +52,6 @@ from oarlock.op import rounding as rounding
 from oarlock.op import selection as selection
 from oarlock.op import sequence as sequence
 from oarlock.op import sequence_layout as sequence_layout
-from oarlock.op import singular as singular
 from oarlock.op import smooth_activation as smooth_activation
 from oarlock.op import sorting as sorting
 from oarlock.op import special_functions as special_functions
@@ -64,94 +61,28 @@ from oarlock.op import told_shape as told_shape
 from oarlock.op import trigonometry as trigonometry
 from oarlock.op import unary as unary
 from oarlock.op.composed import arithmetic as arithmetic
-from oarlock.op.composed.activations import celu as celu
-from oarlock.op.composed.activations import glu as glu
-from oarlock.op.composed.activations import hardshrink as hardshrink
 from oarlock.op.composed.activations import prelu as prelu
 from oarlock.op.composed.activations import relu6 as relu6
 from oarlock.op.composed.activations import selu as selu
-from oarlock.op.composed.activations import softmin as softmin
-from oarlock.op.composed.activations import softshrink as softshrink
 from oarlock.op.composed.activations import softsign as softsign
 from oarlock.op.composed.activations import tanhshrink as tanhshrink
-from oarlock.op.composed.activations import threshold as threshold
-from oarlock.op.composed.all_pairs import cdist as cdist
-from oarlock.op.composed.all_pairs import pdist as pdist
-from oarlock.op.composed.attention import attention_by_head as attention_by_head
-from oarlock.op.composed.axes import channel_shuffle as channel_shuffle
 from oarlock.op.composed.axes import moveaxis as moveaxis
-from oarlock.op.composed.axes import pixel_shuffle as pixel_shuffle
-from oarlock.op.composed.axes import pixel_unshuffle as pixel_unshuffle
-from oarlock.op.composed.axes import rot90 as rot90
 from oarlock.op.composed.axes import swapaxes as swapaxes
-from oarlock.op.composed.axes import unflatten as unflatten
 from oarlock.op.composed.broadcast_product import matrix_product as matrix_product
-from oarlock.op.composed.class_losses import cross_entropy as cross_entropy
-from oarlock.op.composed.class_losses import nll_loss as nll_loss
-from oarlock.op.composed.complex_pairs import complex_pairs as complex_pairs
-from oarlock.op.composed.complex_pairs import complex_product as complex_product
-from oarlock.op.composed.complex_pairs import conjugate as conjugate
-from oarlock.op.composed.complex_pairs import imaginary_part as imaginary_part
-from oarlock.op.composed.complex_pairs import magnitude as magnitude
-from oarlock.op.composed.complex_pairs import phase as phase
-from oarlock.op.composed.complex_pairs import polar as polar
-from oarlock.op.composed.complex_pairs import real_part as real_part
 from oarlock.op.composed.crf import crf_loss as crf_loss
-from oarlock.op.composed.density_losses import gaussian_nll_loss as gaussian_nll_loss
-from oarlock.op.composed.density_losses import poisson_nll_loss as poisson_nll_loss
-from oarlock.op.composed.diagonals import diag as diag
-from oarlock.op.composed.diagonals import diag_embed as diag_embed
-from oarlock.op.composed.diagonals import diagflat as diagflat
-from oarlock.op.composed.diagonals import diagonal_scatter as diagonal_scatter
 from oarlock.op.composed.diagonals import trace as trace
-from oarlock.op.composed.differences import cumulative_trapezoid as cumulative_trapezoid
-from oarlock.op.composed.differences import diff as diff
-from oarlock.op.composed.differences import trapezoid as trapezoid
-from oarlock.op.composed.distances import cosine_similarity as cosine_similarity
-from oarlock.op.composed.distances import pairwise_distance as pairwise_distance
 from oarlock.op.composed.einsum import einsum as einsum
-from oarlock.op.composed.elementwise import addcdiv as addcdiv
-from oarlock.op.composed.elementwise import allclose as allclose
 from oarlock.op.composed.elementwise import deg2rad as deg2rad
 from oarlock.op.composed.elementwise import entr as entr
 from oarlock.op.composed.elementwise import float_power as float_power
 from oarlock.op.composed.elementwise import frac as frac
-from oarlock.op.composed.elementwise import isclose as isclose
 from oarlock.op.composed.elementwise import isneginf as isneginf
 from oarlock.op.composed.elementwise import isposinf as isposinf
 from oarlock.op.composed.elementwise import ldexp as ldexp
-from oarlock.op.composed.elementwise import logit as logit
-from oarlock.op.composed.elementwise import multigammaln as multigammaln
-from oarlock.op.composed.elementwise import nan_to_num as nan_to_num
 from oarlock.op.composed.elementwise import ndtr as ndtr
 from oarlock.op.composed.elementwise import rad2deg as rad2deg
 from oarlock.op.composed.elementwise import signbit as signbit
 from oarlock.op.composed.elementwise import sinc as sinc
-from oarlock.op.composed.fft import fft as fft
-from oarlock.op.composed.fft import fft2 as fft2
-from oarlock.op.composed.fft import fftfreq as fftfreq
-from oarlock.op.composed.fft import fftn as fftn
-from oarlock.op.composed.fft import fftshift as fftshift
-from oarlock.op.composed.fft import hfft as hfft
-from oarlock.op.composed.fft import ifft as ifft
-from oarlock.op.composed.fft import ifft2 as ifft2
-from oarlock.op.composed.fft import ifftn as ifftn
-from oarlock.op.composed.fft import ifftshift as ifftshift
-from oarlock.op.composed.fft import ihfft as ihfft
-from oarlock.op.composed.fft import irfft as irfft
-from oarlock.op.composed.fft import irfft2 as irfft2
-from oarlock.op.composed.fft import irfftn as irfftn
-from oarlock.op.composed.fft import rfft as rfft
-from oarlock.op.composed.fft import rfft2 as rfft2
-from oarlock.op.composed.fft import rfftfreq as rfftfreq
-from oarlock.op.composed.fft import rfftn as rfftn
-from oarlock.op.composed.fft import stft as stft
-from oarlock.op.composed.imbalance_losses import dice_loss as dice_loss
-from oarlock.op.composed.imbalance_losses import focal_loss as focal_loss
-from oarlock.op.composed.imbalance_losses import iou_loss as iou_loss
-from oarlock.op.composed.imbalance_losses import sigmoid_focal_loss as sigmoid_focal_loss
-from oarlock.op.composed.indexing import gather_nd as gather_nd
-from oarlock.op.composed.indexing import scatter_nd as scatter_nd
 from oarlock.op.composed.joining import atleast_1d as atleast_1d
 from oarlock.op.composed.joining import atleast_2d as atleast_2d
 from oarlock.op.composed.joining import atleast_3d as atleast_3d
@@ -159,104 +90,400 @@ from oarlock.op.composed.joining import block_diag as block_diag
 from oarlock.op.composed.joining import broadcast_tensors as broadcast_tensors
 from oarlock.op.composed.joining import cartesian_prod as cartesian_prod
 from oarlock.op.composed.joining import column_stack as column_stack
-from oarlock.op.composed.joining import combinations as combinations
 from oarlock.op.composed.joining import dstack as dstack
 from oarlock.op.composed.joining import hstack as hstack
 from oarlock.op.composed.joining import meshgrid as meshgrid
 from oarlock.op.composed.joining import vstack as vstack
-from oarlock.op.composed.linear_algebra import cholesky_solve as cholesky_solve
-from oarlock.op.composed.linear_algebra import eigvalsh as eigvalsh
-from oarlock.op.composed.linear_algebra import lstsq as lstsq
-from oarlock.op.composed.linear_algebra import matrix_norm as matrix_norm
-from oarlock.op.composed.linear_algebra import matrix_power as matrix_power
-from oarlock.op.composed.linear_algebra import nuclear_norm as nuclear_norm
-from oarlock.op.composed.linear_algebra import solve as solve
-from oarlock.op.composed.linear_algebra import solve_triangular as solve_triangular
-from oarlock.op.composed.linear_algebra import svdvals as svdvals
-from oarlock.op.composed.local_response import local_response_norm as local_response_norm
-from oarlock.op.composed.losses import binary_cross_entropy as binary_cross_entropy
-from oarlock.op.composed.losses import binary_cross_entropy_with_logits as binary_cross_entropy_with_logits
-from oarlock.op.composed.losses import huber_loss as huber_loss
-from oarlock.op.composed.losses import kl_div as kl_div
-from oarlock.op.composed.losses import l1_loss as l1_loss
-from oarlock.op.composed.losses import mse_loss as mse_loss
-from oarlock.op.composed.losses import smooth_l1_loss as smooth_l1_loss
-from oarlock.op.composed.margin_losses import cosine_embedding_loss as cosine_embedding_loss
-from oarlock.op.composed.margin_losses import hinge_embedding_loss as hinge_embedding_loss
-from oarlock.op.composed.margin_losses import hinge_loss as hinge_loss
-from oarlock.op.composed.margin_losses import margin_ranking_loss as margin_ranking_loss
-from oarlock.op.composed.margin_losses import multi_margin_loss as multi_margin_loss
-from oarlock.op.composed.margin_losses import multilabel_margin_loss as multilabel_margin_loss
-from oarlock.op.composed.margin_losses import multilabel_soft_margin_loss as multilabel_soft_margin_loss
-from oarlock.op.composed.margin_losses import soft_margin_loss as soft_margin_loss
-from oarlock.op.composed.margin_losses import squared_hinge_loss as squared_hinge_loss
-from oarlock.op.composed.margin_losses import triplet_margin_loss as triplet_margin_loss
-from oarlock.op.composed.margin_losses import triplet_margin_with_distance_loss as triplet_margin_with_distance_loss
-from oarlock.op.composed.norms import normalize as normalize
-from oarlock.op.composed.norms import standard_deviation as standard_deviation
-from oarlock.op.composed.norms import vector_norm as vector_norm
-from oarlock.op.composed.order import argsort as argsort
 from oarlock.op.composed.order import eye as eye
-from oarlock.op.composed.order import top_k_along as top_k_along
-from oarlock.op.composed.parts import chunk as chunk
 from oarlock.op.composed.parts import dsplit as dsplit
 from oarlock.op.composed.parts import hsplit as hsplit
-from oarlock.op.composed.parts import select_scatter as select_scatter
-from oarlock.op.composed.parts import slice_scatter as slice_scatter
-from oarlock.op.composed.parts import tensor_split as tensor_split
-from oarlock.op.composed.parts import unbind as unbind
 from oarlock.op.composed.parts import vsplit as vsplit
-from oarlock.op.composed.places import index_add as index_add
-from oarlock.op.composed.places import index_copy as index_copy
-from oarlock.op.composed.places import index_fill as index_fill
-from oarlock.op.composed.places import index_reduce as index_reduce
-from oarlock.op.composed.places import index_select as index_select
 from oarlock.op.composed.places import isin as isin
 from oarlock.op.composed.places import masked_fill as masked_fill
 from oarlock.op.composed.places import masked_scatter as masked_scatter
 from oarlock.op.composed.places import masked_select as masked_select
-from oarlock.op.composed.places import put as put
-from oarlock.op.composed.places import scatter_reduce as scatter_reduce
 from oarlock.op.composed.places import take as take
-from oarlock.op.composed.pooling import adaptive_max_pool_with_indices as adaptive_max_pool_with_indices
-from oarlock.op.composed.pooling import lp_pool as lp_pool
-from oarlock.op.composed.pooling import max_pool_with_indices as max_pool_with_indices
-from oarlock.op.composed.pooling import max_unpool as max_unpool
-from oarlock.op.composed.positions import alibi_bias as alibi_bias
-from oarlock.op.composed.positions import relative_buckets as relative_buckets
-from oarlock.op.composed.positions import relative_places as relative_places
-from oarlock.op.composed.positions import rotary_positions as rotary_positions
 from oarlock.op.composed.product import gemm as gemm
-from oarlock.op.composed.products import cross as cross
 from oarlock.op.composed.products import inner as inner
 from oarlock.op.composed.products import kron as kron
 from oarlock.op.composed.products import outer as outer
-from oarlock.op.composed.products import tensordot as tensordot
-from oarlock.op.composed.products import vecdot as vecdot
-from oarlock.op.composed.ranges import blackman_window as blackman_window
-from oarlock.op.composed.ranges import hamming_window as hamming_window
-from oarlock.op.composed.ranges import hann_window as hann_window
-from oarlock.op.composed.ranges import linspace as linspace
-from oarlock.op.composed.ranges import logspace as logspace
 from oarlock.op.composed.sampled_losses import hierarchical_softmax_loss as hierarchical_softmax_loss
 from oarlock.op.composed.sampled_losses import log_uniform_samples as log_uniform_samples
-from oarlock.op.composed.sampled_losses import nce_loss as nce_loss
-from oarlock.op.composed.sampled_losses import sampled_softmax_loss as sampled_softmax_loss
 from oarlock.op.composed.sampled_losses import uniform_samples as uniform_samples
 from oarlock.op.composed.shape import squeeze as squeeze
 from oarlock.op.composed.shape import unsqueeze as unsqueeze
-from oarlock.op.composed.statistics import aminmax as aminmax
 from oarlock.op.composed.statistics import corrcoef as corrcoef
-from oarlock.op.composed.statistics import count_nonzero as count_nonzero
-from oarlock.op.composed.statistics import cov as cov
-from oarlock.op.composed.statistics import nanmean as nanmean
-from oarlock.op.composed.statistics import nanquantile as nanquantile
-from oarlock.op.composed.statistics import nansum as nansum
-from oarlock.op.composed.statistics import quantile as quantile
 from oarlock.op.control import conditional as conditional
 from oarlock.op.control import loop_gradient as loop_gradient
 from oarlock.op.control import recurrent_loop as recurrent_loop
 from oarlock.op.control import while_loop as while_loop
+
+def adaptive_max_pool_with_indices(x: Var, size: tuple[int, ...]) -> tuple[Var, Var]:
+    """The largest value in each of ``size`` windows, as even as they can be, and its place, as `max_pool_with_indices` has it."""
+
+def addcdiv(base: Var, x: Var, y: Var, value: float = 1.0) -> Var:
+    """``base + value x / y``, which broadcast."""
+
+def allclose(x: Var, y: Var, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Var:
+    """Whether all elements are close, as `isclose` has it: bool[]."""
+
+def aminmax(x: Var, axis: int | tuple[int, ...] | None = None, keepdim: bool = False) -> tuple[Var, Var]:
+    """The smallest element and the largest, as `amin` and `amax` have them."""
+
+def argsort(x: Var, axis: int = -1, descending: bool = False) -> Var:
+    """Where the elements along ``axis`` stand that `sort` gives: number[...s] -> int64[...s]."""
+
+def attention_by_head(query: Var, key: Var, value: Var, mask: Var | None = None, causal: bool = False, scale: float | None = None) -> Var:
+    """``softmax(query key' scale) value``: float[*b h t k], float[*b g s k], float[*b g s e] -> float[*b h t e].
+
+    The ``g`` heads of keys and values serve ``h / g`` heads of queries each, in a row. A mask broadcasts to ``[*b h t s]``: bools hide
+    keys where they are false, floats are added. With `causal`, query ``i`` sees the keys up to ``i``, whatever ``t`` and ``s`` are, as in
+    PyTorch and ONNX. The heads are moved among the columns, which costs nothing where they were just moved from there. Raises ShapeError.
+    """
+
+def binary_cross_entropy(p: Var, target: Var, weight: Var | None = None, reduction: str = "mean") -> Var:
+    """The `log_loss` of probabilities against targets from 0 to 1, each times its weight, which broadcasts."""
+
+def binary_cross_entropy_with_logits(x: Var, target: Var, weight: Var | None = None, positive_weight: Var | None = None, reduction: str = "mean") -> Var:
+    """The same of the sigmoid of ``x``, computed stably. What is lost at targets of 1 counts `positive_weight` times, which broadcasts."""
+
+def blackman_window(count: int, periodic: bool = True, dtype: DType | str = "float32") -> Var:
+    """``0.42 - 0.5 cos(2 pi n / N) + 0.08 cos(4 pi n / N)``, as `hann_window` has it."""
+
+def cdist(x: Var, y: Var, order: float = 2.0) -> Var:
+    """The `vector_norm` of each row of one less each row of another: float[*b n k], float[*b m k] -> float[*b n m]. ``*b`` broadcasts."""
+
+def celu(x: Var, alpha: float = 1.0) -> Var:
+    """`elu` whose slope is 1 at 0 whatever ``alpha`` (Barron, 2017): ``max(x, 0) + min(0, alpha (exp(x / alpha) - 1))``."""
+
+def channel_shuffle(x: Var, groups: int) -> Var:
+    """The channels of T[n c ...s], the first of each group in front, then the second of each (Zhang et al., 2018). Raises ShapeError."""
+
+def chunk(x: Var, chunks: int, axis: int = 0) -> list[Var]:
+    """At most so many parts along ``axis``, of one size but for the last, which may be smaller."""
+
+def combinations(x: Var, r: int = 2, with_replacement: bool = False) -> Var:
+    """Every choice of ``r`` elements of ``x``, T[n], in their order, one a row; with replacement one more than once. n is known."""
+
+def cosine_embedding_loss(x: Var, y: Var, target: Var, margin: float = 0.0, reduction: str = "mean") -> Var:
+    """One minus the cosine of rows that are alike, target 1; ``max(0, cosine - margin)`` of others, target -1.
+
+    float[n d], float[n d] and a target [n], or two vectors and a scalar. To each squared length 1e-12 is added.
+    """
+
+def cosine_similarity(x: Var, y: Var, axis: int = 1, epsilon: float = 1e-08) -> Var:
+    """The cosine of the angle between vectors along ``axis``, which broadcast. A length counts as no less than ``epsilon``."""
+
+def count_nonzero(x: Var, axis: int | tuple[int, ...] | None = None) -> Var:
+    """How many elements are not 0, or are true: int64."""
+
+def cov(x: Var, correction: float = 1.0, weights: Var | None = None, frequencies: Var | None = None) -> Var:
+    """The covariances of the rows of ``x``, float[n k], of which each column is an observation: float[n n]; of one row its variance.
+
+    ``weights``, float[k], say how much each observation counts, ``frequencies``, integer[k], how often it was made. The sum of squares is
+    divided by the number of observations less ``correction``, as NumPy has it.
+    """
+
+def cross(x: Var, y: Var, axis: int = -1) -> Var:
+    """The vector at right angles to two of three numbers along ``axis``; the others broadcast. Raises ShapeError."""
+
+def cross_entropy(logits: Var, target: Var, weight: Var | None = None, ignore_index: int = -100, reduction: str = "mean", label_smoothing: float = 0.0, axis: int | None = None) -> Var:
+    """`nll_loss` of the `log_softmax`: of class ids, or of floats, a probability for each class, none of which is ignored.
+
+    ``label_smoothing`` is the share of the target that all classes have evenly (Szegedy et al., 2016). Raises as `nll_loss` does.
+    """
+
+def cumulative_trapezoid(y: Var, x: Var | None = None, dx: float = 1.0, axis: int = -1) -> Var:
+    """That area up to each place along ``axis`` but the first."""
+
+def diag(x: Var, offset: int = 0) -> Var:
+    """A matrix whose diagonal is the row ``x``, or the diagonal of the matrix ``x``; 0 is the main one, 1 lies above it."""
+
+def diag_embed(x: Var, offset: int = 0, axes: tuple[int, int] = (-2, -1)) -> Var:
+    """Matrices, along two axes of the result, whose diagonals are the rows of ``x``, T[*b n]; zeros beside them. Raises ShapeError."""
+
+def diagflat(x: Var, offset: int = 0) -> Var:
+    """A matrix whose diagonal has all elements of ``x``, in their order."""
+
+def diagonal_scatter(x: Var, values: Var, offset: int = 0, axes: tuple[int, int] = (0, 1)) -> Var:
+    """``x`` with ``values`` on a diagonal of two axes, in the shape in which `diagonal` gives it. Raises ShapeError."""
+
+def dice_loss(p: Var, target: Var, smooth: float = 1.0, axis: int | tuple[int, ...] | None = None, reduction: str = "mean") -> Var:
+    """``1 - (2 sum(p target) + smooth) / (sum(p) + sum(target) + smooth)``, summed over ``axis``: all but the first where it is None.
+
+    One number for each example, of probabilities and a mask (Milletari, Navab and Ahmadi, 2016).
+    """
+
+def diff(x: Var, n: int = 1, axis: int = -1, prepend: Var | None = None, append: Var | None = None) -> Var:
+    """Each element along ``axis`` less the one in front, ``n`` times; of bools, whether they differ. Others may stand at the ends."""
+
+def focal_loss(logits: Var, label: Var, weight: Var | None = None, gamma: float = 2.0, ignore_index: int = -100, reduction: str = "mean", axis: int | None = None) -> Var:
+    """The `cross_entropy` against class ids, each times ``(1 - p)**gamma``, where ``p`` is the probability of its class.
+
+    Weights, ignored labels, axis and reductions are those of `nll_loss`: a mean is by the weights of what counts (Lin et al., 2017).
+    """
+
+def gather_nd(x: Var, indices: Var, batch: int = 0) -> Var:
+    """Elements by rows of indices, int64[*b i k], where the ``k`` numbers of a row are places along the axes behind ``batch`` ones.
+
+    The leading ``batch`` axes of both are the same; ``y[b, i] = x[b, *indices[b, i]]``. Raises ShapeError.
+    """
+
+def gaussian_nll_loss(x: Var, target: Var, variance: Var, full: bool = False, epsilon: float = 1e-06, reduction: str = "mean") -> Var:
+    """``(log(variance) + (x - target)**2 / variance) / 2``; ``full`` adds ``log(2 pi) / 2`` (Nix and Weigend, 1994).
+
+    The variance has the shape of ``x``, or lacks its last axis, or has one of size 1. It counts as no less than ``epsilon``, yet gets its
+    gradient where it does.
+    """
+
+def glu(x: Var, axis: int = -1) -> Var:
+    """The first half along ``axis`` times the sigmoid of the second (Dauphin et al., 2017). Raises ShapeError for what has no halves."""
+
+def hamming_window(count: int, periodic: bool = True, dtype: DType | str = "float32") -> Var:
+    """``0.54 - 0.46 cos(2 pi n / N)``, as `hann_window` has it."""
+
+def hann_window(count: int, periodic: bool = True, dtype: DType | str = "float32") -> Var:
+    """``(1 - cos(2 pi n / N)) / 2`` for each of so many numbers, where ``N`` is their count, less one where it is not periodic."""
+
+def hardshrink(x: Var, bound: float = 0.5) -> Var:
+    """``x``, but 0 where it is no further than ``bound`` from 0."""
+
+def hinge_embedding_loss(x: Var, target: Var, margin: float = 1.0, reduction: str = "mean") -> Var:
+    """A distance ``x`` where the target is 1, ``max(0, margin - x)`` where it is -1 (Hadsell, Chopra and LeCun, 2006)."""
+
+def hinge_loss(x: Var, target: Var, margin: float = 1.0, reduction: str = "mean") -> Var:
+    """``max(0, margin - target x)`` for targets of 1 and -1 (Vapnik, 1995)."""
+
+def huber_loss(x: Var, y: Var, reduction: str = "mean", delta: float = 1.0) -> Var:
+    """``(x - y)**2 / 2`` up to a difference of ``delta``, then ``delta (|x - y| - delta / 2)`` (Huber, 1964)."""
+
+def index_add(x: Var, index: Var, values: Var, axis: int, alpha: float = 1.0) -> Var:
+    """``x`` with ``alpha`` times ``values`` added at places along ``axis``, as often as a place is named."""
+
+def index_copy(x: Var, index: Var, values: Var, axis: int) -> Var:
+    """``x`` with ``values`` put at places along ``axis``; of a place that is named twice, one of the values is left."""
+
+def index_fill(x: Var, index: Var, value: Var | float, axis: int) -> Var:
+    """``x`` with one ``value`` at places along ``axis``."""
+
+def index_reduce(x: Var, index: Var, values: Var, axis: int, reduction: str, include_self: bool = True) -> Var:
+    """`scatter_reduce` where whole slices along ``axis`` are combined at places."""
+
+def index_select(x: Var, index: Var, axis: int) -> Var:
+    """The elements at places along ``axis``: ``y[i, j] = x[i, index[j]]``."""
+
+def iou_loss(p: Var, target: Var, smooth: float = 1.0, axis: int | tuple[int, ...] | None = None, reduction: str = "mean") -> Var:
+    """``1 - (sum(p target) + smooth) / (sum(p) + sum(target) - sum(p target) + smooth)``, over what `dice_loss` sums.
+
+    The distance of Jaccard, of probabilities and a mask (Rahman and Wang, 2016).
+    """
+
+def isclose(x: Var, y: Var, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Var:
+    """Where ``|x - y| <= atol + rtol |y|``, or both are the same infinity; where both are NaN with ``equal_nan``."""
+
+def kl_div(x: Var, target: Var, reduction: str = "mean", log_target: bool = False) -> Var:
+    """``target (log(target) - x)``, the divergence from ``x``, logarithms of probabilities; `batchmean` divides the sum by the rows.
+
+    With `log_target` the target is logarithms too.
+    """
+
+def l1_loss(x: Var, y: Var, reduction: str = "mean") -> Var:
+    """``|x - y|``, which broadcast; its gradient is 0 where they are equal."""
+
+def linspace(start: float, stop: float, count: int, dtype: DType | str = "float32") -> Var:
+    """So many numbers in even steps from one to another, both among them; of one number, the first. Raises ArgumentError."""
+
+def logit(x: Var, epsilon: float | None = None) -> Var:
+    """``log(x / (1 - x))``, the inverse of `sigmoid`; with ``epsilon``, of ``x`` held between that and 1 less it. NaN beyond 0 and 1."""
+
+def logspace(start: float, stop: float, count: int, base: float = 10.0, dtype: DType | str = "float32") -> Var:
+    """``base`` to the powers that `linspace` gives."""
+
+def lp_pool(x: Var, order: float, size: tuple[int, ...], stride: tuple[int, ...] | None = None, ceil_mode: bool = False) -> Var:
+    """``(sum x**order)**(1 / order)`` over each window of each channel: the sum for order 1, near the largest for a large one."""
+
+def margin_ranking_loss(x: Var, y: Var, target: Var, margin: float = 0.0, reduction: str = "mean") -> Var:
+    """``max(0, margin - target (x - y))``: with a target of 1 ``x`` should rank higher, with one of -1 ``y``."""
+
+def max_pool_with_indices(x: Var, size: tuple[int, ...], stride: tuple[int, ...] | None = None, padding: tuple[int, ...] | None = None, dilation: tuple[int, ...] | None = None, ceil_mode: bool = False) -> tuple[Var, Var]:
+    """The largest value in each window of each channel of float[n c ...s], and its place, int64, which counts the elements of ``s`` from 0.
+
+    Windows follow one another, unless a ``stride`` is given. Raises ShapeError.
+    """
+
+def max_unpool(x: Var, index: Var, size: tuple[int, ...]) -> Var:
+    """Images of ``size`` with the values of ``x`` at the places ``index``, of its shape, and zeros elsewhere (Zeiler and Fergus, 2014).
+
+    Of values for one place, one is left there. A place that is none is refused when the program runs.
+    """
+
+def mse_loss(x: Var, y: Var, reduction: str = "mean") -> Var:
+    """``(x - y)**2``, which broadcast."""
+
+def multi_margin_loss(x: Var, label: Var, weight: Var | None = None, order: int = 1, margin: float = 1.0, reduction: str = "mean") -> Var:
+    """The mean over the classes of ``max(0, margin - x[label] + x[i])**order``, the label's own left out: float[*b k], int64[*b].
+
+    Each row counts as much as the ``weight``, float[k], of its class (Crammer and Singer, 2001).
+    """
+
+def multigammaln(x: Var, dimensions: int) -> Var:
+    """The logarithm of the multivariate gamma function: ``d (d - 1) / 4 log(pi) + sum lgamma(x - i / 2)`` for ``i`` from 0 to ``d - 1``."""
+
+def multilabel_margin_loss(x: Var, label: Var, reduction: str = "mean") -> Var:
+    """How far each class that is no label comes within 1 of each that is, by the number of classes: float[*b k], int64[*b k].
+
+    A row of labels ends at its first negative number. Raises KernelError where the run finds a label that is no class.
+    """
+
+def multilabel_soft_margin_loss(x: Var, target: Var, weight: Var | None = None, reduction: str = "mean") -> Var:
+    """The mean over the classes of the binary cross entropy of the sigmoid, each times the ``weight`` of its class: float[*b k] twice."""
+
+def nan_to_num(x: Var, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Var:
+    """``x`` with numbers in the place of NaN and of infinities, which are the largest and the least of its dtype where none is given."""
+
+def nanmean(x: Var, axis: int | tuple[int, ...] | None = None, keepdim: bool = False) -> Var:
+    """The mean of what is no NaN; NaN where all is."""
+
+def nanquantile(x: Var, q: Var | float | Sequence[float], axis: int | None = None, keepdim: bool = False, interpolation: str = "linear") -> Var:
+    """The `quantile` of what is no NaN; NaN where all is."""
+
+def nansum(x: Var, axis: int | tuple[int, ...] | None = None, keepdim: bool = False) -> Var:
+    """The sum of what is no NaN."""
+
+def nce_loss(x: Var, weight: Var, bias: Var, label: Var, samples: Var, sampler: str = "log_uniform") -> Var:
+    """Noise-contrastive estimation (Gutmann and Hyvarinen, 2010): is a class the label, or was it sampled? One number for each row.
+
+    float[n d], float[k d], float[k], int64[n], int64[s] -> float[n]: the binary cross entropy of ``x . weight + bias - log(s q)``, where q
+    is how likely the ``sampler``, "log_uniform" or "uniform", draws a class, over the label and all samples. Raises ArgumentError, and
+    what the operators raise; a number that is no class makes the run raise KernelError.
+    """
+
+def nll_loss(log_p: Var, label: Var, weight: Var | None = None, ignore_index: int = -100, reduction: str = "mean", axis: int | None = None) -> Var:
+    """`negative_log_likelihood` with classes along ``axis``: axis 1, or the only one, where it is None.
+
+    Each label counts as much as the ``weight``, float[k], of its class; what is ignored counts nothing, in a mean too. Raises
+    ArgumentError for what is no reduction, and what the operators raise.
+    """
+
+def normalize(x: Var, order: float = 2.0, axis: int | tuple[int, ...] | None = 1, epsilon: float = 1e-12) -> Var:
+    """``x`` divided by its `vector_norm` over an axis or several, which counts as no less than ``epsilon``."""
+
+def pairwise_distance(x: Var, y: Var, order: float = 2.0, epsilon: float = 1e-06, keepdim: bool = False) -> Var:
+    """The `vector_norm` of ``x - y + epsilon`` along the last axis; the two broadcast."""
+
+def pdist(x: Var, order: float = 2.0) -> Var:
+    """The `vector_norm` of each row less each that comes behind it: float[n k] -> float[n (n - 1) / 2]. n must be known."""
+
+def pixel_shuffle(x: Var, factor: int) -> Var:
+    """Channels made places: T[... c*r*r h w] -> T[... c h*r w*r] (Shi et al., 2016). Raises ShapeError."""
+
+def pixel_unshuffle(x: Var, factor: int) -> Var:
+    """Places made channels, the opposite of `pixel_shuffle`: T[... c h*r w*r] -> T[... c*r*r h w]. Raises ShapeError."""
+
+def poisson_nll_loss(x: Var, target: Var, log_input: bool = True, full: bool = False, epsilon: float = 1e-08, reduction: str = "mean") -> Var:
+    """``exp(x) - target x`` for the logarithm ``x`` of a rate; ``x - target log(x + epsilon)`` for the rate itself.
+
+    ``full`` adds Stirling's ``log(target!)``, ``target log(target) - target + log(2 pi target) / 2``, where the target is above 1.
+    """
+
+def put(x: Var, index: Var, values: Var, accumulate: bool = False) -> Var:
+    """``x`` with ``values`` put at places that count all of it from 0, or added to them."""
+
+def quantile(x: Var, q: Var | float | Sequence[float], axis: int | None = None, keepdim: bool = False, interpolation: str = "linear") -> Var:
+    """The element along ``axis``, or among all, below which the part ``q`` of the others lies; NaN where one element is.
+
+    Between two, ``interpolation`` is linear, or takes the lower, the higher, the nearest, or their middle. Several ``q``, in a row, stand
+    along a first axis of the result. Raises ArgumentError for a number beyond 0 and 1; a variable is held to these.
+    """
+
+def rot90(x: Var, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Var:
+    """``x`` turned ``k`` times by a right angle in the plane of two axes, from the first towards the second."""
+
+def sampled_softmax_loss(x: Var, weight: Var, bias: Var, label: Var, samples: Var, sampler: str = "log_uniform", remove_accidental_hits: bool = True) -> Var:
+    """The cross entropy of a softmax over the label and the samples alone (Jean et al., 2015): one number for each row.
+
+    It takes what `nce_loss` takes, and corrects logits likewise. A sample that is the label of a row does not count for it, unless
+    `remove_accidental_hits` is false.
+    """
+
+def scatter_nd(x: Var, indices: Var, values: Var, accumulate: bool = False) -> Var:
+    """``x`` with ``values`` put in the places that rows of numbers name, or added to them; see `gather_nd`."""
+
+def scatter_reduce(x: Var, index: Var, values: Var, axis: int, reduction: str, include_self: bool = True) -> Var:
+    """``x`` with ``values`` combined at places along ``axis``, each index in its own row: the sum, the product, the mean, the largest
+    or the smallest of all that is put at a place and, with ``include_self``, of what was there.
+    """
+
+def select_scatter(x: Var, values: Var, axis: int, index: int) -> Var:
+    """``x`` with ``values``, T[...s without the axis], in the place of the element ``index`` along ``axis``."""
+
+def sigmoid_focal_loss(x: Var, target: Var, alpha: float | None = 0.25, gamma: float = 2.0, reduction: str = "mean") -> Var:
+    """``(1 - p)**gamma`` times the binary cross entropy of logits, where ``p`` is the probability of what is true (Lin et al., 2017).
+
+    What is true counts ``alpha`` times, what is not ``1 - alpha`` times; both count once where it is None.
+    """
+
+def slice_scatter(x: Var, values: Var, axis: int = 0, start: int | None = None, stop: int | None = None, step: int = 1) -> Var:
+    """``x`` with ``values`` in the place of a slice along ``axis``, whose bounds are clipped as Python clips them."""
+
+def smooth_l1_loss(x: Var, y: Var, reduction: str = "mean", beta: float = 1.0) -> Var:
+    """``(x - y)**2 / (2 beta)`` up to a difference of ``beta``, then ``|x - y| - beta / 2`` (Girshick, 2015); `l1_loss` where that is 0."""
+
+def soft_margin_loss(x: Var, target: Var, reduction: str = "mean") -> Var:
+    """``log(1 + exp(-target x))`` for targets of 1 and -1, computed stably."""
+
+def softmin(x: Var, axis: int = -1) -> Var:
+    """The softmax of ``-x`` along an axis."""
+
+def softshrink(x: Var, bound: float = 0.5) -> Var:
+    """``x`` moved towards 0 by ``bound``, and 0 where it would go beyond. Raises ArgumentError for a negative bound."""
+
+def squared_hinge_loss(x: Var, target: Var, margin: float = 1.0, reduction: str = "mean") -> Var:
+    """The square of each `hinge_loss`."""
+
+def standard_deviation(x: Var, axis: int | tuple[int, ...] | None = None, keepdim: bool = False, correction: float = 1.0) -> Var:
+    """The square root of the `variance`, which takes what this takes."""
+
+def tensor_split(x: Var, sections: int | Sequence[int], axis: int = 0) -> list[Var]:
+    """So many parts along ``axis``, as even as they can be, the first ones longer by one; or those that places cut apart.
+
+    Places are clipped, as Python clips slices.
+    """
+
+def tensordot(x: Var, y: Var, axes: int | tuple[Sequence[int], Sequence[int]] = 2) -> Var:
+    """The sum of products over axes of both: so many last ones of ``x`` and first ones of ``y``, or the named ones. Raises ShapeError."""
+
+def threshold(x: Var, threshold: float, value: float) -> Var:
+    """``x`` above the threshold, else ``value``."""
+
+def top_k_along(x: Var, k: int, axis: int = -1, largest: bool = True) -> tuple[Var, Var]:
+    """The ``k`` largest or smallest elements along ``axis``, in their order, and where they stand: `top_k`. Raises ShapeError."""
+
+def trapezoid(y: Var, x: Var | None = None, dx: float = 1.0, axis: int = -1) -> Var:
+    """The area below ``y`` along ``axis``, of trapezoids ``dx`` wide, or between the places ``x``, which broadcast."""
+
+def triplet_margin_loss(anchor: Var, positive: Var, negative: Var, margin: float = 1.0, order: float = 2.0, epsilon: float = 1e-06, swap: bool = False, reduction: str = "mean") -> Var:
+    """`triplet_margin_with_distance_loss` by the `pairwise_distance` of that order and epsilon: float[*b d] three times."""
+
+def triplet_margin_with_distance_loss(anchor: Var, positive: Var, negative: Var, distance: Callable[[Var, Var], Var] = ..., margin: float = 1.0, swap: bool = False, reduction: str = "mean") -> Var:
+    """``max(0, margin + distance(anchor, positive) - distance(anchor, negative))`` (Schroff, Kalenichenko and Philbin, 2015).
+
+    With ``swap`` the negative counts as near as it is to the anchor or to the positive, whichever is less (Balntas et al., 2016).
+    """
+
+def unbind(x: Var, axis: int = 0) -> list[Var]:
+    """The elements along ``axis``, each without it."""
+
+def unflatten(x: Var, axis: int, sizes: Sequence[int | str]) -> Var:
+    """``x`` with an axis split into several of ``sizes``, of which one may be -1."""
+
+def vecdot(x: Var, y: Var, axis: int = -1) -> Var:
+    """The sum of products along an axis; the others broadcast."""
+
+def vector_norm(x: Var, order: float = 2.0, axis: int | tuple[int, ...] | None = None, keepdim: bool = False) -> Var:
+    """``(sum |x|**order)**(1 / order)`` over one axis, several, or all; the largest ``|x|`` for an infinite order, the count of what is not
+    0 for order 0. Raises what the operators raise.
+    """
 
 def abs(x: Var, *, name: str | None = None) -> Var:
     """abs(x: number[*b]) -> y: number[*b]
@@ -620,14 +847,6 @@ def ceil(x: Var, *, name: str | None = None) -> Var:
     The smallest whole number that is not below ``x``.
     """
 
-def cholesky(x: Var, *, name: str | None = None) -> Var:
-    """cholesky(x: float[*b m m]) -> y: float[*b m m]
-
-    The lower triangular ``y`` with positive diagonal whose ``y y'`` is the symmetric part of ``x``: ``x``, where that is symmetric.
-
-    A matrix that is not positive definite makes the run fail.
-    """
-
 def chunk_counts(hypothesis: Var, reference: Var, splits: Var, types: int, scheme: str = "IOB", *, name: str | None = None) -> Var:
     """chunk_counts(hypothesis: int64[t], reference: int64[t], splits: int64[n+1], types, scheme="IOB") -> counts: int64[3]
 
@@ -648,14 +867,6 @@ def coalesce(rows: Var, values: Var, *, name: str | None = None) -> tuple[Var, V
     """coalesce(rows: int64[n], values: T[n ...d]) -> distinct: int64[?], sums: T
 
     The ``distinct`` numbers among ``rows``, rising, and for each the sum of its ``values``.
-    """
-
-def cofactors(x: Var, *, name: str | None = None) -> Var:
-    """cofactors(x: float[*b m m]) -> y: float[*b m m]
-
-    The determinant of each matrix without a row and a column, with signs by turns: the gradient of the determinant.
-
-    By the singular values, so that it is there where the inverse is not; its own gradient takes the inverse.
     """
 
 @overload
@@ -700,14 +911,14 @@ def conv3d(x: Var, filter: Var, bias: Var | None = None, stride: int | Sequence[
     `conv2d` along three axes: of volumes, or of images in a row.
     """
 
-def conv_transpose1d(x: Var, filter: Var, bias: Var | None = None, stride: int | Sequence[int] = (1,), padding: int | Sequence[int] = (0,), output_padding: int | Sequence[int] = (0,), dilation: int | Sequence[int] = (1,), groups: int = 1, *, name: str | None = None) -> Var:
-    """conv_transpose1d(x: float[n c! w], filter: float[c k! kw], bias?: float[f], stride=(1,), padding=(0,), output_padding=(0,), dilation=(1,), groups=1) -> y: float[n f ow]
+def conv_transpose1d(x: Var, filter: Var, bias: Var | None = None, stride: int | Sequence[int] = (1,), padding: int | Sequence[int] = (0,), output_padding: int | Sequence[int] = (0,), groups: int = 1, dilation: int | Sequence[int] = (1,), *, name: str | None = None) -> Var:
+    """conv_transpose1d(x: float[n c! w], filter: float[c k! kw], bias?: float[f], stride=(1,), padding=(0,), output_padding=(0,), groups=1, dilation=(1,)) -> y: float[n f ow]
 
     `conv_transpose2d` along one axis.
     """
 
-def conv_transpose2d(x: Var, filter: Var, bias: Var | None = None, stride: int | Sequence[int] = (1, 1), padding: int | Sequence[int] = (0, 0), output_padding: int | Sequence[int] = (0, 0), dilation: int | Sequence[int] = (1, 1), groups: int = 1, *, name: str | None = None) -> Var:
-    """conv_transpose2d(x: float[n c! h w], filter: float[c k! kh kw], bias?: float[f], stride=(1, 1), padding=(0, 0), output_padding=(0, 0), dilation=(1, 1), groups=1) -> y: float[n f oh ow]
+def conv_transpose2d(x: Var, filter: Var, bias: Var | None = None, stride: int | Sequence[int] = (1, 1), padding: int | Sequence[int] = (0, 0), output_padding: int | Sequence[int] = (0, 0), groups: int = 1, dilation: int | Sequence[int] = (1, 1), *, name: str | None = None) -> Var:
+    """conv_transpose2d(x: float[n c! h w], filter: float[c k! kh kw], bias?: float[f], stride=(1, 1), padding=(0, 0), output_padding=(0, 0), groups=1, dilation=(1, 1)) -> y: float[n f oh ow]
 
     The transpose of `conv2d` by the same filters: each place adds its multiple of a window to what comes out.
 
@@ -715,8 +926,8 @@ def conv_transpose2d(x: Var, filter: Var, bias: Var | None = None, stride: int |
     at the end, as a stride leaves it open how many there were.
     """
 
-def conv_transpose3d(x: Var, filter: Var, bias: Var | None = None, stride: int | Sequence[int] = (1, 1, 1), padding: int | Sequence[int] = (0, 0, 0), output_padding: int | Sequence[int] = (0, 0, 0), dilation: int | Sequence[int] = (1, 1, 1), groups: int = 1, *, name: str | None = None) -> Var:
-    """conv_transpose3d(x: float[n c! d h w], filter: float[c k! kd kh kw], bias?: float[f], stride=(1, 1, 1), padding=(0, 0, 0), output_padding=(0, 0, 0), dilation=(1, 1, 1), groups=1) -> y: float[n f od oh ow]
+def conv_transpose3d(x: Var, filter: Var, bias: Var | None = None, stride: int | Sequence[int] = (1, 1, 1), padding: int | Sequence[int] = (0, 0, 0), output_padding: int | Sequence[int] = (0, 0, 0), groups: int = 1, dilation: int | Sequence[int] = (1, 1, 1), *, name: str | None = None) -> Var:
+    """conv_transpose3d(x: float[n c! d h w], filter: float[c k! kd kh kw], bias?: float[f], stride=(1, 1, 1), padding=(0, 0, 0), output_padding=(0, 0, 0), groups=1, dilation=(1, 1, 1)) -> y: float[n f od oh ow]
 
     `conv_transpose2d` along three axes.
     """
@@ -817,12 +1028,6 @@ def dequantize(q: Var, scale: Var, axis: int = -1, *, name: str | None = None) -
     It has no gradient: it is for inference.
     """
 
-def det(x: Var, *, name: str | None = None) -> Var:
-    """det(x: float[*b m m]) -> y: float[*b]
-
-    The determinant of each matrix. It has a gradient where there is no inverse, too.
-    """
-
 def diagonal(x: Var, offset: int = 0, axes: int | Sequence[int] = (-2, -1), *, name: str | None = None) -> Var:
     """diagonal(x: T[...s], offset=0, axes=(-2, -1)) -> y: T[...t]
 
@@ -859,14 +1064,6 @@ def edit_distance(hypothesis: Var, hypothesis_splits: Var, reference: Var, refer
     """edit_distance(hypothesis: int64[t], hypothesis_splits: int64[n+1], reference: int64[u], reference_splits: int64[n+1]) -> distance: int64[n]
 
     The least number of insertions, deletions and substitutions that make each hypothesis its reference (Levenshtein, 1966).
-    """
-
-def eigh(x: Var, *, name: str | None = None) -> tuple[Var, Var]:
-    """eigh(x: float[*b m m]) -> values: float[*b m], vectors: float[*b m m]
-
-    The eigenvalues, rising, and as columns the eigenvectors of the symmetric part of each matrix: of itself, where it is symmetric.
-
-    These are orthonormal; of each the element that is largest in size is positive. What is no number makes the run fail.
     """
 
 def elu(x: Var, alpha: float = 1.0, scale: float = 1.0, input_scale: float = 1.0, *, name: str | None = None) -> Var:
@@ -977,18 +1174,10 @@ def fmod(x: Var | float, y: Var | float, *, name: str | None = None) -> Var:
     The remainder of ``x`` divided by ``y``, with the sign of ``x``. An integer by 0 fails.
     """
 
-def fold(x: Var, shape: int | Sequence[int], size: int | Sequence[int], stride: int | Sequence[int] = (1, 1), padding: int | Sequence[int] = (0, 0), dilation: int | Sequence[int] = (1, 1), *, name: str | None = None) -> Var:
-    """fold(x: float[n k! l], shape, size, stride=(1, 1), padding=(0, 0), dilation=(1, 1)) -> y: float[n c h w]
+def fold(x: Var, shape: int | Sequence[int], size: int | Sequence[int], dilation: int | Sequence[int] = (1, 1), padding: int | Sequence[int] = (0, 0), stride: int | Sequence[int] = (1, 1), *, name: str | None = None) -> Var:
+    """fold(x: float[n k! l], shape, size, dilation=(1, 1), padding=(0, 0), stride=(1, 1)) -> y: float[n c h w]
 
     Images of ``shape`` that are the sums of patches, one a column: each number is added where `unfold` would take it from (col2im).
-    """
-
-def fourier(x: Var, axis: int = -1, inverse: bool = False, norm: str = "backward", *, name: str | None = None) -> Var:
-    """fourier(x: float[...s n 2], axis=-1, inverse=False, norm="backward") -> y: float[...s n 2]
-
-    ``y[k] = sum x[j] exp(-2 pi i j k / n)`` along an axis of complex numbers, or its inverse. The last axis holds pairs; none counts it.
-
-    The inverse is divided by n, or with the norm "ortho" both by its root, or with "forward" the other (Cooley and Tukey, 1965).
     """
 
 def full(shape: int | Sequence[int | str] | Var, value: float | Var, dtype: DType | str | type = "float32", *, name: str | None = None) -> Var:
@@ -1172,12 +1361,6 @@ def index_put(x: Var, values: Var, *indices: Var, axes: int | Sequence[int], acc
     ``x`` with ``values``, which broadcast, put in the places that `index` would take, or added to them.
 
     Where a place is named twice and nothing is added, one of the values is left there. Each of them gets the gradient of the place.
-    """
-
-def inverse(x: Var, *, name: str | None = None) -> Var:
-    """inverse(x: float[*b m m]) -> y: float[*b m m]
-
-    The inverse of each matrix. One that has none makes the run fail.
     """
 
 def isfinite(x: Var, *, name: str | None = None) -> Var:
@@ -1375,24 +1558,10 @@ def logsumexp(x: Var, axis: int | Sequence[int] | None = None, keepdim: bool = F
     The logarithm of the sum of ``exp(x)`` over axes as for `reduce_sum`, computed stably.
     """
 
-def lu(x: Var, *, name: str | None = None) -> tuple[Var, Var, Var]:
-    """lu(x: float[*b m m]) -> p: float[*b m m], l: float[*b m m], u: float[*b m m]
-
-    The factors of each square matrix, ``x = p l u``: a permutation, a lower triangle with ones on its diagonal, an upper triangle.
-
-    Of a matrix without an inverse the gradient makes the run fail.
-    """
-
 def matmul(x: Var, y: Var, *, name: str | None = None) -> Var:
     """matmul(x: float[*b m k], y: float[*b k n]) -> z: float[*b m n]
 
     A matrix product for each leading index: ``z[b] = x[b] @ y[b]``.
-    """
-
-def matrix_exp(x: Var, *, name: str | None = None) -> Var:
-    """matrix_exp(x: float[*b m m]) -> y: float[*b m m]
-
-    The exponential of each matrix, ``1 + x + x x / 2 + x x x / 6 + ...``.
     """
 
 def matrix_transpose(x: Var, *, name: str | None = None) -> Var:
@@ -1502,22 +1671,29 @@ def nanmedian(x: Var, axis: int | None = None, keepdim: bool = False, *, name: s
     """
 
 @overload
-def narrow(x: Var, like: Sequence[Var] | Var = (), *, length: int | Sequence[int | str], axis: int = 0, start: int | Sequence[int | str] = (0,), name: str | None = None) -> Var:
-    """narrow(x: T[...s], *like: shape, length, axis=0, start=(0,)) -> y: T[...t]
+def narrow(x: Var, like: Sequence[Var] | Var = (), axis: int = 0, start: int | Sequence[int | str] = (0,), *, length: int | Sequence[int | str], name: str | None = None) -> Var:
+    """narrow(x: T[...s], *like: shape, axis=0, start=(0,), length) -> y: T[...t]
 
     ``length`` elements along ``axis``, those from ``start`` on: a `slice` whose end is a symbol, which ``x`` or ``like`` tells.
     """
 
 @overload
-def narrow(x: Var, like: Sequence[Var] | Var, length: int | Sequence[int | str], axis: int = 0, start: int | Sequence[int | str] = (0,), *, name: str | None = None) -> Var:
-    """narrow(x: T[...s], *like: shape, length, axis=0, start=(0,)) -> y: T[...t]
+def narrow(x: Var, like: Sequence[Var] | Var, axis: int, start: int | Sequence[int | str], length: int | Sequence[int | str], *, name: str | None = None) -> Var:
+    """narrow(x: T[...s], *like: shape, axis=0, start=(0,), length) -> y: T[...t]
 
     ``length`` elements along ``axis``, those from ``start`` on: a `slice` whose end is a symbol, which ``x`` or ``like`` tells.
     """
 
 @overload
-def narrow(x: Var, length: int | Sequence[int | str], axis: int = 0, start: int | Sequence[int | str] = (0,), *, name: str | None = None) -> Var:
-    """narrow(x: T[...s], *like: shape, length, axis=0, start=(0,)) -> y: T[...t]
+def narrow(x: Var, axis: int = 0, start: int | Sequence[int | str] = (0,), *, length: int | Sequence[int | str], name: str | None = None) -> Var:
+    """narrow(x: T[...s], *like: shape, axis=0, start=(0,), length) -> y: T[...t]
+
+    ``length`` elements along ``axis``, those from ``start`` on: a `slice` whose end is a symbol, which ``x`` or ``like`` tells.
+    """
+
+@overload
+def narrow(x: Var, axis: int, start: int | Sequence[int | str], length: int | Sequence[int | str], *, name: str | None = None) -> Var:
+    """narrow(x: T[...s], *like: shape, axis=0, start=(0,), length) -> y: T[...t]
 
     ``length`` elements along ``axis``, those from ``start`` on: a `slice` whose end is a symbol, which ``x`` or ``like`` tells.
     """
@@ -1589,14 +1765,6 @@ def pad(x: Var, before: int | Sequence[int], after: int | Sequence[int], mode: s
     the axis were a ring (``"circular"``).
     """
 
-def pinv(x: Var, relative: float | None = None, *, name: str | None = None) -> Var:
-    """pinv(x: float[*b m n], relative=None) -> y: float[*b n m]
-
-    The pseudo-inverse of each matrix (Moore, 1920; Penrose, 1955): of singular values above `relative` times the largest.
-
-    That is max(m, n) times the spacing of the dtype at 1 where it is None. What is no number makes the run fail.
-    """
-
 def polygamma(x: Var, order: int, *, name: str | None = None) -> Var:
     """polygamma(x: float[*b], order) -> y: float[*b]
 
@@ -1609,27 +1777,10 @@ def power(x: Var | float, y: Var | float, *, name: str | None = None) -> Var:
     ``x`` to the power ``y``. Integers drop the fraction of a power that is below 0, and are no number above 0 to it.
     """
 
-def power_iteration(x: Var, u: Var, iterations: int = 1, epsilon: float = 1e-12, *, name: str | None = None) -> tuple[Var, Var]:
-    """power_iteration(x: float[m n], u: float[m], iterations=1, epsilon=1e-12) -> next_u: float[m], v: float[n]
-
-    Left and right vectors of length 1 near those of the largest singular value of ``x``, the nearer the more often this was done.
-
-    In training, ``v = x' u``, then ``u = x v``, each divided by its length, so many times; else ``u`` stays, and ``v`` is of it. A length
-    counts as no less than ``epsilon``. Neither has a gradient (Miyato et al., 2018).
-    """
-
 def put_rows(param: Var, rows: Var, values: Var, *, name: str | None = None) -> Var:
     """put_rows(param: T[k ...d], rows: int64[n], values: T[n ...d]) -> next: T[k ...d]
 
     ``param`` with ``values`` in the rows that ``rows`` numbers, each once: ``next[rows[i]] = values[i]``. The others stay.
-    """
-
-def qr(x: Var, *, name: str | None = None) -> tuple[Var, Var]:
-    """qr(x: float[*b m n]) -> q: float[*b m k], r: float[*b k n]
-
-    The factors of each matrix: columns of ``q`` that are orthonormal, and ``r``, 0 below its diagonal. There are min(m, n) of them.
-
-    Its gradient needs the first of them to be linearly independent.
     """
 
 def quantize_rows(x: Var, *, name: str | None = None) -> tuple[Var, Var]:
@@ -1662,18 +1813,6 @@ def random_uniform_like(like: Var, low: float = 0.0, high: float = 1.0, dtype: D
     """random_uniform_like(like: shape[...s], low=0.0, high=1.0, dtype=float32) -> y: {dtype}[...s]
 
     The draw of `random_uniform`, of the shape of ``like``, which is not kept alive.
-    """
-
-def real_fourier(x: Var, axis: int = -1, norm: str = "backward", *, name: str | None = None) -> Var:
-    """real_fourier(x: float[...s n], axis=-1, norm="backward") -> y: float[...t]
-
-    The first n / 2 + 1 of what `fourier` gives of real numbers, along an axis: pairs in a last axis more. The others are conjugates.
-    """
-
-def real_fourier_inverse(x: Var, length: int, axis: int = -1, norm: str = "backward", *, name: str | None = None) -> Var:
-    """real_fourier_inverse(x: float[...s n 2], length, axis=-1, norm="backward") -> y: float[...t]
-
-    The `length` real numbers whose `real_fourier` is ``x``, pairs in the last axis. The imaginary parts of ends do not count.
     """
 
 def reciprocal(x: Var, *, name: str | None = None) -> Var:
@@ -2002,14 +2141,6 @@ def slice(x: Var, axis: int = 0, start: int = 0, stop: int | None = None, step: 
     Negative numbers count from the end; nothing is clipped. Its gradient is zero where nothing was taken from.
     """
 
-def slogdet(x: Var, *, name: str | None = None) -> tuple[Var, Var]:
-    """slogdet(x: float[*b m m]) -> sign: float[*b], log: float[*b]
-
-    The sign of the determinant of each matrix, and the logarithm of its size; 0 and minus infinity where there is no inverse.
-
-    There, the gradient makes the run fail.
-    """
-
 def softmax(x: Var, axis: int | None = None, *, name: str | None = None) -> Var:
     """softmax(x: float[...s], axis=None) -> y: float[...s]
 
@@ -2026,20 +2157,6 @@ def softplus(x: Var, beta: float = 1.0, threshold: float = 20.0, *, name: str | 
     """softplus(x: float[*b], beta=1.0, threshold=20.0) -> y: float[*b]
 
     ``log(1 + exp(beta * x)) / beta``; ``x`` itself where ``beta * x`` is above the threshold.
-    """
-
-def solve_columns(a: Var, b: Var, *, name: str | None = None) -> Var:
-    """solve_columns(a: float[*b m m], b: float[*b m k]) -> x: float[*b m k]
-
-    The ``x`` of ``a x = b``, for each column of ``b``. A matrix without an inverse makes the run fail.
-    """
-
-def solve_triangular_columns(a: Var, b: Var, upper: bool = False, unitriangular: bool = False, *, name: str | None = None) -> Var:
-    """solve_triangular_columns(a: float[*b m m], b: float[*b m k], upper=False, unitriangular=False) -> x: float[*b m k]
-
-    The ``x`` of ``a x = b``, where only the lower triangle of ``a`` counts, or the ``upper``; its diagonal is ones if `unitriangular`.
-
-    Without that, a 0 on the diagonal makes the run fail.
     """
 
 def sort(x: Var, axis: int = -1, descending: bool = False, *, name: str | None = None) -> tuple[Var, Var]:
@@ -2132,15 +2249,6 @@ def sum_to_shape(x: Var, like: Var, *, name: str | None = None) -> Var:
     Sum ``x`` to the shape of ``like``, which broadcasts to the shape of ``x``: the gradient of broadcasting.
     """
 
-def svd(x: Var, *, name: str | None = None) -> tuple[Var, Var, Var]:
-    """svd(x: float[*b m n]) -> u: float[*b m k], s: float[*b k], v: float[*b k n]
-
-    The singular value decomposition of each matrix, ``x = u diag(s) v``: the min(m, n) singular values ``s``, falling.
-
-    Columns of ``u`` and rows of ``v`` are orthonormal; of each column the element that is largest in size is positive. What is no number
-    makes the run fail.
-    """
-
 def take_along_axis(x: Var, index: Var, axis: int, *, name: str | None = None) -> Var:
     """take_along_axis(x: T[...s], index: int64[...i], axis) -> y: T[...i]
 
@@ -2203,8 +2311,8 @@ def trunc(x: Var, *, name: str | None = None) -> Var:
     ``x`` without its fraction, rounded towards 0.
     """
 
-def unfold(x: Var, size: int | Sequence[int], stride: int | Sequence[int] = (1, 1), padding: int | Sequence[int] = (0, 0), dilation: int | Sequence[int] = (1, 1), *, name: str | None = None) -> Var:
-    """unfold(x: float[n c! h w], size, stride=(1, 1), padding=(0, 0), dilation=(1, 1)) -> y: float[n k l]
+def unfold(x: Var, size: int | Sequence[int], dilation: int | Sequence[int] = (1, 1), padding: int | Sequence[int] = (0, 0), stride: int | Sequence[int] = (1, 1), *, name: str | None = None) -> Var:
+    """unfold(x: float[n c! h w], size, dilation=(1, 1), padding=(0, 0), stride=(1, 1)) -> y: float[n k l]
 
     The patches that windows of an image see, one a column: ``k`` numbers are those of its ``c`` channels, row by row (im2col).
     """

@@ -29,7 +29,7 @@ __all__ = [
         Rejects("size has one number for each axis, at least 1, not (2, 2)", x=(1, 1, 2), size=(2, 2)),
     ],
 )
-def adaptive_average_pool1d(x, *, size: tuple[int, ...]):
+def adaptive_average_pool1d(x, *, size: tuple[int]):
     """`adaptive_average_pool2d` along one axis."""
     return torch.nn.functional.adaptive_avg_pool1d(x.contiguous(), size)  # gaps would change how a mean is rounded
 
@@ -46,7 +46,7 @@ def adaptive_average_pool1d(x, *, size: tuple[int, ...]):
         Rejects("x has the size 0, where w is at least 1", x=(1, 1, 2, 0), size=(1, 1)),
     ],
 )
-def adaptive_average_pool2d(x, *, size: tuple[int, ...]):
+def adaptive_average_pool2d(x, *, size: tuple[int, int]):
     """The mean of each of ``size`` windows of each channel: of ``s`` windows of ``h`` rows, window ``i`` has the rows from
     ``floor(i h / s)`` to ``ceil((i + 1) h / s)``.
     """
@@ -63,7 +63,7 @@ def adaptive_average_pool2d(x, *, size: tuple[int, ...]):
         GradCheck(x=(1, 2, 3, 2, 3), size=(1, 1, 1)),
     ],
 )
-def adaptive_average_pool3d(x, *, size: tuple[int, ...]):
+def adaptive_average_pool3d(x, *, size: tuple[int, int, int]):
     """`adaptive_average_pool2d` along three axes."""
     return torch.nn.functional.adaptive_avg_pool3d(x, size)  # type: ignore[arg-type]  # three numbers
 
@@ -73,7 +73,7 @@ def adaptive_average_pool3d(x, *, size: tuple[int, ...]):
     intermediate=("index",),
     cases=[Case(x=[[[1.0, 3.0, 8.0]]], size=(2,), y=[[[3.0, 8.0]]], index=[[[1, 2]]]), GradCheck(x=(2, 3, 7), size=(3,))],
 )
-def adaptive_max_pool1d(x, *, size: tuple[int, ...]):
+def adaptive_max_pool1d(x, *, size: tuple[int]):
     """`adaptive_max_pool2d` along one axis."""
     return torch.nn.functional.adaptive_max_pool1d(x, size, return_indices=True)
 
@@ -87,7 +87,7 @@ def adaptive_max_pool1d(x, *, size: tuple[int, ...]):
         Rejects("size has one number for each axis, at least 1, not (1,)", x=(1, 1, 2, 2), size=(1,)),
     ],
 )
-def adaptive_max_pool2d(x, *, size: tuple[int, ...]):
+def adaptive_max_pool2d(x, *, size: tuple[int, int]):
     """The largest value in each of ``size`` windows, those of `adaptive_average_pool2d`; ``index`` is where it stood."""
     return torch.nn.functional.adaptive_max_pool2d(x, size, return_indices=True)
 
@@ -100,7 +100,7 @@ def adaptive_max_pool2d(x, *, size: tuple[int, ...]):
         GradCheck(x=(1, 2, 3, 2, 4), size=(2, 1, 3)),
     ],
 )
-def adaptive_max_pool3d(x, *, size: tuple[int, ...]):
+def adaptive_max_pool3d(x, *, size: tuple[int, int, int]):
     """`adaptive_max_pool2d` along three axes."""
     return torch.nn.functional.adaptive_max_pool3d(x, size, return_indices=True)
 

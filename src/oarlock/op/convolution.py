@@ -158,8 +158,8 @@ def conv_transpose1d(
     stride: Steps = (1,),
     padding: Steps = (0,),
     output_padding: Steps = (0,),
-    dilation: Steps = (1,),
     groups: int = 1,
+    dilation: Steps = (1,),
 ):
     """`conv_transpose2d` along one axis."""
     return convolve_transposed(x, filter, bias, stride, padding, output_padding, dilation, groups)
@@ -187,8 +187,8 @@ def conv_transpose2d(
     stride: Steps = (1, 1),
     padding: Steps = (0, 0),
     output_padding: Steps = (0, 0),
-    dilation: Steps = (1, 1),
     groups: int = 1,
+    dilation: Steps = (1, 1),
 ):
     """The transpose of `conv2d` by the same filters: each place adds its multiple of a window to what comes out.
 
@@ -215,8 +215,8 @@ def conv_transpose3d(
     stride: Steps = (1, 1, 1),
     padding: Steps = (0, 0, 0),
     output_padding: Steps = (0, 0, 0),
-    dilation: Steps = (1, 1, 1),
     groups: int = 1,
+    dilation: Steps = (1, 1, 1),
 ):
     """`conv_transpose2d` along three axes."""
     return convolve_transposed(x, filter, bias, stride, padding, output_padding, dilation, groups)

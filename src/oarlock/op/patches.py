@@ -34,7 +34,7 @@ def _windows(height, width, size: Steps, stride: Steps, padding: Steps, dilation
         Rejects("size, stride, padding and dilation have two numbers each", x=(1, 1, 2, 2), size=(1,)),
     ],
 )
-def unfold(x, *, size: Steps, stride: Steps = (1, 1), padding: Steps = (0, 0), dilation: Steps = (1, 1)):
+def unfold(x, *, size: Steps, dilation: Steps = (1, 1), padding: Steps = (0, 0), stride: Steps = (1, 1)):
     """The patches that windows of an image see, one a column: ``k`` numbers are those of its ``c`` channels, row by row (im2col)."""
     return torch.nn.functional.unfold(x, size, dilation, padding, stride)
 
@@ -64,7 +64,7 @@ def unfold_dx(dy, x_shape, *, size, stride, padding, dilation):
         Rejects("shape has two numbers, for height and width", x=(1, 4, 2), shape=(2,), size=(2, 2)),
     ],
 )
-def fold(x, *, shape: Steps, size: Steps, stride: Steps = (1, 1), padding: Steps = (0, 0), dilation: Steps = (1, 1)):
+def fold(x, *, shape: Steps, size: Steps, dilation: Steps = (1, 1), padding: Steps = (0, 0), stride: Steps = (1, 1)):
     """Images of ``shape`` that are the sums of patches, one a column: each number is added where `unfold` would take it from (col2im)."""
     return torch.nn.functional.fold(x, shape, size, dilation, padding, stride)
 

@@ -114,7 +114,7 @@ broadcast_to.gradient_programs(x=lambda x_shape, dy: sum_to_shape(dy, x_shape))
         Rejects("no input tells t of [t]", x=(3,), like=[], length=("t",)),
     ],
 )
-def narrow(x, like, *, length: Sizes, axis: int = 0, start: Sizes = _ZERO):
+def narrow(x, like, *, axis: int = 0, start: Sizes = _ZERO, length: Sizes):
     """``length`` elements along ``axis``, those from ``start`` on: a `slice` whose end is a symbol, which ``x`` or ``like`` tells."""
     narrowed_shape(x.shape, axis, start, length)
     return x.narrow(axis, start[0], length[0])

@@ -7,7 +7,7 @@ stands behind what may be left out has its name, and so have those behind it, as
 import inspect
 import re
 import typing
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import reduce
 from inspect import Parameter, Signature
 from operator import or_
@@ -54,17 +54,23 @@ def call_signatures(operator: "Operator") -> list[Signature]:
     slots, told = operator.signature.inputs, told_slot(operator)
     behind = [_attribute(operator.attributes[name]) for name in given_attributes(operator)]
     inputs = [_input(slot, told) for slot in slots]
-    forms = [_by_name(inputs + behind)]
-    if forms[0] != inputs + behind:
-        last = max(number for number, each in enumerate(inputs + behind) if each.default is Parameter.empty)
-        forms.append([each.replace(default=Parameter.empty) for each in (inputs + behind)[:last]] + (inputs + behind)[last:])
+    forms = _in_places(inputs + behind)
     if told is not None:
-        forms.append(_by_name([*inputs[:-1], *behind]))
+        forms += _in_places([*inputs[:-1], *behind])
     elif slots and slots[-1].variadic:
         spread = inputs[-1].replace(kind=Parameter.VAR_POSITIONAL, annotation=Var, default=Parameter.empty)
         forms.append([*inputs[:-1], spread, *(each.replace(kind=Parameter.KEYWORD_ONLY) for each in behind)])
     name = Parameter("name", Parameter.KEYWORD_ONLY, default=None, annotation=str | None)
     return [Signature([*form, name], return_annotation=_result(operator)) for form in forms]
+
+
+def _in_places(parameters: list[Parameter]) -> list[list[Parameter]]:
+    """The parameters of a call, those by name that Python wants so; where there are such, also all in their places, with none left out."""
+    plain = by_name(parameters)
+    if plain == parameters:
+        return [plain]
+    last = max(number for number, each in enumerate(parameters) if each.default is Parameter.empty)
+    return [plain, [each.replace(default=Parameter.empty) for each in parameters[:last]] + parameters[last:]]
 
 
 def given_attributes(operator: "Operator") -> list[str]:
@@ -78,7 +84,7 @@ def told_slot(operator: "Operator") -> Slot | None:
     return last if operator.told_attributes and last is not None and last.variadic and last.shape_only else None
 
 
-def _by_name(parameters: Sequence[Parameter]) -> list[Parameter]:
+def by_name(parameters: Sequence[Parameter]) -> list[Parameter]:
     """The parameters of a call, by name from the first on that Python refuses in its place: one without a default behind one with one."""
     found: list[Parameter] = []
     for each in parameters:
@@ -86,6 +92,28 @@ def _by_name(parameters: Sequence[Parameter]) -> list[Parameter]:
         named = late or bool(found and found[-1].kind is Parameter.KEYWORD_ONLY)
         found.append(each.replace(kind=Parameter.KEYWORD_ONLY) if named else each)
     return found
+
+
+def spread_numbers(operator: "Operator", attributes: Mapping[str, object]) -> dict[str, object]:
+    """The attributes as given, one number for a row of numbers repeated: as often as the type says, or as the rows have items that are
+    defaults of the operator; once where it has none.
+    """
+    rows = [spec.default for spec in operator.attributes.values() if isinstance(spec.default, tuple)]
+    count = max(map(len, rows), default=1)
+    return {name: _spread(operator.attributes.get(name), value, count) for name, value in attributes.items()}
+
+
+def _spread(spec: AttributeSpec | None, value: object, count: int) -> object:
+    if spec is None or not isinstance(value, int | float) or isinstance(value, bool):
+        return value
+    if spec.type is Sizes:
+        return (value,)
+    if typing.get_origin(spec.type) is not tuple:
+        return value
+    item, *others = typing.get_args(spec.type)
+    if not isinstance(value, item) and item is not float:
+        return value
+    return (item(value) if item is float else value,) * (count if others == [...] else 1 + len(others))
 
 
 def _input(slot: Slot, told: Slot | None) -> Parameter:

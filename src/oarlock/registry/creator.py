@@ -12,7 +12,7 @@ from oarlock.ir.operation import Op
 from oarlock.ir.rollback import undone_on_error
 from oarlock.ir.var import Var
 from oarlock.old_names import OLD_KEYWORDS, OLD_OPERATORS, renamed, renamed_keywords
-from oarlock.registry.call_signature import format_call, given_attributes
+from oarlock.registry.call_signature import format_call, given_attributes, spread_numbers, told_slot
 from oarlock.registry.catalogue import Catalogue, standard
 from oarlock.registry.declaration import Operator
 from oarlock.registry.number import find_numbers, infer_number_dtypes, require_held
@@ -107,6 +107,7 @@ def _append(
     vars = [var for slot in given.values() for var in slot] + [value for value in attributes.values() if isinstance(value, Var)]
     block = block_for(vars, operator.type)
     try:
+        attributes = spread_numbers(operator, attributes)
         converted = operator.convert_attributes(
             attributes if operator.effects != "random" else {**attributes, "random_id": _random_id(block, attributes)}
         )
@@ -129,20 +130,34 @@ def _random_id(block: Block, attributes: Mapping[str, object]) -> object:
 def _by_name(
     operator: Operator, arguments: Sequence[object], keywords: Mapping[str, object]
 ) -> tuple[Sequence[object], Mapping[str, object]]:
-    """The arguments as keywords. What stands behind the inputs are attributes, in their order; variables in a row, the last slot."""
+    """The arguments as keywords. What stands behind the inputs are attributes, in their order; variables in a row, the last slot.
+
+    A last slot that only tells sizes is passed over where what stands in its place are none.
+    """
     slots, given = operator.signature.inputs, list(arguments)
     last = len(slots) - 1
+    if told_slot(operator) and len(given) > last and not _may_tell(given[last]):
+        given.insert(last, ())
     if slots and slots[last].variadic and len(given) > last + 1 and isinstance(given[last], Var):
         stop = next((number for number, item in enumerate(given) if number > last and not isinstance(item, Var)), len(given))
         given[last:stop] = [given[last:stop]]
     extra, attributes = given[len(slots) :], given_attributes(operator)
-    if len(extra) > len(attributes) or any(isinstance(item, Var) for item in extra):
+    fixed = [
+        name for name, item in zip(attributes, extra, strict=False) if isinstance(item, Var) and not operator.attributes[name].variable
+    ]
+    if len(extra) > len(attributes) or fixed:
         return given, keywords  # which is refused
     placed = dict(zip([*(slot.name for slot in slots[: len(given)]), *attributes[: len(extra)]], given, strict=True))
     twice = next((name for name in placed if name in keywords), None)
     if twice is not None:
         raise _refuse(operator, f"{twice} is given twice")
     return (), {**placed, **keywords}
+
+
+def _may_tell(item: object) -> bool:
+    """Whether an argument may be for a slot of variables: one, a row with one, or nothing."""
+    items = item if isinstance(item, list | tuple) else [item]
+    return item is None or not items or any(isinstance(each, Var) for each in items)
 
 
 def _constant(operator: Operator, number: float, dtype: DType, beside: Var) -> Var:

@@ -41,8 +41,8 @@ def cross_entropy(
     weight: Var | None = None,
     *,
     ignore_index: int = -100,
-    label_smoothing: float = 0.0,
     reduction: str = "mean",
+    label_smoothing: float = 0.0,
     axis: int | None = None,
 ) -> Var:
     """`nll_loss` of the `log_softmax`: of class ids, or of floats, a probability for each class, none of which is ignored.

@@ -36,7 +36,7 @@ def l1_loss(x: Var, y: Var, *, reduction: str = "mean") -> Var:
         return reduced(abs_(subtract(x, y)), reduction)
 
 
-def huber_loss(x: Var, y: Var, *, delta: float = 1.0, reduction: str = "mean") -> Var:
+def huber_loss(x: Var, y: Var, *, reduction: str = "mean", delta: float = 1.0) -> Var:
     """``(x - y)**2 / 2`` up to a difference of ``delta``, then ``delta (|x - y| - delta / 2)`` (Huber, 1964)."""
     if not delta > 0.0:
         raise ArgumentError(f"huber_loss: delta is {delta}, where it is above 0", location=here())
@@ -48,7 +48,7 @@ def huber_loss(x: Var, y: Var, *, delta: float = 1.0, reduction: str = "mean") -
         return reduced(where(less_equal(size, bound), near, far), reduction)
 
 
-def smooth_l1_loss(x: Var, y: Var, *, beta: float = 1.0, reduction: str = "mean") -> Var:
+def smooth_l1_loss(x: Var, y: Var, *, reduction: str = "mean", beta: float = 1.0) -> Var:
     """``(x - y)**2 / (2 beta)`` up to a difference of ``beta``, then ``|x - y| - beta / 2`` (Girshick, 2015); `l1_loss` where that is 0."""
     if not beta >= 0.0:
         raise ArgumentError(f"smooth_l1_loss: beta is {beta}, where it is at least 0", location=here())
@@ -62,7 +62,7 @@ def smooth_l1_loss(x: Var, y: Var, *, beta: float = 1.0, reduction: str = "mean"
         return reduced(where(less(size, constant_like(beta, x)), near, far), reduction)
 
 
-def kl_div(x: Var, target: Var, *, log_target: bool = False, reduction: str = "mean") -> Var:
+def kl_div(x: Var, target: Var, *, reduction: str = "mean", log_target: bool = False) -> Var:
     """``target (log(target) - x)``, the divergence from ``x``, logarithms of probabilities; `batchmean` divides the sum by the rows.
 
     With `log_target` the target is logarithms too.
