@@ -239,7 +239,7 @@ def shapes_at_random(operator: Operator, shapes: Shapes, random: Random) -> Shap
         elif change < 0.4:
             shape.pop(random.randrange(len(shape)))
         elif change < 0.5:
-            shapes[name][number] = list(random.choice(shapes[random.choice(list(shapes))]))
+            shapes[name][number] = list(random.choice(shapes[random.choice(list(shapes))] or [[]]))
         else:
             shape[random.randrange(len(shape))] = random.choice(SIZES)
     return shapes
@@ -260,7 +260,7 @@ def sizes_of(axes: Sequence[Axis], pool: dict[object, list[int]], random: Random
 def attributes_at_random(operator: Operator, attributes: dict[str, object], random: Random) -> dict[str, object]:
     """The attributes, of which some numbers are others."""
     changed = dict(attributes)
-    for name, spec in operator.attributes.items():
+    for name, spec in sorted(operator.attributes.items()):
         value = attributes.get(name, spec.default)
         if name == "random_id" or random.random() > 0.3:
             continue

@@ -21,12 +21,15 @@ from oarlock.op import creation as creation
 from oarlock.op import crf as crf
 from oarlock.op import ctc as ctc
 from oarlock.op import cumulative as cumulative
+from oarlock.op import decompositions as decompositions
 from oarlock.op import dtype_conversion as dtype_conversion
 from oarlock.op import elementwise as elementwise
 from oarlock.op import extremes as extremes
+from oarlock.op import fourier_transforms as fourier_transforms
 from oarlock.op import fused as fused
 from oarlock.op import group_normalization as group_normalization
 from oarlock.op import indexing as indexing
+from oarlock.op import linear_systems as linear_systems
 from oarlock.op import logical as logical
 from oarlock.op import loss as loss
 from oarlock.op import manipulation as manipulation
@@ -52,6 +55,7 @@ from oarlock.op import rounding as rounding
 from oarlock.op import selection as selection
 from oarlock.op import sequence as sequence
 from oarlock.op import sequence_layout as sequence_layout
+from oarlock.op import singular as singular
 from oarlock.op import smooth_activation as smooth_activation
 from oarlock.op import sorting as sorting
 from oarlock.op import special_functions as special_functions
@@ -69,6 +73,14 @@ from oarlock.op.composed.activations import tanhshrink as tanhshrink
 from oarlock.op.composed.axes import moveaxis as moveaxis
 from oarlock.op.composed.axes import swapaxes as swapaxes
 from oarlock.op.composed.broadcast_product import matrix_product as matrix_product
+from oarlock.op.composed.complex_pairs import complex_pairs as complex_pairs
+from oarlock.op.composed.complex_pairs import complex_product as complex_product
+from oarlock.op.composed.complex_pairs import conjugate as conjugate
+from oarlock.op.composed.complex_pairs import imaginary_part as imaginary_part
+from oarlock.op.composed.complex_pairs import magnitude as magnitude
+from oarlock.op.composed.complex_pairs import phase as phase
+from oarlock.op.composed.complex_pairs import polar as polar
+from oarlock.op.composed.complex_pairs import real_part as real_part
 from oarlock.op.composed.crf import crf_loss as crf_loss
 from oarlock.op.composed.diagonals import trace as trace
 from oarlock.op.composed.einsum import einsum as einsum
@@ -94,6 +106,9 @@ from oarlock.op.composed.joining import dstack as dstack
 from oarlock.op.composed.joining import hstack as hstack
 from oarlock.op.composed.joining import meshgrid as meshgrid
 from oarlock.op.composed.joining import vstack as vstack
+from oarlock.op.composed.linear_algebra import eigvalsh as eigvalsh
+from oarlock.op.composed.linear_algebra import matrix_power as matrix_power
+from oarlock.op.composed.linear_algebra import svdvals as svdvals
 from oarlock.op.composed.order import eye as eye
 from oarlock.op.composed.parts import dsplit as dsplit
 from oarlock.op.composed.parts import hsplit as hsplit
@@ -103,6 +118,9 @@ from oarlock.op.composed.places import masked_fill as masked_fill
 from oarlock.op.composed.places import masked_scatter as masked_scatter
 from oarlock.op.composed.places import masked_select as masked_select
 from oarlock.op.composed.places import take as take
+from oarlock.op.composed.positions import alibi_bias as alibi_bias
+from oarlock.op.composed.positions import relative_places as relative_places
+from oarlock.op.composed.positions import rotary_positions as rotary_positions
 from oarlock.op.composed.product import gemm as gemm
 from oarlock.op.composed.products import inner as inner
 from oarlock.op.composed.products import kron as kron
@@ -158,6 +176,9 @@ def celu(x: Var, alpha: float = 1.0) -> Var:
 
 def channel_shuffle(x: Var, groups: int) -> Var:
     """The channels of T[n c ...s], the first of each group in front, then the second of each (Zhang et al., 2018). Raises ShapeError."""
+
+def cholesky_solve(b: Var, y: Var, upper: bool = False) -> Var:
+    """The ``x`` of ``y y' x = b`` for the lower triangular ``y`` of `cholesky`, or of ``y' y x = b`` where it is `upper`."""
 
 def chunk(x: Var, chunks: int, axis: int = 0) -> list[Var]:
     """At most so many parts along ``axis``, of one size but for the last, which may be smaller."""
@@ -217,6 +238,21 @@ def dice_loss(p: Var, target: Var, smooth: float = 1.0, axis: int | tuple[int, .
 def diff(x: Var, n: int = 1, axis: int = -1, prepend: Var | None = None, append: Var | None = None) -> Var:
     """Each element along ``axis`` less the one in front, ``n`` times; of bools, whether they differ. Others may stand at the ends."""
 
+def fft(x: Var, length: int | None = None, axis: int = -1, norm: str = "backward") -> Var:
+    """The transform of complex numbers along an axis: float[...s n 2] -> float[...s n 2]. Raises ShapeError or ArgumentError."""
+
+def fft2(x: Var, lengths: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str = "backward") -> Var:
+    """`fftn` along two axes."""
+
+def fftfreq(count: int, spacing: float = 1.0, dtype: DType | str = "float32") -> Var:
+    """The frequencies of `fft` of so many samples: those from 0 on, then the negative ones: {dtype}[count]."""
+
+def fftn(x: Var, lengths: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str = "backward") -> Var:
+    """`fft` along several axes, all where none is named: float[...s 2] -> float[...s 2]."""
+
+def fftshift(x: Var, axes: Sequence[int] | None = None) -> Var:
+    """The frequency 0 in the middle of axes, all where none is named; they count that of pairs, so name others for these."""
+
 def focal_loss(logits: Var, label: Var, weight: Var | None = None, gamma: float = 2.0, ignore_index: int = -100, reduction: str = "mean", axis: int | None = None) -> Var:
     """The `cross_entropy` against class ids, each times ``(1 - p)**gamma``, where ``p`` is the probability of its class.
 
@@ -248,6 +284,9 @@ def hann_window(count: int, periodic: bool = True, dtype: DType | str = "float32
 def hardshrink(x: Var, bound: float = 0.5) -> Var:
     """``x``, but 0 where it is no further than ``bound`` from 0."""
 
+def hfft(x: Var, length: int | None = None, axis: int = -1, norm: str = "backward") -> Var:
+    """The real transform of numbers of which the others are conjugates, as `irfft` has them, in the other direction."""
+
 def hinge_embedding_loss(x: Var, target: Var, margin: float = 1.0, reduction: str = "mean") -> Var:
     """A distance ``x`` where the target is 1, ``max(0, margin - x)`` where it is -1 (Hadsell, Chopra and LeCun, 2006)."""
 
@@ -256,6 +295,21 @@ def hinge_loss(x: Var, target: Var, margin: float = 1.0, reduction: str = "mean"
 
 def huber_loss(x: Var, y: Var, reduction: str = "mean", delta: float = 1.0) -> Var:
     """``(x - y)**2 / 2`` up to a difference of ``delta``, then ``delta (|x - y| - delta / 2)`` (Huber, 1964)."""
+
+def ifft(x: Var, length: int | None = None, axis: int = -1, norm: str = "backward") -> Var:
+    """The inverse of `fft`."""
+
+def ifft2(x: Var, lengths: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str = "backward") -> Var:
+    """`ifftn` along two axes."""
+
+def ifftn(x: Var, lengths: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str = "backward") -> Var:
+    """The inverse of `fftn`."""
+
+def ifftshift(x: Var, axes: Sequence[int] | None = None) -> Var:
+    """The inverse of `fftshift`."""
+
+def ihfft(x: Var, length: int | None = None, axis: int = -1, norm: str = "backward") -> Var:
+    """The inverse of `hfft`: of real numbers."""
 
 def index_add(x: Var, index: Var, values: Var, axis: int, alpha: float = 1.0) -> Var:
     """``x`` with ``alpha`` times ``values`` added at places along ``axis``, as often as a place is named."""
@@ -278,6 +332,15 @@ def iou_loss(p: Var, target: Var, smooth: float = 1.0, axis: int | tuple[int, ..
     The distance of Jaccard, of probabilities and a mask (Rahman and Wang, 2016).
     """
 
+def irfft(x: Var, length: int | None = None, axis: int = -1, norm: str = "backward") -> Var:
+    """The real numbers whose `rfft` is ``x``: as many as `length`, or 2 (m - 1), an even number: float[...s m 2] -> float[...s n]."""
+
+def irfft2(x: Var, lengths: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str = "backward") -> Var:
+    """`irfftn` along two axes."""
+
+def irfftn(x: Var, lengths: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str = "backward") -> Var:
+    """The inverse of `rfftn`; the last length is that of the real numbers."""
+
 def isclose(x: Var, y: Var, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Var:
     """Where ``|x - y| <= atol + rtol |y|``, or both are the same infinity; where both are NaN with ``equal_nan``."""
 
@@ -293,6 +356,12 @@ def l1_loss(x: Var, y: Var, reduction: str = "mean") -> Var:
 def linspace(start: float, stop: float, count: int, dtype: DType | str = "float32") -> Var:
     """So many numbers in even steps from one to another, both among them; of one number, the first. Raises ArgumentError."""
 
+def local_response_norm(x: Var, size: int, alpha: float = 0.0001, beta: float = 0.75, k: float = 1.0) -> Var:
+    """``x / (k + alpha m)**beta`` with ``m`` the mean of the squares of ``size`` channels around each, zeros beyond: float[n c ...s].
+
+    Krizhevsky, Sutskever and Hinton, 2012. Raises ShapeError or ArgumentError.
+    """
+
 def logit(x: Var, epsilon: float | None = None) -> Var:
     """``log(x / (1 - x))``, the inverse of `sigmoid`; with ``epsilon``, of ``x`` held between that and 1 less it. NaN beyond 0 and 1."""
 
@@ -302,8 +371,18 @@ def logspace(start: float, stop: float, count: int, base: float = 10.0, dtype: D
 def lp_pool(x: Var, order: float, size: tuple[int, ...], stride: tuple[int, ...] | None = None, ceil_mode: bool = False) -> Var:
     """``(sum x**order)**(1 / order)`` over each window of each channel: the sum for order 1, near the largest for a large one."""
 
+def lstsq(a: Var, b: Var, relative: float | None = None) -> Var:
+    """The ``x`` with the least ``|a x - b|``, and of several the shortest: ``pinv(a) b``, float[...b m n], float[...b m k]."""
+
 def margin_ranking_loss(x: Var, y: Var, target: Var, margin: float = 0.0, reduction: str = "mean") -> Var:
     """``max(0, margin - target (x - y))``: with a target of 1 ``x`` should rank higher, with one of -1 ``y``."""
+
+def matrix_norm(x: Var, order: float | str = "fro", axes: tuple[int, int] = (-2, -1), keepdim: bool = False) -> Var:
+    """A norm of each matrix along two axes, rows and columns.
+
+    "fro", the root of the sum of squares; "nuc", the sum of singular values; 2, the largest of them, -2, the smallest; 1, the largest sum
+    of sizes in a column, infinity in a row; -1 and minus infinity, the smallest. Raises ArgumentError for another.
+    """
 
 def max_pool_with_indices(x: Var, size: tuple[int, ...], stride: tuple[int, ...] | None = None, padding: tuple[int, ...] | None = None, dilation: tuple[int, ...] | None = None, ceil_mode: bool = False) -> tuple[Var, Var]:
     """The largest value in each window of each channel of float[n c ...s], and its place, int64, which counts the elements of ``s`` from 0.
@@ -368,6 +447,9 @@ def nll_loss(log_p: Var, label: Var, weight: Var | None = None, ignore_index: in
 def normalize(x: Var, order: float = 2.0, axis: int | tuple[int, ...] | None = 1, epsilon: float = 1e-12) -> Var:
     """``x`` divided by its `vector_norm` over an axis or several, which counts as no less than ``epsilon``."""
 
+def nuclear_norm(x: Var, axes: tuple[int, int] = (-2, -1), keepdim: bool = False) -> Var:
+    """The sum of the singular values of each matrix, along two axes."""
+
 def pairwise_distance(x: Var, y: Var, order: float = 2.0, epsilon: float = 1e-06, keepdim: bool = False) -> Var:
     """The `vector_norm` of ``x - y + epsilon`` along the last axis; the two broadcast."""
 
@@ -395,6 +477,25 @@ def quantile(x: Var, q: Var | float | Sequence[float], axis: int | None = None, 
     Between two, ``interpolation`` is linear, or takes the lower, the higher, the nearest, or their middle. Several ``q``, in a row, stand
     along a first axis of the result. Raises ArgumentError for a number beyond 0 and 1; a variable is held to these.
     """
+
+def relative_buckets(places: Var, buckets: int = 32, farthest: int = 128, both_sides: bool = True) -> Var:
+    """The number of a bucket for each relative place, int64[...s] -> int64[...s] (Raffel et al., 2020).
+
+    Half of the buckets are for one place each, the others for ranges that grow logarithmically up to `farthest`, the last for all beyond.
+    With `both_sides`, half of all are for keys ahead of the query; without, these count as distance 0. Raises ArgumentError.
+    """
+
+def rfft(x: Var, length: int | None = None, axis: int = -1, norm: str = "backward") -> Var:
+    """The first n / 2 + 1 numbers of the transform of n real ones, whose others are their conjugates: float[...s n] -> float[...s m 2]."""
+
+def rfft2(x: Var, lengths: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str = "backward") -> Var:
+    """`rfftn` along two axes."""
+
+def rfftfreq(count: int, spacing: float = 1.0, dtype: DType | str = "float32") -> Var:
+    """The frequencies of `rfft` of so many samples: {dtype}[count / 2 + 1]."""
+
+def rfftn(x: Var, lengths: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str = "backward") -> Var:
+    """`rfft` along the last of several axes, `fft` along the others: float[...s] -> float[...t 2]."""
 
 def rot90(x: Var, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Var:
     """``x`` turned ``k`` times by a right angle in the plane of two axes, from the first towards the second."""
@@ -438,11 +539,31 @@ def softmin(x: Var, axis: int = -1) -> Var:
 def softshrink(x: Var, bound: float = 0.5) -> Var:
     """``x`` moved towards 0 by ``bound``, and 0 where it would go beyond. Raises ArgumentError for a negative bound."""
 
+def solve(a: Var, b: Var, left: bool = True) -> Var:
+    """The ``x`` of ``a x = b``, or of ``x a = b`` without `left`: float[...b m m], with float[...b m k], or a vector, float[m].
+
+    What is in front of the matrices broadcasts; so may be vectors in b, float[...b m], where a is a stack of as many matrices. A matrix
+    without an inverse makes the run fail. Raises ShapeError.
+    """
+
+def solve_triangular(a: Var, b: Var, upper: bool, left: bool = True, unitriangular: bool = False) -> Var:
+    """The ``x`` of ``a x = b``, or of ``x a = b`` without `left`, where only a triangle of ``a`` counts: float[...b m m], float[...b m k].
+
+    What is in front of the matrices broadcasts. The rest is as for `solve_triangular_columns`.
+    """
+
 def squared_hinge_loss(x: Var, target: Var, margin: float = 1.0, reduction: str = "mean") -> Var:
     """The square of each `hinge_loss`."""
 
 def standard_deviation(x: Var, axis: int | tuple[int, ...] | None = None, keepdim: bool = False, correction: float = 1.0) -> Var:
     """The square root of the `variance`, which takes what this takes."""
+
+def stft(x: Var, size: int, step: int | None = None, window: Var | None = None, centre: bool = True, norm: str = "backward") -> Var:
+    """The `rfft` of every window of `size` samples, each `step`, size / 4 where that is None: float[*b t] -> float[*b w size/2+1 2].
+
+    Samples are multiplied by the `window`, float[size]. With `centre` the signal is mirrored at its ends, so that window i is around
+    sample i times the step (Allen, 1977). Frequencies stand behind windows, where `torch.stft` has them in front. Raises ShapeError.
+    """
 
 def tensor_split(x: Var, sections: int | Sequence[int], axis: int = 0) -> list[Var]:
     """So many parts along ``axis``, as even as they can be, the first ones longer by one; or those that places cut apart.
@@ -847,6 +968,14 @@ def ceil(x: Var, *, name: str | None = None) -> Var:
     The smallest whole number that is not below ``x``.
     """
 
+def cholesky(x: Var, *, name: str | None = None) -> Var:
+    """cholesky(x: float[*b m m]) -> y: float[*b m m]
+
+    The lower triangular ``y`` with positive diagonal whose ``y y'`` is the symmetric part of ``x``: ``x``, where that is symmetric.
+
+    A matrix that is not positive definite makes the run fail.
+    """
+
 def chunk_counts(hypothesis: Var, reference: Var, splits: Var, types: int, scheme: str = "IOB", *, name: str | None = None) -> Var:
     """chunk_counts(hypothesis: int64[t], reference: int64[t], splits: int64[n+1], types, scheme="IOB") -> counts: int64[3]
 
@@ -867,6 +996,14 @@ def coalesce(rows: Var, values: Var, *, name: str | None = None) -> tuple[Var, V
     """coalesce(rows: int64[n], values: T[n ...d]) -> distinct: int64[?], sums: T
 
     The ``distinct`` numbers among ``rows``, rising, and for each the sum of its ``values``.
+    """
+
+def cofactors(x: Var, *, name: str | None = None) -> Var:
+    """cofactors(x: float[*b m m]) -> y: float[*b m m]
+
+    The determinant of each matrix without a row and a column, with signs by turns: the gradient of the determinant.
+
+    By the singular values, so that it is there where the inverse is not; its own gradient takes the inverse.
     """
 
 @overload
@@ -1028,6 +1165,12 @@ def dequantize(q: Var, scale: Var, axis: int = -1, *, name: str | None = None) -
     It has no gradient: it is for inference.
     """
 
+def det(x: Var, *, name: str | None = None) -> Var:
+    """det(x: float[*b m m]) -> y: float[*b]
+
+    The determinant of each matrix. It has a gradient where there is no inverse, too.
+    """
+
 def diagonal(x: Var, offset: int = 0, axes: int | Sequence[int] = (-2, -1), *, name: str | None = None) -> Var:
     """diagonal(x: T[...s], offset=0, axes=(-2, -1)) -> y: T[...t]
 
@@ -1064,6 +1207,14 @@ def edit_distance(hypothesis: Var, hypothesis_splits: Var, reference: Var, refer
     """edit_distance(hypothesis: int64[t], hypothesis_splits: int64[n+1], reference: int64[u], reference_splits: int64[n+1]) -> distance: int64[n]
 
     The least number of insertions, deletions and substitutions that make each hypothesis its reference (Levenshtein, 1966).
+    """
+
+def eigh(x: Var, *, name: str | None = None) -> tuple[Var, Var]:
+    """eigh(x: float[*b m m]) -> values: float[*b m], vectors: float[*b m m]
+
+    The eigenvalues, rising, and as columns the eigenvectors of the symmetric part of each matrix: of itself, where it is symmetric.
+
+    These are orthonormal; of each the element that is largest in size is positive. What is no number makes the run fail.
     """
 
 def elu(x: Var, alpha: float = 1.0, scale: float = 1.0, input_scale: float = 1.0, *, name: str | None = None) -> Var:
@@ -1178,6 +1329,14 @@ def fold(x: Var, shape: int | Sequence[int], size: int | Sequence[int], dilation
     """fold(x: float[n k! l], shape, size, dilation=(1, 1), padding=(0, 0), stride=(1, 1)) -> y: float[n c h w]
 
     Images of ``shape`` that are the sums of patches, one a column: each number is added where `unfold` would take it from (col2im).
+    """
+
+def fourier(x: Var, axis: int = -1, inverse: bool = False, norm: str = "backward", *, name: str | None = None) -> Var:
+    """fourier(x: float[...s n 2], axis=-1, inverse=False, norm="backward") -> y: float[...s n 2]
+
+    ``y[k] = sum x[j] exp(-2 pi i j k / n)`` along an axis of complex numbers, or its inverse. The last axis holds pairs; none counts it.
+
+    The inverse is divided by n, or with the norm "ortho" both by its root, or with "forward" the other (Cooley and Tukey, 1965).
     """
 
 def full(shape: int | Sequence[int | str] | Var, value: float | Var, dtype: DType | str | type = "float32", *, name: str | None = None) -> Var:
@@ -1361,6 +1520,12 @@ def index_put(x: Var, values: Var, *indices: Var, axes: int | Sequence[int], acc
     ``x`` with ``values``, which broadcast, put in the places that `index` would take, or added to them.
 
     Where a place is named twice and nothing is added, one of the values is left there. Each of them gets the gradient of the place.
+    """
+
+def inverse(x: Var, *, name: str | None = None) -> Var:
+    """inverse(x: float[*b m m]) -> y: float[*b m m]
+
+    The inverse of each matrix. One that has none makes the run fail.
     """
 
 def isfinite(x: Var, *, name: str | None = None) -> Var:
@@ -1558,10 +1723,24 @@ def logsumexp(x: Var, axis: int | Sequence[int] | None = None, keepdim: bool = F
     The logarithm of the sum of ``exp(x)`` over axes as for `reduce_sum`, computed stably.
     """
 
+def lu(x: Var, *, name: str | None = None) -> tuple[Var, Var, Var]:
+    """lu(x: float[*b m m]) -> p: float[*b m m], l: float[*b m m], u: float[*b m m]
+
+    The factors of each square matrix, ``x = p l u``: a permutation, a lower triangle with ones on its diagonal, an upper triangle.
+
+    Of a matrix without an inverse the gradient makes the run fail.
+    """
+
 def matmul(x: Var, y: Var, *, name: str | None = None) -> Var:
     """matmul(x: float[*b m k], y: float[*b k n]) -> z: float[*b m n]
 
     A matrix product for each leading index: ``z[b] = x[b] @ y[b]``.
+    """
+
+def matrix_exp(x: Var, *, name: str | None = None) -> Var:
+    """matrix_exp(x: float[*b m m]) -> y: float[*b m m]
+
+    The exponential of each matrix, ``1 + x + x x / 2 + x x x / 6 + ...``.
     """
 
 def matrix_transpose(x: Var, *, name: str | None = None) -> Var:
@@ -1765,6 +1944,14 @@ def pad(x: Var, before: int | Sequence[int], after: int | Sequence[int], mode: s
     the axis were a ring (``"circular"``).
     """
 
+def pinv(x: Var, relative: float | None = None, *, name: str | None = None) -> Var:
+    """pinv(x: float[*b m n], relative=None) -> y: float[*b n m]
+
+    The pseudo-inverse of each matrix (Moore, 1920; Penrose, 1955): of singular values above `relative` times the largest.
+
+    That is max(m, n) times the spacing of the dtype at 1 where it is None. What is no number makes the run fail.
+    """
+
 def polygamma(x: Var, order: int, *, name: str | None = None) -> Var:
     """polygamma(x: float[*b], order) -> y: float[*b]
 
@@ -1777,10 +1964,27 @@ def power(x: Var | float, y: Var | float, *, name: str | None = None) -> Var:
     ``x`` to the power ``y``. Integers drop the fraction of a power that is below 0, and are no number above 0 to it.
     """
 
+def power_iteration(x: Var, u: Var, iterations: int = 1, epsilon: float = 1e-12, *, name: str | None = None) -> tuple[Var, Var]:
+    """power_iteration(x: float[m n], u: float[m], iterations=1, epsilon=1e-12) -> next_u: float[m], v: float[n]
+
+    Left and right vectors of length 1 near those of the largest singular value of ``x``, the nearer the more often this was done.
+
+    In training, ``v = x' u``, then ``u = x v``, each divided by its length, so many times; else ``u`` stays, and ``v`` is of it. A length
+    counts as no less than ``epsilon``. Neither has a gradient (Miyato et al., 2018).
+    """
+
 def put_rows(param: Var, rows: Var, values: Var, *, name: str | None = None) -> Var:
     """put_rows(param: T[k ...d], rows: int64[n], values: T[n ...d]) -> next: T[k ...d]
 
     ``param`` with ``values`` in the rows that ``rows`` numbers, each once: ``next[rows[i]] = values[i]``. The others stay.
+    """
+
+def qr(x: Var, *, name: str | None = None) -> tuple[Var, Var]:
+    """qr(x: float[*b m n]) -> q: float[*b m k], r: float[*b k n]
+
+    The factors of each matrix: columns of ``q`` that are orthonormal, and ``r``, 0 below its diagonal. There are min(m, n) of them.
+
+    Its gradient needs the first of them to be linearly independent.
     """
 
 def quantize_rows(x: Var, *, name: str | None = None) -> tuple[Var, Var]:
@@ -1813,6 +2017,18 @@ def random_uniform_like(like: Var, low: float = 0.0, high: float = 1.0, dtype: D
     """random_uniform_like(like: shape[...s], low=0.0, high=1.0, dtype=float32) -> y: {dtype}[...s]
 
     The draw of `random_uniform`, of the shape of ``like``, which is not kept alive.
+    """
+
+def real_fourier(x: Var, axis: int = -1, norm: str = "backward", *, name: str | None = None) -> Var:
+    """real_fourier(x: float[...s n], axis=-1, norm="backward") -> y: float[...t]
+
+    The first n / 2 + 1 of what `fourier` gives of real numbers, along an axis: pairs in a last axis more. The others are conjugates.
+    """
+
+def real_fourier_inverse(x: Var, length: int, axis: int = -1, norm: str = "backward", *, name: str | None = None) -> Var:
+    """real_fourier_inverse(x: float[...s n 2], length, axis=-1, norm="backward") -> y: float[...t]
+
+    The `length` real numbers whose `real_fourier` is ``x``, pairs in the last axis. The imaginary parts of ends do not count.
     """
 
 def reciprocal(x: Var, *, name: str | None = None) -> Var:
@@ -2141,6 +2357,14 @@ def slice(x: Var, axis: int = 0, start: int = 0, stop: int | None = None, step: 
     Negative numbers count from the end; nothing is clipped. Its gradient is zero where nothing was taken from.
     """
 
+def slogdet(x: Var, *, name: str | None = None) -> tuple[Var, Var]:
+    """slogdet(x: float[*b m m]) -> sign: float[*b], log: float[*b]
+
+    The sign of the determinant of each matrix, and the logarithm of its size; 0 and minus infinity where there is no inverse.
+
+    There, the gradient makes the run fail.
+    """
+
 def softmax(x: Var, axis: int | None = None, *, name: str | None = None) -> Var:
     """softmax(x: float[...s], axis=None) -> y: float[...s]
 
@@ -2157,6 +2381,20 @@ def softplus(x: Var, beta: float = 1.0, threshold: float = 20.0, *, name: str | 
     """softplus(x: float[*b], beta=1.0, threshold=20.0) -> y: float[*b]
 
     ``log(1 + exp(beta * x)) / beta``; ``x`` itself where ``beta * x`` is above the threshold.
+    """
+
+def solve_columns(a: Var, b: Var, *, name: str | None = None) -> Var:
+    """solve_columns(a: float[*b m m], b: float[*b m k]) -> x: float[*b m k]
+
+    The ``x`` of ``a x = b``, for each column of ``b``. A matrix without an inverse makes the run fail.
+    """
+
+def solve_triangular_columns(a: Var, b: Var, upper: bool = False, unitriangular: bool = False, *, name: str | None = None) -> Var:
+    """solve_triangular_columns(a: float[*b m m], b: float[*b m k], upper=False, unitriangular=False) -> x: float[*b m k]
+
+    The ``x`` of ``a x = b``, where only the lower triangle of ``a`` counts, or the ``upper``; its diagonal is ones if `unitriangular`.
+
+    Without that, a 0 on the diagonal makes the run fail.
     """
 
 def sort(x: Var, axis: int = -1, descending: bool = False, *, name: str | None = None) -> tuple[Var, Var]:
@@ -2247,6 +2485,15 @@ def sum_to_shape(x: Var, like: Var, *, name: str | None = None) -> Var:
     """sum_to_shape(x: float[...r], like: shape[...s]) -> y: sum float[...s]
 
     Sum ``x`` to the shape of ``like``, which broadcasts to the shape of ``x``: the gradient of broadcasting.
+    """
+
+def svd(x: Var, *, name: str | None = None) -> tuple[Var, Var, Var]:
+    """svd(x: float[*b m n]) -> u: float[*b m k], s: float[*b k], v: float[*b k n]
+
+    The singular value decomposition of each matrix, ``x = u diag(s) v``: the min(m, n) singular values ``s``, falling.
+
+    Columns of ``u`` and rows of ``v`` are orthonormal; of each column the element that is largest in size is positive. What is no number
+    makes the run fail.
     """
 
 def take_along_axis(x: Var, index: Var, axis: int, *, name: str | None = None) -> Var:

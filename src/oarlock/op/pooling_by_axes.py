@@ -2,6 +2,7 @@
 
 import torch
 
+from oarlock.errors import ShapeError
 from oarlock.op.places import take_places_dx
 from oarlock.op.pooling import pooled_shape, pooled_shapes, require_seen
 from oarlock.op.trusted_operator import operator
@@ -79,6 +80,7 @@ def average_pool1d_dx(dy, x_shape, *, size, stride, padding, ceil_mode, count_in
         Case(x=[[[[[1.0, 3.0, 2.0]]]]], size=(1, 1, 2), stride=(1, 1, 1), y=[[[[[2.0, 2.5]]]]]),
         GradCheck(x=(1, 2, 3, 4, 5), size=(2, 2, 2), stride=(1, 2, 2), padding=(1, 0, 1), ceil_mode=True, count_include_pad=False),
         Rejects("size, stride and padding have three numbers each", x=(1, 1, 2, 2, 2), size=(1, 1), stride=(1, 1, 1)),
+        Rejects("without padding", x=(1, 1, 2, 2, 1), size=(1, 1, 2), stride=(1, 1, 1), padding=(0, 0, 1)),
     ],
 )
 def average_pool3d(
@@ -97,4 +99,13 @@ def average_pool3d_dx(dy, x_shape, *, size, stride, padding, ceil_mode, count_in
 
 
 average_pool1d.infer_shape(pooled_shape)
-average_pool3d.infer_shape(pooled_shape)
+
+
+@average_pool3d.infer_shape
+def average_pooled_shape(x, **windows):
+    """The shape of `average_pool2d`; PyTorch's windows along three axes must fit without the padding."""
+    shape = pooled_shape(x, **windows)
+    for length, window in zip(x.shape[2:], windows["size"], strict=True):
+        if isinstance(length, int) and length < window:
+            raise ShapeError(f"a window of {window} does not fit into {length} without padding")
+    return shape
