@@ -50,7 +50,14 @@ OTHERWISE = {
         "scatter_reduce",
     ],
     "PyTorch has its last input behind an attribute": ["binary_cross_entropy_with_logits"],
-    "PyTorch takes something in between that we do not have, or have as two": ["batch_norm", "bincount", "layer_norm", "pad", "rms_norm"],
+    "PyTorch takes something in between that we do not have, or have as two": [
+        "batch_norm",
+        "bincount",
+        "layer_norm",
+        "pad",
+        "rms_norm",
+        "stft",
+    ],
     "variables that tell sizes stand in a row before the attributes": ["eye"],
 }
 
