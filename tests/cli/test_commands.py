@@ -113,6 +113,8 @@ def test_python_m_oarlock_shows_every_verb(tmp_path):
         "train",
         "infer",
         "serve",
+        "resume",
+        "runs",
         "show",
         "summary",
         "check",
@@ -141,6 +143,8 @@ def test_an_error_of_another_process_goes_to_its_error_output_without_a_tracebac
         "train",
         "infer",
         "serve",
+        "resume",
+        "runs",
         "show",
         "check",
         "diff",
@@ -537,3 +541,34 @@ def test_train_refuses_what_it_cannot_do(arguments, message, script, training, m
     before = training.read_bytes()
     assert refuses("train", *(argument.format(**files) for argument in arguments)) == message
     assert training.read_bytes() == before
+
+
+def test_a_run_in_a_folder_goes_on_after_a_stop_and_is_listed(training, tmp_path, prints, refuses, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    whole = tmp_path / "whole.safetensors"
+    prints("train", training, "--data", "digits:train", "--epochs", 3, "--save", whole)
+    part = (
+        "train",
+        training,
+        "--data",
+        "digits:train",
+        "--epochs",
+        3,
+        "--save",
+        tmp_path / "part.safetensors",
+        "--run",
+        "runs/one",
+        "--save-every",
+        4,
+    )
+    assert "Next: oarlock runs runs; after a stop, oarlock resume runs/one" in prints(*part, "--steps", 5)
+    assert (tmp_path / "part.safetensors").read_bytes() != whole.read_bytes()
+    listed = prints("runs", "runs").split()
+    assert re.fullmatch("[0-9a-f]{8}", listed[listed.index("one") :][1])
+    prints("resume", "runs/one")
+    assert (tmp_path / "part.safetensors").read_bytes() == whole.read_bytes()
+    assert "3/3" in prints("runs", "runs").split()
+    assert refuses("resume", tmp_path) == f'MissingFileError: "{tmp_path}" is no folder of a run: it has no run.json'
+    assert refuses("train", training, "--data", "digits:train", "--save-every", 2).startswith(
+        "ArgumentError: --save-every is for a run in a folder"
+    )

@@ -19,6 +19,8 @@ from oarlock.cli import (
     prune,
     quantize,
     recompute,
+    resume,
+    runs,
     serve,
     show,
     summary,
@@ -41,6 +43,8 @@ app = typer.Typer(
 app.command(cls=opens_program("save", "path"), context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(train.train)
 app.command(cls=opens_program("output"))(infer.infer)
 app.command()(serve.serve)
+app.command()(resume.resume)
+app.command()(runs.runs)
 for command in (show.show, summary.summary, check.check, diff.diff, plan.plan):
     app.command(cls=opens_program())(command)
 app.command(cls=opens_program("output"))(prune.prune)

@@ -35,6 +35,8 @@ def train(
     steps: Annotated[int | None, typer.Option(help="Stop after this many further steps.")] = None,
     seed: Annotated[int | None, typer.Option(help="Which split of a bundled data set; the program's own seed, unless given.")] = None,
     save: Annotated[Path | None, typer.Option(help="Where to save the training program; where it came from, unless given.")] = None,
+    run: Annotated[Path | None, typer.Option(help="A folder to keep the run in: what it measures, and checkpoints to go on from.")] = None,
+    save_every: Annotated[int | None, typer.Option(help="Steps between checkpoints; an epoch, unless given.")] = None,
     backend: Annotated[
         str | None,
         typer.Option(help="inductor: PyTorch's compiler compiles regions of the plan; none: no longer. As saved, if not given."),
@@ -61,6 +63,8 @@ def train(
             "--save": save,
             "--backend": backend,
             "--columns": columns or None,
+            "--run": run,
+            "--save-every": save_every,
             "--untrusted": untrusted or None,
         }
         for option, value in given.items():
@@ -69,6 +73,9 @@ def train(
         passed = [("--epochs", epochs), ("--steps", steps), ("--seed", seed)]
         _run_script(path, [text for option, value in passed if value is not None for text in (option, str(value))] + context.args)
         return
+    if save_every is not None and run is None:
+        raise ArgumentError("--save-every is for a run in a folder", hint="--run runs/one")
+    kept = None if run is None else training.Run(run, save_every)
     if context.args:
         raise ArgumentError(f"unknown argument {context.args[0]!r}", hint="oarlock train --help")
     if data is None:
@@ -77,12 +84,14 @@ def train(
         raise MissingFileError(f'there is no folder "{save.parent}"')
     try:
         with training.Stopping(patience=0.0):
-            result = _go_on(path, data, validate, columns, epochs, steps, seed, backend, untrusted)
+            result = _go_on(path, data, validate, columns, epochs, steps, seed, kept, backend, untrusted)
     except training.Interrupted as interrupt:
         save_model(interrupt.result, destination(save or path))
         _stopped(interrupt.result, save or path, _how(data, columns) + " --untrusted" * untrusted)
     save_model(result, destination(save or path))
     typer.echo(f"{result.steps} steps in all; saved {save or path}")
+    if run is not None:
+        typer.echo(f"Next: oarlock runs {shlex.quote(str(run.parent))}; after a stop, oarlock resume {shlex.quote(str(run))}")
 
 
 def _go_on(
@@ -93,6 +102,7 @@ def _go_on(
     epochs: int | None,
     steps: int | None,
     seed: int | None,
+    run: training.Run | None,
     backend: str | None,
     untrusted: bool,
 ) -> training.TrainingResult:
@@ -105,6 +115,7 @@ def _go_on(
         open_source(data, seed=split, columns=columns),
         epochs=epochs,
         steps=steps,
+        run=run,
         validate=held_out,
         tune=False,
         backend=backend,  # type: ignore[arg-type]

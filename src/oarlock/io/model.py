@@ -36,7 +36,7 @@ from oarlock.runtime.scope import Scope, frozen_in
 from oarlock.suggestions import did_you_mean, list_names
 from oarlock.tensor.dtype import from_torch
 
-__all__ = ["Model", "infer", "load_model", "read_model", "save_model", "scope_of"]
+__all__ = ["Model", "infer", "load_model", "read_model", "save_model", "scope_of", "values_of"]
 
 _FROZEN = "oarlock.frozen"  # the tensor that lists, as JSON, the parameters of a training program that are not to be estimated
 
@@ -126,11 +126,19 @@ def save_model(target: object = None, *arguments: object, **keywords: object) ->
     scope = scope_of(parameters, _written_in(target))
     if program.is_training:
         require_not_elsewhere(program, scope, program.persistables())
+    write_container(path, program.to_bytes(), values_of(program, scope))
+
+
+def values_of(program: Program, scope: Scope) -> dict[str, torch.Tensor]:
+    """The tensors that a file of `program` holds, by name: what persists, and a list of what training leaves as it is.
+
+    Raises UnsetVarError, ShapeError or DTypeError for a value that is missing or does not fit.
+    """
     tensors = {var.name: _value(var, scope) for var in program.persistables()}
     frozen = sorted(frozen_in(scope).intersection(_estimable(program)))
     if frozen:
         tensors[_FROZEN] = torch.frombuffer(bytearray(json.dumps(frozen).encode()), dtype=torch.uint8)
-    write_container(path, program.to_bytes(), tensors)
+    return tensors
 
 
 def _in_order(names: Sequence[str], message: str, arguments: tuple[object, ...], keywords: dict[str, object]) -> tuple[object, ...]:

@@ -1,10 +1,13 @@
 """The training loop."""
 
 from oarlock.suggestions import suggest_names
+from oarlock.training.early_stopping import EarlyStopping
 from oarlock.training.evaluation import evaluate
 from oarlock.training.interruption import Interrupted, Stopping
-from oarlock.training.trainer import EpochRecord, TrainingResult, train
+from oarlock.training.records import EpochRecord, TrainingResult
+from oarlock.training.run_folder import Run
+from oarlock.training.trainer import train
 
-__all__ = ["EpochRecord", "Interrupted", "Stopping", "TrainingResult", "evaluate", "train"]
+__all__ = ["EarlyStopping", "EpochRecord", "Interrupted", "Run", "Stopping", "TrainingResult", "evaluate", "train"]
 
 suggest_names(__name__)

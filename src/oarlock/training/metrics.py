@@ -14,7 +14,7 @@ from oarlock.metric.state import counted_by
 from oarlock.runtime.ragged import Ragged
 from oarlock.runtime.scope import Scope
 
-__all__ = ["LossWatch", "Means", "leave", "metrics_in", "taken_up"]
+__all__ = ["LossWatch", "Means", "leave", "metrics_in", "taken_up", "without_means"]
 
 _SUMS = "@EPOCH"  # the step at which a run stopped in an epoch, the rows of the epoch so far, and the sum of each target over them
 
@@ -58,6 +58,13 @@ def leave(means: Means, program: Program, scope: Scope, steps: int) -> None:
         shape, zeros = tuple(sums.shape), Initializer("constant", {"value": 0.0})
         found = program.main.new_var(_SUMS, DType.FLOAT64, shape, persistable=True, stop_gradient=True, initializer=zeros)
     scope.set(_SUMS, sums)
+
+
+def without_means(program: Program) -> Program:
+    """A copy of `program` that declares no means which a run left."""
+    copied = program.clone()
+    copied.main.vars.pop(_SUMS, None)
+    return copied
 
 
 def taken_up(program: Program, scope: Scope, steps: int) -> Means:

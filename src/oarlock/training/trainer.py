@@ -5,8 +5,9 @@ program and its scope, so a saved training program goes on, bit for bit, where i
 """
 
 import contextlib
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Literal
 
 from oarlock.data.recognition import open_data
@@ -18,7 +19,6 @@ from oarlock.ir.location import here
 from oarlock.ir.names import COUNTER
 from oarlock.ir.program import Program, Training
 from oarlock.ir.var import Var
-from oarlock.metric.state import reset
 from oarlock.optimizer.optimizer import Optimizer
 from oarlock.optimizer.sgd import SGD
 from oarlock.passes.pruning import prune
@@ -29,40 +29,14 @@ from oarlock.runtime.ownership import require_own, states_of
 from oarlock.runtime.place import Place
 from oarlock.runtime.process import configure_process
 from oarlock.runtime.scope import Scope
-from oarlock.training.batches import Batches
-from oarlock.training.interruption import Interrupted, Stopping
-from oarlock.training.metrics import LossWatch, Means, leave, metrics_in, taken_up
+from oarlock.training.early_stopping import EarlyStopping
+from oarlock.training.loop import Loop
 from oarlock.training.progress import Display, SilentDisplay, select_branch_display
-from oarlock.training.replay import Replay, one_epoch, open_batches
+from oarlock.training.records import EpochRecord, TrainingResult
+from oarlock.training.replay import open_batches
+from oarlock.training.run_folder import Run, RunFolder
 
-__all__ = ["EpochRecord", "TrainingResult", "train"]
-
-
-@dataclass(frozen=True)
-class EpochRecord:
-    """One pass over the data: means over its rows, by label, and the values of metrics; `validation` likewise, empty where there was none.
-
-    A pass that was taken up in its middle is averaged whole, since a run that stops leaves its sums. Of one that was saved before
-    that was so, the means are of the rows that were left.
-    """
-
-    epoch: int
-    training: dict[str, float]
-    validation: dict[str, float]
-
-
-@dataclass
-class TrainingResult:
-    """The result of training: the training program, the scope it ran in, and the measurements of each epoch.
-
-    `ol.save_model(result, path)` saves it to be continued; `ol.save_model(predict, result.parameters, path)`
-    saves the program that predicts. `steps` counts the steps of the program's whole life.
-    """
-
-    program: Program
-    parameters: Scope
-    history: list[EpochRecord] = field(default_factory=list)
-    steps: int = 0
+__all__ = ["train"]
 
 
 def train(
@@ -76,6 +50,10 @@ def train(
     show: Mapping[str, Var] | None = None,
     transform: Transform | None = None,
     steps: int | None = None,
+    run: Run | str | os.PathLike[str] | None = None,
+    early_stopping: EarlyStopping | None = None,
+    on_step: Callable[[int, dict[str, float]], object] | None = None,
+    on_epoch: Callable[[EpochRecord], object] | None = None,
     scope: Scope | None = None,
     place: Place | None = None,
     progress: bool | Display = True,
@@ -93,8 +71,16 @@ def train(
     and of what `ol.metric` made, which begins anew with each pass over data, the value after the last batch. `steps` ends
     the run early, after so many more steps. `scope` receives the parameters, and keeps those it has. A run that raised in it goes on
     when it is asked for once more; that of another program is refused, and `scope.new_scope()` trains its parameters beside it. `progress`
-    is False for silence. With `tune`, the process is set up for kernels first, all of it: `ol.configure_process` says how.
-    `backend` is that of the executor. It is saved with the run, which goes on with it, until another one is given, or "none".
+    is False for silence.
+
+    `run` is a folder in which the run is kept, a path or an `ol.training.Run`: its program, what it measured, and checkpoints, written
+    beside the training. A folder that holds a run already goes on with it where its last checkpoint is, with the same bits as if it had
+    never stopped; so a script that was killed is started once more. `early_stopping` ends the run by what its epochs measured. `on_step` is
+    called after each step with its number and the values of its targets, `on_epoch` after each epoch with its record; the run ends after an
+    epoch for which that returns True.
+
+    With `tune`, the process is set up for kernels first, all of it: `ol.configure_process` says how. `backend` is that of the executor. It
+    is saved with the run, which goes on with it, until another one is given, or "none".
 
     A loss that is no number, or infinite, is warned of once, with the step and what else is not finite; so is that of `validate`, once. The
     run goes on.
@@ -108,26 +94,41 @@ def train(
     if tune:
         configure_process()
     source, held_out_source = _opened(data, transform), None if validate is None else _opened(validate, None)
-    if isinstance(cost, Var):
-        own = source.batch_size if isinstance(source, Source) else None
-        rows = _require_count("batch_size", batch_size or own or 32) if batch_size != 0 else _require_count("batch_size", 0)
-        drive = Training(rows, 1 if epochs is None else _require_count("epochs", epochs), _chosen(backend))
-        executor = Executor(place, backend=require_backend(drive.backend))
-        program = _training_program(cost, optimizer, show or {}, drive.batch_size)
-        scope = Scope() if scope is None else scope
-    else:
-        if scope is not None:
+    own = source.batch_size if isinstance(source, Source) else None
+    with contextlib.ExitStack() as stack:
+        folder = None if run is None else stack.enter_context(RunFolder(run if isinstance(run, Run) else Run(run)))
+        saved = None if folder is None else folder.find_saved()
+        if saved is not None and scope is not None:
+            raise ArgumentError(f'"{folder.path}" holds a run already, which has its parameters; scope is for a new one')  # type: ignore[union-attr]
+        if isinstance(cost, Var):
+            rows = _require_count("batch_size", 32 if (batch_size, own) == (None, None) else own if batch_size is None else batch_size)
+            drive = Training(rows, 1 if epochs is None else _require_count("epochs", epochs), _chosen(backend))
+            executor = Executor(place, backend=require_backend(drive.backend))
+            program = _training_program(cost, optimizer, show or {}, drive.batch_size)
+            if saved is not None:
+                folder.require_same(saved.model.program, program)  # type: ignore[union-attr]
+                cost, optimizer, show, batch_size = saved.model, None, None, rows
+        elif scope is not None:
             raise ArgumentError("a training program has its parameters already; scope is for a cost")
-        program, scope = _continued(cost, optimizer, show, batch_size)
-        drive, executor = _driven_on(cost, place, epochs, backend)
-    batches = open_batches(source, program, drive.batch_size)
-    held_out = None if held_out_source is None else open_batches(held_out_source, program, max(256, drive.batch_size), shuffle=False)
-    program.training = drive
-    if isinstance(cost, Var):
-        _take_up(program, scope, drive.epochs, batches.per_epoch)
-    init(program, scope)
-    display = select_branch_display() if progress is True else SilentDisplay() if progress is False else progress
-    return _run(program, scope, batches, held_out, steps, executor, display)
+        elif saved is not None:
+            folder.require_same(saved.model.program, getattr(cost, "program", saved.model.program))  # type: ignore[union-attr]
+            cost = saved.model
+        if isinstance(cost, Var):
+            scope = Scope() if scope is None else scope
+        else:
+            program, scope = _continued(cost, optimizer, show, batch_size)
+            drive, executor = _driven_on(cost, place, epochs, backend)
+        batches = open_batches(source, program, drive.batch_size)
+        held_out = None if held_out_source is None else open_batches(held_out_source, program, max(256, drive.batch_size), shuffle=False)
+        program.training = drive
+        if isinstance(cost, Var):
+            _take_up(program, scope, drive.epochs, batches.per_epoch)
+        init(program, scope)
+        loop = Loop(program, scope, batches, held_out, executor, early_stopping, on_step, on_epoch, folder)
+        if folder is not None:
+            loop.go_on(saved)
+            folder.begin(program, steps=loop.result.steps, data=str(data) if isinstance(data, str | os.PathLike) else type(data).__name__)
+        return loop.run(steps, select_branch_display() if progress is True else SilentDisplay() if progress is False else progress)
 
 
 def _training_program(cost: Var, optimizer: Optimizer | None, show: Mapping[str, Var], batch_size: int) -> Program:
@@ -225,79 +226,3 @@ def _require_count(name: str, value: object, *, least: int = 1) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or not least <= value < 2**32:
         raise ArgumentError(f"{name} is a whole number from {least}, not {value!r:.60}")
     return value
-
-
-def _run(
-    program: Program,
-    scope: Scope,
-    batches: Batches | Replay,
-    held_out: Batches | Replay | None,
-    steps: int | None,
-    executor: Executor,
-    display: Display,
-) -> TrainingResult:
-    assert program.training is not None
-    done, epochs = int(scope[COUNTER]), program.training.epochs  # type: ignore[call-overload]
-    total = None if batches.per_epoch is None else epochs * batches.per_epoch
-    stop = min((end for end in (total, None if steps is None else done + steps) if end is not None), default=None)
-    result = TrainingResult(program, scope, steps=done)
-    means, in_middle = taken_up(program, scope, done), False
-    metrics = metrics_in(program)
-    loss = LossWatch(program, scope)
-    try:
-        with Stopping() as stopping, contextlib.closing(batches.after(done)) as following:
-            display.start(done=done, total=stop, epochs=epochs, unit=_unit(program))
-            try:
-                while stop is None or result.steps < stop:
-                    stopping.check()
-                    batch = next(following)
-                    if batch.epoch >= epochs:  # of a run that was over
-                        break
-                    if batch.number == 0:
-                        means = Means(metrics)
-                    values = executor.run(program, batch.feed, list(program.targets), scope=scope, training=True)
-                    result.steps += 1
-                    in_middle = not batch.is_last
-                    means.add(program.targets, values, batch.rows)
-                    if not means.are_finite:
-                        loss.warn(values, batch.feed, step=result.steps, epoch=batch.epoch + 1)
-                    display.step(epoch=batch.epoch + 1, rows=batch.rows, metrics=means.values)
-                    if batch.is_last:
-                        reset(program, scope)
-                        validation = {} if held_out is None else _measure(result, batch.epoch + 1, held_out, executor, stopping, loss)
-                        result.history.append(EpochRecord(batch.epoch + 1, means.values, validation))
-                        shown = means.values | {f"validation {label}": value for label, value in validation.items()}
-                        display.epoch(epoch=batch.epoch + 1, metrics=shown)
-                        if batch.epoch + 1 == epochs:
-                            break
-            finally:
-                if in_middle:
-                    leave(means, program, scope, result.steps)
-                display.stop()
-    except KeyboardInterrupt as interrupt:
-        result.steps = int(scope[COUNTER])  # type: ignore[call-overload]  the last step may have been finished, and not counted
-        raise Interrupted(result) from interrupt
-    return result
-
-
-def _measure(
-    result: TrainingResult, epoch: int, held_out: Batches | Replay, executor: Executor, stopping: Stopping, loss: LossWatch
-) -> dict[str, float]:
-    """The means of the targets over data, at the end of an epoch, without training on it."""
-    program = result.program
-    means = Means(metrics_in(program))
-    try:
-        for batch in one_epoch(held_out):
-            stopping.check()
-            values = executor.run(program, batch.feed, list(program.targets), scope=result.parameters, training=False)
-            means.add(program.targets, values, batch.rows)
-            if not means.are_finite:
-                loss.warn(values, batch.feed, step=result.steps, epoch=epoch, validation=True)
-    finally:
-        reset(program, result.parameters)
-    return means.values
-
-
-def _unit(program: Program) -> str:
-    """The word for the rows of the data."""
-    return "images" if any(var.name == "image" for var in program.main.inputs) else "rows"

@@ -1,0 +1,119 @@
+"""Checkpoints: folders that are there whole, or not at all."""
+
+import contextlib
+import hashlib
+import json
+import os
+import re
+import secrets
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+from oarlock.errors import FormatError, OarlockError, WriteError
+from oarlock.io.files import read_file
+
+__all__ = ["find_checkpoints", "find_latest", "read_checkpoint", "remove_checkpoint", "remove_unfinished", "write_checkpoint"]
+
+_MANIFEST = "manifest.json"
+_NAME = re.compile(r"step-(\d{1,18})")
+_UNFINISHED = ".unfinished-"
+_LARGEST = 64 * 2**30  # bytes of a file
+
+
+def write_checkpoint(folder: Path, step: int, files: "Mapping[str, bytes | memoryview]") -> Path:
+    """Write `files` as the checkpoint of a step: into a folder of another name, each to the disk, and last a manifest with their sizes and
+    SHA-256; only then does the folder get its name.
+
+    Whatever ends this early leaves no checkpoint of this step, and those before it as they are. One that is there already stays. Raises
+    WriteError where the system refuses: no room, no rights, a disk that does not take what it is given.
+    """
+    final = folder / f"step-{step:09d}"
+    if final.exists():
+        return final
+    temporary = folder / f"{_UNFINISHED}{secrets.token_hex(8)}"
+    manifest = {name: {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()} for name, data in files.items()}
+    try:
+        os.mkdir(temporary)
+        for name, data in files.items():
+            _write(temporary / name, data)
+        _write(temporary / _MANIFEST, json.dumps(manifest, indent=1).encode())
+        _sync_folder(temporary)
+        os.rename(temporary, final)
+        _sync_folder(folder)
+    except OSError as error:
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise WriteError(
+            f'the checkpoint "{final}" cannot be written: {error.strerror or error}', hint="make room or get the rights there"
+        ) from error
+    except BaseException:
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise
+    return final
+
+
+def find_checkpoints(folder: Path) -> dict[int, Path]:
+    """The checkpoints in a folder by their steps, the oldest first; whole ones, or broken since."""
+    if not folder.is_dir():
+        return {}
+    found = {int(match[1]): path for path in folder.iterdir() if (match := _NAME.fullmatch(path.name)) and path.is_dir()}
+    return dict(sorted(found.items()))
+
+
+def find_latest(folder: Path) -> tuple[int, dict[str, bytes]] | None:
+    """The step and the files of the newest checkpoint whose manifest is right; None where there is none."""
+    for step, path in reversed(find_checkpoints(folder).items()):
+        with contextlib.suppress(OarlockError):
+            return step, read_checkpoint(path)
+    return None
+
+
+def read_checkpoint(path: Path) -> dict[str, bytes]:
+    """The files of a checkpoint, by name. Raises FormatError where one is missing, or is not what the manifest says."""
+    try:
+        manifest = json.loads(read_file(path / _MANIFEST, largest=2**20, limit="file_bytes"))
+        names = {str(name): (int(entry["bytes"]), str(entry["sha256"])) for name, entry in manifest.items() if "/" not in name}
+    except (OarlockError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise FormatError(f'"{path}" is no whole checkpoint: its manifest cannot be read') from error
+    files = {}
+    for name, (size, digest) in names.items():
+        try:
+            data = read_file(path / name, largest=_LARGEST, limit="file_bytes")
+        except OarlockError as error:
+            raise FormatError(f'"{path}" is no whole checkpoint: {error.message}') from error
+        if len(data) != size or hashlib.sha256(data).hexdigest() != digest:
+            raise FormatError(f'"{path}" is no whole checkpoint: "{name}" is not the file that was written')
+        files[name] = data
+    return files
+
+
+def remove_checkpoint(path: Path) -> None:
+    """Remove a checkpoint: first its name, so that nobody finds half of it. What the system refuses to remove stays."""
+    with contextlib.suppress(OSError):
+        gone = path.with_name(f"{_UNFINISHED}{secrets.token_hex(8)}")
+        os.rename(path, gone)
+        shutil.rmtree(gone, ignore_errors=True)
+
+
+def remove_unfinished(folder: Path) -> None:
+    """Remove what processes left there that were killed while they wrote or removed a checkpoint. Nobody else may be writing."""
+    if folder.is_dir():
+        for path in folder.iterdir():
+            if path.name.startswith(_UNFINISHED):
+                shutil.rmtree(path, ignore_errors=True)
+
+
+def _write(path: Path, data: bytes | memoryview) -> None:
+    with open(path, "xb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _sync_folder(folder: Path) -> None:
+    if os.name == "posix":
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

@@ -1,0 +1,41 @@
+"""The measurements of epochs, and the result of a run."""
+
+from dataclasses import dataclass, field
+
+from oarlock.ir.program import Program
+from oarlock.runtime.scope import Scope
+
+__all__ = ["EpochRecord", "TrainingResult"]
+
+
+@dataclass(frozen=True)
+class EpochRecord:
+    """One pass over the data: means over its rows, by label, and the values of metrics; `validation` likewise, empty where there was none.
+
+    `step` is the step after which it was over. A pass that was taken up in its middle is averaged whole, since a run that stops leaves its
+    sums. Of one that was saved before that was so, the means are of the rows that were left.
+    """
+
+    epoch: int
+    training: dict[str, float]
+    validation: dict[str, float]
+    step: int = 0
+
+    @property
+    def values(self) -> dict[str, float]:
+        """All of them by label; those of the validation are called "validation ..."."""
+        return self.training | {f"validation {label}": value for label, value in self.validation.items()}
+
+
+@dataclass
+class TrainingResult:
+    """The result of training: the training program, the scope it ran in, and the measurements of each epoch.
+
+    `ol.save_model(result, path)` saves it to be continued; `ol.save_model(predict, result.parameters, path)`
+    saves the program that predicts. `steps` counts the steps of the program's whole life.
+    """
+
+    program: Program
+    parameters: Scope
+    history: list[EpochRecord] = field(default_factory=list)
+    steps: int = 0

@@ -1,0 +1,256 @@
+"""The folder of a run: what it is, what it measured, and checkpoints from which it goes on."""
+
+import contextlib
+import json
+import os
+import platform
+import sys
+import warnings
+from collections.abc import Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from importlib import metadata
+from io import BytesIO
+from pathlib import Path
+from typing import IO, Any
+
+import torch
+
+from oarlock.errors import ArgumentError, FormatError, OarlockError, ProgramError, WriteError
+from oarlock.io.atomic_write import write_file
+from oarlock.io.container import write_container
+from oarlock.io.model import Model, load_model, values_of
+from oarlock.ir.content_hash import content_hash
+from oarlock.ir.diff import diff_programs
+from oarlock.ir.printer import format_program
+from oarlock.ir.program import Program
+from oarlock.runtime.scope import Scope
+from oarlock.training.checkpoint import find_checkpoints, find_latest, remove_checkpoint, remove_unfinished, write_checkpoint
+from oarlock.training.metrics import without_means
+from oarlock.training.records import EpochRecord
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None
+
+__all__ = ["Run", "RunFolder", "Saved"]
+
+_ABOUT, _LOG, _CHECKPOINTS, _LOCK = "run.json", "metrics.jsonl", "checkpoints", "lock"
+_MODEL, _STATE = "model.safetensors", "state.json"
+
+
+@dataclass(frozen=True)
+class Run:
+    """A folder in which a run is kept: `run.json`, `program.txt`, `metrics.jsonl` and `checkpoints/`.
+
+    A checkpoint is written after every `save_every` steps, and at the end of each epoch where that is None, beside the training; the newest
+    `keep` stay, and the best one by what the run is stopped by. Raises ArgumentError.
+    """
+
+    folder: str | os.PathLike[str]
+    save_every: int | None = None
+    keep: int = 3
+
+    def __post_init__(self) -> None:
+        for name in ("save_every", "keep"):
+            value = getattr(self, name)
+            if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
+                raise ArgumentError(f"{name} is a whole number from 1, not {value!r:.60}")
+
+
+@dataclass(frozen=True)
+class Saved:
+    """The content of a checkpoint: the program and its values, the epochs so far, and the sums of the epoch that was not over."""
+
+    model: Model
+    steps: int
+    history: list[EpochRecord]
+    rows: int
+    totals: dict[str, float]
+
+
+class RunFolder:
+    """The folder of one run, locked while it is open. It closes itself as a context manager; the last checkpoint is written by then."""
+
+    def __init__(self, run: Run):
+        self.run = run
+        self.path = Path(run.folder)
+        self.checkpoints = self.path / _CHECKPOINTS
+        self._writer = ThreadPoolExecutor(1, thread_name_prefix="oarlock checkpoint")
+        self._writing: Future[None] | None = None
+        self._log: IO[str] | None = None
+        self._lock: IO[bytes] | None = None
+        self._saved = -1
+
+    def __enter__(self) -> "RunFolder":
+        try:
+            self.checkpoints.mkdir(parents=True, exist_ok=True)
+            self._lock = open(self.path / _LOCK, "ab")
+            if fcntl is not None:
+                fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self._close_lock()
+            raise WriteError(
+                f'"{self.path}" belongs to a run that another process has not ended', hint="another folder, or wait for it"
+            ) from None
+        except OSError as error:
+            self._close_lock()
+            raise WriteError(f'the folder "{self.path}" of the run cannot be written: {error.strerror or error}') from error
+        remove_unfinished(self.checkpoints)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        try:
+            self._wait()
+            self._writer.shutdown()
+            if self._log is not None:
+                self._log.close()
+        finally:
+            self._close_lock()
+
+    def find_saved(self) -> Saved | None:
+        """The newest checkpoint that is whole; None for a new run. Raises FormatError where there are some, and none is whole."""
+        found = find_latest(self.checkpoints)
+        if found is None:
+            if find_checkpoints(self.checkpoints):
+                raise FormatError(f'no checkpoint in "{self.checkpoints}" is whole', hint="another folder begins a new run")
+            return None
+        step, files = found
+        try:
+            state = json.loads(files[_STATE])
+            history = [EpochRecord(**record) for record in state["history"]]
+            rows, totals = int(state["rows"]), {str(label): float(total) for label, total in state["totals"].items()}
+        except (KeyError, TypeError, ValueError) as error:
+            raise FormatError(f'the state of the checkpoint of step {step} in "{self.checkpoints}" cannot be read') from error
+        self._saved = step
+        return Saved(load_model(find_checkpoints(self.checkpoints)[step] / _MODEL), step, history, rows, totals)
+
+    def require_same(self, saved: Program, program: Program) -> None:
+        """Raise ProgramError, which names the first difference, where the run in the folder is that of another program."""
+        before, now = without_means(saved), without_means(program)
+        before.training = now.training = None
+        if content_hash(before) != content_hash(now):
+            difference = next(iter(diff_programs(before, now)), "")
+            raise ProgramError(
+                f'"{self.path}" holds a run of another program',
+                given=[str(difference)] if difference else [],
+                hint="another folder begins a new run; `oarlock resume` goes on with the one that is there",
+            )
+
+    def begin(self, program: Program, *, steps: int, data: str) -> None:
+        """Write what the run is, and cut off what was measured after `steps`, from which it goes on. Raises WriteError."""
+        if not (self.path / _ABOUT).exists():
+            write_file(self.path / "program.txt", format_program(program, source=False).encode())
+            write_file(self.path / _ABOUT, json.dumps(_about(program, data), indent=1).encode())
+        log = self.path / _LOG
+        lines = log.read_text(encoding="utf-8").splitlines() if log.exists() else []
+        kept = [line for line in lines if _step_of(line) <= steps]
+        write_file(log, "".join(f"{line}\n" for line in kept).encode())
+        self._log = open(log, "a", encoding="utf-8")  # noqa: SIM115  it is written until the run ends
+
+    def step(self, step: int, epoch: int, rows: int, values: Mapping[str, float]) -> None:
+        """Log a step."""
+        self._write_log({"step": step, "epoch": epoch, "rows": rows, **values})
+
+    def epoch(self, record: EpochRecord) -> None:
+        """Log an epoch, with what was validated."""
+        self._write_log(asdict(record))
+        if self._log is not None:
+            with contextlib.suppress(OSError):
+                self._log.flush()
+
+    def save(
+        self,
+        program: Program,
+        scope: Scope,
+        steps: int,
+        history: list[EpochRecord],
+        rows: int,
+        totals: Mapping[str, float],
+        *,
+        best: int | None,
+    ) -> None:
+        """Write a checkpoint beside the training: its values are copied here, the rest is done by a thread.
+
+        Where the system refuses, that is warned of, the run goes on, and the checkpoints before it stay. `best` is the step of one to keep.
+        """
+        if steps == self._saved:
+            return
+        self._wait()
+        self._saved = steps
+        tensors = {name: value.detach().clone() for name, value in values_of(program, scope).items()}
+        state = {"step": steps, "rows": rows, "totals": dict(totals), "history": [asdict(record) for record in history]}
+        self._writing = self._writer.submit(self._write, program.to_bytes(), tensors, steps, json.dumps(state).encode(), best)
+
+    def _write(self, program: bytes, tensors: dict[str, torch.Tensor], steps: int, state: bytes, best: int | None) -> None:
+        model = BytesIO()
+        write_container(model, program, tensors)
+        if self._log is not None:
+            with contextlib.suppress(OSError, ValueError):
+                self._log.flush()
+        write_checkpoint(self.checkpoints, steps, {_MODEL: model.getbuffer(), _STATE: state})
+        found = find_checkpoints(self.checkpoints)
+        for step in list(found)[: -self.run.keep]:
+            if step != best:
+                remove_checkpoint(found[step])
+
+    def _wait(self) -> None:
+        """Wait for the checkpoint that is being written; warn of one that could not be."""
+        writing, self._writing = self._writing, None
+        if writing is not None:
+            try:
+                writing.result()
+            except OarlockError as error:
+                self._saved = -1
+                warnings.warn(f"{error.message}. The run goes on, and keeps the checkpoints that it has", RuntimeWarning, stacklevel=2)
+
+    def _write_log(self, entry: Mapping[str, Any]) -> None:
+        if self._log is not None:
+            try:
+                self._log.write(json.dumps(entry) + "\n")
+            except OSError as error:
+                warnings.warn(f'"{self.path / _LOG}" cannot be written: {error.strerror}. The run goes on', RuntimeWarning, stacklevel=2)
+                self._log = None
+
+    def _close_lock(self) -> None:
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
+
+
+def _about(program: Program, data: str) -> dict[str, Any]:
+    """A description of a run, for who looks at its folder."""
+    assert program.training is not None
+    return {
+        "program": content_hash(program),
+        "seed": program.seed,
+        "training": asdict(program.training),
+        "targets": list(program.targets),
+        "data": data,
+        "command": sys.argv,
+        "working_folder": os.getcwd(),
+        "environment": {
+            "oarlock": metadata.version("oarlock") if _is_installed() else "a checkout",
+            "torch": torch.__version__,
+            "python": platform.python_version(),
+            "machine": platform.machine(),
+            "threads": torch.get_num_threads(),
+        },
+    }
+
+
+def _is_installed() -> bool:
+    try:
+        metadata.version("oarlock")
+    except metadata.PackageNotFoundError:
+        return False
+    return True
+
+
+def _step_of(line: str) -> float:
+    """The step of a line of the log; infinite for one that was cut short."""
+    try:
+        return float(json.loads(line)["step"])
+    except (ValueError, KeyError, TypeError):
+        return float("inf")

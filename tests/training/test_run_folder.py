@@ -1,0 +1,211 @@
+"""A run that is kept in a folder: checkpoints, what was measured, and going on after any end."""
+
+import errno
+import json
+import os
+import signal
+import time
+from pathlib import Path
+
+import numpy
+import pytest
+import torch
+from classifiers import small_classifier, small_rows
+
+import oarlock as ol
+from oarlock.training import checkpoint
+
+ROWS = small_rows(23)
+OPTIONS = {"epochs": 3, "batch_size": 4, "progress": False}
+
+
+def train(folder: Path, **options) -> ol.TrainingResult:
+    """A run with everything that has a state: shuffled rows, momentum, dropout, a metric."""
+    with ol.Program(seed=3):
+        x = ol.layer.data("x", [3])
+        label = ol.layer.data("label", [], dtype="int64")
+        logits = ol.layer.fc(ol.layer.dropout(ol.layer.batch_norm(ol.layer.fc(x, 8, act="tanh")), 0.2), 2)
+        cost = ol.layer.mean(ol.layer.softmax_with_cross_entropy(logits, label))
+        show = {"accuracy": ol.layer.accuracy(logits, label)}
+    given = {"optimizer": ol.optimizer.Momentum(0.1), "show": show, "validate": ROWS, "run": folder} | OPTIONS | options
+    return ol.train(cost, ROWS, **given)
+
+
+def same(left: ol.TrainingResult, right: ol.TrainingResult) -> bool:
+    held = all(torch.equal(left.parameters[name], right.parameters[name]) for name in right.parameters)
+    return held and left.steps == right.steps and left.history == right.history
+
+
+@pytest.fixture(scope="module")
+def unbroken(tmp_path_factory: pytest.TempPathFactory) -> ol.TrainingResult:
+    return train(tmp_path_factory.mktemp("unbroken") / "run", run=None)
+
+
+@pytest.mark.parametrize("stop", [0, 1, 5, 6, 7, 12, 17, 18])
+def test_a_run_that_ended_anywhere_goes_on_with_the_same_bits_and_the_whole_history(stop, unbroken, tmp_path):
+    half = train(tmp_path / "run", steps=stop)
+    assert half.steps == stop
+    assert same(train(tmp_path / "run"), unbroken)
+    assert same(train(tmp_path / "run"), unbroken)  # which is over, and says what it measured
+
+
+def test_the_folder_holds_what_the_run_is_and_each_step_once(tmp_path):
+    train(tmp_path / "run", steps=8)
+    with open(tmp_path / "run/metrics.jsonl", "a") as log:
+        log.write('{"step": 9, "epoch": 2, "rows": 4, "loss": 1.0}\n{"st')  # of a step that no checkpoint holds, and a line cut short
+    result = train(tmp_path / "run")
+    lines = [json.loads(line) for line in (tmp_path / "run/metrics.jsonl").read_text().splitlines()]
+    steps = [line["step"] for line in lines if "loss" in line]
+    assert steps == list(range(1, 19))
+    assert [line for line in lines if "training" in line] == [
+        {"epoch": r.epoch, "training": r.training, "validation": r.validation, "step": r.step} for r in result.history
+    ]
+    about = json.loads((tmp_path / "run/run.json").read_text())
+    assert about["training"] == {"batch_size": 4, "epochs": 3, "backend": None}
+    assert about["environment"]["torch"] == torch.__version__
+    assert "momentum" in (tmp_path / "run/program.txt").read_text()
+
+
+def test_the_newest_checkpoints_are_kept_and_the_best_one(tmp_path):
+    stopping = ol.training.EarlyStopping("loss", target=0.0)
+    result = train(ol.training.Run(tmp_path / "run", save_every=4, keep=2), early_stopping=stopping, epochs=4)
+    best = stopping.best(result.history)
+    assert set(checkpoint.find_checkpoints(tmp_path / "run/checkpoints")) == {best.step, 20, 24}
+    assert min(record.training["loss"] for record in result.history) == best.training["loss"]
+
+
+def test_a_run_of_another_program_is_refused_and_the_folder_stays_as_it_is(tmp_path):
+    train(tmp_path / "run", steps=3)
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    with pytest.raises(ol.ProgramError) as raised:
+        train(tmp_path / "run", optimizer=ol.optimizer.Adam(0.1))
+    assert raised.value.message == f'"{tmp_path / "run"}" holds a run of another program'
+    assert len(raised.value.given) == 1
+    with pytest.raises(ol.ArgumentError, match="has its parameters; scope is for a new one"):
+        train(tmp_path / "run", scope=ol.Scope())
+    with pytest.raises(ol.ArgumentError, match="this run has a batch size of 4"):
+        train(tmp_path / "run", batch_size=5)
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+
+
+def test_a_folder_is_of_one_run_at_a_time(tmp_path):
+    from oarlock.training.run_folder import RunFolder
+
+    with (
+        RunFolder(ol.training.Run(tmp_path / "run")),
+        pytest.raises(ol.WriteError, match="belongs to a run that another process has not ended"),
+    ):
+        train(tmp_path / "run")
+
+
+def test_a_broken_checkpoint_is_passed_over(unbroken, tmp_path):
+    train(ol.training.Run(tmp_path / "run", save_every=3), steps=9)
+    newest = tmp_path / "run/checkpoints/step-000000009/model.safetensors"
+    data = bytearray(newest.read_bytes())
+    data[len(data) // 2] ^= 1
+    newest.write_bytes(data)
+    assert same(train(tmp_path / "run"), unbroken)
+    for path in (tmp_path / "run/checkpoints").glob("*/state.json"):
+        path.write_text("{}")
+    with pytest.raises(ol.FormatError, match="is whole"):
+        train(tmp_path / "run")
+
+
+class FailingDisk:
+    """The functions of the system that checkpoints call, of which one fails at its call of this number; a write then has written half."""
+
+    def __init__(self, operation: str, number: int, fault: int):
+        self.operation, self.left, self.fault = operation, number, fault
+
+    def __getattr__(self, name: str):
+        return self.failing(name, getattr(os, name)) if name == self.operation else getattr(os, name)
+
+    def failing(self, name: str, real):
+        def call(*arguments, **keywords):
+            self.left -= 1
+            if not self.left:
+                raise OSError(self.fault, os.strerror(self.fault))
+            return real(*arguments, **keywords)
+
+        return call
+
+    def write(self, path: Path, data: bytes) -> None:
+        self.left -= self.operation == "write"
+        with open(path, "xb") as file:
+            file.write(data if self.left else data[: len(data) // 2])
+        if not self.left:
+            raise OSError(self.fault, os.strerror(self.fault))
+
+
+FAULTS = [
+    ("mkdir", 2, errno.ENOSPC),
+    ("write", 4, errno.ENOSPC),
+    ("open", 2, errno.EACCES),
+    ("fsync", 5, errno.EIO),
+    ("rename", 2, errno.EIO),
+]
+
+
+@pytest.mark.parametrize(("operation", "count", "fault"), FAULTS)
+def test_a_disk_that_fails_leaves_the_checkpoints_before_and_the_run_goes_on(operation, count, fault, unbroken, tmp_path, monkeypatch):
+    for number in range(1, count + 1):
+        folder = tmp_path / f"{number}"
+        train(ol.training.Run(folder, save_every=5), steps=5)
+        with monkeypatch.context() as patch:
+            disk = FailingDisk(operation, number, fault)
+            patch.setattr(checkpoint, "os", disk)
+            if operation == "write":
+                patch.setattr(checkpoint, "_write", disk.write)
+            with pytest.warns(RuntimeWarning, match="The run goes on, and keeps the checkpoints that it has"):
+                result = train(ol.training.Run(folder, save_every=5), steps=5)
+        assert result.steps == 10
+        assert same(train(folder), unbroken)
+        assert not list((folder / "checkpoints").glob(".*"))
+
+
+def test_early_stopping_is_a_function_of_the_history():
+    def records(*losses: float) -> list[ol.training.EpochRecord]:
+        return [ol.training.EpochRecord(number, {"loss": loss}, {"acc": 1 - loss}, 10 * number) for number, loss in enumerate(losses, 1)]
+
+    patient = ol.training.EarlyStopping("loss", patience=2)
+    assert [patient.is_over(records(3.0, 2.0, 2.5, 2.0, 1.0)[:count]) for count in range(6)] == [False, False, False, False, True, False]
+    assert patient.best(records(3.0, 2.0, 2.0)).epoch == 2
+    upward = ol.training.EarlyStopping("validation acc", target=0.5, higher_is_better=True)
+    assert [upward.is_over(records(loss)) for loss in (0.6, 0.5, 0.4, numpy.nan)] == [False, True, True, False]
+    assert ol.training.EarlyStopping("loss", patience=1).is_over(records(numpy.nan))
+    with pytest.raises(ol.ArgumentError, match='nothing is measured that is called "accuracy"'):
+        ol.training.EarlyStopping("accuracy", patience=1).is_over(records(1.0))
+
+
+def test_callbacks_hear_of_steps_and_epochs_and_may_end_the_run():
+    small, steps, epochs = small_classifier(), [], []
+    ol.train(small.cost, ROWS, **OPTIONS, on_step=lambda step, values: steps.append((step, sorted(values))), on_epoch=epochs.append)
+    assert steps == [(number, ["loss"]) for number in range(1, 19)]
+    assert [(record.epoch, record.step) for record in epochs] == [(1, 6), (2, 12), (3, 18)]
+    assert ol.train(small.cost, ROWS, **OPTIONS, on_epoch=lambda record: record.epoch == 2).steps == 12
+
+
+def killed_at(folder: Path, delay: float) -> None:
+    """Train in a child, and kill it so long after its first checkpoint has begun."""
+    child = os.fork()
+    if not child:
+        try:
+            train(ol.training.Run(folder, save_every=2), on_step=lambda *_: time.sleep(0.004))
+        finally:
+            os._exit(0)
+    end = time.monotonic() + 60
+    while not (folder / "metrics.jsonl").exists() and time.monotonic() < end:
+        time.sleep(0.002)
+    time.sleep(delay)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="children are forked")
+@pytest.mark.parametrize("seed", range(4))
+def test_a_run_that_is_killed_at_random_goes_on_with_the_same_bits(seed, unbroken, tmp_path):
+    random = numpy.random.default_rng(seed)
+    for delay in random.uniform(0, 0.15, 3):
+        killed_at(tmp_path / "run", delay)
+    assert same(train(tmp_path / "run"), unbroken)
+    assert not list((tmp_path / "run/checkpoints").glob(".*"))
