@@ -38,7 +38,7 @@ def batch_epilogue(program: Program, catalogue: Catalogue) -> int:
     That costs the memory of the value for that of what was stacked of it, up to four times as much, and saves a copy in each step:
     a list of views would have kept the value alive as well.
 
-    A loop that computes again what it could have been given (`recompute`) stacks nothing more: that would be kept after all.
+    A value that a gradient computes again (`recompute`) is not stacked: it would be kept after all.
     """
     count, names = 0, StackedNames()
     for op in loops_in(program.main):
@@ -147,9 +147,16 @@ def _take_parts(op: Op, layout: Layout, position: int, names: set[str], attribut
     return taken
 
 
-def _recomputes(layout: Layout) -> bool:
-    """Whether the loop computes values of another one again, trip by trip, so that they need not be stacked."""
-    return any(op.type == "optimization_barrier" for op in layout.body.ops)
+def _recomputed(layout: Layout) -> set[Var]:
+    """The values of a loop that follow, in each trip, from what is behind a barrier alone: those that are computed again."""
+    found: set[Var] = set()
+    if not any(op.type == "optimization_barrier" for op in layout.body.ops):
+        return found
+    for op in layout.body.ops:
+        inside = [var for var in op.reads if var.block is layout.body and (var.op is None or var.op.reads)]  # constants are neither
+        if op.type == "optimization_barrier" or (inside and found.issuperset(inside)):
+            found.update(op.writes)
+    return found
 
 
 def _move(
@@ -170,7 +177,7 @@ def _move(
     inside = [var for var in dict.fromkeys(op.reads) if var.block is layout.body]
     whole = {inner: outer for inner, outer in (*layout.steps, *layout.stacked) if inner in inside}  # the others mean the same outside
     shapes = {var: outside_shape(layout, var, names) for var in (*inside, *(op.writes if stays else ()))}
-    if None in shapes.values() or (not whole.keys() >= set(inside) and _recomputes(layout)):
+    if None in shapes.values() or not _recomputed(layout).isdisjoint(var for var in inside if var not in whole):
         return 0
     results = {var: [outer for inner, outer in pairs if inner is var] for var in op.writes}
     if any(len(outer) > 1 or not (outer or stays) for outer in results.values()):
