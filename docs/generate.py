@@ -300,12 +300,17 @@ def error_classes() -> Iterator[str]:
 # Public names.
 
 
+def unwrapped(value: object) -> object:
+    """A function without the check of its calls, which not every module that has it has put around it."""
+    return inspect.unwrap(value) if inspect.isfunction(value) else value
+
+
 def public_names() -> Iterator[str]:
     groups = public_groups()
     places: dict[int, list[str]] = {}
     for names in groups.values():
         for path, value in names.items():
-            places.setdefault(id(value), []).append(path)
+            places.setdefault(id(unwrapped(value)), []).append(path)
     for paths in places.values():
         paths.sort(key=lambda path: path.count("."))  # the shortest is where it is described
     yield from (
@@ -321,7 +326,7 @@ def public_names() -> Iterator[str]:
         links = []
         described = []
         for path, value in names.items():
-            first, *others = places[id(value)]
+            first, *others = places[id(unwrapped(value))]
             if path != first and first in names:
                 continue
             if isinstance(value, Operator):
