@@ -161,11 +161,11 @@ def layers() -> Iterator[str]:
         families.setdefault(function.__module__, {})[name] = function
     families = {module: families[module] for module in sorted(families)}
     for module, members in families.items():
-        title = module.removeprefix("oarlock.layer.")
+        title = module.rpartition(".")[2]
         yield f"| [{title}](#{slug(title)}) | {', '.join(f'[{name}](#{slug(layer_title(name))})' for name in members)} |"
     for module, members in families.items():
-        title = module.removeprefix("oarlock.layer.")
-        yield from ("", f"## {title}", "", f"[layer/{title}.py](../../src/oarlock/layer/{title}.py)", "")
+        title, source = module.rpartition(".")[2], module.removeprefix("oarlock.").replace(".", "/") + ".py"
+        yield from ("", f"## {title}", "", f"[{source}](../../src/oarlock/{source})", "")
         yield prose(inspect.getdoc(importlib.import_module(module)))
         for name, function in members.items():
             about, _, example = (inspect.getdoc(function) or "").rpartition("\n\n")
@@ -180,15 +180,20 @@ def layer_title(name: str) -> str:
 
 
 def public_layers() -> dict[str, FunctionType]:
-    """The functions of `ol.layer` that make layers: not loops and branches, which write blocks, nor inputs and literals."""
+    """The functions of `ol.layer` that make layers, and others that have an example; not loops, branches, inputs and literals."""
     apart = ("oarlock.layer.control.", "oarlock.layer.inputs", "oarlock.layer.literal", "oarlock.layer.decoding")
     found = {name: getattr(oarlock.layer, name) for name in oarlock.layer.__all__}
     own = {name: value for name, value in found.items() if inspect.isfunction(value) and value.__name__ == name}
     return {
         name: value
         for name, value in own.items()
-        if f"{value.__module__}.".startswith("oarlock.layer.") and not value.__module__.startswith(apart)
+        if (value.__module__.startswith("oarlock.layer.") and not value.__module__.startswith(apart)) or has_example(value)
     }
+
+
+def has_example(function: FunctionType) -> bool:
+    """Whether the docstring of a function ends with an example."""
+    return is_python(textwrap.dedent((inspect.getdoc(function) or "").rpartition("\n\n")[2]))
 
 
 def made_by(example: str) -> Iterator[str]:
