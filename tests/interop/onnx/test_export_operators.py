@@ -28,6 +28,15 @@ NEED_OPSET_18 = {
 
 
 REFUSED = {
+    **dict.fromkeys(
+        ("digamma", "erfcx", "erfinv", "i0", "i0e", "i1", "i1e", "lgamma", "log_ndtr", "ndtri", "polygamma"),
+        "ONNX has no operator for this function",
+    ),
+    **dict.fromkeys(("chunk_counts", "contingency_table", "edit_distance", "coalesce"), "ONNX has no operator that counts labels"),
+    **dict.fromkeys(("unfold", "unfold_dx", "fold", "fold_dx"), "ONNX has no operator that takes patches out of images"),
+    **dict.fromkeys(("kthvalue", "median", "nanmedian", "mode"), "ONNX does not say which of equal elements"),
+    **dict.fromkeys(("cummax", "cummin", "logcumsumexp"), "ONNX has no operator for the largest, the smallest"),
+    **dict.fromkeys(("gcd", "lcm", "nextafter"), "ONNX has no operator for common divisors"),
     "grid_sample": "GridSample of volumes needs opset 20",
     "grid_sample_dx": "ONNX has no operator for the gradients of GridSample",
     "grid_sample_dgrid": "ONNX has no operator for the gradients of GridSample",

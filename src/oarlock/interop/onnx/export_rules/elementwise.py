@@ -102,6 +102,40 @@ def clip_dx_ddy(g: Graph, x: Value, ddx: Value, dy: Value, lower: Value | None =
     return g("Expand", through, g.shape(dy))
 
 
+def _below(g: Graph, x: Value, lower: Value, upper: Value | None) -> str:
+    below = g("Less", x, lower)
+    return below if upper is None else g("And", below, g("Less", lower, upper))
+
+
+def _above(g: Graph, x: Value, upper: Value, lower: Value | None) -> str:
+    above = g("Greater", x, upper)
+    return above if lower is None else g("Or", above, g("Less", upper, lower))
+
+
+@export("clip_dlower")
+def clip_dlower(g: Graph, x: Value, lower: Value, dy: Value, upper: Value | None = None) -> str:
+    return _at_bound(g, _below(g, x, lower, upper), dy, lower)
+
+
+@export("clip_dupper")
+def clip_dupper(g: Graph, x: Value, upper: Value, dy: Value, lower: Value | None = None) -> str:
+    return _at_bound(g, _above(g, x, upper, lower), dy, upper)
+
+
+def _at_bound(g: Graph, chosen: str, dy: Value, bound: Value) -> str:
+    return sum_to(g, Value(g("Where", chosen, dy, g.scalar(0, dy.dtype)), dy.dtype, dy.shape), bound)
+
+
+@export("clip_dlower_ddy")
+def clip_dlower_ddy(g: Graph, x: Value, lower: Value, ddlower: Value, dy: Value, upper: Value | None = None) -> str:
+    return g("Expand", g("Where", _below(g, x, lower, upper), ddlower, g.scalar(0, ddlower.dtype)), g.shape(dy))
+
+
+@export("clip_dupper_ddy")
+def clip_dupper_ddy(g: Graph, x: Value, upper: Value, ddupper: Value, dy: Value, lower: Value | None = None) -> str:
+    return g("Expand", g("Where", _above(g, x, upper, lower), ddupper, g.scalar(0, ddupper.dtype)), g.shape(dy))
+
+
 @export("atan2")
 def atan2(g: Graph, y: Value, x: Value) -> str:
     """The angle of y / x, moved by half a turn where x is negative; of infinities, what IEEE 754 says, is not said."""

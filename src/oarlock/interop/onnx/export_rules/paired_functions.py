@@ -1,0 +1,103 @@
+"""Functions of two numbers with broadcasting, as `op/paired_functions.py` has them."""
+
+import math
+
+from oarlock.interop.onnx.export_graph import Graph, Unsupported, Value
+from oarlock.interop.onnx.export_rule import export
+from oarlock.interop.onnx.export_rules.unary import log1p
+
+
+@export("hypot")
+def hypot(g: Graph, x: Value, y: Value) -> str:
+    """The larger size times the root of 1 and the square of their ratio, so that no square is too large."""
+    one, zero = g.scalar(1, x.dtype), g.scalar(0, x.dtype)
+    large, small = g("Max", g("Abs", x), g("Abs", y)), g("Min", g("Abs", x), g("Abs", y))
+    still = g("Or", g("Equal", large, zero), g("IsInf", large))
+    ratio = g("Where", still, zero, g("Div", small, g("Where", still, one, large)))
+    return g("Mul", large, g("Sqrt", g("Add", one, g("Mul", ratio, ratio))))
+
+
+@export("copysign")
+def copysign(g: Graph, x: Value, y: Value) -> str:
+    """The sign of a zero is that of its reciprocal."""
+    zero = g.scalar(0, y.dtype)
+    negative = g("Or", g("Less", y, zero), g("Less", g("Reciprocal", y), zero))
+    size = g("Abs", x)
+    return g("Where", negative, g("Neg", size), size)
+
+
+@export("logaddexp")
+def logaddexp(g: Graph, x: Value, y: Value) -> str:
+    return _added(g, x, y, 1.0)
+
+
+@export("logaddexp2")
+def logaddexp2(g: Graph, x: Value, y: Value) -> str:
+    return _added(g, x, y, math.log(2))
+
+
+def _added(g: Graph, x: Value, y: Value, base: float) -> str:
+    """The larger of two logarithms, and the logarithm of 1 and the share of the other; `base` is that of the base."""
+    large = g("Max", x, y)
+    apart = g("Sub", g("Min", x, y), large)
+    alike = g("Equal", x, y)  # infinities too, of which the difference is no number
+    apart = g("Where", alike, g.scalar(0, x.dtype), apart)
+    share = g("Exp", apart if base == 1.0 else g("Mul", apart, g.scalar(base, x.dtype)))
+    logarithm = log1p(g, Value(share, x.dtype, ()))
+    return g("Add", large, logarithm if base == 1.0 else g("Div", logarithm, g.scalar(base, x.dtype)))
+
+
+@export("xlogy")
+def xlogy(g: Graph, x: Value, y: Value) -> str:
+    return _times_logarithm(g, x, y, g("Log", _but_of_nothing(g, x, y, 1)))
+
+
+@export("xlog1py")
+def xlog1py(g: Graph, x: Value, y: Value) -> str:
+    return _times_logarithm(g, x, y, log1p(g, Value(_but_of_nothing(g, x, y, 0), y.dtype, ())))
+
+
+def _times_logarithm(g: Graph, x: Value, y: Value, logarithm: str) -> str:
+    return g("Where", g("IsNaN", y), y, g("Mul", x, logarithm))
+
+
+def _but_of_nothing(g: Graph, x: Value, y: Value, instead: float) -> str:
+    """`y`, or a number of which the logarithm is 0 where `x` is 0."""
+    return g("Where", g("Equal", x, g.scalar(0, x.dtype)), g.scalar(instead, y.dtype), y)
+
+
+@export("fmax")
+def fmax(g: Graph, x: Value, y: Value) -> str:
+    return _of_numbers(g, "Max", x, y)
+
+
+@export("fmin")
+def fmin(g: Graph, x: Value, y: Value) -> str:
+    return _of_numbers(g, "Min", x, y)
+
+
+def _of_numbers(g: Graph, type: str, x: Value, y: Value) -> str:
+    """The larger or smaller of two; of a number and none, the number."""
+    return g("Where", g("IsNaN", x), y, g("Where", g("IsNaN", y), x, g(type, x, y)))
+
+
+@export("heaviside")
+def heaviside(g: Graph, x: Value, y: Value) -> str:
+    zero = g.scalar(0, x.dtype)
+    step = g.cast(g("Greater", x, zero), x.dtype)
+    found = g("Where", g("Equal", x, zero), y, step)
+    return g("Where", g("IsNaN", x), x, found) if x.dtype.is_floating else found
+
+
+@export("gcd", "lcm", "nextafter")
+def by_bits(g: Graph, *_: Value) -> str:
+    raise Unsupported("ONNX has no operator for common divisors and neighbouring numbers")
+
+
+@export("around")
+def around(g: Graph, x: Value, *, decimals: int) -> str:
+    """Rounded as PyTorch rounds: scaled, to the even one of two, and scaled back."""
+    scale = g.scalar(10.0 ** abs(decimals), x.dtype)
+    if decimals >= 0:
+        return g("Div", g("Round", g("Mul", x, scale)), scale)
+    return g("Mul", g("Round", g("Div", x, scale)), scale)
