@@ -237,3 +237,14 @@ def test_the_gradients_of_two_tables_of_which_the_same_rows_are_taken_stay_apart
     assert all(f"x_shape={line.partition('@')[0]}," in line for line in taken)
     for asked_for in IDS.values():
         require_same_values(program, {"ids": numpy.array(asked_for)}, found, "commute_gather_matmul", tolerance=TOLERANCE)
+
+
+@pytest.mark.parametrize(("rows", "update"), [(8192, "sgd"), (8193, "sparse_sgd")])
+def test_the_gradient_of_a_large_table_is_left_to_an_update_that_takes_its_rows(rows, update):
+    with ol.Program(seed=1) as program:
+        cost = cost_of(ol.op.linear(ol.op.gather(table(rows), ids()), matrix()))
+        ol.optimizer.SGD(0.1).minimize(cost)
+    lines, applied = rewritten(program, [cost], "commute_gather_matmul", "fuse_updates")
+    assert ("embedding_linear_dx" in types(lines)) is (update == "sgd")
+    assert applied["commute_gather_matmul"] == (3 if update == "sgd" else 2)
+    assert update in types(lines)

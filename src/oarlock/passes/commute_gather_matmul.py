@@ -14,6 +14,10 @@ __all__ = ["commute_gather_matmul"]
 _KNOWN = ("linear", "linear_dw", "linear_dx", "scatter_add", "gather", "embedding_linear", "embedding_linear_dw", "embedding_linear_dx")
 
 
+_LARGE = 8192
+"""Rows of a table, of which twice as many ids are seldom asked for at once."""
+
+
 def commute_gather_matmul(program: Program, catalogue: Catalogue) -> int:
     """Let products in `program` know that their rows are taken from a table; return how many products that were.
 
@@ -31,7 +35,8 @@ def commute_gather_matmul(program: Program, catalogue: Catalogue) -> int:
     Where there are fewer ids, the rows are taken once more for dw in place of being kept, and an update does not take dw as a product.
 
     Does not apply to a table whose number of rows is no number, so that it may grow with the ids, or that is known to be larger;
-    where the rows are read otherwise, but for their shape; or where w is computed after the lookup. dtable is exchanged by itself.
+    where the rows are read otherwise, but for their shape; or where w is computed after the lookup. dtable is exchanged by itself, but for
+    that of more than 8,192 rows which only a step of `sgd` reads: `fuse_updates` lets it take the rows.
     """
     if any(catalogue.find(type) is not standard.find(type) for type in _KNOWN):
         return 0  # its operators are someone else's
@@ -98,10 +103,18 @@ class _Lookup:
                 continue
             if values in self.readers.wanted or self.readers.of(values) != [scatter] or scatter.inputs["rows"] != (self.rows,):
                 continue
+            if self._is_left_to_an_update(scatter):
+                continue
             slots = {"rows": (self.rows,), "w": made.inputs["w"], "x_shape": (self.table,), "dout": made.inputs["dout"]}
             self._replace(scatter, "embedding_linear_dx", slots)
             count += 1
         return count
+
+    def _is_left_to_an_update(self, scatter: Op) -> bool:
+        """Whether `fuse_updates` does better with a gradient: of a large table, an update by rows leaves most of it alone."""
+        (gradient,) = scatter.writes
+        is_updated = gradient not in self.readers.wanted and [op.type for op in self.readers.of(gradient)] == ["sgd"]
+        return is_updated and self.table.shape[0] > _LARGE  # type: ignore[index, operator]
 
     def _exchange_products(self) -> int:
         readers = self.readers.of(self.taken)

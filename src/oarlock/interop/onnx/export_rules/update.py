@@ -2,6 +2,7 @@
 
 from oarlock.interop.onnx.export_graph import Graph, Value
 from oarlock.interop.onnx.export_rule import export
+from oarlock.interop.onnx.export_rules.indexing import add_rows
 from oarlock.interop.onnx.export_rules.matrix import linear_dw
 from oarlock.ir.dtype import DType
 
@@ -81,3 +82,21 @@ def multi_tensor_adam(
 @export("sgd_addmm")
 def sgd_addmm(g: Graph, param: Value, x: Value, dout: Value, learning_rate: Value) -> str:
     return sgd(g, param, linear_dw(g, x, dout), learning_rate)
+
+
+@export("sparse_sgd")
+def sparse_sgd(g: Graph, param: Value, rows: Value, values: Value, learning_rate: Value) -> str:
+    return sgd(g, param, add_rows(g, values, rows, param), learning_rate)
+
+
+@export("put_rows")
+def put_rows(g: Graph, param: Value, rows: Value, values: Value) -> str:
+    return g("ScatterND", param, g.unsqueeze(rows, 1), values)
+
+
+@export("coalesce")
+def coalesce(g: Graph, rows: Value, values: Value) -> tuple[str, str]:
+    """The sums begin as zeros in the shape of the rows that stand first among equals."""
+    distinct, first, inverse, _ = g("Unique", rows, outputs=4, sorted=1)
+    zeros = g.filled(0, values.dtype, g("Shape", g("Gather", values, first, axis=0)))
+    return distinct, g("ScatterND", zeros, g.unsqueeze(inverse, 1), values, reduction="add")
