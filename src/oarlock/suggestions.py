@@ -11,6 +11,7 @@ from oarlock.errors import ArgumentError
 __all__ = [
     "NAMES_OF_OTHERS",
     "OPERATORS_OF_OTHERS",
+    "OPTIMIZERS_OF_OTHERS",
     "did_you_mean",
     "find_near",
     "list_names",
@@ -21,20 +22,39 @@ __all__ = [
 ]
 
 NAMES_OF_OTHERS = {
+    "T_0": ("period",),
+    "T_max": ("steps",),
+    "T_mult": ("multiplier",),
     "activation": ("act",),
+    "base_lr": ("least",),
+    "betas": ("beta1",),
+    "clipnorm": ("clip",),
+    "clipvalue": ("clip",),
+    "decay_steps": ("steps", "every"),
     "dim": ("axis", "axes"),
     "dims": ("axes", "axis"),
     "eps": ("epsilon",),
+    "eta_min": ("end",),
+    "global_clipnorm": ("clip",),
+    "history_size": ("history",),
     "in_features": ("size",),
+    "initial_accumulator_value": ("initial_sum",),
+    "initial_learning_rate": ("rate",),
     "input": ("x",),
     "keep_dims": ("keepdim",),
     "keepdims": ("keepdim",),
     "kernel_size": ("size",),
     "lambd": ("bound",),
-    "lr": ("learning_rate",),
+    "line_search_fn": ("line_search",),
+    "lr": ("learning_rate", "rate"),
+    "lr_decay": ("rate_decay",),
     "max": ("upper",),
+    "max_eval": ("evaluations",),
+    "max_iter": ("iterations",),
+    "max_lr": ("rate", "most"),
     "max_val": ("upper",),
     "min": ("lower",),
+    "min_lr": ("least",),
     "min_val": ("lower",),
     "negative_slope": ("slope",),
     "num_classes": ("depth", "classes"),
@@ -42,8 +62,13 @@ NAMES_OF_OTHERS = {
     "other": ("y",),
     "out_features": ("size",),
     "p": ("rate",),
+    "pct_start": ("rising",),
+    "step_size": ("every",),
     "target": ("label", "y"),
     "tensors": ("xs",),
+    "tolerance_grad": ("gradient_tolerance",),
+    "total_iters": ("steps",),
+    "total_steps": ("steps",),
     "units": ("size",),
     "weight": ("w", "filter", "scale"),
 }
@@ -81,6 +106,28 @@ OPERATORS_OF_OTHERS = {
 }
 """Operators as PyTorch and NumPy call them, and what they are called here."""
 
+OPTIMIZERS_OF_OTHERS = {
+    "ConstantLR": "schedule.Constant",
+    "CosineAnnealingLR": "schedule.CosineDecay",
+    "CosineAnnealingWarmRestarts": "schedule.CosineRestarts",
+    "CosineDecayRestarts": "schedule.CosineRestarts",
+    "CyclicLR": "schedule.Cyclic",
+    "EMA": "ExponentialAverage",
+    "ExponentialLR": "schedule.ExponentialDecay",
+    "LambdaLR": "schedule.Schedule",
+    "LinearLR": "schedule.LinearDecay",
+    "MultiStepLR": "schedule.MultiStepDecay",
+    "OneCycleLR": "schedule.OneCycle",
+    "PiecewiseConstantDecay": "schedule.Piecewise",
+    "PolynomialLR": "schedule.PolynomialDecay",
+    "ReduceLROnPlateau": "schedule.ReduceOnPlateau",
+    "SequentialLR": "schedule.Sequential",
+    "StepLR": "schedule.StepDecay",
+    "clip_grad_norm_": "ClipByGlobalNorm",
+    "clip_grad_value_": "ClipByValue",
+}
+"""Schedules and the like as PyTorch and Keras call them, and where they are in `ol.optimizer`."""
+
 _LISTED = 12  # names in a message
 _LIKE = 0.6
 _MUCH_ALIKE = 0.75  # what another module has is named only where it is hardly anything else
@@ -89,6 +136,7 @@ _SEARCHED = (
     "oarlock.layer",
     "oarlock.metric",
     "oarlock.optimizer",
+    "oarlock.optimizer.schedule",
     "oarlock.op",
     "oarlock.layer.initializer",
     "oarlock.datasets",
@@ -179,6 +227,8 @@ def _meant(module: str, name: str, known: Iterable[str]) -> str | None:
     here = [each for each in known if not each.startswith("_")]
     if module == "oarlock.op" and OPERATORS_OF_OTHERS.get(name) in here:
         return f"did you mean {_short(module)}.{OPERATORS_OF_OTHERS[name]}?"
+    if module.startswith("oarlock.optimizer") and name in OPTIMIZERS_OF_OTHERS:
+        return f"did you mean ol.optimizer.{OPTIMIZERS_OF_OTHERS[name]}?"
     there = {place: _names_of(place) for place in _SEARCHED if place != module}
     near = _near(name, here, 1)
     same = [(place, each) for place, names in [(module, here), *there.items()] for each in names if each.lower() == name.lower()]

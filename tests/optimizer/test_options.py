@@ -276,3 +276,25 @@ def test_an_optimizer_that_cannot_update_leaves_the_program_as_it_was():
         with pytest.raises(error):
             optimizer.minimize(cost)
         assert program.to_bytes() == before
+
+
+def test_names_of_pytorch_and_keras_are_told_by_ours():
+    from oarlock.suggestions import OPTIMIZERS_OF_OTHERS
+
+    for theirs, place in OPTIMIZERS_OF_OTHERS.items():
+        for module in (ours, ours.schedule):
+            with pytest.raises(AttributeError, match=rf"did you mean ol\.optimizer\.{place}\?"):
+                getattr(module, theirs)
+        home, _, name = place.rpartition(".")
+        assert name in (ours.schedule if home else ours).__all__
+    with pytest.raises(AttributeError, match=r"did you mean ol\.optimizer\.schedule\.CosineDecay\?"):
+        ours.CosineDecay
+    for make, name in (
+        (lambda: ours.Adam(0.1, betas=(0.9, 0.99)), "beta1"),
+        (lambda: ours.schedule.CosineDecay(0.1, T_max=5), "steps"),
+        (lambda: ours.schedule.StepDecay(0.1, step_size=5), "every"),
+        (lambda: ours.LBFGS(history_size=5), "history"),
+    ):
+        with pytest.raises(ol.ArgumentError) as raised:
+            make()
+        assert raised.value.hint == f'did you mean "{name}"?'
