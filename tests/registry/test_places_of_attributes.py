@@ -82,7 +82,7 @@ def places_in_pytorch(name: str) -> list[list[str]]:
 
 
 def forms(value: object) -> list[list[str]]:
-    """What we take by place, in each form of a call."""
+    """The arguments that we take by place, in each form of a call."""
     signatures = call_signatures(value) if isinstance(value, Operator) else [inspect.signature(value)]
     return [[each.name for each in form.parameters.values() if each.kind is each.POSITIONAL_OR_KEYWORD] for form in signatures]
 
