@@ -2,9 +2,9 @@
 
     PYTHONPATH=src python tools/stubs.py
 
-The functions of `ol.op` come from the declarations of operators, the names of `ol` and `ol.layer` from what these load by name, and
-those of variables and blocks from what other files attach to these. tests/architecture/test_stubs.py says when what is
-checked in is not what this writes.
+The functions of `ol.op` come from the declarations of operators, the names of `ol`, `ol.layer` and `ol.data` from what these load by
+name, and those of variables and blocks from what other files attach to these. tests/architecture/test_stubs.py says when what is checked
+in is not what this writes.
 """
 
 import inspect
@@ -31,6 +31,7 @@ def make_stubs() -> dict[str, str]:
     """The text of each stub, by its path inside the package."""
     made = {
         "__init__.pyi": names_of(oarlock),
+        "data/__init__.pyi": names_of(oarlock.data),
         "ir/attached.pyi": attached(),
         "layer/__init__.pyi": names_of(oarlock.layer),
         "op/__init__.pyi": operators(),
@@ -105,7 +106,7 @@ def home_of(package: ModuleType, name: str) -> tuple[str, str]:
         return "oarlock.op", value.type
     if name in homes:
         home = homes[name]
-        return home if isinstance(home, tuple) else (home, name)
+        return home if isinstance(home, tuple) else (home if "." in home else f"{package.__name__}.{home}", name)
     assert isinstance(value, FunctionType | type), f"nothing tells where {name} is from"
     return value.__module__, value.__name__
 

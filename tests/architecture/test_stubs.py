@@ -17,7 +17,7 @@ PACKAGE = ROOT / "src" / "oarlock"
 STUBS = runpy.run_path(str(ROOT / "tools" / "stubs.py"))
 
 
-@pytest.mark.parametrize("stub", ["__init__.pyi", "ir/attached.pyi", "layer/__init__.pyi", "op/__init__.pyi"])
+@pytest.mark.parametrize("stub", ["__init__.pyi", "data/__init__.pyi", "ir/attached.pyi", "layer/__init__.pyi", "op/__init__.pyi"])
 def test_a_stub_is_what_the_command_writes(stub, golden):
     golden(PACKAGE / stub, STUBS["make_stubs"]()[stub])
 

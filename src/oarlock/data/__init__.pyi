@@ -1,4 +1,6 @@
-"""The kinds of data as type checkers and editors see them. Their names load when they are first used."""
+# Written by tools/stubs.py, which reads what the package declares.
+
+"""Data of many kinds, as rows and batches that a program is fed."""
 
 from oarlock.data.image_folder import ImageFolder as ImageFolder
 from oarlock.data.recognition import read as read
@@ -6,3 +8,5 @@ from oarlock.data.selection import Columns as Columns
 from oarlock.data.source import Source as Source
 from oarlock.data.stream import Stream as Stream
 from oarlock.data.table import Table as Table
+
+__all__: list[str]
