@@ -250,7 +250,7 @@ def _build_op(block: Block, desc: wire.OpDesc, number: int) -> None:
             attributes[item.name] = read_attribute(item)
         except (KeyError, ValueError) as error:
             raise VerifyError(f'{where}: attribute "{item.name}" is not readable: {error}') from error
-    if desc.role not in iter(Role):
+    if desc.role not in tuple(Role):
         raise VerifyError(f"{where}: role {desc.role} does not exist")
     op = Op(block, desc.type, slots[0], slots[1], attributes, blocks=tuple(owned), role=Role(desc.role), name=desc.name)
     block.ops.append(op)

@@ -15,9 +15,9 @@ def special_functions(g: Graph, *_: Value, **__: object) -> str:
     raise Unsupported("ONNX has no operator for this function, and no sum of few others is it")
 
 
-@export("chunk_counts", "contingency_table", "edit_distance", "coalesce")
+@export("chunk_counts", "contingency_table", "edit_distance")
 def counts(g: Graph, *_: Value, **__: object) -> str:
-    raise Unsupported("ONNX has no operator that counts labels or adds up the rows of equal numbers")
+    raise Unsupported("ONNX has no operator that counts labels")
 
 
 @export("unfold", "unfold_dx", "fold", "fold_dx")
