@@ -32,7 +32,7 @@ REFUSED = {
         ("digamma", "erfcx", "erfinv", "i0", "i0e", "i1", "i1e", "lgamma", "log_ndtr", "ndtri", "polygamma"),
         "ONNX has no operator for this function",
     ),
-    **dict.fromkeys(("chunk_counts", "contingency_table", "edit_distance", "coalesce"), "ONNX has no operator that counts labels"),
+    **dict.fromkeys(("chunk_counts", "contingency_table", "edit_distance"), "ONNX has no operator that counts labels"),
     **dict.fromkeys(("unfold", "unfold_dx", "fold", "fold_dx"), "ONNX has no operator that takes patches out of images"),
     **dict.fromkeys(("kthvalue", "median", "nanmedian", "mode"), "ONNX does not say which of equal elements"),
     **dict.fromkeys(("cummax", "cummin", "logcumsumexp"), "ONNX has no operator for the largest, the smallest"),
