@@ -134,6 +134,22 @@ def test_float16_learns_with_a_scaled_loss():
     assert costs[1][-1] < 0.9 * costs[1][0]
 
 
+def test_convolutions_attention_and_products_of_any_rank_are_reduced():
+    with ol.Program() as program:
+        image = ol.layer.data("image", [3, 8, 8])
+        rows = ol.layer.data("rows", [4, 8])
+        products = [
+            ol.op.conv2d(image, ol.layer.create_parameter([2, 3, 3, 3], name="filter")),
+            ol.op.matmul(rows, ol.op.matrix_transpose(rows)),
+            ol.layer.attention(rows, rows, rows, heads=2),
+        ]
+        others = [ol.op.softmax(products[1]), ol.layer.layer_norm(products[2]), ol.op.exp(products[0]), ol.layer.mean(products[0])]
+        assert ol.passes.mixed_precision(program) == 3
+    require_legal(program, standard)
+    assert {var.dtype for var in products} == {ol.DType.BFLOAT16}
+    assert {var.dtype for var in others} == {ol.DType.FLOAT32}
+
+
 def test_every_operator_of_the_table_is_one_and_takes_the_reduced_dtype():
     for name in (*REDUCED, *FOLLOWING):
         floats = [slot for slot in standard.get(name).signature.inputs if slot.dtype in ("float", "number", "T", "any")]

@@ -134,6 +134,9 @@ def test_floats_of_rounded_weights_are_computed_once():
         y = ol.layer.fc(ol.layer.data("x", [64]), 64, name="first")
     small = ol.quantize(model_of(program, y), "weights")
     prepared = small.executor.prepare(small.program, list(small.program.targets), scope=small.scope, training=False)
+    text = small.executor.plan(small.program, list(small.program.targets)).text
+    runs, _, once = text.partition("def precompute(")
+    assert ("dequantize" in runs, "dequantize" in once) == (False, True)
     feed = {"x": numpy.ones((2, 64), "float32")}
     before = prepared(feed)[0]
     assert numpy.array_equal(prepared(feed)[0], before)

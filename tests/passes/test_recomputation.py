@@ -213,6 +213,31 @@ def test_the_passes_of_a_plan_leave_what_is_computed_again():
     assert peak[True] < 0.7 * peak[False]
 
 
+def test_what_is_computed_again_in_a_loop_is_not_stacked_for_a_product_after_it():
+    texts = []
+    for recomputed in (False, True):
+        with ol.Program(seed=3) as program:
+            x, start = ol.layer.data("x", ["n", 6], batch="t"), ol.layer.data("start", [8])
+            rnn = ol.rnn()
+            with rnn.step():
+                state = rnn.memory(init=start)
+                before = rnn.previous_memory(state)
+                wide = ol.op.tanh(ol.layer.fc(before, 32, name="in") + ol.layer.fc(rnn.step_input(x), 32, name="of_step"))
+                rnn.update_memory(state, before + ol.layer.fc(wide, 8, name="out"))
+            rnn()
+            cost = ol.layer.mean(ol.op.square(rnn.final_memory(state)))
+            ol.optimizer.Adam(0.01).minimize(cost)
+        if recomputed:
+            ol.passes.recompute(program)
+        texts.append(ol.Executor().plan(program, [cost]).text.splitlines())
+    inside = [[line for line in text if line.startswith("        ") and "linear_dw" in line] for text in texts]
+    assert [len(lines) for lines in inside] == [
+        0,
+        1,
+    ]  # of `out`, which reads what is computed again; the others are products after the loop
+    assert sum("linear_dw" in line for line in texts[1]) == 3
+
+
 def test_programs_of_chance_compute_the_same():
     counts = [check_recomputation(make(11, number), Random(number)) for number in range(40)]
     assert sum(count > 0 for count in counts) > 10
