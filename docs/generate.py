@@ -12,11 +12,14 @@ import enum
 import importlib
 import inspect
 import re
+import sys
 import textwrap
 from collections.abc import Iterator
 from functools import cache, cached_property
 from pathlib import Path
 from types import FunctionType, ModuleType
+
+import numpy
 
 import oarlock
 import oarlock.op.update  # its operators are standard ones too
@@ -26,6 +29,10 @@ from oarlock.registry.catalogue import standard
 from oarlock.registry.declaration import Operator
 from oarlock.registry.page import format_page
 
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+from composition_examples import EXAMPLES
+from composition_examples import GIVEN as VALUES
+
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = Path(oarlock.__file__).parent
 MADE = "<!-- Written by docs/generate.py: change what it reads, then `make docs`. -->"
@@ -34,7 +41,14 @@ SECTIONS = ("Inputs", "Attributes", "Outputs", "Promises", "Gradients", "Example
 
 def make_reference() -> dict[str, str]:
     """The text of each generated file, by its path in the repository."""
-    made = {"operators": operators(), "layers": layers(), "optimizers": optimizers(), "errors": error_classes(), "api": public_names()}
+    made = {
+        "operators": operators(),
+        "compositions": compositions(),
+        "layers": layers(),
+        "optimizers": optimizers(),
+        "errors": error_classes(),
+        "api": public_names(),
+    }
     texts = {name: "\n".join([MADE, "", *lines]).rstrip() + "\n" for name, lines in made.items()}
     return {f"docs/reference/{name}.md": re.sub(r"\n{3,}", "\n\n", text) for name, text in texts.items()}
 
@@ -121,6 +135,71 @@ def operator_aliases() -> dict[str, list[str]]:
             if isinstance(value, Operator):
                 found.setdefault(value.type, []).append(f"{place}.{name}")
     return found
+
+
+# Compositions.
+
+
+def compositions() -> Iterator[str]:
+    families: dict[str, dict[str, FunctionType]] = {}
+    for name, function in public_compositions().items():
+        families.setdefault(function.__module__, {})[name] = function
+    families = {module: families[module] for module in sorted(families)}
+    yield from (
+        "# Compositions",
+        "",
+        "Functions of variables that `ol.op` offers beside [operators](operators.md), of which they are composed: they write several",
+        "ops, and have the gradients of these. Where one fails, nothing of what it wrote is left. Below an example stands what it",
+        "gives. All take these variables for granted, float32 and int64:",
+        "",
+        *python("\n".join(f"{name} = {value}" for name, value in VALUES.items())),
+        "| file | functions |",
+        "|---|---|",
+    )
+    for module, members in families.items():
+        title = module.rpartition(".")[2]
+        yield f"| [{title}](#{slug(title)}) | {', '.join(f'[{name}](#{slug(composition_title(name))})' for name in members)} |"
+    values = values_of([EXAMPLES[name] for name in public_compositions()])
+    for module, members in families.items():
+        title = module.rpartition(".")[2]
+        yield from ("", f"## {title}", "", f"[op/composed/{title}.py](../../src/oarlock/op/composed/{title}.py)", "")
+        yield prose(inspect.getdoc(importlib.import_module(module)))
+        for name, function in members.items():
+            yield from ("", f"### {composition_title(name)}", "", *python(header(function, name)), prose(inspect.getdoc(function)), "")
+            yield from (*python(EXAMPLES[name]), *verbatim("\n".join(values[EXAMPLES[name]])))
+
+
+def composition_title(name: str) -> str:
+    return f"ol.op.{name}"
+
+
+def public_compositions() -> dict[str, FunctionType]:
+    """The functions of `ol.op` that are no operators."""
+    return {name: getattr(oarlock.op, name) for name in oarlock.op.compositions.__all__}
+
+
+def values_of(examples: list[str]) -> dict[str, list[str]]:
+    """The values that each example gives, a line each, by one run of them all."""
+    with oarlock.Program() as program:
+        names: dict[str, object] = {"ol": oarlock}
+        for name, value in VALUES.items():
+            array = numpy.asarray(value)
+            array = array.astype("float32") if array.dtype.kind == "f" else array
+            names[name] = oarlock.layer.data(name, list(array.shape), array.dtype.name, batch=None, value=array)
+        found = {example: eval(example, dict(names)) for example in examples}  # noqa: S307
+    several = {example: list(given) if isinstance(given, list | tuple) else [given] for example, given in found.items()}
+    fetch = [var for given in several.values() for var in given]
+    values = iter(oarlock.Executor().run(program, {}, fetch, scope=oarlock.Scope()))
+    return {example: [f"{var.type_text}  {as_text(next(values))}" for var in given] for example, given in several.items()}
+
+
+def as_text(value: object) -> str:
+    """Numbers as Python writes them, with four digits."""
+    if isinstance(value, list):
+        return f"[{', '.join(map(as_text, value))}]"
+    if isinstance(value, numpy.ndarray | numpy.generic):
+        return as_text(value.tolist())
+    return f"{value + 0.0:.4g}" if isinstance(value, float) else str(value)
 
 
 # Layers.
@@ -321,11 +400,12 @@ def public_names() -> Iterator[str]:
     yield from (
         "# Public names",
         "",
-        "What `import oarlock as ol` gives, by the package that it comes from. Operators are in [operators](operators.md),",
+        "What `import oarlock as ol` gives, by the package that it comes from. Operators are in [operators](operators.md) and",
+        "[compositions](compositions.md),",
         "layers in [layers](layers.md), exceptions in [errors](errors.md). [Documents](../README.md) lists the guides, which say how",
         "all this is used.",
     )
-    in_layers = list(public_layers().values())
+    in_layers, composed = list(public_layers().values()), list(public_compositions().values())
     for group, names in groups.items():
         yield from ("", f"## {group}", "", prose(inspect.getdoc(importlib.import_module(group))))
         links = []
@@ -338,6 +418,8 @@ def public_names() -> Iterator[str]:
                 links.append(f"[`{path}`](operators.md#{value.type})")
             elif inspect.isclass(value) and issubclass(value, errors.OarlockError):
                 links.append(f"[`{path}`](errors.md#{value.__name__.lower()})")
+            elif value in composed:
+                links.append(f"[`{path}`](compositions.md#{slug(composition_title(value.__name__))})")
             elif value in in_layers:
                 links.append(f"[`{path}`](layers.md#{slug(layer_title(value.__name__))})")
             elif path != first:

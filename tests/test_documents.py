@@ -12,6 +12,7 @@ ROOT = Path(__file__).resolve().parent.parent
 # What is generated shows declarations and pieces, which are no programs.
 GENERATED = {
     "docs/reference/api.md",
+    "docs/reference/compositions.md",
     "docs/reference/errors.md",
     "docs/reference/layers.md",
     "docs/reference/operators.md",

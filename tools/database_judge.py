@@ -170,7 +170,10 @@ def _differentiate(
         return
     sources = [*inputs, *(each for each, known in zip(starts, told, strict=True) if known)]
     directions = [torch.randn_like(each) for _, each in again]
-    wanted = list(torch.autograd.grad([each for _, each in again], sources, directions, allow_unused=True))
+    try:
+        wanted = list(torch.autograd.grad([each for _, each in again], sources, directions, allow_unused=True))
+    except RuntimeError:  # which PyTorch has not implemented, whatever it says of the operator
+        return
     kept = [(ours, direction) for (ours, _), direction in zip(again, directions, strict=True) if ours is not None]
     with made.program:
         bound = [made.declare(each) for each in sources]

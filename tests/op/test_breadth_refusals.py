@@ -23,6 +23,8 @@ def places(*shape):
 
 REFUSED = [
     (lambda: op.take(3, 4), "take: x must be a variable of a program, not int 3"),
+    (lambda: op.unbind(var(2), dim=0), "unbind: no argument dim"),
+    (lambda: op.index_select(var(2)), "index_select: index and axis are missing"),
     (lambda: op.hstack(), "hstack: no variable is given"),
     (lambda: op.hstack(var(2, 3), var(3, 3)), "concat: sizes beside axis 1 differ: [2, 3] and [3, 3]"),
     (lambda: op.index_select(var(2, 3), places(4), axis=2), "index_select: axis 2 is not an axis of x, which has 2 dimensions"),

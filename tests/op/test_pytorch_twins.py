@@ -159,3 +159,13 @@ def test_frequencies_are_those_of_pytorch(count: int):
     values = ol.Executor().run(program, {}, found, scope=ol.Scope(), return_numpy=False)
     expected = [each(count, 0.5, dtype=torch.float64) for each in (torch.fft.fftfreq, torch.fft.rfftfreq)]
     torch.testing.assert_close(values, expected, rtol=AUTOGRAD[0], atol=AUTOGRAD[1])
+
+
+@pytest.mark.parametrize("dtype", [torch.bool, torch.uint8, torch.int64], ids=str)
+def test_pythons_operators_take_the_bits_of_integers_and_the_truth_of_bools(dtype: torch.dtype):
+    x, y = torch.tensor([1, 0, 7, 2]).to(dtype), torch.tensor([1, 1, 2, 0]).to(dtype)
+    calls = [lambda x, y: x & y, lambda x, y: x | y, lambda x, y: x ^ y, lambda x, y: ~x, lambda x, y: x & True]
+    shifts = [lambda x, y: x << y, lambda x, y: x >> 1, lambda x, y: 2 << x]
+    for call in calls if dtype is torch.bool else calls[:-1] + shifts:
+        written = Written(Twin("bits", call, call), [x, y])
+        assert torch.equal(written.run([written.y])[0], call(x, y))

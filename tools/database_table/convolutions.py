@@ -59,6 +59,17 @@ def max_pool(function, axes):
     return call
 
 
+def padded_for(x, ceil_mode, size, stride, padding):
+    """Zeros around, so many that the last windows end with them."""
+    after = []
+    for length, window, step, pad in zip(x.shape[2:], size, stride, padding, strict=True):
+        room = length + 2 * pad - window
+        count = -(-room // step) if ceil_mode else room // step
+        count -= ceil_mode and count * step >= length + pad
+        after.append(pad + count * step - room)
+    return op.pad(x, before=tuple(padding), after=tuple(after))
+
+
 def average_pool(function, axes):
     def call(x, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None):
         x, alone = batched(x, axes + 2)
@@ -66,9 +77,11 @@ def average_pool(function, axes):
         steps = {key: numbers(each, axes) for key, each in {"size": kernel_size, "stride": stride, "padding": padding}.items()}
         if divisor_override is None:
             return unbatched(function(x, ceil_mode=ceil_mode, count_include_pad=count_include_pad, **steps), alone)
-        if ceil_mode or not divisor_override:
-            raise Unmapped("divisor_override")
-        return unbatched(function(x, **steps), alone) * (math.prod(steps["size"]) / divisor_override)
+        if not divisor_override:
+            raise Unmapped("a division by 0")
+        padded = padded_for(x, ceil_mode, **steps)  # zeros count in the sum of a window, which another number divides
+        sums = function(padded, size=steps["size"], stride=steps["stride"], padding=(0,) * axes)
+        return unbatched(sums, alone) * (math.prod(steps["size"]) / divisor_override)
 
     return call
 

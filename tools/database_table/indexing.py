@@ -162,6 +162,7 @@ CALLS = {
     "argsort": lambda x, dim=-1, descending=False, stable=False: sort(x, dim, descending)[1],
     "argwhere": lambda x: op.argwhere(op.cast(x, dtype="bool")),
     "gather": gather,
+    "bincount": lambda x, weights=None, minlength=0: op.bincount(x, least=minlength),
     "bucketize": lambda x, edges, *, out_int32=False, right=False: searchsorted(edges, x, out_int32=out_int32, right=right),
     "msort": lambda x: op.sort(x, axis=0)[0],
     "repeat_interleave": repeat_interleave,

@@ -42,10 +42,7 @@ class AttachedToVar:
         """
 
     def __and__(self, other: Var | float) -> Var:
-        """logical_and(x: bool[*#s], y: bool[*#s]) -> z: bool[*#s]
-
-        Where both are true.
-        """
+        """Where both are true; of integers, the bits that both have."""
     __array_ufunc__: None
 
     def __floordiv__(self, other: Var | float) -> Var:
@@ -75,16 +72,19 @@ class AttachedToVar:
         """
 
     def __invert__(self) -> Var:
-        """logical_not(x: bool[*b]) -> y: bool[*b]
-
-        Where ``x`` is false.
-        """
+        """Where ``x`` is false; of integers, the bits that it has not."""
     __iter__: None
 
     def __le__(self, other: Var | float) -> Var:
         """less_equal(x: number[*#s], y: number[*#s]) -> z: bool[*#s]
 
         Where ``x <= y``.
+        """
+
+    def __lshift__(self, other: Var | float) -> Var:
+        """bitwise_left_shift(x: integer[*#s], y: integer[*#s]) -> z: integer[*#s]
+
+        ``x`` moved up by ``y`` bits, zeros behind; 0 where ``y`` is negative, or at least as many as there are bits.
         """
 
     def __lt__(self, other: Var | float) -> Var:
@@ -115,10 +115,7 @@ class AttachedToVar:
         """
 
     def __or__(self, other: Var | float) -> Var:
-        """logical_or(x: bool[*#s], y: bool[*#s]) -> z: bool[*#s]
-
-        Where one or both are true.
-        """
+        """Where one or both are true; of integers, the bits that one or both have."""
 
     def __pow__(self, exponent: Var | float) -> Var:
         """A variable to a power, which is a number or a variable."""
@@ -130,15 +127,18 @@ class AttachedToVar:
         """
 
     def __rand__(self, other: Var | float) -> Var:
-        """logical_and(x: bool[*#s], y: bool[*#s]) -> z: bool[*#s]
-
-        Where both are true.
-        """
+        """Where both are true; of integers, the bits that both have."""
 
     def __rfloordiv__(self, other: Var | float) -> Var:
         """floor_divide(x: number[*#s], y: number[*#s]) -> z: number[*#s]
 
         ``x / y``, rounded down. An integer by 0 fails. Its gradient is zero wherever it has one.
+        """
+
+    def __rlshift__(self, other: Var | float) -> Var:
+        """bitwise_left_shift(x: integer[*#s], y: integer[*#s]) -> z: integer[*#s]
+
+        ``x`` moved up by ``y`` bits, zeros behind; 0 where ``y`` is negative, or at least as many as there are bits.
         """
 
     def __rmod__(self, other: Var | float) -> Var:
@@ -154,15 +154,24 @@ class AttachedToVar:
         """
 
     def __ror__(self, other: Var | float) -> Var:
-        """logical_or(x: bool[*#s], y: bool[*#s]) -> z: bool[*#s]
-
-        Where one or both are true.
-        """
+        """Where one or both are true; of integers, the bits that one or both have."""
 
     def __rpow__(self, other: Var | float) -> Var:
         """power(x: number[*#s], y: number[*#s]) -> z: number[*#s]
 
         ``x`` to the power ``y``. Integers drop the fraction of a power that is below 0, and are no number above 0 to it.
+        """
+
+    def __rrshift__(self, other: Var | float) -> Var:
+        """bitwise_right_shift(x: integer[*#s], y: integer[*#s]) -> z: integer[*#s]
+
+        ``x`` moved down by ``y`` bits, rounded down; all bits leave, but for the sign, where ``y`` is negative or more than there are.
+        """
+
+    def __rshift__(self, other: Var | float) -> Var:
+        """bitwise_right_shift(x: integer[*#s], y: integer[*#s]) -> z: integer[*#s]
+
+        ``x`` moved down by ``y`` bits, rounded down; all bits leave, but for the sign, where ``y`` is negative or more than there are.
         """
 
     def __rsub__(self, other: Var | float) -> Var:
@@ -178,10 +187,7 @@ class AttachedToVar:
         """
 
     def __rxor__(self, other: Var | float) -> Var:
-        """logical_xor(x: bool[*#s], y: bool[*#s]) -> z: bool[*#s]
-
-        Where just one is true.
-        """
+        """Where just one is true; of integers, the bits that just one has."""
 
     def __sub__(self, other: Var | float) -> Var:
         """subtract(x: number[*#s], y: number[*#s]) -> z: number[*#s]
@@ -196,10 +202,7 @@ class AttachedToVar:
         """
 
     def __xor__(self, other: Var | float) -> Var:
-        """logical_xor(x: bool[*#s], y: bool[*#s]) -> z: bool[*#s]
-
-        Where just one is true.
-        """
+        """Where just one is true; of integers, the bits that just one has."""
 
     def as_step_input(self) -> Var:
         """One step of a sequence, `x.as_step_input()`: `step_input` of the recurrence whose step is being written.

@@ -13,6 +13,7 @@ from oarlock.op import adaptive_pooling as adaptive_pooling
 from oarlock.op import along_axis as along_axis
 from oarlock.op import attention as attention
 from oarlock.op import batch_normalization as batch_normalization
+from oarlock.op import bessel_functions as bessel_functions
 from oarlock.op import bitwise as bitwise
 from oarlock.op import choice as choice
 from oarlock.op import comparison as comparison
@@ -881,6 +882,30 @@ def bernoulli(probability: Var, *, name: str | None = None) -> Var:
     1 with the probability that stands there, else 0; always 0 at or below 0, always 1 at or above 1.
     """
 
+def bessel_j0(x: Var, *, name: str | None = None) -> Var:
+    """bessel_j0(x: float[*b]) -> y: float[*b]
+
+    The Bessel function of the first kind of order 0.
+    """
+
+def bessel_j1(x: Var, *, name: str | None = None) -> Var:
+    """bessel_j1(x: float[*b]) -> y: float[*b]
+
+    The Bessel function of the first kind of order 1.
+    """
+
+def bessel_y0(x: Var, *, name: str | None = None) -> Var:
+    """bessel_y0(x: float[*b]) -> y: float[*b]
+
+    The Bessel function of the second kind of order 0; NaN below 0.
+    """
+
+def bessel_y1(x: Var, *, name: str | None = None) -> Var:
+    """bessel_y1(x: float[*b]) -> y: float[*b]
+
+    The Bessel function of the second kind of order 1; NaN below 0.
+    """
+
 def bincount(x: Var, least: int = 0, *, name: str | None = None) -> Var:
     """bincount(x: int64[...s], least=0) -> y: int64[?]
 
@@ -1544,6 +1569,30 @@ def isnan(x: Var, *, name: str | None = None) -> Var:
     """isnan(x: float[*b]) -> y: bool[*b]
 
     Where ``x`` is NaN, no number.
+    """
+
+def k0(x: Var, *, name: str | None = None) -> Var:
+    """k0(x: float[*b]) -> y: float[*b]
+
+    The modified Bessel function of the second kind of order 0; NaN below 0.
+    """
+
+def k0e(x: Var, *, name: str | None = None) -> Var:
+    """k0e(x: float[*b]) -> y: float[*b]
+
+    ``exp(x) k0(x)``, which vanishes nowhere.
+    """
+
+def k1(x: Var, *, name: str | None = None) -> Var:
+    """k1(x: float[*b]) -> y: float[*b]
+
+    The modified Bessel function of the second kind of order 1; NaN below 0.
+    """
+
+def k1e(x: Var, *, name: str | None = None) -> Var:
+    """k1e(x: float[*b]) -> y: float[*b]
+
+    ``exp(x) k1(x)``, which vanishes nowhere.
     """
 
 def kthvalue(x: Var, k: int, axis: int = -1, keepdim: bool = False, *, name: str | None = None) -> tuple[Var, Var]:

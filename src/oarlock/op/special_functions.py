@@ -138,13 +138,13 @@ def i1(x):
     return torch.special.i1(x)
 
 
-def _by_itself(y, x):
+def divided_by_itself(y, x):
     """``y / x``; its limit at 0, which is 1/2."""
     nothing = equal(x, number_like(0.0, x))
     return where(nothing, number_like(0.5, x), divide(y, where(nothing, number_like(1.0, x), x)))
 
 
-i1.gradient_programs(x=lambda x, y, dy: multiply(dy, subtract(i0(x), _by_itself(y, x))))
+i1.gradient_programs(x=lambda x, y, dy: multiply(dy, subtract(i0(x), divided_by_itself(y, x))))
 
 
 @operator("x: float[*b] -> y: float[*b]", cases=[Case(x=[0.0, 1.0], y=[1.0, 1.2660658777520084 / math.e]), GradCheck(low=0.5, high=3.0)])
@@ -162,4 +162,4 @@ def i1e(x):
     return torch.special.i1e(x)
 
 
-i1e.gradient_programs(x=lambda x, y, dy: multiply(dy, subtract(i0e(x), add(multiply(sign(x), y), _by_itself(y, x)))))
+i1e.gradient_programs(x=lambda x, y, dy: multiply(dy, subtract(i0e(x), add(multiply(sign(x), y), divided_by_itself(y, x)))))

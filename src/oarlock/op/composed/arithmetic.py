@@ -9,6 +9,7 @@ from numbers import Real
 from oarlock.errors import ArgumentError
 from oarlock.ir.location import here
 from oarlock.ir.var import Var
+from oarlock.op.bitwise import bitwise_and, bitwise_left_shift, bitwise_not, bitwise_or, bitwise_right_shift, bitwise_xor
 from oarlock.op.comparison import greater, greater_equal, less, less_equal
 from oarlock.op.composed.broadcast_product import matrix_product
 from oarlock.op.composed.indexing import subscript
@@ -98,6 +99,26 @@ def _power(self: Var, exponent: Operand) -> Var:
     return power(self, constant_like(exponent, self))
 
 
+def _and(x: Var, y: Var) -> Var:
+    """Where both are true; of integers, the bits that both have."""
+    return (bitwise_and if x.dtype.is_integer else logical_and)(x, y)
+
+
+def _or(x: Var, y: Var) -> Var:
+    """Where one or both are true; of integers, the bits that one or both have."""
+    return (bitwise_or if x.dtype.is_integer else logical_or)(x, y)
+
+
+def _xor(x: Var, y: Var) -> Var:
+    """Where just one is true; of integers, the bits that just one has."""
+    return (bitwise_xor if x.dtype.is_integer else logical_xor)(x, y)
+
+
+def _not(x: Var) -> Var:
+    """Where ``x`` is false; of integers, the bits that it has not."""
+    return (bitwise_not if x.dtype.is_integer else logical_not)(x)
+
+
 _BOTH_SIDES = {
     "add": add,
     "sub": subtract,
@@ -105,9 +126,11 @@ _BOTH_SIDES = {
     "truediv": divide,
     "floordiv": floor_divide,
     "mod": remainder,
-    "and": logical_and,
-    "or": logical_or,
-    "xor": logical_xor,
+    "and": _and,
+    "or": _or,
+    "xor": _xor,
+    "lshift": bitwise_left_shift,
+    "rshift": bitwise_right_shift,
     "pow": power,
 }
 
@@ -121,7 +144,7 @@ def attach() -> None:
     for name, operator in (("gt", greater), ("ge", greater_equal), ("lt", less), ("le", less_equal)):
         setattr(Var, f"__{name}__", _binary(operator)[0])
     Var.__pow__ = _power
-    for name, operator in (("abs", abs_), ("neg", neg), ("invert", logical_not)):
+    for name, operator in (("abs", abs_), ("neg", neg), ("invert", _not)):
         setattr(Var, f"__{name}__", _unary(operator))
     Var.__matmul__ = _matmul
     Var.__getitem__ = subscript  # type: ignore[method-assign]
