@@ -29,7 +29,27 @@ NEED_OPSET_18 = {
 
 REFUSED = {
     **dict.fromkeys(
-        ("digamma", "erfcx", "erfinv", "i0", "i0e", "i1", "i1e", "lgamma", "log_ndtr", "ndtri", "polygamma"),
+        (
+            "bessel_j0",
+            "bessel_j1",
+            "bessel_y0",
+            "bessel_y1",
+            "digamma",
+            "erfcx",
+            "erfinv",
+            "i0",
+            "i0e",
+            "i1",
+            "i1e",
+            "k0",
+            "k0e",
+            "k1",
+            "k1e",
+            "lgamma",
+            "log_ndtr",
+            "ndtri",
+            "polygamma",
+        ),
         "ONNX has no operator for this function",
     ),
     **dict.fromkeys(("chunk_counts", "contingency_table", "edit_distance"), "ONNX has no operator that counts labels"),

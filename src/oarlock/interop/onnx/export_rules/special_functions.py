@@ -10,7 +10,27 @@ def erfc(g: Graph, x: Value) -> str:
     return g("Sub", g.scalar(1, x.dtype), g("Erf", x))
 
 
-@export("digamma", "erfcx", "erfinv", "i0", "i0e", "i1", "i1e", "lgamma", "log_ndtr", "ndtri", "polygamma")
+@export(
+    "bessel_j0",
+    "bessel_j1",
+    "bessel_y0",
+    "bessel_y1",
+    "digamma",
+    "erfcx",
+    "erfinv",
+    "i0",
+    "i0e",
+    "i1",
+    "i1e",
+    "k0",
+    "k0e",
+    "k1",
+    "k1e",
+    "lgamma",
+    "log_ndtr",
+    "ndtri",
+    "polygamma",
+)
 def special_functions(g: Graph, *_: Value, **__: object) -> str:
     raise Unsupported("ONNX has no operator for this function, and no sum of few others is it")
 
