@@ -228,6 +228,8 @@ def _difference(value: Any, wanted: Any, factor: float) -> str:
 def _flat(value: Any) -> list[Any]:
     if isinstance(value, list | tuple):
         return [each for item in value for each in _flat(item)]
+    if isinstance(value, torch.Tensor) and value.is_complex():
+        return [torch.view_as_real(value.resolve_conj())]  # as programs have them
     return [value]
 
 

@@ -8,7 +8,9 @@ from database_table import (
     convolutions,
     creation,
     elementwise,
+    fourier,
     indexing,
+    linear_algebra,
     losses,
     masked,
     normalizations,
@@ -34,6 +36,8 @@ _FAMILIES = (
     losses,
     normalizations,
     masked,
+    linear_algebra,
+    fourier,
 )
 
 TABLE: dict[str, Callable[..., Any]] = {name: call for family in _FAMILIES for name, call in family.CALLS.items()}

@@ -4,9 +4,9 @@ __all__ = ["LEFT_OUT"]
 
 _BY_REASON = {
     "complex numbers": """
-        cdouble cfloat chalf complex conj conj_physical imag istft polar real resolve_conj resolve_neg stft view_as_complex view_as_real
-        fft.fft fft.fft2 fft.fftn fft.hfft fft.hfft2 fft.hfftn fft.ifft fft.ifft2 fft.ifftn fft.ihfft fft.ihfft2 fft.ihfftn fft.irfft
-        fft.irfft2 fft.irfftn fft.rfft fft.rfft2 fft.rfftn linalg.eig linalg.eigvals nn.functional.silu.complex""",
+        cdouble cfloat chalf conj conj_physical imag istft real resolve_conj resolve_neg stft view_as_complex view_as_real
+        fft.hfft2 fft.hfftn fft.ihfft2 fft.ihfftn
+        linalg.eig linalg.eigvals nn.functional.silu.complex""",
     "random numbers, which are ours": """
         bernoulli cauchy exponential geometric log_normal multinomial normal normal.in_place normal.number_mean rand_like randint
         randint_like randn randn_like uniform nn.functional.alpha_dropout nn.functional.dropout nn.functional.dropout2d
