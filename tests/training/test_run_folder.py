@@ -3,8 +3,6 @@
 import errno
 import json
 import os
-import signal
-import time
 from pathlib import Path
 
 import numpy
@@ -183,29 +181,3 @@ def test_callbacks_hear_of_steps_and_epochs_and_may_end_the_run():
     assert steps == [(number, ["loss"]) for number in range(1, 19)]
     assert [(record.epoch, record.step) for record in epochs] == [(1, 6), (2, 12), (3, 18)]
     assert ol.train(small.cost, ROWS, **OPTIONS, on_epoch=lambda record: record.epoch == 2).steps == 12
-
-
-def killed_at(folder: Path, delay: float) -> None:
-    """Train in a child, and kill it so long after its first checkpoint has begun."""
-    child = os.fork()
-    if not child:
-        try:
-            train(ol.training.Run(folder, save_every=2), on_step=lambda *_: time.sleep(0.004))
-        finally:
-            os._exit(0)
-    end = time.monotonic() + 60
-    while not (folder / "metrics.jsonl").exists() and time.monotonic() < end:
-        time.sleep(0.002)
-    time.sleep(delay)
-    os.kill(child, signal.SIGKILL)
-    os.waitpid(child, 0)
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="children are forked")
-@pytest.mark.parametrize("seed", range(4))
-def test_a_run_that_is_killed_at_random_goes_on_with_the_same_bits(seed, unbroken, tmp_path):
-    random = numpy.random.default_rng(seed)
-    for delay in random.uniform(0, 0.15, 3):
-        killed_at(tmp_path / "run", delay)
-    assert same(train(tmp_path / "run"), unbroken)
-    assert not list((tmp_path / "run/checkpoints").glob(".*"))
