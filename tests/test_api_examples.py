@@ -48,6 +48,11 @@ def matrix_transpose(x):
     return x.mT.contiguous()
 """,
     "accuracy = ol.metric.accuracy(": MODEL + "train = test = data",
+    "ol.data.read(": """
+open("table.csv", "w").write("width,height,kind\\n1,2,0\\n3,4,1\\n")
+frame = {"x": numpy.ones((4, 2), "float32")}
+augment = dict
+""",
     "ol.evaluate({": MODEL
     + """
 with program:
