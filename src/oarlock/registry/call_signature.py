@@ -98,22 +98,19 @@ def spread_numbers(operator: "Operator", attributes: Mapping[str, object]) -> di
     """The attributes as given, one number for a row of numbers repeated: as often as the type says, or as the rows have items that are
     defaults of the operator; once where it has none.
     """
-    rows = [spec.default for spec in operator.attributes.values() if isinstance(spec.default, tuple)]
-    count = max(map(len, rows), default=1)
-    return {name: _spread(operator.attributes.get(name), value, count) for name, value in attributes.items()}
+    return {name: _spread(operator, name, value) if type(value) in (int, float) else value for name, value in attributes.items()}
 
 
-def _spread(spec: AttributeSpec | None, value: object, count: int) -> object:
-    if spec is None or not isinstance(value, int | float) or isinstance(value, bool):
-        return value
-    if spec.type is Sizes:
-        return (value,)
-    if typing.get_origin(spec.type) is not tuple:
-        return value
+def _spread(operator: "Operator", name: str, value: float) -> object:
+    spec = operator.attributes.get(name)
+    if spec is None or typing.get_origin(spec.type) is not tuple:
+        return (value,) if spec is not None and spec.type is Sizes else value
     item, *others = typing.get_args(spec.type)
     if not isinstance(value, item) and item is not float:
         return value
-    return (item(value) if item is float else value,) * (count if others == [...] else 1 + len(others))
+    rows = [other.default for other in operator.attributes.values() if isinstance(other.default, tuple)]
+    count = max(map(len, rows), default=1) if others == [...] else 1 + len(others)
+    return (item(value),) * count
 
 
 def _input(slot: Slot, told: Slot | None) -> Parameter:

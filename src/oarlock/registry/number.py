@@ -31,8 +31,9 @@ def _is_number(value: object) -> TypeGuard[float]:
 
 def find_numbers(operator: "Operator", given: Mapping[str, object]) -> dict[str, float]:
     """The numbers among what is given by slot, where the slot takes one."""
-    slots = {slot.name: slot for slot in operator.signature.inputs}
-    return {name: item for name, item in given.items() if name in slots and slots[name].takes_number and _is_number(item)}
+    numbers = {name: item for name, item in given.items() if not isinstance(item, Var) and _is_number(item)}
+    slots = {slot.name for slot in operator.signature.inputs if slot.takes_number} if numbers else ()
+    return {name: item for name, item in numbers.items() if name in slots}
 
 
 def infer_number_dtypes(operator: "Operator", numbers: Mapping[str, float], given: Mapping[str, object]) -> dict[str, tuple[DType, Var]]:
