@@ -49,7 +49,7 @@ def matrix_transpose(x):
 """,
     "accuracy = ol.metric.accuracy(": MODEL + "train = test = data",
     "ol.data.read(": """
-open("table.csv", "w").write("width,height,kind\\n1,2,0\\n3,4,1\\n")
+numpy.savetxt("table.csv", [[1, 2, 0], [3, 4, 1]], "%d", ",", header="width,height,kind", comments="")
 frame = {"x": numpy.ones((4, 2), "float32")}
 augment = dict
 """,
