@@ -52,5 +52,8 @@ CALLS = {
     "nn.functional.group_norm": group_norm,
     "nn.functional.instance_norm": instance_norm,
     "nn.functional.layer_norm": over_last(op.layer_norm),
+    "nn.functional.local_response_norm": lambda x, size, alpha=1e-4, beta=0.75, k=1.0: op.local_response_norm(
+        x, size, alpha=alpha, beta=beta, k=k
+    ),
     "nn.functional.rms_norm": over_last(op.rms_norm),
 }
