@@ -22,6 +22,7 @@ from oarlock.old_names import (
     OLD_SLOTS,
     OLD_VARIANTS,
 )
+from oarlock.op import compositions
 from oarlock.registry import Catalogue, operator, standard
 from oarlock.registry.creator import append_op
 
@@ -81,6 +82,14 @@ def test_an_operator_by_its_old_name():
             y = ol.op.fill_like(x, value=2.0)
     assert y.op.type == "full_like"
     assert warned[0].filename == __file__
+
+
+def test_a_function_of_today_may_have_the_old_name_of_an_operator():
+    assert {name for name in OLD_OPERATORS if name in compositions.__all__} == {"put", "take"}
+    with ol.Program():
+        taken = ol.op.take(ol.layer.data("x", shape=[2, 3]), ol.layer.data("index", shape=[2], batch=None, dtype="int64"))
+    feed = {"x": numpy.arange(6, dtype="float32").reshape(1, 2, 3), "index": numpy.array([5, 1])}
+    assert ol.Executor().run(taken.op.block.program, feed, [taken], scope=ol.Scope())[0].tolist() == [5.0, 1.0]
 
 
 def test_an_op_by_the_old_name_of_its_operator():

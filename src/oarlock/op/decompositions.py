@@ -209,7 +209,7 @@ def eigh_dx(values, vectors, dvalues=None, dvectors=None):
     sensitive_to="place",
     cases=[
         Case(x=[[1.0, 2.0], [2.0, 1.0]], p=[[0.0, 1.0], [1.0, 0.0]], l=[[1.0, 0.0], [0.5, 1.0]], u=[[2.0, 1.0], [0.0, 1.5]]),
-        GradCheck(x=[_SQUARE]),
+        GradCheck(x=[_SQUARE, [[1.0, 2.0, 0.5], [0.0, 1.0, -1.0], [3.0, 0.5, 0.25]]]),
         GradCheck(x=(0, 2, 2)),
     ],
 )
