@@ -98,7 +98,9 @@ def spread_numbers(operator: "Operator", attributes: Mapping[str, object]) -> di
     """The attributes as given, one number for a row of numbers repeated: as often as the type says, or as the rows have items that are
     defaults of the operator; once where it has none.
     """
-    return {name: _spread(operator, name, value) if type(value) in (int, float) else value for name, value in attributes.items()}
+    return {
+        name: _spread(operator, name, value) if type(value) is int or type(value) is float else value for name, value in attributes.items()
+    }
 
 
 def _spread(operator: "Operator", name: str, value: float) -> object:
