@@ -139,8 +139,11 @@ def test_what_is_no_index_is_refused():
             with pytest.raises(ol.ShapeError) as refused:
                 x[(slice(None), key) if isinstance(key, int) else key]
             assert message in refused.value.message
-        for key in ("a", 1.0, True, [0, 1]):
+        for key in ("a", 1.0, True, {0: 1}):
             with pytest.raises(ol.ArgumentError, match="takes numbers, slices"):
+                x[key]
+        for key in ([0, True], ["a"], [0.5], [[0, 1], [2, 3]]):
+            with pytest.raises(ol.ArgumentError, match="a list is of numbers of places, not of "):
                 x[key]
         with pytest.raises(TypeError, match="not iterable"):
             list(x)

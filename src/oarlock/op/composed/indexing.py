@@ -79,7 +79,8 @@ def _axes_of(item: object) -> int:
         return len(known_shape(item, "x[...]")) if item.dtype is DType.BOOL else 1
     if not isinstance(item, slice) and (isinstance(item, bool) or not hasattr(item, "__index__")):
         raise ArgumentError(
-            f"x[...] takes numbers, slices, ..., None, and variables of integers or bools, not {describe_value(item)}", location=here()
+            f"x[...] takes numbers, slices, ..., None, lists of numbers, and variables of integers or bools, not {describe_value(item)}",
+            location=here(),
         )
     return 1
 
