@@ -220,3 +220,26 @@ def test_lists_of_numbers_in_a_column_are_ragged(tmp_path):
     assert same(ol.train(cost, pyarrow.table(data), epochs=2, batch_size=2, progress=False), wanted)
     frame = pytest.importorskip("pandas").DataFrame(data)
     assert same(ol.train(cost, frame, epochs=2, batch_size=2, progress=False), wanted)
+
+
+def test_a_loader_that_draws_on_from_epoch_to_epoch_is_taken_up_in_any(small):
+    def loader():
+        drawn = torch.utils.data.WeightedRandomSampler([1.0] * 23, 20, generator=torch.Generator().manual_seed(0))
+        return torch.utils.data.DataLoader(Numbered(named=True), 4, sampler=drawn)
+
+    whole = ol.train(small.cost, loader(), epochs=3, progress=False)
+    for stop in (3, 5, 7):
+        half = ol.train(small.cost, loader(), epochs=3, progress=False, steps=stop)
+        assert same(ol.train(half, loader(), progress=False), whole)
+
+
+def test_what_is_measured_has_every_row_whatever_is_dropped_in_training(small):
+    loader = torch.utils.data.DataLoader(Numbered(named=True), 10, drop_last=True)
+    assert ol.evaluate(small.cost, loader, ol.init(small.program, ol.Scope())) == ol.evaluate(
+        small.cost, ROWS, ol.init(small.program, ol.Scope())
+    )
+
+
+def test_columns_of_different_lengths_are_refused_with_a_transform_too(small):
+    with pytest.raises(ol.FeedError, match="different numbers of rows"):
+        ol.train(small.cost, {**ROWS, "label": ROWS["label"][:9]}, transform=lambda batch: batch, progress=False)

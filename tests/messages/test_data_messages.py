@@ -109,13 +109,14 @@ def test_a_column_that_is_missing(tmp_path: Path):
         ("", 'error: "rows.csv" has no line'),
         ("1,2\n3,4\n", 'the first line of "rows.csv" does not name the columns'),
         ("a,b\n1,2\n3\n", 'row 1 of "rows.csv" has 1 fields, where there are 2 columns'),
+        ('x\n1\n"2\n3\n', '"rows.csv" is no CSV file'),
         ("a,b\n1,2\n3,\n5,6\n", 'the column "b" of "rows.csv" has \'\' in row 1, where others have numbers'),
     ],
 )
 def test_a_csv_file_that_is_no_table(text, message, tmp_path):
     (tmp_path / "rows.csv").write_text(text)
     with pytest.raises(ol.DataError) as raised:
-        ol.data.read(tmp_path / "rows.csv")
+        ol.data.read(tmp_path / "rows.csv").rows.whole()
     assert str(raised.value).splitlines()[0] == message.removeprefix("error: ")
 
 
@@ -160,3 +161,32 @@ def test_images_of_two_sizes_are_refused_or_resized(tmp_path):
     assert found["label"].tolist() == [1, 0]
     assert found["image"].shape == (2, 3, 2, 3)
     numpy.testing.assert_array_equal(found["image"][0, :, 0, 0], numpy.float32([1.0, 0.0, 0.2]))
+
+
+def test_whole_numbers_that_floats_do_not_hold_and_numbers_behind_a_mask():
+    given = {"x": numpy.array([[2**53 + 1, 0]]), "label": numpy.zeros(1, "int64")}
+    with ol.Program():
+        x, label = ol.layer.data("x", [2], dtype="float64"), ol.layer.data("label", [], dtype="int64")
+        precise = ol.layer.mean(ol.layer.softmax_with_cross_entropy(ol.layer.fc(x, 3), label))
+    with pytest.raises(ol.FeedError, match='the column "x" is int64, of which float64 does not hold every number'):
+        ol.train(precise, given, progress=False)
+    masked = numpy.ma.masked_array(X, [[False, False], [False, True], [False, False], [False, False]])
+    assert refusal({"x": masked, "label": LABEL}).startswith('the column "x" has values that are masked')
+
+
+def test_what_no_input_reads_is_not_asked_for(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    table = pyarrow.table({"x": X.tolist(), "label": LABEL, "name": ["a", None, "b", "c"]})
+    table = table.set_column(0, "x", pyarrow.FixedSizeListArray.from_arrays(pyarrow.array(X.reshape(-1)), 2))
+    assert ol.train(cost(), table, progress=False).steps == 1
+    (tmp_path / "rows.csv").write_text('width,height,kind,note\n1,2,0,"of two\nlines"\n3,4,1,5\n')
+    read = ol.data.read(tmp_path / "rows.csv", columns={"x": ["width", "height"], "label": "kind"})
+    assert ol.train(cost(), read, progress=False).steps == 1
+
+
+def test_frames_and_series_may_be_columns():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"a": X[:, 0] + 1, "b": X[:, 1]})
+    by_frame = ol.train(cost(), {"x": frame, "label": pandas.Series(LABEL)}, progress=False)
+    by_array = ol.train(cost(), {"x": frame.to_numpy(), "label": LABEL}, progress=False)
+    assert by_frame.history == by_array.history

@@ -181,3 +181,36 @@ def test_callbacks_hear_of_steps_and_epochs_and_may_end_the_run():
     assert steps == [(number, ["loss"]) for number in range(1, 19)]
     assert [(record.epoch, record.step) for record in epochs] == [(1, 6), (2, 12), (3, 18)]
     assert ol.train(small.cost, ROWS, **OPTIONS, on_epoch=lambda record: record.epoch == 2).steps == 12
+
+
+def test_a_broken_checkpoint_does_not_outlive_those_that_come_after(unbroken, tmp_path):
+    train(ol.training.Run(tmp_path / "run", keep=2))
+    newest = tmp_path / "run/checkpoints/step-000000018/model.safetensors"
+    newest.write_bytes(newest.read_bytes()[:-9])
+    train(ol.training.Run(tmp_path / "run", save_every=1, keep=1), steps=2)
+    assert list(checkpoint.find_checkpoints(tmp_path / "run/checkpoints")) == [14]
+    assert same(train(tmp_path / "run"), unbroken)
+
+
+def test_a_run_that_a_function_ended_stays_so(tmp_path):
+    for _ in range(3):
+        assert train(tmp_path / "run", on_epoch=lambda record: record.epoch == 2).steps == 12
+
+
+def test_a_run_on_other_data_is_refused(tmp_path):
+    small = small_classifier()
+    ol.train(small.cost, ROWS, **OPTIONS, run=tmp_path / "small", steps=2)
+    with pytest.raises(ol.ArgumentError, match="has 6 batches in an epoch, and these data have 3"):
+        ol.train(small.cost, small_rows(10), **OPTIONS, run=tmp_path / "small")
+
+
+def test_sums_of_an_epoch_outlive_a_run_of_no_steps(unbroken):
+    half = train(Path("unused"), run=None, steps=8)
+    none = ol.train(half, ROWS, steps=0, validate=ROWS, progress=False)
+    assert ol.train(none, ROWS, validate=ROWS, progress=False).history == unbroken.history[1:]
+
+
+def test_what_is_not_measured_stops_no_run(tmp_path):
+    with pytest.raises(ol.ArgumentError, match='nothing is measured that is called "validation loss"'):
+        train(tmp_path / "run", validate=None, early_stopping=ol.training.EarlyStopping(patience=2))
+    assert not checkpoint.find_checkpoints(tmp_path / "run/checkpoints")

@@ -28,6 +28,8 @@ def resume(folder: Annotated[Path, typer.Argument(metavar="RUN", help="The folde
         command, place = _whole([str(word) for word in found["command"]]), Path(found["working_folder"])
     except (ValueError, KeyError, TypeError) as error:
         raise FormatError(f'"{about}" does not say how the run was begun') from error
+    if not command:
+        raise FormatError(f'"{about}" does not say how the run was begun')
     typer.echo(f"in {place}: {' '.join(command)}")
     if not place.is_dir():
         raise MissingFileError(f'there is no folder "{place}", in which the run was begun')
@@ -44,8 +46,11 @@ def resume(folder: Annotated[Path, typer.Argument(metavar="RUN", help="The folde
 
 
 def _whole(command: list[str]) -> list[str]:
-    """A command without the option that stops it early."""
-    if "--steps" in command:
-        place = command.index("--steps")
-        return command[:place] + command[place + 2 :]
-    return command
+    """A command of ours without the option that stops it early; that of a script is its own."""
+    if not command or command[0].endswith(".py"):
+        return command
+    kept: list[str] = []
+    for word, before in zip(command, ["", *command], strict=False):
+        if word != "--steps" and before != "--steps" and not word.startswith("--steps="):
+            kept.append(word)
+    return kept

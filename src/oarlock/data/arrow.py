@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy
 
-from oarlock.data.table import ColumnTable, Table
+from oarlock.data.table import LazyTable, Table
 from oarlock.errors import DataError, FeedError
 from oarlock.runtime.ragged import Ragged
 
@@ -14,38 +14,19 @@ __all__ = ["ArrowTable", "column_of", "read_arrow"]
 _SUFFIXES = {".parquet": "parquet", ".arrow": "feather", ".feather": "feather"}
 
 
-class ArrowTable(ColumnTable):
+class ArrowTable(LazyTable):
     """A `pyarrow.Table`, by its columns: numbers, lists of one length, which are arrays of one more dimension, and lists, which are ragged.
 
-    A column is converted when it is first read. Raises FeedError for missing values and for columns of text.
+    Raises FeedError for missing values in a column that is read, and for two columns of one name.
     """
 
     def __init__(self, table: Any):
-        self.table = table
-        self.names = tuple(table.column_names)
-        self.columns = {}
-
-    def __len__(self) -> int:
-        return self.table.num_rows
-
-    def column(self, name: str) -> "numpy.ndarray | Ragged":
-        """A column, whole."""
-        if name not in self.columns:
-            self.columns[name] = column_of(self.table.column(name), name)
-        return self.columns[name]
-
-    def take(self, rows: numpy.ndarray) -> dict[str, object]:
-        """See `Table.take`."""
-        return {name: self.column(name)[rows] for name in self.names}
-
-    def whole(self) -> dict[str, object]:
-        """See `Table.whole`."""
-        return {name: self.column(name) for name in self.names}
+        super().__init__(table.column_names, table.num_rows, lambda name: column_of(table.column(name), name))
 
 
 def read_arrow(path: str | Path) -> Table:
     """A file of Parquet or Arrow, read whole. Raises DataError for one that cannot be read, or where pyarrow is missing."""
-    kind = _SUFFIXES[Path(path).suffix]
+    kind = _SUFFIXES[Path(path).suffix.lower()]
     try:
         import pyarrow
         from pyarrow import feather, parquet

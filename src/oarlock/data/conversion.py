@@ -22,8 +22,13 @@ def convert(var: Var, levels: int, value: object, rows: numpy.ndarray | None = N
     names column and row: for text and what else is no number, for rows of different lengths where `var` has none, for numbers that the
     dtype does not hold. What is wrong with the shape is said where it is fed.
     """
+    if var.dtype is DType.BFLOAT16 and isinstance(value, torch.Tensor) and value.dtype is torch.bfloat16 and not levels:
+        return value.detach()  # type: ignore[return-value]  NumPy has no such numbers
     if isinstance(value, torch.Tensor):
         value = to_numpy(value)
+    if isinstance(value, numpy.ma.MaskedArray) and value.mask.any():
+        row = int(numpy.argwhere(value.mask)[0][0]) if value.ndim else 0
+        raise _refused(var, "has values that are masked", _HINT, [f"row {_number(rows, row)} has one"])
     if levels:
         return _ragged(var, levels, value)
     if isinstance(value, Ragged):
@@ -35,7 +40,10 @@ def convert(var: Var, levels: int, value: object, rows: numpy.ndarray | None = N
         )
     array = value if isinstance(value, numpy.ndarray) and value.dtype != object else _of_items(var, value, rows)
     if rounds and array.dtype.kind == "f" and var.dtype.is_floating and var.dtype is not DType.BFLOAT16:  # which NumPy lacks
-        return array.astype(str(var.dtype), copy=False)
+        with numpy.errstate(over="ignore"):
+            rounded = array.astype(str(var.dtype), copy=False)
+        if (numpy.isinf(rounded) == numpy.isinf(array)).all():
+            return rounded
     return array if var.dtype is DType.BFLOAT16 else _exact(var, array, rows)
 
 
@@ -47,7 +55,12 @@ def _ragged(var: Var, levels: int, value: object) -> Ragged:
 
 def _of_items(var: Var, value: object, rows: numpy.ndarray | None) -> numpy.ndarray:
     """An array of a list of values: numbers of Python's, or arrays of one shape. Raises FeedError, which names the first that is not."""
-    items = list(value) if isinstance(value, list | tuple | numpy.ndarray) else [value]
+    if not isinstance(value, list | tuple | numpy.ndarray):
+        held = numpy.asarray(value) if hasattr(value, "__array__") else None
+        if held is not None and held.dtype != object:
+            return held  # a series, a frame
+        value = list(value) if hasattr(value, "__len__") and not isinstance(value, str | bytes | dict) else [value]  # type: ignore[call-overload]
+    items = list(value)
     try:
         if all(isinstance(item, bool | int | float) for item in items):
             return to_numpy(read_as(items, var.dtype))
@@ -91,7 +104,7 @@ def _exact(var: Var, array: numpy.ndarray, rows: numpy.ndarray | None) -> numpy.
     wanted = numpy.dtype(str(var.dtype))
     if array.dtype == wanted:
         return array
-    if numpy.can_cast(array.dtype, wanted, "safe"):
+    if numpy.can_cast(array.dtype, wanted, "safe") and not (array.dtype.kind in "iu" and wanted.kind == "f" and array.dtype.itemsize == 8):
         return array.astype(wanted)
     with numpy.errstate(all="ignore"):
         read = array.astype(wanted)
@@ -114,7 +127,7 @@ def _same(array: numpy.ndarray, read: numpy.ndarray) -> numpy.ndarray:
     back = read.astype(array.dtype)
     if array.dtype.kind == "f":
         return (back == array) | (numpy.isnan(array) & (numpy.isnan(read) if read.dtype.kind == "f" else False))
-    return (back == array) & ((read < 0) == (array < 0))
+    return (back == array) & ((read < 0) == (array < 0)) & (read < 2.0**63 if array.dtype.kind == "i" else read < 2.0**64)
 
 
 def _number(rows: numpy.ndarray | None, place: int) -> int:

@@ -1,11 +1,12 @@
 """CSV files, as tables."""
 
 import csv
+import io
 from pathlib import Path
 
 import numpy
 
-from oarlock.data.table import ColumnTable
+from oarlock.data.table import LazyTable
 from oarlock.errors import DataError
 from oarlock.io.files import read_file
 
@@ -14,7 +15,7 @@ __all__ = ["read_csv"]
 _LARGEST = 4 * 2**30  # bytes
 
 
-def read_csv(path: str | Path) -> ColumnTable:
+def read_csv(path: str | Path) -> LazyTable:
     """A table with a name for each column in its first line: numbers are int64 where all are whole, otherwise float64; the rest is text.
 
     Columns of text can be told apart, and are refused where numbers are needed. Fields are parted by commas, or by semicolons or tabs if
@@ -22,10 +23,13 @@ def read_csv(path: str | Path) -> ColumnTable:
     for a number that is missing among numbers.
     """
     text = _text(path)
-    lines = text.splitlines()
-    first = lines[0] if lines else ""
+    first = text.lstrip().partition("\n")[0].strip()
     parted = next((mark for mark in ",;\t" if mark in first), ",")
-    rows = [row for row in csv.reader(lines, delimiter=parted, skipinitialspace=True) if row]
+    try:
+        read = csv.reader(io.StringIO(text, newline=""), delimiter=parted, skipinitialspace=True, strict=True)
+        rows = [row for row in read if row]
+    except csv.Error as error:
+        raise DataError(f'"{Path(path).name}" is no CSV file', given=[str(error)]) from error
     if not rows:
         raise DataError(f'"{Path(path).name}" has no line', hint="the first line names the columns")
     names, rows = [name.strip() for name in rows[0]], rows[1:]
@@ -37,8 +41,8 @@ def read_csv(path: str | Path) -> ColumnTable:
                 f'row {number} of "{Path(path).name}" has {len(row)} fields, where there are {len(names)} columns',
                 given=[f"it is {parted.join(row)!r:.80}"],
             )
-    columns = zip(*rows, strict=True) if rows else [()] * len(names)
-    return ColumnTable({name: _column(name, fields, path) for name, fields in zip(names, columns, strict=True)}, rounds=True)
+    fields = dict(zip(names, zip(*rows, strict=True) if rows else [()] * len(names), strict=True))
+    return LazyTable(names, len(rows), lambda name: _column(name, fields[name], path), rounds=True)
 
 
 def _text(path: str | Path) -> str:

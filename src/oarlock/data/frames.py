@@ -5,29 +5,38 @@ from typing import Any
 import numpy
 
 from oarlock.data.arrow import column_of
-from oarlock.data.table import ColumnTable
+from oarlock.data.table import LazyTable
+from oarlock.errors import FeedError
 from oarlock.runtime.ragged import Ragged
 
 __all__ = ["table_of_pandas", "table_of_polars"]
 
 
-def table_of_pandas(frame: Any) -> ColumnTable:
+def table_of_pandas(frame: Any) -> LazyTable:
     """A `pandas.DataFrame`, by its columns; the index is left out. Columns of lists are ragged, or of one more dimension."""
-    return ColumnTable({str(name): _column(frame[name].to_numpy()) for name in frame.columns})
+    names = [str(name) for name in frame.columns]
+    return LazyTable(names, len(frame), lambda name: _column(frame.iloc[:, names.index(name)], name))
 
 
-def table_of_polars(frame: Any) -> ColumnTable:
+def table_of_polars(frame: Any) -> LazyTable:
     """A `polars.DataFrame`, by its columns."""
-    arrow = frame.to_arrow()
-    return ColumnTable({name: column_of(arrow.column(name), name) for name in arrow.column_names})
+    return LazyTable(frame.columns, frame.height, lambda name: column_of(frame.get_column(name).to_arrow(), name))
 
 
-def _column(array: numpy.ndarray) -> "numpy.ndarray | Ragged":
+def _column(series: Any, name: str) -> "numpy.ndarray | Ragged":
+    if not isinstance(series.dtype, numpy.dtype) and series.isna().any():  # of a dtype whose missing values are no numbers
+        row, count = int(numpy.argmax(series.isna().to_numpy())), int(series.isna().sum())
+        raise FeedError(
+            f'the column "{name}" has no value in row {row}, and in {count} rows in all',
+            hint="drop these rows, or fill them, before they are given",
+        )
+    array = series.to_numpy()
     if array.dtype == object and len(array) and all(isinstance(item, list | numpy.ndarray) for item in array):
-        lengths = {len(item) for item in array}
-        return numpy.stack(list(array)) if len(lengths) == 1 else Ragged.from_lists(list(array), dtype=_dtype_of(array))
+        parts = [numpy.asarray(item) for item in array]
+        if all(part.ndim == 1 and part.dtype.kind in "fiub" for part in parts):
+            lengths = [len(part) for part in parts]
+            if len(set(lengths)) == 1:
+                return numpy.stack(parts)
+            held = [part for part in parts if len(part)]  # an empty list has no dtype
+            return Ragged.from_lengths(numpy.concatenate(held) if held else numpy.zeros(0, "int64"), lengths)
     return array
-
-
-def _dtype_of(array: numpy.ndarray) -> str | None:
-    return next((str(item.dtype) for item in array if isinstance(item, numpy.ndarray)), None)

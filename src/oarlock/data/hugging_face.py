@@ -1,5 +1,6 @@
 """Data sets of Hugging Face, as tables."""
 
+from collections.abc import Collection
 from typing import Any
 
 import numpy
@@ -20,6 +21,6 @@ class HuggingFaceTable(Table):
     def __len__(self) -> int:
         return len(self.dataset)
 
-    def take(self, rows: numpy.ndarray) -> dict[str, object]:
+    def take(self, rows: numpy.ndarray, names: Collection[str] | None = None) -> dict[str, object]:
         """See `Table.take`."""
-        return ArrowTable(self.dataset[rows.tolist()]).take(numpy.arange(len(rows)))
+        return ArrowTable(self.dataset[rows.tolist()]).whole(names)

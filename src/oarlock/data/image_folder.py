@@ -1,5 +1,6 @@
 """Folders of images: a folder for each class."""
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +51,7 @@ class ImageFolder(Table):
     def __len__(self) -> int:
         return len(self.files)
 
-    def take(self, rows: numpy.ndarray) -> dict[str, object]:
+    def take(self, rows: numpy.ndarray, names: Collection[str] | None = None) -> dict[str, object]:
         """See `Table.take`."""
         images = [self._decode(self.files[row]) for row in rows]
         for row, image in zip(rows, images, strict=True):
@@ -68,8 +69,10 @@ class ImageFolder(Table):
             with image_module.open(file) as opened:
                 if opened.width * opened.height > _LARGEST:
                     raise DataError(f'"{file.name}" has {opened.width} x {opened.height} pixels, more than {_LARGEST}')
+                if opened.mode.startswith("I"):  # 16 bits of grey, which convert() would cut off at 255
+                    opened = image_module.fromarray((numpy.asarray(opened) // 257).clip(0, 255).astype("uint8"))
                 image = opened.convert("L" if self.channels == 1 else "RGB")
-        except (OSError, SyntaxError, ValueError) as error:
+        except (OSError, SyntaxError, ValueError, image_module.DecompressionBombError) as error:
             said = str(error).splitlines() or [type(error).__name__]
             raise DataError(f'"{file.name}" is no image that can be read', given=said[:1]) from error
         if self.size is not None:

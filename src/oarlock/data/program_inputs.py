@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy
 
 from oarlock.data.conversion import convert
+from oarlock.data.table import ColumnTable
 from oarlock.errors import FeedError
 from oarlock.ir.program import Program
 from oarlock.ir.size import names_in
@@ -13,7 +14,7 @@ from oarlock.ir.var import Var
 from oarlock.runtime.ragged import Ragged
 from oarlock.runtime.value import describe_value
 
-__all__ = ["Feed", "ProgramInputs"]
+__all__ = ["Feed", "ProgramInputs", "require_alike"]
 
 Feed = dict[str, "numpy.ndarray | Ragged"]
 
@@ -33,6 +34,11 @@ class ProgramInputs:
         cuts = {splits for levels in ragged.values() for splits in levels}
         fed = [var for var in program.main.inputs if var not in cuts]
         return cls(program, tuple(var.name for var in fed), frozenset(var.name for var in fed if var.initializer is not None))
+
+    @property
+    def wanted(self) -> list[str]:
+        """The columns that are fed, row splits too."""
+        return [var.name for var in self.program.main.inputs]
 
     def require(self, names: Iterable[str]) -> None:
         """Raise FeedError for an input that none of the columns `names` is for."""
@@ -74,6 +80,14 @@ class ProgramInputs:
                 hint="give batches as dicts by the names of the inputs",
             )
         return dict(zip(names, parts, strict=True))
+
+
+def require_alike(table: ColumnTable) -> None:
+    """Raise FeedError where the columns of a table have different numbers of rows."""
+    counts = {name: len(column) if isinstance(column, Ragged) or column.ndim else 0 for name, column in table.columns.items()}
+    if len(set(counts.values())) > 1:
+        given = [f'"{name}" has {count} rows' for name, count in counts.items()]
+        raise FeedError("the arrays of the data set have different numbers of rows", given=given)
 
 
 def require_columns(program: Program, names: list[str]) -> None:

@@ -98,6 +98,8 @@ def open_data(data: object) -> Source:
 
 def _column(value: object) -> "numpy.ndarray | Ragged":
     """Rows that can be picked by number; of a list that is no array, the items."""
+    if isinstance(value, torch.Tensor):
+        return value.detach()  # type: ignore[return-value]  indexed as an array is
     if isinstance(value, Ragged | numpy.ndarray):
         return value
     try:

@@ -1,6 +1,6 @@
 """Columns of a table: picked, put side by side as one, and rounded where that is asked for."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy
 
@@ -51,16 +51,26 @@ class SelectedTable(Table):
     def __len__(self) -> int:
         return len(self.table)
 
-    def take(self, rows: numpy.ndarray) -> dict[str, object]:
+    def take(self, rows: numpy.ndarray, names: Collection[str] | None = None) -> dict[str, object]:
         """See `Table.take`."""
-        return self._chosen(self.table.take(rows))
+        return self._chosen(self.table.take(rows, self._needed(names)), names)
 
-    def whole(self) -> dict[str, object]:
+    def whole(self, names: Collection[str] | None = None) -> dict[str, object]:
         """See `Table.whole`."""
-        return self._chosen(self.table.whole())
+        return self._chosen(self.table.whole(self._needed(names)), names)
 
-    def _chosen(self, found: dict[str, object]) -> dict[str, object]:
-        return {name: self._one(name, [found[column] for column in names]) for name, names in self.columns.items()}
+    def _needed(self, names: Collection[str] | None) -> list[str] | None:
+        wanted = [name for name in self.names if names is None or name in names]
+        return [column for name in wanted for column in self.columns[name]] if self.columns else None
+
+    def _chosen(self, found: dict[str, object], wanted: Collection[str] | None) -> dict[str, object]:
+        if not self.columns:  # of rows without names
+            return found
+        return {
+            name: self._one(name, [found[column] for column in names])
+            for name, names in self.columns.items()
+            if wanted is None or name in wanted
+        }
 
     def _named(self, asked: str | Sequence[str]) -> list[str]:
         if asked == "*":
@@ -88,4 +98,7 @@ class SelectedTable(Table):
         for column, part in zip(self.columns[name], parts, strict=True):
             if not isinstance(part, numpy.ndarray) or part.dtype.kind not in "fiub":
                 raise FeedError(f'the column "{column}" is not numbers, so it cannot be one of several in "{name}"')
+        shapes = {numpy.shape(part) for part in parts}  # type: ignore[arg-type]
+        if len(shapes) > 1:
+            raise FeedError(f'the columns of "{name}" have different shapes', given=[f"they are {', '.join(map(str, sorted(shapes)))}"])
         return numpy.stack(parts, axis=1) if parts else numpy.zeros((0, 0))  # type: ignore[arg-type]

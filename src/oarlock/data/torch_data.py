@@ -1,6 +1,6 @@
 """`Dataset` and `DataLoader` of PyTorch, as sources."""
 
-from collections.abc import Callable, Mapping, Sized
+from collections.abc import Callable, Collection, Mapping, Sized
 from typing import Any
 
 import numpy
@@ -26,7 +26,7 @@ class DatasetTable(Table):
     def __len__(self) -> int:
         return len(self.dataset)
 
-    def take(self, rows: numpy.ndarray) -> Any:
+    def take(self, rows: numpy.ndarray, names: Collection[str] | None = None) -> Any:
         """See `Table.take`; without names, a list of columns."""
         return self.collate([self.dataset[int(row)] for row in rows])
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 
 import numpy
 
-from oarlock.data.program_inputs import Feed, ProgramInputs
+from oarlock.data.program_inputs import Feed, ProgramInputs, require_alike
 from oarlock.data.recognition import open_data
 from oarlock.data.source import Source
-from oarlock.data.table import ColumnTable, Table
+from oarlock.data.table import ColumnTable, LazyTable, Table
 from oarlock.errors import FeedError
 from oarlock.ir.program import Program
 from oarlock.runtime import random
@@ -55,13 +55,15 @@ class Batches:
         inputs = ProgramInputs.of(program)
         columns = inputs.feed(data) if isinstance(data, Mapping) else None
         source = open_data(data if columns is None else ColumnTable(columns))
-        source = source if shuffle else replace(source, shuffle=False)
+        source = source if shuffle else replace(source, shuffle=False, drop_last=False)
         assert isinstance(source.rows, Table)
         table = source.rows
         if columns is None and source.transform is None and table.names:
             inputs.require(table.names)
             if table.is_in_memory:
-                columns = inputs.feed(table.whole(), rounds=table.rounds)
+                columns = inputs.feed(table.whole(inputs.wanted), rounds=table.rounds)
+        elif isinstance(table, ColumnTable) and not isinstance(table, LazyTable):
+            require_alike(table)
         rows = len(table) if columns is None else len(next(iter(columns.values()))) if columns else 1
         if not rows:
             given = [f'"{name}" has 0 rows' for name in columns or ()]
@@ -86,11 +88,16 @@ class Batches:
         if self.columns is not None:
             return {name: column[chosen] for name, column in self.columns.items()}
         assert isinstance(self.source.rows, Table)
-        return self._fed(self.source.rows.take(chosen), chosen, epoch, number)
+        return self._fed(self.source.rows.take(chosen, self._wanted), chosen, epoch, number)
 
     def after(self, step: int) -> Generator[Batch, None, None]:
         """The minibatches of a run that has taken `step` steps, epoch after epoch without an end."""
         return self._by_workers(step) if self.source.workers and self.columns is None else by_thread(self._by_one(step), self._ahead)
+
+    @property
+    def _wanted(self) -> list[str] | None:
+        """The columns that are read: those that the program is fed, unless a transform makes them."""
+        return self.inputs.wanted if self.source.transform is None else None
 
     @property
     def _ahead(self) -> int:

@@ -32,6 +32,15 @@ class EarlyStopping:
             )
         if self.patience is not None and (not isinstance(self.patience, int) or self.patience < 1):
             raise ArgumentError(f"patience is a whole number of epochs from 1, not {self.patience!r:.60}")
+        for name in ("target", "least_change"):
+            value = getattr(self, name)
+            if value is not None and (not isinstance(value, int | float) or not math.isfinite(value)):
+                raise ArgumentError(f"{name} is a finite number, not {value!r:.60}")
+
+    def require_measured(self, labels: Sequence[str]) -> None:
+        """Raise ArgumentError where none of the `labels` that epochs measure is the one."""
+        if self.label not in labels:
+            raise ArgumentError(f'nothing is measured that is called "{self.label}"', given=[f"there are: {', '.join(labels)}"])
 
     def best(self, history: Sequence[EpochRecord]) -> EpochRecord | None:
         """The best epoch; the first of those that are alike. None without one. Raises ArgumentError where nothing has the label."""
@@ -49,7 +58,7 @@ class EarlyStopping:
         if self.target is not None and self._value(history[-1]) <= (-self.target if self.higher_is_better else self.target):
             return True
         best = self.best(history)
-        return self.patience is not None and history[-1].epoch - (best.epoch if best else 0) >= self.patience
+        return self.patience is not None and history[-1].epoch - (best.epoch if best else history[0].epoch - 1) >= self.patience
 
     def _value(self, record: EpochRecord) -> float:
         """The measure of an epoch, lower if it is better; infinite for what is no number."""

@@ -19,7 +19,7 @@ from oarlock.training.metrics import LossWatch, Means, leave, metrics_in, taken_
 from oarlock.training.progress import Display
 from oarlock.training.records import EpochRecord, TrainingResult
 from oarlock.training.replay import Replay, one_epoch
-from oarlock.training.run_folder import RunFolder, Saved
+from oarlock.training.run_folder import RunFolder, SavedState
 
 __all__ = ["Loop"]
 
@@ -45,40 +45,46 @@ class Loop:
         self.metrics = metrics_in(self.program)
         self.loss = LossWatch(self.program, self.scope)
         self.is_recorded = True  # every epoch that is over has its record
+        self.in_middle = self.means.rows > 0
+        self.is_ended = False  # by a function of the user's
+        if self.early_stopping is not None:
+            labels = list(self.program.targets)
+            self.early_stopping.require_measured(labels + [f"validation {label}" for label in labels if self.held_out is not None])
 
-    def go_on(self, saved: Saved | None) -> None:
+    def go_on(self, saved: SavedState | None) -> None:
         """Take up what a checkpoint measured."""
         if saved is not None:
             self.result.history = list(saved.history)
             self.means = Means(self.metrics)
             self.means.rows, self.means.totals = saved.rows, dict(saved.totals)
+            self.in_middle, self.is_ended = saved.rows > 0, saved.is_ended
 
     def run(self, steps: int | None, display: Display) -> TrainingResult:
         """Train to the end of the last epoch, for so many steps more, or until somebody ends it. Raises Interrupted."""
         assert self.program.training is not None
         result, done, epochs = self.result, self.result.steps, self.program.training.epochs
         total = None if self.batches.per_epoch is None else epochs * self.batches.per_epoch
-        stop = min((end for end in (total, None if steps is None else done + steps) if end is not None), default=None)
-        in_middle = False
+        known = total if isinstance(self.batches, Batches) else None  # a stream may give others than it says
+        stop = min((end for end in (known, None if steps is None else done + steps) if end is not None), default=None)
         try:
             with Stopping() as stopping, contextlib.closing(self.batches.after(done)) as following:
-                display.start(done=done, total=stop, epochs=epochs, unit=self._unit)
+                display.start(done=done, total=total if stop is None else stop, epochs=epochs, unit=self._unit)
                 try:
-                    is_over = self.early_stopping is not None and self.early_stopping.is_over(result.history)
+                    is_over = self.is_ended or (len(result.history) > 0 and result.history[-1].epoch >= epochs)
+                    is_over = is_over or (self.early_stopping is not None and self.early_stopping.is_over(result.history))
                     while not is_over and (stop is None or result.steps < stop):
                         stopping.check()
                         batch = next(following)
                         if batch.epoch >= epochs:  # of a run that was over
                             break
                         self._step(batch, display)
-                        in_middle = not batch.is_last
                         if batch.is_last:
                             is_over = self._epoch(batch.epoch + 1, stopping, display) or batch.epoch + 1 == epochs
                         if self.folder is not None and (batch.is_last or result.steps % (self.folder.run.save_every or math.inf) == 0):
                             self._save()
                 finally:
                     self._save()
-                    if in_middle:
+                    if self.in_middle:
                         leave(self.means, self.program, self.scope, result.steps)
                     display.stop()
         except KeyboardInterrupt as interrupt:
@@ -92,7 +98,7 @@ class Loop:
         targets = self.program.targets
         values = self.executor.run(self.program, batch.feed, list(targets), scope=self.scope, training=True)
         self.result.steps += 1
-        self.is_recorded = not batch.is_last
+        self.is_recorded = self.in_middle = not batch.is_last
         self.means.add(targets, values, batch.rows)
         if not self.means.are_finite:
             self.loss.warn(values, batch.feed, step=self.result.steps, epoch=batch.epoch + 1)
@@ -115,7 +121,8 @@ class Loop:
         if self.folder is not None:
             self.folder.epoch(record)
         asked = self.on_epoch(record) if self.on_epoch is not None else None
-        return asked is True or (self.early_stopping is not None and self.early_stopping.is_over(self.result.history))
+        self.is_ended = asked is True
+        return self.is_ended or (self.early_stopping is not None and self.early_stopping.is_over(self.result.history))
 
     def _measure(self, epoch: int, held_out: Batches | Replay, stopping: Stopping) -> dict[str, float]:
         """The means of the targets over data, at the end of an epoch, without training on it."""
@@ -137,8 +144,9 @@ class Loop:
         if self.folder is None or not self.is_recorded or counted != self.result.steps:
             return
         best = None if self.early_stopping is None else self.early_stopping.best(self.result.history)
-        means, history = self.means, self.result.history
-        self.folder.save(self.program, self.scope, counted, history, means.rows, means.totals, best=None if best is None else best.step)
+        means, history = self.means if self.in_middle else Means(), self.result.history
+        state = SavedState(counted, history, means.rows, means.totals, self.batches.per_epoch, self.is_ended)
+        self.folder.save(self.program, self.scope, state, best=None if best is None else best.step)
 
     @property
     def _unit(self) -> str:

@@ -53,7 +53,7 @@ def by_thread(items: Iterator[Item], ahead: int) -> Generator[Item, None, None]:
             yield value
     finally:
         stopped.set()
-        thread.join()
+        thread.join(0.5)  # one that waits for its source ends with the process
 
 
 def by_workers(table: Table, chosen: list[numpy.ndarray], workers: int, ahead: int) -> Iterator[Any]:

@@ -35,7 +35,8 @@ class Replay:
         return by_thread(self._one_by_one(step), self.source.ahead)
 
     def _one_by_one(self, step: int) -> Generator[Batch, None, None]:
-        epoch, behind = divmod(step, self.per_epoch) if self.per_epoch else (0, step)
+        # Only a function of the epoch may begin at one: others draw on from epoch to epoch.
+        epoch, behind = divmod(step, self.per_epoch) if self.per_epoch and self.stream.takes_epoch else (0, step)
         while True:
             batches, number = self.stream.batches(epoch), 0
             current = next(batches, _NONE)

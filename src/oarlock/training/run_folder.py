@@ -34,10 +34,11 @@ try:
 except ImportError:  # Windows
     fcntl = None
 
-__all__ = ["Run", "RunFolder", "Saved"]
+__all__ = ["Run", "RunFolder", "SavedState"]
 
 _ABOUT, _LOG, _CHECKPOINTS, _LOCK = "run.json", "metrics.jsonl", "checkpoints", "lock"
 _MODEL, _STATE = "model.safetensors", "state.json"
+_OPEN: set[str] = set()  # folders of runs of this process, which its lock would let in
 
 
 @dataclass(frozen=True)
@@ -60,14 +61,18 @@ class Run:
 
 
 @dataclass(frozen=True)
-class Saved:
-    """The content of a checkpoint: the program and its values, the epochs so far, and the sums of the epoch that was not over."""
+class SavedState:
+    """The content of a checkpoint beside the program and its values: the epochs so far, and the sums of the one that was not over.
 
-    model: Model
+    `per_epoch` is the number of batches in an epoch, if that is known; `is_ended` whether a function of the user's ended the run.
+    """
+
     steps: int
     history: list[EpochRecord]
     rows: int
     totals: dict[str, float]
+    per_epoch: int | None
+    is_ended: bool
 
 
 class RunFolder:
@@ -86,9 +91,12 @@ class RunFolder:
     def __enter__(self) -> "RunFolder":
         try:
             self.checkpoints.mkdir(parents=True, exist_ok=True)
+            if str(self.path.resolve()) in _OPEN:
+                raise BlockingIOError
             self._lock = open(self.path / _LOCK, "ab")
             if fcntl is not None:
-                fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                fcntl.lockf(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # which children do not inherit, as they do a flock
+            _OPEN.add(str(self.path.resolve()))
         except BlockingIOError:
             self._close_lock()
             raise WriteError(
@@ -103,13 +111,13 @@ class RunFolder:
     def __exit__(self, *_: object) -> None:
         try:
             self._wait()
+        finally:
             self._writer.shutdown()
             if self._log is not None:
                 self._log.close()
-        finally:
             self._close_lock()
 
-    def find_saved(self) -> Saved | None:
+    def find_saved(self) -> tuple[Model, SavedState] | None:
         """The newest checkpoint that is whole; None for a new run. Raises FormatError where there are some, and none is whole."""
         found = find_latest(self.checkpoints)
         if found is None:
@@ -118,13 +126,13 @@ class RunFolder:
             return None
         step, files = found
         try:
-            state = json.loads(files[_STATE])
-            history = [EpochRecord(**record) for record in state["history"]]
-            rows, totals = int(state["rows"]), {str(label): float(total) for label, total in state["totals"].items()}
+            held = json.loads(files[_STATE])
+            history = [EpochRecord(**record) for record in held.pop("history")]
+            state = SavedState(history=history, **held)
         except (KeyError, TypeError, ValueError) as error:
             raise FormatError(f'the state of the checkpoint of step {step} in "{self.checkpoints}" cannot be read') from error
         self._saved = step
-        return Saved(load_model(find_checkpoints(self.checkpoints)[step] / _MODEL), step, history, rows, totals)
+        return load_model(find_checkpoints(self.checkpoints)[step] / _MODEL), state
 
     def require_same(self, saved: Program, program: Program) -> None:
         """Raise ProgramError, which names the first difference, where the run in the folder is that of another program."""
@@ -143,8 +151,11 @@ class RunFolder:
         if not (self.path / _ABOUT).exists():
             write_file(self.path / "program.txt", format_program(program, source=False).encode())
             write_file(self.path / _ABOUT, json.dumps(_about(program, data), indent=1).encode())
+        for step, path in find_checkpoints(self.checkpoints).items():
+            if step > steps:  # broken, or it would have been gone on from
+                remove_checkpoint(path)
         log = self.path / _LOG
-        lines = log.read_text(encoding="utf-8").splitlines() if log.exists() else []
+        lines = log.read_text(encoding="utf-8", errors="replace").splitlines() if log.exists() else []
         kept = [line for line in lines if _step_of(line) <= steps]
         write_file(log, "".join(f"{line}\n" for line in kept).encode())
         self._log = open(log, "a", encoding="utf-8")  # noqa: SIM115  it is written until the run ends
@@ -160,28 +171,17 @@ class RunFolder:
             with contextlib.suppress(OSError):
                 self._log.flush()
 
-    def save(
-        self,
-        program: Program,
-        scope: Scope,
-        steps: int,
-        history: list[EpochRecord],
-        rows: int,
-        totals: Mapping[str, float],
-        *,
-        best: int | None,
-    ) -> None:
+    def save(self, program: Program, scope: Scope, state: SavedState, *, best: int | None) -> None:
         """Write a checkpoint beside the training: its values are copied here, the rest is done by a thread.
 
         Where the system refuses, that is warned of, the run goes on, and the checkpoints before it stay. `best` is the step of one to keep.
         """
-        if steps == self._saved:
+        if state.steps == self._saved:
             return
         self._wait()
-        self._saved = steps
+        self._saved = state.steps
         tensors = {name: value.detach().clone() for name, value in values_of(program, scope).items()}
-        state = {"step": steps, "rows": rows, "totals": dict(totals), "history": [asdict(record) for record in history]}
-        self._writing = self._writer.submit(self._write, program.to_bytes(), tensors, steps, json.dumps(state).encode(), best)
+        self._writing = self._writer.submit(self._write, program.to_bytes(), tensors, state.steps, json.dumps(asdict(state)).encode(), best)
 
     def _write(self, program: bytes, tensors: dict[str, torch.Tensor], steps: int, state: bytes, best: int | None) -> None:
         model = BytesIO()
@@ -215,6 +215,7 @@ class RunFolder:
 
     def _close_lock(self) -> None:
         if self._lock is not None:
+            _OPEN.discard(str(self.path.resolve()))
             self._lock.close()
             self._lock = None
 

@@ -29,6 +29,7 @@ from oarlock.runtime.ownership import require_own, states_of
 from oarlock.runtime.place import Place
 from oarlock.runtime.process import configure_process
 from oarlock.runtime.scope import Scope
+from oarlock.training.batches import Batches
 from oarlock.training.early_stopping import EarlyStopping
 from oarlock.training.loop import Loop
 from oarlock.training.progress import Display, SilentDisplay, select_branch_display
@@ -97,7 +98,7 @@ def train(
     own = source.batch_size if isinstance(source, Source) else None
     with contextlib.ExitStack() as stack:
         folder = None if run is None else stack.enter_context(RunFolder(run if isinstance(run, Run) else Run(run)))
-        saved = None if folder is None else folder.find_saved()
+        saved, state = (None if folder is None else folder.find_saved()) or (None, None)
         if saved is not None and scope is not None:
             raise ArgumentError(f'"{folder.path}" holds a run already, which has its parameters; scope is for a new one')  # type: ignore[union-attr]
         if isinstance(cost, Var):
@@ -106,13 +107,13 @@ def train(
             executor = Executor(place, backend=require_backend(drive.backend))
             program = _training_program(cost, optimizer, show or {}, drive.batch_size)
             if saved is not None:
-                folder.require_same(saved.model.program, program)  # type: ignore[union-attr]
-                cost, optimizer, show, batch_size = saved.model, None, None, rows
+                folder.require_same(saved.program, program)  # type: ignore[union-attr]
+                cost, optimizer, show, batch_size = saved, None, None, rows
         elif scope is not None:
             raise ArgumentError("a training program has its parameters already; scope is for a cost")
         elif saved is not None:
-            folder.require_same(saved.model.program, getattr(cost, "program", saved.model.program))  # type: ignore[union-attr]
-            cost = saved.model
+            folder.require_same(saved.program, getattr(cost, "program", saved.program))  # type: ignore[union-attr]
+            cost = saved
         if isinstance(cost, Var):
             scope = Scope() if scope is None else scope
         else:
@@ -120,13 +121,18 @@ def train(
             drive, executor = _driven_on(cost, place, epochs, backend)
         batches = open_batches(source, program, drive.batch_size)
         held_out = None if held_out_source is None else open_batches(held_out_source, program, max(256, drive.batch_size), shuffle=False)
+        if state is not None and None not in (state.per_epoch, batches.per_epoch) and state.per_epoch != batches.per_epoch:
+            raise ArgumentError(
+                f'the run in "{folder.path}" has {state.per_epoch} batches in an epoch, and these data have {batches.per_epoch}',  # type: ignore[union-attr]
+                hint="another folder begins a new run",
+            )
         program.training = drive
         if isinstance(cost, Var):
-            _take_up(program, scope, drive.epochs, batches.per_epoch)
+            _take_up(program, scope, drive.epochs, batches.per_epoch if isinstance(batches, Batches) else None)
         init(program, scope)
         loop = Loop(program, scope, batches, held_out, executor, early_stopping, on_step, on_epoch, folder)
         if folder is not None:
-            loop.go_on(saved)
+            loop.go_on(state)
             folder.begin(program, steps=loop.result.steps, data=str(data) if isinstance(data, str | os.PathLike) else type(data).__name__)
         return loop.run(steps, select_branch_display() if progress is True else SilentDisplay() if progress is False else progress)
 
