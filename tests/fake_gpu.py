@@ -35,8 +35,9 @@ def stand_in(monkeypatch: pytest.MonkeyPatch) -> ol.GPUPlace:
         given, axis = self, 0
         indices = index if isinstance(index, tuple) else (index,)
         if any(not (each is Ellipsis or each is None or isinstance(each, int | slice)) for each in indices):
-            tensors = [each if isinstance(each, torch.Tensor) else None for each in indices]
-            return aten.index(self, tensors) if all(each is not None for each in tensors) else indexed(self, index)
+            if all(isinstance(each, torch.Tensor) or (isinstance(each, slice) and each == slice(None)) for each in indices):
+                return aten.index(self, [each if isinstance(each, torch.Tensor) else None for each in indices])
+            return indexed(self, index)
         for each in indices:
             if each is Ellipsis:
                 axis += given.dim() - axis - sum(other is not None for other in indices[indices.index(Ellipsis) + 1 :])
@@ -48,9 +49,17 @@ def stand_in(monkeypatch: pytest.MonkeyPatch) -> ol.GPUPlace:
                 given, axis = aten.slice(given, axis, each.start, each.stop, each.step or 1), axis + 1
         return given
 
+    def assign(self, index, value):
+        if isinstance(index, torch.Tensor):
+            aten.index_put_(self, [index], value)
+        else:
+            aten.copy_(item(self, index), value)  # which is a view: by integers and slices
+
     monkeypatch.setattr(torch.Tensor, "__getitem__", item)
+    monkeypatch.setattr(torch.Tensor, "__setitem__", assign)
     for name in ("copy_", "contiguous", "nonzero"):
         monkeypatch.setattr(torch.Tensor, name, _called(getattr(aten, name)))
+    monkeypatch.setattr(torch.Tensor, "__invert__", _called(aten.bitwise_not))
     monkeypatch.setattr(torch.Tensor, "__int__", lambda self: int(self.item()))
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
     return ol.GPUPlace(0)

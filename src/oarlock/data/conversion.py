@@ -8,7 +8,7 @@ from oarlock.ir.dtype import DType
 from oarlock.ir.var import Var
 from oarlock.runtime.ragged import Ragged
 from oarlock.runtime.ragged_feed import as_ragged
-from oarlock.runtime.value import read_as, to_numpy
+from oarlock.runtime.value import describe_value, find_dense_form, read_as, to_numpy
 
 __all__ = ["convert"]
 
@@ -19,12 +19,18 @@ def convert(var: Var, levels: int, value: object, rows: numpy.ndarray | None = N
     """`value`, a column of a batch, for the input `var`, ragged in so many levels: in its dtype, if that holds every number of it.
 
     `rows`, int64[n], are the numbers of its rows in the table, for a message. With `rounds`, floats may be rounded. Raises FeedError, which
-    names column and row: for text and what else is no number, for rows of different lengths where `var` has none, for numbers that the
-    dtype does not hold. What is wrong with the shape is said where it is fed.
+    names column and row: for text and what else is no number, for a tensor that is not dense, for rows of different lengths where `var` has
+    none, for numbers that the dtype does not hold. What is wrong with the shape is said where it is fed.
     """
     if var.dtype is DType.BFLOAT16 and isinstance(value, torch.Tensor) and value.dtype is torch.bfloat16 and not levels:
         return value.detach()  # type: ignore[return-value]  NumPy has no such numbers
     if isinstance(value, torch.Tensor):
+        if (form := find_dense_form(value)) is not None:
+            raise FeedError(
+                f'"{var.name}" must be {var.type_text}, not {describe_value(value)}',
+                location=var.location,
+                hint=f"dense tensors are computed with: {form}",
+            )
         value = to_numpy(value)
     if isinstance(value, numpy.ma.MaskedArray) and value.mask.any():
         row = int(numpy.argwhere(value.mask)[0][0]) if value.ndim else 0

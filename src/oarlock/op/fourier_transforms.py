@@ -169,6 +169,6 @@ def real_fourier_inverse_dx(dy, x_shape, *, length, axis, norm):
     if not dy.numel():
         return dy.new_zeros(x_shape)
     half = torch.fft.rfft(at_least_single(dy), dim=at, norm=NORMS[norm])
-    alone = torch.tensor([number == 0 or 2 * number == length for number in range(x_shape[at])], device=dy.device)
-    times = torch.where(alone, 1.0, 2.0).to(half.real.dtype).reshape(-1, *[1] * (half.ndim - at - 1))
+    number = torch.arange(x_shape[at], device=dy.device)
+    times = torch.where((number == 0) | (2 * number == length), 1.0, 2.0).to(half.real.dtype).reshape(-1, *[1] * (half.ndim - at - 1))
     return _pairs(half * times, dy.dtype)
