@@ -9,7 +9,7 @@ from oarlock.data.table import LazyTable, Table
 from oarlock.errors import DataError, FeedError
 from oarlock.runtime.ragged import Ragged
 
-__all__ = ["ArrowTable", "column_of", "read_arrow"]
+__all__ = ["ArrowTable", "column_of", "read_arrow", "without_value"]
 
 _SUFFIXES = {".parquet": "parquet", ".arrow": "feather", ".feather": "feather"}
 
@@ -67,8 +67,10 @@ def column_of(column: Any, name: str) -> "numpy.ndarray | Ragged":
 
 def _require_whole(array: Any, name: str) -> None:
     if array.null_count:
-        row = array.is_null().to_pylist().index(True)
-        raise FeedError(
-            f'the column "{name}" has no value in row {row}, and in {array.null_count} rows in all',
-            hint="drop these rows, or fill them, before they are given",
-        )
+        raise without_value(name, array.is_null().to_pylist().index(True), array.null_count)
+
+
+def without_value(name: str, row: int, count: int) -> FeedError:
+    """The error for a column that lacks values: in which row first, and in how many."""
+    hint = "drop these rows, or fill them, before they are given"
+    return FeedError(f'the column "{name}" has no value in row {row}, and in {count} rows in all', hint=hint)

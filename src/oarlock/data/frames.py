@@ -4,9 +4,8 @@ from typing import Any
 
 import numpy
 
-from oarlock.data.arrow import column_of
+from oarlock.data.arrow import column_of, without_value
 from oarlock.data.table import LazyTable
-from oarlock.errors import FeedError
 from oarlock.runtime.ragged import Ragged
 
 __all__ = ["table_of_pandas", "table_of_polars"]
@@ -25,11 +24,8 @@ def table_of_polars(frame: Any) -> LazyTable:
 
 def _column(series: Any, name: str) -> "numpy.ndarray | Ragged":
     if not isinstance(series.dtype, numpy.dtype) and series.isna().any():  # of a dtype whose missing values are no numbers
-        row, count = int(numpy.argmax(series.isna().to_numpy())), int(series.isna().sum())
-        raise FeedError(
-            f'the column "{name}" has no value in row {row}, and in {count} rows in all',
-            hint="drop these rows, or fill them, before they are given",
-        )
+        missing = series.isna().to_numpy()
+        raise without_value(name, int(numpy.argmax(missing)), int(missing.sum()))
     array = series.to_numpy()
     if array.dtype == object and len(array) and all(isinstance(item, list | numpy.ndarray) for item in array):
         parts = [numpy.asarray(item) for item in array]

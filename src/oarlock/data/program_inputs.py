@@ -6,7 +6,6 @@ from dataclasses import dataclass
 import numpy
 
 from oarlock.data.conversion import convert
-from oarlock.data.table import ColumnTable
 from oarlock.errors import FeedError
 from oarlock.ir.program import Program
 from oarlock.ir.size import names_in
@@ -21,10 +20,13 @@ Feed = dict[str, "numpy.ndarray | Ragged"]
 
 @dataclass(frozen=True)
 class ProgramInputs:
-    """The inputs of a program that are fed columns, by name and in order; `carried` are those that may keep the value which they carry."""
+    """The inputs of a program that are fed columns, by name and in order, each with the names of its row splits.
+
+    `carried` are those that may keep the value which they carry.
+    """
 
     program: Program
-    names: tuple[str, ...]
+    splits: dict[str, list[str]]
     carried: frozenset[str]
 
     @classmethod
@@ -33,7 +35,8 @@ class ProgramInputs:
         ragged = program.ragged_inputs()
         cuts = {splits for levels in ragged.values() for splits in levels}
         fed = [var for var in program.main.inputs if var not in cuts]
-        return cls(program, tuple(var.name for var in fed), frozenset(var.name for var in fed if var.initializer is not None))
+        splits = {var.name: [level.name for level in ragged.get(var, [])] for var in fed}
+        return cls(program, splits, frozenset(var.name for var in fed if var.initializer is not None))
 
     @property
     def wanted(self) -> list[str]:
@@ -51,18 +54,14 @@ class ProgramInputs:
         Raises FeedError for a column that is missing or does not fit, and for columns with different numbers of rows.
         """
         columns = self._named(batch)
-        feed = {name: self._column(name, columns, rows, rounds) for name in self.names if name in columns}
-        counts = {name: len(value) if isinstance(value, Ragged) or value.ndim else 0 for name, value in feed.items()}
-        if len(set(counts.values())) > 1:
-            given = [f'"{name}" has {count} rows' for name, count in counts.items()]
-            raise FeedError("the arrays of the data set have different numbers of rows", given=given)
+        feed = {name: self._column(name, columns, rows, rounds) for name in self.splits if name in columns}
+        require_alike(feed)
         self.require(columns)
         return feed
 
     def _column(self, name: str, columns: Mapping[str, object], rows: numpy.ndarray | None, rounds: bool) -> "numpy.ndarray | Ragged":
         """A column for the input `name`. The elements of a ragged one and its row splits may stand apart."""
-        var, value = self.program.main.var(name), columns[name]
-        splits = [splits.name for splits in self.program.ragged_inputs().get(var, [])]
+        var, value, splits = self.program.main.var(name), columns[name], self.splits[name]
         if splits and not isinstance(value, Ragged) and all(each in columns for each in splits):
             value = Ragged(value, tuple(columns[each] for each in splits))  # type: ignore[arg-type]
         return convert(var, len(splits), value, rows, rounds=rounds)
@@ -71,8 +70,8 @@ class ProgramInputs:
         if isinstance(batch, Mapping):
             return {str(name): value for name, value in batch.items()}
         parts = list(batch) if isinstance(batch, tuple | list) else [batch]
-        asked = [name for name in self.names if name not in self.carried]
-        names = asked if len(parts) == len(asked) else list(self.names)
+        asked = [name for name in self.splits if name not in self.carried]
+        names = asked if len(parts) == len(asked) else list(self.splits)
         if len(parts) != len(names):
             raise FeedError(
                 f"a batch has {len(parts)} part{'' if len(parts) == 1 else 's'} without names, where the program has {len(names)} inputs",
@@ -82,9 +81,9 @@ class ProgramInputs:
         return dict(zip(names, parts, strict=True))
 
 
-def require_alike(table: ColumnTable) -> None:
-    """Raise FeedError where the columns of a table have different numbers of rows."""
-    counts = {name: len(column) if isinstance(column, Ragged) or column.ndim else 0 for name, column in table.columns.items()}
+def require_alike(columns: "Mapping[str, numpy.ndarray | Ragged]") -> None:
+    """Raise FeedError where columns have different numbers of rows; one number by itself has none."""
+    counts = {name: len(column) if isinstance(column, Ragged) or column.ndim else 0 for name, column in columns.items()}
     if len(set(counts.values())) > 1:
         given = [f'"{name}" has {count} rows' for name, count in counts.items()]
         raise FeedError("the arrays of the data set have different numbers of rows", given=given)

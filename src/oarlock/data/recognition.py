@@ -1,6 +1,5 @@
 """The source in what is given, by what it is. No library is imported before something of it is given."""
 
-import inspect
 from collections.abc import Callable, Iterable, Mapping, Sized
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +15,7 @@ from oarlock.data.hugging_face import HuggingFaceTable
 from oarlock.data.image_folder import ImageFolder
 from oarlock.data.numpy_file import read_numpy
 from oarlock.data.selection import Columns, SelectedTable
-from oarlock.data.source import Source, Transform
+from oarlock.data.source import Source, Transform, count_arguments
 from oarlock.data.stream import Stream
 from oarlock.data.table import ColumnTable, Table
 from oarlock.errors import ArgumentError, DataError
@@ -90,7 +89,7 @@ def open_data(data: object) -> Source:
     if table is not None:
         return table
     if callable(data):
-        return Source(Stream(data, takes_epoch=_takes_argument(data)))  # type: ignore[arg-type]
+        return Source(Stream(data, takes_epoch=count_arguments(data) > 0))  # type: ignore[arg-type]
     if isinstance(data, Iterable) and not isinstance(data, numpy.ndarray | torch.Tensor | Ragged | bytes) and _has_batches(data):
         return Source(Stream(data, length=len(data) if isinstance(data, Sized) else None))
     raise ArgumentError(f"a data set is a dict of arrays, not {type(data).__name__}", contract=_CONTRACT)
@@ -141,11 +140,3 @@ def _open_path(path: Path) -> Table:
     if reader is None:
         raise DataError(f'"{path}" is no data set: its name ends with none of {", ".join(FILES)}', hint="or give a folder of images")
     return reader(path)
-
-
-def _takes_argument(function: Callable[..., object]) -> bool:
-    try:
-        parameters = inspect.signature(function).parameters.values()
-    except (TypeError, ValueError):
-        return False
-    return any(item.kind in (item.POSITIONAL_ONLY, item.POSITIONAL_OR_KEYWORD) and item.default is item.empty for item in parameters)

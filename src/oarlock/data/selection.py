@@ -36,16 +36,15 @@ class SelectedTable(Table):
             )
         self.table, self.rounds = table, narrow or table.rounds
         self.is_in_memory = table.is_in_memory
-        self.columns: dict[str, list[str]] = {}
-        self.joined: set[str] = set()
-        for name, asked in ({name: name for name in table.names} if columns is None else columns).items():
-            self.columns[name] = self._named(asked)
-            if not isinstance(asked, str) or asked == "*" or (":" in asked and asked not in table.names):
-                self.joined.add(name)
-        named = {name for asked, names in self.columns.items() for name in names if columns is not None and columns[asked] != "*"}
-        for name in self.columns:
-            if columns is not None and columns[name] == "*":
-                self.columns[name] = [column for column in table.names if column not in named]
+        if columns is None:
+            self.columns, self.joined = {name: [name] for name in table.names}, set()
+        else:
+            named = {name: self._named(asked) for name, asked in columns.items() if asked != "*"}
+            taken = {column for names in named.values() for column in names}
+            self.columns = {name: named.get(name, [column for column in table.names if column not in taken]) for name in columns}
+            self.joined = {
+                name for name, asked in columns.items() if not isinstance(asked, str) or asked == "*" or asked not in table.names
+            }
         self.names = tuple(self.columns)
 
     def __len__(self) -> int:
@@ -73,8 +72,6 @@ class SelectedTable(Table):
         }
 
     def _named(self, asked: str | Sequence[str]) -> list[str]:
-        if asked == "*":
-            return []
         if isinstance(asked, str) and asked not in self.table.names and ":" in asked:
             first, _, last = asked.partition(":")
             names = list(self.table.names)

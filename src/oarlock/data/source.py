@@ -1,5 +1,7 @@
 """Source: rows or batches, and how a run reads them."""
 
+import functools
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -7,10 +9,19 @@ from oarlock.data.stream import Stream
 from oarlock.data.table import Table
 from oarlock.errors import ArgumentError
 
-__all__ = ["Source", "Transform"]
+__all__ = ["Source", "Transform", "count_arguments"]
 
 Transform = Callable[..., dict[str, object]]
 """A function from a batch, columns by name, to a batch; where it takes two arguments, the second is a `numpy.random.Generator`."""
+
+
+def count_arguments(function: Callable[..., object]) -> int:
+    """How many arguments a function must be given by their places; 0 where that cannot be told."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return 0
+    return sum(item.kind in (item.POSITIONAL_ONLY, item.POSITIONAL_OR_KEYWORD) and item.default is item.empty for item in parameters)
 
 
 @dataclass(frozen=True)
@@ -45,6 +56,11 @@ class Source:
             raise ArgumentError(
                 "a stream is read in its order, so processes cannot share it", hint="workers=0, or prefetch=2, which reads ahead"
             )
+
+    @functools.cached_property
+    def draws(self) -> bool:
+        """Whether the transform takes a generator of random numbers."""
+        return self.transform is not None and count_arguments(self.transform) == 2
 
     @property
     def ahead(self) -> int:

@@ -36,8 +36,6 @@ def dropout2d(x: Var, rate: float = 0.5, *, name: str | None = None) -> Var:
     """`dropout1d` of images: float[n c h w].
 
     y = ol.layer.dropout2d(image, 0.2)
-
-        y = ol.layer.dropout2d(image, 0.2)
     """
     return _by_channel(x, rate, 2, name)
 
@@ -46,8 +44,6 @@ def dropout3d(x: Var, rate: float = 0.5, *, name: str | None = None) -> Var:
     """`dropout1d` of volumes: float[n c d h w].
 
     y = ol.layer.dropout3d(volume, 0.2)
-
-        y = ol.layer.dropout3d(volume, 0.2)
     """
     return _by_channel(x, rate, 3, name)
 
@@ -77,8 +73,6 @@ def feature_alpha_dropout(x: Var, rate: float = 0.5, *, name: str | None = None)
     """`alpha_dropout` of whole channels: float[n c ...s]. Raises ShapeError for what has no channels, ArgumentError.
 
     y = ol.layer.feature_alpha_dropout(image, 0.1)
-
-        y = ol.layer.feature_alpha_dropout(image, 0.1)
     """
     x = require_type(x, "feature_alpha_dropout: x")
     if len(x.shape or ()) < 2:

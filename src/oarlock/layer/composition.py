@@ -21,8 +21,6 @@ def identity(x: Var) -> Var:
     """`x` itself: T[...s]. No op is made of it.
 
     y = ol.layer.sequential(rows, ol.layer.identity, "tanh")
-
-        y = ol.layer.sequential(rows, ol.layer.identity, "tanh")
     """
     return require_type(x, "identity: x")
 

@@ -40,8 +40,6 @@ def conv1d(
     """Slide `filters` windows of `size` over signals: float[n c w] -> float[n filters ow]. All else is as in `conv2d`.
 
     y = ol.layer.conv1d(signal, 8, 3, dilation=2, padding="same")
-
-        y = ol.layer.conv1d(signal, 8, 3, dilation=2, padding="same")
     """
     how = {"stride": stride, "padding": padding, "dilation": dilation}
     return _convolved(1, input, filters, size, how, groups, padding_mode, act, bias, initializer, weight, name)
@@ -101,8 +99,6 @@ def conv3d(
     """Slide `filters` windows of `size` over volumes: float[n c d h w] -> float[n filters od oh ow]. All else is as in `conv2d`.
 
     y = ol.layer.conv3d(volume, 8, (1, 3, 3), padding="same")
-
-        y = ol.layer.conv3d(volume, 8, (1, 3, 3), padding="same")
     """
     how = {"stride": stride, "padding": padding, "dilation": dilation}
     return _convolved(3, input, filters, size, how, groups, padding_mode, act, bias, initializer, weight, name)

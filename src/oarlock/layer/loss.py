@@ -67,8 +67,6 @@ def mse(x: Var, y: Var) -> Var:
     """The mean of ``(x - y)**2`` over all elements, one number: a cost.
 
     cost = ol.layer.mse(ol.layer.fc(rows, 8), rows)
-
-        cost = ol.layer.mse(ol.layer.fc(rows, 8), rows)
     """
     return mean(square(subtract(x, y)))
 
@@ -77,7 +75,5 @@ def accuracy(predict: Var, label: Var) -> Var:
     """The share of rows whose largest entry is at `label`: float[*b k], int64[*b] -> float32[].
 
     y = ol.layer.accuracy(rows, label)
-
-        y = ol.layer.accuracy(rows, label)
     """
     return loss.accuracy(predict, label)

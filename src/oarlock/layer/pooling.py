@@ -60,8 +60,6 @@ def max_pool1d(
     """The largest value of each window of each channel: float[n c w] -> float[n c ow]. As `max_pool2d`.
 
     y = ol.layer.max_pool1d(signal, 2)
-
-        y = ol.layer.max_pool1d(signal, 2)
     """
     how = {"stride": stride, "padding": padding, "dilation": dilation}
     return _pooled(1, "max", input, size, how, ceil_mode, {}, name)
@@ -101,8 +99,6 @@ def max_pool3d(
     """The largest value of each window of each channel: float[n c d h w] -> float[n c od oh ow]. As `max_pool2d`.
 
     y = ol.layer.max_pool3d(volume, 2)
-
-        y = ol.layer.max_pool3d(volume, 2)
     """
     how = {"stride": stride, "padding": padding, "dilation": dilation}
     return _pooled(3, "max", input, size, how, ceil_mode, {}, name)
@@ -121,8 +117,6 @@ def average_pool1d(
     """The mean of each window of each channel: float[n c w] -> float[n c ow]. As `average_pool2d`.
 
     y = ol.layer.average_pool1d(signal, 3, stride=1, padding=1, count_padding=False)
-
-        y = ol.layer.average_pool1d(signal, 3, stride=1, padding=1, count_padding=False)
     """
     return _pooled(1, "average", input, size, {"stride": stride, "padding": padding}, ceil_mode, {"count_include_pad": count_padding}, name)
 
@@ -159,8 +153,6 @@ def average_pool3d(
     """The mean of each window of each channel: float[n c d h w] -> float[n c od oh ow]. As `average_pool2d`.
 
     y = ol.layer.average_pool3d(volume, 3, stride=1, padding=1, count_padding=False)
-
-        y = ol.layer.average_pool3d(volume, 3, stride=1, padding=1, count_padding=False)
     """
     return _pooled(3, "average", input, size, {"stride": stride, "padding": padding}, ceil_mode, {"count_include_pad": count_padding}, name)
 
@@ -199,8 +191,6 @@ def adaptive_average_pool1d(input: Var, size: Sizes, *, name: str | None = None)
     """The mean of each of `size` windows of each channel, as even as they can be: float[n c w] -> float[n c ow]. Raises ArgumentError.
 
     y = ol.layer.adaptive_average_pool1d(signal, 2)
-
-        y = ol.layer.adaptive_average_pool1d(signal, 2)
     """
     return _adapted(1, "average", input, size, name)
 
@@ -261,8 +251,6 @@ def global_pool1d(input: Var, *, mode: str = "average") -> Var:
     """The mean of each channel of each of signals, or its largest value with ``mode="max"``: float[n c w] -> float[n c].
 
     y = ol.layer.global_pool1d(signal, mode="max")
-
-        y = ol.layer.global_pool1d(signal, mode="max")
     """
     return _over_all(1, input, mode)
 
@@ -271,8 +259,6 @@ def global_pool2d(input: Var, *, mode: str = "average") -> Var:
     """The mean of each channel of each of images, or its largest value with ``mode="max"``: float[n c h w] -> float[n c].
 
     y = ol.layer.global_pool2d(image, mode="max")
-
-        y = ol.layer.global_pool2d(image, mode="max")
     """
     return _over_all(2, input, mode)
 
@@ -281,8 +267,6 @@ def global_pool3d(input: Var, *, mode: str = "average") -> Var:
     """The mean of each channel of each of volumes, or its largest value with ``mode="max"``: float[n c d h w] -> float[n c].
 
     y = ol.layer.global_pool3d(volume, mode="max")
-
-        y = ol.layer.global_pool3d(volume, mode="max")
     """
     return _over_all(3, input, mode)
 

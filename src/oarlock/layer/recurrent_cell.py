@@ -142,8 +142,6 @@ def gru_cell(
     """A step of `gru`: float[n d], h: float[n size] -> the next h. Parameters and equations are those of `gru`. Raises ShapeError.
 
     h = ol.layer.gru_cell(rows, rows)
-
-        h = ol.layer.gru_cell(rows, rows)
     """
     return _cell("gru_cell", _gru, input, (hidden,), CellOptions(None, weight, recurrent, bias, recurrent_bias), name)[0]
 
@@ -162,8 +160,6 @@ def rnn_cell(
     """A step of `simple_rnn`: float[n d], h: float[n size] -> the next h, ``act(x W + b + h U)``. Raises ShapeError, ArgumentError.
 
     h = ol.layer.rnn_cell(rows, rows, act="relu")
-
-        h = ol.layer.rnn_cell(rows, rows, act="relu")
     """
     step = step_of("rnn_cell", act)
     return _cell("rnn_cell", step, input, (hidden,), CellOptions(None, weight, recurrent, bias, recurrent_bias), name)[0]

@@ -30,8 +30,6 @@ def depthwise_conv1d(
     """`depthwise_conv2d` along one axis: float[n c w] -> float[n c*multiplier ow].
 
     y = ol.layer.depthwise_conv1d(signal, 3, multiplier=2)
-
-        y = ol.layer.depthwise_conv1d(signal, 3, multiplier=2)
     """
     how = {"stride": stride, "padding": padding, "dilation": dilation}
     return _by_channel(1, input, size, multiplier, how, act, bias, weight, name)
@@ -78,8 +76,6 @@ def separable_conv1d(
     """`separable_conv2d` along one axis: float[n c w] -> float[n filters ow].
 
     y = ol.layer.separable_conv1d(signal, 8, 3)
-
-        y = ol.layer.separable_conv1d(signal, 8, 3)
     """
     how = {"stride": stride, "padding": padding, "dilation": dilation}
     return _separable(1, input, filters, size, multiplier, how, act, bias, depthwise, pointwise, name)

@@ -43,8 +43,6 @@ def sequence_lengths(x: Var, *, name: str | None = None) -> Var:
     """How many elements each sequence of a ragged `x` has: int64[n]. Raises ArgumentError.
 
     y = ol.layer.sequence_lengths(words)
-
-        y = ol.layer.sequence_lengths(words)
     """
     return operators.sequence_lengths(splits_of(x, "sequence_lengths: x"), name=name)
 
@@ -53,8 +51,6 @@ def sequence_expand(x: Var, like: Var, *, name: str | None = None) -> Var:
     """Row i of `x`, T[n ...d], for every element of sequence i of the ragged `like`: T[t ...d]. Raises ArgumentError or ShapeError.
 
     y = ol.layer.sequence_expand(rows, words)
-
-        y = ol.layer.sequence_expand(rows, words)
     """
     x, like = require_type(x, "sequence_expand: x"), require_type(like, "sequence_expand: like")
     return operators.sequence_expand(x, splits_of(like, "sequence_expand: like"), like, name=name)
@@ -64,8 +60,6 @@ def sequence_softmax(x: Var, *, name: str | None = None) -> Var:
     """The softmax over each sequence of a ragged `x`, of the same shape. Raises ArgumentError.
 
     y = ol.layer.sequence_softmax(ol.layer.fc(words, 1))
-
-        y = ol.layer.sequence_softmax(ol.layer.fc(words, 1))
     """
     return operators.sequence_softmax(x, splits_of(x, "sequence_softmax: x"), name=name)
 
@@ -88,8 +82,6 @@ def sequence_pad(x: Var, *, fill: float = 0.0, name: str | None = None) -> Var:
     """The sequences of a ragged `x` as rows of one length, T[t ...d] -> T[n longest ...d], filled up. Raises ArgumentError.
 
     y = ol.layer.sequence_pad(words)
-
-        y = ol.layer.sequence_pad(words)
     """
     return layout.sequence_pad(x, splits_of(x, "sequence_pad: x"), fill=fill, name=name)
 
@@ -98,8 +90,6 @@ def sequence_unpad(padded: Var, like: Var, *, name: str | None = None) -> Var:
     """Padded rows cut to the lengths of the ragged `like`: T[n longest ...d] -> T[t ...d], ragged too. Raises ArgumentError.
 
     y = ol.layer.sequence_unpad(ol.op.tanh(ol.layer.sequence_pad(words)), words)
-
-        y = ol.layer.sequence_unpad(ol.op.tanh(ol.layer.sequence_pad(words)), words)
     """
     padded, like = require_type(padded, "sequence_unpad: padded"), require_type(like, "sequence_unpad: like")
     return layout.sequence_unpad(padded, splits_of(like, "sequence_unpad: like"), like, name=name)

@@ -36,8 +36,6 @@ def conv_transpose1d(
     """The transpose of `conv1d`: float[n c w] -> float[n filters ow]. All else is as in `conv_transpose2d`.
 
     y = ol.layer.conv_transpose1d(signal, 2, 4, stride=2, padding=1)
-
-        y = ol.layer.conv_transpose1d(signal, 2, 4, stride=2, padding=1)
     """
     how = {"stride": stride, "padding": padding, "output_padding": output_padding, "dilation": dilation}
     return _transposed(1, input, filters, size, how, groups, act, bias, weight, name)
@@ -90,8 +88,6 @@ def conv_transpose3d(
     """The transpose of `conv3d`: float[n c d h w] -> float[n filters od oh ow]. All else is as in `conv_transpose2d`.
 
     y = ol.layer.conv_transpose3d(volume, 2, 2, stride=2)
-
-        y = ol.layer.conv_transpose3d(volume, 2, 2, stride=2)
     """
     how = {"stride": stride, "padding": padding, "output_padding": output_padding, "dilation": dilation}
     return _transposed(3, input, filters, size, how, groups, act, bias, weight, name)

@@ -14,7 +14,7 @@ from oarlock.errors import FeedError
 from oarlock.ir.program import Program
 from oarlock.runtime import random
 from oarlock.training.reading_ahead import by_thread, by_workers
-from oarlock.training.transforming import transformed
+from oarlock.training.transforming import feed_of
 
 __all__ = ["Batch", "Batches"]
 
@@ -63,7 +63,7 @@ class Batches:
             if table.is_in_memory:
                 columns = inputs.feed(table.whole(inputs.wanted), rounds=table.rounds)
         elif isinstance(table, ColumnTable) and not isinstance(table, LazyTable):
-            require_alike(table)
+            require_alike(table.columns)
         rows = len(table) if columns is None else len(next(iter(columns.values()))) if columns else 1
         if not rows:
             given = [f'"{name}" has 0 rows' for name in columns or ()]
@@ -129,7 +129,5 @@ class Batches:
         return order[number * self.batch_size : (number + 1) * self.batch_size]
 
     def _fed(self, columns: object, rows: numpy.ndarray, epoch: int, number: int) -> Feed:
-        if self.source.transform is not None:
-            columns = transformed(self.source.transform, columns, self.seed, epoch, number)
         assert isinstance(self.source.rows, Table)
-        return self.inputs.feed(columns, rows, rounds=self.source.rows.rounds)
+        return feed_of(columns, self.source, self.inputs, self.seed, epoch, number, rows=rows, rounds=self.source.rows.rounds)

@@ -5,8 +5,6 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import numpy
-
 from oarlock.ir.names import COUNTER
 from oarlock.ir.program import Program
 from oarlock.metric.state import reset
@@ -99,16 +97,14 @@ class Loop:
         values = self.executor.run(self.program, batch.feed, list(targets), scope=self.scope, training=True)
         self.result.steps += 1
         self.is_recorded = self.in_middle = not batch.is_last
-        self.means.add(targets, values, batch.rows)
+        numbers = self.means.add(targets, values, batch.rows)
         if not self.means.are_finite:
             self.loss.warn(values, batch.feed, step=self.result.steps, epoch=batch.epoch + 1)
         display.step(epoch=batch.epoch + 1, rows=batch.rows, metrics=self.means.values)
-        if self.folder is not None or self.on_step is not None:
-            numbers = {label: float(numpy.mean(value)) for label, value in zip(targets, values, strict=True)}
-            if self.folder is not None:
-                self.folder.step(self.result.steps, batch.epoch + 1, batch.rows, numbers)
-            if self.on_step is not None:
-                self.on_step(self.result.steps, numbers)
+        if self.folder is not None:
+            self.folder.step(self.result.steps, batch.epoch + 1, batch.rows, numbers)
+        if self.on_step is not None:
+            self.on_step(self.result.steps, numbers)
 
     def _epoch(self, epoch: int, stopping: Stopping, display: Display) -> bool:
         """Record an epoch that is over; return whether the run is over too."""

@@ -32,12 +32,13 @@ class Means:
         self.metrics = metrics
         self.totals: dict[str, float] = {}
 
-    def add(self, labels: Mapping[str, object], values: Sequence[object], rows: int) -> None:
-        """Count the means `values` over `rows` rows."""
+    def add(self, labels: Mapping[str, object], values: Sequence[object], rows: int) -> dict[str, float]:
+        """Count the means `values` over `rows` rows, and return them by label."""
         self.rows += rows
-        for label, value in zip(labels, values, strict=True):
-            mean = float(numpy.mean(value))  # type: ignore[call-overload]
+        means = {label: float(numpy.mean(value)) for label, value in zip(labels, values, strict=True)}  # type: ignore[call-overload]
+        for label, mean in means.items():
             self.totals[label] = mean if label in self.metrics else self.totals.get(label, 0.0) + mean * rows
+        return means
 
     @property
     def values(self) -> dict[str, float]:

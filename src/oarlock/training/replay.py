@@ -4,14 +4,14 @@ import contextlib
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass
 
-from oarlock.data.program_inputs import Feed, ProgramInputs
+from oarlock.data.program_inputs import ProgramInputs
 from oarlock.data.source import Source
 from oarlock.data.stream import Stream
 from oarlock.errors import FeedError
 from oarlock.ir.program import Program
 from oarlock.training.batches import Batch, Batches
 from oarlock.training.reading_ahead import by_thread
-from oarlock.training.transforming import transformed
+from oarlock.training.transforming import feed_of
 
 __all__ = ["Replay", "one_epoch", "open_batches"]
 
@@ -47,14 +47,9 @@ class Replay:
                 if behind:
                     behind -= 1
                 else:
-                    yield Batch(epoch, number, following is _NONE, self._fed(current, epoch, number))
+                    yield Batch(epoch, number, following is _NONE, feed_of(current, self.source, self.inputs, self.seed, epoch, number))
                 current, number = following, number + 1
             epoch += 1
-
-    def _fed(self, batch: object, epoch: int, number: int) -> Feed:
-        if self.source.transform is not None:
-            batch = transformed(self.source.transform, batch, self.seed, epoch, number)
-        return self.inputs.feed(batch)
 
 
 _NONE = object()

@@ -102,7 +102,7 @@ def train(
         if saved is not None and scope is not None:
             raise ArgumentError(f'"{folder.path}" holds a run already, which has its parameters; scope is for a new one')  # type: ignore[union-attr]
         if isinstance(cost, Var):
-            rows = _require_count("batch_size", 32 if (batch_size, own) == (None, None) else own if batch_size is None else batch_size)
+            rows = _require_count("batch_size", batch_size if batch_size is not None else own or 32)
             drive = Training(rows, 1 if epochs is None else _require_count("epochs", epochs), _chosen(backend))
             executor = Executor(place, backend=require_backend(drive.backend))
             program = _training_program(cost, optimizer, show or {}, drive.batch_size)

@@ -1,36 +1,38 @@
-"""A user's function of a batch."""
+"""The feed of a batch: what a user's function makes of it, as the inputs of a program take it."""
 
-import inspect
 from collections.abc import Mapping
 
 import numpy
 
-from oarlock.data.source import Transform
+from oarlock.data.program_inputs import Feed, ProgramInputs
+from oarlock.data.source import Source
 from oarlock.errors import FeedError
 from oarlock.runtime import random
 from oarlock.runtime.value import describe_value
 
-__all__ = ["transformed"]
+__all__ = ["feed_of"]
 
 
-def transformed(transform: Transform, batch: object, seed: int, epoch: int, number: int) -> Mapping[str, object]:
-    """Batch `number` of an epoch as `transform` leaves it: columns by name. Raises FeedError where that returns something else.
+def feed_of(
+    batch: object,
+    source: Source,
+    inputs: ProgramInputs,
+    seed: int,
+    epoch: int,
+    number: int,
+    *,
+    rows: numpy.ndarray | None = None,
+    rounds: bool = False,
+) -> Feed:
+    """The feed of batch `number` of an epoch. Raises FeedError where the transform makes something else than columns by name.
 
-    One of two arguments gets a generator of random numbers whose seed is a function of the seed of the program, the epoch and the batch.
+    A transform of two arguments gets a generator of random numbers whose seed is a function of `seed`, that of the program, the epoch and
+    the batch.
     """
-    given = dict(batch) if isinstance(batch, Mapping) else batch
-    if _takes_generator(transform):
-        made = transform(given, numpy.random.default_rng(random.key_of(seed, "transform", epoch, number)))
-    else:
-        made = transform(given)
-    if not isinstance(made, Mapping):
-        raise FeedError(f"transform returned {describe_value(made)}, not a dict of columns by the names of the inputs")
-    return made
-
-
-def _takes_generator(transform: Transform) -> bool:
-    try:
-        parameters = inspect.signature(transform).parameters.values()
-    except (TypeError, ValueError):
-        return False
-    return sum(item.kind in (item.POSITIONAL_ONLY, item.POSITIONAL_OR_KEYWORD) and item.default is item.empty for item in parameters) == 2
+    if source.transform is not None:
+        batch = dict(batch) if isinstance(batch, Mapping) else batch
+        generator = [numpy.random.default_rng(random.key_of(seed, "transform", epoch, number))] if source.draws else []
+        batch = source.transform(batch, *generator)
+        if not isinstance(batch, Mapping):
+            raise FeedError(f"transform returned {describe_value(batch)}, not a dict of columns by the names of the inputs")
+    return inputs.feed(batch, rows, rounds=rounds)
