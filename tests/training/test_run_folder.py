@@ -7,11 +7,16 @@ from pathlib import Path
 
 import numpy
 import pytest
+import safetensors.torch
 import torch
 from classifiers import small_classifier, small_rows
+from processes import run_forked
 
 import oarlock as ol
+from oarlock.io.tensor_file import TensorFile
 from oarlock.training import checkpoint
+from oarlock.training.run_folder import is_running
+from oarlock.training.sample import sample_of
 
 ROWS = small_rows(23)
 OPTIONS = {"epochs": 3, "batch_size": 4, "progress": False}
@@ -55,9 +60,12 @@ def test_the_folder_holds_what_the_run_is_and_each_step_once(tmp_path):
     lines = [json.loads(line) for line in (tmp_path / "run/metrics.jsonl").read_text().splitlines()]
     steps = [line["step"] for line in lines if "loss" in line]
     assert steps == list(range(1, 19))
+    times = [line.pop("time") for line in lines]
+    assert times == sorted(times)
     assert [line for line in lines if "training" in line] == [
         {"epoch": r.epoch, "training": r.training, "validation": r.validation, "step": r.step} for r in result.history
     ]
+    assert [line["step"] for line in lines if "environment" in line] == [0, 8]  # where it began, and went on
     about = json.loads((tmp_path / "run/run.json").read_text())
     assert about["training"] == {"batch_size": 4, "epochs": 3, "backend": None}
     assert about["environment"]["torch"] == torch.__version__
@@ -107,6 +115,60 @@ def test_a_broken_checkpoint_is_passed_over(unbroken, tmp_path):
         path.write_text("{}")
     with pytest.raises(ol.FormatError, match="is whole"):
         train(tmp_path / "run")
+
+
+def read_sample(path: Path) -> dict[str, torch.Tensor]:
+    with TensorFile.open(path, untrusted=True) as file:
+        return {name: file.read(name) for name in file.entries}
+
+
+def test_a_few_rows_are_kept_of_the_validation_data_or_else_of_the_training_data(tmp_path):
+    held_out = small_rows(100)
+    train(tmp_path / "validated", validate=held_out)
+    assert [path.name for path in tmp_path.glob("validated/sample.*")] == ["sample.validation.safetensors"]
+    kept = read_sample(tmp_path / "validated/sample.validation.safetensors")
+    chosen = [0, 14, 28, 42, 57, 71, 85, 99]
+    assert {name: value.numpy().tolist() for name, value in kept.items()} == {n: held_out[n][chosen].tolist() for n in ("x", "label")}
+    train(ol.training.Run(tmp_path / "trained", sample=3), validate=None)
+    assert read_sample(tmp_path / "trained/sample.training.safetensors")["x"].tolist() == ROWS["x"][[0, 11, 22]].tolist()
+    train(ol.training.Run(tmp_path / "none", sample=0))
+    assert not list(tmp_path.glob("none/sample.*"))
+    with pytest.raises(ol.ArgumentError, match="sample is a whole number from 0, not -1"):
+        ol.training.Run(tmp_path / "run", sample=-1)
+
+
+def test_rows_that_are_kept_are_those_of_the_first_time_and_change_no_bit(unbroken, tmp_path):
+    train(tmp_path / "run", steps=7)
+    before = (tmp_path / "run/sample.validation.safetensors").read_bytes()
+    assert same(train(tmp_path / "run", validate=ROWS), unbroken)
+    assert (tmp_path / "run/sample.validation.safetensors").read_bytes() == before
+
+
+def test_a_sample_keeps_ragged_rows_with_their_splits_and_fewer_of_those_that_are_large():
+    with ol.Program() as program:
+        ol.layer.data("words", [], dtype="int64", ragged=1)
+        ol.layer.data("scale", [], batch=None)
+    feed = {"words": ol.Ragged.from_lists([[1, 2], [], [3], [4, 5]]), "scale": numpy.float32(2.0)}
+    kept = safetensors.torch.load(sample_of(program, feed, 4, 2))
+    assert {name: value.tolist() for name, value in kept.items()} == {"words": [1, 2, 4, 5], "words.splits": [0, 2, 4], "scale": 2.0}
+    image = {"image": numpy.zeros((8, 600, 600), "float32")}
+    assert safetensors.torch.load(sample_of(program, image, 8, 8))["image"].shape == (2, 600, 600)
+    assert sample_of(program, {"image": numpy.zeros((1, 2000, 2000), "float32")}, 1, 8) is None
+    assert sample_of(program, {}, 1, 8) is None
+
+
+def test_who_asks_whether_a_run_is_running_does_not_unlock_it(tmp_path):
+    seen = []
+    train(tmp_path / "run", on_epoch=lambda record: seen.append(is_running(tmp_path / "run")) or locked(tmp_path / "run"))
+    assert seen == [True, True, True]
+    assert not is_running(tmp_path / "run")
+    assert not is_running(tmp_path / "nothing")
+
+
+def locked(folder: Path) -> None:
+    """Another process sees that the run is running."""
+    code = "import pathlib, sys; from oarlock.training.run_folder import is_running; print(is_running(pathlib.Path(sys.argv[1])))"
+    assert run_forked(code, folder.parent, folder) == "True\n"
 
 
 class FailingDisk:

@@ -93,6 +93,8 @@ class Loop:
     def _step(self, batch: Batch, display: Display) -> None:
         if batch.number == 0:
             self.means = Means(self.metrics)
+        if self.held_out is None:
+            self._keep_sample("training", self.batches, batch)
         targets = self.program.targets
         values = self.executor.run(self.program, batch.feed, list(targets), scope=self.scope, training=True)
         self.result.steps += 1
@@ -126,6 +128,7 @@ class Loop:
         try:
             for batch in one_epoch(held_out):
                 stopping.check()
+                self._keep_sample("validation", held_out, batch)
                 values = self.executor.run(self.program, batch.feed, list(self.program.targets), scope=self.scope, training=False)
                 means.add(self.program.targets, values, batch.rows)
                 if not means.are_finite:
@@ -133,6 +136,13 @@ class Loop:
         finally:
             reset(self.program, self.scope)
         return means.values
+
+    def _keep_sample(self, part: str, batches: Batches | Replay, batch: Batch) -> None:
+        """Let the folder keep a few rows: of all where they are in memory, of a batch where they are not."""
+        if self.folder is not None:
+            whole = batches.columns if isinstance(batches, Batches) else None
+            feed, rows = (batch.feed, batch.rows) if whole is None else (whole, batches.rows)  # type: ignore[union-attr]
+            self.folder.keep_sample(self.program, part, feed, rows)
 
     def _save(self) -> None:
         """Write a checkpoint, unless a step or an epoch is not recorded whole: then the one before is where the run goes on."""

@@ -5,6 +5,7 @@ import json
 import os
 import platform
 import sys
+import time
 import warnings
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -14,8 +15,10 @@ from io import BytesIO
 from pathlib import Path
 from typing import IO, Any
 
+import numpy
 import torch
 
+from oarlock.data.program_inputs import Feed
 from oarlock.errors import ArgumentError, FormatError, OarlockError, ProgramError, WriteError
 from oarlock.io.atomic_write import write_file
 from oarlock.io.container import write_container
@@ -28,13 +31,14 @@ from oarlock.runtime.scope import Scope
 from oarlock.training.checkpoint import find_checkpoints, find_latest, remove_checkpoint, remove_unfinished, write_checkpoint
 from oarlock.training.metrics import without_means
 from oarlock.training.records import EpochRecord
+from oarlock.training.sample import sample_of
 
 try:
     import fcntl
 except ImportError:  # Windows
     fcntl = None
 
-__all__ = ["Run", "RunFolder", "SavedState"]
+__all__ = ["Run", "RunFolder", "SavedState", "is_running"]
 
 _ABOUT, _LOG, _CHECKPOINTS, _LOCK = "run.json", "metrics.jsonl", "checkpoints", "lock"
 _MODEL, _STATE = "model.safetensors", "state.json"
@@ -43,21 +47,23 @@ _OPEN: set[str] = set()  # folders of runs of this process, which its lock would
 
 @dataclass(frozen=True)
 class Run:
-    """A folder in which a run is kept: `run.json`, `program.txt`, `metrics.jsonl` and `checkpoints/`.
+    """A folder in which a run is kept: `run.json`, `program.txt`, `metrics.jsonl`, a few rows of the data, and `checkpoints/`.
 
     A checkpoint is written after every `save_every` steps, and at the end of each epoch where that is None, beside the training; the newest
-    `keep` stay, and the best one by what the run is stopped by. Raises ArgumentError.
+    `keep` stay, and the best one by what the run is stopped by. `sample` rows are kept of the validation data, or of the training data if
+    there is none: `oarlock report` shows what is predicted for them; 0 keeps none. Raises ArgumentError.
     """
 
     folder: str | os.PathLike[str]
     save_every: int | None = None
     keep: int = 3
+    sample: int = 8
 
     def __post_init__(self) -> None:
-        for name in ("save_every", "keep"):
+        for name, least in (("save_every", 1), ("keep", 1), ("sample", 0)):
             value = getattr(self, name)
-            if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
-                raise ArgumentError(f"{name} is a whole number from 1, not {value!r:.60}")
+            if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < least):
+                raise ArgumentError(f"{name} is a whole number from {least}, not {value!r:.60}")
 
 
 @dataclass(frozen=True)
@@ -87,6 +93,7 @@ class RunFolder:
         self._log: IO[str] | None = None
         self._lock: IO[bytes] | None = None
         self._saved = -1
+        self._is_sampled = run.sample == 0
 
     def __enter__(self) -> "RunFolder":
         try:
@@ -147,10 +154,14 @@ class RunFolder:
             )
 
     def begin(self, program: Program, *, steps: int, data: str) -> None:
-        """Write what the run is, and cut off what was measured after `steps`, from which it goes on. Raises WriteError."""
+        """Write what the run is, and cut off what was measured after `steps`, from which it goes on; log where it goes on, and when.
+
+        Raises WriteError.
+        """
         if not (self.path / _ABOUT).exists():
             write_file(self.path / "program.txt", format_program(program, source=False).encode())
             write_file(self.path / _ABOUT, json.dumps(_about(program, data), indent=1).encode())
+        self._is_sampled = self._is_sampled or any(self.path.glob("sample.*.safetensors"))
         for step, path in find_checkpoints(self.checkpoints).items():
             if step > steps:  # broken, or it would have been gone on from
                 remove_checkpoint(path)
@@ -159,6 +170,19 @@ class RunFolder:
         kept = [line for line in lines if _step_of(line) <= steps]
         write_file(log, "".join(f"{line}\n" for line in kept).encode())
         self._log = open(log, "a", encoding="utf-8")  # noqa: SIM115  it is written until the run ends
+        self._write_log({"step": steps, "environment": _environment()})
+
+    def keep_sample(self, program: Program, part: str, feed: Feed, rows: int) -> None:
+        """Keep a few of the `rows` rows of a feed of `program`, in a file that is called by the `part` of the data; once in a run."""
+        if self._is_sampled:
+            return
+        self._is_sampled = True
+        kept = sample_of(program, feed, rows, self.run.sample)
+        if kept is not None:
+            try:
+                write_file(self.path / f"sample.{part}.safetensors", kept)
+            except OarlockError as error:
+                warnings.warn(f"{error.message}. The run goes on", RuntimeWarning, stacklevel=2)
 
     def step(self, step: int, epoch: int, rows: int, values: Mapping[str, float]) -> None:
         """Log a step."""
@@ -208,7 +232,7 @@ class RunFolder:
     def _write_log(self, entry: Mapping[str, Any]) -> None:
         if self._log is not None:
             try:
-                self._log.write(json.dumps(entry) + "\n")
+                self._log.write(json.dumps({**entry, "time": round(time.time(), 3)}) + "\n")
             except OSError as error:
                 warnings.warn(f'"{self.path / _LOG}" cannot be written: {error.strerror}. The run goes on', RuntimeWarning, stacklevel=2)
                 self._log = None
@@ -231,13 +255,22 @@ def _about(program: Program, data: str) -> dict[str, Any]:
         "data": data,
         "command": sys.argv,
         "working_folder": os.getcwd(),
-        "environment": {
-            "oarlock": metadata.version("oarlock") if _is_installed() else "a checkout",
-            "torch": torch.__version__,
-            "python": platform.python_version(),
-            "machine": platform.machine(),
-            "threads": torch.get_num_threads(),
-        },
+        "started": round(time.time(), 3),
+        "environment": _environment(),
+    }
+
+
+def _environment() -> dict[str, Any]:
+    """The machine, and the versions of what computes on it."""
+    return {
+        "oarlock": metadata.version("oarlock") if _is_installed() else "a checkout",
+        "torch": torch.__version__,
+        "numpy": numpy.__version__,
+        "python": platform.python_version(),
+        "system": platform.platform(terse=True),
+        "machine": platform.machine(),
+        "cores": os.cpu_count(),
+        "threads": torch.get_num_threads(),
     }
 
 
@@ -255,3 +288,18 @@ def _step_of(line: str) -> float:
         return float(json.loads(line)["step"])
     except (ValueError, KeyError, TypeError):
         return float("inf")
+
+
+def is_running(path: Path) -> bool:
+    """Whether a process trains the run in the folder `path` now; False where the system has no locks."""
+    if str(path.resolve()) in _OPEN:
+        return True  # whose lock would be given up by this process as soon as it closed another descriptor of the file
+    try:
+        with open(path / _LOCK, "rb") as lock:
+            if fcntl is not None:
+                fcntl.lockf(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False

@@ -1,0 +1,39 @@
+"""A few rows of the data, which the folder of a run keeps: whoever looks at it later sees what the model predicts for them."""
+
+from collections.abc import Mapping
+
+import numpy
+import safetensors.torch
+import torch
+
+from oarlock.data.program_inputs import Feed, ProgramInputs
+from oarlock.ir.program import Program
+from oarlock.runtime.ragged import Ragged
+
+__all__ = ["sample_of"]
+
+_LARGEST = 4 * 2**20  # bytes of all rows; fewer are kept where they are larger
+
+
+def sample_of(program: Program, feed: Feed, rows: int, count: int) -> bytes | None:
+    """At most `count` of the `rows` rows of a feed, from its first to its last at equal distances, as a file of safetensors: each column by
+    the name of its input, and row splits by theirs. None where a row is too large, or there is none.
+    """
+    count = min(count, rows) if feed else 0
+    while count:
+        tensors = _taken(program, feed, numpy.linspace(0, rows - 1, count).round().astype("int64"))
+        if sum(tensor.nbytes for tensor in tensors.values()) <= _LARGEST:
+            return safetensors.torch.save(tensors)
+        count //= 2
+    return None
+
+
+def _taken(program: Program, feed: Mapping[str, "numpy.ndarray | Ragged"], chosen: numpy.ndarray) -> dict[str, torch.Tensor]:
+    splits, found = ProgramInputs.of(program).splits, {}
+    for name, column in feed.items():
+        taken = column[chosen] if isinstance(column, Ragged) or column.ndim else column  # one number belongs to all rows
+        if isinstance(taken, Ragged):
+            found |= dict(zip([name, *splits[name]], [taken.values, *taken.splits], strict=True))
+        else:
+            found[name] = taken
+    return {name: torch.from_numpy(numpy.array(value, order="C")) for name, value in found.items()}
