@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from oarlock.data.stream import Stream
 from oarlock.data.table import Table
 from oarlock.errors import ArgumentError
+from oarlock.registry.range_check import require_count
 
 __all__ = ["Source", "Transform", "count_arguments"]
 
@@ -47,9 +48,8 @@ class Source:
 
     def __post_init__(self) -> None:
         for name in ("workers", "prefetch"):
-            value = getattr(self, name)
-            if value is not None and (not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= 1024):
-                raise ArgumentError(f"{name} is a whole number from 0 to 1024, not {value!r:.60}")
+            if getattr(self, name) is not None:
+                require_count(name, getattr(self, name), least=0, most=1024)
         if self.transform is not None and not callable(self.transform):
             raise ArgumentError(f"transform is a function of a batch, not {self.transform!r:.60}")
         if self.workers and isinstance(self.rows, Stream):

@@ -15,6 +15,7 @@ __all__ = ["Location", "here", "warn_here"]
 
 _LONGEST = 200  # letters, of which the longest take 800 bytes: `Limits.location_text_bytes` allows more
 _PACKAGE = f"{Path(__file__).resolve().parent.parent}{os.sep}"
+_COMMANDS = f"{_PACKAGE}cli{os.sep}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +39,10 @@ class Location:
 
 
 def here() -> Location | None:
-    """The innermost frame outside this package, or None where there is none."""
+    """The innermost frame outside this package, or None where there is none: what calls a command of ours is no line of the user's."""
     frame = sys._getframe(1)
     while frame is not None and _is_ours(frame):
-        frame = frame.f_back
+        frame = frame.f_back if not frame.f_code.co_filename.startswith(_COMMANDS) else None
     if frame is None:
         return None
     filename = frame.f_code.co_filename

@@ -3,9 +3,10 @@
 from oarlock.errors import ArgumentError, ShapeError
 from oarlock.ir.location import here
 from oarlock.ir.var import Var
-from oarlock.layer.parameter import require_count, require_number
+from oarlock.layer.parameter import require_number
 from oarlock.op.attention import scaled_dot_product_attention
 from oarlock.registry.creator import require_type
+from oarlock.registry.range_check import require_count
 
 __all__ = ["attention"]
 
@@ -23,7 +24,7 @@ def attention(query: Var, key: Var, value: Var, *, heads: int = 1, causal: bool 
     for what, var in (("query", query), ("key", key), ("value", value)):
         if len(var.shape or ()) != 3:
             raise ShapeError(f"attention: {what} is float[n t d], not {var.type_text}", location=here(), given=[var.describe()])
-    require_count(heads, "attention: heads")
+    require_count("attention: heads", heads)
     for var in (query, key, value):
         if require_number(var.shape, -1, "attention", var) % heads:
             raise ArgumentError(

@@ -7,13 +7,14 @@ from oarlock.ir.location import here
 from oarlock.ir.rollback import undone_on_error
 from oarlock.ir.var import Var
 from oarlock.layer.initializer import Rule, kaiming
-from oarlock.layer.parameter import layer_name, new_bias, new_parameter, output_name, require_count, require_number
+from oarlock.layer.parameter import layer_name, new_bias, new_parameter, output_name, require_number
 from oarlock.layer.parameter_options import Given
 from oarlock.layer.window import Numbers, numbers
 from oarlock.op import convolution
 from oarlock.op.composed.named_activation import Activation, activate, require_activation
 from oarlock.op.padding import pad
 from oarlock.registry.creator import require_type
+from oarlock.registry.range_check import require_count
 
 __all__ = ["conv", "conv1d", "conv2d", "conv3d", "require_grouped"]
 
@@ -123,7 +124,7 @@ def _convolved(
     input = require_type(input, f"{kind}: input")
     channels = require_number(input.shape, 1, kind, input)
     name = layer_name(input.block.program, name, kind)
-    filters = require_count(filters, f"{kind}: filters")
+    filters = require_count(f"{kind}: filters", filters)
     require_grouped(kind, groups, {"channels": channels, "filters": filters}, input)
     window = numbers(size, axes, "size", least=1)
     stride, dilation = (numbers(how[what], axes, what, least=1) for what in ("stride", "dilation"))
@@ -158,7 +159,7 @@ def _padding(
 
 def require_grouped(kind: str, groups: int, counts: dict[str, int], input: Var) -> None:
     """Raises ArgumentError where `groups` do not divide each of the `counts`."""
-    require_count(groups, f"{kind}: groups")
+    require_count(f"{kind}: groups", groups)
     for what, count in counts.items():
         if count % groups:
             raise ArgumentError(f"{kind}: {groups} groups do not divide {count} {what}", location=here(), given=[input.describe()])

@@ -22,7 +22,6 @@ from oarlock.ir.size import Size, format_shape
 from oarlock.ir.var import Var
 from oarlock.layer.control.rnn import Recurrence
 from oarlock.layer.control.while_loop import WhileLoop
-from oarlock.layer.parameter import require_count
 from oarlock.op.comparison import equal, greater, less
 from oarlock.op.composed.arithmetic import constant_like
 from oarlock.op.creation import full, full_batch_size_like, full_like
@@ -34,6 +33,7 @@ from oarlock.op.manipulation import concat, reshape, transpose
 from oarlock.op.selection import one_hot, top_k
 from oarlock.op.unary import log
 from oarlock.registry.creator import describe_value, require_type
+from oarlock.registry.range_check import require_count
 
 __all__ = ["beam_search"]
 
@@ -56,7 +56,7 @@ def beam_search(
     """
     states, length = _require_states(states)
     for value, what in ((beam_size, "beam_size"), (max_length, "max_length")):
-        require_count(value, f"beam_search: {what}")
+        require_count(f"beam_search: {what}", value)
     for value, what in ((begin, "begin"), (end, "end")):
         if not isinstance(value, int) or isinstance(value, bool) or value < 0:
             raise ArgumentError(f"beam_search: {what} is the id of a token, not {value!r:.60}", location=here())

@@ -12,7 +12,6 @@ from oarlock.errors import ShapeError
 from oarlock.ir.location import here
 from oarlock.ir.rollback import undone_on_error
 from oarlock.ir.var import Var
-from oarlock.layer.parameter import require_count
 from oarlock.op.along_axis import index_put
 from oarlock.op.attention import scaled_dot_product_attention
 from oarlock.op.comparison import less_equal
@@ -21,6 +20,7 @@ from oarlock.op.elementwise import add
 from oarlock.op.logical import logical_and
 from oarlock.op.told_shape import arange, broadcast_to
 from oarlock.registry.creator import require_type
+from oarlock.registry.range_check import require_count
 
 __all__ = ["append_to_cache", "cached_attention"]
 
@@ -73,7 +73,7 @@ def cached_attention(
         y, keys, values = ol.layer.cached_attention(vectors, vectors, vectors, room, room, length, heads=2)
     """
     query, length = require_type(query, "cached_attention: query"), require_type(length, "cached_attention: length")
-    require_count(heads, "cached_attention: heads")
+    require_count("cached_attention: heads", heads)
     with undone_on_error(query.block.program):
         keys, values = append_to_cache(cached_keys, key, length), append_to_cache(cached_values, value, length)
         *front, steps, _ = known_shape(query, "cached_attention")

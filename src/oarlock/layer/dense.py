@@ -8,7 +8,7 @@ from oarlock.ir.names import require_user_name
 from oarlock.ir.rollback import undone_on_error
 from oarlock.ir.var import Var
 from oarlock.layer.initializer import Rule, uniform, xavier
-from oarlock.layer.parameter import layer_name, new_bias, new_parameter, output_name, require_count, require_number
+from oarlock.layer.parameter import layer_name, new_bias, new_parameter, output_name, require_number
 from oarlock.layer.parameter_options import Given
 from oarlock.op.composed.arithmetic import constant_like, is_one
 from oarlock.op.composed.broadcast_product import matrix_product
@@ -18,6 +18,7 @@ from oarlock.op.elementwise import add, multiply
 from oarlock.op.manipulation import reshape
 from oarlock.op.matrix import linear as linear_product
 from oarlock.registry.creator import describe_value, require_type
+from oarlock.registry.range_check import require_count
 
 __all__ = ["bilinear", "fc", "linear"]
 
@@ -72,7 +73,7 @@ def fc(
         )
     require_activation(act)
     with undone_on_error(program):
-        w = new_parameter(input.block, names[0], (k, require_count(width, "fc: size")), input.dtype, initializer or xavier(), weight)
+        w = new_parameter(input.block, names[0], (k, require_count("fc: size", width)), input.dtype, initializer or xavier(), weight)
         b = new_bias(input.block, names[-1], (width,), input.dtype, bias)
         if is_one(scale):
             return activate(linear_product(input, w, b, name=output_name(program, name)), act)
@@ -110,7 +111,7 @@ def linear(input: Var, size: int, *, bias: bool | Given = True, weight: Given | 
         y = ol.layer.linear(rows, 10, bias=False)
     """
     input = require_type(input, "linear: input")
-    size = require_count(size, "linear: size")
+    size = require_count("linear: size", size)
     return fc(input, size, bias=bias, weight=weight, name=layer_name(input.block.program, name, "linear"))
 
 
@@ -140,7 +141,7 @@ def bilinear(
             contract="first: float[*b j], second: float[*b k]",
             given=[first.describe(), second.describe()],
         )
-    size = require_count(size, "bilinear: size")
+    size = require_count("bilinear: size", size)
     require_activation(act)
     program = first.block.program
     name = layer_name(program, name, "bilinear")

@@ -10,7 +10,7 @@ from oarlock.ir.names import require_user_name
 from oarlock.ir.rollback import undone_on_error
 from oarlock.ir.var import Var
 from oarlock.layer.initializer import Rule, normal
-from oarlock.layer.parameter import layer_name, new_parameter, output_name, require_count
+from oarlock.layer.parameter import layer_name, new_parameter, output_name
 from oarlock.layer.parameter_options import Given
 from oarlock.layer.sequences import sequence_pool
 from oarlock.op.choice import where
@@ -25,6 +25,7 @@ from oarlock.op.extremes import amax
 from oarlock.op.indexing import gather
 from oarlock.op.reduction import mean, reduce_sum
 from oarlock.registry.creator import block_for, require_type
+from oarlock.registry.range_check import require_count
 
 __all__ = ["embedding", "embedding_bag"]
 
@@ -65,7 +66,7 @@ def embedding(
         raise ArgumentError(
             f"embedding: size is two numbers, rows and their length, not {size!r:.60}", location=here(), hint="size=(10_000, 64)"
         )
-    shape = (require_count(size[0], "embedding: the number of rows"), require_count(size[1], "embedding: the length of a row"))
+    shape = (require_count("embedding: the number of rows", size[0]), require_count("embedding: the length of a row", size[1]))
     kind = DType.of(dtype)
     if not kind.is_floating:
         raise DTypeError(f"embedding: dtype is a float, not {kind}", location=here())

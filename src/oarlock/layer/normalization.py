@@ -9,13 +9,14 @@ from oarlock.ir.operation import Role
 from oarlock.ir.rollback import undone_on_error
 from oarlock.ir.var import Var
 from oarlock.layer.initializer import Rule, constant
-from oarlock.layer.parameter import layer_name, new_bias, new_state, output_name, require_count, require_number
+from oarlock.layer.parameter import layer_name, new_bias, new_state, output_name, require_number
 from oarlock.layer.parameter_options import Given
 from oarlock.op import batch_normalization, group_normalization, normalization, rms_normalization
 from oarlock.op.composed.named_activation import Activation, activate, require_activation
 from oarlock.op.composed.shape import known_shape
 from oarlock.op.manipulation import reshape
 from oarlock.registry.creator import block_for, require_type
+from oarlock.registry.range_check import require_count
 
 __all__ = ["batch_norm", "group_norm", "instance_norm", "layer_norm", "rms_norm"]
 
@@ -52,7 +53,7 @@ def rms_norm(input: Var, *, axes: int = 1, epsilon: float = 1e-5, scale: bool | 
 
 def _by_row(kind: str, input: Var, axes: int, epsilon: float, scale: bool | Given, bias: bool | Given, name: str | None) -> Var:
     input = require_type(input, f"{kind}: input")
-    require_count(axes, f"{kind}: axes")
+    require_count(f"{kind}: axes", axes)
     sizes = tuple(require_number(input.shape, axis, kind, input) for axis in range(-axes, 0))
     program = input.block.program
     name = layer_name(program, name, kind)
@@ -106,7 +107,7 @@ def instance_norm(
 def _by_group(kind: str, input: Var, groups: int | None, epsilon: float, scale: bool | Given, bias: bool | Given, name: str | None) -> Var:
     input = require_type(input, f"{kind}: input")
     channels = require_number(input.shape, 1, kind, input)
-    groups = channels if groups is None else require_count(groups, f"{kind}: groups")
+    groups = channels if groups is None else require_count(f"{kind}: groups", groups)
     program = input.block.program
     name = layer_name(program, name, kind)
     with undone_on_error(program):

@@ -15,6 +15,7 @@ from oarlock.layer import initializer as rules
 from oarlock.layer.held_array import HeldArray
 from oarlock.layer.initializer import Rule, constant, xavier
 from oarlock.layer.parameter_options import Given, ParameterOptions, as_options
+from oarlock.registry.range_check import require_count
 
 __all__ = [
     "create_parameter",
@@ -24,7 +25,6 @@ __all__ = [
     "new_parameter",
     "new_state",
     "output_name",
-    "require_count",
     "require_number",
 ]
 
@@ -60,7 +60,7 @@ def create_parameter(
     kind = DType.of(dtype)
     if not kind.is_floating:
         raise DTypeError(f"create_parameter: dtype is a float, not {kind}", location=here())
-    sizes = tuple(require_count(size, "create_parameter: a size") for size in shape)
+    sizes = tuple(require_count("create_parameter: a size", size) for size in shape)
     block = current_block()
     name = layer_name(block.program, name or (options.name if options else None), "parameter")
     return new_parameter(block, name, sizes, kind, initializer or xavier(), options, trainable=trainable)
@@ -135,13 +135,6 @@ def first_value(rule: Rule, shape: tuple[int, ...], dtype: DType) -> Initializer
 def new_state(main: Block, name: str, shape: tuple[int, ...], dtype: DType, rule: Rule) -> Var:
     """Declare what a layer keeps from step to step, yet nobody trains."""
     return main.new_var(name, dtype, shape, persistable=True, stop_gradient=True, initializer=first_value(rule, shape, dtype))
-
-
-def require_count(value: object, what: str) -> int:
-    """`value` as how many a layer has of something. Raises ArgumentError."""
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise ArgumentError(f"{what} is a whole number from 1, not {value!r:.60}", location=here())
-    return value
 
 
 def require_number(shape: Shape | None, axis: int, what: str, var: Var) -> int:

@@ -8,7 +8,7 @@ from oarlock.ir.location import here
 from oarlock.ir.rollback import undone_on_error
 from oarlock.ir.var import Var
 from oarlock.layer.initializer import normal
-from oarlock.layer.parameter import layer_name, new_parameter, require_count, require_number
+from oarlock.layer.parameter import layer_name, new_parameter, require_number
 from oarlock.layer.parameter_options import Given
 from oarlock.op.composed.arithmetic import constant_like
 from oarlock.op.composed.shape import known_shape, unsqueeze
@@ -19,6 +19,7 @@ from oarlock.op.told_shape import arange, narrow
 from oarlock.op.trigonometry import cos, sin
 from oarlock.op.unary import exp
 from oarlock.registry.creator import require_type
+from oarlock.registry.range_check import require_count
 
 __all__ = ["learned_positions", "sinusoidal_positions"]
 
@@ -58,7 +59,7 @@ def learned_positions(x: Var, longest: int, *, weight: Given | None = None, name
     x = require_type(x, "learned_positions: x")
     shape = known_shape(x, "learned_positions")
     columns = require_number(shape, -1, "learned_positions", x)
-    longest = require_count(longest, "learned_positions: longest")
+    longest = require_count("learned_positions: longest", longest)
     if len(shape) < 2 or (isinstance(shape[-2], int) and shape[-2] > longest):
         raise ShapeError(
             f"learned_positions: x is float[*b t d] of at most {longest} steps, not {x.type_text}", location=here(), given=[x.describe()]

@@ -19,6 +19,7 @@ from oarlock.ir.program import Program
 from oarlock.ir.size import Size, add, divide, evaluate, is_symbol, multiply, names_in, rename
 from oarlock.ir.var import Var
 from oarlock.layer.multiply_adds import find_multiply_adds
+from oarlock.registry.range_check import require_count
 
 __all__ = ["ProgramSummary", "SummaryRow", "summary"]
 
@@ -102,8 +103,8 @@ def summary(program: Program | None = None, *, depth: int | None = None, sizes: 
     program = default_program() if program is None else program
     if not isinstance(program, Program):
         raise ArgumentError(f"summary: it takes a program, not {type(program).__name__}", location=here(), hint="ol.summary(model.program)")
-    if depth is not None and (not isinstance(depth, int) or depth < 1):
-        raise ArgumentError(f"summary: depth is a whole number from 1, not {depth!r:.60}", location=here())
+    if depth is not None:
+        require_count("summary: depth", depth)
     known = dict(_first_size(program)) if sizes is None else dict(sizes)
     if not all(isinstance(name, str) and is_symbol(name) and isinstance(size, int) and size >= 0 for name, size in known.items()):
         raise ArgumentError(

@@ -13,7 +13,7 @@ from oarlock.ir.size import multiply as multiply_sizes
 from oarlock.ir.var import Var
 from oarlock.layer.dense import linear
 from oarlock.layer.initializer import xavier_normal
-from oarlock.layer.parameter import layer_name, new_bias, require_count, require_number
+from oarlock.layer.parameter import layer_name, new_bias, require_number
 from oarlock.layer.parameter_options import Given, require_unnamed
 from oarlock.op.activation import softmax
 from oarlock.op.attention import scaled_dot_product_attention
@@ -32,6 +32,7 @@ from oarlock.op.padding import pad
 from oarlock.op.randomness import dropout as drop
 from oarlock.op.told_shape import arange, broadcast_to
 from oarlock.registry.creator import require_type
+from oarlock.registry.range_check import require_count
 
 __all__ = ["multi_head_attention"]
 
@@ -128,8 +129,8 @@ def multi_head_attention(
     query = require_type(query, f"{kind}: query")
     key = query if key is None else require_type(key, f"{kind}: key")
     value = key if value is None else require_type(value, f"{kind}: value")
-    heads = require_count(heads, f"{kind}: heads")
-    shared = require_count(heads if kv_heads is None else kv_heads, f"{kind}: kv_heads")
+    heads = require_count(f"{kind}: heads", heads)
+    shared = require_count(f"{kind}: kv_heads", heads if kv_heads is None else kv_heads)
     columns = require_number(query.shape, -1, kind, query)
     _require_fitting(kind, query, key, value)
     if heads % shared:
@@ -138,8 +139,8 @@ def multi_head_attention(
         raise ArgumentError(
             f"{kind}: {heads} heads do not divide the {columns} columns of {query.name}", location=here(), given=[query.describe()]
         )
-    each = require_count(columns // heads if head_size is None else head_size, f"{kind}: head_size")
-    size = columns if size is None else require_count(size, f"{kind}: size")
+    each = require_count(f"{kind}: head_size", columns // heads if head_size is None else head_size)
+    size = columns if size is None else require_count(f"{kind}: size", size)
     require_unnamed(kind, weight, bias, extra_key)
     base = _base(kind, rotary)
     program = query.block.program

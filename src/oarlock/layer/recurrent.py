@@ -10,7 +10,7 @@ from oarlock.ir.rollback import undone_on_error
 from oarlock.ir.var import Var
 from oarlock.layer.control.rnn import Recurrence
 from oarlock.layer.initializer import Rule
-from oarlock.layer.parameter import layer_name, require_count, require_number
+from oarlock.layer.parameter import layer_name, require_number
 from oarlock.layer.parameter_options import Given, require_unnamed
 from oarlock.layer.recurrent_cell import CellOptions, Step, declare_weights, step_of
 from oarlock.op.choice import where
@@ -21,6 +21,7 @@ from oarlock.op.manipulation import concat, reshape, slice_, stack, transpose
 from oarlock.op.randomness import dropout as drop
 from oarlock.op.told_shape import arange
 from oarlock.registry.creator import block_for, require_type
+from oarlock.registry.range_check import require_count
 
 __all__ = ["gru", "lstm", "simple_rnn"]
 
@@ -153,9 +154,9 @@ class _Layers:
         """The outputs of the last layer, and the last states of all. Declares nothing where it raises."""
         kind = self.kind
         input = require_type(input, f"{kind}: input")
-        size = require_count(self.size, f"{kind}: size")
-        layers = require_count(self.layers, f"{kind}: layers")
-        given = size if self.projection is None else require_count(self.projection, f"{kind}: projection")
+        size = require_count(f"{kind}: size", self.size)
+        layers = require_count(f"{kind}: layers", self.layers)
+        given = size if self.projection is None else require_count(f"{kind}: projection", self.projection)
         sizes = [given, *(size for _ in init[1:])]
         shape = input.shape or ()
         ragged = bool(shape) and block_for([input], kind).splits_of(shape[0]) is not None

@@ -8,13 +8,14 @@ from oarlock.ir.location import here
 from oarlock.ir.rollback import undone_on_error
 from oarlock.ir.var import Var
 from oarlock.layer.initializer import Rule, uniform
-from oarlock.layer.parameter import layer_name, new_bias, new_parameter, require_count, require_number
+from oarlock.layer.parameter import layer_name, new_bias, new_parameter, require_number
 from oarlock.layer.parameter_options import Given
 from oarlock.op.activation import relu, sigmoid, tanh
 from oarlock.op.elementwise import add, multiply, subtract
 from oarlock.op.manipulation import split
 from oarlock.op.matrix import linear
 from oarlock.registry.creator import require_type
+from oarlock.registry.range_check import require_count
 
 __all__ = ["GATES", "STEPS", "CellOptions", "Weights", "declare_weights", "gru_cell", "lstm_cell", "rnn_cell", "step_of"]
 
@@ -169,7 +170,7 @@ def _cell(kind: str, step: Step, input: Var, states: Sequence[Var], options: Cel
     input = require_type(input, f"{kind}: input")
     states = [require_type(state, f"{kind}: a state") for state in states]
     columns = require_number(input.shape, -1, kind, input)
-    size = require_count(require_number(states[0].shape, -1, kind, states[0]), f"{kind}: the size of its state")
+    size = require_count(f"{kind}: the size of its state", require_number(states[0].shape, -1, kind, states[0]))
     rows = (input.shape or ())[:-1]
     if any(state.shape != (*rows, size) for state in states):
         raise ShapeError(

@@ -5,7 +5,7 @@ from oarlock.ir.location import here
 from oarlock.ir.rollback import undone_on_error
 from oarlock.ir.var import Var
 from oarlock.layer.initializer import normal
-from oarlock.layer.parameter import layer_name, new_parameter, require_count
+from oarlock.layer.parameter import layer_name, new_parameter
 from oarlock.layer.parameter_options import Given
 from oarlock.op.composed.positions import relative_buckets, relative_places
 from oarlock.op.composed.shape import known_shape
@@ -13,6 +13,7 @@ from oarlock.op.indexing import gather
 from oarlock.op.manipulation import transpose
 from oarlock.op.told_shape import broadcast_to
 from oarlock.registry.creator import require_type
+from oarlock.registry.range_check import require_count
 
 __all__ = ["relative_position_bias"]
 
@@ -38,8 +39,8 @@ def relative_position_bias(
         y = ol.layer.multi_head_attention(vectors, heads=2, mask=bias)
     """
     query = require_type(query, "relative_position_bias: query")
-    heads = require_count(heads, "relative_position_bias: heads")
-    buckets = require_count(buckets, "relative_position_bias: buckets")
+    heads = require_count("relative_position_bias: heads", heads)
+    buckets = require_count("relative_position_bias: buckets", buckets)
     if len(query.shape or ()) < 2:
         raise ShapeError(
             f"relative_position_bias: query is float[*b t d], not {query.type_text}", location=here(), given=[query.describe()]

@@ -7,10 +7,11 @@ from oarlock.ir.location import here
 from oarlock.ir.rollback import undone_on_error
 from oarlock.ir.var import Var
 from oarlock.layer.initializer import Rule, constant, xavier
-from oarlock.layer.parameter import layer_name, new_parameter, output_name, require_count, require_number
+from oarlock.layer.parameter import layer_name, new_parameter, output_name, require_number
 from oarlock.layer.parameter_options import Given
 from oarlock.op.composed import sampled_losses as losses
 from oarlock.registry.creator import require_type
+from oarlock.registry.range_check import require_count
 
 __all__ = ["hierarchical_softmax", "nce", "sampled_softmax"]
 
@@ -81,15 +82,15 @@ def hierarchical_softmax(
 
         y = ol.layer.hierarchical_softmax(rows, label, 100)
     """
-    require_count(classes - 1 if isinstance(classes, int) else classes, "hierarchical_softmax: classes - 1")
+    require_count("hierarchical_softmax: classes - 1", classes - 1 if isinstance(classes, int) else classes)
     return _with_weights(
         "hierarchical_softmax", input, label, classes - 1, (initializer, weight, bias), name, losses.hierarchical_softmax_loss
     )
 
 
 def _sampled(kind: str, input: Var, label: Var, classes: int, samples: int, sampler: str, how: How, name: str | None, loss) -> Var:
-    require_count(samples, f"{kind}: samples")
-    require_count(classes, f"{kind}: classes")
+    require_count(f"{kind}: samples", samples)
+    require_count(f"{kind}: classes", classes)
 
     def write(x: Var, w: Var, b: Var, label: Var) -> Var:
         drawn = _SAMPLES.get(sampler, losses.uniform_samples)(samples, classes)  # the loss refuses other names

@@ -3,11 +3,12 @@
 from oarlock.ir.rollback import undone_on_error
 from oarlock.ir.var import Var
 from oarlock.layer.convolution import conv1d, conv2d
-from oarlock.layer.parameter import layer_name, require_count, require_number
+from oarlock.layer.parameter import layer_name, require_number
 from oarlock.layer.parameter_options import Given
 from oarlock.layer.window import Numbers
 from oarlock.op.composed.named_activation import Activation
 from oarlock.registry.creator import require_type
+from oarlock.registry.range_check import require_count
 
 __all__ = ["depthwise_conv1d", "depthwise_conv2d", "separable_conv1d", "separable_conv2d"]
 
@@ -121,7 +122,7 @@ def _by_channel(
     kind = f"depthwise_conv{axes}d"
     input = require_type(input, f"{kind}: input")
     channels = require_number(input.shape, 1, kind, input)
-    filters = channels * require_count(multiplier, f"{kind}: multiplier")
+    filters = channels * require_count(f"{kind}: multiplier", multiplier)
     name = layer_name(input.block.program, name, kind)
     return _CONVOLUTIONS[axes](input, filters, size, **how, groups=channels, act=act, bias=bias, weight=weight, name=name)
 

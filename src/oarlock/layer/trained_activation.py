@@ -4,7 +4,7 @@ from oarlock.ir.rollback import undone_on_error
 from oarlock.ir.var import Var
 from oarlock.layer.dense import fc
 from oarlock.layer.initializer import constant
-from oarlock.layer.parameter import layer_name, new_parameter, require_count, require_number
+from oarlock.layer.parameter import layer_name, new_parameter, require_number
 from oarlock.layer.parameter_options import Given, ParameterOptions, as_options
 from oarlock.op.activation import relu, sigmoid
 from oarlock.op.composed import activations
@@ -14,6 +14,7 @@ from oarlock.op.elementwise import add, multiply, subtract
 from oarlock.op.extremes import amax
 from oarlock.op.manipulation import reshape
 from oarlock.registry.creator import require_type
+from oarlock.registry.range_check import require_count
 
 __all__ = ["highway", "maxout", "prelu"]
 
@@ -45,7 +46,7 @@ def maxout(
         y = ol.layer.maxout(rows, 5, pieces=3)
     """
     input = require_type(input, "maxout: input")
-    size, pieces = require_count(size, "maxout: size"), require_count(pieces, "maxout: pieces")
+    size, pieces = require_count("maxout: size", size), require_count("maxout: pieces", pieces)
     program = input.block.program
     name = layer_name(program, name, "maxout")
     with undone_on_error(program):

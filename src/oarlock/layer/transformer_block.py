@@ -9,13 +9,14 @@ from oarlock.ir.rollback import undone_on_error
 from oarlock.ir.var import Var
 from oarlock.layer.dense import fc
 from oarlock.layer.normalization import layer_norm
-from oarlock.layer.parameter import layer_name, require_count, require_number
+from oarlock.layer.parameter import layer_name, require_number
 from oarlock.layer.parameter_options import Given, require_unnamed
 from oarlock.layer.projected_attention import multi_head_attention
 from oarlock.op.composed.named_activation import Activation, require_activation
 from oarlock.op.elementwise import add
 from oarlock.op.randomness import dropout as drop
 from oarlock.registry.creator import require_type
+from oarlock.registry.range_check import require_count
 
 __all__ = ["transformer", "transformer_decoder", "transformer_decoder_layer", "transformer_encoder", "transformer_encoder_layer"]
 
@@ -274,7 +275,7 @@ class _Block:
 
     def _feed(self, x: Var, name: str) -> Var:
         columns = require_number(x.shape, -1, "transformer", x)
-        wide = 4 * columns if self.feedforward is None else require_count(self.feedforward, "transformer: feedforward")
+        wide = 4 * columns if self.feedforward is None else require_count("transformer: feedforward", self.feedforward)
         inside = fc(x, wide, act=self.act, bias=self.bias, weight=self.weight, name=f"{name}.linear1")
         return fc(self._dropped(inside), columns, bias=self.bias, weight=self.weight, name=f"{name}.linear2")
 
@@ -307,6 +308,6 @@ def _layers(
     with undone_on_error(program):
         if layers is None:
             return each(x, name)
-        for number in range(require_count(layers, f"{kind}: layers")):
+        for number in range(require_count(f"{kind}: layers", layers)):
             x = each(x, f"{name}.{number}")
         return block.norm(x, f"{name}.norm") if final_norm else x

@@ -6,12 +6,13 @@ from oarlock.ir.rollback import undone_on_error
 from oarlock.ir.var import Var
 from oarlock.layer.convolution import require_grouped
 from oarlock.layer.initializer import kaiming
-from oarlock.layer.parameter import layer_name, new_bias, new_parameter, output_name, require_count, require_number
+from oarlock.layer.parameter import layer_name, new_bias, new_parameter, output_name, require_number
 from oarlock.layer.parameter_options import Given
 from oarlock.layer.window import Numbers, numbers
 from oarlock.op import convolution
 from oarlock.op.composed.named_activation import Activation, activate, require_activation
 from oarlock.registry.creator import require_type
+from oarlock.registry.range_check import require_count
 
 __all__ = ["conv_transpose1d", "conv_transpose2d", "conv_transpose3d"]
 
@@ -110,7 +111,7 @@ def _transposed(
     input = require_type(input, f"{kind}: input")
     channels = require_number(input.shape, 1, kind, input)
     name = layer_name(input.block.program, name, kind)
-    filters = require_count(filters, f"{kind}: filters")
+    filters = require_count(f"{kind}: filters", filters)
     require_grouped(kind, groups, {"channels": channels, "filters": filters}, input)
     window = numbers(size, axes, "size", least=1)
     steps = {what: numbers(value, axes, what, least=int(what in ("stride", "dilation"))) for what, value in how.items()}

@@ -9,7 +9,7 @@ from oarlock.ir.shape_rules import require_axis
 from oarlock.ir.size import Size
 from oarlock.ir.var import Var
 from oarlock.layer.initializer import constant, normal
-from oarlock.layer.parameter import layer_name, new_parameter, new_state, require_count, require_number
+from oarlock.layer.parameter import layer_name, new_parameter, new_state, require_number
 from oarlock.layer.parameter_options import Given
 from oarlock.op.composed.norms import vector_norm
 from oarlock.op.composed.shape import known_shape, unsqueeze
@@ -19,6 +19,7 @@ from oarlock.op.matrix import linear
 from oarlock.op.reduction import reduce_sum
 from oarlock.op.singular import power_iteration
 from oarlock.registry.creator import block_for, require_type
+from oarlock.registry.range_check import require_count
 
 __all__ = ["spectral_norm", "weight_norm"]
 
@@ -38,7 +39,7 @@ def spectral_norm(w: Var, *, axis: int = 0, iterations: int = 1, epsilon: float 
         raise ShapeError(f'spectral_norm: "{w.name}" is no matrix', location=here(), given=[w.describe()])
     at = require_axis(shape, axis)
     rows = require_number(shape, at, "spectral_norm", w)
-    require_count(iterations, "spectral_norm: iterations")
+    require_count("spectral_norm: iterations", iterations)
     program, main = w.block.program, block_for([w], "spectral_norm")
     if main is not program.main:
         raise ProgramError(

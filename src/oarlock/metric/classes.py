@@ -10,7 +10,7 @@ from oarlock.ir.dtype import DType
 from oarlock.ir.location import here
 from oarlock.ir.shape_rules import require_axis
 from oarlock.ir.var import Var
-from oarlock.layer.parameter import require_count, require_number
+from oarlock.layer.parameter import require_number
 from oarlock.metric.means import add_up
 from oarlock.metric.state import State, may_be_alike, measuring, ratio
 from oarlock.op.comparison import equal, greater, not_equal
@@ -25,6 +25,7 @@ from oarlock.op.rearrangement import diagonal
 from oarlock.op.reduction import reduce_sum
 from oarlock.op.selection import argmax, top_k
 from oarlock.registry.creator import require_type
+from oarlock.registry.range_check import require_count
 
 __all__ = ["accuracy", "binary_accuracy", "confusion_matrix", "f1", "mean_iou", "precision", "recall", "table_of", "top_k_accuracy"]
 
@@ -43,7 +44,7 @@ def accuracy(predict: Var, label: Var, *, axis: int = -1, ignore_index: int = -1
 
 def top_k_accuracy(predict: Var, label: Var, k: int, *, ignore_index: int = -100, name: str | None = None) -> Var:
     """The share of labels that are among the `k` largest entries of their row: float[*b c], int64[*b] -> float64[]. Else as `accuracy`."""
-    require_count(k, "metric.top_k_accuracy: k")
+    require_count("metric.top_k_accuracy: k", k)
     with _given("top_k_accuracy", name, predict, label, -1) as (state, predict, label):
         _, indices = top_k(predict, k=k)
         found = any_(equal(indices, unsqueeze(label, -1)), axis=-1)

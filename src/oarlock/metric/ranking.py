@@ -1,8 +1,6 @@
 """How well scores rank: the area under the receiver operating characteristic, from histograms of the scores."""
 
-from oarlock.errors import ArgumentError
 from oarlock.ir.dtype import DType
-from oarlock.ir.location import here
 from oarlock.ir.var import Var
 from oarlock.metric.state import measuring
 from oarlock.op.comparison import equal
@@ -15,6 +13,7 @@ from oarlock.op.measurement import contingency_table
 from oarlock.op.reduction import reduce_sum
 from oarlock.op.rounding import floor
 from oarlock.registry.creator import require_type
+from oarlock.registry.range_check import require_count
 
 __all__ = ["auc"]
 
@@ -27,8 +26,7 @@ def auc(predict: Var, label: Var, *, bins: int = 1000, ignore_index: int = -100,
     NaN until there are rows of both classes. Labels that are `ignore_index` are not counted; a score beyond 0 to 1, and a label that is
     neither 0 nor 1, make the run raise KernelError. State `<name>.counts` int64[2 bins].
     """
-    if not isinstance(bins, int) or isinstance(bins, bool) or bins < 2:
-        raise ArgumentError(f"metric.auc: bins is a whole number from 2, not {bins!r:.60}", location=here())
+    require_count("metric.auc: bins", bins, least=2)
     predict, label = require_type(predict, "metric.auc: predict"), require_type(label, "metric.auc: label")
     with measuring("auc", name, predict, label) as state:
         score = cast(predict, dtype=DType.FLOAT64)

@@ -7,8 +7,8 @@ from oarlock.op.choice import maximum
 from oarlock.op.unary import abs_
 from oarlock.optimizer.optimizer import Optimizer, Options
 from oarlock.optimizer.schedule.schedule import LearningRate
-from oarlock.optimizer.settings import require_number
 from oarlock.optimizer.step import Step
+from oarlock.registry.range_check import require_number
 
 __all__ = ["Adamax"]
 

@@ -12,8 +12,8 @@ from oarlock.op.comparison import equal, greater_equal
 from oarlock.op.composed.arithmetic import constant_like
 from oarlock.op.dtype_conversion import cast
 from oarlock.op.elementwise import add, divide, multiply, remainder, subtract
-from oarlock.optimizer.settings import require_count, require_number
 from oarlock.optimizer.step import Step
+from oarlock.registry.range_check import require_count, require_number
 from oarlock.runtime.scope import Scope
 
 __all__ = ["AVERAGE", "Average", "ExponentialAverage", "UniformAverage", "averages"]

@@ -16,7 +16,7 @@ from oarlock.op.elementwise import add, clip, divide, multiply, sum_
 from oarlock.op.reduction import reduce_sum
 from oarlock.op.unary import sqrt, square
 from oarlock.optimizer.row_step import Gradient, Gradients, as_tables, coalesced
-from oarlock.optimizer.settings import require_number
+from oarlock.registry.range_check import require_number
 
 __all__ = ["Clip", "ClipByGlobalNorm", "ClipByNorm", "ClipByValue", "Pairs", "clip_by_settings", "clipped"]
 

@@ -9,8 +9,8 @@ from oarlock.op.dtype_conversion import cast
 from oarlock.op.unary import abs_, sign, sqrt, square
 from oarlock.optimizer.optimizer import Optimizer, Options
 from oarlock.optimizer.schedule.schedule import LearningRate
-from oarlock.optimizer.settings import require_number
 from oarlock.optimizer.step import Step
+from oarlock.registry.range_check import require_number
 
 __all__ = ["Ftrl"]
 

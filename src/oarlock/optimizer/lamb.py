@@ -7,9 +7,9 @@ from oarlock.op.dtype_conversion import cast
 from oarlock.op.unary import sqrt, square
 from oarlock.optimizer.optimizer import Optimizer, Options
 from oarlock.optimizer.schedule.schedule import LearningRate
-from oarlock.optimizer.settings import require_number
 from oarlock.optimizer.step import Step
 from oarlock.optimizer.trust import trust_ratio
+from oarlock.registry.range_check import require_number
 
 __all__ = ["Lamb"]
 

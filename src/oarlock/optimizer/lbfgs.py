@@ -30,8 +30,8 @@ from oarlock.optimizer.line_search import Point, search_line
 from oarlock.optimizer.optimizer import Optimizer, count_steps
 from oarlock.optimizer.row_step import Gradients, as_tables
 from oarlock.optimizer.schedule.schedule import LearningRate
-from oarlock.optimizer.settings import require_choice, require_count, require_number
 from oarlock.optimizer.step import Step, commit_all, new_state
+from oarlock.registry.range_check import require_choice, require_count, require_number
 
 __all__ = ["LBFGS"]
 

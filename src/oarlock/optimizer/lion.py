@@ -6,8 +6,8 @@ from oarlock.ir.var import Var
 from oarlock.op.unary import sign
 from oarlock.optimizer.optimizer import Optimizer, Options
 from oarlock.optimizer.schedule.schedule import LearningRate
-from oarlock.optimizer.settings import require_number
 from oarlock.optimizer.step import Step
+from oarlock.registry.range_check import require_number
 
 __all__ = ["Lion"]
 

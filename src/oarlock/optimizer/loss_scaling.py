@@ -21,10 +21,10 @@ from oarlock.op.rounding import isfinite
 from oarlock.op.unary import reciprocal
 from oarlock.optimizer.optimizer import Optimizer
 from oarlock.optimizer.row_step import Gradient, Gradients, as_tables
-from oarlock.optimizer.settings import require_count, require_number
 from oarlock.optimizer.step import Step, commit_all, new_state
 from oarlock.passes.backward import append_backward
 from oarlock.registry.creator import describe_value
+from oarlock.registry.range_check import require_count, require_number
 
 __all__ = ["LossScaling"]
 

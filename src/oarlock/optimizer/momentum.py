@@ -12,8 +12,8 @@ from oarlock.op.elementwise import add, multiply
 from oarlock.op.update import momentum
 from oarlock.optimizer.optimizer import Optimizer, Options
 from oarlock.optimizer.schedule.schedule import LearningRate
-from oarlock.optimizer.settings import require_number
 from oarlock.optimizer.step import Step
+from oarlock.registry.range_check import require_number
 
 __all__ = ["Momentum"]
 

@@ -17,8 +17,8 @@ from oarlock.op.unary import sqrt
 from oarlock.optimizer.clipping import squared_norm
 from oarlock.optimizer.optimizer import Optimizer, Options
 from oarlock.optimizer.schedule.schedule import LearningRate
-from oarlock.optimizer.settings import require_choice, require_count, require_number
 from oarlock.optimizer.step import Step
+from oarlock.registry.range_check import require_choice, require_count, require_number
 
 __all__ = ["Muon"]
 

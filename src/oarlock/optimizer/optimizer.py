@@ -28,10 +28,10 @@ from oarlock.optimizer.averaging import Average
 from oarlock.optimizer.clipping import Clip, clip_by_settings, clipped
 from oarlock.optimizer.row_step import Gradient, Gradients, RowStep, as_tables, coalesced
 from oarlock.optimizer.schedule.schedule import LearningRate, Progress, is_schedule
-from oarlock.optimizer.settings import require_count, require_number
 from oarlock.optimizer.step import Step, commit_all, new_state
 from oarlock.passes.backward import append_backward, trained_by
 from oarlock.registry.creator import describe_value, require_open
+from oarlock.registry.range_check import require_count, require_number
 
 __all__ = ["Optimizer", "Options"]
 

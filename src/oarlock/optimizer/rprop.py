@@ -10,8 +10,8 @@ from oarlock.op.composed.arithmetic import constant_like
 from oarlock.op.elementwise import clip
 from oarlock.op.unary import sign
 from oarlock.optimizer.optimizer import Optimizer, Options
-from oarlock.optimizer.settings import require_number
 from oarlock.optimizer.step import Step
+from oarlock.registry.range_check import require_number
 
 __all__ = ["Rprop"]
 

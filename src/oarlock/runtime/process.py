@@ -16,6 +16,7 @@ import torch
 
 from oarlock.errors import ArgumentError
 from oarlock.ir.location import here
+from oarlock.registry.range_check import require_count
 from oarlock.runtime.fork import has_lost_threads, note_threads, released_by_forks
 
 __all__ = ["ProcessSettings", "configure_process"]
@@ -64,8 +65,8 @@ def configure_process(*, threads: int | None = None, keep_memory: bool = True) -
     Raises ArgumentError for a number of threads below 1, or above 1 in a child of `fork()` that has lost them.
     """
     global _threads_are_chosen
-    if threads is not None and (not isinstance(threads, int) or isinstance(threads, bool) or threads < 1):
-        raise ArgumentError(f"configure_process: threads is a whole number from 1, not {threads!r:.60}", location=here())
+    if threads is not None:
+        require_count("configure_process: threads", threads)
     if threads is not None and threads > 1 and has_lost_threads():
         raise ArgumentError(
             f"configure_process: {threads} threads in a child of fork(), which does not have those that its parent computed with",

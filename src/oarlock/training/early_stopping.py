@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from oarlock.errors import ArgumentError
+from oarlock.registry.range_check import require_count
 from oarlock.training.records import EpochRecord
 
 __all__ = ["EarlyStopping"]
@@ -30,8 +31,8 @@ class EarlyStopping:
             raise ArgumentError(
                 "early stopping has a patience or a target", hint='ol.training.EarlyStopping("validation loss", patience=5)'
             )
-        if self.patience is not None and (not isinstance(self.patience, int) or self.patience < 1):
-            raise ArgumentError(f"patience is a whole number of epochs from 1, not {self.patience!r:.60}")
+        if self.patience is not None:
+            require_count("patience", self.patience)
         for name in ("target", "least_change"):
             value = getattr(self, name)
             if value is not None and (not isinstance(value, int | float) or not math.isfinite(value)):

@@ -11,6 +11,7 @@ from oarlock.ir.location import here
 from oarlock.ir.var import Var
 from oarlock.passes.pruning import prune
 from oarlock.registry.creator import describe_value
+from oarlock.registry.range_check import require_count
 from oarlock.runtime.executor import Executor
 from oarlock.runtime.initialization import init
 from oarlock.runtime.place import Place
@@ -51,8 +52,7 @@ def evaluate(
             raise ArgumentError(f"evaluate: targets are variables by their labels, not {describe_value(targets)}", location=here())
         program = prune(next(iter(labelled.values())).block.program, labelled)
         scope = Scope() if parameters is None else scope_of(parameters, program)
-    if not isinstance(batch_size, int) or isinstance(batch_size, bool) or batch_size < 1:
-        raise ArgumentError(f"evaluate: batch_size is a whole number from 1, not {batch_size!r:.60}", location=here())
+    require_count("evaluate: batch_size", batch_size)
     batches = open_batches(data if isinstance(data, Mapping) else open_data(data), program, batch_size, shuffle=False)
     executor, means = Executor(place), Means(metrics_in(program))
     inside = scope.new_scope()

@@ -19,7 +19,7 @@ import numpy
 import torch
 
 from oarlock.data.program_inputs import Feed
-from oarlock.errors import ArgumentError, FormatError, OarlockError, ProgramError, WriteError
+from oarlock.errors import FormatError, OarlockError, ProgramError, WriteError
 from oarlock.io.atomic_write import write_file
 from oarlock.io.container import write_container
 from oarlock.io.model import Model, load_model, values_of
@@ -27,6 +27,7 @@ from oarlock.ir.content_hash import content_hash
 from oarlock.ir.diff import diff_programs
 from oarlock.ir.printer import format_program
 from oarlock.ir.program import Program
+from oarlock.registry.range_check import require_count
 from oarlock.runtime.scope import Scope
 from oarlock.training.checkpoint import find_checkpoints, find_latest, remove_checkpoint, remove_unfinished, write_checkpoint
 from oarlock.training.metrics import without_means
@@ -61,9 +62,8 @@ class Run:
 
     def __post_init__(self) -> None:
         for name, least in (("save_every", 1), ("keep", 1), ("sample", 0)):
-            value = getattr(self, name)
-            if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < least):
-                raise ArgumentError(f"{name} is a whole number from {least}, not {value!r:.60}")
+            if getattr(self, name) is not None:
+                require_count(name, getattr(self, name), least=least)
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ from oarlock.optimizer.optimizer import Optimizer
 from oarlock.optimizer.sgd import SGD
 from oarlock.passes.pruning import prune
 from oarlock.registry.creator import describe_value
+from oarlock.registry.range_check import require_count
 from oarlock.runtime.executor import Backend, Executor, require_backend
 from oarlock.runtime.initialization import init
 from oarlock.runtime.ownership import require_own, states_of
@@ -38,6 +39,8 @@ from oarlock.training.replay import open_batches
 from oarlock.training.run_folder import Run, RunFolder
 
 __all__ = ["train"]
+
+_MOST = 2**32 - 1  # which a file can hold
 
 
 def train(
@@ -91,7 +94,7 @@ def train(
     end, for a second at most, and raises a KeyboardInterrupt whose `result` is what was trained.
     """
     if steps is not None:
-        _require_count("steps", steps, least=0)
+        require_count("steps", steps, least=0)
     if tune:
         configure_process()
     source, held_out_source = _opened(data, transform), None if validate is None else _opened(validate, None)
@@ -102,8 +105,8 @@ def train(
         if saved is not None and scope is not None:
             raise ArgumentError(f'"{folder.path}" holds a run already, which has its parameters; scope is for a new one')  # type: ignore[union-attr]
         if isinstance(cost, Var):
-            rows = _require_count("batch_size", batch_size if batch_size is not None else own or 32)
-            drive = Training(rows, 1 if epochs is None else _require_count("epochs", epochs), _chosen(backend))
+            rows = require_count("batch_size", batch_size if batch_size is not None else own or 32, most=_MOST)
+            drive = Training(rows, 1 if epochs is None else require_count("epochs", epochs, most=_MOST), _chosen(backend))
             executor = Executor(place, backend=require_backend(drive.backend))
             program = _training_program(cost, optimizer, show or {}, drive.batch_size)
             if saved is not None:
@@ -212,7 +215,7 @@ def _driven_on(model: Model | TrainingResult, place: Place | None, epochs: int |
     drive = model.program.training
     assert drive is not None
     if epochs is not None:
-        drive = replace(drive, epochs=_require_count("epochs", epochs))
+        drive = replace(drive, epochs=require_count("epochs", epochs, most=_MOST))
     if backend is not None:
         drive = replace(drive, backend=_chosen(backend))
     try:
@@ -225,10 +228,3 @@ def _driven_on(model: Model | TrainingResult, place: Place | None, epochs: int |
 
 def _chosen(backend: str | None) -> str | None:
     return None if backend == "none" else backend
-
-
-def _require_count(name: str, value: object, *, least: int = 1) -> int:
-    """`value` as a whole number from `least` to what a file can hold. Raises ArgumentError."""
-    if not isinstance(value, int) or isinstance(value, bool) or not least <= value < 2**32:
-        raise ArgumentError(f"{name} is a whole number from {least}, not {value!r:.60}")
-    return value

@@ -23,6 +23,7 @@ from oarlock.op.padding import pad
 from oarlock.op.rearrangement import roll, windows
 from oarlock.op.told_shape import arange
 from oarlock.registry.creator import require_type
+from oarlock.registry.range_check import require_count
 
 __all__ = [
     "fft",
@@ -54,8 +55,7 @@ def _sized(x: Var, axis: int, length: int | None, what: str, *, pairs: bool) -> 
     if length is None:
         return x
     shape = known_shape(x, what)
-    if not isinstance(length, int) or isinstance(length, bool) or length < 1:
-        raise ArgumentError(f"{what}: length is a whole number from 1, not {length!r:.60}", location=here())
+    require_count(f"{what}: length", length)
     at = require_axis(shape[:-1] if pairs else shape, axis)
     if not isinstance(shape[at], int):
         raise ShapeError(
@@ -196,7 +196,7 @@ def irfft2(x: Var, lengths: Sequence[int] | None = None, *, axes: Sequence[int] 
 
 def fftfreq(count: int, *, spacing: float = 1.0, dtype: DType | str = DType.FLOAT32) -> Var:
     """The frequencies of `fft` of so many samples: those from 0 on, then the negative ones: {dtype}[count]."""
-    _require_count(count, "fftfreq")
+    require_count("fftfreq: count", count)
     number = arange([], stop=(count,))
     middle = (count + 1) // 2
     signed = subtract(number, multiply(floor_divide(add_up(number, count - middle), count), count))
@@ -205,13 +205,8 @@ def fftfreq(count: int, *, spacing: float = 1.0, dtype: DType | str = DType.FLOA
 
 def rfftfreq(count: int, *, spacing: float = 1.0, dtype: DType | str = DType.FLOAT32) -> Var:
     """The frequencies of `rfft` of so many samples: {dtype}[count / 2 + 1]."""
-    _require_count(count, "rfftfreq")
+    require_count("rfftfreq: count", count)
     return _frequencies(arange([], stop=(count // 2 + 1,)), count, spacing, dtype)
-
-
-def _require_count(count: object, what: str) -> None:
-    if not isinstance(count, int) or isinstance(count, bool) or count < 1:
-        raise ArgumentError(f"{what}: count is a whole number from 1, not {count!r:.60}", location=here())
 
 
 def _frequencies(numbers: Var, count: int, spacing: float, dtype: DType | str) -> Var:
@@ -247,7 +242,7 @@ def stft(x: Var, size: int, *, step: int | None = None, window: Var | None = Non
     shape = known_shape(require_type(x, "stft"), "stft")
     if not shape:
         raise ShapeError(f"stft: {x.name} is no signal", location=here(), given=[x.describe()])
-    _require_count(size, "stft")
+    require_count("stft: size", size)
     with undone_on_error(x.block.program):
         signal = pad(x, before=(size // 2,), after=(size // 2,), mode="reflect") if centre else x
         rows = windows(signal, axis=-1, size=size, step=max(1, size // 4) if step is None else step)

@@ -1,6 +1,6 @@
 """Local response normalization: each channel by the squares of those beside it."""
 
-from oarlock.errors import ArgumentError, ShapeError
+from oarlock.errors import ShapeError
 from oarlock.ir.location import here
 from oarlock.ir.rollback import undone_on_error
 from oarlock.ir.var import Var
@@ -12,6 +12,7 @@ from oarlock.op.rearrangement import windows
 from oarlock.op.reduction import reduce_sum
 from oarlock.op.unary import square
 from oarlock.registry.creator import require_type
+from oarlock.registry.range_check import require_count
 
 __all__ = ["local_response_norm"]
 
@@ -25,8 +26,7 @@ def local_response_norm(x: Var, size: int, *, alpha: float = 1e-4, beta: float =
     rank = len(known_shape(x, "local_response_norm"))
     if rank < 2:
         raise ShapeError(f"local_response_norm: x is float[n c ...s], not {x.type_text}", location=here(), given=[x.describe()])
-    if not isinstance(size, int) or isinstance(size, bool) or size < 1:
-        raise ArgumentError(f"local_response_norm: size is a whole number from 1, not {size!r:.60}", location=here())
+    require_count("local_response_norm: size", size)
     with undone_on_error(x.block.program):
         rest = (0,) * (rank - 2)
         squares = pad(square(x), before=(size // 2, *rest), after=((size - 1) // 2, *rest))

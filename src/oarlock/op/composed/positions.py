@@ -20,6 +20,7 @@ from oarlock.op.told_shape import arange, broadcast_to
 from oarlock.op.trigonometry import cos, sin
 from oarlock.op.unary import abs_, exp, log
 from oarlock.registry.creator import require_type
+from oarlock.registry.range_check import require_count
 
 __all__ = ["alibi_bias", "relative_buckets", "relative_places", "rotary_positions"]
 
@@ -98,8 +99,7 @@ def alibi_bias(query: Var, key: Var | None = None, *, heads: int) -> Var:
     Attention takes it as its float mask. Raises ShapeError or ArgumentError.
     """
     query = require_type(query, "alibi_bias: query")
-    if not isinstance(heads, int) or isinstance(heads, bool) or heads < 1:
-        raise ArgumentError(f"alibi_bias: heads is a whole number from 1, not {heads!r:.60}", location=here())
+    require_count("alibi_bias: heads", heads)
     with undone_on_error(query.block.program):
         distance = cast(abs_(relative_places(query, key)), dtype=query.dtype)
         lower = 2 ** (heads.bit_length() - 1)

@@ -25,6 +25,7 @@ from oarlock.op.smooth_activation import log_sigmoid
 from oarlock.op.told_shape import arange
 from oarlock.op.unary import exp, log, log1p
 from oarlock.registry.creator import require_type
+from oarlock.registry.range_check import require_count
 from oarlock.suggestions import did_you_mean
 
 __all__ = ["hierarchical_softmax_loss", "log_uniform_samples", "nce_loss", "sampled_softmax_loss", "uniform_samples"]
@@ -45,8 +46,7 @@ def log_uniform_samples(count: int, classes: int) -> Var:
 
 def _drawn(count: int, classes: int, inverse: Callable[[Var], Var]) -> Var:
     for what, number in (("count", count), ("classes", classes)):
-        if not isinstance(number, int) or isinstance(number, bool) or number < 1:
-            raise ArgumentError(f"{what} is a whole number from 1, not {number!r:.60}", location=here())
+        require_count(what, number)
     share = random_uniform(shape=(count,), dtype=DType.FLOAT64)
     return minimum(cast(inverse(share), dtype=DType.INT64), classes - 1)  # rounding may reach one more
 

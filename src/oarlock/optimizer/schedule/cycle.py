@@ -10,7 +10,7 @@ from oarlock.op.choice import minimum, where
 from oarlock.op.rounding import floor
 from oarlock.op.trigonometry import cos
 from oarlock.optimizer.schedule.schedule import Progress, Schedule
-from oarlock.optimizer.settings import require_choice, require_count, require_number
+from oarlock.registry.range_check import require_choice, require_count, require_number
 
 __all__ = ["Cyclic", "OneCycle"]
 

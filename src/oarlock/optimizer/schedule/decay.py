@@ -14,7 +14,7 @@ from oarlock.op.elementwise import sum_
 from oarlock.op.rounding import ceil, floor
 from oarlock.op.unary import exp
 from oarlock.optimizer.schedule.schedule import Progress, Schedule
-from oarlock.optimizer.settings import require_count, require_number
+from oarlock.registry.range_check import require_count, require_number
 
 __all__ = [
     "Constant",

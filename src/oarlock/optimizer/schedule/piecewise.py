@@ -10,7 +10,7 @@ from oarlock.layer.control.switch import switch
 from oarlock.op.choice import maximum, where
 from oarlock.optimizer.schedule.decay import require_milestones
 from oarlock.optimizer.schedule.schedule import Progress, Schedule, ScheduleLike, require_schedule
-from oarlock.optimizer.settings import require_number
+from oarlock.registry.range_check import require_number
 
 __all__ = ["Piecewise", "Sequential"]
 

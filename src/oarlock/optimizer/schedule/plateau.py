@@ -11,8 +11,8 @@ from oarlock.op.choice import maximum, where
 from oarlock.op.dtype_conversion import cast
 from oarlock.op.logical import logical_and
 from oarlock.optimizer.schedule.schedule import Progress, Schedule
-from oarlock.optimizer.settings import require_choice, require_count, require_number
 from oarlock.registry.creator import describe_value
+from oarlock.registry.range_check import require_choice, require_count, require_number
 
 __all__ = ["ReduceOnPlateau"]
 

@@ -13,9 +13,9 @@ from oarlock.ir.var import Var
 from oarlock.op.composed.arithmetic import constant_like
 from oarlock.op.creation import full
 from oarlock.op.dtype_conversion import cast
-from oarlock.optimizer.settings import require_number
 from oarlock.optimizer.step import as_own, new_state
 from oarlock.registry.creator import describe_value
+from oarlock.registry.range_check import require_number
 
 __all__ = ["LearningRate", "Progress", "Schedule", "ScheduleLike", "is_schedule", "require_schedule"]
 

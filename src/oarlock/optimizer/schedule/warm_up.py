@@ -6,7 +6,7 @@ from oarlock.ir.var import Var
 from oarlock.op.choice import maximum, minimum
 from oarlock.op.unary import rsqrt
 from oarlock.optimizer.schedule.schedule import Progress, Schedule, ScheduleLike, require_schedule
-from oarlock.optimizer.settings import require_count, require_number
+from oarlock.registry.range_check import require_count, require_number
 
 __all__ = ["Noam", "WarmUp"]
 

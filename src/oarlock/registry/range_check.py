@@ -1,4 +1,4 @@
-"""Settings of optimizers and schedules: numbers in the range that each is for, or an error of ours."""
+"""Arguments that are numbers in a range, or one of some names: else an error of ours, which says so, at the user's line."""
 
 import math
 
@@ -33,10 +33,11 @@ def require_number(
     return float(number)
 
 
-def require_count(what: str, value: object, *, least: int = 1) -> int:
-    """`value` as a whole number from `least`. Raises ArgumentError."""
-    if not isinstance(value, int) or isinstance(value, bool) or not least <= value < 2**63:
-        raise ArgumentError(f"{what} is a whole number from {least}, not {value!r:.60}", location=here())
+def require_count(what: str, value: object, *, least: int = 1, most: int | None = None) -> int:
+    """`value` as a whole number from `least` to `most`, or to what an int64 holds. Raises ArgumentError."""
+    above = most is not None and isinstance(value, int) and value > most
+    if not isinstance(value, int) or isinstance(value, bool) or above or not least <= value < 2**63:
+        raise ArgumentError(f"{what} is a whole number from {least}{f' to {most}' if above else ''}, not {value!r:.60}", location=here())
     return value
 
 
