@@ -49,6 +49,7 @@ _NAMES = {
         "KernelError",
         "LimitError",
         "MissingFileError",
+        "NotFiniteError",
         "OarlockError",
         "ProgramError",
         "ReadError",

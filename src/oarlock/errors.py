@@ -15,6 +15,7 @@
     │   ├── FeedError             ValueError    what was fed does not fit what was declared
     │   ├── UnsetVarError         LookupError   a variable that has no value yet
     │   ├── KernelError           RuntimeError  PyTorch refused
+    │   ├── NotFiniteError        ArithmeticError  a loss that is NaN or infinite
     │   └── ScopeError            RuntimeError  a handle or a scope used after it was dropped
     └── while a file is read, or written
         ├── MissingFileError      FileNotFoundError  no such file
@@ -43,6 +44,7 @@ __all__ = [
     "KernelError",
     "LimitError",
     "MissingFileError",
+    "NotFiniteError",
     "OarlockError",
     "ProgramError",
     "ReadError",
@@ -264,6 +266,20 @@ class KernelError(OarlockError, RuntimeError):
     """
 
     __module__ = "oarlock"
+
+
+class NotFiniteError(OarlockError, ArithmeticError):
+    """A loss, or a parameter by its update, became NaN or infinite, and training stopped before that step.
+
+    `result`, an `ol.TrainingResult`, is what was trained until then: nothing of the step is in it, and `ol.save_model` saves it. The
+    message names the operator that first made such a number, the line that wrote it, and what it was given. Causes: a learning rate that is
+    too large, a logarithm, root or quotient of 0, exponentials that overflow, a row of the data that is not finite.
+    `ol.train(..., not_finite="warn")` goes on instead.
+    """
+
+    __module__ = "oarlock"
+
+    result: object = None
 
 
 class ScopeError(OarlockError, RuntimeError):

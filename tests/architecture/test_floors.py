@@ -74,6 +74,7 @@ PUBLIC = [
     "Model",
     "Net",
     "NetBuilder",
+    "NotFiniteError",
     "OarlockError",
     "ProcessLimits",
     "ProcessSettings",

@@ -55,7 +55,7 @@ def failing(rate: float, rows: dict[str, numpy.ndarray], cost=squared, **options
         cost = cost()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        result = learn(cost, rows, optimizer=ol.optimizer.SGD(rate), batch_size=5, epochs=20, **options)
+        result = learn(cost, rows, optimizer=ol.optimizer.SGD(rate), batch_size=5, epochs=20, not_finite="warn", **options)
     assert {warning.category for warning in caught} <= {RuntimeWarning}
     assert all(warning.filename == __file__ for warning in caught)
     return [str(warning.message) for warning in caught], result
@@ -110,7 +110,7 @@ def test_the_warning_can_be_made_an_error():
         warnings.simplefilter("error", RuntimeWarning)
         with pytest.raises(RuntimeWarning, match='^"loss" is inf at step'), ol.Program():
             cost = ol.layer.mean(ol.op.square(ol.layer.fc(ol.layer.data("x", shape=[3]), 1)))
-            learn(cost, {"x": ROWS["x"]}, optimizer=ol.optimizer.SGD(1e6), epochs=40)
+            learn(cost, {"x": ROWS["x"]}, optimizer=ol.optimizer.SGD(1e6), epochs=40, not_finite="warn")
 
 
 def test_what_is_validated_is_shown_as_that():

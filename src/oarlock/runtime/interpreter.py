@@ -19,7 +19,7 @@ from oarlock.runtime.kernel_error import explain
 from oarlock.runtime.scope import Scope
 from oarlock.runtime.value_check import check_op
 
-__all__ = ["Interpreter", "commit", "read_var"]
+__all__ = ["Interpreter", "commit", "path_of", "read_var"]
 
 
 class Interpreter:
@@ -63,7 +63,7 @@ class Interpreter:
         except OarlockError:
             raise
         except Exception as error:
-            raise explain(error, op, {var: scope[var.name] for var in op.reads}, _path(scope)) from error
+            raise explain(error, op, {var: scope[var.name] for var in op.reads}, path_of(scope)) from error
         for slot, values in results.items():
             for var, value in zip(op.outputs[slot], values, strict=True):
                 scope.var(var.name).value = value
@@ -109,7 +109,7 @@ def commit(values: Iterable[tuple[str, torch.Tensor]], scope: Scope) -> None:
         (found if found is not None else scope.var(name)).value = value
 
 
-def _path(scope: Scope) -> str:
+def path_of(scope: Scope) -> str:
     """The names of the scopes of the run down to `scope`: `main/rnn_0/3`."""
     stack = []
     level: Scope | None = scope

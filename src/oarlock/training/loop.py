@@ -5,14 +5,17 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from oarlock.errors import NotFiniteError
 from oarlock.ir.names import COUNTER
 from oarlock.ir.program import Program
 from oarlock.metric.state import reset
 from oarlock.runtime.executor import Executor
+from oarlock.runtime.preparation import Values
 from oarlock.runtime.scope import Scope
 from oarlock.training.batches import Batch, Batches
 from oarlock.training.early_stopping import EarlyStopping
 from oarlock.training.interruption import Interrupted, Stopping
+from oarlock.training.last_good import LastGood
 from oarlock.training.metrics import LossWatch, Means, leave, metrics_in, taken_up
 from oarlock.training.progress import Display
 from oarlock.training.records import EpochRecord, TrainingResult
@@ -35,6 +38,7 @@ class Loop:
     on_step: Callable[[int, dict[str, float]], object] | None
     on_epoch: Callable[[EpochRecord], object] | None
     folder: RunFolder | None
+    stops: bool = False  # before a step that is not finite
 
     def __post_init__(self) -> None:
         steps = int(self.scope[COUNTER])  # type: ignore[call-overload]
@@ -42,6 +46,7 @@ class Loop:
         self.means = taken_up(self.program, self.scope, steps)
         self.metrics = metrics_in(self.program)
         self.loss = LossWatch(self.program, self.scope)
+        self.last_good = LastGood(self.program, self.scope, self.executor) if self.stops else None
         self.is_recorded = True  # every epoch that is over has its record
         self.in_middle = self.means.rows > 0
         self.is_ended = False  # by a function of the user's
@@ -76,10 +81,17 @@ class Loop:
                         if batch.epoch >= epochs:  # of a run that was over
                             break
                         self._step(batch, display)
+                        saves = batch.is_last or (self.folder is not None and result.steps % (self.folder.run.save_every or math.inf) == 0)
+                        if saves:
+                            self._require_finite()
                         if batch.is_last:
                             is_over = self._epoch(batch.epoch + 1, stopping, display) or batch.epoch + 1 == epochs
-                        if self.folder is not None and (batch.is_last or result.steps % (self.folder.run.save_every or math.inf) == 0):
+                        if saves:
                             self._save()
+                    self._require_finite()
+                except Exception as error:  # perhaps a kernel refuses what a step before has made
+                    self._require_finite(error)
+                    raise
                 finally:
                     self._save()
                     if self.in_middle:
@@ -95,11 +107,14 @@ class Loop:
             self.means = Means(self.metrics)
         if self.held_out is None:
             self._keep_sample("training", self.batches, batch)
-        targets = self.program.targets
-        values = self.executor.run(self.program, batch.feed, list(targets), scope=self.scope, training=True)
+        if self.last_good is not None:
+            self.last_good.remember(self.means)
+        values = self._compute(batch)
         self.result.steps += 1
         self.is_recorded = self.in_middle = not batch.is_last
-        numbers = self.means.add(targets, values, batch.rows)
+        numbers = self.means.add(self.program.targets, values, batch.rows)
+        if self.last_good is not None and not self.last_good.accepts(batch, numbers):
+            self._require_finite()
         if not self.means.are_finite:
             self.loss.warn(values, batch.feed, step=self.result.steps, epoch=batch.epoch + 1)
         display.step(epoch=batch.epoch + 1, rows=batch.rows, metrics=self.means.values)
@@ -107,6 +122,19 @@ class Loop:
             self.folder.step(self.result.steps, batch.epoch + 1, batch.rows, numbers)
         if self.on_step is not None:
             self.on_step(self.result.steps, numbers)
+
+    def _compute(self, batch: Batch) -> Values:
+        return self.executor.run(self.program, batch.feed, list(self.program.targets), scope=self.scope, training=True)
+
+    def _require_finite(self, cause: Exception | None = None) -> None:
+        """Raise NotFiniteError where a step was not good; everything is then as it was before that step."""
+        if self.last_good is None or isinstance(cause, NotFiniteError) or self.last_good.is_sound():
+            return
+        back = self.last_good.go_back(self._compute)
+        self.means, self.in_middle, self.is_recorded = back.means, back.in_middle, True
+        self.result.steps = int(self.scope[COUNTER])  # type: ignore[call-overload]
+        back.error.result = self.result
+        raise back.error from cause
 
     def _epoch(self, epoch: int, stopping: Stopping, display: Display) -> bool:
         """Record an epoch that is over; return whether the run is over too."""
@@ -147,12 +175,16 @@ class Loop:
     def _save(self) -> None:
         """Write a checkpoint, unless a step or an epoch is not recorded whole: then the one before is where the run goes on."""
         counted = int(self.scope[COUNTER])  # type: ignore[call-overload]
-        if self.folder is None or not self.is_recorded or counted != self.result.steps:
+        if self.folder is None or not self.is_recorded or counted != self.result.steps or not self._is_sound:
             return
         best = None if self.early_stopping is None else self.early_stopping.best(self.result.history)
         means, history = self.means if self.in_middle else Means(), self.result.history
         state = SavedState(counted, history, means.rows, means.totals, self.batches.per_epoch, self.is_ended)
         self.folder.save(self.program, self.scope, state, best=None if best is None else best.step)
+
+    @property
+    def _is_sound(self) -> bool:
+        return self.last_good is None or self.last_good.is_sound()
 
     @property
     def _unit(self) -> str:

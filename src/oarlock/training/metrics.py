@@ -32,6 +32,15 @@ class Means:
         self.metrics = metrics
         self.totals: dict[str, float] = {}
 
+    def begin(self) -> None:
+        """Let a pass begin: nothing is counted."""
+        self.rows, self.totals = 0, {}
+
+    def copy(self) -> "Means":
+        copied = Means(self.metrics)
+        copied.rows, copied.totals = self.rows, dict(self.totals)
+        return copied
+
     def add(self, labels: Mapping[str, object], values: Sequence[object], rows: int) -> dict[str, float]:
         """Count the means `values` over `rows` rows, and return them by label."""
         self.rows += rows

@@ -58,6 +58,7 @@ def train(
     early_stopping: EarlyStopping | None = None,
     on_step: Callable[[int, dict[str, float]], object] | None = None,
     on_epoch: Callable[[EpochRecord], object] | None = None,
+    not_finite: Literal["stop", "warn"] = "stop",
     scope: Scope | None = None,
     place: Place | None = None,
     progress: bool | Display = True,
@@ -86,15 +87,18 @@ def train(
     With `tune`, the process is set up for kernels first, all of it: `ol.configure_process` says how. `backend` is that of the executor. It
     is saved with the run, which goes on with it, until another one is given, or "none".
 
-    A loss that is no number, or infinite, is warned of once, with the step and what else is not finite; so is that of `validate`, once. The
-    run goes on.
-    `warnings.simplefilter("error", RuntimeWarning)` lets it raise instead.
+    A loss that is NaN or infinite, or a parameter that a step makes so, stops the run before that step, of which nothing is kept, by a
+    NotFiniteError: it names the operator that first made such a number, its line and what it was given. Its `result` is what was trained
+    until then. For that the state is copied now and then, which takes its memory once more. Steps that `LossScaling` skips are good ones.
+    With `not_finite="warn"`, the run warns once, and goes on without a copy. That of `validate` is warned of once in either case.
 
-    Raises FeedError, ArgumentError, ProgramError, ScopeError or GradientError; a step that raises changes nothing. Ctrl-C lets the step
-    end, for a second at most, and raises a KeyboardInterrupt whose `result` is what was trained.
+    Raises FeedError, ArgumentError, ProgramError, ScopeError, GradientError or NotFiniteError; a step that raises changes nothing. Ctrl-C
+    lets the step end, for a second at most, and raises a KeyboardInterrupt whose `result` is what was trained.
     """
     if steps is not None:
         require_count("steps", steps, least=0)
+    if not_finite not in ("stop", "warn"):
+        raise ArgumentError(f'not_finite is "stop" or "warn", not {not_finite!r:.60}')
     if tune:
         configure_process()
     source, held_out_source = _opened(data, transform), None if validate is None else _opened(validate, None)
@@ -133,7 +137,7 @@ def train(
         if isinstance(cost, Var):
             _take_up(program, scope, drive.epochs, batches.per_epoch if isinstance(batches, Batches) else None)
         init(program, scope)
-        loop = Loop(program, scope, batches, held_out, executor, early_stopping, on_step, on_epoch, folder)
+        loop = Loop(program, scope, batches, held_out, executor, early_stopping, on_step, on_epoch, folder, not_finite == "stop")
         if folder is not None:
             loop.go_on(state)
             folder.begin(program, steps=loop.result.steps, data=str(data) if isinstance(data, str | os.PathLike) else type(data).__name__)

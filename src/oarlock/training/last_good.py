@@ -1,0 +1,217 @@
+"""The last state of a run that was good, and the way back to it: a copy, and the batches since, which are run once more."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy
+import torch
+
+from oarlock.errors import NotFiniteError
+from oarlock.ir.names import COUNTER, DRAWS
+from oarlock.ir.program import Program
+from oarlock.ir.var import Var
+from oarlock.runtime.executor import Executor
+from oarlock.runtime.not_finite import Kind, Origin, describe_range, find_origin, kind_of
+from oarlock.runtime.ragged import Ragged
+from oarlock.runtime.scope import Scope, lock_of_writing
+from oarlock.training.batches import Batch
+from oarlock.training.metrics import Means
+
+__all__ = ["LastGood", "Return"]
+
+_MOST_STEPS = 50  # between two looks at the parameters, which read all of them, and as many steps are run again at most
+_MOST_BYTES = 2**26  # of batches that are kept meanwhile
+
+
+@dataclass(frozen=True)
+class Return:
+    """The way back: the error to raise, the sums of the epoch so far, and whether the run is in the middle of one."""
+
+    error: NotFiniteError
+    means: Means
+    in_middle: bool
+
+
+class LastGood:
+    """Keeps a run from what is not finite: what its steps write is copied before one, and goes back there when a later one was bad.
+
+    A step is bad whose loss is NaN or infinite, or after which a parameter is that was not. The loss is looked at after each step, the
+    parameters after fifty, before a checkpoint and at the end of an epoch, so a step costs next to nothing. A bad one may so be found late:
+    the steps since the copy are then run again, with the same bits, up to the first that is bad, and the state is that before it.
+    """
+
+    def __init__(self, program: Program, scope: Scope, executor: Executor):
+        self._program, self._scope, self._executor = program, scope, executor
+        self._loss = "loss" if "loss" in program.targets else next(iter(program.targets), "")
+        written = [op.writes[0] for op in program.main.tail]
+        self._written = dict.fromkeys([*(var.name for var in written), COUNTER, DRAWS])
+        self._watched = [var.name for var in written if var.parameter and self._is_finite(var.name)]
+        self._copies: dict[str, object] = {}
+        self._means: Means | None = None  # None where there is no copy of now
+        self._since: list[tuple[Batch, dict[str, float]]] = []
+        self._due = 0  # steps after which the parameters are looked at
+
+    def remember(self, means: Means) -> None:
+        """Copy the state before a step, unless there is a copy and the steps since are known."""
+        if self._means is None:
+            self._means = means.copy()
+            with lock_of_writing(self._scope):
+                for name in self._written:
+                    self._copy(name)
+
+    def accepts(self, batch: Batch, numbers: dict[str, float]) -> bool:
+        """Whether a step on `batch`, whose targets are `numbers`, may have been good; what it was is known from now on."""
+        if not self._since:
+            self._due = max(1, min(_MOST_STEPS, _MOST_BYTES // max(1, _bytes_of(batch.feed))))
+        self._since.append((batch, numbers))
+        if not math.isfinite(numbers.get(self._loss, 0.0)):
+            return False
+        return len(self._since) < self._due or self.is_sound()
+
+    def is_sound(self) -> bool:
+        """Whether the losses since the copy and the parameters now are finite. If so, the next step is one to copy the state before."""
+        if not self._since:
+            return True
+        if not math.isfinite(self._since[-1][1].get(self._loss, 0.0)) or not all(map(self._is_finite, self._watched)):
+            return False
+        self._means = None
+        self._since.clear()
+        return True
+
+    def go_back(self, run: Callable[[Batch], Sequence[object]]) -> Return:
+        """Go back to the state before the first bad step, where `run` computes the targets of a step."""
+        since, self._since = self._since, []
+        found = self._replay(since, run)
+        if found is None:  # not the same bits: a function of the user's has changed the state, or kernels are not deterministic
+            self._restore()
+            return self._return(self._unrepeated(*since[-1], steps=len(since)), self._start.copy(), self._start.rows > 0)
+        bad, parameters = found
+        self._restore()
+        means = self._start.copy()
+        for batch, _ in since[:bad]:
+            self._count(means, batch, run(batch))
+        batch, numbers = since[bad]
+        return self._return(self._error(batch, numbers, parameters), means, batch.number > 0)
+
+    def _replay(
+        self, since: Sequence[tuple[Batch, dict[str, float]]], run: Callable[[Batch], Sequence[object]]
+    ) -> tuple[int, list[str]] | None:
+        """The number of the first bad step, and the parameters that it spoils; None where one computes something else than before."""
+        self._restore()
+        means = self._start.copy()
+        for number, (batch, numbers) in enumerate(since):
+            again = self._count(means, batch, run(batch))
+            if repr(again) != repr(numbers):  # NaN is not equal to itself
+                return None
+            if not math.isfinite(again.get(self._loss, 0.0)):
+                return number, []
+            spoilt = [name for name in self._watched if not self._is_finite(name)]
+            if spoilt:
+                return number, spoilt
+        return None
+
+    def _count(self, means: Means, batch: Batch, values: Sequence[object]) -> dict[str, float]:
+        if batch.number == 0:
+            means.begin()
+        return means.add(self._program.targets, values, batch.rows)
+
+    @property
+    def _start(self) -> Means:
+        assert self._means is not None
+        return self._means
+
+    def _return(self, error: NotFiniteError, means: Means, in_middle: bool) -> Return:
+        self._means = None
+        return Return(error, means, in_middle)
+
+    def _unrepeated(self, batch: Batch, numbers: Mapping[str, float], *, steps: int) -> NotFiniteError:
+        step = int(self._scope[COUNTER])  # type: ignore[call-overload]
+        return NotFiniteError(
+            f"{self._symptom(numbers, [], step + steps, batch.epoch)}. The {steps} steps since step {step} did not compute the same once "
+            "more, so what made it is not known, and the state is that after that step",
+            hint=_HINT,
+        )
+
+    def _symptom(self, numbers: Mapping[str, float], spoilt: Sequence[str], step: int, epoch: int) -> str:
+        value, where = numbers.get(self._loss, 0.0), f"step {step}, in epoch {epoch + 1}"
+        name = f'"{spoilt[0]}"' if spoilt else "a parameter"
+        if math.isfinite(value):
+            return f"{name} would not be finite after {where}"
+        return f'"{self._loss}" is {value} at {where}'
+
+    def _error(self, batch: Batch, numbers: Mapping[str, float], spoilt: Sequence[str]) -> NotFiniteError:
+        """The error for the step on `batch`, whose state is that of the scope."""
+        message = self._symptom(numbers, spoilt, int(self._scope[COUNTER]) + 1, batch.epoch)  # type: ignore[call-overload]
+        updates = {op.writes[0].name: op.reads[0] for op in self._program.main.tail}
+        wanted = [updates[name] for name in spoilt] or [self._program.targets[self._loss]]
+        catalogue = self._executor.interpreter.catalogue
+        origin = find_origin(self._program, batch.feed, self._scope, self._executor.place, wanted, catalogue=catalogue)
+        return self._made_by_nothing(batch.feed, wanted, message) if origin is None else _made_by(origin, message)
+
+    def _made_by_nothing(self, feed: Mapping[str, object], wanted: Sequence[Var], message: str) -> NotFiniteError:
+        fed = [name for name, value in feed.items() if kind_of(_tensor(value)) is not Kind.FINITE]
+        if fed:
+            given = [f'"{name}" {describe_range(_tensor(feed[name]))}' for name in fed]
+            return NotFiniteError(
+                f'{message}: "{fed[0]}", which was fed, holds what is no finite number',
+                location=wanted[0].op and wanted[0].op.location,
+                given=given,
+                hint="feed rows without it. " + _KEPT,
+            )
+        return NotFiniteError(f"{message}; the interpreter, which rounds otherwise, computes finite numbers in this step", hint=_HINT)
+
+    def _is_finite(self, name: str) -> bool:
+        found = self._scope.find_var(name)
+        return found is None or not found.is_set or kind_of(found.held) is Kind.FINITE
+
+    def _copy(self, name: str) -> None:
+        found, before = self._scope.find_var(name), self._copies.get(name)
+        held = found.held if found is not None and found.is_set else None
+        if not isinstance(held, torch.Tensor):
+            self._copies[name] = held
+        elif isinstance(before, torch.Tensor) and (before.shape, before.dtype, before.device) == (held.shape, held.dtype, held.device):
+            before.copy_(held)
+        else:
+            self._copies[name] = held.detach().clone()
+
+    def _restore(self) -> None:
+        for name, held in self._copies.items():
+            found = self._scope.find_var(name)
+            if found is None:
+                continue
+            if held is None:
+                found.reset()
+            else:
+                found.give(held.clone() if isinstance(held, torch.Tensor) else held, own=isinstance(held, torch.Tensor))
+
+
+_KEPT = "Nothing of this step is kept, and this error's `result` is what was trained before"
+_HINT = f'a smaller learning rate, or clip=ol.optimizer.ClipByGlobalNorm(1.0); not_finite="warn" goes on. {_KEPT}'
+
+
+def _made_by(origin: Origin, message: str) -> NotFiniteError:
+    op, block = origin.op, origin.op.block
+    made = [*origin.given, *(f"gave {line}" for line in origin.made)]
+    if origin.followed_by is not None:
+        later = origin.followed_by
+        made.append(f"{later.text} of it, at {later.op.location}" if later.op.location else f"{later.text} of it")
+        made += [f"  {line}" for line in later.given]
+    return NotFiniteError(
+        f"{message}: {origin.text}",
+        location=op.location,
+        running=f"{block.path}, op {block.ops.index(op)} of {len(block.ops)}" + (f", scope {origin.path}" if origin.path else ""),
+        given=made,
+        hint=_HINT,
+        op=op.type,
+    )
+
+
+def _tensor(value: object) -> torch.Tensor:
+    return torch.as_tensor(
+        value.values if isinstance(value, Ragged) else numpy.asarray(value) if not isinstance(value, torch.Tensor) else value
+    )
+
+
+def _bytes_of(feed: Mapping[str, object]) -> int:
+    return sum(getattr(value.values if isinstance(value, Ragged) else value, "nbytes", 0) for value in feed.values())
