@@ -37,6 +37,7 @@ from oarlock.errors import GradientError as GradientError
 from oarlock.errors import KernelError as KernelError
 from oarlock.errors import LimitError as LimitError
 from oarlock.errors import MissingFileError as MissingFileError
+from oarlock.errors import NotFiniteError as NotFiniteError
 from oarlock.errors import OarlockError as OarlockError
 from oarlock.errors import ProgramError as ProgramError
 from oarlock.errors import ReadError as ReadError
