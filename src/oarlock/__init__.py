@@ -38,6 +38,7 @@ _OF_2017 = ("cpp", "framework", "net", "scope", "variable")  # in a folder of th
 
 _NAMES = {
     "oarlock.cli.untrusted_run": ("ProcessLimits", "run_untrusted"),
+    "oarlock.drawing": ("ProgramDrawing", "draw"),
     "oarlock.errors": (
         "ArgumentError",
         "DTypeError",

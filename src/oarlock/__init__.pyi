@@ -27,6 +27,8 @@ from oarlock.compat_2017 import scope as scope
 from oarlock.compat_2017 import variable as variable
 from oarlock.compat_2017.net import Net as Net
 from oarlock.compat_2017.net import NetBuilder as NetBuilder
+from oarlock.drawing import ProgramDrawing as ProgramDrawing
+from oarlock.drawing import draw as draw
 from oarlock.errors import ArgumentError as ArgumentError
 from oarlock.errors import DTypeError as DTypeError
 from oarlock.errors import DataError as DataError

@@ -45,7 +45,8 @@ app.command(cls=opens_program("output"))(infer.infer)
 app.command()(serve.serve)
 app.command()(resume.resume)
 app.command()(runs.runs)
-for command in (show.show, summary.summary, check.check, diff.diff, plan.plan):
+app.command(cls=opens_program("out"))(show.show)
+for command in (summary.summary, check.check, diff.diff, plan.plan):
     app.command(cls=opens_program())(command)
 app.command(cls=opens_program("output"))(prune.prune)
 app.command(cls=opens_program("output"))(recompute.recompute)

@@ -1,0 +1,124 @@
+"""The texts of a drawing: what is said of an op, a variable or a layer to a reader who points at it.
+
+Names, lines and attributes may be a stranger's. `plain` makes each of them one short line of what can be seen; a drawing escapes the rest.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+from oarlock.errors import visible
+from oarlock.ir.attribute import format_attribute
+from oarlock.ir.block import Block
+from oarlock.ir.location import Location
+from oarlock.ir.operation import Op
+from oarlock.ir.printer import format_declaration
+from oarlock.ir.var import Var
+
+__all__ = ["count_text", "describe_layer", "describe_op", "describe_var", "memory_text", "operators_text", "plain", "shorten", "type_of"]
+
+_LONGEST = 160  # characters of a line
+_MOST = 16  # variables of a slot that are listed
+
+
+def plain(text: str, longest: int = _LONGEST) -> str:
+    """`text` as one line of what can be seen, of at most so many characters."""
+    text = visible(text[: longest + 1])
+    return text if len(text) <= longest else text[: longest - 3] + "..."
+
+
+def shorten(name: str, longest: int) -> str:
+    """A name with its middle left out, where it is longer than that."""
+    if len(name) <= longest:
+        return name
+    head = (longest - 3) // 3
+    return f"{name[:head]}...{name[len(name) - (longest - 3 - head) :]}"
+
+
+def type_of(var: Var) -> str:
+    """`float32[n, 10]`."""
+    return plain(var.type_text, 80)
+
+
+def describe_op(op: Op, *, source: bool = True) -> str:
+    """The author's line, if `source` is asked for, the operator, and the variables of its slots with their types; then its attributes."""
+    rows = []
+    for mark, slots in (("", op.inputs), ("-> ", op.outputs)):
+        for slot, vars in slots.items():
+            rows += [
+                (mark + (slot if number == 0 else ""), var.name, var.type_text + _kind(var)) for number, var in enumerate(vars[:_MOST])
+            ]
+            if len(vars) > _MOST:
+                rows.append(("", f"... {len(vars) - _MOST} more", ""))
+    lines = [*_author(op.location if source else None), plain(op.type) + (f' "{plain(op.name)}"' if op.name else ""), *_columns(rows)]
+    return "\n".join([*lines, *_attributes(op.attributes)])
+
+
+def describe_var(var: Var, *, source: bool = True) -> str:
+    """The author's line, and the variable with its type; of one that outlives a step, how it starts."""
+    declared = format_declaration(var) if var.persistable and var.initializer is not None else f"{var.name}: {var.type_text}"
+    memory = f"{memory_text(bytes_of([var]))} " if var.persistable else ""
+    return "\n".join([*_author(var.location if source else None), plain(declared, 400), *([memory] if memory else [])])
+
+
+def describe_layer(name: str, ops: Sequence[Op], parameters: Sequence[Var], *, source: bool = True) -> str:
+    """A layer's whole name, the author's line of its first op, its operators and its parameters."""
+    located = next((op.location for op in ops if source and op.location is not None), None)
+    lines = [*_author(located), plain(name), f"{len(ops)} ops: {operators_text(ops, 12)}"]
+    if parameters:
+        lines.append(f"{count_text(elements_of(parameters))} numbers in {len(parameters)} parameters, {memory_text(bytes_of(parameters))}")
+        lines += _columns([("", var.name, var.type_text) for var in parameters[:_MOST]])
+    return "\n".join(lines)
+
+
+def operators_text(ops: Iterable[Op], most: int) -> str:
+    """`linear x4, relu`, the most frequent first."""
+    counts = Counter(op.type for op in ops).most_common()
+    shown = [plain(type, 40) + (f" \u00d7{count}" if count > 1 else "") for type, count in counts[:most]]
+    return ", ".join([*shown, "..."] if len(counts) > most else shown)
+
+
+def elements_of(vars: Iterable[Var]) -> int:
+    """How many numbers variables have, as far as their sizes are numbers."""
+    return sum(math.prod(size for size in var.shape or () if isinstance(size, int)) for var in vars)
+
+
+def bytes_of(vars: Iterable[Var]) -> int:
+    return sum(elements_of([var]) * var.dtype.itemsize for var in vars)
+
+
+def count_text(count: int) -> str:
+    return f"{count:,}"
+
+
+def memory_text(count: int) -> str:
+    """Bytes as people say them: 1.5 MiB."""
+    for unit, size in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
+        if count >= size:
+            return f"{count / size:.1f} {unit}"
+    return f"{count} B"
+
+
+def _author(location: Location | None) -> list[str]:
+    if location is None:
+        return []
+    function = "" if location.function == "<module>" else f" in {plain(location.function)}"
+    return [f"{plain(location.file)}:{location.line}{function}", *([f"    {plain(location.text, 200)}"] if location.text else []), ""]
+
+
+def _kind(var: Var) -> str:
+    return "" if not var.persistable else "  parameter" if var.trainable else "  frozen" if var.parameter else "  state"
+
+
+def _columns(rows: Sequence[tuple[str, str, str]]) -> list[str]:
+    wide = [max((min(len(row[column]), 60) for row in rows), default=0) for column in (0, 1)]
+    return [f"  {plain(a, 60):<{wide[0]}}  {plain(b, 60):<{wide[1]}}  {plain(c, 100)}".rstrip() for a, b, c in rows]
+
+
+def _attributes(attributes: Mapping[str, object]) -> list[str]:
+    lines = []
+    for name in sorted(attributes):
+        value = attributes[name]
+        text = f"block {value.name}" if isinstance(value, Block) else value.name if isinstance(value, Var) else format_attribute(value)
+        lines.append(plain(f"  {name} = {text}"))
+    return lines

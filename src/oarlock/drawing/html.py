@@ -1,0 +1,76 @@
+"""An outline as HTML: nested boxes that fold by `<details>`, without a script."""
+
+from collections.abc import Sequence
+
+from oarlock.drawing.escaping import escaped
+from oarlock.drawing.lines import gutter_width, lane_lines
+from oarlock.drawing.outline import Frame, Item, Word
+
+__all__ = ["frames_html"]
+
+
+def frames_html(frames: Sequence[Frame], prefix: str, depth: int, folded: frozenset[str] = frozenset()) -> str:
+    """The frames, where those more than `depth` deep, and sections whose titles are in `folded`, are closed at first.
+
+    `prefix` begins every id, so that several drawings are one page.
+    """
+    parts: list[str] = []
+    painter = _Painter(parts, prefix, depth, folded)
+    for frame in frames:
+        painter.frame(frame)
+    return "".join(parts)
+
+
+class _Painter:
+    def __init__(self, parts: list[str], prefix: str, depth: int, folded: frozenset[str]):
+        self.parts, self.prefix, self.depth, self.folded = parts, prefix, depth, folded
+
+    def frame(self, frame: Frame) -> None:
+        write = self.parts.append
+        count = f"{frame.ops:,} op{'' if frame.ops == 1 else 's'}"
+        if frame.kind == "layer":
+            self._body(frame)
+            return
+        opened = "" if frame.title in self.folded or frame.level > self.depth else " open"
+        write(f'<details class="{frame.kind} {frame.role}"{opened}><summary><b>{escaped(frame.title)}</b> <i>{count}</i></summary>')
+        self._body(frame)
+        write("</details>")
+
+    def _body(self, frame: Frame) -> None:
+        write = self.parts.append
+        label = min(max((len(item.label) for item in frame.items), default=0), 22)
+        write(f'<div class="body" style="--g:{gutter_width(frame.lanes)}px;--l:{label + 1}ch">')
+        for item in frame.items:
+            self._item(item, frame)
+        write("</div>")
+
+    def _item(self, item: Item, frame: Frame) -> None:
+        write = self.parts.append
+        weighs = " weighs" if item.weighs else ""
+        write(f'<div class="item {item.kind}{weighs}" id="{self.prefix}{item.anchor}">')
+        write(_gutter(item, frame.lanes))
+        head = (
+            f'<b class="label">{escaped(item.label)}</b><span class="words">{"".join(self._word(word) for word in item.words)}</span>'
+            f'<span class="type">{escaped(item.result)}</span>'
+        )
+        tip = f'data-tip="{escaped(item.details)}" tabindex="0"'
+        if item.kind == "layer":
+            opened = " open" if frame.level < self.depth else ""
+            write(f'<details class="layer"{opened}><summary class="head" {tip}>{head}</summary>')
+            for inner in item.frames:
+                self.frame(inner)
+            write("</details>")
+        else:
+            write(f'<div class="head" {tip}>{head}</div>')
+            for inner in item.frames:
+                self.frame(inner)
+        write("</div>")
+
+    def _word(self, word: Word) -> str:
+        if word.anchor:
+            return f'<a class="{word.kind}" href="#{self.prefix}{word.anchor}">{escaped(word.text)}</a> '
+        return f'<span class="{word.kind}">{escaped(word.text)}</span> '
+
+
+def _gutter(item: Item, lanes: int) -> str:
+    return f'<svg class="lanes" aria-hidden="true" width="{gutter_width(lanes)}" height="100%">{lane_lines(item)}</svg>'

@@ -1,0 +1,268 @@
+"""A program as a tree of frames and items, which is what drawings of any format show.
+
+A frame is a box: a section of the main block, a nested block, or the ops of a layer. It has items, one below the other; an item is an op, a
+variable that comes in or goes out, or a layer, and may have frames inside. Linear in the size of the program.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+
+from oarlock.drawing.details import (
+    count_text,
+    describe_layer,
+    describe_op,
+    describe_var,
+    elements_of,
+    operators_text,
+    plain,
+    shorten,
+    type_of,
+)
+from oarlock.drawing.lanes import ABOVE, Lanes, assign_lanes
+from oarlock.drawing.layers import Path, layer_paths, runs
+from oarlock.ir.block import Block
+from oarlock.ir.operation import Op, Role
+from oarlock.ir.printer import COMMITS, ROLES
+from oarlock.ir.var import Var
+
+__all__ = ["Frame", "Item", "Outline", "Word"]
+
+_NAME = 34  # characters of a name
+_NAMED = 5  # variables that an item names
+_NESTED = 10  # layers in one another
+_FORWARD = ROLES[Role.FORWARD]
+
+Place = tuple["tuple[Frame, int]", ...]
+"""The frames of a block that an item stands in, the outermost first, each with the number of its item."""
+
+
+@dataclass(frozen=True)
+class Word:
+    """A piece of an item's text: its `kind` is "value", "parameter" or "note"; `anchor` is of the item that defines it."""
+
+    text: str
+    kind: str = "note"
+    anchor: str = ""
+
+
+@dataclass(eq=False)
+class Item:
+    """One line: a label, words, and the type of the first result.
+
+    Its `kind` is "op", "layer", "feed", "input", "output" or "target"; `anchor` is its name in the drawing, and `details` is what a reader
+    sees who points at it. `weighs` says whether it reads parameters.
+    """
+
+    kind: str
+    anchor: str
+    label: str
+    words: list[Word]
+    result: str
+    details: str
+    weighs: bool = False
+    frames: "list[Frame]" = field(default_factory=list)
+    lanes: Lanes = field(default_factory=Lanes)
+
+
+@dataclass(eq=False)
+class Frame:
+    """A box of items. Its `kind` is "section", "block" or "layer", `level` how many frames are around it, and `ops` how many are inside.
+
+    `within` is how names in it may begin: with that of a layer.
+    """
+
+    kind: str
+    title: str
+    level: int
+    role: str
+    ops: int = 0
+    items: list[Item] = field(default_factory=list)
+    lanes: int = 1
+    within: str = ""
+    reads: list[list[Var]] = field(default_factory=list)
+    defined: dict[Var, int] = field(default_factory=dict)
+
+    def add(self, item: Item) -> int:
+        """Append an item; return its number."""
+        self.items.append(item)
+        self.reads.append([])
+        return len(self.items) - 1
+
+
+class Outline:
+    """The frames of a block: of the main block its sections, of another the block itself. `parameters` are named in it by their anchors."""
+
+    def __init__(self, block: Block, *, source: bool = True):
+        self.block = block
+        self.source = source
+        self.persistables = block.program.persistables()
+        self.anchors: dict[Var, str] = {var: f"p{number}" for number, var in enumerate(self.persistables)}
+        self._places: dict[Var, Place] = {}
+        self._all: list[Frame] = []
+        self._entered: set[Block] = set()
+        self._counts = dict.fromkeys("oglt", 0)
+        self._targets: dict[Var, list[str]] = {}
+        for label, var in block.program.targets.items():
+            self._targets.setdefault(var, []).append(label)
+        self.frames = self._sections(block) if block.parent is None else [self._block(block, 0, ROLES[Role.FORWARD], block.name)]
+        for frame in self._all:
+            order: list[list[Var]] = [[] for _ in frame.items]
+            for var, number in frame.defined.items():
+                if number != ABOVE:
+                    order[number].append(var)
+            lanes, frame.lanes = assign_lanes(frame.reads, frame.defined, order)
+            for item, lane in zip(frame.items, lanes, strict=True):
+                item.lanes = lane
+
+    def _anchor(self, kind: str) -> str:
+        self._counts[kind] += 1
+        return f"{kind}{self._counts[kind] - 1}"
+
+    # Frames
+
+    def _sections(self, block: Block) -> list[Frame]:
+        self._entered.add(block)
+        start = block.tail_start
+        parts = [(ROLES[role], ROLES[role], list(ops)) for role, ops in groupby(block.ops[:start], lambda op: op.role)]
+        parts += [(COMMITS[role], ROLES[role], list(ops)) for role, ops in groupby(block.ops[start:], lambda op: op.role)]
+        if not parts or parts[0][0] != _FORWARD:
+            parts.insert(0, (_FORWARD, _FORWARD, []))
+        last = max(number for number, part in enumerate(parts) if part[0] == _FORWARD)
+        found = []
+        for number, (title, role, ops) in enumerate(parts):
+            frame = Frame("section", title, 0, role, len(ops))
+            if number == 0:
+                self._add_inputs(frame, block, "feed")
+            self._add_ops(frame, ops, layer_paths(ops), (0, len(ops), 0), ())
+            if number == last:
+                for label, var in self.block.program.targets.items():
+                    self._add_output(frame, var, "target", label)
+            self._all.append(frame)
+            found.append(frame)
+        return found
+
+    def _block(self, block: Block, level: int, role: str, title: str) -> Frame:
+        frame = Frame("block", title, level, role, len(block.ops))
+        if block not in self._entered:  # once, whoever owns it: a program may not be verified yet
+            self._entered.add(block)
+            self._add_inputs(frame, block, "input")
+            self._add_ops(frame, block.ops, layer_paths(block.ops), (0, len(block.ops), 0), ())
+            for var in block.outputs:
+                self._add_output(frame, var, "output", "")
+            self._all.append(frame)
+        return frame
+
+    # Items
+
+    def _add_inputs(self, frame: Frame, block: Block, kind: str) -> None:
+        for var in block.inputs:
+            self.anchors[var] = anchor = self._anchor("l")
+            words = [Word(_name(var), "value")]
+            if var.initializer is not None:
+                words.append(Word(f"= {plain(var.initializer.type, 40)}"))
+            number = frame.add(Item(kind, anchor, kind, words, type_of(var), describe_var(var, source=self.source)))
+            self._places[var] = ((frame, number),)
+
+    def _add_output(self, frame: Frame, var: Var, kind: str, label: str) -> None:
+        words = [*([Word(plain(label, 60), "value"), Word("=")] if label else []), self._word(var)]
+        number = frame.add(Item(kind, self._anchor("t"), kind, words, type_of(var), describe_var(var, source=self.source)))
+        self._connect(var, ((frame, number),))
+
+    def _add_ops(self, frame: Frame, ops: Sequence[Op], paths: Sequence[Path], part: tuple[int, int, int], around: Place) -> None:
+        """Add the ops from one number to another, layers of them as one item each; `part` ends with how many parts of names are told."""
+        first, last, depth = part
+        for path, start, end in runs(paths, first, last, depth):
+            if path and len(around) < _NESTED and not (start == first and end == last and frame.kind == "layer"):
+                inside = ops[start:end]
+                layer = Frame("layer", "", frame.level + 1, frame.role, len(inside), within=".".join(path) + ".")
+                number = frame.add(self._layer_item(path, depth, inside, layer))
+                self._add_ops(layer, ops, paths, (start, end, len(path)), (*around, (frame, number)))
+                self._all.append(layer)
+                continue
+            for op in ops[start:end]:
+                item = self._op_item(op, frame.within)
+                number = frame.add(item)
+                place = (*around, (frame, number))
+                for var in op.reads:
+                    self._connect(var, place)
+                for var in op.writes:
+                    if not var.persistable:
+                        self._places.setdefault(var, place)
+                for name, inner in op.attributes.items():
+                    if isinstance(inner, Block):
+                        item.frames.append(self._block(inner, frame.level + 1, frame.role, f"{plain(name, 40)} {_short(inner.name)}"))
+
+    def _op_item(self, op: Op, within: str) -> Item:
+        anchor = self._anchor("o")
+        reads, writes = dict.fromkeys(op.reads), op.writes
+        for var in writes:
+            self.anchors.setdefault(var, anchor)
+        words = self._words(list(reads), _NAMED, within)
+        if writes:
+            words += [Word("\u2192"), *self._words(writes, 2, within, own=True)]
+        labels = [label for var in writes for label in self._targets.get(var, ())]
+        words += [Word(plain(label, 30), "target") for label in labels[:3]]
+        return Item(
+            "op",
+            anchor,
+            plain(op.type, 40),
+            words,
+            _result(op),
+            describe_op(op, source=self.source),
+            weighs=any(var.parameter for var in reads),
+        )
+
+    def _layer_item(self, path: Path, depth: int, ops: Sequence[Op], layer: Frame) -> Item:
+        parameters = list(dict.fromkeys(var for op in ops for var in op.reads if var.parameter))
+        words = [Word(operators_text(ops, 3))]
+        if parameters:
+            words.append(Word(f"{count_text(elements_of(parameters))} parameters", "parameter"))
+        label = plain(".".join(path[depth - 1 if depth and path[depth].isdigit() else depth :]), 40)
+        details = describe_layer(".".join(path), ops, parameters, source=self.source)
+        return Item("layer", self._anchor("g"), label, words, _result(ops[-1]), details, weighs=bool(parameters), frames=[layer])
+
+    def _words(self, vars: Sequence[Var], most: int, within: str, *, own: bool = False) -> list[Word]:
+        words = [self._word(var, within, own=own) for var in vars[:most]]
+        return [*words, Word(f"+{len(vars) - most}")] if len(vars) > most else words
+
+    def _word(self, var: Var, within: str = "", *, own: bool = False) -> Word:
+        kind = "parameter" if var.parameter else "state" if var.persistable else "value"
+        return Word(_name(var, within), kind, "" if own else self.anchors.get(var, ""))
+
+    # Lines
+
+    def _connect(self, var: Var, reader: Place) -> None:
+        """Note that the item at `reader` reads what was defined in the same section or block."""
+        definer = self._places.get(var)
+        if definer is None or definer[0][0] is not reader[0][0]:
+            return
+        level = 0
+        while level < min(len(definer), len(reader)) - 1 and definer[level] == reader[level]:
+            level += 1
+        frame, number = reader[level]
+        defined = definer[level][1]
+        if defined >= number:
+            return
+        frame.defined[var] = defined
+        frame.reads[number].append(var)
+        for inner, inside in reader[level + 1 :]:
+            inner.defined.setdefault(var, ABOVE)
+            inner.reads[inside].append(var)
+
+
+def _result(op: Op) -> str:
+    """The type of the first result, and how many others there are."""
+    writes = op.writes
+    if not writes:
+        return ""
+    return type_of(writes[0]) + (f" +{len(writes) - 1}" if len(writes) > 1 else "")
+
+
+def _name(var: Var, within: str = "") -> str:
+    """The name of a variable; in a layer, without the layer's own, which ends with a dot."""
+    return _short(f"\u2026{var.name.removeprefix(within)}" if within and var.name.startswith(within) else var.name)
+
+
+def _short(name: str) -> str:
+    return shorten(plain(name, 256), _NAME)

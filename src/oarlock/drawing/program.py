@@ -1,0 +1,130 @@
+"""`draw`: a program as nested boxes, in SVG or HTML."""
+
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from oarlock.drawing.details import bytes_of, count_text, describe_var, elements_of, memory_text, plain, type_of
+from oarlock.drawing.escaping import escaped
+from oarlock.drawing.html import frames_html
+from oarlock.drawing.outline import Frame, Outline
+from oarlock.drawing.page import page
+from oarlock.drawing.style import css_variables
+from oarlock.drawing.svg import frames_svg
+from oarlock.errors import ArgumentError
+from oarlock.ir.block import Block
+from oarlock.ir.block_stack import default_program
+from oarlock.ir.location import here
+from oarlock.ir.program import Program
+
+__all__ = ["ProgramDrawing", "draw"]
+
+_STYLE = (Path(__file__).parent / "program.css").read_text(encoding="utf-8")
+_SEEN = 60  # items that are open at first in a page, about
+_DRAWN = 400  # in a picture
+_DEEPEST = 12
+_FOLDED = ("backward", "update", "commit")  # sections that are closed at first
+
+
+@dataclass(frozen=True, eq=False)
+class ProgramDrawing:
+    """A drawn program. A notebook shows it.
+
+    `svg` is a picture; `html` an element with its style, which stands in any page, folds, and needs no script; `page` is a whole page,
+    one file that needs no other. `depth` is how many layers and blocks in one another are open at first, which a picture leaves so; None
+    where the size of the program says it.
+    """
+
+    outline: Outline
+    depth: int | None = None
+
+    @cached_property
+    def svg(self) -> str:
+        return frames_svg(self.outline.frames, self._title(), self._depth(_DRAWN))
+
+    @cached_property
+    def html(self) -> str:
+        folded = frozenset(_FOLDED) if self.depth is None else frozenset()
+        body = frames_html(self.outline.frames, self._prefix, self._depth(_SEEN), folded)
+        style = css_variables(".oarlock") + _STYLE
+        return f'<style>{style}</style>\n<div class="oarlock">{self._header()}{body}{self._parameters()}</div>\n'
+
+    @property
+    def page(self) -> str:
+        return page(self._title(), self.html)
+
+    def _repr_html_(self) -> str:
+        return self.html
+
+    def _repr_svg_(self) -> str:
+        return self.svg
+
+    @cached_property
+    def _prefix(self) -> str:
+        """What begins the ids of this program in a page, so that those of another differ."""
+        texts = "\n".join(item.details for frame in self.outline.frames for item in frame.items)
+        return f"o{zlib.crc32(texts.encode(errors='replace')):08x}-"
+
+    def _depth(self, most: int) -> int:
+        """How many frames in one another are open: as given, or as many as leave about `most` items to be seen."""
+        if self.depth is not None:
+            return self.depth
+        first, depth = self.outline.frames[:1], 0
+        while depth < _DEEPEST and _seen(first, depth + 1) <= most:
+            depth += 1
+        return depth
+
+    def _title(self) -> str:
+        program = self.outline.block.program
+        name = "Program" if self.outline.block.parent is None else f"Block {self.outline.block.path}"
+        ops = sum(len(block.ops) for block in program.blocks)
+        parameters = program.parameters()
+        parts = [f"{ops:,} ops in {len(program.blocks):,} block{'s' if len(program.blocks) > 1 else ''}"]
+        if parameters:
+            parts.append(f"{count_text(elements_of(parameters))} parameters, {memory_text(bytes_of(parameters))}")
+        return plain(f"{name}: {', '.join(parts)}")
+
+    def _header(self) -> str:
+        name, _, rest = self._title().partition(": ")
+        return f"<header><b>{escaped(name)}</b><span>{escaped(rest)}</span></header>"
+
+    def _parameters(self) -> str:
+        """A table of what outlives a step."""
+        if not self.outline.persistables:
+            return ""
+        rows = []
+        for var in self.outline.persistables:
+            kind = "state" if not var.parameter else "parameter" if var.trainable else "frozen"
+            start = "" if var.initializer is None else plain(var.initializer.type, 40)
+            cells = f'<td class="{"state" if kind == "state" else "parameter"}">{escaped(plain(var.name))}</td><td>{kind}</td>'
+            cells += f'<td>{escaped(type_of(var))}</td><td class="right">{memory_text(bytes_of([var]))}</td><td>{escaped(start)}</td>'
+            title = escaped(describe_var(var, source=self.outline.source))
+            rows.append(f'<tr id="{self._prefix}{self.outline.anchors[var]}" title="{title}">{cells}</tr>')
+        head = f"<b>parameters and state</b> <i>{len(rows):,}</i>"
+        return f'<details class="table"><summary>{head}</summary><table><tbody>{"".join(rows)}</tbody></table></details>'
+
+
+def _seen(frames: Sequence[Frame], depth: int) -> int:
+    """How many items are seen where so many frames in one another are open."""
+    return sum(len(frame.items) + sum(_seen(item.frames, depth) for item in frame.items) for frame in frames if frame.level <= depth)
+
+
+def draw(program: Program | Block | None = None, *, depth: int | None = None, source: bool = True) -> ProgramDrawing:
+    """Draw a program, or one of its blocks, as nested boxes: each line an op, with lines from what defines a value to what reads it.
+
+    Forward, backward and update ops are apart; loops, branches and layers are boxes inside. The author's line, all types and attributes are
+    shown of what a reader points at; not the lines where `source` is False. At most `depth` layers and blocks in one another are open at
+    first. The default program is taken where none is given. Raises ArgumentError.
+
+        drawing = ol.draw(program)
+        Path("program.svg").write_text(drawing.svg, encoding="utf-8")
+        Path("program.html").write_text(drawing.page, encoding="utf-8")
+    """
+    block = default_program().main if program is None else program.main if isinstance(program, Program) else program
+    if not isinstance(block, Block):
+        raise ArgumentError(f"draw: it takes a program, not {type(program).__name__}", location=here(), hint="ol.draw(model.program)")
+    if depth is not None and (not isinstance(depth, int) or depth < 0):
+        raise ArgumentError(f"draw: depth is a whole number from 0, not {depth!r:.60}", location=here())
+    return ProgramDrawing(Outline(block, source=source), depth)

@@ -1,0 +1,33 @@
+"""Colors and sizes that all drawings share, and the style sheets made of them."""
+
+__all__ = ["COLORS", "HEAD", "LANES", "PITCH", "css_variables"]
+
+COLORS = {  # by class: on a light page, on a dark one
+    "page": ("#ffffff", "#0d1117"),
+    "outer": ("#f6f8fa", "#161b22"),
+    "inner": ("#ddf4ff", "#0c2d4d"),
+    "line": ("#8c959f", "#6e7681"),
+    "text": ("#1f2328", "#e6edf3"),
+    "note": ("#59636e", "#9198a1"),
+    "ours": ("#0969da", "#4493f8"),
+    "peer": ("#afb8c1", "#545d68"),
+    "border": ("#d1d9e0", "#3d444d"),
+    "value": ("#0550ae", "#79c0ff"),
+    "parameter": ("#8250df", "#d2a8ff"),
+    "forward": ("#0969da", "#4493f8"),
+    "backward": ("#bc4c00", "#f0883e"),
+    "update": ("#1a7f37", "#3fb950"),
+    "measure": ("#8250df", "#ab7df8"),
+}
+LANES = ("#4c8dff", "#e3855a", "#3fa66b", "#b07cd8", "#c9a227", "#4bb3b8", "#d8709a", "#8c959f", "#7a8cff", "#9aa83a")
+"""The colors of lanes, which are seen on a light page and on a dark one."""
+HEAD = 24
+"""The height of an item's line, in pixels."""
+PITCH = 11
+"""From a lane to the next."""
+
+
+def css_variables(scope: str) -> str:
+    """The colors as variables of the elements that `scope` selects, by the reader's scheme."""
+    light, dark = (" ".join(f"--{name}:{pair[number]};" for name, pair in COLORS.items()) for number in (0, 1))
+    return f"{scope}{{color-scheme:light dark;{light}}}@media (prefers-color-scheme:dark){{{scope}{{{dark}}}}}"
