@@ -29,6 +29,7 @@ scope = ol.init(program, ol.Scope())
 """
 
 GRANTED = {
+    "drawing = ol.draw(program)": MODEL + "from pathlib import Path",
     "ended = ol.run_untrusted(": MODEL
     + """
 ol.save_model(predict, scope, "model.safetensors")
@@ -110,6 +111,7 @@ WRITTEN_OUT = {
 """The lines that an example leaves out."""
 
 AFTER = {
+    "drawing = ol.draw(program)": 'assert Path("program.html").stat().st_size > Path("program.svg").stat().st_size > 1000',
     "ended = ol.run_untrusted(": "assert predicted.shape == (4, 3)",
     "optimizer = ol.optimizer.Groups(": "assert len(optimizer.minimize(cost)) == 2",
     "step = executor.prepare(": "assert cost.shape == ()",

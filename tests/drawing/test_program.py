@@ -1,4 +1,4 @@
-"""What `ol.draw` makes of programs: each op once, nested as the blocks are, and well-formed."""
+"""Programs drawn by `ol.draw`: each op once, nested as the blocks are, and well-formed."""
 
 import re
 from collections import Counter

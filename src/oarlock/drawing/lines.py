@@ -14,7 +14,7 @@ def gutter_width(lanes: int) -> int:
 
 
 def lane_lines(item: Item, height: float | None = None) -> str:
-    """What is drawn beside an item: its dot, and lines as tall as the item, of which `height` is 100 % where it is None."""
+    """The drawing beside an item: its dot, and lines as tall as the item, whose height is 100 % where `height` is None."""
     lanes = item.lanes
     bottom = "100%" if height is None else f"{height:g}"
     dot = _x(lanes.dot)

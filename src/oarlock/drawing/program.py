@@ -63,7 +63,7 @@ class ProgramDrawing:
 
     @cached_property
     def _prefix(self) -> str:
-        """What begins the ids of this program in a page, so that those of another differ."""
+        """The beginning of the ids of this program in a page, so that those of another differ."""
         texts = "\n".join(item.details for frame in self.outline.frames for item in frame.items)
         return f"o{zlib.crc32(texts.encode(errors='replace')):08x}-"
 

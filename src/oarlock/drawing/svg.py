@@ -30,7 +30,7 @@ def frames_svg(frames: Sequence[Frame], title: str, depth: int) -> str:
 
 
 def svg_element(parts: Sequence[str], width: int, height: int, title: str) -> str:
-    """What was drawn as an `svg` element, whose colors follow the reader's scheme. Its page is opaque; its style reaches nothing else."""
+    """The drawn parts as an `svg` element, whose colors follow the reader's scheme. Its page is opaque; its style reaches nothing else."""
     dark = "".join(f".oarlock-svg .{kind}{{fill:{color}}}" for kind, (_, color) in COLORS.items())
     dark += "".join(f".oarlock-svg .{kind}-line{{stroke:{color}}}" for kind, (_, color) in COLORS.items())
     size = f'width="{width}" height="{height}"'
