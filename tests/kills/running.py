@@ -1,4 +1,5 @@
-"""The run that is killed: dropout, shuffled ragged rows, momentum, a schedule, batch norm, a metric, and a loop of unknown length."""
+"""The run that is killed: dropout, shuffled ragged rows, momentum, a schedule, batch norm, a metric, a loop of unknown length,
+and validation in the middle of epochs, of which the best state is restored."""
 
 import os
 import signal
@@ -23,7 +24,7 @@ STEPS = 30
 
 
 def train(folder: Path | None, *, pause: float = 0.0) -> ol.TrainingResult:
-    """Train six epochs of five steps, and save every second one."""
+    """Train six epochs of five steps, validate after each third step, and save every second one."""
     with ol.Program(seed=3):
         words = ol.layer.data("words", [], dtype="int64", ragged=1)
         x = ol.layer.data("x", [3])
@@ -54,6 +55,8 @@ def train(folder: Path | None, *, pause: float = 0.0) -> ol.TrainingResult:
         optimizer=ol.optimizer.Momentum(rate),
         show={"accuracy": accuracy},
         validate=DATA,
+        validate_every=3,
+        early_stopping=ol.training.EarlyStopping(patience=8, restore_best=True),
         epochs=6,
         batch_size=9,
         run=None if folder is None else ol.training.Run(folder, save_every=2),
@@ -88,4 +91,5 @@ def same(left: ol.TrainingResult, right: ol.TrainingResult) -> str:
     for name in right.parameters:
         if not torch.equal(left.parameters[name], right.parameters[name]):
             return f"{name} has other bits"
-    return "" if (left.steps, left.history) == (right.steps, right.history) else "the history is another"
+    measured = [(result.steps, result.history, result.validations) for result in (left, right)]
+    return "" if measured[0] == measured[1] else "the history is another"

@@ -4,10 +4,10 @@ from oarlock.suggestions import suggest_names
 from oarlock.training.early_stopping import EarlyStopping
 from oarlock.training.evaluation import evaluate
 from oarlock.training.interruption import Interrupted, Stopping
-from oarlock.training.records import EpochRecord, TrainingResult
+from oarlock.training.records import EpochRecord, TrainingResult, ValidationRecord
 from oarlock.training.run_folder import Run
 from oarlock.training.trainer import train
 
-__all__ = ["EarlyStopping", "EpochRecord", "Interrupted", "Run", "Stopping", "TrainingResult", "evaluate", "train"]
+__all__ = ["EarlyStopping", "EpochRecord", "Interrupted", "Run", "Stopping", "TrainingResult", "ValidationRecord", "evaluate", "train"]
 
 suggest_names(__name__)

@@ -8,15 +8,16 @@ import numpy
 import torch
 
 from oarlock.errors import NotFiniteError
-from oarlock.ir.names import COUNTER, DRAWS
+from oarlock.ir.names import COUNTER
 from oarlock.ir.program import Program
 from oarlock.ir.var import Var
 from oarlock.runtime.executor import Executor
 from oarlock.runtime.not_finite import Kind, Origin, describe_range, find_origin, kind_of
 from oarlock.runtime.ragged import Ragged
-from oarlock.runtime.scope import Scope, lock_of_writing
+from oarlock.runtime.scope import Scope
 from oarlock.training.batches import Batch
 from oarlock.training.metrics import Means
+from oarlock.training.state_copy import StateCopy
 
 __all__ = ["LastGood", "Return"]
 
@@ -45,9 +46,8 @@ class LastGood:
         self._program, self._scope, self._executor = program, scope, executor
         self._loss = "loss" if "loss" in program.targets else next(iter(program.targets), "")
         written = [op.writes[0] for op in program.main.tail]
-        self._written = dict.fromkeys([*(var.name for var in written), COUNTER, DRAWS])
         self._watched = [var.name for var in written if var.parameter and self._is_finite(var.name)]
-        self._copies: dict[str, object] = {}
+        self._copy = StateCopy(program, scope)
         self._means: Means | None = None  # None where there is no copy of now
         self._since: list[tuple[Batch, dict[str, float]]] = []
         self._due = 0  # steps after which the parameters are looked at
@@ -56,9 +56,7 @@ class LastGood:
         """Copy the state before a step, unless there is a copy and the steps since are known."""
         if self._means is None:
             self._means = means.copy()
-            with lock_of_writing(self._scope):
-                for name in self._written:
-                    self._copy(name)
+            self._copy.take()
 
     def accepts(self, batch: Batch, numbers: dict[str, float]) -> bool:
         """Whether a step on `batch`, whose targets are `numbers`, may have been good; what it was is known from now on."""
@@ -84,10 +82,10 @@ class LastGood:
         since, self._since = self._since, []
         found = self._replay(since, run)
         if found is None:  # not the same bits: a function of the user's has changed the state, or kernels are not deterministic
-            self._restore()
+            self._copy.restore()
             return self._return(self._unrepeated(*since[-1], steps=len(since)), self._start.copy(), self._start.rows > 0)
         bad, parameters = found
-        self._restore()
+        self._copy.restore()
         means = self._start.copy()
         for batch, _ in since[:bad]:
             self._count(means, batch, run(batch))
@@ -98,7 +96,7 @@ class LastGood:
         self, since: Sequence[tuple[Batch, dict[str, float]]], run: Callable[[Batch], Sequence[object]]
     ) -> tuple[int, list[str]] | None:
         """The number of the first bad step, and the parameters that it spoils; None where one computes something else than before."""
-        self._restore()
+        self._copy.restore()
         means = self._start.copy()
         for number, (batch, numbers) in enumerate(since):
             again = self._count(means, batch, run(batch))
@@ -164,26 +162,6 @@ class LastGood:
     def _is_finite(self, name: str) -> bool:
         found = self._scope.find_var(name)
         return found is None or not found.is_set or kind_of(found.held) is Kind.FINITE
-
-    def _copy(self, name: str) -> None:
-        found, before = self._scope.find_var(name), self._copies.get(name)
-        held = found.held if found is not None and found.is_set else None
-        if not isinstance(held, torch.Tensor):
-            self._copies[name] = held
-        elif isinstance(before, torch.Tensor) and (before.shape, before.dtype, before.device) == (held.shape, held.dtype, held.device):
-            before.copy_(held)
-        else:
-            self._copies[name] = held.detach().clone()
-
-    def _restore(self) -> None:
-        for name, held in self._copies.items():
-            found = self._scope.find_var(name)
-            if found is None:
-                continue
-            if held is None:
-                found.reset()
-            else:
-                found.give(held.clone() if isinstance(held, torch.Tensor) else held, own=isinstance(held, torch.Tensor))
 
 
 _KEPT = "Nothing of this step is kept, and this error's `result` is what was trained before"

@@ -2,14 +2,17 @@
 
 import contextlib
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from oarlock.errors import NotFiniteError
+from oarlock.ir.location import warn_here
 from oarlock.ir.names import COUNTER
+from oarlock.ir.operation import Role
 from oarlock.ir.program import Program
 from oarlock.metric.state import reset
 from oarlock.runtime.executor import Executor
+from oarlock.runtime.initialization import init
 from oarlock.runtime.preparation import Values
 from oarlock.runtime.scope import Scope
 from oarlock.training.batches import Batch, Batches
@@ -18,9 +21,10 @@ from oarlock.training.interruption import Interrupted, Stopping
 from oarlock.training.last_good import LastGood
 from oarlock.training.metrics import LossWatch, Means, leave, metrics_in, taken_up
 from oarlock.training.progress import Display
-from oarlock.training.records import EpochRecord, TrainingResult
+from oarlock.training.records import EpochRecord, TrainingResult, ValidationRecord
 from oarlock.training.replay import Replay, one_epoch
 from oarlock.training.run_folder import RunFolder, SavedState
+from oarlock.training.state_copy import StateCopy
 
 __all__ = ["Loop"]
 
@@ -38,6 +42,7 @@ class Loop:
     on_step: Callable[[int, dict[str, float]], object] | None
     on_epoch: Callable[[EpochRecord], object] | None
     folder: RunFolder | None
+    validate_every: int | None = None  # steps; None for the end of each epoch
     stops: bool = False  # before a step that is not finite
 
     def __post_init__(self) -> None:
@@ -50,6 +55,7 @@ class Loop:
         self.is_recorded = True  # every epoch that is over has its record
         self.in_middle = self.means.rows > 0
         self.is_ended = False  # by a function of the user's
+        self.best: StateCopy | None = None  # where the best state is to be restored, and this run has reached it
         if self.early_stopping is not None:
             labels = list(self.program.targets)
             self.early_stopping.require_measured(labels + [f"validation {label}" for label in labels if self.held_out is not None])
@@ -57,7 +63,7 @@ class Loop:
     def go_on(self, saved: SavedState | None) -> None:
         """Take up what a checkpoint measured."""
         if saved is not None:
-            self.result.history = list(saved.history)
+            self.result.history, self.result.validations = list(saved.history), list(saved.validations)
             self.means = Means(self.metrics)
             self.means.rows, self.means.totals = saved.rows, dict(saved.totals)
             self.in_middle, self.is_ended = saved.rows > 0, saved.is_ended
@@ -74,19 +80,22 @@ class Loop:
                 display.start(done=done, total=total if stop is None else stop, epochs=epochs, unit=self._unit)
                 try:
                     is_over = self.is_ended or (len(result.history) > 0 and result.history[-1].epoch >= epochs)
-                    is_over = is_over or (self.early_stopping is not None and self.early_stopping.is_over(result.history))
+                    is_over = is_over or self._is_stopped_early
                     while not is_over and (stop is None or result.steps < stop):
                         stopping.check()
                         batch = next(following)
                         if batch.epoch >= epochs:  # of a run that was over
                             break
                         self._step(batch, display)
+                        validates = self._validates_after(result.steps)
                         saves = batch.is_last or (self.folder is not None and result.steps % (self.folder.run.save_every or math.inf) == 0)
-                        if saves:
+                        if saves or validates:
                             self._require_finite()
+                        if validates:
+                            is_over = self._validate(batch, stopping)
                         if batch.is_last:
-                            is_over = self._epoch(batch.epoch + 1, stopping, display) or batch.epoch + 1 == epochs
-                        if saves:
+                            is_over = self._epoch(batch.epoch + 1, stopping, display) or is_over or batch.epoch + 1 == epochs
+                        if saves or self._is_best:
                             self._save()
                     self._require_finite()
                 except Exception as error:  # perhaps a kernel refuses what a step before has made
@@ -97,6 +106,8 @@ class Loop:
                     if self.in_middle:
                         leave(self.means, self.program, self.scope, result.steps)
                     display.stop()
+                if is_over:
+                    self._restore_best()
         except KeyboardInterrupt as interrupt:
             result.steps = int(self.scope[COUNTER])  # type: ignore[call-overload]  the last step may have been finished, and not counted
             raise Interrupted(result) from interrupt
@@ -111,7 +122,8 @@ class Loop:
             self.last_good.remember(self.means)
         values = self._compute(batch)
         self.result.steps += 1
-        self.is_recorded = self.in_middle = not batch.is_last
+        self.in_middle = not batch.is_last
+        self.is_recorded = self.in_middle and not self._validates_after(self.result.steps)
         numbers = self.means.add(self.program.targets, values, batch.rows)
         if self.last_good is not None and not self.last_good.accepts(batch, numbers):
             self._require_finite()
@@ -139,30 +151,92 @@ class Loop:
     def _epoch(self, epoch: int, stopping: Stopping, display: Display) -> bool:
         """Record an epoch that is over; return whether the run is over too."""
         reset(self.program, self.scope)
-        validation = {} if self.held_out is None else self._measure(epoch, self.held_out, stopping)
+        if self.validate_every is None:
+            validation = {} if self.held_out is None else self._measure(epoch, self.held_out, stopping)
+        else:  # the last one of this epoch
+            latest = self.result.validations[-1] if self.result.validations else None
+            validation = latest.validation if latest is not None and latest.epoch == epoch else {}
         record = EpochRecord(epoch, self.means.values, validation, self.result.steps)
         self.result.history.append(record)
+        self._note_best(record)
         self.is_recorded = True
         display.epoch(epoch=epoch, metrics=record.values)
         if self.folder is not None:
             self.folder.epoch(record)
         asked = self.on_epoch(record) if self.on_epoch is not None else None
         self.is_ended = asked is True
-        return self.is_ended or (self.early_stopping is not None and self.early_stopping.is_over(self.result.history))
+        return self.is_ended or self._is_stopped_early
+
+    def _validates_after(self, step: int) -> bool:
+        return self.held_out is not None and self.validate_every is not None and step % self.validate_every == 0
+
+    def _validate(self, batch: Batch, stopping: Stopping) -> bool:
+        """Record a validation after a step; return whether the run is over."""
+        assert self.held_out is not None
+        record = ValidationRecord(batch.epoch + 1, self._measure(batch.epoch + 1, self.held_out, stopping), self.result.steps)
+        self.result.validations.append(record)
+        self.is_recorded = not batch.is_last
+        if self.folder is not None:
+            self.folder.epoch(record)
+        self._note_best(record)
+        return self._is_stopped_early
+
+    @property
+    def _measured(self) -> Sequence[EpochRecord | ValidationRecord]:
+        """What early stopping looks at."""
+        by_step = self.validate_every is not None and self.early_stopping is not None and self.early_stopping.is_of_validation
+        return self.result.validations if by_step else self.result.history
+
+    @property
+    def _is_stopped_early(self) -> bool:
+        return self.early_stopping is not None and self.early_stopping.is_over(self._measured)
+
+    @property
+    def _best(self) -> EpochRecord | ValidationRecord | None:
+        return None if self.early_stopping is None else self.early_stopping.best(self._measured)
+
+    @property
+    def _is_best(self) -> bool:
+        """Whether the state is the best so far, of which a checkpoint is kept."""
+        best = self._best if self.folder is not None and self._validates_after(self.result.steps) else None
+        return best is not None and best.step == self.result.steps
+
+    def _note_best(self, record: EpochRecord | ValidationRecord) -> None:
+        if self.early_stopping is not None and self.early_stopping.restore_best and record is self._best:
+            self.best = self.best or StateCopy(self.program, self.scope)
+            self.best.take()
+
+    def _restore_best(self) -> None:
+        """Let the scope hold the best state, where that was asked for."""
+        best = self._best if self.early_stopping is not None and self.early_stopping.restore_best else None
+        if best is None or best.step == self.result.steps:
+            return
+        if self.best is None:
+            saved = None if self.folder is None else self.folder.load(best.step)
+            if saved is None:
+                warn_here(
+                    f"the state after step {best.step}, the best one, is not kept any more; that of the last step stays", RuntimeWarning
+                )
+                return
+            self.best = StateCopy(self.program, self.scope)
+            self.best.take_from(saved)
+        self.best.restore()
+        self.result.steps = best.step
 
     def _measure(self, epoch: int, held_out: Batches | Replay, stopping: Stopping) -> dict[str, float]:
-        """The means of the targets over data, at the end of an epoch, without training on it."""
-        means = Means(self.metrics)
+        """The means of the targets over data, without training on it; metrics count it apart from what is trained on."""
+        means, inside = Means(self.metrics), self.scope.new_scope()
         try:
+            init(self.program, inside, overwrite=True, only={op.writes[0] for op in self.program.main.tail if op.role is Role.MEASURE})
             for batch in one_epoch(held_out):
                 stopping.check()
                 self._keep_sample("validation", held_out, batch)
-                values = self.executor.run(self.program, batch.feed, list(self.program.targets), scope=self.scope, training=False)
+                values = self.executor.run(self.program, batch.feed, list(self.program.targets), scope=inside, training=False)
                 means.add(self.program.targets, values, batch.rows)
                 if not means.are_finite:
                     self.loss.warn(values, batch.feed, step=self.result.steps, epoch=epoch, validation=True)
         finally:
-            reset(self.program, self.scope)
+            inside.drop()
         return means.values
 
     def _keep_sample(self, part: str, batches: Batches | Replay, batch: Batch) -> None:
@@ -177,9 +251,9 @@ class Loop:
         counted = int(self.scope[COUNTER])  # type: ignore[call-overload]
         if self.folder is None or not self.is_recorded or counted != self.result.steps or not self._is_sound:
             return
-        best = None if self.early_stopping is None else self.early_stopping.best(self.result.history)
-        means, history = self.means if self.in_middle else Means(), self.result.history
-        state = SavedState(counted, history, means.rows, means.totals, self.batches.per_epoch, self.is_ended)
+        best, result = self._best, self.result
+        means = self.means if self.in_middle else Means()
+        state = SavedState(counted, result.history, means.rows, means.totals, self.batches.per_epoch, self.is_ended, result.validations)
         self.folder.save(self.program, self.scope, state, best=None if best is None else best.step)
 
     @property

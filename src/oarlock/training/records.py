@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from oarlock.ir.program import Program
 from oarlock.runtime.scope import Scope
 
-__all__ = ["EpochRecord", "TrainingResult"]
+__all__ = ["EpochRecord", "TrainingResult", "ValidationRecord"]
 
 
 @dataclass(frozen=True)
@@ -27,15 +27,31 @@ class EpochRecord:
         return self.training | {f"validation {label}": value for label, value in self.validation.items()}
 
 
+@dataclass(frozen=True)
+class ValidationRecord:
+    """What was measured on the validation data after `step`, in an epoch, by label."""
+
+    epoch: int
+    validation: dict[str, float]
+    step: int
+
+    @property
+    def values(self) -> dict[str, float]:
+        """By labels such as "validation loss"."""
+        return {f"validation {label}": value for label, value in self.validation.items()}
+
+
 @dataclass
 class TrainingResult:
     """The result of training: the training program, the scope it ran in, and the measurements of each epoch.
 
     `ol.save_model(result, path)` saves it to be continued; `ol.save_model(predict, result.parameters, path)`
-    saves the program that predicts. `steps` counts the steps of the program's whole life.
+    saves the program that predicts. `steps` counts the steps of the program's whole life. `validations` are those that were made every
+    so many steps.
     """
 
     program: Program
     parameters: Scope
     history: list[EpochRecord] = field(default_factory=list)
     steps: int = 0
+    validations: list[ValidationRecord] = field(default_factory=list)

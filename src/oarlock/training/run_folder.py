@@ -9,7 +9,7 @@ import time
 import warnings
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from importlib import metadata
 from io import BytesIO
 from pathlib import Path
@@ -29,9 +29,16 @@ from oarlock.ir.printer import format_program
 from oarlock.ir.program import Program
 from oarlock.registry.range_check import require_count
 from oarlock.runtime.scope import Scope
-from oarlock.training.checkpoint import find_checkpoints, find_latest, remove_checkpoint, remove_unfinished, write_checkpoint
+from oarlock.training.checkpoint import (
+    find_checkpoints,
+    find_latest,
+    read_checkpoint,
+    remove_checkpoint,
+    remove_unfinished,
+    write_checkpoint,
+)
 from oarlock.training.metrics import without_means
-from oarlock.training.records import EpochRecord
+from oarlock.training.records import EpochRecord, ValidationRecord
 from oarlock.training.sample import sample_of
 
 try:
@@ -79,6 +86,7 @@ class SavedState:
     totals: dict[str, float]
     per_epoch: int | None
     is_ended: bool
+    validations: list[ValidationRecord] = field(default_factory=list)
 
 
 class RunFolder:
@@ -135,7 +143,8 @@ class RunFolder:
         try:
             held = json.loads(files[_STATE])
             history = [EpochRecord(**record) for record in held.pop("history")]
-            state = SavedState(history=history, **held)
+            validations = [ValidationRecord(**record) for record in held.pop("validations", [])]
+            state = SavedState(history=history, validations=validations, **held)
         except (KeyError, TypeError, ValueError) as error:
             raise FormatError(f'the state of the checkpoint of step {step} in "{self.checkpoints}" cannot be read') from error
         self._saved = step
@@ -188,12 +197,23 @@ class RunFolder:
         """Log a step."""
         self._write_log({"step": step, "epoch": epoch, "rows": rows, **values})
 
-    def epoch(self, record: EpochRecord) -> None:
-        """Log an epoch, with what was validated."""
+    def epoch(self, record: EpochRecord | ValidationRecord) -> None:
+        """Log an epoch, with what was validated; or a validation in an epoch."""
         self._write_log(asdict(record))
         if self._log is not None:
             with contextlib.suppress(OSError):
                 self._log.flush()
+
+    def load(self, step: int) -> Scope | None:
+        """The values of the checkpoint of a step; None where it is not there, or not whole."""
+        self._wait()
+        path = find_checkpoints(self.checkpoints).get(step)
+        if path is None:
+            return None
+        with contextlib.suppress(OarlockError):
+            read_checkpoint(path)
+            return load_model(path / _MODEL).scope
+        return None
 
     def save(self, program: Program, scope: Scope, state: SavedState, *, best: int | None) -> None:
         """Write a checkpoint beside the training: its values are copied here, the rest is done by a thread.

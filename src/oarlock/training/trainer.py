@@ -51,6 +51,7 @@ def train(
     epochs: int | None = None,
     batch_size: int | None = None,
     validate: object = None,
+    validate_every: int | None = None,
     show: Mapping[str, Var] | None = None,
     transform: Transform | None = None,
     steps: int | None = None,
@@ -72,11 +73,11 @@ def train(
     stopped. `data` is a dict of arrays with the rows first, or whatever else `ol.data.read` takes, or what it gives; None where the inputs
     carry their values, and then an epoch is one step. `optimizer` is SGD(0.01), `epochs` 1 and `batch_size` 32 unless said otherwise, by a
     `DataLoader` for instance. `transform` is a function of each batch of `data`, before it is fed (`ol.data.Source`).
-    `validate` is data to measure on after each epoch, as it stands. `show` names further variables to report: their means over rows are,
-    and of what `ol.metric` made, which begins anew with each pass over data, the value after the last batch. `steps` ends
-    the run early, after so many more steps. `scope` receives the parameters, and keeps those it has. A run that raised in it goes on
-    when it is asked for once more; that of another program is refused, and `scope.new_scope()` trains its parameters beside it. `progress`
-    is False for silence.
+    `validate` is data to measure on after each epoch, or after every `validate_every` steps, as it stands. `show` names further variables
+    to report: their means over rows are, and of what `ol.metric` made, which begins anew with each pass over data, the value after the last
+    batch. `steps` ends the run early, after so many more steps. `scope` receives the parameters, and keeps those it has. A run that raised
+    in it goes on when it is asked for once more; that of another program is refused, and `scope.new_scope()` trains its parameters beside
+    it. `progress` is False for silence.
 
     `run` is a folder in which the run is kept, a path or an `ol.training.Run`: its program, what it measured, and checkpoints, written
     beside the training. A folder that holds a run already goes on with it where its last checkpoint is, with the same bits as if it had
@@ -97,6 +98,10 @@ def train(
     """
     if steps is not None:
         require_count("steps", steps, least=0)
+    if validate_every is not None:
+        require_count("validate_every", validate_every)
+        if validate is None:
+            raise ArgumentError("validate_every needs data to validate on", hint="validate=...")
     if not_finite not in ("stop", "warn"):
         raise ArgumentError(f'not_finite is "stop" or "warn", not {not_finite!r:.60}')
     if tune:
@@ -137,7 +142,9 @@ def train(
         if isinstance(cost, Var):
             _take_up(program, scope, drive.epochs, batches.per_epoch if isinstance(batches, Batches) else None)
         init(program, scope)
-        loop = Loop(program, scope, batches, held_out, executor, early_stopping, on_step, on_epoch, folder, not_finite == "stop")
+        loop = Loop(
+            program, scope, batches, held_out, executor, early_stopping, on_step, on_epoch, folder, validate_every, not_finite == "stop"
+        )
         if folder is not None:
             loop.go_on(state)
             folder.begin(program, steps=loop.result.steps, data=str(data) if isinstance(data, str | os.PathLike) else type(data).__name__)

@@ -1,0 +1,53 @@
+"""A copy of what the steps of a program write, and the way back to it."""
+
+import torch
+
+from oarlock.ir.names import COUNTER, DRAWS
+from oarlock.ir.program import Program
+from oarlock.runtime.scope import Scope, lock_of_writing
+
+__all__ = ["StateCopy"]
+
+
+class StateCopy:
+    """The values in a scope of the variables that a program's steps write, as they were when they were last taken.
+
+    It reads them where they are, so that steps go on writing over them; what no step writes is not copied.
+    """
+
+    def __init__(self, program: Program, scope: Scope):
+        self._scope = scope
+        self._names = list(dict.fromkeys([*(op.writes[0].name for op in program.main.tail), COUNTER, DRAWS]))
+        self._held: dict[str, object] = {}
+
+    def take(self) -> None:
+        """Copy them as they are now, into the memory of the copy before."""
+        with lock_of_writing(self._scope):
+            for name in self._names:
+                found, before = self._scope.find_var(name), self._held.get(name)
+                held = found.held if found is not None and found.is_set else None
+                if not isinstance(held, torch.Tensor):
+                    self._held[name] = held
+                elif isinstance(before, torch.Tensor) and _is_alike(before, held):
+                    before.copy_(held)
+                else:
+                    self._held[name] = held.detach().clone()
+
+    def restore(self) -> None:
+        """Let the scope hold copies of what was taken."""
+        for name, held in self._held.items():
+            found = self._scope.find_var(name)
+            if found is None:
+                continue
+            if held is None:
+                found.reset()
+            else:
+                found.give(held.clone() if isinstance(held, torch.Tensor) else held, own=isinstance(held, torch.Tensor))
+
+    def take_from(self, scope: Scope) -> None:
+        """Copy them of another scope, as they were saved."""
+        self._held = {name: scope[name] for name in self._names if scope.find_var(name) is not None}
+
+
+def _is_alike(left: torch.Tensor, right: torch.Tensor) -> bool:
+    return (left.shape, left.dtype, left.device) == (right.shape, right.dtype, right.device)
