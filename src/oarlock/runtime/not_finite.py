@@ -122,7 +122,7 @@ class _Recorder(Interpreter):
 
 
 class _Trace:
-    """What led to a value, read backward off the runs of a step that gave what is not finite."""
+    """The way to a value, read backward off the runs of a step that gave what is not finite."""
 
     def __init__(self, runs: list[_Run]):
         self.runs = runs

@@ -183,7 +183,7 @@ class Loop:
 
     @property
     def _measured(self) -> Sequence[EpochRecord | ValidationRecord]:
-        """What early stopping looks at."""
+        """The records that early stopping looks at."""
         by_step = self.validate_every is not None and self.early_stopping is not None and self.early_stopping.is_of_validation
         return self.result.validations if by_step else self.result.history
 

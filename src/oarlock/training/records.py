@@ -29,7 +29,7 @@ class EpochRecord:
 
 @dataclass(frozen=True)
 class ValidationRecord:
-    """What was measured on the validation data after `step`, in an epoch, by label."""
+    """The measurements on the validation data after `step`, in an epoch, by label."""
 
     epoch: int
     validation: dict[str, float]
