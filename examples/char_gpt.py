@@ -4,27 +4,13 @@ oarlock train examples/char_gpt.py
 """
 
 import argparse
-from pathlib import Path
 
 import numpy
 
 import oarlock as ol
 
 LAYERS, HEADS, WIDTH, CONTEXT = 2, 4, 64, 64
-CHARACTERS = 128  # of ASCII
-
-
-def read_library(files: int) -> tuple[dict[str, numpy.ndarray], dict[str, numpy.ndarray]]:
-    """Windows of the standard library's source to train on, and those of one file in eight, held out: ids and next, int64[n CONTEXT]."""
-    paths = sorted(Path(argparse.__file__).parent.glob("*.py"))[:files]
-    parts = []
-    for chosen in ([path for number, path in enumerate(paths) if number % 8], paths[::8]):
-        text = "".join(path.read_text(encoding="utf-8") for path in chosen)
-        ids = numpy.frombuffer(text.encode("ascii", "replace"), dtype="uint8").astype("int64")
-        count = (len(ids) - 1) // CONTEXT
-        windows = [ids[start : start + count * CONTEXT].reshape(count, CONTEXT) for start in (0, 1)]
-        parts.append({"ids": windows[0], "next": windows[1]})
-    return parts[0], parts[1]
+CHARACTERS = len(ol.datasets.standard_library.vocabulary)  # those of ASCII
 
 
 def gpt(ids: ol.Var, dtype: str = "float32") -> ol.Var:
@@ -90,7 +76,7 @@ def write_on(model: ol.Model, begin: str, rows: int, temperature: float = 0.7) -
 
 def main(seed: int = 0, steps: int = 2000, files: int = 200, path: str = "char_gpt.safetensors") -> dict[str, object]:
     """Train until a character held out costs less than 2.6 bits, save what writes, and let the file write; return both."""
-    train, held_out = read_library(files)
+    train, held_out = ol.datasets.standard_library.split(length=CONTEXT, files=files)
     with ol.Program(seed=seed):
         following = ol.layer.data("next", [CONTEXT], dtype="int64")
         logits = gpt(ol.layer.data("ids", [CONTEXT], dtype="int64"))

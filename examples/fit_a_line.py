@@ -11,17 +11,14 @@ import oarlock as ol
 
 
 def load(seed: int) -> tuple[dict[str, numpy.ndarray], dict[str, numpy.ndarray]]:
-    """442 patients, four fifths to train on: x float32[n 10] of mean 0 and deviation 1, y float32[n 1] by hundreds.
+    """442 patients, four fifths to train on: x float32[n 10] of mean 0 and deviation 1 among these, y float32[n 1] by hundreds.
 
-    They come with scikit-learn (Efron et al., 2004), and stand for the houses of the chapter, which have to be fetched.
+    They come with scikit-learn, and stand for the houses of the chapter, which have to be fetched.
     """
-    from sklearn.datasets import load_diabetes
-
-    x, y = load_diabetes(return_X_y=True)
-    x, y = (x / x.std(0)).astype("float32"), (y[:, None] / 100).astype("float32")
-    order = numpy.random.default_rng(seed).permutation(len(x))
-    cut = len(x) * 4 // 5
-    return {"x": x[order[:cut]], "y": y[order[:cut]]}, {"x": x[order[cut:]], "y": y[order[cut:]]}
+    train, test = ol.datasets.diabetes.split(seed)
+    mean, deviation = train["x"].mean(0), train["x"].std(0)
+    train, test = ({"x": (part["x"] - mean) / deviation, "y": part["y"] / 100} for part in (train, test))
+    return train, test
 
 
 def main(seed: int = 0, epochs: int = 40, path: str = "line.safetensors") -> dict[str, object]:

@@ -4,10 +4,8 @@ oarlock train examples/language_model.py
 """
 
 import argparse
-import ast
 import re
 from collections import Counter
-from pathlib import Path
 
 import numpy
 
@@ -21,11 +19,7 @@ def read_docstrings(files: int, count: int) -> tuple[numpy.ndarray, list[str]]:
 
     They stand for the Penn Treebank, which is not free.
     """
-    words: list[str] = []
-    for path in sorted(Path(argparse.__file__).parent.glob("*.py"))[:files]:
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
-                words += re.findall(r"[a-z]+|[.,:]", (ast.get_docstring(node) or "").lower())
+    words = [word for text in ol.datasets.standard_library.docstrings(files=files) for word in re.findall(r"[a-z]+|[.,:]", text.lower())]
     vocabulary = ["?", *(word for word, _ in Counter(words).most_common(count - 1))]
     numbers = {word: number for number, word in enumerate(vocabulary)}
     return numpy.array([numbers.get(word, 0) for word in words]), vocabulary

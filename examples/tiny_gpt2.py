@@ -6,7 +6,6 @@ python examples/tiny_gpt2.py --transformers     the same sizes of Hugging Face's
 
 import argparse
 import sys
-from pathlib import Path
 
 import numpy
 import torch
@@ -16,7 +15,7 @@ from torch.nn import functional
 import oarlock as ol
 
 LAYERS, HEADS, WIDTH, CONTEXT = 3, 4, 96, 64
-CHARACTERS = 128  # a token is a character of ASCII
+CHARACTERS = len(ol.datasets.standard_library.vocabulary)  # a token is a character of ASCII
 
 
 class Block(nn.Module):
@@ -67,19 +66,6 @@ def make_gpt2(from_transformers: bool) -> nn.Module:
     return GPT2LMHeadModel(GPT2Config(**sizes, use_cache=False, bos_token_id=0, eos_token_id=0))
 
 
-def read_library(files: int) -> tuple[dict[str, numpy.ndarray], dict[str, numpy.ndarray]]:
-    """Windows of the standard library's source to train on, and those of one file in eight, held out: ids and next, int64[n CONTEXT]."""
-    paths = sorted(Path(argparse.__file__).parent.glob("*.py"))[:files]
-    parts = []
-    for chosen in ([path for number, path in enumerate(paths) if number % 8], paths[::8]):
-        text = "".join(path.read_text(encoding="utf-8") for path in chosen)
-        ids = numpy.frombuffer(text.encode("ascii", "replace"), dtype="uint8").astype("int64")
-        count = (len(ids) - 1) // CONTEXT
-        windows = [ids[start : start + count * CONTEXT].reshape(count, CONTEXT) for start in (0, 1)]
-        parts.append({"input_ids": windows[0], "next": windows[1]})
-    return parts[0], parts[1]
-
-
 def write(model: ol.Model, begin: str, length: int, seed: int) -> str:
     """`begin`, and what the model goes on with: each character is drawn as it says, from a softmax that is sharpened a little."""
     random, ids = numpy.random.default_rng(seed), list(begin.encode("ascii"))
@@ -95,7 +81,8 @@ def main(
 ) -> float:
     """Import the module, train it here, save it, and let the saved file write; return the bits that a character held out costs."""
     torch.manual_seed(seed)
-    train, held_out = read_library(files)
+    parts = ol.datasets.standard_library.split(length=CONTEXT, files=files)
+    train, held_out = ({"input_ids": part["ids"], "next": part["next"]} for part in parts)
     imported = ol.from_torch(
         make_gpt2(transformers), {"input_ids": torch.zeros(2, CONTEXT, dtype=torch.int64)}, dynamic={"input_ids": {0: "n", 1: "t"}}
     )

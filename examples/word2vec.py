@@ -4,10 +4,8 @@ oarlock train examples/word2vec.py
 """
 
 import argparse
-import ast
 import re
 from collections import Counter
-from pathlib import Path
 
 import numpy
 
@@ -18,12 +16,8 @@ BEFORE, SIZE = 4, 32
 
 def read_docstrings(files: int) -> list[str]:
     """The words of the docstrings of Python's standard library, one after another. They stand for the Penn Treebank, which is not free."""
-    words: list[str] = []
-    for path in sorted(Path(argparse.__file__).parent.glob("*.py"))[:files]:
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
-                words += re.findall(r"[a-z]+|[.,]", (ast.get_docstring(node) or "").lower())
-    return words
+    texts = ol.datasets.standard_library.docstrings(files=files)
+    return [word for text in texts for word in re.findall(r"[a-z]+|[.,]", text.lower())]
 
 
 def number_words(words: list[str], count: int) -> tuple[numpy.ndarray, list[str]]:

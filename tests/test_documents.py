@@ -13,6 +13,7 @@ ROOT = Path(__file__).resolve().parent.parent
 GENERATED = {
     "docs/reference/api.md",
     "docs/reference/compositions.md",
+    "docs/reference/datasets.md",
     "docs/reference/errors.md",
     "docs/reference/layers.md",
     "docs/reference/operators.md",

@@ -126,6 +126,7 @@ def test_python_m_oarlock_shows_every_verb(tmp_path):
         "export",
         "ops",
         "explain",
+        "datasets",
         "hash",
         "import",
     ]
@@ -155,6 +156,7 @@ def test_an_error_of_another_process_goes_to_its_error_output_without_a_tracebac
         "export",
         "ops",
         "explain",
+        "datasets",
         "hash",
         "import",
     ],
@@ -355,6 +357,44 @@ def test_every_operator_has_a_page(prints):
         assert prints("ops", operator.type).startswith(f"{operator.type}("), operator.type
 
 
+def test_datasets_lists_every_data_set_and_prints_what_one_holds(prints, refuses):
+    listed = prints("datasets")
+    names = re.findall(r"^  (\w+)  +\S", listed, re.MULTILINE)
+    assert names == list(ol.datasets.descriptions())
+    assert prints("datasets", "iris") == (
+        "Iris: 150 flowers of three species, told apart by four lengths (R. A. Fisher, 1936).\n\n"
+        "scikit-learn ships them; nothing is downloaded.\n\n"
+        "columns  x float32[n, 4], label int64[n]\n"
+        "rows     iris:train 120, iris:test 30, iris:all 150\n"
+        "features sepal length, sepal width, petal length, petal width\n"
+        "classes  setosa, versicolor, virginica\n"
+        "source   R. A. Fisher, 1936: The use of multiple measurements in taxonomic problems; UCI, with scikit-learn\n"
+        "licence  CC BY 4.0\n"
+    )
+    for name in names:
+        assert re.search(r"^columns  \w.*\nrows     \w.*(\n.*)*\nsource   \w.*\nlicence  \w", prints("datasets", name), re.MULTILINE)
+    assert "rows     as many as the Python that runs has\n" in prints("datasets", "standard_library")
+    assert refuses("datasets", "irs") == (
+        'DataError: there is no data set "irs"\n  Try: did you mean "iris"?    (oarlock explain DataError)'
+    )
+
+
+def test_a_data_set_trains_a_saved_program_by_its_name(tmp_path, prints):
+    with ol.Program(seed=0):
+        x, label = ol.layer.data("x", [4]), ol.layer.data("label", [], dtype="int64")
+        logits = ol.layer.fc(ol.layer.batch_norm(x), 3)
+        cost = ol.layer.mean(ol.layer.softmax_with_cross_entropy(logits, label))
+    result = ol.train(cost, ol.datasets.iris.split(seed=0)[0], optimizer=ol.optimizer.Adam(0.05), epochs=1, progress=False)
+    ol.save_model(result, tmp_path / "iris.safetensors")
+    ol.save_model(logits, result.parameters, tmp_path / "model.safetensors")
+    before = prints("infer", tmp_path / "model.safetensors", "--data", "iris:test")
+    printed = prints("train", tmp_path / "iris.safetensors", "--data", "iris:train", "--validate", "iris:test", "--epochs", "30")
+    losses = [float(loss) for loss in re.findall(r"validation loss ([0-9.]+)", printed)]
+    assert len(losses) == 29
+    assert losses[-1] < 0.3 < losses[0]
+    assert re.match(r"test accuracy \d", before)
+
+
 def test_ops_suggests_a_name(refuses):
     assert refuses("ops", "rleu") == 'UnknownOperatorError: no operator "rleu"; did you mean "relu"?'
 
@@ -422,9 +462,11 @@ def test_infer_refuses_what_it_cannot_do(folder, model, tmp_path, refuses):
         f'MissingFileError: there is no file "{tmp_path / "none.safetensors"}"'
     )
     assert refuses("infer", model, "--data", "digits:tset") == (
-        'DataError: there is no data set "digits:tset"\n  one of digits:train, digits:test, digits:all, '
-        "mnist:train, mnist:test, mnist:all, a folder of images, or a file that ends with "
-        ".csv, .tsv, .npz, .npy, .parquet, .arrow, .feather"
+        'DataError: there is no data set "digits:tset"\n'
+        "  one of digits, iris, wine, breast_cancer, diabetes, sample_images, standard_library, mnist, fashion_mnist, cifar10, "
+        "shakespeare, copying, addition, sorting, moons, spirals, waves, with :train, :test or :all behind it; a folder of "
+        "images; a file that ends with .csv, .tsv, .npz, .npy, .parquet, .arrow, .feather\n"
+        "  Try: oarlock datasets lists them    (oarlock explain DataError)"
     )
     assert refuses("infer", model, "--data", "none.npz") == 'DataError: there is no file "none.npz"'
     assert refuses("infer", model, "--data", "digits:test", "--output", tmp_path / "none" / "x.npy") == (

@@ -26,7 +26,7 @@ __all__ = ["infer"]
 def infer(
     path: Annotated[Path, typer.Argument(metavar="MODEL.safetensors", help="A model file.")],
     data: Annotated[
-        str, typer.Option(help="What to read: digits:test, digits:train, digits:all, a file of arrays or a table, a folder of images.")
+        str, typer.Option(help="What to read: digits:test, another of `oarlock datasets`, a file of arrays or a table, a folder of images.")
     ],
     columns: Columns = [],  # noqa: B006  typer copies it
     seed: Annotated[int | None, typer.Option(help="Which split of a bundled data set; the model's own seed, unless given.")] = None,

@@ -7,6 +7,7 @@ from rich.console import Console
 
 from oarlock.cli import (
     check,
+    datasets,
     diff,
     explain,
     export,
@@ -52,7 +53,7 @@ app.command(cls=opens_program("output"))(prune.prune)
 app.command(cls=opens_program("output"))(recompute.recompute)
 app.command(cls=opens_program("output"))(quantize.quantize)
 app.command(cls=opens_program("onnx"))(export.export)
-for command in (ops.ops, explain.explain):
+for command in (ops.ops, explain.explain, datasets.datasets):
     app.command()(command)
 app.command("hash", cls=opens_program())(hash.hash_)
 imports = typer.Typer(no_args_is_help=True, help="Bring in a model of another framework.")

@@ -27,7 +27,8 @@ def train(
         Path, typer.Argument(metavar="SCRIPT.py | PROGRAM.safetensors", help="A training script, or a saved training program.")
     ],
     data: Annotated[
-        str | None, typer.Option(help="What a saved program trains on: digits:train, a file of arrays or a table, a folder of images.")
+        str | None,
+        typer.Option(help="What a saved program trains on: digits:train, another of `oarlock datasets`, a table, a folder of images."),
     ] = None,
     validate: Annotated[str | None, typer.Option(help="What it is measured on after each epoch: digits:test.")] = None,
     columns: Columns = [],  # noqa: B006  typer copies it

@@ -28,7 +28,16 @@ __all__ = ["Ended", "Interrupted", "ProcessLimits", "Untrusted", "opens_program"
 Untrusted = Annotated[bool, typer.Option("--untrusted", help="The file is a stranger's: open no link, and run in a process with limits.")]
 
 _PACKAGES = str(Path(__file__).resolve().parents[2])
-_KEPT = ("LANG", "LC_ALL", "LD_LIBRARY_PATH", "MKL_NUM_THREADS", "OMP_NUM_THREADS", "PYTHONHOME")  # no tokens, no addresses
+_KEPT = (
+    "LANG",
+    "LC_ALL",
+    "LD_LIBRARY_PATH",
+    "MKL_NUM_THREADS",
+    "OARLOCK_DATA",
+    "OMP_NUM_THREADS",
+    "PYTHONHOME",
+    "XDG_CACHE_HOME",
+)  # no tokens, no addresses
 _PATIENCE = 2.0  # seconds that a child has to hand over what it has, once it was interrupted
 _REPORT = "nothing was written; SECURITY.md says where to report a file that does this"
 

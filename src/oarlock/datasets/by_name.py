@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from types import ModuleType
 
 import numpy
 
@@ -9,27 +10,66 @@ from oarlock.data.recognition import FILES, read
 from oarlock.data.selection import parse_columns
 from oarlock.data.source import Source
 from oarlock.data.table import Table
-from oarlock.datasets import digits, mnist
+from oarlock.datasets import (
+    addition,
+    breast_cancer,
+    cifar10,
+    copying,
+    diabetes,
+    digits,
+    fashion_mnist,
+    iris,
+    mnist,
+    moons,
+    sample_images,
+    shakespeare,
+    sorting,
+    spirals,
+    standard_library,
+    waves,
+    wine,
+)
+from oarlock.datasets.description import Description
 from oarlock.errors import DataError
+from oarlock.suggestions import did_you_mean
 
-__all__ = ["load", "open_source"]
+__all__ = ["GROUPS", "descriptions", "load", "open_source"]
 
-_SETS = {"digits": digits, "mnist": mnist}
+_DRAWN = (copying, addition, sorting, moons, spirals, waves)
+GROUPS: dict[str, tuple[ModuleType, ...]] = {
+    "installed with scikit-learn": (digits, iris, wine, breast_cancer, diabetes, sample_images),
+    "installed with Python": (standard_library,),
+    "fetched once": (mnist, fashion_mnist, cifar10, shakespeare),
+    "made up from a seed": _DRAWN,
+}
+"""The data sets by where they are from."""
+
+_SETS = {module.__name__.rpartition(".")[2]: module for group in GROUPS.values() for module in group}
 _PARTS = ("train", "test", "all")
 
 
+def descriptions() -> dict[str, Description]:
+    """The description of each data set by its name: what it holds, where it comes from and on what terms."""
+    return {name: module.DESCRIPTION for name, module in _SETS.items()}
+
+
 def load(name: str, *, seed: int = 0, columns: Sequence[str] = ()) -> dict[str, numpy.ndarray]:
-    """The columns of a data set, whole. As `open_source`."""
+    """The columns of a data set, whole, with the rows first.
+
+    `name` is `iris:train` for the rows to train on, `iris:test` for those to test on, `iris:all` or `iris` for both; `descriptions()` has
+    the names. It may be the path of a file or of a folder, as `ol.data.read` takes it. `seed` draws the parts, and what is made up.
+    `columns` picks some, such as "x=first:last" and "label=kind". Raises DataError, ArgumentError or FeedError.
+    """
     table = open_source(name, seed=seed, columns=columns).rows
     assert isinstance(table, Table)
     return table.whole()  # type: ignore[return-value]
 
 
 def open_source(name: str, *, seed: int = 0, columns: Sequence[str] = ()) -> Source:
-    """The rows of `digits:train`, `digits:test`, `digits:all`, of `mnist` likewise, or of a file or a folder that `ol.data.read` reads.
+    """The rows of `iris:train`, `iris:test`, `iris:all`, of another data set likewise, or of a file or a folder that `ol.data.read` reads.
 
-    `seed` draws the parts. `columns` picks some, such as "x=first:last" and "label=kind" (`parse_columns`). A file is read without running
-    anything that it holds. Raises DataError, ArgumentError or FeedError.
+    `seed` draws the parts, and what is made up. `columns` picks some, such as "x=first:last" and "label=kind" (`parse_columns`). A file is
+    read without running anything that it holds. Raises DataError, ArgumentError or FeedError.
     """
     return read(_find(name, seed), columns=parse_columns(columns))
 
@@ -38,12 +78,19 @@ def _find(name: str, seed: int) -> object:
     if name.endswith(tuple(FILES)) or Path(name).is_dir():
         return name
     stem, _, part = name.partition(":")
-    if stem not in _SETS or part not in ("", *_PARTS):
-        named = ", ".join(f"{known}:{part}" for known in _SETS for part in _PARTS)
+    module = _SETS.get(stem)
+    if module is None or part not in ("", *_PARTS):
         raise DataError(
-            f'there is no data set "{name}"', contract=f"one of {named}, a folder of images, or a file that ends with {', '.join(FILES)}"
+            f'there is no data set "{name}"',
+            contract=f"one of {', '.join(_SETS)}, with :train, :test or :all behind it; a folder of images; a file that ends with "
+            f"{', '.join(FILES)}",
+            hint=(did_you_mean(stem, _SETS) if module is None else None) or "oarlock datasets lists them",
         )
     if part in ("", "all"):
-        return _SETS[stem].load()
-    train, test = _SETS[stem].split(seed=seed)
+        return module.load(seed=seed) if module in _DRAWN else module.load()
+    if not hasattr(module, "split"):
+        raise DataError(f"{stem} has no parts to train and to test on", hint=f"{stem}:all")
+    if hasattr(module, part):  # without reading the other
+        return getattr(module, part)()
+    train, test = module.split(seed=seed)
     return train if part == "train" else test

@@ -6,9 +6,18 @@ C. Kaynak, 1998). Nothing is downloaded.
 
 import numpy
 
-from oarlock.errors import DataError
+from oarlock.datasets.description import Description
+from oarlock.datasets.scikit_learn import load_bundled, split_rows
 
 __all__ = ["load", "split"]
+
+DESCRIPTION = Description(
+    columns={"image": "float32[n, 1, 8, 8]", "label": "int64[n]"},
+    rows={"train": 1437, "test": 360, "all": 1797},
+    classes=tuple("0123456789"),
+    source="E. Alpaydin and C. Kaynak, 1998: Optical Recognition of Handwritten Digits, UCI; with scikit-learn",
+    licence="CC BY 4.0",
+)
 
 
 def load() -> dict[str, numpy.ndarray]:
@@ -16,19 +25,11 @@ def load() -> dict[str, numpy.ndarray]:
 
     Raises DataError where scikit-learn is not installed.
     """
-    try:
-        from sklearn.datasets import load_digits
-    except ImportError:
-        raise DataError("the digits come with scikit-learn, which is not installed", hint='pip install "oarlock[datasets]"') from None
-    pixels, label = load_digits(return_X_y=True)  # [1797, 64] from 0 to 16
+    pixels, label = load_bundled("the digits come", "load_digits", return_X_y=True)  # [1797, 64] from 0 to 16
     image = (numpy.reshape(pixels, (-1, 1, 8, 8)) / 16.0).astype("float32")
     return {"image": image, "label": numpy.asarray(label, dtype="int64")}
 
 
 def split(seed: int = 0) -> tuple[dict[str, numpy.ndarray], dict[str, numpy.ndarray]]:
     """Four fifths to train on and one fifth to test on, each with the same share of every digit. `seed` draws them."""
-    data = load()
-    from sklearn.model_selection import train_test_split
-
-    train, test = train_test_split(numpy.arange(len(data["label"])), test_size=0.2, random_state=seed % 2**32, stratify=data["label"])
-    return {name: array[train] for name, array in data.items()}, {name: array[test] for name, array in data.items()}
+    return split_rows(load(), seed, stratify="label")

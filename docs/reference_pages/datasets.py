@@ -1,0 +1,45 @@
+"""The page of data sets."""
+
+import inspect
+from collections.abc import Iterator
+
+from reference_pages.markdown import escaped, prose, python, slug
+from reference_pages.source import header
+
+from oarlock.datasets.by_name import GROUPS
+
+
+def datasets() -> Iterator[str]:
+    yield from (
+        "# Data sets",
+        "",
+        'Data that a name is enough for: `ol.datasets.load("iris:train")`, and `--data iris:train` on the command line; `oarlock datasets`',
+        "lists the same. Rows are dicts of arrays.",
+        "The types of columns are those that `load` gives unless it is told other sizes. [Data](../guides/data.md) says how data is read.",
+        "",
+        "| data set | rows | columns | licence |",
+        "|---|---|---|---|",
+    )
+    for group in GROUPS.values():
+        for module in group:
+            about, title = module.DESCRIPTION, title_of(module.__name__)
+            columns = ", ".join(f"`{name}` {kind}" for name, kind in about.columns.items())
+            rows = f"{about.rows['all']:,}" if about.rows else "as many as the Python that runs has"
+            yield f"| [{title}](#{slug('ol.datasets.' + title)}) | {rows} | {escaped(columns)} | {about.licence} |"
+    for where, group in GROUPS.items():
+        yield from ("", f"## {where[0].upper()}{where[1:]}", "")
+        for module in group:
+            about, title = module.DESCRIPTION, title_of(module.__name__)
+            yield from ("", f"### ol.datasets.{title}", "", prose(inspect.getdoc(module)), "")
+            parts = ", ".join(f"`{title}:{part}` {count:,}" for part, count in about.rows.items())
+            facts = {"Rows": parts, "Features": ", ".join(about.features), "Classes": ", ".join(about.classes)}
+            facts |= {"Source": about.source, "Licence": about.licence}
+            yield from (f"- {fact}: {escaped(text)}" for fact, text in facts.items() if text)
+            for name in module.__all__:
+                value = getattr(module, name)
+                if inspect.isfunction(value):
+                    yield from ("", *python(header(value, name)), prose(inspect.getdoc(value)))
+
+
+def title_of(module: str) -> str:
+    return module.rpartition(".")[2]

@@ -1,0 +1,47 @@
+"""Addition: sums of numbers that are written digit by digit, "012+345" and "0357", from one sequence to another."""
+
+import numpy
+
+from oarlock.datasets.description import Description
+from oarlock.datasets.task import cut, draws
+from oarlock.datasets.text import Vocabulary
+from oarlock.errors import ArgumentError
+
+__all__ = ["load", "split", "vocabulary"]
+
+DESCRIPTION = Description(
+    columns={"x": "int64[n, 7]", "y": "int64[n, 4]"},
+    rows={"train": 800, "test": 200, "all": 1000},
+    source="made up; the task is that of W. Zaremba and I. Sutskever, 2014: arXiv:1410.4615",
+    licence="that of Oarlock",
+)
+
+vocabulary = Vocabulary("0123456789+")
+"""The digits, whose numbers are themselves, and the sign between the two terms."""
+
+_MOST_DIGITS = 18  # of int64
+
+
+def load(rows: int = 1000, *, seed: int = 0, digits: int = 3) -> dict[str, numpy.ndarray]:
+    """So many sums of two numbers of `digits` digits, zeros in front: x int64[rows, 2 * digits + 1], y int64[rows, digits + 1].
+
+    `vocabulary.decode` writes them. Raises ArgumentError for a size below 1, or for more than 18 digits.
+    """
+    if digits > _MOST_DIGITS:
+        raise ArgumentError(f"digits is {digits}; it is {_MOST_DIGITS} at most")
+    terms = draws(seed, rows=rows, digits=digits).integers(0, 10**digits, (2, rows))
+    sign = numpy.full((rows, 1), len(vocabulary) - 1)
+    return {
+        "x": numpy.concatenate([_written(terms[0], digits), sign, _written(terms[1], digits)], 1),
+        "y": _written(terms.sum(0), digits + 1),
+    }
+
+
+def split(seed: int = 0, *, rows: int = 1000, digits: int = 3) -> tuple[dict[str, numpy.ndarray], dict[str, numpy.ndarray]]:
+    """Four fifths of the rows of `load` to train on, and the rest to test on."""
+    return cut(load(rows, seed=seed, digits=digits))
+
+
+def _written(numbers: numpy.ndarray, digits: int) -> numpy.ndarray:
+    """The digits of numbers, int64[n digits], those of most weight first."""
+    return numbers[:, None] // 10 ** numpy.arange(digits - 1, -1, -1) % 10
