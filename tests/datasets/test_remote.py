@@ -25,7 +25,10 @@ COUNTS = {"train": 6, "t10k": 2}
 
 
 class Server:
-    """A server of this process. `files` has its answers by name: bytes, a number for a status, or a pair of the length that is told and the bytes that come."""
+    """A server of this process.
+
+    `files` has its answers by name: bytes, a number for a status, or a pair of the length that is told and the bytes that come.
+    """
 
     def __init__(self):
         self.files: dict[str, object] = {}

@@ -128,12 +128,12 @@ def test_a_wave_goes_on_one_step_later():
 @pytest.mark.parametrize(("name", "sizes"), [("copying", {"delay": 0}), ("sorting", {"rows": 0}), ("spirals", {"arms": -1})])
 def test_a_size_below_one_is_refused_by_name(name, sizes):
     ((size, value),) = sizes.items()
-    with pytest.raises(ol.ArgumentError, match=f"{size} is {value}; it is 1 or more"):
+    with pytest.raises(ol.ArgumentError, match=f"{size} is a whole number from 1, not {value}"):
         getattr(ol.datasets, name).load(**sizes)
 
 
 def test_sums_that_int64_does_not_hold_are_refused():
-    with pytest.raises(ol.ArgumentError, match="digits is 19; it is 18 at most"):
+    with pytest.raises(ol.ArgumentError, match="digits is a whole number from 1 to 18, not 19"):
         ol.datasets.addition.load(digits=19)
 
 
@@ -149,6 +149,8 @@ def test_the_source_of_python_is_divided_by_files():
     assert len(sources[0] + sources[8]) - len(held_out) <= 41
     assert (train["ids"][:, 1:] == train["next"][:, :-1]).all()
     assert (train["ids"][1:, 0] == train["next"][:-1, -1]).all()
+    held = {row.tobytes() for row in test["ids"]}
+    assert not held & {row.tobytes() for row in train["ids"]}
     assert library.load(length=40, files=2)["ids"].tobytes() == library.load(length=40, files=2)["ids"].tobytes()
 
 

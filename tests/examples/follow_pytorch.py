@@ -124,7 +124,7 @@ def write_unet(of: dict, seed: int) -> tuple[ol.Program, ol.Var]:
 
 
 def batches_of_gpt(of: dict, rows: int, seed: int) -> Iterator[dict[str, numpy.ndarray]]:
-    train, _ = of["read_library"](3)
+    train, _ = ol.datasets.standard_library.split(length=of["CONTEXT"], files=3)
     random = numpy.random.default_rng(seed)
     while True:
         chosen = random.integers(0, len(train["next"]), rows)

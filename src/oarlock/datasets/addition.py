@@ -5,7 +5,7 @@ import numpy
 from oarlock.datasets.description import Description
 from oarlock.datasets.task import cut, draws
 from oarlock.datasets.text import Vocabulary
-from oarlock.errors import ArgumentError
+from oarlock.registry.range_check import require_count
 
 __all__ = ["load", "split", "vocabulary"]
 
@@ -27,8 +27,7 @@ def load(rows: int = 1000, *, seed: int = 0, digits: int = 3) -> dict[str, numpy
 
     `vocabulary.decode` writes them. Raises ArgumentError for a size below 1, or for more than 18 digits.
     """
-    if digits > _MOST_DIGITS:
-        raise ArgumentError(f"digits is {digits}; it is {_MOST_DIGITS} at most")
+    require_count("digits", digits, most=_MOST_DIGITS)
     terms = draws(seed, rows=rows, digits=digits).integers(0, 10**digits, (2, rows))
     sign = numpy.full((rows, 1), len(vocabulary) - 1)
     return {

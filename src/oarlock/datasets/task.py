@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import numpy
 
-from oarlock.errors import ArgumentError
+from oarlock.registry.range_check import require_count
 
 __all__ = ["cut", "draws"]
 
@@ -12,8 +12,7 @@ __all__ = ["cut", "draws"]
 def draws(seed: int, **sizes: int) -> numpy.random.Generator:
     """Random numbers that follow from `seed`. Raises ArgumentError where one of `sizes` is below 1."""
     for name, size in sizes.items():
-        if size < 1:
-            raise ArgumentError(f"{name} is {size}; it is 1 or more")
+        require_count(name, size)
     return numpy.random.default_rng(seed % 2**64)
 
 
