@@ -4,20 +4,19 @@ from collections.abc import Sequence
 
 from oarlock.drawing.escaping import escaped
 from oarlock.drawing.lines import gutter_width, lane_lines
-from oarlock.drawing.outline import Frame, Item, Word
+from oarlock.drawing.outline import Frame, Item, Word, count_ops
 
 __all__ = ["frames_html"]
 
 
-def frames_html(frames: Sequence[Frame], prefix: str, depth: int, folded: frozenset[str] = frozenset()) -> str:
-    """The frames, where those more than `depth` deep, and sections whose titles are in `folded`, are closed at first.
+def frames_html(frames: Sequence[Frame], prefix: str, depths: Sequence[int], folded: frozenset[str] = frozenset()) -> str:
+    """The frames; in each, those more than its number of `depths` deep are closed at first, and so are those whose titles are in `folded`.
 
     `prefix` begins every id, so that several drawings are one page.
     """
     parts: list[str] = []
-    painter = _Painter(parts, prefix, depth, folded)
-    for frame in frames:
-        painter.frame(frame)
+    for frame, depth in zip(frames, depths, strict=True):
+        _Painter(parts, prefix, depth, folded).frame(frame)
     return "".join(parts)
 
 
@@ -27,12 +26,12 @@ class _Painter:
 
     def frame(self, frame: Frame) -> None:
         write = self.parts.append
-        count = f"{frame.ops:,} op{'' if frame.ops == 1 else 's'}"
         if frame.kind == "layer":
             self._body(frame)
             return
         opened = "" if frame.title in self.folded or frame.level > self.depth else " open"
-        write(f'<details class="{frame.kind} {frame.role}"{opened}><summary><b>{escaped(frame.title)}</b> <i>{count}</i></summary>')
+        write(f'<details class="{frame.kind} {frame.role}"{opened}>')
+        write(f"<summary><b>{escaped(frame.title)}</b> <i>{count_ops(frame.ops)}</i></summary>")
         self._body(frame)
         write("</details>")
 

@@ -1,7 +1,8 @@
 """Lanes: the lines beside the items of a frame that lead from what defines a value to all that read it.
 
-A value has one lane from its definition to its last reader. An item has its dot where its first result begins, so a chain is one straight
-line. The number of lanes is bounded: a value that finds none free is named and not drawn, and all is linear in the number of items.
+A value has one lane from its definition to its last reader, and values that go the same way share it. An item has its dot where its first
+result begins, so a chain is one straight line. The number of lanes is bounded: a value that finds none free is named and not drawn, and all
+is linear in the number of items.
 """
 
 import heapq
@@ -15,6 +16,7 @@ ABOVE = -1
 """The item that defines a value which comes from outside the frame."""
 _Value = TypeVar("_Value", bound=Hashable)
 _MOST = 10  # lanes of a frame
+_FAR = 40  # items; a value that is read so far below leaves lanes to others
 
 
 @dataclass
@@ -30,57 +32,70 @@ class Lanes:
     writes: list[int] = field(default_factory=list)
 
 
-def assign_lanes(
-    reads: Sequence[Sequence[_Value]], defined: Mapping[_Value, int], order: Sequence[Sequence[_Value]]
-) -> tuple[list[Lanes], int]:
+def assign_lanes(reads: Sequence[Sequence[_Value]], defined: Mapping[_Value, int]) -> tuple[list[Lanes], int]:
     """The lanes of each item, and how many there are.
 
-    `reads` has the values that each item reads, `defined` the number of the item that defines each, ABOVE for those from outside, and
-    `order` the values that each item defines.
+    `reads` has the values that each item reads, `defined` the number of the item before it that defines each, ABOVE for those from outside.
     """
-    last: dict[_Value, int] = {}
-    for number, values in enumerate(reads):
-        for value in values:
-            if value in defined:
-                last[value] = number
-    free = list(range(_MOST))
-    lane_of: dict[_Value, int] = {}
-    most = 1
+    wires = _wires(reads, defined)
+    begin: dict[int, list[_Wire]] = {}
+    for wire in wires:
+        begin.setdefault(wire.first, []).append(wire)
+    read: list[list[_Wire]] = [[] for _ in reads]
+    for wire in wires:
+        for number in wire.readers:
+            read[number].append(wire)
+    free, used, rows = list(range(_MOST)), 1, []
+    drawn: dict[_Wire, int] = {}
 
-    def take(value: _Value, wanted: int | None) -> None:
-        nonlocal most
-        if not free:
+    def take(wire: _Wire, wanted: int | None) -> None:
+        if not free or (wire.last - wire.first > _FAR and len(free) <= _MOST // 2):
             return
-        if wanted is not None and wanted in free:
+        if wanted in free:
             free.remove(wanted)
             heapq.heapify(free)
-            lane = wanted
+            drawn[wire] = wanted
         else:
-            lane = heapq.heappop(free)
-        lane_of[value] = lane
-        most = max(most, lane + 1)
+            drawn[wire] = heapq.heappop(free)
 
-    for value in last:  # in the order in which they are first read
-        if defined[value] == ABOVE:
-            take(value, None)
-    rows = []
-    for number, values in enumerate(reads):
-        read = [value for value in dict.fromkeys(values) if value in lane_of]
-        ended = [value for value in read if last[value] == number]
-        row = Lanes(reads=[lane_of[value] for value in read])
-        kept = {lane for value, lane in lane_of.items() if value not in ended}
-        row.through = sorted(kept)
-        ends = [lane_of.pop(value) for value in ended]
+    for wire in begin.get(ABOVE, ()):
+        take(wire, None)
+    for number in range(len(reads)):
+        here = [wire for wire in read[number] if wire in drawn]
+        row = Lanes(reads=[drawn[wire] for wire in here])
+        ends = [drawn.pop(wire) for wire in here if wire.last == number]
+        row.through = sorted(drawn.values())
         for lane in ends:
             heapq.heappush(free, lane)
         wanted = min(ends, default=None)
-        for value in order[number]:
-            if last.get(value, ABOVE) > number:
-                take(value, wanted)
+        for wire in begin.get(number, ()):
+            take(wire, wanted)
+            if wire in drawn:
+                row.writes.append(drawn[wire])
                 wanted = None
-                if value in lane_of:
-                    row.writes.append(lane_of[value])
         row.dot = row.writes[0] if row.writes else min(ends, default=free[0] if free else _MOST)
-        most = max(most, row.dot + 1)
+        used = max(used, row.dot + 1, *(lane + 1 for lane in (*row.through, *row.reads, *row.writes)))
         rows.append(row)
-    return rows, most
+    return rows, used
+
+
+@dataclass(eq=False)
+class _Wire:
+    """The line of all values that one item defines and the same items read."""
+
+    first: int
+    readers: tuple[int, ...]
+
+    @property
+    def last(self) -> int:
+        return self.readers[-1]
+
+
+def _wires(reads: Sequence[Sequence[_Value]], defined: Mapping[_Value, int]) -> list[_Wire]:
+    """In the order in which values are first read."""
+    readers: dict[_Value, list[int]] = {}
+    for number, values in enumerate(reads):
+        for value in dict.fromkeys(values):
+            if value in defined:
+                readers.setdefault(value, []).append(number)
+    return [_Wire(first, numbers) for first, numbers in dict.fromkeys((defined[value], tuple(found)) for value, found in readers.items())]

@@ -5,7 +5,7 @@ from oarlock.drawing.style import HEAD, LANES, PITCH
 
 __all__ = ["gutter_width", "lane_lines"]
 
-_MIDDLE = HEAD / 2
+_MIDDLE = HEAD // 2
 
 
 def gutter_width(lanes: int) -> int:
@@ -18,36 +18,38 @@ def lane_lines(item: Item, height: float | None = None) -> str:
     lanes = item.lanes
     bottom = "100%" if height is None else f"{height:g}"
     dot = _x(lanes.dot)
-    parts = [_line(lane, "0", bottom) for lane in lanes.through]
-    parts += [_path(lane, f"M{_x(lane):g} 0C{_x(lane):g} {_MIDDLE:g} {dot:g} 0 {dot:g} {_MIDDLE:g}") for lane in lanes.reads]
+    parts = [_line(lane, "", bottom) for lane in lanes.through]
+    for lane in lanes.reads:
+        parts.append(f'<path class="{_color(lane)}" d="M{_x(lane)} 0C{_x(lane)} {_MIDDLE} {dot} 0 {dot} {_MIDDLE}"/>')
     for lane in lanes.writes:
         if lane == lanes.dot:
-            parts.append(_line(lane, f"{_MIDDLE:g}", bottom))
+            parts.append(_line(lane, f' y1="{_MIDDLE}"', bottom))
         else:
-            parts.append(_path(lane, f"M{dot:g} {_MIDDLE:g}C{dot:g} {HEAD:g} {_x(lane):g} {_MIDDLE:g} {_x(lane):g} {HEAD:g}"))
-            parts.append(_line(lane, f"{HEAD:g}", bottom))
+            parts.append(f'<path class="{_color(lane)}" d="M{dot} {_MIDDLE}C{dot} {HEAD} {_x(lane)} {_MIDDLE} {_x(lane)} {HEAD}"/>')
+            parts.append(_line(lane, f' y1="{HEAD}"', bottom))
     return "".join(parts) + _dot(item, dot)
 
 
-def _x(lane: int) -> float:
+def _x(lane: int) -> int:
     return 8 + PITCH * lane
 
 
+def _color(lane: int) -> str:
+    return f"k{lane % len(LANES)}"
+
+
 def _line(lane: int, top: str, bottom: str) -> str:
-    x = f"{_x(lane):g}"
-    return f'<line x1="{x}" x2="{x}" y1="{top}" y2="{bottom}" stroke="{LANES[lane % len(LANES)]}" stroke-width="1.5"/>'
+    return f'<line class="{_color(lane)}" x1="{_x(lane)}" x2="{_x(lane)}"{top} y2="{bottom}"/>'
 
 
-def _path(lane: int, path: str) -> str:
-    return f'<path d="{path}" fill="none" stroke="{LANES[lane % len(LANES)]}" stroke-width="1.5"/>'
-
-
-def _dot(item: Item, x: float) -> str:
-    y = f"{_MIDDLE:g}"
+def _dot(item: Item, x: int) -> str:
+    """A triangle for what comes in, a diamond for what goes out, a square for what has frames inside, a ring for what has no parameters."""
     if item.kind in ("feed", "input"):
-        return f'<path class="dot" d="M{x - 4:g} {_MIDDLE - 4:g}h8l-4 8z"/>'
+        return f'<path class="dot" d="M{x - 4} {_MIDDLE - 4}h8l-4 8z"/>'
     if item.kind in ("output", "target"):
-        return f'<path class="dot" d="M{x:g} {_MIDDLE - 5:g}l5 5l-5 5l-5 -5z"/>'
+        return f'<path class="dot" d="M{x} {_MIDDLE - 5}l5 5l-5 5l-5 -5z"/>'
     if item.frames:
-        return f'<rect class="dot" x="{x - 4:g}" y="{_MIDDLE - 4:g}" width="8" height="8" rx="2"/>'
-    return f'<circle class="dot{"" if item.weighs else " hollow"}" cx="{x:g}" cy="{y}" r="{4 if item.weighs else 3.5}"/>'
+        return f'<rect class="dot" x="{x - 4}" y="{_MIDDLE - 4}" width="8" height="8" rx="2"/>'
+    if item.weighs:
+        return f'<circle class="dot" cx="{x}" cy="{_MIDDLE}" r="4"/>'
+    return f'<circle class="dot hollow" cx="{x}" cy="{_MIDDLE}" r="3.5"/>'

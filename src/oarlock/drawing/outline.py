@@ -26,11 +26,13 @@ from oarlock.ir.operation import Op, Role
 from oarlock.ir.printer import COMMITS, ROLES
 from oarlock.ir.var import Var
 
-__all__ = ["Frame", "Item", "Outline", "Word"]
+__all__ = ["Frame", "Item", "Outline", "Word", "count_ops"]
 
 _NAME = 34  # characters of a name
 _NAMED = 5  # variables that an item names
 _NESTED = 10  # layers in one another
+_LONG = 150  # items of a frame that are not divided
+_SOME = 50  # of those that are
 _FORWARD = ROLES[Role.FORWARD]
 
 Place = tuple["tuple[Frame, int]", ...]
@@ -90,6 +92,10 @@ class Frame:
         return len(self.items) - 1
 
 
+def count_ops(count: int) -> str:
+    return f"{count:,} op{'' if count == 1 else 's'}"
+
+
 class Outline:
     """The frames of a block: of the main block its sections, of another the block itself. `parameters` are named in it by their anchors."""
 
@@ -107,11 +113,7 @@ class Outline:
             self._targets.setdefault(var, []).append(label)
         self.frames = self._sections(block) if block.parent is None else [self._block(block, 0, ROLES[Role.FORWARD], block.name)]
         for frame in self._all:
-            order: list[list[Var]] = [[] for _ in frame.items]
-            for var, number in frame.defined.items():
-                if number != ABOVE:
-                    order[number].append(var)
-            lanes, frame.lanes = assign_lanes(frame.reads, frame.defined, order)
+            lanes, frame.lanes = assign_lanes(frame.reads, frame.defined)
             for item, lane in zip(frame.items, lanes, strict=True):
                 item.lanes = lane
 
@@ -170,28 +172,54 @@ class Outline:
         self._connect(var, ((frame, number),))
 
     def _add_ops(self, frame: Frame, ops: Sequence[Op], paths: Sequence[Path], part: tuple[int, int, int], around: Place) -> None:
-        """Add the ops from one number to another, layers of them as one item each; `part` ends with how many parts of names are told."""
+        """Add the ops from one number to another, layers of them as one item each; `part` ends with how many parts of names are told.
+
+        Of very many, some in a row are one item too.
+        """
         first, last, depth = part
-        for path, start, end in runs(paths, first, last, depth):
-            if path and len(around) < _NESTED and not (start == first and end == last and frame.kind == "layer"):
+        found = list(runs(paths, first, last, depth)) if len(around) < _NESTED else [((), at, at + 1) for at in range(first, last)]
+        if len(found) > _LONG and len(around) < _NESTED:
+            size = max(_SOME, -(-len(found) // _LONG))
+            for start in range(0, len(found), size):
+                some = found[start : start + size]
+                begin, end = some[0][1], some[-1][2]
+                inside = ops[begin:end]
+                label = f"ops {begin + 1:,} to {end:,}"
+                chunk = self._new_frame(frame, len(inside), frame.within)
+                number = frame.add(self._layer_item(label, f"{label} of {len(ops):,}", inside, chunk))
+                self._add_runs(chunk, ops, paths, some, depth, (*around, (frame, number)))
+            return
+        self._add_runs(frame, ops, paths, found, depth, around)
+
+    def _add_runs(
+        self, frame: Frame, ops: Sequence[Op], paths: Sequence[Path], found: Sequence[tuple[Path, int, int]], depth: int, around: Place
+    ) -> None:
+        for path, start, end in found:
+            if path:
                 inside = ops[start:end]
-                layer = Frame("layer", "", frame.level + 1, frame.role, len(inside), within=".".join(path) + ".")
-                number = frame.add(self._layer_item(path, depth, inside, layer))
+                layer = self._new_frame(frame, len(inside), ".".join(path) + ".")
+                label = ".".join(path[depth - 1 if depth and path[depth].isdigit() else depth :])
+                number = frame.add(self._layer_item(label, ".".join(path), inside, layer))
                 self._add_ops(layer, ops, paths, (start, end, len(path)), (*around, (frame, number)))
-                self._all.append(layer)
-                continue
-            for op in ops[start:end]:
-                item = self._op_item(op, frame.within)
-                number = frame.add(item)
-                place = (*around, (frame, number))
-                for var in op.reads:
-                    self._connect(var, place)
-                for var in op.writes:
-                    if not var.persistable:
-                        self._places.setdefault(var, place)
-                for name, inner in op.attributes.items():
-                    if isinstance(inner, Block):
-                        item.frames.append(self._block(inner, frame.level + 1, frame.role, f"{plain(name, 40)} {_short(inner.name)}"))
+            else:
+                self._add_op(frame, ops[start], around)
+
+    def _new_frame(self, around: Frame, ops: int, within: str) -> Frame:
+        frame = Frame("layer", "", around.level + 1, around.role, ops, within=within)
+        self._all.append(frame)
+        return frame
+
+    def _add_op(self, frame: Frame, op: Op, around: Place) -> None:
+        item = self._op_item(op, frame.within)
+        place = (*around, (frame, frame.add(item)))
+        for var in op.reads:
+            self._connect(var, place)
+        for var in op.writes:
+            if not var.persistable:
+                self._places.setdefault(var, place)
+        for name, inner in op.attributes.items():
+            if isinstance(inner, Block):
+                item.frames.append(self._block(inner, frame.level + 1, frame.role, f"{plain(name, 40)} {_short(inner.name)}"))
 
     def _op_item(self, op: Op, within: str) -> Item:
         anchor = self._anchor("o")
@@ -213,14 +241,13 @@ class Outline:
             weighs=any(var.parameter for var in reads),
         )
 
-    def _layer_item(self, path: Path, depth: int, ops: Sequence[Op], layer: Frame) -> Item:
+    def _layer_item(self, label: str, name: str, ops: Sequence[Op], frame: Frame) -> Item:
         parameters = list(dict.fromkeys(var for op in ops for var in op.reads if var.parameter))
         words = [Word(operators_text(ops, 3))]
         if parameters:
             words.append(Word(f"{count_text(elements_of(parameters))} parameters", "parameter"))
-        label = plain(".".join(path[depth - 1 if depth and path[depth].isdigit() else depth :]), 40)
-        details = describe_layer(".".join(path), ops, parameters, source=self.source)
-        return Item("layer", self._anchor("g"), label, words, _result(ops[-1]), details, weighs=bool(parameters), frames=[layer])
+        details = describe_layer(name, ops, parameters, source=self.source)
+        return Item("layer", self._anchor("g"), plain(label, 40), words, _result(ops[-1]), details, weighs=bool(parameters), frames=[frame])
 
     def _words(self, vars: Sequence[Var], most: int, within: str, *, own: bool = False) -> list[Word]:
         words = [self._word(var, within, own=own) for var in vars[:most]]

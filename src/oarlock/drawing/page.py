@@ -10,13 +10,7 @@ from oarlock.drawing.style import css_variables
 __all__ = ["page"]
 
 _SCRIPT = (Path(__file__).parent / "program.js").read_text(encoding="utf-8")
-_STYLE = (
-    css_variables("body") + "body{margin:0;padding:16px 20px 220px;background:var(--page)}"
-    ".oarlock nav{display:inline-flex;gap:6px;margin-left:12px}.oarlock nav button,.oarlock nav input{font:inherit;font-size:12px;"
-    "color:var(--text);background:var(--outer);border:1px solid var(--border);border-radius:6px;padding:2px 10px}"
-    ".oarlock .found>.head{box-shadow:inset 3px 0 var(--measure)}.oarlock .defines>.head,.oarlock .defines>details>.head,"
-    ".oarlock .same{background:var(--inner)}"
-)
+_STYLE = css_variables("body") + "body{margin:0;padding:16px 20px 220px;background:var(--page)}"
 
 
 def page(title: str, content: str) -> str:

@@ -1,7 +1,6 @@
 """`draw`: a program as nested boxes, in SVG or HTML."""
 
 import zlib
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -12,8 +11,9 @@ from oarlock.drawing.html import frames_html
 from oarlock.drawing.outline import Frame, Outline
 from oarlock.drawing.page import page
 from oarlock.drawing.style import css_variables
-from oarlock.drawing.svg import frames_svg
+from oarlock.drawing.svg import draw_frames
 from oarlock.errors import ArgumentError
+from oarlock.garbage_collection import collection_paused
 from oarlock.ir.block import Block
 from oarlock.ir.block_stack import default_program
 from oarlock.ir.location import here
@@ -22,8 +22,8 @@ from oarlock.ir.program import Program
 __all__ = ["ProgramDrawing", "draw"]
 
 _STYLE = (Path(__file__).parent / "program.css").read_text(encoding="utf-8")
-_SEEN = 60  # items that are open at first in a page, about
-_DRAWN = 400  # in a picture
+_SEEN = 60  # items of a section that are open at first in a page, about
+_DRAWN = 150  # in a picture
 _DEEPEST = 12
 _FOLDED = ("backward", "update", "commit")  # sections that are closed at first
 
@@ -42,12 +42,12 @@ class ProgramDrawing:
 
     @cached_property
     def svg(self) -> str:
-        return frames_svg(self.outline.frames, self._title(), self._depth(_DRAWN))
+        return draw_frames(self.outline.frames, self._title(), self._depths(_DRAWN)).svg()
 
     @cached_property
     def html(self) -> str:
         folded = frozenset(_FOLDED) if self.depth is None else frozenset()
-        body = frames_html(self.outline.frames, self._prefix, self._depth(_SEEN), folded)
+        body = frames_html(self.outline.frames, self._prefix, self._depths(_SEEN), folded)
         style = css_variables(".oarlock") + _STYLE
         return f'<style>{style}</style>\n<div class="oarlock">{self._header()}{body}{self._parameters()}</div>\n'
 
@@ -65,16 +65,13 @@ class ProgramDrawing:
     def _prefix(self) -> str:
         """The beginning of the ids of this program in a page, so that those of another differ."""
         texts = "\n".join(item.details for frame in self.outline.frames for item in frame.items)
-        return f"o{zlib.crc32(texts.encode(errors='replace')):08x}-"
+        return f"{zlib.crc32(texts.encode(errors='replace')):08x}-"
 
-    def _depth(self, most: int) -> int:
-        """How many frames in one another are open: as given, or as many as leave about `most` items to be seen."""
+    def _depths(self, most: int) -> list[int]:
+        """How many frames in one another are open in each section: as given, or as many as leave about `most` items to be seen."""
         if self.depth is not None:
-            return self.depth
-        first, depth = self.outline.frames[:1], 0
-        while depth < _DEEPEST and _seen(first, depth + 1) <= most:
-            depth += 1
-        return depth
+            return [self.depth] * len(self.outline.frames)
+        return [max(depth for depth in range(_DEEPEST) if not depth or _seen(frame, depth) <= most) for frame in self.outline.frames]
 
     def _title(self) -> str:
         program = self.outline.block.program
@@ -106,9 +103,11 @@ class ProgramDrawing:
         return f'<details class="table"><summary>{head}</summary><table><tbody>{"".join(rows)}</tbody></table></details>'
 
 
-def _seen(frames: Sequence[Frame], depth: int) -> int:
+def _seen(frame: Frame, depth: int) -> int:
     """How many items are seen where so many frames in one another are open."""
-    return sum(len(frame.items) + sum(_seen(item.frames, depth) for item in frame.items) for frame in frames if frame.level <= depth)
+    if frame.level > depth:
+        return 0
+    return len(frame.items) + sum(_seen(inner, depth) for item in frame.items for inner in item.frames)
 
 
 def draw(program: Program | Block | None = None, *, depth: int | None = None, source: bool = True) -> ProgramDrawing:
@@ -127,4 +126,5 @@ def draw(program: Program | Block | None = None, *, depth: int | None = None, so
         raise ArgumentError(f"draw: it takes a program, not {type(program).__name__}", location=here(), hint="ol.draw(model.program)")
     if depth is not None and (not isinstance(depth, int) or depth < 0):
         raise ArgumentError(f"draw: depth is a whole number from 0, not {depth!r:.60}", location=here())
-    return ProgramDrawing(Outline(block, source=source), depth)
+    with collection_paused():
+        return ProgramDrawing(Outline(block, source=source), depth)
