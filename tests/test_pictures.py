@@ -32,5 +32,5 @@ def test_the_chart_has_every_workload_of_the_table():
 
 def test_the_lengths_of_bars_are_in_the_ratio_of_the_times():
     chart = draw.draw_step_times("| W1 | 0.3 | torch eager, NHWC 0.4 | 0.75 | 1.00 | 2.00 |\n")
-    assert re.findall(r'width="(\d+)" height="12" rx="0" fill="(#\w+)"', chart)[2:] == [("180", "#0969da"), ("240", "#afb8c1")]
+    assert re.findall(r'<rect class="(\w+)" x="190" y="\d+" width="(\d+)" height="12"', chart)[1:] == [("ours", "180"), ("peer", "240")]
     assert re.findall(r">(W1.*|0.*|torch.*)<", chart) == ["W1 mlp small", "0.3 ms", "torch eager, NHWC, 0.4 ms"]

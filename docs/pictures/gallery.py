@@ -21,11 +21,11 @@ from typing import Any
 import numpy
 
 import oarlock as ol
+from oarlock.drawing.canvas import Canvas
+from oarlock.drawing.style import COLORS
 
 HERE = Path(__file__).resolve().parent
 EXAMPLES = HERE.parents[1] / "examples"
-sys.path.insert(0, str(HERE))
-from draw import COLORS, Drawing  # noqa: E402  it stands beside this file
 
 WIDTH = 640
 Result = Mapping[str, Any]
@@ -42,7 +42,7 @@ def png(pixels: numpy.ndarray) -> str:
     return "data:image/png;base64," + base64.b64encode(parts).decode("ascii")
 
 
-class Picture(Drawing):
+class Picture(Canvas):
     """A drawing with charts, points and images."""
 
     def image(self, x: float, y: float, size: float, pixels: numpy.ndarray) -> None:

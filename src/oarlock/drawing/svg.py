@@ -1,6 +1,7 @@
 """An outline as one picture: the boxes of a page, laid out by ourselves."""
 
 from collections.abc import Sequence
+from itertools import accumulate
 
 from oarlock.drawing.canvas import LETTER, Canvas
 from oarlock.drawing.escaping import escaped
@@ -30,7 +31,7 @@ def draw_frames(frames: Sequence[Frame], title: str, depths: Sequence[int]) -> C
 
 
 class FrameBox:
-    """A frame as a box of a width and a height, which is painted anywhere."""
+    """A frame as a box of a width and a height, which is painted anywhere. `tops` are where its items begin, from its own top."""
 
     def __init__(self, frame: Frame, depth: int):
         self.frame = frame
@@ -41,6 +42,7 @@ class FrameBox:
         ]
         self.title = 0 if frame.kind == "layer" else _TITLE
         self.heights = [HEAD + sum(box.height + _GAP for box in boxes) for boxes in self.inner]
+        self.tops = list(accumulate(self.heights, initial=float(self.title)))[:-1]
         self.height = self.title + sum(self.heights) + (_GAP if self.items else 0)
         self.label = (min(max((len(item.label) for item in self.items), default=0), _LABEL) + 2) * LETTER
         wide = [self.left + self._needed(item) for item in self.items]
@@ -62,14 +64,12 @@ class FrameBox:
         if self.title:
             canvas.text(x + 10, y + 17, frame.title, frame.role if is_section else "text", code=True, bold=True)
             canvas.text(x + 10 + (len(frame.title) + 2) * LETTER, y + 17, count_ops(frame.ops), "note", code=True)
-        y += self.title
-        for item, boxes, height in zip(self.items, self.inner, self.heights, strict=True):
-            self._paint_item(canvas, item, (x, y), width, height)
-            at = y + HEAD
+        for item, boxes, top, height in zip(self.items, self.inner, self.tops, self.heights, strict=True):
+            self._paint_item(canvas, item, (x, y + top), width, height)
+            at = y + top + HEAD
             for box in boxes:
                 box.paint(canvas, x + self.left, at, width - self.left - _INSET)
                 at += box.height + _GAP
-            y += height
 
     def _paint_item(self, canvas: Canvas, item: Item, place: tuple[float, float], width: float, height: float) -> None:
         role = self.frame.role
