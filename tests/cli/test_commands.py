@@ -185,6 +185,30 @@ def test_show_prints_the_program(model, prints):
     assert "hidden = ol.layer.conv2d(image, filters=32" in prints("show", model)
 
 
+def test_show_draws_the_program(model, tmp_path, prints):
+    drawing = ol.draw(ol.load_model(model).program)
+    for option, text in (("--svg", drawing.svg), ("--html", drawing.page)):
+        assert prints("show", model, option) == text
+        out = tmp_path / f"drawn{option}"
+        assert prints("show", model, option, out) == f"saved {out}\n"
+        assert out.read_text(encoding="utf-8") == text
+    shallow = ol.draw(ol.load_model(model).program, depth=0, source=False)
+    assert prints("show", model, "--svg", "--depth", 0, "--no-source") == shallow.svg != drawing.svg
+
+
+def test_show_says_what_a_drawing_is_asked_for_by(model, tmp_path, refuses):
+    assert refuses("show", model, "--svg", "--html", tmp_path / "out") == (
+        "ArgumentError: show: --svg and --html are two drawings; ask for one at a time"
+    )
+    assert refuses("show", model, "out.svg") == (
+        'ArgumentError: show: "out.svg" is for a drawing\n  Try: --svg draws a picture, --html a page    (oarlock explain ArgumentError)'
+    )
+    assert refuses("show", model, "--depth", 1) == (
+        "ArgumentError: show: --depth is for a drawing\n  Try: --svg draws a picture, --html a page    (oarlock explain ArgumentError)"
+    )
+    assert not list(tmp_path.iterdir())
+
+
 def test_show_prints_a_training_program_a_file_of_bytes_and_a_file_of_text(folder, tmp_path, prints):
     program = ol.load_model(folder / "run.safetensors").program
     assert prints("show", folder / "run.safetensors") == program.to_text()

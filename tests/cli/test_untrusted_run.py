@@ -501,7 +501,7 @@ def test_elsewhere_than_on_linux_nothing_is_run(monkeypatch):
 
 
 VERBS = {
-    "show": ["{file}"],
+    "show": ["{file}", "{output}", "--html"],
     "check": ["{file}"],
     "hash": ["{file}"],
     "diff": ["{file}", "{file}"],

@@ -35,7 +35,7 @@ def show(
     if svg and html:
         raise ArgumentError("show: --svg and --html are two drawings; ask for one at a time")
     if not (svg or html) and (out is not None or depth is not None):
-        given = "depth" if out is None else f'"{out}"'
+        given = "--depth" if out is None else f'"{out}"'
         raise ArgumentError(f"show: {given} is for a drawing", hint="--svg draws a picture, --html a page")
     program = read_program_file(path, untrusted=untrusted)
     if svg or html:
