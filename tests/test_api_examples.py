@@ -72,6 +72,12 @@ import _thread, threading
 data = {"x": numpy.ones((20_000, 2), "float32"), "label": numpy.zeros(20_000, "int64")}
 threading.Timer(0.3, _thread.interrupt_main).start()
 """,
+    'ol.training.plot("runs/one", "runs/two")': MODEL
+    + """
+for name in ("runs/one", "runs/two"):
+    ol.train(cost, data, run=name, progress=False)
+""",
+    "print(result.plot())": MODEL + "result = ol.train(cost, data, progress=False)",
     "from oarlock import inference": MODEL
     + """
 with ol.Program() as program:

@@ -26,6 +26,7 @@ FLOORS = {
     "suggestions": 0,
     "proto": 1,
     "drawing": 2,
+    "plotting": 11,
     "ir": 2,
     "old_names": 2,
     "registry": 3,

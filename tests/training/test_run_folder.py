@@ -65,7 +65,8 @@ def test_the_folder_holds_what_the_run_is_and_each_step_once(tmp_path):
     assert [line for line in lines if "training" in line] == [
         {"epoch": r.epoch, "training": r.training, "validation": r.validation, "step": r.step} for r in result.history
     ]
-    assert [line["step"] for line in lines if "environment" in line] == [0, 8]  # where it began, and went on
+    assert [(line["step"], line["epochs"]) for line in lines if "environment" in line] == [(0, 3), (8, 3)]  # where it began, and went on
+    assert [line["step"] for line in lines if "ended" in line] == [18]
     about = json.loads((tmp_path / "run/run.json").read_text())
     assert about["training"] == {"batch_size": 4, "epochs": 3, "backend": None}
     assert about["environment"]["torch"] == torch.__version__

@@ -17,6 +17,7 @@ from oarlock.cli import (
     infer,
     ops,
     plan,
+    plot,
     prune,
     quantize,
     recompute,
@@ -46,6 +47,7 @@ app.command(cls=opens_program("output"))(infer.infer)
 app.command()(serve.serve)
 app.command()(resume.resume)
 app.command()(runs.runs)
+app.command()(plot.plot)
 app.command(cls=opens_program("out"))(show.show)
 for command in (summary.summary, check.check, diff.diff, plan.plan):
     app.command(cls=opens_program())(command)

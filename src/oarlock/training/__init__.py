@@ -6,8 +6,22 @@ from oarlock.training.evaluation import evaluate
 from oarlock.training.interruption import Interrupted, Stopping
 from oarlock.training.records import EpochRecord, TrainingResult, ValidationRecord
 from oarlock.training.run_folder import Run
+from oarlock.training.run_plot import plot
+from oarlock.training.run_record import RunRecord
 from oarlock.training.trainer import train
 
-__all__ = ["EarlyStopping", "EpochRecord", "Interrupted", "Run", "Stopping", "TrainingResult", "ValidationRecord", "evaluate", "train"]
+__all__ = [
+    "EarlyStopping",
+    "EpochRecord",
+    "Interrupted",
+    "Run",
+    "RunRecord",
+    "Stopping",
+    "TrainingResult",
+    "ValidationRecord",
+    "evaluate",
+    "plot",
+    "train",
+]
 
 suggest_names(__name__)

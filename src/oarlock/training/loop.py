@@ -111,6 +111,8 @@ class Loop:
         except KeyboardInterrupt as interrupt:
             result.steps = int(self.scope[COUNTER])  # type: ignore[call-overload]  the last step may have been finished, and not counted
             raise Interrupted(result) from interrupt
+        if is_over and self.folder is not None:
+            self.folder.end(result.steps)
         return result
 
     def _step(self, batch: Batch, display: Display) -> None:

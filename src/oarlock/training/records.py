@@ -1,8 +1,11 @@
 """The measurements of epochs, and the result of a run."""
 
+import os
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from oarlock.ir.program import Program
+from oarlock.plotting.plot import Plot
 from oarlock.runtime.scope import Scope
 
 __all__ = ["EpochRecord", "TrainingResult", "ValidationRecord"]
@@ -55,3 +58,19 @@ class TrainingResult:
     history: list[EpochRecord] = field(default_factory=list)
     steps: int = 0
     validations: list[ValidationRecord] = field(default_factory=list)
+
+    def plot(self, path: "str | os.PathLike[str] | None" = None, *, metrics: Sequence[str] = (), log: bool = False) -> Plot:
+        """The curves of `history`, a chart for each metric, with validation beside training; written to `path` where one is given.
+
+            print(result.plot())
+            result.plot("losses.svg", log=True)
+
+        `metrics` are the labels to draw, all of them unless given; `log` makes the axis of values logarithmic. The plot prints as text, a
+        notebook shows it, and `save` writes a PNG, SVG or PDF. Raises ArgumentError where no epoch is over, and what `Plot.save` raises.
+        """
+        from oarlock.training.run_plot import plot_history  # which is about records
+
+        drawn = plot_history(self.history, self.validations, metrics=metrics, log=log)
+        if path is not None:
+            drawn.save(path)
+        return drawn

@@ -179,7 +179,8 @@ class RunFolder:
         kept = [line for line in lines if _step_of(line) <= steps]
         write_file(log, "".join(f"{line}\n" for line in kept).encode())
         self._log = open(log, "a", encoding="utf-8")  # noqa: SIM115  it is written until the run ends
-        self._write_log({"step": steps, "environment": _environment()})
+        assert program.training is not None
+        self._write_log({"step": steps, "epochs": program.training.epochs, "environment": _environment()})
 
     def keep_sample(self, program: Program, part: str, feed: Feed, rows: int) -> None:
         """Keep a few of the `rows` rows of a feed of `program`, in a file that is called by the `part` of the data; once in a run."""
@@ -214,6 +215,10 @@ class RunFolder:
             read_checkpoint(path)
             return load_model(path / _MODEL).scope
         return None
+
+    def end(self, step: int) -> None:
+        """Log that the run is over: nothing is left to train."""
+        self._write_log({"step": step, "ended": True})
 
     def save(self, program: Program, scope: Scope, state: SavedState, *, best: int | None) -> None:
         """Write a checkpoint beside the training: its values are copied here, the rest is done by a thread.

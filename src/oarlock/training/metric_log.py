@@ -1,0 +1,203 @@
+"""The log of a run, `metrics.jsonl`: what was measured at each step and in each epoch, and when it was begun and gone on with."""
+
+import json
+import math
+import os
+from array import array
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy
+
+from oarlock.errors import LimitError
+from oarlock.io.files import open_file
+from oarlock.training.records import EpochRecord, ValidationRecord
+
+__all__ = ["MetricLog", "Session", "read_log"]
+
+_LARGEST = 4 * 2**30  # bytes of a log
+_LONGEST = 2**16  # characters of a line
+_LABELS = 200  # of a run
+_NAMES = {"step", "epoch", "rows", "time"}  # of a line about a step, which are no measures
+
+
+@dataclass(frozen=True)
+class Session:
+    """A stretch of a run, from when it was begun or gone on with: after which step, when, for how many epochs, and on which machine."""
+
+    step: int
+    time: float | None
+    epochs: int | None
+    environment: dict[str, str]
+
+
+@dataclass
+class MetricLog:
+    """The content of a log, its newest word for each step. `skipped` lines cannot be read, one cut short at the end left out.
+
+    `steps`, `rows` and `times` belong together, float64[n]: times are seconds since 1970, NaN in logs that do not say them.
+    `measured` holds the steps and the values of each measure by its label, each float64 of one length.
+    """
+
+    steps: numpy.ndarray
+    rows: numpy.ndarray
+    times: numpy.ndarray
+    measured: dict[str, tuple[numpy.ndarray, numpy.ndarray]]
+    epochs: list[EpochRecord] = field(default_factory=list)
+    validations: list[ValidationRecord] = field(default_factory=list)
+    epoch_times: dict[int, float] = field(default_factory=dict)
+    sessions: list[Session] = field(default_factory=list)
+    is_ended: bool = False
+    skipped: int = 0
+
+    @property
+    def last_step(self) -> int:
+        """The last step that was logged, 0 without one."""
+        last = self.epochs[-1].step if self.epochs else 0
+        return max(last, int(self.steps[-1]) if len(self.steps) else 0)
+
+    @property
+    def durations(self) -> numpy.ndarray:
+        """Seconds from the end of a step to that of the next, float64[n]: of two in a row, with no epoch's end or new start between."""
+        breaks = {record.step for record in (*self.epochs, *self.validations, *self.sessions)}
+        if len(self.steps) < 2:
+            return numpy.empty(0)
+        follows = (numpy.diff(self.steps) == 1) & ~numpy.isin(self.steps[:-1], list(breaks))
+        taken = numpy.diff(self.times)[follows]
+        return taken[numpy.isfinite(taken) & (taken >= 0)]
+
+    @property
+    def seconds(self) -> float | None:
+        """How long the run took in all, its stops left out; None for a log that does not say times."""
+        total, known = 0.0, False
+        ends = [*(float(session.step) for session in self.sessions[1:]), math.inf]
+        for session, end in zip(self.sessions, ends, strict=False):
+            inside = (self.steps > session.step) & (self.steps <= end) & numpy.isfinite(self.times)
+            times = self.times[inside].tolist()
+            ended = [self.epoch_times[record.epoch] for record in self.epochs if session.step < record.step <= end]
+            times += [time for time in ended if math.isfinite(time)]
+            if session.time is not None and times:
+                total, known = total + max(max(times) - session.time, 0.0), True
+        return total if known else None
+
+
+def read_log(path: Path, *, untrusted: bool = False) -> MetricLog:
+    """Read a log line by line; an empty one where there is none. Raises LimitError, ReadError, and FormatError for what is no file."""
+    reader = _Reader()
+    if os.path.lexists(path):
+        for line, is_whole in _lines(path, untrusted):
+            reader.take(line, is_whole)
+    return reader.log()
+
+
+def _lines(path: Path, untrusted: bool) -> Iterator[tuple[bytes, bool]]:
+    """The lines of a file, and whether each is whole: not too long, and not cut short."""
+    descriptor, status = open_file(path, untrusted=untrusted)
+    with open(descriptor, "rb") as file:
+        if status.st_size > _LARGEST:
+            raise LimitError(f'"{path}" has {status.st_size:,} bytes, where {_LARGEST:,} are allowed')
+        is_inside = False  # of a line that is too long
+        while piece := file.readline(_LONGEST):
+            is_end = piece.endswith(b"\n")
+            if not is_inside and (is_end or len(piece) < _LONGEST):
+                yield piece, True
+            elif not is_inside:
+                yield b"", False
+            is_inside = not is_end
+
+
+class _Reader:
+    """Lines, as they are gathered."""
+
+    def __init__(self) -> None:
+        self.steps, self.rows, self.times = array("d"), array("d"), array("d")
+        self.measured: dict[str, tuple[array, array]] = {}
+        self.epochs: dict[int, EpochRecord] = {}
+        self.validations: dict[int, ValidationRecord] = {}
+        self.epoch_times: dict[int, float] = {}
+        self.sessions: list[Session] = []
+        self.is_ended = False
+        self.skipped = self.torn = 0
+
+    def take(self, line: bytes, is_whole: bool) -> None:
+        self.skipped, self.torn = self.skipped + self.torn, 0
+        try:
+            entry = json.loads(line) if is_whole else None
+        except (ValueError, RecursionError):
+            entry = None
+        step = entry.get("step") if isinstance(entry, dict) else None
+        if entry is None or type(step) is not int or not 0 <= step < 2**53:
+            if line.endswith(b"\n") or not is_whole:
+                self.skipped += 1
+            else:
+                self.torn = 1  # the last line, unless others follow
+            return
+        self._sort(entry, step)
+
+    def _sort(self, entry: dict[str, Any], step: int) -> None:
+        """Put an entry where it belongs."""
+        time = _number(entry.get("time"))
+        if "environment" in entry:
+            told = entry["environment"] if isinstance(entry["environment"], dict) else {}
+            environment = {str(name): str(value)[:200] for name, value in list(told.items())[:50]}
+            epochs = entry.get("epochs")
+            self.sessions.append(Session(step, time, epochs if type(epochs) is int and 0 <= epochs < 2**32 else None, environment))
+            self.is_ended = False
+        elif "training" in entry or "validation" in entry:
+            number, validation = entry.get("epoch"), _numbers(entry.get("validation"))
+            if type(number) is int and "training" in entry:
+                self.epochs[number] = EpochRecord(number, _numbers(entry["training"]), validation, step)
+                self.epoch_times[number] = math.nan if time is None else time
+            elif type(number) is int:
+                self.validations[step] = ValidationRecord(number, validation, step)
+        elif "ended" in entry:
+            self.is_ended = entry["ended"] is True
+        elif "rows" in entry:
+            self.is_ended = False
+            self.steps.append(step)
+            self.rows.append(_number(entry["rows"]) or math.nan)
+            self.times.append(math.nan if time is None else time)
+            for label, value in _numbers({label: value for label, value in entry.items() if label not in _NAMES}).items():
+                if label not in self.measured and len(self.measured) >= _LABELS:
+                    raise LimitError(f"a run has more than {_LABELS} measures")
+                steps, values = self.measured.setdefault(label, (array("d"), array("d")))
+                steps.append(step)
+                values.append(value)
+
+    def log(self) -> MetricLog:
+        steps, rows, times = (numpy.array(column) for column in (self.steps, self.rows, self.times))
+        newest = _newest(steps)
+        measured = {}
+        for label, (at, values) in self.measured.items():
+            found = numpy.array(at)
+            kept = _newest(found)
+            measured[label] = (found[kept], numpy.array(values)[kept])
+        epochs = [self.epochs[number] for number in sorted(self.epochs)]
+        validations = [self.validations[step] for step in sorted(self.validations)]
+        found = MetricLog(steps[newest], rows[newest], times[newest], measured, epochs, validations, self.epoch_times, self.sessions)
+        found.is_ended, found.skipped = self.is_ended, self.skipped
+        return found
+
+
+def _newest(steps: numpy.ndarray) -> numpy.ndarray:
+    """The places of the last entry for each step, in the order of the steps: int64[n]."""
+    _, last = numpy.unique(steps[::-1], return_index=True)
+    return len(steps) - 1 - last
+
+
+def _numbers(entry: object) -> dict[str, float]:
+    """The numbers by their labels; nothing of what is no dict."""
+    found = {str(label)[:200]: _number(value) for label, value in entry.items()} if isinstance(entry, dict) else {}
+    return {label: value for label, value in found.items() if value is not None}
+
+
+def _number(value: object) -> float | None:
+    """A number as a float, NaN and infinities too; None for anything else."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
