@@ -27,10 +27,15 @@ def fed(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, numpy.ndarray]]:
     steps: list[dict[str, numpy.ndarray]] = []
 
     class Recorder(ol.Executor):
-        def run(self, program, feed=None, fetch=(), **options):
-            if options.get("training"):
-                steps.append(dict(feed))
-            return super().run(program, feed, fetch, **options)
+        def prepare(self, program, fetch=(), **options):
+            step = super().prepare(program, fetch, **options)
+
+            def recorded(feed):
+                if options["training"]:
+                    steps.append({name: torch.as_tensor(value).numpy().copy() for name, value in feed.items()})
+                return step(feed)
+
+            return recorded
 
     monkeypatch.setattr(trainer, "Executor", Recorder)
     return steps
@@ -625,3 +630,35 @@ def test_silence_is_asked_for_by_false(small, capsys):
     assert capsys.readouterr() == ("", "")
     ol.train(small.cost, small_rows(10))
     assert capsys.readouterr().out.startswith("epoch 1/1  loss ")
+
+
+def test_a_variable_that_is_frozen_in_the_midst_of_a_run_stays_as_it_is_from_then_on(small):
+    frozen = []
+
+    def on_step(step, _):
+        name = small.program.parameters()[0].name
+        if step == 3:
+            scope.var(name).estimated = False
+        frozen.append(scope[name].numpy().copy())
+
+    scope = ol.Scope()
+    ol.train(small.cost, small_rows(10), batch_size=2, scope=scope, on_step=on_step, progress=False)
+    assert not numpy.array_equal(frozen[1], frozen[2])
+    assert numpy.array_equal(frozen[2], frozen[4])
+
+
+@pytest.mark.parametrize("batch_size", [2, 16], ids=["beside cache lines", "at cache lines"])
+def test_batches_are_the_same_and_lie_alike_wherever_a_run_is_taken_up(batch_size):
+    program = ol.Program(seed=3)
+    with program:
+        ol.layer.data("x", [3])
+        ol.layer.data("label", [], dtype="int64")
+    rows = {"x": numpy.random.default_rng(0).random((70, 3), "float32"), "label": numpy.arange(70)}
+    found = trainer.Batches.of(rows, program, batch_size)
+    whole = list(itertools.islice(found.after(0), 2 * found.per_epoch))
+    for step in (1, found.per_epoch - 1, found.per_epoch + 1):
+        for batch, same in zip(found.after(step), whole[step:], strict=False):
+            by_rows = found.batch(found.order(same.epoch), same.number)
+            assert batch[:3] == same[:3]
+            assert {name: batch.feed[name].data_ptr() % 64 for name in rows} == {"x": 0, "label": 0}
+            assert all(torch.equal(batch.feed[name], torch.from_numpy(by_rows[name])) for name in rows)

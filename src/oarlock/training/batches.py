@@ -3,8 +3,10 @@
 import math
 from collections.abc import Generator, Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy
+import torch
 
 from oarlock.data.program_inputs import Feed, ProgramInputs, require_alike
 from oarlock.data.recognition import open_data
@@ -19,14 +21,17 @@ from oarlock.training.transforming import feed_of
 __all__ = ["Batch", "Batches"]
 
 
-@dataclass(frozen=True)
-class Batch:
+_AT_ONCE = 2**18  # bytes of the batches that are gathered by one call
+_LINE = 64  # bytes: where a batch begins must not depend on the step that a run begins at, since kernels may round by that
+
+
+class Batch(NamedTuple):
     """The feed of one step: minibatch `number` of an `epoch`, both from 0, and whether it is the last of its epoch."""
 
     epoch: int
     number: int
     is_last: bool
-    feed: Feed
+    feed: "Feed | dict[str, torch.Tensor]"
 
     @property
     def rows(self) -> int:
@@ -104,10 +109,36 @@ class Batches:
         return 0 if self.columns is not None and self.source.prefetch is None else self.source.ahead
 
     def _by_one(self, step: int) -> Generator[Batch, None, None]:
+        gathered = self._gathered
         for epoch, first in self._epochs(step):
-            order = self.order(epoch)
-            for number in range(first, self.per_epoch):
-                yield Batch(epoch, number, number + 1 == self.per_epoch, self.batch(order, number, epoch))
+            order, number = self.order(epoch), first
+            while number < self.per_epoch:
+                feeds = self._gather(order, number, gathered) if gathered else [self.batch(order, number, epoch)]
+                for feed in feeds:
+                    yield Batch(epoch, number, number + 1 == self.per_epoch, feed)
+                    number += 1
+
+    @property
+    def _gathered(self) -> int:
+        """How many batches are gathered by one call, as tensors, each of which begins at a cache line; 0 where they are read one by one."""
+        columns = [column for column in (self.columns or {}).values() if isinstance(column, numpy.ndarray) and column.ndim and column.size]
+        if not columns or len(columns) < len(self.columns or {}):
+            return 0
+        sizes = [self.batch_size * column[:1].nbytes for column in columns]
+        return 1 if any(size % _LINE for size in sizes) else max(1, _AT_ONCE // sum(sizes))
+
+    def _gather(self, order: numpy.ndarray, number: int, count: int) -> list[dict[str, torch.Tensor]]:
+        """The feeds of `count` minibatches from `number` on, or of those that are left in the epoch."""
+        rows = order[number * self.batch_size : min(number + count, self.per_epoch) * self.batch_size]
+        parts = []
+        for column in (self.columns or {}).values():
+            assert isinstance(column, numpy.ndarray)
+            made = torch.empty((len(rows), *column.shape[1:]), dtype=torch.from_numpy(column[:0].copy()).dtype)
+            numpy.take(
+                column, rows, axis=0, out=made.numpy(), mode="clip"
+            )  # which does not look at the numbers of the rows, and is quicker
+            parts.append(made.split(self.batch_size))
+        return [dict(zip(self.columns or {}, each, strict=True)) for each in zip(*parts, strict=True)]
 
     def _by_workers(self, step: int) -> Generator[Batch, None, None]:
         assert isinstance(self.source.rows, Table)

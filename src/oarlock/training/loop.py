@@ -14,7 +14,8 @@ from oarlock.metric.state import reset
 from oarlock.runtime.executor import Executor
 from oarlock.runtime.initialization import init
 from oarlock.runtime.preparation import Values
-from oarlock.runtime.scope import Scope
+from oarlock.runtime.scope import Scope, frozen_in
+from oarlock.runtime.step import Step
 from oarlock.training.batches import Batch, Batches
 from oarlock.training.early_stopping import EarlyStopping
 from oarlock.training.interruption import Interrupted, Stopping
@@ -56,6 +57,7 @@ class Loop:
         self.in_middle = self.means.rows > 0
         self.is_ended = False  # by a function of the user's
         self.best: StateCopy | None = None  # where the best state is to be restored, and this run has reached it
+        self._prepared: tuple[object, Step] | None = None  # the step, and what it was prepared for
         if self.early_stopping is not None:
             labels = list(self.program.targets)
             self.early_stopping.require_measured(labels + [f"validation {label}" for label in labels if self.held_out is not None])
@@ -137,9 +139,6 @@ class Loop:
         if self.on_step is not None:
             self.on_step(self.result.steps, numbers)
 
-    def _compute(self, batch: Batch) -> Values:
-        return self.executor.run(self.program, batch.feed, list(self.program.targets), scope=self.scope, training=True)
-
     def _require_finite(self, cause: Exception | None = None) -> None:
         """Raise NotFiniteError where a step was not good; everything is then as it was before that step."""
         if self.last_good is None or isinstance(cause, NotFiniteError) or self.last_good.is_sound():
@@ -149,6 +148,15 @@ class Loop:
         self.result.steps = int(self.scope[COUNTER])  # type: ignore[call-overload]
         back.error.result = self.result
         raise back.error from cause
+
+    def _compute(self, batch: Batch) -> Values:
+        """The values of the targets on a batch, by a step that is prepared once: again where a callback has changed what it depends on."""
+        depends_on = self.program.revision, frozen_in(self.scope)
+        if self._prepared is None or self._prepared[0] != depends_on:
+            targets = list(self.program.targets)
+            step = self.executor.prepare(self.program, targets, scope=self.scope, training=True, return_numpy=False)
+            self._prepared = depends_on, step
+        return self._prepared[1](batch.feed)
 
     def _epoch(self, epoch: int, stopping: Stopping, display: Display) -> bool:
         """Record an epoch that is over; return whether the run is over too."""
@@ -246,7 +254,7 @@ class Loop:
         if self.folder is not None:
             whole = batches.columns if isinstance(batches, Batches) else None
             feed, rows = (batch.feed, batch.rows) if whole is None else (whole, batches.rows)  # type: ignore[union-attr]
-            self.folder.keep_sample(self.program, part, feed, rows)
+            self.folder.keep_sample(self.program, part, feed, rows)  # type: ignore[arg-type]  tensors are gathered of what is whole
 
     def _save(self) -> None:
         """Write a checkpoint, unless a step or an epoch is not recorded whole: then the one before is where the run goes on."""

@@ -13,6 +13,7 @@ from oarlock.ir.var import Initializer
 from oarlock.metric.state import counted_by
 from oarlock.runtime.ragged import Ragged
 from oarlock.runtime.scope import Scope
+from oarlock.runtime.value import to_numpy
 
 __all__ = ["LossWatch", "Means", "leave", "metrics_in", "taken_up", "without_means"]
 
@@ -44,7 +45,7 @@ class Means:
     def add(self, labels: Mapping[str, object], values: Sequence[object], rows: int) -> dict[str, float]:
         """Count the means `values` over `rows` rows, and return them by label."""
         self.rows += rows
-        means = {label: float(numpy.mean(value)) for label, value in zip(labels, values, strict=True)}  # type: ignore[call-overload]
+        means = {label: _mean(value) for label, value in zip(labels, values, strict=True)}
         for label, mean in means.items():
             self.totals[label] = mean if label in self.metrics else self.totals.get(label, 0.0) + mean * rows
         return means
@@ -58,6 +59,13 @@ class Means:
     def are_finite(self) -> bool:
         """Whether all of them are finite numbers. Metrics may be none: what has nothing to count yet is NaN."""
         return all(math.isfinite(total) for label, total in self.totals.items() if label not in self.metrics)
+
+
+def _mean(value: object) -> float:
+    """The mean of an array or a tensor; of one number, the number."""
+    if isinstance(value, torch.Tensor):
+        return float(value.item()) if not value.ndim else float(numpy.mean(to_numpy(value)))
+    return float(numpy.mean(value))  # type: ignore[call-overload]
 
 
 def leave(means: Means, program: Program, scope: Scope, steps: int) -> None:
@@ -113,7 +121,7 @@ class LossWatch:
             return
         self.warned[kind] = True
         metrics, targets = metrics_in(self.program), zip(self.program.targets, values, strict=True)
-        means = {label: float(numpy.mean(value)) for label, value in targets if label not in metrics}  # type: ignore[arg-type]
+        means = {label: _mean(value) for label, value in targets if label not in metrics}
         label, value = next(((label, mean) for label, mean in means.items() if not math.isfinite(mean)), ("loss", math.nan))
         found = next(self._causes(feed), "what was fed is finite, and so are the parameters after the step")
         where = f"in the validation after step {step}, of epoch {epoch}" if validation else f"at step {step}, in epoch {epoch}"
