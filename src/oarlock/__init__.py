@@ -117,7 +117,7 @@ _NAMES = {
         "run_block",
         "configure_process",
     ),
-    "oarlock.training": ("TrainingResult", "evaluate", "train"),
+    "oarlock.training": ("TrainingResult", "evaluate", "settings", "train"),
 }
 _HOMES: dict[str, tuple[str, str]] = {}
 for _module, _names in _NAMES.items():

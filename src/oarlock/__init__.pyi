@@ -115,6 +115,7 @@ from oarlock.runtime import init as init
 from oarlock.runtime import run_block as run_block
 from oarlock.training import TrainingResult as TrainingResult
 from oarlock.training import evaluate as evaluate
+from oarlock.training import settings as settings
 from oarlock.training import train as train
 
 Variable = _inputs.variable

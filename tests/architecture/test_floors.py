@@ -155,6 +155,7 @@ PUBLIC = [
     "save_model",
     "scope",
     "sequence",
+    "settings",
     "sigmoid",
     "summary",
     "switch",

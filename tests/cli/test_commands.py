@@ -2,8 +2,7 @@
 
 import re
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy
@@ -14,67 +13,11 @@ from processes import run_oarlock
 
 import oarlock as ol
 from oarlock import errors
-from oarlock.cli.main import run
 from oarlock.passes.pipeline import PASSES
 from oarlock.registry import standard
 
 SEED = 1
 GOLDEN = Path(__file__).parents[1] / "golden" / "v1"
-
-
-@dataclass
-class Ended:
-    """How a command ended."""
-
-    status: int
-    output: str
-    error: str
-
-
-Command = Callable[..., Ended]
-
-
-@pytest.fixture
-def oarlock(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
-    """Run a command as `oarlock ...` in this process; anything but an exit status is a traceback, and fails the test."""
-    monkeypatch.setenv("COLUMNS", "120")
-
-    def command(*arguments: object) -> Ended:
-        monkeypatch.setattr(sys, "argv", ["oarlock", *map(str, arguments)])
-        try:
-            run()
-            status = 0
-        except SystemExit as exit:
-            status = 0 if exit.code is None else exit.code
-        captured = capsys.readouterr()
-        return Ended(status, *(re.sub(r"\x1b\[[0-9;]*m", "", text) for text in captured))
-
-    return command
-
-
-@pytest.fixture
-def prints(oarlock: Command) -> Callable[..., str]:
-    """The output of a command that succeeds."""
-
-    def output(*arguments: object) -> str:
-        ended = oarlock(*arguments)
-        assert (ended.status, ended.error) == (0, "")
-        return ended.output
-
-    return output
-
-
-@pytest.fixture
-def refuses(oarlock: Command) -> Callable[..., str]:
-    """The message of a command that ends with one of our errors."""
-
-    def error(*arguments: object) -> str:
-        ended = oarlock(*arguments)
-        assert ended.status == 1
-        assert "Traceback" not in ended.error
-        return ended.error.rstrip("\n")
-
-    return error
 
 
 @pytest.fixture(scope="module")
@@ -112,6 +55,7 @@ def test_python_m_oarlock_shows_every_verb(tmp_path):
     assert verbs == [
         "train",
         "infer",
+        "evaluate",
         "serve",
         "resume",
         "runs",
@@ -143,6 +87,7 @@ def test_an_error_of_another_process_goes_to_its_error_output_without_a_tracebac
     [
         "train",
         "infer",
+        "evaluate",
         "serve",
         "resume",
         "runs",
@@ -586,7 +531,6 @@ def test_train_stops_after_some_steps_and_saves_elsewhere(training, tmp_path, pr
     ("arguments", "message"),
     [
         (["none.py"], 'MissingFileError: there is no file "none.py"'),
-        (["{script}", "--data", "digits:train"], "ArgumentError: --data is for saved programs; a script loads and saves by itself"),
         (["{training}"], "ArgumentError: a saved program needs --data\n  Try: --data digits:train    (oarlock explain ArgumentError)"),
         (
             ["{training}", "--data", "digits:train", "--bogus"],
@@ -627,7 +571,7 @@ def test_a_run_in_a_folder_goes_on_after_a_stop_and_is_listed(training, tmp_path
         "--save-every",
         4,
     )
-    assert "Next: oarlock runs runs; after a stop, oarlock resume runs/one" in prints(*part, "--steps", 5)
+    assert "run runs/one\nNext: oarlock resume runs/one\n" in prints(*part, "--steps", 5)
     assert (tmp_path / "part.safetensors").read_bytes() != whole.read_bytes()
     listed = prints("runs", "runs").split()
     assert re.fullmatch("[0-9a-f]{8}", listed[listed.index("one") :][1])

@@ -585,7 +585,7 @@ def test_a_script_is_no_untrusted_program(tmp_path, monkeypatch):
     (tmp_path / "script.py").write_text("raise AssertionError('this ran')")
     monkeypatch.setattr(output_file, "_handed", io.BytesIO())
     run = lambda: main.app(["train", str(tmp_path / "script.py"), "--untrusted"], standalone_mode=False)  # noqa: E731
-    assert refusal(ol.ArgumentError, run) == "--untrusted is for saved programs; a script loads and saves by itself"
+    assert refusal(ol.ArgumentError, run) == "--untrusted is for saved programs; a script is Python, which can do anything"
 
 
 def test_what_the_child_could_reach_is_said(tmp_path, monkeypatch, capsys):

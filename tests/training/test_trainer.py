@@ -13,7 +13,7 @@ from tolerances import MEANS, close
 
 import oarlock as ol
 from oarlock.training import trainer
-from oarlock.training.progress import LiveDisplay, PlainDisplay, SilentDisplay, select_branch_display
+from oarlock.training.progress import LiveDisplay, PlainDisplay, SilentDisplay, select_display
 
 
 @pytest.fixture
@@ -406,7 +406,7 @@ def test_a_run_that_is_taken_up_keeps_what_it_is(small, options, message):
     before = result.program.to_bytes()
     with pytest.raises(ol.ArgumentError) as raised:
         ol.train(result, small_rows(), progress=False, **options)
-    assert str(raised.value) == message
+    assert raised.value.message == message
     assert result.program.to_bytes() == before
 
 
@@ -575,8 +575,14 @@ def without_control_codes(console: Console) -> str:
 
 
 def test_a_terminal_gets_a_live_display_and_anything_else_plain_lines():
-    assert isinstance(select_branch_display(terminal()), LiveDisplay)
-    assert isinstance(select_branch_display(plain()), PlainDisplay)
+    assert isinstance(select_display(terminal()), LiveDisplay)
+    assert isinstance(select_display(plain()), PlainDisplay)
+
+
+def test_a_display_may_be_asked_for():
+    assert isinstance(select_display(terminal(), kind="plain"), PlainDisplay)
+    assert isinstance(select_display(plain(), kind="live"), LiveDisplay)
+    assert isinstance(select_display(terminal(), kind="quiet"), SilentDisplay)
 
 
 def test_the_live_display_shows_epoch_loss_accuracy_speed_and_the_time_left():

@@ -7,6 +7,7 @@ import typer
 
 import oarlock.op
 import oarlock.op.update  # noqa: F401  training programs use its operators
+from oarlock.cli.imported_operators import Imports
 from oarlock.cli.program_file import read_program_file
 from oarlock.cli.untrusted_run import Untrusted
 from oarlock.io.model import read_model
@@ -19,6 +20,7 @@ __all__ = ["check"]
 def check(
     path: Annotated[Path, typer.Argument(metavar="FILE", help="A model file, or the bytes of a program.")],
     untrusted: Untrusted = False,
+    imports: Imports = None,
 ) -> None:
     """Verify a program: names, blocks, definitions, and every op against its operator. Nothing is run.
 

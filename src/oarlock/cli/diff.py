@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from oarlock.cli.imported_operators import Imports
 from oarlock.cli.program_file import read_program_file
 from oarlock.cli.untrusted_run import Untrusted
 from oarlock.ir.diff import diff_programs
@@ -17,6 +18,7 @@ def diff(
     after: Annotated[Path, typer.Argument(help="Another.")],
     exit_code: Annotated[bool, typer.Option("--exit-code", help="End with status 2 where they differ.")] = False,
     untrusted: Untrusted = False,
+    imports: Imports = None,
 ) -> None:
     """Print what differs in meaning, block by block: + added, - removed, > moved, ~ changed.
 

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from oarlock.cli.imported_operators import Imports
 from oarlock.cli.output_file import destination
 from oarlock.cli.untrusted_run import Untrusted
 from oarlock.interop.onnx.export import to_onnx
@@ -21,6 +22,7 @@ def export(
     ] = False,
     opset: Annotated[int, typer.Option(help="The version of ONNX's operators, 17 to 23.")] = 18,
     untrusted: Untrusted = False,
+    imports: Imports = None,
 ) -> None:
     """Write a model as ONNX: `oarlock export predict.safetensors --onnx predict.onnx`."""
     exported = to_onnx(load_model(path, untrusted=untrusted), destination(onnx), opset=opset, training=training)

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 import oarlock.op.update  # noqa: F401  every operator that a program may use
+from oarlock.cli.imported_operators import Imports
 from oarlock.cli.output_file import destination
 from oarlock.cli.untrusted_run import Untrusted
 from oarlock.errors import ArgumentError
@@ -23,6 +24,7 @@ def import_onnx(
     size: Annotated[list[str] | None, typer.Option(metavar="NAME=NUMBER", help="A number for a symbolic size; may be repeated.")] = None,
     check: Annotated[bool, typer.Option("--check", help="Run it beside ONNX Runtime, and print how far apart they are.")] = False,
     untrusted: Untrusted = False,
+    imports: Imports = None,
 ) -> None:
     """Bring in an ONNX model: `oarlock import onnx model.onnx -o model.safetensors`."""
     model = from_onnx(path, trainable=trainable, sizes=dict(map(_named_size, size or [])), untrusted=untrusted)

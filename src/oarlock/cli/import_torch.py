@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 import oarlock.op.update  # noqa: F401  every operator that a program may use
+from oarlock.cli.imported_operators import Imports
 from oarlock.cli.output_file import destination
 from oarlock.cli.untrusted_run import Untrusted
 from oarlock.interop.torch.archive import read_archive
@@ -21,6 +22,7 @@ def import_torch(
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Where to save the model.")] = None,
     check: Annotated[bool, typer.Option("--check", help="Run it beside PyTorch, and print how far apart they are.")] = False,
     untrusted: Untrusted = False,
+    imports: Imports = None,
 ) -> None:
     """Bring in an exported program: `oarlock import torch model.pt2 -o model.safetensors`. Prints what became of each operator."""
     model = from_exported(read_archive(path, untrusted=untrusted), trusted=False)

@@ -12,6 +12,7 @@ from rich.markup import escape
 from oarlock import inference
 from oarlock.cli.column_option import Columns
 from oarlock.cli.images import draw_predictions
+from oarlock.cli.imported_operators import Imports
 from oarlock.cli.output_file import is_child, write
 from oarlock.cli.untrusted_run import Untrusted
 from oarlock.data.program_inputs import ProgramInputs
@@ -32,6 +33,7 @@ def infer(
     seed: Annotated[int | None, typer.Option(help="Which split of a bundled data set; the model's own seed, unless given.")] = None,
     output: Annotated[Path | None, typer.Option(help="Save what is predicted as a .npy file.")] = None,
     untrusted: Untrusted = False,
+    imports: Imports = None,
 ) -> None:
     """Run a model on data, without the Python that trained it.
 
@@ -44,7 +46,7 @@ def infer(
     table = open_source(data, seed=model.program.seed if seed is None else seed, columns=columns).rows
     assert isinstance(table, Table)
     arrays: dict[str, Any] = table.whole()
-    feed = ProgramInputs.of(model.program).feed(arrays, rounds=table.rounds)
+    feed = ProgramInputs.of(model.program).feed(arrays, table.numbers, rounds=table.rounds)
     predicted = inference.infer(model, feed)
     console = Console(highlight=False, soft_wrap=True)
     if output is not None:

@@ -1,6 +1,8 @@
 """`oarlock`: its verbs, each in a file of its own."""
 
+import importlib
 import sys
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -9,6 +11,7 @@ from oarlock.cli import (
     check,
     datasets,
     diff,
+    evaluate,
     explain,
     export,
     hash,
@@ -44,6 +47,7 @@ app = typer.Typer(
 )
 app.command(cls=opens_program("save", "path"), context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(train.train)
 app.command(cls=opens_program("output"))(infer.infer)
+app.command(cls=opens_program())(evaluate.evaluate)
 app.command()(serve.serve)
 app.command()(resume.resume)
 app.command()(runs.runs)
@@ -64,8 +68,14 @@ imports.command("torch", cls=opens_program("output"))(import_torch.import_torch)
 app.add_typer(imports, name="import")
 
 
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"oarlock {importlib.import_module('oarlock').__version__}")
+        raise typer.Exit
+
+
 @app.callback()
-def main() -> None:
+def main(version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")] = False) -> None:
     """Train, inspect and run models that are programs."""
 
 
@@ -77,4 +87,6 @@ def run() -> None:
         console = Console(stderr=True, soft_wrap=True)
         console.print(f"[bold red]{type(error).__name__}[/]:", end=" ")
         console.print(str(error), markup=False, highlight=False)
+        for note in getattr(error, "__notes__", ()):  # of a run that is kept
+            console.print(note, markup=False, highlight=False)
         sys.exit(1)

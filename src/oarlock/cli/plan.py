@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.syntax import Syntax
 
 import oarlock.op.update  # noqa: F401  training programs use its operators
+from oarlock.cli.imported_operators import Imports
 from oarlock.cli.program_file import read_program_file
 from oarlock.cli.untrusted_run import Untrusted
 from oarlock.errors import ArgumentError
@@ -24,6 +25,7 @@ def plan(
     without: Annotated[list[str] | None, typer.Option(metavar="PASS", help="Leave a pass out; may be given more than once.")] = None,
     backend: Annotated[str | None, typer.Option(help="inductor: with the regions that PyTorch's compiler would compile.")] = None,
     untrusted: Untrusted = False,
+    imports: Imports = None,
 ) -> None:
     """Print the Python that a program is run as, for its targets and its updates, and above it how often each pass applied."""
     try:

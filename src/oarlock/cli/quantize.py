@@ -5,6 +5,7 @@ from typing import Annotated, cast
 
 import typer
 
+from oarlock.cli.imported_operators import Imports
 from oarlock.cli.output_file import destination
 from oarlock.cli.untrusted_run import Untrusted
 from oarlock.errors import ArgumentError
@@ -21,6 +22,7 @@ def quantize(
     mode: Annotated[str, typer.Option(help="dynamic: products of integers; weights: products of floats.")] = "dynamic",
     at_least: Annotated[int, typer.Option(min=0, help="Weights of fewer elements stay floats.")] = 4096,
     untrusted: Untrusted = False,
+    imports: Imports = None,
 ) -> None:
     """Save a model with its weights as int8, a quarter of the size: `oarlock quantize model.safetensors -o small.safetensors`."""
     model = load_model(path, untrusted=untrusted)

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 import oarlock.op.update  # noqa: F401  training programs use its operators
+from oarlock.cli.imported_operators import Imports
 from oarlock.cli.output_file import destination
 from oarlock.cli.untrusted_run import Untrusted
 from oarlock.io.model import load_model, save_model
@@ -25,6 +26,7 @@ def recompute(
     segments: Annotated[int | None, typer.Option(min=1, help="How many segments there are, where no checkpoints are given.")] = None,
     loops: Annotated[bool, typer.Option(help="Compute again what the steps of loops compute.")] = True,
     untrusted: Untrusted = False,
+    imports: Imports = None,
 ) -> None:
     """Save a training program that needs less memory and more time: `oarlock recompute run.safetensors -o smaller.safetensors`."""
     model = load_model(path, untrusted=untrusted)

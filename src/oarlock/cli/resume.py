@@ -3,54 +3,74 @@
 import contextlib
 import json
 import os
-import runpy
 import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from oarlock.errors import FormatError, MissingFileError
+from oarlock.cli.progress_options import Plain, Quiet, shown
+from oarlock.cli.script_run import run_script
+from oarlock.errors import ArgumentError, FormatError, MissingFileError
+from oarlock.training.configuration import read_configuration
+from oarlock.training.invocation import Invocation
 
 __all__ = ["resume"]
 
+_SAID_ANEW = ("--steps", "--config", "--set", "--run")  # the folder of the run says what they said, and a run goes on to its end
 
-def resume(folder: Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run.")]) -> None:
-    """Go on with a run where its last checkpoint is, by the command that began it, which its folder holds, to the end.
+
+def resume(
+    folder: Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run.")],
+    epochs: Annotated[int | None, typer.Option(help="Train up to this many epochs in all; as many as before, unless given.")] = None,
+    plain: Plain = False,
+    quiet: Quiet = False,
+) -> None:
+    """Go on with a run where its last checkpoint is, by the command that began it and the settings that its folder holds, to the end.
 
     It ends with the same bits as if it had never stopped. The command is run: resume only folders of your own.
     """
-    about = folder / "run.json"
+    about, settings = folder / "run.json", folder / "config.toml"
     if not about.is_file():
         raise MissingFileError(f'"{folder}" is no folder of a run: it has no run.json')
     try:
         found = json.loads(about.read_text(encoding="utf-8"))
-        command, place = _whole([str(word) for word in found["command"]]), Path(found["working_folder"])
+        command, place = [str(word) for word in found["command"]], Path(found["working_folder"])
     except (ValueError, KeyError, TypeError) as error:
         raise FormatError(f'"{about}" does not say how the run was begun') from error
     if not command:
         raise FormatError(f'"{about}" does not say how the run was begun')
-    typer.echo(f"in {place}: {' '.join(command)}")
+    progress, settings, resolved = shown(plain=plain, quiet=quiet), settings.resolve(), folder.resolve()
+    is_script = command[0].endswith(".py") and os.path.basename(command[0]) != "__main__.py"
+    if is_script and epochs is not None:
+        raise ArgumentError("--epochs is for a run that `oarlock train` began; a script says by itself how many there are")
+    words = command if is_script else [command[0], *_again(command[1:], os.path.relpath(resolved, place), settings.is_file(), epochs)]
+    if not quiet:
+        typer.echo(f"in {place}: {' '.join(words)}")
     if not place.is_dir():
         raise MissingFileError(f'there is no folder "{place}", in which the run was begun')
     with contextlib.chdir(place):
-        if command[0].endswith(".py") and os.path.basename(command[0]) != "__main__.py":
-            sys.argv = command
-            sys.path.insert(0, str(Path(command[0]).resolve().parent))
-            runpy.run_path(command[0], run_name="__main__")
+        if is_script:
+            given = read_configuration(settings) if settings.is_file() else {}
+            with Invocation(given=given, progress=progress) as invocation:
+                run_script(Path(command[0]), command[1:], invocation)
         else:
             from oarlock.cli.main import app
 
-            sys.argv = command
-            app(args=command[1:], standalone_mode=False)
+            sys.argv = words
+            app(args=words[1:] + ["--plain"] * plain + ["--quiet"] * quiet, standalone_mode=False)
 
 
-def _whole(command: list[str]) -> list[str]:
-    """A command of ours without the option that stops it early; that of a script is its own."""
-    if not command or command[0].endswith(".py"):
-        return command
-    kept: list[str] = []
-    for word, before in zip(command, ["", *command], strict=False):
-        if word != "--steps" and before != "--steps" and not word.startswith("--steps="):
+def _again(words: list[str], folder: str, has_settings: bool, epochs: int | None) -> list[str]:
+    """The words of a command of ours as it goes on with the run in `folder`."""
+    options = (*_SAID_ANEW, "--epochs") if epochs is not None else _SAID_ANEW
+    kept, is_value = [], False
+    for word in words:
+        if is_value:
+            is_value = False
+        elif word in options:
+            is_value = True
+        elif not word.startswith(tuple(f"{option}=" for option in options)) and word not in ("--plain", "--quiet", "-q"):
             kept.append(word)
-    return kept
+    new = ["--run", folder, *(["--config", os.path.join(folder, "config.toml")] if has_settings else [])]
+    return [*kept, *new, *(["--epochs", str(epochs)] if epochs is not None else [])]

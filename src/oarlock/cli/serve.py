@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from oarlock import inference
+from oarlock.cli.imported_operators import Imports, import_operators
 from oarlock.errors import ArgumentError
 from oarlock.runtime.process import configure_process
 from oarlock.serving.limits import ServingLimits
@@ -32,6 +33,7 @@ def serve(
     seconds: Annotated[float, typer.Option(help="From a request to its answer; later ones have status 503.")] = _USUAL.seconds,
     backend: Annotated[str | None, typer.Option(help="onnxruntime: ONNX Runtime computes; the bits are its own.")] = None,
     untrusted: Annotated[bool, typer.Option("--untrusted", help="Refused: a stranger's file is not served.")] = False,
+    imports: Imports = None,
 ) -> None:
     """Serve a model by HTTP: the Open Inference Protocol v2, and plain JSON.
 
@@ -45,6 +47,8 @@ def serve(
             "a stranger's file is not served: a run of it has limits in a process of its own, and a server goes on for days",
             hint="oarlock infer FILE --untrusted --data ROWS.npz runs it once; serve it without --untrusted in a container of its own",
         )
+    for module in imports or ():
+        import_operators(module)
     if backend not in (None, "onnxruntime"):
         raise ArgumentError(f"--backend is onnxruntime, or left out, not {backend!r:.60}")
     counts = {"--batch-rows": batch_rows, "--queue": queue, "--connections": connections, "--body-bytes": body_bytes, "--seconds": seconds}

@@ -7,6 +7,7 @@ import typer
 from rich.console import Console
 from rich.syntax import Syntax
 
+from oarlock.cli.imported_operators import Imports
 from oarlock.cli.output_file import write
 from oarlock.cli.program_file import read_program_file
 from oarlock.cli.untrusted_run import Untrusted
@@ -27,6 +28,7 @@ def show(
     depth: Annotated[int | None, typer.Option(min=0, help="How many layers and blocks in one another a drawing has open at first.")] = None,
     source: Annotated[bool, typer.Option(help="Show the author's lines above what they made; in a drawing, of what is pointed at.")] = True,
     untrusted: Untrusted = False,
+    imports: Imports = None,
 ) -> None:
     """Print a program: its nested blocks, with types, parameters and the lines of its author.
 

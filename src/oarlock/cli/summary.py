@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from oarlock.cli.imported_operators import Imports
 from oarlock.cli.program_file import read_program_file
 from oarlock.cli.untrusted_run import Untrusted
 from oarlock.layer.program_summary import summary as summarize
@@ -19,6 +20,7 @@ def summary(
         list[str] | None, typer.Option(metavar="NAME=NUMBER", help="How large a size is, such as n=32; may be given more than once.")
     ] = None,
     untrusted: Untrusted = False,
+    imports: Imports = None,
 ) -> None:
     """Print the layers of a program: what they give, their parameters, and the multiply-adds they take."""
     sizes = None if not size else dict(_size(text) for text in size)

@@ -1,55 +1,87 @@
-"""`oarlock train`: run a training script, or continue a saved training program."""
+"""`oarlock train`: run a training script, train the model that a script makes, or continue a saved training program."""
 
 import os
-import runpy
 import shlex
 import sys
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated
 
 import typer
 
 from oarlock import training
 from oarlock.cli.column_option import Columns
+from oarlock.cli.imported_operators import Imports
 from oarlock.cli.output_file import destination, is_child
+from oarlock.cli.progress_options import Plain, Quiet, shown
+from oarlock.cli.script_run import run_script
+from oarlock.cli.train_call import arguments_of, require_folder_of, resumed, stopped
 from oarlock.cli.untrusted_run import Untrusted
-from oarlock.datasets.by_name import open_source
 from oarlock.errors import ArgumentError, MissingFileError
 from oarlock.io.model import load_model, save_model
 from oarlock.runtime.process import configure_process
+from oarlock.training.configuration import read_configuration
+from oarlock.training.invocation import Invocation
+from oarlock.training.options import TrainOptions
 
 __all__ = ["train"]
 
 
 def train(
     context: typer.Context,
-    path: Annotated[
-        Path, typer.Argument(metavar="SCRIPT.py | PROGRAM.safetensors", help="A training script, or a saved training program.")
-    ],
+    path: Annotated[Path, typer.Argument(metavar="SCRIPT.py | PROGRAM.safetensors", help="A script, or a saved training program.")],
     data: Annotated[
         str | None,
-        typer.Option(help="What a saved program trains on: digits:train, another of `oarlock datasets`, a table, a folder of images."),
+        typer.Option(help="What to train on: digits:train, another of `oarlock datasets`, table.csv, table.csv:train, a folder of images."),
     ] = None,
-    validate: Annotated[str | None, typer.Option(help="What it is measured on after each epoch: digits:test.")] = None,
+    validate: Annotated[str | None, typer.Option(help="What it is measured on after each epoch: digits:test, table.csv:test.")] = None,
     columns: Columns = [],  # noqa: B006  typer copies it
-    epochs: Annotated[int | None, typer.Option(help="Train up to this many epochs in all; the program knows how many it had.")] = None,
+    epochs: Annotated[int | None, typer.Option(help="Train up to this many epochs in all; a saved program knows how many it had.")] = None,
+    batch_size: Annotated[int | None, typer.Option(help="Rows in a step; 32, unless given.")] = None,
+    optimizer: Annotated[
+        str | None, typer.Option(help='adam, "AdamW(1e-3, weight_decay=0.1)"; SGD, unless given or in the script.')
+    ] = None,
+    lr: Annotated[float | None, typer.Option(help="The learning rate of the optimizer.")] = None,
     steps: Annotated[int | None, typer.Option(help="Stop after this many further steps.")] = None,
-    seed: Annotated[int | None, typer.Option(help="Which split of a bundled data set; the program's own seed, unless given.")] = None,
-    save: Annotated[Path | None, typer.Option(help="Where to save the training program; where it came from, unless given.")] = None,
-    run: Annotated[Path | None, typer.Option(help="A folder to keep the run in: what it measures, and checkpoints to go on from.")] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="Of the parts of the data, and of a script's model; the program's own, unless given.")
+    ] = None,
+    save: Annotated[
+        Path | None,
+        typer.Option(help="Where to save the training program; where it came from, unless given. Of a script's model: what predicts."),
+    ] = None,
+    run: Annotated[
+        Path | None,
+        typer.Option(
+            help="A folder to keep the run in, and go on with one: what it measures, checkpoints. runs/NAME-1 for a script's model."
+        ),
+    ] = None,
     save_every: Annotated[int | None, typer.Option(help="Steps between checkpoints; an epoch, unless given.")] = None,
     backend: Annotated[
         str | None,
         typer.Option(help="inductor: PyTorch's compiler compiles regions of the plan; none: no longer. As saved, if not given."),
     ] = None,
+    config: Annotated[Path | None, typer.Option(help="Settings by TOML: options in the section train, and what a script declares.")] = None,
+    settings: Annotated[
+        list[str], typer.Option("--set", metavar="NAME=VALUE", help="A setting, such as train.lr=3e-4. Can be repeated.")
+    ] = [],  # noqa: B006  typer copies it
+    plain: Plain = False,
+    quiet: Quiet = False,
     untrusted: Untrusted = False,
+    imports: Imports = None,
 ) -> None:
     """Train a model.
 
-    [bold]oarlock train examples/digits.py[/] runs a script; what follows its name is the script's own.
+    [bold]oarlock train model.py --data table.csv:train --columns label=kind --columns "x=*"[/] trains the model that a script makes: what
+    it calls [bold]cost[/], and perhaps [bold]show[/], a dict of what is measured, [bold]predict[/], what --save saves, and
+    [bold]optimizer[/]. The run is kept in a folder.
+
+    [bold]oarlock train examples/digits.py[/] runs a script that trains by itself; what follows its name is the script's own.
 
     [bold]oarlock train run.safetensors --data digits:train --epochs 30[/] goes on with a training program that
     [bold]ol.save_model(result, path)[/] saved: the same bits as if it had never stopped, and none of its Python.
+
+    [bold]--config train.toml --set train.lr=3e-4[/] give options, in the section train, and settings that a script declares by
+    [bold]ol.settings[/].
 
     Ctrl-C saves what was trained so far, and says how to go on. With [bold]--untrusted[/] nothing is shown until the run has ended,
     and a run that takes more than two seconds to hand back what it trained is ended without.
@@ -57,94 +89,59 @@ def train(
     if not os.path.exists(path):
         raise MissingFileError(f'there is no file "{path}"')
     configure_process(keep_memory=not is_child())  # a stranger's file is held to the memory that it needs
-    if path.suffix == ".py":
-        given = {
-            "--data": data,
-            "--validate": validate,
-            "--save": save,
-            "--backend": backend,
-            "--columns": columns or None,
-            "--run": run,
-            "--save-every": save_every,
-            "--untrusted": untrusted or None,
-        }
-        for option, value in given.items():
-            if value is not None:
-                raise ArgumentError(f"{option} is for saved programs; a script loads and saves by itself")
-        passed = [("--epochs", epochs), ("--steps", steps), ("--seed", seed)]
-        _run_script(path, [text for option, value in passed if value is not None for text in (option, str(value))] + context.args)
-        return
-    if save_every is not None and run is None:
+    asked = {
+        "data": data,
+        "validate": validate,
+        "columns": columns,
+        "epochs": epochs,
+        "batch_size": batch_size,
+        "optimizer": optimizer,
+        "lr": lr,
+        "steps": steps,
+        "seed": seed,
+        "save": save,
+        "run": run,
+        "save_every": save_every,
+        "backend": backend,
+    }
+    with Invocation(sys.argv, read_configuration(config, settings), asked, shown(plain=plain, quiet=quiet)) as invocation:
+        if path.suffix == ".py":
+            if untrusted:
+                raise ArgumentError("--untrusted is for saved programs; a script is Python, which can do anything")
+            passed = [(f"--{name}", asked[name]) for name in ("epochs", "steps", "seed")]
+            run_script(
+                path, [text for option, value in passed if value is not None for text in (option, str(value))] + context.args, invocation
+            )
+        else:
+            if context.args:
+                raise ArgumentError(f"unknown argument {context.args[0]!r}", hint="oarlock train --help")
+            _train_saved(path, invocation.options(), untrusted=untrusted, quiet=quiet)
+
+
+def _train_saved(path: Path, options: TrainOptions, *, untrusted: bool, quiet: bool) -> None:
+    """Train a saved program, and save it."""
+    for name in ("batch_size", "optimizer", "lr"):
+        if getattr(options, name) is not None:
+            raise ArgumentError(f"a saved program has its {name} already; --{name.replace('_', '-')} is for a script's model")
+    if options.save_every is not None and options.run is None:
         raise ArgumentError("--save-every is for a run in a folder", hint="--run runs/one")
-    kept = None if run is None else training.Run(run, save_every)
-    if context.args:
-        raise ArgumentError(f"unknown argument {context.args[0]!r}", hint="oarlock train --help")
-    if data is None:
+    if options.data is None:
         raise ArgumentError("a saved program needs --data", hint="--data digits:train")
-    if save is not None and not save.absolute().parent.is_dir():
-        raise MissingFileError(f'there is no folder "{save.parent}"')
+    require_folder_of(options.save)
+    saved = options.save or path
+    run = None if options.run is None else training.Run(options.run, options.save_every)
     try:
         with training.Stopping(patience=0.0):
-            result = _go_on(path, data, validate, columns, epochs, steps, seed, kept, backend, untrusted)
+            model = load_model(path, untrusted=untrusted)
+            result = training.train(model, run=run, **arguments_of(options, model.program.seed))
     except training.Interrupted as interrupt:
-        save_model(interrupt.result, destination(save or path))
-        _stopped(interrupt.result, save or path, _how(data, columns) + " --untrusted" * untrusted)
-    save_model(result, destination(save or path))
-    typer.echo(f"{result.steps} steps in all; saved {save or path}")
-    if run is not None:
-        typer.echo(f"Next: oarlock runs {shlex.quote(str(run.parent))}; after a stop, oarlock resume {shlex.quote(str(run))}")
-
-
-def _go_on(
-    path: Path,
-    data: str,
-    validate: str | None,
-    columns: list[str],
-    epochs: int | None,
-    steps: int | None,
-    seed: int | None,
-    run: training.Run | None,
-    backend: str | None,
-    untrusted: bool,
-) -> training.TrainingResult:
-    """Train a saved program."""
-    model = load_model(path, untrusted=untrusted)
-    split = model.program.seed if seed is None else seed
-    held_out = None if validate is None else open_source(validate, seed=split, columns=columns)
-    return training.train(
-        model,
-        open_source(data, seed=split, columns=columns),
-        epochs=epochs,
-        steps=steps,
-        run=run,
-        validate=held_out,
-        tune=False,
-        backend=backend,  # type: ignore[arg-type]
-    )
-
-
-def _how(data: str, columns: list[str]) -> str:
-    """The options that say what a run trains on."""
-    return " ".join([f"--data {shlex.quote(data)}", *(f"--columns {shlex.quote(text)}" for text in columns)])
-
-
-def _stopped(result: training.TrainingResult, path: Path, how: str) -> NoReturn:
-    """Say what an interrupted run left in `path`, and how to go on; end as who is interrupted does."""
-    typer.echo(f"\ninterrupted after {result.steps} steps; saved {path}\nNext: oarlock train {shlex.quote(str(path))} {how}")
-    raise typer.Exit(130)
-
-
-def _run_script(path: Path, arguments: list[str]) -> None:
-    """Run a script as `python SCRIPT.py ARGUMENTS` would."""
-    before, folder = sys.argv, str(path.resolve().parent)
-    sys.argv = [str(path), *arguments]
-    sys.path.insert(0, folder)
-    try:
-        runpy.run_path(str(path), run_name="__main__")
-    except training.Interrupted as interrupt:
-        saved = Path(f"{path.stem}.interrupted.safetensors")
-        save_model(interrupt.result, saved)
-        _stopped(interrupt.result, saved, "--data DATA, where DATA is a .npz file of what the script trains on, or digits:train")
-    finally:
-        sys.argv = before
-        sys.path.remove(folder)
+        save_model(interrupt.result, destination(saved))
+        again = " ".join(
+            ["oarlock train", shlex.quote(str(saved)), f"--data {shlex.quote(options.data)}"]
+            + [f"--columns {shlex.quote(text)}" for text in options.columns]
+            + ["--untrusted"] * untrusted
+        )
+        stopped(interrupt.result, again if options.run is None else resumed(options.run), saved)
+    save_model(result, destination(saved))
+    if not quiet:
+        typer.echo(f"{result.steps} steps in all; saved {saved}")

@@ -17,6 +17,7 @@ from typer.core import TyperCommand
 from oarlock import errors
 from oarlock.cli.answer import Answer, read_answer
 from oarlock.cli.confinement import ProcessLimits
+from oarlock.cli.imported_operators import import_operators
 from oarlock.cli.output_file import is_child
 from oarlock.cli.process_group import ProcessGroup
 from oarlock.errors import ArgumentError, KernelError, LimitError, OarlockError, visible
@@ -172,7 +173,10 @@ def _error(verb: str, fields: Mapping[str, object]) -> OarlockError:
 
 
 class _Verb(TyperCommand):
-    """A verb that opens a program file. With `--untrusted`, all that it does happens in the child process, which runs it again."""
+    """A verb that opens a program file, and imports operators for it first.
+
+    With `--untrusted`, all that it does happens in the child process, which runs it again.
+    """
 
     places: ClassVar[tuple[str, ...]] = ()
 
@@ -181,6 +185,11 @@ class _Verb(TyperCommand):
         return super().parse_args(ctx, args)
 
     def invoke(self, ctx: typer.Context) -> object:
+        imports = ctx.params["imports"] or ()
+        if imports and ctx.params["untrusted"]:
+            raise ArgumentError("--import runs Python of yours, so it is not for --untrusted, which knows the operators of Oarlock alone")
+        for name in imports:
+            import_operators(name)
         if is_child() or not ctx.params["untrusted"]:
             return super().invoke(ctx)
         try:

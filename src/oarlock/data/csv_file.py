@@ -20,7 +20,7 @@ def read_csv(path: str | Path) -> LazyTable:
 
     Columns of text can be told apart, and are refused where numbers are needed. Fields are parted by commas, or by semicolons or tabs if
     the first line has those and no comma. Raises DataError for a line with another number of fields, for a file without a line of names,
-    for a number that is missing among numbers.
+    for a number that is missing among numbers, for a whole number that int64 does not hold.
     """
     text = _text(path)
     first = text.lstrip().partition("\n")[0].strip()
@@ -57,12 +57,16 @@ def _column(name: str, fields: tuple[str, ...], path: str | Path) -> numpy.ndarr
     numbers = sum(map(_is_number, fields))
     if numbers == len(fields):
         whole = all(field.strip().lstrip("+-").isdigit() for field in fields)
-        try:
-            return numpy.array(
-                [int(field) for field in fields] if whole else [float(field) for field in fields], "int64" if whole else "float64"
+        if not whole:
+            return numpy.array([float(field) for field in fields], "float64")
+        values = [int(field) for field in fields]
+        beyond = next((number for number, value in enumerate(values) if not -(2**63) <= value < 2**63), None)
+        if beyond is not None:
+            raise DataError(
+                f'the column "{name}" of "{Path(path).name}" has {fields[beyond].strip():.40} in row {beyond}, which int64 does not hold',
+                hint="write numbers with a point, which are read as float64; or leave the column out",
             )
-        except OverflowError:
-            return numpy.array([float(field) for field in fields])
+        return numpy.array(values, "int64")
     if numbers:
         row = next(number for number, field in enumerate(fields) if not _is_number(field))
         if numbers >= len(fields) / 2 or not fields[row].strip():

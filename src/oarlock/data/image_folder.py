@@ -8,6 +8,7 @@ import numpy
 
 from oarlock.data.table import Table
 from oarlock.errors import ArgumentError, DataError, MissingFileError
+from oarlock.registry.range_check import require_count
 
 __all__ = ["ImageFolder"]
 
@@ -20,8 +21,8 @@ class ImageFolder(Table):
 
     Classes are numbered in the order of their names, `classes`; images are in the order of theirs. `size` is (height, width), to which
     each image is resized; without it they are as they are, and must be alike. `channels` is 1 for grey, 3 for colours. An image is decoded
-    when its row is read. Raises MissingFileError where there is no folder, DataError where it holds no image, for a file that is none, for
-    one of another size, or where Pillow is missing.
+    when its row is read. Raises ArgumentError, MissingFileError where there is no folder, DataError where it holds no image, for a file
+    that is none, for one of another size, or where Pillow is missing.
     """
 
     names = ("image", "label")
@@ -29,6 +30,10 @@ class ImageFolder(Table):
     def __init__(self, path: str | Path, *, size: tuple[int, int] | None = None, channels: int = 3):
         if channels not in (1, 3):
             raise ArgumentError(f"an image has 1 channel or 3, not {channels!r:.40}")
+        if size is not None:
+            if not isinstance(size, tuple | list) or len(size) != 2:
+                raise ArgumentError(f"size is (height, width), not {size!r:.60}", hint="ol.data.ImageFolder(path, size=(64, 64))")
+            size = (require_count("the height in size", size[0], most=2**14), require_count("the width in size", size[1], most=2**14))
         self.path, self.size, self.channels = Path(path), size, channels
         if not self.path.is_dir():
             raise MissingFileError(f'there is no folder "{path}"')

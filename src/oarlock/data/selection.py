@@ -35,7 +35,7 @@ class SelectedTable(Table):
                 f'columns is a dict of columns by names of inputs, such as {{"x": ["width", "height"]}}, not {columns!r:.60}'
             )
         self.table, self.rounds = table, narrow or table.rounds
-        self.is_in_memory = table.is_in_memory
+        self.is_in_memory, self.numbers = table.is_in_memory, table.numbers
         if columns is None:
             self.columns, self.joined = {name: [name] for name in table.names}, set()
         else:

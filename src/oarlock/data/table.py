@@ -26,6 +26,9 @@ class Table(ABC):
     rounds = False
     """Whether its numbers are rounded to the dtype of an input: those of text have no dtype of their own."""
 
+    numbers: numpy.ndarray | None = None
+    """The numbers that its rows have where it is part of another table, int64[n]: those are what errors name. None where it is whole."""
+
     @abstractmethod
     def __len__(self) -> int:
         """The number of rows."""

@@ -1,12 +1,14 @@
 """A data set by its name, as a command line gives it."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
 import numpy
 
-from oarlock.data.recognition import FILES, read
+from oarlock.data.part import part_of
+from oarlock.data.recognition import FILES, open_data, read
 from oarlock.data.selection import parse_columns
 from oarlock.data.source import Source
 from oarlock.data.table import Table
@@ -68,8 +70,9 @@ def load(name: str, *, seed: int = 0, columns: Sequence[str] = ()) -> dict[str, 
 def open_source(name: str, *, seed: int = 0, columns: Sequence[str] = ()) -> Source:
     """The rows of `iris:train`, `iris:test`, `iris:all`, of another data set likewise, or of a file or a folder that `ol.data.read` reads.
 
-    `seed` draws the parts, and what is made up. `columns` picks some, such as "x=first:last" and "label=kind" (`parse_columns`). A file is
-    read without running anything that it holds. Raises DataError, ArgumentError or FeedError.
+    `table.csv:train` are four fifths of the rows of a file, `table.csv:test` the others. `seed` draws the parts, and what is made up.
+    `columns` picks some, such as "x=first:last" and "label=kind" (`parse_columns`). A file is read without running anything that it holds.
+    Raises DataError, ArgumentError or FeedError.
     """
     return read(_find(name, seed), columns=parse_columns(columns))
 
@@ -77,7 +80,11 @@ def open_source(name: str, *, seed: int = 0, columns: Sequence[str] = ()) -> Sou
 def _find(name: str, seed: int) -> object:
     if name.endswith(tuple(FILES)) or Path(name).is_dir():
         return name
-    stem, _, part = name.partition(":")
+    stem, _, part = name.rpartition(":") if ":" in name else (name, "", "")
+    if part in _PARTS and (stem.endswith(tuple(FILES)) or Path(stem).is_dir()):
+        source = open_data(stem)
+        assert isinstance(source.rows, Table)
+        return replace(source, rows=part_of(source.rows, part, seed))
     module = _SETS.get(stem)
     if module is None or part not in ("", *_PARTS):
         raise DataError(

@@ -8,6 +8,7 @@ from oarlock.training.records import EpochRecord, TrainingResult, ValidationReco
 from oarlock.training.run_folder import Run
 from oarlock.training.run_plot import plot
 from oarlock.training.run_record import RunRecord
+from oarlock.training.script_settings import settings
 from oarlock.training.trainer import train
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "ValidationRecord",
     "evaluate",
     "plot",
+    "settings",
     "train",
 ]
 

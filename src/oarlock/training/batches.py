@@ -66,7 +66,7 @@ class Batches:
         if columns is None and source.transform is None and table.names:
             inputs.require(table.names)
             if table.is_in_memory:
-                columns = inputs.feed(table.whole(inputs.wanted), rounds=table.rounds)
+                columns = inputs.feed(table.whole(inputs.wanted), table.numbers, rounds=table.rounds)
         elif isinstance(table, ColumnTable) and not isinstance(table, LazyTable):
             require_alike(table.columns)
         rows = len(table) if columns is None else len(next(iter(columns.values()))) if columns else 1
@@ -160,5 +160,7 @@ class Batches:
         return order[number * self.batch_size : (number + 1) * self.batch_size]
 
     def _fed(self, columns: object, rows: numpy.ndarray, epoch: int, number: int) -> Feed:
-        assert isinstance(self.source.rows, Table)
-        return feed_of(columns, self.source, self.inputs, self.seed, epoch, number, rows=rows, rounds=self.source.rows.rounds)
+        table = self.source.rows
+        assert isinstance(table, Table)
+        rows = rows if table.numbers is None else table.numbers[rows]
+        return feed_of(columns, self.source, self.inputs, self.seed, epoch, number, rows=rows, rounds=table.rounds)

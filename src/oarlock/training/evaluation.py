@@ -1,15 +1,18 @@
 """`evaluate`: what a program measures on data, without training it."""
 
+import os
 from collections.abc import Mapping
+from pathlib import Path
 
 import numpy
 
 from oarlock.data.recognition import open_data
 from oarlock.errors import ArgumentError
-from oarlock.io.model import Model, scope_of
+from oarlock.io.model import Model, load_model, scope_of
 from oarlock.ir.location import here
 from oarlock.ir.var import Var
 from oarlock.passes.pruning import prune
+from oarlock.registry.catalogue import standard
 from oarlock.registry.creator import describe_value
 from oarlock.registry.range_check import require_count
 from oarlock.runtime.executor import Executor
@@ -18,13 +21,15 @@ from oarlock.runtime.place import Place
 from oarlock.runtime.preparation import Values
 from oarlock.runtime.scope import Scope
 from oarlock.training.metrics import Means, metrics_in
+from oarlock.training.records import TrainingResult
 from oarlock.training.replay import one_epoch, open_batches
+from oarlock.training.run_folder import load_run
 
 __all__ = ["evaluate"]
 
 
 def evaluate(
-    targets: Var | Mapping[str, Var] | Model,
+    targets: "Var | Mapping[str, Var] | Model | TrainingResult | str | os.PathLike[str]",
     data: object,
     parameters: object = None,
     *,
@@ -36,16 +41,24 @@ def evaluate(
     A float each, and an array where a metric has several numbers. `data` is whatever `ol.data.read` takes.
 
         ol.evaluate({"f1": f1, "loss": cost}, test, result.parameters)
-        ol.evaluate(ol.load_model(path), test)
+        ol.evaluate(result, test)
+        ol.evaluate("runs/digits", test)
 
-    One variable is called by its name; the targets of a model are its own; `parameters` are what `ol.infer` takes, and stay as they are.
-    Metrics begin anew, whatever they had counted. No dropout drops, and running statistics are used, as in `ol.infer`.
-    Raises ArgumentError, FeedError, and what `Executor.run` raises.
+    One variable is called by its name; the targets of a model, of a result of `ol.train`, of a model file, and of the newest checkpoint in
+    the folder of a run, are their own. `parameters` are what `ol.infer` takes, and stay as they are.
+    Metrics begin anew, whatever they had counted. No dropout drops, and running statistics are used, as in `ol.infer`. Nothing is changed.
+    Raises ArgumentError, FeedError, and what `ol.load_model` and `Executor.run` raise.
     """
-    if isinstance(targets, Model):
+    limits, catalogue = None, standard
+    if isinstance(targets, str | os.PathLike):
+        targets = _load(Path(targets))
+    if isinstance(targets, Model | TrainingResult):
         if parameters is not None:
             raise ArgumentError("evaluate: a model has its parameters already", location=here())
-        program, scope = prune(targets.program, targets.program.targets), targets.scope
+        program = prune(targets.program, targets.program.targets)
+        scope = targets.scope if isinstance(targets, Model) else targets.parameters
+        if isinstance(targets, Model):
+            limits, catalogue = targets.limits, targets.catalogue
     else:
         labelled = {targets.name: targets} if isinstance(targets, Var) else targets
         if not isinstance(labelled, Mapping) or not labelled or not all(isinstance(var, Var) for var in labelled.values()):
@@ -54,7 +67,7 @@ def evaluate(
         scope = Scope() if parameters is None else scope_of(parameters, program)
     require_count("evaluate: batch_size", batch_size)
     batches = open_batches(data if isinstance(data, Mapping) else open_data(data), program, batch_size, shuffle=False)
-    executor, means = Executor(place), Means(metrics_in(program))
+    executor, means = Executor(place, catalogue=catalogue, limits=limits), Means(metrics_in(program))
     inside = scope.new_scope()
     try:
         init(program, inside, only=[op.writes[0] for op in program.main.tail])
@@ -68,3 +81,7 @@ def evaluate(
     latest = dict(zip(program.targets, values, strict=True))
     several = {label: numpy.asarray(latest[label]) for label in means.metrics if latest[label].ndim}
     return {**means.values, **several}
+
+
+def _load(path: Path) -> Model:
+    return load_run(path) if path.is_dir() else load_model(path)

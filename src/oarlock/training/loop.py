@@ -81,8 +81,7 @@ class Loop:
             with Stopping() as stopping, contextlib.closing(self.batches.after(done)) as following:
                 display.start(done=done, total=total if stop is None else stop, epochs=epochs, unit=self._unit)
                 try:
-                    is_over = self.is_ended or (len(result.history) > 0 and result.history[-1].epoch >= epochs)
-                    is_over = is_over or self._is_stopped_early
+                    is_over = self.is_ended or self.has_all_epochs() or self._is_stopped_early
                     while not is_over and (stop is None or result.steps < stop):
                         stopping.check()
                         batch = next(following)
@@ -255,6 +254,11 @@ class Loop:
             whole = batches.columns if isinstance(batches, Batches) else None
             feed, rows = (batch.feed, batch.rows) if whole is None else (whole, batches.rows)  # type: ignore[union-attr]
             self.folder.keep_sample(self.program, part, feed, rows)  # type: ignore[arg-type]  tensors are gathered of what is whole
+
+    def has_all_epochs(self) -> bool:
+        """Whether every epoch that was asked for is behind the run."""
+        assert self.program.training is not None
+        return len(self.result.history) > 0 and self.result.history[-1].epoch >= self.program.training.epochs
 
     def _save(self) -> None:
         """Write a checkpoint, unless a step or an epoch is not recorded whole: then the one before is where the run goes on."""

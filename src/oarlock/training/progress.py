@@ -1,12 +1,16 @@
 """The progress of a training run: a live display on a terminal, a line per epoch elsewhere."""
 
+import contextlib
+import shlex
 import time
-from typing import Protocol
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Literal, Protocol
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-__all__ = ["Display", "LiveDisplay", "PlainDisplay", "SilentDisplay", "format_metrics", "select_branch_display"]
+__all__ = ["Display", "LiveDisplay", "PlainDisplay", "SilentDisplay", "announced", "format_metrics", "select_display"]
 
 
 class Display(Protocol):
@@ -29,10 +33,30 @@ class Display(Protocol):
         ...
 
 
-def select_branch_display(console: Console | None = None) -> Display:
-    """A live display where the output is a terminal, plain lines elsewhere."""
+def select_display(console: Console | None = None, *, kind: Literal["live", "plain", "quiet"] | None = None) -> "Display":
+    """The display of a kind; or else a live one where the output is a terminal, plain lines elsewhere."""
     console = console or Console()
-    return LiveDisplay(console) if console.is_terminal else PlainDisplay(console)
+    if kind == "quiet":
+        return SilentDisplay()
+    return LiveDisplay(console) if kind == "live" or (kind is None and console.is_terminal) else PlainDisplay(console)
+
+
+@contextlib.contextmanager
+def announced(folder: Path, display: "Display", is_over: Callable[[], bool]) -> Iterator[None]:
+    """Say first where a run is kept, and last how it goes on; after an interrupt or an error in a note, which is printed below it."""
+    name = shlex.quote(str(folder))
+    following = f"oarlock resume {name}"
+    console = display.console if isinstance(display, LiveDisplay | PlainDisplay) else None
+    if console is not None:
+        console.print(f"run {folder}", highlight=False, markup=False, soft_wrap=True)
+    try:
+        yield
+    except BaseException as error:
+        error.add_note(f"Next: {following}")
+        raise
+    if console is not None:
+        over = f"oarlock evaluate {name} --data DATA; {following} --epochs MORE trains on"
+        console.print(f"Next: {over if is_over() else following}", highlight=False, markup=False, soft_wrap=True)
 
 
 def format_metrics(metrics: dict[str, float]) -> str:
@@ -73,6 +97,7 @@ class LiveDisplay:
     """One bar that moves; each epoch leaves a line above it."""
 
     def __init__(self, console: Console):
+        self.console = console
         self.progress = Progress(
             TextColumn("epoch {task.fields[epoch]}/{task.fields[epochs]}"),
             BarColumn(bar_width=24),

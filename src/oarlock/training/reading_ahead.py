@@ -9,6 +9,7 @@ import numpy
 from torch.utils.data import DataLoader, Dataset
 
 from oarlock.data.table import Table
+from oarlock.errors import OarlockError
 
 __all__ = ["by_thread", "by_workers"]
 
@@ -57,17 +58,22 @@ def by_thread(items: Iterator[Item], ahead: int) -> Generator[Item, None, None]:
 
 
 def by_workers(table: Table, chosen: list[numpy.ndarray], workers: int, ahead: int) -> Iterator[Any]:
-    """The columns of the rows `chosen` for each batch, read by so many processes, each so many batches ahead, in order."""
-    return iter(
-        DataLoader(
-            _Rows(table),
-            batch_size=None,
-            sampler=chosen,  # type: ignore[arg-type]
-            num_workers=workers,
-            prefetch_factor=ahead,
-            collate_fn=_as_it_is,
-        )
+    """The columns of the rows `chosen` for each batch, read by so many processes, each so many batches ahead, in order.
+
+    What they refuse is raised here as it was there.
+    """
+    loader = DataLoader(
+        _Rows(table),
+        batch_size=None,
+        sampler=chosen,  # type: ignore[arg-type]
+        num_workers=workers,
+        prefetch_factor=ahead,
+        collate_fn=_as_it_is,
     )
+    for columns in loader:
+        if isinstance(columns, OarlockError):
+            raise columns
+        yield columns
 
 
 class _Rows(Dataset[Any]):
@@ -77,7 +83,10 @@ class _Rows(Dataset[Any]):
         self.table = table
 
     def __getitem__(self, rows: numpy.ndarray) -> Any:
-        return self.table.take(rows)
+        try:
+            return self.table.take(rows)
+        except OarlockError as error:  # of one that is raised PyTorch keeps the text alone
+            return error
 
 
 def _as_it_is(batch: object) -> object:

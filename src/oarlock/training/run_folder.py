@@ -4,10 +4,9 @@ import contextlib
 import json
 import os
 import platform
-import sys
 import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from importlib import metadata
@@ -19,7 +18,7 @@ import numpy
 import torch
 
 from oarlock.data.program_inputs import Feed
-from oarlock.errors import FormatError, OarlockError, ProgramError, WriteError
+from oarlock.errors import FormatError, MissingFileError, OarlockError, ProgramError, WriteError
 from oarlock.io.atomic_write import write_file
 from oarlock.io.container import write_container
 from oarlock.io.model import Model, load_model, values_of
@@ -37,6 +36,7 @@ from oarlock.training.checkpoint import (
     remove_unfinished,
     write_checkpoint,
 )
+from oarlock.training.configuration import format_toml
 from oarlock.training.metrics import without_means
 from oarlock.training.records import EpochRecord, ValidationRecord
 from oarlock.training.sample import sample_of
@@ -46,16 +46,16 @@ try:
 except ImportError:  # Windows
     fcntl = None
 
-__all__ = ["Run", "RunFolder", "SavedState", "is_running"]
+__all__ = ["Run", "RunFolder", "SavedState", "is_running", "load_run"]
 
-_ABOUT, _LOG, _CHECKPOINTS, _LOCK = "run.json", "metrics.jsonl", "checkpoints", "lock"
+_ABOUT, _CONFIGURATION, _LOG, _CHECKPOINTS, _LOCK = "run.json", "config.toml", "metrics.jsonl", "checkpoints", "lock"
 _MODEL, _STATE = "model.safetensors", "state.json"
 _OPEN: set[str] = set()  # folders of runs of this process, which its lock would let in
 
 
 @dataclass(frozen=True)
 class Run:
-    """A folder in which a run is kept: `run.json`, `program.txt`, `metrics.jsonl`, a few rows of the data, and `checkpoints/`.
+    """A folder in which a run is kept: what it is, its settings, its program, what it measured, a few rows of the data, and checkpoints.
 
     A checkpoint is written after every `save_every` steps, and at the end of each epoch where that is None, beside the training; the newest
     `keep` stay, and the best one by what the run is stopped by. `sample` rows are kept of the validation data, or of the training data if
@@ -162,14 +162,16 @@ class RunFolder:
                 hint="another folder begins a new run; `oarlock resume` goes on with the one that is there",
             )
 
-    def begin(self, program: Program, *, steps: int, data: str) -> None:
+    def begin(self, program: Program, *, steps: int, data: str, command: Sequence[str], settings: Mapping[str, object]) -> None:
         """Write what the run is, and cut off what was measured after `steps`, from which it goes on; log where it goes on, and when.
 
-        Raises WriteError.
+        The `command`, which goes on with it, and the `settings` are the latest. Raises WriteError.
         """
         if not (self.path / _ABOUT).exists():
             write_file(self.path / "program.txt", format_program(program, source=False).encode())
-            write_file(self.path / _ABOUT, json.dumps(_about(program, data), indent=1).encode())
+        about = _about(program, data, command)
+        write_file(self.path / _ABOUT, json.dumps(about | {"started": self._started() or about["started"]}, indent=1).encode())
+        write_file(self.path / _CONFIGURATION, format_toml(settings).encode())
         self._is_sampled = self._is_sampled or any(self.path.glob("sample.*.safetensors"))
         for step, path in find_checkpoints(self.checkpoints).items():
             if step > steps:  # broken, or it would have been gone on from
@@ -181,6 +183,13 @@ class RunFolder:
         self._log = open(log, "a", encoding="utf-8")  # noqa: SIM115  it is written until the run ends
         assert program.training is not None
         self._write_log({"step": steps, "epochs": program.training.epochs, "environment": _environment()})
+
+    def _started(self) -> float | None:
+        """When the run was begun; None where nothing tells."""
+        try:
+            return float(json.loads((self.path / _ABOUT).read_text(encoding="utf-8"))["started"])
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
 
     def keep_sample(self, program: Program, part: str, feed: Feed, rows: int) -> None:
         """Keep a few of the `rows` rows of a feed of `program`, in a file that is called by the `part` of the data; once in a run."""
@@ -269,7 +278,7 @@ class RunFolder:
             self._lock = None
 
 
-def _about(program: Program, data: str) -> dict[str, Any]:
+def _about(program: Program, data: str, command: Sequence[str]) -> dict[str, Any]:
     """A description of a run, for who looks at its folder."""
     assert program.training is not None
     return {
@@ -278,7 +287,7 @@ def _about(program: Program, data: str) -> dict[str, Any]:
         "training": asdict(program.training),
         "targets": list(program.targets),
         "data": data,
-        "command": sys.argv,
+        "command": list(command),
         "working_folder": os.getcwd(),
         "started": round(time.time(), 3),
         "environment": _environment(),
@@ -313,6 +322,15 @@ def _step_of(line: str) -> float:
         return float(json.loads(line)["step"])
     except (ValueError, KeyError, TypeError):
         return float("inf")
+
+
+def load_run(path: Path) -> Model:
+    """The training program in the newest whole checkpoint of a run, and its values. Raises MissingFileError where there is none."""
+    found = find_latest(path / _CHECKPOINTS)
+    if found is None:
+        what = "no checkpoint that is whole" if (path / _ABOUT).is_file() else "no run"
+        raise MissingFileError(f'the folder "{path}" holds {what}')
+    return load_model(find_checkpoints(path / _CHECKPOINTS)[found[0]] / _MODEL)
 
 
 def is_running(path: Path) -> bool:

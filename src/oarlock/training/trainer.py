@@ -6,6 +6,7 @@ program and its scope, so a saved training program goes on, bit for bit, where i
 
 import contextlib
 import os
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Literal
@@ -32,8 +33,9 @@ from oarlock.runtime.process import configure_process
 from oarlock.runtime.scope import Scope
 from oarlock.training.batches import Batches
 from oarlock.training.early_stopping import EarlyStopping
+from oarlock.training.invocation import current_invocation
 from oarlock.training.loop import Loop
-from oarlock.training.progress import Display, SilentDisplay, select_branch_display
+from oarlock.training.progress import Display, SilentDisplay, announced, select_display
 from oarlock.training.records import EpochRecord, TrainingResult
 from oarlock.training.replay import open_batches
 from oarlock.training.run_folder import Run, RunFolder
@@ -104,6 +106,8 @@ def train(
             raise ArgumentError("validate_every needs data to validate on", hint="validate=...")
     if not_finite not in ("stop", "warn"):
         raise ArgumentError(f'not_finite is "stop" or "warn", not {not_finite!r:.60}')
+    invocation = current_invocation()
+    run = invocation.run_of(run)
     if tune:
         configure_process()
     source, held_out_source = _opened(data, transform), None if validate is None else _opened(validate, None)
@@ -147,8 +151,12 @@ def train(
         )
         if folder is not None:
             loop.go_on(state)
-            folder.begin(program, steps=loop.result.steps, data=str(data) if isinstance(data, str | os.PathLike) else type(data).__name__)
-        return loop.run(steps, select_branch_display() if progress is True else SilentDisplay() if progress is False else progress)
+            named = str(data) if isinstance(data, str | os.PathLike) else type(data).__name__
+            command, settings = invocation.command or sys.argv, invocation.in_effect
+            folder.begin(program, steps=loop.result.steps, data=named, command=command, settings=settings)
+        display = select_display(kind=invocation.progress) if progress is True else SilentDisplay() if progress is False else progress
+        with contextlib.nullcontext() if folder is None else announced(folder.path, display, loop.has_all_epochs):
+            return loop.run(steps, display)
 
 
 def _training_program(cost: Var, optimizer: Optimizer | None, show: Mapping[str, Var], batch_size: int) -> Program:

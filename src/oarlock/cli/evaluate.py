@@ -1,0 +1,74 @@
+"""`oarlock evaluate`: measure a model on data, without training it."""
+
+from pathlib import Path
+from typing import Annotated
+
+import numpy
+import typer
+
+from oarlock.cli.column_option import Columns
+from oarlock.cli.imported_operators import Imports
+from oarlock.cli.output_file import is_child
+from oarlock.cli.untrusted_run import Untrusted
+from oarlock.datasets.by_name import open_source
+from oarlock.errors import ArgumentError
+from oarlock.io.model import Model, load_model
+from oarlock.runtime.process import configure_process
+from oarlock.training import evaluate as measure
+from oarlock.training.configuration import read_configuration
+from oarlock.training.invocation import OPTION_NAMES, Invocation
+from oarlock.training.options import TrainOptions
+from oarlock.training.progress import format_metrics
+from oarlock.training.run_folder import load_run
+
+__all__ = ["evaluate"]
+
+
+def evaluate(
+    path: Annotated[Path, typer.Argument(metavar="RUN | MODEL.safetensors", help="The folder of a run, or a model file.")],
+    data: Annotated[
+        str | None,
+        typer.Option(help="What to measure on: digits:test, table.csv, table.csv:test. What the run was validated on, unless given."),
+    ] = None,
+    columns: Columns = [],  # noqa: B006  typer copies it
+    batch_size: Annotated[int, typer.Option(help="Rows that are computed at once.")] = 256,
+    seed: Annotated[int | None, typer.Option(help="Of the parts of the data; the program's own, unless given.")] = None,
+    untrusted: Untrusted = False,
+    imports: Imports = None,
+) -> None:
+    """Measure a model on data: its loss and metrics over all rows, as inference computes them. Nothing is trained or changed.
+
+    [bold]oarlock evaluate runs/one[/] measures the newest checkpoint of a run; --data and --columns are those of the run, unless given.
+    """
+    configure_process(keep_memory=not is_child())
+    asked = _options(path)
+    if path.is_dir() and untrusted:
+        raise ArgumentError("--untrusted is for a model file, not for a folder")
+    model = load_run(path) if path.is_dir() else load_model(path, untrusted=untrusted)
+    name = data if data is not None else asked.validate
+    if name is None:
+        raise ArgumentError("nothing says what to measure on", hint="--data table.csv:test")
+    _require_measured(model, path)
+    given = seed if seed is not None else asked.seed
+    source = open_source(name, seed=model.program.seed if given is None else given, columns=columns or asked.columns)
+    found = measure(model, source, batch_size=batch_size)
+    typer.echo(f"{name}  " + format_metrics({label: value for label, value in found.items() if isinstance(value, float)}))
+    for label, value in found.items():
+        if isinstance(value, numpy.ndarray):
+            typer.echo(f"{label}\n{value}")
+
+
+def _options(path: Path) -> TrainOptions:
+    """The options of the run in a folder, as far as its settings tell."""
+    settings = path / "config.toml"
+    given = read_configuration(settings) if settings.is_file() else {}
+    return Invocation(given={name: value for name, value in given.items() if name in OPTION_NAMES}).options()
+
+
+def _require_measured(model: Model, path: Path) -> None:
+    """Raise ArgumentError for a model that only predicts."""
+    if not any(var.shape == () for var in model.program.targets.values()):
+        raise ArgumentError(
+            f'"{path.name}" holds no loss and no metric: it computes {", ".join(model.program.targets)}',
+            hint="oarlock infer predicts; the folder of a run, and ol.save_model([cost, accuracy], parameters, path), hold what is",
+        )

@@ -1,0 +1,98 @@
+"""Scripts: run as Python would, and the model that one makes trained, where data for it is given."""
+
+import runpy
+import shlex
+import sys
+from pathlib import Path
+
+import typer
+
+from oarlock import training
+from oarlock.cli.train_call import arguments_of, require_folder_of, resumed, stopped
+from oarlock.errors import ArgumentError
+from oarlock.io.model import save_model
+from oarlock.ir.var import Var
+from oarlock.optimizer.by_name import optimizer_from
+from oarlock.optimizer.optimizer import Optimizer
+from oarlock.optimizer.sgd import SGD
+from oarlock.training.invocation import Invocation
+from oarlock.training.model_script import ScriptModel, model_in
+from oarlock.training.options import TrainOptions
+
+__all__ = ["run_script"]
+
+
+def run_script(path: Path, arguments: list[str], invocation: Invocation) -> None:
+    """Run a script as `python SCRIPT.py ARGUMENTS` would, then train the model that it makes, if data for that is given."""
+    before, folder = sys.argv, str(path.resolve().parent)
+    sys.argv = [str(path), *arguments]
+    sys.path.insert(0, folder)
+    invocation.is_script = True
+    try:
+        names = runpy.run_path(str(path), run_name="__main__")
+    except training.Interrupted as interrupt:
+        if invocation.folder is not None:
+            stopped(interrupt.result, resumed(invocation.folder))
+        saved = Path(f"{path.stem}.interrupted.safetensors")
+        save_model(interrupt.result, saved)
+        how = "--data DATA, where DATA is a .npz file of what the script trains on, or digits:train"
+        stopped(interrupt.result, f"oarlock train {shlex.quote(str(saved))} {how}", saved)
+    finally:
+        invocation.is_script = False
+        sys.argv = before
+        sys.path.remove(folder)
+    if invocation.trains:
+        return
+    options = invocation.options()
+    cost = names.get("cost")
+    if options.data is not None:
+        _train_model(path, model_in(names, path.name), options, invocation)
+    elif options.given.keys() - {"epochs", "steps", "seed"} or (isinstance(cost, Var) and not cost.block.program.is_training):
+        raise ArgumentError(
+            f'"{path.name}" trains nothing by itself, and --data, on which the model is trained that it makes, is not given',
+            hint='--data table.csv:train --columns label=kind --columns "x=*"',
+        )
+
+
+def _train_model(path: Path, model: ScriptModel, options: TrainOptions, invocation: Invocation) -> None:
+    """Train the model of a script, in a folder."""
+    program, predict = model.cost.block.program, model.predict
+    if options.save is not None and predict is None:
+        raise ArgumentError(
+            f'--save saves what predicts, and "{path.name}" has no variable "predict"', hint="predict = ol.layer.softmax(logits)"
+        )
+    require_folder_of(options.save)
+    if options.seed is not None:
+        program.seed = options.seed
+    run = options.run or _free_folder(Path("runs"), path.stem)
+    arguments = arguments_of(options, program.seed)
+    try:
+        with training.Stopping(patience=0.0):
+            result = training.train(
+                model.cost, optimizer=_optimizer(options, model.optimizer), show=model.show, batch_size=options.batch_size,
+                run=training.Run(run, options.save_every), **arguments
+            )  # fmt: skip
+    except training.Interrupted as interrupt:
+        stopped(interrupt.result, resumed(run))
+    if options.save is not None and predict is not None:
+        save_model(predict, result.parameters, options.save)
+        if invocation.progress != "quiet":
+            typer.echo(f"saved {options.save}, which predicts")
+
+
+def _optimizer(options: TrainOptions, own: Optimizer | None) -> Optimizer | None:
+    if options.optimizer is not None:
+        return optimizer_from(options.optimizer, options.lr)
+    if options.lr is not None and own is not None:
+        raise ArgumentError(
+            "the script makes an optimizer with a learning rate of its own", hint="--optimizer adam --lr 1e-3 takes another"
+        )
+    return own if options.lr is None else SGD(options.lr)
+
+
+def _free_folder(above: Path, name: str) -> Path:
+    """The first of NAME-1, NAME-2, ... that is not there yet."""
+    number = 1
+    while (above / f"{name}-{number}").exists():
+        number += 1
+    return above / f"{name}-{number}"

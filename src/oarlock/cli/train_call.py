@@ -1,0 +1,46 @@
+"""Common to scripts and saved programs that `oarlock train` trains: the arguments of `ol.train`, the end of a run that is interrupted."""
+
+import shlex
+from pathlib import Path
+from typing import Any, NoReturn
+
+import typer
+
+from oarlock import training
+from oarlock.datasets.by_name import open_source
+from oarlock.errors import MissingFileError
+from oarlock.training.options import TrainOptions
+
+__all__ = ["arguments_of", "require_folder_of", "resumed", "stopped"]
+
+
+def arguments_of(options: TrainOptions, seed: int) -> dict[str, Any]:
+    """The arguments of `train` that a script's model and a saved program have in common."""
+    seed = seed if options.seed is None else options.seed
+
+    def opened(name: str | None) -> Any:
+        return None if name is None else open_source(name, seed=seed, columns=options.columns)
+
+    return {
+        "data": opened(options.data),
+        "validate": opened(options.validate),
+        "epochs": options.epochs,
+        "steps": options.steps,
+        "backend": options.backend,
+        "tune": False,
+    }
+
+
+def require_folder_of(path: Path | None) -> None:
+    if path is not None and not path.absolute().parent.is_dir():
+        raise MissingFileError(f'there is no folder "{path.parent}"')
+
+
+def resumed(run: Path) -> str:
+    return f"oarlock resume {shlex.quote(str(run))}"
+
+
+def stopped(result: training.TrainingResult, following: str, saved: Path | None = None) -> NoReturn:
+    """Say how far an interrupted run came, and how it goes on; end as who is interrupted does."""
+    typer.echo(f"\ninterrupted after {result.steps} steps" + (f"; saved {saved}" if saved is not None else "") + f"\nNext: {following}")
+    raise typer.Exit(130)

@@ -1,0 +1,33 @@
+"""The options of `oarlock train`, which the section `train` of a configuration may give too."""
+
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+
+__all__ = ["OPTIONS", "TrainOptions"]
+
+
+@dataclass(frozen=True)
+class TrainOptions:
+    """Options by name, None where one is not said: what the command trains on, and how. `oarlock train --help` explains each."""
+
+    data: str | None = None
+    validate: str | None = None
+    columns: list[str] = field(default_factory=list)
+    epochs: int | None = None
+    batch_size: int | None = None
+    optimizer: str | None = None
+    lr: float | None = None
+    steps: int | None = None
+    seed: int | None = None
+    save: Path | None = None
+    run: Path | None = None
+    save_every: int | None = None
+    backend: str | None = None
+
+    @property
+    def given(self) -> dict[str, object]:
+        """Those that were said, by name."""
+        return {name: getattr(self, name) for name in OPTIONS if getattr(self, name) not in (None, [])}
+
+
+OPTIONS = tuple(field.name for field in fields(TrainOptions))
