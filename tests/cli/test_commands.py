@@ -59,6 +59,7 @@ def test_python_m_oarlock_shows_every_verb(tmp_path):
         "serve",
         "resume",
         "runs",
+        "plot",
         "show",
         "summary",
         "check",
