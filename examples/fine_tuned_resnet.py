@@ -99,12 +99,12 @@ def main(seed: int = 0, epochs: int = 8, torchvision: bool = False, path: str = 
     parameters = ol.init(program, ol.Scope())
     of_trunk = [parameters.var(var.name) for var in program.persistables() if var.name.startswith("trunk.")]
     for variable in of_trunk:
-        variable.estimated = False
+        variable.trainable = False
     adam = ol.optimizer.Adam(3e-3)
     result = ol.train(cost, train, optimizer=adam, epochs=epochs, validate=test, show={"accuracy": accuracy}, scope=parameters)
     print(f"the last layer alone: {result.history[-1].validation['accuracy']:.1%} of the digits never seen")
     for variable in of_trunk:
-        variable.estimated = True
+        variable.trainable = True
     result = ol.train(result, train, epochs=2 * epochs, validate=test)
     reached = result.history[-1].validation["accuracy"]
     print(f"all layers: {reached:.1%}")

@@ -45,6 +45,10 @@ def run_forked(code: str, folder: Path, *arguments: object) -> str:
 _FORKING = """
 import json, os, sys, types
 import torch, oarlock.op, oarlock.layer, oarlock.training
+try:
+    import sklearn.datasets, sklearn.model_selection  # of most data sets, a second each time
+except ImportError:
+    pass
 for line in sys.stdin:
     code, folder, shown, arguments = json.loads(line)
     child = os.fork()

@@ -48,11 +48,15 @@ assert np.allclose(found[0], leaf.grad) and np.allclose(found[1], weight.grad)
 }
 
 
+WHOLE = "docs/guides/practice.md"
+"""The document of which each block is a program of its own."""
+
+
 def blocks(document: str) -> list[tuple[str, str]]:
     return re.findall(r"^```(\w+)\n(.*?)^```$", (ROOT / document).read_text(), re.MULTILINE | re.DOTALL)
 
 
-@pytest.mark.parametrize("document", DOCUMENTS)
+@pytest.mark.parametrize("document", [name for name in DOCUMENTS if name != WHOLE])
 def test_the_code_of_a_document_runs_and_prints_what_it_shows(document, tmp_path):
     found = blocks(document)
     code = [text for language, text in found if language == "python"]
@@ -64,6 +68,25 @@ def test_the_code_of_a_document_runs_and_prints_what_it_shows(document, tmp_path
     assert code
     printed = run_forked("\n".join(code) + CHECKS.get(document, ""), tmp_path)
     assert printed.split() == "\n".join(shown).split()
+
+
+def programs() -> dict[str, tuple[str, str]]:
+    """The programs of the guide of practice by their headings, each with what it prints."""
+    pattern = r"^## ([^\n]+)\n(?:(?!^## ).)*?^```python\n(.*?)^```\n+^```text\n(.*?)^```$"
+    found = re.findall(pattern, (ROOT / WHOLE).read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    return {heading: (code, shown) for heading, code, shown in found}
+
+
+@pytest.mark.parametrize("heading", programs())
+def test_a_program_of_practice_runs_alone_and_prints_what_it_shows(heading, tmp_path):
+    code, shown = programs()[heading]
+    assert run_forked(code, tmp_path).split() == shown.split()
+
+
+def test_every_program_of_practice_is_run():
+    found = blocks(WHOLE)
+    assert [language for language, _ in found] == ["python", "text"] * len(programs())
+    assert len(programs()) == len(re.findall("^## ", (ROOT / WHOLE).read_text(encoding="utf-8"), re.MULTILINE))
 
 
 def test_the_table_of_passes_has_every_pass_in_its_order():

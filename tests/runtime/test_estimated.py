@@ -119,3 +119,17 @@ def test_a_file_lists_no_others(listed, tmp_path):
     with pytest.raises(ol.FormatError) as raised:
         ol.load_model(tmp_path / "file")
     assert raised.value.message == "oarlock.frozen does not list parameters that the program trains"
+
+
+def test_trainable_is_the_name_of_the_field_for_it():
+    program, cost = two_layers()
+    ol.optimizer.SGD(0.1).minimize(cost)
+    scope = ol.init(program, ol.Scope())
+    assert scope.var("first.w").trainable
+    scope.var("first.w").trainable = False
+    assert not scope.var("first.w").estimated
+    before = values(scope)
+    ol.Executor().run(program, ROWS, [], scope=scope, training=True)
+    assert "first.w" not in changed(scope, before)
+    scope.var("first.w").estimated = True
+    assert scope.var("first.w").trainable

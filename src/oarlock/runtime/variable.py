@@ -127,18 +127,21 @@ class Variable:
         raise AttributeError(f"a Variable has no attribute {name!r:.60}", name=name, obj=self)
 
     @property
-    def estimated(self) -> bool:
-        """Whether training may change it: what a program calls `trainable`. What is told not to be stays as it is, with its state.
+    def trainable(self) -> bool:
+        """Whether training may change it here. What is told not to be stays as it is, with its state, whatever its program says.
 
         A step that was prepared before that changed raises ScopeError.
         """
         self._require_scope()
         return bool(self._estimated)
 
-    @estimated.setter
-    def estimated(self, estimated: bool) -> None:
+    @trainable.setter
+    def trainable(self, trainable: bool) -> None:
         self._require_scope()
-        self._contest(lambda _: self._estimate(estimated))  # whoever runs on with it looks again
+        self._contest(lambda _: self._estimate(trainable))  # whoever runs on with it looks again
+
+    estimated = trainable
+    """The name of 2017 for `trainable`."""
 
     def _estimate(self, estimated: bool) -> None:
         self._estimated = estimated
