@@ -8,6 +8,7 @@ import pytest
 import torch
 
 import oarlock as ol
+from oarlock.training.reading_ahead import by_workers
 
 
 def cost() -> ol.Var:
@@ -110,6 +111,8 @@ def test_a_column_that_is_missing(tmp_path: Path):
         ("1,2\n3,4\n", 'the first line of "rows.csv" does not name the columns'),
         ("a,b\n1,2\n3\n", 'row 1 of "rows.csv" has 1 fields, where there are 2 columns'),
         ('x\n1\n"2\n3\n', '"rows.csv" is no CSV file'),
+        ("a,b\n1,2\n3,9223372036854775808\n", 'the column "b" of "rows.csv" has 9223372036854775808 in row 1, which int64 does not hold'),
+        ("a,b\n1,-9223372036854775809\n", 'the column "b" of "rows.csv" has -9223372036854775809 in row 0, which int64 does not hold'),
         ("a,b\n1,2\n3,\n5,6\n", 'the column "b" of "rows.csv" has \'\' in row 1, where others have numbers'),
     ],
 )
@@ -118,6 +121,49 @@ def test_a_csv_file_that_is_no_table(text, message, tmp_path):
     with pytest.raises(ol.DataError) as raised:
         ol.data.read(tmp_path / "rows.csv").rows.whole()
     assert str(raised.value).splitlines()[0] == message.removeprefix("error: ")
+
+
+def test_the_ends_of_int64_are_read(tmp_path):
+    (tmp_path / "rows.csv").write_text("a\n9223372036854775807\n-9223372036854775808\n")
+    assert ol.data.read(tmp_path / "rows.csv").rows.whole()["a"].tolist() == [2**63 - 1, -(2**63)]
+
+
+@pytest.mark.parametrize(
+    ("size", "message"),
+    [
+        (64, "size is (height, width), not 64"),
+        ((64,), "size is (height, width), not (64,)"),
+        ((64, 0), "the width in size is a whole number from 1, not 0"),
+        ((64.0, 64), "the height in size is a whole number from 1, not 64.0"),
+        ((64, 100_000), "the width in size is a whole number from 1 to 16384, not 100000"),
+    ],
+)
+def test_a_size_that_no_image_has(size, message, tmp_path):
+    with pytest.raises(ol.ArgumentError) as raised:
+        ol.data.ImageFolder(tmp_path, size=size)
+    assert raised.value.message == message
+
+
+class Refusing(ol.data.Table):
+    """Rows of which none can be read."""
+
+    names = ("x", "label")
+
+    def __len__(self) -> int:
+        return 8
+
+    def take(self, rows, names=None):
+        raise ol.DataError(f'"{rows[0]}.png" is no image', given=["it is text"], hint="remove it")
+
+
+def test_a_process_that_reads_ahead_says_what_it_refused_with_its_hint(tmp_path):
+    with pytest.raises(ol.DataError) as raised:
+        next(by_workers(Refusing(), [numpy.array([5])], 1, 1))
+    assert str(raised.value) == expected("""
+        "5.png" is no image
+              it is text
+          Try: remove it    (oarlock explain DataError)
+    """)
 
 
 def test_what_a_transform_returns():

@@ -70,5 +70,5 @@ def _require_measured(model: Model, path: Path) -> None:
     if not any(var.shape == () for var in model.program.targets.values()):
         raise ArgumentError(
             f'"{path.name}" holds no loss and no metric: it computes {", ".join(model.program.targets)}',
-            hint="oarlock infer predicts; the folder of a run, and ol.save_model([cost, accuracy], parameters, path), hold what is",
+            hint="oarlock infer predicts; measure the folder of its run, or what ol.save_model([cost, accuracy], parameters, path) saved",
         )
