@@ -29,6 +29,6 @@ def test_a_text_comes_back_out_of_xml_and_html(text):
     assert found == [text, text]
 
 
-@pytest.mark.parametrize("letter", ["\x00", "\x0b", "\x1b", "\ud800", "\udfff", "\ufffe", "\uffff"])
+@pytest.mark.parametrize("letter", ["\x00", "\x0b", "\x1b", "\ud800", "\ufffe", "\uffff"])
 def test_letters_that_xml_has_not_are_replaced(letter):
     assert ElementTree.fromstring(f'<a title="{escaped(letter)}">{escaped(letter)}</a>').text == "\ufffd"

@@ -20,8 +20,8 @@ from oarlock.drawing.details import (
     type_of,
 )
 from oarlock.drawing.lanes import ABOVE, Lanes, assign_lanes
-from oarlock.drawing.layers import Path, layer_paths, runs
 from oarlock.ir.block import Block
+from oarlock.ir.layer_names import Path, layer_paths, runs
 from oarlock.ir.operation import Op, Role
 from oarlock.ir.printer import COMMITS, ROLES
 from oarlock.ir.var import Var

@@ -24,6 +24,7 @@ __all__ = ["ProgramDrawing", "draw"]
 _STYLE = (Path(__file__).parent / "program.css").read_text(encoding="utf-8")
 _SEEN = 60  # items of a section that are open at first in a page, about
 _DRAWN = 150  # in a picture
+_NOTEBOOK = 5_000  # ops of a program that a notebook holds as HTML
 _DEEPEST = 12
 _FOLDED = ("backward", "update", "commit")  # sections that are closed at first
 
@@ -55,8 +56,9 @@ class ProgramDrawing:
     def page(self) -> str:
         return page(self._title(), self.html)
 
-    def _repr_html_(self) -> str:
-        return self.html
+    def _repr_html_(self) -> str | None:
+        """The HTML; None of a program so large that a notebook had better show its picture, which is folded."""
+        return self.html if sum(frame.ops for frame in self.outline.frames) <= _NOTEBOOK else None
 
     def _repr_svg_(self) -> str:
         return self.svg

@@ -57,6 +57,12 @@ class Block(AttachedToBlock):
     def __repr__(self) -> str:
         return f"<Block {self.path}: {len(self.vars)} variables, {len(self.ops)} ops>"
 
+    def _repr_html_(self) -> str | None:
+        """The drawing that a notebook shows."""
+        from oarlock.drawing.program import draw
+
+        return draw(self)._repr_html_()
+
     def __enter__(self) -> "Block":
         block_stack.push(self)
         return self

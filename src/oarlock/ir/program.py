@@ -72,6 +72,17 @@ class Program:
     def __str__(self) -> str:
         return self.to_text()
 
+    def _repr_html_(self) -> str | None:
+        """The drawing that a notebook shows, which folds; of a very large program, the picture."""
+        from oarlock.drawing.program import draw
+
+        return draw(self)._repr_html_()
+
+    def _repr_svg_(self) -> str:
+        from oarlock.drawing.program import draw
+
+        return draw(self).svg
+
     def to_text(self, *, source: bool = True) -> str:
         """The program in a form that reads like code; without the author's lines where `source` is False."""
         from oarlock.ir.printer import format_program

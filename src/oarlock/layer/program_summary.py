@@ -1,7 +1,6 @@
 """A table of a program: its layers and the blocks in them, what they give, their parameters, and the multiply-adds that they take."""
 
 import math
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from io import StringIO
@@ -10,9 +9,12 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
+from oarlock.drawing.details import memory_text
+from oarlock.drawing.table import table_html
 from oarlock.errors import ArgumentError, OarlockError
 from oarlock.ir.block import Block
 from oarlock.ir.block_stack import default_program
+from oarlock.ir.layer_names import layer_of
 from oarlock.ir.location import here
 from oarlock.ir.operation import Op, Role
 from oarlock.ir.program import Program
@@ -23,9 +25,9 @@ from oarlock.registry.range_check import require_count
 
 __all__ = ["ProgramSummary", "SummaryRow", "summary"]
 
-_RESULT = re.compile(r"(.+)\.out(?:_\d+)?")
-"""The name of a layer's result, with the layer's name in it."""
 _SHOWN = 3  # operators of a row
+_TITLES = ("layer", "operators", "output", "trainable", "frozen", "memory", "multiply-adds")
+_NUMBERS = (3, 4, 5, 6)  # columns
 
 
 @dataclass(frozen=True)
@@ -69,26 +71,32 @@ class ProgramSummary:
 
     def __str__(self) -> str:
         table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
-        for title in ("layer", "operators", "output"):
-            table.add_column(title, no_wrap=True)
-        for title in ("trainable", "frozen", "memory", "multiply-adds"):
-            table.add_column(title, justify="right", no_wrap=True)
-        for row in self.rows:
-            memory = _memory(row.parameter_bytes) if row.parameter_bytes else ""
-            numbers = [f"{count:,}" if count else "" for count in (row.trainable, row.frozen)]
-            taken = "" if row.multiply_adds == 0 else _count(row.multiply_adds)
-            table.add_row("  " * row.depth + row.name, _list(row.ops), row.output, *numbers, memory, taken)
+        for number, title in enumerate(_TITLES):
+            table.add_column(title, justify="right" if number in _NUMBERS else "left", no_wrap=True)
+        for cells in self._cells("  "):
+            table.add_row(*cells)
         text = StringIO()
         Console(file=text, width=1000, color_system=None, markup=False, highlight=False, legacy_windows=False).print(table)
-        lines = [line.rstrip() for line in text.getvalue().splitlines()]
-        taken = ", ".join(f"{name} = {size}" for name, size in self.sizes.items())
-        lines += [
-            "",
-            f"{self.trainable:,} trainable and {self.frozen:,} frozen numbers in {_memory(self.parameter_bytes)}, "
-            f"{_memory(self.state_bytes)} of state",
-            f"{_count(self.multiply_adds)} multiply-adds forward" + (f", for {taken}" if taken else ""),
-        ]
-        return "\n".join(lines)
+        return "\n".join([*(line.rstrip() for line in text.getvalue().splitlines()), "", self._totals()])
+
+    def _repr_html_(self) -> str:
+        """The table that a notebook shows."""
+        return table_html(_TITLES, self._cells("\u2003"), numbers=_NUMBERS, note=self._totals())
+
+    def _cells(self, indent: str) -> Iterator[list[str]]:
+        for row in self.rows:
+            memory = memory_text(row.parameter_bytes) if row.parameter_bytes else ""
+            numbers = [f"{count:,}" if count else "" for count in (row.trainable, row.frozen)]
+            taken = "" if row.multiply_adds == 0 else _count(row.multiply_adds)
+            yield [indent * row.depth + row.name, _list(row.ops), row.output, *numbers, memory, taken]
+
+    def _totals(self) -> str:
+        sizes = ", ".join(f"{name} = {size}" for name, size in self.sizes.items())
+        return (
+            f"{self.trainable:,} trainable and {self.frozen:,} frozen numbers in {memory_text(self.parameter_bytes)}, "
+            f"{memory_text(self.state_bytes)} of state\n{_count(self.multiply_adds)} multiply-adds forward"
+            + (f", for {sizes}" if sizes else "")
+        )
 
 
 def summary(program: Program | None = None, *, depth: int | None = None, sizes: Mapping[str, int] | None = None) -> ProgramSummary:
@@ -169,9 +177,7 @@ class _Reader:
 
     def _owner(self, op: Op) -> str | None:
         """The layer that an op belongs to: that of the parameters it reads, or whose result it defines."""
-        names = [var.name.rpartition(".")[0] or var.name for var in op.reads if var.parameter]
-        names += [found[1] for found in (_RESULT.fullmatch(var.name) for var in op.writes) if found]
-        return None if not names else ".".join(names[0].split(".")[: self.depth])
+        return ".".join(layer_of(op)[: self.depth]) or None
 
     def _row(self, name: str, ops: list[Op], level: int) -> SummaryRow:
         read = dict.fromkeys(var for op in ops if not op.blocks for var in op.reads)  # what blocks read is theirs
@@ -279,11 +285,3 @@ def _list(ops: tuple[str, ...]) -> str:
 
 def _count(number: Size | None) -> str:
     return "?" if number is None else f"{number:,}" if isinstance(number, int) else number
-
-
-def _memory(count: int) -> str:
-    """Bytes as people say them: 1.5 MiB."""
-    for unit, size in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
-        if count >= size:
-            return f"{count / size:.1f} {unit}"
-    return f"{count} B"

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy
 import torch
 
+from oarlock.drawing.rows import draw_rows
 from oarlock.errors import ArgumentError, OarlockError
 from oarlock.ir.dtype import DType
 from oarlock.ir.location import here
@@ -14,6 +15,8 @@ from oarlock.runtime.value import exact_numbers, of_dtype, to_numpy, to_tensor
 __all__ = ["Ragged", "flatten"]
 
 _SHOWN = 60  # characters of the rows, in a repr
+_DRAWN_ROWS, _DRAWN = 20, 16  # rows and elements of a row, in a picture
+_BRIEF = 14  # characters of an element there
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -129,11 +132,36 @@ class Ragged:
             padded = wide
         return padded
 
+    def _repr_html_(self) -> str:
+        """The picture that a notebook shows: a line for each of the first rows."""
+        return self._repr_svg_()
+
+    def _repr_svg_(self) -> str:
+        drawn = [(number, self[number]) for number in range(min(len(self), _DRAWN_ROWS))]
+        rows = [(str(number), [_brief(item) for item in row[:_DRAWN]], max(0, len(row) - _DRAWN)) for number, row in drawn]
+        return draw_rows(f"{self._type}: {len(self):,} row{'' if len(self) == 1 else 's'}", rows, len(self) - len(drawn)).svg()
+
     def __repr__(self) -> str:
         text = " ".join(repr(self[: _SHOWN // 2].to_lists()).split()) if self.values.size < 10_000 else f"{len(self)} rows"  # type: ignore[union-attr]
         text = text if len(text) <= _SHOWN and len(self) <= _SHOWN // 2 else f"{text[:_SHOWN]}..."
+        return f"<{self._type} {text}>"
+
+    @property
+    def _type(self) -> str:
         inner = "".join(f", {size}" for size in self.values.shape[1:])
-        return f"<Ragged {self.values.dtype}[{len(self)}{', ?' * self.levels}{inner}] {text}>"
+        return f"Ragged {self.values.dtype}[{len(self)}{', ?' * self.levels}{inner}]"
+
+
+def _brief(item: "Ragged | numpy.ndarray") -> str:
+    """An element in a few letters: a number, or the numbers that a vector or a row begins with."""
+    text = _number_text(item.to_lists() if isinstance(item, Ragged) else item.tolist())
+    return text if len(text) <= _BRIEF else f"{text[: _BRIEF - 3]}..."
+
+
+def _number_text(item: object) -> str:
+    if isinstance(item, list):
+        return f"[{', '.join(_number_text(inner) for inner in item[:_BRIEF])}]"
+    return f"{item:.4g}" if isinstance(item, float) else str(item)
 
 
 def flatten(rows: Sequence[object], levels: int) -> tuple[list | numpy.ndarray, list[numpy.ndarray]]:

@@ -4,11 +4,14 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from oarlock.drawing.table import table_html
 from oarlock.ir.program import Program
 from oarlock.plotting.plot import Plot
 from oarlock.runtime.scope import Scope
 
 __all__ = ["EpochRecord", "TrainingResult", "ValidationRecord"]
+
+_SHOWN = 20  # epochs in a notebook
 
 
 @dataclass(frozen=True)
@@ -74,3 +77,23 @@ class TrainingResult:
         if path is not None:
             drawn.save(path)
         return drawn
+
+    def _repr_html_(self) -> str:
+        """The table of the last epochs that a notebook shows, above the curves of all."""
+        labels = list(dict.fromkeys(label for record in self.history for label in record.values))
+        shown = self.history[-_SHOWN:]
+        rows = [
+            [
+                f"{record.epoch:,}",
+                f"{record.step:,}",
+                *(f"{record.values[label]:.4g}" if label in record.values else "" for label in labels),
+            ]
+            for record in shown
+        ]
+        earlier = len(self.history) - len(shown)
+        note = f"{self.steps:,} steps" + (f", {earlier:,} earlier epochs" if earlier else "")
+        return table_html(["epoch", "step", *labels], rows, numbers=range(2 + len(labels)), note=note) + (self._repr_svg_() or "")
+
+    def _repr_svg_(self) -> str | None:
+        """The curves; None before an epoch is over."""
+        return self.plot()._repr_svg_() if self.history else None

@@ -1,4 +1,4 @@
-"""The layers that ops belong to, by the names of parameters and results: what a drawing folds away."""
+"""The layers that ops belong to, by the names of parameters and results: `fc_0` of `fc_0.w`, `encoder.0` and `encoder` of `encoder.0.w`."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -6,19 +6,19 @@ from collections.abc import Iterator, Sequence
 from oarlock.ir.names import forward_name, gradient_name
 from oarlock.ir.operation import Op, Role
 
-__all__ = ["Path", "layer_paths", "runs"]
+__all__ = ["Path", "layer_of", "layer_paths", "runs"]
 
 Path = tuple[str, ...]
 """The parts of a layer's name: `("encoder", "0", "attention")`."""
 
 _RESULT = re.compile(r"(.+)\.out(?:_\d+)?")
 """The name of a layer's result, with the layer's name in it."""
-_DEEPEST = 8  # parts of a name that count; a stranger's name may have a hundred
+_DEEPEST = 32  # parts of a name that count; a stranger's name may have a hundred
 
 
 def layer_paths(ops: Sequence[Op]) -> list[Path]:
     """The layer of each of some ops in a row; empty for those of none. An op between two layers is of what both are parts of."""
-    owners = [_owner(op) for op in ops]
+    owners = [layer_of(op) for op in ops]
     behind: list[Path] = [()] * len(ops)
     following: Path = ()
     for number in reversed(range(len(ops))):
@@ -54,8 +54,11 @@ def runs(paths: Sequence[Path], first: int, last: int, depth: int) -> Iterator[t
         at = end
 
 
-def _owner(op: Op) -> Path:
-    """The layer of an op itself: of the parameters it reads or updates, or of what it defines; of the backward part, of what it follows."""
+def layer_of(op: Op) -> Path:
+    """The layer of an op itself, empty where nothing says it: of the parameters that it reads or updates, else of what it defines.
+
+    An op of the backward part is of the layer whose result's gradient it reads.
+    """
     if op.blocks:
         return ()
     for var in op.reads:
