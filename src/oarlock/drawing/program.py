@@ -83,7 +83,10 @@ class ProgramDrawing:
         parts = [f"{ops:,} ops in {len(program.blocks):,} block{'s' if len(program.blocks) > 1 else ''}"]
         if parameters:
             parts.append(f"{count_text(elements_of(parameters))} parameters, {memory_text(bytes_of(parameters))}")
-        return plain(f"{name}: {', '.join(parts)}")
+        drive = program.training
+        if drive is not None:
+            parts.append(f"batch size {drive.batch_size:,}, {drive.epochs:,} epoch{'s' if drive.epochs != 1 else ''}")
+        return plain(f"{name}: {'; '.join(parts)}")
 
     def _header(self) -> str:
         name, _, rest = self._title().partition(": ")
