@@ -61,7 +61,7 @@ def open_page(text: str, folder: Path, width: int = 1280) -> str:
 
 
 def judged(text: str, folder: Path, width: int = 1280) -> dict:
-    """What the judge, a script that the page's policy would not let run, saw there."""
+    """The findings of the judge, a script that the policy of the page would not let run."""
     open_to_it = re.sub('<meta http-equiv="Content-Security-Policy"[^>]*>', "", text).replace("</body>", JUDGE)
     told = re.search(r'<pre id="told">(.*?)</pre>', open_page(open_to_it, folder, width), re.DOTALL)
     return json.loads(told[1].replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&"))
