@@ -1,6 +1,7 @@
 """The training loop."""
 
 from oarlock.suggestions import suggest_names
+from oarlock.training import loggers
 from oarlock.training.early_stopping import EarlyStopping
 from oarlock.training.evaluation import evaluate
 from oarlock.training.interruption import Interrupted, Stopping
@@ -23,6 +24,7 @@ __all__ = [
     "evaluate",
     "plot",
     "settings",
+    "loggers",
     "train",
 ]
 

@@ -20,6 +20,7 @@ from oarlock.training.batches import Batch, Batches
 from oarlock.training.early_stopping import EarlyStopping
 from oarlock.training.interruption import Interrupted, Stopping
 from oarlock.training.last_good import LastGood
+from oarlock.training.loggers.isolation import Loggers
 from oarlock.training.metrics import LossWatch, Means, leave, metrics_in, taken_up
 from oarlock.training.progress import Display
 from oarlock.training.records import EpochRecord, TrainingResult, ValidationRecord
@@ -43,6 +44,7 @@ class Loop:
     on_step: Callable[[int, dict[str, float]], object] | None
     on_epoch: Callable[[EpochRecord], object] | None
     folder: RunFolder | None
+    loggers: Loggers
     validate_every: int | None = None  # steps; None for the end of each epoch
     stops: bool = False  # before a step that is not finite
 
@@ -61,6 +63,14 @@ class Loop:
         if self.early_stopping is not None:
             labels = list(self.program.targets)
             self.early_stopping.require_measured(labels + [f"validation {label}" for label in labels if self.held_out is not None])
+
+    def summary(self, status: str) -> dict[str, object]:
+        """The end of the run, for loggers."""
+        history, validations = self.result.history[-1:], self.result.validations[-1:]
+        measured = {f"epoch/{label}": value for record in history for label, value in record.training.items()}
+        measured |= {f"validation/{label}": value for record in [*history, *validations] for label, value in record.validation.items()}
+        epochs = history[-1].epoch if history else 0
+        return {"status": status, "steps": self.result.steps, "epochs": epochs, **measured}
 
     def go_on(self, saved: SavedState | None) -> None:
         """Take up what a checkpoint measured."""
@@ -135,6 +145,8 @@ class Loop:
         display.step(epoch=batch.epoch + 1, rows=batch.rows, metrics=self.means.values)
         if self.folder is not None:
             self.folder.step(self.result.steps, batch.epoch + 1, batch.rows, numbers)
+        if self.loggers:
+            self.loggers.log(self.result.steps, "train", numbers)
         if self.on_step is not None:
             self.on_step(self.result.steps, numbers)
 
@@ -172,6 +184,9 @@ class Loop:
         display.epoch(epoch=epoch, metrics=record.values)
         if self.folder is not None:
             self.folder.epoch(record)
+        if validation and self.validate_every is None:
+            self.loggers.log(record.step, "validation", validation)
+        self.loggers.epoch(record.step, epoch, record.training)
         asked = self.on_epoch(record) if self.on_epoch is not None else None
         self.is_ended = asked is True
         return self.is_ended or self._is_stopped_early
@@ -187,6 +202,7 @@ class Loop:
         self.is_recorded = not batch.is_last
         if self.folder is not None:
             self.folder.epoch(record)
+        self.loggers.log(record.step, "validation", record.validation)
         self._note_best(record)
         return self._is_stopped_early
 
@@ -265,6 +281,7 @@ class Loop:
         counted = int(self.scope[COUNTER])  # type: ignore[call-overload]
         if self.folder is None or not self.is_recorded or counted != self.result.steps or not self._is_sound:
             return
+        self.loggers.flush()
         best, result = self._best, self.result
         means = self.means if self.in_middle else Means()
         state = SavedState(counted, result.history, means.rows, means.totals, self.batches.per_epoch, self.is_ended, result.validations)

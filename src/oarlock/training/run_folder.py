@@ -37,6 +37,7 @@ from oarlock.training.checkpoint import (
     write_checkpoint,
 )
 from oarlock.training.configuration import format_toml
+from oarlock.training.description import describe_environment, describe_run
 from oarlock.training.metrics import without_means
 from oarlock.training.records import EpochRecord, ValidationRecord
 from oarlock.training.sample import sample_of
@@ -101,6 +102,7 @@ class RunFolder:
         self._log: IO[str] | None = None
         self._lock: IO[bytes] | None = None
         self._saved = -1
+        self.about: dict[str, Any] = {}  # what the run is, once it has begun
         self._is_sampled = run.sample == 0
 
     def __enter__(self) -> "RunFolder":
@@ -169,8 +171,8 @@ class RunFolder:
         """
         if not (self.path / _ABOUT).exists():
             write_file(self.path / "program.txt", format_program(program, source=False).encode())
-        about = _about(program, data, command)
-        write_file(self.path / _ABOUT, json.dumps(about | {"started": self._started() or about["started"]}, indent=1).encode())
+        self.about = describe_run(program, data, command) | self._began()
+        write_file(self.path / _ABOUT, json.dumps(self.about, indent=1).encode())
         write_file(self.path / _CONFIGURATION, format_toml(settings).encode())
         self._is_sampled = self._is_sampled or any(self.path.glob("sample.*.safetensors"))
         for step, path in find_checkpoints(self.checkpoints).items():
@@ -182,14 +184,15 @@ class RunFolder:
         write_file(log, "".join(f"{line}\n" for line in kept).encode())
         self._log = open(log, "a", encoding="utf-8")  # noqa: SIM115  it is written until the run ends
         assert program.training is not None
-        self._write_log({"step": steps, "epochs": program.training.epochs, "environment": _environment()})
+        self._write_log({"step": steps, "epochs": program.training.epochs, "environment": describe_environment()})
 
-    def _started(self) -> float | None:
-        """When the run was begun; None where nothing tells."""
+    def _began(self) -> dict[str, object]:
+        """When the run was begun, and its id; nothing where nothing tells."""
         try:
-            return float(json.loads((self.path / _ABOUT).read_text(encoding="utf-8"))["started"])
+            held = json.loads((self.path / _ABOUT).read_text(encoding="utf-8"))
+            return {"started": float(held["started"])} | ({"id": str(held["id"])} if "id" in held else {})
         except (OSError, ValueError, KeyError, TypeError):
-            return None
+            return {}
 
     def keep_sample(self, program: Program, part: str, feed: Feed, rows: int) -> None:
         """Keep a few of the `rows` rows of a feed of `program`, in a file that is called by the `part` of the data; once in a run."""
@@ -276,44 +279,6 @@ class RunFolder:
             _OPEN.discard(str(self.path.resolve()))
             self._lock.close()
             self._lock = None
-
-
-def _about(program: Program, data: str, command: Sequence[str]) -> dict[str, Any]:
-    """A description of a run, for who looks at its folder."""
-    assert program.training is not None
-    return {
-        "program": content_hash(program),
-        "seed": program.seed,
-        "training": asdict(program.training),
-        "targets": list(program.targets),
-        "data": data,
-        "command": list(command),
-        "working_folder": os.getcwd(),
-        "started": round(time.time(), 3),
-        "environment": _environment(),
-    }
-
-
-def _environment() -> dict[str, Any]:
-    """The machine, and the versions of what computes on it."""
-    return {
-        "oarlock": metadata.version("oarlock") if _is_installed() else "a checkout",
-        "torch": torch.__version__,
-        "numpy": numpy.__version__,
-        "python": platform.python_version(),
-        "system": platform.platform(terse=True),
-        "machine": platform.machine(),
-        "cores": os.cpu_count(),
-        "threads": torch.get_num_threads(),
-    }
-
-
-def _is_installed() -> bool:
-    try:
-        metadata.version("oarlock")
-    except metadata.PackageNotFoundError:
-        return False
-    return True
 
 
 def _step_of(line: str) -> float:

@@ -7,7 +7,7 @@ program and its scope, so a saved training program goes on, bit for bit, where i
 import contextlib
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Literal
 
@@ -34,6 +34,10 @@ from oarlock.runtime.scope import Scope
 from oarlock.training.batches import Batches
 from oarlock.training.early_stopping import EarlyStopping
 from oarlock.training.invocation import current_invocation
+from oarlock.training.description import describe_run
+from oarlock.training.loggers.isolation import Loggers
+from oarlock.training.loggers.protocol import Logger
+from oarlock.training.loggers.selection import open_loggers
 from oarlock.training.loop import Loop
 from oarlock.training.progress import Display, SilentDisplay, announced, select_display
 from oarlock.training.records import EpochRecord, TrainingResult
@@ -59,6 +63,7 @@ def train(
     steps: int | None = None,
     run: Run | str | os.PathLike[str] | None = None,
     early_stopping: EarlyStopping | None = None,
+    loggers: Iterable[Logger | str] = (),
     on_step: Callable[[int, dict[str, float]], object] | None = None,
     on_epoch: Callable[[EpochRecord], object] | None = None,
     not_finite: Literal["stop", "warn"] = "stop",
@@ -83,9 +88,10 @@ def train(
 
     `run` is a folder in which the run is kept, a path or an `ol.training.Run`: its program, what it measured, and checkpoints, written
     beside the training. A folder that holds a run already goes on with it where its last checkpoint is, with the same bits as if it had
-    never stopped; so a script that was killed is started once more. `early_stopping` ends the run by what its epochs measured. `on_step` is
-    called after each step with its number and the values of its targets, `on_epoch` after each epoch with its record; the run ends after an
-    epoch for which that returns True.
+    never stopped; so a script that was killed is started once more. `early_stopping` ends the run by what it measured. `loggers` are told
+    of it: TensorBoard, MLflow, W&B, trackio or one of your own (`ol.training.loggers`), also by texts such as "tensorboard:runs/digits".
+    `on_step` is called after each step with its number and the values of its targets, `on_epoch` after each epoch with its record; the run
+    ends after an epoch for which that returns True.
 
     With `tune`, the process is set up for kernels first, all of it: `ol.configure_process` says how. `backend` is that of the executor. It
     is saved with the run, which goes on with it, until another one is given, or "none".
@@ -106,6 +112,7 @@ def train(
             raise ArgumentError("validate_every needs data to validate on", hint="validate=...")
     if not_finite not in ("stop", "warn"):
         raise ArgumentError(f'not_finite is "stop" or "warn", not {not_finite!r:.60}')
+    told = Loggers(open_loggers(loggers))
     invocation = current_invocation()
     run = invocation.run_of(run)
     if tune:
@@ -146,17 +153,19 @@ def train(
         if isinstance(cost, Var):
             _take_up(program, scope, drive.epochs, batches.per_epoch if isinstance(batches, Batches) else None)
         init(program, scope)
-        loop = Loop(
-            program, scope, batches, held_out, executor, early_stopping, on_step, on_epoch, folder, validate_every, not_finite == "stop"
-        )
+        heard = early_stopping, on_step, on_epoch, folder, told
+        loop = Loop(program, scope, batches, held_out, executor, *heard, validate_every, not_finite == "stop")
+        named = str(data) if isinstance(data, str | os.PathLike) else type(data).__name__
+        command, settings = invocation.command or sys.argv, invocation.in_effect
         if folder is not None:
             loop.go_on(state)
-            named = str(data) if isinstance(data, str | os.PathLike) else type(data).__name__
-            command, settings = invocation.command or sys.argv, invocation.in_effect
             folder.begin(program, steps=loop.result.steps, data=named, command=command, settings=settings)
         display = select_display(kind=invocation.progress) if progress is True else SilentDisplay() if progress is False else progress
-        with contextlib.nullcontext() if folder is None else announced(folder.path, display, loop.has_all_epochs):
-            return loop.run(steps, display)
+        stack.enter_context(contextlib.nullcontext() if folder is None else announced(folder.path, display, loop.has_all_epochs))
+        if told:
+            about = describe_run(program, named, command) if folder is None else {**folder.about, "folder": str(folder.path.resolve())}
+            stack.enter_context(told.running({**about, "settings": settings}, loop.result.steps, loop.summary))
+        return loop.run(steps, display)
 
 
 def _training_program(cost: Var, optimizer: Optimizer | None, show: Mapping[str, Var], batch_size: int) -> Program:

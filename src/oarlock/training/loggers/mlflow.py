@@ -1,0 +1,82 @@
+"""Runs of MLflow."""
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from oarlock.training.loggers.selection import get_package
+from oarlock.training.loggers.settings import flat, new_to
+
+__all__ = ["MLflow"]
+
+_LONGEST = 6000  # characters of a parameter
+_MOST = 1000  # metrics in one call
+_APART = 1.0  # seconds between calls
+
+
+class MLflow:
+    """Logs to the tracking server or the database at `address`, as a run of `experiment`: settings as parameters, measurements as metrics.
+
+    A run that goes on is found again by the tag `oarlock.id`, and steps that it has are not logged again. Metrics are gathered for a
+    second, and sent before each checkpoint. `settings` stand beside those of the run. A database at `sqlite:///...` needs the whole
+    package, for a server `mlflow-skinny` will do. Raises ArgumentError without either, `pip install "oarlock[mlflow]"`.
+    """
+
+    def __init__(
+        self,
+        address: str | None = None,
+        *,
+        experiment: str = "oarlock",
+        name: str | None = None,
+        settings: Mapping[str, object] | None = None,
+    ):
+        self.experiment, self.name = experiment, name
+        self.settings = dict(settings or {})
+        self._entities: Any = get_package("mlflow").entities
+        self._address = address
+        self._client: Any = None
+        self._run = ""
+        self._held: dict[str, int] = {}
+        self._goes_on = False
+        self._gathered: list[Any] = []
+        self._sent = 0.0
+
+    def begin(self, settings: Mapping[str, object], step: int) -> None:
+        self._client = client = get_package("mlflow").MlflowClient(tracking_uri=self._address, registry_uri=self._address)
+        found = client.get_experiment_by_name(self.experiment)
+        experiment = client.create_experiment(self.experiment) if found is None else found.experiment_id
+        runs = client.search_runs([experiment], filter_string=f"tags.`oarlock.id` = '{settings['id']}'")
+        self._goes_on, self._held = bool(runs), {}
+        if runs:
+            self._run = runs[0].info.run_id
+            client.update_run(self._run, status="RUNNING")
+            return
+        tags = {"oarlock.id": str(settings["id"]), "mlflow.runName": self.name or str(settings["id"])}
+        self._run = client.create_run(experiment, tags=tags).info.run_id
+        entries = flat({**settings, **self.settings})
+        self._client.log_batch(self._run, params=[self._entities.Param(name, str(value)[:_LONGEST]) for name, value in entries.items()])
+
+    def log(self, step: int, values: Mapping[str, float]) -> None:
+        if self._goes_on:
+            for label in values:
+                if label not in self._held:
+                    history = self._client.get_metric_history(self._run, label)
+                    self._held[label] = max((metric.step for metric in history), default=-1)
+            values = new_to(self._held, step, values)
+        now = time.time()
+        self._gathered += [self._entities.Metric(label, value, int(now * 1000), step) for label, value in values.items()]
+        if now - self._sent >= _APART or len(self._gathered) > _MOST // 2:
+            self.flush()
+
+    def flush(self) -> None:
+        while self._gathered:
+            some, self._gathered = self._gathered[:_MOST], self._gathered[_MOST:]
+            self._client.log_batch(self._run, metrics=some)
+        self._sent = time.time()
+
+    def end(self, summary: Mapping[str, object]) -> None:
+        self.flush()
+        for name, value in summary.items():
+            self._client.set_tag(self._run, f"summary.{name}", str(value))
+        status = {"finished": "FINISHED", "interrupted": "KILLED"}.get(str(summary.get("status")), "FAILED")
+        self._client.set_terminated(self._run, status=status)

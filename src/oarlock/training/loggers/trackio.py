@@ -1,0 +1,52 @@
+"""Runs of trackio."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from oarlock.training.loggers.selection import get_package
+from oarlock.training.loggers.settings import flat, new_to
+
+__all__ = ["Trackio"]
+
+
+class Trackio:
+    """Logs to the trackio `project`, a database in the user's folder; `options` are those of `trackio.init`, such as `name` and `space_id`.
+
+    A run that goes on has the same name, and steps that the database has are not logged again; at a distance, none up to its last.
+    `settings` stand beside those of the run. Raises ArgumentError without the package trackio, `pip install "oarlock[trackio]"`.
+    """
+
+    def __init__(self, project: str, *, settings: Mapping[str, object] | None = None, **options: Any):
+        self.project, self.options = project, options
+        self.settings = dict(settings or {})
+        self._package = get_package("trackio")
+        self._run: Any = None
+        self._held: dict[str, int] = {}
+
+    def begin(self, settings: Mapping[str, object], step: int) -> None:
+        name = str(self.options.get("name") or settings["id"])
+        self._held = self._last_steps(name)
+        usual = {
+            "resume": "allow",
+            "embed": False,
+            "auto_log_gpu": False,
+            "auto_log_cpu": False,
+            "config": flat({**settings, **self.settings}),
+        }
+        self._run = self._package.init(**{"project": self.project, **usual, **self.options, "name": name})
+
+    def log(self, step: int, values: Mapping[str, float]) -> None:
+        new = new_to(self._held, step, values)
+        if new:
+            self._run.log(new, step=step)
+
+    def end(self, summary: Mapping[str, object]) -> None:
+        self._run.log({f"summary/{name}": value for name, value in summary.items()})
+        self._run.finish()
+
+    def _last_steps(self, name: str) -> dict[str, int]:
+        held: dict[str, int] = {}
+        for row in get_package("trackio.sqlite_storage").SQLiteStorage.get_logs(self.project, name):
+            for label in row:
+                held[label] = max(held.get(label, -1), row["step"])
+        return held

@@ -1,0 +1,43 @@
+"""Runs of Weights & Biases."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from oarlock.training.loggers.selection import get_package
+
+__all__ = ["WandB"]
+
+
+class WandB:
+    """Logs to the W&B `project`; `options` are those of `wandb.init`, such as `mode="offline"`, `dir`, `name`, `entity`.
+
+    A run that goes on has the same id, and steps that W&B has are not logged again. Offline it cannot know them: a run that was killed is
+    logged once more from its last checkpoint, in a folder of its own. `settings` stand beside those of the run. Raises ArgumentError
+    without the package wandb, `pip install "oarlock[wandb]"`.
+    """
+
+    def __init__(self, project: str, *, settings: Mapping[str, object] | None = None, **options: Any):
+        self.project, self.options = project, options
+        self.settings = dict(settings or {})
+        self._package = get_package("wandb")
+        self._run: Any = None
+        self._from = 0
+
+    def begin(self, settings: Mapping[str, object], step: int) -> None:
+        given = {
+            "project": self.project,
+            "id": str(settings["id"]),
+            "resume": "allow",
+            "config": {**settings, **self.settings},
+            **self.options,
+        }
+        self._run = self._package.init(**given)
+        self._from = self._run.step if self._run.resumed else 0
+
+    def log(self, step: int, values: Mapping[str, float]) -> None:
+        if step >= self._from:
+            self._run.log(dict(values), step=step)
+
+    def end(self, summary: Mapping[str, object]) -> None:
+        self._run.summary.update(dict(summary))
+        self._run.finish(exit_code=0 if summary.get("status") == "finished" else 1)
