@@ -32,6 +32,7 @@ A class exists where a reader has to *do* something different; its docstring say
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 __all__ = [
     "ArgumentError",
@@ -279,7 +280,7 @@ class NotFiniteError(OarlockError, ArithmeticError):
 
     __module__ = "oarlock"
 
-    result: object = None
+    result: Any = None
 
 
 class ScopeError(OarlockError, RuntimeError):

@@ -554,6 +554,36 @@ def test_train_refuses_what_it_cannot_do(arguments, message, script, training, m
     assert training.read_bytes() == before
 
 
+def test_train_tells_loggers_and_validates_by_steps(training, tmp_path, prints, refuses):
+    events = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
+    options = ("--data", "digits:train", "--validate", "digits:test", "--validate-every", 4, "--log", f"tensorboard:{tmp_path / 'events'}")
+    prints("train", training, *options)
+    found = events.EventAccumulator(str(tmp_path / "events"), size_guidance={"scalars": 0})
+    found.Reload()
+    assert [event.step for event in found.Scalars("train/accuracy")] == list(range(6, 25))
+    assert [event.step for event in found.Scalars("validation/loss")] == [8, 12, 16, 20, 24]
+    assert refuses("train", training, "--data", "digits:train", "--log", "tensorboard").startswith(
+        'ArgumentError: "tensorboard" names no logger\n  a logger is tensorboard and a folder: '
+    )
+
+
+def test_a_saved_run_that_is_not_finite_stops_and_what_was_before_is_saved(tmp_path, oarlock):
+    rows = numpy.arange(1, 13, dtype="float32").reshape(12, 1)
+    with ol.Program(seed=0):
+        x = ol.layer.data("x", [1])
+        cost = ol.layer.mean(ol.op.log(x) + ol.layer.fc(x, 1))
+    result = ol.train(cost, {"x": rows}, batch_size=2, epochs=2, steps=6, progress=False)
+    ol.save_model(result, tmp_path / "run.safetensors")
+    rows[7] = 0.0
+    numpy.savez(tmp_path / "rows.npz", x=rows)
+    ended = oarlock("train", tmp_path / "run.safetensors", "--data", tmp_path / "rows.npz")
+    assert ended.status == 1
+    assert re.match(r'NotFiniteError: "loss" is -inf at step \d+, in epoch 2: log made -inf\n', ended.error)
+    steps = int(re.search(r"at step (\d+)", ended.error)[1]) - 1
+    assert ended.output == f"stopped after {steps} steps; saved {tmp_path / 'run.safetensors'}\n"
+    assert int(ol.load_model(tmp_path / "run.safetensors").scope["@STEP"]) == steps
+
+
 def test_a_run_in_a_folder_goes_on_after_a_stop_and_is_listed(training, tmp_path, prints, refuses, monkeypatch):
     monkeypatch.chdir(tmp_path)
     whole = tmp_path / "whole.safetensors"

@@ -16,7 +16,7 @@ from oarlock.cli.progress_options import Plain, Quiet, shown
 from oarlock.cli.script_run import run_script
 from oarlock.cli.train_call import arguments_of, require_folder_of, resumed, stopped
 from oarlock.cli.untrusted_run import Untrusted
-from oarlock.errors import ArgumentError, MissingFileError
+from oarlock.errors import ArgumentError, MissingFileError, NotFiniteError
 from oarlock.io.model import load_model, save_model
 from oarlock.runtime.process import configure_process
 from oarlock.training.configuration import read_configuration
@@ -34,6 +34,7 @@ def train(
         typer.Option(help="What to train on: digits:train, another of `oarlock datasets`, table.csv, table.csv:train, a folder of images."),
     ] = None,
     validate: Annotated[str | None, typer.Option(help="What it is measured on after each epoch: digits:test, table.csv:test.")] = None,
+    validate_every: Annotated[int | None, typer.Option(help="Steps between measurements; an epoch, unless given.")] = None,
     columns: Columns = [],  # noqa: B006  typer copies it
     epochs: Annotated[int | None, typer.Option(help="Train up to this many epochs in all; a saved program knows how many it had.")] = None,
     batch_size: Annotated[int | None, typer.Option(help="Rows in a step; 32, unless given.")] = None,
@@ -56,6 +57,9 @@ def train(
         ),
     ] = None,
     save_every: Annotated[int | None, typer.Option(help="Steps between checkpoints; an epoch, unless given.")] = None,
+    log: Annotated[
+        list[str], typer.Option(help="Who is told what is measured: tensorboard:FOLDER, mlflow:ADDRESS, wandb:PROJECT, trackio:PROJECT.")
+    ] = [],  # noqa: B006  typer copies it
     backend: Annotated[
         str | None,
         typer.Option(help="inductor: PyTorch's compiler compiles regions of the plan; none: no longer. As saved, if not given."),
@@ -92,6 +96,7 @@ def train(
     asked = {
         "data": data,
         "validate": validate,
+        "validate_every": validate_every,
         "columns": columns,
         "epochs": epochs,
         "batch_size": batch_size,
@@ -102,6 +107,7 @@ def train(
         "save": save,
         "run": run,
         "save_every": save_every,
+        "log": log,
         "backend": backend,
     }
     with Invocation(sys.argv, read_configuration(config, settings), asked, shown(plain=plain, quiet=quiet)) as invocation:
@@ -142,6 +148,11 @@ def _train_saved(path: Path, options: TrainOptions, *, untrusted: bool, quiet: b
             + ["--untrusted"] * untrusted
         )
         stopped(interrupt.result, again if options.run is None else resumed(options.run), saved)
+    except NotFiniteError as error:
+        save_model(error.result, destination(saved))
+        if not quiet:
+            typer.echo(f"stopped after {error.result.steps} steps; saved {saved}")
+        raise
     save_model(result, destination(saved))
     if not quiet:
         typer.echo(f"{result.steps} steps in all; saved {saved}")

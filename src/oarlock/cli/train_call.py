@@ -24,6 +24,8 @@ def arguments_of(options: TrainOptions, seed: int) -> dict[str, Any]:
     return {
         "data": opened(options.data),
         "validate": opened(options.validate),
+        "validate_every": options.validate_every,
+        "loggers": options.log,
         "epochs": options.epochs,
         "steps": options.steps,
         "backend": options.backend,

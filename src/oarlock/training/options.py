@@ -12,6 +12,7 @@ class TrainOptions:
 
     data: str | None = None
     validate: str | None = None
+    validate_every: int | None = None
     columns: list[str] = field(default_factory=list)
     epochs: int | None = None
     batch_size: int | None = None
@@ -22,6 +23,7 @@ class TrainOptions:
     save: Path | None = None
     run: Path | None = None
     save_every: int | None = None
+    log: list[str] = field(default_factory=list)
     backend: str | None = None
 
     @property

@@ -161,11 +161,10 @@ def train(
             loop.go_on(state)
             folder.begin(program, steps=loop.result.steps, data=named, command=command, settings=settings)
         display = select_display(kind=invocation.progress) if progress is True else SilentDisplay() if progress is False else progress
-        stack.enter_context(contextlib.nullcontext() if folder is None else announced(folder.path, display, loop.has_all_epochs))
-        if told:
-            about = describe_run(program, named, command) if folder is None else {**folder.about, "folder": str(folder.path.resolve())}
-            stack.enter_context(told.running({**about, "settings": settings}, loop.result.steps, loop.summary))
-        return loop.run(steps, display)
+        about = describe_run(program, named, command) if folder is None else {**folder.about, "folder": str(folder.path.resolve())}
+        shown = contextlib.nullcontext() if folder is None else announced(folder.path, display, loop.has_all_epochs)
+        with shown, told.running({**about, "settings": settings}, loop.result.steps, loop.summary):
+            return loop.run(steps, display)
 
 
 def _training_program(cost: Var, optimizer: Optimizer | None, show: Mapping[str, Var], batch_size: int) -> Program:
