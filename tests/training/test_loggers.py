@@ -84,7 +84,7 @@ def test_a_run_in_a_folder_has_one_id_and_the_settings_with_which_it_began(tmp_p
     (_, begun, at), (_, again, later) = first.calls[0], second.calls[0]
     assert (begun, at, later) == (again, 0, 7)
     about = json.loads((tmp_path / "run/run.json").read_text())
-    assert begun == {**about, "folder": str((tmp_path / "run").resolve())}
+    assert begun == {**about, "folder": str((tmp_path / "run").resolve()), "settings": {}}
     assert [step for step, _ in first.logged("train/loss") + second.logged("train/loss")] == list(range(1, STEPS + 1))
     other = Recording()
     train(loggers=[other])

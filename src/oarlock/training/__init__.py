@@ -22,9 +22,9 @@ __all__ = [
     "TrainingResult",
     "ValidationRecord",
     "evaluate",
+    "loggers",
     "plot",
     "settings",
-    "loggers",
     "train",
 ]
 

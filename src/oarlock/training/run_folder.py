@@ -3,18 +3,15 @@
 import contextlib
 import json
 import os
-import platform
 import time
 import warnings
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
-from importlib import metadata
 from io import BytesIO
 from pathlib import Path
 from typing import IO, Any
 
-import numpy
 import torch
 
 from oarlock.data.program_inputs import Feed
@@ -171,7 +168,7 @@ class RunFolder:
         """
         if not (self.path / _ABOUT).exists():
             write_file(self.path / "program.txt", format_program(program, source=False).encode())
-        self.about = describe_run(program, data, command) | self._began()
+        self.about = {**describe_run(program, data, command), **self._began()}
         write_file(self.path / _ABOUT, json.dumps(self.about, indent=1).encode())
         write_file(self.path / _CONFIGURATION, format_toml(settings).encode())
         self._is_sampled = self._is_sampled or any(self.path.glob("sample.*.safetensors"))
@@ -186,7 +183,7 @@ class RunFolder:
         assert program.training is not None
         self._write_log({"step": steps, "epochs": program.training.epochs, "environment": describe_environment()})
 
-    def _began(self) -> dict[str, object]:
+    def _began(self) -> Mapping[str, object]:
         """When the run was begun, and its id; nothing where nothing tells."""
         try:
             held = json.loads((self.path / _ABOUT).read_text(encoding="utf-8"))

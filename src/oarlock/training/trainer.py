@@ -32,9 +32,9 @@ from oarlock.runtime.place import Place
 from oarlock.runtime.process import configure_process
 from oarlock.runtime.scope import Scope
 from oarlock.training.batches import Batches
+from oarlock.training.description import describe_run
 from oarlock.training.early_stopping import EarlyStopping
 from oarlock.training.invocation import current_invocation
-from oarlock.training.description import describe_run
 from oarlock.training.loggers.isolation import Loggers
 from oarlock.training.loggers.protocol import Logger
 from oarlock.training.loggers.selection import open_loggers
