@@ -60,6 +60,15 @@ def test_groups_and_accumulation_are_skipped_as_one():
     assert not numpy.array_equal(before[2][1], before[3][1])
 
 
+@pytest.mark.parametrize(("accumulate", "rates"), [(1, [0.4, 0.2, 0.1, 0.1]), (2, [0.4, 0.4, 0.2, 0.2])])
+def test_a_schedule_counts_the_updates_that_were_made(accumulate, rates):
+    sgd = ol.optimizer.SGD(ol.optimizer.schedule.StepDecay(0.4, 1, 0.5), accumulate=accumulate)
+    program, _ = written(ol.optimizer.LossScaling(sgd, **SETTINGS))
+    scope, executor = ol.init(program, ol.Scope()), ol.Executor()
+    rate = program.main.var("sgd_0.learning_rate")
+    assert [float(executor.run(program, feed, [rate], scope=scope)[0]) for feed in feeds()[:4]] == rates  # the third is not finite
+
+
 def test_what_is_no_setting_is_refused():
     with pytest.raises(ol.ArgumentError, match="LossScaling takes another optimizer, not "):
         ol.optimizer.LossScaling(0.1)  # type: ignore[arg-type]

@@ -184,11 +184,11 @@ def test_what_a_caller_holds_of_a_parameter_does_not_change_under_them(small):
 # What is refused leaves the program as it was
 
 
-@pytest.mark.parametrize("rate", [0, -0.1, float("nan")])
+@pytest.mark.parametrize("rate", [0, -0.1, float("nan"), float("inf"), True, "0.1"])
 def test_a_rate_is_above_zero(rate):
     with pytest.raises(ol.ArgumentError) as raised:
         ol.optimizer.SGD(rate)
-    assert str(raised.value) == f"a learning rate is above 0, not {rate}"
+    assert raised.value.message == f"a learning rate is a finite number above 0, not {rate!r}"
 
 
 def require_refused(small: Classifier, kind: type[ol.OarlockError], message: str, cost: ol.Var, **options: object) -> None:
@@ -212,8 +212,7 @@ def test_nothing_to_update_is_refused(small):
     constant = ol.layer.mean(small.program.main.inputs[0])
     message = f'"{constant.name}" depends on no trainable parameter, so there is nothing to update'
     require_refused(small, ol.ProgramError, message, constant)
-    message = f'"{small.cost.name}" depends on no trainable parameter, so there is nothing to update'
-    require_refused(small, ol.ProgramError, message, small.cost, parameters=[])
+    require_refused(small, ol.ProgramError, "parameters is empty, so there is nothing to update", small.cost, parameters=[])
 
 
 def test_a_parameter_that_the_cost_does_not_depend_on_is_refused(small):

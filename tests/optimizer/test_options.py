@@ -233,7 +233,7 @@ def test_what_predicts_by_averages_is_saved_with_them_while_training_goes_on(tmp
         (lambda: ours.SGD(0.1, accumulate=0), "accumulate is a whole number from 1, not 0"),
         (lambda: ours.SGD(0.1, clip=1.0), "clip is a function of pairs such as ol.optimizer.ClipByGlobalNorm(1.0), not float 1.0"),
         (lambda: ours.SGD(0.1, average=0.9), "average is one such as ol.optimizer.ExponentialAverage(0.999), not float 0.9"),
-        (lambda: ours.SGD("fast"), "a learning rate is above 0, not fast"),
+        (lambda: ours.SGD("fast"), "a learning rate is a finite number above 0, not 'fast'"),
         (lambda: ours.ClipByValue(0), "ClipByValue: limit is a finite number above 0, not 0"),
         (lambda: ours.ClipByNorm(1.0, epsilon=-1.0), "clipping by a norm: epsilon is a finite number not below 0, not -1.0"),
         (lambda: ours.ExponentialAverage(1.0), "ExponentialAverage: decay is a finite number not below 0 and below 1, not 1.0"),

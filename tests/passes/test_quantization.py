@@ -39,7 +39,7 @@ def close(found: numpy.ndarray, expected: numpy.ndarray) -> bool:
 
 def test_products_become_products_of_integers_and_small_weights_stay():
     model = perceptron()
-    small = ol.quantize(model)
+    small = ol.quantize(model, products_at_least=0)
     require_legal(small.program, standard)
     lines = [line.strip() for line in small.program.to_text(source=False).splitlines() if " = " in line]
     assert lines[3:] == [
@@ -58,7 +58,7 @@ def test_products_become_products_of_integers_and_small_weights_stay():
 def test_it_predicts_what_floats_predict_but_for_rounding(mode, options):
     model = perceptron()
     feed = {"x": numpy.random.default_rng(1).normal(size=(7, 64)).astype("float32")}
-    small = ol.quantize(model, mode)
+    small = ol.quantize(model, mode, products_at_least=0)
     found, expected = compute(small, feed, **options), compute(model, feed)
     assert close(found, expected)
     assert not numpy.array_equal(found, expected)
@@ -71,7 +71,7 @@ def test_its_file_is_a_quarter_and_loads(mode, tmp_path):
     with ol.Program(seed=0) as program:
         y = ol.layer.fc(ol.layer.data("x", [256]), 256)
     model = model_of(program, y)
-    small = ol.quantize(model, mode)
+    small = ol.quantize(model, mode, products_at_least=0)
     sizes = {}
     for name, each in (("model", model), ("small", small)):
         ol.save_model(each, tmp_path / name)
@@ -98,7 +98,7 @@ def test_a_module_of_pytorch_with_a_table_and_a_convolution_is_quantised(mode):
     imported = ol.from_torch(net, (torch.tensor(IMAGES), ids))
     with ol.Program() as program:
         y = imported(ol.layer.data("image", [3, 8, 8], batch=5), ol.layer.data("ids", [], batch=5, dtype="int64"))
-    small = ol.quantize(model_of(program, y), mode)
+    small = ol.quantize(model_of(program, y), mode, products_at_least=0)
     require_legal(small.program, standard)
     kinds = [op.type for op in small.program.main.ops]
     assert (kinds.count("dequantize"), kinds.count("linear_int8")) == ((2, 1) if mode == "dynamic" else (3, 0))
@@ -111,7 +111,7 @@ def test_a_weight_in_a_loop_is_quantised_where_the_loop_reads_it():
     model = model_of(program, y)
     feed = {"x": numpy.random.default_rng(1).normal(size=(6, 2, 64)).astype("float32")}
     for mode in ("dynamic", "weights"):
-        small = ol.quantize(model, mode)
+        small = ol.quantize(model, mode, products_at_least=0)
         require_legal(small.program, standard)
         assert close(compute(small, feed), compute(model, feed))
         assert close(compute(small, feed, interpret=True), compute(model, feed))
@@ -124,7 +124,7 @@ def test_a_weight_that_is_read_otherwise_too_is_dequantised_for_that():
         y = ol.op.linear(x, w) + ol.op.linear(x, ol.op.matrix_transpose(w)) + ol.op.reduce_sum(ol.op.square(w))
     model = model_of(program, y)
     feed = {"x": numpy.random.default_rng(1).normal(size=(4, 64)).astype("float32")}
-    small = ol.quantize(model)
+    small = ol.quantize(model, products_at_least=0)
     require_legal(small.program, standard)
     assert close(compute(small, feed), compute(model, feed))
 
@@ -173,6 +173,27 @@ def test_rows_of_other_dtypes_are_quantised_too(dtype):
     found = ol.Executor().run(program, {"x": values}, [y], scope=ol.Scope())[0]
     numpy.testing.assert_allclose(found, values.double().numpy(), atol=0.02)
     assert ol.Executor().run(program, {"x": values[:0]}, [y], scope=ol.Scope())[0].shape == (0, 4)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("size", [1.0, 1e-3, 1e-6])
+def test_wide_products_in_half_precision_are_as_close_as_those_of_float32(dtype, size):
+    with ol.Program(seed=0) as program:
+        y = ol.layer.fc(ol.layer.data("x", [1024], dtype=dtype), 8, bias=False)
+    model = model_of(program, y)
+    values = (size * torch.randn(4, 1024, generator=torch.Generator().manual_seed(0))).to(getattr(torch, dtype))
+    expected = values.double() @ model.scope["fc_0.w"].double()
+    found = compute(ol.quantize(model, products_at_least=0), {"x": values})
+    assert close(torch.as_tensor(found).double().numpy(), expected.numpy())
+
+
+def test_products_with_weights_that_are_not_large_stay_products_of_floats():
+    with ol.Program(seed=0) as program:
+        y = ol.layer.fc(ol.layer.fc(ol.layer.data("x", [64]), 2048, name="large"), 60, name="middle")
+    small = ol.quantize(model_of(program, y))
+    assert [op.type for op in small.program.main.ops if op.type in ("linear", "linear_int8")] == ["linear_int8", "linear"]
+    assert small.program.main.var("middle.w@INT8").dtype is ol.DType.INT8
+    assert small.scope["middle.w@INT8"].shape == (2048, 60)
 
 
 def test_what_cannot_be_done_is_refused():

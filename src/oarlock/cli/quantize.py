@@ -21,13 +21,14 @@ def quantize(
     output: Annotated[Path, typer.Option("--output", "-o", help="Where to save the smaller one.")],
     mode: Annotated[str, typer.Option(help="dynamic: products of integers; weights: products of floats.")] = "dynamic",
     at_least: Annotated[int, typer.Option(min=0, help="Weights of fewer elements stay floats.")] = 4096,
+    products_at_least: Annotated[int, typer.Option(min=0, help="Products with weights of fewer elements are those of floats.")] = 2**17,
     untrusted: Untrusted = False,
     imports: Imports = None,
 ) -> None:
     """Save a model with its weights as int8, a quarter of the size: `oarlock quantize model.safetensors -o small.safetensors`."""
     model = load_model(path, untrusted=untrusted)
     try:
-        smaller = quantized(model, cast(Mode, mode), at_least=at_least)
+        smaller = quantized(model, cast(Mode, mode), at_least=at_least, products_at_least=products_at_least)
     except ArgumentError as error:
         raise typer.BadParameter(error.message, param_hint="--mode") from error
     save_model(smaller, destination(output))

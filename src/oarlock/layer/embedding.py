@@ -7,6 +7,7 @@ from oarlock.errors import ArgumentError, DTypeError, ShapeError
 from oarlock.ir.dtype import DType
 from oarlock.ir.location import here
 from oarlock.ir.names import require_user_name
+from oarlock.ir.python_number import as_python
 from oarlock.ir.rollback import undone_on_error
 from oarlock.ir.var import Var
 from oarlock.layer.initializer import Rule, normal
@@ -75,9 +76,11 @@ def embedding(
     names = [f"{name}.w"] if params is None else [require_user_name(item) for item in params]
     if len(names) != 1:
         raise ArgumentError(f"embedding: params names 1 parameter, not {len(names)}", location=here(), hint='params=["words"]')
+    padding_index = as_python(padding_index)  # type: ignore[assignment]
     if padding_index is not None and not (isinstance(padding_index, int) and 0 <= padding_index < shape[0]):
         raise ArgumentError(f"embedding: padding_index is an id from 0 to {shape[0] - 1}, not {padding_index!r:.60}", location=here())
-    if max_norm is not None and not max_norm > 0.0:
+    longest = as_python(max_norm)
+    if longest is not None and not (isinstance(longest, int | float) and longest > 0.0):
         raise ArgumentError(f"embedding: max_norm is a number above 0, not {max_norm!r:.60}", location=here())
     with undone_on_error(program):
         w = new_parameter(ids.block, names[0], shape, kind, initializer or normal(), weight)

@@ -1,12 +1,13 @@
 """The inputs of a program, which are fed."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from oarlock.errors import ArgumentError, ProgramError
 from oarlock.ir.block_stack import current_block
 from oarlock.ir.dtype import DType
 from oarlock.ir.location import here
 from oarlock.ir.names import require_user_name
+from oarlock.ir.python_number import as_python
 from oarlock.ir.size import Size, add, is_symbol, names_in
 from oarlock.ir.var import Var
 from oarlock.layer.held_array import hold
@@ -63,6 +64,10 @@ def data(
         raise ArgumentError(
             f'"{name}" needs a shape, or a value to take it from', location=here(), hint=f'ol.layer.data("{name}", shape=[784])'
         )
+    if isinstance(shape, str) or not isinstance(shape, Iterable):
+        raise ArgumentError(f'"{name}": a shape is a list of sizes, not {shape!r:.60}', location=here(), hint="shape=[784]")
+    shape = tuple(map(as_python, shape))  # type: ignore[assignment, arg-type]
+    assert shape is not None
     for size in (*shape, *([] if batch is None else [batch])):
         if not (isinstance(size, int) and not isinstance(size, bool) and size >= 0) and not (isinstance(size, str) and is_symbol(size)):
             raise ArgumentError(

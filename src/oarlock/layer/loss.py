@@ -4,6 +4,7 @@ from oarlock.ir.var import Var
 from oarlock.layer.parameter import require_number
 from oarlock.op import loss
 from oarlock.op.composed import class_losses
+from oarlock.op.composed.loss_reduction import warn_of_broadcast
 from oarlock.op.dtype_conversion import cast
 from oarlock.op.elementwise import multiply, neg, subtract
 from oarlock.op.reduction import mean, reduce_sum
@@ -68,6 +69,7 @@ def mse(x: Var, y: Var) -> Var:
 
     cost = ol.layer.mse(ol.layer.fc(rows, 8), rows)
     """
+    warn_of_broadcast("mse", x, y)
     return mean(square(subtract(x, y)))
 
 

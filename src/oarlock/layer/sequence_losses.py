@@ -2,7 +2,8 @@
 
 from typing import NamedTuple
 
-from oarlock.errors import ArgumentError, ShapeError
+from oarlock.errors import ArgumentError, DTypeError, ShapeError
+from oarlock.ir.dtype import DType
 from oarlock.ir.location import here
 from oarlock.ir.rollback import undone_on_error
 from oarlock.ir.var import Var
@@ -138,6 +139,14 @@ def _weights(emissions: Var, rule: Rule | None, given: Given | None, name: str, 
     return transitions, start, end
 
 
+def _whole(lengths: Var, what: str) -> Var:
+    """Lengths as int64. Raises DTypeError for what are no integers."""
+    lengths = require_type(lengths, f"{what}: lengths")
+    if not lengths.dtype.is_integer:
+        raise DTypeError(f"{what}: lengths are integers, not {lengths.dtype}", location=here(), given=[lengths.describe()])
+    return lengths if lengths.dtype is DType.INT64 else cast(lengths, dtype=DType.INT64)
+
+
 def _elements(x: Var, lengths: Var | None, rank: int, what: str) -> _Elements:
     """The sequences of ``x``, ragged of that rank or padded of one more. Raises ShapeError; ArgumentError for ragged ones with lengths."""
     shape = x.shape or ()
@@ -148,7 +157,7 @@ def _elements(x: Var, lengths: Var | None, rank: int, what: str) -> _Elements:
         if len(shape) == rank:
             return _Elements(x, splits, None)
     elif len(shape) == rank + 1:
-        counts = broadcast_to(size(x, axis=1), [x], shape=shape[:1]) if lengths is None else lengths
+        counts = broadcast_to(size(x, axis=1), [x], shape=shape[:1]) if lengths is None else _whole(lengths, what)
         inside = less(arange([x], stop=shape[1:2]), unsqueeze(counts, 1))
         places = nonzero(reshape(inside, shape=(-1,)))
         values = gather(reshape(x, shape=(-1, *shape[2:])), places)

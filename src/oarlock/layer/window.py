@@ -2,6 +2,7 @@
 
 from oarlock.errors import ArgumentError
 from oarlock.ir.location import here
+from oarlock.ir.python_number import as_python
 
 __all__ = ["Numbers", "numbers"]
 
@@ -13,6 +14,7 @@ _EACH = {1: "", 2: ", or two for height and width", 3: ", or three for depth, he
 
 def numbers(value: object, axes: int, what: str, *, least: int = 0) -> tuple[int, ...]:
     """A number for each axis; one number stands for all. Raises ArgumentError for others than whole ones from `least`."""
+    value = as_python(value)
     each = (value,) * axes if isinstance(value, int) else tuple(value) if isinstance(value, tuple | list) else ()
     if len(each) != axes or not all(isinstance(item, int) and not isinstance(item, bool) for item in each):
         raise ArgumentError(f"{what} is a number{_EACH[axes]}, not {value!r:.60}", location=here())

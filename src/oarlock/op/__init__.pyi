@@ -2039,9 +2039,9 @@ def qr(x: Var, *, name: str | None = None) -> tuple[Var, Var]:
 def quantize_rows(x: Var, *, name: str | None = None) -> tuple[Var, Var]:
     """quantize_rows(x: float[*b k!]) -> q: int8[*b k], scale: float[*b]
 
-    Integers and a scale for each row: ``scale = max(abs(x)) / 127``, at least the least normal number, and ``q = round(x / scale)``.
+    Integers and a scale for each row: ``scale = max(abs(x)) / 127``, and ``q = round(x / scale)``, from -127 to 127.
 
-    It has no gradient: it is for inference.
+    A scale is at least the least normal number, in float16 the least of all. It has no gradient: it is for inference.
     """
 
 def random_normal(shape: int | Sequence[int | str] | Var, mean: float = 0.0, deviation: float = 1.0, dtype: DType | str | type = "float32", *, name: str | None = None) -> Var:

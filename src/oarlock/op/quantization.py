@@ -7,6 +7,8 @@ from oarlock.errors import ShapeError
 from oarlock.ir.shape_rules import require_axis
 from oarlock.op.trusted_operator import operator
 from oarlock.registry import Case, Rejects
+from oarlock.tensor.dtype import at_least_single
+from oarlock.tensor.quantization import least_scale, rounded
 from oarlock.tensor.rows import as_rows
 
 __all__ = ["dequantize", "linear_int8", "quantize_rows"]
@@ -17,15 +19,16 @@ __all__ = ["dequantize", "linear_int8", "quantize_rows"]
     cases=[
         Case(x=[[127.0, -1.0, 0.4], [0.0, 0.0, 25.4]], q=[[127, -1, 0], [0, 0, 127]], scale=[1.0, 0.2]),
         Case(x=[-2.54, 1.28], q=[-127, 64], scale=0.02),
+        Case(x=[[1.0, 0.25], [0.0, 0.0]], q=[[127, 32], [0, 0]]),
     ],
 )
 def quantize_rows(x):
-    """Integers and a scale for each row: ``scale = max(abs(x)) / 127``, at least the least normal number, and ``q = round(x / scale)``.
+    """Integers and a scale for each row: ``scale = max(abs(x)) / 127``, and ``q = round(x / scale)``, from -127 to 127.
 
-    It has no gradient: it is for inference.
+    A scale is at least the least normal number, in float16 the least of all. It has no gradient: it is for inference.
     """
-    scale = torch.amax(torch.abs(x), -1, keepdim=True).div_(127.0).clamp_min_(torch.finfo(x.dtype).tiny)
-    return torch.div(x, scale).round_().to(torch.int8), scale.squeeze(-1)
+    scale = torch.amax(torch.abs(x), -1, keepdim=True).div_(127.0).clamp_min_(least_scale(x.dtype))
+    return rounded(x, scale), scale.squeeze(-1)
 
 
 @operator(
@@ -41,9 +44,11 @@ def linear_int8(q, scale, w, w_scale, bias=None):
     ``scale`` is that of each row, ``w_scale`` that of each column (Jacob et al., 2018; Dettmers et al., 2022). It is
     exact for up to 133,000 columns of ``q``, and has no gradient: it is for inference.
     """
-    sums = multiply_int8(as_rows(q), w).to(scale.dtype).mul_(scale.reshape(-1, 1))
-    out = sums.mul_(w_scale) if bias is None else torch.addcmul(bias, sums, w_scale)
-    return out.reshape(*q.shape[:-1], w.shape[1])
+    wide = at_least_single(scale)  # sums of a few thousand products are too large for float16
+    sums = multiply_int8(as_rows(q), w).to(wide.dtype).mul_(wide.reshape(-1, 1))
+    w_scale = at_least_single(w_scale)
+    out = sums.mul_(w_scale) if bias is None else torch.addcmul(at_least_single(bias), sums, w_scale)
+    return out.reshape(*q.shape[:-1], w.shape[1]).to(scale.dtype)
 
 
 @operator(

@@ -41,6 +41,7 @@ class Adam(Optimizer):
         self.epsilon = require_number("Adam: epsilon", epsilon, least=0.0)
         self.amsgrad = bool(amsgrad)
         self.decays_weights = not self.amsgrad
+        self.widens_halves = self.amsgrad
 
     def update(self, step: Step, parameter: Var, gradient: Var) -> None:
         if self.amsgrad:

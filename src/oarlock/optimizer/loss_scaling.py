@@ -1,6 +1,6 @@
 """Loss scaling: float16 gradients that would vanish are computed of a larger cost."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import reduce
 
 from oarlock.errors import ArgumentError, ProgramError
@@ -36,9 +36,9 @@ class LossScaling(Optimizer):
         ol.optimizer.LossScaling(ol.optimizer.Adam(1e-3)).minimize(cost)
 
     The scale is state of the program, `loss_scale_0`, float32[], `initial` at first. Where a gradient holds an inf or a NaN, neither
-    parameters nor what the optimizer keeps change, nor its count of updates, and the scale is multiplied by `backoff`; after `interval`
-    steps in a row without, by `growth`, unless that is not finite: as PyTorch's GradScaler does (Micikevicius et al., 2018, section 3.2).
-    Raises ArgumentError for numbers that are out of range, and for what is no optimizer.
+    parameters nor what the optimizer keeps change, nor its count of updates, which schedules look at, and the scale is multiplied by
+    `backoff`; after `interval` steps in a row without, by `growth`, unless that is not finite: as PyTorch's GradScaler does (Micikevicius
+    et al., 2018, section 3.2). Raises ArgumentError for numbers that are out of range, and for what is no optimizer.
     """
 
     def __init__(self, optimizer: Optimizer, *, initial: float = 65536.0, growth: float = 2.0, backoff: float = 0.5, interval: int = 2000):
@@ -73,7 +73,9 @@ class LossScaling(Optimizer):
         scale, self._scale = self._scale, None
         if scale is None:
             raise ProgramError(
-                "LossScaling has not scaled the cost of these gradients", location=here(), hint="call minimize(cost), which does both"
+                "LossScaling has not scaled the cost of these gradients",
+                location=here(),
+                hint="call its minimize(cost), which does both; LossScaling(Groups(...)) scales for several optimizers",
             )
         checks = [all_(isfinite(gradient)) for _, gradient in pairs]
         finite = reduce(logical_and, checks)
@@ -83,7 +85,7 @@ class LossScaling(Optimizer):
         self.optimizer._append(main, pairs, cost)
         count = main.find_var(next_name(COUNTER))
         if count is not None:
-            _replace(main.ops[begin : main.tail_start], count, following)
+            _replace(main.ops[begin : main.tail_start], count, {count: following, main.program.counter(): updates})
         made = {commit.writes[0]: commit for commit in main.tail if commit not in commits and commit.writes[0].name != COUNTER}
         for var, commit in made.items():
             _keep_unless(main, finite, var, commit)
@@ -103,13 +105,13 @@ class LossScaling(Optimizer):
         raise NotImplementedError  # the other optimizer updates
 
 
-def _replace(ops: Sequence[Op], count: Var, following: Var) -> None:
-    """Let the updates count those that were made, rather than all steps."""
+def _replace(ops: Sequence[Op], count: Var, counts: Mapping[Var, Var]) -> None:
+    """Let updates and schedules count the updates that were made, rather than all steps; the op that gives `count` does count those."""
     for op in ops:
         if count not in op.writes:
-            op.inputs = {slot: tuple(following if var is count else var for var in vars) for slot, vars in op.inputs.items()}
+            op.inputs = {slot: tuple(counts.get(var, var) for var in vars) for slot, vars in op.inputs.items()}
             for block in op.blocks:
-                replace_reads(block, {count: following})
+                replace_reads(block, counts)
 
 
 def _keep_unless(main: Block, finite: Var, var: Var, commit: Op) -> None:

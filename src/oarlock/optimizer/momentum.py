@@ -25,6 +25,8 @@ class Momentum(Optimizer):
     `torch.optim.SGD`. Raises ArgumentError for a `mu` below 0.
     """
 
+    widens_halves = False
+
     @takes_old_keywords(OLD_ARGUMENTS)
     def __init__(
         self,

@@ -1,5 +1,6 @@
 """The work of every optimizer: backward, then one update per parameter, all of it in the program."""
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
@@ -11,6 +12,7 @@ from oarlock.ir.dtype import DType
 from oarlock.ir.location import here, warn_here
 from oarlock.ir.names import COUNTER, next_name
 from oarlock.ir.operation import Role
+from oarlock.ir.python_number import as_python
 from oarlock.ir.rollback import restored_on_error, undone_on_error
 from oarlock.ir.row_gradient import RowGradient
 from oarlock.ir.update_settings import UpdateSettings
@@ -29,7 +31,8 @@ from oarlock.optimizer.clipping import Clip, clip_by_settings, clipped
 from oarlock.optimizer.row_step import Gradient, Gradients, RowStep, as_tables, coalesced
 from oarlock.optimizer.schedule.schedule import LearningRate, Progress, is_schedule
 from oarlock.optimizer.step import Step, commit_all, new_state
-from oarlock.passes.backward import append_backward, trained_by
+from oarlock.optimizer.wide_step import WideStep, is_half
+from oarlock.passes.backward import append_backward, require_variables, trained_by
 from oarlock.registry.creator import describe_value, require_open
 from oarlock.registry.range_check import require_count, require_number
 
@@ -76,6 +79,9 @@ class Optimizer(ABC):
     is_elementwise = True
     """Whether `update` computes an element from that element of the gradient and of the state alone, so that it may be `lazy`."""
 
+    widens_halves = True
+    """Whether `update` is given float32 for parameters in half precision; False where its kernels compute so themselves."""
+
     def __init__(self, learning_rate: LearningRate, **options: Unpack[Options]):
         if isinstance(learning_rate, Var):
             _require_rate(learning_rate)
@@ -111,13 +117,16 @@ class Optimizer(ABC):
         """Append to the program of `cost` its gradients and a step that lowers it; return (parameter, gradient) pairs.
 
         `parameters` are the trainable ones that `cost` depends on, unless given. A gradient is a variable, or a `RowGradient` where a
-        lookup asks for rows and nothing else reads the table. The learning rate is a
-        variable, `sgd_0.learning_rate` (`sgd_1.learning_rate` of a second SGD): float64[], which a caller may set between steps, or fetch
-        where a schedule computes it; none is declared where the rate is a variable already. Raises ProgramError, before the program is
-        changed, for a parameter that a step updates already, for a rate of another program, where another program is open, or where there
-        is nothing to update.
+        lookup asks for rows and nothing else reads the table. The learning rate is a variable, `sgd_0.learning_rate`
+        (`sgd_1.learning_rate` of a second SGD): float64[], which a caller may set between steps, or fetch where a schedule computes it;
+        none is declared where the rate is a variable already. Raises, before the program is changed, ArgumentError for what is no
+        variable, and ProgramError for a parameter that a step updates already, for a rate of another program, where another program is
+        open, or where there is nothing to update.
         """
-        chosen = trained_by(cost) if parameters is None else list(parameters)
+        (cost,) = require_variables("the cost", [cost])
+        chosen = trained_by(cost) if parameters is None else list(dict.fromkeys(require_variables("parameters", parameters)))
+        if not chosen and parameters is not None:
+            raise ProgramError("parameters is empty, so there is nothing to update", location=here())
         if not chosen:
             raise ProgramError(f'"{cost.name}" depends on no trainable parameter, so there is nothing to update', location=here())
         _require_not_updated(cost.block.program.main, chosen)
@@ -136,6 +145,7 @@ class Optimizer(ABC):
 
         `cost` is what a schedule looks at that depends on it, float[].
         """
+        pairs = _require_pairs(pairs)
         if not pairs:
             raise ProgramError("there are no gradients, so there is nothing to update", location=here())
         require_open(pairs[0][0], "apply")
@@ -194,10 +204,18 @@ class Optimizer(ABC):
         for share in (settings.l1, self.l1):
             if share:
                 gradient = add(gradient, multiply(sign(parameter), constant_like(share, parameter)))
-        self.update(replace(step, weight_decay=decoupled if self.decays_weights else 0.0), parameter, gradient)
+        self._update_in_float32(replace(step, weight_decay=decoupled if self.decays_weights else 0.0), parameter, gradient)
         if decoupled and not self.decays_weights and parameter in step.written:
             taken = multiply(step.learning_rate, constant_like(decoupled, step.learning_rate))
             step.written[parameter] = sgd(step.written[parameter], parameter, taken)
+
+    def _update_in_float32(self, step: Step, parameter: Var, gradient: Var) -> None:
+        """Call `update`, with float32 in place of half precision unless kernels see to that."""
+        if self.widens_halves and is_half(parameter):
+            wide = WideStep.of(step)
+            self.update(wide, wide.widened(parameter), wide.widened(gradient))
+        else:
+            self.update(step, parameter, gradient)
 
     def _update_part(self, step: Step, parameter: Var, gradient: RowGradient) -> None:
         """Update the rows that a gradient has as if they were a parameter, and put them back."""
@@ -276,9 +294,10 @@ def count_steps(main: Block) -> Var:
 
 
 def _rate_number(rate: object) -> float:
-    if not isinstance(rate, int | float) or not rate > 0:
-        raise ArgumentError(f"a learning rate is above 0, not {rate}")
-    return float(rate)
+    number = as_python(rate)
+    if not isinstance(number, int | float) or isinstance(number, bool) or not 0 < number < math.inf:
+        raise ArgumentError(f"a learning rate is a finite number above 0, not {rate!r:.60}", location=here())
+    return float(number)
 
 
 def _require_rate(rate: Var) -> None:
@@ -286,6 +305,21 @@ def _require_rate(rate: Var) -> None:
         raise ShapeError(f'the learning rate "{rate.name}" is {rate.type_text}, not one number', location=here(), given=[rate.describe()])
     if not rate.dtype.is_floating:
         raise DTypeError(f'the learning rate "{rate.name}" is {rate.type_text}, not a float', location=here(), given=[rate.describe()])
+
+
+def _require_pairs(given: object) -> list[tuple[Var, Gradient]]:
+    """Parameters with their gradients. Raises ArgumentError for anything else."""
+    pairs: list[tuple[Var, Gradient]] = []
+    for pair in given if isinstance(given, Sequence) else [given]:
+        parameter, gradient = pair if isinstance(pair, tuple | list) and len(pair) == 2 else (None, None)
+        if not isinstance(parameter, Var) or not isinstance(gradient, Var | RowGradient):
+            raise ArgumentError(
+                f"apply takes pairs of a parameter and its gradient, not {describe_value(pair)}",
+                location=here(),
+                hint="ol.append_backward(cost) returns such pairs",
+            )
+        pairs.append((parameter, gradient))
+    return pairs
 
 
 def _require_not_updated(main: Block, parameters: Sequence[Var]) -> None:

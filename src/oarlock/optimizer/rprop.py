@@ -25,6 +25,8 @@ class Rprop(Optimizer):
     ArgumentError for a rate that is no number, and for other settings out of range.
     """
 
+    widens_halves = False
+
     def __init__(
         self,
         learning_rate: float = 0.01,

@@ -17,6 +17,7 @@ class SGD(Optimizer):
     """``w' = w - learning_rate * dw`` (Robbins and Monro, 1951)."""
 
     rests_without_gradient = True
+    widens_halves = False
 
     @takes_old_keywords(OLD_ARGUMENTS)
     def __init__(self, learning_rate: LearningRate = 0.01, **options: Unpack[Options]):

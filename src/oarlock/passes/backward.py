@@ -5,10 +5,10 @@ where several arrive at one variable they are added up before anyone reads the s
 its own gradient with the same machinery, applied to the ops of its block.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Literal, overload
 
-from oarlock.errors import GradientError
+from oarlock.errors import ArgumentError, GradientError
 from oarlock.ir.block import Block
 from oarlock.ir.location import here
 from oarlock.ir.names import gradient_name
@@ -26,10 +26,10 @@ from oarlock.op.manipulation import reshape_like
 from oarlock.passes.missing_path import depended_on, explain_missing_path
 from oarlock.passes.sparse_tables import find_sparse_tables
 from oarlock.registry.catalogue import standard
-from oarlock.registry.creator import require_open
+from oarlock.registry.creator import describe_value, require_open
 from oarlock.registry.gradient import Rule, parameter_source
 
-__all__ = ["append_backward", "gradients", "trained_by"]
+__all__ = ["append_backward", "gradients", "require_variables", "trained_by"]
 
 
 @overload
@@ -47,16 +47,17 @@ def append_backward(cost: Var, parameters: Sequence[Var] | None = None, *, spars
 
     `cost` is one number, float[]. `parameters` are the trainable ones that `cost` depends on, unless given. With `sparse`, the gradient
     of a table is a `RowGradient` where a lookup asks for that, ``ol.layer.embedding(..., sparse=True)``, and nothing but lookups read the
-    table; where something does, it is the whole table, and a warning says what does. Raises GradientError where `cost` is no scalar, or
-    where a parameter is reached only through an operator that has no gradient.
+    table; where something does, it is the whole table, and a warning says what does. Raises ArgumentError for what is no variable,
+    GradientError where `cost` is no scalar, or where a parameter is reached only through an operator that has no gradient.
     """
+    (cost,) = require_variables("the cost", [cost])
     if cost.shape != () or not cost.dtype.is_floating:
         raise GradientError(
             f'the cost must be one float, yet "{cost.name}" is {cost.type_text}',
             location=cost.location,
             hint="ol.layer.mean(x) makes a cost of many values",
         )
-    chosen = trained_by(cost) if parameters is None else list(parameters)
+    chosen = trained_by(cost) if parameters is None else list(dict.fromkeys(require_variables("parameters", parameters)))
     with restored_on_error(cost.block.program):
         found = _append_gradients([cost], chosen, [None], sparse=sparse)
         pairs: list[tuple[Var, Var | RowGradient]] = []
@@ -65,6 +66,19 @@ def append_backward(cost: Var, parameters: Sequence[Var] | None = None, *, spars
                 raise explain_missing_path(cost, parameter)
             pairs.append((parameter, gradient))
     return pairs
+
+
+def require_variables(what: str, given: object) -> list[Var]:
+    """The variables that are given, several or one. Raises ArgumentError for anything else."""
+    several: list = [given] if isinstance(given, Var | str) or not isinstance(given, Iterable) else list(given)
+    for each in several:
+        if not isinstance(each, Var):
+            raise ArgumentError(
+                f"{what}: {describe_value(each)} is no variable",
+                location=here(),
+                hint=f'ol.get_variable("{each}") is the variable of that name' if isinstance(each, str) else None,
+            )
+    return several
 
 
 def trained_by(cost: Var) -> list[Var]:
@@ -83,11 +97,10 @@ def gradients(
 
     One variable stands for a list of it. `target_gradients` weighs the targets, 1 everywhere unless given, each of its target's shape.
     An input may be any floating variable of the main block, fed ones included. Gradients of gradients are had by calling again. Raises
-    GradientError for what has no gradient, ProgramError for targets of a program that is not open while another is, VerifyError for a
-    block that no op has.
+    ArgumentError for what is no variable, GradientError for what has no gradient, ProgramError for targets of a program that is not open
+    while another is, VerifyError for a block that no op has.
     """
-    targets = [targets] if isinstance(targets, Var) else targets
-    inputs = [inputs] if isinstance(inputs, Var) else inputs
+    targets, inputs = require_variables("targets", targets), require_variables("inputs", inputs)
     given = [None] * len(targets) if target_gradients is None else list(target_gradients)
     return [gradient for gradient in _append_gradients(targets, inputs, given) if not isinstance(gradient, RowGradient)]
 
@@ -109,6 +122,8 @@ def _append_gradients(
     if len(given) != len(targets):
         raise GradientError(f"{len(given)} target gradients are given for {len(targets)} targets", location=here())
     for target, start in zip(targets, given, strict=True):
+        if start is not None and not isinstance(start, Var):
+            require_variables("target_gradients", [start])
         if start is not None and (start.dtype, start.shape) != (target.dtype, target.shape):
             raise GradientError(
                 f'the gradient that begins at "{target.name}" has another type',

@@ -11,6 +11,7 @@ from typing import Any
 from oarlock.errors import ArgumentError
 from oarlock.ir.attribute import Sizes
 from oarlock.ir.dtype import DType
+from oarlock.ir.python_number import as_python
 from oarlock.ir.var import Var
 from oarlock.suggestions import did_you_mean
 
@@ -53,6 +54,7 @@ class AttributeSpec:
         """`value` as the attribute holds it. Raises ArgumentError where it cannot."""
         if isinstance(value, Var):
             return self._require_variable(value)
+        value = as_python(value)
         if isinstance(self.type, UnionType):
             return self._convert_to_one(value)
         if self.type is float and isinstance(value, int) and not isinstance(value, bool):

@@ -1,7 +1,8 @@
 """Calls of public functions and classes: arguments that do not fit are refused as those of operators are, with the caller's line.
 
 Python refuses them with a TypeError that knows neither the line of the program nor what is near a wrong keyword. Packages publish their
-functions and classes, so that those who write one have nothing to do for it.
+functions and classes, so that those who write one have nothing to do for it. Numbers that NumPy computed, such as a number of classes,
+become Python's.
 """
 
 import enum
@@ -16,6 +17,7 @@ from typing import Any, TypeVar
 
 from oarlock.errors import ArgumentError, OarlockError
 from oarlock.ir.location import here
+from oarlock.ir.python_number import as_python
 from oarlock.ir.var import Var
 from oarlock.registry.call_signature import by_name, format_types
 from oarlock.suggestions import did_you_mean, refuse_calls, suggest_names
@@ -81,8 +83,12 @@ def _wrapped(function: FunctionType, name: str, *, of_instance: bool = False, at
     shown = _in_place(shown) if attributes_in_place else shown
     written = shown == inspect.signature(function)
 
+    takes_data = name[:1] == "."  # a method, such as `Scope.set`
+
     @wraps(function)
     def call(*arguments: Any, **keywords: Any) -> Any:
+        if not takes_data and any(type(each).__module__ == "numpy" for each in (*arguments, *keywords.values())):
+            arguments, keywords = tuple(map(as_python, arguments)), {key: _setting(key, each) for key, each in keywords.items()}
         if options is None or options.issuperset(keywords):
             try:
                 return function(*arguments, **keywords)
@@ -102,6 +108,11 @@ def _wrapped(function: FunctionType, name: str, *, of_instance: bool = False, at
     if not written:
         call.__signature__ = shown  # type: ignore[attr-defined]
     return call
+
+
+def _setting(name: str, value: object) -> object:
+    """The value of a keyword, a number of NumPy as Python's; not that of a `value`, whose dtype counts."""
+    return value if name == "value" else as_python(value)
 
 
 def _in_place(signature: Signature) -> Signature:

@@ -9,20 +9,16 @@ from typing import TYPE_CHECKING, TypeGuard
 from oarlock.errors import ArgumentError, DTypeError
 from oarlock.ir.dtype import DType
 from oarlock.ir.location import here
+from oarlock.ir.python_number import is_bool
 from oarlock.ir.var import Var
 from oarlock.registry.call_signature import format_call
 
 if TYPE_CHECKING:
     from oarlock.registry.declaration import Operator
 
-__all__ = ["find_numbers", "infer_number_dtypes", "is_bool", "require_held"]
+__all__ = ["find_numbers", "infer_number_dtypes", "require_held"]
 
 _LARGEST = {DType.FLOAT16: 65504.0, DType.BFLOAT16: 3.3895313892515355e38, DType.FLOAT32: 3.4028234663852886e38}
-
-
-def is_bool(value: object) -> bool:
-    """Whether a value is a bool, of Python or NumPy."""
-    return isinstance(value, bool) or type(value).__name__ in ("bool", "bool_")
 
 
 def _is_number(value: object) -> TypeGuard[float]:

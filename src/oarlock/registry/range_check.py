@@ -4,6 +4,7 @@ import math
 
 from oarlock.errors import ArgumentError
 from oarlock.ir.location import here
+from oarlock.ir.python_number import as_python
 
 __all__ = ["require_choice", "require_count", "require_number"]
 
@@ -18,7 +19,8 @@ def require_number(
     most: float | None = None,
 ) -> float:
     """`value` as a finite float within the bounds. Raises ArgumentError, which names them."""
-    number = value if isinstance(value, int | float) and not isinstance(value, bool) else math.nan
+    number = as_python(value)
+    number = number if isinstance(number, int | float) and not isinstance(number, bool) else math.nan
     is_within = (
         -math.inf < number < math.inf
         and (least is None or number >= least)
@@ -35,10 +37,11 @@ def require_number(
 
 def require_count(what: str, value: object, *, least: int = 1, most: int | None = None) -> int:
     """`value` as a whole number from `least` to `most`, or to what an int64 holds. Raises ArgumentError."""
-    above = most is not None and isinstance(value, int) and value > most
-    if not isinstance(value, int) or isinstance(value, bool) or above or not least <= value < 2**63:
+    number = as_python(value)
+    above = most is not None and isinstance(number, int) and number > most
+    if not isinstance(number, int) or isinstance(number, bool) or above or not least <= number < 2**63:
         raise ArgumentError(f"{what} is a whole number from {least}{f' to {most}' if above else ''}, not {value!r:.60}", location=here())
-    return value
+    return number
 
 
 def require_choice(what: str, value: object, choices: tuple[str, ...]) -> str:

@@ -8,6 +8,7 @@ from numbers import Real
 
 from oarlock.errors import ArgumentError
 from oarlock.ir.location import here
+from oarlock.ir.python_number import is_bool
 from oarlock.ir.var import Var
 from oarlock.op.bitwise import bitwise_and, bitwise_left_shift, bitwise_not, bitwise_or, bitwise_right_shift, bitwise_xor
 from oarlock.op.comparison import greater, greater_equal, less, less_equal
@@ -20,7 +21,7 @@ from oarlock.op.matrix import linear
 from oarlock.op.powers import power
 from oarlock.op.unary import abs_, reciprocal, rsqrt, sqrt, square
 from oarlock.registry.creator import block_for, describe_value, find_read_hint, seen
-from oarlock.registry.number import is_bool, require_held
+from oarlock.registry.number import require_held
 
 __all__ = ["constant_like", "is_one"]
 

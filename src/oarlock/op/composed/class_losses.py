@@ -1,7 +1,8 @@
 """Losses of classifiers, as PyTorch defines them: with weights of classes, ignored labels, smoothed labels, classes along any axis."""
 
-from oarlock.errors import ShapeError
+from oarlock.errors import ArgumentError, ShapeError
 from oarlock.ir.location import here
+from oarlock.ir.python_number import as_python
 from oarlock.ir.rollback import undone_on_error
 from oarlock.ir.shape_rules import require_axis
 from oarlock.ir.var import Var
@@ -9,7 +10,7 @@ from oarlock.op.activation import log_softmax
 from oarlock.op.choice import where
 from oarlock.op.comparison import not_equal
 from oarlock.op.composed.arithmetic import constant_like
-from oarlock.op.composed.loss_reduction import reduced, require_reduction
+from oarlock.op.composed.loss_reduction import reduced, require_one_shape, require_reduction
 from oarlock.op.dtype_conversion import cast
 from oarlock.op.elementwise import add, divide, multiply, neg
 from oarlock.op.indexing import gather
@@ -32,6 +33,7 @@ def nll_loss(
     require_reduction(reduction)
     with undone_on_error(require_type(log_p, "nll_loss: log_p").block.program):
         rows = rows_of_classes(log_p, axis)
+        _require_each_class("nll_loss", rows, weight)
         return _reduced(negative_log_likelihood(rows, label, ignore_index=ignore_index), label, weight, ignore_index, reduction)
 
 
@@ -50,9 +52,14 @@ def cross_entropy(
     ``label_smoothing`` is the share of the target that all classes have evenly (Szegedy et al., 2016). Raises as `nll_loss` does.
     """
     require_reduction(reduction)
+    share = as_python(label_smoothing)
+    if not isinstance(share, int | float) or not 0.0 <= share <= 1.0:
+        raise ArgumentError(f"cross_entropy: label_smoothing is from 0 to 1, not {label_smoothing!r:.60}", location=here())
     with undone_on_error(require_type(logits, "cross_entropy: logits").block.program):
         rows = rows_of_classes(logits, axis)
+        _require_each_class("cross_entropy", rows, weight)
         if require_type(target, "cross_entropy: target").dtype.is_floating:
+            require_one_shape("cross_entropy", logits, target)
             return _of_probabilities(rows, rows_of_classes(target, axis), weight, label_smoothing, reduction)
         if label_smoothing == 0.0:
             loss = softmax_with_cross_entropy(rows, target, ignore_index=ignore_index)
@@ -72,6 +79,18 @@ def rows_of_classes(x: Var, axis: int | None) -> Var:
     rank = len(x.shape)
     at = require_axis(x.shape, min(1, rank - 1) if axis is None else axis)
     return x if at == rank - 1 else transpose(x, axes=(*(each for each in range(rank) if each != at), at))
+
+
+def _require_each_class(what: str, rows: Var, weight: Var | None) -> None:
+    """Raise ShapeError for weights that are known not to be one for each class, ArgumentError for what is no variable."""
+    if weight is not None and (shape := require_type(weight, f"{what}: weight").shape) is not None:
+        count = (rows.shape or (None,))[-1]
+        if len(shape) != 1 or (isinstance(count, int) and isinstance(shape[0], int) and shape[0] != count):
+            raise ShapeError(
+                f"{what}: weight is {weight.type_text}, where there is one for each of {count} classes",
+                location=here(),
+                given=[rows.describe(), weight.describe()],
+            )
 
 
 def _kept(label: Var, ignore_index: int) -> Var:

@@ -1,14 +1,15 @@
 """How the losses of examples become a cost: each for itself, their sum, or their mean."""
 
-from oarlock.errors import ArgumentError
-from oarlock.ir.location import here
+from oarlock.errors import ArgumentError, ShapeError
+from oarlock.ir.location import here, warn_here
+from oarlock.ir.python_number import as_python
 from oarlock.ir.rollback import undone_on_error
 from oarlock.ir.var import Var
 from oarlock.op.reduction import mean, reduce_sum
 from oarlock.registry.creator import require_type
 from oarlock.suggestions import did_you_mean
 
-__all__ = ["reduced", "require_reduction", "writing_loss"]
+__all__ = ["reduced", "require_above", "require_one_shape", "require_reduction", "warn_of_broadcast", "writing_loss"]
 
 _REDUCTIONS = {"none": lambda loss: loss, "sum": reduce_sum, "mean": mean}
 
@@ -24,6 +25,39 @@ def require_reduction(reduction: str, *others: str) -> str:
             hint=did_you_mean(str(reduction), known),
         )
     return reduction
+
+
+def require_above(what: str, value: object, least: float = 0.0, *, or_equal: bool = False) -> float:
+    """`value` as a number above `least`, or at least that. Raises ArgumentError."""
+    number = as_python(value)
+    if not isinstance(number, int | float) or not (number > least or (or_equal and number == least)):
+        raise ArgumentError(f"{what} is {value!r:.60}, where it is {'at least' if or_equal else 'above'} {least:g}", location=here())
+    return float(number)
+
+
+def require_one_shape(what: str, x: Var, target: object) -> None:
+    """Raise ShapeError where it is known that a target has another shape: broadcast, each would be compared with what is not its own."""
+    if isinstance(target, Var) and _differ(x, target):
+        raise ShapeError(
+            f"{what}: the target is {target.type_text}, where x is {x.type_text}; they have one shape",
+            location=here(),
+            given=[x.describe(), target.describe()],
+            hint="ol.op.unsqueeze(x, 1) adds an axis, ol.op.squeeze(x, axis=1) takes it off" if x.ndim != target.ndim else None,
+        )
+
+
+def warn_of_broadcast(what: str, x: object, y: object) -> None:
+    """Warn where two variables that are compared have other shapes, as [n, 1] and [n], of which each is compared with all others."""
+    if isinstance(x, Var) and isinstance(y, Var) and x.ndim and y.ndim and _differ(x, y):
+        warn_here(f'{what}: "{x.name}" is {x.type_text} and "{y.name}" {y.type_text}, so that they are broadcast')
+
+
+def _differ(x: Var, y: Var) -> bool:
+    """Whether the shapes of two variables are known to differ."""
+    if x.shape is None or y.shape is None:
+        return False
+    known = [(one, other) for one, other in zip(x.shape, y.shape, strict=False) if isinstance(one, int) and isinstance(other, int)]
+    return len(x.shape) != len(y.shape) or any(one != other for one, other in known)
 
 
 def writing_loss(name: str, x: Var, reduction: str, *others: str):

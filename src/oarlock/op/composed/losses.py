@@ -1,12 +1,10 @@
 """Losses that are composed of operators, as PyTorch defines them: one number for each example, or these reduced."""
 
-from oarlock.errors import ArgumentError
-from oarlock.ir.location import here
 from oarlock.ir.var import Var
 from oarlock.op.choice import where
 from oarlock.op.comparison import equal, less, less_equal
 from oarlock.op.composed.arithmetic import constant_like
-from oarlock.op.composed.loss_reduction import reduced, writing_loss
+from oarlock.op.composed.loss_reduction import reduced, require_above, require_one_shape, warn_of_broadcast, writing_loss
 from oarlock.op.elementwise import multiply, subtract
 from oarlock.op.loss import log_loss
 from oarlock.op.reduction import mean, reduce_sum
@@ -27,20 +25,22 @@ __all__ = [
 def mse_loss(x: Var, y: Var, *, reduction: str = "mean") -> Var:
     """``(x - y)**2``, which broadcast."""
     with writing_loss("mse_loss", x, reduction):
+        warn_of_broadcast("mse_loss", x, y)
         return reduced(square(subtract(x, y)), reduction)
 
 
 def l1_loss(x: Var, y: Var, *, reduction: str = "mean") -> Var:
     """``|x - y|``, which broadcast; its gradient is 0 where they are equal."""
     with writing_loss("l1_loss", x, reduction):
+        warn_of_broadcast("l1_loss", x, y)
         return reduced(abs_(subtract(x, y)), reduction)
 
 
 def huber_loss(x: Var, y: Var, *, reduction: str = "mean", delta: float = 1.0) -> Var:
     """``(x - y)**2 / 2`` up to a difference of ``delta``, then ``delta (|x - y| - delta / 2)`` (Huber, 1964)."""
-    if not delta > 0.0:
-        raise ArgumentError(f"huber_loss: delta is {delta}, where it is above 0", location=here())
+    delta = require_above("huber_loss: delta", delta)
     with writing_loss("huber_loss", x, reduction):
+        warn_of_broadcast("huber_loss", x, y)
         difference = subtract(x, y)
         size, bound = abs_(difference), constant_like(delta, x)
         near = multiply(square(difference), constant_like(0.5, x))
@@ -50,11 +50,11 @@ def huber_loss(x: Var, y: Var, *, reduction: str = "mean", delta: float = 1.0) -
 
 def smooth_l1_loss(x: Var, y: Var, *, reduction: str = "mean", beta: float = 1.0) -> Var:
     """``(x - y)**2 / (2 beta)`` up to a difference of ``beta``, then ``|x - y| - beta / 2`` (Girshick, 2015); `l1_loss` where that is 0."""
-    if not beta >= 0.0:
-        raise ArgumentError(f"smooth_l1_loss: beta is {beta}, where it is at least 0", location=here())
+    beta = require_above("smooth_l1_loss: beta", beta, or_equal=True)
     if beta == 0.0:
         return l1_loss(x, y, reduction=reduction)
     with writing_loss("smooth_l1_loss", x, reduction):
+        warn_of_broadcast("smooth_l1_loss", x, y)
         difference = subtract(x, y)
         size = abs_(difference)
         near = multiply(square(difference), constant_like(0.5 / beta, x))
@@ -92,6 +92,7 @@ def binary_cross_entropy_with_logits(
 ) -> Var:
     """The same of the sigmoid of ``x``, computed stably. What is lost at targets of 1 counts `positive_weight` times, which broadcasts."""
     with writing_loss("binary_cross_entropy_with_logits", x, reduction):
+        require_one_shape("binary_cross_entropy_with_logits", x, target)
         one = constant_like(1.0, x)
         likely = log_sigmoid(x)
         if positive_weight is not None:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from oarlock.errors import ArgumentError, ShapeError
 from oarlock.ir.dtype import DType
 from oarlock.ir.location import here
+from oarlock.ir.python_number import as_python
 from oarlock.ir.rollback import undone_on_error
 from oarlock.ir.var import Var
 from oarlock.op.bitwise import bitwise_and, bitwise_right_shift
@@ -45,6 +46,7 @@ def log_uniform_samples(count: int, classes: int) -> Var:
 
 
 def _drawn(count: int, classes: int, inverse: Callable[[Var], Var]) -> Var:
+    count, classes = as_python(count), as_python(classes)  # type: ignore[assignment]
     for what, number in (("count", count), ("classes", classes)):
         require_count(what, number)
     share = random_uniform(shape=(count,), dtype=DType.FLOAT64)

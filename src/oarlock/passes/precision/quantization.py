@@ -14,9 +14,12 @@ from oarlock.ir.traversal import walk
 from oarlock.ir.var import Var
 from oarlock.op.control.layout import Layout
 
-__all__ = ["Mode", "QuantizedWeight", "quantize"]
+__all__ = ["LEAST_PRODUCT", "Mode", "QuantizedWeight", "quantize"]
 
 Mode = Literal["dynamic", "weights"]
+
+LEAST_PRODUCT = 2**17
+"""The elements of a weight from which a product of integers takes no longer for a single row than one of floats."""
 
 _WEIGHTS = {"linear": ("w", 1), "conv1d": ("filter", 0), "conv2d": ("filter", 0), "conv3d": ("filter", 0), "gather": ("x", 0)}
 """The input that is a weight, and the axis whose every index has a scale of its own: the outputs of a product, the rows of a table."""
@@ -32,7 +35,9 @@ class QuantizedWeight(NamedTuple):
     is_transposed: bool
 
 
-def quantize(program: Program, mode: Mode = "dynamic", *, at_least: int = 4096) -> list[QuantizedWeight]:
+def quantize(
+    program: Program, mode: Mode = "dynamic", *, at_least: int = 4096, products_at_least: int = LEAST_PRODUCT
+) -> list[QuantizedWeight]:
     """Let `program` keep its weights as int8; return what became of each, for whoever has their values.
 
     Before                          After, dynamic
@@ -47,7 +52,8 @@ def quantize(program: Program, mode: Mode = "dynamic", *, at_least: int = 4096) 
     is quantised when it runs, and the product is one of integers (Jacob et al., 2018; Dettmers et al., 2022); weights of convolutions
     and tables that are looked up are as with "weights". Each output of a product has a scale, each row of a table.
 
-    Weights of fewer than `at_least` elements stay as they are. `program` is changed, its old weights are gone:
+    Weights of fewer than `at_least` elements stay as they are. Those of fewer than `products_at_least` are as with "weights" in either
+    mode: to quantise one row takes longer than its product with them. `program` is changed, its old weights are gone:
     `ol.quantize` does both, the program and its values. Raises ProgramError for a program that trains, ArgumentError for another mode.
     """
     if not isinstance(program, Program):
@@ -60,28 +66,29 @@ def quantize(program: Program, mode: Mode = "dynamic", *, at_least: int = 4096) 
             location=here(),
             hint="quantize what predicts: ol.prune(program, [predict]), or a model saved with ol.save_model(predict, parameters, path)",
         )
-    return _Quantization(program, mode, at_least).run()
+    return _Quantization(program, mode, at_least, products_at_least).run()
 
 
 class _Quantization:
     """One application to a program."""
 
-    def __init__(self, program: Program, mode: Mode, at_least: int):
+    def __init__(self, program: Program, mode: Mode, at_least: int, products_at_least: int):
         self.program = program
-        self.mode = mode
         kept = set(program.targets.values()) | {var for op in program.main.tail for var in (*op.reads, *op.writes)}
         self.weights = [var for var in program.persistables() if var not in kept and _is_large(var, at_least)]
+        self.multiplied = {var for var in self.weights if mode == "dynamic" and _is_large(var, products_at_least)}
         self.integers: dict[Var, tuple[Var, Var]] = {}  # a weight -> its integers and scales
         self.unread: set[Var] = set()  # the transposes that products read before
         self.transposed: set[Var] = set()  # the weights whose integers are: kernels multiply those faster
 
     def run(self) -> list[QuantizedWeight]:
         axes = {var: axis for var in self.weights if (axis := self._axis(var)) is not None}
-        if self.mode == "dynamic":
-            self.transposed = {var for var, axis in axes.items() if axis == 1 and all(_is_multiplied(var, op) for op in var.readers)}
+        self.transposed = {
+            var for var, axis in axes.items() if var in self.multiplied and axis == 1 and all(_is_multiplied(var, op) for op in var.readers)
+        }
         for var, axis in axes.items():
             self._declare(var, axis)
-        if self.mode == "dynamic":
+        if self.multiplied:
             self._rewrite_products(self.program.main, axes)
             self._drop_unread()
         read = {var for op in walk(self.program.main) if not op.blocks for var in op.reads}
@@ -148,7 +155,8 @@ class _Quantization:
         (w,), (x,) = op.inputs["w"], op.inputs["x"]
         if not x.shape or x.dtype is not w.dtype:
             return False
-        return axes.get(w) == 1 or (_transposed(w) is not None and axes.get(_transposed(w)) == 0)  # type: ignore[arg-type]
+        turned = _transposed(w)
+        return axes.get(w) == 1 and w in self.multiplied if turned is None else axes.get(turned) == 0 and turned in self.multiplied
 
     def _product_of_integers(self, op: Op) -> list[Op]:
         block, (w,), (x,) = op.block, op.inputs["w"], op.inputs["x"]
