@@ -27,6 +27,7 @@ FLOORS = {
     "proto": 1,
     "drawing": 2,
     "plotting": 11,
+    "report": 12,
     "ir": 2,
     "old_names": 2,
     "registry": 3,

@@ -24,6 +24,7 @@ from oarlock.cli import (
     prune,
     quantize,
     recompute,
+    report,
     resume,
     runs,
     serve,
@@ -52,6 +53,7 @@ app.command()(serve.serve)
 app.command()(resume.resume)
 app.command()(runs.runs)
 app.command()(plot.plot)
+app.command(cls=opens_program("out"))(report.report)
 app.command(cls=opens_program("out"))(show.show)
 for command in (summary.summary, check.check, diff.diff, plan.plan):
     app.command(cls=opens_program())(command)

@@ -30,7 +30,7 @@ def describe_run(program: Program, data: str, command: Sequence[str]) -> dict[st
         "data": data,
         "command": list(command),
         "working_folder": os.getcwd(),
-        "started": round(time.time(), 3),
+        "started": round(time.time(), 6),
         "environment": describe_environment(),
     }
 

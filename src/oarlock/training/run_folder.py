@@ -266,7 +266,7 @@ class RunFolder:
     def _write_log(self, entry: Mapping[str, Any]) -> None:
         if self._log is not None:
             try:
-                self._log.write(json.dumps({**entry, "time": round(time.time(), 3)}) + "\n")
+                self._log.write(json.dumps({**entry, "time": round(time.time(), 6)}) + "\n")
             except OSError as error:
                 warnings.warn(f'"{self.path / _LOG}" cannot be written: {error.strerror}. The run goes on', RuntimeWarning, stacklevel=2)
                 self._log = None

@@ -1,0 +1,73 @@
+"""Pieces of the page: text, tables, facts, and how times and sizes read."""
+
+import math
+import time
+from collections.abc import Iterable, Sequence
+
+from oarlock.drawing.escaping import escaped
+from oarlock.errors import visible
+
+__all__ = ["byte_text", "facts", "seconds_text", "section", "table", "text", "time_text"]
+
+_LONGEST = 400  # characters of a text of a stranger's
+
+
+def text(value: object) -> str:
+    """A value as text in the page, cut where it is very long."""
+    said = visible(str(value)[: _LONGEST + 1])
+    return escaped(said if len(said) <= _LONGEST else f"{said[:_LONGEST]}…")
+
+
+def section(title: str, content: str, name: str) -> str:
+    """A part of the page; nothing where it has no content."""
+    return f'<section id="{name}"><h2>{text(title)}</h2>{content}</section>\n' if content else ""
+
+
+def facts(pairs: Iterable[tuple[str, str | None]]) -> str:
+    """Names and what they are, which is markup already; those that are None left out."""
+    rows = "".join(f"<div><dt>{text(name)}</dt><dd>{value}</dd></div>" for name, value in pairs if value is not None)
+    return f'<dl class="facts">{rows}</dl>'
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, numbers: Iterable[int] = ()) -> str:
+    """A table of cells that are markup already; the columns `numbers` are set to the right."""
+    right = set(numbers)
+    kinds = [' class="number"' if column in right else "" for column in range(len(head))]
+    top = "".join(f"<th{kind}>{text(name)}</th>" for name, kind in zip(head, kinds, strict=True))
+    body = "".join(f"<tr>{''.join(f'<td{kind}>{cell}</td>' for cell, kind in zip(row, kinds, strict=True))}</tr>" for row in rows)
+    return f'<div class="scroll"><table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>'
+
+
+def seconds_text(seconds: float | None) -> str | None:
+    """`41 µs`, `3.2 s`, `2 h 05 min`; None for what is not known."""
+    if seconds is None or not math.isfinite(seconds):
+        return None
+    for unit, size in (("µs", 1e-6), ("ms", 1e-3)):
+        if seconds < 1000 * size and seconds < 1:
+            return f"{seconds / size:.3g} {unit}"
+    if seconds < 60:
+        return f"{seconds:.3g} s"
+    minutes = round(seconds / 60)
+    if minutes < 60:
+        return f"{int(seconds // 60)} min {int(seconds % 60):02d} s"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes:02d} min" if hours < 48 else f"{hours // 24} d {hours % 24} h"
+
+
+def time_text(seconds: object) -> str | None:
+    """A time since 1970 as a date, in universal time; None for what is none."""
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float):
+        return None
+    try:
+        return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(seconds))
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+def byte_text(count: float) -> str:
+    """`512 B`, `1.3 MiB`."""
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if count < 1024:
+            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1024
+    return f"{count:.1f} TiB"
