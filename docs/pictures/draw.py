@@ -1,10 +1,12 @@
-"""The pictures of README.md, written as SVG beside this file: `python docs/pictures/draw.py`.
+"""Pictures of README.md and the guides, written as SVG beside this file: `python docs/pictures/draw.py`.
 
-`program.svg` is a program and the scopes of one of its runs. `step_times.svg` is a chart of the table of step times in
+`program.svg` is a program and the scopes of one of its runs; `classifier.svg`, `branches.svg` and `char_gpt.svg` are drawn programs.
+`step_times.svg` is a chart of the table of step times in
 `docs/benchmarks/2026-11.md`, which is the home of its figures. A test says when a picture is not what this writes.
 """
 
 import re
+import runpy
 from pathlib import Path
 
 import numpy
@@ -43,7 +45,7 @@ def draw_program() -> str:
     program, cost = write_program()
     scope = ol.init(program, ol.Scope())
     feed = {"words": numpy.ones((3, 4), "float32"), "start": numpy.zeros(4, "float32")}
-    boxes = [FrameBox(frame, depth=9) for frame in ol.draw(program).outline.frames]
+    boxes = [FrameBox(frame, depth=9) for frame in ol.draw(program, source=False).outline.frames]
     width = max(box.width for box in boxes)
     drawing = Canvas(width + 476, "A program as nested blocks, and the nested scopes of one run of it")
     drawing.text(16, 24, "The program: nested blocks of operators", bold=True)
@@ -113,7 +115,47 @@ def draw_step_times(document: str | None = None) -> str:
     return drawing.svg()
 
 
-PICTURES = {"program.svg": draw_program, "step_times.svg": draw_step_times}
+def draw_classifier() -> str:
+    """A classifier of digits, its gradients and its updates."""
+    with ol.Program(seed=0) as program:
+        image, label = ol.layer.data("image", [64]), ol.layer.data("label", [], dtype="int64")
+        hidden = ol.layer.fc(image, 32, act="relu", name="hidden")
+        logits = ol.layer.fc(hidden, 10, name="logits")
+        cost = ol.layer.cross_entropy(logits, label)
+        program.targets = {"loss": cost, "accuracy": ol.layer.accuracy(ol.layer.softmax(logits), label)}
+        ol.optimizer.SGD(0.1).minimize(cost)
+    return ol.draw(program, source=False).svg
+
+
+def draw_branches() -> str:
+    """Rows that take one of two networks each."""
+    with ol.Program(seed=0) as program:
+        pixels = ol.layer.data("pixels", [64])
+        bright = ol.op.reduce_sum(pixels, axis=1) > 20
+        networks = ol.ifelse()
+        with networks.true_block():
+            networks.output(ol.layer.fc(pixels, 10, name="bright"))
+        with networks.false_block():
+            networks.output(ol.layer.fc(ol.layer.fc(pixels, 32, act="tanh", name="dark.first"), 10, name="dark.second"))
+        program.targets = {"logits": networks(bright)}
+    return ol.draw(program, source=False).svg
+
+
+def draw_char_gpt() -> str:
+    """The network of the example, with one of its two blocks open."""
+    example = runpy.run_path(str(HERE.parents[1] / "examples" / "char_gpt.py"))
+    with ol.Program(seed=0) as program:
+        program.targets = {"logits": example["gpt"](ol.layer.data("ids", [64], dtype="int64"))}
+    return ol.draw(program, depth=2, source=False).svg
+
+
+PICTURES = {
+    "program.svg": draw_program,
+    "classifier.svg": draw_classifier,
+    "branches.svg": draw_branches,
+    "char_gpt.svg": draw_char_gpt,
+    "step_times.svg": draw_step_times,
+}
 
 if __name__ == "__main__":
     for name, draw in PICTURES.items():

@@ -5,7 +5,7 @@ variable that comes in or goes out, or a layer, and may have frames inside. Line
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 
 from oarlock.drawing.details import (
@@ -30,6 +30,7 @@ __all__ = ["Frame", "Item", "Outline", "Word", "count_ops"]
 
 _NAME = 34  # characters of a name
 _NAMED = 5  # variables that an item names
+_LETTERS = 64  # of the names of an item, about
 _NESTED = 10  # layers in one another
 _LONG = 150  # items of a frame that are not divided
 _SOME = 50  # of those that are
@@ -229,6 +230,7 @@ class Outline:
         words = self._words(list(reads), _NAMED, within)
         if writes:
             words += [Word("\u2192"), *self._words(writes, 2, within, own=True)]
+        words = _fitted(words)
         labels = [label for var in writes for label in self._targets.get(var, ())]
         words += [Word(plain(label, 30), "target") for label in labels[:3]]
         return Item(
@@ -243,9 +245,8 @@ class Outline:
 
     def _layer_item(self, label: str, name: str, ops: Sequence[Op], frame: Frame) -> Item:
         parameters = list(dict.fromkeys(var for op in ops for var in op.reads if var.parameter))
-        words = [Word(operators_text(ops, 3))]
-        if parameters:
-            words.append(Word(f"{count_text(elements_of(parameters))} parameters", "parameter"))
+        count = [Word(f"{count_text(elements_of(parameters))} parameters", "parameter")] if parameters else []
+        words = [*count, Word(operators_text(ops, 3))]
         details = describe_layer(name, ops, parameters, source=self.source)
         return Item("layer", self._anchor("g"), plain(label, 40), words, _result(ops[-1]), details, weighs=bool(parameters), frames=[frame])
 
@@ -276,6 +277,14 @@ class Outline:
         for inner, inside in reader[level + 1 :]:
             inner.defined.setdefault(var, ABOVE)
             inner.reads[inside].append(var)
+
+
+def _fitted(words: list[Word]) -> list[Word]:
+    """Words whose names are shorter, where there are many letters in all of them."""
+    for longest in (26, 18):
+        if sum(len(word.text) + 1 for word in words) > _LETTERS:
+            words = [replace(word, text=shorten(word.text, longest)) for word in words]
+    return words
 
 
 def _result(op: Op) -> str:

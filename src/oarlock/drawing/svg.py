@@ -15,7 +15,7 @@ _INSET = 8  # of a box, from the one around it
 _TITLE = 26
 _GAP = 6  # below a box
 _LABEL = 22  # letters of a label's column at most
-_WORDS = 70  # letters of the words of an item, at most
+_WORDS = 84  # letters of the words of an item, at most
 
 
 def draw_frames(frames: Sequence[Frame], title: str, depths: Sequence[int]) -> Canvas:
