@@ -435,7 +435,8 @@ def test_infer_refuses_what_it_cannot_do(folder, model, tmp_path, refuses):
         'DataError: there is no data set "digits:tset"\n'
         "  one of digits, iris, wine, breast_cancer, diabetes, sample_images, standard_library, mnist, fashion_mnist, cifar10, "
         "shakespeare, copying, addition, sorting, moons, spirals, waves, with :train, :test or :all behind it; a folder of "
-        "images; a file that ends with .csv, .tsv, .npz, .npy, .parquet, .arrow, .feather\n"
+        "images; a file that ends with .csv, .tsv, .npz, .npy, .parquet, .arrow, .feather, and they too may have "
+        ":train or :test behind them\n"
         "  Try: oarlock datasets lists them    (oarlock explain DataError)"
     )
     assert refuses("infer", model, "--data", "none.npz") == 'DataError: there is no file "none.npz"'
@@ -602,7 +603,8 @@ def test_a_run_in_a_folder_goes_on_after_a_stop_and_is_listed(training, tmp_path
         "--save-every",
         4,
     )
-    assert "run runs/one\nNext: oarlock resume runs/one\n" in prints(*part, "--steps", 5)
+    told = prints(*part, "--steps", 5)
+    assert told == f"run runs/one\n10 steps in all; saved {tmp_path / 'part.safetensors'}\nNext: oarlock resume runs/one\n"
     assert (tmp_path / "part.safetensors").read_bytes() != whole.read_bytes()
     listed = prints("runs", "runs").split()
     assert re.fullmatch("[0-9a-f]{8}", listed[listed.index("one") :][1])

@@ -74,8 +74,8 @@ def test_the_model_of_a_script_is_trained_evaluated_and_saved(place, prints):
     assert printed[0] == "run runs/model-1"
     assert [line[:9] for line in printed[1:4]] == ["epoch 1/3", "epoch 2/3", "epoch 3/3"]
     assert printed[4:] == [
-        "Next: oarlock evaluate runs/model-1 --data DATA; oarlock resume runs/model-1 --epochs MORE trains on",
         "saved kind.safetensors, which predicts",
+        "Next: oarlock evaluate runs/model-1 --data DATA; oarlock resume runs/model-1 --epochs MORE trains on",
     ]
     number = r"(\d+\.\d+)"
     found = re.search(rf"  accuracy {number} %  validation loss {number}  validation accuracy {number} %  ", printed[3])
@@ -154,6 +154,8 @@ def test_resume_goes_on_with_the_settings_in_the_folder_to_the_same_bits(place, 
         (["--optimizer", "adamm"], 'there is no optimizer "adamm"\n'),
         (["--optimizer", "adam(__import__('os'))"], "an optimizer is written as adam, or as AdamW(1e-3, weight_decay=0.1), with plain"),
         (["--columns", "other=hight"], 'the data set has no column "hight"'),
+        (["--epoch", "3"], "unknown argument '--epoch'\n  Try: did you mean --epochs?"),
+        (["--batch-size", "0"], "batch_size is a whole number from 1, not 0"),
         (["--save", "none/x.safetensors"], 'there is no folder "none"'),
         (["--config", "none.toml"], 'there is no file "none.toml"'),
         (["--plain", "--quiet"], "--plain shows a line for each epoch, and --quiet none"),

@@ -277,3 +277,12 @@ def test_what_is_not_measured_stops_no_run(tmp_path):
     with pytest.raises(ol.ArgumentError, match='nothing is measured that is called "validation loss"'):
         train(tmp_path / "run", validate=None, early_stopping=ol.training.EarlyStopping(patience=2))
     assert not checkpoint.find_checkpoints(tmp_path / "run/checkpoints")
+
+
+def test_a_run_that_is_refused_leaves_no_folder_and_one_that_stood_there_stays(tmp_path, monkeypatch):
+    model = small_classifier()
+    (tmp_path / "mine").mkdir()
+    for folder in (tmp_path / "runs" / "one", tmp_path / "mine"):
+        with pytest.raises(ol.FeedError):
+            ol.train(model.cost, {"x": small_rows(10)["x"]}, run=folder, progress=False)
+    assert [path.name for path in tmp_path.rglob("*")] == ["mine"]

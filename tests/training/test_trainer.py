@@ -287,7 +287,9 @@ def test_a_missing_array_is_named(small):
     assert message_of(raised) == (
         'the data set has no "label"\n'
         '  classifiers.py:# in small_classifier      label = ol.layer.data("label", shape=[], dtype="int64")\n'
-        "      it has x, digit"
+        "      it has x, digit\n"
+        '  Try: ol.data.read(data, columns={"label": "COLUMN"}) names its column, and so does --columns "label=COLUMN"    '
+        "(oarlock explain FeedError)"
     )
 
 

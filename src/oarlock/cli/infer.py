@@ -72,5 +72,5 @@ def infer(
     name = escape(str(path))
     console.print(
         f"Next: [bold]oarlock show {name}[/] prints the program, [bold]oarlock check {name}[/] verifies it,"
-        f" [bold]oarlock ops conv2d[/] explains an operator."
+        f" [bold]oarlock ops {model.program.main.ops[0].type}[/] explains an operator."
     )

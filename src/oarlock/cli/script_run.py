@@ -8,14 +8,14 @@ from pathlib import Path
 import typer
 
 from oarlock import training
-from oarlock.cli.train_call import arguments_of, require_folder_of, resumed, stopped
+from oarlock.cli.train_call import arguments_of, refuse_arguments, require_folder_of, resumed, stopped
 from oarlock.errors import ArgumentError
 from oarlock.io.model import save_model
 from oarlock.ir.var import Var
 from oarlock.optimizer.by_name import optimizer_from
 from oarlock.optimizer.optimizer import Optimizer
 from oarlock.optimizer.sgd import SGD
-from oarlock.training.invocation import Invocation
+from oarlock.training.invocation import PASSED, Invocation
 from oarlock.training.model_script import ScriptModel, model_in
 from oarlock.training.options import TrainOptions
 
@@ -23,9 +23,13 @@ __all__ = ["run_script"]
 
 
 def run_script(path: Path, arguments: list[str], invocation: Invocation) -> None:
-    """Run a script as `python SCRIPT.py ARGUMENTS` would, then train the model that it makes, if data for that is given."""
+    """Run a script as `python SCRIPT.py ARGUMENTS` would, then train the model that it makes, if data for that is given.
+
+    It is given those options of the command too that a script may have of its own.
+    """
     before, folder = sys.argv, str(path.resolve().parent)
-    sys.argv = [str(path), *arguments]
+    passed = [text for name in PASSED if name in invocation.asked for text in (f"--{name}", str(invocation.asked[name]))]
+    sys.argv = [str(path), *passed, *arguments]
     sys.path.insert(0, folder)
     invocation.is_script = True
     try:
@@ -46,8 +50,9 @@ def run_script(path: Path, arguments: list[str], invocation: Invocation) -> None
     options = invocation.options()
     cost = names.get("cost")
     if options.data is not None:
+        refuse_arguments(arguments)
         _train_model(path, model_in(names, path.name), options, invocation)
-    elif options.given.keys() - {"epochs", "steps", "seed"} or (isinstance(cost, Var) and not cost.block.program.is_training):
+    elif options.given.keys() - set(PASSED) or (isinstance(cost, Var) and not cost.block.program.is_training):
         raise ArgumentError(
             f'"{path.name}" trains nothing by itself, and --data, on which the model is trained that it makes, is not given',
             hint='--data table.csv:train --columns label=kind --columns "x=*"',
@@ -66,18 +71,22 @@ def _train_model(path: Path, model: ScriptModel, options: TrainOptions, invocati
         program.seed = options.seed
     run = options.run or _free_folder(Path("runs"), path.stem)
     arguments = arguments_of(options, program.seed)
+
+    def save(result: training.TrainingResult) -> None:
+        if options.save is not None and predict is not None:
+            save_model(predict, result.parameters, options.save)
+            if invocation.progress != "quiet":
+                typer.echo(f"saved {options.save}, which predicts")
+
+    invocation.on_result = save
     try:
         with training.Stopping(patience=0.0):
-            result = training.train(
+            training.train(
                 model.cost, optimizer=_optimizer(options, model.optimizer), show=model.show, batch_size=options.batch_size,
                 run=training.Run(run, options.save_every), **arguments
             )  # fmt: skip
     except training.Interrupted as interrupt:
         stopped(interrupt.result, resumed(run))
-    if options.save is not None and predict is not None:
-        save_model(predict, result.parameters, options.save)
-        if invocation.progress != "quiet":
-            typer.echo(f"saved {options.save}, which predicts")
 
 
 def _optimizer(options: TrainOptions, own: Optimizer | None) -> Optimizer | None:

@@ -14,14 +14,13 @@ from oarlock.cli.imported_operators import Imports
 from oarlock.cli.output_file import destination, is_child
 from oarlock.cli.progress_options import Plain, Quiet, shown
 from oarlock.cli.script_run import run_script
-from oarlock.cli.train_call import arguments_of, require_folder_of, resumed, stopped
+from oarlock.cli.train_call import arguments_of, refuse_arguments, require_folder_of, resumed, stopped
 from oarlock.cli.untrusted_run import Untrusted
 from oarlock.errors import ArgumentError, MissingFileError, NotFiniteError
 from oarlock.io.model import load_model, save_model
 from oarlock.runtime.process import configure_process
 from oarlock.training.configuration import read_configuration
 from oarlock.training.invocation import Invocation
-from oarlock.training.options import TrainOptions
 
 __all__ = ["train"]
 
@@ -114,18 +113,15 @@ def train(
         if path.suffix == ".py":
             if untrusted:
                 raise ArgumentError("--untrusted is for saved programs; a script is Python, which can do anything")
-            passed = [(f"--{name}", asked[name]) for name in ("epochs", "steps", "seed")]
-            run_script(
-                path, [text for option, value in passed if value is not None for text in (option, str(value))] + context.args, invocation
-            )
+            run_script(path, context.args, invocation)
         else:
-            if context.args:
-                raise ArgumentError(f"unknown argument {context.args[0]!r}", hint="oarlock train --help")
-            _train_saved(path, invocation.options(), untrusted=untrusted, quiet=quiet)
+            refuse_arguments(context.args)
+            _train_saved(path, invocation, untrusted=untrusted)
 
 
-def _train_saved(path: Path, options: TrainOptions, *, untrusted: bool, quiet: bool) -> None:
+def _train_saved(path: Path, invocation: Invocation, *, untrusted: bool) -> None:
     """Train a saved program, and save it."""
+    options = invocation.options()
     for name in ("batch_size", "optimizer", "lr"):
         if getattr(options, name) is not None:
             raise ArgumentError(f"a saved program has its {name} already; --{name.replace('_', '-')} is for a script's model")
@@ -136,10 +132,17 @@ def _train_saved(path: Path, options: TrainOptions, *, untrusted: bool, quiet: b
     require_folder_of(options.save)
     saved = options.save or path
     run = None if options.run is None else training.Run(options.run, options.save_every)
+
+    def save(result: training.TrainingResult) -> None:
+        save_model(result, destination(saved))
+        if invocation.progress != "quiet":
+            typer.echo(f"{result.steps} steps in all; saved {saved}")
+
+    invocation.on_result = save
     try:
         with training.Stopping(patience=0.0):
             model = load_model(path, untrusted=untrusted)
-            result = training.train(model, run=run, **arguments_of(options, model.program.seed))
+            training.train(model, run=run, **arguments_of(options, model.program.seed))
     except training.Interrupted as interrupt:
         save_model(interrupt.result, destination(saved))
         again = " ".join(
@@ -150,9 +153,6 @@ def _train_saved(path: Path, options: TrainOptions, *, untrusted: bool, quiet: b
         stopped(interrupt.result, again if options.run is None else resumed(options.run), saved)
     except NotFiniteError as error:
         save_model(error.result, destination(saved))
-        if not quiet:
+        if invocation.progress != "quiet":
             typer.echo(f"stopped after {error.result.steps} steps; saved {saved}")
         raise
-    save_model(result, destination(saved))
-    if not quiet:
-        typer.echo(f"{result.steps} steps in all; saved {saved}")

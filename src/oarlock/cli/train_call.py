@@ -1,6 +1,7 @@
 """Common to scripts and saved programs that `oarlock train` trains: the arguments of `ol.train`, the end of a run that is interrupted."""
 
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -8,10 +9,11 @@ import typer
 
 from oarlock import training
 from oarlock.datasets.by_name import open_source
-from oarlock.errors import MissingFileError
-from oarlock.training.options import TrainOptions
+from oarlock.errors import ArgumentError, MissingFileError
+from oarlock.suggestions import did_you_mean
+from oarlock.training.options import OPTIONS, TrainOptions
 
-__all__ = ["arguments_of", "require_folder_of", "resumed", "stopped"]
+__all__ = ["arguments_of", "refuse_arguments", "require_folder_of", "resumed", "stopped"]
 
 
 def arguments_of(options: TrainOptions, seed: int) -> dict[str, Any]:
@@ -31,6 +33,15 @@ def arguments_of(options: TrainOptions, seed: int) -> dict[str, Any]:
         "backend": options.backend,
         "tune": False,
     }
+
+
+def refuse_arguments(words: Sequence[str]) -> None:
+    """Raise ArgumentError for what is no option of the command, where no script takes it as its own."""
+    if words:
+        name = words[0].partition("=")[0]
+        near = did_you_mean(name.lstrip("-").replace("-", "_"), OPTIONS) if name.startswith("-") else None
+        hint = None if near is None else near.replace('"', "").replace("did you mean ", "did you mean --").replace("_", "-")
+        raise ArgumentError(f"unknown argument {words[0]!r}", hint=hint or "oarlock train --help")
 
 
 def require_folder_of(path: Path | None) -> None:

@@ -12,6 +12,7 @@ from oarlock.ir.size import names_in
 from oarlock.ir.var import Var
 from oarlock.runtime.ragged import Ragged
 from oarlock.runtime.value import describe_value
+from oarlock.suggestions import list_names
 
 __all__ = ["Feed", "ProgramInputs", "require_alike"]
 
@@ -101,9 +102,11 @@ def require_columns(program: Program, names: list[str]) -> None:
         raise FeedError(
             f'the data set has no "{lacks.name}"',
             location=lacks.location,
-            given=[f"it has {', '.join(names) or 'nothing'}"],
+            given=[f"it has {list_names(lacks.name, names) or 'nothing'}"],
             hint="rows are shuffled together, and the value that it carries would not be: put it into the data set"
             if lacks.initializer
+            else f'ol.data.read(data, columns={{"{lacks.name}": "COLUMN"}}) names its column, and so does --columns "{lacks.name}=COLUMN"'
+            if names
             else None,
         )
 

@@ -90,7 +90,7 @@ def _find(name: str, seed: int) -> object:
         raise DataError(
             f'there is no data set "{name}"',
             contract=f"one of {', '.join(_SETS)}, with :train, :test or :all behind it; a folder of images; a file that ends with "
-            f"{', '.join(FILES)}",
+            f"{', '.join(FILES)}, and they too may have :train or :test behind them",
             hint=(did_you_mean(stem, _SETS) if module is None else None) or "oarlock datasets lists them",
         )
     if part in ("", "all"):

@@ -1,22 +1,23 @@
 """The command that runs a script: what it gives to `ol.settings` and `ol.train` there, and what it learns of them."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
 from oarlock.errors import ArgumentError
 from oarlock.training.configuration import Given, format_toml, refuse_unknown
 from oarlock.training.options import OPTIONS, TrainOptions
+from oarlock.training.records import TrainingResult
 from oarlock.training.run_folder import Run
 from oarlock.training.setting_types import Setting, convert, declared_by
 
-__all__ = ["OPTION_NAMES", "Invocation", "current_invocation"]
+__all__ = ["OPTION_NAMES", "PASSED", "Invocation", "current_invocation"]
 
 Shown = Literal["live", "plain", "quiet"]
 _SECTION = "train"
 OPTION_NAMES = tuple(f"{_SECTION}.{name}" for name in OPTIONS)
-_PASSED = ("epochs", "steps", "seed")  # to a script that trains by itself, as its own arguments
+PASSED = ("epochs", "steps", "seed")  # to a script that trains by itself, as its own arguments
 _NOT_KEPT = ("run", "steps")  # a run that goes on is in its folder, and goes on to its end
 
 
@@ -25,7 +26,7 @@ class Invocation:
 
     `command` are its words, `given` settings by dotted names, `asked` options of the command line, `progress` how progress is shown, None
     as the output tells. `is_script` says whether a script runs; what that declares is in `settings`, `trains` tells whether it called
-    `ol.train`, and `folder` where its run is kept.
+    `ol.train`, and `folder` where its run is kept. `on_result` is given what is trained, before the run says how it goes on.
     """
 
     def __init__(
@@ -42,6 +43,7 @@ class Invocation:
         self.settings: dict[str, object] = {}
         self.trains = self.is_script = False
         self.folder: Path | None = None
+        self.on_result: Callable[[TrainingResult], object] = lambda result: None
 
     def __enter__(self) -> "Invocation":
         _in_use.append(self)
@@ -82,7 +84,7 @@ class Invocation:
             return run
         self.trains = True
         options = self.options()
-        passed = [name for name in _PASSED if name in self.asked and not self.settings]
+        passed = [name for name in PASSED if name in self.asked and not self.settings]
         refused = [name for name in options.given if name not in ("run", "save_every", *passed)]
         if refused:
             raise ArgumentError(
@@ -103,7 +105,7 @@ class Invocation:
     @property
     def in_effect(self) -> dict[str, object]:
         """All settings and options by dotted names, as a new run begins with them."""
-        dropped = (*_NOT_KEPT, *_PASSED) if self.is_script else _NOT_KEPT
+        dropped = (*_NOT_KEPT, *PASSED) if self.is_script else _NOT_KEPT
         given = self.options().given if self.command else {}
         options = {f"{_SECTION}.{name}": value for name, value in given.items() if name not in dropped}
         return {**options, **self.settings}

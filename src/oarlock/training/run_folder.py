@@ -100,9 +100,11 @@ class RunFolder:
         self._lock: IO[bytes] | None = None
         self._saved = -1
         self.about: dict[str, Any] = {}  # what the run is, once it has begun
+        self._made: list[Path] = []
         self._is_sampled = run.sample == 0
 
     def __enter__(self) -> "RunFolder":
+        self._made = [path for path in (self.checkpoints, *self.checkpoints.parents) if not path.exists()]
         try:
             self.checkpoints.mkdir(parents=True, exist_ok=True)
             if str(self.path.resolve()) in _OPEN:
@@ -129,7 +131,17 @@ class RunFolder:
             self._writer.shutdown()
             if self._log is not None:
                 self._log.close()
+            if not (self.path / _ABOUT).exists():
+                self._remove()
             self._close_lock()
+
+    def _remove(self) -> None:
+        """Remove what was made for a run that did not begin."""
+        with contextlib.suppress(OSError):
+            if self._made:
+                (self.path / _LOCK).unlink()
+            for path in self._made:
+                path.rmdir()
 
     def find_saved(self) -> tuple[Model, SavedState] | None:
         """The newest checkpoint that is whole; None for a new run. Raises FormatError where there are some, and none is whole."""

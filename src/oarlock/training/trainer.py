@@ -164,7 +164,9 @@ def train(
         about = describe_run(program, named, command) if folder is None else {**folder.about, "folder": str(folder.path.resolve())}
         shown = contextlib.nullcontext() if folder is None else announced(folder.path, display, loop.has_all_epochs)
         with shown, told.running({**about, "settings": settings}, loop.result.steps, loop.summary):
-            return loop.run(steps, display)
+            result = loop.run(steps, display)
+            invocation.on_result(result)
+            return result
 
 
 def _training_program(cost: Var, optimizer: Optimizer | None, show: Mapping[str, Var], batch_size: int) -> Program:
