@@ -1,6 +1,7 @@
 """The folder of a run: what it is, what it measured, and checkpoints from which it goes on."""
 
 import contextlib
+import hashlib
 import json
 import os
 import time
@@ -15,7 +16,7 @@ from typing import IO, Any
 import torch
 
 from oarlock.data.program_inputs import Feed
-from oarlock.errors import FormatError, MissingFileError, OarlockError, ProgramError, WriteError
+from oarlock.errors import FormatError, MissingFileError, OarlockError, ProgramError, ScopeError, WriteError
 from oarlock.io.atomic_write import write_file
 from oarlock.io.container import write_container
 from oarlock.io.model import Model, load_model, values_of
@@ -23,7 +24,9 @@ from oarlock.ir.content_hash import content_hash
 from oarlock.ir.diff import diff_programs
 from oarlock.ir.printer import format_program
 from oarlock.ir.program import Program
+from oarlock.ir.var import Var
 from oarlock.registry.range_check import require_count
+from oarlock.runtime.not_finite import describe_range
 from oarlock.runtime.scope import Scope
 from oarlock.training.checkpoint import (
     find_checkpoints,
@@ -36,7 +39,7 @@ from oarlock.training.checkpoint import (
 from oarlock.training.configuration import format_toml
 from oarlock.training.description import describe_environment, describe_run
 from oarlock.training.metrics import without_means
-from oarlock.training.records import EpochRecord, ValidationRecord
+from oarlock.training.records import EpochRecord, TrainingResult, ValidationRecord
 from oarlock.training.sample import sample_of
 
 try:
@@ -169,18 +172,48 @@ class RunFolder:
             difference = next(iter(diff_programs(before, now)), "")
             raise ProgramError(
                 f'"{self.path}" holds a run of another program',
-                given=[str(difference)] if difference else [],
+                given=str(difference).splitlines(),
                 hint="another folder begins a new run; `oarlock resume` goes on with the one that is there",
             )
 
-    def begin(self, program: Program, *, steps: int, data: str, command: Sequence[str], settings: Mapping[str, object]) -> None:
+    def require_state(self, saved: Model, given: Model | TrainingResult) -> None:
+        """Raise ScopeError, which names the first difference, where what is given would be lost: it is neither the state that the run has
+        come to, nor that with which it began, as when the command is repeated that began it.
+        """
+        scope = given.scope if isinstance(given, Model) else given.parameters
+        differs = next((var.name for var in _state(saved.program) if not _is_equal(scope.get(var.name), saved.scope[var.name])), None)
+        if differs is None or self._known().get("start") == _digest(saved.program, scope):
+            return
+        raise ScopeError(
+            f'"{self.path}" holds a run that has come to another state, and what is given would be lost',
+            given=[
+                f'"{differs}" given: {describe_range(scope.get(differs))}',
+                f'"{differs}" in the folder: {describe_range(saved.scope[differs])}',
+            ],
+            hint="another folder begins with what is given; the cost in its place goes on with what is in the folder",
+        )
+
+    def begin(
+        self,
+        program: Program,
+        *,
+        steps: int,
+        data: str,
+        command: Sequence[str],
+        settings: Mapping[str, object],
+        start: Scope | None = None,
+    ) -> None:
         """Write what the run is, and cut off what was measured after `steps`, from which it goes on; log where it goes on, and when.
 
-        The `command`, which goes on with it, and the `settings` are the latest. Raises WriteError.
+        The `command`, which goes on with it, and the `settings` are the latest. A new run of a saved program begins with `start`.
+        Raises WriteError.
         """
         if not (self.path / _ABOUT).exists():
             write_file(self.path / "program.txt", format_program(program, source=False).encode())
-        self.about = {**describe_run(program, data, command), **self._began()}
+        known = self._known()
+        if not known and start is not None:
+            known = {"start": _digest(program, start)}
+        self.about = {**describe_run(program, data, command), **known}
         write_file(self.path / _ABOUT, json.dumps(self.about, indent=1).encode())
         write_file(self.path / _CONFIGURATION, format_toml(settings).encode())
         self._is_sampled = self._is_sampled or any(self.path.glob("sample.*.safetensors"))
@@ -195,12 +228,12 @@ class RunFolder:
         assert program.training is not None
         self._write_log({"step": steps, "epochs": program.training.epochs, "environment": describe_environment()})
 
-    def _began(self) -> Mapping[str, object]:
-        """When the run was begun, and its id; nothing where nothing tells."""
+    def _known(self) -> dict[str, Any]:
+        """The entries that stay as the run began: its id, when that was, and the state of the program it was begun with."""
         try:
             held = json.loads((self.path / _ABOUT).read_text(encoding="utf-8"))
-            return {"started": float(held["started"])} | ({"id": str(held["id"])} if "id" in held else {})
-        except (OSError, ValueError, KeyError, TypeError):
+            return {name: held[name] for name in ("id", "started", "start") if name in held}
+        except (OSError, ValueError, TypeError):
             return {}
 
     def keep_sample(self, program: Program, part: str, feed: Feed, rows: int) -> None:
@@ -288,6 +321,25 @@ class RunFolder:
             _OPEN.discard(str(self.path.resolve()))
             self._lock.close()
             self._lock = None
+
+
+def _state(program: Program) -> list[Var]:
+    return without_means(program).persistables()
+
+
+def _is_equal(left: object, right: object) -> bool:
+    return isinstance(left, torch.Tensor) and isinstance(right, torch.Tensor) and torch.equal(left.cpu(), right.cpu())
+
+
+def _digest(program: Program, scope: Scope) -> str:
+    """The SHA-256 of the state of a program, in the order of its declaration."""
+    found = hashlib.sha256()
+    for var in _state(program):
+        held = scope.get(var.name)
+        if isinstance(held, torch.Tensor):
+            found.update(var.name.encode())
+            found.update(held.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
+    return found.hexdigest()
 
 
 def _step_of(line: str) -> float:

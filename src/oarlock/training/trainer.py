@@ -134,13 +134,14 @@ def train(
                 cost, optimizer, show, batch_size = saved, None, None, rows
         elif scope is not None:
             raise ArgumentError("a training program has its parameters already; scope is for a cost")
-        elif saved is not None:
-            folder.require_same(saved.program, getattr(cost, "program", saved.program))  # type: ignore[union-attr]
+        elif saved is not None and isinstance(cost, Model | TrainingResult):
+            folder.require_same(saved.program, cost.program)  # type: ignore[union-attr]
+            folder.require_state(saved, cost)  # type: ignore[union-attr]
             cost = saved
         if isinstance(cost, Var):
             scope = Scope() if scope is None else scope
         else:
-            program, scope = _continued(cost, optimizer, show, batch_size)
+            program, scope = _continued(cost, optimizer, show, own if batch_size is None else batch_size)
             drive, executor = _driven_on(cost, place, epochs, backend)
         batches = open_batches(source, program, drive.batch_size)
         held_out = None if held_out_source is None else open_batches(held_out_source, program, max(256, drive.batch_size), shuffle=False)
@@ -159,7 +160,8 @@ def train(
         command, settings = invocation.command or sys.argv, invocation.in_effect
         if folder is not None:
             loop.go_on(state)
-            folder.begin(program, steps=loop.result.steps, data=named, command=command, settings=settings)
+            start = None if isinstance(cost, Var) else scope
+            folder.begin(program, steps=loop.result.steps, data=named, command=command, settings=settings, start=start)
         display = select_display(kind=invocation.progress) if progress is True else SilentDisplay() if progress is False else progress
         about = describe_run(program, named, command) if folder is None else {**folder.about, "folder": str(folder.path.resolve())}
         shown = contextlib.nullcontext() if folder is None else announced(folder.path, display, loop.has_all_epochs)
