@@ -16,7 +16,8 @@
     │   ├── UnsetVarError         LookupError   a variable that has no value yet
     │   ├── KernelError           RuntimeError  PyTorch refused
     │   ├── NotFiniteError        ArithmeticError  a loss that is NaN or infinite
-    │   └── ScopeError            RuntimeError  a handle or a scope used after it was dropped
+    │   ├── ScopeError            RuntimeError  a handle or a scope used after it was dropped
+    │   └── WorkerError           RuntimeError  another worker of the run has ended, or does not answer
     └── while a file is read, or written
         ├── MissingFileError      FileNotFoundError  no such file
         ├── ReadError             OSError       the system does not let a file be read
@@ -57,6 +58,7 @@ __all__ = [
     "UnsetVarError",
     "UnsupportedError",
     "VerifyError",
+    "WorkerError",
     "WriteError",
 ]
 
@@ -287,6 +289,15 @@ class ScopeError(OarlockError, RuntimeError):
     """A scope, or a handle to one of its variables, was used after the scope was dropped, or after the variable was erased.
 
     Names are unique in a scope, and scopes and variables are not copied: take values, `other.set(name, scope[name])`.
+    """
+
+    __module__ = "oarlock"
+
+
+class WorkerError(OarlockError, RuntimeError):
+    """Another worker of the run has ended, or did not answer in time, so that an exchange of tensors failed.
+
+    The step is abandoned before anything is written. All workers begin again, from the last checkpoint of the run: torchrun starts them.
     """
 
     __module__ = "oarlock"

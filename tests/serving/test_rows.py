@@ -12,7 +12,8 @@ from tolerances import CLAIMS
 
 import oarlock as ol
 from oarlock.registry import Case, GradCheck, standard
-from oarlock.serving.rows import BY_FIRST_AXIS, find_rows
+from oarlock.passes.rows import BY_FIRST_AXIS
+from oarlock.serving.rows import find_rows
 from oarlock.serving.served_model import ServedModel
 
 

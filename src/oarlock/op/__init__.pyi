@@ -16,6 +16,7 @@ from oarlock.op import batch_normalization as batch_normalization
 from oarlock.op import bessel_functions as bessel_functions
 from oarlock.op import bitwise as bitwise
 from oarlock.op import choice as choice
+from oarlock.op import collective as collective
 from oarlock.op import comparison as comparison
 from oarlock.op import convolution as convolution
 from oarlock.op import creation as creation
@@ -61,6 +62,7 @@ from oarlock.op import smooth_activation as smooth_activation
 from oarlock.op import sorting as sorting
 from oarlock.op import special_functions as special_functions
 from oarlock.op import statistics as statistics
+from oarlock.op import sync_batch_normalization as sync_batch_normalization
 from oarlock.op import table as table
 from oarlock.op import told_shape as told_shape
 from oarlock.op import trigonometry as trigonometry
@@ -713,6 +715,43 @@ def all(x: Var, axis: int | Sequence[int] | None = None, keepdim: bool = False, 
     Whether every element along one axis or several is true, every one for None; of nothing, true. ``keepdim`` leaves sizes of 1.
     """
 
+def all_gather(x: Var, counts: Var | None = None, whole: Var | None = None, axis: int = 0, *, name: str | None = None) -> Var:
+    """all_gather(x: T[...s], counts?: int64[w], whole?: shape[...m], axis=0) -> y: T[...t]
+
+    The tensors of all workers one after another along ``axis``, in the order of the workers, on every worker.
+
+    Along ``axis`` workers may have different sizes, 0 too; their other sizes are equal. ``counts`` tells these sizes where they are known;
+    else they are exchanged first. ``whole`` tells the size of the result along ``axis`` by its own first one.
+    """
+
+@overload
+def all_reduce(xs: Sequence[Var] | Var, op: str = "sum", *, name: str | None = None) -> list[Var]:
+    """all_reduce(*xs: number, op="sum") -> *ys: number
+
+    The sum of each tensor over all workers, or its largest or smallest elements, on every worker: the same bits on each.
+
+    Each tensor has one shape on all workers. Several in one op are sent together. The gradient of a sum is the sum of the workers'
+    gradients, so it is that of all that the workers compute, added up; the largest and the smallest have none.
+    """
+
+@overload
+def all_reduce(*xs: Var, op: str = "sum", name: str | None = None) -> list[Var]:
+    """all_reduce(*xs: number, op="sum") -> *ys: number
+
+    The sum of each tensor over all workers, or its largest or smallest elements, on every worker: the same bits on each.
+
+    Each tensor has one shape on all workers. Several in one op are sent together. The gradient of a sum is the sum of the workers'
+    gradients, so it is that of all that the workers compute, added up; the largest and the smallest have none.
+    """
+
+def all_to_all(x: Var, *, name: str | None = None) -> Var:
+    """all_to_all(x: T[n ...d]) -> y: T[n ...d]
+
+    The rows of each worker in equal parts, of which worker i gets the i-th: those for this worker, in the order of who sent them.
+
+    ``n`` is one size on all workers, and a multiple of their number.
+    """
+
 def amax(x: Var, axis: int | Sequence[int] | None = None, keepdim: bool = False, *, name: str | None = None) -> Var:
     """amax(x: number[...s], axis=None, keepdim=False) -> y: number[...s-{axis!}]
 
@@ -876,10 +915,12 @@ def batch_norm_scale_grad(x: Var, mean: Var, rstd: Var, uses_batch_statistics: V
     The gradient at the scale, from the gradient ``dy`` at the output of ``batch_norm``: the sum of ``dy * (x - mean) * rstd``.
     """
 
-def bernoulli(probability: Var, *, name: str | None = None) -> Var:
-    """bernoulli(probability: float[...s]) -> y: float[...s]
+def bernoulli(probability: Var, first_row: int | Var = 0, *, name: str | None = None) -> Var:
+    """bernoulli(probability: float[...s], first_row=0) -> y: float[...s]
 
     1 with the probability that stands there, else 0; always 0 at or below 0, always 1 at or above 1.
+
+    ``first_row`` is that of `dropout`.
     """
 
 def bessel_j0(x: Var, *, name: str | None = None) -> Var:
@@ -946,6 +987,12 @@ def bitwise_xor(x: Var | int, y: Var | int, *, name: str | None = None) -> Var:
     """bitwise_xor(x: integer[*#s], y: integer[*#s]) -> z: integer[*#s]
 
     The bits that just one has.
+    """
+
+def broadcast(x: Var, root: int = 0, *, name: str | None = None) -> Var:
+    """broadcast(x: T[...s], root=0) -> y: T[...s]
+
+    The tensor of the worker ``root``, on every worker. Each has one of its shape.
     """
 
 @overload
@@ -1220,12 +1267,13 @@ def dot(x: Var, y: Var, mean: bool = False, *, name: str | None = None) -> Var:
     The sum of all ``x * y``, or their mean.
     """
 
-def dropout(x: Var, rate: float | Var = 0.5, *, name: str | None = None) -> Var:
-    """dropout(x: float[...s], rate=0.5) -> y: float[...s], mask: float[...s]
+def dropout(x: Var, rate: float | Var = 0.5, first_row: int | Var = 0, *, name: str | None = None) -> Var:
+    """dropout(x: float[...s], rate=0.5, first_row=0) -> y: float[...s], mask: float[...s]
 
     In training, zero each element with probability ``rate`` and divide the others by ``1 - rate``; else ``y = x``.
 
-    Which elements are dropped follows from the program's seed, the op and the step alone (Srivastava et al., 2014).
+    Which elements are dropped follows from the program's seed, the op and the step alone (Srivastava et al., 2014). Where the rows of
+    ``x`` are those of a batch from the ``first_row`` on, they are dropped as they are in the batch.
     """
 
 def edit_distance(hypothesis: Var, hypothesis_splits: Var, reference: Var, reference_splits: Var, *, name: str | None = None) -> Var:
@@ -1993,6 +2041,12 @@ def pad(x: Var, before: int | Sequence[int], after: int | Sequence[int], mode: s
     the axis were a ring (``"circular"``).
     """
 
+def pad_shard(part: Var, whole: Var, counts: Var | None = None, axis: int = 0, *, name: str | None = None) -> Var:
+    """pad_shard(part: T[...s], whole: shape[...t], counts?: int64[w], axis=0) -> y: T[...t]
+
+    The part of this worker of a tensor, with zeros where the parts of the others are: added up over the workers, it is the whole.
+    """
+
 def pinv(x: Var, relative: float | None = None, *, name: str | None = None) -> Var:
     """pinv(x: float[*b m n], relative=None) -> y: float[*b n m]
 
@@ -2050,10 +2104,12 @@ def random_normal(shape: int | Sequence[int | str] | Var, mean: float = 0.0, dev
     Normal numbers of ``shape`` with a mean and a standard deviation (Box and Muller, 1958).
     """
 
-def random_normal_like(like: Var, mean: float = 0.0, deviation: float = 1.0, dtype: DType | str | type = "float32", *, name: str | None = None) -> Var:
-    """random_normal_like(like: shape[...s], mean=0.0, deviation=1.0, dtype=float32) -> y: {dtype}[...s]
+def random_normal_like(like: Var, mean: float = 0.0, deviation: float = 1.0, dtype: DType | str | type = "float32", first_row: int | Var = 0, all_rows: int | Var = 0, *, name: str | None = None) -> Var:
+    """random_normal_like(like: shape[...s], mean=0.0, deviation=1.0, dtype=float32, first_row=0, all_rows=0) -> y: {dtype}[...s]
 
     The draw of `random_normal`, of the shape of ``like``, which is not kept alive.
+
+    Its rows may be those of a batch of ``all_rows``, from the ``first_row`` on.
     """
 
 def random_uniform(shape: int | Sequence[int | str] | Var, low: float = 0.0, high: float = 1.0, dtype: DType | str | type = "float32", *, name: str | None = None) -> Var:
@@ -2062,10 +2118,10 @@ def random_uniform(shape: int | Sequence[int | str] | Var, low: float = 0.0, hig
     Numbers of ``shape``, each as likely as any other from ``low`` on and below ``high``, which rounding may give.
     """
 
-def random_uniform_like(like: Var, low: float = 0.0, high: float = 1.0, dtype: DType | str | type = "float32", *, name: str | None = None) -> Var:
-    """random_uniform_like(like: shape[...s], low=0.0, high=1.0, dtype=float32) -> y: {dtype}[...s]
+def random_uniform_like(like: Var, low: float = 0.0, high: float = 1.0, dtype: DType | str | type = "float32", first_row: int | Var = 0, *, name: str | None = None) -> Var:
+    """random_uniform_like(like: shape[...s], low=0.0, high=1.0, dtype=float32, first_row=0) -> y: {dtype}[...s]
 
-    The draw of `random_uniform`, of the shape of ``like``, which is not kept alive.
+    The draw of `random_uniform`, of the shape of ``like``, which is not kept alive. ``first_row`` is that of `dropout`.
     """
 
 def real_fourier(x: Var, axis: int = -1, norm: str = "backward", *, name: str | None = None) -> Var:
@@ -2104,6 +2160,15 @@ def reduce_prod(x: Var, axis: int | Sequence[int] | None = None, keepdim: bool =
     """reduce_prod(x: number[...s], axis=None, keepdim=False) -> y: number[...s-{axis}]
 
     The product over an axis, several, or everything where that is None; of nothing, 1. ``keepdim`` leaves sizes of 1.
+    """
+
+def reduce_scatter(x: Var, counts: Var | None = None, like: Var | None = None, axis: int = 0, *, name: str | None = None) -> Var:
+    """reduce_scatter(x: number[...s], counts?: int64[w], like?: shape[...m], axis=0) -> y: number[...t]
+
+    The part of this worker, along ``axis``, of the sum of a tensor over all workers.
+
+    ``counts`` says how much of it each worker takes, in the order of the workers; else they take as much as each other, and the size must
+    be a multiple of their number. ``like`` tells how large this worker's part is by its own first size.
     """
 
 def reduce_sum(x: Var, axis: int | Sequence[int] | None = None, keepdim: bool = False, *, name: str | None = None) -> Var:
@@ -2362,6 +2427,12 @@ def sgd_addmm(param: Var, x: Var, dout: Var, learning_rate: Var | float, *, name
     `sgd` with the gradient ``linear_dw(x, dout)``: ``next = param - learning_rate * x.mT @ dout``.
     """
 
+def shard(x: Var, counts: Var | None = None, like: Var | None = None, axis: int = 0, *, name: str | None = None) -> Var:
+    """shard(x: T[...s], counts?: int64[w], like?: shape[...m], axis=0) -> y: T[...t]
+
+    The part of this worker, along ``axis``, of a tensor that all workers have. ``counts`` and ``like`` are those of `reduce_scatter`.
+    """
+
 def sigmoid(x: Var, *, name: str | None = None) -> Var:
     """sigmoid(x: float[*b]) -> y: float[*b]
 
@@ -2545,6 +2616,18 @@ def svd(x: Var, *, name: str | None = None) -> tuple[Var, Var, Var]:
     makes the run fail.
     """
 
+def sync_batch_norm(x: Var, running_mean: Var, running_variance: Var, scale: Var | None = None, bias: Var | None = None, momentum: float = 0.1, epsilon: float = 1e-05, *, name: str | None = None) -> Var:
+    """sync_batch_norm(x: float[n c ...s], running_mean: float[c], running_variance: float[c], scale?: float[c], bias?: float[c], momentum=0.1, epsilon=1e-05) -> y: float[n c ...s], mean: float[c], rstd: float[c], next_mean: float[c], next_variance: float[c], uses_batch_statistics: bool[]
+
+    `batch_norm` where each worker has some rows of the batch, some or none: mean and variance are those of all of them.
+    """
+
+def sync_batch_norm_grad(x: Var, mean: Var, rstd: Var, uses_batch_statistics: Var | bool, dy: Var, scale: Var | None = None, *, name: str | None = None) -> Var:
+    """sync_batch_norm_grad(x: float[n c ...s], mean: float[c], rstd: float[c], uses_batch_statistics: bool[], dy: float[n c ...s], scale?: float[c]) -> dx: float[n c ...s]
+
+    `batch_norm_grad` where each worker has some rows of the batch: its means are over the rows of all.
+    """
+
 def take_along_axis(x: Var, index: Var, axis: int, *, name: str | None = None) -> Var:
     """take_along_axis(x: T[...s], index: int64[...i], axis) -> y: T[...i]
 
@@ -2666,6 +2749,12 @@ def windows(x: Var, axis: int, size: int, step: int = 1, *, name: str | None = N
     All windows of ``size`` elements along ``axis``, every ``step``: a last axis more, and a window for each along ``axis``.
 
     What is left at the end is in no window. ``Tensor.unfold`` of PyTorch, ``sliding_window_view`` of NumPy.
+    """
+
+def worker_index(*, name: str | None = None) -> Var:
+    """worker_index() -> y: int64[]
+
+    The number of this worker, from 0 on.
     """
 
 def xlog1py(x: Var | float, y: Var | float, *, name: str | None = None) -> Var:

@@ -12,10 +12,19 @@ from oarlock.op.unary import square
 from oarlock.registry import Case, GradCheck, fused_backward
 from oarlock.tensor.normalization import batch_gradients, by_channel, normalize_batch, sum_by_channel
 
-__all__ = ["batch_norm", "batch_norm_bias_grad", "batch_norm_grad", "batch_norm_scale_grad", "expand_by_channel"]
+__all__ = [
+    "NO",
+    "YES",
+    "batch_norm",
+    "batch_norm_bias_grad",
+    "batch_norm_grad",
+    "batch_norm_scale_grad",
+    "expand_by_channel",
+    "normalize_by_running",
+]
 
 
-_YES, _NO = torch.tensor([True, False], device="cpu")
+YES, NO = torch.tensor([True, False], device="cpu")
 """The values of `uses_batch_statistics`, at any place: the host, which knows it, asks for it on the way back, and would wait for a GPU."""
 
 
@@ -42,13 +51,18 @@ def batch_norm(context, x, running_mean, running_variance, scale=None, bias=None
     """
     count = x.numel() // x.shape[1] if x.shape[1] else 0
     if not context.training or not count:
-        rstd = torch.rsqrt(running_variance + epsilon)
-        scale = rstd if scale is None else rstd * scale
-        y = (x - by_channel(running_mean, x)) * by_channel(scale, x)
-        y = y if bias is None else y + by_channel(bias, x)
-        return y, running_mean.clone(), rstd, running_mean.clone(), running_variance.clone(), _NO.clone()
+        return normalize_by_running(x, running_mean, running_variance, scale, bias, epsilon)
     y, mean, rstd, next_mean, next_variance = normalize_batch(x, scale, bias, (running_mean, running_variance), momentum, epsilon)
-    return y, mean, rstd, next_mean, next_variance if count > 1 else running_variance.clone(), _YES.clone()
+    return y, mean, rstd, next_mean, next_variance if count > 1 else running_variance.clone(), YES.clone()
+
+
+def normalize_by_running(x, running_mean, running_variance, scale, bias, epsilon: float):
+    """The outputs of `batch_norm` by running statistics, which stay."""
+    rstd = torch.rsqrt(running_variance + epsilon)
+    scale = rstd if scale is None else rstd * scale
+    y = (x - by_channel(running_mean, x)) * by_channel(scale, x)
+    y = y if bias is None else y + by_channel(bias, x)
+    return y, running_mean.clone(), rstd, running_mean.clone(), running_variance.clone(), NO.clone()
 
 
 @batch_norm.gradient_program("x")

@@ -21,29 +21,37 @@ __all__ = ["bernoulli", "dropout", "random_normal", "random_normal_like", "rando
     intermediate=("mask",),
     effects="random",
     checks_values=True,
-    variable_attributes=("rate",),
+    variable_attributes=("rate", "first_row"),
+    added_later=("first_row",),
     aliases=("x",),
     cases=[
         Case(x=[1.0, 2.0], rate=0.5, y=[1.0, 2.0], mask=[1.0, 1.0]),
+        Case(x=[1.0, 2.0], first_row=2, rate=0.5, y=[1.0, 2.0], mask=[1.0, 1.0]),
         GradCheck(x=(3, 4), rate=0.25),
         Rejects("rate is a share from 0 to 1, not 1.5", x=(2,), rate=1.5),
     ],
 )
-def dropout(context, x, *, rate: float = 0.5, random_id: int):
+def dropout(context, x, *, rate: float = 0.5, first_row: int = 0, random_id: int):
     """In training, zero each element with probability ``rate`` and divide the others by ``1 - rate``; else ``y = x``.
 
-    Which elements are dropped follows from the program's seed, the op and the step alone (Srivastava et al., 2014).
+    Which elements are dropped follows from the program's seed, the op and the step alone (Srivastava et al., 2014). Where the rows of
+    ``x`` are those of a batch from the ``first_row`` on, they are dropped as they are in the batch.
     """
     if not 0.0 <= rate <= 1.0:
         raise ValueError(_no_share(rate))
     if not context.training:
         return x, torch.ones_like(x)
-    mask = (context.uniform(x.shape, random_id) >= rate).to(x.dtype).div_(1.0 - rate) if rate < 1.0 else torch.zeros_like(x)
+    mask = (_drawn(context, x.shape, random_id, first_row) >= rate).to(x.dtype).div_(1.0 - rate) if rate < 1.0 else torch.zeros_like(x)
     return x * mask, mask
 
 
+def _drawn(context, shape, random_id: int, first_row: int):
+    """Numbers in [0, 1) for rows of which so many go before."""
+    return context.uniform(shape, random_id, start=first_row * math.prod(shape[1:]))
+
+
 @dropout.infer_shape
-def dropout_shapes(x, *, rate, random_id):
+def dropout_shapes(x, *, rate, first_row, random_id):
     if not 0.0 <= rate <= 1.0:
         raise ArgumentError(_no_share(rate))
     return x.shape, x.shape
@@ -76,11 +84,11 @@ dropout_dx.no_gradient("mask")
 )
 def random_uniform(context, *, shape: Sizes, low: float = 0.0, high: float = 1.0, dtype: DType = DType.FLOAT32, random_id: int):
     """Numbers of ``shape``, each as likely as any other from ``low`` on and below ``high``, which rounding may give."""
-    return _uniform(context, shape, low, high, dtype, random_id)
+    return _within(context.uniform(shape, random_id), low, high, dtype)
 
 
-def _uniform(context, shape, low: float, high: float, dtype: DType, random_id: int):
-    return (context.uniform(shape, random_id) * (high - low) + low).to(to_torch(dtype))
+def _within(drawn, low: float, high: float, dtype: DType):
+    return (drawn * (high - low) + low).to(to_torch(dtype))
 
 
 def _require_range(low: float, high: float, dtype: DType) -> None:
@@ -104,18 +112,29 @@ def random_uniform_shape(*, shape, low, high, dtype, random_id):
 @operator(
     "like: shape[...s] -> y: {dtype}[...s]",
     effects="random",
+    variable_attributes=("first_row",),
+    added_later=("first_row",),
     cases=[
         Case(like=[[0.0, 0.0]], low=1.5, high=1.5, dtype="float64", y=[[1.5, 1.5]]),
         Rejects("random numbers are floats, not bool", like=(2,), dtype="bool"),
         Rejects("low is 1.0, where high is 0.0", like=(2,), low=1.0, high=0.0),
     ],
 )
-def random_uniform_like(context, like, *, low: float = 0.0, high: float = 1.0, dtype: DType = DType.FLOAT32, random_id: int):
-    """The draw of `random_uniform`, of the shape of ``like``, which is not kept alive."""
-    return _uniform(context, like, low, high, dtype, random_id)
+def random_uniform_like(
+    context,
+    like,
+    *,
+    low: float = 0.0,
+    high: float = 1.0,
+    dtype: DType = DType.FLOAT32,
+    first_row: int = 0,
+    random_id: int,
+):
+    """The draw of `random_uniform`, of the shape of ``like``, which is not kept alive. ``first_row`` is that of `dropout`."""
+    return _within(_drawn(context, like, random_id, first_row), low, high, dtype)
 
 
-random_uniform_like.check_shapes(lambda like, *, low, high, dtype, random_id: _require_range(low, high, dtype))
+random_uniform_like.check_shapes(lambda like, *, low, high, dtype, first_row, random_id: _require_range(low, high, dtype))
 
 
 @operator(
@@ -130,11 +149,10 @@ random_uniform_like.check_shapes(lambda like, *, low, high, dtype, random_id: _r
 )
 def random_normal(context, *, shape: Sizes, mean: float = 0.0, deviation: float = 1.0, dtype: DType = DType.FLOAT32, random_id: int):
     """Normal numbers of ``shape`` with a mean and a standard deviation (Box and Muller, 1958)."""
-    return _normal(context, shape, mean, deviation, dtype, random_id)
+    return _normal(*context.uniform((2, *shape), random_id), mean, deviation, dtype)
 
 
-def _normal(context, shape, mean: float, deviation: float, dtype: DType, random_id: int):
-    radius, angle = context.uniform((2, *shape), random_id)
+def _normal(radius, angle, mean: float, deviation: float, dtype: DType):
     standard = torch.sqrt(-2.0 * torch.log1p(-radius)) * torch.cos(2.0 * math.pi * angle)
     return (standard * deviation + mean).to(to_torch(dtype))
 
@@ -155,27 +173,51 @@ def random_normal_shape(*, shape, mean, deviation, dtype, random_id):
 @operator(
     "like: shape[...s] -> y: {dtype}[...s]",
     effects="random",
+    variable_attributes=("first_row", "all_rows"),
+    added_later=("first_row", "all_rows"),
     cases=[
         Case(like=[[0.0, 0.0]], mean=1.5, deviation=0.0, dtype="float64", y=[[1.5, 1.5]]),
         Rejects("deviation is -1.0, where it is at least 0", like=(2,), deviation=-1.0),
     ],
 )
-def random_normal_like(context, like, *, mean: float = 0.0, deviation: float = 1.0, dtype: DType = DType.FLOAT32, random_id: int):
-    """The draw of `random_normal`, of the shape of ``like``, which is not kept alive."""
-    return _normal(context, like, mean, deviation, dtype, random_id)
+def random_normal_like(
+    context,
+    like,
+    *,
+    mean: float = 0.0,
+    deviation: float = 1.0,
+    dtype: DType = DType.FLOAT32,
+    first_row: int = 0,
+    all_rows: int = 0,
+    random_id: int,
+):
+    """The draw of `random_normal`, of the shape of ``like``, which is not kept alive.
+
+    Its rows may be those of a batch of ``all_rows``, from the ``first_row`` on.
+    """
+    rows = all_rows or (like[0] if like else 1)
+    radius, angle = (_drawn(context, like, random_id, before + first_row) for before in (0, rows))
+    return _normal(radius, angle, mean, deviation, dtype)
 
 
-random_normal_like.check_shapes(lambda like, *, mean, deviation, dtype, random_id: _require_deviation(deviation, dtype))
+random_normal_like.check_shapes(
+    lambda like, *, mean, deviation, dtype, first_row, all_rows, random_id: _require_deviation(deviation, dtype)
+)
 
 
 @operator(
     "probability: float[...s] -> y: float[...s]",
     effects="random",
+    variable_attributes=("first_row",),
+    added_later=("first_row",),
     cases=[Case(probability=[[0.0, 1.0], [1.0, 0.0]], y=[[0.0, 1.0], [1.0, 0.0]])],
 )
-def bernoulli(context, probability, *, random_id: int):
-    """1 with the probability that stands there, else 0; always 0 at or below 0, always 1 at or above 1."""
-    return (context.uniform(probability.shape, random_id) < probability).to(probability.dtype)
+def bernoulli(context, probability, *, first_row: int = 0, random_id: int):
+    """1 with the probability that stands there, else 0; always 0 at or below 0, always 1 at or above 1.
+
+    ``first_row`` is that of `dropout`.
+    """
+    return (_drawn(context, probability.shape, random_id, first_row) < probability).to(probability.dtype)
 
 
 bernoulli.no_gradient("probability")

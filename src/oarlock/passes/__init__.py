@@ -7,13 +7,15 @@ from oarlock.registry.checked_call import checked
 from oarlock.suggestions import no_attribute
 
 if TYPE_CHECKING:
+    from oarlock.passes.data_parallel.rewrite import data_parallel
     from oarlock.passes.precision.mixed import mixed_precision
     from oarlock.passes.precision.quantization import quantize
     from oarlock.passes.recomputation.recompute import recompute
 
-__all__ = ["mixed_precision", "quantize", "recompute"]
+__all__ = ["data_parallel", "mixed_precision", "quantize", "recompute"]
 
 _HOMES = {
+    "data_parallel": "oarlock.passes.data_parallel.rewrite",
     "mixed_precision": "oarlock.passes.precision.mixed",
     "quantize": "oarlock.passes.precision.quantization",
     "recompute": "oarlock.passes.recomputation.recompute",

@@ -349,7 +349,8 @@ def operator(
             '''Clamp negatives to zero: ``y = max(x, 0)``.'''
             return torch.relu(x)
 
-    `intermediate` outputs are kept for the gradient and not returned to callers. `effects` is "random" where two runs differ.
+    `intermediate` outputs are kept for the gradient and not returned to callers. `effects` is "random" where two runs differ,
+    "collective" where workers exchange tensors.
     `checks_values`: values, not only shapes, can make the kernel raise. A variable may stand for `variable_attributes` when the op runs.
     In the sizes of `told_attributes` the kernel is given numbers for symbols, as the op's inputs tell them; the number beside an attribute
     says how many symbols the kernel finds by itself: where there are no more, they stay.

@@ -61,7 +61,8 @@ def _promises(operator: Operator) -> list[str]:
     if operator.sensitive_to == "place":
         promises.append("may round otherwise where its tensors lie otherwise in memory; the same bits where they lie alike")
     if operator.effects:
-        promises.append(f"effect: {operator.effects}; two runs differ")
+        meaning = {"random": "two runs differ", "collective": "all workers run it, in one order"}
+        promises.append(f"effect: {operator.effects}; {meaning[operator.effects]}")
     if operator.checks_values:
         promises.append("values, not only shapes, can make it raise")
     return promises

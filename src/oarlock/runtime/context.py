@@ -19,6 +19,7 @@ from oarlock.runtime import random
 from oarlock.runtime.budget import Budget, bytes_of
 from oarlock.runtime.place import CPUPlace, Place, device_of, one_place
 from oarlock.runtime.scope import Scope
+from oarlock.runtime.workers import Workers, current_workers
 from oarlock.tensor.dtype import to_torch
 from oarlock.tensor.stacks import Stack
 
@@ -39,6 +40,7 @@ class Context:
     place: Place = field(default_factory=CPUPlace)
     training: bool | None = None
     budget: Budget | None = field(default=None, repr=False)
+    workers: Workers = field(default_factory=current_workers, repr=False)
 
     def __post_init__(self) -> None:
         if not isinstance(self.scope, Scope):
@@ -89,6 +91,7 @@ class KernelContext:
     ):
         self.op = op
         self.training = bool(context.training)
+        self.workers = context.workers
         self._scope = scope
         self._context = context
         self._run = run
@@ -98,10 +101,13 @@ class KernelContext:
         self._trip_count = 0
         self._to_stack = 0
 
-    def uniform(self, shape: tuple[int, ...], random_id: int) -> torch.Tensor:
-        """Numbers in [0, 1), float64 of `shape`, that follow from the program's seed, the op, the draws before this one and the trip."""
+    def uniform(self, shape: tuple[int, ...], random_id: int, *, start: int = 0) -> torch.Tensor:
+        """Numbers in [0, 1), float64 of `shape`, that follow from the program's seed, the op, the draws before this one and the trip.
+
+        They are those of the op from its element `start` on.
+        """
         key = random.key_of(self.op.block.program.seed, "op", random_id, self._count_draws(), *map(forward_name, self._trips))
-        return random.uniform(tuple(shape), key, device=device_of(self._context.place))
+        return random.uniform(tuple(shape), key, start=start, device=device_of(self._context.place))
 
     def run_block(self, block: Block, values: list[torch.Tensor], *, trip: int | None = None) -> list[torch.Tensor]:
         """Run a block of this op on `values`, its inputs, in a scope of its own; return its outputs.

@@ -26,6 +26,7 @@ from oarlock.runtime.preparation import Prepared, Values
 from oarlock.runtime.scope import Scope, frozen_in
 from oarlock.runtime.scopes import Scopes
 from oarlock.runtime.step import Step, interpreted_step, planned_step
+from oarlock.runtime.workers import Workers, current_workers
 
 __all__ = ["Backend", "Executor", "require_backend"]
 
@@ -58,6 +59,9 @@ class Executor:
     With `backend="numpy"`, the interpreter runs, and NumPy computes what each op does, at the processor: slowly, and by code that shares
     nothing with the kernels. ProgramError names operators that it does not compute.
 
+    `workers` are those that it exchanges tensors with, where a program asks for that: those that `ol.workers.connect` has connected, unless
+    others are given.
+
     The backend of an executor stays: who wants another one from some step on goes on with another executor, in the same scope.
     """
 
@@ -72,8 +76,10 @@ class Executor:
         passes: Collection[str] = tuple(PASSES),
         poison: bool = False,
         backend: Backend | None = None,
+        workers: Workers | None = None,
     ):
         self.poison = poison
+        self.workers = current_workers() if workers is None else workers
         self.backend = require_backend(backend)
         self.place = one_place(place)
         self.limits = limits
@@ -146,7 +152,7 @@ class Executor:
         for a stack over trips whose sizes differ.
         """
         training = program.is_training if training is None else training
-        context = Context(scope, self.place, training)
+        context = Context(scope, self.place, training, workers=self.workers)
         values, scopes = self._execute(program, feed, fetch, context, return_numpy, update=training, measure=measure, keep=keep_scopes)
         return values if scopes is None else (values, scopes)
 
@@ -164,7 +170,7 @@ class Executor:
 
         The arguments, and what is raised, are those of `run`. `scope` is not changed.
         """
-        context = Context(scope, self.place, training)
+        context = Context(scope, self.place, training, workers=self.workers)
         return self._execute(program, feed, targets, context, return_numpy, update=False, measure=False, keep=False)[0]
 
     def prepare(
@@ -183,7 +189,7 @@ class Executor:
         """
         _require_list(fetch)
         training = program.is_training if training is None else training
-        context = Context(scope, self.place, training)
+        context = Context(scope, self.place, training, workers=self.workers)
         prepared = self._prepare(program, tuple(fetch), update=training, measure=measure, whole=False, scope=scope)
         if prepared.plan is not None:
             return planned_step(prepared.plan, prepared, context, return_numpy=return_numpy)

@@ -1,0 +1,251 @@
+"""Operators by which the workers of a run, each with its own part of the data, exchange tensors. All of them run them, in one order.
+
+A run of one process is one worker. `runtime/workers.py` does the exchange; [1] names the operations.
+
+[1] MPI: A Message-Passing Interface Standard, version 4.0, 2021, chapter 6.
+"""
+
+from typing import get_args
+
+import torch
+
+from oarlock.errors import ArgumentError, ShapeError
+from oarlock.ir.shape_rules import require_axis
+from oarlock.ir.size import Shape
+from oarlock.op.choice import where
+from oarlock.op.comparison import equal
+from oarlock.op.composed.arithmetic import constant_like
+from oarlock.op.creation import full_like
+from oarlock.op.trusted_operator import operator
+from oarlock.registry import Case, GradCheck, Rejects
+from oarlock.tensor.shares import Reduction, bounds_of
+
+__all__ = ["all_gather", "all_reduce", "all_to_all", "broadcast", "pad_shard", "reduce_scatter", "shard", "worker_index"]
+
+
+@operator(
+    "*xs: number -> *ys: number",
+    effects="collective",
+    aliases=("xs",),
+    cases=[
+        Case(xs=([1.0, 2.0], 3.0), ys=([1.0, 2.0], 3.0)),
+        Case(xs=([1, 2],), op="max", ys=([1, 2],)),
+        GradCheck(xs=[(2, 3), ()]),
+        Rejects('op is "sum", "max" or "min", not "mean"', xs=[(2,)], op="mean"),
+    ],
+)
+def all_reduce(context, xs, *, op: str = "sum"):
+    """The sum of each tensor over all workers, or its largest or smallest elements, on every worker: the same bits on each.
+
+    Each tensor has one shape on all workers. Several in one op are sent together. The gradient of a sum is the sum of the workers'
+    gradients, so it is that of all that the workers compute, added up; the largest and the smallest have none.
+    """
+    return context.workers.all_reduce(xs, op)
+
+
+@all_reduce.infer_shape
+def all_reduce_shapes(xs, *, op):
+    if op not in get_args(Reduction):
+        raise ArgumentError(f'op is "sum", "max" or "min", not "{op}"')
+    return [x.shape for x in xs]
+
+
+@all_reduce.gradient_program("xs")
+def all_reduce_dxs(dys, *, op):
+    if op != "sum":
+        raise ArgumentError(f'all_reduce(op="{op}") has no gradient')
+    summed = all_reduce(dys)
+    return list(summed)
+
+
+@operator(
+    "x: T[...s], counts?: int64[w], whole?: shape[...m] -> y: T[...t]",
+    effects="collective",
+    aliases=("x",),
+    checks_values=True,
+    cases=[
+        Case(x=[[1.0], [2.0]], y=[[1.0], [2.0]]),
+        Case(x=[[True, False]], axis=1, counts=[2], whole=[0.0, 0.0], y=[[True, False]]),
+        GradCheck(x=(2, 3), axis=1),
+        Rejects("axis 1 is not an axis of x, which has 1 dimensions", x=(2,), axis=1),
+    ],
+)
+def all_gather(context, x, counts=None, whole=None, *, axis: int = 0):
+    """The tensors of all workers one after another along ``axis``, in the order of the workers, on every worker.
+
+    Along ``axis`` workers may have different sizes, 0 too; their other sizes are equal. ``counts`` tells these sizes where they are known;
+    else they are exchanged first. ``whole`` tells the size of the result along ``axis`` by its own first one.
+    """
+    y = context.workers.all_gather(x, None if counts is None else counts.tolist(), axis % x.dim())
+    if whole is not None and y.shape[axis] != whole[0]:
+        raise ValueError(f"the workers have {y.shape[axis]} along axis {axis}, where {whole[0]} is said")
+    return y
+
+
+@all_gather.infer_shape
+def all_gather_shape(x, counts=None, whole=None, *, axis):
+    return _resized(x.shape, axis, whole)
+
+
+@all_gather.gradient_program("x")
+def all_gather_dx(x_shape, dy, counts=None, *, axis):
+    return reduce_scatter(dy, counts, x_shape if axis == 0 else None, axis=axis)
+
+
+def _resized(shape: Shape, axis: int, told) -> Shape:
+    axis = require_axis(shape, axis, "x")
+    if told is not None and not told.shape:
+        raise ShapeError("what tells a size has none itself")
+    return (*shape[:axis], "?all" if told is None else told.shape[0], *shape[axis + 1 :])
+
+
+@operator(
+    "x: number[...s], counts?: int64[w], like?: shape[...m] -> y: number[...t]",
+    effects="collective",
+    aliases=("x",),
+    checks_values=True,
+    cases=[
+        Case(x=[[1.0], [2.0]], y=[[1.0], [2.0]]),
+        Case(x=[[1.0, 2.0]], axis=1, counts=[2], like=[0.0, 0.0], y=[[1.0, 2.0]]),
+        GradCheck(x=(2, 3)),
+        Rejects("axis 1 is not an axis of x, which has 1 dimensions", x=(2,), axis=1),
+    ],
+)
+def reduce_scatter(context, x, counts=None, like=None, *, axis: int = 0):
+    """The part of this worker, along ``axis``, of the sum of a tensor over all workers.
+
+    ``counts`` says how much of it each worker takes, in the order of the workers; else they take as much as each other, and the size must
+    be a multiple of their number. ``like`` tells how large this worker's part is by its own first size.
+    """
+    axis = axis % x.dim()
+    sizes = _even(x.shape[axis], context.workers.count) if counts is None else counts.tolist()
+    return _require_like(context.workers.reduce_scatter(x, sizes, axis), axis, like)
+
+
+reduce_scatter.infer_shape(lambda x, counts=None, like=None, *, axis: _resized(x.shape, axis, like))
+
+
+@reduce_scatter.gradient_program("x")
+def reduce_scatter_dx(x_shape, dy, counts=None, *, axis):
+    return all_gather(dy, counts, x_shape if axis == 0 else None, axis=axis)
+
+
+def _even(size: int, workers: int) -> list[int]:
+    if size % workers:
+        raise ValueError(f"{size} is no multiple of the number of workers, {workers}; counts says how much each takes")
+    return [size // workers] * workers
+
+
+def _require_like(y: torch.Tensor, axis: int, like) -> torch.Tensor:
+    if like is not None and y.shape[axis] != like[0]:
+        raise ValueError(f"this worker has {y.shape[axis]} along axis {axis}, where {like[0]} is said")
+    return y
+
+
+@operator(
+    "x: T[...s], counts?: int64[w], like?: shape[...m] -> y: T[...t]",
+    aliases=("x",),
+    checks_values=True,
+    cases=[
+        Case(x=[[1.0], [2.0]], y=[[1.0], [2.0]]),
+        Case(x=[[1, 2]], axis=1, counts=[2], like=[0, 0], y=[[1, 2]]),
+        GradCheck(x=(2, 3), axis=1),
+        Rejects("axis 1 is not an axis of x, which has 1 dimensions", x=(2,), axis=1),
+    ],
+)
+def shard(context, x, counts=None, like=None, *, axis: int = 0):
+    """The part of this worker, along ``axis``, of a tensor that all workers have. ``counts`` and ``like`` are those of `reduce_scatter`."""
+    axis = axis % x.dim()
+    start, size = _part(context, x.shape[axis], counts)
+    return _require_like(x.narrow(axis, start, size), axis, like).contiguous()
+
+
+shard.infer_shape(lambda x, counts=None, like=None, *, axis: _resized(x.shape, axis, like))
+
+
+@shard.gradient_program("x")
+def shard_dx(x_shape, dy, counts=None, *, axis):
+    return pad_shard(dy, x_shape, counts, axis=axis)
+
+
+@operator(
+    "part: T[...s], whole: shape[...t], counts?: int64[w] -> y: T[...t]",
+    checks_values=True,
+    cases=[
+        Case(part=[[1.0], [2.0]], whole=[[0.0], [0.0]], y=[[1.0], [2.0]]),
+        GradCheck(part=(2, 3), whole=(2, 3), axis=1),
+        Rejects("axis 1 is not an axis of part, which has 1 dimensions", part=(2,), whole=(2,), axis=1),
+    ],
+)
+def pad_shard(context, part, whole, counts=None, *, axis: int = 0):
+    """The part of this worker of a tensor, with zeros where the parts of the others are: added up over the workers, it is the whole."""
+    axis = axis % part.dim()
+    start, size = _part(context, whole[axis], counts)
+    y = part.new_zeros(whole)
+    y.narrow(axis, start, size).copy_(part)
+    return y
+
+
+pad_shard.check_shapes(lambda part, whole, counts=None, *, axis: require_axis(part.shape, axis, "part"))
+pad_shard.gradient_programs(
+    part=lambda part_shape, dy, counts=None, *, axis: shard(dy, counts, part_shape if axis == 0 else None, axis=axis)
+)
+
+
+def _part(context, size: int, counts) -> tuple[int, int]:
+    sizes = _even(size, context.workers.count) if counts is None else counts.tolist()
+    start, stop = bounds_of(sizes, context.workers.index)
+    if sum(sizes) != size:
+        raise ValueError(f"the parts are {sum(sizes)} in all, of {size}")
+    return start, stop - start
+
+
+@operator(
+    "x: T[...s] -> y: T[...s]",
+    effects="collective",
+    aliases=("x",),
+    checks_values=True,
+    cases=[Case(x=[1.0, 2.0], y=[1.0, 2.0]), GradCheck(x=(2,)), Rejects("a worker is counted from 0, and root is -1", x=(2,), root=-1)],
+)
+def broadcast(context, x, *, root: int = 0):
+    """The tensor of the worker ``root``, on every worker. Each has one of its shape."""
+    if root >= context.workers.count:
+        raise ValueError(f"there is no worker {root} of {context.workers.count}")
+    return context.workers.broadcast(x, root)
+
+
+@broadcast.check_shapes
+def require_root(x, *, root):
+    if root < 0:
+        raise ArgumentError(f"a worker is counted from 0, and root is {root}")
+
+
+@broadcast.gradient_program("x")
+def broadcast_dx(dy, *, root):
+    index = worker_index()
+    return where(equal(index, constant_like(root, index)), all_reduce([dy])[0], full_like(dy, value=0.0, dtype=dy.dtype))
+
+
+@operator(
+    "x: T[n ...d] -> y: T[n ...d]",
+    effects="collective",
+    aliases=("x",),
+    checks_values=True,
+    cases=[Case(x=[1.0, 2.0], y=[1.0, 2.0]), GradCheck(x=(2, 3))],
+)
+def all_to_all(context, x):
+    """The rows of each worker in equal parts, of which worker i gets the i-th: those for this worker, in the order of who sent them.
+
+    ``n`` is one size on all workers, and a multiple of their number.
+    """
+    _even(len(x), context.workers.count)
+    return context.workers.all_to_all(x)
+
+
+all_to_all.gradient_programs(x=lambda dy: all_to_all(dy))
+
+
+@operator(" -> y: int64[]", cases=[Case(y=0)])
+def worker_index(context):
+    """The number of this worker, from 0 on."""
+    return torch.tensor(context.workers.index, dtype=torch.int64)

@@ -1,0 +1,68 @@
+"""Where the value of a variable is, when workers run one program together on parts of its rows.
+
+The words are those of PyTorch's DTensor and of GSPMD (Xu et al., 2021): a value is replicated, sharded, or a partial sum.
+"""
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import NamedTuple
+
+from oarlock.ir.size import Size
+from oarlock.ir.var import Var
+
+__all__ = ["PARTIAL", "REPLICATED", "Decision", "Kind", "Placement", "numbers_of", "sharded", "splits"]
+
+
+class Kind(Enum):
+    """The relation of what the workers hold to the value that one worker with all rows would have."""
+
+    REPLICATED = "replicated"
+    """Every worker has the value."""
+    SHARDED = "sharded"
+    """Laid one after another along an axis, what the workers have is the value."""
+    PARTIAL = "partial"
+    """Added up, what the workers have is the value."""
+    NUMBERS = "numbers"
+    """Sharded along the first axis; the elements count the rows of each worker from 0 on, where those of the value count all rows."""
+    SPLITS = "splits"
+    """Row splits of the rows that the worker has."""
+
+
+class Placement(NamedTuple):
+    kind: Kind
+    axis: int = 0
+    rows: Size | None = None
+    """Of numbers: the size, on one worker, of what they count."""
+
+    @property
+    def by_rows(self) -> bool:
+        """Whether the workers have different rows of the value."""
+        return self.kind in (Kind.SHARDED, Kind.NUMBERS)
+
+
+REPLICATED = Placement(Kind.REPLICATED)
+PARTIAL = Placement(Kind.PARTIAL)
+
+
+def sharded(axis: int = 0) -> Placement:
+    return Placement(Kind.SHARDED, axis)
+
+
+def numbers_of(rows: Size) -> Placement:
+    return Placement(Kind.NUMBERS, 0, rows)
+
+
+def splits() -> Placement:
+    return Placement(Kind.SPLITS)
+
+
+@dataclass
+class Decision:
+    """How one op is computed: the placements of what it reads and of what it computes then, and what is written in its stead."""
+
+    needs: dict[Var, Placement]
+    gives: dict[Var, Placement]
+    written: str = ""
+    """The way of `writing.py` to write it; empty where the op stays, on other inputs."""
+    outputs: list[Placement] = field(default_factory=list)
+    """The placements in which the block of the op returns its outputs."""

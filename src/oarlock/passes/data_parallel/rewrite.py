@@ -1,0 +1,73 @@
+"""`data_parallel`: the program that several workers run together, each on its own rows."""
+
+from oarlock.errors import ArgumentError, ProgramError
+from oarlock.ir.location import here
+from oarlock.ir.program import Program
+from oarlock.ir.size import names_in
+from oarlock.ir.traversal import walk
+from oarlock.ir.var import Var
+from oarlock.passes.data_parallel.analysis import Analysis
+from oarlock.passes.data_parallel.placement import REPLICATED, Placement, sharded, splits
+from oarlock.passes.data_parallel.writing import Writing
+from oarlock.registry.catalogue import standard
+
+__all__ = ["data_parallel"]
+
+_BUCKET = 25.0  # MiB; PyTorch's DistributedDataParallel takes as much
+
+
+def data_parallel(program: Program, *, bucket_megabytes: float = _BUCKET) -> int:
+    """Let several workers run `program` together, each on rows of its own; return how many collective ops it has then.
+
+    Before                                   After
+        loss: float[n] = ...                     loss: float[n] = ...
+        cost = mean(loss)                        total = all_reduce(reduce_sum(loss))
+                                                 cost = divide(total, rows of all workers)
+        w@GRAD = linear_dw(x, dy)                w@GRAD = all_reduce(linear_dw(x, dy))
+        w@NEXT = sgd(w, w@GRAD, rate)            w@NEXT = sgd(w, w@GRAD, rate)
+
+    It computes, within rounding, what one worker would of the rows of all, laid one after another in the order of the workers: a mean is
+    over all of them, however many each has, none too; batch normalization takes the statistics of all, dropout drops what it would drop
+    there. Parameters, their state and metrics are the same bits on every worker. Inputs that lead with the rows are each worker's own, and
+    so is what is fetched of these rows; all other inputs are the same on every worker.
+
+    Legal for every program: each variable is replicated, sharded by rows or a partial sum, as the signatures of the operators tell (Xu et
+    al., 2021, "GSPMD"), and what no rule covers is computed whole by every worker, on gathered inputs. Gradients are summed in buckets of
+    at most `bucket_megabytes`, as soon as they are there. Call it after `minimize`, once; `program` is changed. Raises ProgramError for a
+    program that exchanges tensors already, or has no rows, ArgumentError for what is no program.
+    """
+    if not isinstance(program, Program):
+        raise ArgumentError(f"data_parallel takes a program, not {program!r:.60}", location=here())
+    if not bucket_megabytes > 0:
+        raise ArgumentError(f"bucket_megabytes is a number above 0, not {bucket_megabytes!r:.40}", location=here())
+    if any(standard.get(op.type).effects == "collective" for op in walk(program.main)):
+        raise ProgramError("the workers of this program exchange tensors already", location=here(), hint="call data_parallel once")
+    analysis = Analysis(standard)
+    analysis.run(program.main, placements_of_inputs(program))
+    return Writing(program, analysis, int(bucket_megabytes * 2**20)).run()
+
+
+def placements_of_inputs(program: Program) -> dict[Var, Placement]:
+    """Where the inputs are: what leads with rows is sharded, and row splits are those of the rows that a worker has.
+
+    Raises ProgramError where no input leads with rows.
+    """
+    ragged = program.ragged_inputs()
+    cutting = {level for levels in ragged.values() for level in levels}
+    counts = {var.shape[0] for var in program.main.inputs if var.shape and var not in ragged and var not in cutting}
+    counts = {rows for rows in counts if isinstance(rows, str) and names_in(rows) == {rows}}
+    placements: dict[Var, Placement] = {}
+    for var in program.main.inputs:
+        if var in cutting:
+            placements[var] = splits()
+        elif var in ragged or (var.shape and var.shape[0] in counts):
+            placements[var] = sharded()
+        else:
+            placements[var] = REPLICATED
+    if (REPLICATED in placements.values() and set(placements.values()) == {REPLICATED}) or not placements:
+        raise ProgramError(
+            "no input of this program leads with rows, so workers have none of their own",
+            location=here(),
+            given=[var.describe() for var in program.main.inputs],
+        )
+    return placements

@@ -1,0 +1,267 @@
+"""Where the results of an op are, by where its inputs are. What no rule covers is computed whole, by every worker."""
+
+from collections.abc import Collection, Mapping
+
+from oarlock.ir.attribute import Sizes
+from oarlock.ir.operation import Op
+from oarlock.ir.shape_rules import require_axes
+from oarlock.ir.size import Size, names_in
+from oarlock.ir.var import Var
+from oarlock.passes.data_parallel.placement import PARTIAL, REPLICATED, Decision, Kind, Placement, numbers_of, sharded
+from oarlock.passes.data_parallel.row_operators import EXPANSIONS, SEQUENCES, shares_rows
+from oarlock.passes.rows import Place, axes_with, is_multiple, place_after, reshaped
+from oarlock.registry.axes import axes_alone
+from oarlock.registry.catalogue import Catalogue
+from oarlock.registry.declaration import Operator
+
+__all__ = ["decide", "whole"]
+
+_LINEAR = {"add", "assign", "neg", "reduce_sum", "reshape", "reshape_like", "stop_gradient", "subtract", "sum", "transpose"}
+"""Operators whose result is the sum over the workers of their results, where each input is such a sum."""
+_RANDOM = {"bernoulli", "dropout", "random_normal_like", "random_uniform_like"}
+_BATCH_NORM = {"batch_norm": "sync_batch_norm", "batch_norm_grad": "sync_batch_norm_grad"}
+_BATCH_SUMS = {"batch_norm_bias_grad", "batch_norm_scale_grad"}
+
+
+def decide(op: Op, catalogue: Catalogue, have: Mapping[Var, Placement]) -> Decision:
+    """The best way for an op without blocks: without a word between the workers where there is one."""
+    operator = catalogue.get(op.type)
+    told = {slot.name for slot in operator.signature.inputs if slot.shape_only}
+    data = [var for slot, vars in op.inputs.items() if slot not in told for var in vars]
+    data += [value for value in op.attributes.values() if isinstance(value, Var)]
+    shapes = [var for slot in told for var in op.inputs.get(slot, ())]
+    if not any(have[var].kind in (Kind.SHARDED, Kind.NUMBERS, Kind.SPLITS) for var in (*data, *shapes)):
+        if op.type in _LINEAR and data and all(have[var] is PARTIAL for var in data):
+            return _stay(op, have, PARTIAL)
+        return whole(op, have, set(shapes) - set(data))
+    if not any(have[var].kind in (Kind.SHARDED, Kind.NUMBERS, Kind.SPLITS) for var in data) and _is_told_others(op, have, shapes):
+        needs = {var: REPLICATED for var in data} | {var: have[var] for var in shapes if var not in data}
+        return Decision(needs, dict.fromkeys(op.writes, REPLICATED))
+    return _by_rows(op, operator, have, data, shapes) or whole(op, have)
+
+
+def _is_told_others(op: Op, have: Mapping[Var, Placement], shapes: Collection[Var]) -> bool:
+    """Whether of what tells sizes by its shape alone, the number of rows is not asked for."""
+    rows = {name for var in shapes if have[var].by_rows and var.shape for name in names_in(var.shape[have[var].axis])}
+    sizes = [size for value in op.attributes.values() if isinstance(value, Sizes) for size in value]
+    sizes += [size for var in op.writes for size in var.shape or ("?",)]
+    return op.type not in ("numel", "size") and not any(rows & names_in(size) for size in sizes if size != "?")
+
+
+def whole(op: Op, have: Mapping[Var, Placement], shapes: Collection[Var] = ()) -> Decision:
+    """Every worker computes the op on whole inputs. Of a partial sum each has the shape, where that alone is read."""
+    needs = {var: PARTIAL if have[var] is PARTIAL and var in shapes else REPLICATED for var in op.reads}
+    return Decision(needs, dict.fromkeys(op.writes, REPLICATED))
+
+
+def _stay(
+    op: Op, have: Mapping[Var, Placement], given: Placement, needs: Mapping[Var, Placement] | None = None, written: str = ""
+) -> Decision:
+    return Decision({var: have[var] for var in op.reads} | dict(needs or {}), dict.fromkeys(op.writes, given), written)
+
+
+def _by_rows(op: Op, operator: Operator, have: Mapping[Var, Placement], data: list[Var], shapes: list[Var]) -> Decision | None:
+    found = _special(op, have)
+    if found is not None:
+        return found
+    if shares_rows(operator) is not None:
+        return _row_slots(op, operator, have)
+    if any(have[var].kind is Kind.SPLITS for var in op.reads):
+        return None
+    symbol = _symbol(op, have)
+    if symbol is None:
+        return None
+    placed = {var: place for var in (*data, *shapes) if (place := _place(var, have[var], symbol)) is not None}
+    needs = {var: sharded(placed[var].axis) if var in placed else REPLICATED for var in op.reads}
+    needs |= {var: PARTIAL for var in shapes if have[var] is PARTIAL and var not in data}
+    place = _after(op, operator, symbol, placed, data, shapes)
+    if place is not None:
+        gives = {var: _given(var, place, symbol) for var in op.writes}
+        if None not in gives.values():
+            written = "random" if op.type in _RANDOM else ""
+            return Decision(needs, gives, written) if not written or place.axis == 0 else None  # type: ignore[arg-type]
+    if op.type in ("mean", "mean_dx") and (axes := _reduced(op, placed)) is not None:
+        return Decision(needs, dict.fromkeys(op.writes, REPLICATED if op.type == "mean" else sharded(axes)), op.type)
+    if _sums(op, operator, placed, data):
+        return Decision(needs, dict.fromkeys(op.writes, PARTIAL))
+    if op.type == "numel" or (op.type == "size" and _axis(op, shapes[0]) == placed[shapes[0]].axis):
+        return Decision(needs, dict.fromkeys(op.writes, PARTIAL))
+    return _stay(op, have, REPLICATED) if op.type == "size" else None
+
+
+def _axis(op: Op, var: Var) -> int:
+    return op.attributes.get("axis", 0) % max(1, len(var.shape or ()))  # type: ignore[operator]
+
+
+def _symbol(op: Op, have: Mapping[Var, Placement]) -> str | None:
+    """The name of the size by which rows are counted, where all that is sharded has that name along its axis."""
+    names: set[str] | None = None
+    for var in op.reads:
+        if have[var].by_rows and var.shape is not None:
+            here = set(names_in(var.shape[have[var].axis]))
+            names = here if names is None else names & here
+    return next(iter(names)) if names and len(names) == 1 else None
+
+
+def _place(var: Var, placement: Placement, symbol: str) -> Place | None:
+    """Where a variable has rows: where it is sharded, or would be; what is replicated has rows where one of its sizes counts them."""
+    axes = axes_with(var.shape, symbol)
+    if placement.by_rows:
+        return Place(placement.axis)
+    if placement.kind is Kind.REPLICATED and len(axes) == 1 and is_multiple((var.shape or ())[axes[0]], symbol):
+        return Place(axes[0])
+    return None
+
+
+def _given(var: Var, place: Place, symbol: str) -> Placement | None:
+    axes = axes_with(var.shape, symbol)
+    if axes != [place.axis] or place.outer != 1 or not is_multiple((var.shape or ())[place.axis], symbol):
+        return None
+    return sharded(place.axis)
+
+
+def _after(op: Op, operator: Operator, symbol: str, placed: dict[Var, Place], data: list[Var], shapes: list[Var]) -> Place | None:
+    """Where the results have rows, each computed of the same row of the inputs; None where that is not shown."""
+    rows = [var for var in data if var in placed]
+    if op.type in EXPANSIONS and not (op.type == "mean_dx" and _reduced(op, placed) is not None):
+        like = op.writes[0]
+        axes = axes_with(like.shape, symbol)
+        if not rows:
+            return Place(axes[0]) if len(axes) == 1 else None
+        ranks = len(like.shape or ()) - len(rows[0].shape or ())
+        if op.type in ("broadcast_to_like",):
+            return Place(placed[rows[0]].axis + ranks)
+        if op.type in ("reduce_sum_dx", "mean_dx"):
+            return Place(axes[0]) if len(axes) == 1 else None
+        return None
+    if not rows:
+        if op.type in ("broadcast_to",) and len(axes_with(op.writes[0].shape, symbol)) == 1:
+            return Place(axes_with(op.writes[0].shape, symbol)[0])
+        return None
+    if op.type in _RANDOM or op.type in ("cast", "dropout_dx", "optimization_barrier", "sum"):
+        places = {placed.get(var) for var in data}
+        return places.pop() if len(places) == 1 else None
+    if op.type == "reshape_like":
+        return reshaped(rows[0].shape or (), op.writes[0].shape or (), placed[rows[0]], symbol)
+    if op.type == "sum_to_shape":
+        axis = placed[rows[0]].axis - (len(rows[0].shape or ()) - len(op.writes[0].shape or ()))
+        return Place(axis) if axis in axes_with(op.writes[0].shape, symbol) else None
+    if op.type in ("take_along_axis", "scatter_along_axis"):
+        places = {placed.get(var) for var in data}
+        place = places.pop() if len(places) == 1 else None
+        return place if place is not None and place.axis != _axis(op, rows[0]) else None
+    if op.type == "select_branch":
+        places = {placed.get(var) for var in data}
+        place = places.pop() if len(places) == 1 else None
+        return Place(place.axis - 1) if place is not None and place.axis else None
+    only = {var: placed[var] for var in rows}
+    found = place_after(operator, op, symbol, only) if not operator.effects else None
+    if found is None and operator.axis_attribute is not None and shapes and all(var in placed for var in op.reads):
+        rank = max(len(var.shape or ()) for var in (*op.reads, *op.writes))
+        places = {place for var, place in placed.items()}
+        if len(places) == 1 and axes_alone(operator, op.attributes, rank) > (place := places.pop()).axis:
+            return place
+    return found
+
+
+def _reduced(op: Op, placed: Mapping[Var, Place]) -> int | None:
+    """The axis of the rows, where it is among those that a mean is over, or its gradient."""
+    var = op.inputs["x" if op.type == "mean" else "x_shape"][0]
+    if var not in placed or var.shape is None:
+        return None
+    return placed[var].axis if placed[var].axis in require_axes(var.shape, op.attributes.get("axis")) else None  # type: ignore[arg-type]
+
+
+def _sums(op: Op, operator: Operator, placed: Mapping[Var, Place], data: list[Var]) -> bool:
+    """Whether the result is the sum of what the rows of each worker add."""
+    rows = [var for var in data if var in placed]
+    if operator.effects or not rows:
+        return False
+    if op.type == "reduce_sum":
+        return placed[rows[0]].axis in require_axes(rows[0].shape or (), op.attributes.get("axis"))  # type: ignore[arg-type]
+    if op.type == "sum_to_shape":
+        return True
+    if op.type == "dot":
+        return len({placed.get(var) for var in data}) == 1
+    if op.type in ("contingency_table",):
+        return all(var in placed for var in data)
+    if op.type == "scatter_add":
+        values, numbers = op.inputs["values"][0], op.inputs["rows"][0]
+        at = op.attributes.get("axis") or 0
+        fits = values in placed and numbers in placed and placed[values].axis == placed[numbers].axis + at  # type: ignore[operator]
+        return bool(fits) and op.inputs["like"][0] not in placed
+    if op.type in _BATCH_SUMS:
+        return all((var in placed) == (slot in ("x", "dy")) for slot, vars in op.inputs.items() for var in vars)
+    if set(operator.summed_outputs) != {slot.name for slot in operator.signature.outputs}:
+        return False
+    groups = {slot.leading_group for slot in operator.signature.inputs} - {None}
+    if len(groups) != 1:
+        return False
+    (group,) = groups
+    leading = {slot.name: len(slot.axes or ()) - 1 for slot in operator.signature.inputs if slot.leading_group == group}
+    places = set()
+    for slot, vars in op.inputs.items():
+        for var in vars:
+            if (var in placed) != (slot in leading) or (var in placed and placed[var].axis >= len(var.shape or ()) - leading[slot]):
+                return False
+            places |= {placed[var]} if var in placed else set()
+    return len(places) == 1
+
+
+def _row_slots(op: Op, operator: Operator, have: Mapping[Var, Placement]) -> Decision | None:
+    """The same of operators that are known to compute what leads with rows by row."""
+    rows = shares_rows(operator)
+    assert rows is not None
+    needs: dict[Var, Placement] = {}
+    for slot, vars in op.inputs.items():
+        for var in vars:
+            placement = have[var]
+            if not rows[slot]:
+                wanted = REPLICATED
+            elif placement.kind is Kind.SPLITS or (placement.kind in (Kind.SHARDED, Kind.NUMBERS) and placement.axis == 0):
+                wanted = placement
+            elif placement.kind is Kind.REPLICATED and var.shape:
+                wanted = sharded()
+            else:
+                return None
+            if needs.setdefault(var, wanted) != wanted:
+                return None
+    if "splits" in op.inputs and any(have[var].kind is not Kind.SPLITS for var in op.inputs["splits"]):
+        return None
+    if "splits" not in op.inputs and _symbol(op, have) is None and op.type != "merge" and not op.type.startswith("merge_"):
+        return None
+    gives: dict[Var, Placement] = {}
+    for slot, vars in op.outputs.items():
+        for var in vars:
+            counts = op.type in SEQUENCES and slot == "at"
+            gives[var] = numbers_of(_elements(op)) if counts else sharded() if rows[slot] else PARTIAL
+    return Decision(needs, gives)
+
+
+def _elements(op: Op) -> Size:
+    return (op.reads[0].shape or (0,))[0]
+
+
+def _special(op: Op, have: Mapping[Var, Placement]) -> Decision | None:
+    """What has a rule of its own: numbers of rows, and statistics of a batch."""
+    if op.type in _BATCH_NORM and have[op.inputs["x"][0]] == sharded():
+        needs = {var: sharded() if slot in ("x", "dy") else REPLICATED for slot, vars in op.inputs.items() for var in vars}
+        gives = {var: sharded() if slot in ("y", "dx") else REPLICATED for slot, vars in op.outputs.items() for var in vars}
+        return Decision(needs, gives, "sync_batch_norm")
+    if op.type == "nonzero" and have[op.reads[0]] == sharded() and len(op.reads[0].shape or ()) == 1:
+        return Decision({op.reads[0]: sharded()}, {op.writes[0]: numbers_of(op.reads[0].shape[0])})  # type: ignore[index]
+    if op.type == "gather":
+        (x,), (rows,) = op.inputs["x"], op.inputs["rows"]
+        if _counts(have, rows, x):
+            return Decision({x: sharded(), rows: have[rows]}, {op.writes[0]: sharded()}) if not op.attributes.get("axis") else None
+    if op.type == "scatter_add":
+        (values,), (rows,), (like,) = op.inputs["values"], op.inputs["rows"], op.inputs["like"]
+        if _counts(have, rows, like) and not op.attributes.get("axis"):
+            return Decision({values: sharded(), rows: have[rows], like: sharded()}, {op.writes[0]: sharded()})
+    return None
+
+
+def _counts(have: Mapping[Var, Placement], numbers: Var, counted: Var) -> bool:
+    """Whether the numbers count the rows that each worker has of a value."""
+    placement = have[numbers]
+    return placement.kind is Kind.NUMBERS and have[counted] == sharded() and (counted.shape or (None,))[0] == placement.rows

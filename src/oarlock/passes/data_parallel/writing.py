@@ -1,0 +1,287 @@
+"""The program that workers run together, written op by op from the decisions about each."""
+
+from collections import defaultdict
+from collections.abc import Callable
+
+from oarlock.ir.attribute import Sizes
+from oarlock.ir.block import Block
+from oarlock.ir.dtype import DType
+from oarlock.ir.operation import Op, Role
+from oarlock.ir.program import Program
+from oarlock.ir.shape_rules import require_axes
+from oarlock.ir.size import Size, names_in, rename
+from oarlock.ir.traversal import inner_blocks
+from oarlock.ir.var import Var
+from oarlock.op.collective import all_gather, all_reduce, shard
+from oarlock.op.control.layout import Layout
+from oarlock.op.creation import full
+from oarlock.op.cumulative import cumsum
+from oarlock.op.dtype_conversion import cast
+from oarlock.op.elementwise import divide, multiply
+from oarlock.op.indexing import gather
+from oarlock.op.manipulation import concat
+from oarlock.op.reduction import reduce_sum
+from oarlock.op.sequence import sequence_lengths
+from oarlock.op.told_shape import size
+from oarlock.passes.data_parallel.analysis import Analysis
+from oarlock.passes.data_parallel.placement import PARTIAL, REPLICATED, Kind, Placement, sharded
+from oarlock.passes.data_parallel.rows_of_workers import RowsOfWorkers, written_into
+from oarlock.registry.catalogue import standard
+from oarlock.registry.creator import append_op
+
+__all__ = ["Writing"]
+
+_EXACT = (DType.FLOAT32, DType.FLOAT64)  # in which sums of many rows are as good as they are
+
+
+class Writing:
+    """One application to a program, of which an analysis has decided on every op."""
+
+    def __init__(self, program: Program, analysis: Analysis, bucket_bytes: int):
+        self.program = program
+        self.decisions = analysis.decisions
+        self.placed = analysis.placed
+        self.bucket_bytes = bucket_bytes
+        self.rows: dict[Size, RowsOfWorkers] = {}
+        self.converted: dict[tuple[Var, Placement], Var] = {}
+        self.summed: set[Var] = self._wanted_whole()
+        self.waiting: dict[Block, list[Var]] = defaultdict(list)
+        self.count = 0
+        self._find_rows()
+
+    def run(self) -> int:
+        """Write the program; return how many collective ops it has."""
+        main = self.program.main
+        self._block(main)
+        self._rename_sizes()
+        for label, var in self.program.targets.items():
+            if self.placed.get(var) is PARTIAL:
+                self.program.targets[label] = self.converted[var, REPLICATED]
+        self.program.claim_names()
+        self.program.changed()
+        return self.count
+
+    # Blocks and ops
+
+    def _block(self, block: Block) -> None:
+        ops, block.ops = block.ops, []
+        tail = [op for op in ops if op.is_commit]
+        for op in ops:
+            if not op.is_commit:
+                self._op(op)
+        if block.parent is None:
+            for var in self.program.targets.values():
+                if self.placed.get(var) is PARTIAL:
+                    self._convert(var, REPLICATED)
+        for op in tail:
+            op.inputs = {slot: tuple(self._convert(var, REPLICATED) for var in vars) for slot, vars in op.inputs.items()}
+        block.ops += tail
+
+    def _op(self, op: Op) -> None:
+        decision = self.decisions[op]
+        with self.program.write_as(op.role, op.location):
+            found = {var: self._convert(var, need) for var, need in decision.needs.items()}
+            op.inputs = {slot: tuple(found.get(var, var) for var in vars) for slot, vars in op.inputs.items()}
+            op.attributes = {name: found.get(value, value) if isinstance(value, Var) else value for name, value in op.attributes.items()}
+            if decision.written:
+                _WAYS[decision.written](self, op)
+            else:
+                self._owned_blocks(op)
+                op.block.ops.append(op)
+        for var in op.writes:
+            if self.placed.get(var) is PARTIAL and var in self.summed:
+                self._sum_later(var)
+
+    def _owned_blocks(self, op: Op) -> None:
+        if not op.blocks:
+            return
+        (body,) = op.blocks
+        self._block(body)
+        needs = self.decisions[op].outputs
+        with self.program.write_as(op.role, op.location):
+            body.outputs = [self._convert(var, need) for var, need in zip(body.outputs, needs, strict=True)]
+        Layout.of(op).write()
+
+    def _wanted_whole(self) -> set[Var]:
+        """The partial sums that somebody needs whole."""
+        wanted = {var for decision in self.decisions.values() for var, need in decision.needs.items() if need is not PARTIAL}
+        for op, decision in self.decisions.items():
+            for body in op.blocks:
+                wanted |= {var for var, need in zip(body.outputs, decision.outputs, strict=True) if need is not PARTIAL}
+        return wanted | set(self.program.targets.values())
+
+    # Partial sums, several in one op
+
+    def _sum_later(self, var: Var) -> None:
+        """Let the workers exchange a partial sum with others, when these are enough, or when it is asked for."""
+        waiting = self.waiting[var.block]
+        if waiting and (waiting[0].dtype is not var.dtype or sum(map(_bytes, (*waiting, var))) > self.bucket_bytes):
+            self._sum(var.block)
+        self.waiting[var.block].append(var)
+
+    def _sum(self, block: Block) -> None:
+        vars = self.waiting.pop(block)
+        with written_into(block, vars[0].op.role if vars[0].op else Role.FORWARD):
+            sums = all_reduce(vars)
+        self.count += 1
+        for var, total in zip(vars, sums, strict=True):
+            self.converted[var, REPLICATED] = total
+            self.placed[total] = REPLICATED
+            name = var.name
+            block.rename(var, _free(block, f"{name}.part"))
+            block.rename(total, name)
+
+    # Other placements
+
+    def _convert(self, var: Var, need: Placement) -> Var:
+        """The variable that has the value of `var` in another placement."""
+        placed = self.placed.get(var, REPLICATED)
+        if placed == need:
+            return var
+        if (var, need) not in self.converted:
+            if placed is PARTIAL:
+                if var not in self.waiting[var.block]:
+                    self._sum_later(var)
+                self._sum(var.block)
+                if need is not REPLICATED:
+                    self.converted[var, need] = self._convert(self.converted[var, REPLICATED], need)
+            else:
+                with written_into(var.block, self.program.writing[0]):
+                    made = self._converted(var, placed, need)
+                self.converted[var, need] = made
+                self.placed[made] = need
+        return self.converted[var, need]
+
+    def _converted(self, var: Var, placed: Placement, need: Placement) -> Var:
+        if placed.kind is Kind.SPLITS:
+            return self._whole_splits(var)
+        if placed.kind is Kind.NUMBERS:
+            counted = gather(self.rows[placed.rows].own, var)  # type: ignore[index]
+            self.placed[counted] = sharded()
+            return self._convert(counted, need)
+        if placed is REPLICATED:
+            rows = self.rows[var.shape[need.axis]]  # type: ignore[index]
+            counts, own = rows.counts, rows.own
+            part = shard(var, counts, own, axis=need.axis, name=_free(var.block, f"{var.name}.own"))
+            return part
+        if need is REPLICATED:
+            rows = self.rows[var.shape[placed.axis]]  # type: ignore[index]
+            counts, whole = rows.counts, rows.whole
+            self.count += 1
+            return all_gather(var, counts, whole, axis=placed.axis, name=_free(var.block, f"{var.name}.all"))
+        return self._convert(self._convert(var, REPLICATED), need)
+
+    def _whole_splits(self, splits: Var) -> Var:
+        lengths = sequence_lengths(splits)
+        self.placed[lengths] = sharded()
+        whole = self._convert(lengths, REPLICATED)
+        zero = full(shape=Sizes((1,)), value=0.0, dtype=DType.INT64)
+        return concat([zero, cumsum(whole, axis=0)], axis=0, name=_free(splits.block, f"{splits.name}.all"))
+
+    def _find_rows(self) -> None:
+        """Of each size that counts the rows of one worker, who tells it: the first variable that has them."""
+        for block in inner_blocks(self.program.main):
+            for var in (*block.inputs, *(var for op in block.ops for var in op.writes)):
+                placed = self.placed.get(var, REPLICATED)
+                if placed.by_rows and var.shape is not None:
+                    rows = var.shape[placed.axis]
+                    if not isinstance(rows, int) and rows not in self.rows:
+                        self.rows[rows] = RowsOfWorkers(rows, var, placed.axis, self.rows)
+
+    def _rename_sizes(self) -> None:
+        """Call the sizes of what is whole by the names of the rows of all workers."""
+        names: dict[str, Size] = {rows: f"{rows}.all" for rows in self.rows if names_in(rows) == {rows}}
+        made = {var for rows in self.rows.values() for var in rows._found.values()}
+        for block in inner_blocks(self.program.main):
+            for var in block.vars.values():
+                placed = self.placed.get(var)
+                if placed is None or var in made or var.shape is None or placed.kind is Kind.SPLITS:
+                    continue
+                own = placed.axis if placed.by_rows else None
+                var.shape = tuple(item if axis == own else rename(item, names) for axis, item in enumerate(var.shape))
+            for op in block.ops:
+                if op.writes and all(self.placed.get(var) is REPLICATED and var not in made for var in op.writes):
+                    op.attributes = {
+                        name: Sizes(tuple(rename(item, names) for item in value)) if isinstance(value, Sizes) else value
+                        for name, value in op.attributes.items()
+                    }
+
+    # Ops that are written otherwise
+
+    def _define(self, op: Op, type: str, inputs: dict[str, Var], attributes: dict[str, object] | None = None) -> None:
+        """Let another op define the one result of `op`."""
+        (slot,) = standard.get(type).signature.outputs
+        (result,) = op.writes
+        result.op = None
+        append_op(op.block, type, inputs, {slot.name: result}, attributes or {})
+
+    def _elements(self, op: Op, var: Var, dtype: DType) -> Var:
+        """How many elements a mean is of, over the rows of all workers: dtype[]."""
+        axes = require_axes(var.shape or (), op.attributes.get("axis"))  # type: ignore[arg-type]
+        axis = next(axis for axis in axes if (var.shape or ())[axis] in self.rows and self.placed_axis(var) == axis)
+        count = self.rows[var.shape[axis]].total  # type: ignore[index]
+        with written_into(op.block, op.role):
+            for other in axes:
+                if other != axis:
+                    count = multiply(count, size(var, axis=other))
+            return cast(count, dtype=dtype)
+
+    def placed_axis(self, var: Var) -> int:
+        return self.placed[var].axis
+
+    def _mean(self, op: Op) -> None:
+        (x,), (y,) = op.inputs["x"], op.writes
+        exact = y.dtype if y.dtype in _EXACT else DType.FLOAT32
+        with written_into(op.block, op.role):
+            summed = reduce_sum(
+                x if x.dtype is exact else cast(x, dtype=exact), axis=op.attributes.get("axis"), keepdim=op.attributes["keepdim"]
+            )
+            self.placed[summed] = PARTIAL
+            total = self._convert(summed, REPLICATED)
+            count = self._elements(op, x, exact)
+            if exact is y.dtype:
+                self._define(op, "divide", {"x": total, "y": count})
+            else:
+                self._define(op, "cast", {"x": divide(total, count)}, {"dtype": y.dtype})
+
+    def _mean_gradient(self, op: Op) -> None:
+        (dy,), (x,) = op.inputs["dy"], op.inputs["x_shape"]
+        count = self._elements(op, x, dy.dtype)
+        with written_into(op.block, op.role):
+            share = divide(dy, count)
+        attributes = {name: value for name, value in op.attributes.items() if value is not None}
+        (y,) = op.writes
+        y.op = None
+        append_op(op.block, "reduce_sum_dx", {"dy": share, "x_shape": x}, {"dx": y}, attributes)
+
+    def _synchronized(self, op: Op) -> None:
+        op.type = f"sync_{op.type}"
+        self.count += 1
+        op.block.ops.append(op)
+
+    def _random(self, op: Op) -> None:
+        rows = self.rows[op.writes[0].shape[0]]  # type: ignore[index]
+        op.attributes = {**op.attributes, "first_row": rows.first}
+        if op.type == "random_normal_like":
+            op.attributes["all_rows"] = rows.total
+        op.block.ops.append(op)
+
+
+_WAYS: dict[str, Callable[[Writing, Op], None]] = {
+    "mean": Writing._mean,
+    "mean_dx": Writing._mean_gradient,
+    "sync_batch_norm": Writing._synchronized,
+    "random": Writing._random,
+}
+
+
+def _free(block: Block, name: str) -> str:
+    return name if block.find_var(name, recursive=False) is None else block.program.unique(name)
+
+
+def _bytes(var: Var) -> int:
+    """How many bytes a value takes, as far as its sizes are numbers."""
+    count = 1
+    for item in var.shape or ():
+        count *= item if isinstance(item, int) else 1
+    return count * var.dtype.itemsize
