@@ -71,7 +71,7 @@ class ThreadWorkers(Workers):
 
 
 def run_together(count: int, work: Callable[[ThreadWorkers], Any]) -> list[Any]:
-    """What `work` returns on each of several workers. Raises what the first of them raised."""
+    """The results of `work` on each of several workers. Raises what the first of them raised."""
     table = _Table(count)
     results: list[Any] = [None] * count
     raised: list[BaseException] = []
@@ -79,7 +79,7 @@ def run_together(count: int, work: Callable[[ThreadWorkers], Any]) -> list[Any]:
     def run(workers: ThreadWorkers) -> None:
         try:
             results[workers.index] = work(workers)
-        except BaseException as error:  # noqa: BLE001  # it is raised below
+        except BaseException as error:  # it is raised below
             if not isinstance(error, threading.BrokenBarrierError):
                 raised.append(error)
             table.barrier.abort()

@@ -11,8 +11,8 @@ from serving.asking import model_of, rowwise_program
 from tolerances import CLAIMS
 
 import oarlock as ol
-from oarlock.registry import Case, GradCheck, standard
 from oarlock.passes.rows import BY_FIRST_AXIS
+from oarlock.registry import Case, GradCheck, standard
 from oarlock.serving.rows import find_rows
 from oarlock.serving.served_model import ServedModel
 

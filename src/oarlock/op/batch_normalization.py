@@ -1,15 +1,18 @@
 """Normalization over a batch: each channel with the mean 0 and the variance 1, by the batch's statistics or by running ones."""
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
 
+from oarlock.ir.var import Var
 from oarlock.op.creation import numel
 from oarlock.op.dtype_conversion import cast
 from oarlock.op.elementwise import divide, multiply, neg, subtract
 from oarlock.op.trusted_operator import operator
 from oarlock.op.unary import square
-from oarlock.registry import Case, GradCheck, fused_backward
+from oarlock.registry import Case, GradCheck
+from oarlock.registry.declaration import Operator
 from oarlock.tensor.normalization import batch_gradients, by_channel, normalize_batch, sum_by_channel
 
 __all__ = [
@@ -19,6 +22,7 @@ __all__ = [
     "batch_norm_bias_grad",
     "batch_norm_grad",
     "batch_norm_scale_grad",
+    "declare_gradients",
     "expand_by_channel",
     "normalize_by_running",
 ]
@@ -65,28 +69,6 @@ def normalize_by_running(x, running_mean, running_variance, scale, bias, epsilon
     return y, running_mean.clone(), rstd, running_mean.clone(), running_variance.clone(), NO.clone()
 
 
-@batch_norm.gradient_program("x")
-def batch_norm_dx(x, mean, rstd, uses_batch_statistics, dy, scale=None, dmean=None, drstd=None):
-    """The gradient, and the ways through statistics of the batch, which only a gradient of a gradient takes."""
-    dx = batch_norm_grad(x, mean, rstd, uses_batch_statistics, dy, scale)
-    if dmean is not None:
-        dx = dx + expand_by_channel(_share_of_batch(dmean, x, uses_batch_statistics), x)
-    if drstd is not None:
-        share = _share_of_batch(multiply(drstd, multiply(rstd, square(rstd))), x, uses_batch_statistics)
-        dx = dx - multiply(expand_by_channel(share, x), _centred(x, mean))
-    return dx
-
-
-@batch_norm.gradient_program("scale")
-def batch_norm_dscale(x, mean, rstd, uses_batch_statistics, dy, dmean=None, drstd=None):
-    return batch_norm_scale_grad(x, mean, rstd, uses_batch_statistics, dy)
-
-
-batch_norm.gradient_programs(bias=lambda dy, dmean=None, drstd=None: batch_norm_bias_grad(dy))
-
-batch_norm.no_gradient("running_mean", "running_variance")  # they are what earlier steps have left
-
-
 @operator(
     "values: float[c], like: shape[n c ...s] -> y: float[n c ...s]",
     cases=[
@@ -126,44 +108,6 @@ def batch_norm_grad(x, mean, rstd, uses_batch_statistics, dy, scale=None):
     ``rstd * (g - mean(g) - xhat * mean(g * xhat))``, or ``rstd * g`` where the statistics were not of x.
     """
     return batch_gradients(x, mean, rstd, uses_batch_statistics, dy, scale, (True, False, False))[0]
-
-
-@batch_norm_grad.gradient_program("dy")
-def batch_norm_grad_ddy(x, mean, rstd, uses_batch_statistics, ddx, scale=None):
-    """The gradient is symmetric in ``g`` and what it is contracted with."""
-    projected = batch_norm_grad(x, mean, rstd, uses_batch_statistics, ddx)
-    return projected if scale is None else multiply(projected, expand_by_channel(scale, x))
-
-
-@batch_norm_grad.gradient_program("scale")
-def batch_norm_grad_dscale(x, mean, rstd, uses_batch_statistics, dy, ddx):
-    return batch_norm_bias_grad(multiply(dy, batch_norm_grad(x, mean, rstd, uses_batch_statistics, ddx)))
-
-
-def _dxhat(x, mean, rstd, uses_batch_statistics, dy, scale, ddx):
-    """The gradient of the gradient at x, with respect to ``xhat``: none where the statistics were not of x."""
-    g = dy if scale is None else multiply(dy, expand_by_channel(scale, x))
-    xhat = multiply(_centred(x, mean), expand_by_channel(rstd, x))
-    along_g, along_ddx = (_share_of_batch(batch_norm_bias_grad(multiply(item, xhat)), x, uses_batch_statistics) for item in (g, ddx))
-    both = multiply(ddx, expand_by_channel(along_g, x)) + multiply(g, expand_by_channel(along_ddx, x))
-    return neg(multiply(expand_by_channel(rstd, x), both))
-
-
-@batch_norm_grad.gradient_program("x")
-def batch_norm_grad_dx(x, mean, rstd, uses_batch_statistics, dy, ddx, scale=None):
-    return multiply(_dxhat(x, mean, rstd, uses_batch_statistics, dy, scale, ddx), expand_by_channel(rstd, x))
-
-
-@batch_norm_grad.gradient_program("mean")
-def batch_norm_grad_dmean(x, mean, rstd, uses_batch_statistics, dy, ddx, scale=None):
-    return neg(multiply(batch_norm_bias_grad(_dxhat(x, mean, rstd, uses_batch_statistics, dy, scale, ddx)), rstd))
-
-
-@batch_norm_grad.gradient_program("rstd")
-def batch_norm_grad_drstd(x, mean, rstd, uses_batch_statistics, dy, dx, ddx, scale=None):
-    dxhat = _dxhat(x, mean, rstd, uses_batch_statistics, dy, scale, ddx)
-    direct = divide(batch_norm_bias_grad(multiply(ddx, dx)), rstd)
-    return direct + batch_norm_bias_grad(multiply(dxhat, _centred(x, mean)))
 
 
 @operator(
@@ -206,12 +150,57 @@ def _centred(x, mean):
     return subtract(x, expand_by_channel(mean, x))
 
 
-def _share_of_batch(values, x, uses_batch_statistics):
-    """Of a value for each channel, what each of its elements in x gets; zeros where the statistics were not of x."""
-    count = divide(numel(x, dtype=x.dtype), numel(values, dtype=x.dtype))
-    return multiply(values, divide(cast(uses_batch_statistics, dtype=x.dtype), count))
+def declare_gradients(forward: Operator, backward: Operator, sum_of_workers: Callable[[Var], Var]) -> None:
+    """Declare the gradients of a normalization, and those of its gradient, by the statistics of all rows that workers have of a batch."""
+
+    def share_of_batch(values, x, uses_batch_statistics):
+        """Of a value for each channel, the part of each element of x; zeros where the statistics were not of x."""
+        count = sum_of_workers(divide(numel(x, dtype=x.dtype), numel(values, dtype=x.dtype)))
+        return multiply(sum_of_workers(values), divide(cast(uses_batch_statistics, dtype=x.dtype), count))
+
+    def dx(x, mean, rstd, uses_batch_statistics, dy, scale=None, dmean=None, drstd=None):
+        """The gradient, and the ways through statistics of the batch, which only a gradient of a gradient takes."""
+        dx = backward(x, mean, rstd, uses_batch_statistics, dy, scale)
+        if dmean is not None:
+            dx = dx + expand_by_channel(share_of_batch(dmean, x, uses_batch_statistics), x)
+        if drstd is not None:
+            share = share_of_batch(multiply(drstd, multiply(rstd, square(rstd))), x, uses_batch_statistics)
+            dx = dx - multiply(expand_by_channel(share, x), _centred(x, mean))
+        return dx
+
+    def dscale(x, mean, rstd, uses_batch_statistics, dy, dmean=None, drstd=None):
+        return batch_norm_scale_grad(x, mean, rstd, uses_batch_statistics, dy)
+
+    forward.gradient_programs(x=dx, scale=dscale, bias=lambda dy, dmean=None, drstd=None: batch_norm_bias_grad(dy))
+    forward.no_gradient("running_mean", "running_variance")  # they are what earlier steps have left
+
+    def dxhat(x, mean, rstd, uses_batch_statistics, dy, scale, ddx):
+        """The gradient of the gradient at x, with respect to ``xhat``: none where the statistics were not of x."""
+        g = dy if scale is None else multiply(dy, expand_by_channel(scale, x))
+        xhat = multiply(_centred(x, mean), expand_by_channel(rstd, x))
+        along_g, along_ddx = (share_of_batch(batch_norm_bias_grad(multiply(item, xhat)), x, uses_batch_statistics) for item in (g, ddx))
+        both = multiply(ddx, expand_by_channel(along_g, x)) + multiply(g, expand_by_channel(along_ddx, x))
+        return neg(multiply(expand_by_channel(rstd, x), both))
+
+    def of_dy(x, mean, rstd, uses_batch_statistics, ddx, scale=None):
+        """The gradient is symmetric in ``g`` and what it is contracted with."""
+        projected = backward(x, mean, rstd, uses_batch_statistics, ddx)
+        return projected if scale is None else multiply(projected, expand_by_channel(scale, x))
+
+    def of_scale(x, mean, rstd, uses_batch_statistics, dy, ddx):
+        return batch_norm_bias_grad(multiply(dy, backward(x, mean, rstd, uses_batch_statistics, ddx)))
+
+    def of_x(x, mean, rstd, uses_batch_statistics, dy, ddx, scale=None):
+        return multiply(dxhat(x, mean, rstd, uses_batch_statistics, dy, scale, ddx), expand_by_channel(rstd, x))
+
+    def of_mean(x, mean, rstd, uses_batch_statistics, dy, ddx, scale=None):
+        return neg(multiply(batch_norm_bias_grad(dxhat(x, mean, rstd, uses_batch_statistics, dy, scale, ddx)), rstd))
+
+    def of_rstd(x, mean, rstd, uses_batch_statistics, dy, dx, ddx, scale=None):
+        direct = divide(batch_norm_bias_grad(multiply(ddx, dx)), rstd)
+        return direct + batch_norm_bias_grad(multiply(dxhat(x, mean, rstd, uses_batch_statistics, dy, scale, ddx), _centred(x, mean)))
+
+    backward.gradient_programs(dy=of_dy, scale=of_scale, x=of_x, mean=of_mean, rstd=of_rstd)
 
 
-@fused_backward(batch_norm_grad, batch_norm_scale_grad, batch_norm_bias_grad)
-def batch_norm_backward(x, mean, rstd, uses_batch_statistics, dy, scale=None):
-    return batch_gradients(x, mean, rstd, uses_batch_statistics, dy, scale)
+declare_gradients(batch_norm, batch_norm_grad, lambda var: var)

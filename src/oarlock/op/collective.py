@@ -10,8 +10,8 @@ from typing import get_args
 import torch
 
 from oarlock.errors import ArgumentError, ShapeError
-from oarlock.ir.shape_rules import require_axis
-from oarlock.ir.size import Shape
+from oarlock.ir.shape_rules import differ, require_axis
+from oarlock.ir.size import Shape, format_shape
 from oarlock.op.choice import where
 from oarlock.op.comparison import equal
 from oarlock.op.composed.arithmetic import constant_like
@@ -172,6 +172,7 @@ def shard_dx(x_shape, dy, counts=None, *, axis):
     "part: T[...s], whole: shape[...t], counts?: int64[w] -> y: T[...t]",
     checks_values=True,
     cases=[
+        Case(part=[[1.0], [2.0]], whole=[[0.0], [0.0]], counts=[2], y=[[1.0], [2.0]]),
         Case(part=[[1.0], [2.0]], whole=[[0.0], [0.0]], y=[[1.0], [2.0]]),
         GradCheck(part=(2, 3), whole=(2, 3), axis=1),
         Rejects("axis 1 is not an axis of part, which has 1 dimensions", part=(2,), whole=(2,), axis=1),
@@ -181,12 +182,21 @@ def pad_shard(context, part, whole, counts=None, *, axis: int = 0):
     """The part of this worker of a tensor, with zeros where the parts of the others are: added up over the workers, it is the whole."""
     axis = axis % part.dim()
     start, size = _part(context, whole[axis], counts)
+    if part.shape[axis] != size:
+        raise ValueError(f"the part is {part.shape[axis]} along axis {axis}, where this worker has {size}")
     y = part.new_zeros(whole)
     y.narrow(axis, start, size).copy_(part)
     return y
 
 
-pad_shard.check_shapes(lambda part, whole, counts=None, *, axis: require_axis(part.shape, axis, "part"))
+@pad_shard.check_shapes
+def require_part(part, whole, counts=None, *, axis):
+    at = require_axis(part.shape, axis, "part")
+    beside = [tuple(size for number, size in enumerate(shape) if number != at) for shape in (part.shape, whole.shape)]
+    if len(part.shape) != len(whole.shape) or any(differ(*pair) for pair in zip(*beside, strict=True)):
+        raise ShapeError(f"a part of {format_shape(whole.shape)} along axis {axis} is not {format_shape(part.shape)}")
+
+
 pad_shard.gradient_programs(
     part=lambda part_shape, dy, counts=None, *, axis: shard(dy, counts, part_shape if axis == 0 else None, axis=axis)
 )

@@ -1,8 +1,11 @@
 """Batch normalization by the statistics of the rows of all workers (Zhang et al., 2018, "Context encoding for semantic segmentation")."""
 
+from typing import Any
+
 import torch
 
-from oarlock.op.batch_normalization import YES, batch_norm_bias_grad, batch_norm_scale_grad, normalize_by_running
+from oarlock.op.batch_normalization import YES, declare_gradients, normalize_by_running
+from oarlock.op.collective import all_reduce
 from oarlock.op.trusted_operator import operator
 from oarlock.registry import Case, GradCheck
 from oarlock.tensor.normalization import by_channel, sum_by_channel
@@ -45,19 +48,8 @@ def sync_batch_norm(context, x, running_mean, running_variance, scale=None, bias
     return y.to(x.dtype), mean.to(x.dtype), rstd.to(x.dtype), next_mean, next_variance, YES.clone()
 
 
-@sync_batch_norm.gradient_program("x")
-def sync_batch_norm_dx(x, mean, rstd, uses_batch_statistics, dy, scale=None):
-    return sync_batch_norm_grad(x, mean, rstd, uses_batch_statistics, dy, scale)
-
-
-@sync_batch_norm.gradient_program("scale")
-def sync_batch_norm_dscale(x, mean, rstd, uses_batch_statistics, dy):
-    return batch_norm_scale_grad(x, mean, rstd, uses_batch_statistics, dy)
-
-
-sync_batch_norm.gradient_programs(bias=lambda dy: batch_norm_bias_grad(dy))
-
-sync_batch_norm.no_gradient("running_mean", "running_variance")
+_CHANNELS = [[0.5, -1.0], [2.0, 0.1], [0.7, -0.4]]
+_STATISTICS: dict[str, Any] = {"mean": [0.4, -0.2], "rstd": [0.8, 1.7]}
 
 
 @operator(
@@ -68,6 +60,8 @@ sync_batch_norm.no_gradient("running_mean", "running_variance")
         Case(x=[[3.0]], mean=[2.0], rstd=[0.5], uses_batch_statistics=False, dy=[[5.0]], scale=[4.0], dx=[[10.0]]),
         Case(x=[[1.0], [3.0]], mean=[2.0], rstd=[1.0], uses_batch_statistics=True, dy=[[1.0], [5.0]], dx=[[0.0], [0.0]]),
         Case(x=[[1.0], [3.0]], mean=[2.0], rstd=[0.5], uses_batch_statistics=True, dy=[[1.0], [5.0]], scale=[2.0], dx=[[-1.5], [1.5]]),
+        GradCheck(x=_CHANNELS, **_STATISTICS, uses_batch_statistics=True, dy=(3, 2), scale=(2,)),
+        GradCheck(x=_CHANNELS, **_STATISTICS, uses_batch_statistics=False, dy=(3, 2), scale=(2,)),
     ],
 )
 def sync_batch_norm_grad(context, x, mean, rstd, uses_batch_statistics, dy, scale=None):
@@ -82,3 +76,6 @@ def sync_batch_norm_grad(context, x, mean, rstd, uses_batch_statistics, dy, scal
     count = max(int(counts), 1)
     dx = (g - by_channel(sums / count, x) - xhat * by_channel(along / count, x)) * by_channel(rstd.to(exact), x)
     return dx.to(x.dtype)
+
+
+declare_gradients(sync_batch_norm, sync_batch_norm_grad, lambda var: all_reduce([var])[0])

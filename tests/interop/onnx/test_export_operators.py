@@ -57,6 +57,13 @@ REFUSED = {
     **dict.fromkeys(("kthvalue", "median", "nanmedian", "mode"), "ONNX does not say which of equal elements"),
     **dict.fromkeys(("cummax", "cummin", "logcumsumexp"), "ONNX has no operator for the largest, the smallest"),
     **dict.fromkeys(("gcd", "lcm", "nextafter"), "ONNX has no operator for common divisors"),
+    **dict.fromkeys(
+        (
+            *("all_gather", "all_reduce", "all_to_all", "broadcast", "pad_shard", "reduce_scatter", "shard", "worker_index"),
+            *("sync_batch_norm", "sync_batch_norm_grad"),
+        ),
+        "ONNX has no operator by which workers exchange tensors",
+    ),
     "grid_sample": "GridSample of volumes needs opset 20",
     "grid_sample_dx": "ONNX has no operator for the gradients of GridSample",
     "grid_sample_dgrid": "ONNX has no operator for the gradients of GridSample",

@@ -35,7 +35,7 @@ def decide(op: Op, catalogue: Catalogue, have: Mapping[Var, Placement]) -> Decis
             return _stay(op, have, PARTIAL)
         return whole(op, have, set(shapes) - set(data))
     if not any(have[var].kind in (Kind.SHARDED, Kind.NUMBERS, Kind.SPLITS) for var in data) and _is_told_others(op, have, shapes):
-        needs = {var: REPLICATED for var in data} | {var: have[var] for var in shapes if var not in data}
+        needs = dict.fromkeys(data, REPLICATED) | {var: have[var] for var in shapes if var not in data}
         return Decision(needs, dict.fromkeys(op.writes, REPLICATED))
     return _by_rows(op, operator, have, data, shapes) or whole(op, have)
 
@@ -243,7 +243,7 @@ def _elements(op: Op) -> Size:
 
 
 def _special(op: Op, have: Mapping[Var, Placement]) -> Decision | None:
-    """What has a rule of its own: numbers of rows, and statistics of a batch."""
+    """The decision about what has a rule of its own: numbers of rows, and statistics of a batch."""
     if op.type in _BATCH_NORM and have[op.inputs["x"][0]] == sharded():
         needs = {var: sharded() if slot in ("x", "dy") else REPLICATED for slot, vars in op.inputs.items() for var in vars}
         gives = {var: sharded() if slot in ("y", "dx") else REPLICATED for slot, vars in op.outputs.items() for var in vars}

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Callable
+from functools import cached_property
 
 from oarlock.ir.attribute import Sizes
 from oarlock.ir.block import Block
@@ -9,7 +10,7 @@ from oarlock.ir.dtype import DType
 from oarlock.ir.operation import Op, Role
 from oarlock.ir.program import Program
 from oarlock.ir.shape_rules import require_axes
-from oarlock.ir.size import Size, names_in, rename
+from oarlock.ir.size import Size, add, names_in, rename
 from oarlock.ir.traversal import inner_blocks
 from oarlock.ir.var import Var
 from oarlock.op.collective import all_gather, all_reduce, shard
@@ -25,7 +26,7 @@ from oarlock.op.sequence import sequence_lengths
 from oarlock.op.told_shape import size
 from oarlock.passes.data_parallel.analysis import Analysis
 from oarlock.passes.data_parallel.placement import PARTIAL, REPLICATED, Kind, Placement, sharded
-from oarlock.passes.data_parallel.rows_of_workers import RowsOfWorkers, written_into
+from oarlock.passes.data_parallel.rows_of_workers import RowsOfWorkers, free_name, written_into
 from oarlock.registry.catalogue import standard
 from oarlock.registry.creator import append_op
 
@@ -128,7 +129,7 @@ class Writing:
             self.converted[var, REPLICATED] = total
             self.placed[total] = REPLICATED
             name = var.name
-            block.rename(var, _free(block, f"{name}.part"))
+            block.rename(var, free_name(block, name, "part"))
             block.rename(total, name)
 
     # Other placements
@@ -162,49 +163,64 @@ class Writing:
         if placed is REPLICATED:
             rows = self.rows[var.shape[need.axis]]  # type: ignore[index]
             counts, own = rows.counts, rows.own
-            part = shard(var, counts, own, axis=need.axis, name=_free(var.block, f"{var.name}.own"))
-            return part
+            return self._named(shard(var, counts, own, axis=need.axis), var, "own")
         if need is REPLICATED:
             rows = self.rows[var.shape[placed.axis]]  # type: ignore[index]
             counts, whole = rows.counts, rows.whole
             self.count += 1
-            return all_gather(var, counts, whole, axis=placed.axis, name=_free(var.block, f"{var.name}.all"))
+            return self._named(all_gather(var, counts, whole, axis=placed.axis), var, "all")
         return self._convert(self._convert(var, REPLICATED), need)
+
+    def _named(self, made: Var, var: Var, what: str) -> Var:
+        made.block.rename(made, free_name(made.block, var.name, what))
+        return made
 
     def _whole_splits(self, splits: Var) -> Var:
         lengths = sequence_lengths(splits)
         self.placed[lengths] = sharded()
         whole = self._convert(lengths, REPLICATED)
         zero = full(shape=Sizes((1,)), value=0.0, dtype=DType.INT64)
-        return concat([zero, cumsum(whole, axis=0)], axis=0, name=_free(splits.block, f"{splits.name}.all"))
+        return self._named(concat([zero, cumsum(whole, axis=0)], axis=0), splits, "all")
 
     def _find_rows(self) -> None:
-        """Of each size that counts the rows of one worker, who tells it: the first variable that has them."""
+        """Of each size that counts the rows of one worker, who tells it: the variables that have them."""
         for block in inner_blocks(self.program.main):
             for var in (*block.inputs, *(var for op in block.ops for var in op.writes)):
                 placed = self.placed.get(var, REPLICATED)
-                if placed.by_rows and var.shape is not None:
-                    rows = var.shape[placed.axis]
-                    if not isinstance(rows, int) and rows not in self.rows:
-                        self.rows[rows] = RowsOfWorkers(rows, var, placed.axis, self.rows)
+                if var.shape is None or not (placed.by_rows or placed.kind is Kind.SPLITS):
+                    continue
+                rows = var.shape[placed.axis] if placed.by_rows else add(var.shape[0], -1)
+                if not isinstance(rows, int):
+                    told = self.rows.setdefault(rows, RowsOfWorkers(rows, self.rows))
+                    told.add_teller(var, placed.axis if placed.by_rows else None)
+        for var in self.program.main.inputs:
+            self._rename_sizes_of(var)
+            for rows in self.rows.values():
+                rows.may_be_told_by(var)
 
     def _rename_sizes(self) -> None:
         """Call the sizes of what is whole by the names of the rows of all workers."""
-        names: dict[str, Size] = {rows: f"{rows}.all" for rows in self.rows if names_in(rows) == {rows}}
-        made = {var for rows in self.rows.values() for var in rows._found.values()}
+        made = {var for rows in self.rows.values() for var in rows.made}
         for block in inner_blocks(self.program.main):
             for var in block.vars.values():
-                placed = self.placed.get(var)
-                if placed is None or var in made or var.shape is None or placed.kind is Kind.SPLITS:
-                    continue
-                own = placed.axis if placed.by_rows else None
-                var.shape = tuple(item if axis == own else rename(item, names) for axis, item in enumerate(var.shape))
+                if var not in made:
+                    self._rename_sizes_of(var)
             for op in block.ops:
                 if op.writes and all(self.placed.get(var) is REPLICATED and var not in made for var in op.writes):
                     op.attributes = {
-                        name: Sizes(tuple(rename(item, names) for item in value)) if isinstance(value, Sizes) else value
+                        name: Sizes(tuple(rename(item, self._names) for item in value)) if isinstance(value, Sizes) else value
                         for name, value in op.attributes.items()
                     }
+
+    def _rename_sizes_of(self, var: Var) -> None:
+        placed = self.placed.get(var)
+        if placed is not None and var.shape is not None and placed.kind is not Kind.SPLITS:
+            own = placed.axis if placed.by_rows else None
+            var.shape = tuple(item if axis == own else rename(item, self._names) for axis, item in enumerate(var.shape))
+
+    @cached_property
+    def _names(self) -> dict[str, Size]:
+        return {str(rows): f"{rows}.all" for rows in self.rows if names_in(rows) == {rows}}
 
     # Ops that are written otherwise
 
@@ -273,10 +289,6 @@ _WAYS: dict[str, Callable[[Writing, Op], None]] = {
     "sync_batch_norm": Writing._synchronized,
     "random": Writing._random,
 }
-
-
-def _free(block: Block, name: str) -> str:
-    return name if block.find_var(name, recursive=False) is None else block.program.unique(name)
 
 
 def _bytes(var: Var) -> int:

@@ -5,6 +5,7 @@ from oarlock.interop.onnx.export_rules import (  # noqa: F401
     adaptive_pooling,
     along_axis,
     attention,
+    collective,
     control,
     convolution,
     creation,

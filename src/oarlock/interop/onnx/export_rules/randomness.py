@@ -4,7 +4,7 @@ import math
 
 import numpy
 
-from oarlock.interop.onnx.export_graph import Graph, Value
+from oarlock.interop.onnx.export_graph import Graph, Unsupported, Value
 from oarlock.interop.onnx.export_rule import export
 from oarlock.ir.dtype import DType
 from oarlock.ir.operation import Op
@@ -63,11 +63,18 @@ def _shifted(g: Graph, x: str, bits: int) -> str:
     return g("Cast", moved, to=7)
 
 
+def _require_all_rows(*numbers: Value | int) -> None:
+    """Raises Unsupported for the rows of one worker."""
+    if any(number != 0 for number in numbers):
+        raise Unsupported("the rows of one worker among others")
+
+
 @export("dropout")
-def dropout(g: Graph, x: Value, *, rate: Value | float, random_id: int) -> tuple[str, str]:
+def dropout(g: Graph, x: Value, *, rate: Value | float, first_row: Value | int = 0, random_id: int) -> tuple[str, str]:
     shape = g.shape(x)
     if not g.training:
         return x.name, g.filled(1, x.dtype, shape)
+    _require_all_rows(first_row)
     drawn = g.reshape(uniform(g, g.count(x.sizes), random_id), shape)
     share = g.cast(rate, DType.FLOAT64) if isinstance(rate, Value) else g.scalar(rate, DType.FLOAT64)
     kept = g("GreaterOrEqual", drawn, share)
@@ -94,7 +101,8 @@ def random_uniform(g: Graph, *, shape: Value | tuple[Size, ...], low: float = 0.
 
 
 @export("random_uniform_like")
-def random_uniform_like(g: Graph, like: Value, *, low: float, high: float, dtype: DType, random_id: int) -> str:
+def random_uniform_like(g: Graph, like: Value, *, low: float, high: float, dtype: DType, first_row: Value | int = 0, random_id: int) -> str:
+    _require_all_rows(first_row)
     return _uniform(g, g.shape(like), low, high, dtype, random_id)
 
 
@@ -116,12 +124,24 @@ def random_normal(
 
 
 @export("random_normal_like")
-def random_normal_like(g: Graph, like: Value, *, mean: float, deviation: float, dtype: DType, random_id: int) -> str:
+def random_normal_like(
+    g: Graph,
+    like: Value,
+    *,
+    mean: float,
+    deviation: float,
+    dtype: DType,
+    first_row: Value | int = 0,
+    all_rows: Value | int = 0,
+    random_id: int,
+) -> str:
+    _require_all_rows(first_row, all_rows)
     return _normal(g, g.shape(like), mean, deviation, dtype, random_id)
 
 
 @export("bernoulli")
-def bernoulli(g: Graph, probability: Value, *, random_id: int) -> str:
+def bernoulli(g: Graph, probability: Value, *, first_row: Value | int = 0, random_id: int) -> str:
+    _require_all_rows(first_row)
     drawn = g.reshape(uniform(g, g.count(probability.sizes), random_id), g.shape(probability))
     return g.cast(g("Less", drawn, g.cast(probability, DType.FLOAT64)), probability.dtype)
 

@@ -1,0 +1,14 @@
+"""Exchanges between workers, which ONNX has none of."""
+
+from oarlock.interop.onnx.export_graph import Graph, Unsupported
+from oarlock.interop.onnx.export_rule import export
+
+__all__: list[str] = []
+
+
+@export(
+    *("all_gather", "all_reduce", "all_to_all", "broadcast", "pad_shard", "reduce_scatter", "shard", "worker_index"),
+    *("sync_batch_norm", "sync_batch_norm_grad"),
+)
+def exchanges(g: Graph, *_: object, **__: object) -> str:
+    raise Unsupported("ONNX has no operator by which workers exchange tensors")

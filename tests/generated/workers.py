@@ -1,0 +1,106 @@
+"""Several workers, each with some of the rows, beside one with all of them: what `data_parallel` makes of a program and its updates."""
+
+from collections.abc import Sequence
+from functools import partial
+from random import Random
+
+import numpy
+from thread_workers import ThreadWorkers, run_together
+from tolerances import GENERATED_GRADIENTS
+
+import oarlock as ol
+from generated.making import Case
+from generated.running import Arrays, DisagreementError, feed_of, require_close, scope_of
+from generated.training import trained
+from oarlock.ir.size import add
+from oarlock.passes.data_parallel.analysis import Analysis
+from oarlock.passes.data_parallel.placement import REPLICATED, Kind
+from oarlock.passes.data_parallel.rewrite import data_parallel, placements_of_inputs
+from oarlock.registry.catalogue import standard
+
+__all__ = ["check_workers"]
+
+STEPS = 2
+
+
+def check_workers(case: Case, random: Random, count: int = 2) -> set[str]:
+    """Run a program and its updates by `count` workers, to whom its rows are dealt at random; return what was exchanged.
+
+    Raises DisagreementError where parameters, or what is fetched, are not what one worker has.
+    """
+    program, names = trained(case, random)
+    try:
+        placements = placements_of_inputs(program)
+    except ol.errors.ProgramError:
+        return set()  # it has no rows
+    analysis = Analysis(standard)
+    analysis.run(program.main, placements)
+    parted = program.clone()
+    data_parallel(parted)
+    feeds = _deal(program, feed_of(program, case.arrays), random, count)
+    whole = _steps(program, case, names, feed_of(program, case.arrays), ol.Executor(interpret=True))
+    for interpret in (True, False):
+        executors = partial(ol.Executor, interpret=interpret)
+        found = run_together(count, partial(_steps_of, parted, case, names, feeds, executors))
+        logs = [[what for what, _ in log] for _, _, log in found]
+        if any(log != logs[0] for log in logs):
+            raise DisagreementError("workers", f"they exchanged other things: {logs}")
+        for number, (_, state, _) in enumerate(found):
+            for name, value in whole[1].items():
+                require_close("workers", f'"{name}" of worker {number}', state[name], value, GENERATED_GRADIENTS)
+        for step in range(STEPS):
+            for name in names:
+                parts = [values[step][name] for values, _, _ in found]
+                placed = analysis.placed.get(program.main.vars[name], REPLICATED)
+                if placed.kind is Kind.SHARDED:
+                    parts = [numpy.concatenate(parts, placed.axis)]
+                elif placed.kind in (Kind.NUMBERS, Kind.SPLITS):
+                    continue
+                for part in parts:
+                    require_close("workers", f'"{name}"', part, whole[0][step][name], GENERATED_GRADIENTS)
+    return {f"workers: {op.type}" for block in parted.blocks for op in block.ops if standard.get(op.type).effects == "collective"}
+
+
+def _steps_of(program: ol.Program, case: Case, names: Sequence[str], feeds: Sequence[Arrays], executors, workers: ThreadWorkers):
+    return _steps(program, case, names, feeds[workers.index], executors(workers=workers))
+
+
+def _steps(program: ol.Program, case: Case, names: Sequence[str], feed: Arrays, executor: ol.Executor) -> tuple[list[dict], dict, list]:
+    scope = scope_of(program, case.arrays)
+    values = [dict(zip(names, executor.run(program, feed, names, scope=scope), strict=True)) for _ in range(STEPS)]
+    return values, {var.name: scope[var.name].numpy() for var in program.persistables()}, getattr(executor.workers, "log", [])
+
+
+def _deal(program: ol.Program, feed: Arrays, random: Random, count: int) -> list[dict[str, numpy.ndarray]]:
+    """The feeds of the workers: of each size that counts rows, each gets some, one after another."""
+    placements = placements_of_inputs(program)
+    cuts: dict[object, list[int]] = {}
+    ragged = program.ragged_inputs()
+    for levels in ragged.values():
+        for splits in levels:
+            rows = add(splits.shape[0], -1)  # type: ignore[index]
+            whole = feed[splits.name]
+            at = cuts.setdefault(rows, _cut(len(whole) - 1, random, count))
+            cuts[splits.row_splits_of] = [int(whole[each]) for each in at]
+    for var, placement in placements.items():
+        if placement.kind is Kind.SHARDED:
+            cuts.setdefault(var.shape[0], _cut(len(feed[var.name]), random, count))  # type: ignore[index]
+    dealt: list[dict[str, numpy.ndarray]] = []
+    for number in range(count):
+        own: dict[str, numpy.ndarray] = {}
+        for var, placement in placements.items():
+            value = feed[var.name]
+            if placement.kind is Kind.SHARDED:
+                at = cuts[var.shape[0]]  # type: ignore[index]
+                value = value[at[number] : at[number + 1]]
+            elif placement.kind is Kind.SPLITS:
+                at = cuts[add(var.shape[0], -1)]  # type: ignore[index]
+                value = value[at[number] : at[number + 1] + 1]
+                value = value - value[0]
+            own[var.name] = value
+        dealt.append(own)
+    return dealt
+
+
+def _cut(rows: int, random: Random, count: int) -> list[int]:
+    return [0, *sorted(random.randint(0, rows) for _ in range(count - 1)), rows]
