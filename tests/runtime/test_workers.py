@@ -1,0 +1,87 @@
+"""Workers that are processes, which gloo connects."""
+
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy
+import pytest
+import torch
+
+import oarlock as ol
+from oarlock.runtime.workers import Workers, connect, current_workers
+
+SCRIPT = Path(__file__).parent / "joined_worker.py"
+
+
+def free_port() -> int:
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        return listening.getsockname()[1]
+
+
+def start(count: int, *arguments: str) -> list[subprocess.Popen]:
+    port = str(free_port())
+    common = os.environ | {"WORLD_SIZE": str(count), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, str(SCRIPT), *arguments]
+    return [subprocess.Popen(command, env=common | {"RANK": str(rank)}, stderr=subprocess.PIPE) for rank in range(count)]
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory) -> list[dict[str, numpy.ndarray]]:
+    folder = tmp_path_factory.mktemp("workers")
+    processes = start(2, str(folder))
+    for process in processes:
+        _, errors = process.communicate(timeout=120)
+        assert process.returncode == 0, errors.decode()
+    return [dict(numpy.load(folder / f"{rank}.npz")) for rank in range(2)]
+
+
+def test_every_exchange_gives_each_worker_its_own(results):
+    first, second = ({name.partition(".")[2]: value for name, value in each.items() if name.startswith("exchange.")} for each in results)
+    rows = numpy.arange(6.0).reshape(3, 2)
+    whole = {
+        "sum": 2 * rows + 100,
+        "largest": rows[0] + 100,
+        "gathered": numpy.concatenate([rows, rows + 100], 1),
+        "uneven": numpy.concatenate([rows[:1], rows[:1] + 100, rows[:1] + 100]),
+        "flags": numpy.array([False, True, True, True, True, True]),
+        "told": rows + 100,
+    }
+    for each in (first, second):
+        for name, value in whole.items():
+            numpy.testing.assert_array_equal(each[name], value)
+        numpy.testing.assert_array_equal(each["scattered"], numpy.full((2, 2), 3.0))
+    numpy.testing.assert_array_equal(first["unevenly"], [3.0])
+    numpy.testing.assert_array_equal(second["unevenly"], [3.0, 3.0])
+    numpy.testing.assert_array_equal(first["swapped"], [0.0, 10.0])
+    numpy.testing.assert_array_equal(second["swapped"], [1.0, 11.0])
+
+
+def test_parameters_and_their_state_are_the_same_bits_on_every_worker(results):
+    first, second = results
+    names = [name for name in first if not name.startswith("exchange.")]
+    assert len(names) > 8
+    for name in names:
+        assert first[name].tobytes() == second[name].tobytes(), name
+
+
+def test_a_process_that_nobody_started_with_others_is_a_worker_alone():
+    assert type(connect()) is Workers
+    assert current_workers().count == 1
+    assert ol.Executor().workers is current_workers()
+
+
+def test_half_a_description_of_the_workers_is_refused(monkeypatch):
+    monkeypatch.setenv("RANK", "0")
+    with pytest.raises(ol.ArgumentError, match="RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT name a worker together"):
+        connect()
+
+
+def test_what_one_worker_exchanges_is_its_own():
+    alone, tensor = Workers(), torch.arange(3.0)
+    assert alone.all_reduce([tensor], "sum")[0] is tensor
+    assert alone.all_gather(tensor, None, 0) is tensor
+    assert alone.broadcast(tensor, 0) is tensor
