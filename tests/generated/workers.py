@@ -13,9 +13,9 @@ from generated.making import Case
 from generated.running import Arrays, DisagreementError, feed_of, require_close, scope_of
 from generated.training import trained
 from oarlock.ir.size import add
-from oarlock.passes.data_parallel.analysis import Analysis
-from oarlock.passes.data_parallel.placement import REPLICATED, Kind
-from oarlock.passes.data_parallel.rewrite import data_parallel, placements_of_inputs
+from oarlock.passes.parallel.analysis import Analysis
+from oarlock.passes.parallel.placement import REPLICATED, Kind
+from oarlock.passes.parallel.rewrite import data_parallel, placements_of_inputs
 from oarlock.registry.catalogue import standard
 
 __all__ = ["check_workers"]

@@ -7,7 +7,7 @@ from oarlock.registry.checked_call import checked
 from oarlock.suggestions import no_attribute
 
 if TYPE_CHECKING:
-    from oarlock.passes.data_parallel.rewrite import data_parallel
+    from oarlock.passes.parallel.rewrite import data_parallel
     from oarlock.passes.precision.mixed import mixed_precision
     from oarlock.passes.precision.quantization import quantize
     from oarlock.passes.recomputation.recompute import recompute
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["data_parallel", "mixed_precision", "quantize", "recompute"]
 
 _HOMES = {
-    "data_parallel": "oarlock.passes.data_parallel.rewrite",
+    "data_parallel": "oarlock.passes.parallel.rewrite",
     "mixed_precision": "oarlock.passes.precision.mixed",
     "quantize": "oarlock.passes.precision.quantization",
     "recompute": "oarlock.passes.recomputation.recompute",

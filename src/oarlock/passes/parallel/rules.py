@@ -7,8 +7,8 @@ from oarlock.ir.operation import Op
 from oarlock.ir.shape_rules import require_axes
 from oarlock.ir.size import Size, names_in
 from oarlock.ir.var import Var
-from oarlock.passes.data_parallel.placement import PARTIAL, REPLICATED, Decision, Kind, Placement, numbers_of, sharded
-from oarlock.passes.data_parallel.row_operators import EXPANSIONS, SEQUENCES, shares_rows
+from oarlock.passes.parallel.placement import PARTIAL, REPLICATED, Decision, Kind, Placement, numbers_of, sharded
+from oarlock.passes.parallel.row_operators import EXPANSIONS, SEQUENCES, shares_rows
 from oarlock.passes.rows import Place, axes_with, is_multiple, place_after, reshaped
 from oarlock.registry.axes import axes_alone
 from oarlock.registry.catalogue import Catalogue

@@ -9,8 +9,8 @@ from oarlock.ir.traversal import inner_blocks, walk
 from oarlock.ir.var import Var
 from oarlock.op.control.active_rows import is_by_row
 from oarlock.op.control.layout import Layout
-from oarlock.passes.data_parallel.placement import PARTIAL, REPLICATED, Decision, Kind, Placement, sharded
-from oarlock.passes.data_parallel.rules import decide
+from oarlock.passes.parallel.placement import PARTIAL, REPLICATED, Decision, Kind, Placement, sharded
+from oarlock.passes.parallel.rules import decide
 from oarlock.registry.catalogue import Catalogue
 
 __all__ = ["Analysis"]

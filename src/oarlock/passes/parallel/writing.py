@@ -24,9 +24,9 @@ from oarlock.op.manipulation import concat
 from oarlock.op.reduction import reduce_sum
 from oarlock.op.sequence import sequence_lengths
 from oarlock.op.told_shape import size
-from oarlock.passes.data_parallel.analysis import Analysis
-from oarlock.passes.data_parallel.placement import PARTIAL, REPLICATED, Kind, Placement, sharded
-from oarlock.passes.data_parallel.rows_of_workers import RowsOfWorkers, free_name, written_into
+from oarlock.passes.parallel.analysis import Analysis
+from oarlock.passes.parallel.placement import PARTIAL, REPLICATED, Kind, Placement, sharded
+from oarlock.passes.parallel.rows_of_workers import RowsOfWorkers, free_name, written_into
 from oarlock.registry.catalogue import standard
 from oarlock.registry.creator import append_op
 

@@ -6,9 +6,9 @@ from oarlock.ir.program import Program
 from oarlock.ir.size import names_in
 from oarlock.ir.traversal import walk
 from oarlock.ir.var import Var
-from oarlock.passes.data_parallel.analysis import Analysis
-from oarlock.passes.data_parallel.placement import REPLICATED, Placement, sharded, splits
-from oarlock.passes.data_parallel.writing import Writing
+from oarlock.passes.parallel.analysis import Analysis
+from oarlock.passes.parallel.placement import REPLICATED, Placement, sharded, splits
+from oarlock.passes.parallel.writing import Writing
 from oarlock.registry.catalogue import standard
 
 __all__ = ["data_parallel"]
