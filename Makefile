@@ -4,13 +4,14 @@
 # make settings  the tests under each setting that changes how kernels round; more than an hour
 # make coverage  every branch of what reads files, taken by its tests
 # make docs    write the generated reference, then the documents as a site: build/site/index.html
+# make pictures  every picture of README.md and of the documents, made again; ten minutes
 # make proto   remake the module of the file format from program.proto
 
 PYTHON ?= python3
 IN_PARALLEL = -n 2 --dist worksteal
 FORMAT = src/oarlock/proto/program
 
-.PHONY: demo test check settings coverage format docs proto proto-check clean
+.PHONY: demo test check settings coverage format docs pictures proto proto-check clean
 
 demo: .venv/installed
 	.venv/bin/oarlock train examples/digits.py
@@ -56,6 +57,9 @@ format: .venv/developing
 docs: .venv/documenting
 	.venv/bin/python docs/generate.py
 	.venv/bin/python -m sphinx -W --keep-going --fresh-env --quiet -c docs -d build/doctrees . build/site
+
+pictures: .venv/installed
+	.venv/bin/python docs/pictures/make.py
 
 # The generated module comes from the oldest protobuf of the supported range: 1.74.0 carries protoc 6.31.1.
 .venv-proto/installed:

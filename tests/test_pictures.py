@@ -1,4 +1,4 @@
-"""The pictures of README.md are what their command draws now."""
+"""The pictures of README.md and of the documents are what their command draws now, or of the code that there is now."""
 
 import importlib.util
 import re
@@ -8,20 +8,51 @@ from xml.etree import ElementTree
 import pytest
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "pictures"
-_spec = importlib.util.spec_from_file_location("draw", FOLDER / "draw.py")
-draw = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(draw)
+_spec = importlib.util.spec_from_file_location("make_pictures", FOLDER / "make.py")
+making = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(making)
+draw = making.draw
 
 
 @pytest.mark.parametrize("name", draw.PICTURES)
 def test_a_picture_is_what_the_command_draws(name):
     drawn = draw.PICTURES[name]()
     assert ElementTree.fromstring(drawn).tag == "{http://www.w3.org/2000/svg}svg"
-    assert (FOLDER / name).read_text(encoding="utf-8") == drawn, f"python docs/pictures/draw.py remakes {name}"
+    assert (FOLDER / name).read_text(encoding="utf-8") == drawn, f"make pictures remakes {name}"
 
 
-def test_every_picture_of_the_folder_has_its_command():
-    assert sorted(path.name for path in FOLDER.glob("*.svg")) == sorted(draw.PICTURES)
+@pytest.mark.parametrize("name", making.TRAINED)
+def test_a_picture_of_a_training_run_is_of_the_code_that_there_is(name):
+    example, digest = making.source_of(name)
+    text = making.TRAINED[name].read_text(encoding="utf-8")
+    ElementTree.fromstring(text)
+    assert text.endswith(f"<!-- {example} {digest} -->\n"), f"python docs/pictures/make.py {name} remakes the picture of {example}"
+
+
+def test_a_change_of_an_example_or_of_what_draws_it_is_noticed(monkeypatch, tmp_path):
+    before = making.source_of("unet"), making.source_of("translation")
+    monkeypatch.setitem(making.gallery.RUN, "translation", making.gallery.measure)
+    assert making.source_of("translation") != before[1]
+    (tmp_path / "examples").mkdir()
+    code = (making.ROOT / "examples" / "unet.py").read_text(encoding="utf-8")
+    (tmp_path / "examples" / "unet.py").write_text(code.replace("seed: int = 0", "seed: int = 1"), encoding="utf-8")
+    monkeypatch.setattr(making, "ROOT", tmp_path)
+    assert making.source_of("unet") != before[0]
+
+
+def test_a_picture_says_at_its_end_what_it_is_of():
+    svg = making.stamped("<svg>\n</svg>\n", "demo")
+    assert re.fullmatch(r"<svg>\n</svg>\n<!-- examples/digits.py [0-9a-f]{16} -->\n", svg)
+
+
+def test_every_picture_has_its_command_and_every_document_shows_one_of_them():
+    made = {*making.DRAWN.values(), *making.TRAINED.values()}
+    assert set(FOLDER.glob("**/*.svg")) == made == {(making.DRAWN | making.TRAINED)[name] for name in making.MAKERS}
+    pages = [*making.ROOT.glob("*.md"), *making.ROOT.glob("docs/**/*.md"), *making.ROOT.glob("src/oarlock/**/*.md")]
+    shown = {
+        (page.parent / link).resolve() for page in pages for link in re.findall(r"!\[[^\]]*\]\(([^)]+)\)", page.read_text(encoding="utf-8"))
+    }
+    assert shown == made
 
 
 def test_the_chart_has_every_workload_of_the_table():

@@ -1,4 +1,4 @@
-"""Pictures of README.md and the guides, written as SVG beside this file: `python docs/pictures/draw.py`.
+"""Pictures that are the same wherever they are drawn, which make.py writes beside this file.
 
 `program.svg` is a program and the scopes of one of its runs; `classifier.svg`, `branches.svg` and `char_gpt.svg` are drawn programs.
 `step_times.svg` is a chart of the table of step times in
@@ -156,8 +156,3 @@ PICTURES = {
     "char_gpt.svg": draw_char_gpt,
     "step_times.svg": draw_step_times,
 }
-
-if __name__ == "__main__":
-    for name, draw in PICTURES.items():
-        (HERE / name).write_text(draw(), encoding="utf-8")
-        print(f"wrote docs/pictures/{name}")

@@ -1,7 +1,7 @@
-"""Pictures of what the examples learn, written as SVG to `gallery/` beside this file: `python docs/pictures/gallery.py [EXAMPLE ...]`.
+"""Pictures of what the examples learn, which make.py writes to `gallery/` beside this file.
 
-It runs each example as its command does, with its own seed, until its stop rule ends it, and draws what its `main` returns. All of them
-take some minutes. A test draws each from a short run.
+Each example is run as its command does, with its own seed, until its stop rule ends it, and what its `main` returns is drawn. A test draws
+each from a short run.
 """
 
 import base64
@@ -11,7 +11,6 @@ import os
 import re
 import runpy
 import struct
-import sys
 import tempfile
 import zlib
 from collections.abc import Callable, Mapping, Sequence
@@ -91,23 +90,31 @@ class Picture(Canvas):
     def against(self, y: float, true: numpy.ndarray, told: numpy.ndarray, names: tuple[str, str], *, side: float = 260) -> float:
         """Points, what was told over what is true, and the line where they are the same; return where the chart ends."""
         low, high = float(min(true.min(), told.min())), float(max(true.max(), told.max()))
-        left, bottom = 70, y + side
+        left, bottom, digits = 70, y + side, 0 if high >= 10 else 1
 
         def place(a: float, b: float) -> tuple[float, float]:
             return left + (a - low) / (high - low) * side, bottom - (b - low) / (high - low) * side
 
+        self.parts.append(
+            f'<path d="M{left} {y:g}V{bottom:g}H{left + side:g}" stroke="{COLORS["line"][0]}" stroke-width="0.5" fill="none"/>'
+        )
         self.line([place(low, low), place(high, high)], "line")
         for a, b in zip(true.tolist(), told.tolist(), strict=True):
             self.dot(*place(a, b), 2.5, COLORS["ours"][0])
-        self.text(left, bottom + 18, f"{names[0]}, {low:.2g} to {high:.2g}", "note")
-        self.text(left + side + 12, y + 10, names[1], "note")
+        for value in (low, high):
+            across, up = place(value, value)
+            self.text(left - 8, up + 4, f"{value:.{digits}f}", "note", end=True)
+            self.text(across + 12, bottom + 18, f"{value:.{digits}f}", "note", end=True)
+        self.text(left + 60, bottom + 18, names[0], "note")
+        self.text(left + 8, y + 10, names[1], "note")
+        self.text(left + side + 12, y + 10, "as it was", "note")
         return bottom + 30
 
 
 def draw_line(result: Result) -> Picture:
     picture = Picture(WIDTH, "Diabetes after a year, as one layer tells it, over what it was")
     picture.text(16, 24, f"Patients never seen: {result['errors'][-1] * 100:.0f} off, root of the mean square", bold=True)
-    picture.against(40, result["true"] * 100, result["told"] * 100, ("what it was", "what was told"))
+    picture.against(40, result["true"] * 100, result["told"] * 100, ("what it was, across", "what was told, upward"))
     return picture
 
 
@@ -132,7 +139,7 @@ def draw_words(result: Result) -> Picture:
 def draw_ratings(result: Result) -> Picture:
     picture = Picture(WIDTH, "Ratings of films as they are told, over what they would be without whim")
     picture.text(16, 24, f"Ratings never seen: {result['error'][-1]:.2f} off, of which whim is 0.3", bold=True)
-    picture.against(40, result["true"], result["told"], ("without whim", "what was told"))
+    picture.against(40, result["true"], result["told"], ("without whim, across", "what was told, upward"))
     return picture
 
 
@@ -187,7 +194,7 @@ def draw_catches(result: Result) -> Picture:
 
 def draw_text(result: Result) -> Picture:
     picture = Picture(WIDTH, "What a character GPT writes, and what a character costs it")
-    picture.text(16, 24, 'It goes on with "    def ", each character drawn from what it says', bold=True)
+    picture.text(16, 24, 'It goes on with four spaces and "def ", each character drawn from what it says', bold=True)
     y = 46
     printable = ("".join(letter if letter.isprintable() or letter == "\n" else " " for letter in text) for text in result["text"])
     for line in "\n".join(printable).split("\n"):
@@ -198,13 +205,14 @@ def draw_text(result: Result) -> Picture:
 
 
 def draw_masks(result: Result) -> Picture:
-    inks = numpy.array([[1.0, 1.0, 1.0], [0.04, 0.41, 0.85], [0.6, 0.4, 0.0]])
+    inks = numpy.array([[0.9, 0.91, 0.92], [0.04, 0.41, 0.85], [0.6, 0.4, 0.0]])
     picture = Picture(WIDTH, "Noisy images, what their pixels are of, and what the network tells")
     picture.text(16, 24, f"Noise, truth, and what was told of images never seen: mean IoU {result['measured'][-1]['iou']:.3f}", bold=True)
     rows = [(result["image"][:, 0] + 1) / 3, inks[result["label"]], inks[result["told"]]]
     y = 36.0
-    for row in rows:
-        y = picture.images(y, list(row), 92, across=6)
+    for row, name in zip(rows, ("noise", "truth", "told"), strict=True):
+        picture.text(16, y + 12, name, "note")
+        y = picture.images(y + 16, list(row), 92, across=6)
     return picture
 
 
@@ -213,8 +221,10 @@ def draw_items(result: Result) -> Picture:
     by_group = table.reshape(result["groups"], -1, table.shape[1]).mean(1)
     by_group /= numpy.linalg.norm(by_group, axis=1, keepdims=True)
     picture = Picture(WIDTH, "How alike the vectors of items are that groups of users click")
-    picture.text(16, 24, "Recall: the share of clicks held out that are among the first 20 of 5,000 items", bold=True)
-    y = picture.chart(40, {"recall": result["recall"]}, "epochs", height=100)
+    epochs = "1 epoch" if len(result["recall"]) == 1 else f"{len(result['recall'])} epochs"
+    recall = f"{result['recall'][-1]:.1%} of the clicks held out are among the first 20 of 5,000 items"
+    picture.text(16, 24, f"{recall}, after {epochs}", bold=True)
+    y = picture.chart(40, {"recall": result["recall"]}, "epochs", height=100) if len(result["recall"]) > 1 else 30.0
     picture.text(16, y + 20, "First items of each group of clicks, by how alike their vectors are", bold=True)
     chosen = table.reshape(result["groups"], -1, table.shape[1])[:20, :5].reshape(-1, table.shape[1])
     picture.image(16, y + 32, 300, 1 - numpy.clip(chosen @ chosen.T, 0, 1))
@@ -232,9 +242,9 @@ def draw_digits(result: Result) -> Picture:
 
 def draw_measured(result: Result) -> Picture:
     picture = Picture(WIDTH, "Loss and accuracy on data held out, as a network learns")
-    picture.text(16, 24, f"{result['title']}: the loss on data held out, and the share that is told right", bold=True)
-    y = picture.chart(40, {"loss": result["loss"]}, "epochs", height=90)
-    picture.chart(y + 10, {"accuracy": result["accuracy"]}, "epochs", height=90)
+    picture.text(16, 24, result["title"], bold=True)
+    y = picture.chart(40, {"loss": result["loss"]}, "epochs, on data held out", height=90)
+    picture.chart(y + 10, {"share right": result["accuracy"]}, "epochs, on data held out", height=90)
     return picture
 
 
@@ -313,10 +323,3 @@ def run(name: str, **options: object) -> Result:
             return RUN[name](example, **options) if name in RUN else example["main"](**options)
         finally:
             os.chdir(before)
-
-
-if __name__ == "__main__":
-    for example in sys.argv[1:] or DRAWN:
-        picture = DRAWN[example](run(example))
-        (HERE / "gallery" / f"{example}.svg").write_text(picture.svg(), encoding="utf-8")
-        print(f"wrote docs/pictures/gallery/{example}.svg")

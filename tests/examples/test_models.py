@@ -1,6 +1,6 @@
 """The models of the gallery: each trains for a moment, its picture is drawn of that, and two follow their twins in PyTorch.
 
-Until their stop rules: `python docs/pictures/gallery.py`, or -m slow. For 100 steps: `python tests/examples/follow_pytorch.py`.
+Until their stop rules: `make pictures`, or -m slow. For 100 steps: `python tests/examples/follow_pytorch.py`.
 """
 
 import importlib.util

@@ -1,0 +1,79 @@
+"""Every picture of README.md and of the documents, made again: `make pictures`, or `python docs/pictures/make.py [NAME ...]`.
+
+Names are those of the files without `.svg`. `program` and `step_times` take a second (draw.py), `demo` ten: it trains examples/digits.py as
+README.md says, and draws its curves. Those of the gallery (gallery.py) take ten minutes together on one core, each until the stop rule of
+its example holds: `char_gpt` and `language_model` three minutes each, `gan` and `diffusion` one, the others some seconds.
+
+What is drawn of a training run has other bits on another machine, so nobody can compare it. Its picture ends with a digest of
+the code that it is of; a test says when that code has changed since.
+"""
+
+import hashlib
+import inspect
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import oarlock as ol
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+sys.path.insert(0, str(HERE))
+import draw  # noqa: E402  they stand beside this file
+import gallery  # noqa: E402
+
+
+def draw_demo() -> str:
+    """The curves of the demo, by the commands of README.md."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, "-m", "oarlock", "train", "examples/digits.py", "--run", f"{folder}/digits"]
+        subprocess.run([*command, "--path", f"{folder}/digits.safetensors"], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)  # noqa: S603
+        ol.training.plot(f"{folder}/digits").save(f"{folder}/demo.svg")
+        return Path(folder, "demo.svg").read_text(encoding="utf-8")
+
+
+def draw_of_gallery(name: str) -> str:
+    return gallery.DRAWN[name](gallery.run(name)).svg()
+
+
+def source_of(name: str) -> tuple[str, str]:
+    """What a trained picture is of: the path of an example, and a digest of it and of the functions that run and draw it."""
+    example = f"examples/{'digits' if name == 'demo' else name}.py"
+    functions = [draw_demo] if name == "demo" else [gallery.DRAWN[name], *filter(None, [gallery.RUN.get(name)])]
+    code = "".join([(ROOT / example).read_text(encoding="utf-8"), *map(inspect.getsource, functions)])
+    return example, hashlib.sha256(code.encode()).hexdigest()[:16]
+
+
+def stamped(svg: str, name: str) -> str:
+    """A picture with a last line that says what it is of."""
+    example, digest = source_of(name)
+    return f"{svg.rstrip()}\n<!-- {example} {digest} -->\n"
+
+
+TRAINED: dict[str, Path] = {"demo": HERE / "demo.svg"} | {name: HERE / "gallery" / f"{name}.svg" for name in gallery.DRAWN}
+"""The files of pictures that are of a training run."""
+DRAWN: dict[str, Path] = {name.removesuffix(".svg"): HERE / name for name in draw.PICTURES}
+"""The files of pictures that are the same wherever they are drawn."""
+MAKERS: dict[str, Callable[[], str]] = {
+    **{name.removesuffix(".svg"): function for name, function in draw.PICTURES.items()},
+    "demo": draw_demo,
+    **{name: lambda name=name: draw_of_gallery(name) for name in gallery.DRAWN},
+}
+
+
+def make(name: str) -> Path:
+    """Make a picture, and return its file."""
+    svg = MAKERS[name]()
+    path = (DRAWN | TRAINED)[name]
+    path.write_text(stamped(svg, name) if name in TRAINED else svg, encoding="utf-8", newline="\n")
+    return path
+
+
+if __name__ == "__main__":
+    unknown = sorted(set(sys.argv[1:]) - set(MAKERS))
+    if unknown:
+        sys.exit(f"there is no picture {', '.join(unknown)}: {', '.join(MAKERS)}")
+    for name in sys.argv[1:] or MAKERS:
+        print(f"wrote {make(name).relative_to(ROOT)}", flush=True)
