@@ -1,11 +1,14 @@
 """Every block of code in the documents runs, and prints what stands below it."""
 
+import functools
 import re
 from pathlib import Path
 
 import pytest
+import torch
 from processes import run_forked
 
+import oarlock as ol
 from oarlock.passes.pipeline import PASSES
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -92,6 +95,17 @@ def test_every_program_of_practice_is_run():
 def test_the_table_of_passes_has_every_pass_in_its_order():
     table = re.findall(r"^\| `(\w+)` \|", (ROOT / "docs/internals/passes.md").read_text(), re.MULTILINE)
     assert table == list(PASSES)
+
+
+def test_the_table_from_pytorch_names_what_there_is():
+    table = (ROOT / "README.md").read_text(encoding="utf-8").split("## From PyTorch\n")[1].split("\n[")[0]
+    rows = re.findall(r"^\| (.+) \| (.+) \|$", table, re.MULTILINE)[2:]
+    assert len(rows) > 8
+    homes = {"ol": ol, "nn": torch.nn, "torch": torch}
+    for home, names in re.findall(r"\b(ol|nn|torch)((?:\.\w+)+)", "".join(map("".join, rows))):
+        found = functools.reduce(getattr, names[1:].split("."), homes[home])
+        assert callable(found), f"{home}{names}"
+    assert hasattr(ol.Scope().var("w"), "trainable")
 
 
 def test_the_guides_name_files_that_exist():

@@ -53,6 +53,11 @@ def test_links_are_found_with_their_headings(tmp_path):
     assert anchors(page) == {"a-b-c", "two", "two-1"}
 
 
+def test_no_heading_has_a_link_which_the_site_cannot_list():
+    for document in PAGES:
+        assert not re.findall(r"^#+ .*\]\(.*$", prose(ROOT / document), re.MULTILINE), document
+
+
 def test_every_document_is_listed_in_a_readme():
     for path in ROOT.glob("docs/**/*.md"):
         lists = [ROOT / "docs/README.md", path.parent / "README.md"]

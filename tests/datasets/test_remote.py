@@ -386,3 +386,13 @@ def test_nothing_that_reads_data_sets_can_unpickle():
                 imported.add((node.module or "").partition(".")[0])
     assert "tarfile" in imported
     assert not imported & {"pickle", "cPickle", "dill", "joblib", "shelve", "marshal", "torch"}
+
+
+def test_a_terminal_shows_how_much_has_come(digits, monkeypatch, capsys):
+    mnist.train()
+    assert "━" not in capsys.readouterr().err
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    mnist.test()
+    shown = capsys.readouterr().err
+    assert "t10k-labels-idx1-ubyte.gz" in shown
+    assert "━" in shown

@@ -8,6 +8,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+
 from oarlock.errors import DataError, LimitError, MissingFileError
 from oarlock.io.files import read_file
 
@@ -114,20 +117,24 @@ def _reason(error: OSError) -> str:
 
 
 class _Bounded:
-    """A file that takes so many bytes and no more, however many a server sends."""
+    """A file that takes so many bytes and no more, however many a server sends, and tells how many came."""
 
-    def __init__(self, file: BinaryIO, size: int):
-        self.file, self.left = file, size
+    def __init__(self, file: BinaryIO, size: int, tell: Callable[[int], object]):
+        self.file, self.left, self.tell = file, size, tell
         self.flush = file.flush
 
     def write(self, data: bytes) -> int:
         self.left -= len(data)
         if self.left < 0:
             raise OSError("what came is another file, for it is larger")
+        self.tell(len(data))
         return self.file.write(data)
 
 
 def _download(downloader: Callable[..., Any], size: int, address: str, path: str, _: object) -> None:
-    """A download as pooch asks for it, of at most `size` bytes."""
-    with open(path, "wb") as file:
-        downloader(timeout=_PATIENCE)(address, _Bounded(file, size), None)
+    """A download as pooch asks for it, of at most `size` bytes, with a bar in a terminal."""
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
+    with open(path, "wb") as file, Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        bar = progress.add_task(address.rpartition("/")[2], total=size)
+        downloader(timeout=_PATIENCE)(address, _Bounded(file, size, partial(progress.advance, bar)), None)
