@@ -24,20 +24,20 @@ def test_a_picture_is_what_the_command_draws(name):
 @pytest.mark.parametrize("name", making.TRAINED)
 def test_a_picture_of_a_training_run_is_of_the_code_that_there_is(name):
     example, digest = making.source_of(name)
-    text = making.TRAINED[name].read_text(encoding="utf-8")
+    text = making.file_of(name).read_text(encoding="utf-8")
     ElementTree.fromstring(text)
     assert text.endswith(f"<!-- {example} {digest} -->\n"), f"python docs/pictures/make.py {name} remakes the picture of {example}"
 
 
 def test_a_change_of_an_example_or_of_what_draws_it_is_noticed(monkeypatch, tmp_path):
-    before = making.source_of("unet"), making.source_of("translation")
+    before = making.source_of("gallery/unet"), making.source_of("gallery/translation")
     monkeypatch.setitem(making.gallery.RUN, "translation", making.gallery.measure)
-    assert making.source_of("translation") != before[1]
+    assert making.source_of("gallery/translation") != before[1]
     (tmp_path / "examples").mkdir()
     code = (making.ROOT / "examples" / "unet.py").read_text(encoding="utf-8")
     (tmp_path / "examples" / "unet.py").write_text(code.replace("seed: int = 0", "seed: int = 1"), encoding="utf-8")
     monkeypatch.setattr(making, "ROOT", tmp_path)
-    assert making.source_of("unet") != before[0]
+    assert making.source_of("gallery/unet") != before[0]
 
 
 def test_a_picture_says_at_its_end_what_it_is_of():
@@ -46,8 +46,8 @@ def test_a_picture_says_at_its_end_what_it_is_of():
 
 
 def test_every_picture_has_its_command_and_every_document_shows_one_of_them():
-    made = {*making.DRAWN.values(), *making.TRAINED.values()}
-    assert set(FOLDER.glob("**/*.svg")) == made == {(making.DRAWN | making.TRAINED)[name] for name in making.MAKERS}
+    made = set(map(making.file_of, making.MAKERS))
+    assert set(FOLDER.glob("**/*.svg")) == made
     pages = [*making.ROOT.glob("*.md"), *making.ROOT.glob("docs/**/*.md"), *making.ROOT.glob("src/oarlock/**/*.md")]
     shown = {
         (page.parent / link).resolve() for page in pages for link in re.findall(r"!\[[^\]]*\]\(([^)]+)\)", page.read_text(encoding="utf-8"))

@@ -1,8 +1,8 @@
 """Every picture of README.md and of the documents, made again: `make pictures`, or `python docs/pictures/make.py [NAME ...]`.
 
-Names are those of the files without `.svg`. `program` and `step_times` take a second (draw.py), `demo` ten: it trains examples/digits.py as
-README.md says, and draws its curves. Those of the gallery (gallery.py) take ten minutes together on one core, each until the stop rule of
-its example holds: `char_gpt` and `language_model` three minutes each, `gan` and `diffusion` one, the others some seconds.
+Names are those of the files here without `.svg`. Those of draw.py take a second each, `demo` ten: it trains examples/digits.py as README.md
+says, and draws its curves. Those of the gallery (gallery.py) take ten minutes together on one core, each until the stop rule of its example
+holds: `gallery/char_gpt` and `gallery/language_model` three minutes each, `gallery/gan` and `gallery/diffusion` one, the others seconds.
 
 What is drawn of a training run has other bits on another machine, so nobody can compare it. Its picture ends with a digest of
 the code that it is of; a test says when that code has changed since.
@@ -34,14 +34,16 @@ def draw_demo() -> str:
         return Path(folder, "demo.svg").read_text(encoding="utf-8")
 
 
-def draw_of_gallery(name: str) -> str:
-    return gallery.DRAWN[name](gallery.run(name)).svg()
+def draw_of_gallery(example: str) -> str:
+    return gallery.DRAWN[example](gallery.run(example)).svg()
 
 
 def source_of(name: str) -> tuple[str, str]:
     """What a trained picture is of: the path of an example, and a digest of it and of the functions that run and draw it."""
-    example = f"examples/{'digits' if name == 'demo' else name}.py"
-    functions = [draw_demo] if name == "demo" else [gallery.DRAWN[name], *filter(None, [gallery.RUN.get(name)])]
+    stem = "digits" if name == "demo" else name.removeprefix("gallery/")
+    example, functions = f"examples/{stem}.py", [draw_demo if name == "demo" else gallery.DRAWN[stem]]
+    if name != "demo" and stem in gallery.RUN:
+        functions.append(gallery.RUN[stem])
     code = "".join([(ROOT / example).read_text(encoding="utf-8"), *map(inspect.getsource, functions)])
     return example, hashlib.sha256(code.encode()).hexdigest()[:16]
 
@@ -52,21 +54,22 @@ def stamped(svg: str, name: str) -> str:
     return f"{svg.rstrip()}\n<!-- {example} {digest} -->\n"
 
 
-TRAINED: dict[str, Path] = {"demo": HERE / "demo.svg"} | {name: HERE / "gallery" / f"{name}.svg" for name in gallery.DRAWN}
-"""The files of pictures that are of a training run."""
-DRAWN: dict[str, Path] = {name.removesuffix(".svg"): HERE / name for name in draw.PICTURES}
-"""The files of pictures that are the same wherever they are drawn."""
-MAKERS: dict[str, Callable[[], str]] = {
-    **{name.removesuffix(".svg"): function for name, function in draw.PICTURES.items()},
-    "demo": draw_demo,
-    **{name: lambda name=name: draw_of_gallery(name) for name in gallery.DRAWN},
+TRAINED: dict[str, Callable[[], str]] = {"demo": draw_demo} | {
+    f"gallery/{example}": lambda example=example: draw_of_gallery(example) for example in gallery.DRAWN
 }
+"""Pictures that are of a training run."""
+MAKERS: dict[str, Callable[[], str]] = {name.removesuffix(".svg"): function for name, function in draw.PICTURES.items()} | TRAINED
+"""All of them; the others are the same wherever they are drawn."""
+
+
+def file_of(name: str) -> Path:
+    return HERE / f"{name}.svg"
 
 
 def make(name: str) -> Path:
     """Make a picture, and return its file."""
     svg = MAKERS[name]()
-    path = (DRAWN | TRAINED)[name]
+    path = file_of(name)
     path.write_text(stamped(svg, name) if name in TRAINED else svg, encoding="utf-8", newline="\n")
     return path
 
