@@ -71,10 +71,29 @@ def convolution(axes: int, *, transposed_one: bool = False) -> Callable[[Any], T
     return twin
 
 
+def _with_places(m: Any, axes: int, *, adaptive: bool) -> Callable[[Var], list[Var]]:
+    """Pooling that returns places too, an operator here."""
+
+    def each(number: Any) -> tuple[int, ...]:
+        return number if isinstance(number, tuple) else (number,) * axes
+
+    def call(x: Var) -> list[Var]:
+        batched = x.ndim == axes + 2
+        x = x if batched else ol.op.unsqueeze(x, 0)
+        if adaptive:
+            found = ol.op.adaptive_max_pool_with_indices(x, size=each(m.output_size))
+        else:
+            how = {"stride": each(m.stride), "padding": each(m.padding), "dilation": each(m.dilation), "ceil_mode": m.ceil_mode}
+            found = ol.op.max_pool_with_indices(x, size=each(m.kernel_size), **how)
+        return [y if batched else ol.op.squeeze(y, 0) for y in found]
+
+    return call
+
+
 def pooling(axes: int, kind: str) -> Callable[[Any], Twin]:
     def twin(m: Any) -> Twin:
         if getattr(m, "return_indices", False):
-            raise NotCovered("it returns places, which our layers keep for the gradient")
+            return _with_places(m, axes, adaptive=kind.startswith("adaptive")), {}
         if kind.startswith("adaptive"):
             sizes = m.output_size if isinstance(m.output_size, tuple) else (m.output_size,) * axes
             return _in_a_batch(lambda x: getattr(ol.layer, f"{kind}_pool{axes}d")(x, sizes), axes), {}
@@ -84,9 +103,7 @@ def pooling(axes: int, kind: str) -> Callable[[Any], Twin]:
             ), {}
         how = {"stride": m.stride, "padding": m.padding, "ceil_mode": m.ceil_mode}
         if kind == "average":
-            if getattr(m, "divisor_override", None):
-                raise NotCovered("divisor_override")
-            how |= {"count_padding": m.count_include_pad}
+            how |= {"count_padding": m.count_include_pad, "divisor": getattr(m, "divisor_override", None)}
         else:
             how |= {"dilation": m.dilation}
         return _in_a_batch(lambda x: getattr(ol.layer, f"{kind}_pool{axes}d")(x, m.kernel_size, **how), axes), {}
@@ -95,19 +112,14 @@ def pooling(axes: int, kind: str) -> Callable[[Any], Twin]:
 
 
 def batch_norm(m: Any) -> Twin:
-    if not m.track_running_stats:
-        raise NotCovered("a batch norm that keeps no statistics")
-    if m.momentum is None:
-        raise NotCovered("statistics that are means of all batches: momentum None")
-    affine = {"scale": m.weight is not None, "bias": m.bias is not None}
+    affine = {"scale": m.weight is not None, "bias": m.bias is not None, "running": m.track_running_stats}
     return lambda x: ol.layer.batch_norm(x, momentum=m.momentum, epsilon=m.eps, name="l", **affine), _scaled(m, "l")
 
 
 def instance_norm(axes: int) -> Callable[[Any], Twin]:
     def twin(m: Any) -> Twin:
-        if m.track_running_stats:
-            raise NotCovered("an instance norm that keeps statistics")
         affine = {"scale": m.weight is not None, "bias": m.bias is not None}
+        affine |= {"running": True, "momentum": m.momentum} if m.track_running_stats else {}
         return _in_a_batch(lambda x: ol.layer.instance_norm(x, epsilon=m.eps, name="l", **affine), axes), _scaled(m, "l")
 
     return twin

@@ -1,6 +1,7 @@
 """Layers against the modules of PyTorch that they stand for, with the same weights, forwards and backwards in float64."""
 
 import math
+from collections.abc import Callable
 
 import numpy
 import pytest
@@ -96,6 +97,11 @@ def convolutions() -> dict:
     return found
 
 
+def _divided_in_two(ceil_mode: bool) -> Callable:
+    pool = nn.AvgPool2d((1, 3), (1, 2), (0, 1), ceil_mode, divisor_override=2)
+    return lambda x: pool(x.unsqueeze(2)).squeeze(2)
+
+
 def pools() -> dict:
     found = {}
     for axes, x in ((1, SIGNAL), (2, IMAGE), (3, VOLUME)):
@@ -118,6 +124,14 @@ def pools() -> dict:
             [x],
             {},
         )
+        for ceil_mode in (False, True):
+            module = getattr(nn, f"AvgPool{axes}d")
+            found[f"average_pool{axes}d by a divisor, {ceil_mode}"] = (
+                lambda x, layer=layer, how={"padding": 1, "ceil_mode": ceil_mode}: layer(x, 3, stride=2, divisor=2.0, **how),
+                module(3, 2, 1, ceil_mode, divisor_override=2) if axes > 1 else _divided_in_two(ceil_mode),
+                [x],
+                {},
+            )
         for ours, theirs in (("adaptive_average_pool", "AdaptiveAvgPool"), ("adaptive_max_pool", "AdaptiveMaxPool")):
             layer = getattr(ol.layer, f"{ours}{axes}d")
             found[f"{ours}{axes}d"] = (lambda x, layer=layer: layer(x, 2), getattr(nn, f"{theirs}{axes}d")(2), [x], {})

@@ -193,3 +193,52 @@ def test_the_second_gradient_of_no_rows_is_nothing():
         of_x, of_scale = executor.eval(program, found, {"x": numpy.zeros((0, 2))}, scope=scope, training=True)
         assert of_x.shape == (0, 2)
         assert of_scale.tolist() == [0.0, 0.0]
+
+
+KEPT = {
+    "means of all batches": (lambda x: ol.layer.batch_norm(x, momentum=None, name="norm"), torch.nn.BatchNorm2d(3, momentum=None)),
+    "no statistics": (lambda x: ol.layer.batch_norm(x, running=False, name="norm"), torch.nn.BatchNorm2d(3, track_running_stats=False)),
+    "of instances": (
+        lambda x: ol.layer.instance_norm(x, running=True, momentum=0.3, scale=True, bias=True, name="norm"),
+        torch.nn.InstanceNorm2d(3, momentum=0.3, affine=True, track_running_stats=True),
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", KEPT)
+@pytest.mark.parametrize("options", [{"interpret": True}, {}], ids=["interpreter", "plan"])
+def test_statistics_are_kept_as_pytorch_keeps_them(kind, options):
+    layer, module = KEPT[kind]
+    module.double().reset_running_stats()
+    with ol.Program() as program:
+        x = ol.layer.data("x", shape=[3, "h", 4], dtype="float64")
+        y = layer(x)
+        (dx,) = ol.gradients([ol.op.reduce_sum(ol.op.exp(y))], [x])
+    scope, executor = ol.init(program, ol.Scope()), ol.Executor(**options)
+    for number, training in enumerate((True, True, False, True, False)):
+        value = 2.0 + 3.0 * random_array(2 + number, 3, 5, 4, seed=number)
+        given = torch.from_numpy(value).requires_grad_()
+        expected = module.train(training)(given)
+        expected.exp().sum().backward()
+        found = executor.run(program, {"x": value}, [y, dx], scope=scope, training=training)
+        require_close(found[0], expected)
+        require_close(found[1], given.grad)
+        for ours, theirs in (("norm.mean", module.running_mean), ("norm.variance", module.running_var)):
+            if theirs is not None:
+                require_close(scope[ours], theirs)
+    assert ("norm.mean" in [var.name for var in program.persistables()]) == (kind != "no statistics")
+
+
+def test_no_rows_change_no_statistics_of_instances():
+    with ol.Program() as program:
+        y = ol.layer.instance_norm(ol.layer.data("x", shape=[3, 4]), running=True, name="norm")
+    scope = ol.init(program, ol.Scope())
+    (found,) = ol.Executor().run(program, {"x": numpy.zeros((0, 3, 4), "float32")}, [y], scope=scope, training=True)
+    assert found.shape == (0, 3, 4)
+    assert (scope["norm.mean"].tolist(), scope["norm.variance"].tolist()) == ([0.0] * 3, [1.0] * 3)
+
+
+def test_statistics_of_instances_are_refused_where_they_cannot_be_kept():
+    with ol.Program(), pytest.raises(ol.ProgramError, match='instance_norm: "norm.mean" is declared already'):
+        x = ol.layer.data("x", shape=[3, 4])
+        ol.layer.instance_norm(ol.layer.instance_norm(x, running=True, name="norm"), running=True, name="norm")

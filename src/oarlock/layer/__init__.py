@@ -46,7 +46,9 @@ _NAMES = {
     "oarlock.layer.loss": ("accuracy", "cross_entropy", "cross_entropy_of_probabilities", "mse", "softmax_with_cross_entropy"),
     "oarlock.layer.embedding": ("embedding_bag",),
     "oarlock.layer.projected_attention": ("multi_head_attention",),
-    "oarlock.layer.normalization": ("batch_norm", "group_norm", "instance_norm", "layer_norm", "rms_norm"),
+    "oarlock.layer.batch_normalization": ("batch_norm",),
+    "oarlock.layer.noise": ("gaussian_dropout", "gaussian_noise"),
+    "oarlock.layer.normalization": ("group_norm", "instance_norm", "layer_norm", "rms_norm"),
     "oarlock.layer.parameter": ("create_parameter",),
     "oarlock.layer.parameter_options": ("ParameterOptions",),
     "oarlock.layer.pooling": (

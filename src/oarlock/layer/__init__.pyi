@@ -4,6 +4,7 @@
 
 from oarlock.layer import initializer as initializer
 from oarlock.layer.attention import attention as attention
+from oarlock.layer.batch_normalization import batch_norm as batch_norm
 from oarlock.layer.channel_dropout import alpha_dropout as alpha_dropout
 from oarlock.layer.channel_dropout import dropout1d as dropout1d
 from oarlock.layer.channel_dropout import dropout2d as dropout2d
@@ -47,7 +48,8 @@ from oarlock.layer.loss import cross_entropy as cross_entropy
 from oarlock.layer.loss import cross_entropy_of_probabilities as cross_entropy_of_probabilities
 from oarlock.layer.loss import mse as mse
 from oarlock.layer.loss import softmax_with_cross_entropy as softmax_with_cross_entropy
-from oarlock.layer.normalization import batch_norm as batch_norm
+from oarlock.layer.noise import gaussian_dropout as gaussian_dropout
+from oarlock.layer.noise import gaussian_noise as gaussian_noise
 from oarlock.layer.normalization import group_norm as group_norm
 from oarlock.layer.normalization import instance_norm as instance_norm
 from oarlock.layer.normalization import layer_norm as layer_norm

@@ -2,23 +2,18 @@
 
 import math
 
-from oarlock.errors import ProgramError
-from oarlock.ir.location import here
-from oarlock.ir.names import next_name
-from oarlock.ir.operation import Role
 from oarlock.ir.rollback import undone_on_error
 from oarlock.ir.var import Var
-from oarlock.layer.initializer import Rule, constant
-from oarlock.layer.parameter import layer_name, new_bias, new_state, output_name, require_number
+from oarlock.layer.batch_normalization import running_instance_norm, scale_and_shift
+from oarlock.layer.parameter import layer_name, output_name, require_number
 from oarlock.layer.parameter_options import Given
-from oarlock.op import batch_normalization, group_normalization, normalization, rms_normalization
-from oarlock.op.composed.named_activation import Activation, activate, require_activation
+from oarlock.op import group_normalization, normalization, rms_normalization
 from oarlock.op.composed.shape import known_shape
 from oarlock.op.manipulation import reshape
-from oarlock.registry.creator import block_for, require_type
+from oarlock.registry.creator import require_type
 from oarlock.registry.range_check import require_count
 
-__all__ = ["batch_norm", "group_norm", "instance_norm", "layer_norm", "rms_norm"]
+__all__ = ["group_norm", "instance_norm", "layer_norm", "rms_norm"]
 
 
 def layer_norm(
@@ -58,7 +53,7 @@ def _by_row(kind: str, input: Var, axes: int, epsilon: float, scale: bool | Give
     program = input.block.program
     name = layer_name(program, name, kind)
     with undone_on_error(program):
-        scale_, bias_ = _scale_and_shift(input, name, sizes, scale, bias)
+        scale_, bias_ = scale_and_shift(input, name, sizes, scale, bias)
         result = output_name(program, name)
         if axes == 1:
             y = _ROW_NORMS[kind](input, scale_, bias_, epsilon, result)
@@ -93,15 +88,26 @@ def group_norm(
 
 
 def instance_norm(
-    input: Var, *, epsilon: float = 1e-5, scale: bool | Given = False, bias: bool | Given = False, name: str | None = None
+    input: Var,
+    *,
+    epsilon: float = 1e-5,
+    scale: bool | Given = False,
+    bias: bool | Given = False,
+    running: bool = False,
+    momentum: float = 0.1,
+    name: str | None = None,
 ) -> Var:
     """Each channel of each row brought to mean 0 and variance 1: float[n c ...s] -> float[n c ...s] (Ulyanov et al., 2016).
 
-    With `scale` and `bias` it is scaled and shifted by `<name>.scale` [c], ones, and `<name>.bias` [c], zeros. Raises ShapeError.
+    With `scale` and `bias` it is scaled and shifted by `<name>.scale` [c], ones, and `<name>.bias` [c], zeros. With `running`, a run that
+    is not training takes `<name>.mean` and `<name>.variance` [c] for all rows, which training moves towards the means of those of the
+    rows, as in `batch_norm`, which raises the same. Raises ShapeError.
 
         y = ol.layer.instance_norm(image)
     """
-    return _by_group("instance_norm", input, None, epsilon, scale, bias, name)
+    if not running:
+        return _by_group("instance_norm", input, None, epsilon, scale, bias, name)
+    return running_instance_norm(input, momentum, epsilon, scale, bias, name)
 
 
 def _by_group(kind: str, input: Var, groups: int | None, epsilon: float, scale: bool | Given, bias: bool | Given, name: str | None) -> Var:
@@ -111,70 +117,8 @@ def _by_group(kind: str, input: Var, groups: int | None, epsilon: float, scale: 
     program = input.block.program
     name = layer_name(program, name, kind)
     with undone_on_error(program):
-        scale_, bias_ = _scale_and_shift(input, name, (channels,), scale, bias)
+        scale_, bias_ = scale_and_shift(input, name, (channels,), scale, bias)
         result = output_name(program, name)
         y = group_normalization.group_norm(input, scale_, bias_, groups=groups, epsilon=epsilon, name=result)
     y.block.rename(y, result)
     return y
-
-
-def batch_norm(
-    input: Var,
-    *,
-    momentum: float = 0.1,
-    epsilon: float = 1e-5,
-    act: Activation | None = None,
-    scale: bool | Given = True,
-    bias: bool | Given = True,
-    name: str | None = None,
-) -> Var:
-    """Each channel brought to mean 0 and variance 1, then scaled and shifted: float[n c ...s] -> float[n c ...s].
-
-    A run that is training takes mean and variance of its batch, and at its end moves `<name>.mean` and `<name>.variance` [c] towards them,
-    ``(1 - momentum) running + momentum batch``; any other run takes these running ones, which begin as 0 and 1 and stay. Parameters
-    `<name>.scale` [c], ones, and `<name>.bias` [c], zeros; `scale` and `bias` take `ParameterOptions`, or False for none (Ioffe and
-    Szegedy, 2015). Raises ProgramError inside a loop or a branch, from where statistics cannot be kept, and where `name` is that of another
-    such layer.
-
-        y = ol.layer.batch_norm(image, act="relu")
-    """
-    input = require_type(input, "batch_norm: input")
-    channels = require_number(input.shape, 1, "batch_norm", input)
-    program = input.block.program
-    main = block_for([input], "batch_norm")
-    if main is not program.main:
-        raise ProgramError(
-            f"batch_norm: its running statistics cannot be kept from {main.path}",
-            location=here(),
-            contract="a step writes persistable variables of the main block only, after every other op",
-            given=[input.describe()],
-            hint="normalize before the block or after it, or take ol.layer.layer_norm",
-        )
-    name = layer_name(program, name, "batch_norm")
-    if main.find_var(f"{name}.mean") is not None:
-        raise ProgramError(
-            f'batch_norm: "{name}.mean" is declared already, and running statistics follow one layer', location=here(), hint="another name"
-        )
-    require_activation(act)
-    with undone_on_error(program):
-        scale_, bias_ = _scale_and_shift(input, name, (channels,), scale, bias)
-        running = [new_state(main, f"{name}.{what}", (channels,), input.dtype, rule) for what, rule in _STATISTICS.items()]
-        result = output_name(program, name)
-        y = batch_normalization.batch_norm(input, *running, scale_, bias_, momentum=momentum, epsilon=epsilon, name=result)
-    main.rename(y, result)
-    assert y.op is not None
-    for var, slot in zip(running, ("next_mean", "next_variance"), strict=True):
-        (value,) = y.op.outputs[slot]
-        main.rename(value, next_name(var.name))
-        main.commit(var, value, role=Role.FORWARD)
-    return activate(y, act)
-
-
-_STATISTICS: dict[str, Rule] = {"mean": constant(0.0), "variance": constant(1.0)}
-
-
-def _scale_and_shift(
-    input: Var, name: str, shape: tuple[int, ...], scale: bool | Given, bias: bool | Given
-) -> tuple[Var | None, Var | None]:
-    made = new_bias(input.block, f"{name}.scale", shape, input.dtype, scale, 1.0)
-    return made, new_bias(input.block, f"{name}.bias", shape, input.dtype, bias)

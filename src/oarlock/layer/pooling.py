@@ -5,6 +5,7 @@ from typing import Any
 
 from oarlock.errors import ArgumentError, ShapeError
 from oarlock.ir.location import here
+from oarlock.ir.python_number import as_python
 from oarlock.ir.rollback import undone_on_error
 from oarlock.ir.var import Var
 from oarlock.layer.parameter import require_number
@@ -13,6 +14,7 @@ from oarlock.op import adaptive_pooling, pooling, pooling_by_axes
 from oarlock.op.composed.arithmetic import constant_like
 from oarlock.op.elementwise import multiply
 from oarlock.op.manipulation import flatten
+from oarlock.op.padding import pad
 from oarlock.op.powers import power
 from oarlock.op.reduction import mean
 from oarlock.op.selection import reduce_max
@@ -112,13 +114,17 @@ def average_pool1d(
     padding: Numbers = 0,
     ceil_mode: bool = False,
     count_padding: bool = True,
+    divisor: float | None = None,
     name: str | None = None,
 ) -> Var:
     """The mean of each window of each channel: float[n c w] -> float[n c ow]. As `average_pool2d`.
 
     y = ol.layer.average_pool1d(signal, 3, stride=1, padding=1, count_padding=False)
     """
-    return _pooled(1, "average", input, size, {"stride": stride, "padding": padding}, ceil_mode, {"count_include_pad": count_padding}, name)
+    how = {"stride": stride, "padding": padding}
+    if divisor is not None:
+        return _divided(1, input, size, how, ceil_mode, divisor, name)
+    return _pooled(1, "average", input, size, how, ceil_mode, {"count_include_pad": count_padding}, name)
 
 
 def average_pool2d(
@@ -129,15 +135,20 @@ def average_pool2d(
     padding: Numbers = 0,
     ceil_mode: bool = False,
     count_padding: bool = True,
+    divisor: float | None = None,
     name: str | None = None,
 ) -> Var:
     """The mean of each window of each channel: float[n c h w] -> float[n c oh ow].
 
-    Windows are those of `max_pool2d`. Padding counts as zeros, or not at all without `count_padding`. Raises ArgumentError and ShapeError.
+    Windows are those of `max_pool2d`. Padding counts as zeros, or not at all without `count_padding`. With a `divisor`, sums are
+    divided by that instead of by how many elements count; with `ceil_mode` too, sizes are numbers. Raises ArgumentError and ShapeError.
 
         y = ol.layer.average_pool2d(image, 3, stride=1, padding=1, count_padding=False)
     """
-    return _pooled(2, "average", input, size, {"stride": stride, "padding": padding}, ceil_mode, {"count_include_pad": count_padding}, name)
+    how = {"stride": stride, "padding": padding}
+    if divisor is not None:
+        return _divided(2, input, size, how, ceil_mode, divisor, name)
+    return _pooled(2, "average", input, size, how, ceil_mode, {"count_include_pad": count_padding}, name)
 
 
 def average_pool3d(
@@ -148,13 +159,17 @@ def average_pool3d(
     padding: Numbers = 0,
     ceil_mode: bool = False,
     count_padding: bool = True,
+    divisor: float | None = None,
     name: str | None = None,
 ) -> Var:
     """The mean of each window of each channel: float[n c d h w] -> float[n c od oh ow]. As `average_pool2d`.
 
     y = ol.layer.average_pool3d(volume, 3, stride=1, padding=1, count_padding=False)
     """
-    return _pooled(3, "average", input, size, {"stride": stride, "padding": padding}, ceil_mode, {"count_include_pad": count_padding}, name)
+    how = {"stride": stride, "padding": padding}
+    if divisor is not None:
+        return _divided(3, input, size, how, ceil_mode, divisor, name)
+    return _pooled(3, "average", input, size, how, ceil_mode, {"count_include_pad": count_padding}, name)
 
 
 def adaptive_max_pool1d(input: Var, size: Sizes, *, name: str | None = None) -> Var:
@@ -295,6 +310,27 @@ def _over_all(axes: int, input: Var, mode: str) -> Var:
 def _require_mode(mode: str, kind: str) -> None:
     if mode not in ("max", "average"):
         raise ArgumentError(f"{kind}: mode is 'max' or 'average', not {mode!r:.60}", location=here())
+
+
+def _divided(axes: int, input: Var, size: Numbers, how: dict[str, Any], ceil_mode: bool, divisor: float, name: str | None) -> Var:
+    """The sum of each window over `divisor`: means of whole windows, made whole by zeros, times their elements."""
+    kind = f"average_pool{axes}d"
+    input, number = require_type(input, f"{kind}: input"), as_python(divisor)
+    if not isinstance(number, int | float) or number == 0 or not math.isfinite(number):
+        raise ArgumentError(f"{kind}: divisor is a number other than 0, not {divisor!r:.60}", location=here())
+    window = numbers(size, axes, "size", least=1)
+    with undone_on_error(input.block.program):
+        if ceil_mode:
+            shape = _pooled(axes, "average", input, size, how, True, {}, None).shape or ()
+            step = numbers(window if how["stride"] is None else how["stride"], axes, "stride", least=1)
+            before = numbers(how["padding"], axes, "padding")
+            lengths = [require_number(input.shape, 2 + axis, kind, input) for axis in range(axes)]
+            counts = [require_number(shape, 2 + axis, kind, input) for axis in range(axes)]
+            ends = [(o - 1) * s + k - n - p for o, s, k, n, p in zip(counts, step, window, lengths, before, strict=True)]
+            input = pad(input, before=(0, 0, *before), after=(0, 0, *(max(0, end) for end in ends)))
+            how = {**how, "padding": 0}
+        means = _pooled(axes, "average", input, size, how, False, {}, None)
+        return multiply(means, constant_like(math.prod(window) / number, means), name=name)
 
 
 def _pooled(
