@@ -64,7 +64,7 @@ def gpt() -> Model:
         logits = char_gpt.gpt(ol.layer.data("ids", [char_gpt.CONTEXT], dtype="int64"))
         cost = ol.layer.mean(ol.layer.cross_entropy(logits, following))
     clip = ol.optimizer.ClipByGlobalNorm(1.0)
-    return Model(cost, {}, lambda: ol.optimizer.AdamW(5e-3, weight_decay=0.05, clip=clip), char_gpt.read_library(40)[0])
+    return Model(cost, {}, lambda: ol.optimizer.AdamW(5e-3, weight_decay=0.05, clip=clip), ol.datasets.standard_library.split(length=char_gpt.CONTEXT, files=40)[0])
 
 
 MODELS: dict[str, Callable[[], Model]] = {"digits": digits, "char_gpt": gpt}

@@ -1,6 +1,8 @@
 """The meaning of a program: one op at a time, over scopes. Plans may be faster; they may not differ."""
 
+import time
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any
 
 import torch
@@ -14,8 +16,11 @@ from oarlock.ir.var import Var
 from oarlock.registry.catalogue import Catalogue
 from oarlock.registry.declaration import Operator
 from oarlock.registry.told_attributes import asks_inputs, numbers_in, shapes_of
+from oarlock.runtime import recording
 from oarlock.runtime.context import Context, KernelContext, draws_done
 from oarlock.runtime.kernel_error import explain
+from oarlock.runtime.place import device_of
+from oarlock.runtime.recording import Part, Recorder
 from oarlock.runtime.scope import Scope
 from oarlock.runtime.value_check import check_op
 
@@ -36,13 +41,21 @@ class Interpreter:
 
     def run_block(self, block: Block, scope: Scope, context: Context, trips: tuple[str, ...] = ("main",)) -> None:
         """Run every op of `block`, in order. `trips` are the loops and passes that it stands in, innermost first."""
+        recorder = recording.recorder
+        if recorder is None or not recorder.is_on:
+            self.run_ops(block.ops, scope, context, trips)
+            return
+        begun = recorder.begun()
         self.run_ops(block.ops, scope, context, trips)
+        recorder.note(begun, Part("block", block.name.partition(".")[0] if scope.name.isdigit() else block.name), detail=scope.name)
 
     def run_ops(self, ops: list[Op], scope: Scope, context: Context, trips: tuple[str, ...] = ("main",)) -> None:
         """Run some ops of a block. Raises KernelError or UnsetVarError; commits write last, those that do not count only in training."""
+        recorder = recording.recorder
+        run_op = self._run_op if recorder is None or not recorder.is_on else partial(self._record_op, recorder)
         for op in ops:
             if not op.is_commit:
-                self._run_op(op, scope, context, trips)
+                run_op(op, scope, context, trips)
         tail = [op for op in ops if op.is_commit and (context.training or op.role is Role.MEASURE)]
         if tail:
             self._commit(tail, scope, context)
@@ -71,6 +84,16 @@ class Interpreter:
             check_op(op, scope)
         if context.budget is not None:
             context.budget.hold([scope[var.name] for var in op.writes], op)  # type: ignore[misc]
+
+    def _record_op(self, recorder: Recorder, op: Op, scope: Scope, context: Context, trips: tuple[str, ...]) -> None:
+        begun = recorder.begun()
+        self._run_op(op, scope, context, trips)
+        if not context.place.is_cpu:
+            torch.cuda.synchronize(device_of(context.place))
+        end = time.perf_counter_ns()
+        vars = (*op.writes, *dict.fromkeys(var for var in op.reads if var not in op.writes))
+        values = [] if op.blocks else [found.held if (found := scope.find_var(var.name)) is not None and found.is_set else None for var in vars]
+        recorder.note(begun, Part("op", op.type, op, op.location, vars, len(op.writes)), values, end=end)
 
     def _attributes(self, op: Op, operator: Operator, given: Mapping[str, list[Any]], scope: Scope) -> dict[str, object]:
         """The attributes; of those that are given by a variable, its value: a number, or a shape. Of symbols, what the inputs tell."""

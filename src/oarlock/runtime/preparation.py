@@ -12,6 +12,7 @@ from oarlock.ir.program import Program
 from oarlock.ir.traversal import needed_ops
 from oarlock.passes.pipeline import optimize
 from oarlock.registry.collective import collective_ops
+from oarlock.runtime import recording
 from oarlock.runtime.context import Context
 from oarlock.runtime.declaration_check import require_declared
 from oarlock.runtime.feed import check_feed
@@ -20,6 +21,7 @@ from oarlock.runtime.ownership import require_not_elsewhere
 from oarlock.runtime.paths import Path
 from oarlock.runtime.place import Place, device_of, is_meta, made_at
 from oarlock.runtime.plan import Plan
+from oarlock.runtime.recording import slice_of
 from oarlock.runtime.scope import Scope, frozen_in, lock_of_writing
 from oarlock.runtime.scopes import Scopes
 from oarlock.runtime.tensor_guard import TensorGuard
@@ -131,7 +133,13 @@ class Prepared:
         """The tensors to start a run with, of which everything is at the place of the run. Raises FeedError, and ScopeError."""
         if context.scope.dropped:  # a plan may read nothing of it
             raise ScopeError("this scope was dropped")
-        tensors = feed if self.recognizes(feed) else self._check(feed, context)
+        if self.recognizes(feed):
+            tensors = feed
+        elif recording.recorder is None:
+            tensors = self._check(feed, context)
+        else:
+            with slice_of("feed", "check and convert the feed"):
+                tensors = self._check(feed, context)
         if not context.place.is_cpu or torch.cuda.is_initialized():
             self._bring(context)
         return tensors
@@ -143,6 +151,8 @@ class Prepared:
 
         Raises ShapeError or DTypeError, before anything runs, where a persistable variable holds what it is not declared as.
         """
+        recorder = recording.recorder
+        begun = None if recorder is None else recorder.begin_step()
         self.require_as_prepared(context.scope)
         tensors = self.given(feed, context)
         self._require_stored(context)
@@ -162,6 +172,8 @@ class Prepared:
         finally:
             if scopes is None:
                 frame.drop()
+        if recorder is not None and begun is not None:
+            recorder.end_step(begun, bool(context.training))
         return results, scopes
 
     def _require_stored(self, context: Context) -> None:

@@ -12,6 +12,7 @@ import torch
 from oarlock.errors import ScopeError
 from oarlock.ir.names import DRAWS
 from oarlock.ir.var import Var
+from oarlock.runtime import recording
 from oarlock.runtime.budget import Budget, RunLimits
 from oarlock.runtime.context import Context, draws_done
 from oarlock.runtime.declaration_check import require_declared
@@ -125,6 +126,8 @@ class _Planned(Step):
         self._leased = weakref.ref(self._lease)  # which variables know it by: they do not keep what once ran
 
     def __call__(self, feed: Mapping[str, object]) -> Values:
+        recorder = recording.recorder
+        begun = None if recorder is None else recorder.begin_step()
         lease = self._lease
         if lease.cached is not None and not self._scope.dropped and self._prepared.recognizes(feed):
             fed = feed
@@ -140,12 +143,15 @@ class _Planned(Step):
             if self._committed:
                 with self._lock, uninterrupted():
                     self._commit(computed)
-            return self._return(computed)
+            returned = self._return(computed)
         except BaseException:
             self._lend_all()  # to the traceback
             raise
         finally:
             lease.running.pop()
+        if recorder is not None and begun is not None:
+            recorder.end_step(begun, bool(self._context.training))
+        return returned
 
     def _lend_all(self) -> None:
         """Lend every variable that was read, and end the lease on them."""
@@ -247,6 +253,8 @@ class _Update(_Planned):
         self._updated: list[tuple[int, Variable, int, bool]] = []  # the number of the input, that of the output, if it is in that memory
 
     def __call__(self, feed: Mapping[str, object]) -> Values:
+        recorder = recording.recorder
+        begun = None if recorder is None else recorder.begin_step()
         lease, interrupts = self._lease, Interrupts()
         with self._lock:
             if lease.cached is not None and not self._scope.dropped and self._prepared.recognizes(feed):
@@ -281,7 +289,10 @@ class _Update(_Planned):
                 raise
             finally:
                 lease.running.pop()
-        return self._return(computed)
+        returned = self._return(computed)
+        if recorder is not None and begun is not None:
+            recorder.end_step(begun, bool(self._context.training))
+        return returned
 
     def _take(self, fed: Mapping[str, torch.Tensor]) -> list[torch.Tensor]:
         """The values of the inputs of the plan, on which nobody else has a lease; those that are written over are nobody else's.

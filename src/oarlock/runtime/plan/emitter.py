@@ -72,7 +72,9 @@ class Emitter:
             line.number, op = number, line.ops[number]
             if any(map(self.numbers.vanishes, op.writes)) or (not line.constants.isdisjoint(op.writes) and self._hold(op)):
                 continue
+            start = len(self.source.lines)
             control_flow.WRITERS.get(op.type, Emitter.call)(self, op)
+            self.source.extend(start, op)
             for var in op.writes:
                 if var not in line.unjoined:  # a list of steps tells what each step tells
                     self.define(var, uneven=bool(op.blocks))
@@ -95,7 +97,9 @@ class Emitter:
         for var in region.shapes_left:
             self._shapes[var] = self.source.fresh(f"{var.name}_shape")
         results = [*map(self.source.name, region.writes), *(self._shapes[var] for var in region.shapes_left)]
+        start = len(self.source.lines)
         self.source.write(f"[{', '.join(results)}] = {self.source.bind('region', function)}({', '.join(arguments)})", region.ops[0])
+        self.source.extend(start, *region.ops)
         for var in region.writes:
             self.define(var)
         line.inside.update(var for op in region.ops for var in op.writes if var not in region.writes)
@@ -226,6 +230,8 @@ class Emitter:
             self._call_host(op)
             return
         call = control_flow.with_headroom(self, op) or control_flow.in_steps(self, op) or self.lines[-1].buffers.call_of(op)
+        if call.destination is not None:
+            self.source.kept.add(op)
         if call.copies is not None:
             for part, destination in call.copies:
                 self.source.write(f"{destination}.copy_({self.source.name(part)})", op)

@@ -3,7 +3,7 @@
 import itertools
 import linecache
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from types import TracebackType
 from typing import NamedTuple
 
@@ -17,6 +17,7 @@ from oarlock.ir.operation import Op
 from oarlock.ir.var import Var
 from oarlock.registry.catalogue import Catalogue
 from oarlock.registry.own_values import checks_values
+from oarlock.runtime import recording
 from oarlock.runtime.context import Context, KernelContext, draws_done
 from oarlock.runtime.kernel_error import explain
 from oarlock.runtime.place import Place, device_of, made_at
@@ -30,6 +31,7 @@ from oarlock.runtime.plan.precomputation import Precomputation, find_precomputat
 from oarlock.runtime.plan.preconditions import attributes_fit, write_preconditions
 from oarlock.runtime.plan.source import Source
 from oarlock.runtime.plan.straight_line import StraightLine
+from oarlock.runtime.plan.timed_text import TimedText
 from oarlock.runtime.plan.workspace import Workspace
 from oarlock.tensor.dtype import to_torch
 
@@ -84,6 +86,8 @@ class Plan:
         backend: str | None = None,
     ):
         self._file = f"<plan {next(_numbers)}>"  # first: an unfinished plan is deleted too
+        self._timed: TimedText | None = None  # for who records what runs
+        self._device = device
         given = {var.name: var for var in inputs}
         states = {var: given[name] for var, name in zip(outputs[len(outputs) - len(updates) :], updates, strict=True) if name in given}
         last = _ops_of_updates(ops, states, catalogue, [var for var in outputs[: len(checks)] if not _is_sized(var)])
@@ -157,6 +161,13 @@ class Plan:
     def __del__(self) -> None:
         linecache.cache.pop(self._file, None)
 
+    @cached_property
+    def _timed_function(self) -> Callable[..., list[torch.Tensor]]:
+        """The same function, which notes beside each op when it began and ended; written when somebody asks for it."""
+        source = self._source
+        self._timed = TimedText.of(self.text.partition("\n")[0], source.lines, source.extents, source.names, self._device)
+        return _compiled(self._timed.text, f"{self._file} timed", source.bound | self._timed.bound)[0]
+
     def bind(self, context: Context) -> Callable[..., list[torch.Tensor]]:
         """The plan in `context`, as a function of the values of `inputs` that returns those of `outputs`.
 
@@ -179,14 +190,19 @@ class Plan:
             return KernelContext(op, context.scope, context, None, trips, count_draws)
 
         mode, place = self._mode, context.place
-        compute = partial(self._function, context_of, device_of(place))
-        if self._has_buffers:
-            compute = partial(self._compute, compute, place)
+
+        def computing(function: Callable[..., list[torch.Tensor]]) -> Callable[..., list[torch.Tensor]]:
+            compute = partial(function, context_of, device_of(place))
+            return partial(self._compute, compute, place) if self._has_buffers else compute
+
+        compute = computing(self._function)
 
         def run(values: Sequence[torch.Tensor], *before_updates: Callable[[], object]) -> list[torch.Tensor]:
+            recorder = recording.recorder
+            chosen = compute if recorder is None or not recorder.is_on else computing(self._timed_function)
             with mode():
                 try:
-                    return compute(*before_updates, *values)
+                    return chosen(*before_updates, *values)
                 except OarlockError:
                     raise
                 except Exception as error:
@@ -222,9 +238,9 @@ class Plan:
     def _explained(self, error: Exception) -> Exception:
         """The error of ours that says which op failed, and on what."""
         trace: TracebackType | None = error.__traceback__
-        while trace is not None and trace.tb_frame.f_code.co_filename != self._file:
+        while trace is not None and not trace.tb_frame.f_code.co_filename.startswith(self._file):
             trace = trace.tb_next
-        line = self._source.ops.get(trace.tb_lineno) if trace is not None else None
+        line = None if trace is None else self._source.ops.get(self._line_of(trace))
         if isinstance(error, KernelFailure) and isinstance(error.__cause__, Exception):
             return self._explained_op(error.__cause__, error.op, [error.values[var] for var in error.op.reads], "main")
         if trace is None or line is None:
@@ -232,6 +248,12 @@ class Plan:
         held: Mapping[str, object] = {**self._source.bound, **trace.tb_frame.f_locals}
         stands = [part for name, trip in line.trips for part in ([name] if trip is None else [name, str(held.get(trip))])]
         return self._explained_op(error, line.op, [self._value(read, held) for read in line.op.reads], "/".join(["main", *stands]))
+
+    def _line_of(self, trace: TracebackType) -> int:
+        """The line of the text at which the plan stands."""
+        if self._timed is None or trace.tb_frame.f_code.co_filename == self._file:
+            return trace.tb_lineno
+        return self._timed.origin.get(trace.tb_lineno, 0)
 
     def _explained_op(self, error: Exception, failed: Op, values: Sequence[object], path: str) -> Exception:
         op = self._origin.get(failed, failed)

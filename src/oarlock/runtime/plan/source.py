@@ -13,7 +13,7 @@ from oarlock.backend.torch.private import without_python
 from oarlock.ir.operation import Op
 from oarlock.ir.var import Var
 
-__all__ = ["Instruction", "Source"]
+__all__ = ["Extent", "Instruction", "Source"]
 
 _ROOTS = {"torch": torch, "aten": torch.ops.aten}
 
@@ -23,6 +23,20 @@ class Instruction(NamedTuple):
 
     op: Op
     trips: tuple[tuple[str, str | None], ...]
+
+
+class Extent(NamedTuple):
+    """The lines `start` to `stop` of a plan, from 0: those of an op, or of several in one call; or of a block, or of one trip of it.
+
+    `is_kept` tells of an op that writes into memory which the plan keeps.
+    """
+
+    start: int
+    stop: int
+    ops: tuple[Op, ...] = ()
+    block: str = ""
+    trip: str | None = None
+    is_kept: bool = False
 
 
 @dataclass
@@ -38,6 +52,8 @@ class Source:
     bound: dict[str, object] = field(default_factory=dict)
     names: dict[Var, str] = field(default_factory=dict)
     trips: list[tuple[str, str | None]] = field(default_factory=list)
+    extents: list[Extent] = field(default_factory=list)
+    kept: set[Op] = field(default_factory=set)  # ops that write into a destination
     _depth: int = 1
     _count: int = 0
     _constants: dict[tuple[str, int], str] = field(default_factory=dict)
@@ -68,8 +84,14 @@ class Source:
     def inside(self, name: str, trip: str | None) -> Iterator[None]:
         """Record that the lines written in this context are in the loop or branch `name`, whose iteration counter is `trip`."""
         self.trips.append((name, trip))
+        start = len(self.lines)
         yield
+        self.extents.append(Extent(start, len(self.lines), block=name, trip=trip))
         self.trips.pop()
+
+    def extend(self, start: int, *ops: Op) -> None:
+        """Record that the lines from `start` on are those of `ops`."""
+        self.extents.append(Extent(start, len(self.lines), ops, is_kept=not self.kept.isdisjoint(ops)))
 
     def fresh(self, stem: str) -> str:
         """A name that nothing else in the plan has."""

@@ -1,0 +1,9 @@
+"""What runs, and how long it takes."""
+
+from oarlock.profiling.profiler import Profile, profile
+from oarlock.profiling.totals import Total
+from oarlock.suggestions import suggest_names
+
+__all__ = ["Profile", "Total", "profile"]
+
+suggest_names(__name__)

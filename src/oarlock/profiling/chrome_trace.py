@@ -1,0 +1,67 @@
+"""The trace of a profile as JSON, which Perfetto (ui.perfetto.dev) and Chrome show: the Trace Event Format."""
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from oarlock.profiling.totals import Timed, multiply_adds_of, result_bytes
+
+__all__ = ["trace_of"]
+
+
+def trace_of(timed: Sequence[Timed], begin: int, main: int, about: Mapping[str, object]) -> bytes:
+    """The slices, in microseconds after `begin`; the thread `main` first. What is known of each stands in its `args`."""
+    process = os.getpid()
+    threads = [main, *dict.fromkeys(each.slice.thread for each in timed if each.slice.thread != main)]
+    events: list[dict[str, Any]] = [{"ph": "M", "name": "process_name", "pid": process, "args": {"name": "oarlock"}}]
+    for number, thread in enumerate(threads):
+        name = "steps" if thread == main else _name_of_thread(timed, thread)
+        events.append({"ph": "M", "name": "thread_name", "pid": process, "tid": number, "args": {"name": name}})
+        events.append({"ph": "M", "name": "thread_sort_index", "pid": process, "tid": number, "args": {"sort_index": number}})
+    for each in timed:
+        found = each.slice
+        events.append(
+            {
+                "ph": "X",
+                "name": f"{found.part.name} {found.detail}".rstrip(),
+                "cat": found.part.kind,
+                "ts": (found.begin - begin) / 1e3,
+                "dur": (found.end - found.begin) / 1e3,
+                "pid": process,
+                "tid": threads.index(found.thread),
+                "args": _arguments(each),
+            }
+        )
+    return json.dumps({"traceEvents": events, "displayTimeUnit": "ms", "otherData": dict(about)}, separators=(",", ":")).encode()
+
+
+def _name_of_thread(timed: Sequence[Timed], thread: int) -> str:
+    """The name of a thread: what was recorded there first."""
+    return next(each.slice.part.name for each in timed if each.slice.thread == thread)
+
+
+def _arguments(timed: Timed) -> dict[str, Any]:
+    found, part = timed.slice, timed.slice.part
+    said: dict[str, Any] = {}
+    if part.kind != "op":
+        return said
+    if part.location is not None:
+        said["line"] = f"{part.location.file}:{part.location.line} in {part.location.function}"
+        said["source"] = part.location.text
+    if part.op is not None:
+        said["role"] = part.op.role.name.lower()
+    stands = [" ".join(filter(None, (each.part.name, each.detail))) for each in timed.around if each.part.kind == "block"]
+    said["block"] = "/".join(["main", *stands])
+    values = list(zip(part.vars, found.shapes, strict=False))
+    for key, some in (("results", values[: part.results]), ("inputs", values[part.results :])):
+        if some:
+            said[key] = {var.name: f"{var.dtype}{'' if shape is None else list(shape)}" for var, shape in some}
+    if part.results:
+        said["bytes"] = result_bytes(found)
+        said["bytes made"] = found.made
+    count = multiply_adds_of(found)
+    if count:
+        said["multiply-adds"] = count
+        said["GFLOP/s"] = round(2 * count / max(1, timed.own), 2)
+    return said
