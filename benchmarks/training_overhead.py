@@ -63,8 +63,14 @@ def gpt() -> Model:
         following = ol.layer.data("next", [char_gpt.CONTEXT], dtype="int64")
         logits = char_gpt.gpt(ol.layer.data("ids", [char_gpt.CONTEXT], dtype="int64"))
         cost = ol.layer.mean(ol.layer.cross_entropy(logits, following))
+    text = ol.datasets.standard_library.split(length=char_gpt.CONTEXT, files=40)[0]
     clip = ol.optimizer.ClipByGlobalNorm(1.0)
-    return Model(cost, {}, lambda: ol.optimizer.AdamW(5e-3, weight_decay=0.05, clip=clip), ol.datasets.standard_library.split(length=char_gpt.CONTEXT, files=40)[0])
+    return Model(
+        cost,
+        {},
+        lambda: ol.optimizer.AdamW(5e-3, weight_decay=0.05, clip=clip),
+        text,
+    )
 
 
 MODELS: dict[str, Callable[[], Model]] = {"digits": digits, "char_gpt": gpt}

@@ -27,6 +27,7 @@ _MODULES = (
     "op",
     "optimizer",
     "passes",
+    "profiling",
     "registry",
     "runtime",
     "scope",
@@ -99,6 +100,7 @@ _NAMES = {
     "oarlock.op.elementwise": ("add",),
     "oarlock.passes.backward": ("append_backward", "gradients"),
     "oarlock.passes.pruning": ("prune",),
+    "oarlock.profiling": ("Profile", "profile"),
     "oarlock.proto.limits": ("Limits",),
     "oarlock.registry": ("Case", "GradCheck", "Rejects", "operator", "parse_program"),
     "oarlock.runtime": (

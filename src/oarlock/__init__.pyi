@@ -13,6 +13,7 @@ from oarlock import metric as metric
 from oarlock import op as op
 from oarlock import optimizer as optimizer
 from oarlock import passes as passes
+from oarlock import profiling as profiling
 from oarlock import registry as registry
 from oarlock import runtime as runtime
 from oarlock import testing as testing
@@ -93,6 +94,8 @@ from oarlock.op import sigmoid as sigmoid
 from oarlock.passes.backward import append_backward as append_backward
 from oarlock.passes.backward import gradients as gradients
 from oarlock.passes.pruning import prune as prune
+from oarlock.profiling import Profile as Profile
+from oarlock.profiling import profile as profile
 from oarlock.proto.limits import Limits as Limits
 from oarlock.registry import Case as Case
 from oarlock.registry import GradCheck as GradCheck

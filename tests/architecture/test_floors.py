@@ -42,6 +42,7 @@ FLOORS = {
     "optimizer": 10,
     "testing": 11,
     "training": 11,
+    "profiling": 11,
     "data": 11,
     "datasets": 11,
     "io": 11,

@@ -7,6 +7,9 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 import oarlock as ol
+from oarlock.ir.size import evaluate
+from oarlock.ir.traversal import walk_ops
+from oarlock.layer.multiply_adds import find_multiply_adds
 
 
 def classifier() -> ol.Program:
@@ -150,3 +153,30 @@ def test_what_makes_no_sense_is_refused(ask, message):
     with pytest.raises(ol.ArgumentError) as raised:
         ask(classifier())
     assert raised.value.message == message
+
+
+def test_gradients_and_what_passes_make_take_the_multiply_adds_that_the_products_in_them_take():
+    with ol.Program(seed=0) as program:
+        x = ol.layer.data("x", [2, 6, 6])
+        y = ol.layer.conv2d(x, filters=4, size=3, bias=False)
+        y = ol.op.matmul(ol.layer.flatten(y), ol.layer.create_parameter([64, 8], name="m"))
+        query = ol.layer.reshape(ol.layer.fc(y, 8), shape=(-1, 2, 4))
+        y = ol.op.scaled_dot_product_attention(query, query, query)
+        ol.optimizer.SGD(0.1).minimize(ol.layer.mean(y))
+    counted = {}
+    for op in walk_ops(program.main.ops):
+        taken = find_multiply_adds(op)
+        if taken != 0:
+            counted[op.type] = taken
+    numbers = {name: evaluate(size, {"n": 5}) for name, size in counted.items()}
+    forward = {"conv2d": 5760, "matmul": 2560, "linear": 320, "scaled_dot_product_attention": 160}
+    assert {name: numbers[name] for name in forward} == forward
+    assert numbers["conv2d_dfilter"] == 5760
+    assert numbers["matmul_dx"] == numbers["matmul_dy"] == 2560
+    assert numbers["linear_dx"] == numbers["linear_dw"] == 320
+    plan = ol.Executor().plan(program)
+    planned = {
+        op.type: evaluate(found, {"n": 5}) for op in {line.op for line in plan._source.ops.values()} if (found := find_multiply_adds(op))
+    }
+    assert planned["sgd_addmm"] in (320, 2560)
+    assert planned["scaled_dot_product_attention_backward"] == 320

@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import threading
 from pathlib import Path
 
 import numpy
@@ -13,9 +14,10 @@ from classifiers import small_classifier, small_rows
 from processes import run_forked
 
 import oarlock as ol
+from oarlock.io.model import values_of
 from oarlock.io.tensor_file import TensorFile
-from oarlock.training import checkpoint
-from oarlock.training.run_folder import is_running
+from oarlock.training import checkpoint, run_folder
+from oarlock.training.run_folder import RunFolder, is_running
 from oarlock.training.sample import sample_of
 
 ROWS = small_rows(23)
@@ -286,3 +288,56 @@ def test_a_run_that_is_refused_leaves_no_folder_and_one_that_stood_there_stays(t
         with pytest.raises(ol.FeedError):
             ol.train(model.cost, {"x": small_rows(10)["x"]}, run=folder, progress=False)
     assert [path.name for path in tmp_path.rglob("*")] == ["mine"]
+
+
+def test_a_checkpoint_holds_its_own_step_however_late_it_is_written(tmp_path, monkeypatch):
+    train(tmp_path / "stopped", steps=4)
+    begun, goes_on, real = threading.Event(), threading.Event(), run_folder.write_container
+
+    def late(*arguments):
+        begun.set()
+        assert goes_on.wait(20)
+        real(*arguments)
+
+    def on_step(step, _):
+        if step == 6:  # the end of an epoch, which is saved too, and waits for the one before
+            assert begun.is_set()
+            goes_on.set()
+
+    monkeypatch.setattr(run_folder, "write_container", late)
+    train(ol.training.Run(tmp_path / "run", save_every=4, keep=9), on_step=on_step, steps=9)
+    found = [checkpoint.read_checkpoint(tmp_path / name / "checkpoints/step-000000004") for name in ("stopped", "run")]
+    assert found[0]["state.json"] == found[1]["state.json"]
+    values = [ol.load_model(tmp_path / name / "checkpoints/step-000000004/model.safetensors") for name in ("stopped", "run")]
+    names = [var.name for var in values[1].program.persistables()]
+    assert "fc_0.w" in names
+    assert all(torch.equal(values[0].scope[name], values[1].scope[name]) for name in names)
+
+
+def test_a_checkpoint_leaves_the_values_of_the_run_where_they_are(tmp_path):
+    with ol.Program() as program:
+        x = ol.layer.data("x", [3])
+        cost = ol.layer.mean(ol.layer.fc(x, 2))
+        ol.optimizer.SGD(0.1).minimize(cost)
+    scope = ol.init(program, ol.Scope())
+    step = ol.Executor().prepare(program, [cost], scope=scope)
+    step({"x": ROWS["x"]})
+    before = scope.find_var("fc_0.w").held
+    copies = values_of(program, scope, copied=True)
+    assert torch.equal(copies["fc_0.w"], before)
+    kept = copies["fc_0.w"].clone()
+    step({"x": ROWS["x"]})
+    assert scope.find_var("fc_0.w").held is before  # which the step has written over: nobody else holds it
+    assert torch.equal(copies["fc_0.w"], kept)
+    assert not torch.equal(before, kept)
+
+
+def test_the_log_spells_labels_and_numbers_as_json_does(tmp_path):
+    with RunFolder(ol.training.Run(tmp_path / "run")) as folder:
+        folder._log = open(tmp_path / "log", "w")  # noqa: SIM115
+        folder.step(3, 1, 32, {'a "loss"': 1e-7, "ö": float("nan")})
+        folder.step(4, 1, 32, {'a "loss"': 1e-7, "ö": 2.0})
+    lines = [json.loads(line) for line in (tmp_path / "log").read_text().splitlines()]
+    assert [line.pop("time") > 1e9 for line in lines] == [True, True]
+    assert lines[1] == {"step": 4, "epoch": 1, "rows": 32, 'a "loss"': 1e-7, "ö": 2.0}
+    assert numpy.isnan(lines[0]["ö"])

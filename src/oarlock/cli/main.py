@@ -21,6 +21,7 @@ from oarlock.cli import (
     ops,
     plan,
     plot,
+    profile,
     prune,
     quantize,
     recompute,
@@ -49,6 +50,7 @@ app = typer.Typer(
 app.command(cls=opens_program("save", "path"), context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(train.train)
 app.command(cls=opens_program("output"))(infer.infer)
 app.command(cls=opens_program())(evaluate.evaluate)
+app.command(cls=opens_program("output"), context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(profile.profile)
 app.command()(serve.serve)
 app.command()(resume.resume)
 app.command()(runs.runs)

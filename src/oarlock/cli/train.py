@@ -15,6 +15,7 @@ from oarlock.cli.output_file import destination, is_child
 from oarlock.cli.progress_options import Plain, Quiet, shown
 from oarlock.cli.script_run import run_script
 from oarlock.cli.train_call import arguments_of, refuse_arguments, require_folder_of, resumed, stopped
+from oarlock.cli.trace_option import ProfilePath, ProfileSteps, traced
 from oarlock.cli.untrusted_run import Untrusted
 from oarlock.errors import ArgumentError, MissingFileError, NotFiniteError
 from oarlock.io.model import load_model, save_model
@@ -67,6 +68,8 @@ def train(
     settings: Annotated[
         list[str], typer.Option("--set", metavar="NAME=VALUE", help="A setting, such as train.lr=3e-4. Can be repeated.")
     ] = [],  # noqa: B006  typer copies it
+    profile: ProfilePath = None,
+    profile_steps: ProfileSteps = 10,
     plain: Plain = False,
     quiet: Quiet = False,
     untrusted: Untrusted = False,
@@ -109,7 +112,8 @@ def train(
         "log": log,
         "backend": backend,
     }
-    with Invocation(sys.argv, read_configuration(config, settings), asked, shown(plain=plain, quiet=quiet)) as invocation:
+    configuration, progress = read_configuration(config, settings), shown(plain=plain, quiet=quiet)
+    with Invocation(sys.argv, configuration, asked, progress) as invocation, traced(profile, profile_steps):
         if path.suffix == ".py":
             if untrusted:
                 raise ArgumentError("--untrusted is for saved programs; a script is Python, which can do anything")

@@ -32,7 +32,7 @@ from oarlock.runtime.feed import check_feed
 from oarlock.runtime.initialization import initial_value
 from oarlock.runtime.ownership import own, require_not_elsewhere, states_of
 from oarlock.runtime.place import CPUPlace
-from oarlock.runtime.scope import Scope, frozen_in
+from oarlock.runtime.scope import Scope, frozen_in, lock_of_writing
 from oarlock.suggestions import did_you_mean, list_names
 from oarlock.tensor.dtype import from_torch
 
@@ -129,12 +129,18 @@ def save_model(target: object = None, *arguments: object, **keywords: object) ->
     write_container(path, program.to_bytes(), values_of(program, scope))
 
 
-def values_of(program: Program, scope: Scope) -> dict[str, torch.Tensor]:
+def values_of(program: Program, scope: Scope, *, copied: bool = False) -> dict[str, torch.Tensor]:
     """The tensors that a file of `program` holds, by name: what persists, and a list of what training leaves as it is.
+
+    They are lent: the next run that would write over them works on copies. Where they are `copied`, it goes on as it did.
 
     Raises UnsetVarError, ShapeError or DTypeError for a value that is missing or does not fit.
     """
-    tensors = {var.name: _value(var, scope) for var in program.persistables()}
+    if copied:
+        with lock_of_writing(scope):
+            tensors = {var.name: _value(var, scope, lent=False).detach().clone() for var in program.persistables()}
+    else:
+        tensors = {var.name: _value(var, scope) for var in program.persistables()}
     frozen = sorted(frozen_in(scope).intersection(_estimable(program)))
     if frozen:
         tensors[_FROZEN] = torch.frombuffer(bytearray(json.dumps(frozen).encode()), dtype=torch.uint8)
@@ -157,7 +163,7 @@ def _estimable(program: Program) -> set[str]:
     return {var.name for var in program.persistables() if var.trainable} if program.is_training else set()
 
 
-def _value(var: Var, scope: Scope) -> torch.Tensor:
+def _value(var: Var, scope: Scope, *, lent: bool = True) -> torch.Tensor:
     """The value of a persistable variable in `scope`. Raises UnsetVarError, ShapeError or DTypeError."""
     found = scope.find_var(var.name)
     if var.name == DRAWS and (found is None or not found.is_set):
@@ -168,8 +174,8 @@ def _value(var: Var, scope: Scope) -> torch.Tensor:
             given=[var.describe()],
             hint="ol.train returns parameters; ol.init(program, scope) makes first ones",
         )
-    require_declared(var, found.settle(var.dtype))
-    return require_declared(var, found.value)
+    held = require_declared(var, found.settle(var.dtype))
+    return require_declared(var, found.value) if lent else held
 
 
 def _program_of(target: object) -> Program:

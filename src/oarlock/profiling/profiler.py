@@ -1,5 +1,6 @@
 """The profile of what runs in a context."""
 
+import contextlib
 import os
 import statistics
 from collections.abc import Iterator
@@ -17,7 +18,7 @@ from oarlock.profiling.machine import measure_peak
 from oarlock.profiling.tables import said_time, table_of_totals, table_of_waits
 from oarlock.profiling.totals import Timed, Total, multiply_adds_of, nest, totals, waits
 from oarlock.runtime.place import CPUPlace, Place
-from oarlock.runtime.recording import Recorder, recording
+from oarlock.runtime.recording import EnoughRecorded, Recorder, recording
 
 __all__ = ["Profile", "profile"]
 
@@ -45,10 +46,10 @@ class Profile:
 
     @property
     def slowdown(self) -> float | None:
-        """By how much recording made steps longer: the median of those recorded by that of those before; None where there were fewer than 2."""
+        """The median of the steps that were recorded by that of those before, which ran without a clock; None where there were none."""
         recorded = [each.end - each.begin for each in self._recorder.slices if each.part.kind == "step"]
-        before = self._recorder.before[len(self._recorder.before) // 2 :]  # the first step makes the plan
-        if len(self._recorder.before) < 2 or not recorded:
+        before = self._recorder.before[1:]  # the first step makes the plan
+        if not before or not recorded:
             return None
         return statistics.median(recorded) / statistics.median(before)
 
@@ -59,7 +60,7 @@ class Profile:
 
     @property
     def gigaflops(self) -> float:
-        """Billions of floating point operations a second, over all of a step: of products, convolutions and attention, at two a multiply-add."""
+        """Billions of floating point operations a second, over all of a step: products, convolutions and attention, two a multiply-add."""
         count = sum(multiply_adds_of(each.slice) or 0 for each in self._timed if each.slice.part.kind == "op")
         return 2.0 * count / self._nanoseconds if self._nanoseconds else 0.0
 
@@ -68,7 +69,7 @@ class Profile:
         return totals(self._timed, by, self.steps, self.seconds)
 
     def waits(self) -> dict[str, float]:
-        """The seconds of a step by what takes them: "data", "feed", "arithmetic", "other" operators, "python" between them, "checkpoint", "loop"."""
+        """The seconds of a step by what takes them: `oarlock.profiling.totals.WAITS` says what the names stand for."""
         return waits(self._timed, self._recorder.main, self.steps, self._nanoseconds)
 
     def table(self, by: str = "operator", top: int = 12) -> str:
@@ -82,23 +83,28 @@ class Profile:
 
         Raises WriteError, MissingFileError or ArgumentError, as `ol.save_model` does.
         """
-        write_file(path, trace_of(self._timed, self._recorder.begin, self._recorder.main, self._about()))
+        write_file(path, self.trace())
+
+    def trace(self) -> bytes:
+        """The content of the file that `save` writes."""
+        return trace_of(self._timed, self._recorder.begin, self._recorder.main, self._about())
 
     def report(self, top: int = 12) -> str:
         """The summary, what a step waits for, and the first `top` operators and lines."""
         if not self.steps:
             return "no step was recorded"
-        return "\n\n".join([self._summary(), table_of_waits(self.waits()), self.table("operator", top), self.table("line", top)])
+        return "\n\n".join([self.summary(), self.table("operator", top), self.table("line", top)])
 
     def __str__(self) -> str:
         return self.report()
 
-    def _summary(self) -> str:
+    def summary(self) -> str:
+        """How long a step takes, how much of that is arithmetic and how fast, and what it waits for."""
         found, slowed = self.waits(), self.slowdown
         share = found["arithmetic"] / self.seconds if self.seconds else 0.0
         threads = torch.get_num_threads()
         lines = [
-            f"{self.steps} step{'' if self.steps == 1 else 's'} of {said_time(self.seconds)}, {threads} thread{'' if threads == 1 else 's'}",
+            f"{self.steps} step{'s' * (self.steps != 1)} of {said_time(self.seconds)}, {threads} thread{'s' * (threads != 1)}",
             f"{share * 100:.0f} % of it products, convolutions and attention; {self.gigaflops:,.1f} GFLOP/s over all, "
             f"of {self.peak:,.1f} for a large product on this machine",
         ]
@@ -108,7 +114,7 @@ class Profile:
             lines.append(f"beside it, in another thread: {name}, {said_time(taken)} for each step")
         if slowed is not None:
             lines.append(f"recording made a step {slowed:.2f} times as long; its own time is left out")
-        return "\n".join(lines)
+        return "\n".join([*lines, "", table_of_waits(found)])
 
     def _about(self) -> dict[str, Any]:
         about: dict[str, Any] = {"steps": self.steps, "threads": torch.get_num_threads(), "torch": torch.__version__}
@@ -116,7 +122,7 @@ class Profile:
 
     @property
     def _nanoseconds(self) -> int:
-        return max(0, self._recorder.end - self._recorder.begin - self._recorder.lost)
+        return self._recorder.nanoseconds
 
     @cached_property
     def _timed(self) -> list[Timed]:
@@ -132,14 +138,14 @@ def profile(*, steps: int | None = None, warm_up: int = 0, ends: bool = False, p
         print(profile)
         profile.save("trace.json")
 
-    The first `warm_up` steps are left out, and recorded are so many `steps` after them, or all. With `ends`, the step after those is not run:
-    it raises `ol.profiling.EnoughRecorded`, which ends the context. `place` is where the peak is measured. What is computed is the same,
-    bit for bit; steps that are not recorded run as fast as without a profile. At a GPU, recorded steps wait for each op.
+    The first `warm_up` steps are left out, and recorded are so many `steps` after them, or all. With `ends`, the step after those raises
+    `oarlock.profiling.EnoughRecorded` before it changes anything, which ends the context. `place` is where the peak is measured. What is
+    computed is the same, bit for bit; steps that are not recorded are as fast as without a profile. At a GPU, steps wait for each op.
 
     Raises ArgumentError for a number that is none, and where somebody records already.
     """
     for name, value, least in (("steps", 1 if steps is None else steps, 1), ("warm_up", warm_up, 0)):
         if not isinstance(value, int) or isinstance(value, bool) or value < least:
             raise ArgumentError(f"{name} is a whole number from {least}, not {value!r:.60}", location=here())
-    with recording(steps=steps, warm_up=warm_up, ends=ends) as recorder:
+    with contextlib.suppress(EnoughRecorded), recording(steps=steps, warm_up=warm_up, ends=ends) as recorder:
         yield Profile(recorder, place)

@@ -88,11 +88,14 @@ class Interpreter:
     def _record_op(self, recorder: Recorder, op: Op, scope: Scope, context: Context, trips: tuple[str, ...]) -> None:
         begun = recorder.begun()
         self._run_op(op, scope, context, trips)
-        if not context.place.is_cpu:
-            torch.cuda.synchronize(device_of(context.place))
+        device = device_of(context.place)
+        if device.type == "cuda":
+            torch.cuda.synchronize(device)
         end = time.perf_counter_ns()
         vars = (*op.writes, *dict.fromkeys(var for var in op.reads if var not in op.writes))
-        values = [] if op.blocks else [found.held if (found := scope.find_var(var.name)) is not None and found.is_set else None for var in vars]
+        values = (
+            [] if op.blocks else [found.held if (found := scope.find_var(var.name)) is not None and found.is_set else None for var in vars]
+        )
         recorder.note(begun, Part("op", op.type, op, op.location, vars, len(op.writes)), values, end=end)
 
     def _attributes(self, op: Op, operator: Operator, given: Mapping[str, list[Any]], scope: Scope) -> dict[str, object]:

@@ -59,15 +59,15 @@ class Slice(NamedTuple):
     detail: str = ""
 
 
-class EnoughRecorded(BaseException):  # noqa: N818  it is no error: it ends what runs, once enough of it was seen
+class EnoughRecorded(BaseException):
     """Raised before a step, where what was asked for is recorded."""
 
 
 class Recorder:
-    """Records `steps` steps after the first `warm_up`, or all of them until it is stopped; with `ends`, the next step raises EnoughRecorded.
+    """Records `steps` steps after the first `warm_up`, or all until it is stopped; with `ends`, the next step raises EnoughRecorded.
 
     What is recorded begins where the last step of the warm-up ends, and ends with a step: so what lies between steps is there as often
-    as they are.
+    as they are. That last step has a clock beside each op already (`has_clocks`), which makes what is needed for it.
     """
 
     def __init__(self, *, steps: int | None, warm_up: int, ends: bool = False):
@@ -76,6 +76,8 @@ class Recorder:
         self.done = 0  # steps
         self.recorded = 0
         self.is_on = not warm_up
+        self.has_clocks = warm_up <= 1
+        self._lost_before = self._lost_at_end = 0
         self.begin = self.end = time.perf_counter_ns()
         self.before: list[int] = []  # what each step of the warm-up took
         self._steps, self._warm_up, self._ends = steps, warm_up, ends
@@ -97,8 +99,10 @@ class Recorder:
             for value in values[: part.results]:
                 if isinstance(value, torch.Tensor) and _memory(value) not in read:
                     made += value.numel() * value.element_size()
-        self.slices.append(Slice(part, begun[0], end, self.lost - begun[1], threading.get_ident(), shapes, made, detail))
-        self.lost += time.perf_counter_ns() - end
+        thread = threading.get_ident()
+        self.slices.append(Slice(part, begun[0], end, self.lost - begun[1] if thread == self.main else 0, thread, shapes, made, detail))
+        if thread == self.main:
+            self.lost += time.perf_counter_ns() - end
 
     def begin_step(self) -> Begun:
         """The moment at which a step begins. Raises EnoughRecorded, before anything is changed."""
@@ -113,13 +117,29 @@ class Recorder:
         if self.is_on:
             self.recorded += 1
             self.note(begun, Part("step", "training step" if training else "step"), detail=str(self.done), end=now)
-            self.end = now
+            self._lost_at_end, self.end = self.lost, time.perf_counter_ns()
             self.is_on = not self.is_over
-        else:
-            self.before.append(now - begun[0])
-            if not self.recorded and self.done >= self._warm_up:
+            self.has_clocks = self.is_on
+        elif not self.recorded:
+            if not self.has_clocks:
+                self.before.append(now - begun[0])
+            self.has_clocks = self.done + 1 >= self._warm_up
+            if self.done >= self._warm_up:
                 self.is_on = True
+                self._lost_before = self.lost
                 self.begin = self.end = time.perf_counter_ns()
+
+    @property
+    def nanoseconds(self) -> int:
+        """What was recorded takes, without the recording."""
+        return max(0, self.end - self.begin - self._lost_at_end + self._lost_before)
+
+    @contextmanager
+    def left_out(self) -> Iterator[None]:
+        """What is done in this context counts as recording."""
+        begin = time.perf_counter_ns()
+        yield
+        self.lost += time.perf_counter_ns() - begin
 
     @property
     def is_over(self) -> bool:
@@ -142,9 +162,7 @@ def recording(*, steps: int | None, warm_up: int, ends: bool = False) -> Iterato
         yield made
     finally:
         recorder = None
-        if made.is_on:
-            made.end = time.perf_counter_ns()
-            made.is_on = False
+        made.is_on = made.has_clocks = False
 
 
 @contextmanager

@@ -14,6 +14,7 @@ from oarlock.metric.state import reset
 from oarlock.runtime.executor import Executor
 from oarlock.runtime.initialization import init
 from oarlock.runtime.preparation import Values
+from oarlock.runtime.recording import each
 from oarlock.runtime.scope import Scope, frozen_in
 from oarlock.runtime.step import Step
 from oarlock.training.batches import Batch, Batches
@@ -88,7 +89,8 @@ class Loop:
         known = total if isinstance(self.batches, Batches) else None  # a stream may give others than it says
         stop = min((end for end in (known, None if steps is None else done + steps) if end is not None), default=None)
         try:
-            with Stopping() as stopping, contextlib.closing(self.batches.after(done)) as following:
+            with Stopping() as stopping, contextlib.closing(self.batches.after(done)) as batches:
+                following = each("data", "read data", batches)
                 display.start(done=done, total=total if stop is None else stop, epochs=epochs, unit=self._unit)
                 try:
                     is_over = self.is_ended or self.has_all_epochs() or self._is_stopped_early

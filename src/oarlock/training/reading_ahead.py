@@ -10,6 +10,7 @@ from torch.utils.data import DataLoader, Dataset
 
 from oarlock.data.table import Table
 from oarlock.errors import OarlockError
+from oarlock.runtime.recording import each
 
 __all__ = ["by_thread", "by_workers"]
 
@@ -35,7 +36,7 @@ def by_thread(items: Iterator[Item], ahead: int) -> Generator[Item, None, None]:
 
     def make() -> None:
         try:
-            for item in items:
+            for item in each("beside", "read batches ahead", items):
                 if not put(False, item):
                     return
             put(True, None)

@@ -3,12 +3,14 @@
 import contextlib
 import hashlib
 import json
+import math
 import os
 import time
 import warnings
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
+from importlib import metadata
 from io import BytesIO
 from pathlib import Path
 from typing import IO, Any
@@ -27,6 +29,7 @@ from oarlock.ir.program import Program
 from oarlock.ir.var import Var
 from oarlock.registry.range_check import require_count
 from oarlock.runtime.not_finite import describe_range
+from oarlock.runtime.recording import slice_of
 from oarlock.runtime.scope import Scope
 from oarlock.training.checkpoint import (
     find_checkpoints,
@@ -104,6 +107,8 @@ class RunFolder:
         self._saved = -1
         self.about: dict[str, Any] = {}  # what the run is, once it has begun
         self._made: list[Path] = []
+        self._spelled: dict[str, str] = {}  # labels as JSON has them
+        self._program: tuple[object, bytes] | None = None  # that was saved last, and what it was then
         self._is_sampled = run.sample == 0
 
     def __enter__(self) -> "RunFolder":
@@ -249,8 +254,14 @@ class RunFolder:
                 warnings.warn(f"{error.message}. The run goes on", RuntimeWarning, stacklevel=2)
 
     def step(self, step: int, epoch: int, rows: int, values: Mapping[str, float]) -> None:
-        """Log a step."""
-        self._write_log({"step": step, "epoch": epoch, "rows": rows, **values})
+        """Log a step: by hand, since a step may take no longer than the encoder of JSON, which is asked where a number is not finite."""
+        if not all(map(math.isfinite, values.values())):
+            self._write_log({"step": step, "epoch": epoch, "rows": rows, **values})
+            return
+        for label in values.keys() - self._spelled.keys():
+            self._spelled[label] = json.dumps(label)
+        numbers = "".join([f"{self._spelled[label]}: {value!r}, " for label, value in values.items()])
+        self._write_line(f'{{"step": {step}, "epoch": {epoch}, "rows": {rows}, {numbers}"time": {time.time():.6f}}}')
 
     def epoch(self, record: EpochRecord | ValidationRecord) -> None:
         """Log an epoch, with what was validated; or a validation in an epoch."""
@@ -274,6 +285,7 @@ class RunFolder:
         """Log that the run is over: nothing is left to train."""
         self._write_log({"step": step, "ended": True})
 
+    @slice_of("checkpoint", "save a checkpoint")
     def save(self, program: Program, scope: Scope, state: SavedState, *, best: int | None) -> None:
         """Write a checkpoint beside the training: its values are copied here, the rest is done by a thread.
 
@@ -283,16 +295,20 @@ class RunFolder:
             return
         self._wait()
         self._saved = state.steps
-        tensors = {name: value.detach().clone() for name, value in values_of(program, scope).items()}
-        self._writing = self._writer.submit(self._write, program.to_bytes(), tensors, state.steps, json.dumps(asdict(state)).encode(), best)
+        tensors = values_of(program, scope, copied=True)
+        if self._program is None or self._program[0] != (program.serial, program.revision, program.training):
+            self._program = (program.serial, program.revision, program.training), program.to_bytes()
+        now = replace(state, history=list(state.history), totals=dict(state.totals), validations=list(state.validations))
+        self._writing = self._writer.submit(self._write, self._program[1], tensors, now, best)
 
-    def _write(self, program: bytes, tensors: dict[str, torch.Tensor], steps: int, state: bytes, best: int | None) -> None:
+    @slice_of("beside", "write checkpoints")
+    def _write(self, program: bytes, tensors: dict[str, torch.Tensor], state: SavedState, best: int | None) -> None:
         model = BytesIO()
         write_container(model, program, tensors)
         if self._log is not None:
             with contextlib.suppress(OSError, ValueError):
                 self._log.flush()
-        write_checkpoint(self.checkpoints, steps, {_MODEL: model.getbuffer(), _STATE: state})
+        write_checkpoint(self.checkpoints, state.steps, {_MODEL: model.getbuffer(), _STATE: json.dumps(asdict(state)).encode()})
         found = find_checkpoints(self.checkpoints)
         for step in list(found)[: -self.run.keep]:
             if step != best:
@@ -309,9 +325,12 @@ class RunFolder:
                 warnings.warn(f"{error.message}. The run goes on, and keeps the checkpoints that it has", RuntimeWarning, stacklevel=2)
 
     def _write_log(self, entry: Mapping[str, Any]) -> None:
+        self._write_line(json.dumps({**entry, "time": round(time.time(), 6)}))
+
+    def _write_line(self, line: str) -> None:
         if self._log is not None:
             try:
-                self._log.write(json.dumps({**entry, "time": round(time.time(), 6)}) + "\n")
+                self._log.write(line + "\n")
             except OSError as error:
                 warnings.warn(f'"{self.path / _LOG}" cannot be written: {error.strerror}. The run goes on', RuntimeWarning, stacklevel=2)
                 self._log = None
