@@ -56,6 +56,7 @@ def test_python_m_oarlock_shows_every_verb(tmp_path):
         "train",
         "infer",
         "evaluate",
+        "profile",
         "serve",
         "resume",
         "runs",

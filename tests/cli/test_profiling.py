@@ -22,6 +22,7 @@ with ol.Program(seed=0):
 ol.train(cost, {"x": numpy.ones((64, 3), "float32")}, batch_size=4, progress=False, steps=int(sys.argv[1]) if sys.argv[1:] else None)
 print("the end")
 """
+EXPLAIN = "    (oarlock explain ArgumentError)"
 MODEL = SCRIPT.partition("ol.train")[0]
 
 
@@ -50,7 +51,7 @@ def test_a_script_of_few_steps_ends_by_itself(script, prints, refuses):
     text = prints("profile", script, "--warm-up", 2, "4")
     assert text.startswith("the end\n2 steps of ")
     said = refuses("profile", script, "4")
-    assert said == "ArgumentError: no step was recorded: there were no more than 5, the warm-up\n  Try: --warm-up 0"
+    assert said == "ArgumentError: no step was recorded: there were no more than 5, the warm-up\n  Try: --warm-up 0" + EXPLAIN
 
 
 def test_the_model_of_a_script_is_profiled_on_data_and_kept_nowhere(script, prints):
@@ -74,15 +75,15 @@ def test_a_saved_model_and_a_saved_run_are_profiled_with_data_and_without(tmp_pa
         for data in ([], ["--data", "rows.npz"]):
             text = prints("profile", name, *data, "--steps", 2, "--warm-up", 1, "-o", "trace.json")
             assert text.startswith("2 steps of ")
-            roles = {
-                event["args"]["role"] for event in json.loads(Path("trace.json").read_bytes())["traceEvents"] if "role" in event["args"]
-            }
-            assert role in roles
+            events = json.loads(Path("trace.json").read_bytes())["traceEvents"]
+            assert role in {event["args"].get("role") for event in events}
     assert [Path(name).read_bytes() for name in ("run.safetensors", "model.safetensors")] == before
     said = refuses("profile", "run.safetensors", "--data", "rows.npz", "--batch-size", 5)
-    assert said == "ArgumentError: this run has a batch size of 4\n  Try: leave out the batch size"
+    assert said == "ArgumentError: this run has a batch size of 4\n  Try: leave out the batch size" + EXPLAIN
     assert refuses("profile", "none.safetensors") == 'MissingFileError: there is no file "none.safetensors"'
-    assert refuses("profile", "run.safetensors", "more") == "ArgumentError: unknown argument 'more'\n  Try: oarlock profile --help"
+    assert (
+        refuses("profile", "run.safetensors", "more") == "ArgumentError: unknown argument 'more'\n  Try: oarlock profile --help" + EXPLAIN
+    )
 
 
 def test_train_writes_a_trace_beside_what_it_does(script, prints):

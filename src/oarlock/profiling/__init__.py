@@ -1,4 +1,4 @@
-"""What runs, and how long it takes."""
+"""The profile of steps: operators, lines and waits, and how long each takes."""
 
 from oarlock.profiling.profiler import Profile, profile
 from oarlock.profiling.totals import Total

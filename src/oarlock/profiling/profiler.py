@@ -24,7 +24,7 @@ __all__ = ["Profile", "profile"]
 
 
 class Profile:
-    """What steps take their time for. Its text is a summary and tables; `save` writes a trace.
+    """The profile of some steps: how long each op, line and wait takes. Its text is a summary and tables; `save` writes a trace.
 
     `steps` were recorded; `seconds` are those of one, from the end of the step before to its own, without what recording took. All sums are
     per step. Times of ops are their own: what stands inside a loop or a branch counts there.
@@ -36,12 +36,12 @@ class Profile:
 
     @property
     def steps(self) -> int:
-        """How many steps were recorded."""
+        """The number of steps that were recorded."""
         return self._recorder.recorded
 
     @property
     def seconds(self) -> float:
-        """What one step takes, and what lies between it and the next."""
+        """The time of one step, and of what lies between it and the next."""
         return self._nanoseconds * 1e-9 / max(1, self.steps)
 
     @property
@@ -99,7 +99,7 @@ class Profile:
         return self.report()
 
     def summary(self) -> str:
-        """How long a step takes, how much of that is arithmetic and how fast, and what it waits for."""
+        """The time of a step, how much of that is arithmetic and how fast, and what it waits for."""
         found, slowed = self.waits(), self.slowdown
         share = found["arithmetic"] / self.seconds if self.seconds else 0.0
         threads = torch.get_num_threads()

@@ -22,7 +22,7 @@ def table_of_totals(rows: Sequence[Total], title: str, top: int, peak: float | N
     if rest:
         known = None if any(row.multiply_adds is None for row in rest) else sum(row.multiply_adds or 0 for row in rest)
         sums = [sum(getattr(row, name) for row in rest) for name in ("calls", "seconds", "share", "bytes")]
-        shown.append(Total(f"{len(rest)} others", sums[0], sums[1], sums[2], known, sums[3]))
+        shown.append(Total(f"{len(rest)} other{'s' * (len(rest) > 1)}", sums[0], sums[1], sums[2], known, sums[3]))
     for row in shown:
         fast = row.gigaflops
         cells = [row.name, f"{row.calls:,.4g}", said_time(row.seconds), f"{row.share * 100:.1f} %"]
@@ -33,7 +33,7 @@ def table_of_totals(rows: Sequence[Total], title: str, top: int, peak: float | N
 
 
 def table_of_waits(found: Mapping[str, float]) -> str:
-    """What a step takes its time for."""
+    """The times of a step by what they are for."""
     table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
     table.add_column("a step takes time for", no_wrap=True)
     for name in ("time", "share"):

@@ -22,7 +22,7 @@ WAITS = {
     "checkpoint": "saving checkpoints",
     "loop": "the loop around: metrics, log, progress, callbacks",
 }
-"""What a step takes time for, by names."""
+"""The kinds of what a step takes time for, by names."""
 
 
 class Timed(NamedTuple):

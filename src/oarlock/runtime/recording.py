@@ -27,7 +27,7 @@ Begun = tuple[int, int]
 
 @dataclass(frozen=True)
 class Part:
-    """What a slice is of: a step, an op, a block or one of its trips, the feed, or what a training loop waits for.
+    """The matter of a slice: a step, an op, a block or one of its trips, the feed, or what a training loop waits for.
 
     `kind` is "step", "op", "block", "feed", "data", "checkpoint" or "beside"; the last is what another thread does meanwhile. Of an op,
     `vars` are those whose values are looked at, first so many `results`, then what it has read. `is_kept` tells of results in memory that
@@ -131,12 +131,12 @@ class Recorder:
 
     @property
     def nanoseconds(self) -> int:
-        """What was recorded takes, without the recording."""
+        """The time that was recorded, without that of recording."""
         return max(0, self.end - self.begin - self._lost_at_end + self._lost_before)
 
     @contextmanager
     def left_out(self) -> Iterator[None]:
-        """What is done in this context counts as recording."""
+        """Count what is done in this context as recording."""
         begin = time.perf_counter_ns()
         yield
         self.lost += time.perf_counter_ns() - begin
@@ -148,7 +148,7 @@ class Recorder:
 
 
 recorder: Recorder | None = None
-"""Who records this process now."""
+"""The one that records this process now."""
 
 
 @contextmanager

@@ -10,7 +10,6 @@ import warnings
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
-from importlib import metadata
 from io import BytesIO
 from pathlib import Path
 from typing import IO, Any
