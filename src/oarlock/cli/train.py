@@ -14,8 +14,8 @@ from oarlock.cli.imported_operators import Imports
 from oarlock.cli.output_file import destination, is_child
 from oarlock.cli.progress_options import Plain, Quiet, shown
 from oarlock.cli.script_run import run_script
-from oarlock.cli.train_call import arguments_of, refuse_arguments, require_folder_of, resumed, stopped
 from oarlock.cli.trace_option import ProfilePath, ProfileSteps, traced
+from oarlock.cli.train_call import arguments_of, refuse_arguments, require_folder_of, resumed, stopped
 from oarlock.cli.untrusted_run import Untrusted
 from oarlock.errors import ArgumentError, MissingFileError, NotFiniteError
 from oarlock.io.model import load_model, save_model
