@@ -17,7 +17,7 @@ class Element:
 
     @property
     def classes(self) -> list[str]:
-        return (self.attributes.get("class") or "").split()
+        return [name.removeprefix("ol-") for name in (self.attributes.get("class") or "").split()]
 
     def all(self) -> "list[Element]":
         """This element and those inside it, in the order of the text."""

@@ -19,15 +19,15 @@ JUDGE = """<script>
 const seen = (element) => element.checkVisibility();
 const faults = new Set();
 const look = (when) => {
-  for (const head of document.querySelectorAll(".head")) {
+  for (const head of document.querySelectorAll(".ol-head")) {
     if (!seen(head)) continue;
     const [box, label, words, type] = [head, ...head.children].map((part) => part.getBoundingClientRect());
     const edges = [box.left, label.left, label.right, words.left, words.right, type.left, type.right, box.right];
     if (edges.some((edge, at) => at && edge < edges[at - 1] - 1)) faults.add(`${when}: covered or clipped: ${head.textContent} ${edges}`);
     if (box.height !== 24) faults.add(`${when}: ${head.textContent} is ${box.height} high`);
   }
-  for (const item of document.querySelectorAll(".item")) {
-    const [box, lanes] = [item, item.querySelector("svg.lanes")].map((part) => part.getBoundingClientRect());
+  for (const item of document.querySelectorAll(".ol-item")) {
+    const [box, lanes] = [item, item.querySelector("svg.ol-lanes")].map((part) => part.getBoundingClientRect());
     if (seen(item) && Math.abs(box.height - lanes.height) > 1) faults.add(`${when}: lines of ${lanes.height} beside ${box.height}`);
   }
   const page = document.documentElement;
@@ -35,17 +35,17 @@ const look = (when) => {
 };
 window.addEventListener("load", () => {
   look("at first");
-  const folded = [...document.querySelectorAll(".item.op")].filter((item) => !seen(item)).length;
-  document.querySelectorAll("nav button")[0].click();
+  const folded = [...document.querySelectorAll(".ol-op")].filter((item) => !seen(item)).length;
+  document.querySelectorAll(".ol-tools button")[0].click();
   look("unfolded");
-  const hidden = [...document.querySelectorAll(".item.op")].filter((item) => !seen(item)).length;
-  document.querySelectorAll("nav button")[1].click();
-  const closed = [...document.querySelectorAll(".item.op")].filter((item) => !seen(item)).length;
-  const search = document.querySelector("nav input");
+  const hidden = [...document.querySelectorAll(".ol-op")].filter((item) => !seen(item)).length;
+  document.querySelectorAll(".ol-tools button")[1].click();
+  const closed = [...document.querySelectorAll(".ol-op")].filter((item) => !seen(item)).length;
+  const search = document.querySelector(".ol-tools input");
   search.value = "softmax_with_cross_entropy_dlogits";
   search.dispatchEvent(new Event("input"));
-  const found = [...document.querySelectorAll(".found")].map((item) => [item.querySelector(".label").textContent, seen(item)]);
-  const tip = getComputedStyle(document.querySelector(".head"), "::after").content;
+  const found = [...document.querySelectorAll(".ol-found")].map((item) => [item.querySelector(".ol-label").textContent, seen(item)]);
+  const tip = getComputedStyle(document.querySelector(".ol-head"), "::after").content;
   const told = {faults: [...faults], folded, hidden, closed, found, tip, stolen: window.stolen ?? null, title: document.title};
   document.body.append(Object.assign(document.createElement("pre"), {id: "told", textContent: JSON.stringify(told)}));
 });

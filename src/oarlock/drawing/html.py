@@ -30,7 +30,7 @@ class _Painter:
             self._body(frame)
             return
         opened = "" if frame.title in self.folded or frame.level > self.depth else " open"
-        write(f'<details class="{frame.kind} {frame.role}"{opened}>')
+        write(f'<details class="ol-{frame.kind} ol-{frame.role}"{opened}>')
         write(f"<summary><b>{escaped(frame.title)}</b> <i>{count_ops(frame.ops)}</i></summary>")
         self._body(frame)
         write("</details>")
@@ -38,38 +38,37 @@ class _Painter:
     def _body(self, frame: Frame) -> None:
         write = self.parts.append
         label = min(max((len(item.label) for item in frame.items), default=0), 22)
-        write(f'<div class="body" style="--g:{gutter_width(frame.lanes)}px;--l:{label + 1}ch">')
+        write(f'<div class="ol-body" style="--g:{gutter_width(frame.lanes)}px;--l:{label + 1}ch">')
         for item in frame.items:
             self._item(item, frame)
         write("</div>")
 
     def _item(self, item: Item, frame: Frame) -> None:
         write = self.parts.append
-        weighs = " weighs" if item.weighs else ""
-        write(f'<div class="item {item.kind}{weighs}" id="{self.prefix}{item.anchor}">')
+        write(f'<div class="ol-item ol-{item.kind}" id="{self.prefix}{item.anchor}">')
         write(_gutter(item, frame.lanes))
         head = (
-            f'<b class="label">{escaped(item.label)}</b><span class="words">{"".join(self._word(word) for word in item.words)}</span>'
-            f'<span class="type">{escaped(item.result)}</span>'
+            f'<b class="ol-label">{escaped(item.label)}</b><span class="ol-words">{"".join(self._word(word) for word in item.words)}</span>'
+            f'<span class="ol-type">{escaped(item.result)}</span>'
         )
         tip = f'data-tip="{escaped(item.details)}" tabindex="0"'
         if item.kind == "layer":
             opened = " open" if frame.level < self.depth else ""
-            write(f'<details class="layer"{opened}><summary class="head" {tip}>{head}</summary>')
+            write(f'<details class="ol-layer"{opened}><summary class="ol-head" {tip}>{head}</summary>')
             for inner in item.frames:
                 self.frame(inner)
             write("</details>")
         else:
-            write(f'<div class="head" {tip}>{head}</div>')
+            write(f'<div class="ol-head" {tip}>{head}</div>')
             for inner in item.frames:
                 self.frame(inner)
         write("</div>")
 
     def _word(self, word: Word) -> str:
         if word.anchor:
-            return f'<a class="{word.kind}" href="#{self.prefix}{word.anchor}">{escaped(word.text)}</a> '
-        return f'<span class="{word.kind}">{escaped(word.text)}</span> '
+            return f'<a class="ol-{word.kind}" href="#{self.prefix}{word.anchor}">{escaped(word.text)}</a> '
+        return f'<span class="ol-{word.kind}">{escaped(word.text)}</span> '
 
 
 def _gutter(item: Item, lanes: int) -> str:
-    return f'<svg class="lanes" aria-hidden="true" width="{gutter_width(lanes)}" height="100%">{lane_lines(item)}</svg>'
+    return f'<svg class="ol-lanes" aria-hidden="true" width="{gutter_width(lanes)}" height="100%">{lane_lines(item)}</svg>'

@@ -45,11 +45,11 @@ def _line(lane: int, top: str, bottom: str) -> str:
 def _dot(item: Item, x: int) -> str:
     """A triangle for what comes in, a diamond for what goes out, a square for what has frames inside, a ring for what has no parameters."""
     if item.kind in ("feed", "input"):
-        return f'<path class="dot" d="M{x - 4} {_MIDDLE - 4}h8l-4 8z"/>'
+        return f'<path class="ol-dot" d="M{x - 4} {_MIDDLE - 4}h8l-4 8z"/>'
     if item.kind in ("output", "target"):
-        return f'<path class="dot" d="M{x} {_MIDDLE - 5}l5 5l-5 5l-5 -5z"/>'
+        return f'<path class="ol-dot" d="M{x} {_MIDDLE - 5}l5 5l-5 5l-5 -5z"/>'
     if item.frames:
-        return f'<rect class="dot" x="{x - 4}" y="{_MIDDLE - 4}" width="8" height="8" rx="2"/>'
+        return f'<rect class="ol-dot" x="{x - 4}" y="{_MIDDLE - 4}" width="8" height="8" rx="2"/>'
     if item.weighs:
-        return f'<circle class="dot" cx="{x}" cy="{_MIDDLE}" r="4"/>'
-    return f'<circle class="dot hollow" cx="{x}" cy="{_MIDDLE}" r="3.5"/>'
+        return f'<circle class="ol-dot" cx="{x}" cy="{_MIDDLE}" r="4"/>'
+    return f'<circle class="ol-dot ol-hollow" cx="{x}" cy="{_MIDDLE}" r="3.5"/>'

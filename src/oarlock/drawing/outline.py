@@ -248,7 +248,8 @@ class Outline:
         count = [Word(f"{count_text(elements_of(parameters))} parameters", "parameter")] if parameters else []
         words = [*count, Word(operators_text(ops, 3))]
         details = describe_layer(name, ops, parameters, source=self.source)
-        return Item("layer", self._anchor("g"), plain(label, 40), words, _result(ops[-1]), details, weighs=bool(parameters), frames=[frame])
+        result = "" if ops[-1].is_commit else _result(ops[-1])
+        return Item("layer", self._anchor("g"), plain(label, 40), words, result, details, weighs=bool(parameters), frames=[frame])
 
     def _words(self, vars: Sequence[Var], most: int, within: str, *, own: bool = False) -> list[Word]:
         words = [self._word(var, within, own=own) for var in vars[:most]]

@@ -26,7 +26,11 @@ _SEEN = 60  # items of a section that are open at first in a page, about
 _DRAWN = 150  # in a picture
 _NOTEBOOK = 5_000  # ops of a program that a notebook holds as HTML
 _DEEPEST = 12
-_FOLDED = ("backward", "update", "commit")  # sections that are closed at first
+_FOLDED = ("backward", "update", "keep", "count", "commit")  # sections that are closed at first
+_LEGEND = (
+    '<span class="ol-legend">\u25bc comes in \u2002\u25cb op \u2002\u25cf with parameters \u2002'
+    "\u25a0 layer, or op with blocks \u2002\u25c6 goes out</span>"
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +94,7 @@ class ProgramDrawing:
 
     def _header(self) -> str:
         name, _, rest = self._title().partition(": ")
-        return f"<header><b>{escaped(name)}</b><span>{escaped(rest)}</span></header>"
+        return f'<div class="ol-header"><b>{escaped(name)}</b><span>{escaped(rest)}</span>{_LEGEND}</div>'
 
     def _parameters(self) -> str:
         """A table of what outlives a step."""
@@ -100,12 +104,12 @@ class ProgramDrawing:
         for var in self.outline.persistables:
             kind = "state" if not var.parameter else "parameter" if var.trainable else "frozen"
             start = "" if var.initializer is None else plain(var.initializer.type, 40)
-            cells = f'<td class="{"state" if kind == "state" else "parameter"}">{escaped(plain(var.name))}</td><td>{kind}</td>'
-            cells += f'<td>{escaped(type_of(var))}</td><td class="right">{memory_text(bytes_of([var]))}</td><td>{escaped(start)}</td>'
+            cells = f'<td class="ol-{"state" if kind == "state" else "parameter"}">{escaped(plain(var.name))}</td><td>{kind}</td>'
+            cells += f'<td>{escaped(type_of(var))}</td><td class="ol-right">{memory_text(bytes_of([var]))}</td><td>{escaped(start)}</td>'
             title = escaped(describe_var(var, source=self.outline.source))
             rows.append(f'<tr id="{self._prefix}{self.outline.anchors[var]}" title="{title}">{cells}</tr>')
         head = f"<b>parameters and state</b> <i>{len(rows):,}</i>"
-        return f'<details class="table"><summary>{head}</summary><table><tbody>{"".join(rows)}</tbody></table></details>'
+        return f'<details class="ol-table"><summary>{head}</summary><table><tbody>{"".join(rows)}</tbody></table></details>'
 
 
 def _seen(frame: Frame, depth: int) -> int:

@@ -74,7 +74,7 @@ class FrameBox:
     def _paint_item(self, canvas: Canvas, item: Item, place: tuple[float, float], width: float, height: float) -> None:
         role = self.frame.role
         fill = "outer" if self.frame.kind == "section" else "page"
-        lines = lane_lines(item, height).replace('"dot hollow"', f'"{fill} {role}-line"').replace('"dot"', f'"{role}"')
+        lines = lane_lines(item, height).replace('"ol-dot ol-hollow"', f'"{fill} {role}-line"').replace('"ol-dot"', f'"{role}"')
         canvas.parts.append(f'<g transform="translate({place[0]:g} {place[1]:g})"><title>{escaped(item.details)}</title>{lines}')
         bottom = canvas.bottom
         is_op = item.kind in ("op", "layer")
