@@ -63,6 +63,9 @@ ORACLES = (0.0, 1e-6)
 # losses and parameters of a model beside its twin in PyTorch after steps of training in float64; 100 steps stay within 1e-12
 FOLLOWED = 1e-6
 
+# losses and accuracies of a trial of ten epochs, typed again on another machine
+TRIAL = (0.05, 0.05)
+
 
 def close(actual: float, expected: float, tolerance: tuple[float, float]) -> bool:
     """Whether two numbers agree within (relative, absolute)."""

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import shlex
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -46,7 +47,8 @@ def resume(
         raise ArgumentError("--epochs is for a run that `oarlock train` began; a script says by itself how many there are")
     words = command if is_script else [command[0], *_again(command[1:], os.path.relpath(resolved, place), settings.is_file(), epochs)]
     if not quiet:
-        typer.echo(f"in {place}: {' '.join(words)}")
+        shown_words = shlex.join(words if is_script else ["oarlock", *words[1:]])
+        typer.echo(shown_words if place == Path.cwd() else f"in {place}: {shown_words}")
     if not place.is_dir():
         raise MissingFileError(f'there is no folder "{place}", in which the run was begun')
     with contextlib.chdir(place):

@@ -77,20 +77,25 @@ def train(
 ) -> None:
     """Train a model.
 
-    [bold]oarlock train model.py --data table.csv:train --columns label=kind --columns "x=*"[/] trains the model that a script makes: what
-    it calls [bold]cost[/], and perhaps [bold]show[/], a dict of what is measured, [bold]predict[/], what --save saves, and
-    [bold]optimizer[/]. The run is kept in a folder.
+    The model that a script makes, on data that is given; the run is kept in a folder, runs/model-1:
 
-    [bold]oarlock train examples/digits.py[/] runs a script that trains by itself; what follows its name is the script's own.
+    [bold]oarlock train model.py --data table.csv:train --validate table.csv:test --columns label=kind --columns "x=*" --optimizer adam[/]
 
-    [bold]oarlock train run.safetensors --data digits:train --epochs 30[/] goes on with a training program that
-    [bold]ol.save_model(result, path)[/] saved: the same bits as if it had never stopped, and none of its Python.
+    The script calls [bold]cost[/] what is lowered, [bold]show[/] a dict of what is measured, [bold]predict[/] what --save saves.
 
-    [bold]--config train.toml --set train.lr=3e-4[/] give options, in the section train, and settings that a script declares by
-    [bold]ol.settings[/].
+    A script that trains by itself; what follows its name is the script's own:
 
-    Ctrl-C saves what was trained so far, and says how to go on. With [bold]--untrusted[/] nothing is shown until the run has ended,
-    and a run that takes more than two seconds to hand back what it trained is ended without.
+    [bold]oarlock train examples/digits.py[/]
+
+    A training program that [bold]ol.save_model(result, path)[/] saved: the same bits as if it had never stopped, none of its Python:
+
+    [bold]oarlock train run.safetensors --data digits:train --epochs 30[/]
+
+    A file of TOML may give options, in its section train, and the settings that a script declares by [bold]ol.settings[/]:
+
+    [bold]oarlock train model.py --config train.toml --set train.lr=3e-4 --set hidden=32[/]
+
+    Ctrl-C saves what was trained so far, and says how to go on. With [bold]--untrusted[/] nothing is shown until the run has ended.
     """
     if not os.path.exists(path):
         raise MissingFileError(f'there is no file "{path}"')

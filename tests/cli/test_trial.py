@@ -1,0 +1,57 @@
+"""The trial of the command line in docs/trials is typed again: each command prints what stands below it."""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+import tolerances
+
+PAGE = Path(__file__).parents[2] / "docs" / "trials" / "breast_cancer.md"
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?![\w])")
+
+
+def comparable(text: str) -> tuple[str, list[float]]:
+    """The words of a text, and its numbers; without the speed of the machine, and without what a chart draws."""
+    text = re.sub(r"  [\d,]+ rows/s  \d+ s left", "", text)
+    text = re.sub(r"\b[0-9a-f]{8}\b", "HASH", text)
+    lines = [line.rstrip() for line in text.splitlines() if not re.match(r"[\d. ]*[│┤└]|[ \d]+$", line)]
+    words = re.sub(r" {2,}", "  ", NUMBER.sub("#", "\n".join(lines)))
+    return words, [float(number) for number in NUMBER.findall("\n".join(lines))]
+
+
+@pytest.mark.parametrize("last", ["## Stop and resume", pytest.param("", marks=pytest.mark.slow)], ids=["up to there", "to its end"])
+def test_each_command_of_the_trial_prints_what_stands_below_it(last, tmp_path, monkeypatch, oarlock, request):
+    monkeypatch.chdir(tmp_path)
+    update = request.config.getoption("--update-golden") and not last
+    page = PAGE.read_text(encoding="utf-8")
+    written = []
+    for kind, text in BLOCK.findall(page.split(last)[0] if last else page):
+        if kind != "console":
+            name, _, content = text.removeprefix("# ").partition("\n")
+            Path(name).write_text(content)
+            if name == "write.py":
+                exec(compile(content, name, "exec"), {})
+            continue
+        printed = []
+        for command, shown in (each.split("\n", 1) for each in re.split(r"^\$ oarlock ", text, flags=re.MULTILINE)[1:]):
+            ended = oarlock(*shlex.split(command))
+            said = "".join(f"{line.rstrip()}\n" for line in (ended.output + ended.error).splitlines()).rstrip("\n") + "\n"
+            if not update:
+                require_alike(command, said, shown)
+            printed.append(f"$ oarlock {command}\n{said.lstrip()}")
+        written.append("\n".join(printed))
+    if update:
+        blocks = iter(written)
+        PAGE.write_text(BLOCK.sub(lambda found: f"```console\n{next(blocks)}```" if found[1] == "console" else found[0], page), "utf-8")
+    if not last:
+        assert Path("curves.svg").read_text().startswith("<svg")
+        assert "</html>" in Path("runs/cancer-1/report.html").read_text()
+
+
+def require_alike(command: str, said: str, shown: str) -> None:
+    (words, numbers), (expected_words, expected_numbers) = comparable(said.strip()), comparable(shown.strip())
+    assert words == expected_words, command
+    for number, expected in zip(numbers, expected_numbers, strict=True):
+        assert tolerances.close(number, expected, tolerances.TRIAL), (command, number, expected)
