@@ -307,5 +307,9 @@ def test_what_is_imported_is_a_file_or_a_module_that_is_there_and_never_for_a_st
     assert "has the name of a module that is imported already" in refuses("check", own_model, "--import", "torch.py")
 
 
+def test_operators_of_ones_own_have_pages(own_model, prints):
+    assert prints("ops", "threefold_of_mine", "--import", "my_operators.py").startswith("threefold_of_mine(x: float[*b]) -> y: float[*b]\n")
+
+
 def test_the_version_is_printed(prints):
     assert prints("--version") == f"oarlock {ol.__version__}\n"

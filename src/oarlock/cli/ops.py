@@ -7,14 +7,17 @@ from rich.console import Console
 
 import oarlock.op
 import oarlock.op.update  # noqa: F401  its operators are listed too
+from oarlock.cli.imported_operators import Imports, import_operators
 from oarlock.registry.catalogue import standard
 from oarlock.registry.page import format_page
 
 __all__ = ["ops"]
 
 
-def ops(name: Annotated[str | None, typer.Argument(help="An operator, to print its page.")] = None) -> None:
+def ops(name: Annotated[str | None, typer.Argument(help="An operator, to print its page.")] = None, imports: Imports = None) -> None:
     """List the operators, or print one's page: signature, arguments, attributes, gradients, examples."""
+    for module in imports or ():
+        import_operators(module)
     console = Console(highlight=False, soft_wrap=True)
     if name is not None:
         console.print(format_page(standard.get(name)), markup=False, end="")
