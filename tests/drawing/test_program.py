@@ -145,6 +145,23 @@ def test_the_author_s_line_and_all_types_are_told_of_what_is_pointed_at():
     assert "test_program.py" not in ol.draw(classifier(), source=False).svg
 
 
+def test_the_size_of_a_program_and_how_it_is_trained_stand_above():
+    program = classifier()
+    program.training = ol.ir.Training(batch_size=32, epochs=1)
+    heading = read_html(ol.draw(program).html).of_class("header")[0].children
+    assert [part.text for part in heading[:2]] == ["Program", "75 ops in 1 block; 315 parameters, 1.2 KiB; batch size 32, 1 epoch"]
+
+
+def test_very_many_ops_in_a_row_are_divided():
+    with ol.Program() as program:
+        x = ol.layer.data("x", shape=[2])
+        for _ in range(160):
+            x = ol.op.tanh(x)
+    tree = read_html(ol.draw(program).html)
+    assert [label(item) for item in tree.of_class("item", "layer")] == ["ops 1 to 50", "ops 51 to 100", "ops 101 to 150", "ops 151 to 160"]
+    assert len(tree.of_class("item", "op")) == 160
+
+
 def test_feeds_and_targets_are_marked():
     tree = read_html(ol.draw(classifier()).html)
     assert [item.of_class("words")[0].children[0].text for item in tree.of_class("item", "feed")] == ["image", "label"]
@@ -152,9 +169,13 @@ def test_feeds_and_targets_are_marked():
 
 
 def test_a_block_is_drawn_alone():
-    program = branches()
-    tree = read_html(ol.draw(program.blocks[1]).html)
-    assert Counter(label(item) for item in tree.of_class("item", "op")) == {"tanh": 1}
+    program = nested_loops()
+    inner = next(block for block in program.blocks if block.parent is not None and block.parent.parent is not None)
+    tree = read_html(ol.draw(inner).html)
+    assert Counter(label(item) for item in tree.of_class("item", "op")) == {"multiply": 1, "add": 1, "tanh": 1}
+    assert [row.children[0].text for row in tree.all() if row.tag == "tr"] == ["decay"]
+    heading = tree.of_class("header")[0].children
+    assert [part.text for part in heading[:2]] == [f"Block {inner.path}", "3 ops in 1 block; 3 parameters, 12 B"]
 
 
 def test_the_default_program_is_drawn_where_none_is_given():

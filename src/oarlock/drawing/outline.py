@@ -24,6 +24,7 @@ from oarlock.ir.block import Block
 from oarlock.ir.layer_names import Path, layer_paths, runs
 from oarlock.ir.operation import Op, Role
 from oarlock.ir.printer import COMMITS, ROLES
+from oarlock.ir.traversal import walk
 from oarlock.ir.var import Var
 
 __all__ = ["Frame", "Item", "Outline", "Word", "count_ops"]
@@ -98,12 +99,18 @@ def count_ops(count: int) -> str:
 
 
 class Outline:
-    """The frames of a block: of the main block its sections, of another the block itself. `parameters` are named in it by their anchors."""
+    """The `frames` of a block: of the main block its sections, of another the block itself. `ops` and `blocks` are how many are in them.
+
+    `anchors` are the names in the drawing of what defines variables, `persistables` what outlives a step; of a nested block, what it reads.
+    """
 
     def __init__(self, block: Block, *, source: bool = True):
         self.block = block
         self.source = source
         self.persistables = block.program.persistables()
+        if block.parent is not None:
+            read = {var for op in walk(block) for var in op.reads}
+            self.persistables = [var for var in self.persistables if var in read]
         self.anchors: dict[Var, str] = {var: f"p{number}" for number, var in enumerate(self.persistables)}
         self._places: dict[Var, Place] = {}
         self._all: list[Frame] = []
@@ -118,7 +125,16 @@ class Outline:
             for item, lane in zip(frame.items, lanes, strict=True):
                 item.lanes = lane
 
+    @property
+    def ops(self) -> int:
+        return self._counts["o"]
+
+    @property
+    def blocks(self) -> int:
+        return len(self._entered)
+
     def _anchor(self, kind: str) -> str:
+        """A name that nothing else has: of an op, a layer (g), what comes in (l) or goes out (t)."""
         self._counts[kind] += 1
         return f"{kind}{self._counts[kind] - 1}"
 

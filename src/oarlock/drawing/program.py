@@ -8,7 +8,7 @@ from pathlib import Path
 from oarlock.drawing.details import bytes_of, count_text, describe_var, elements_of, memory_text, plain, type_of
 from oarlock.drawing.escaping import escaped
 from oarlock.drawing.html import frames_html
-from oarlock.drawing.outline import Frame, Outline
+from oarlock.drawing.outline import Frame, Outline, count_ops
 from oarlock.drawing.page import page
 from oarlock.drawing.style import css_variables
 from oarlock.drawing.svg import draw_frames
@@ -62,7 +62,7 @@ class ProgramDrawing:
 
     def _repr_html_(self) -> str | None:
         """The HTML; None of a program so large that a notebook had better show its picture, which is folded."""
-        return self.html if sum(frame.ops for frame in self.outline.frames) <= _NOTEBOOK else None
+        return self.html if self.outline.ops <= _NOTEBOOK else None
 
     def _repr_svg_(self) -> str:
         return self.svg
@@ -82,9 +82,9 @@ class ProgramDrawing:
     def _title(self) -> str:
         program = self.outline.block.program
         name = "Program" if self.outline.block.parent is None else f"Block {self.outline.block.path}"
-        ops = sum(len(block.ops) for block in program.blocks)
-        parameters = program.parameters()
-        parts = [f"{ops:,} ops in {len(program.blocks):,} block{'s' if len(program.blocks) > 1 else ''}"]
+        blocks = self.outline.blocks
+        parameters = [var for var in self.outline.persistables if var.parameter]
+        parts = [f"{count_ops(self.outline.ops)} in {blocks:,} block{'s' if blocks > 1 else ''}"]
         if parameters:
             parts.append(f"{count_text(elements_of(parameters))} parameters, {memory_text(bytes_of(parameters))}")
         drive = program.training
