@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 from random import Random
 
-from kills.running import STEPS, kill, same, train
+from kills.running import STEPS, kill, same, shown, train
 
 __all__ = ["main", "tried"]
 
@@ -37,6 +37,9 @@ def tried(folder: Path, random: Random, unbroken: object, most: int) -> tuple[in
     steps = [entry["step"] for line in (folder / "metrics.jsonl").read_text().splitlines() if "loss" in (entry := json.loads(line))]
     if not fault and steps != list(range(1, STEPS + 1)):
         fault = f"the log has the steps {steps}"
+    events = shown(folder)
+    if not fault and events and (events["train/loss"], events["validation/loss"]) != (steps, steps[2::3]):
+        fault = f"TensorBoard shows {events}"
     left = [path.name for path in (folder / "checkpoints").iterdir() if path.name.startswith(".")]
     return kills, fault or (f"{left[0]} was left behind" if left else "")
 

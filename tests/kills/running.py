@@ -4,6 +4,7 @@ and validation in the middle of epochs, of which the best state is restored."""
 import os
 import signal
 import time
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy
@@ -11,7 +12,7 @@ import torch
 
 import oarlock as ol
 
-__all__ = ["kill", "same", "train"]
+__all__ = ["kill", "same", "shown", "train"]
 
 _RANDOM = numpy.random.default_rng(7)
 WORDS = [_RANDOM.integers(0, 12, length).tolist() for length in _RANDOM.integers(0, 6, 45)]
@@ -21,6 +22,9 @@ DATA = {
     "label": numpy.array([int(7 in row) for row in WORDS]),
 }
 STEPS = 30
+HAS_TENSORBOARD = find_spec("tensorboard") is not None
+if HAS_TENSORBOARD:
+    ol.training.loggers.TensorBoard(".")  # imports it here, so that a child is killed while it trains, rather than while it imports
 
 
 def train(folder: Path | None, *, pause: float = 0.0) -> ol.TrainingResult:
@@ -61,6 +65,7 @@ def train(folder: Path | None, *, pause: float = 0.0) -> ol.TrainingResult:
         batch_size=9,
         run=None if folder is None else ol.training.Run(folder, save_every=2),
         on_step=lambda *_: time.sleep(pause),
+        loggers=[] if folder is None or not HAS_TENSORBOARD else [f"tensorboard:{folder / 'events'}"],
         progress=False,
     )
 
@@ -93,3 +98,14 @@ def same(left: ol.TrainingResult, right: ol.TrainingResult) -> str:
             return f"{name} has other bits"
     measured = [(result.steps, result.history, result.validations) for result in (left, right)]
     return "" if measured[0] == measured[1] else "the history is another"
+
+
+def shown(folder: Path) -> dict[str, list[int]]:
+    """The steps that TensorBoard shows of a run, by label; nothing where it is not installed."""
+    if not (folder / "events").exists():
+        return {}
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    events = EventAccumulator(str(folder / "events"), size_guidance={"scalars": 0})
+    events.Reload()
+    return {label: [event.step for event in events.Scalars(label)] for label in events.Tags()["scalars"]}

@@ -2,11 +2,10 @@
 
 import contextlib
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from oarlock.errors import NotFiniteError
-from oarlock.ir.location import warn_here
 from oarlock.ir.names import COUNTER
 from oarlock.ir.operation import Role
 from oarlock.ir.program import Program
@@ -18,6 +17,7 @@ from oarlock.runtime.recording import each
 from oarlock.runtime.scope import Scope, frozen_in
 from oarlock.runtime.step import Step
 from oarlock.training.batches import Batch, Batches
+from oarlock.training.best_state import BestState
 from oarlock.training.early_stopping import EarlyStopping
 from oarlock.training.interruption import Interrupted, Stopping
 from oarlock.training.last_good import LastGood
@@ -27,7 +27,6 @@ from oarlock.training.progress import Display
 from oarlock.training.records import EpochRecord, TrainingResult, ValidationRecord
 from oarlock.training.replay import Replay, one_epoch
 from oarlock.training.run_folder import RunFolder, SavedState
-from oarlock.training.state_copy import StateCopy
 
 __all__ = ["Loop"]
 
@@ -59,7 +58,7 @@ class Loop:
         self.is_recorded = True  # every epoch that is over has its record
         self.in_middle = self.means.rows > 0
         self.is_ended = False  # by a function of the user's
-        self.best: StateCopy | None = None  # where the best state is to be restored, and this run has reached it
+        self.best = BestState(self.result, self.early_stopping, self.folder, by_steps=self.validate_every is not None)
         self._prepared: tuple[object, Step] | None = None  # the step, and what it was prepared for
         if self.early_stopping is not None:
             labels = list(self.program.targets)
@@ -93,7 +92,7 @@ class Loop:
                 following = each("data", "read data", batches)
                 display.start(done=done, total=total if stop is None else stop, epochs=epochs, unit=self._unit)
                 try:
-                    is_over = self.is_ended or self.has_all_epochs() or self._is_stopped_early
+                    is_over = self.is_ended or self.has_all_epochs() or self.best.is_over
                     while not is_over and (stop is None or result.steps < stop):
                         stopping.check()
                         batch = next(following)
@@ -108,7 +107,7 @@ class Loop:
                             is_over = self._validate(batch, stopping)
                         if batch.is_last:
                             is_over = self._epoch(batch.epoch + 1, stopping, display) or is_over or batch.epoch + 1 == epochs
-                        if saves or self._is_best:
+                        if saves or (validates and self.best.is_after(result.steps)):
                             self._save()
                     self._require_finite()
                 except Exception as error:  # perhaps a kernel refuses what a step before has made
@@ -120,7 +119,7 @@ class Loop:
                         leave(self.means, self.program, self.scope, result.steps)
                     display.stop()
                 if is_over:
-                    self._restore_best()
+                    self.best.restore()
         except KeyboardInterrupt as interrupt:
             result.steps = int(self.scope[COUNTER])  # type: ignore[call-overload]  the last step may have been finished, and not counted
             raise Interrupted(result) from interrupt
@@ -181,7 +180,7 @@ class Loop:
             validation = latest.validation if latest is not None and latest.epoch == epoch else {}
         record = EpochRecord(epoch, self.means.values, validation, self.result.steps)
         self.result.history.append(record)
-        self._note_best(record)
+        self.best.note(record)
         self.is_recorded = True
         display.epoch(epoch=epoch, metrics=record.values)
         if self.folder is not None:
@@ -191,7 +190,7 @@ class Loop:
         self.loggers.epoch(record.step, epoch, record.training)
         asked = self.on_epoch(record) if self.on_epoch is not None else None
         self.is_ended = asked is True
-        return self.is_ended or self._is_stopped_early
+        return self.is_ended or self.best.is_over
 
     def _validates_after(self, step: int) -> bool:
         return self.held_out is not None and self.validate_every is not None and step % self.validate_every == 0
@@ -205,50 +204,8 @@ class Loop:
         if self.folder is not None:
             self.folder.epoch(record)
         self.loggers.log(record.step, "validation", record.validation)
-        self._note_best(record)
-        return self._is_stopped_early
-
-    @property
-    def _measured(self) -> Sequence[EpochRecord | ValidationRecord]:
-        """The records that early stopping looks at."""
-        by_step = self.validate_every is not None and self.early_stopping is not None and self.early_stopping.is_of_validation
-        return self.result.validations if by_step else self.result.history
-
-    @property
-    def _is_stopped_early(self) -> bool:
-        return self.early_stopping is not None and self.early_stopping.is_over(self._measured)
-
-    @property
-    def _best(self) -> EpochRecord | ValidationRecord | None:
-        return None if self.early_stopping is None else self.early_stopping.best(self._measured)
-
-    @property
-    def _is_best(self) -> bool:
-        """Whether the state is the best so far, of which a checkpoint is kept."""
-        best = self._best if self.folder is not None and self._validates_after(self.result.steps) else None
-        return best is not None and best.step == self.result.steps
-
-    def _note_best(self, record: EpochRecord | ValidationRecord) -> None:
-        if self.early_stopping is not None and self.early_stopping.restore_best and record is self._best:
-            self.best = self.best or StateCopy(self.program, self.scope)
-            self.best.take()
-
-    def _restore_best(self) -> None:
-        """Let the scope hold the best state, where that was asked for."""
-        best = self._best if self.early_stopping is not None and self.early_stopping.restore_best else None
-        if best is None or best.step == self.result.steps:
-            return
-        if self.best is None:
-            saved = None if self.folder is None else self.folder.load(best.step)
-            if saved is None:
-                warn_here(
-                    f"the state after step {best.step}, the best one, is not kept any more; that of the last step stays", RuntimeWarning
-                )
-                return
-            self.best = StateCopy(self.program, self.scope)
-            self.best.take_from(saved)
-        self.best.restore()
-        self.result.steps = best.step
+        self.best.note(record)
+        return self.best.is_over
 
     def _measure(self, epoch: int, held_out: Batches | Replay, stopping: Stopping) -> dict[str, float]:
         """The means of the targets over data, without training on it; metrics count it apart from what is trained on."""
@@ -284,7 +241,7 @@ class Loop:
         if self.folder is None or not self.is_recorded or counted != self.result.steps or not self._is_sound:
             return
         self.loggers.flush()
-        best, result = self._best, self.result
+        best, result = self.best.record, self.result
         means = self.means if self.in_middle else Means()
         state = SavedState(counted, result.history, means.rows, means.totals, self.batches.per_epoch, self.is_ended, result.validations)
         self.folder.save(self.program, self.scope, state, best=None if best is None else best.step)
