@@ -45,7 +45,7 @@ class BestState:
             self._copy.take()
 
     def restore(self) -> None:
-        """Let the result of a run that is over have the best state, where that was asked for: if an earlier process reached it, as saved."""
+        """Let the result of a run that is over have the best state, where that was asked for: if a process before reached it, as saved."""
         best = self.record if self._early_stopping is not None and self._early_stopping.restore_best else None
         if best is None or best.step == self._result.steps:
             return
