@@ -419,6 +419,20 @@ def test_infer_reads_a_file_of_arrays_and_saves_what_it_predicts(model, tmp_path
     assert prints("infer", model, "--data", tmp_path / "labelled.npz").startswith("data accuracy ")
 
 
+def test_infer_saves_a_table_that_is_read_as_it_was_written(model, folder, tmp_path, prints, refuses):
+    _, test = ol.datasets.digits.split(seed=SEED)
+    prints("infer", model, "--data", "digits:test", "--output", tmp_path / "predicted.csv")
+    table = ol.data.read(tmp_path / "predicted.csv", columns={"read": "*"}).rows
+    assert (tmp_path / "predicted.csv").read_text().startswith("predict_0,predict_1,")
+    assert numpy.array_equal(table.whole()["read"].astype("float32"), ol.infer(ol.load_model(model), {"image": test["image"]}))
+    trained = ol.load_model(folder / "run.safetensors")
+    ol.save_model(trained.program.targets["loss"], trained, tmp_path / "loss.safetensors")
+    assert refuses("infer", tmp_path / "loss.safetensors", "--data", "digits:test", "--output", tmp_path / "loss.csv") == (
+        'DataError: "predict", float32[], is no column of a table\n  Try: a .npy file holds any array    (oarlock explain DataError)'
+    )
+    assert not (tmp_path / "loss.csv").exists()
+
+
 def test_infer_prints_the_types_of_several_targets(folder, tmp_path, prints):
     trained = ol.load_model(folder / "run.safetensors")
     both = {label: trained.program.targets[label] for label in ("loss", "accuracy")}

@@ -1,14 +1,20 @@
 """Scripts under `oarlock train`: their settings, the models that they make, where their runs are kept, and how these go on."""
 
 import json
+import os
 import re
+import runpy
+import signal
+import subprocess
 import sys
 import textwrap
+import time
 from pathlib import Path
 
 import numpy
 import pytest
 import torch
+from processes import INSTALLED, run_oarlock
 
 import oarlock as ol
 
@@ -200,6 +206,33 @@ def test_a_script_that_trains_by_itself_has_its_settings_and_a_folder_from_the_c
     assert said.startswith("--data is for a saved program, or for a script that makes a model and leaves training to the command; this one")
     assert "--batch-size is for a saved program" in refuses("train", "trains.py", "--batch-size", 5)
     assert 'there is no setting "hiden"' in refuses("train", "trains.py", "--set", "hiden=5")
+
+
+def test_a_script_that_python_ran_goes_on_with_the_settings_that_it_had(place, prints, refuses, monkeypatch):
+    text = Path("trains.py").read_text().replace("on_step=stop", 'run="runs/own", steps=2 if "short" in sys.argv else None, progress=False')
+    Path("trains.py").write_text(text)
+    monkeypatch.setattr(sys, "argv", ["trains.py", "short"])
+    runpy.run_path("trains.py", run_name="__main__")
+    assert Path("runs/own/config.toml").read_text() == "hidden = 4\n\n[train]\nepochs = 3\nlr = 0.1\n"
+    Path("trains.py").write_text(text.replace('"hidden": 4', '"hidden": 6').replace('"short"', '"no more"'))
+    assert refuses("resume", "runs/own", "--epochs", 5).startswith("ArgumentError: --epochs is for a run that `oarlock train` began;")
+    assert prints("resume", "runs/own") == "trains.py short\n"
+    assert json.loads(max(Path("runs/own/checkpoints").iterdir()).joinpath("state.json").read_text())["steps"] == 12
+    assert "float32[2, 4]" in Path("runs/own/program.txt").read_text()
+
+
+@pytest.mark.slow
+def test_a_command_that_is_killed_is_resumed_to_the_bits_of_one_that_is_not(place):
+    how = ["train", "model.py", *DATA, "--optimizer", "adam", "--epochs", "40", "--save-every", "7"]
+    environment = {**os.environ, "PYTHONPATH": INSTALLED}
+    started = subprocess.Popen([sys.executable, "-m", "oarlock", *how, "--run", "runs/killed"], env=environment, stdout=subprocess.DEVNULL)
+    while not list(Path("runs/killed/checkpoints").glob("step-*")) and started.poll() is None:
+        time.sleep(0.01)
+    started.kill()
+    assert started.wait() == -signal.SIGKILL, "it ended before"
+    assert run_oarlock(place, "resume", "runs/killed").stdout.splitlines()[-1].startswith("Next: oarlock evaluate runs/killed")
+    assert run_oarlock(place, *how, "--run", "runs/whole", "--quiet").stdout == ""
+    assert alike(Path("runs/whole"), Path("runs/killed"))
 
 
 def test_the_note_of_an_error_and_the_last_line_after_ctrl_c_say_how_a_run_goes_on(place, oarlock, monkeypatch):

@@ -506,6 +506,7 @@ VERBS = {
     "hash": ["{file}"],
     "diff": ["{file}", "{file}"],
     "infer": ["{file}", "--data", "digits:test"],
+    "evaluate": ["{file}", "--data", "digits:test"],
     "plan": ["{file}"],
     "prune": ["{file}", "predict", "-o", "{output}"],
     "export": ["{file}", "--onnx", "{output}"],
@@ -563,6 +564,23 @@ def test_what_an_interrupted_child_hands_back_is_written(ended, tmp_path, monkey
     nothing = "\ninterrupted; the child process handed nothing back, so nothing was written\n"
     assert tuple(capsys.readouterr()) == (("", nothing) if ended is None else ("what it printed\n", ""))
     assert file.read_bytes() == (b"the file" if ended is None else b"what it wrote")
+
+
+def test_the_child_keeps_no_run_and_writes_where_the_command_line_says(folder, tmp_path, monkeypatch):
+    monkeypatch.setattr(output_file, "_handed", io.BytesIO())
+    (tmp_path / "train.toml").write_text('[train]\nsave = "elsewhere.safetensors"\n')
+
+    def run(*arguments: object):
+        words = ["train", str(folder / "large.safetensors"), "--data", "digits:train", "--untrusted", *map(str, arguments)]
+        return lambda: main.app(words, standalone_mode=False)
+
+    said = "--{} is not for a stranger's program: the child process writes no file and has no network"
+    assert refusal(ol.ArgumentError, run("--run", tmp_path / "run")) == said.format("run")
+    assert refusal(ol.ArgumentError, run("--log", "tensorboard:logs")) == said.format("log")
+    assert refusal(ol.ArgumentError, run("--config", tmp_path / "train.toml")) == (
+        "where the result is saved is said by --save, with --untrusted, and not by a file of settings"
+    )
+    assert [path.name for path in tmp_path.iterdir()] == ["train.toml"]
 
 
 def test_training_in_the_child_is_counted_and_hands_its_file_over(tmp_path, monkeypatch):

@@ -15,6 +15,7 @@ from oarlock.cli.images import draw_predictions
 from oarlock.cli.imported_operators import Imports
 from oarlock.cli.output_file import is_child, write
 from oarlock.cli.untrusted_run import Untrusted
+from oarlock.data.csv_file import format_csv
 from oarlock.data.program_inputs import ProgramInputs
 from oarlock.data.table import Table
 from oarlock.datasets.by_name import open_source
@@ -31,7 +32,7 @@ def infer(
     ],
     columns: Columns = [],  # noqa: B006  typer copies it
     seed: Annotated[int | None, typer.Option(help="Which split of a bundled data set; the model's own seed, unless given.")] = None,
-    output: Annotated[Path | None, typer.Option(help="Save what is predicted as a .npy file.")] = None,
+    output: Annotated[Path | None, typer.Option(help="Save what is predicted: predicted.csv, or a .npy file.")] = None,
     untrusted: Untrusted = False,
     imports: Imports = None,
 ) -> None:
@@ -50,10 +51,7 @@ def infer(
     predicted = inference.infer(model, feed)
     console = Console(highlight=False, soft_wrap=True)
     if output is not None:
-        first = predicted if isinstance(predicted, numpy.ndarray) else next(iter(predicted.values()))
-        written = io.BytesIO()
-        numpy.save(written, first, allow_pickle=False)
-        write(output, written.getvalue())
+        write(output, _written(predicted, model, as_csv=output.suffix.lower() == ".csv"))
         console.print(f"saved {output}", markup=False)
     if isinstance(predicted, dict):
         for label, value in predicted.items():
@@ -74,3 +72,13 @@ def infer(
         f"Next: [bold]oarlock show {name}[/] prints the program, [bold]oarlock check {name}[/] verifies it,"
         f" [bold]oarlock ops {model.program.main.ops[0].type}[/] explains an operator."
     )
+
+
+def _written(predicted: numpy.ndarray | dict[str, numpy.ndarray], model: inference.Model, *, as_csv: bool) -> bytes:
+    """The bytes of a file of what is predicted: all of it in a table, the first target in a file of NumPy."""
+    found = predicted if isinstance(predicted, dict) else {next(iter(model.program.targets)): predicted}
+    if as_csv:
+        return format_csv(found).encode()
+    written = io.BytesIO()
+    numpy.save(written, next(iter(found.values())), allow_pickle=False)
+    return written.getvalue()

@@ -22,6 +22,7 @@ from oarlock.io.model import load_model, save_model
 from oarlock.runtime.process import configure_process
 from oarlock.training.configuration import read_configuration
 from oarlock.training.invocation import Invocation
+from oarlock.training.options import TrainOptions
 
 __all__ = ["train"]
 
@@ -134,6 +135,8 @@ def _train_saved(path: Path, invocation: Invocation, *, untrusted: bool) -> None
     for name in ("batch_size", "optimizer", "lr"):
         if getattr(options, name) is not None:
             raise ArgumentError(f"a saved program has its {name} already; --{name.replace('_', '-')} is for a script's model")
+    if untrusted:
+        _require_confined(options, invocation)
     if options.save_every is not None and options.run is None:
         raise ArgumentError("--save-every is for a run in a folder", hint="--run runs/one")
     if options.data is None:
@@ -165,3 +168,12 @@ def _train_saved(path: Path, invocation: Invocation, *, untrusted: bool) -> None
         if invocation.progress != "quiet":
             typer.echo(f"stopped after {error.result.steps} steps; saved {saved}")
         raise
+
+
+def _require_confined(options: TrainOptions, invocation: Invocation) -> None:
+    """Raise ArgumentError for what the child process of a stranger's program cannot do, or its parent does not hear of."""
+    for name in ("run", "log"):
+        if name in options.given:
+            raise ArgumentError(f"--{name} is not for a stranger's program: the child process writes no file and has no network")
+    if options.save is not None and "save" not in invocation.asked:
+        raise ArgumentError("where the result is saved is said by --save, with --untrusted, and not by a file of settings")

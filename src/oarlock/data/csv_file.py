@@ -2,6 +2,7 @@
 
 import csv
 import io
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy
@@ -10,7 +11,7 @@ from oarlock.data.table import LazyTable
 from oarlock.errors import DataError
 from oarlock.io.files import read_file
 
-__all__ = ["read_csv"]
+__all__ = ["format_csv", "read_csv"]
 
 _LARGEST = 4 * 2**30  # bytes
 
@@ -43,6 +44,23 @@ def read_csv(path: str | Path) -> LazyTable:
             )
     fields = dict(zip(names, zip(*rows, strict=True) if rows else [()] * len(names), strict=True))
     return LazyTable(names, len(rows), lambda name: _column(name, fields[name], path), rounds=True)
+
+
+def format_csv(columns: Mapping[str, numpy.ndarray]) -> str:
+    """Arrays with the rows first as a CSV file: a column for one of numbers, NAME_0, NAME_1, ... for one of rows of numbers.
+
+    Numbers are written so that they are read as they were. Raises DataError for an array that is no such column.
+    """
+    named: dict[str, numpy.ndarray] = {}
+    for name, array in columns.items():
+        if array.ndim not in (1, 2) or len(array) != len(next(iter(columns.values()))):
+            raise DataError(f'"{name}", {array.dtype}{list(array.shape)}, is no column of a table', hint="a .npy file holds any array")
+        named |= {name: array} if array.ndim == 1 else {f"{name}_{number}": array[:, number] for number in range(array.shape[1])}
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(named)
+    writer.writerows(zip(*(map(str, array) for array in named.values()), strict=True))
+    return text.getvalue()
 
 
 def _text(path: str | Path) -> str:

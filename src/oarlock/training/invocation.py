@@ -67,7 +67,7 @@ class Invocation:
         values = {name: setting.default for name, setting in declared.items()}
         values |= {name: convert(name, declared[name], given) for name, given in theirs.items()}
         format_toml(values)  # which refuses what no file holds
-        self.settings |= values
+        self.settings = {**(self.settings if self.command else {}), **values}  # those of the script that declared last, without a command
         return values
 
     def options(self) -> TrainOptions:
