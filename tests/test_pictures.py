@@ -46,13 +46,24 @@ def test_a_picture_says_at_its_end_what_it_is_of():
 
 
 def test_every_picture_has_its_command_and_every_document_shows_one_of_them():
-    made = set(map(making.file_of, making.MAKERS))
-    assert set(FOLDER.glob("**/*.svg")) == made
+    made = set(map(making.file_of, [*making.MAKERS, *making.PHOTOGRAPHED]))
+    assert {path for path in FOLDER.glob("**/*.*") if path.suffix in (".svg", ".png")} == made
     pages = [*making.ROOT.glob("*.md"), *making.ROOT.glob("docs/**/*.md"), *making.ROOT.glob("src/oarlock/**/*.md")]
     shown = {
         (page.parent / link).resolve() for page in pages for link in re.findall(r"!\[[^\]]*\]\(([^)]+)\)", page.read_text(encoding="utf-8"))
     }
     assert shown == made
+
+
+def test_the_curves_of_runs_are_drawn(monkeypatch):
+    pytest.importorskip("sklearn")
+    drawn, kept = making.runs.draw_curves(epochs=1), making.file_of("runs/curves").read_text(encoding="utf-8")
+    names = [re.findall("<text x=[^>]*>(adam.*?|mom.*?)</text>", picture) for picture in (drawn, kept)]
+    assert names == [["adam", "adam, validation", "momentum", "momentum, validation"]] * 2
+    monkeypatch.setattr(making.runs, "BROWSERS", ())
+    with pytest.raises(SystemExit, match="docs/pictures/runs/report.png is taken by Chromium, which is not there"):
+        making.make("runs/report")
+    assert making.file_of("runs/report").read_bytes().startswith(b"\x89PNG")
 
 
 def test_the_chart_has_every_workload_of_the_table():

@@ -1,54 +1,79 @@
-"""`oarlock runs`: the runs in a folder, side by side."""
+"""`oarlock runs`: runs side by side."""
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.cells import cell_len
 from rich.console import Console
-from rich.table import Table
+from rich.text import Text
 
-from oarlock.errors import MissingFileError
-from oarlock.training.checkpoint import find_checkpoints
+from oarlock.errors import visible
+from oarlock.plotting.axis import format_number
+from oarlock.report.markup import seconds_text
+from oarlock.training.run_comparison import RunComparison, latest_values
 
 __all__ = ["runs"]
 
 
-def runs(folder: Annotated[Path, typer.Argument(help="The folder that holds the folders of runs.")] = Path("runs")) -> None:
-    """List the runs in a folder: how far each is, and what its last epoch measured."""
-    if not folder.is_dir():
-        raise MissingFileError(f'there is no folder "{folder}"')
-    found = sorted(path.parent for path in folder.glob("*/run.json"))
-    records = {path: _last_epoch(path / "metrics.jsonl") for path in found}
-    labels = list(dict.fromkeys(label for record in records.values() for label in _values(record)))
-    table = Table("run", "program", "epochs", "step", *labels, box=None, pad_edge=False)
-    for path, record in records.items():
-        about = json.loads((path / "run.json").read_text(encoding="utf-8"))
-        values = _values(record)
-        steps = list(find_checkpoints(path / "checkpoints"))
-        table.add_row(
-            path.name,
-            about["program"][:8],
-            f"{record.get('epoch', 0)}/{about['training']['epochs']}",
-            str(steps[-1]) if steps else "0",
-            *(f"{values[label]:.4g}" if label in values else "" for label in labels),
-        )
-    Console(soft_wrap=True, highlight=False).print(table if found else f"no run in {folder}")
+def runs(
+    folders: Annotated[
+        list[Path] | None, typer.Argument(metavar="[FOLDER...]", help="Folders of runs, or folders that hold them; runs/ unless given.")
+    ] = None,
+    by: Annotated[str | None, typer.Option(help='The measure by which the best run is first, such as "validation loss".')] = None,
+) -> None:
+    """List runs, and compare them: how far each is and how long it took, in which settings they differ, what the last epoch measured, and
+    which epoch was the best one.
+
+    Of each measure, the best value has a star. Runs of one program are named below. In a narrow terminal each run is a column.
+    """
+    given = folders or [Path("runs")]
+    found = RunComparison.read(given)
+    if by is not None:
+        found = found.ordered_by(by)
+    console = Console(soft_wrap=True, highlight=False)
+    if not found.runs and not found.broken:
+        console.print(f"no run in {', '.join(map(str, given))}", markup=False)
+        return
+    if found.runs:
+        rows = _rows(found)
+        turned = [list(column) for column in zip(*rows, strict=True)]
+        console.print(_table(turned if _width(turned) <= console.width < _width(rows) else rows))
+    for path, error in found.broken.items():
+        console.print(Text(f"{visible(path.name)}: {error.message}", style="red"))
+    if len(found.programs) > 1 and len(found.programs) < len(found.runs):
+        alike = [", ".join(visible(run.name) for run in group) for group in found.programs.values() if len(group) > 1]
+        console.print(Text(f"the same program: {'; '.join(alike)}", style="dim"))
 
 
-def _last_epoch(log: Path) -> dict:
-    """The record of the last epoch in a log; empty without one."""
-    found: dict = {}
-    for line in log.read_text(encoding="utf-8").splitlines() if log.is_file() else []:
-        try:
-            entry = json.loads(line)
-        except ValueError:  # cut short
-            continue
-        if "training" in entry:
-            found = entry
-    return found
+def _rows(found: RunComparison) -> list[list[str]]:
+    """The names of columns, and a row for each run."""
+    judged = next((run.judged_by for run in found.runs if run.judged_by is not None), None)
+    head = ["run", "program", "state", *found.settings, "epochs", "step", "time", *found.labels]
+    rows = [[*head, *([] if judged is None else [f"best {judged}"])]]
+    winners = {label: found.winner(label) for label in found.labels}
+    for number, run in enumerate(found.runs):
+        last, best = latest_values(run), None if judged is None else run.best(judged)
+        epochs = run.history[-1].epoch if run.history else 0
+        row = [run.name, run.program_hash[:8], run.state, *(values[number] for values in found.settings.values())]
+        row += [f"{epochs}/{run.epochs}", f"{run.steps}", seconds_text(run.log.seconds) or ""]
+        row += [f"{format_number(last[label])}{' *' * (winners[label] is run)}" if label in last else "" for label in found.labels]
+        if judged is not None:
+            row.append("" if best is None else f"{format_number(best.values[judged])}, epoch {best.epoch}")
+        rows.append(row)
+    return [[visible(cell) for cell in row] for row in rows]
 
 
-def _values(record: dict) -> dict[str, float]:
-    validation = {f"validation {label}": value for label, value in record.get("validation", {}).items()}
-    return record.get("training", {}) | validation
+def _width(rows: list[list[str]]) -> int:
+    """The characters of a table of these rows."""
+    return sum(2 + max(cell_len(cell) for cell in column) for column in zip(*rows, strict=True)) - 2
+
+
+def _table(rows: list[list[str]]) -> Text:
+    """The rows below each other, the first of them bold, as wide as they are."""
+    widths = [max(cell_len(cell) for cell in column) for column in zip(*rows, strict=True)]
+    text = Text()
+    for number, row in enumerate(rows):
+        line = "  ".join(cell + " " * (width - cell_len(cell)) for cell, width in zip(row, widths, strict=True))
+        text.append(line.rstrip() + "\n" * (number + 1 < len(rows)), style="" if number else "bold")
+    return text

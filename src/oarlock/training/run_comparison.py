@@ -1,0 +1,106 @@
+"""Runs beside each other: what each measured, and in which settings they differ."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from oarlock.errors import ArgumentError, MissingFileError, OarlockError
+from oarlock.training.run_record import RunRecord, higher_is_better
+
+__all__ = ["RunComparison", "latest_values"]
+
+_OF_EACH = {
+    "id",
+    "program",
+    "started",
+    "command",
+    "environment",
+    "working_folder",
+    "targets",
+}  # of run.json, which differ without a meaning
+_LONGEST = 24  # characters of a setting
+
+
+@dataclass(frozen=True)
+class RunComparison:
+    """Runs that were read, and the errors of those that cannot be, by their folders."""
+
+    runs: tuple[RunRecord, ...]
+    broken: dict[Path, OarlockError]
+
+    @classmethod
+    def read(cls, folders: Sequence[Path]) -> "RunComparison":
+        """The runs in `folders`: each is the folder of a run, or holds such folders. Raises MissingFileError for one that is not there."""
+        found: list[RunRecord] = []
+        broken: dict[Path, OarlockError] = {}
+        for folder in folders:
+            if not folder.is_dir():
+                raise MissingFileError(f'there is no folder "{folder}"')
+            one = (folder / "run.json").exists()
+            for path in [folder] if one else sorted(about.parent for about in folder.glob("*/run.json")):
+                try:
+                    found.append(RunRecord.read(path))
+                except OarlockError as error:
+                    broken[path] = error
+        return cls(tuple(found), broken)
+
+    @cached_property
+    def labels(self) -> list[str]:
+        """The labels of all that epochs measured."""
+        return list(dict.fromkeys(label for run in self.runs for label in latest_values(run)))
+
+    @cached_property
+    def settings(self) -> dict[str, list[str]]:
+        """The settings in which runs differ, such as "batch_size", with a text for each run; empty where one has none."""
+        flat = [_flat({name: value for name, value in run.about.items() if name not in _OF_EACH}) for run in self.runs]
+        names = dict.fromkeys(name for each in flat for name in each if name != "training.epochs")
+        texts = {name: [each.get(name, "") for each in flat] for name in names}
+        return {name.removeprefix("training."): values for name, values in texts.items() if len(set(values)) > 1}
+
+    @cached_property
+    def programs(self) -> dict[str, list[RunRecord]]:
+        """The runs by the content hashes of their programs."""
+        found: dict[str, list[RunRecord]] = {}
+        for run in self.runs:
+            found.setdefault(run.program_hash, []).append(run)
+        return found
+
+    def winner(self, label: str) -> RunRecord | None:
+        """The run whose last value of a measure is the best; None where only one has it, or several are alike."""
+        values = [(run, latest_values(run).get(label, math.nan)) for run in self.runs]
+        finite = [value for _, value in values if not math.isnan(value)]
+        best = (max if higher_is_better(label) else min)(finite, default=None)
+        found = [run for run, value in values if value == best]
+        return found[0] if len(found) == 1 and len(finite) > 1 else None
+
+    def ordered_by(self, label: str) -> "RunComparison":
+        """The runs with the best value of a measure first, and those without it last. Raises ArgumentError where none has it."""
+        if label not in self.labels:
+            raise ArgumentError(f'no run measured "{label}"', given=[f"there are: {', '.join(self.labels) or 'none'}"])
+        sign = -1 if higher_is_better(label) else 1
+
+        def place(run: RunRecord) -> float:
+            best = run.best(label)
+            return math.inf if best is None else sign * best.values[label]
+
+        return RunComparison(tuple(sorted(self.runs, key=place)), self.broken)
+
+
+def latest_values(run: RunRecord) -> dict[str, float]:
+    """The measurements of the last epoch of a run, and of its last validation, by their labels."""
+    return {label: value for record in (*run.history[-1:], *run.validations[-1:]) for label, value in record.values.items()}
+
+
+def _flat(settings: Mapping[str, Any], before: str = "") -> dict[str, str]:
+    """Settings in settings as texts by names with dots; at most a hundred of them."""
+    found: dict[str, str] = {}
+    for name, value in list(settings.items())[:100]:
+        if isinstance(value, dict) and before.count(".") < 5:
+            found |= _flat(value, f"{before}{name}.")
+        else:
+            said = "" if value is None else str(value)
+            found[f"{before}{name}"[:80]] = said if len(said) <= _LONGEST else f"{said[: _LONGEST - 3]}..."
+    return found
