@@ -1,6 +1,7 @@
 """A step whose loss, or whose update, is not finite: training stops before it, and says which operator made that, where and of what."""
 
 import math
+import time
 
 import numpy
 import pytest
@@ -265,6 +266,24 @@ def test_steps_that_do_not_repeat_are_gone_back_behind():
         "since step 0 did not compute the same once more, so what made it is not known, and the state is that after that step"
     )
     assert raised.value.result.steps == 0
+
+
+@pytest.mark.parametrize(("seconds", "looks"), [(0.0, 5), (0.1, 1)])
+def test_a_state_that_takes_long_to_copy_is_copied_less_often(seconds, looks, monkeypatch):
+    """Of 201 quick steps each fiftieth is looked after, unless a copy takes as long as hundreds of them."""
+    from oarlock.training.state_copy import StateCopy
+
+    take, taken = StateCopy.take, []
+
+    def slow(copy: StateCopy) -> None:
+        taken.append(time.sleep(seconds))
+        take(copy)
+
+    monkeypatch.setattr(StateCopy, "take", slow)
+    monkeypatch.setattr("oarlock.training.last_good._SHARE", 0.01 if seconds else 1e9)
+    rows = numpy.ones((201, 1), "float32")
+    train(lambda: ol.layer.mean(ol.layer.fc(ol.layer.data("x", [1]), 1)), {"x": rows}, batch_size=1, epochs=1)
+    assert len(taken) == looks
 
 
 def test_a_kernel_that_refuses_what_a_step_made_is_not_what_stops_the_run():

@@ -1,6 +1,7 @@
 """The last state of a run that was good, and the way back to it: a copy, and the batches since, which are run once more."""
 
 import math
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -21,7 +22,8 @@ from oarlock.training.state_copy import StateCopy
 
 __all__ = ["LastGood", "Return"]
 
-_MOST_STEPS = 50  # between two looks at the parameters, which read all of them, and as many steps are run again at most
+_STEPS = 50  # at least between two looks at the parameters, which read all of them
+_SHARE = 0.01  # of the time, at most, that looks and copies take: tables of which a step writes few rows are looked at less often
 _MOST_BYTES = 2**26  # of batches that are kept meanwhile
 
 
@@ -38,8 +40,8 @@ class LastGood:
     """Keeps a run from what is not finite: what its steps write is copied before one, and goes back there when a later one was bad.
 
     A step is bad whose loss is NaN or infinite, or after which a parameter is that was not. The loss is looked at after each step, the
-    parameters after fifty, before a checkpoint and at the end of an epoch, so a step costs next to nothing. A bad one may so be found late:
-    the steps since the copy are then run again, with the same bits, up to the first that is bad, and the state is that before it.
+    parameters after fifty or more, before a checkpoint and at the end of an epoch, so a step costs next to nothing. A bad one may be found
+    late: the steps since the copy are then run again, with the same bits, up to the first that is bad, and the state is that before it.
     """
 
     def __init__(self, program: Program, scope: Scope, executor: Executor):
@@ -50,29 +52,41 @@ class LastGood:
         self._copy = StateCopy(program, scope)
         self._means: Means | None = None  # None where there is no copy of now
         self._since: list[tuple[Batch, dict[str, float]]] = []
-        self._due = 0  # steps after which the parameters are looked at
+        self._due = self._most = 0  # steps after which the parameters are looked at; how many batches may be kept
+        self._spent = self._begun = 0.0  # seconds that the last look and copy took, and when the steps since began
 
     def remember(self, means: Means) -> None:
         """Copy the state before a step, unless there is a copy and the steps since are known."""
         if self._means is None:
+            started = time.perf_counter()
             self._means = means.copy()
             self._copy.take()
+            self._begun = time.perf_counter()
+            self._spent += self._begun - started
 
     def accepts(self, batch: Batch, numbers: dict[str, float]) -> bool:
         """Whether a step on `batch`, whose targets are `numbers`, may have been good; what it was is known from now on."""
         if not self._since:
-            self._due = max(1, min(_MOST_STEPS, _MOST_BYTES // max(1, _bytes_of(batch.feed))))
+            self._most = max(1, _MOST_BYTES // (_bytes_of(batch.feed) + 1000))
+            self._due = min(_STEPS, self._most)
         self._since.append((batch, numbers))
         if not math.isfinite(numbers.get(self._loss, 0.0)):
             return False
-        return len(self._since) < self._due or self.is_sound()
+        if len(self._since) < self._due:
+            return True
+        if len(self._since) < self._most and (time.perf_counter() - self._begun) * _SHARE < self._spent:
+            self._due = min(self._due + _STEPS, self._most)
+            return True
+        return self.is_sound()
 
     def is_sound(self) -> bool:
         """Whether the losses since the copy and the parameters now are finite. If so, the next step is one to copy the state before."""
         if not self._since:
             return True
+        started = time.perf_counter()
         if not math.isfinite(self._since[-1][1].get(self._loss, 0.0)) or not all(map(self._is_finite, self._watched)):
             return False
+        self._spent = time.perf_counter() - started
         self._means = None
         self._since.clear()
         return True
