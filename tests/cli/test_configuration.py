@@ -278,6 +278,14 @@ def test_evaluate_refuses_what_measures_nothing(place, prints, refuses):
     assert told == prints("evaluate", "runs/model-1").partition("  accuracy")[0].replace("loss", "predict") + "\n"
 
 
+def test_settings_of_a_script_that_are_called_like_options_do_not_mislead_an_evaluation(place, prints):
+    text = Path("trains.py").read_text().replace('"lr": 0.1', '"lr": 0.1, "columns": 3, "validate": [1, 2]')
+    Path("trains.py").write_text(text)
+    prints("train", "trains.py", "--run", "runs/one", "--quiet")
+    columns = ("--columns", "x=width,height", "--columns", "kind=kind")
+    assert prints("evaluate", "runs/one", "--data", "table.csv", *columns).startswith("table.csv  loss ")
+
+
 # --import, --version
 
 

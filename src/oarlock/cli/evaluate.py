@@ -16,12 +16,14 @@ from oarlock.io.model import Model, load_model
 from oarlock.runtime.process import configure_process
 from oarlock.training import evaluate as measure
 from oarlock.training.configuration import read_configuration
-from oarlock.training.invocation import OPTION_NAMES, Invocation
+from oarlock.training.invocation import Invocation
 from oarlock.training.options import TrainOptions
 from oarlock.training.progress import format_metrics
 from oarlock.training.run_folder import load_run
 
 __all__ = ["evaluate"]
+
+_ABOUT_DATA = ("train.validate", "train.columns", "train.seed")
 
 
 def evaluate(
@@ -62,7 +64,10 @@ def _options(path: Path) -> TrainOptions:
     """The options of the run in a folder, as far as its settings tell."""
     settings = path / "config.toml"
     given = read_configuration(settings) if settings.is_file() else {}
-    return Invocation(given={name: value for name, value in given.items() if name in OPTION_NAMES}).options()
+    try:
+        return Invocation(given={name: given[name] for name in _ABOUT_DATA if name in given}).options()
+    except ArgumentError:  # what a script calls so is something else
+        return TrainOptions()
 
 
 def _require_measured(model: Model, path: Path) -> None:

@@ -10,7 +10,7 @@ import typer
 from oarlock import training
 from oarlock.datasets.by_name import open_source
 from oarlock.errors import ArgumentError, MissingFileError
-from oarlock.suggestions import did_you_mean
+from oarlock.suggestions import find_near
 from oarlock.training.options import OPTIONS, TrainOptions
 
 __all__ = ["arguments_of", "refuse_arguments", "require_folder_of", "resumed", "stopped"]
@@ -38,10 +38,9 @@ def arguments_of(options: TrainOptions, seed: int) -> dict[str, Any]:
 def refuse_arguments(words: Sequence[str]) -> None:
     """Raise ArgumentError for what is no option of the command, where no script takes it as its own."""
     if words:
-        name = words[0].partition("=")[0]
-        near = did_you_mean(name.lstrip("-").replace("-", "_"), OPTIONS) if name.startswith("-") else None
-        hint = None if near is None else near.replace('"', "").replace("did you mean ", "did you mean --").replace("_", "-")
-        raise ArgumentError(f"unknown argument {words[0]!r}", hint=hint or "oarlock train --help")
+        options = [f"--{name.replace('_', '-')}" for name in (*OPTIONS, "config", "set", "import", "plain", "quiet")]
+        near = find_near(words[0].partition("=")[0], options) if words[0].startswith("-") else None
+        raise ArgumentError(f"unknown argument {words[0]!r}", hint=f"did you mean {near}?" if near else "oarlock train --help")
 
 
 def require_folder_of(path: Path | None) -> None:

@@ -12,11 +12,11 @@ from oarlock.training.records import TrainingResult
 from oarlock.training.run_folder import Run
 from oarlock.training.setting_types import Setting, convert, declared_by
 
-__all__ = ["OPTION_NAMES", "PASSED", "Invocation", "current_invocation"]
+__all__ = ["PASSED", "Invocation", "current_invocation"]
 
 Shown = Literal["live", "plain", "quiet"]
 _SECTION = "train"
-OPTION_NAMES = tuple(f"{_SECTION}.{name}" for name in OPTIONS)
+_OPTION_NAMES = tuple(f"{_SECTION}.{name}" for name in OPTIONS)
 PASSED = ("epochs", "steps", "seed")  # to a script that trains by itself, as its own arguments
 _NOT_KEPT = ("run", "steps")  # a run that goes on is in its folder, and goes on to its end
 
@@ -57,13 +57,13 @@ class Invocation:
 
         An option such as `--epochs` is that of a setting `train.epochs`, or `epochs`, where the script declares one.
         """
-        theirs = {name: given for name, given in self.given.items() if name in declared or name not in OPTION_NAMES}
+        theirs = {name: given for name, given in self.given.items() if name in declared or name not in _OPTION_NAMES}
         for name, value in list(self.asked.items()):
             dotted = next((each for each in (f"{_SECTION}.{name}", name) if each in declared), None)
             if dotted is not None:
                 theirs[dotted] = Given(value, _option(name), is_text=not isinstance(value, list))
                 del self.asked[name]
-        refuse_unknown(theirs, [*declared, *OPTION_NAMES])
+        refuse_unknown(theirs, [*declared, *_OPTION_NAMES])
         values = {name: setting.default for name, setting in declared.items()}
         values |= {name: convert(name, declared[name], given) for name, given in theirs.items()}
         format_toml(values)  # which refuses what no file holds
