@@ -4,6 +4,7 @@ import time
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy
 import torch
@@ -57,6 +58,7 @@ def probe(path: Path) -> str:
     except (ol.TrainingProgramError, ol.UnknownOperatorError) as error:
         require_readable(error)
     _require_round_trips(model.program)
+    _require_drawn(model.program)
     state = {name: model.scope[name].clone() for name in model.scope}
     try:
         feed = {var.name: _value(var) for var in model.program.main.inputs}
@@ -85,6 +87,13 @@ def _require_round_trips(program: ol.Program) -> None:
     printed = program.to_text(source=False)
     assert again.to_text(source=False) == printed
     assert content_hash(ol.registry.parse_program(printed)) == content_hash(program), "the text is of another program"
+
+
+def _require_drawn(program: ol.Program) -> None:
+    """The picture is XML, and the page has no script of a stranger's."""
+    drawing = ol.draw(program)
+    ElementTree.fromstring(drawing.svg)
+    assert "<script" not in drawing.html, "what a file says is markup in its drawing"
 
 
 def _value(var: ol.Var) -> numpy.ndarray:
