@@ -44,12 +44,11 @@ class _Program:
     def declare(self, tensor: torch.Tensor) -> ol.Var:
         """The input that stands for a tensor."""
         if id(tensor) not in self.inputs:
-            if tensor.layout is not torch.strided or tensor.is_complex() or tensor.is_quantized or tensor.device.type != "cpu":
-                kind = str(tensor.layout if tensor.layout is not torch.strided else tensor.dtype).removeprefix("torch.")
-                raise Unmapped(f"{'complex numbers' if tensor.is_complex() else kind}")
+            if tensor.layout is not torch.strided or tensor.is_quantized or tensor.device.type != "cpu" or tensor.dtype is torch.complex32:
+                raise Unmapped(str(tensor.layout if tensor.layout is not torch.strided else tensor.dtype).removeprefix("torch."))
             name = f"x{len(self.inputs)}"
             self.inputs[id(tensor)] = ol.layer.data(name, list(tensor.shape), tensor.dtype, batch=None)
-            self.feed[name] = tensor.detach().resolve_neg()
+            self.feed[name] = tensor.detach().resolve_conj().resolve_neg()
         return self.inputs[id(tensor)]
 
     def bind(self, value: Any) -> Any:
@@ -142,9 +141,7 @@ def _differentiate(
     """Compare gradients, and theirs."""
     inputs = [each for each in tensors_in((sample.arguments, sample.keywords)) if each.requires_grad]
     pairs = [
-        (ours, theirs)
-        for ours, theirs in zip(targets, wanted, strict=True)
-        if isinstance(theirs, torch.Tensor) and theirs.requires_grad and not theirs.is_complex()
+        (ours, theirs) for ours, theirs in zip(targets, wanted, strict=True) if isinstance(theirs, torch.Tensor) and theirs.requires_grad
     ]
     if not inputs or not pairs:
         return
@@ -219,8 +216,9 @@ def _difference(value: Any, wanted: Any, factor: float) -> str:
         return f"the shape {list(value.shape)}, where PyTorch has {list(wanted.shape)}"
     if value.dtype is not wanted.dtype:
         return f"{value.dtype}, where PyTorch has {wanted.dtype}".replace("torch.", "")
-    relative, absolute = TOLERANCES.get(wanted.dtype, (0.0, 0.0))
-    value, wanted = value.detach().to(torch.float64), wanted.detach().to(torch.float64)
+    relative, absolute = TOLERANCES.get(wanted.dtype.to_real() if wanted.is_complex() else wanted.dtype, (0.0, 0.0))
+    wide = torch.complex128 if wanted.is_complex() else torch.float64
+    value, wanted = value.detach().to(wide), wanted.detach().to(wide)
     close = torch.isclose(value, wanted, rtol=relative * factor, atol=absolute * factor, equal_nan=True)
     return "" if bool(close.all()) else f"values differ, {int((~close).sum())} of {close.numel()}"
 
@@ -228,8 +226,6 @@ def _difference(value: Any, wanted: Any, factor: float) -> str:
 def _flat(value: Any) -> list[Any]:
     if isinstance(value, list | tuple):
         return [each for item in value for each in _flat(item)]
-    if isinstance(value, torch.Tensor) and value.is_complex():
-        return [torch.view_as_real(value.resolve_conj())]  # as programs have them
     return [value]
 
 

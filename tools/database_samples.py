@@ -43,7 +43,7 @@ class Entry:
         torch.manual_seed(0)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            wanted = self.information.supports_autograd and dtype.is_floating_point
+            wanted = self.information.supports_autograd and (dtype.is_floating_point or dtype.is_complex)
             yield from map(self._read, self.information.sample_inputs("cpu", dtype, requires_grad=wanted))
 
     def error_samples(self) -> Iterator[Sample]:

@@ -4,6 +4,7 @@
     python tools/operator_database.py sum nn.functional.elu these names, with the reasons of what does not pass
     python tools/operator_database.py --every 10            one sample of so many
     python tools/operator_database.py --reasons             every name's reasons, not only the totals
+    python tools/operator_database.py --dtype complex128    samples of complex numbers
 
 A sample passes where interpreter and plan give what PyTorch gives, and gradients at random output gradients do. A name passes where
 at least 90 % of its samples do; of second order, where as many gradients of gradients do too. What PyTorch refuses has to be refused by an

@@ -12,11 +12,12 @@ from typing import Any
 import torch
 
 from oarlock.backend.torch.variants import variants_of
-from oarlock.errors import GradientError, OarlockError
+from oarlock.errors import DTypeError, GradientError, OarlockError
 from oarlock.ir.dtype import DType
 from oarlock.ir.program import Program
 from oarlock.ir.var import Var
 from oarlock.layer.inputs import data
+from oarlock.op.complex_parts import conj, real
 from oarlock.op.elementwise import multiply
 from oarlock.op.reduction import reduce_sum
 from oarlock.passes.backward import gradients
@@ -35,8 +36,8 @@ _FACTORS = (-1000.0, 0.0)
 
 
 def check_operator(operator: Operator) -> None:
-    """Run every case of `operator`: stated values, gradients and gradients of gradients against finite differences in float64, refusals;
-    what is said of memory, and of inputs in which it is linear.
+    """Run every case of `operator`: stated values, gradients and gradients of gradients against finite differences in float64, and in
+    complex128 where it takes complex numbers too; refusals; what is said of memory, and of inputs in which it is linear.
 
     Raises AssertionError for the first that does not hold, and for an operator without a Case, or with gradients but
     no GradCheck where its signature does not tell one.
@@ -51,6 +52,8 @@ def check_operator(operator: Operator) -> None:
             _check_refusal(operator, case, tensors, attributes)
         elif isinstance(case, GradCheck):
             _check_gradients(operator, case, tensors, attributes)
+            if takes_complex(operator, attributes, case):
+                _check_gradients(operator, case, case_arguments(operator, case, torch.complex128)[0], attributes)
         else:
             _check_values(operator, case, tensors, attributes)
         if not isinstance(case, Rejects) and not operator.wants_context:
@@ -63,7 +66,10 @@ def check_operator(operator: Operator) -> None:
 def case_arguments(
     operator: Operator, case: Case | GradCheck | Rejects, dtype: torch.dtype = torch.float64
 ) -> tuple[dict[str, list[torch.Tensor]], dict[str, Any]]:
-    """The tensors, by slot, and the attributes of a case. Python floats and random numbers become `dtype`."""
+    """The tensors, by slot, and the attributes of a case. Python floats and random numbers become `dtype`, or its like that a slot takes.
+
+    Of a complex `dtype` floats become complex where the slot takes both, and those of other slots get the dtype of its parts.
+    """
     generator = torch.Generator().manual_seed(0)
     tensors: dict[str, list[torch.Tensor]] = {}
     attributes: dict[str, Any] = {"random_id": 0} if operator.effects == "random" else {}
@@ -77,11 +83,26 @@ def case_arguments(
     return tensors, attributes
 
 
+def takes_complex(operator: Operator, attributes: dict[str, Any], case: Case | GradCheck) -> bool:
+    """Whether an operator takes complex numbers in the place of the floats of a case, with these attributes."""
+    if not any(map(_takes_both, operator.signature.inputs)):
+        return False
+    try:
+        _Call(operator, case_arguments(operator, case, torch.complex128)[0], attributes)
+    except DTypeError:
+        return False
+    return True
+
+
+def _takes_both(slot: Slot) -> bool:
+    return slot.dtype in ("number", "inexact") or len(slot.dtype) == 1
+
+
 def _tensor(slot: Slot, value: object, case: Case | GradCheck | Rejects, dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
     if isinstance(value, tuple) and not isinstance(case, Case):
         low, high = (case.low, case.high) if isinstance(case, GradCheck) else (-1.0, 1.0)
-        random = torch.empty(value, dtype=torch.float64).uniform_(low, high, generator=generator)
-        return random.to(_dtype(slot, torch.float64, dtype))
+        wanted = _dtype(slot, torch.float64, dtype)
+        return _random(value, torch.complex128 if wanted.is_complex else torch.float64, low, high, generator).to(wanted)
     tensor = torch.tensor(value)
     return torch.tensor(value, dtype=_dtype(slot, tensor.dtype if tensor.numel() else None, dtype))
 
@@ -89,11 +110,21 @@ def _tensor(slot: Slot, value: object, case: Case | GradCheck | Rejects, dtype: 
 def _dtype(slot: Slot, natural: torch.dtype | None, dtype: torch.dtype) -> torch.dtype:
     """The slot's own dtype where it has one of the kind of the value, else `dtype` for floats. No value is of every kind."""
     own = next((to_torch(item) for item in DType if item.value == slot.dtype), None)
+    is_complex = slot.dtype in ("complex", "float.complex") or (natural is not None and natural.is_complex)
+    if not dtype.is_complex or not _takes_both(slot):
+        dtype = dtype.to_complex() if is_complex and dtype in (torch.float32, torch.float64) else dtype if is_complex else dtype.to_real()
     if natural is None:
         return own or dtype
-    if own is not None and torch.bool not in (own, natural) and own.is_floating_point == natural.is_floating_point:
+    kinds = [(each.is_floating_point, each.is_complex) for each in (own or natural, natural)]
+    if own is not None and torch.bool not in (own, natural) and kinds[0] == kinds[1]:
         return own
-    return dtype if natural.is_floating_point else natural
+    return dtype if natural.is_floating_point or natural.is_complex else natural
+
+
+def _random(shape: tuple[int, ...], dtype: torch.dtype, low: float, high: float, generator: torch.Generator) -> torch.Tensor:
+    """Numbers whose parts are at random in a range."""
+    parts = [torch.empty(shape, dtype=dtype.to_real()).uniform_(low, high, generator=generator) for _ in range(1 + dtype.is_complex)]
+    return torch.complex(*parts) if dtype.is_complex else parts[0]
 
 
 class _Call:
@@ -128,10 +159,11 @@ class _Call:
         weights, totals = [], []
         for output, value in zip(outputs, self.run(outputs), strict=True):
             name = self.program.unique("weight")
-            self.feed[name] = torch.empty(value.shape, dtype=value.dtype).uniform_(-1, 1, generator=self.generator)
+            self.feed[name] = _random(tuple(value.shape), value.dtype, -1, 1, self.generator)
             with self.program:
                 weights.append(data(name, list(value.shape), str(from_torch(value.dtype)), batch=None))
-                totals.append(reduce_sum(multiply(output, weights[-1])))
+                products = multiply(output, conj(weights[-1]) if value.is_complex() else weights[-1])
+                totals.append(reduce_sum(real(products) if value.is_complex() else products))
         return weights, totals
 
     def difference(self, totals: list[Var], var: Var, direction: torch.Tensor) -> float:
@@ -161,9 +193,9 @@ def _check_gradients(operator: Operator, case: GradCheck, tensors: dict[str, lis
     """First gradients against differences of the outputs; second ones, where all they need are declared, against those of the first."""
     call = _Call(operator, tensors, attributes)
     declared = [slot for slot in call.inputs if slot in operator.gradients and operator.differentiates(slot)]
-    wanted = [(slot, var) for slot in declared for var in call.inputs[slot] if var.dtype.is_floating]
+    wanted = [(slot, var) for slot in declared for var in call.inputs[slot] if var.dtype.is_inexact]
     outputs = [(slot.name, var) for slot in operator.signature.outputs for var in call.op.outputs[slot.name]]
-    outputs = [(slot, var) for slot, var in outputs if slot not in operator.intermediate and var.dtype.is_floating]
+    outputs = [(slot, var) for slot, var in outputs if slot not in operator.intermediate and var.dtype.is_inexact]
     cotangents, totals = call.weigh([var for _, var in outputs])
     what = f"{operator.type}: {case}: the gradient"
     first: list[Var] = []
@@ -171,11 +203,12 @@ def _check_gradients(operator: Operator, case: GradCheck, tensors: dict[str, lis
         assert gradient is not None, f"{operator.type}: no gradient reaches {slot}"
         first.append(gradient)
     for (slot, var), analytic in zip(wanted, call.run(first), strict=True):
-        numeric = torch.empty_like(call.feed[var.name])
+        numeric = torch.zeros_like(call.feed[var.name])
         for index in range(numeric.numel()):
             direction = torch.zeros_like(numeric)
-            direction.view(-1)[index] = 1.0
-            numeric.view(-1)[index] = call.difference(totals, var, direction)
+            for unit in (1.0, 1j) if numeric.is_complex() else (1.0,):
+                direction.view(-1)[index] = unit  # type: ignore[assignment]
+                numeric.view(-1)[index] += unit * call.difference(totals, var, direction)
         close = analytic.shape == numeric.shape and torch.allclose(analytic, numeric, rtol=1e-5, atol=1e-7)
         assert close, f"{what} of {slot} is {analytic.tolist()}, where differences give {numeric.tolist()}"
     off = _not_additive(call, cotangents, first)
@@ -190,8 +223,8 @@ def _check_gradients(operator: Operator, case: GradCheck, tensors: dict[str, lis
     for (slot, var), gradient in zip(wanted, second, strict=True):
         analytic = torch.zeros_like(call.feed[var.name]) if gradient is None else next(values)
         # One direction, of which every element counts, is enough, and takes two runs.
-        direction = torch.empty(call.feed[var.name].shape, dtype=analytic.dtype).uniform_(0.5, 1.5, generator=call.generator)
-        slope, expected = float((analytic * direction).sum()), call.difference(totals, var, direction)
+        direction = _random(tuple(call.feed[var.name].shape), analytic.dtype, 0.5, 1.5, call.generator)
+        slope, expected = float((analytic.conj() * direction).sum().real), call.difference(totals, var, direction)
         close = analytic.shape == direction.shape and math.isclose(slope, expected, rel_tol=1e-5, abs_tol=1e-6)
         assert close, (
             f"{what} of its gradients with respect to {slot} is {analytic.tolist()}, "
@@ -232,7 +265,7 @@ def _check_linear(operator: Operator, tensors: dict[str, list[torch.Tensor]], at
         (x,) = tensors[slot]
         rule = operator.gradients.get(slot)
         for left_out in {optional, optional.difference(rule.parameters if rule else ())}:  # often the same
-            if x.is_floating_point():
+            if x.is_floating_point() or x.is_complex():
                 other = x.flip(0) if x.ndim else x
                 rest = {name: items for name, items in tensors.items() if name not in left_out}
                 converted = operator.convert_attributes(attributes)
@@ -270,8 +303,10 @@ def _check_memory(operator: Operator, tensors: dict[str, list[torch.Tensor]], at
     known = {**tensors, **results}
     known |= {f"d{name}": [torch.full_like(item, 0.5) for item in items] for name, items in results.items()}
     known |= {f"{name}_shape": items for name, items in known.items()}
-    for gradient in (rule.operator for slot, rule in operator.gradients.items() if slot in known):
-        if gradient is not None and not gradient.wants_context:
+    for slot, rule in operator.gradients.items():
+        gradient = rule.operator
+        of_reals = slot in operator.complex_gradients and any(item.is_complex() for item in known.get(slot, ()))
+        if gradient is not None and slot in known and not of_reals and not gradient.wants_context:
             read = {slot.name: known[slot.name] for slot in gradient.signature.inputs if slot.name in known}
             _check_memory(gradient, read, {name: value for name, value in attributes.items() if name in gradient.attributes})
     return shared

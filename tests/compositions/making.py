@@ -13,6 +13,7 @@ import oarlock as ol
 import oarlock.op.update
 from oarlock.ir.rollback import undone_on_error
 from oarlock.registry import Case, GradCheck, Operator, standard
+from oarlock.registry.dtype_class import CLASSES
 from oarlock.registry.signature import Slot
 
 __all__ = ["Composition", "make"]
@@ -185,10 +186,6 @@ class _Writing:
 
 
 def _fits(dtype: str, var: ol.Var) -> bool:
-    if dtype == "float":
-        return var.dtype.is_floating
-    if dtype == "integer":
-        return var.dtype.is_integer
-    if dtype == "number":
-        return var.dtype.is_floating or var.dtype.is_integer
+    if dtype in CLASSES:
+        return CLASSES[dtype][1](var.dtype)
     return len(dtype) == 1 or dtype in ("any", "shape") or dtype == str(var.dtype)

@@ -140,7 +140,7 @@ def test_one_number_is_no_minibatch():
         assert ol.layer.data("x", value=5.0, batch=None).shape == ()
 
 
-@pytest.mark.parametrize("value", [["a"], numpy.array([object()]), numpy.array([1j]), {"x": 1}], ids=["text", "objects", "complex", "dict"])
+@pytest.mark.parametrize("value", [["a"], numpy.array([object()]), {"x": 1}], ids=["text", "objects", "dict"])
 def test_a_value_that_is_no_numbers_is_refused(value):
     with ol.Program(), pytest.raises(ol.DTypeError, match="is not numbers that a program can hold"):
         ol.layer.data("x", value=value)

@@ -374,7 +374,7 @@ def test_a_parameter_is_refused_what_no_parameter_has():
     with ol.Program() as program:
         with pytest.raises(ol.DTypeError) as raised:
             ol.layer.create_parameter([2], dtype="int64")
-        assert raised.value.message == "create_parameter: dtype is a float, not int64"
+        assert raised.value.message == "create_parameter: dtype is a float or complex, not int64"
         with pytest.raises(ol.ArgumentError) as refused:
             ol.layer.create_parameter(["n", 2])
         assert refused.value.message == "create_parameter: a size is a whole number from 1, not 'n'"

@@ -39,7 +39,7 @@ def test_two_sizes_that_differ(require):
         """
         oarlock.ShapeError: linear: dimension k is 784 in x but 748 in w
           model.py:4 in classifier      return ol.op.linear(image, hidden.block.var("first.w"))
-          linear(x: float[*b k], w: float[k n], bias?: float[n]) -> out: float[*b n]
+          linear(x: inexact[*b k], w: inexact[k n], bias?: inexact[n]) -> out: inexact[*b n]
               x = "image"   float32[n, 784]   fed; declared at model.py:6
               w = "first.w"   float32[748, 128]   parameter; created at model.py:3
           Try: give "first.w" a shape that fits, or do not share it here    (oarlock explain ShapeError)
@@ -201,7 +201,7 @@ def test_a_dtype_that_does_not_exist(require):
         """
         oarlock.DTypeError: 'float23' is not a dtype of Oarlock
           model.py:3      x = ol.layer.data("x", shape=[3], dtype="float23")
-          one of float16, bfloat16, float32, float64, int8, int16, int32, int64, uint8, bool
+          one of float16, bfloat16, float32, float64, int8, int16, int32, int64, uint8, bool, complex64, complex128
         """,
     )
 
@@ -269,7 +269,7 @@ def test_an_input_that_is_missing(require):
         """
         oarlock.ArgumentError: linear: w is missing
           model.py:4      y = ol.op.linear(x)
-          linear(x: float[*b k], w: float[k n], bias?: float[n]) -> out: float[*b n]
+          linear(x: inexact[*b k], w: inexact[k n], bias?: inexact[n]) -> out: inexact[*b n]
         """,
     )
 
@@ -286,7 +286,7 @@ def test_an_array_where_a_variable_is_needed(require):
         """
         oarlock.ArgumentError: linear: w must be a variable of the program, not ndarray float64[3, 200]
           model.py:5      y = ol.op.linear(x, numpy.zeros((3, 200)))
-          linear(x: float[*b k], w: float[k n], bias?: float[n]) -> out: float[*b n]
+          linear(x: inexact[*b k], w: inexact[k n], bias?: inexact[n]) -> out: inexact[*b n]
         """,
     )
 

@@ -74,7 +74,12 @@ def _given(operator: Operator, case: AnyCase) -> set[str]:
 
 def has_floats(operator: Operator, case: AnyCase) -> bool:
     """Whether some input is given as Python floats, which stand for any floating dtype."""
-    return any(isinstance(item, float) for name, value in case.values.items() if operator.signature.input(name) for item in _leaves(value))
+    return any(
+        isinstance(item, float | complex)
+        for name, value in case.values.items()
+        if operator.signature.input(name)
+        for item in _leaves(value)
+    )
 
 
 def _leaves(value: object) -> Iterator[object]:
@@ -121,7 +126,15 @@ def derive(operator: Operator, arguments: Arguments) -> Arguments:
 
 
 def random_like(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    return torch.empty(tensor.shape, dtype=torch.float64).uniform_(-1.0, 1.0, generator=generator).to(tensor.dtype)
+    parts = [
+        torch.empty(tensor.shape, dtype=torch.float64).uniform_(-1.0, 1.0, generator=generator) for _ in range(1 + tensor.is_complex())
+    ]
+    return (torch.complex(*parts) if tensor.is_complex() else parts[0]).to(tensor.dtype)
+
+
+def is_inexact(tensor: torch.Tensor) -> bool:
+    """Whether it holds floats or complex numbers, which have gradients."""
+    return tensor.is_floating_point() or tensor.is_complex()
 
 
 # The kernel

@@ -4,7 +4,20 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from op.arguments import DERIVED, DTYPES, FORWARD, Arguments, Tensors, arguments_of, build, cases_of, compute, derive, random_like
+from op.arguments import (
+    DERIVED,
+    DTYPES,
+    FORWARD,
+    Arguments,
+    Tensors,
+    arguments_of,
+    build,
+    cases_of,
+    compute,
+    derive,
+    is_inexact,
+    random_like,
+)
 from op.edges import edges_of
 from tolerances import FINITE_DIFFERENCE_STEP, FINITE_DIFFERENCES, PYTORCH, VALUES
 
@@ -31,10 +44,10 @@ EVERY_CHECK = pytest.mark.parametrize(("operator", "case"), [pytest.param(operat
 
 
 def wanted(operator: Operator, arguments: Arguments) -> list[Where]:
-    """The floating tensors whose gradient the operator declares."""
+    """The float and complex tensors whose gradient the operator declares."""
     slots = [slot.name for slot in operator.signature.inputs if slot.name in declared(operator) and slot.name in arguments.tensors]
     found = [(slot, number, tensor) for slot in slots for number, tensor in enumerate(arguments.tensors[slot])]
-    return [(slot, number) for slot, number, tensor in found if tensor.is_floating_point()]
+    return [(slot, number) for slot, number, tensor in found if is_inexact(tensor)]
 
 
 def replaced(arguments: Arguments, where: Where, value: torch.Tensor) -> Arguments:
@@ -43,13 +56,13 @@ def replaced(arguments: Arguments, where: Where, value: torch.Tensor) -> Argumen
     return Arguments({**arguments.tensors, slot: items}, arguments.attributes)
 
 
-# What is differentiated: the sum of the floating outputs that callers get, with random weights
+# What is differentiated: the sum of the outputs that callers get and that have gradients, with random weights
 
 
 def returned(operator: Operator, outputs: Tensors) -> list[torch.Tensor]:
-    """The floating outputs that the operator returns to its caller."""
+    """The float and complex outputs that the operator returns to its caller."""
     shown = [tensor for slot, items in outputs.items() if slot not in operator.intermediate for tensor in items]
-    return [tensor for tensor in shown if tensor.is_floating_point()]
+    return [tensor for tensor in shown if is_inexact(tensor)]
 
 
 def weights_of(tensors: list[torch.Tensor]) -> list[torch.Tensor]:
@@ -58,7 +71,7 @@ def weights_of(tensors: list[torch.Tensor]) -> list[torch.Tensor]:
 
 
 def weighted_sum(tensors: list[torch.Tensor], weights: list[torch.Tensor]) -> torch.Tensor:
-    return torch.stack([(tensor * weight).sum() for tensor, weight in zip(tensors, weights, strict=True)]).sum()
+    return torch.stack([(tensor * weight.conj()).sum().real for tensor, weight in zip(tensors, weights, strict=True)]).sum()
 
 
 class GradientProgram:
@@ -69,7 +82,7 @@ class GradientProgram:
         self.inputs = [self.built.inputs[slot][number] for slot, number in wanted(operator, arguments)]
         self.weights: list[ol.Var] = []
         shown = [var for slot, items in self.built.op.outputs.items() if slot not in operator.intermediate for var in items]
-        targets = [var for var in shown if var.dtype.is_floating]
+        targets = [var for var in shown if var.dtype.is_inexact]
         weights = weights_of(returned(operator, compute(operator, arguments)))
         self.gradients = self.differentiate(targets[chosen], weights[chosen])
 
@@ -106,14 +119,15 @@ class GradientProgram:
 
 def finite_differences(function: Callable[[torch.Tensor], torch.Tensor], at: torch.Tensor) -> torch.Tensor:
     """The gradient of a number, by central differences."""
-    gradient = torch.empty_like(at)
+    gradient = torch.zeros_like(at)
     for index in range(at.numel()):
-        ends = []
-        for step in (FINITE_DIFFERENCE_STEP, -FINITE_DIFFERENCE_STEP):
-            moved = at.clone()
-            moved.view(-1)[index] += step
-            ends.append(function(moved))
-        gradient.view(-1)[index] = (ends[0] - ends[1]) / (2 * FINITE_DIFFERENCE_STEP)
+        for unit in (1.0, 1j) if at.is_complex() else (1.0,):
+            ends = []
+            for step in (FINITE_DIFFERENCE_STEP, -FINITE_DIFFERENCE_STEP):
+                moved = at.clone()
+                moved.view(-1)[index] += unit * step
+                ends.append(function(moved))
+            gradient.view(-1)[index] += unit * (ends[0] - ends[1]) / (2 * FINITE_DIFFERENCE_STEP)
     return gradient
 
 
@@ -163,7 +177,7 @@ def test_an_operator_with_a_gradient_has_one_for_every_floating_input(operator: 
     for _, case in cases_of(operator, GradCheck):
         for slot, items in arguments_of(operator, case).tensors.items():
             without = not operator.signature.input(slot).shape_only and slot not in operator.gradients
-            assert not (without and any(item.is_floating_point() for item in items)), f"{operator.type}: is it zero for {slot}? Say so"
+            assert not (without and any(map(is_inexact, items))), f"{operator.type}: is it zero for {slot}? Say so"
 
 
 @pytest.mark.parametrize(
@@ -237,7 +251,9 @@ def test_gradients_have_gradients_with_respect_to_all_that_they_read_but_for_tho
     lacking = set()
     for first in firsts:
         try:
-            ol.gradients(first, [*program.inputs, *program.weights])
+            with program.built.program:
+                start = ol.op.stop_gradient(first) if first.dtype.is_complex else None
+            ol.gradients([first], [*program.inputs, *program.weights], [start])
         except ol.GradientError as error:
             lacking.add(error.op)
     assert lacking == expected
@@ -249,5 +265,5 @@ def test_gradients_have_gradients_with_respect_to_all_that_they_read_but_for_tho
 def test_inputs_whose_gradient_is_zero_by_meaning_get_none(operator: Operator, case: GradCheck):
     built = build(operator, arguments_of(operator, case))
     inputs = [var for slot in sorted(zero_by_meaning(operator)) for var in built.inputs[slot]]
-    targets = [var for var in built.op.writes if var.dtype.is_floating]
+    targets = [var for var in built.op.writes if var.dtype.is_inexact]
     assert ol.gradients(targets, inputs) == [None] * len(inputs)

@@ -13,9 +13,12 @@ from op.arguments import FORWARD, Arguments, Built, append, arguments_of, cases_
 
 import oarlock as ol
 from oarlock.registry import Case, GradCheck, Operator
+from oarlock.registry.dtype_class import CLASSES
 from oarlock.registry.signature import Axis, Slot
+from oarlock.tensor.dtype import from_torch
 
 MANY = ("group", "rank", "broadcast")
+FLOATS = (torch.float32, torch.float64)
 Misfit = tuple[str, str, Arguments]  # a name, a part of the message, and the arguments that do not fit
 
 
@@ -78,13 +81,14 @@ def of_dtypes(operator: Operator, arguments: Arguments) -> Iterator[Misfit]:
     """An input has a dtype of another kind, or another than the one beside it."""
     slots = given(operator, arguments)
     for slot, tensor in slots:
-        kind = {"float": "a float", "integer": "an integer", "number": "a number"}.get(slot.dtype, slot.dtype)
+        kind = slot.dtype
         if len(kind) > 1 and kind not in ("any", "shape"):
             other = tensor.to(torch.int8 if kind == "bool" else torch.bool)
-            yield f"dtype-of-{slot.name}", f"{slot.name} must be {kind}, not ", with_tensor(arguments, slot.name, other)
-        shared = kind in ("a float", "an integer", "a number") or len(kind) == 1
+            described = CLASSES[kind][0] if kind in CLASSES else str(from_torch(tensor.dtype))
+            yield f"dtype-of-{slot.name}", f"{slot.name} must be {described}, not ", with_tensor(arguments, slot.name, other)
+        shared = kind in CLASSES or len(kind) == 1
         if shared and sum(len(arguments.tensors[each.name]) for each, _ in slots if each.dtype == slot.dtype) > 1:
-            others = (torch.int8, torch.int64) if kind == "an integer" else (torch.float32, torch.float64)
+            others = {"integer": (torch.int8, torch.int64), "complex": (torch.complex64, torch.complex128)}.get(kind, FLOATS)
             other = tensor.to(others[0] if tensor.dtype == others[1] else others[1])
             yield f"other-dtype-of-{slot.name}", "they must have one dtype", with_tensor(arguments, slot.name, other)
 

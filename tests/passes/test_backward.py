@@ -336,7 +336,7 @@ def test_only_floats_have_gradients():
         for targets, wanted in (([ids], [x]), ([x], [ids])):
             with pytest.raises(ol.GradientError) as caught:
                 ol.gradients(targets, wanted)
-            assert str(caught.value) == f'"ids" is int64[n]; only floats have gradients\n  {ids.location}'
+            assert str(caught.value) == f'"ids" is int64[n]; only floats and complex numbers have gradients\n  {ids.location}'
 
 
 def test_only_variables_of_the_main_block_are_differentiated():

@@ -152,7 +152,7 @@ def test_convolutions_attention_and_products_of_any_rank_are_reduced():
 
 def test_every_operator_of_the_table_is_one_and_takes_the_reduced_dtype():
     for name in (*REDUCED, *FOLLOWING):
-        floats = [slot for slot in standard.get(name).signature.inputs if slot.dtype in ("float", "number", "T", "any")]
+        floats = [slot for slot in standard.get(name).signature.inputs if slot.dtype in ("float", "real", "inexact", "number", "T", "any")]
         assert floats, name
 
 

@@ -39,7 +39,7 @@ def unchanged(program):
     assert (program.to_bytes(), program.revision) == before
 
 
-LINEAR = "  linear(x: float[*b k], w: float[k n], bias?: float[n]) -> out: float[*b n]"
+LINEAR = "  linear(x: inexact[*b k], w: inexact[k n], bias?: inexact[n]) -> out: inexact[*b n]"
 
 
 def declared(name, program):
@@ -80,7 +80,7 @@ def test_an_attribute_that_does_not_fit(program):
     with refused(
         ol.ArgumentError,
         "mean: attribute axis must be int | tuple[int, ...], not 'rows'",
-        "  mean(x: float[...s], axis=None, keepdim=False) -> y: float[...s-{axis}]",
+        "  mean(x: inexact[...s], axis=None, keepdim=False) -> y: inexact[...s-{axis}]",
         f'      x = "x"   float32[n, 3]   fed; declared at {declared("x", program)}',
     ):
         ol.op.mean(x, axis="rows")
@@ -92,7 +92,7 @@ def test_an_attribute_that_there_is_not(program):
     with refused(
         ol.ArgumentError,
         "mean: no attribute or input axes; its attributes: axis, keepdim",
-        "  mean(x: float[...s], axis=None, keepdim=False) -> y: float[...s-{axis}]",
+        "  mean(x: inexact[...s], axis=None, keepdim=False) -> y: inexact[...s-{axis}]",
         f'      x = "x"   float32[n, 3]   fed; declared at {declared("x", program)}',
         '  Try: did you mean "axis"?    (oarlock explain ArgumentError)',
     ):

@@ -380,7 +380,7 @@ def test_a_dtype_that_is_none_is_refused(attributes):
     assert str(caught.value) == (
         "'float8' is not a dtype of Oarlock\n"
         f"  {caught.value.location}\n"
-        "  one of float16, bfloat16, float32, float64, int8, int16, int32, int64, uint8, bool"
+        "  one of float16, bfloat16, float32, float64, int8, int16, int32, int64, uint8, bool, complex64, complex128"
     )  # fmt: skip
 
 

@@ -72,7 +72,7 @@ CALLS = {
     "nextafter": op.nextafter,
     "positive": op.assign,
     "rad2deg": op.rad2deg,
-    "sgn": op.sign,
+    "sgn": lambda x: op.sgn(x) if x.dtype.is_complex else op.sign(x),
     "signbit": op.signbit,
     "sinc": op.sinc,
     "acos": op.acos,

@@ -1,16 +1,12 @@
-"""Fourier transforms. Complex numbers are pairs here; PyTorch's are compared as such."""
+"""Fourier transforms, and complex numbers and their parts."""
 
 from oarlock import op
 
 __all__ = ["CALLS"]
 
 
-def of_pairs(function):
-    """A transform along an axis, of what PyTorch takes as complex."""
-    return lambda x, n=None, dim=-1, norm=None: function(op.complex_pairs(x), n, axis=dim, norm=norm or "backward")
-
-
-def of_reals(function):
+def along(function):
+    """A transform along an axis."""
     return lambda x, n=None, dim=-1, norm=None: function(x, n, axis=dim, norm=norm or "backward")
 
 
@@ -21,15 +17,7 @@ def axes_of(x, s, dim):
     return tuple(axes), s
 
 
-def several_of_pairs(function):
-    def call(x, s=None, dim=None, norm=None):
-        axes, lengths = axes_of(x, s, dim)
-        return function(op.complex_pairs(x), _lengths(x, lengths, axes), axes=axes, norm=norm or "backward")
-
-    return call
-
-
-def several_of_reals(function):
+def several(function):
     def call(x, s=None, dim=None, norm=None):
         axes, lengths = axes_of(x, s, dim)
         return function(x, _lengths(x, lengths, axes), axes=axes, norm=norm or "backward")
@@ -43,29 +31,45 @@ def _lengths(x, lengths, axes):
     return [x.shape[axis] if size == -1 else size for axis, size in zip(axes, lengths, strict=True)]
 
 
-def two(several):
+def of_complex(function):
+    """A function that PyTorch has of real numbers too, which it gives back."""
+    return lambda x: function(x) if x.dtype.is_complex else op.assign(x)
+
+
+def two(transform):
     """A transform along two axes, the last ones."""
-    return lambda x, s=None, dim=(-2, -1), norm=None: several(x, s, dim, norm)
+    return lambda x, s=None, dim=(-2, -1), norm=None: transform(x, s, dim, norm)
 
 
 CALLS = {
-    "fft.fft": of_pairs(op.fft),
-    "fft.fft2": two(several_of_pairs(op.fftn)),
-    "fft.fftn": several_of_pairs(op.fftn),
-    "fft.hfft": of_pairs(op.hfft),
-    "fft.ifft": of_pairs(op.ifft),
-    "fft.ifft2": two(several_of_pairs(op.ifftn)),
-    "fft.ifftn": several_of_pairs(op.ifftn),
-    "fft.ihfft": of_reals(op.ihfft),
-    "fft.irfft": of_pairs(op.irfft),
-    "fft.irfft2": two(several_of_pairs(op.irfftn)),
-    "fft.irfftn": several_of_pairs(op.irfftn),
-    "fft.rfft": of_reals(op.rfft),
-    "fft.rfft2": two(several_of_reals(op.rfftn)),
-    "fft.rfftn": several_of_reals(op.rfftn),
+    "fft.fft": along(op.fft),
+    "fft.fft2": two(several(op.fftn)),
+    "fft.fftn": several(op.fftn),
+    "fft.hfft": along(op.hfft),
+    "fft.ifft": along(op.ifft),
+    "fft.ifft2": two(several(op.ifftn)),
+    "fft.ifftn": several(op.ifftn),
+    "fft.ihfft": along(op.ihfft),
+    "fft.irfft": along(op.irfft),
+    "fft.irfft2": two(several(op.irfftn)),
+    "fft.irfftn": several(op.irfftn),
+    "fft.rfft": along(op.rfft),
+    "fft.rfft2": two(several(op.rfftn)),
+    "fft.rfftn": several(op.rfftn),
     "fft.fftshift": lambda x, dim=None: op.fftshift(x, axes=(dim,) if isinstance(dim, int) else dim),
     "fft.ifftshift": lambda x, dim=None: op.ifftshift(x, axes=(dim,) if isinstance(dim, int) else dim),
-    "complex": op.complex_pairs,
+    "complex": op.complex,
     "polar": op.polar,
+    "real": of_complex(op.real),
+    "imag": op.imag,
+    "angle": op.angle,
+    "conj": of_complex(op.conj),
+    "conj_physical": of_complex(op.conj),
+    "resolve_conj": op.assign,
+    "resolve_neg": op.assign,
+    "cfloat": lambda x, memory_format=None: op.cast(x, dtype="complex64"),
+    "cdouble": lambda x, memory_format=None: op.cast(x, dtype="complex128"),
+    "view_as_real": op.view_as_real,
+    "view_as_complex": op.view_as_complex,
 }
 """From PyTorch's name to the call."""

@@ -3,10 +3,10 @@
 __all__ = ["LEFT_OUT"]
 
 _BY_REASON = {
-    "complex numbers": """
-        cdouble cfloat chalf conj conj_physical imag istft real resolve_conj resolve_neg stft view_as_complex view_as_real
-        fft.hfft2 fft.hfftn fft.ihfft2 fft.ihfftn
-        linalg.eig linalg.eigvals nn.functional.silu.complex""",
+    "complex numbers of half precision": "chalf",
+    "inverses of windowed transforms, and transforms of conjugates along several axes": """
+        istft stft fft.hfft2 fft.hfftn fft.ihfft2 fft.ihfftn""",
+    "eigenvalues that are complex": "linalg.eig linalg.eigvals",
     "random numbers, which are ours": """
         bernoulli cauchy exponential geometric log_normal multinomial normal normal.in_place normal.number_mean rand_like randint
         randint_like randn randn_like uniform nn.functional.alpha_dropout nn.functional.dropout nn.functional.dropout2d

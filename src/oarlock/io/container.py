@@ -25,7 +25,7 @@ from oarlock.ir.dtype import DType
 from oarlock.proto.limits import Limits
 from oarlock.tensor.dtype import from_bytes, from_torch, to_torch
 
-__all__ = ["DTYPES", "PROGRAM", "read_container", "read_once", "write_container"]
+__all__ = ["DTYPES", "PROGRAM", "as_declared", "read_container", "read_once", "write_container"]
 
 PROGRAM = "oarlock.program"
 _VERSION = "1"
@@ -42,7 +42,10 @@ _NAMES = {
     DType.BOOL: "BOOL",
 }
 DTYPES = {name: dtype for dtype, name in _NAMES.items()}
-"""Our dtypes by the names that safetensors gives them."""
+"""The dtypes of the tensors of model files, by the names that safetensors gives them.
+
+Complex numbers lie in a model file as their parts, F32 or F64, in one axis more, the last, of 2: safetensors has no complex128.
+"""
 
 
 def write_container(place: str | os.PathLike[str] | io.BufferedIOBase, program: bytes, tensors: Mapping[str, torch.Tensor]) -> None:
@@ -51,12 +54,22 @@ def write_container(place: str | os.PathLike[str] | io.BufferedIOBase, program: 
     The same content gives the same bytes.
     """
     held = {PROGRAM: torch.frombuffer(bytearray(program), dtype=torch.uint8)}
-    held |= {name: tensors[name].detach().cpu().contiguous().clone() for name in sorted(tensors)}  # two names may share memory
+    held |= {name: _stored(tensors[name].detach().cpu().contiguous().clone()) for name in sorted(tensors)}  # two names may share memory
     data = safetensors.torch.save(held, {"oarlock": f"{_VERSION} {_digest({name: _as_item(held[name]) for name in held})}"})
     if isinstance(place, str | os.PathLike):
         write_file(place, data)
     else:
         place.write(data)
+
+
+def _stored(tensor: torch.Tensor) -> torch.Tensor:
+    return torch.view_as_real(tensor) if tensor.is_complex() else tensor
+
+
+def as_declared(tensor: torch.Tensor, dtype: DType) -> torch.Tensor:
+    """A tensor of a model file as a variable of this dtype has it: its last axis holds the parts of complex numbers. Else itself."""
+    parts = dtype.is_complex and tensor.dtype is to_torch(dtype.real) and tensor.shape[-1:] == (2,)
+    return torch.view_as_complex(tensor) if parts else tensor
 
 
 def read_container(

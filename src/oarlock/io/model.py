@@ -13,7 +13,7 @@ import numpy
 import torch
 
 from oarlock.errors import ArgumentError, FormatError, TrainingProgramError, UndefinedVarError, UnsetVarError
-from oarlock.io.container import read_container, write_container
+from oarlock.io.container import as_declared, read_container, write_container
 from oarlock.ir.location import here
 from oarlock.ir.names import COUNTER, DRAWS
 from oarlock.ir.operation import Role
@@ -291,7 +291,8 @@ def read_model(path: str | os.PathLike[str], catalogue: Catalogue, *, limits: Li
         raise FormatError(f'the file holds no value of "{name}"', given=[variables[name].describe()])
     scope = Scope()
     for name in variables:
-        var, tensor = variables[name], tensors.pop(name)
+        var = variables[name]
+        tensor = as_declared(tensors.pop(name), var.dtype)
         if tuple(tensor.shape) != var.shape or from_torch(tensor.dtype) is not var.dtype:
             raise FormatError(
                 f'the file holds "{name}" as {from_torch(tensor.dtype)}{list(tensor.shape)}',

@@ -24,6 +24,7 @@ from oarlock.tensor.dtype import to_torch
 
 __all__ = ["TensorEntry", "TensorFile"]
 
+_DTYPES = {**DTYPES, "C64": DType.COMPLEX64}
 _CHUNK = 2**30  # bytes; some systems read no more at once than 2**31
 
 
@@ -38,7 +39,7 @@ class TensorEntry(NamedTuple):
     @property
     def known_dtype(self) -> DType | None:
         """The dtype; None for one that no program holds."""
-        return DTYPES.get(self.dtype)
+        return _DTYPES.get(self.dtype)
 
     @property
     def type_text(self) -> str:
@@ -136,7 +137,7 @@ def _read_entry(key: str, value: object, name: str, limits: Limits) -> TensorEnt
         raise _no_safetensors(name, f"tensor {json.dumps(key[:80])} is not described by a dtype, a shape and two offsets")
     begin, end = offsets
     _require_within(len(shape), "rank", f'"{name}", tensor {json.dumps(key[:80])}', limits)
-    known = DTYPES.get(dtype)
+    known = _DTYPES.get(dtype)
     if end < begin or (known is not None and math.prod(shape) * known.itemsize != end - begin):
         raise _no_safetensors(name, f"tensor {json.dumps(key[:80])}, {dtype[:20]}{shape}, lies in bytes {begin:,} to {end:,}")
     return TensorEntry(dtype[:20], tuple(shape), begin, end)

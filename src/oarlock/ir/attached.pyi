@@ -30,29 +30,29 @@ class AttachedToVar:
     """The members of `Var` that its own file does not have."""
 
     def __abs__(self) -> Var:
-        """abs(x: number[*b]) -> y: number[*b]
+        """abs(x: number[*b]) -> y: number.real[*b]
 
-        ``|x|``; its gradient at 0 is 0.
+        ``|x|``, a real number; its gradient at 0 is 0.
         """
 
-    def __add__(self, other: Var | float) -> Var:
+    def __add__(self, other: Var | complex) -> Var:
         """add(x: number[*#s], y: number[*#s]) -> z: number[*#s]
 
         ``z = x + y``.
         """
 
-    def __and__(self, other: Var | float) -> Var:
+    def __and__(self, other: Var | complex) -> Var:
         """Where both are true; of integers, the bits that both have."""
     __array_ufunc__: None
 
-    def __floordiv__(self, other: Var | float) -> Var:
-        """floor_divide(x: number[*#s], y: number[*#s]) -> z: number[*#s]
+    def __floordiv__(self, other: Var | complex) -> Var:
+        """floor_divide(x: real[*#s], y: real[*#s]) -> z: real[*#s]
 
         ``x / y``, rounded down. An integer by 0 fails. Its gradient is zero wherever it has one.
         """
 
-    def __ge__(self, other: Var | float) -> Var:
-        """greater_equal(x: number[*#s], y: number[*#s]) -> z: bool[*#s]
+    def __ge__(self, other: Var | complex) -> Var:
+        """greater_equal(x: real[*#s], y: real[*#s]) -> z: bool[*#s]
 
         Where ``x >= y``.
         """
@@ -65,8 +65,8 @@ class AttachedToVar:
         many there are. Raises ShapeError and ArgumentError.
         """
 
-    def __gt__(self, other: Var | float) -> Var:
-        """greater(x: number[*#s], y: number[*#s]) -> z: bool[*#s]
+    def __gt__(self, other: Var | complex) -> Var:
+        """greater(x: real[*#s], y: real[*#s]) -> z: bool[*#s]
 
         Where ``x > y``.
         """
@@ -75,20 +75,20 @@ class AttachedToVar:
         """Where ``x`` is false; of integers, the bits that it has not."""
     __iter__: None
 
-    def __le__(self, other: Var | float) -> Var:
-        """less_equal(x: number[*#s], y: number[*#s]) -> z: bool[*#s]
+    def __le__(self, other: Var | complex) -> Var:
+        """less_equal(x: real[*#s], y: real[*#s]) -> z: bool[*#s]
 
         Where ``x <= y``.
         """
 
-    def __lshift__(self, other: Var | float) -> Var:
+    def __lshift__(self, other: Var | complex) -> Var:
         """bitwise_left_shift(x: integer[*#s], y: integer[*#s]) -> z: integer[*#s]
 
         ``x`` moved up by ``y`` bits, zeros behind; 0 where ``y`` is negative, or at least as many as there are bits.
         """
 
-    def __lt__(self, other: Var | float) -> Var:
-        """less(x: number[*#s], y: number[*#s]) -> z: bool[*#s]
+    def __lt__(self, other: Var | complex) -> Var:
+        """less(x: real[*#s], y: real[*#s]) -> z: bool[*#s]
 
         Where ``x < y``.
         """
@@ -96,13 +96,13 @@ class AttachedToVar:
     def __matmul__(self, other: Var) -> Var:
         """The matrix product by NumPy's rules; rows times a matrix, where that is one."""
 
-    def __mod__(self, other: Var | float) -> Var:
-        """remainder(x: number[*#s], y: number[*#s]) -> z: number[*#s]
+    def __mod__(self, other: Var | complex) -> Var:
+        """remainder(x: real[*#s], y: real[*#s]) -> z: real[*#s]
 
         ``x - floor_divide(x, y) * y``, which has the sign of ``y``. An integer by 0 fails.
         """
 
-    def __mul__(self, other: Var | float) -> Var:
+    def __mul__(self, other: Var | complex) -> Var:
         """multiply(x: number[*#s], y: number[*#s]) -> z: number[*#s]
 
         ``z = x * y``, element by element.
@@ -114,94 +114,94 @@ class AttachedToVar:
         ``y = -x``.
         """
 
-    def __or__(self, other: Var | float) -> Var:
+    def __or__(self, other: Var | complex) -> Var:
         """Where one or both are true; of integers, the bits that one or both have."""
 
-    def __pow__(self, exponent: Var | float) -> Var:
+    def __pow__(self, exponent: Var | complex) -> Var:
         """A variable to a power, which is a number or a variable."""
 
-    def __radd__(self, other: Var | float) -> Var:
+    def __radd__(self, other: Var | complex) -> Var:
         """add(x: number[*#s], y: number[*#s]) -> z: number[*#s]
 
         ``z = x + y``.
         """
 
-    def __rand__(self, other: Var | float) -> Var:
+    def __rand__(self, other: Var | complex) -> Var:
         """Where both are true; of integers, the bits that both have."""
 
-    def __rfloordiv__(self, other: Var | float) -> Var:
-        """floor_divide(x: number[*#s], y: number[*#s]) -> z: number[*#s]
+    def __rfloordiv__(self, other: Var | complex) -> Var:
+        """floor_divide(x: real[*#s], y: real[*#s]) -> z: real[*#s]
 
         ``x / y``, rounded down. An integer by 0 fails. Its gradient is zero wherever it has one.
         """
 
-    def __rlshift__(self, other: Var | float) -> Var:
+    def __rlshift__(self, other: Var | complex) -> Var:
         """bitwise_left_shift(x: integer[*#s], y: integer[*#s]) -> z: integer[*#s]
 
         ``x`` moved up by ``y`` bits, zeros behind; 0 where ``y`` is negative, or at least as many as there are bits.
         """
 
-    def __rmod__(self, other: Var | float) -> Var:
-        """remainder(x: number[*#s], y: number[*#s]) -> z: number[*#s]
+    def __rmod__(self, other: Var | complex) -> Var:
+        """remainder(x: real[*#s], y: real[*#s]) -> z: real[*#s]
 
         ``x - floor_divide(x, y) * y``, which has the sign of ``y``. An integer by 0 fails.
         """
 
-    def __rmul__(self, other: Var | float) -> Var:
+    def __rmul__(self, other: Var | complex) -> Var:
         """multiply(x: number[*#s], y: number[*#s]) -> z: number[*#s]
 
         ``z = x * y``, element by element.
         """
 
-    def __ror__(self, other: Var | float) -> Var:
+    def __ror__(self, other: Var | complex) -> Var:
         """Where one or both are true; of integers, the bits that one or both have."""
 
-    def __rpow__(self, other: Var | float) -> Var:
+    def __rpow__(self, other: Var | complex) -> Var:
         """power(x: number[*#s], y: number[*#s]) -> z: number[*#s]
 
         ``x`` to the power ``y``. Integers drop the fraction of a power that is below 0, and are no number above 0 to it.
         """
 
-    def __rrshift__(self, other: Var | float) -> Var:
+    def __rrshift__(self, other: Var | complex) -> Var:
         """bitwise_right_shift(x: integer[*#s], y: integer[*#s]) -> z: integer[*#s]
 
         ``x`` moved down by ``y`` bits, rounded down; all bits leave, but for the sign, where ``y`` is negative or more than there are.
         """
 
-    def __rshift__(self, other: Var | float) -> Var:
+    def __rshift__(self, other: Var | complex) -> Var:
         """bitwise_right_shift(x: integer[*#s], y: integer[*#s]) -> z: integer[*#s]
 
         ``x`` moved down by ``y`` bits, rounded down; all bits leave, but for the sign, where ``y`` is negative or more than there are.
         """
 
-    def __rsub__(self, other: Var | float) -> Var:
+    def __rsub__(self, other: Var | complex) -> Var:
         """subtract(x: number[*#s], y: number[*#s]) -> z: number[*#s]
 
         ``z = x - y``.
         """
 
-    def __rtruediv__(self, other: Var | float) -> Var:
-        """divide(x: float[*#s], y: float[*#s]) -> z: float[*#s]
+    def __rtruediv__(self, other: Var | complex) -> Var:
+        """divide(x: inexact[*#s], y: inexact[*#s]) -> z: inexact[*#s]
 
         ``z = x / y``.
         """
 
-    def __rxor__(self, other: Var | float) -> Var:
+    def __rxor__(self, other: Var | complex) -> Var:
         """Where just one is true; of integers, the bits that just one has."""
 
-    def __sub__(self, other: Var | float) -> Var:
+    def __sub__(self, other: Var | complex) -> Var:
         """subtract(x: number[*#s], y: number[*#s]) -> z: number[*#s]
 
         ``z = x - y``.
         """
 
-    def __truediv__(self, other: Var | float) -> Var:
-        """divide(x: float[*#s], y: float[*#s]) -> z: float[*#s]
+    def __truediv__(self, other: Var | complex) -> Var:
+        """divide(x: inexact[*#s], y: inexact[*#s]) -> z: inexact[*#s]
 
         ``z = x / y``.
         """
 
-    def __xor__(self, other: Var | float) -> Var:
+    def __xor__(self, other: Var | complex) -> Var:
         """Where just one is true; of integers, the bits that just one has."""
 
     def as_step_input(self) -> Var:

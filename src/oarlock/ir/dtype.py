@@ -22,6 +22,8 @@ class DType(Enum):
     INT64 = "int64"
     UINT8 = "uint8"
     BOOL = "bool"
+    COMPLEX64 = "complex64"
+    COMPLEX128 = "complex128"
 
     def __str__(self) -> str:
         return self.value
@@ -35,14 +37,33 @@ class DType(Enum):
         return "int" in self.value
 
     @property
+    def is_complex(self) -> bool:
+        return "complex" in self.value
+
+    @property
+    def is_inexact(self) -> bool:
+        """Whether its elements are rounded, real or complex: those that have gradients."""
+        return self.is_floating or self.is_complex
+
+    @property
+    def real(self) -> "DType":
+        """The dtype of the parts of a complex number; of another dtype, itself."""
+        return _PARTS.get(self, self)
+
+    @property
+    def complex(self) -> "DType | None":
+        """The dtype of complex numbers whose parts have this one; itself where it is complex, None where there is none."""
+        return self if self.is_complex else _OF_PARTS.get(self)
+
+    @property
     def itemsize(self) -> int:
         """The bytes of one element."""
         digits = self.value.lstrip("abcdefghijklmnopqrstuvwxyz")
         return int(digits) // 8 if digits else 1
 
     def holds(self, number: float) -> bool:
-        """Whether `number` can be an element: a float may round it, no other dtype does."""
-        if self.is_floating:
+        """Whether a real `number` can be an element: a float or a complex number may round it, no other dtype does."""
+        if self.is_inexact:
             return True
         if self is DType.BOOL:
             return number in (0.0, 1.0)
@@ -60,7 +81,7 @@ class DType(Enum):
             return value
         name = getattr(value, "name", None) or str(value).removeprefix("torch.")
         if isinstance(value, type):  # numpy.float32, float, bool
-            name = {"float": "float32", "int": "int64"}.get(value.__name__, value.__name__)
+            name = {"float": "float32", "int": "int64", "complex": "complex64"}.get(value.__name__, value.__name__)
         try:
             return cls(name)
         except ValueError:
@@ -86,4 +107,6 @@ class DType(Enum):
         return number in _BY_NUMBER
 
 
+_PARTS = {DType.COMPLEX64: DType.FLOAT32, DType.COMPLEX128: DType.FLOAT64}
+_OF_PARTS = {part: whole for whole, part in _PARTS.items()}
 _BY_NUMBER = {dtype.number: dtype for dtype in DType}

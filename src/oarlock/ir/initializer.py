@@ -7,7 +7,7 @@ from oarlock.ir.dtype import DType
 from oarlock.ir.program import Program
 from oarlock.ir.var import HeldValue, Var
 
-__all__ = ["KINDS", "verify_initializers"]
+__all__ = ["KINDS", "OF_COMPLEX", "verify_initializers"]
 
 KINDS: dict[str, dict[str, type]] = {
     "constant": {"value": float},
@@ -20,6 +20,9 @@ KINDS: dict[str, dict[str, type]] = {
     "array": {"data": bytes, "shape": tuple},
 }
 """Each initializer by name, with its attributes. Elements of an array are little-endian, in row order."""
+
+OF_COMPLEX = ("constant", "array", "uniform", "normal")
+"""Those that complex variables take. Real and imaginary parts are drawn alike, so that numbers are on average as large as real ones."""
 
 
 def verify_initializers(program: Program) -> None:
@@ -50,7 +53,7 @@ def _check(var: Var) -> None:
         _check_constant(var.dtype, attributes["value"])  # type: ignore[arg-type]
     elif kind == "array":
         _check_array(var, attributes["data"], attributes["shape"])  # type: ignore[arg-type]
-    elif not var.dtype.is_floating:
+    elif not var.dtype.is_floating and not (var.dtype.is_complex and kind in OF_COMPLEX):
         raise ValueError(f"{kind} gives floats, yet the variable holds {var.dtype}")
     elif kind in _MATRICES:
         _check_matrix(kind, var.shape or (), attributes)
@@ -74,7 +77,7 @@ def _check_matrix(kind: str, shape: tuple[object, ...], attributes: dict[str, ob
 
 
 def _check_constant(dtype: DType, value: float) -> None:
-    if dtype.is_floating:
+    if dtype.is_inexact:
         return
     bits = 8 * dtype.itemsize
     low, high = (0, 1) if dtype is DType.BOOL else (0, 2**bits - 1) if dtype is DType.UINT8 else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)

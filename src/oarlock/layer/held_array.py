@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy
 import torch
 
-from oarlock.errors import ArgumentError, LimitError, ShapeError
+from oarlock.errors import ArgumentError, DTypeError, LimitError, ShapeError
 from oarlock.ir.dtype import DType
 from oarlock.ir.location import here
 from oarlock.ir.var import Initializer
@@ -30,6 +30,8 @@ class HeldArray:
             raise ShapeError(
                 f"array: the parameter is {list(shape)}, yet the array it is to start as {list(self.tensor.shape)}", location=here()
             )
+        if self.tensor.is_complex() and not dtype.is_complex:
+            raise DTypeError(f"array: the parameter is {dtype}, which does not hold complex numbers", location=here())
         value = self.tensor.to(to_torch(dtype))
         if value.nbytes > HELD_BYTES:
             raise LimitError(
@@ -44,7 +46,7 @@ def array(values: object) -> HeldArray:
     """The elements of an array or of nested lists, converted to the dtype of the parameter. They become part of the program.
 
     A parameter of another shape raises ShapeError, one of more than 16 MiB LimitError: `scope.set(name, value)` gives that its value.
-    Raises DTypeError for what is no array of numbers, ArgumentError for a tensor that is not dense.
+    Raises DTypeError for what is no array of numbers, or of complex ones for a float, ArgumentError for a tensor that is not dense.
     """
     tensor = to_tensor(values)
     if (form := find_dense_form(tensor)) is not None:
@@ -61,4 +63,4 @@ def hold(tensor: torch.Tensor) -> Initializer:
 def _little_endian(tensor: torch.Tensor) -> bytes:
     """The elements in row order, as a file holds them on every machine."""
     data = tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy() if tensor.numel() else numpy.empty(0, "uint8")
-    return (data if sys.byteorder == "little" else data.reshape(-1, tensor.itemsize)[:, ::-1]).tobytes()
+    return (data if sys.byteorder == "little" else data.reshape(-1, tensor.real.itemsize)[:, ::-1]).tobytes()

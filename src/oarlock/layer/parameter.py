@@ -6,6 +6,7 @@ from oarlock.errors import ArgumentError, DTypeError, ShapeError
 from oarlock.ir.block import Block
 from oarlock.ir.block_stack import current_block
 from oarlock.ir.dtype import DType
+from oarlock.ir.initializer import OF_COMPLEX
 from oarlock.ir.location import here
 from oarlock.ir.names import require_user_name
 from oarlock.ir.program import Program
@@ -52,14 +53,14 @@ def create_parameter(
 
     `options` are those that layers take, and come before the rest. It is called `<name>`, or parameter_0, parameter_1; what is called alike
     is one parameter. It is declared in the main block, even where it is asked for in a loop. Raises ArgumentError for a size that is no
-    number, DTypeError for a dtype that is no float, ShapeError for a parameter of that name that has another shape.
+    number, DTypeError for a dtype of integers or bools, ShapeError for a parameter of that name that has another shape.
 
         w = ol.layer.create_parameter([8, 3], name="w", initializer=ol.initializer.kaiming_uniform(mode="fan_out"))
         y = rows @ w
     """
     kind = DType.of(dtype)
-    if not kind.is_floating:
-        raise DTypeError(f"create_parameter: dtype is a float, not {kind}", location=here())
+    if not kind.is_inexact:
+        raise DTypeError(f"create_parameter: dtype is a float or complex, not {kind}", location=here())
     sizes = tuple(require_count("create_parameter: a size", size) for size in shape)
     block = current_block()
     name = layer_name(block.program, name or (options.name if options else None), "parameter")
@@ -117,7 +118,7 @@ def new_bias(
 
 
 def first_value(rule: Rule, shape: tuple[int, ...], dtype: DType) -> Initializer:
-    """The initializer that `rule` gives a parameter of this shape and dtype. Raises ArgumentError for what is no rule."""
+    """The initializer that `rule` gives a parameter of this shape and dtype. Raises ArgumentError for what is no rule, DTypeError."""
     name = getattr(rule, "__name__", "")
     uncalled = name in rules.__all__ and getattr(rules, name) is rule
     made = None
@@ -128,6 +129,12 @@ def first_value(rule: Rule, shape: tuple[int, ...], dtype: DType) -> Initializer
             f"an initializer is a rule from a shape to a first value, not {rule!r:.60}",
             location=here(),
             hint=f"ol.initializer.{name if uncalled else 'normal'}(...)",
+        )
+    if dtype.is_complex and made.type not in OF_COMPLEX:
+        raise DTypeError(
+            f"{made.type} gives floats, and the parameter is {dtype}",
+            location=here(),
+            contract=f"what starts as complex numbers: {', '.join(OF_COMPLEX)}",
         )
     return made
 

@@ -14,15 +14,16 @@ from oarlock.op.creation import numel
 from oarlock.op.dtype_conversion import cast
 from oarlock.op.elementwise import divide, subtract
 from oarlock.op.loss import softmax_with_cross_entropy
+from oarlock.op.magnitude import abs_
 from oarlock.op.reduction import reduce_sum
-from oarlock.op.unary import abs_, exp, sqrt, square
+from oarlock.op.unary import exp, sqrt, square
 from oarlock.registry.creator import require_type
 
 __all__ = ["add_up", "mean", "mean_absolute_error", "mean_squared_error", "perplexity", "root_mean_squared_error"]
 
 
 def mean(x: Var, *, name: str | None = None) -> Var:
-    """The mean of all elements of all batches: number[...s] -> float64[]. State `<name>.sum` float64[], `<name>.count` int64[]."""
+    """The mean of all elements of all batches: real[...s] -> float64[]. State `<name>.sum` float64[], `<name>.count` int64[]."""
     x = require_type(x, "metric.mean: x")
     with measuring("mean", name, x) as state:
         return state.out(_mean(state, x))

@@ -18,6 +18,7 @@ from oarlock.op import bitwise as bitwise
 from oarlock.op import choice as choice
 from oarlock.op import collective as collective
 from oarlock.op import comparison as comparison
+from oarlock.op import complex_parts as complex_parts
 from oarlock.op import convolution as convolution
 from oarlock.op import creation as creation
 from oarlock.op import crf as crf
@@ -34,6 +35,7 @@ from oarlock.op import indexing as indexing
 from oarlock.op import linear_systems as linear_systems
 from oarlock.op import logical as logical
 from oarlock.op import loss as loss
+from oarlock.op import magnitude as magnitude
 from oarlock.op import manipulation as manipulation
 from oarlock.op import matrix as matrix
 from oarlock.op import measurement as measurement
@@ -76,14 +78,6 @@ from oarlock.op.composed.activations import tanhshrink as tanhshrink
 from oarlock.op.composed.axes import moveaxis as moveaxis
 from oarlock.op.composed.axes import swapaxes as swapaxes
 from oarlock.op.composed.broadcast_product import matrix_product as matrix_product
-from oarlock.op.composed.complex_pairs import complex_pairs as complex_pairs
-from oarlock.op.composed.complex_pairs import complex_product as complex_product
-from oarlock.op.composed.complex_pairs import conjugate as conjugate
-from oarlock.op.composed.complex_pairs import imaginary_part as imaginary_part
-from oarlock.op.composed.complex_pairs import magnitude as magnitude
-from oarlock.op.composed.complex_pairs import phase as phase
-from oarlock.op.composed.complex_pairs import polar as polar
-from oarlock.op.composed.complex_pairs import real_part as real_part
 from oarlock.op.composed.crf import crf_loss as crf_loss
 from oarlock.op.composed.diagonals import trace as trace
 from oarlock.op.composed.einsum import einsum as einsum
@@ -152,7 +146,7 @@ def aminmax(x: Var, axis: int | tuple[int, ...] | None = None, keepdim: bool = F
     """The smallest element and the largest, as `amin` and `amax` have them."""
 
 def argsort(x: Var, axis: int = -1, descending: bool = False) -> Var:
-    """Where the elements along ``axis`` stand that `sort` gives: number[...s] -> int64[...s]."""
+    """Where the elements along ``axis`` stand that `sort` gives: real[...s] -> int64[...s]."""
 
 def attention_by_head(query: Var, key: Var, value: Var, mask: Var | None = None, causal: bool = False, scale: float | None = None) -> Var:
     """``softmax(query key' scale) value``: float[*b h t k], float[*b g s k], float[*b g s e] -> float[*b h t e].
@@ -242,7 +236,7 @@ def diff(x: Var, n: int = 1, axis: int = -1, prepend: Var | None = None, append:
     """Each element along ``axis`` less the one in front, ``n`` times; of bools, whether they differ. Others may stand at the ends."""
 
 def fft(x: Var, length: int | None = None, axis: int = -1, norm: str = "backward") -> Var:
-    """The transform of complex numbers along an axis: float[...s n 2] -> float[...s n 2]. Raises ShapeError or ArgumentError."""
+    """The transform of complex numbers along an axis: complex[...s n] -> complex[...s n]. Raises ShapeError or ArgumentError."""
 
 def fft2(x: Var, lengths: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str = "backward") -> Var:
     """`fftn` along two axes."""
@@ -251,10 +245,10 @@ def fftfreq(count: int, spacing: float = 1.0, dtype: DType | str = "float32") ->
     """The frequencies of `fft` of so many samples: those from 0 on, then the negative ones: {dtype}[count]."""
 
 def fftn(x: Var, lengths: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str = "backward") -> Var:
-    """`fft` along several axes, all where none is named: float[...s 2] -> float[...s 2]."""
+    """`fft` along several axes, all where none is named: complex[...s] -> complex[...s]."""
 
 def fftshift(x: Var, axes: Sequence[int] | None = None) -> Var:
-    """The frequency 0 in the middle of axes, all where none is named; they count that of pairs, so name others for these."""
+    """The frequency 0 in the middle of axes, all where none is named."""
 
 def focal_loss(logits: Var, label: Var, weight: Var | None = None, gamma: float = 2.0, ignore_index: int = -100, reduction: str = "mean", axis: int | None = None) -> Var:
     """The `cross_entropy` against class ids, each times ``(1 - p)**gamma``, where ``p`` is the probability of its class.
@@ -336,7 +330,7 @@ def iou_loss(p: Var, target: Var, smooth: float = 1.0, axis: int | tuple[int, ..
     """
 
 def irfft(x: Var, length: int | None = None, axis: int = -1, norm: str = "backward") -> Var:
-    """The real numbers whose `rfft` is ``x``: as many as `length`, or 2 (m - 1), an even number: float[...s m 2] -> float[...s n]."""
+    """The real numbers whose `rfft` is ``x``: `length` of them, else 2 (m - 1), which is even: complex[...s m] -> complex.real[...s n]."""
 
 def irfft2(x: Var, lengths: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str = "backward") -> Var:
     """`irfftn` along two axes."""
@@ -489,7 +483,7 @@ def relative_buckets(places: Var, buckets: int = 32, farthest: int = 128, both_s
     """
 
 def rfft(x: Var, length: int | None = None, axis: int = -1, norm: str = "backward") -> Var:
-    """The first n / 2 + 1 numbers of the transform of n real ones, whose others are their conjugates: float[...s n] -> float[...s m 2]."""
+    """The first n / 2 + 1 numbers of the transform of n real ones, the others being conjugates: float[...s n] -> float.complex[...s m]."""
 
 def rfft2(x: Var, lengths: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str = "backward") -> Var:
     """`rfftn` along two axes."""
@@ -498,7 +492,7 @@ def rfftfreq(count: int, spacing: float = 1.0, dtype: DType | str = "float32") -
     """The frequencies of `rfft` of so many samples: {dtype}[count / 2 + 1]."""
 
 def rfftn(x: Var, lengths: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str = "backward") -> Var:
-    """`rfft` along the last of several axes, `fft` along the others: float[...s] -> float[...t 2]."""
+    """`rfft` along the last of several axes, `fft` along the others: float[...s] -> float.complex[...t]."""
 
 def rot90(x: Var, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Var:
     """``x`` turned ``k`` times by a right angle in the plane of two axes, from the first towards the second."""
@@ -562,7 +556,7 @@ def standard_deviation(x: Var, axis: int | tuple[int, ...] | None = None, keepdi
     """The square root of the `variance`, which takes what this takes."""
 
 def stft(x: Var, size: int, step: int | None = None, window: Var | None = None, centre: bool = True, norm: str = "backward") -> Var:
-    """The `rfft` of every window of `size` samples, each `step`, size / 4 where that is None: float[*b t] -> float[*b w size/2+1 2].
+    """The `rfft` of every window of `size` samples, each `step`, size / 4 where that is None: float[*b t] -> float.complex[*b w size/2+1].
 
     Samples are multiplied by the `window`, float[size]. With `centre` the signal is mirrored at its ends, so that window i is around
     sample i times the step (Allen, 1977). Frequencies stand behind windows, where `torch.stft` has them in front. Raises ShapeError.
@@ -610,9 +604,9 @@ def vector_norm(x: Var, order: float = 2.0, axis: int | tuple[int, ...] | None =
     """
 
 def abs(x: Var, *, name: str | None = None) -> Var:
-    """abs(x: number[*b]) -> y: number[*b]
+    """abs(x: number[*b]) -> y: number.real[*b]
 
-    ``|x|``; its gradient at 0 is 0.
+    ``|x|``, a real number; its gradient at 0 is 0.
     """
 
 def accuracy(predict: Var, label: Var, *, name: str | None = None) -> Var:
@@ -622,13 +616,13 @@ def accuracy(predict: Var, label: Var, *, name: str | None = None) -> Var:
     """
 
 def acos(x: Var, *, name: str | None = None) -> Var:
-    """acos(x: float[*b]) -> y: float[*b]
+    """acos(x: inexact[*b]) -> y: inexact[*b]
 
     The angle, from 0 to ``pi``, of which ``x`` is the cosine; NaN beyond -1 and 1.
     """
 
 def acosh(x: Var, *, name: str | None = None) -> Var:
-    """acosh(x: float[*b]) -> y: float[*b]
+    """acosh(x: inexact[*b]) -> y: inexact[*b]
 
     The number, not below 0, of which ``x`` is the hyperbolic cosine; NaN below 1.
     """
@@ -679,7 +673,7 @@ def adaptive_max_pool3d(x: Var, size: int | Sequence[int], *, name: str | None =
     `adaptive_max_pool2d` along three axes.
     """
 
-def add(x: Var | float, y: Var | float, *, name: str | None = None) -> Var:
+def add(x: Var | complex, y: Var | complex, *, name: str | None = None) -> Var:
     """add(x: number[*#s], y: number[*#s]) -> z: number[*#s]
 
     ``z = x + y``.
@@ -753,15 +747,21 @@ def all_to_all(x: Var, *, name: str | None = None) -> Var:
     """
 
 def amax(x: Var, axis: int | Sequence[int] | None = None, keepdim: bool = False, *, name: str | None = None) -> Var:
-    """amax(x: number[...s], axis=None, keepdim=False) -> y: number[...s-{axis!}]
+    """amax(x: real[...s], axis=None, keepdim=False) -> y: real[...s-{axis!}]
 
     The largest element over an axis, several, or all where that is None; equal ones share the gradient evenly.
     """
 
 def amin(x: Var, axis: int | Sequence[int] | None = None, keepdim: bool = False, *, name: str | None = None) -> Var:
-    """amin(x: number[...s], axis=None, keepdim=False) -> y: number[...s-{axis!}]
+    """amin(x: real[...s], axis=None, keepdim=False) -> y: real[...s-{axis!}]
 
     The smallest element over an axis, several, or all where that is None; equal ones share the gradient evenly.
+    """
+
+def angle(x: Var, *, name: str | None = None) -> Var:
+    """angle(x: complex[*b]) -> y: complex.real[*b]
+
+    The angle of a complex number, from ``-pi`` to ``pi``; that of 0, and its gradient, is 0.
     """
 
 def any(x: Var, axis: int | Sequence[int] | None = None, keepdim: bool = False, *, name: str | None = None) -> Var:
@@ -804,13 +804,13 @@ def arange_like(like: Var, *, name: str | None = None) -> Var:
     """
 
 def argmax(x: Var, axis: int = -1, keepdim: bool = False, *, name: str | None = None) -> Var:
-    """argmax(x: number[...s], axis=-1, keepdim=False) -> y: int64[...s-{axis!}]
+    """argmax(x: real[...s], axis=-1, keepdim=False) -> y: int64[...s-{axis!}]
 
     Where along ``axis`` the largest element stands, the first of equal ones. ``keepdim`` leaves a size of 1 behind.
     """
 
 def argmin(x: Var, axis: int = -1, keepdim: bool = False, *, name: str | None = None) -> Var:
-    """argmin(x: number[...s], axis=-1, keepdim=False) -> y: int64[...s-{axis!}]
+    """argmin(x: real[...s], axis=-1, keepdim=False) -> y: int64[...s-{axis!}]
 
     Where along ``axis`` the smallest element stands, the first of equal ones. ``keepdim`` leaves a size of 1 behind.
     """
@@ -828,13 +828,13 @@ def around(x: Var, decimals: int = 0, *, name: str | None = None) -> Var:
     """
 
 def asin(x: Var, *, name: str | None = None) -> Var:
-    """asin(x: float[*b]) -> y: float[*b]
+    """asin(x: inexact[*b]) -> y: inexact[*b]
 
     The angle, from ``-pi / 2`` to ``pi / 2``, of which ``x`` is the sine; NaN beyond -1 and 1.
     """
 
 def asinh(x: Var, *, name: str | None = None) -> Var:
-    """asinh(x: float[*b]) -> y: float[*b]
+    """asinh(x: inexact[*b]) -> y: inexact[*b]
 
     The number of which ``x`` is the hyperbolic sine.
     """
@@ -846,7 +846,7 @@ def assign(x: Var, *, name: str | None = None) -> Var:
     """
 
 def atan(x: Var, *, name: str | None = None) -> Var:
-    """atan(x: float[*b]) -> y: float[*b]
+    """atan(x: inexact[*b]) -> y: inexact[*b]
 
     The angle, between ``-pi / 2`` and ``pi / 2``, of which ``x`` is the tangent.
     """
@@ -858,7 +858,7 @@ def atan2(y: Var | float, x: Var | float, *, name: str | None = None) -> Var:
     """
 
 def atanh(x: Var, *, name: str | None = None) -> Var:
-    """atanh(x: float[*b]) -> y: float[*b]
+    """atanh(x: inexact[*b]) -> y: inexact[*b]
 
     The number of which ``x`` is the hyperbolic tangent; NaN beyond -1 and 1.
     """
@@ -1017,7 +1017,7 @@ def broadcast_to(x: Var, shape: int | Sequence[int | str] | Var, *, name: str | 
     """
 
 def broadcast_to_like(x: Var, like: Var, *, name: str | None = None) -> Var:
-    """broadcast_to_like(x: float[...r], like: shape[...s]) -> y: float[...s]
+    """broadcast_to_like(x: inexact[...r], like: shape[...s]) -> y: inexact[...s]
 
     Broadcast ``x`` to the shape of ``like``.
     """
@@ -1025,7 +1025,7 @@ def broadcast_to_like(x: Var, like: Var, *, name: str | None = None) -> Var:
 def cast(x: Var, dtype: DType | str | type, *, name: str | None = None) -> Var:
     """cast(x: any[...s], dtype) -> y: {dtype}[...s]
 
-    ``x`` in another dtype; a float becomes an integer by dropping its fraction.
+    ``x`` in another dtype; a float becomes an integer by dropping its fraction. `real` and `abs` make real numbers of complex ones.
     """
 
 def causal_softmax(x: Var, *, name: str | None = None) -> Var:
@@ -1041,11 +1041,11 @@ def ceil(x: Var, *, name: str | None = None) -> Var:
     """
 
 def cholesky(x: Var, *, name: str | None = None) -> Var:
-    """cholesky(x: float[*b m m]) -> y: float[*b m m]
+    """cholesky(x: inexact[*b m m]) -> y: inexact[*b m m]
 
     The lower triangular ``y`` with positive diagonal whose ``y y'`` is the symmetric part of ``x``: ``x``, where that is symmetric.
 
-    A matrix that is not positive definite makes the run fail.
+    Of complex numbers ``'`` conjugates too, and Hermitian stands for symmetric. A matrix that is not positive definite makes the run fail.
     """
 
 def chunk_counts(hypothesis: Var, reference: Var, splits: Var, types: int, scheme: str = "IOB", *, name: str | None = None) -> Var:
@@ -1059,7 +1059,7 @@ def chunk_counts(hypothesis: Var, reference: Var, splits: Var, types: int, schem
     """
 
 def clip(x: Var | float, lower: Var | float | None = None, upper: Var | float | None = None, *, name: str | None = None) -> Var:
-    """clip(x: number[*#s], lower?: number[*#s], upper?: number[*#s]) -> y: number[*#s]
+    """clip(x: real[*#s], lower?: real[*#s], upper?: real[*#s]) -> y: real[*#s]
 
     ``x`` held between ``lower`` and ``upper``; an absent bound does not bind. A bound that binds gets the gradient.
     """
@@ -1071,11 +1071,17 @@ def coalesce(rows: Var, values: Var, *, name: str | None = None) -> tuple[Var, V
     """
 
 def cofactors(x: Var, *, name: str | None = None) -> Var:
-    """cofactors(x: float[*b m m]) -> y: float[*b m m]
+    """cofactors(x: inexact[*b m m]) -> y: inexact[*b m m]
 
     The determinant of each matrix without a row and a column, with signs by turns: the gradient of the determinant.
 
     By the singular values, so that it is there where the inverse is not; its own gradient takes the inverse.
+    """
+
+def complex(real: Var | float, imag: Var | float, *, name: str | None = None) -> Var:
+    """complex(real: float[*#s], imag: float[*#s]) -> z: float.complex[*#s]
+
+    ``real + imag * 1j``: complex64 of float32, complex128 of float64. Others are refused: no complex dtype has such parts.
     """
 
 @overload
@@ -1090,6 +1096,12 @@ def concat(*xs: Var, axis: int = 0, name: str | None = None) -> Var:
     """concat(*xs: T, axis=0) -> y: T
 
     Tensors one after another along ``axis``; their other sizes are equal.
+    """
+
+def conj(z: Var, *, name: str | None = None) -> Var:
+    """conj(z: complex[*b]) -> y: complex[*b]
+
+    The conjugate: the imaginary part with the other sign.
     """
 
 def contingency_table(x: Var, y: Var, rows: int, columns: int, ignore_index: int = -100, *, name: str | None = None) -> Var:
@@ -1148,13 +1160,13 @@ def copysign(x: Var | float, y: Var | float, *, name: str | None = None) -> Var:
     """
 
 def cos(x: Var, *, name: str | None = None) -> Var:
-    """cos(x: float[*b]) -> y: float[*b]
+    """cos(x: inexact[*b]) -> y: inexact[*b]
 
     The cosine of ``x`` radians.
     """
 
 def cosh(x: Var, *, name: str | None = None) -> Var:
-    """cosh(x: float[*b]) -> y: float[*b]
+    """cosh(x: inexact[*b]) -> y: inexact[*b]
 
     The hyperbolic cosine, ``(exp(x) + exp(-x)) / 2``.
     """
@@ -1206,13 +1218,13 @@ def ctc_occupancy_change(log_p: Var, splits: Var, label: Var, label_splits: Var,
     """
 
 def cummax(x: Var, axis: int, *, name: str | None = None) -> tuple[Var, Var]:
-    """cummax(x: number[...s], axis) -> values: number[...s], indices: int64[...s]
+    """cummax(x: real[...s], axis) -> values: real[...s], indices: int64[...s]
 
     At each place along ``axis`` the largest element up to it, and where the last of equal ones stands.
     """
 
 def cummin(x: Var, axis: int, *, name: str | None = None) -> tuple[Var, Var]:
-    """cummin(x: number[...s], axis) -> values: number[...s], indices: int64[...s]
+    """cummin(x: real[...s], axis) -> values: real[...s], indices: int64[...s]
 
     At each place along ``axis`` the smallest element up to it, and where the last of equal ones stands.
     """
@@ -1238,7 +1250,7 @@ def dequantize(q: Var, scale: Var, axis: int = -1, *, name: str | None = None) -
     """
 
 def det(x: Var, *, name: str | None = None) -> Var:
-    """det(x: float[*b m m]) -> y: float[*b]
+    """det(x: inexact[*b m m]) -> y: inexact[*b]
 
     The determinant of each matrix. It has a gradient where there is no inverse, too.
     """
@@ -1255,16 +1267,16 @@ def digamma(x: Var, *, name: str | None = None) -> Var:
     The derivative of `lgamma` (DLMF 5.2.2).
     """
 
-def divide(x: Var | float, y: Var | float, *, name: str | None = None) -> Var:
-    """divide(x: float[*#s], y: float[*#s]) -> z: float[*#s]
+def divide(x: Var | complex, y: Var | complex, *, name: str | None = None) -> Var:
+    """divide(x: inexact[*#s], y: inexact[*#s]) -> z: inexact[*#s]
 
     ``z = x / y``.
     """
 
 def dot(x: Var, y: Var, mean: bool = False, *, name: str | None = None) -> Var:
-    """dot(x: float[...s], y: float[...s], mean=False) -> z: float[]
+    """dot(x: inexact[...s], y: inexact[...s], mean=False) -> z: inexact[]
 
-    The sum of all ``x * y``, or their mean.
+    The sum of all ``x * y``, or their mean. Nothing is conjugated: see `vdot`.
     """
 
 def dropout(x: Var, rate: float | Var = 0.5, first_row: int | Var = 0, *, name: str | None = None) -> Var:
@@ -1333,13 +1345,13 @@ def erfinv(x: Var, *, name: str | None = None) -> Var:
     """
 
 def exp(x: Var, *, name: str | None = None) -> Var:
-    """exp(x: float[*b]) -> y: float[*b]
+    """exp(x: inexact[*b]) -> y: inexact[*b]
 
     ``e`` to the power ``x``.
     """
 
 def exp2(x: Var, *, name: str | None = None) -> Var:
-    """exp2(x: float[*b]) -> y: float[*b]
+    """exp2(x: inexact[*b]) -> y: inexact[*b]
 
     2 to the power ``x``.
     """
@@ -1351,7 +1363,7 @@ def expand_by_channel(values: Var, like: Var, *, name: str | None = None) -> Var
     """
 
 def expm1(x: Var, *, name: str | None = None) -> Var:
-    """expm1(x: float[*b]) -> y: float[*b]
+    """expm1(x: inexact[*b]) -> y: inexact[*b]
 
     ``exp(x) - 1``, exact near 0 too.
     """
@@ -1375,7 +1387,7 @@ def floor(x: Var, *, name: str | None = None) -> Var:
     """
 
 def floor_divide(x: Var | float, y: Var | float, *, name: str | None = None) -> Var:
-    """floor_divide(x: number[*#s], y: number[*#s]) -> z: number[*#s]
+    """floor_divide(x: real[*#s], y: real[*#s]) -> z: real[*#s]
 
     ``x / y``, rounded down. An integer by 0 fails. Its gradient is zero wherever it has one.
     """
@@ -1393,7 +1405,7 @@ def fmin(x: Var | float, y: Var | float, *, name: str | None = None) -> Var:
     """
 
 def fmod(x: Var | float, y: Var | float, *, name: str | None = None) -> Var:
-    """fmod(x: number[*#s], y: number[*#s]) -> z: number[*#s]
+    """fmod(x: real[*#s], y: real[*#s]) -> z: real[*#s]
 
     The remainder of ``x`` divided by ``y``, with the sign of ``x``. An integer by 0 fails.
     """
@@ -1405,9 +1417,9 @@ def fold(x: Var, shape: int | Sequence[int], size: int | Sequence[int], dilation
     """
 
 def fourier(x: Var, axis: int = -1, inverse: bool = False, norm: str = "backward", *, name: str | None = None) -> Var:
-    """fourier(x: float[...s n 2], axis=-1, inverse=False, norm="backward") -> y: float[...s n 2]
+    """fourier(x: complex[...s n], axis=-1, inverse=False, norm="backward") -> y: complex[...s n]
 
-    ``y[k] = sum x[j] exp(-2 pi i j k / n)`` along an axis of complex numbers, or its inverse. The last axis holds pairs; none counts it.
+    ``y[k] = sum x[j] exp(-2 pi i j k / n)`` along an axis, or its inverse.
 
     The inverse is divided by n, or with the norm "ortho" both by its root, or with "forward" the other (Cooley and Tukey, 1965).
     """
@@ -1468,13 +1480,13 @@ def global_average_pool2d(x: Var, *, name: str | None = None) -> Var:
     """
 
 def greater(x: Var | float, y: Var | float, *, name: str | None = None) -> Var:
-    """greater(x: number[*#s], y: number[*#s]) -> z: bool[*#s]
+    """greater(x: real[*#s], y: real[*#s]) -> z: bool[*#s]
 
     Where ``x > y``.
     """
 
 def greater_equal(x: Var | float, y: Var | float, *, name: str | None = None) -> Var:
-    """greater_equal(x: number[*#s], y: number[*#s]) -> z: bool[*#s]
+    """greater_equal(x: real[*#s], y: real[*#s]) -> z: bool[*#s]
 
     Where ``x >= y``.
     """
@@ -1524,7 +1536,7 @@ def hardtanh(x: Var, lower: float = -1.0, upper: float = 1.0, *, name: str | Non
     """
 
 def heaviside(x: Var | float, y: Var | float, *, name: str | None = None) -> Var:
-    """heaviside(x: number[*#s], y: number[*#s]) -> z: number[*#s]
+    """heaviside(x: real[*#s], y: real[*#s]) -> z: real[*#s]
 
     0 below 0, ``y`` at 0, 1 above; it has no gradient.
     """
@@ -1557,6 +1569,12 @@ def i1e(x: Var, *, name: str | None = None) -> Var:
     """i1e(x: float[*b]) -> y: float[*b]
 
     ``exp(-|x|) i1(x)``, which overflows nowhere.
+    """
+
+def imag(z: Var, *, name: str | None = None) -> Var:
+    """imag(z: complex[*b]) -> x: complex.real[*b]
+
+    The imaginary part, a real number.
     """
 
 @overload
@@ -1596,25 +1614,25 @@ def index_put(x: Var, values: Var, *indices: Var, axes: int | Sequence[int], acc
     """
 
 def inverse(x: Var, *, name: str | None = None) -> Var:
-    """inverse(x: float[*b m m]) -> y: float[*b m m]
+    """inverse(x: inexact[*b m m]) -> y: inexact[*b m m]
 
     The inverse of each matrix. One that has none makes the run fail.
     """
 
 def isfinite(x: Var, *, name: str | None = None) -> Var:
-    """isfinite(x: float[*b]) -> y: bool[*b]
+    """isfinite(x: inexact[*b]) -> y: bool[*b]
 
     Where ``x`` is a number, neither infinite nor NaN.
     """
 
 def isinf(x: Var, *, name: str | None = None) -> Var:
-    """isinf(x: float[*b]) -> y: bool[*b]
+    """isinf(x: inexact[*b]) -> y: bool[*b]
 
     Where ``x`` is infinite, of either sign.
     """
 
 def isnan(x: Var, *, name: str | None = None) -> Var:
-    """isnan(x: float[*b]) -> y: bool[*b]
+    """isnan(x: inexact[*b]) -> y: bool[*b]
 
     Where ``x`` is NaN, no number.
     """
@@ -1644,7 +1662,7 @@ def k1e(x: Var, *, name: str | None = None) -> Var:
     """
 
 def kthvalue(x: Var, k: int, axis: int = -1, keepdim: bool = False, *, name: str | None = None) -> tuple[Var, Var]:
-    """kthvalue(x: number[...s], k, axis=-1, keepdim=False) -> values: number[...s-{axis!}], indices: int64[...s-{axis!}]
+    """kthvalue(x: real[...s], k, axis=-1, keepdim=False) -> values: real[...s-{axis!}], indices: int64[...s-{axis!}]
 
     The ``k``-th smallest element along ``axis``, counted from 1, and its place.
     """
@@ -1692,13 +1710,13 @@ def lerp(start: Var, end: Var, weight: Var, *, name: str | None = None) -> Var:
     """
 
 def less(x: Var | float, y: Var | float, *, name: str | None = None) -> Var:
-    """less(x: number[*#s], y: number[*#s]) -> z: bool[*#s]
+    """less(x: real[*#s], y: real[*#s]) -> z: bool[*#s]
 
     Where ``x < y``.
     """
 
 def less_equal(x: Var | float, y: Var | float, *, name: str | None = None) -> Var:
-    """less_equal(x: number[*#s], y: number[*#s]) -> z: bool[*#s]
+    """less_equal(x: real[*#s], y: real[*#s]) -> z: bool[*#s]
 
     Where ``x <= y``.
     """
@@ -1710,7 +1728,7 @@ def lgamma(x: Var, *, name: str | None = None) -> Var:
     """
 
 def linear(x: Var, w: Var, bias: Var | None = None, *, name: str | None = None) -> Var:
-    """linear(x: float[*b k], w: float[k n], bias?: float[n]) -> out: float[*b n]
+    """linear(x: inexact[*b k], w: inexact[k n], bias?: inexact[n]) -> out: inexact[*b n]
 
     Rows times a shared matrix, plus a shared row: ``out = x @ w + bias``.
     """
@@ -1725,25 +1743,25 @@ def linear_int8(q: Var, scale: Var, w: Var, w_scale: Var, bias: Var | None = Non
     """
 
 def log(x: Var, *, name: str | None = None) -> Var:
-    """log(x: float[*b]) -> y: float[*b]
+    """log(x: inexact[*b]) -> y: inexact[*b]
 
     The natural logarithm; NaN below zero.
     """
 
 def log10(x: Var, *, name: str | None = None) -> Var:
-    """log10(x: float[*b]) -> y: float[*b]
+    """log10(x: inexact[*b]) -> y: inexact[*b]
 
     The logarithm to base 10; NaN below zero.
     """
 
 def log1p(x: Var, *, name: str | None = None) -> Var:
-    """log1p(x: float[*b]) -> y: float[*b]
+    """log1p(x: inexact[*b]) -> y: inexact[*b]
 
     The logarithm of ``1 + x``, exact near 0 too; NaN below -1.
     """
 
 def log2(x: Var, *, name: str | None = None) -> Var:
-    """log2(x: float[*b]) -> y: float[*b]
+    """log2(x: inexact[*b]) -> y: inexact[*b]
 
     The logarithm to base 2; NaN below zero.
     """
@@ -1821,7 +1839,7 @@ def logsumexp(x: Var, axis: int | Sequence[int] | None = None, keepdim: bool = F
     """
 
 def lu(x: Var, *, name: str | None = None) -> tuple[Var, Var, Var]:
-    """lu(x: float[*b m m]) -> p: float[*b m m], l: float[*b m m], u: float[*b m m]
+    """lu(x: inexact[*b m m]) -> p: inexact[*b m m], l: inexact[*b m m], u: inexact[*b m m]
 
     The factors of each square matrix, ``x = p l u``: a permutation, a lower triangle with ones on its diagonal, an upper triangle.
 
@@ -1829,13 +1847,13 @@ def lu(x: Var, *, name: str | None = None) -> tuple[Var, Var, Var]:
     """
 
 def matmul(x: Var, y: Var, *, name: str | None = None) -> Var:
-    """matmul(x: float[*b m k], y: float[*b k n]) -> z: float[*b m n]
+    """matmul(x: inexact[*b m k], y: inexact[*b k n]) -> z: inexact[*b m n]
 
     A matrix product for each leading index: ``z[b] = x[b] @ y[b]``.
     """
 
 def matrix_exp(x: Var, *, name: str | None = None) -> Var:
-    """matrix_exp(x: float[*b m m]) -> y: float[*b m m]
+    """matrix_exp(x: inexact[*b m m]) -> y: inexact[*b m m]
 
     The exponential of each matrix, ``1 + x + x x / 2 + x x x / 6 + ...``.
     """
@@ -1867,19 +1885,19 @@ def max_pool3d(x: Var, size: int | Sequence[int], stride: int | Sequence[int], p
     """
 
 def maximum(x: Var | float, y: Var | float, *, name: str | None = None) -> Var:
-    """maximum(x: number[*#s], y: number[*#s]) -> z: number[*#s]
+    """maximum(x: real[*#s], y: real[*#s]) -> z: real[*#s]
 
     The larger one; NaN where one of them is. Equal ones share the gradient evenly.
     """
 
 def mean(x: Var, axis: int | Sequence[int] | None = None, keepdim: bool = False, *, name: str | None = None) -> Var:
-    """mean(x: float[...s], axis=None, keepdim=False) -> y: float[...s-{axis}]
+    """mean(x: inexact[...s], axis=None, keepdim=False) -> y: inexact[...s-{axis}]
 
     The mean over an axis, several, or everything where that is None. The mean of nothing is NaN.
     """
 
 def median(x: Var, axis: int | None = None, keepdim: bool = False, *, name: str | None = None) -> tuple[Var, Var]:
-    """median(x: number[...s], axis=None, keepdim=False) -> values: number[...s-{axis!}], indices: int64[...s-{axis!}]
+    """median(x: real[...s], axis=None, keepdim=False) -> values: real[...s-{axis!}], indices: int64[...s-{axis!}]
 
     The median along ``axis``, of all where it is None, the lower one of two, and its place; NaN where one element is.
     """
@@ -1893,7 +1911,7 @@ def merge(condition: Var, yes: Var, no: Var, *, name: str | None = None) -> Var:
     """
 
 def minimum(x: Var | float, y: Var | float, *, name: str | None = None) -> Var:
-    """minimum(x: number[*#s], y: number[*#s]) -> z: number[*#s]
+    """minimum(x: real[*#s], y: real[*#s]) -> z: real[*#s]
 
     The smaller one; NaN where one of them is. Equal ones share the gradient evenly.
     """
@@ -1905,7 +1923,7 @@ def mish(x: Var, *, name: str | None = None) -> Var:
     """
 
 def mode(x: Var, axis: int = -1, keepdim: bool = False, *, name: str | None = None) -> tuple[Var, Var]:
-    """mode(x: number[...s], axis=-1, keepdim=False) -> values: number[...s-{axis!}], indices: int64[...s-{axis!}]
+    """mode(x: real[...s], axis=-1, keepdim=False) -> values: real[...s-{axis!}], indices: int64[...s-{axis!}]
 
     The most frequent element along ``axis``, the smallest of several, and the last place where it stands.
     """
@@ -1934,14 +1952,14 @@ def multi_tensor_sgd(params: Sequence[Var] | Var, grads: Sequence[Var] | Var, le
     `sgd` for each of ``params``.
     """
 
-def multiply(x: Var | float, y: Var | float, *, name: str | None = None) -> Var:
+def multiply(x: Var | complex, y: Var | complex, *, name: str | None = None) -> Var:
     """multiply(x: number[*#s], y: number[*#s]) -> z: number[*#s]
 
     ``z = x * y``, element by element.
     """
 
 def nanmedian(x: Var, axis: int | None = None, keepdim: bool = False, *, name: str | None = None) -> tuple[Var, Var]:
-    """nanmedian(x: number[...s], axis=None, keepdim=False) -> values: number[...s-{axis!}], indices: int64[...s-{axis!}]
+    """nanmedian(x: real[...s], axis=None, keepdim=False) -> values: real[...s-{axis!}], indices: int64[...s-{axis!}]
 
     The `median` of what is no NaN; NaN where all is.
     """
@@ -2048,11 +2066,17 @@ def pad_shard(part: Var, whole: Var, counts: Var | None = None, axis: int = 0, *
     """
 
 def pinv(x: Var, relative: float | None = None, *, name: str | None = None) -> Var:
-    """pinv(x: float[*b m n], relative=None) -> y: float[*b n m]
+    """pinv(x: inexact[*b m n], relative=None) -> y: inexact[*b n m]
 
     The pseudo-inverse of each matrix (Moore, 1920; Penrose, 1955): of singular values above `relative` times the largest.
 
     That is max(m, n) times the spacing of the dtype at 1 where it is None. What is no number makes the run fail.
+    """
+
+def polar(size: Var | float, angle: Var | float, *, name: str | None = None) -> Var:
+    """polar(size: float[*#s], angle: float[*#s]) -> z: float.complex[*#s]
+
+    The complex number of a size and an angle, ``size * exp(1j * angle)``. A size below 0 lies on the other side.
     """
 
 def polygamma(x: Var, order: int, *, name: str | None = None) -> Var:
@@ -2061,7 +2085,7 @@ def polygamma(x: Var, order: int, *, name: str | None = None) -> Var:
     The derivative of `digamma` of this order, `digamma` itself for 0 (DLMF 5.15).
     """
 
-def power(x: Var | float, y: Var | float, *, name: str | None = None) -> Var:
+def power(x: Var | complex, y: Var | complex, *, name: str | None = None) -> Var:
     """power(x: number[*#s], y: number[*#s]) -> z: number[*#s]
 
     ``x`` to the power ``y``. Integers drop the fraction of a power that is below 0, and are no number above 0 to it.
@@ -2124,26 +2148,32 @@ def random_uniform_like(like: Var, low: float = 0.0, high: float = 1.0, dtype: D
     The draw of `random_uniform`, of the shape of ``like``, which is not kept alive. ``first_row`` is that of `dropout`.
     """
 
-def real_fourier(x: Var, axis: int = -1, norm: str = "backward", *, name: str | None = None) -> Var:
-    """real_fourier(x: float[...s n], axis=-1, norm="backward") -> y: float[...t]
+def real(z: Var, *, name: str | None = None) -> Var:
+    """real(z: complex[*b]) -> x: complex.real[*b]
 
-    The first n / 2 + 1 of what `fourier` gives of real numbers, along an axis: pairs in a last axis more. The others are conjugates.
+    The real part.
+    """
+
+def real_fourier(x: Var, axis: int = -1, norm: str = "backward", *, name: str | None = None) -> Var:
+    """real_fourier(x: float[...s n], axis=-1, norm="backward") -> y: float.complex[...t]
+
+    The first n / 2 + 1 of what `fourier` gives of real numbers, along an axis. The others are conjugates.
     """
 
 def real_fourier_inverse(x: Var, length: int, axis: int = -1, norm: str = "backward", *, name: str | None = None) -> Var:
-    """real_fourier_inverse(x: float[...s n 2], length, axis=-1, norm="backward") -> y: float[...t]
+    """real_fourier_inverse(x: complex[...s n], length, axis=-1, norm="backward") -> y: complex.real[...t]
 
-    The `length` real numbers whose `real_fourier` is ``x``, pairs in the last axis. The imaginary parts of ends do not count.
+    The `length` real numbers whose `real_fourier` is ``x``. The imaginary parts of ends do not count.
     """
 
 def reciprocal(x: Var, *, name: str | None = None) -> Var:
-    """reciprocal(x: float[*b]) -> y: float[*b]
+    """reciprocal(x: inexact[*b]) -> y: inexact[*b]
 
     ``1 / x``.
     """
 
 def reduce_max(x: Var, axis: int | None = None, keepdim: bool = False, *, name: str | None = None) -> Var:
-    """reduce_max(x: number[...s], axis=None, keepdim=False) -> y: number[...s-{axis!}], index: int64[...s-{axis!}]
+    """reduce_max(x: real[...s], axis=None, keepdim=False) -> y: real[...s-{axis!}], index: int64[...s-{axis!}]
 
     The largest element along ``axis``, of all where it is None; its gradient goes to the first of equal ones.
 
@@ -2151,7 +2181,7 @@ def reduce_max(x: Var, axis: int | None = None, keepdim: bool = False, *, name: 
     """
 
 def reduce_min(x: Var, axis: int | None = None, keepdim: bool = False, *, name: str | None = None) -> Var:
-    """reduce_min(x: number[...s], axis=None, keepdim=False) -> y: number[...s-{axis!}], index: int64[...s-{axis!}]
+    """reduce_min(x: real[...s], axis=None, keepdim=False) -> y: real[...s-{axis!}], index: int64[...s-{axis!}]
 
     The smallest element along ``axis``, of all where it is None; its gradient goes to the first of equal ones. As `reduce_max`.
     """
@@ -2163,7 +2193,7 @@ def reduce_prod(x: Var, axis: int | Sequence[int] | None = None, keepdim: bool =
     """
 
 def reduce_scatter(x: Var, counts: Var | None = None, like: Var | None = None, axis: int = 0, *, name: str | None = None) -> Var:
-    """reduce_scatter(x: number[...s], counts?: int64[w], like?: shape[...m], axis=0) -> y: number[...t]
+    """reduce_scatter(x: real[...s], counts?: int64[w], like?: shape[...m], axis=0) -> y: real[...t]
 
     The part of this worker, along ``axis``, of the sum of a tensor over all workers.
 
@@ -2184,7 +2214,7 @@ def relu(x: Var, *, name: str | None = None) -> Var:
     """
 
 def remainder(x: Var | float, y: Var | float, *, name: str | None = None) -> Var:
-    """remainder(x: number[*#s], y: number[*#s]) -> z: number[*#s]
+    """remainder(x: real[*#s], y: real[*#s]) -> z: real[*#s]
 
     ``x - floor_divide(x, y) * y``, which has the sign of ``y``. An integer by 0 fails.
     """
@@ -2260,7 +2290,7 @@ def rows_by_group(x: Var, groups: int, *, name: str | None = None) -> Var:
     """
 
 def rsqrt(x: Var, *, name: str | None = None) -> Var:
-    """rsqrt(x: float[*b]) -> y: float[*b]
+    """rsqrt(x: inexact[*b]) -> y: inexact[*b]
 
     ``1 / sqrt(x)``; NaN below zero.
     """
@@ -2294,7 +2324,7 @@ def scatter_along_axis(x: Var, index: Var, values: Var, axis: int, reduction: st
     """
 
 def searchsorted(sorted: Var, x: Var, right: bool = False, *, name: str | None = None) -> Var:
-    """searchsorted(sorted: number[*b n], x: number[*b m], right=False) -> y: int64[*b m]
+    """searchsorted(sorted: real[*b n], x: real[*b m], right=False) -> y: int64[*b m]
 
     Where in each row of ``sorted``, which rises, elements would have to be put: before equal ones, or with ``right`` behind them.
     """
@@ -2360,7 +2390,7 @@ def sequence_lengths(splits: Var, *, name: str | None = None) -> Var:
     """
 
 def sequence_max(x: Var, splits: Var, *, name: str | None = None) -> Var:
-    """sequence_max(x: number[t ...d], splits: int64[n+1]) -> y: number[n ...d], at: int64[n ...d]
+    """sequence_max(x: real[t ...d], splits: int64[n+1]) -> y: real[n ...d], at: int64[n ...d]
 
     The largest value of each sequence, 0 where it is empty. The gradient goes to the first of equal ones, ``at``, -1 for none.
     """
@@ -2427,6 +2457,12 @@ def sgd_addmm(param: Var, x: Var, dout: Var, learning_rate: Var | float, *, name
     `sgd` with the gradient ``linear_dw(x, dout)``: ``next = param - learning_rate * x.mT @ dout``.
     """
 
+def sgn(x: Var, *, name: str | None = None) -> Var:
+    """sgn(x: complex[*b]) -> y: complex[*b]
+
+    ``x / |x|``, the direction of a complex number; 0 has none, and gives 0, as its gradient is. `sign` is that of real numbers.
+    """
+
 def shard(x: Var, counts: Var | None = None, like: Var | None = None, axis: int = 0, *, name: str | None = None) -> Var:
     """shard(x: T[...s], counts?: int64[w], like?: shape[...m], axis=0) -> y: T[...t]
 
@@ -2434,13 +2470,13 @@ def shard(x: Var, counts: Var | None = None, like: Var | None = None, axis: int 
     """
 
 def sigmoid(x: Var, *, name: str | None = None) -> Var:
-    """sigmoid(x: float[*b]) -> y: float[*b]
+    """sigmoid(x: inexact[*b]) -> y: inexact[*b]
 
     ``y = 1 / (1 + exp(-x))``.
     """
 
 def sign(x: Var, *, name: str | None = None) -> Var:
-    """sign(x: number[*b]) -> y: number[*b]
+    """sign(x: real[*b]) -> y: real[*b]
 
     -1, 0 or 1, as ``x`` is below, at or above 0; NaN gives 0.
     """
@@ -2452,13 +2488,13 @@ def silu(x: Var, *, name: str | None = None) -> Var:
     """
 
 def sin(x: Var, *, name: str | None = None) -> Var:
-    """sin(x: float[*b]) -> y: float[*b]
+    """sin(x: inexact[*b]) -> y: inexact[*b]
 
     The sine of ``x`` radians.
     """
 
 def sinh(x: Var, *, name: str | None = None) -> Var:
-    """sinh(x: float[*b]) -> y: float[*b]
+    """sinh(x: inexact[*b]) -> y: inexact[*b]
 
     The hyperbolic sine, ``(exp(x) - exp(-x)) / 2``.
     """
@@ -2504,13 +2540,13 @@ def softplus(x: Var, beta: float = 1.0, threshold: float = 20.0, *, name: str | 
     """
 
 def solve_columns(a: Var, b: Var, *, name: str | None = None) -> Var:
-    """solve_columns(a: float[*b m m], b: float[*b m k]) -> x: float[*b m k]
+    """solve_columns(a: inexact[*b m m], b: inexact[*b m k]) -> x: inexact[*b m k]
 
     The ``x`` of ``a x = b``, for each column of ``b``. A matrix without an inverse makes the run fail.
     """
 
 def solve_triangular_columns(a: Var, b: Var, upper: bool = False, unitriangular: bool = False, *, name: str | None = None) -> Var:
-    """solve_triangular_columns(a: float[*b m m], b: float[*b m k], upper=False, unitriangular=False) -> x: float[*b m k]
+    """solve_triangular_columns(a: inexact[*b m m], b: inexact[*b m k], upper=False, unitriangular=False) -> x: inexact[*b m k]
 
     The ``x`` of ``a x = b``, where only the lower triangle of ``a`` counts, or the ``upper``; its diagonal is ones if `unitriangular`.
 
@@ -2550,13 +2586,13 @@ def split_like(x: Var, *like: Var, axis: int = 0, name: str | None = None) -> li
     """
 
 def sqrt(x: Var, *, name: str | None = None) -> Var:
-    """sqrt(x: float[*b]) -> y: float[*b]
+    """sqrt(x: inexact[*b]) -> y: inexact[*b]
 
     The square root; NaN below zero.
     """
 
 def square(x: Var, *, name: str | None = None) -> Var:
-    """square(x: float[*b]) -> y: float[*b]
+    """square(x: inexact[*b]) -> y: inexact[*b]
 
     ``y = x * x``.
     """
@@ -2581,7 +2617,7 @@ def stop_gradient(x: Var, *, name: str | None = None) -> Var:
     ``x`` itself, through which no gradient flows.
     """
 
-def subtract(x: Var | float, y: Var | float, *, name: str | None = None) -> Var:
+def subtract(x: Var | complex, y: Var | complex, *, name: str | None = None) -> Var:
     """subtract(x: number[*#s], y: number[*#s]) -> z: number[*#s]
 
     ``z = x - y``.
@@ -2589,20 +2625,20 @@ def subtract(x: Var | float, y: Var | float, *, name: str | None = None) -> Var:
 
 @overload
 def sum(xs: Sequence[Var] | Var, *, name: str | None = None) -> Var:
-    """sum(*xs: float[...s]) -> y: float[...s]
+    """sum(*xs: inexact[...s]) -> y: inexact[...s]
 
     The sum of one or more tensors of one shape, from the first to the last. Uneven stacks of loops add up step by step.
     """
 
 @overload
 def sum(*xs: Var, name: str | None = None) -> Var:
-    """sum(*xs: float[...s]) -> y: float[...s]
+    """sum(*xs: inexact[...s]) -> y: inexact[...s]
 
     The sum of one or more tensors of one shape, from the first to the last. Uneven stacks of loops add up step by step.
     """
 
 def sum_to_shape(x: Var, like: Var, *, name: str | None = None) -> Var:
-    """sum_to_shape(x: float[...r], like: shape[...s]) -> y: sum float[...s]
+    """sum_to_shape(x: inexact[...r], like: shape[...s]) -> y: sum inexact[...s]
 
     Sum ``x`` to the shape of ``like``, which broadcasts to the shape of ``x``: the gradient of broadcasting.
     """
@@ -2641,13 +2677,13 @@ def take_places(x: Var, index: Var, *, name: str | None = None) -> Var:
     """
 
 def tan(x: Var, *, name: str | None = None) -> Var:
-    """tan(x: float[*b]) -> y: float[*b]
+    """tan(x: inexact[*b]) -> y: inexact[*b]
 
     The tangent of ``x`` radians.
     """
 
 def tanh(x: Var, *, name: str | None = None) -> Var:
-    """tanh(x: float[*b]) -> y: float[*b]
+    """tanh(x: inexact[*b]) -> y: inexact[*b]
 
     The hyperbolic tangent.
     """
@@ -2659,7 +2695,7 @@ def tile(x: Var, repeats: int | Sequence[int], *, name: str | None = None) -> Va
     """
 
 def top_k(x: Var, k: int, axis: int | None = None, largest: bool | None = None, *, name: str | None = None) -> tuple[Var, Var]:
-    """top_k(x: number[...s], k, axis=None, largest=None) -> values: number[...t], indices: int64[...t]
+    """top_k(x: real[...s], k, axis=None, largest=None) -> values: real[...t], indices: int64[...t]
 
     The ``k`` largest elements along ``axis``, the last where that is None, falling, and where they stand.
 
@@ -2697,7 +2733,7 @@ def unfold(x: Var, size: int | Sequence[int], dilation: int | Sequence[int] = (1
     """
 
 def unique(x: Var, *, name: str | None = None) -> tuple[Var, Var, Var]:
-    """unique(x: number[...s]) -> values: number[?], inverse: int64[...s], counts: int64[?]
+    """unique(x: real[...s]) -> values: real[?], inverse: int64[...s], counts: int64[?]
 
     The distinct elements, rising, which of them stands at each place, and how often. It has no gradient: take it through ``inverse``.
     """
@@ -2727,6 +2763,18 @@ def view(x: Var, shape: int | Sequence[int | str], *, name: str | None = None) -
     """view(x: T[...s], *like: shape, shape) -> y: T[...t]
 
     The elements of ``x``, in order, in ``shape``, of which one size may be -1: `reshape` to symbols that ``like`` tells too.
+    """
+
+def view_as_complex(x: Var, *, name: str | None = None) -> Var:
+    """view_as_complex(x: float[...s 2]) -> z: float.complex[...s]
+
+    Complex numbers of their parts, which are a last axis of 2. A copy: floats may begin where complex numbers may not.
+    """
+
+def view_as_real(z: Var, *, name: str | None = None) -> Var:
+    """view_as_real(z: complex[...s]) -> x: complex.real[...s 2]
+
+    The parts of complex numbers in a last axis of 2, real and imaginary.
     """
 
 def viterbi_decode(emissions: Var, splits: Var, transitions: Var, start: Var, end: Var, *, name: str | None = None) -> tuple[Var, Var]:

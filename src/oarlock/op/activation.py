@@ -6,6 +6,7 @@ import torch
 
 from oarlock.backend.torch.private import log_softmax_backward, softmax_backward
 from oarlock.ir.shape_rules import require_at_most, require_axis
+from oarlock.op.complex_parts import conjugated
 from oarlock.op.creation import full
 from oarlock.op.elementwise import multiply, neg, subtract
 from oarlock.op.reduction import reduce_sum
@@ -34,7 +35,7 @@ def relu_dx(y, dy):
 relu_dx.no_gradient("y")  # a step function of y: zero wherever it has a derivative
 
 
-@operator("x: float[*b] -> y: float[*b]", sensitive_to="layout", cases=[Case(x=[0.0, 0.5], y=[0.5, 0.6224593312018546])])
+@operator("x: inexact[*b] -> y: inexact[*b]", sensitive_to="layout", cases=[Case(x=[0.0, 0.5], y=[0.5, 0.6224593312018546])])
 def sigmoid(x):
     """``y = 1 / (1 + exp(-x))``."""
     return torch.sigmoid(x)
@@ -42,17 +43,17 @@ def sigmoid(x):
 
 @sigmoid.gradient("x")
 def sigmoid_dx(y, dy):
-    """``dx = dy * y * (1 - y)``."""
+    """``dx = dy * conj(y * (1 - y))``."""
     return aten.sigmoid_backward.default(dy, y)
 
 
 @sigmoid_dx.gradient_program("y")
 def sigmoid_dx_dy(y, dy, ddx):
     one, two = (full(shape=(), value=value, dtype=y.dtype) for value in (1.0, 2.0))
-    return ddx * dy * (one - two * y)
+    return conjugated(ddx) * dy * conjugated(one - two * y)
 
 
-@operator("x: float[*b] -> y: float[*b]", cases=[Case(x=[0.0, 0.5], y=[0.0, 0.46211715726000973])])
+@operator("x: inexact[*b] -> y: inexact[*b]", cases=[Case(x=[0.0, 0.5], y=[0.0, 0.46211715726000973])])
 def tanh(x):
     """The hyperbolic tangent."""
     return torch.tanh(x)
@@ -60,11 +61,11 @@ def tanh(x):
 
 @tanh.gradient("x")
 def tanh_dx(y, dy):
-    """``dx = dy * (1 - y**2)``."""
+    """``dx = dy * conj(1 - y**2)``."""
     return aten.tanh_backward.default(dy, y)
 
 
-tanh_dx.gradient_programs(y=lambda y, dy, ddx: multiply(ddx * dy * y, full(shape=(), value=-2.0, dtype=y.dtype)))
+tanh_dx.gradient_programs(y=lambda y, dy, ddx: multiply(conjugated(ddx) * dy * conjugated(y), full(shape=(), value=-2.0, dtype=y.dtype)))
 
 
 @operator(

@@ -5,10 +5,11 @@ A negative number counts from the end, as in Python; what is no place is refused
 
 import torch
 
-from oarlock.errors import ShapeError
+from oarlock.errors import DTypeError, ShapeError
 from oarlock.ir.shape_rules import broadcast_shape, require_axis, require_broadcast, require_numbered
 from oarlock.ir.size import Shape, format_shape
 from oarlock.op.comparison import equal
+from oarlock.op.complex_parts import conjugated
 from oarlock.op.creation import full, full_like
 from oarlock.op.dtype_conversion import cast
 from oarlock.op.elementwise import add, assign, divide, multiply, subtract
@@ -163,6 +164,7 @@ def _zeros(like, dtype_of):
         Rejects("index 3 is asked for, where axis 0 has the size 3", x=(3,), index=[3], values=(1,), axis=0),
         Rejects("reduction is mean, where it is none, add, multiply, maximum or minimum", x=(3,), index=[2], values=(1,), axis=0,
                 reduction="mean"),
+        Rejects("x is complex128: complex numbers have no maximum", x=[1j], index=[0], values=[1j], axis=0, reduction="maximum"),
     ],
 )  # fmt: skip
 def scatter_along_axis(x, index, values, *, axis: int, reduction: str = "none"):
@@ -181,6 +183,8 @@ def scatter_along_axis(x, index, values, *, axis: int, reduction: str = "none"):
 def require_reduction(x, index, values, *, axis, reduction):
     if reduction != "none" and reduction not in _REDUCTIONS:
         raise ShapeError(f"reduction is {reduction}, where it is none, {', '.join(list(_REDUCTIONS)[:-1])} or minimum")
+    if x.dtype.is_complex and reduction in ("maximum", "minimum"):
+        raise DTypeError(f"x is {x.dtype}: complex numbers have no {reduction}")
     require_along(x, index, axis=axis)
 
 
@@ -192,7 +196,7 @@ def scatter_along_axis_dx(x, index, values, y, dy, *, axis, reduction):
         return assign(dy)
     if reduction == "multiply":
         ones = full_like(x, value=1.0, dtype=dy.dtype)
-        return multiply(dy, scatter_along_axis(ones, index, values, axis=axis, reduction=reduction))
+        return multiply(dy, conjugated(scatter_along_axis(ones, index, values, axis=axis, reduction=reduction)))
     return multiply(*_shares(x, index, values, y, dy, axis)[:2])
 
 
@@ -208,7 +212,7 @@ def scatter_along_axis_dvalues(x, index, values, y, dy, *, axis, reduction):
     count = scatter_along_axis(of_x, index, zeros, axis=axis, reduction="add")  # of factors that are 0, the others are multiplied
     others = divide(take_along_axis(factors, index, axis=axis), add(values, zeros))
     alone = _is(subtract(take_along_axis(count, index, axis=axis), zeros), 0.0)
-    return multiply(multiply(take_along_axis(dy, index, axis=axis), others), alone)
+    return multiply(multiply(take_along_axis(dy, index, axis=axis), conjugated(others)), alone)
 
 
 def _is(x, value: float):

@@ -41,7 +41,7 @@ def _share(beaten, x, y, dz):
 
 
 @operator(
-    "x: number[*#s], y: number[*#s] -> z: number[*#s]",
+    "x: real[*#s], y: real[*#s] -> z: real[*#s]",
     cases=[Case(x=[1.0, 5.0], y=[3.0, 4.0], z=[1.0, 4.0]), Case(x=[1, 5], y=3, z=[1, 3])],
 )
 def minimum(x, y):
@@ -56,7 +56,7 @@ minimum.gradient_programs(
 
 
 @operator(
-    "x: number[*#s], y: number[*#s] -> z: number[*#s]",
+    "x: real[*#s], y: real[*#s] -> z: real[*#s]",
     cases=[Case(x=[1.0, 5.0], y=[3.0, 4.0], z=[3.0, 5.0]), Case(x=[1, 5], y=3, z=[3, 5])],
 )
 def maximum(x, y):

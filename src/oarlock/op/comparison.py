@@ -9,7 +9,7 @@ __all__ = ["equal", "greater", "greater_equal", "less", "less_equal", "not_equal
 
 
 @operator(
-    "x: number[*#s], y: number[*#s] -> z: bool[*#s]",
+    "x: real[*#s], y: real[*#s] -> z: bool[*#s]",
     cases=[Case(x=[10.0, 20.0], y=15.0, z=[False, True])],
 )
 def greater(x, y):
@@ -17,19 +17,19 @@ def greater(x, y):
     return torch.gt(x, y)
 
 
-@operator("x: number[*#s], y: number[*#s] -> z: bool[*#s]", cases=[Case(x=[10.0, 20.0], y=[10.0, 30.0], z=[True, False])])
+@operator("x: real[*#s], y: real[*#s] -> z: bool[*#s]", cases=[Case(x=[10.0, 20.0], y=[10.0, 30.0], z=[True, False])])
 def greater_equal(x, y):
     """Where ``x >= y``."""
     return torch.ge(x, y)
 
 
-@operator("x: number[*#s], y: number[*#s] -> z: bool[*#s]", cases=[Case(x=[10.0, 20.0], y=15.0, z=[True, False])])
+@operator("x: real[*#s], y: real[*#s] -> z: bool[*#s]", cases=[Case(x=[10.0, 20.0], y=15.0, z=[True, False])])
 def less(x, y):
     """Where ``x < y``."""
     return torch.lt(x, y)
 
 
-@operator("x: number[*#s], y: number[*#s] -> z: bool[*#s]", cases=[Case(x=[10.0, 20.0], y=[10.0, 10.0], z=[True, False])])
+@operator("x: real[*#s], y: real[*#s] -> z: bool[*#s]", cases=[Case(x=[10.0, 20.0], y=[10.0, 10.0], z=[True, False])])
 def less_equal(x, y):
     """Where ``x <= y``."""
     return torch.le(x, y)

@@ -18,7 +18,6 @@ from oarlock.op.composed.attention import attention_by_head
 from oarlock.op.composed.axes import channel_shuffle, moveaxis, pixel_shuffle, pixel_unshuffle, rot90, swapaxes, unflatten
 from oarlock.op.composed.broadcast_product import matrix_product
 from oarlock.op.composed.class_losses import cross_entropy, nll_loss
-from oarlock.op.composed.complex_pairs import complex_pairs, complex_product, conjugate, imaginary_part, magnitude, phase, polar, real_part
 from oarlock.op.composed.crf import crf_loss
 from oarlock.op.composed.density_losses import gaussian_nll_loss, poisson_nll_loss
 from oarlock.op.composed.diagonals import diag, diag_embed, diagflat, diagonal_scatter, trace
@@ -171,9 +170,6 @@ __all__ = [
     "chunk",
     "column_stack",
     "combinations",
-    "complex_pairs",
-    "complex_product",
-    "conjugate",
     "corrcoef",
     "cosine_embedding_loss",
     "cosine_similarity",
@@ -223,7 +219,6 @@ __all__ = [
     "ifftn",
     "ifftshift",
     "ihfft",
-    "imaginary_part",
     "index_add",
     "index_copy",
     "index_fill",
@@ -249,7 +244,6 @@ __all__ = [
     "logspace",
     "lp_pool",
     "lstsq",
-    "magnitude",
     "margin_ranking_loss",
     "masked_fill",
     "masked_scatter",
@@ -278,16 +272,13 @@ __all__ = [
     "outer",
     "pairwise_distance",
     "pdist",
-    "phase",
     "pixel_shuffle",
     "pixel_unshuffle",
     "poisson_nll_loss",
-    "polar",
     "prelu",
     "put",
     "quantile",
     "rad2deg",
-    "real_part",
     "relative_buckets",
     "relative_places",
     "relu6",

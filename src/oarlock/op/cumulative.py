@@ -86,7 +86,7 @@ cumprod.check_shapes(require_along)
 
 @cumprod.gradient("x", axis_attribute="axis")
 def cumprod_dx(x, dy, *, axis, exclusive, reverse):
-    return product_slopes(x, dy, axis, exclusive, reverse)
+    return product_slopes(x.conj(), dy, axis, exclusive, reverse)
 
 
 @cumprod_dx.gradient("dy", axis_attribute="axis")
@@ -96,11 +96,11 @@ def cumprod_dx_ddy(x, ddx, *, axis, exclusive, reverse):
 
 @cumprod_dx.gradient("x", axis_attribute="axis")
 def cumprod_dx_dx(x, dy, ddx, *, axis, exclusive, reverse):
-    return slopes_tangent(x, dy, ddx, axis, exclusive, reverse)
+    return slopes_tangent(x.conj(), dy, ddx.conj(), axis, exclusive, reverse)
 
 
 @operator(
-    "x: number[...s] -> values: number[...s], indices: int64[...s]",
+    "x: real[...s] -> values: real[...s], indices: int64[...s]",
     axis_attribute="axis",
     cases=[
         Case(x=[[1.0, 3.0, 2.0, 3.0]], axis=1, values=[[1.0, 3.0, 3.0, 3.0]], indices=[[0, 1, 1, 3]]),
@@ -115,7 +115,7 @@ def cummax(x, *, axis: int):
 
 
 @operator(
-    "x: number[...s] -> values: number[...s], indices: int64[...s]",
+    "x: real[...s] -> values: real[...s], indices: int64[...s]",
     axis_attribute="axis",
     cases=[
         Case(x=[[3.0, 1.0, 2.0, 1.0]], axis=1, values=[[3.0, 1.0, 1.0, 1.0]], indices=[[0, 1, 1, 3]]),

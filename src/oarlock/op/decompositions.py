@@ -14,7 +14,7 @@ from oarlock.op.composed.shape import unsqueeze
 from oarlock.op.elementwise import add, divide, multiply, neg, subtract
 from oarlock.op.linear_systems import inverse
 from oarlock.op.manipulation import concat, slice_, split
-from oarlock.op.matrix import matmul, matrix_transpose
+from oarlock.op.matrix import adjoint, matmul, matrix_transpose
 from oarlock.op.rearrangement import tril, triu
 from oarlock.op.trusted_operator import operator
 from oarlock.op.unary import square
@@ -205,7 +205,7 @@ def eigh_dx(values, vectors, dvalues=None, dvectors=None):
 
 
 @operator(
-    "x: float[*b m m] -> p: float[*b m m], l: float[*b m m], u: float[*b m m]",
+    "x: inexact[*b m m] -> p: inexact[*b m m], l: inexact[*b m m], u: inexact[*b m m]",
     sensitive_to="place",
     cases=[
         Case(x=[[1.0, 2.0], [2.0, 1.0]], p=[[0.0, 1.0], [1.0, 0.0]], l=[[1.0, 0.0], [0.5, 1.0]], u=[[2.0, 1.0], [0.0, 1.5]]),
@@ -224,17 +224,17 @@ def lu(x):
 @lu.gradient_program("x")
 def lu_dx(p, l, u, dl=None, du=None, dp=None):  # noqa: E741
     """``p inv(l)' (L + U) inv(u)'``, the lower triangle of ``l' dl`` below the diagonal, and the upper one of ``du u'``."""
-    inner = None if dl is None else tril(matmul(matrix_transpose(l), dl), diagonal=-1)
+    inner = None if dl is None else tril(matmul(adjoint(l), dl), diagonal=-1)
     if du is not None:
-        inner = _sum(inner, triu(matmul(du, matrix_transpose(u))))
+        inner = _sum(inner, triu(matmul(du, adjoint(u))))
     if inner is None:
         return multiply(p, 0.0)  # a permutation stays
-    right = matmul(inner, matrix_transpose(inverse(u)))
-    return matmul(p, matmul(matrix_transpose(inverse(l)), right))
+    right = matmul(inner, adjoint(inverse(u)))
+    return matmul(p, matmul(adjoint(inverse(l)), right))
 
 
 @operator(
-    "x: float[*b m n] -> y: float[*b n m]",
+    "x: inexact[*b m n] -> y: inexact[*b n m]",
     sensitive_to="place",
     checks_values=True,
     cases=[
@@ -258,7 +258,7 @@ def pinv(x, *, relative: float | None = None):
 @pinv.gradient_program("x")
 def pinv_dx(x, y, dy, *, relative=None):
     """Where the rank stays: ``-y' dy y' + (1 - x y) dy' y y' + y' y dy' (1 - y x)`` (Golub and Pereyra, 1973)."""
-    turned, back = matrix_transpose(y), matrix_transpose(dy)
+    turned, back = adjoint(y), adjoint(dy)
     direct = neg(matmul(turned, matmul(dy, turned)))
     of_rows = matmul(back, matmul(y, turned))  # [*b m n]
     of_columns = matmul(turned, matmul(y, back))
@@ -268,7 +268,7 @@ def pinv_dx(x, y, dy, *, relative=None):
 
 
 @operator(
-    "x: float[*b m m] -> y: float[*b m m]",
+    "x: inexact[*b m m] -> y: inexact[*b m m]",
     sensitive_to="place",
     cases=[
         Case(x=[[0.0, 1.0], [0.0, 0.0]], y=[[1.0, 1.0], [0.0, 1.0]]),
@@ -286,7 +286,7 @@ def matrix_exp(x):
 @matrix_exp.gradient_program("x")
 def matrix_exp_dx(x, dy):
     """The upper right quarter of the exponential of ``[[x', dy], [0, x']]`` (Mathias, 1996)."""
-    turned = matrix_transpose(x)
+    turned = adjoint(x)
     upper = concat([turned, dy], axis=-1)
     lower = concat([multiply(dy, 0.0), turned], axis=-1)
     whole = matrix_exp(concat([upper, lower], axis=-2))

@@ -1,8 +1,10 @@
 """From one dtype to another, which happens nowhere else."""
 
+from oarlock.errors import DTypeError
 from oarlock.ir.dtype import DType
+from oarlock.op.complex_parts import real
 from oarlock.op.trusted_operator import operator
-from oarlock.registry import Case, GradCheck
+from oarlock.registry import Case, GradCheck, Rejects
 from oarlock.tensor.dtype import to_torch
 
 __all__ = ["cast"]
@@ -14,15 +16,25 @@ __all__ = ["cast"]
     cases=[
         Case(x=[1.7, -1.7], dtype="int64", y=[1, -1]),
         Case(x=[0, 2], dtype="bool", y=[False, True]),
+        Case(x=[1, 2], dtype="complex64", y=[1 + 0j, 2 + 0j]),
         GradCheck(x=(2, 3), dtype="float64"),
+        GradCheck(x=(2, 3), dtype="complex128"),
+        Rejects("x is complex128, and float64 does not hold its imaginary part", x=[1j], dtype="float64"),
     ],
 )
 def cast(x, *, dtype: DType):
-    """``x`` in another dtype; a float becomes an integer by dropping its fraction."""
+    """``x`` in another dtype; a float becomes an integer by dropping its fraction. `real` and `abs` make real numbers of complex ones."""
     return x.to(to_torch(dtype))
+
+
+@cast.check_shapes
+def require_imaginary_kept(x, *, dtype):
+    if x.dtype.is_complex and not dtype.is_complex:
+        raise DTypeError(f"x is {x.dtype}, and {dtype} does not hold its imaginary part", hint="ol.op.real(x), or ol.op.abs(x)")
 
 
 @cast.gradient_program("x")
 def cast_dx(x_shape, dy, *, dtype):
-    """Between floats the gradient is cast back; integers pass none."""
-    return dy if x_shape.dtype is dy.dtype else cast(dy, dtype=x_shape.dtype)
+    """The gradient is cast back, of real numbers the real part; integers pass none."""
+    given = real(dy) if dy.dtype.is_complex and not x_shape.dtype.is_complex else dy
+    return given if x_shape.dtype is given.dtype else cast(given, dtype=x_shape.dtype)

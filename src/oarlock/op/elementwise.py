@@ -2,6 +2,7 @@
 
 import torch
 
+from oarlock.op.complex_parts import conjugated
 from oarlock.op.reduction import fit_to
 from oarlock.op.rounding import trunc
 from oarlock.op.trusted_operator import operator
@@ -61,13 +62,14 @@ def multiply(x, y):
 
 
 multiply.gradient_programs(
-    x=lambda y, dz, x_shape: fit_to(multiply(dz, y), x_shape),
-    y=lambda x, dz, y_shape: fit_to(multiply(dz, x), y_shape),
+    x=lambda y, dz, x_shape: fit_to(multiply(dz, conjugated(y)), x_shape),
+    y=lambda x, dz, y_shape: fit_to(multiply(dz, conjugated(x)), y_shape),
 )
 
 
 @operator(
-    "x: float[*#s], y: float[*#s] -> z: float[*#s]", cases=[Case(x=[1.0, 2.0], y=[4.0, 5.0], z=[0.25, 0.4]), GradCheck(low=0.5, high=2.0)]
+    "x: inexact[*#s], y: inexact[*#s] -> z: inexact[*#s]",
+    cases=[Case(x=[1.0, 2.0], y=[4.0, 5.0], z=[0.25, 0.4]), GradCheck(low=0.5, high=2.0)],
 )
 def divide(x, y):
     """``z = x / y``."""
@@ -75,13 +77,13 @@ def divide(x, y):
 
 
 divide.gradient_programs(
-    x=lambda y, dz, x_shape: fit_to(divide(dz, y), x_shape),
-    y=lambda y, z, dz, y_shape: fit_to(neg(multiply(dz, divide(z, y))), y_shape),
+    x=lambda y, dz, x_shape: fit_to(divide(dz, conjugated(y)), x_shape),
+    y=lambda y, z, dz, y_shape: fit_to(neg(multiply(dz, conjugated(divide(z, y)))), y_shape),
 )
 
 
 @operator(
-    "x: number[*#s], y: number[*#s] -> z: number[*#s]",
+    "x: real[*#s], y: real[*#s] -> z: real[*#s]",
     checks_values=True,
     cases=[
         Case(x=[7, -7, 7, -7], y=[2, 2, -2, -2], z=[3, -4, -4, 3]),
@@ -105,7 +107,7 @@ floor_divide.no_gradient("x", "y")
 
 
 @operator(
-    "x: number[*#s], y: number[*#s] -> z: number[*#s]",
+    "x: real[*#s], y: real[*#s] -> z: real[*#s]",
     checks_values=True,
     cases=[
         Case(x=[7, -7, 7, -7], y=[2, 2, -2, -2], z=[1, 1, -1, -1]),
@@ -126,7 +128,7 @@ remainder.gradient_programs(
 
 
 @operator(
-    "x: number[*#s], y: number[*#s] -> z: number[*#s]",
+    "x: real[*#s], y: real[*#s] -> z: real[*#s]",
     checks_values=True,
     cases=[
         Case(x=[7, -7, 7, -7], y=[2, 2, -2, -2], z=[1, -1, 1, -1]),
@@ -156,7 +158,7 @@ neg.gradient_programs(x=lambda dy: neg(dy))
 
 
 @operator(
-    "x: number[*#s], lower?: number[*#s], upper?: number[*#s] -> y: number[*#s]",
+    "x: real[*#s], lower?: real[*#s], upper?: real[*#s] -> y: real[*#s]",
     aliases=("x",),
     cases=[
         Case(x=[-2.0, 0.5, 2.0], lower=-1.0, upper=1.0, y=[-1.0, 0.5, 1.0]),
@@ -256,7 +258,7 @@ optimization_barrier.gradient_programs(x=lambda dy: dy)
 
 
 @operator(
-    "*xs: float[...s] -> y: float[...s]",
+    "*xs: inexact[...s] -> y: inexact[...s]",
     aliases=("xs",),
     cases=[Case(xs=([1.0, 2.0], [3.0, 4.0], [5.0, 6.0]), y=[9.0, 12.0]), Case(xs=([1.0],), y=[1.0])],
 )

@@ -14,7 +14,7 @@ __all__ = ["amax", "amin", "argmin", "reduce_min"]
 
 
 @operator(
-    "x: number[...s] -> y: int64[...s-{axis!}]",
+    "x: real[...s] -> y: int64[...s-{axis!}]",
     axis_attribute="axis",
     cases=[
         Case(x=[[2.0, 1.0, 3.0], [4.0, 4.0, 5.0]], y=[1, 0]),
@@ -27,7 +27,7 @@ def argmin(x, *, axis: int = -1, keepdim: bool = False):
 
 
 @operator(
-    "x: number[...s] -> y: number[...s-{axis!}], index: int64[...s-{axis!}]",
+    "x: real[...s] -> y: real[...s-{axis!}], index: int64[...s-{axis!}]",
     intermediate=("index",),
     aliases=("x",),
     axis_attribute="axis",
@@ -51,7 +51,7 @@ reduce_min.gradient_programs(
 
 
 @operator(
-    "x: number[...s] -> y: number[...s-{axis!}]",
+    "x: real[...s] -> y: real[...s-{axis!}]",
     axis_attribute="axis",
     cases=[
         Case(x=[[[1.0, 3.0], [4.0, 2.0]]], axis=(1, 2), y=[4.0]),
@@ -68,7 +68,7 @@ def amax(x, *, axis: int | tuple[int, ...] | None = None, keepdim: bool = False)
 
 
 @operator(
-    "x: number[...s] -> y: number[...s-{axis!}]",
+    "x: real[...s] -> y: real[...s-{axis!}]",
     axis_attribute="axis",
     cases=[
         Case(x=[[[1.0, 3.0], [4.0, 2.0]]], axis=(1, 2), y=[1.0]),

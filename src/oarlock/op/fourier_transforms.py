@@ -1,7 +1,4 @@
-"""Discrete Fourier transforms of real numbers and of complex ones, which are pairs: a last axis of 2 holds real and imaginary parts.
-
-Half precision is computed in float32. Decision 21 says why pairs.
-"""
+"""Discrete Fourier transforms along an axis: of complex numbers, of real ones, and back to these."""
 
 import torch
 
@@ -11,7 +8,6 @@ from oarlock.ir.size import Shape
 from oarlock.op.trusted_operator import operator
 from oarlock.registry import Case, GradCheck, Rejects
 from oarlock.registry.told_size import told_size
-from oarlock.tensor.dtype import at_least_single
 
 __all__ = ["fourier", "real_fourier", "real_fourier_inverse"]
 
@@ -20,7 +16,7 @@ NORMS = {"backward": "forward", "ortho": "ortho", "forward": "backward"}
 
 
 def _require_axis_with_elements(shape: Shape, axis: int, norm: str) -> int:
-    """The axis of a transform, in front of any pairs. Raises ShapeError, or ArgumentError for another norm."""
+    """The axis of a transform. Raises ShapeError, or ArgumentError for another norm."""
     if norm not in NORMS:
         raise ArgumentError(f"norm is one of {', '.join(NORMS)}, not {norm!r:.40}")
     at = require_axis(shape, axis)
@@ -29,45 +25,37 @@ def _require_axis_with_elements(shape: Shape, axis: int, norm: str) -> int:
     return at
 
 
-def _complex(x: torch.Tensor) -> torch.Tensor:
-    return torch.view_as_complex(at_least_single(x).clone(memory_format=torch.contiguous_format))
-
-
-def _pairs(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    return torch.view_as_real(x).to(dtype).contiguous()
-
-
 @operator(
-    "x: float[...s n 2] -> y: float[...s n 2]",
+    "x: complex[...s n] -> y: complex[...s n]",
     linear_in=("x",),
     sensitive_to="place",
     cases=[
-        Case(x=[[1.0, 0.0], [0.0, 1.0], [0.0, 0.0], [0.0, 0.0]], y=[[1.0, 1.0], [2.0, 0.0], [1.0, -1.0], [0.0, 0.0]]),
-        Case(x=[[[2.0, 0.0]], [[0.0, 4.0]]], axis=0, inverse=True, y=[[[1.0, 2.0]], [[1.0, -2.0]]]),
-        Case(x=[[3.0, 1.0], [1.0, -1.0]], norm="forward", y=[[2.0, 0.0], [1.0, 1.0]]),
-        GradCheck(x=(2, 5, 2)),
-        GradCheck(x=(4, 3, 2), axis=0, inverse=True),
-        GradCheck(x=(3, 2), norm="ortho"),
-        GradCheck(x=(0, 3, 2), norm="forward", inverse=True),
-        Rejects("norm is one of backward, ortho, forward, not 'none'", x=(2, 2), norm="none"),
-        Rejects("axis 1 is not an axis of x, which has 1 dimensions", x=(2, 2), axis=1),
-        Rejects("axis -1 has the size 0, where a transform needs an element", x=(0, 2)),
+        Case(x=[1 + 0j, 1j, 0j, 0j], y=[1 + 1j, 2 + 0j, 1 - 1j, 0j]),
+        Case(x=[[2 + 0j], [4j]], axis=0, inverse=True, y=[[1 + 2j], [1 - 2j]]),
+        Case(x=[3 + 1j, 1 - 1j], norm="forward", y=[2 + 0j, 1 + 1j]),
+        GradCheck(x=(2, 5)),
+        GradCheck(x=(4, 3), axis=0, inverse=True),
+        GradCheck(x=(3,), norm="ortho"),
+        GradCheck(x=(0, 3), norm="forward", inverse=True),
+        Rejects("norm is one of backward, ortho, forward, not 'none'", x=(2,), norm="none"),
+        Rejects("axis 1 is not an axis of x, which has 1 dimensions", x=(2,), axis=1),
+        Rejects("axis -1 has the size 0, where a transform needs an element", x=(0,)),
     ],
 )
 def fourier(x, *, axis: int = -1, inverse: bool = False, norm: str = "backward"):
-    """``y[k] = sum x[j] exp(-2 pi i j k / n)`` along an axis of complex numbers, or its inverse. The last axis holds pairs; none counts it.
+    """``y[k] = sum x[j] exp(-2 pi i j k / n)`` along an axis, or its inverse.
 
     The inverse is divided by n, or with the norm "ortho" both by its root, or with "forward" the other (Cooley and Tukey, 1965).
     """
     if not x.numel():
         return torch.zeros_like(x)  # MKL refuses to transform nothing
     transform = torch.fft.ifft if inverse else torch.fft.fft
-    return _pairs(transform(_complex(x), dim=axis, norm=norm), x.dtype)
+    return transform(x, dim=axis, norm=norm).contiguous()
 
 
 @fourier.check_shapes
 def require_complex_axis(x, *, axis, inverse, norm):
-    _require_axis_with_elements(x.shape[:-1], axis, norm)
+    _require_axis_with_elements(x.shape, axis, norm)
 
 
 @fourier.gradient("x", sensitive_to="place")
@@ -77,12 +65,12 @@ def fourier_dx(dy, *, axis, inverse, norm):
 
 
 @operator(
-    "x: float[...s n] -> y: float[...t]",
+    "x: float[...s n] -> y: float.complex[...t]",
     linear_in=("x",),
     sensitive_to="place",
     cases=[
-        Case(x=[1.0, 2.0, 3.0, 4.0], y=[[10.0, 0.0], [-2.0, 2.0], [-2.0, 0.0]]),
-        Case(x=[[3.0], [1.0]], axis=0, norm="forward", y=[[[2.0, 0.0]], [[1.0, 0.0]]]),
+        Case(x=[1.0, 2.0, 3.0, 4.0], y=[10 + 0j, -2 + 2j, -2 + 0j]),
+        Case(x=[[3.0], [1.0]], axis=0, norm="forward", y=[[2 + 0j], [1 + 0j]]),
         GradCheck(x=(2, 5)),
         GradCheck(x=(4, 3), axis=0, norm="ortho"),
         GradCheck(x=(1,), norm="forward"),
@@ -92,11 +80,11 @@ def fourier_dx(dy, *, axis, inverse, norm):
     ],
 )
 def real_fourier(x, *, axis: int = -1, norm: str = "backward"):
-    """The first n / 2 + 1 of what `fourier` gives of real numbers, along an axis: pairs in a last axis more. The others are conjugates."""
+    """The first n / 2 + 1 of what `fourier` gives of real numbers, along an axis. The others are conjugates."""
     if not x.numel():
         at = axis % x.ndim
-        return x.new_zeros((*x.shape[:at], x.shape[at] // 2 + 1, *x.shape[at + 1 :], 2))
-    return _pairs(torch.fft.rfft(at_least_single(x), dim=axis, norm=norm), x.dtype)
+        return x.new_zeros((*x.shape[:at], x.shape[at] // 2 + 1, *x.shape[at + 1 :]), dtype=x.dtype.to_complex())
+    return torch.fft.rfft(x, dim=axis, norm=norm).contiguous()
 
 
 @real_fourier.infer_shape
@@ -104,7 +92,7 @@ def real_fourier_shape(x, *, axis, norm):
     at = _require_axis_with_elements(x.shape, axis, norm)
     length = x.shape[at]
     half = length // 2 + 1 if isinstance(length, int) else "?half"
-    return (*x.shape[:at], half, *x.shape[at + 1 :], 2)
+    return (*x.shape[:at], half, *x.shape[at + 1 :])
 
 
 @told_size(real_fourier)
@@ -118,57 +106,56 @@ def real_fourier_dx(dy, x_shape, *, axis, norm):
     at = axis % len(x_shape)
     length = x_shape[at]
     if not dy.numel():
-        return dy.new_zeros(x_shape)
-    whole = torch.fft.ifft(_complex(dy), n=length, dim=at, norm=NORMS[norm])
-    return whole.real.to(dy.dtype).contiguous()
+        return dy.new_zeros(x_shape, dtype=dy.dtype.to_real())
+    whole = torch.fft.ifft(dy, n=length, dim=at, norm=NORMS[norm])
+    return whole.real.clone(memory_format=torch.contiguous_format)
 
 
 @operator(
-    "x: float[...s n 2] -> y: float[...t]",
+    "x: complex[...s n] -> y: complex.real[...t]",
     linear_in=("x",),
     sensitive_to="place",
     cases=[
-        Case(x=[[10.0, 0.0], [-2.0, 2.0], [-2.0, 0.0]], length=4, y=[1.0, 2.0, 3.0, 4.0]),
-        Case(x=[[[2.0, 9.0]], [[1.0, 9.0]]], axis=0, length=2, norm="forward", y=[[3.0], [1.0]]),
-        GradCheck(x=(2, 3, 2), length=5),
-        GradCheck(x=(3, 2, 2), axis=0, length=4, norm="ortho"),
-        GradCheck(x=(1, 2), length=1),
-        GradCheck(x=(0, 3, 2), length=4, norm="forward"),
-        Rejects("3 complex numbers along axis -1 are those of 4 or 5 real ones, not of 6", x=(3, 2), length=6),
-        Rejects("0 complex numbers along axis -1 are those of no real ones, not of 0", x=(0, 2), length=0),
+        Case(x=[10 + 0j, -2 + 2j, -2 + 0j], length=4, y=[1.0, 2.0, 3.0, 4.0]),
+        Case(x=[[2 + 9j], [1 + 9j]], axis=0, length=2, norm="forward", y=[[3.0], [1.0]]),
+        GradCheck(x=(2, 3), length=5),
+        GradCheck(x=(3, 2), axis=0, length=4, norm="ortho"),
+        GradCheck(x=(1,), length=1),
+        GradCheck(x=(0, 3), length=4, norm="forward"),
+        Rejects("3 complex numbers along axis -1 are those of 4 or 5 real ones, not of 6", x=(3,), length=6),
+        Rejects("0 complex numbers along axis -1 are those of no real ones, not of 0", x=(0,), length=0),
     ],
 )
 def real_fourier_inverse(x, *, length: int, axis: int = -1, norm: str = "backward"):
-    """The `length` real numbers whose `real_fourier` is ``x``, pairs in the last axis. The imaginary parts of ends do not count."""
+    """The `length` real numbers whose `real_fourier` is ``x``. The imaginary parts of ends do not count."""
     if not x.numel():
-        at = axis % (x.ndim - 1)
-        return x.new_zeros((*x.shape[:at], length, *x.shape[at + 1 : -1]))
-    return torch.fft.irfft(_complex(x), n=length, dim=axis, norm=norm).to(x.dtype).contiguous()
+        at = axis % x.ndim
+        return x.new_zeros((*x.shape[:at], length, *x.shape[at + 1 :]), dtype=x.dtype.to_real())
+    return torch.fft.irfft(x, n=length, dim=axis, norm=norm).contiguous()
 
 
 @real_fourier_inverse.infer_shape
 def real_fourier_inverse_shape(x, *, length, axis, norm):
     if norm not in NORMS:
         raise ArgumentError(f"norm is one of {', '.join(NORMS)}, not {norm!r:.40}")
-    front = x.shape[:-1]
-    at = require_axis(front, axis)
-    count = front[at]
+    at = require_axis(x.shape, axis)
+    count = x.shape[at]
     if length < 1 or (isinstance(count, int) and count != length // 2 + 1):
         most = 2 * count - 1 if isinstance(count, int) else 0
         fits = f"{most - 1} or {most}" if most > 1 else "1" if most == 1 else "no"
         raise ShapeError(f"{count} complex numbers along axis {axis} are those of {fits} real ones, not of {length}")
-    return (*front[:at], length, *front[at + 1 :])
+    return (*x.shape[:at], length, *x.shape[at + 1 :])
 
 
 @real_fourier_inverse.gradient("x", sensitive_to="place")
 def real_fourier_inverse_dx(dy, x_shape, *, length, axis, norm):
     """The transform of ``dy``, twice where a number stands for its conjugate too."""
-    at = axis % (len(x_shape) - 1)
+    at = axis % len(x_shape)
     if length // 2 + 1 != x_shape[at]:
         raise ValueError(f"x has {x_shape[at]} complex numbers, where {length} real ones have {length // 2 + 1}")
     if not dy.numel():
-        return dy.new_zeros(x_shape)
-    half = torch.fft.rfft(at_least_single(dy), dim=at, norm=NORMS[norm])
+        return dy.new_zeros(x_shape, dtype=dy.dtype.to_complex())
+    half = torch.fft.rfft(dy, dim=at, norm=NORMS[norm])
     number = torch.arange(x_shape[at], device=dy.device)
     times = torch.where((number == 0) | (2 * number == length), 1.0, 2.0).to(half.real.dtype).reshape(-1, *[1] * (half.ndim - at - 1))
-    return _pairs(half * times, dy.dtype)
+    return half * times

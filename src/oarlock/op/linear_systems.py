@@ -5,9 +5,10 @@ A matrix that has no inverse makes a run fail: PyTorch's error, in our words, ra
 
 import torch
 
+from oarlock.op.complex_parts import conjugated
 from oarlock.op.composed.shape import unsqueeze
 from oarlock.op.elementwise import add, multiply, neg, subtract
-from oarlock.op.matrix import matmul, matrix_transpose
+from oarlock.op.matrix import adjoint, matmul, matrix_transpose
 from oarlock.op.rearrangement import tril, triu
 from oarlock.op.reduction import reduce_sum
 from oarlock.op.trusted_operator import operator
@@ -19,6 +20,7 @@ __all__ = ["cholesky", "cofactors", "det", "inverse", "slogdet", "solve_columns"
 _REGULAR = [[2.0, 0.5, -1.0], [0.25, 1.5, 0.5], [-0.5, 1.0, 3.0]]
 _SINGULAR = [[1.0, 2.0], [2.0, 4.0]]
 _POSITIVE = [[4.0, 1.0, 0.5], [1.0, 3.0, -0.5], [0.5, -0.5, 2.0]]
+_COMPLEX = [[2.0 + 1.0j, 0.5j, -1.0 + 0.0j], [0.25 + 0.0j, 1.5 - 0.5j, 0.5 + 0.25j], [-0.5j, 1.0 + 0.0j, 3.0 + 0.0j]]
 _LOWER = [[2.0, 0.0, 0.0], [0.5, -1.5, 0.0], [-1.0, 0.75, 1.0]]
 
 
@@ -30,7 +32,7 @@ def _require_regular(info: torch.Tensor, name: str, fault: str) -> None:
 
 
 @operator(
-    "x: float[*b m m] -> y: float[*b m m]",
+    "x: inexact[*b m m] -> y: inexact[*b m m]",
     sensitive_to="place",
     checks_values=True,
     cases=[
@@ -38,6 +40,7 @@ def _require_regular(info: torch.Tensor, name: str, fault: str) -> None:
         Case(x=[[[0.0, 1.0], [1.0, 0.0]], [[2.0, 0.0], [0.0, 0.5]]], y=[[[0.0, 1.0], [1.0, 0.0]], [[0.5, 0.0], [0.0, 2.0]]]),
         GradCheck(x=[_REGULAR, _POSITIVE]),
         GradCheck(x=(0, 2, 2)),
+        GradCheck(x=_COMPLEX),
         Rejects("x has no inverse", x=_SINGULAR),
         Rejects("x[1] has no inverse", x=[[[1.0, 0.0], [0.0, 1.0]], _SINGULAR]),
     ],
@@ -49,11 +52,11 @@ def inverse(x):
     return y.to(x.dtype)
 
 
-inverse.gradient_programs(x=lambda y, dy: neg(matmul(matrix_transpose(y), matmul(dy, matrix_transpose(y)))))
+inverse.gradient_programs(x=lambda y, dy: neg(matmul(adjoint(y), matmul(dy, adjoint(y)))))
 
 
 @operator(
-    "a: float[*b m m], b: float[*b m k] -> x: float[*b m k]",
+    "a: inexact[*b m m], b: inexact[*b m k] -> x: inexact[*b m k]",
     sensitive_to="place",
     checks_values=True,
     cases=[
@@ -61,6 +64,7 @@ inverse.gradient_programs(x=lambda y, dy: neg(matmul(matrix_transpose(y), matmul
         GradCheck(a=[_REGULAR, _POSITIVE], b=(2, 3, 2)),
         GradCheck(a=_REGULAR, b=(3, 1)),
         GradCheck(a=(0, 2, 2), b=(0, 2, 1)),
+        GradCheck(a=_COMPLEX, b=[[1.0 + 1.0j], [2.0j], [0.5 + 0.0j]]),
         Rejects("a has no inverse", a=_SINGULAR, b=(2, 1)),
     ],
 )
@@ -72,13 +76,13 @@ def solve_columns(a, b):
 
 
 solve_columns.gradient_programs(
-    a=lambda a, x, dx: neg(matmul(solve_columns(matrix_transpose(a), dx), matrix_transpose(x))),
-    b=lambda a, dx: solve_columns(matrix_transpose(a), dx),
+    a=lambda a, x, dx: neg(matmul(solve_columns(adjoint(a), dx), adjoint(x))),
+    b=lambda a, dx: solve_columns(adjoint(a), dx),
 )
 
 
 @operator(
-    "a: float[*b m m], b: float[*b m k] -> x: float[*b m k]",
+    "a: inexact[*b m m], b: inexact[*b m k] -> x: inexact[*b m k]",
     sensitive_to="place",
     checks_values=True,
     cases=[
@@ -104,13 +108,13 @@ def solve_triangular_columns(a, b, *, upper: bool = False, unitriangular: bool =
 
 
 def _other_side(a, dx, upper: bool, unitriangular: bool):
-    return solve_triangular_columns(matrix_transpose(a), dx, upper=not upper, unitriangular=unitriangular)
+    return solve_triangular_columns(adjoint(a), dx, upper=not upper, unitriangular=unitriangular)
 
 
 @solve_triangular_columns.gradient_program("a")
 def solve_triangular_columns_da(a, x, dx, *, upper, unitriangular):
     """The gradient of `solve_columns`, of which only the triangle counts."""
-    full = neg(matmul(_other_side(a, dx, upper, unitriangular), matrix_transpose(x)))
+    full = neg(matmul(_other_side(a, dx, upper, unitriangular), adjoint(x)))
     return triu(full, diagonal=int(unitriangular)) if upper else tril(full, diagonal=-int(unitriangular))
 
 
@@ -118,7 +122,7 @@ solve_triangular_columns.gradient_programs(b=lambda a, dx, *, upper, unitriangul
 
 
 @operator(
-    "x: float[*b m m] -> y: float[*b m m]",
+    "x: inexact[*b m m] -> y: inexact[*b m m]",
     sensitive_to="place",
     checks_values=True,
     cases=[
@@ -126,6 +130,7 @@ solve_triangular_columns.gradient_programs(b=lambda a, dx, *, upper, unitriangul
         Case(x=[[[9.0]]], y=[[[3.0]]]),
         GradCheck(x=[_POSITIVE, [[2.0, 0.0, 0.5], [0.0, 1.0, 0.25], [0.5, 0.25, 3.0]]]),
         GradCheck(x=[[4.0, 1.0], [0.5, 2.0]]),
+        GradCheck(x=[[4.0 + 0.0j, 1.0 + 1.0j], [0.5 - 0.5j, 2.0 + 0.0j]]),
         GradCheck(x=(0, 2, 2)),
         Rejects("x is not positive definite", x=[[1.0, 2.0], [2.0, 1.0]]),
     ],
@@ -133,10 +138,10 @@ solve_triangular_columns.gradient_programs(b=lambda a, dx, *, upper, unitriangul
 def cholesky(x):
     """The lower triangular ``y`` with positive diagonal whose ``y y'`` is the symmetric part of ``x``: ``x``, where that is symmetric.
 
-    A matrix that is not positive definite makes the run fail.
+    Of complex numbers ``'`` conjugates too, and Hermitian stands for symmetric. A matrix that is not positive definite makes the run fail.
     """
     wide = at_least_single(x)
-    y, info = torch.linalg.cholesky_ex((wide + wide.mT) / 2)
+    y, info = torch.linalg.cholesky_ex((wide + wide.mH) / 2)
     _require_regular(info, "x", "is not positive definite")
     return y.to(x.dtype)
 
@@ -144,11 +149,11 @@ def cholesky(x):
 @cholesky.gradient_program("x")
 def cholesky_dx(y, dy):
     """The symmetric part of ``inv(y)' P inv(y)``, with ``P`` the lower triangle of ``y' dy``, its diagonal halved (Murray, 2016)."""
-    product = matmul(matrix_transpose(y), dy)
+    product = matmul(adjoint(y), dy)
     half = subtract(tril(product), multiply(subtract(tril(product), tril(product, diagonal=-1)), 0.5))
-    left = solve_triangular_columns(matrix_transpose(y), half, upper=True)
-    full = matrix_transpose(solve_triangular_columns(matrix_transpose(y), matrix_transpose(left), upper=True))
-    return multiply(add(full, matrix_transpose(full)), 0.5)
+    left = solve_triangular_columns(adjoint(y), half, upper=True)
+    full = adjoint(solve_triangular_columns(adjoint(y), adjoint(left), upper=True))
+    return multiply(add(full, adjoint(full)), 0.5)
 
 
 @operator(
@@ -175,7 +180,7 @@ slogdet.gradient_programs(x=lambda x, dlog, dsign=None: multiply(matrix_transpos
 
 
 @operator(
-    "x: float[*b m m] -> y: float[*b]",
+    "x: inexact[*b m m] -> y: inexact[*b]",
     sensitive_to="place",
     cases=[
         Case(x=[[1.0, 2.0], [3.0, 4.0]], y=-2.0),
@@ -189,11 +194,11 @@ def det(x):
     return torch.linalg.det(at_least_single(x)).to(x.dtype)
 
 
-det.gradient_programs(x=lambda x, dy: multiply(cofactors(x), unsqueeze(dy, -1, -1)))
+det.gradient_programs(x=lambda x, dy: multiply(conjugated(cofactors(x)), unsqueeze(dy, -1, -1)))
 
 
 @operator(
-    "x: float[*b m m] -> y: float[*b m m]",
+    "x: inexact[*b m m] -> y: inexact[*b m m]",
     sensitive_to="place",
     cases=[
         Case(x=[[1.0, 2.0], [3.0, 4.0]], y=[[4.0, -3.0], [-2.0, 1.0]]),
@@ -214,13 +219,13 @@ def cofactors(x):
     count = s.shape[-1]
     others = torch.where(torch.eye(count, dtype=torch.bool, device=s.device), 1.0, s.unsqueeze(-2)).prod(-1)
     sign = torch.linalg.det(u) * torch.linalg.det(v)
-    found = u @ (others.unsqueeze(-1) * v) * sign.unsqueeze(-1).unsqueeze(-1)
+    found = u.conj() @ (others.unsqueeze(-1) * v.conj()) * sign.unsqueeze(-1).unsqueeze(-1)
     return torch.where(known, found, torch.nan).to(x.dtype)
 
 
 @cofactors.gradient_program("x")
 def cofactors_dx(x, y, dy):
     """``sum(dy y) inv(x)' - y dy' inv(x)'``."""
-    transposed = matrix_transpose(inverse(x))
+    transposed, y = adjoint(inverse(x)), conjugated(y)
     along = reduce_sum(multiply(dy, y), axis=(-2, -1), keepdim=True)
     return subtract(multiply(along, transposed), matmul(y, matmul(matrix_transpose(dy), transposed)))

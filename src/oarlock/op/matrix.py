@@ -2,6 +2,8 @@
 
 import torch
 
+from oarlock.ir.var import Var
+from oarlock.op.complex_parts import conj, conjugated
 from oarlock.op.elementwise import multiply
 from oarlock.op.reduction import broadcast_to_like, mean_dx
 from oarlock.op.trusted_operator import operator
@@ -9,11 +11,11 @@ from oarlock.registry import Case, GradCheck
 from oarlock.tensor.dot import dot_by_parts
 from oarlock.tensor.rows import as_rows, rows_times
 
-__all__ = ["dot", "linear", "matmul", "matrix_transpose"]
+__all__ = ["adjoint", "dot", "linear", "matmul", "matrix_transpose"]
 
 
 @operator(
-    "x: float[*b k], w: float[k n], bias?: float[n] -> out: float[*b n]",
+    "x: inexact[*b k], w: inexact[k n], bias?: inexact[n] -> out: inexact[*b n]",
     linear_in=("x", "w"),
     sensitive_to="place",
     cases=[
@@ -37,6 +39,12 @@ def linear_dx(w, dout):
 def linear_dw(x, dout):
     """Sums over all rows, so a loop's many small products may become one."""
     return torch.mm(x.t(), dout) if x.dim() == 2 and dout.dim() == 2 else torch.mm(as_rows(x).t(), as_rows(dout))
+
+
+linear.complex_gradient_programs(
+    x=lambda w, dout: linear_dx(conj(w), dout),
+    w=lambda x, dout: linear_dw(conj(x), dout),
+)
 
 
 @linear.gradient("bias")
@@ -63,8 +71,13 @@ def matrix_transpose(x):
 matrix_transpose.gradient_programs(x=lambda dy: matrix_transpose(dy))
 
 
+def adjoint(x: Var) -> Var:
+    """The conjugate transpose of matrices; of real numbers, the transpose."""
+    return matrix_transpose(conjugated(x))
+
+
 @operator(
-    "x: float[*b m k], y: float[*b k n] -> z: float[*b m n]",
+    "x: inexact[*b m k], y: inexact[*b k n] -> z: inexact[*b m n]",
     linear_in=("x", "y"),
     sensitive_to="place",
     cases=[Case(x=[[[1.0, 2.0]]], y=[[[3.0], [4.0]]], z=[[[11.0]]])],
@@ -84,8 +97,14 @@ def matmul_dy(x, dz):
     return torch.bmm(x.mT, dz) if dz.dim() == 3 else torch.matmul(x.mT, dz)
 
 
+matmul.complex_gradient_programs(
+    x=lambda y, dz: matmul_dx(conj(y), dz),
+    y=lambda x, dz: matmul_dy(conj(x), dz),
+)
+
+
 @operator(
-    "x: float[...s], y: float[...s] -> z: float[]",
+    "x: inexact[...s], y: inexact[...s] -> z: inexact[]",
     sensitive_to="place",
     cases=[
         Case(x=[[1.0, 2.0], [3.0, 4.0]], y=[[1.0, 0.0], [-1.0, 2.0]], z=6.0),
@@ -96,7 +115,7 @@ def matmul_dy(x, dz):
     ],
 )
 def dot(x, y, *, mean: bool = False):
-    """The sum of all ``x * y``, or their mean."""
+    """The sum of all ``x * y``, or their mean. Nothing is conjugated: see `vdot`."""
     count = x.numel()
     if not x.is_cpu or x.element_size() < 4:
         products = x * y
@@ -106,6 +125,6 @@ def dot(x, y, *, mean: bool = False):
 
 
 dot.gradient_programs(
-    x=lambda y, dz, *, mean: multiply(mean_dx(dz, y, keepdim=False) if mean else broadcast_to_like(dz, y), y),
-    y=lambda x, dz, *, mean: multiply(mean_dx(dz, x, keepdim=False) if mean else broadcast_to_like(dz, x), x),
+    x=lambda y, dz, *, mean: multiply(mean_dx(dz, y, keepdim=False) if mean else broadcast_to_like(dz, y), conjugated(y)),
+    y=lambda x, dz, *, mean: multiply(mean_dx(dz, x, keepdim=False) if mean else broadcast_to_like(dz, x), conjugated(x)),
 )

@@ -21,7 +21,7 @@ def _picked(function, x, axis: int | None, keepdim: bool):
 
 
 @operator(
-    "x: number[...s] -> values: number[...s-{axis!}], indices: int64[...s-{axis!}]",
+    "x: real[...s] -> values: real[...s-{axis!}], indices: int64[...s-{axis!}]",
     axis_attribute="axis",
     cases=[
         Case(x=[[3.0, 1.0, 2.0], [4.0, 6.0, 5.0]], axis=1, values=[2.0, 5.0], indices=[2, 2]),
@@ -37,7 +37,7 @@ def median(x, *, axis: int | None = None, keepdim: bool = False):
 
 
 @operator(
-    "x: number[...s] -> values: number[...s-{axis!}], indices: int64[...s-{axis!}]",
+    "x: real[...s] -> values: real[...s-{axis!}], indices: int64[...s-{axis!}]",
     axis_attribute="axis",
     cases=[
         Case(x=[[3.0, 1.0], [4.0, 6.0]], axis=1, values=[1.0, 4.0], indices=[1, 0]),
@@ -58,7 +58,7 @@ for _median in (median, nanmedian):
 
 
 @operator(
-    "x: number[...s] -> values: number[...s-{axis!}], indices: int64[...s-{axis!}]",
+    "x: real[...s] -> values: real[...s-{axis!}], indices: int64[...s-{axis!}]",
     axis_attribute="axis",
     cases=[
         Case(x=[[3.0, 1.0, 2.0], [4.0, 6.0, 5.0]], k=3, values=[3.0, 6.0], indices=[0, 1]),
@@ -84,7 +84,7 @@ def require_kth(x, *, k, axis, keepdim):
 
 
 @operator(
-    "x: number[...s] -> values: number[...s-{axis!}], indices: int64[...s-{axis!}]",
+    "x: real[...s] -> values: real[...s-{axis!}], indices: int64[...s-{axis!}]",
     axis_attribute="axis",
     cases=[
         Case(x=[[3.0, 1.0, 1.0], [4.0, 4.0, 5.0]], values=[1.0, 4.0], indices=[2, 1]),

@@ -42,7 +42,7 @@ def padded_shape(x, *, before, after, mode, value):
         raise ArgumentError(f"mode is one of {', '.join(PAD_MODES)}, not {mode!r:.40}")
     if not len(before) == len(after) <= len(x.shape) or not before:
         raise ShapeError("before and after have one number each, for some of the last axes")
-    if not x.dtype.is_floating and not float(value).is_integer():
+    if not x.dtype.is_inexact and not float(value).is_integer():
         raise ArgumentError(f"value {value} is no {x.dtype}")
     require_room(x.shape, before, after, mode)
     first = len(x.shape) - len(before)

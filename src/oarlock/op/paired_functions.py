@@ -9,10 +9,11 @@ from oarlock.op.choice import where
 from oarlock.op.comparison import equal, greater_equal
 from oarlock.op.elementwise import divide, multiply, subtract
 from oarlock.op.logical import logical_and, logical_not, logical_or
+from oarlock.op.magnitude import sign
 from oarlock.op.reduction import fit_to
 from oarlock.op.rounding import isnan
 from oarlock.op.trusted_operator import operator
-from oarlock.op.unary import log, log1p, number_like, sign
+from oarlock.op.unary import log, log1p, number_like
 from oarlock.registry import Case, GradCheck
 
 __all__ = ["copysign", "fmax", "fmin", "gcd", "heaviside", "hypot", "lcm", "logaddexp", "logaddexp2", "nextafter", "xlog1py", "xlogy"]
@@ -140,7 +141,7 @@ fmin.gradient_programs(
 
 
 @operator(
-    "x: number[*#s], y: number[*#s] -> z: number[*#s]",
+    "x: real[*#s], y: real[*#s] -> z: real[*#s]",
     cases=[Case(x=[-1.0, 0.0, 2.0], y=0.5, z=[0.0, 0.5, 1.0]), Case(x=[-3, 0], y=7, z=[0, 7])],
 )
 def heaviside(x, y):

@@ -6,8 +6,9 @@ from oarlock.errors import ArgumentError
 from oarlock.op.choice import where
 from oarlock.op.comparison import less
 from oarlock.op.elementwise import multiply
+from oarlock.op.magnitude import abs_
 from oarlock.op.trusted_operator import operator
-from oarlock.op.unary import abs_, number_like
+from oarlock.op.unary import number_like
 from oarlock.registry import Case, GradCheck, Rejects
 
 __all__ = ["hardsigmoid", "hardswish", "hardtanh", "leaky_relu"]

@@ -4,6 +4,7 @@ import torch
 
 from oarlock.op.choice import where
 from oarlock.op.comparison import equal, greater_equal
+from oarlock.op.complex_parts import conjugated, imag, real
 from oarlock.op.elementwise import multiply, subtract
 from oarlock.op.logical import logical_and
 from oarlock.op.reduction import fit_to
@@ -36,14 +37,22 @@ def _power_below(x, y):
     return power(x, where(equal(y, zero), zero, subtract(y, number_like(1.0, y))))
 
 
+def _not_below(y):
+    """Where a power is a real number that is not below 0."""
+    if not y.dtype.is_complex:
+        return greater_equal(y, number_like(0.0, y))
+    a, b = real(y), imag(y)
+    return logical_and(equal(b, number_like(0.0, b)), greater_equal(a, number_like(0.0, a)))
+
+
 def _log_of_base(x, y):
     """The logarithm of ``x``; 0 where ``x`` is 0 and ``y`` is not below it, for nothing changes with ``y`` there."""
     zero = number_like(0.0, x)
-    still = logical_and(equal(x, zero), greater_equal(y, zero))
+    still = logical_and(equal(x, zero), _not_below(y))
     return log(where(still, number_like(1.0, x), x))
 
 
 power.gradient_programs(
-    x=lambda x, y, dz, x_shape: fit_to(multiply(dz, multiply(y, _power_below(x, y))), x_shape),
-    y=lambda x, y, z, dz, y_shape: fit_to(multiply(dz, multiply(z, _log_of_base(x, y))), y_shape),
+    x=lambda x, y, dz, x_shape: fit_to(multiply(dz, conjugated(multiply(y, _power_below(x, y)))), x_shape),
+    y=lambda x, y, z, dz, y_shape: fit_to(multiply(dz, conjugated(multiply(z, _log_of_base(x, y)))), y_shape),
 )

@@ -18,7 +18,7 @@ def same_shape(x: Var, y: Var) -> bool:
 
 
 @operator(
-    "x: float[...r], like: shape[...s] -> y: sum float[...s]",
+    "x: inexact[...r], like: shape[...s] -> y: sum inexact[...s]",
     aliases=("x",),
     cases=[
         Case(x=[[1.0, 2.0], [3.0, 4.0]], like=[0.0, 0.0], y=[4.0, 6.0]),
@@ -43,7 +43,7 @@ def fit_to(dz: Var, x: Var) -> Var:
 
 
 @operator(
-    "x: float[...r], like: shape[...s] -> y: float[...s]",
+    "x: inexact[...r], like: shape[...s] -> y: inexact[...s]",
     aliases=("x",),
     cases=[
         Case(x=[1.0, 2.0], like=[[0.0, 0.0], [0.0, 0.0]], y=[[1.0, 2.0], [1.0, 2.0]]),
@@ -94,7 +94,7 @@ def reduce_sum_dx(dy, x_shape, *, axis=None, keepdim):
 
 
 @operator(
-    "x: float[...s] -> y: float[...s-{axis}]",
+    "x: inexact[...s] -> y: inexact[...s-{axis}]",
     linear_in=("x",),
     axis_attribute="axis",
     cases=[

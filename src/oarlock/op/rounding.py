@@ -58,19 +58,19 @@ def trunc(x):
 trunc.no_gradient("x")
 
 
-@operator("x: float[*b] -> y: bool[*b]", cases=[Case(x=[1.0, math.inf], y=[False, False])])
+@operator("x: inexact[*b] -> y: bool[*b]", cases=[Case(x=[1.0, math.inf], y=[False, False])])
 def isnan(x):
     """Where ``x`` is NaN, no number."""
     return torch.isnan(x)
 
 
-@operator("x: float[*b] -> y: bool[*b]", cases=[Case(x=[1.0, math.inf, -math.inf], y=[False, True, True])])
+@operator("x: inexact[*b] -> y: bool[*b]", cases=[Case(x=[1.0, math.inf, -math.inf], y=[False, True, True])])
 def isinf(x):
     """Where ``x`` is infinite, of either sign."""
     return torch.isinf(x)
 
 
-@operator("x: float[*b] -> y: bool[*b]", cases=[Case(x=[1.0, math.inf, -math.inf], y=[True, False, False])])
+@operator("x: inexact[*b] -> y: bool[*b]", cases=[Case(x=[1.0, math.inf, -math.inf], y=[True, False, False])])
 def isfinite(x):
     """Where ``x`` is a number, neither infinite nor NaN."""
     return torch.isfinite(x)

@@ -11,7 +11,7 @@ __all__ = ["argmax", "one_hot", "reduce_max", "top_k"]
 
 
 @operator(
-    "x: number[...s] -> y: int64[...s-{axis!}]",
+    "x: real[...s] -> y: int64[...s-{axis!}]",
     axis_attribute="axis",
     cases=[
         Case(x=[[1.0, 3.0, 2.0], [5.0, 5.0, 4.0]], y=[1, 0]),
@@ -25,7 +25,7 @@ def argmax(x, *, axis: int = -1, keepdim: bool = False):
 
 
 @operator(
-    "x: number[...s] -> y: number[...s-{axis!}], index: int64[...s-{axis!}]",
+    "x: real[...s] -> y: real[...s-{axis!}], index: int64[...s-{axis!}]",
     intermediate=("index",),
     aliases=("x",),
     axis_attribute="axis",
@@ -79,7 +79,7 @@ def reduce_max_dx_ddy(index, ddx, *, axis=None, keepdim):
 
 
 @operator(
-    "x: number[...s] -> values: number[...t], indices: int64[...t]",
+    "x: real[...s] -> values: real[...t], indices: int64[...t]",
     axis_attribute="axis=-1",
     cases=[
         Case(x=[[1.0, 3.0, 2.0], [6.0, 4.0, 5.0]], k=2, values=[[3.0, 2.0], [6.0, 5.0]], indices=[[1, 2], [0, 2]]),

@@ -106,7 +106,7 @@ def sequence_mean_dx(splits, dy, x_shape):
 
 
 @operator(
-    "x: number[t ...d], splits: int64[n+1] -> y: number[n ...d], at: int64[n ...d]",
+    "x: real[t ...d], splits: int64[n+1] -> y: real[n ...d], at: int64[n ...d]",
     intermediate=("at",),
     checks_values=True,
     cases=[

@@ -2,6 +2,7 @@
 
 import torch
 
+from oarlock.errors import DTypeError
 from oarlock.ir.shape_rules import require_axis
 from oarlock.op.along_axis import scatter_along_axis
 from oarlock.op.creation import full_like
@@ -23,6 +24,7 @@ __all__ = ["argwhere", "bincount", "searchsorted", "sort", "unique"]
         GradCheck(x=(4, 2), axis=0, descending=True),
         GradCheck(x=(0,)),
         Rejects("axis 1 is not an axis of x, which has 1 dimensions", x=(3,), axis=1),
+        Rejects("x is complex128: complex numbers have no order", x=[1j]),
     ],
 )
 def sort(x, *, axis: int = -1, descending: bool = False):
@@ -32,6 +34,8 @@ def sort(x, *, axis: int = -1, descending: bool = False):
 
 @sort.check_shapes
 def require_sorted_axis(x, *, axis, descending):
+    if x.dtype.is_complex:
+        raise DTypeError(f"x is {x.dtype}: complex numbers have no order")
     require_axis(x.shape, axis)
 
 
@@ -43,7 +47,7 @@ sort.gradient_programs(
 
 
 @operator(
-    "sorted: number[*b n], x: number[*b m] -> y: int64[*b m]",
+    "sorted: real[*b n], x: real[*b m] -> y: int64[*b m]",
     cases=[
         Case(sorted=[[1.0, 3.0, 3.0], [0.0, 1.0, 2.0]], x=[[3.0, 0.0], [9.0, 1.0]], y=[[1, 0], [3, 1]]),
         Case(sorted=[1, 3, 3], x=[3], right=True, y=[3]),
@@ -55,7 +59,7 @@ def searchsorted(sorted, x, *, right: bool = False):
 
 
 @operator(
-    "x: number[...s] -> values: number[?], inverse: int64[...s], counts: int64[?]",
+    "x: real[...s] -> values: real[?], inverse: int64[...s], counts: int64[?]",
     cases=[
         Case(x=[[3.0, 1.0], [3.0, 2.0]], values=[1.0, 2.0, 3.0], inverse=[[2, 0], [2, 1]], counts=[1, 1, 2]),
         Case(x=[], values=[], inverse=[], counts=[]),

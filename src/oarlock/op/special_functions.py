@@ -11,8 +11,9 @@ from oarlock.errors import ArgumentError
 from oarlock.op.choice import where
 from oarlock.op.comparison import equal
 from oarlock.op.elementwise import add, divide, multiply, neg, subtract
+from oarlock.op.magnitude import sign
 from oarlock.op.trusted_operator import operator
-from oarlock.op.unary import exp, number_like, sign, square
+from oarlock.op.unary import exp, number_like, square
 from oarlock.registry import Case, GradCheck, Rejects
 
 __all__ = ["digamma", "erfc", "erfcx", "erfinv", "i0", "i0e", "i1", "i1e", "lgamma", "log_ndtr", "ndtri", "polygamma"]

@@ -6,6 +6,7 @@ import torch
 
 from oarlock.ir.shape_rules import require_axes
 from oarlock.op.choice import where
+from oarlock.op.complex_parts import conjugated
 from oarlock.op.cumulative import cumprod
 from oarlock.op.elementwise import multiply, subtract
 from oarlock.op.reduction import beside, count_of, reduce_sum_dx
@@ -46,7 +47,7 @@ def reduce_prod_dx(x, dy, *, axis=None, keepdim):
     dx, product = reduce_sum_dx(dy, x, axis=axis, keepdim=keepdim), x
     for each in require_axes(x.shape, axis):
         in_front, behind = (cumprod(product, axis=each, exclusive=True, reverse=reverse) for reverse in (False, True))
-        dx = multiply(dx, multiply(in_front, behind))
+        dx = multiply(dx, conjugated(multiply(in_front, behind)))
         product = reduce_prod(product, axis=each, keepdim=True)
     return dx
 

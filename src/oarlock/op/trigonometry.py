@@ -4,6 +4,7 @@ import math
 
 import torch
 
+from oarlock.op.complex_parts import conjugated
 from oarlock.op.elementwise import add, divide, multiply, neg
 from oarlock.op.reduction import fit_to
 from oarlock.op.trusted_operator import operator
@@ -13,35 +14,35 @@ from oarlock.registry import Case, GradCheck
 __all__ = ["acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cos", "cosh", "sin", "sinh", "tan"]
 
 
-@operator("x: float[*b] -> y: float[*b]", cases=[Case(x=[0.0, math.pi / 2], y=[0.0, 1.0])])
+@operator("x: inexact[*b] -> y: inexact[*b]", cases=[Case(x=[0.0, math.pi / 2], y=[0.0, 1.0])])
 def sin(x):
     """The sine of ``x`` radians."""
     return torch.sin(x)
 
 
-sin.gradient_programs(x=lambda x, dy: multiply(dy, cos(x)))
+sin.gradient_programs(x=lambda x, dy: multiply(dy, conjugated(cos(x))))
 
 
-@operator("x: float[*b] -> y: float[*b]", cases=[Case(x=[0.0, math.pi], y=[1.0, -1.0])])
+@operator("x: inexact[*b] -> y: inexact[*b]", cases=[Case(x=[0.0, math.pi], y=[1.0, -1.0])])
 def cos(x):
     """The cosine of ``x`` radians."""
     return torch.cos(x)
 
 
-cos.gradient_programs(x=lambda x, dy: neg(multiply(dy, sin(x))))
+cos.gradient_programs(x=lambda x, dy: neg(multiply(dy, conjugated(sin(x)))))
 
 
-@operator("x: float[*b] -> y: float[*b]", cases=[Case(x=[0.0, math.pi / 4], y=[0.0, 1.0])])
+@operator("x: inexact[*b] -> y: inexact[*b]", cases=[Case(x=[0.0, math.pi / 4], y=[0.0, 1.0])])
 def tan(x):
     """The tangent of ``x`` radians."""
     return torch.tan(x)
 
 
-tan.gradient_programs(x=lambda y, dy: multiply(dy, square(y) + 1.0))
+tan.gradient_programs(x=lambda y, dy: multiply(dy, conjugated(square(y) + 1.0)))
 
 
 @operator(
-    "x: float[*b] -> y: float[*b]",
+    "x: inexact[*b] -> y: inexact[*b]",
     cases=[Case(x=[0.0, 1.0, -1.0], y=[0.0, math.pi / 2, -math.pi / 2]), GradCheck(low=-0.5, high=0.5)],
 )
 def asin(x):
@@ -49,11 +50,11 @@ def asin(x):
     return torch.asin(x)
 
 
-asin.gradient_programs(x=lambda x, dy: multiply(dy, rsqrt(1.0 - square(x))))
+asin.gradient_programs(x=lambda x, dy: multiply(dy, conjugated(rsqrt(1.0 - square(x)))))
 
 
 @operator(
-    "x: float[*b] -> y: float[*b]",
+    "x: inexact[*b] -> y: inexact[*b]",
     cases=[Case(x=[1.0, 0.0, -1.0], y=[0.0, math.pi / 2, math.pi]), GradCheck(low=-0.5, high=0.5)],
 )
 def acos(x):
@@ -61,16 +62,16 @@ def acos(x):
     return torch.acos(x)
 
 
-acos.gradient_programs(x=lambda x, dy: neg(multiply(dy, rsqrt(1.0 - square(x)))))
+acos.gradient_programs(x=lambda x, dy: neg(multiply(dy, conjugated(rsqrt(1.0 - square(x))))))
 
 
-@operator("x: float[*b] -> y: float[*b]", cases=[Case(x=[0.0, 1.0], y=[0.0, math.pi / 4])])
+@operator("x: inexact[*b] -> y: inexact[*b]", cases=[Case(x=[0.0, 1.0], y=[0.0, math.pi / 4])])
 def atan(x):
     """The angle, between ``-pi / 2`` and ``pi / 2``, of which ``x`` is the tangent."""
     return torch.atan(x)
 
 
-atan.gradient_programs(x=lambda x, dy: divide(dy, square(x) + 1.0))
+atan.gradient_programs(x=lambda x, dy: divide(dy, conjugated(square(x) + 1.0)))
 
 
 @operator(
@@ -97,48 +98,50 @@ atan2.gradient_programs(
 )
 
 
-@operator("x: float[*b] -> y: float[*b]", sensitive_to="layout", cases=[Case(x=[0.0, math.log(2.0)], y=[0.0, 0.75])])
+@operator("x: inexact[*b] -> y: inexact[*b]", sensitive_to="layout", cases=[Case(x=[0.0, math.log(2.0)], y=[0.0, 0.75])])
 def sinh(x):
     """The hyperbolic sine, ``(exp(x) - exp(-x)) / 2``."""
     return torch.sinh(x)
 
 
-sinh.gradient_programs(x=lambda x, dy: multiply(dy, cosh(x)))
+sinh.gradient_programs(x=lambda x, dy: multiply(dy, conjugated(cosh(x))))
 
 
-@operator("x: float[*b] -> y: float[*b]", sensitive_to="layout", cases=[Case(x=[0.0, math.log(2.0)], y=[1.0, 1.25])])
+@operator("x: inexact[*b] -> y: inexact[*b]", sensitive_to="layout", cases=[Case(x=[0.0, math.log(2.0)], y=[1.0, 1.25])])
 def cosh(x):
     """The hyperbolic cosine, ``(exp(x) + exp(-x)) / 2``."""
     return torch.cosh(x)
 
 
-cosh.gradient_programs(x=lambda x, dy: multiply(dy, sinh(x)))
+cosh.gradient_programs(x=lambda x, dy: multiply(dy, conjugated(sinh(x))))
 
 
-@operator("x: float[*b] -> y: float[*b]", cases=[Case(x=[0.0, 0.75], y=[0.0, math.log(2.0)])])
+@operator("x: inexact[*b] -> y: inexact[*b]", cases=[Case(x=[0.0, 0.75], y=[0.0, math.log(2.0)])])
 def asinh(x):
     """The number of which ``x`` is the hyperbolic sine."""
     return torch.asinh(x)
 
 
-asinh.gradient_programs(x=lambda x, dy: multiply(dy, rsqrt(square(x) + 1.0)))
+asinh.gradient_programs(x=lambda x, dy: multiply(dy, conjugated(rsqrt(square(x) + 1.0))))
 
 
-@operator("x: float[*b] -> y: float[*b]", cases=[Case(x=[1.0, 1.25], y=[0.0, math.log(2.0)]), GradCheck(low=1.5, high=3.0)])
+@operator("x: inexact[*b] -> y: inexact[*b]", cases=[Case(x=[1.0, 1.25], y=[0.0, math.log(2.0)]), GradCheck(low=1.5, high=3.0)])
 def acosh(x):
     """The number, not below 0, of which ``x`` is the hyperbolic cosine; NaN below 1."""
     return torch.acosh(x)
 
 
-acosh.gradient_programs(x=lambda x, dy: multiply(dy, rsqrt(square(x) - 1.0)))
+acosh.gradient_programs(x=lambda x, dy: multiply(dy, conjugated(rsqrt(square(x) - 1.0))))
 
 
 @operator(
-    "x: float[*b] -> y: float[*b]", sensitive_to="layout", cases=[Case(x=[0.0, 0.6], y=[0.0, math.log(2.0)]), GradCheck(low=-0.5, high=0.5)]
+    "x: inexact[*b] -> y: inexact[*b]",
+    sensitive_to="layout",
+    cases=[Case(x=[0.0, 0.6], y=[0.0, math.log(2.0)]), GradCheck(low=-0.5, high=0.5)],
 )
 def atanh(x):
     """The number of which ``x`` is the hyperbolic tangent; NaN beyond -1 and 1."""
     return torch.atanh(x)
 
 
-atanh.gradient_programs(x=lambda x, dy: divide(dy, 1.0 - square(x)))
+atanh.gradient_programs(x=lambda x, dy: divide(dy, conjugated(1.0 - square(x))))

@@ -1,16 +1,16 @@
-"""Functions of one number, element by element: powers, exponentials, logarithms, the absolute value, the sign."""
+"""Functions of one number, element by element: powers, exponentials, logarithms."""
 
 import math
 
 import torch
 
+from oarlock.op.complex_parts import conjugated
 from oarlock.op.creation import full
 from oarlock.op.elementwise import divide, multiply, neg
 from oarlock.op.trusted_operator import operator
 from oarlock.registry import Case, GradCheck
 
 __all__ = [
-    "abs_",
     "erf",
     "exp",
     "exp2",
@@ -21,7 +21,6 @@ __all__ = [
     "log10",
     "reciprocal",
     "rsqrt",
-    "sign",
     "sqrt",
     "square",
     "stop_gradient",
@@ -33,80 +32,80 @@ def number_like(value: float, like):
     return full(shape=(), value=value, dtype=like.dtype)
 
 
-@operator("x: float[*b] -> y: float[*b]", cases=[Case(x=[3.0, -2.0], y=[9.0, 4.0])])
+@operator("x: inexact[*b] -> y: inexact[*b]", cases=[Case(x=[3.0, -2.0], y=[9.0, 4.0])])
 def square(x):
     """``y = x * x``."""
     return torch.mul(x, x)
 
 
-square.gradient_programs(x=lambda x, dy: multiply(multiply(dy, x), number_like(2.0, x)))
+square.gradient_programs(x=lambda x, dy: multiply(multiply(dy, conjugated(x)), number_like(2.0, x)))
 
 
-@operator("x: float[*b] -> y: float[*b]", cases=[Case(x=[4.0, 0.25], y=[2.0, 0.5]), GradCheck(low=0.5, high=2.0)])
+@operator("x: inexact[*b] -> y: inexact[*b]", cases=[Case(x=[4.0, 0.25], y=[2.0, 0.5]), GradCheck(low=0.5, high=2.0)])
 def sqrt(x):
     """The square root; NaN below zero."""
     return torch.sqrt(x)
 
 
-sqrt.gradient_programs(x=lambda y, dy: divide(dy, multiply(y, number_like(2.0, y))))
+sqrt.gradient_programs(x=lambda y, dy: divide(dy, conjugated(multiply(y, number_like(2.0, y)))))
 
 
-@operator("x: float[*b] -> y: float[*b]", cases=[Case(x=[4.0, 0.25], y=[0.5, 2.0]), GradCheck(low=0.5, high=2.0)])
+@operator("x: inexact[*b] -> y: inexact[*b]", cases=[Case(x=[4.0, 0.25], y=[0.5, 2.0]), GradCheck(low=0.5, high=2.0)])
 def rsqrt(x):
     """``1 / sqrt(x)``; NaN below zero."""
     return torch.rsqrt(x)
 
 
-rsqrt.gradient_programs(x=lambda y, dy: multiply(multiply(dy, number_like(-0.5, y)), multiply(y, square(y))))
+rsqrt.gradient_programs(x=lambda y, dy: multiply(multiply(dy, number_like(-0.5, y)), conjugated(multiply(y, square(y)))))
 
 
-@operator("x: float[*b] -> y: float[*b]", cases=[Case(x=[4.0, -0.5], y=[0.25, -2.0]), GradCheck(low=0.5, high=2.0)])
+@operator("x: inexact[*b] -> y: inexact[*b]", cases=[Case(x=[4.0, -0.5], y=[0.25, -2.0]), GradCheck(low=0.5, high=2.0)])
 def reciprocal(x):
     """``1 / x``."""
     return torch.reciprocal(x)
 
 
-reciprocal.gradient_programs(x=lambda y, dy: neg(multiply(dy, square(y))))
+reciprocal.gradient_programs(x=lambda y, dy: neg(multiply(dy, conjugated(square(y)))))
 
 
-@operator("x: float[*b] -> y: float[*b]", cases=[Case(x=[0.0, 1.0], y=[1.0, 2.718281828459045])])
+@operator("x: inexact[*b] -> y: inexact[*b]", cases=[Case(x=[0.0, 1.0], y=[1.0, 2.718281828459045])])
 def exp(x):
     """``e`` to the power ``x``."""
     return torch.exp(x)
 
 
-exp.gradient_programs(x=lambda y, dy: multiply(dy, y))
+exp.gradient_programs(x=lambda y, dy: multiply(dy, conjugated(y)))
 
 
-@operator("x: float[*b] -> y: float[*b]", sensitive_to="layout", cases=[Case(x=[0.0, 3.0, -1.0], y=[1.0, 8.0, 0.5])])
+@operator("x: inexact[*b] -> y: inexact[*b]", sensitive_to="layout", cases=[Case(x=[0.0, 3.0, -1.0], y=[1.0, 8.0, 0.5])])
 def exp2(x):
     """2 to the power ``x``."""
     return torch.exp2(x)
 
 
-exp2.gradient_programs(x=lambda y, dy: multiply(dy, multiply(y, number_like(math.log(2.0), y))))
+exp2.gradient_programs(x=lambda y, dy: multiply(dy, conjugated(multiply(y, number_like(math.log(2.0), y)))))
 
 
-@operator("x: float[*b] -> y: float[*b]", cases=[Case(x=[0.0, 1.0, 1e-12], y=[0.0, math.e - 1.0, 1e-12])])
+@operator("x: inexact[*b] -> y: inexact[*b]", cases=[Case(x=[0.0, 1.0, 1e-12], y=[0.0, math.e - 1.0, 1e-12])])
 def expm1(x):
     """``exp(x) - 1``, exact near 0 too."""
     return torch.expm1(x)
 
 
-expm1.gradient_programs(x=lambda x, dy: multiply(dy, exp(x)))
+expm1.gradient_programs(x=lambda x, dy: multiply(dy, conjugated(exp(x))))
 
 
-@operator("x: float[*b] -> y: float[*b]", cases=[Case(x=[1.0, 2.718281828459045], y=[0.0, 1.0]), GradCheck(low=0.5, high=2.0)])
+@operator("x: inexact[*b] -> y: inexact[*b]", cases=[Case(x=[1.0, 2.718281828459045], y=[0.0, 1.0]), GradCheck(low=0.5, high=2.0)])
 def log(x):
     """The natural logarithm; NaN below zero."""
     return torch.log(x)
 
 
-log.gradient_programs(x=lambda x, dy: divide(dy, x))
+log.gradient_programs(x=lambda x, dy: divide(dy, conjugated(x)))
 
 
 @operator(
-    "x: float[*b] -> y: float[*b]",
+    "x: inexact[*b] -> y: inexact[*b]",
     cases=[Case(x=[0.0, math.e - 1.0, 1e-12], y=[0.0, 1.0, 1e-12]), GradCheck(low=-0.5, high=2.0)],
 )
 def log1p(x):
@@ -114,25 +113,25 @@ def log1p(x):
     return torch.log1p(x)
 
 
-log1p.gradient_programs(x=lambda x, dy: divide(dy, x + 1.0))
+log1p.gradient_programs(x=lambda x, dy: divide(dy, conjugated(x + 1.0)))
 
 
-@operator("x: float[*b] -> y: float[*b]", cases=[Case(x=[1.0, 8.0, 0.5], y=[0.0, 3.0, -1.0]), GradCheck(low=0.5, high=2.0)])
+@operator("x: inexact[*b] -> y: inexact[*b]", cases=[Case(x=[1.0, 8.0, 0.5], y=[0.0, 3.0, -1.0]), GradCheck(low=0.5, high=2.0)])
 def log2(x):
     """The logarithm to base 2; NaN below zero."""
     return torch.log2(x)
 
 
-log2.gradient_programs(x=lambda x, dy: divide(dy, multiply(x, number_like(math.log(2.0), x))))
+log2.gradient_programs(x=lambda x, dy: divide(dy, conjugated(multiply(x, number_like(math.log(2.0), x)))))
 
 
-@operator("x: float[*b] -> y: float[*b]", cases=[Case(x=[1.0, 1000.0, 0.1], y=[0.0, 3.0, -1.0]), GradCheck(low=0.5, high=2.0)])
+@operator("x: inexact[*b] -> y: inexact[*b]", cases=[Case(x=[1.0, 1000.0, 0.1], y=[0.0, 3.0, -1.0]), GradCheck(low=0.5, high=2.0)])
 def log10(x):
     """The logarithm to base 10; NaN below zero."""
     return torch.log10(x)
 
 
-log10.gradient_programs(x=lambda x, dy: divide(dy, multiply(x, number_like(math.log(10.0), x))))
+log10.gradient_programs(x=lambda x, dy: divide(dy, conjugated(multiply(x, number_like(math.log(10.0), x)))))
 
 
 @operator("x: float[*b] -> y: float[*b]", cases=[Case(x=[0.0, 1.0, -0.5], y=[0.0, math.erf(1.0), math.erf(-0.5)])])
@@ -142,29 +141,6 @@ def erf(x):
 
 
 erf.gradient_programs(x=lambda x, dy: multiply(dy, multiply(exp(neg(square(x))), number_like(2.0 / math.sqrt(math.pi), x))))
-
-
-@operator("x: number[*b] -> y: number[*b]", cases=[Case(x=[-1.5, 2.0], y=[1.5, 2.0]), GradCheck(low=0.5, high=2.0)])
-def abs_(x):
-    """``|x|``; its gradient at 0 is 0."""
-    return torch.abs(x)
-
-
-@abs_.gradient("x")
-def abs_dx(x, dy):
-    return torch.mul(dy, torch.sign(x))
-
-
-abs_dx.no_gradient("x")  # a step function of x
-
-
-@operator("x: number[*b] -> y: number[*b]", cases=[Case(x=[-1.5, 0.0, 2.0], y=[-1.0, 0.0, 1.0]), Case(x=[-3, 0], y=[-1, 0])])
-def sign(x):
-    """-1, 0 or 1, as ``x`` is below, at or above 0; NaN gives 0."""
-    return torch.sign(x)
-
-
-sign.no_gradient("x")  # zero wherever it has one
 
 
 @operator("x: T[*b] -> y: T[*b]", aliases=("x",), cases=[Case(x=[1.0, 2.0], y=[1.0, 2.0])])

@@ -4,7 +4,7 @@ from typing import Unpack
 
 from oarlock.ir.var import Var
 from oarlock.op.choice import maximum
-from oarlock.op.unary import abs_
+from oarlock.op.magnitude import abs_
 from oarlock.optimizer.optimizer import Optimizer, Options
 from oarlock.optimizer.schedule.schedule import LearningRate
 from oarlock.optimizer.step import Step

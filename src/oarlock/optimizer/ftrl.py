@@ -6,7 +6,8 @@ from oarlock.ir.var import Var
 from oarlock.op.choice import where
 from oarlock.op.composed.arithmetic import constant_like
 from oarlock.op.dtype_conversion import cast
-from oarlock.op.unary import abs_, sign, sqrt, square
+from oarlock.op.magnitude import abs_, sign
+from oarlock.op.unary import sqrt, square
 from oarlock.optimizer.optimizer import Optimizer, Options
 from oarlock.optimizer.schedule.schedule import LearningRate
 from oarlock.optimizer.step import Step

@@ -19,10 +19,10 @@ from oarlock.op.dtype_conversion import cast
 from oarlock.op.elementwise import assign, neg
 from oarlock.op.extremes import amax
 from oarlock.op.logical import logical_and, logical_not
+from oarlock.op.magnitude import abs_
 from oarlock.op.manipulation import concat, reshape, slice_
 from oarlock.op.matrix import dot
 from oarlock.op.reduction import reduce_sum
-from oarlock.op.unary import abs_
 from oarlock.optimizer.averaging import Average
 from oarlock.optimizer.clipping import Pairs
 from oarlock.optimizer.evaluation import Evaluation

@@ -11,8 +11,9 @@ from oarlock.op.composed.arithmetic import constant_like
 from oarlock.op.creation import full
 from oarlock.op.elementwise import assign
 from oarlock.op.extremes import amax
+from oarlock.op.magnitude import abs_
 from oarlock.op.matrix import dot
-from oarlock.op.unary import abs_, sqrt
+from oarlock.op.unary import sqrt
 
 __all__ = ["Point", "search_line"]
 

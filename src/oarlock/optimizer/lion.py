@@ -3,7 +3,7 @@
 from typing import Unpack
 
 from oarlock.ir.var import Var
-from oarlock.op.unary import sign
+from oarlock.op.magnitude import sign
 from oarlock.optimizer.optimizer import Optimizer, Options
 from oarlock.optimizer.schedule.schedule import LearningRate
 from oarlock.optimizer.step import Step

@@ -23,7 +23,7 @@ from oarlock.op.composed.row_gradients import as_table
 from oarlock.op.creation import full
 from oarlock.op.dtype_conversion import cast
 from oarlock.op.elementwise import add, floor_divide, multiply
-from oarlock.op.unary import sign
+from oarlock.op.magnitude import sign
 from oarlock.op.update import sgd
 from oarlock.optimizer.accumulation import accumulated
 from oarlock.optimizer.averaging import Average

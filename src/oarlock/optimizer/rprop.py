@@ -8,7 +8,7 @@ from oarlock.ir.var import Var
 from oarlock.op.choice import where
 from oarlock.op.composed.arithmetic import constant_like
 from oarlock.op.elementwise import clip
-from oarlock.op.unary import sign
+from oarlock.op.magnitude import sign
 from oarlock.optimizer.optimizer import Optimizer, Options
 from oarlock.optimizer.step import Step
 from oarlock.registry.range_check import require_number

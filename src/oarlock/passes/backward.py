@@ -55,7 +55,7 @@ def append_backward(cost: Var, parameters: Sequence[Var] | None = None, *, spars
         raise GradientError(
             f'the cost must be one float, yet "{cost.name}" is {cost.type_text}',
             location=cost.location,
-            hint="ol.layer.mean(x) makes a cost of many values",
+            hint="ol.op.real(x) and ol.op.abs(x) are floats" if cost.dtype.is_complex else "ol.layer.mean(x) makes a cost of many values",
         )
     chosen = trained_by(cost) if parameters is None else list(dict.fromkeys(require_variables("parameters", parameters)))
     with restored_on_error(cost.block.program):
@@ -96,9 +96,10 @@ def gradients(
     """Append the gradient of the sum of `targets` with respect to each of `inputs`; None where it does not depend on it.
 
     One variable stands for a list of it. `target_gradients` weighs the targets, 1 everywhere unless given, each of its target's shape.
-    An input may be any floating variable of the main block, fed ones included. Gradients of gradients are had by calling again. Raises
-    ArgumentError for what is no variable, GradientError for what has no gradient, ProgramError for targets of a program that is not open
-    while another is, VerifyError for a block that no op has.
+    An input may be any float or complex variable of the main block, fed ones included. The gradient with respect to a complex ``x + iy``
+    is that with respect to x, and i times that with respect to y, as PyTorch has it; one that begins at a complex target is to be given.
+    Gradients of gradients are had by calling again. Raises ArgumentError for what is no variable, GradientError for what has no gradient,
+    ProgramError for targets of a program that is not open while another is, VerifyError for a block that no op has.
     """
     targets, inputs = require_variables("targets", targets), require_variables("inputs", inputs)
     given = [None] * len(targets) if target_gradients is None else list(target_gradients)
@@ -117,13 +118,20 @@ def _append_gradients(
     for var in (*targets, *inputs):
         if var.block is not block or block.parent is not None:
             raise GradientError(f'"{var.path}" is not a variable of the main block', location=here())
-        if not var.dtype.is_floating:
-            raise GradientError(f'"{var.name}" is {var.type_text}; only floats have gradients', location=var.location)
+        if not var.dtype.is_inexact:
+            raise GradientError(f'"{var.name}" is {var.type_text}; only floats and complex numbers have gradients', location=var.location)
     if len(given) != len(targets):
         raise GradientError(f"{len(given)} target gradients are given for {len(targets)} targets", location=here())
     for target, start in zip(targets, given, strict=True):
         if start is not None and not isinstance(start, Var):
             require_variables("target_gradients", [start])
+        if start is None and target.dtype.is_complex:
+            raise GradientError(
+                f'"{target.name}" is {target.type_text}, and no gradient is given that begins there',
+                location=target.location,
+                given=[target.describe()],
+                hint="a gradient is one of real numbers: take ol.op.real(x) or ol.op.abs(x), or give target_gradients",
+            )
         if start is not None and (start.dtype, start.shape) != (target.dtype, target.shape):
             raise GradientError(
                 f'the gradient that begins at "{target.name}" has another type',
@@ -150,14 +158,14 @@ def _reach(ops: Sequence[Op], sources: set[Var]) -> set[Var]:
     active = set(sources)
     for op in ops:
         if any(var in active for var in _differentiable_inputs(op)):
-            active.update(var for var in op.writes if var.dtype.is_floating and not var.stop_gradient)
+            active.update(var for var in op.writes if var.dtype.is_inexact and not var.stop_gradient)
     return active
 
 
 def _differentiable_inputs(op: Op) -> list[Var]:
     """The inputs through which a gradient might flow."""
     operator = standard.get(op.type)
-    return [var for slot, vars in op.inputs.items() if operator.differentiates(slot) for var in vars if var.dtype.is_floating]
+    return [var for slot, vars in op.inputs.items() if operator.differentiates(slot) for var in vars if var.dtype.is_inexact]
 
 
 class _Differentiation:
@@ -260,9 +268,9 @@ class _Differentiation:
             self._take_rows(op)
             return
         for slot, vars in op.inputs.items():
-            if not operator.differentiates(slot) or not any(var in self.active and var.dtype.is_floating for var in vars):
+            if not operator.differentiates(slot) or not any(var in self.active and var.dtype.is_inexact for var in vars):
                 continue
-            rule = operator.gradients.get(slot)
+            rule = operator.find_gradient(slot, vars[0].dtype)
             if rule is None:
                 raise GradientError(
                     f'"{op.type}" has no gradient with respect to {slot}, which leads to '

@@ -98,7 +98,7 @@ def _repeated(tensor: torch.Tensor) -> float | None:
     if not tensor.numel():
         return None
     first = tensor.reshape(-1)[0]
-    number = float(first.item())
+    number = float((first.real if first.is_complex() else first).item())
     filled = torch.full(tensor.shape, number, dtype=tensor.dtype) if math.isfinite(number) else None
     return number if filled is not None and _bits(filled) == _bits(tensor) else None
 

@@ -23,7 +23,7 @@ def explain_missing_path(cost: Var, parameter: Var) -> GradientError:
     for source, target, op, passes in reversed(steps):
         if source in active and target in reaching and not passes:
             inside = "" if op.block.parent is None else f", in {op.block.path}"
-            stopped = target.stop_gradient and target.dtype.is_floating
+            stopped = target.stop_gradient and target.dtype.is_inexact
             what = f'"{target.name}" is stop_gradient' if stopped else f'"{op.type}" has no gradient'
             remedy = f'let gradients through "{target.name}"' if stopped else f'declare the gradient of "{op.type}"'
             return GradientError(
@@ -79,7 +79,7 @@ def _steps(ops: Sequence[Op]) -> Iterator[Step]:
 
 
 def _passes(source: Var, target: Var) -> bool:
-    return source.dtype.is_floating and target.dtype.is_floating and not target.stop_gradient
+    return source.dtype.is_inexact and target.dtype.is_inexact and not target.stop_gradient
 
 
 def _closure(start: set[Var], pairs: Sequence[tuple[Var, Var]]) -> set[Var]:

@@ -20,6 +20,8 @@ class DType(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     INT64: _ClassVar[DType]
     UINT8: _ClassVar[DType]
     BOOL: _ClassVar[DType]
+    COMPLEX64: _ClassVar[DType]
+    COMPLEX128: _ClassVar[DType]
 
 class Role(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
@@ -38,6 +40,8 @@ INT32: DType
 INT64: DType
 UINT8: DType
 BOOL: DType
+COMPLEX64: DType
+COMPLEX128: DType
 FORWARD: Role
 BACKWARD: Role
 UPDATE: Role

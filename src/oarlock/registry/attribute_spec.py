@@ -1,21 +1,26 @@
 """The attributes that an operator declares: their types, and the values that may stand for them."""
 
+import functools
 import inspect
 import typing
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from types import UnionType
-from typing import Any
+from operator import or_
+from types import NoneType, UnionType
+from typing import TYPE_CHECKING, Any
 
-from oarlock.errors import ArgumentError
+from oarlock.errors import ArgumentError, DeclarationError
 from oarlock.ir.attribute import Sizes
 from oarlock.ir.dtype import DType
 from oarlock.ir.python_number import as_python
 from oarlock.ir.var import Var
 from oarlock.suggestions import did_you_mean
 
-__all__ = ["REQUIRED", "AttributeSpec", "UnknownSizes", "unknown_attribute"]
+if TYPE_CHECKING:
+    from oarlock.registry.declaration import Operator
+
+__all__ = ["REQUIRED", "AttributeSpec", "UnknownSizes", "attribute_specs", "require_default", "unknown_attribute"]
 
 REQUIRED = inspect.Parameter.empty
 
@@ -106,3 +111,34 @@ def unknown_attribute(name: str, attributes: Iterable[str], inputs: Iterable[str
 
 class UnknownSizes(Sizes):
     """A shape that a variable will hold: its sizes are symbols that nothing else uses."""
+
+
+def attribute_specs(operator: "Operator") -> dict[str, AttributeSpec]:
+    """The attributes of an operator, which its kernel takes by name; a gradient's are described by its forward operator.
+
+    Raises DeclarationError for one without a type, and as `require_default` does.
+    """
+    hints, known = typing.get_type_hints(operator.kernel), operator.forward.attributes if operator.forward is not None else {}
+    specs: dict[str, AttributeSpec] = {}
+    for name, parameter in inspect.signature(operator.kernel).parameters.items():
+        if parameter.kind is not parameter.KEYWORD_ONLY:
+            continue
+        kind = hints.get(name)
+        if kind is None and name not in known:
+            raise DeclarationError(f"{operator.type}: attribute {name} has no type")
+        if isinstance(kind, UnionType):
+            kind = functools.reduce(or_, (item for item in typing.get_args(kind) if item is not NoneType))
+        spec = known.get(name)
+        if kind is not None:
+            later, variable = name in operator.added_later, name in operator.variable_attributes
+            spec = AttributeSpec(name, kind, parameter.default, variable, later)
+        assert spec is not None
+        require_default(operator.type, spec, parameter)
+        specs[name] = spec
+    return specs
+
+
+def require_default(type: str, spec: AttributeSpec, parameter: inspect.Parameter) -> None:
+    """Raises DeclarationError where a kernel has not the default of an attribute that an op with that default does not hold."""
+    if spec.added_later and (spec.required or parameter.default != spec.default):
+        raise DeclarationError(f"{type}: {spec.name} was added later, so that the kernel says its default too")

@@ -37,7 +37,13 @@ __all__ = [
 ]
 
 _LONGEST = 60  # letters of a default that are shown
-_NUMBERS = {"integer": int, "bool": bool}  # which numbers may stand in a slot; in another, any
+_NUMBERS = {
+    "integer": int,
+    "bool": bool,
+    "complex": complex,
+    "inexact": complex,
+    "number": complex,
+}  # which numbers may stand in a slot; in another, any
 
 
 def call_signature(operator: "Operator") -> Signature:

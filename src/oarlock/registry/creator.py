@@ -20,7 +20,7 @@ from oarlock.registry.outputs import define_outputs
 from oarlock.registry.random_state import count_draws
 from oarlock.registry.signature import Slot, TensorType
 
-__all__ = ["append_op", "block_for", "create", "describe_value", "find_read_hint", "require_type", "seen"]
+__all__ = ["append_constant", "append_op", "block_for", "create", "describe_value", "find_read_hint", "require_type", "seen"]
 
 
 def create(operator: Operator, arguments: Sequence[object], keywords: Mapping[str, object], *, name: str | None = None):
@@ -98,7 +98,7 @@ def _append(
     dtypes = infer_number_dtypes(operator, numbers, keywords) if like is not None else {}
     if like is not None and dtypes:
         with undone_on_error(like.block.program):
-            constants = {slot: _constant(operator, numbers[slot], *dtypes[slot]) for slot in dtypes}
+            constants = {slot: append_constant(numbers[slot], *dtypes[slot], f"{operator.type}: ") for slot in dtypes}
             return _append(operator, arguments, {**keywords, **constants}, name=name, outputs=outputs, op_name=op_name)
     given = _bind_slots(operator, arguments, keywords)
     attributes = {
@@ -160,13 +160,17 @@ def _may_tell(item: object) -> bool:
     return item is None or not items or any(isinstance(each, Var) for each in items)
 
 
-def _constant(operator: Operator, number: float, dtype: DType, beside: Var) -> Var:
-    """`number` as a variable of a dtype. Raises DTypeError where that does not hold it."""
-    value = require_held(number, dtype, beside, f"{operator.type}: ")
-    with block_for([beside], operator.type):
-        constant = create(standard.get("full"), (), {"shape": (), "value": value, "dtype": dtype})
-    assert isinstance(constant, Var)
-    return constant
+def append_constant(number: complex, dtype: DType, beside: Var, what: str = "") -> Var:
+    """`number` as a variable of a dtype, beside another. Raises DTypeError, which begins with `what`, where the dtype does not hold it."""
+    value = require_held(number, dtype, beside, what)
+
+    def filled(value: float, dtype: DType) -> Var:
+        return standard.get("full")(shape=(), value=value, dtype=dtype)
+
+    with block_for([beside], "full"):
+        if isinstance(value, complex):  # attributes are real
+            return standard.get("complex")(filled(value.real, dtype.real), filled(value.imag, dtype.real))
+        return filled(value, dtype)
 
 
 def _attribute_hint(operator: Operator, slot: Slot, item: object) -> str | None:

@@ -1,18 +1,16 @@
 """Operator: declared by its kernel. `@operator` is the whole of it."""
 
-import functools
 import inspect
-import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from operator import or_
 from typing import Any, Literal
 
 from oarlock.errors import ArgumentError, DeclarationError
 from oarlock.ir.block import Block
+from oarlock.ir.dtype import DType
 from oarlock.old_names import OLD_DECLARATIONS, OLD_VARIANTS, old_attribute, takes_old_keywords
-from oarlock.registry.attribute_spec import REQUIRED, AttributeSpec, unknown_attribute
+from oarlock.registry.attribute_spec import REQUIRED, AttributeSpec, attribute_specs, unknown_attribute
 from oarlock.registry.call_signature import OfEach, call_signature, format_call, format_help
 from oarlock.registry.calling_convention import CallingConvention, require_parameters
 from oarlock.registry.case import Case, GradCheck, Rejects
@@ -100,6 +98,7 @@ class Operator(CallingConvention):
         self.checks_values = checks_values
         self.preconditions: dict[Callable[..., object], tuple[str, ...]] = {}  # each with what it is called with
         self.gradients: dict[str, Rule] = {}
+        self.complex_gradients: dict[str, Rule] = {}  # of complex inputs, where they are not those of real ones
         self.gradient_builder: Builder | None = None
         self.infer_function: Callable[..., object] | None = None
         self.shape_check: Callable[..., None] | None = None
@@ -137,22 +136,7 @@ class Operator(CallingConvention):
 
     @cached_property
     def attributes(self) -> dict[str, AttributeSpec]:
-        hints = typing.get_type_hints(self.kernel)
-        specs: dict[str, AttributeSpec] = {}
-        for name, parameter in inspect.signature(self.kernel).parameters.items():
-            if parameter.kind is parameter.KEYWORD_ONLY:
-                if name not in hints and self.forward is not None and name in self.forward.attributes:
-                    specs[name] = self.forward.attributes[name]
-                    self._require_default(specs[name], parameter)
-                    continue
-                kind = hints.get(name)
-                if kind is None:
-                    raise DeclarationError(f"{self.type}: attribute {name} has no type")
-                if isinstance(kind, types.UnionType):
-                    kind = functools.reduce(or_, (item for item in typing.get_args(kind) if item is not types.NoneType))
-                specs[name] = AttributeSpec(name, kind, parameter.default, name in self.variable_attributes, name in self.added_later)
-                self._require_default(specs[name], parameter)
-        return specs
+        return attribute_specs(self)
 
     @property
     def is_trusted(self) -> bool:
@@ -207,11 +191,6 @@ class Operator(CallingConvention):
     ) -> dict[str, list[TensorType]]:
         """The types of the outputs. Raises ShapeError, DTypeError or ArgumentError where the arguments do not fit."""
         return infer_types(self, given, attributes, fresh)
-
-    def _require_default(self, spec: AttributeSpec, parameter: inspect.Parameter) -> None:
-        """Raises DeclarationError where a kernel has not the default of an attribute that an op with that default does not hold."""
-        if spec.added_later and (spec.required or parameter.default != spec.default):
-            raise DeclarationError(f"{self.type}: {spec.name} was added later, so that the kernel says its default too")
 
     def _require_inputs(self, slots: Sequence[str]) -> None:
         """Raises DeclarationError for a slot that is no input. A derived signature is not made just for this: tests look there."""
@@ -293,9 +272,20 @@ class Operator(CallingConvention):
 
         Raises DeclarationError for a slot that is no input.
         """
+        self._declare_programs(self.gradients, programs)
+
+    def complex_gradient_programs(self, **programs: GradientProgram) -> None:
+        """As `gradient_programs`, for complex inputs, where the gradients are not those of real ones: of y = f(x), ``dy * conj(f'(x))``."""
+        self._declare_programs(self.complex_gradients, programs)
+
+    def _declare_programs(self, rules: dict[str, Rule], programs: Mapping[str, GradientProgram]) -> None:
         for slot, program in programs.items():
             require_differentiable(self, slot)
-            self.gradients[slot] = Rule(slot, program=program)
+            rules[slot] = Rule(slot, program=program)
+
+    def find_gradient(self, slot: str, dtype: DType) -> Rule | None:
+        """The gradient with respect to an input of this dtype; None where none is declared."""
+        return (self.complex_gradients.get(slot) if dtype.is_complex else None) or self.gradients.get(slot)
 
     def no_gradient(self, *slots: str) -> None:
         """Declare that the gradient with respect to `slots` is zero by meaning."""

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from oarlock.registry.case import Case, GradCheck, Rejects
+from oarlock.registry.dtype_class import CLASSES
 from oarlock.registry.signature import Axis, Signature, Slot
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ def shapes_told(signature: Signature, sizes: Sequence[int] = _SIZES) -> Iterator
 
 
 def _may_be_float(slot: Slot) -> bool:
-    return slot.dtype in ("float", "number", "shape") or len(slot.dtype) == 1
+    return slot.dtype.partition(".")[0] in CLASSES.keys() - {"integer"} or slot.dtype == "shape" or len(slot.dtype) == 1
 
 
 def _given(inputs: Sequence[Slot], sizes: Mapping[str, int], stand_for: Sequence[tuple[int, ...]]) -> dict[str, object]:

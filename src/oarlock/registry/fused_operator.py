@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 
 from oarlock.errors import DeclarationError
-from oarlock.registry.attribute_spec import AttributeSpec
+from oarlock.registry.attribute_spec import AttributeSpec, require_default
 from oarlock.registry.declaration import Operator
 from oarlock.registry.signature import Signature, Slot, TensorType, renamed
 
@@ -64,7 +64,7 @@ class FusedBackward(Operator):
         if set(taken) != set(known):
             raise DeclarationError(f"{self.type}: its attributes are {taken}, those of its parts {list(known)}")
         for name in taken:
-            self._require_default(known[name], parameters[name])
+            require_default(self.type, known[name], parameters[name])
         return {name: known[name] for name in taken}
 
     def infer(

@@ -15,6 +15,7 @@ from oarlock.ir.block import Block
 from oarlock.ir.operation import Op
 from oarlock.ir.row_gradient import RowGradient
 from oarlock.ir.var import Var
+from oarlock.registry.dtype_class import real_class
 from oarlock.registry.signature import Signature, Slot, renamed
 
 if TYPE_CHECKING:
@@ -163,6 +164,9 @@ def derive_signature(operator: "Operator") -> Signature:
     target = forward.signature.input(wrt)
     assert target is not None
     output = renamed(target, f"d{wrt}", optional=False, variadic=False)
+    if wrt in forward.complex_gradients and any(slot.dtype.endswith(".real") for slot in inputs):  # this one is of real numbers alone
+        inputs = [renamed(slot, slot.name, dtype=real_class(slot.dtype)) for slot in inputs]
+        output = renamed(output, output.name, dtype=real_class(output.dtype))
     whole = next((name for name in (wrt, f"{wrt}_shape") if name in rule.parameters), None)
     broadcasts = any(axis.kind == "broadcast" for axis in target.axes or ())
     known = {axis for slot in inputs for axis in slot.axes or ()}

@@ -3,7 +3,7 @@
 import math
 import sys
 from collections.abc import Mapping
-from numbers import Real
+from numbers import Complex, Real
 from typing import TYPE_CHECKING, TypeGuard
 
 from oarlock.errors import ArgumentError, DTypeError
@@ -16,23 +16,24 @@ from oarlock.registry.call_signature import format_call
 if TYPE_CHECKING:
     from oarlock.registry.declaration import Operator
 
-__all__ = ["find_numbers", "infer_number_dtypes", "require_held"]
+__all__ = ["find_numbers", "infer_number_dtypes", "is_number", "require_held"]
 
 _LARGEST = {DType.FLOAT16: 65504.0, DType.BFLOAT16: 3.3895313892515355e38, DType.FLOAT32: 3.4028234663852886e38}
 
 
-def _is_number(value: object) -> TypeGuard[float]:
-    return isinstance(value, Real) or is_bool(value)
+def is_number(value: object) -> TypeGuard[complex]:
+    """Whether a value is a number of Python or NumPy, a complex one too, or a bool."""
+    return isinstance(value, Complex) or is_bool(value)
 
 
-def find_numbers(operator: "Operator", given: Mapping[str, object]) -> dict[str, float]:
+def find_numbers(operator: "Operator", given: Mapping[str, object]) -> dict[str, complex]:
     """The numbers among what is given by slot, where the slot takes one."""
-    numbers = {name: item for name, item in given.items() if not isinstance(item, Var) and _is_number(item)}
+    numbers = {name: item for name, item in given.items() if not isinstance(item, Var) and is_number(item)}
     slots = {slot.name for slot in operator.signature.inputs if slot.takes_number} if numbers else ()
     return {name: item for name, item in numbers.items() if name in slots}
 
 
-def infer_number_dtypes(operator: "Operator", numbers: Mapping[str, float], given: Mapping[str, object]) -> dict[str, tuple[DType, Var]]:
+def infer_number_dtypes(operator: "Operator", numbers: Mapping[str, complex], given: Mapping[str, object]) -> dict[str, tuple[DType, Var]]:
     """The dtype that each number takes, and the variable that it stands beside: one in a slot of the same dtype, by the signature.
 
     A bool stands beside bools alone: elsewhere it is left out, and refused as no number. Raises ArgumentError where no dtype is told.
@@ -58,10 +59,11 @@ def infer_number_dtypes(operator: "Operator", numbers: Mapping[str, float], give
     return found
 
 
-def require_held(number: float, dtype: DType, beside: Var, what: str = "") -> float:
-    """`number` as a float, if a dtype holds it: a float may round it. Raises DTypeError, which begins with `what`, for any other.
+def require_held(number: complex, dtype: DType, beside: Var, what: str = "") -> float | complex:
+    """`number` as a float, or as a complex number that is not real, if a dtype holds it: floats and their like may round it.
 
-    No fraction becomes an integer, nothing that is finite infinite, and bools take bools.
+    No fraction becomes an integer, nothing that is finite infinite, bools take bools, and only complex dtypes what is not real. Raises
+    DTypeError, which begins with `what`, for any other.
     """
     whose = f'"{beside.name}" is {dtype}' if beside.dtype is dtype else f"a number here is {dtype}"
     if dtype is DType.BOOL and not is_bool(number):
@@ -71,15 +73,21 @@ def require_held(number: float, dtype: DType, beside: Var, what: str = "") -> fl
             given=[beside.describe()],
             hint="`&` and `|` bind tighter than comparisons: (x > 0) & (y > 0)",
         )
+    value: float | complex
     try:
-        value = float(number)
+        value = complex(number) if isinstance(number, Complex) and not isinstance(number, Real) else float(number)  # type: ignore[arg-type]
     except OverflowError:  # an int beyond all floats
         value = math.inf
+    parts = (value.real, value.imag)
     exact = value == number or value != value
-    if dtype.is_floating:
-        held = abs(value) <= _LARGEST.get(dtype, sys.float_info.max) or (exact and not math.isfinite(value))
+    if isinstance(value, complex):
+        value = value if value.imag or math.copysign(1.0, value.imag) < 0.0 else value.real
+    if dtype.is_inexact:
+        largest = _LARGEST.get(dtype.real, sys.float_info.max)
+        fits = all(abs(part) <= largest or (exact and not math.isfinite(part)) for part in parts)
+        held = fits and (dtype.is_complex or not isinstance(value, complex))
     else:
-        held = exact and dtype.holds(value)
+        held = exact and not isinstance(value, complex) and dtype.holds(value)
     if not held:
         raise DTypeError(
             f"{what}{whose}, which does not hold {number!s:.60}", location=here(), given=[beside.describe()], hint=_wider(dtype, value)
@@ -87,9 +95,13 @@ def require_held(number: float, dtype: DType, beside: Var, what: str = "") -> fl
     return value
 
 
-def _wider(dtype: DType, value: float) -> str | None:
+def _wider(dtype: DType, value: float | complex) -> str | None:
     """A hint on how to have a variable that holds a value; None where no dtype does."""
-    if not dtype.is_floating and value % 1 != 0:
+    if isinstance(value, complex):
+        if not dtype.is_complex:
+            return f'ol.op.cast(x, dtype="{dtype.complex or DType.COMPLEX64}") makes it complex'
+        return 'ol.op.cast(x, dtype="complex128") holds more' if dtype is DType.COMPLEX64 else None
+    if not dtype.is_inexact and value % 1 != 0:
         return 'ol.op.cast(x, dtype="float32") makes it a float'
-    widest = DType.FLOAT64 if dtype.is_floating else DType.INT64
+    widest = DType.COMPLEX128 if dtype.is_complex else DType.FLOAT64 if dtype.is_floating else DType.INT64
     return f'ol.op.cast(x, dtype="{widest}") holds more' if dtype is not widest and math.isfinite(value) else None

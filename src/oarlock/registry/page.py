@@ -77,6 +77,8 @@ def _gradients(operator: Operator) -> list[str]:
             lines.append(format_call(rule.operator))
         else:
             lines.append(f"{operator.type}_d{slot}: a program of operators" if rule.program else f"{slot}: zero by meaning")
+        if slot in operator.complex_gradients:
+            lines.append(f"{operator.type}_d{slot}, of complex numbers: a program of operators")
     return lines
 
 

@@ -17,20 +17,23 @@ brackets any shape goes. An axis is one of
     ?         an output size that only values tell
     n+m 2*k   in an output, arithmetic on sizes; in an input only `n+1`, a size that is one more than n
 
-A dtype is one of ours; `float`, `integer` or `number`, any such dtype but one throughout; `T`, `U`, any dtype but
-one throughout; `any`, no restriction; `shape`, a slot of which only the shape is read; of an output, `{dtype}` is
-the value of an attribute.
+A dtype is one of ours; or a class, any dtype of it but one throughout: `float`, `integer`, `real` for both, `complex`, `inexact` for
+floats and complex numbers, `number` for all of these. `complex.real` is the float of the parts of what `complex` stands for, as
+`number.real` is, of real numbers themselves; `float.complex` is the dtype of complex numbers of such parts. `T`, `U` are any dtype but one
+throughout; `any`, no restriction; `shape`, a slot of which only the shape is read; of an output, `{dtype}` is the value of an attribute.
 """
 
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import NamedTuple
 
 from oarlock.errors import DeclarationError, DTypeError, ShapeError
 from oarlock.ir.dtype import DType
 from oarlock.ir.shape_rules import require_axes
 from oarlock.ir.size import Shape, Size, add, format_shape, rename
+from oarlock.registry.dtype_class import bind_dtype, find_dtype, is_dtype_text
 
 __all__ = [
     "Axis",
@@ -43,7 +46,7 @@ __all__ = [
     "require_size",
 ]
 
-_SLOT = re.compile(r"(\*?)([A-Za-z_]\w*)(\??): (sum )?([A-Za-z]\w*|\{\w+\})(?:\[([^\]]*)\])?$")
+_SLOT = re.compile(r"(\*?)([A-Za-z_]\w*)(\??): (sum )?([A-Za-z]\w*(?:\.(?:real|complex))?|\{\w+\})(?:\[([^\]]*)\])?$")
 _AXIS = re.compile(
     r"\*#(?P<broadcast>\w+)|\*(?P<group>\w+)|\.\.\.(?P<without>\w+-\{\w+!?\})|\.\.\.(?P<rank>\w+)|\{(?P<attribute>\w+)\}|(?P<fresh>\?)|sum\((?P<sum>\w+_i)\)"
     r"|(?P<each>[A-Za-z]\w*_i)|(?P<size>(?:\d+|[A-Za-z]\w*)(?:[+*](?:\d+|[A-Za-z]\w*))*)"
@@ -72,7 +75,6 @@ class Axis(NamedTuple):
 
 
 _MANY = ("broadcast", "group", "rank", "without")  # axes that stand for any number of sizes
-_KINDS = {"float": "a float", "integer": "an integer", "number": "a number"}
 
 
 @dataclass(frozen=True)
@@ -135,6 +137,11 @@ class Signature:
     def __str__(self) -> str:
         return f"{', '.join(map(str, self.inputs))} -> {', '.join(map(str, self.outputs))}".strip()
 
+    @cached_property
+    def _in_order(self) -> tuple[Slot, ...]:
+        """The inputs, those at the end whose dtype is told by that of another."""
+        return tuple(sorted(self.inputs, key=lambda slot: "." in slot.dtype))
+
     def input(self, name: str) -> Slot | None:
         return next((slot for slot in self.inputs if slot.name == name), None)
 
@@ -144,9 +151,9 @@ class Signature:
     def bind(self, given: Mapping[str, Sequence[TensorType]]) -> Binding:
         """Learn every name from the arguments. Raises ShapeError or DTypeError where they do not agree."""
         binding = Binding()
-        for slot in self.inputs:
+        for slot in self._in_order:
             for type in given.get(slot.name, ()):
-                _bind_dtype(slot, type.dtype, binding)
+                bind_dtype(slot.name, slot.dtype, type.dtype, binding.dtypes, binding.source)
                 if slot.axes is not None and type.shape is not None:
                     _bind_shape(slot, type.shape, binding)
                 if not slot.variadic and type.shape is not None:
@@ -166,12 +173,10 @@ class Signature:
         """The dtype of an output. Raises DTypeError where no argument tells it."""
         if slot.dtype.startswith("{"):
             return DType.of(attributes[slot.dtype.strip("{}")])  # type: ignore[arg-type]
-        if slot.dtype in binding.dtypes:
-            return binding.dtypes[slot.dtype]
-        try:
-            return DType(slot.dtype)
-        except ValueError:
-            raise DTypeError(f"nothing tells the dtype of {slot.name}") from None
+        found = find_dtype(slot.dtype, binding.dtypes, binding.source)
+        if found is None:
+            raise DTypeError(f"nothing tells the dtype of {slot.name}")
+        return found
 
     @property
     def row_group(self) -> str | None:
@@ -179,24 +184,6 @@ class Signature:
         groups = {slot.leading_group for slot in self.outputs}
         group = groups.pop() if len(groups) == 1 else None
         return group if any(slot.leading_group == group for slot in self.inputs) else None
-
-
-def _bind_dtype(slot: Slot, dtype: DType, binding: Binding) -> None:
-    kind = slot.dtype
-    if slot.shape_only or kind == "any":
-        return
-    if kind in _KINDS:
-        fits = (kind != "integer" and dtype.is_floating) or (kind != "float" and dtype.is_integer)
-        if not fits:
-            raise DTypeError(f"{slot.name} must be {_KINDS[kind]}, not {dtype}")
-    elif len(kind) > 1:
-        if dtype.value != kind:
-            raise DTypeError(f"{slot.name} must be {kind}, not {dtype}")
-        return
-    known = binding.dtypes.setdefault(kind, dtype)
-    if known is not dtype:
-        raise DTypeError(f"{slot.name} is {dtype}, yet {binding.source[kind]} is {known}; they must have one dtype")
-    binding.source.setdefault(kind, slot.name)
 
 
 def _bind_shape(slot: Slot, shape: Shape, binding: Binding) -> None:
@@ -362,8 +349,7 @@ def _parse_slot(text: str, whole: str) -> Slot:
     if not match:
         raise DeclarationError(f"{text!r} is not a slot such as 'x: float[*b k]', in {whole!r}")
     star, name, question, summed, dtype, axes = match.groups()
-    known = dtype in (*_KINDS, "any", "shape") or dtype[:1] == "{" or len(dtype) == 1 or dtype in {str(dtype) for dtype in DType}
-    if not known:
+    if not is_dtype_text(dtype):
         raise DeclarationError(f"{dtype!r} is not a dtype of a signature, in {whole!r}")
     filled = frozenset(re.findall(r"(?<!\S)(\w+)!", axes or ""))
     parsed = None if axes is None else tuple(_parse_axis(axis, whole) for axis in re.sub(r"(?<!\S)(\w+)!", r"\1", axes).split())

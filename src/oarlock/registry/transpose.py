@@ -9,11 +9,15 @@ the map. Three declarations tell it:
 
 Where f is linear in another input w too, `f_dx` is linear in w, and its gradient with respect to w is `f_dw`, applied to `ddx`.
 
+Of complex numbers, the transpose is conjugated, as gradients are. Where f goes element by element, so that the number is a conjugate, or
+declares gradients of complex inputs, which give `f_dx` conjugates to multiply, what follows conjugates ``ddx`` and the result. Else `f_dx`
+is the conjugate transpose, as of a Fourier transform, and that of it is f.
+
 An input of f that may be left out has a part in the linear map where `f_dx` reads it, as a factor does; a bias adds to it and has none.
 """
 
 import inspect
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 from oarlock.errors import DeclarationError
@@ -40,15 +44,19 @@ def derive_gradients(gradient: "Operator") -> None:
         return
     arrived = f"d{forward.signature.outputs[0].name}"
     if is_elementwise(forward.signature):
-        _derive(gradient, arrived, gradient, {arrived: given[slot]})
+        _derive(gradient, arrived, gradient, {arrived: given[slot]}, lambda: True)
     if slot not in forward.linear_in:
         return
-    _derive(gradient, arrived, forward, given)
+
+    def is_product() -> bool:
+        return slot in forward.complex_gradients
+
+    _derive(gradient, arrived, forward, given, is_product)
     for other in forward.linear_in:
         rule = forward.gradients.get(other)
         if other != slot and rule is not None and rule.operator is not None:
-            _derive(gradient, other, rule.operator, given)
-            _derive(rule.operator, slot, gradient, {other: f"dd{other}", f"{other}_shape": f"dd{other}_shape"})
+            _derive(gradient, other, rule.operator, given, is_product)
+            _derive(rule.operator, slot, gradient, {other: f"dd{other}", f"{other}_shape": f"dd{other}_shape"}, is_product)
 
 
 def is_elementwise(signature: Signature) -> bool:
@@ -59,9 +67,12 @@ def is_elementwise(signature: Signature) -> bool:
     return same and len(slots[0].axes or ()) == 1 and not any(slot.variadic or slot.optional for slot in slots)
 
 
-def _derive(gradient: "Operator", slot: str, applied: "Operator", names: Mapping[str, str]) -> None:
+def _derive(
+    gradient: "Operator", slot: str, applied: "Operator", names: Mapping[str, str], conjugates: Callable[[], bool] = lambda: False
+) -> None:
     """Declare that `applied` computes the gradient of `gradient` with respect to `slot`, where it calls its inputs by these names.
 
+    Where it `conjugates`, which is asked when the program is called, complex numbers are conjugated: what arrives, and the result.
     Nothing is declared where `gradient` does not read `slot`, has not all that `applied` takes, or has a gradient that was declared.
     """
     known = inspect.signature(gradient.kernel).parameters
@@ -74,8 +85,15 @@ def _derive(gradient: "Operator", slot: str, applied: "Operator", names: Mapping
         return
     inputs = [name for name, each in taken.items() if each.kind is not each.KEYWORD_ONLY]
 
+    arrives = f"dd{gradient.wrt}"
+
     def program(*values: Var, **attributes: Any) -> Var:
-        return applied(**dict(zip(inputs, values, strict=True)), **attributes)
+        given = dict(zip(inputs, values, strict=True))
+        at = next((name for name in inputs if names.get(name, name) == arrives), None)
+        if at is None or not given[at].dtype.is_complex or not conjugates():
+            return applied(**given, **attributes)
+        conj = gradient.catalogue.get("conj")
+        return conj(applied(**{**given, at: conj(given[at])}, **attributes))
 
     program.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # which says what is kept alive
     gradient.gradients[slot] = Rule(slot, program=program, is_derived=True)

@@ -88,13 +88,12 @@ def initial_value(var: Var, seed: int) -> torch.Tensor:
     try:
         if initializer.type == "constant":
             value = attributes["value"]
-            return torch.full(shape, value if var.dtype.is_floating else int(value), dtype=dtype)  # type: ignore[arg-type, call-overload]
-        if initializer.type == "uniform":
-            low, high = attributes["low"], attributes["high"]
-            return _drawn(shape, dtype, lambda count, start: random.uniform((count,), key, start=start) * (high - low) + low)  # type: ignore[operator]
-        if initializer.type == "normal":
-            deviation, mean, whole = attributes["deviation"], attributes["mean"], math.prod(shape)
-            return _drawn(shape, dtype, lambda count, start: random.normal((count,), key, start=start, whole=whole) * deviation + mean)  # type: ignore[operator]
+            return torch.full(shape, value if var.dtype.is_inexact else int(value), dtype=dtype)  # type: ignore[arg-type, call-overload]
+        if initializer.type in ("uniform", "normal") and dtype.is_complex:
+            other = random.key_of(seed, "initial", var.name, "imaginary")
+            return _complex(initializer.type, shape, dtype, (key, other), **attributes)  # type: ignore[arg-type]
+        if initializer.type in ("uniform", "normal"):
+            return _DRAWN[initializer.type](shape, dtype, key, **attributes)  # type: ignore[arg-type]
         if initializer.type == "truncated_normal":
             return _drawn(shape, dtype, lambda count, start: truncated_normal((count,), key, start=start, **attributes))  # type: ignore[arg-type]
         if initializer.type in MATRICES:
@@ -104,6 +103,30 @@ def initial_value(var: Var, seed: int) -> torch.Tensor:
     except (KeyError, TypeError, ValueError, OverflowError, RuntimeError) as error:
         raise ProgramError(f'"{var.name}" has an initializer that does not fit it: {error}', given=[var.describe()]) from error
     raise ProgramError(f'"{var.name}" has an unknown initializer "{initializer.type}"', given=[var.describe()])
+
+
+def _uniform(shape: tuple[int, ...], dtype: torch.dtype, key: int, *, low: float, high: float) -> torch.Tensor:
+    return _drawn(shape, dtype, lambda count, start: random.uniform((count,), key, start=start) * (high - low) + low)
+
+
+def _normal(shape: tuple[int, ...], dtype: torch.dtype, key: int, *, mean: float, deviation: float) -> torch.Tensor:
+    whole = math.prod(shape)
+    return _drawn(shape, dtype, lambda count, start: random.normal((count,), key, start=start, whole=whole) * deviation + mean)
+
+
+_DRAWN: dict[str, Callable[..., torch.Tensor]] = {"uniform": _uniform, "normal": _normal}
+
+
+def _complex(kind: str, shape: tuple[int, ...], dtype: torch.dtype, keys: tuple[int, int], **attributes: float) -> torch.Tensor:
+    """Complex numbers, both parts drawn alike and divided by the root of 2, so that they are on average as large as real numbers.
+
+    A mean of normal numbers is theirs, real and undivided, as `torch.randn` and `normal_` have it.
+    """
+    mean = attributes.pop("mean", None)
+    if mean is not None:
+        attributes["mean"] = 0.0
+    real, imaginary = (_DRAWN[kind](shape, torch.float64, key, **attributes) * math.sqrt(0.5) for key in keys)
+    return torch.complex(real if mean is None else real + mean, imaginary).to(dtype)
 
 
 def _drawn(shape: tuple[int, ...], dtype: torch.dtype, draw: Callable[[int, int], torch.Tensor]) -> torch.Tensor:

@@ -27,8 +27,10 @@ def to_tensor(value: object) -> torch.Tensor:
     """
     if isinstance(value, torch.Tensor):
         tensor = value.detach()
+        if tensor.is_conj() or tensor.is_neg():  # what PyTorch leaves to be done by whoever reads it
+            tensor = tensor.resolve_conj().resolve_neg()
     elif isinstance(value, numpy.ndarray | numpy.generic):
-        if value.dtype.kind not in "fiub" or value.dtype.itemsize > 8:
+        if value.dtype.kind not in "fiubc" or value.dtype.itemsize > (16 if value.dtype.kind == "c" else 8):
             raise DTypeError(f"an array of {value.dtype} is not numbers that a program can hold")
         tensor = torch.tensor(numpy.asarray(value, order="C"))
     else:
@@ -45,7 +47,8 @@ def exact_numbers(value: object, tensor: torch.Tensor) -> torch.Tensor | None:
     """The numbers of Python's that `tensor` was made of, as they are; None for an array or a tensor, which has a dtype of its own."""
     if isinstance(value, torch.Tensor | numpy.ndarray | numpy.generic):
         return None
-    return torch.tensor(value, dtype=torch.float64) if tensor.is_floating_point() else tensor.clone()
+    wide = torch.float64 if tensor.is_floating_point() else torch.complex128 if tensor.is_complex() else None
+    return tensor.clone() if wide is None else torch.tensor(value, dtype=wide)
 
 
 def read_as(value: object, dtype: DType) -> torch.Tensor:
@@ -64,7 +67,7 @@ def of_dtype(exact: torch.Tensor, dtype: DType) -> torch.Tensor | None:
     if not _keeps_numbers(exact, dtype):
         return None
     read = exact.to(to_torch(dtype))
-    return read if dtype.is_floating or torch.equal(read.to(exact.dtype), exact) else None
+    return read if dtype.is_inexact or torch.equal(read.to(exact.dtype), exact) else None
 
 
 def to_numpy(tensor: torch.Tensor) -> numpy.ndarray:
@@ -107,4 +110,6 @@ def _keeps_numbers(tensor: torch.Tensor, dtype: DType) -> bool:
     """Whether numbers, read as `tensor`, may become `dtype` without losing a fraction. Only truth values are truth values."""
     if tensor.dtype == torch.bool or dtype is DType.BOOL:
         return dtype is DType.BOOL and tensor.dtype == torch.bool
-    return dtype.is_floating or not tensor.is_floating_point() or tensor.numel() == 0
+    if tensor.is_complex():
+        return dtype.is_complex
+    return dtype.is_inexact or not tensor.is_floating_point() or tensor.numel() == 0

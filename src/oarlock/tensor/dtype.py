@@ -20,6 +20,8 @@ _TO_TORCH = {
     DType.INT64: torch.int64,
     DType.UINT8: torch.uint8,
     DType.BOOL: torch.bool,
+    DType.COMPLEX64: torch.complex64,
+    DType.COMPLEX128: torch.complex128,
 }
 _FROM_TORCH = {theirs: ours for ours, theirs in _TO_TORCH.items()}
 
@@ -29,7 +31,7 @@ def to_torch(dtype: DType) -> torch.dtype:
 
 
 def from_torch(dtype: torch.dtype) -> DType | None:
-    """Our name for PyTorch's dtype; None for one that we do not have, such as complex64."""
+    """Our name for PyTorch's dtype; None for one that we do not have, such as float8_e5m2."""
     return _FROM_TORCH.get(dtype)
 
 

@@ -23,7 +23,7 @@ def require_room(shape: Sequence[object], before: Sequence[int], after: Sequence
 def padded_with_value(x: torch.Tensor, before: Sequence[int], after: Sequence[int], value: float) -> torch.Tensor:
     """``x`` with a value put to the ends of its last axes. It is a tensor of its own."""
     ends = [number for pair in zip(reversed(before), reversed(after), strict=True) for number in pair]
-    return torch.constant_pad_nd(x, ends, value if x.is_floating_point() else int(value))
+    return torch.constant_pad_nd(x, ends, value if x.is_floating_point() or x.is_complex() else int(value))
 
 
 def padded_by_places(x: torch.Tensor, before: Sequence[int], after: Sequence[int], mode: str) -> torch.Tensor:

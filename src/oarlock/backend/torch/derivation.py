@@ -45,6 +45,7 @@ _VIEWS = {"expand", "narrow", "permute", "reshape", "unfold"}
 _ARITHMETIC = {"add", "sub", "mul", "div"}  # of two numbers, which may be in any order in memory
 _BY_ROWS = {"softmax", "log_softmax"}  # a row is read before it is written over
 _ONTO = {"addmm"}  # what is computed is added to the first argument
+_NEVER_ALIKE = ("bool", "complex.real", "float.complex")  # dtypes that no input of the same operator has
 _LAYING = {channels_last, dense, in_format_of}  # the same elements, in another order in memory
 
 
@@ -219,7 +220,7 @@ def derive_in_place(operator: Operator) -> dict[tuple[str, ...], Callable[..., o
         found
         or not _is_plain(operator)
         or operator.checks_values
-        or operator.signature.outputs[0].dtype == "bool"
+        or operator.signature.outputs[0].dtype in _NEVER_ALIKE
         or not only_chooses(kernel)
     ):
         return found

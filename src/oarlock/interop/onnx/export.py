@@ -79,10 +79,11 @@ def to_onnx(
         to_onnx(program, path, parameters, training=True)   its whole training step
 
     Inputs have their names, and symbols are named dimensions. Outputs are called as targets are. Ragged inputs are their elements and
-    their row splits. A training step takes each persistable variable that it writes, `w`, and gives `w@NEXT`, what to feed the next time;
-    `Exported.first` has what to feed at first. Its random operators are each told by an input, `random_0@KEY`, what to draw:
-    `Exported.keys` has the numbers that give our draws, in a loop for each trip. Where `parameters` are None, the first values that the
-    program states are taken. Values of more than 2 GiB are written to `NAME.data`, beside the file, whose message cannot hold them.
+    their row splits; complex numbers are their parts, real and imaginary, in a last axis of 2. A training step takes each persistable
+    variable that it writes, `w`, and gives `w@NEXT`, what to feed the next time; `Exported.first` has what to feed at first. Its random
+    operators are each told by an input, `random_0@KEY`, what to draw: `Exported.keys` has the numbers that give our draws, in a loop for
+    each trip. Where `parameters` are None, the first values that the program states are taken. Values of more than 2 GiB are written to
+    `NAME.data`, beside the file, whose message cannot hold them.
 
     Indices and labels out of range, which our run refuses, are whatever the runtime makes of them, and a loop that is not done after
     `max_trips` ends. `opset` is 17 to 23. Raises ArgumentError for another one, and for what is no program, ProgramError with every op
@@ -242,7 +243,7 @@ class _Export:
         if name != label or name in given or name in {item.name for item in self.graph.shared.inputs}:
             name = label if label not in given and label not in self._defined() else self.graph.fresh(label)
             self.graph.append("Identity", [value], [name], {})
-        self.graph.outputs.append(Value(name, var.dtype, var.shape))
+        self.graph.outputs.append(Value.of(var, name))
 
     def _defined(self) -> set[str]:
         """The names that are taken by values other than outputs."""
@@ -262,9 +263,11 @@ class _Export:
 
 
 def _array(value: Any, var: Var) -> numpy.ndarray:
-    """A tensor as an array; bfloat16, which NumPy has not, by its bits."""
+    """A tensor as an array, complex numbers by their parts; bfloat16, which NumPy has not, by its bits."""
     import torch
 
+    if value.is_complex():
+        value = torch.view_as_real(value)
     if value.dtype is torch.bfloat16:
         return value.detach().cpu().contiguous().view(torch.int16).numpy().view(numpy_dtype(var.dtype))
     return value.detach().cpu().numpy()

@@ -33,6 +33,12 @@ class Value:
     dtype: DType
     shape: Shape | None
 
+    @classmethod
+    def of(cls, var: "Var", name: str) -> "Value":
+        """The value that stands for a variable: complex numbers are their parts, in a last axis of 2."""
+        shape = (*var.shape, 2) if var.dtype.is_complex and var.shape is not None else var.shape
+        return cls(name, var.dtype.real, shape)
+
     @property
     def rank(self) -> int:
         """How many dimensions it has. Raises Unsupported where nobody knows."""

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 import oarlock.interop.onnx.export_rules  # noqa: F401  the rules of our operators
 from oarlock.errors import ProgramError
 from oarlock.interop.onnx.export_graph import Graph, Unsupported, Value
-from oarlock.interop.onnx.export_rule import find_block_rule, find_rule
+from oarlock.interop.onnx.export_rule import find_block_rule, find_complex_rule, find_rule
 from oarlock.interop.onnx.uneven_stack import UnevenStack
 from oarlock.ir.block import Block
 from oarlock.ir.location import Location
@@ -29,7 +29,7 @@ class Lowering:
 
     def give(self, graph: Graph, var: Var, name: str) -> Value:
         """Let `var` be the value of this name."""
-        value = Value(name, var.dtype, var.shape)
+        value = Value.of(var, name)
         self.values[var] = value
         graph.know(value)
         return value
@@ -91,12 +91,13 @@ class Lowering:
 
     def _apply(self, graph: Graph, op: Op) -> dict[Var, "str | UnevenStack"]:
         """The name of each variable that an op defines. Raises Unsupported."""
+        is_complex = any(var.dtype.is_complex for var in (*op.reads, *op.writes))
         block_rule = find_block_rule(op.type)
-        if block_rule is not None:
+        if block_rule is not None and not is_complex:
             return dict(zip(op.writes, block_rule(self, graph, op), strict=True))
-        rule = find_rule(op.type)
+        rule = find_complex_rule(op.type) if is_complex else find_rule(op.type)
         if rule is None:
-            raise Unsupported("it has no rule for its export")
+            raise Unsupported("ONNX has no operator for complex numbers here" if is_complex else "it has no rule for its export")
         operator = self.catalogue.get(op.type)
         given = {slot: [self.value(var) for var in vars] for slot, vars in op.inputs.items()}
         attributes = {name: self.value(value) if isinstance(value, Var) else value for name, value in op.attributes.items()}

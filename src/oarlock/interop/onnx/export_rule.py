@@ -5,12 +5,13 @@ from typing import Any
 
 from oarlock.errors import DeclarationError
 
-__all__ = ["export", "export_block", "find_block_rule", "find_rule", "has_rule", "rules"]
+__all__ = ["export", "export_block", "export_of_complex", "find_block_rule", "find_complex_rule", "find_rule", "has_rule", "rules"]
 
 Rule = Callable[..., Any]
 
 _RULES: dict[str, Rule] = {}
 _BLOCK_RULES: dict[str, Rule] = {}
+_COMPLEX_RULES: dict[str, Rule] = {}
 
 
 def export(*types: str) -> Callable[[Rule], Rule]:
@@ -27,6 +28,19 @@ def export(*types: str) -> Callable[[Rule], Rule]:
 
     def declare(rule: Rule) -> Rule:
         _declare(_RULES, types, rule)
+        return rule
+
+    return declare
+
+
+def export_of_complex(*types: str) -> Callable[[Rule], Rule]:
+    """Declare how operators of these types become nodes where they take or give complex numbers.
+
+    ONNX has no operators for these: what is complex[...s] is a `Value` float[...s 2] of its parts. What has no such rule is refused.
+    """
+
+    def declare(rule: Rule) -> Rule:
+        _declare(_COMPLEX_RULES, types, rule)
         return rule
 
     return declare
@@ -54,14 +68,19 @@ def find_rule(type: str) -> Rule | None:
     return _RULES.get(type)
 
 
+def find_complex_rule(type: str) -> Rule | None:
+    """The rule of an operator on complex numbers; None where it has none."""
+    return _COMPLEX_RULES.get(type)
+
+
 def find_block_rule(type: str) -> Rule | None:
     return _BLOCK_RULES.get(type)
 
 
 def has_rule(type: str) -> bool:
-    return type in _RULES or type in _BLOCK_RULES
+    return type in _RULES or type in _BLOCK_RULES or type in _COMPLEX_RULES
 
 
 def rules() -> list[str]:
     """The operators that have a rule, by name."""
-    return sorted([*_RULES, *_BLOCK_RULES])
+    return sorted({*_RULES, *_BLOCK_RULES, *_COMPLEX_RULES})

@@ -74,13 +74,16 @@ class OnnxRuntimeModel:
     def run(self, feed: Mapping[str, object]) -> list[numpy.ndarray]:
         """The targets, in order."""
         tensors = check_feed(self.program, feed, set(self.program.main.inputs), CPUPlace(), self.scope)
-        given = {name: tensors[name].numpy() for name in self.exported.inputs if name in tensors}
+        parts = {name: torch.view_as_real(item) if item.is_complex() else item for name, item in tensors.items()}
+        given = {name: parts[name].numpy() for name in self.exported.inputs if name in parts}
         given |= self.exported.keys(draws_done(self.scope))
         try:
-            return self.session.run(None, given)
+            found = self.session.run(None, given)
         except Exception as error:  # as above
             fed = [f'"{name}" is {from_torch(tensor.dtype)}{list(tensor.shape)}' for name, tensor in tensors.items()]
             raise KernelError(f"ONNX Runtime refused to compute: {error}", given=fed) from error
+        pairs = zip(self.program.targets.values(), found, strict=True)
+        return [value.view(str(var.dtype))[..., 0] if var.dtype.is_complex else value for var, value in pairs]
 
 
 _Values = list[tuple[Var, torch.Tensor | None, int]]

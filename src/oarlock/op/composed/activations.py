@@ -10,10 +10,10 @@ from oarlock.op.choice import where
 from oarlock.op.comparison import greater, less_equal
 from oarlock.op.composed.arithmetic import constant_like
 from oarlock.op.elementwise import clip, divide, multiply, neg, subtract
+from oarlock.op.magnitude import abs_
 from oarlock.op.manipulation import reshape, split
 from oarlock.op.piecewise_activation import hardtanh
 from oarlock.op.smooth_activation import elu
-from oarlock.op.unary import abs_
 from oarlock.registry.creator import require_type
 
 __all__ = ["celu", "glu", "hardshrink", "prelu", "relu6", "selu", "softmin", "softshrink", "softsign", "tanhshrink", "threshold"]

@@ -8,24 +8,23 @@ from numbers import Real
 
 from oarlock.errors import ArgumentError
 from oarlock.ir.location import here
-from oarlock.ir.python_number import is_bool
 from oarlock.ir.var import Var
 from oarlock.op.bitwise import bitwise_and, bitwise_left_shift, bitwise_not, bitwise_or, bitwise_right_shift, bitwise_xor
 from oarlock.op.comparison import greater, greater_equal, less, less_equal
 from oarlock.op.composed.broadcast_product import matrix_product
 from oarlock.op.composed.indexing import subscript
-from oarlock.op.creation import full
 from oarlock.op.elementwise import add, divide, floor_divide, multiply, neg, remainder, subtract
 from oarlock.op.logical import logical_and, logical_not, logical_or, logical_xor
+from oarlock.op.magnitude import abs_
 from oarlock.op.matrix import linear
 from oarlock.op.powers import power
-from oarlock.op.unary import abs_, reciprocal, rsqrt, sqrt, square
-from oarlock.registry.creator import block_for, describe_value, find_read_hint, seen
-from oarlock.registry.number import require_held
+from oarlock.op.unary import reciprocal, rsqrt, sqrt, square
+from oarlock.registry.creator import append_constant, describe_value, find_read_hint, seen
+from oarlock.registry.number import is_number
 
 __all__ = ["constant_like", "is_one"]
 
-Operand = Var | float
+Operand = Var | complex
 """The other side of an operator: a number stands for a variable that holds it."""
 
 
@@ -42,7 +41,7 @@ def constant_like(value: object, like: Var, *, what: str | None = None) -> Var:
     """
     if isinstance(value, Var):
         return seen(value)
-    if not isinstance(value, Real) and not is_bool(value):
+    if not is_number(value):
         combined = None if what is None else f"{what} is a number or a variable that holds one, not {describe_value(value)}"
         raise ArgumentError(
             combined or f'"{like.name}" and {describe_value(value)} do not combine; numbers and variables do',
@@ -50,9 +49,7 @@ def constant_like(value: object, like: Var, *, what: str | None = None) -> Var:
             given=[like.describe()],
             hint=find_read_hint(value),
         )
-    number = require_held(value, like.dtype, like)  # type: ignore[arg-type]
-    with block_for([like], "full"):
-        return full(shape=(), value=number, dtype=like.dtype)
+    return append_constant(value, like.dtype, like)
 
 
 def _binary(operator: Callable[[Var, Var], Var]) -> tuple[Callable[[Var, Operand], Var], Callable[[Var, Operand], Var]]:
@@ -88,12 +85,12 @@ _FIXED: dict[float, Callable[[Var], Var]] = {
     2.0: square,
     3.0: lambda x: multiply(x, square(x)),
 }
-"""Powers of floats that have a faster way, which rounds no worse."""
+"""Powers of floats and complex numbers that have a faster way, which rounds no worse."""
 
 
 def _power(self: Var, exponent: Operand) -> Var:
     """A variable to a power, which is a number or a variable."""
-    if isinstance(exponent, Real) and not isinstance(exponent, bool) and seen(self).dtype.is_floating:
+    if isinstance(exponent, Real) and not isinstance(exponent, bool) and seen(self).dtype.is_inexact:
         found = _FIXED.get(float(exponent))
         if found is not None:
             return found(self)

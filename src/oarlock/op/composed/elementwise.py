@@ -13,12 +13,13 @@ from oarlock.op.composed.shape import known_shape
 from oarlock.op.dtype_conversion import cast
 from oarlock.op.elementwise import add, clip, divide, multiply, neg, subtract
 from oarlock.op.logical import all_, logical_and, logical_or
+from oarlock.op.magnitude import abs_
 from oarlock.op.paired_functions import copysign
 from oarlock.op.powers import power
 from oarlock.op.rounding import isfinite, isnan, trunc
 from oarlock.op.special_functions import erfc, lgamma
 from oarlock.op.trigonometry import sin
-from oarlock.op.unary import abs_, exp2, log
+from oarlock.op.unary import exp2, log
 
 __all__ = [
     "addcdiv", "allclose", "deg2rad", "entr", "float_power", "frac", "isclose", "isneginf", "isposinf", "ldexp", "logit", "multigammaln",

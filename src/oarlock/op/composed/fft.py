@@ -1,19 +1,19 @@
-"""The transforms of `torch.fft` and `numpy.fft`, of real numbers and of complex ones, which are pairs in a last axis of 2.
+"""The transforms of `torch.fft` and `numpy.fft`, of real numbers and of complex ones.
 
-Axes do not count that of the pairs. A length pads with zeros at the end, or cuts. With the norm "backward" inverses are divided by the
+A length pads with zeros at the end, or cuts. With the norm "backward" inverses are divided by the
 number of elements, with "forward" the others, with "ortho" both by its root.
 """
 
 from collections.abc import Sequence
 
-from oarlock.errors import ArgumentError, ShapeError
+from oarlock.errors import ArgumentError, DTypeError, ShapeError
 from oarlock.ir.dtype import DType
 from oarlock.ir.location import here
 from oarlock.ir.rollback import undone_on_error
 from oarlock.ir.shape_rules import require_axis
 from oarlock.ir.size import Shape, Size
 from oarlock.ir.var import Var
-from oarlock.op.composed.complex_pairs import conjugate, require_pairs
+from oarlock.op.complex_parts import conjugated
 from oarlock.op.composed.shape import known_shape
 from oarlock.op.dtype_conversion import cast
 from oarlock.op.elementwise import add as add_up
@@ -50,13 +50,13 @@ __all__ = [
 _LAST_TWO = (-2, -1)
 
 
-def _sized(x: Var, axis: int, length: int | None, what: str, *, pairs: bool) -> Var:
-    """``x`` with `length` elements along an axis in front of any pairs: zeros behind, or without the last ones."""
+def _sized(x: Var, axis: int, length: int | None, what: str) -> Var:
+    """``x`` with `length` elements along an axis: zeros behind, or without the last ones."""
     if length is None:
         return x
     shape = known_shape(x, what)
     require_count(f"{what}: length", length)
-    at = require_axis(shape[:-1] if pairs else shape, axis)
+    at = require_axis(shape, axis)
     if not isinstance(shape[at], int):
         raise ShapeError(
             f"{what}: the size of {x.name} along axis {axis} is {shape[at]}, where a length needs a number", location=here(),
@@ -68,54 +68,61 @@ def _sized(x: Var, axis: int, length: int | None, what: str, *, pairs: bool) -> 
 
 
 def _complex(x: Var, what: str) -> Var:
-    require_pairs(x, what)
-    return x
+    """``x`` as complex numbers; of floats, the imaginary parts are 0."""
+    dtype = require_type(x, what).dtype.complex
+    if dtype is None:
+        raise DTypeError(
+            f"{what}: {x.name} must be complex, or float32 or float64, not {x.dtype}", location=here(), given=[x.describe()],
+            hint='ol.op.cast(x, dtype="float32")',
+        )  # fmt: skip
+    return x if x.dtype is dtype else cast(x, dtype=dtype)
 
 
 def fft(x: Var, length: int | None = None, *, axis: int = -1, norm: str = "backward") -> Var:
-    """The transform of complex numbers along an axis: float[...s n 2] -> float[...s n 2]. Raises ShapeError or ArgumentError."""
-    with undone_on_error(_complex(x, "fft").block.program):
-        return fourier(_sized(x, axis, length, "fft", pairs=True), axis=axis, norm=norm)
+    """The transform of complex numbers along an axis: complex[...s n] -> complex[...s n]. Raises ShapeError or ArgumentError."""
+    with undone_on_error(require_type(x, "fft").block.program):
+        return fourier(_sized(_complex(x, "fft"), axis, length, "fft"), axis=axis, norm=norm)
 
 
 def ifft(x: Var, length: int | None = None, *, axis: int = -1, norm: str = "backward") -> Var:
     """The inverse of `fft`."""
-    with undone_on_error(_complex(x, "ifft").block.program):
-        return fourier(_sized(x, axis, length, "ifft", pairs=True), axis=axis, inverse=True, norm=norm)
+    with undone_on_error(require_type(x, "ifft").block.program):
+        return fourier(_sized(_complex(x, "ifft"), axis, length, "ifft"), axis=axis, inverse=True, norm=norm)
 
 
 def rfft(x: Var, length: int | None = None, *, axis: int = -1, norm: str = "backward") -> Var:
-    """The first n / 2 + 1 numbers of the transform of n real ones, whose others are their conjugates: float[...s n] -> float[...s m 2]."""
+    """The first n / 2 + 1 numbers of the transform of n real ones, the others being conjugates: float[...s n] -> float.complex[...s m]."""
     with undone_on_error(require_type(x, "rfft").block.program):
-        return real_fourier(_sized(x, axis, length, "rfft", pairs=False), axis=axis, norm=norm)
+        return real_fourier(_sized(x, axis, length, "rfft"), axis=axis, norm=norm)
 
 
 def irfft(x: Var, length: int | None = None, *, axis: int = -1, norm: str = "backward") -> Var:
-    """The real numbers whose `rfft` is ``x``: as many as `length`, or 2 (m - 1), an even number: float[...s m 2] -> float[...s n]."""
-    with undone_on_error(_complex(x, "irfft").block.program):
-        front = known_shape(x, "irfft")[:-1]
-        count = front[require_axis(front, axis)]
+    """The real numbers whose `rfft` is ``x``: `length` of them, else 2 (m - 1), which is even: complex[...s m] -> complex.real[...s n]."""
+    with undone_on_error(require_type(x, "irfft").block.program):
+        x = _complex(x, "irfft")
+        shape = known_shape(x, "irfft")
+        count = shape[require_axis(shape, axis)]
         if length is None and not isinstance(count, int):
             raise ShapeError(
                 f"irfft: {count} complex numbers are those of how many real ones?", location=here(), given=[x.describe()], hint="length=..."
             )
         length = 2 * (count - 1) if length is None else length  # type: ignore[operator]
-        given = _sized(x, axis, length // 2 + 1 if length > 0 else 0, "irfft", pairs=True)
+        given = _sized(x, axis, length // 2 + 1 if length > 0 else 0, "irfft")
         return real_fourier_inverse(given, length=length, axis=axis, norm=norm)
 
 
 def hfft(x: Var, length: int | None = None, *, axis: int = -1, norm: str = "backward") -> Var:
     """The real transform of numbers of which the others are conjugates, as `irfft` has them, in the other direction."""
     _require_norm(norm)
-    with undone_on_error(_complex(x, "hfft").block.program):
-        return irfft(conjugate(x), length, axis=axis, norm=NORMS[norm])
+    with undone_on_error(require_type(x, "hfft").block.program):
+        return irfft(conjugated(x), length, axis=axis, norm=NORMS[norm])
 
 
 def ihfft(x: Var, length: int | None = None, *, axis: int = -1, norm: str = "backward") -> Var:
     """The inverse of `hfft`: of real numbers."""
     _require_norm(norm)
     with undone_on_error(require_type(x, "ihfft").block.program):
-        return conjugate(rfft(x, length, axis=axis, norm=NORMS[norm]))
+        return conjugated(rfft(x, length, axis=axis, norm=NORMS[norm]))
 
 
 def _require_norm(norm: str) -> None:
@@ -137,23 +144,23 @@ def _axes(shape: Shape, lengths: Sequence[int] | None, axes: Sequence[int] | Non
 
 
 def fftn(x: Var, lengths: Sequence[int] | None = None, *, axes: Sequence[int] | None = None, norm: str = "backward") -> Var:
-    """`fft` along several axes, all where none is named: float[...s 2] -> float[...s 2]."""
-    with undone_on_error(_complex(x, "fftn").block.program):
-        for axis, length in _axes(require_pairs(x, "fftn"), lengths, axes, "fftn"):
+    """`fft` along several axes, all where none is named: complex[...s] -> complex[...s]."""
+    with undone_on_error(require_type(x, "fftn").block.program):
+        for axis, length in _axes(known_shape(x, "fftn"), lengths, axes, "fftn"):
             x = fft(x, length, axis=axis, norm=norm)
         return x
 
 
 def ifftn(x: Var, lengths: Sequence[int] | None = None, *, axes: Sequence[int] | None = None, norm: str = "backward") -> Var:
     """The inverse of `fftn`."""
-    with undone_on_error(_complex(x, "ifftn").block.program):
-        for axis, length in _axes(require_pairs(x, "ifftn"), lengths, axes, "ifftn"):
+    with undone_on_error(require_type(x, "ifftn").block.program):
+        for axis, length in _axes(known_shape(x, "ifftn"), lengths, axes, "ifftn"):
             x = ifft(x, length, axis=axis, norm=norm)
         return x
 
 
 def rfftn(x: Var, lengths: Sequence[int] | None = None, *, axes: Sequence[int] | None = None, norm: str = "backward") -> Var:
-    """`rfft` along the last of several axes, `fft` along the others: float[...s] -> float[...t 2]."""
+    """`rfft` along the last of several axes, `fft` along the others: float[...s] -> float.complex[...t]."""
     with undone_on_error(require_type(x, "rfftn").block.program):
         *others, (last, length) = _axes(known_shape(x, "rfftn"), lengths, axes, "rfftn")
         y = rfft(x, length, axis=last, norm=norm)
@@ -164,8 +171,8 @@ def rfftn(x: Var, lengths: Sequence[int] | None = None, *, axes: Sequence[int] |
 
 def irfftn(x: Var, lengths: Sequence[int] | None = None, *, axes: Sequence[int] | None = None, norm: str = "backward") -> Var:
     """The inverse of `rfftn`; the last length is that of the real numbers."""
-    with undone_on_error(_complex(x, "irfftn").block.program):
-        *others, (last, length) = _axes(require_pairs(x, "irfftn"), lengths, axes, "irfftn")
+    with undone_on_error(require_type(x, "irfftn").block.program):
+        *others, (last, length) = _axes(known_shape(x, "irfftn"), lengths, axes, "irfftn")
         for axis, size in others:
             x = ifft(x, size, axis=axis, norm=norm)
         return irfft(x, length, axis=last, norm=norm)
@@ -214,7 +221,7 @@ def _frequencies(numbers: Var, count: int, spacing: float, dtype: DType | str) -
 
 
 def fftshift(x: Var, *, axes: Sequence[int] | None = None) -> Var:
-    """The frequency 0 in the middle of axes, all where none is named; they count that of pairs, so name others for these."""
+    """The frequency 0 in the middle of axes, all where none is named."""
     return _shifted(x, axes, lambda size: size // 2, "fftshift")
 
 
@@ -234,7 +241,7 @@ def _shifted(x: Var, axes: Sequence[int] | None, shift, what: str) -> Var:
 
 
 def stft(x: Var, size: int, *, step: int | None = None, window: Var | None = None, centre: bool = True, norm: str = "backward") -> Var:
-    """The `rfft` of every window of `size` samples, each `step`, size / 4 where that is None: float[*b t] -> float[*b w size/2+1 2].
+    """The `rfft` of every window of `size` samples, each `step`, size / 4 where that is None: float[*b t] -> float.complex[*b w size/2+1].
 
     Samples are multiplied by the `window`, float[size]. With `centre` the signal is mirrored at its ends, so that window i is around
     sample i times the step (Allen, 1977). Frequencies stand behind windows, where `torch.stft` has them in front. Raises ShapeError.

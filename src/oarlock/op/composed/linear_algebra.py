@@ -15,11 +15,11 @@ from oarlock.op.composed.shape import broadcast_together, known_shape, squeeze, 
 from oarlock.op.decompositions import eigh, pinv, svd
 from oarlock.op.extremes import amax, amin
 from oarlock.op.linear_systems import inverse, solve_columns, solve_triangular_columns
+from oarlock.op.magnitude import abs_
 from oarlock.op.manipulation import transpose
 from oarlock.op.matrix import matmul, matrix_transpose
 from oarlock.op.reduction import reduce_sum
 from oarlock.op.told_shape import broadcast_to
-from oarlock.op.unary import abs_
 from oarlock.registry.creator import require_type
 
 __all__ = [

@@ -7,9 +7,10 @@ from oarlock.op.composed.arithmetic import constant_like
 from oarlock.op.composed.loss_reduction import reduced, require_above, require_one_shape, warn_of_broadcast, writing_loss
 from oarlock.op.elementwise import multiply, subtract
 from oarlock.op.loss import log_loss
+from oarlock.op.magnitude import abs_
 from oarlock.op.reduction import mean, reduce_sum
 from oarlock.op.smooth_activation import log_sigmoid
-from oarlock.op.unary import abs_, exp, log, square
+from oarlock.op.unary import exp, log, square
 
 __all__ = [
     "binary_cross_entropy",

@@ -11,10 +11,11 @@ from oarlock.op.composed.arithmetic import constant_like
 from oarlock.op.dtype_conversion import cast
 from oarlock.op.elementwise import clip, divide
 from oarlock.op.extremes import amax, amin
+from oarlock.op.magnitude import abs_
 from oarlock.op.powers import power
 from oarlock.op.reduction import reduce_sum
 from oarlock.op.statistics import variance
-from oarlock.op.unary import abs_, sqrt, square
+from oarlock.op.unary import sqrt, square
 from oarlock.registry.creator import require_type
 
 __all__ = ["normalize", "standard_deviation", "vector_norm"]

@@ -15,7 +15,7 @@ __all__ = ["argsort", "eye", "top_k_along"]
 
 
 def argsort(x: Var, *, axis: int = -1, descending: bool = False) -> Var:
-    """Where the elements along ``axis`` stand that `sort` gives: number[...s] -> int64[...s]."""
+    """Where the elements along ``axis`` stand that `sort` gives: real[...s] -> int64[...s]."""
     return sort(x, axis=axis, descending=descending)[1]
 
 

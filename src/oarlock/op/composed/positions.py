@@ -15,10 +15,11 @@ from oarlock.op.comparison import greater, less
 from oarlock.op.composed.shape import known_shape, unsqueeze
 from oarlock.op.dtype_conversion import cast
 from oarlock.op.elementwise import add, divide, multiply, neg, subtract
+from oarlock.op.magnitude import abs_
 from oarlock.op.manipulation import concat, flatten, reshape, slice_, stack
 from oarlock.op.told_shape import arange, broadcast_to
 from oarlock.op.trigonometry import cos, sin
-from oarlock.op.unary import abs_, exp, log
+from oarlock.op.unary import exp, log
 from oarlock.registry.creator import require_type
 from oarlock.registry.range_check import require_count
 

@@ -161,7 +161,7 @@ class LoopGradient(GradientBlock):
                 break
             reaching = reaching | more
             seeds = seeds | {self.following[memory] for memory in more}
-        return [memory for memory in self.start if memory in reached & reaching and memory.dtype.is_floating]
+        return [memory for memory in self.start if memory in reached & reaching and memory.dtype.is_inexact]
 
 
 def _zeros_like(var: Var) -> Var:

@@ -125,7 +125,7 @@ class Level:
         """The variable that an op which computes again reads: for floats that are kept, an alias that passes take for another value."""
         if var in self.copies:
             return self.copies[var]
-        if var.block is not self.forward or var.persistable or not var.dtype.is_floating:
+        if var.block is not self.forward or var.persistable or not var.dtype.is_inexact:
             return self.read(var)
         if var not in self.barriers:
             kept = self.kept(var)

@@ -97,4 +97,5 @@ def poison(value: Stack | None) -> None:
     """
     for tensor in () if value is None else leaves(value):
         if tensor.dtype is not torch.bool:
-            tensor.fill_(float("nan") if tensor.is_floating_point() else torch.iinfo(tensor.dtype).min)
+            inexact = tensor.is_floating_point() or tensor.is_complex()
+            tensor.fill_(float("nan") if inexact else torch.iinfo(tensor.dtype).min)

@@ -109,7 +109,7 @@ class Numbers:
         return (self._finals[var].inside,) if var in self._finals else self._makers[var].reads
 
     def _may_be_number(self, var: Var) -> bool:
-        if var.shape != () or var.dtype.is_floating or var in self._constants:
+        if var.shape != () or var.dtype.is_inexact or var in self._constants:
             return False
         if var in self._carried or var in self._finals:
             return True
@@ -157,7 +157,7 @@ class Numbers:
 def _constant(op: Op) -> Number | None:
     """The number that a `full` of rank 0 holds, which is rounded as its dtype does; None where that may fail, or be flushed to zero."""
     value: Any = op.attributes.get("value")
-    if op.type != "full" or isinstance(value, Var) or op.writes[0].shape != ():
+    if op.type != "full" or isinstance(value, Var) or op.writes[0].shape != () or op.writes[0].dtype.is_complex:
         return None
     dtype = to_torch(op.writes[0].dtype)
     if dtype.is_floating_point:

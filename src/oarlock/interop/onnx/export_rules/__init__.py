@@ -6,6 +6,7 @@ from oarlock.interop.onnx.export_rules import (  # noqa: F401
     along_axis,
     attention,
     collective,
+    complex_numbers,
     control,
     convolution,
     creation,

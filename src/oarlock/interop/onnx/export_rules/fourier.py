@@ -1,16 +1,16 @@
-"""Transforms as DFT, which has pairs in a last axis as ours have. It does not take half of the numbers back to real ones."""
+"""Transforms as DFT, of complex numbers by their parts. It does not take half of the numbers back to real ones."""
 
 import math
 
 from oarlock.interop.onnx.export_graph import Graph, Unsupported, Value
-from oarlock.interop.onnx.export_rule import export
+from oarlock.interop.onnx.export_rule import export_of_complex
 
 _DIVISIONS = {"backward": 0.0, "ortho": 0.5, "forward": 1.0}
 """By which power of n transforms are divided; their inverses by what is left to 1."""
 
 
 def _transform(g: Graph, x: Value, at: int, inverse: bool, norm: str, *, onesided: bool = False) -> str:
-    """DFT along an axis of a value that ends with pairs, or with reals alone. Its inverse is divided by n."""
+    """DFT along an axis of complex numbers, or of real ones. Its inverse is divided by n."""
     length = x.sizes[at]
     if not isinstance(length, int):
         raise Unsupported("transforms along axes whose sizes are not known")
@@ -24,22 +24,22 @@ def _transform(g: Graph, x: Value, at: int, inverse: bool, norm: str, *, oneside
     return g("Mul", y, g.scalar(math.pow(length, power), x.dtype)) if power else y
 
 
-@export("fourier")
+@export_of_complex("fourier")
 def fourier(g: Graph, x: Value, *, axis: int, inverse: bool, norm: str) -> str:
     return _transform(g, x, axis % (x.rank - 1), inverse, norm)
 
 
-@export("fourier_dx")
+@export_of_complex("fourier_dx")
 def fourier_dx(g: Graph, dy: Value, *, axis: int, inverse: bool, norm: str) -> str:
     turned = {"backward": "forward", "ortho": "ortho", "forward": "backward"}[norm]
     return _transform(g, dy, axis % (dy.rank - 1), not inverse, turned)
 
 
-@export("real_fourier")
+@export_of_complex("real_fourier")
 def real_fourier(g: Graph, x: Value, *, axis: int, norm: str) -> str:
     return _transform(g, x, axis % x.rank, False, norm, onesided=True)
 
 
-@export("real_fourier_dx", "real_fourier_inverse", "real_fourier_inverse_dx")
+@export_of_complex("real_fourier_dx", "real_fourier_inverse", "real_fourier_inverse_dx")
 def halves(g: Graph, *_: Value, **__: object) -> str:
     raise Unsupported("ONNX has no operator that takes half of a transform back to real numbers")

@@ -1,0 +1,79 @@
+"""Complex numbers, which ONNX's operators do not take, as their parts: a last axis of 2, as its DFT has them."""
+
+from oarlock.interop.onnx.export_graph import Graph, Unsupported, Value
+from oarlock.interop.onnx.export_rule import export_of_complex
+from oarlock.interop.onnx.export_rules.elementwise import sum_
+from oarlock.interop.onnx.export_rules.paired_functions import hypot
+from oarlock.interop.onnx.export_rules.reduction import axes_of
+from oarlock.ir.dtype import DType
+
+
+def _parts(g: Graph, z: Value) -> tuple[str, str]:
+    """The real and the imaginary parts."""
+    return tuple(g("Gather", z, g.ints(number), axis=z.rank - 1) for number in (0, 1))  # type: ignore[return-value]
+
+
+def _joined(g: Graph, real: str, imag: str) -> str:
+    """Complex numbers of parts of one shape."""
+    return g("Concat", g.unsqueeze(real, -1), g.unsqueeze(imag, -1), axis=-1)
+
+
+export_of_complex("add")(lambda g, x, y: g("Add", x, y))
+export_of_complex("subtract")(lambda g, x, y: g("Sub", x, y))
+export_of_complex("neg")(lambda g, x: g("Neg", x))
+export_of_complex("sum")(sum_)
+export_of_complex("assign", "optimization_barrier", "stop_gradient")(lambda g, x: x)
+export_of_complex("view_as_real")(lambda g, z: z)
+export_of_complex("view_as_complex")(lambda g, x: x)
+export_of_complex("real")(lambda g, z: _parts(g, z)[0])
+export_of_complex("imag")(lambda g, z: _parts(g, z)[1])
+
+
+@export_of_complex("conj")
+def conj(g: Graph, z: Value) -> str:
+    real, imag = _parts(g, z)
+    return _joined(g, real, g("Neg", imag))
+
+
+@export_of_complex("complex")
+def complex_(g: Graph, real: Value, imag: Value) -> str:
+    shape = g("Shape", g("Add", real, imag))
+    return _joined(g, g("Expand", real, shape), g("Expand", imag, shape))
+
+
+@export_of_complex("polar")
+def polar(g: Graph, size: Value, angle: Value) -> str:
+    return _joined(g, g("Mul", size, g("Cos", angle)), g("Mul", size, g("Sin", angle)))
+
+
+@export_of_complex("abs")
+def abs_(g: Graph, x: Value) -> str:
+    real, imag = (Value(part, x.dtype, x.sizes[:-1]) for part in _parts(g, x))
+    return hypot(g, real, imag)
+
+
+@export_of_complex("angle", "sgn")
+def refused(g: Graph, *_: Value, **__: object) -> str:
+    raise Unsupported("ONNX has no operator for the directions of complex numbers")
+
+
+@export_of_complex("multiply")
+def multiply(g: Graph, x: Value, y: Value) -> str:
+    (a, b), (c, d) = _parts(g, x), _parts(g, y)
+    return _joined(g, g("Sub", g("Mul", a, c), g("Mul", b, d)), g("Add", g("Mul", a, d), g("Mul", b, c)))
+
+
+@export_of_complex("reduce_sum")
+def reduce_sum(g: Graph, x: Value, *, axis: int | tuple[int, ...] | None = None, keepdim: bool) -> str:
+    rank = x.rank - 1
+    return g.reduce("ReduceSum", x, list(range(rank)) if axis is None else axes_of(axis, rank), keepdim=keepdim)
+
+
+@export_of_complex("cast")
+def cast(g: Graph, x: Value, *, dtype: DType) -> str:
+    """Of complex numbers in another dtype, or of real ones, whose imaginary parts are 0."""
+    assert g.op is not None
+    parts = g.cast(x, dtype.real)
+    if g.op.inputs["x"][0].dtype.is_complex:
+        return parts
+    return _joined(g, parts, g("Mul", parts, g.scalar(0.0, dtype.real)))
