@@ -200,6 +200,14 @@ def test_rows_that_do_not_fit_the_program_are_no_end_of_the_report(run):
     assert "nothing is predicted for them: " in Page(draw_report(run)).text
 
 
+def test_a_sample_with_more_rows_than_a_run_keeps_is_cut(run):
+    rows = {"image": torch.zeros(500, 1, 8, 8), "label": torch.zeros(500, dtype=torch.int64)}
+    safetensors.torch.save_file(rows, run / "sample.validation.safetensors")
+    assert draw_report(run).count("<img ") == 64
+    shutil.rmtree(run / "checkpoints")
+    assert draw_report(run).count("<img ") == 64
+
+
 def test_a_killed_run_has_a_report(tmp_path):
     images(tmp_path / "run", steps=4, validate=None)
     with open(tmp_path / "run/metrics.jsonl", "a") as log:

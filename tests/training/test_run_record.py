@@ -146,6 +146,10 @@ def test_a_stranger_s_log_is_bounded(tmp_path):
     folder = write(tmp_path / "run", [{"step": 1, "rows": 1, **{f"m{number}": 1.0 for number in range(201)}}])
     with pytest.raises(ol.LimitError, match="a run has more than 200 measures"):
         RunRecord.read(folder)
+    lines = [{"step": n, "epoch": n, "training": {f"a{n}": 1.0}, "validation": {f"b{n}": 1.0}} for n in range(1, 102)]
+    assert len(RunRecord.read(write(tmp_path / "run", lines[:100])).history) == 100
+    with pytest.raises(ol.LimitError, match="a run has more than 200 measures"):
+        RunRecord.read(write(tmp_path / "run", lines))
     folder = write(tmp_path / "large", "")
     os.truncate(folder / "metrics.jsonl", 4 * 2**30 + 1)
     with pytest.raises(ol.LimitError, match=r"has 4,294,967,297 bytes, where 4,294,967,296 are allowed"):

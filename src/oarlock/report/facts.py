@@ -1,6 +1,5 @@
 """The facts about a run: how it is configured, where it ran, how long it took, what it left."""
 
-import json
 import shlex
 from collections.abc import Mapping
 
@@ -8,10 +7,12 @@ import numpy
 
 from oarlock.ir.program import Program
 from oarlock.report.markup import byte_text, facts, seconds_text, table, text, time_text
+from oarlock.training.run_comparison import flat_settings
 from oarlock.training.run_record import RunRecord
 
 __all__ = ["checkpoint_table", "configuration", "environment", "timings"]
 
+_SHOWN = 50  # checkpoints, of a folder that holds more
 _OWN = {
     "program",
     "seed",
@@ -42,8 +43,8 @@ def configuration(run: RunRecord, program: Program | None) -> str:
         ("command", f"<code>{text(shlex.join(map(str, command)))}</code>" if isinstance(command, list) and command else None),
         ("folder", f"<code>{text(about['working_folder'])}</code>" if about.get("working_folder") else None),
     ]
-    others = [(name, value) for name, value in about.items() if name not in _OWN]
-    return facts([*pairs, *((str(name), _nested(value)) for name, value in others)])
+    others = flat_settings({str(name): value for name, value in about.items() if name not in _OWN})
+    return facts([*pairs, *((name, text(value)) for name, value in others.items() if value)])
 
 
 def environment(run: RunRecord) -> str:
@@ -86,7 +87,7 @@ def checkpoint_table(run: RunRecord, shown: int | None) -> str:
     """The checkpoints that are there; `shown` is the step of the one whose predictions are shown."""
     best = None if run.judged_by is None else run.best(run.judged_by)
     rows = []
-    for checkpoint in run.checkpoints:
+    for checkpoint in run.checkpoints[-_SHOWN:]:
         said = ["the newest"] if checkpoint is run.checkpoints[-1] else []
         said += [f"the best {text(run.judged_by)}"] if best is not None and best.step == checkpoint.step else []
         said += ["predicts below"] if checkpoint.step == shown else []
@@ -111,10 +112,3 @@ def _elements(shape: object) -> int:
 
 def _said(value: object) -> str | None:
     return None if value is None or value == "" else text(value)
-
-
-def _nested(value: object) -> str:
-    """A setting of another's: as it is, or as JSON where it has parts."""
-    if isinstance(value, dict | list):
-        return f"<code>{text(json.dumps(value))}</code>"
-    return text(value)

@@ -19,6 +19,7 @@ from oarlock.training.run_record import CheckpointRecord, RunRecord
 __all__ = ["Compared", "Sample", "find_compared", "read_sample"]
 
 _TRUE = ("label", "target")  # slots of losses
+_COLUMNS = 100  # of a sample, where a file has more
 _LIMITS = Limits(file_bytes=16 * 2**20, tensor_bytes=16 * 2**20)
 
 
@@ -139,7 +140,7 @@ def _chosen(run: RunRecord) -> CheckpointRecord | None:
 
 def _read_columns(path: Path, untrusted: bool) -> dict[str, numpy.ndarray]:
     with TensorFile.open(path, limits=_LIMITS, untrusted=untrusted) as file:
-        return {name: file.read(name).numpy() for name in file.entries}
+        return {name: file.read(name).numpy() for name in list(file.entries)[:_COLUMNS]}
 
 
 def _behind(program: Program, var: Var) -> Iterator[Op]:

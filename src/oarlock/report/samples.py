@@ -13,6 +13,7 @@ from oarlock.report.prediction import Sample
 __all__ = ["draw_sample"]
 
 _SHOWN = 12  # numbers of a row
+_ROWS = 64  # of a table, where a stranger's file has more than a run keeps
 
 
 def draw_sample(sample: Sample) -> str:
@@ -37,7 +38,7 @@ def _cards(sample: Sample, images: numpy.ndarray) -> str:
     assert sample.true is not None
     assert sample.certainty is not None
     cards = []
-    for pixels, predicted, true, certainty in zip(images, sample.classes, sample.true, sample.certainty, strict=True):
+    for pixels, predicted, true, certainty in list(zip(images, sample.classes, sample.true, sample.certainty, strict=True))[:_ROWS]:
         is_right = predicted == true
         mark = '<span class="right">✓</span>' if is_right else f'<span class="wrong">✗ is {int(true)}</span>'
         said = f"{int(predicted)} <small>{_share(certainty)}</small> {mark}"
@@ -78,11 +79,11 @@ def _rows(column: numpy.ndarray, splits: numpy.ndarray | None) -> list[str]:
     if splits is not None:
         if splits.ndim != 1 or splits.dtype.kind != "i" or not len(splits) or splits.min() < 0 or splits.max() > len(column):
             return []
-        return [_numbers(column[first:last]) for first, last in pairwise(splits.tolist())]
-    pixels = as_pixels(column)
+        return [_numbers(column[first:last]) for first, last in pairwise(splits[: _ROWS + 1].tolist())]
+    pixels = as_pixels(column[:_ROWS])
     if pixels is not None:
         return [picture_of(row, "image") for row in pixels]
-    return [_numbers(row) for row in column]
+    return [_numbers(row) for row in column[:_ROWS]]
 
 
 def _numbers(row: numpy.ndarray) -> str:

@@ -4,7 +4,7 @@ import json
 import math
 import os
 from array import array
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -120,6 +120,7 @@ class _Reader:
         self.sessions: list[Session] = []
         self.is_ended = False
         self.skipped = self.torn = 0
+        self.labels: set[str] = set()
 
     def take(self, line: bytes, is_whole: bool) -> None:
         self.skipped, self.torn = self.skipped + self.torn, 0
@@ -146,9 +147,10 @@ class _Reader:
             self.sessions.append(Session(step, time, epochs if type(epochs) is int and 0 <= epochs < 2**32 else None, environment))
             self.is_ended = False
         elif "training" in entry or "validation" in entry:
-            number, validation = entry.get("epoch"), _numbers(entry.get("validation"))
+            number, training, validation = entry.get("epoch"), _numbers(entry.get("training")), _numbers(entry.get("validation"))
+            self._know({*training, *validation})
             if type(number) is int and "training" in entry:
-                self.epochs[number] = EpochRecord(number, _numbers(entry["training"]), validation, step)
+                self.epochs[number] = EpochRecord(number, training, validation, step)
                 self.epoch_times[number] = math.nan if time is None else time
             elif type(number) is int:
                 self.validations[step] = ValidationRecord(number, validation, step)
@@ -159,12 +161,18 @@ class _Reader:
             self.steps.append(step)
             self.rows.append(_number(entry["rows"]) or math.nan)
             self.times.append(math.nan if time is None else time)
-            for label, value in _numbers({label: value for label, value in entry.items() if label not in _NAMES}).items():
-                if label not in self.measured and len(self.measured) >= _LABELS:
-                    raise LimitError(f"a run has more than {_LABELS} measures")
+            found = _numbers({label: value for label, value in entry.items() if label not in _NAMES})
+            self._know(found)
+            for label, value in found.items():
                 steps, values = self.measured.setdefault(label, (array("d"), array("d")))
                 steps.append(step)
                 values.append(value)
+
+    def _know(self, labels: Collection[str]) -> None:
+        """Count labels. Raises LimitError where there are too many."""
+        self.labels.update(labels)
+        if len(self.labels) > _LABELS:
+            raise LimitError(f"a run has more than {_LABELS} measures")
 
     def log(self) -> MetricLog:
         steps, rows, times = (numpy.array(column) for column in (self.steps, self.rows, self.times))

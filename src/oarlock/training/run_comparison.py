@@ -10,7 +10,7 @@ from typing import Any
 from oarlock.errors import ArgumentError, MissingFileError, OarlockError
 from oarlock.training.run_record import RunRecord, higher_is_better
 
-__all__ = ["RunComparison", "latest_values"]
+__all__ = ["RunComparison", "flat_settings", "latest_values"]
 
 _OF_EACH = {
     "id",
@@ -55,7 +55,7 @@ class RunComparison:
     @cached_property
     def settings(self) -> dict[str, list[str]]:
         """The settings in which runs differ, such as "batch_size", with a text for each run; empty where one has none."""
-        flat = [_flat({name: value for name, value in run.about.items() if name not in _OF_EACH}) for run in self.runs]
+        flat = [flat_settings({name: value for name, value in run.about.items() if name not in _OF_EACH}) for run in self.runs]
         names = dict.fromkeys(name for each in flat for name in each if name != "training.epochs")
         texts = {name: [each.get(name, "") for each in flat] for name in names}
         return {name.removeprefix("training."): values for name, values in texts.items() if len(set(values)) > 1}
@@ -94,12 +94,12 @@ def latest_values(run: RunRecord) -> dict[str, float]:
     return {label: value for record in (*run.history[-1:], *run.validations[-1:]) for label, value in record.values.items()}
 
 
-def _flat(settings: Mapping[str, Any], before: str = "") -> dict[str, str]:
+def flat_settings(settings: Mapping[str, Any], before: str = "") -> dict[str, str]:
     """Settings in settings as texts by names with dots; at most a hundred of them."""
     found: dict[str, str] = {}
     for name, value in list(settings.items())[:100]:
         if isinstance(value, dict) and before.count(".") < 5:
-            found |= _flat(value, f"{before}{name}.")
+            found |= flat_settings(value, f"{before}{name}.")
         else:
             said = "" if value is None else str(value)
             found[f"{before}{name}"[:80]] = said if len(said) <= _LONGEST else f"{said[: _LONGEST - 3]}..."
