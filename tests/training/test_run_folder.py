@@ -174,6 +174,15 @@ def locked(folder: Path) -> None:
     assert run_forked(code, folder.parent, folder) == "True\n"
 
 
+@pytest.mark.parametrize("label", ["step", "time", "training"])
+def test_a_label_that_the_log_has_for_something_else_is_refused_before_anything_is_written(label, tmp_path):
+    made = small_classifier()
+    with pytest.raises(ol.ArgumentError, match=f'^show: "{label}" is what the log of a run calls something else'):
+        ol.train(made.cost, ROWS, show={label: made.accuracy}, run=tmp_path / "run", progress=False)
+    assert not (tmp_path / "run/run.json").exists()
+    assert ol.train(made.cost, ROWS, show={label: made.accuracy}, progress=False).history[0].training[label] >= 0
+
+
 class FailingDisk:
     """The functions of the system that checkpoints call, of which one fails at its call of this number; a write then has written half."""
 

@@ -4,23 +4,24 @@ import json
 import math
 import os
 from array import array
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy
 
-from oarlock.errors import LimitError
+from oarlock.errors import ArgumentError, LimitError
 from oarlock.io.files import open_file
 from oarlock.training.records import EpochRecord, ValidationRecord
 
-__all__ = ["MetricLog", "Session", "read_log"]
+__all__ = ["MetricLog", "Session", "read_log", "require_loggable"]
 
 _LARGEST = 4 * 2**30  # bytes of a log
 _LONGEST = 2**16  # characters of a line
 _LABELS = 200  # of a run
 _NAMES = {"step", "epoch", "rows", "time"}  # of a line about a step, which are no measures
+_KINDS = {"training", "validation", "environment", "ended"}  # names that say what another line is about
 
 
 @dataclass(frozen=True)
@@ -81,6 +82,13 @@ class MetricLog:
             if session.time is not None and times:
                 total, known = total + max(max(times) - session.time, 0.0), True
         return total if known else None
+
+
+def require_loggable(labels: Iterable[str]) -> None:
+    """Raise ArgumentError for the label of a measure that lines of a log have for something else."""
+    for label in labels:
+        if label in _NAMES | _KINDS:
+            raise ArgumentError(f'show: "{label}" is what the log of a run calls something else; give the variable another label')
 
 
 def read_log(path: Path, *, untrusted: bool = False) -> MetricLog:

@@ -39,6 +39,7 @@ from oarlock.training.loggers.isolation import Loggers
 from oarlock.training.loggers.protocol import Logger
 from oarlock.training.loggers.selection import open_loggers
 from oarlock.training.loop import Loop
+from oarlock.training.metric_log import require_loggable
 from oarlock.training.progress import Display, SilentDisplay, announced, select_display
 from oarlock.training.records import EpochRecord, TrainingResult
 from oarlock.training.replay import open_batches
@@ -143,6 +144,8 @@ def train(
         else:
             program, scope = _continued(cost, optimizer, show, own if batch_size is None else batch_size)
             drive, executor = _driven_on(cost, place, epochs, backend)
+        if folder is not None:
+            require_loggable(program.targets)
         batches = open_batches(source, program, drive.batch_size)
         held_out = None if held_out_source is None else open_batches(held_out_source, program, max(256, drive.batch_size), shuffle=False)
         if state is not None and None not in (state.per_epoch, batches.per_epoch) and state.per_epoch != batches.per_epoch:
