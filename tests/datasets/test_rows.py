@@ -208,6 +208,15 @@ def test_a_name_that_is_nearly_one_is_corrected():
     assert raised.value.hint == "oarlock datasets lists them"
 
 
+def test_numbers_are_in_their_own_units():
+    patients, wines, flowers = (ol.datasets.load(name) for name in ("diabetes", "wine", "iris"))
+    ages, sexes = patients["x"][:, 0], patients["x"][:, 1]
+    assert (ages.min(), ages.max(), set(sexes)) == (19, 79, {1, 2})
+    assert (patients["y"].min(), patients["y"].max()) == (25, 346)
+    assert (wines["x"].max(), wines["x"][0, 0]) == (1680, numpy.float32(14.23))
+    assert flowers["x"][0].tolist() == numpy.array([5.1, 3.5, 1.4, 0.2], "float32").tolist()
+
+
 def test_diabetes_is_learnt_from_what_is_given():
     train, test = ol.datasets.diabetes.split(seed=0)
     mean, deviation = train["x"].mean(0), train["x"].std(0)
