@@ -41,7 +41,7 @@ def draw_of_gallery(example: str) -> str:
 
 
 def source_of(name: str) -> tuple[str, str]:
-    """What a trained picture is of: the path of an example, and a digest of it and of the functions that run and draw it."""
+    """The path of the example that a trained picture is of, and a digest of it and of the functions that run and draw it."""
     if name.startswith("runs/"):
         return "docs/pictures/runs.py", hashlib.sha256((HERE / "runs.py").read_bytes()).hexdigest()[:16]
     stem = "digits" if name == "demo" else name.removeprefix("gallery/")
