@@ -52,11 +52,8 @@ def append_backward(cost: Var, parameters: Sequence[Var] | None = None, *, spars
     """
     (cost,) = require_variables("the cost", [cost])
     if cost.shape != () or not cost.dtype.is_floating:
-        raise GradientError(
-            f'the cost must be one float, yet "{cost.name}" is {cost.type_text}',
-            location=cost.location,
-            hint="ol.op.real(x) and ol.op.abs(x) are floats" if cost.dtype.is_complex else "ol.layer.mean(x) makes a cost of many values",
-        )
+        hint = "ol.op.real(x) and ol.op.abs(x) are floats" if cost.dtype.is_complex else "ol.layer.mean(x) makes a cost of many values"
+        raise GradientError(f'the cost must be one float, yet "{cost.name}" is {cost.type_text}', location=cost.location, hint=hint)
     chosen = trained_by(cost) if parameters is None else list(dict.fromkeys(require_variables("parameters", parameters)))
     with restored_on_error(cost.block.program):
         found = _append_gradients([cost], chosen, [None], sparse=sparse)
@@ -96,10 +93,10 @@ def gradients(
     """Append the gradient of the sum of `targets` with respect to each of `inputs`; None where it does not depend on it.
 
     One variable stands for a list of it. `target_gradients` weighs the targets, 1 everywhere unless given, each of its target's shape.
-    An input may be any float or complex variable of the main block, fed ones included. The gradient with respect to a complex ``x + iy``
-    is that with respect to x, and i times that with respect to y, as PyTorch has it; one that begins at a complex target is to be given.
-    Gradients of gradients are had by calling again. Raises ArgumentError for what is no variable, GradientError for what has no gradient,
-    ProgramError for targets of a program that is not open while another is, VerifyError for a block that no op has.
+    An input may be any float or complex variable of the main block, fed ones included. A gradient with respect to ``x + iy`` is that with
+    respect to x, and i times that with respect to y; one that begins at a complex target is to be given. Gradients of gradients are had by
+    calling again. Raises ArgumentError for what is no variable, GradientError for what has no gradient, ProgramError for targets of a
+    program that is not open while another is, VerifyError for a block that no op has.
     """
     targets, inputs = require_variables("targets", targets), require_variables("inputs", inputs)
     given = [None] * len(targets) if target_gradients is None else list(target_gradients)
@@ -126,18 +123,12 @@ def _append_gradients(
         if start is not None and not isinstance(start, Var):
             require_variables("target_gradients", [start])
         if start is None and target.dtype.is_complex:
-            raise GradientError(
-                f'"{target.name}" is {target.type_text}, and no gradient is given that begins there',
-                location=target.location,
-                given=[target.describe()],
-                hint="a gradient is one of real numbers: take ol.op.real(x) or ol.op.abs(x), or give target_gradients",
-            )
+            message = f'"{target.name}" is {target.type_text}, and no gradient is given that begins there'
+            hint = "a gradient is one of real numbers: take ol.op.real(x) or ol.op.abs(x), or give target_gradients"
+            raise GradientError(message, location=target.location, given=[target.describe()], hint=hint)
         if start is not None and (start.dtype, start.shape) != (target.dtype, target.shape):
-            raise GradientError(
-                f'the gradient that begins at "{target.name}" has another type',
-                location=here(),
-                given=[target.describe(), start.describe()],
-            )
+            message = f'the gradient that begins at "{target.name}" has another type'
+            raise GradientError(message, location=here(), given=[target.describe(), start.describe()])
     ops = needed_ops(block.ops, targets)
     tables = find_sparse_tables(ops, inputs) if sparse else set[Var]()
     with restored_on_error(block.program), block, block.program.write_as(Role.BACKWARD):
