@@ -78,13 +78,14 @@ def test_a_run_that_is_taken_up_validates_where_it_would_have(stop, unbroken, tm
     assert logged == [{"epoch": r.epoch, "validation": r.validation, "step": r.step} for r in unbroken.validations]
 
 
-def test_a_validation_that_was_interrupted_is_made_when_the_run_goes_on(unbroken, tmp_path, monkeypatch):
+@pytest.mark.parametrize("step", [8, 12], ids=["in an epoch", "at its end"])
+def test_a_validation_that_was_interrupted_is_made_when_the_run_goes_on(step, unbroken, tmp_path, monkeypatch):
     from oarlock.training.loop import Loop
 
     measure = Loop._measure
 
     def interrupted(loop: Loop, epoch: int, *arguments) -> dict[str, float]:
-        if loop.result.steps == 12:
+        if loop.result.steps == step:
             raise KeyboardInterrupt
         return measure(loop, epoch, *arguments)
 
@@ -92,7 +93,7 @@ def test_a_validation_that_was_interrupted_is_made_when_the_run_goes_on(unbroken
         patch.setattr(Loop, "_measure", interrupted)
         with pytest.raises(KeyboardInterrupt):
             train(run=ol.training.Run(tmp_path / "run", save_every=1))
-    assert not (tmp_path / "run/checkpoints/step-000000012").exists()
+    assert not (tmp_path / f"run/checkpoints/step-{step:09d}").exists()
     assert train(run=ol.training.Run(tmp_path / "run", save_every=1)).validations == unbroken.validations
 
 
