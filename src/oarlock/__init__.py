@@ -63,6 +63,7 @@ _NAMES = {
         "UnsetVarError",
         "UnsupportedError",
         "VerifyError",
+        "WorkerError",
         "WriteError",
     ),
     "oarlock.interop.onnx.importing": ("from_onnx",),

@@ -52,6 +52,7 @@ from oarlock.errors import UnknownOperatorError as UnknownOperatorError
 from oarlock.errors import UnsetVarError as UnsetVarError
 from oarlock.errors import UnsupportedError as UnsupportedError
 from oarlock.errors import VerifyError as VerifyError
+from oarlock.errors import WorkerError as WorkerError
 from oarlock.errors import WriteError as WriteError
 from oarlock.interop.onnx.export import to_onnx as to_onnx
 from oarlock.interop.onnx.importing import from_onnx as from_onnx

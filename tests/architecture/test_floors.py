@@ -106,6 +106,7 @@ PUBLIC = [
     "Var",
     "Variable",
     "VerifyError",
+    "WorkerError",
     "WriteError",
     "add",
     "append_backward",

@@ -17,6 +17,7 @@ from oarlock.cli.script_run import run_script
 from oarlock.cli.trace_option import ProfilePath, ProfileSteps, traced
 from oarlock.cli.train_call import arguments_of, refuse_arguments, require_folder_of, resumed, stopped
 from oarlock.cli.untrusted_run import Untrusted
+from oarlock.cli.workers import Workers, start_workers
 from oarlock.errors import ArgumentError, MissingFileError, NotFiniteError
 from oarlock.io.model import load_model, save_model
 from oarlock.runtime.process import configure_process
@@ -71,6 +72,7 @@ def train(
     ] = [],  # noqa: B006  typer copies it
     profile: ProfilePath = None,
     profile_steps: ProfileSteps = 10,
+    workers: Workers = 1,
     plain: Plain = False,
     quiet: Quiet = False,
     untrusted: Untrusted = False,
@@ -97,9 +99,16 @@ def train(
     [bold]oarlock train model.py --config train.toml --set train.lr=3e-4 --set hidden=32[/]
 
     Ctrl-C saves what was trained so far, and says how to go on. With [bold]--untrusted[/] nothing is shown until the run has ended.
+    [bold]--workers 2[/] trains by two processes; [bold]torchrun ... -m oarlock train ...[/] by those of several machines.
+
+    Ctrl-C saves what was trained so far, and says how to go on. With [bold]--untrusted[/] nothing is shown until the run has ended,
+    and a run that takes more than two seconds to hand back what it trained is ended without.
     """
     if not os.path.exists(path):
         raise MissingFileError(f'there is no file "{path}"')
+    if workers != 1 and untrusted:
+        raise ArgumentError("--untrusted runs one process, which may exchange nothing with others", hint="leave out --workers")
+    start_workers(workers)
     configure_process(keep_memory=not is_child())  # a stranger's file is held to the memory that it needs
     asked = {
         "data": data,

@@ -18,11 +18,17 @@ from oarlock.runtime import random
 from oarlock.training.reading_ahead import by_thread, by_workers
 from oarlock.training.transforming import feed_of
 
-__all__ = ["Batch", "Batches"]
+__all__ = ["Batch", "Batches", "part_of"]
 
 
 _AT_ONCE = 2**18  # bytes of the batches that are gathered by one call
 _LINE = 64  # bytes: where a batch begins must not depend on the step that a run begins at, since kernels may round by that
+
+
+def part_of(rows: int, worker: tuple[int, int]) -> slice:
+    """The rows of one worker: all of them have as many, or one less."""
+    index, count = worker
+    return slice(rows * index // count, rows * (index + 1) // count)
 
 
 class Batch(NamedTuple):
@@ -32,11 +38,13 @@ class Batch(NamedTuple):
     number: int
     is_last: bool
     feed: "Feed | dict[str, torch.Tensor]"
+    whole: int | None = None
+    """How many rows it has for all workers, where this is the feed of one of several."""
 
     @property
     def rows(self) -> int:
-        """How many rows it has; 1, of equal weight, where the inputs carry their values."""
-        return len(next(iter(self.feed.values()))) if self.feed else 1
+        """How many rows it has, those of other workers too; 1, of equal weight, where the inputs carry their values."""
+        return self.whole if self.whole is not None else len(next(iter(self.feed.values()))) if self.feed else 1
 
 
 @dataclass(frozen=True)
@@ -53,9 +61,11 @@ class Batches:
     batch_size: int
     seed: int
     columns: Feed | None
+    worker: tuple[int, int] = (0, 1)
+    """The number of this worker and of all, each of which takes its part of every minibatch."""
 
     @classmethod
-    def of(cls, data: object, program: Program, batch_size: int, *, shuffle: bool = True) -> "Batches":
+    def of(cls, data: object, program: Program, batch_size: int, *, shuffle: bool = True, worker: tuple[int, int] = (0, 1)) -> "Batches":
         """The columns of `data`, a table, that `program` is fed. Raises FeedError where one is missing or unfit, or there are no rows."""
         inputs = ProgramInputs.of(program)
         columns = inputs.feed(data) if isinstance(data, Mapping) else None
@@ -73,7 +83,7 @@ class Batches:
         if not rows:
             given = [f'"{name}" has 0 rows' for name in columns or ()]
             raise FeedError("the data set has no rows", given=given)
-        return cls(source, inputs, rows, batch_size, program.seed, columns)
+        return cls(source, inputs, rows, batch_size, program.seed, columns, worker)
 
     @property
     def per_epoch(self) -> int:
@@ -115,14 +125,14 @@ class Batches:
             while number < self.per_epoch:
                 feeds = self._gather(order, number, gathered) if gathered else [self.batch(order, number, epoch)]
                 for feed in feeds:
-                    yield Batch(epoch, number, number + 1 == self.per_epoch, feed)
+                    yield Batch(epoch, number, number + 1 == self.per_epoch, feed, self._whole(order, number))
                     number += 1
 
     @property
     def _gathered(self) -> int:
         """How many batches are gathered by one call, as tensors, each of which begins at a cache line; 0 where they are read one by one."""
         columns = [column for column in (self.columns or {}).values() if isinstance(column, numpy.ndarray) and column.ndim and column.size]
-        if not columns or len(columns) < len(self.columns or {}):
+        if not columns or len(columns) < len(self.columns or {}) or self.worker[1] > 1:
             return 0
         sizes = [self.batch_size * column[:1].nbytes for column in columns]
         return 1 if any(size % _LINE for size in sizes) else max(1, _AT_ONCE // sum(sizes))
@@ -147,7 +157,8 @@ class Batches:
             chosen = [self._chosen(order, number) for number in range(first, self.per_epoch)]
             read = by_workers(self.source.rows, chosen, self.source.workers, max(1, self.source.ahead))
             for number, (rows, columns) in enumerate(zip(chosen, read, strict=True), start=first):
-                yield Batch(epoch, number, number + 1 == self.per_epoch, self._fed(columns, rows, epoch, number))
+                feed = self._fed(columns, rows, epoch, number)
+                yield Batch(epoch, number, number + 1 == self.per_epoch, feed, self._whole(order, number))
 
     def _epochs(self, step: int) -> Iterator[tuple[int, int]]:
         """Each epoch that is not over after `step` steps, and its first batch that is left."""
@@ -157,7 +168,12 @@ class Batches:
             epoch, first = epoch + 1, 0
 
     def _chosen(self, order: numpy.ndarray, number: int) -> numpy.ndarray:
-        return order[number * self.batch_size : (number + 1) * self.batch_size]
+        whole = order[number * self.batch_size : (number + 1) * self.batch_size]
+        return whole[part_of(len(whole), self.worker)]
+
+    def _whole(self, order: numpy.ndarray, number: int) -> int | None:
+        """How many rows a minibatch has for all workers; None where this one is alone."""
+        return len(order[number * self.batch_size : (number + 1) * self.batch_size]) if self.worker[1] > 1 else None
 
     def _fed(self, columns: object, rows: numpy.ndarray, epoch: int, number: int) -> Feed:
         table = self.source.rows

@@ -27,6 +27,7 @@ from oarlock.training.progress import Display
 from oarlock.training.records import EpochRecord, TrainingResult, ValidationRecord
 from oarlock.training.replay import Replay, one_epoch
 from oarlock.training.run_folder import RunFolder, SavedState
+from oarlock.training.together import shared_by
 
 __all__ = ["Loop"]
 
@@ -54,7 +55,8 @@ class Loop:
         self.means = taken_up(self.program, self.scope, steps)
         self.metrics = metrics_in(self.program)
         self.loss = LossWatch(self.program, self.scope)
-        self.last_good = LastGood(self.program, self.scope, self.executor) if self.stops else None
+        self.running = shared_by(self.executor.workers, self.program)
+        self.last_good = LastGood(self.running, self.scope, self.executor) if self.stops else None
         self.is_recorded = True  # every epoch that is over has its record
         self.in_middle = self.means.rows > 0
         self.is_ended = False  # by a function of the user's
@@ -166,7 +168,9 @@ class Loop:
         depends_on = self.program.revision, frozen_in(self.scope)
         if self._prepared is None or self._prepared[0] != depends_on:
             targets = list(self.program.targets)
-            step = self.executor.prepare(self.program, targets, scope=self.scope, training=True, return_numpy=False)
+            if self._prepared is not None:
+                self.running = shared_by(self.executor.workers, self.program)
+            step = self.executor.prepare(self.running, targets, scope=self.scope, training=True, return_numpy=False)
             self._prepared = depends_on, step
         return self._prepared[1](batch.feed)
 
@@ -215,7 +219,7 @@ class Loop:
             for batch in one_epoch(held_out):
                 stopping.check()
                 self._keep_sample("validation", held_out, batch)
-                values = self.executor.run(self.program, batch.feed, list(self.program.targets), scope=inside, training=False)
+                values = self.executor.run(self.running, batch.feed, list(self.program.targets), scope=inside, training=False)
                 means.add(self.program.targets, values, batch.rows)
                 if not means.are_finite:
                     self.loss.warn(values, batch.feed, step=self.result.steps, epoch=epoch, validation=True)

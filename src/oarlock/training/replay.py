@@ -9,7 +9,7 @@ from oarlock.data.source import Source
 from oarlock.data.stream import Stream
 from oarlock.errors import FeedError
 from oarlock.ir.program import Program
-from oarlock.training.batches import Batch, Batches
+from oarlock.training.batches import Batch, Batches, part_of
 from oarlock.training.reading_ahead import by_thread
 from oarlock.training.transforming import feed_of
 
@@ -24,6 +24,7 @@ class Replay:
     stream: Stream
     inputs: ProgramInputs
     seed: int
+    worker: tuple[int, int] = (0, 1)
 
     @property
     def per_epoch(self) -> int | None:
@@ -47,19 +48,32 @@ class Replay:
                 if behind:
                     behind -= 1
                 else:
-                    yield Batch(epoch, number, following is _NONE, feed_of(current, self.source, self.inputs, self.seed, epoch, number))
+                    feed = feed_of(current, self.source, self.inputs, self.seed, epoch, number)
+                    yield self._own(Batch(epoch, number, following is _NONE, feed))
                 current, number = following, number + 1
             epoch += 1
+
+    def _own(self, batch: Batch) -> Batch:
+        """The rows of this worker."""
+        if self.worker[1] == 1:
+            return batch
+        part = part_of(batch.rows, self.worker)
+        return batch._replace(feed={name: column[part] for name, column in batch.feed.items()}, whole=batch.rows)
 
 
 _NONE = object()
 
 
-def open_batches(data: "Mapping[str, object] | Source", program: Program, batch_size: int, *, shuffle: bool = True) -> "Batches | Replay":
-    """The minibatches that `data` gives to `program`: of `batch_size` rows, in order without `shuffle`; or as a stream has them."""
+def open_batches(
+    data: "Mapping[str, object] | Source", program: Program, batch_size: int, *, shuffle: bool = True, worker: tuple[int, int] = (0, 1)
+) -> "Batches | Replay":
+    """The minibatches that `data` gives to `program`: of `batch_size` rows, in order without `shuffle`; or as a stream has them.
+
+    `worker` is the number of this worker and that of all, each of which is fed its part of every minibatch.
+    """
     if isinstance(data, Source) and isinstance(data.rows, Stream):
-        return Replay(data, data.rows, ProgramInputs.of(program), program.seed)
-    return Batches.of(data, program, batch_size, shuffle=shuffle)
+        return Replay(data, data.rows, ProgramInputs.of(program), program.seed, worker)
+    return Batches.of(data, program, batch_size, shuffle=shuffle, worker=worker)
 
 
 def one_epoch(batches: "Batches | Replay") -> Generator[Batch, None, None]:

@@ -31,6 +31,7 @@ from oarlock.runtime.ownership import require_own, states_of
 from oarlock.runtime.place import Place
 from oarlock.runtime.process import configure_process
 from oarlock.runtime.scope import Scope
+from oarlock.runtime.workers import connect
 from oarlock.training.batches import Batches
 from oarlock.training.description import describe_run
 from oarlock.training.early_stopping import EarlyStopping
@@ -43,7 +44,8 @@ from oarlock.training.metric_log import require_loggable
 from oarlock.training.progress import Display, SilentDisplay, announced, select_display
 from oarlock.training.records import EpochRecord, TrainingResult
 from oarlock.training.replay import open_batches
-from oarlock.training.run_folder import Run, RunFolder
+from oarlock.training.run_folder import Run
+from oarlock.training.together import open_folder, require_one_start
 
 __all__ = ["train"]
 
@@ -97,6 +99,10 @@ def train(
     With `tune`, the process is set up for kernels first, all of it: `ol.configure_process` says how. `backend` is that of the executor. It
     is saved with the run, which goes on with it, until another one is given, or "none".
 
+    Where the environment names several workers, as torchrun sets it, they train together (`ol.passes.data_parallel`): each is given its
+    part of every minibatch, and all have the parameters that one would have. The first of them keeps the folder of the run, which all
+    read, and shows progress. Where a worker ends, the others raise WorkerError; all are started again, and go on from the folder.
+
     A loss that is NaN or infinite, or a parameter that a step makes so, stops the run before that step, of which nothing is kept, by a
     NotFiniteError: it names the operator that first made such a number, its line and what it was given. Its `result` is what was trained
     until then. For that the state is copied now and then, which takes its memory once more. Steps that `LossScaling` skips are good ones.
@@ -113,7 +119,9 @@ def train(
             raise ArgumentError("validate_every needs data to validate on", hint="validate=...")
     if not_finite not in ("stop", "warn"):
         raise ArgumentError(f'not_finite is "stop" or "warn", not {not_finite!r:.60}')
-    told = Loggers(open_loggers(loggers))
+    workers = connect()
+    worker = workers.index, workers.count
+    told = Loggers(open_loggers(loggers if workers.index == 0 else ()))
     invocation = current_invocation()
     run = invocation.run_of(run)
     if tune:
@@ -121,7 +129,7 @@ def train(
     source, held_out_source = _opened(data, transform), None if validate is None else _opened(validate, None)
     own = source.batch_size if isinstance(source, Source) else None
     with contextlib.ExitStack() as stack:
-        folder = None if run is None else stack.enter_context(RunFolder(run if isinstance(run, Run) else Run(run)))
+        folder = None if run is None else stack.enter_context(open_folder(run if isinstance(run, Run) else Run(run), workers))
         saved, state = (None if folder is None else folder.find_saved()) or (None, None)
         if saved is not None and scope is not None:
             raise ArgumentError(f'"{folder.path}" holds a run already, which has its parameters; scope is for a new one')  # type: ignore[union-attr]
@@ -146,8 +154,12 @@ def train(
             drive, executor = _driven_on(cost, place, epochs, backend)
         if folder is not None:
             require_loggable(program.targets)
-        batches = open_batches(source, program, drive.batch_size)
-        held_out = None if held_out_source is None else open_batches(held_out_source, program, max(256, drive.batch_size), shuffle=False)
+        batches = open_batches(source, program, drive.batch_size, worker=worker)
+        held_out = (
+            None
+            if held_out_source is None
+            else open_batches(held_out_source, program, max(256, drive.batch_size), shuffle=False, worker=worker)
+        )
         if state is not None and None not in (state.per_epoch, batches.per_epoch) and state.per_epoch != batches.per_epoch:
             raise ArgumentError(
                 f'the run in "{folder.path}" has {state.per_epoch} batches in an epoch, and these data have {batches.per_epoch}',  # type: ignore[union-attr]
@@ -163,11 +175,14 @@ def train(
         command, settings = invocation.command or sys.argv, invocation.in_effect
         if folder is not None:
             loop.go_on(state)
+        require_one_start(workers, program, loop.result.steps)
+        if folder is not None:
             start = None if isinstance(cost, Var) else scope
             folder.begin(program, steps=loop.result.steps, data=named, command=command, settings=settings, start=start)
+        progress = progress if workers.index == 0 else False
         display = select_display(kind=invocation.progress) if progress is True else SilentDisplay() if progress is False else progress
         about = describe_run(program, named, command) if folder is None else {**folder.about, "folder": str(folder.path.resolve())}
-        shown = contextlib.nullcontext() if folder is None else announced(folder.path, display, loop.has_all_epochs)
+        shown = contextlib.nullcontext() if folder is None or workers.index else announced(folder.path, display, loop.has_all_epochs)
         with shown, told.running({**about, "settings": settings}, loop.result.steps, loop.summary):
             result = loop.run(steps, display)
             invocation.on_result(result)

@@ -1,0 +1,120 @@
+"""Runs of several workers: the parameters of one, a folder that one of them keeps, and what happens when one ends."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy
+import pytest
+import torch
+from thread_workers import run_together
+
+import oarlock as ol
+from oarlock.training.batches import Batches, part_of
+from oarlock.training.run_folder import load_run
+from oarlock.training.together import require_one_start
+
+SCRIPT = Path(__file__).parent / "together_script.py"
+
+
+def start(folder: Path, count: int, fatal_step: int = 0) -> list[int]:
+    """Run the script by so many workers; return how each ended."""
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        port = str(listening.getsockname()[1])
+    common = os.environ | {"WORLD_SIZE": str(count), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, str(SCRIPT), str(folder), str(fatal_step)]
+    processes = [subprocess.Popen(command, env=common | {"RANK": str(rank)}, stderr=subprocess.PIPE) for rank in range(count)]
+    for process in processes:
+        process.communicate(timeout=120)
+    return [process.returncode for process in processes]
+
+
+@pytest.fixture(scope="module")
+def unbroken(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("together") / "unbroken"
+    assert start(folder, 2) == [0, 0]
+    return folder
+
+
+def values_of(folder: Path) -> dict[str, numpy.ndarray]:
+    scope = load_run(folder).scope
+    return {name: scope[name].numpy() for name in scope}
+
+
+def steps_in(folder: Path) -> list[dict]:
+    lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    return [{name: value for name, value in line.items() if name != "time"} for line in lines if "environment" not in line]
+
+
+def test_two_workers_have_the_parameters_and_the_history_of_one(unbroken, tmp_path):
+    command = [sys.executable, str(SCRIPT), str(tmp_path / "alone"), "0"]
+    subprocess.run(command, check=True, timeout=120, env={name: value for name, value in os.environ.items() if name != "RANK"})
+    alone, together = values_of(tmp_path / "alone"), values_of(unbroken)
+    assert alone.keys() == together.keys()
+    for name, value in alone.items():
+        numpy.testing.assert_allclose(together[name], value, rtol=1e-3, atol=1e-4, err_msg=name)
+    for one, other in zip(steps_in(tmp_path / "alone"), steps_in(unbroken), strict=True):
+        assert one.get("step") == other.get("step")
+        assert one.get("loss", 0.0) == pytest.approx(other.get("loss", 0.0), abs=1e-4)
+
+
+def test_a_run_whose_worker_is_killed_goes_on_to_the_same_bits(unbroken, tmp_path):
+    folder = tmp_path / "killed"
+    first = start(folder, 2, fatal_step=11)
+    assert first[1] == -9
+    assert first[0] != 0, "the other one went on alone"
+    assert start(folder, 2) == [0, 0]
+    expected, found = values_of(unbroken), values_of(folder)
+    assert expected.keys() == found.keys()
+    for name, value in expected.items():
+        assert value.tobytes() == found[name].tobytes(), name
+    assert steps_in(folder) == steps_in(unbroken)
+
+
+def test_the_parts_of_a_minibatch_are_all_of_its_rows():
+    for rows in range(9):
+        for count in (1, 2, 3, 4):
+            parts = [part_of(rows, (index, count)) for index in range(count)]
+            assert [row for part in parts for row in range(rows)[part]] == list(range(rows))
+            sizes = [part.stop - part.start for part in parts]
+            assert max(sizes) - min(sizes) <= 1
+
+
+def test_each_worker_is_fed_its_part_and_counts_the_rows_of_all():
+    with ol.Program() as program:
+        ol.layer.data("x", [2])
+    data = {"x": numpy.arange(14.0, dtype="float32").reshape(7, 2)}
+    alone = Batches.of(data, program, 5)
+    parts = [Batches.of(data, program, 5, worker=(index, 2)) for index in range(2)]
+    for whole, *own in zip(*(batches.after(0) for batches in (alone, *parts)), strict=False):
+        assert [batch.rows for batch in own] == [whole.rows] * 2
+        numpy.testing.assert_array_equal(numpy.concatenate([batch.feed["x"] for batch in own]), whole.feed["x"])
+        if whole.epoch == 2:
+            break
+
+
+def program_of(size: int) -> ol.Program:
+    with ol.Program(seed=0) as program:
+        ol.layer.mean(ol.layer.fc(ol.layer.data("x", [2]), size))
+    return program
+
+
+def test_workers_of_different_programs_do_not_begin():
+    with pytest.raises(ol.WorkerError, match="the workers were given different programs") as raised:
+        run_together(2, lambda workers: require_one_start(workers, program_of(3 + workers.index), 0))
+    assert "fc_0" in str(raised.value)
+
+
+def test_workers_of_different_steps_do_not_begin():
+    with pytest.raises(ol.WorkerError, match="the workers go on after different steps: from 4 to 8"):
+        run_together(2, lambda workers: require_one_start(workers, program_of(3), 4 + 4 * workers.index))
+    assert run_together(2, lambda workers: require_one_start(workers, program_of(3), 4)) == [None, None]
+
+
+def test_one_worker_alone_compares_nothing():
+    assert torch.distributed.is_initialized() is False
+    require_one_start(ol.Executor().workers, program_of(3), 0)
