@@ -59,8 +59,8 @@ class Executor:
     With `backend="numpy"`, the interpreter runs, and NumPy computes what each op does, at the processor: slowly, and by code that shares
     nothing with the kernels. ProgramError names operators that it does not compute.
 
-    `workers` are those that it exchanges tensors with, where a program asks for that: those that `oarlock.runtime.workers.connect` has connected, unless
-    others are given.
+    `workers` are those that it exchanges tensors with, where a program asks for that: those that `oarlock.runtime.workers.connect` has
+    connected, unless others are given.
 
     The backend of an executor stays: who wants another one from some step on goes on with another executor, in the same scope.
     """

@@ -44,5 +44,6 @@ def shares_rows(operator: Operator) -> dict[str, bool] | None:
     rows = shares_rows(forward)
     if rows is None:
         return None
-    found = {slot.name: rows[parameter_source(forward.signature, slot.name)[1].name] for slot in signature.inputs}
+    sources = {slot.name: parameter_source(forward.signature, slot.name)[1] for slot in signature.inputs}
+    found = {name: source is not None and rows[source.name] for name, source in sources.items()}
     return found | dict.fromkeys((slot.name for slot in signature.outputs), rows[operator.wrt or ""])
