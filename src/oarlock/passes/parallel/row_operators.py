@@ -44,6 +44,8 @@ def shares_rows(operator: Operator) -> dict[str, bool] | None:
     rows = shares_rows(forward)
     if rows is None:
         return None
-    sources = {slot.name: parameter_source(forward.signature, slot.name)[1] for slot in signature.inputs}
-    found = {name: source is not None and rows[source.name] for name, source in sources.items()}
+    found: dict[str, bool] = {}
+    for slot in signature.inputs:
+        source = parameter_source(forward.signature, slot.name)
+        found[slot.name] = source is not None and rows[source[1].name]
     return found | dict.fromkeys((slot.name for slot in signature.outputs), rows[operator.wrt or ""])
