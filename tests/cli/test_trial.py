@@ -13,10 +13,10 @@ NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?![\w])")
 
 
 def comparable(text: str) -> tuple[str, list[float]]:
-    """The words of a text, and its numbers; without what a chart draws, the speed of the machine, and which of like epochs is the best."""
+    """The words of a text, and its numbers; without what a chart draws, the speed of the machine, which of like epochs is the best, and the list of options."""
     text = re.sub(r"  [\d,]+ rows/s  \d+ s left", "", text)
     text = re.sub(r"\b[0-9a-f]{8}\b", "HASH", text)
-    lines = [line.rstrip() for line in text.splitlines() if not re.match(r"[\d. ]*[│┤└]|[ \d]+$|time  |best ", line)]
+    lines = [line.rstrip() for line in text.splitlines() if not re.match(r"[\d. ]*[│┤└]|[ \d]+$|time  |best | +there are: ", line)]
     words = re.sub(r" {2,}", "  ", NUMBER.sub("#", "\n".join(lines)))
     return words, [float(number) for number in NUMBER.findall("\n".join(lines))]
 

@@ -57,13 +57,14 @@ class Invocation:
 
         An option such as `--epochs` is that of a setting `train.epochs`, or `epochs`, where the script declares one.
         """
-        theirs = {name: given for name, given in self.given.items() if name in declared or name not in _OPTION_NAMES}
+        options = _OPTION_NAMES if self.command else ()
+        theirs = {name: given for name, given in self.given.items() if name in declared or name not in options}
         for name, value in list(self.asked.items()):
             dotted = next((each for each in (f"{_SECTION}.{name}", name) if each in declared), None)
             if dotted is not None:
                 theirs[dotted] = Given(value, _option(name), is_text=not isinstance(value, list))
                 del self.asked[name]
-        refuse_unknown(theirs, [*declared, *_OPTION_NAMES])
+        refuse_unknown(theirs, [*declared, *options])
         values = {name: setting.default for name, setting in declared.items()}
         values |= {name: convert(name, declared[name], given) for name, given in theirs.items()}
         format_toml(values)  # which refuses what no file holds
