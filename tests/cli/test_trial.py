@@ -13,7 +13,7 @@ NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?![\w])")
 
 
 def comparable(text: str) -> tuple[str, list[float]]:
-    """The words of a text, and its numbers; without what a chart draws, the speed of the machine, which of like epochs is the best, and the list of options."""
+    """The words of a text, and its numbers; without charts, speeds, which of like epochs is the best, and the list of options."""
     text = re.sub(r"  [\d,]+ rows/s  \d+ s left", "", text)
     text = re.sub(r"\b[0-9a-f]{8}\b", "HASH", text)
     lines = [line.rstrip() for line in text.splitlines() if not re.match(r"[\d. ]*[│┤└]|[ \d]+$|time  |best | +there are: ", line)]
