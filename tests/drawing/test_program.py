@@ -4,6 +4,7 @@ import re
 from collections import Counter
 from xml.etree import ElementTree
 
+import numpy
 import pytest
 from drawing.markup import Element, read_html
 from sample_programs import nested_loops, running_sum
@@ -192,3 +193,15 @@ def test_the_default_program_is_drawn_where_none_is_given():
 def test_what_is_no_program_is_refused(arguments, message):
     with pytest.raises(ol.ArgumentError, match=message):
         ol.draw(arguments[0], **({"depth": arguments[1]} if len(arguments) > 1 else {}))
+
+
+def test_of_a_parameter_is_told_how_it_starts_and_of_data_how_much_they_are():
+    with ol.Program() as program:
+        held = ol.initializer.array(numpy.zeros((2, 3), "float32"))
+        ol.layer.create_parameter([2, 3], name="w", initializer=held)
+        ol.layer.create_parameter([2], name="b", initializer=ol.initializer.constant(0.5))
+    tree = read_html(ol.draw(program, source=False).html)
+    assert [row.attributes["title"] for row in tree.all() if row.tag == "tr"] == [
+        "w: float32[2, 3]  parameter\nstarts as array\n  data = 24 bytes\n  shape = [2, 3]\n24 B",
+        "b: float32[2]  parameter\nstarts as constant\n  value = 0.5\n8 B",
+    ]

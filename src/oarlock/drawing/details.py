@@ -12,8 +12,7 @@ from oarlock.ir.attribute import format_attribute
 from oarlock.ir.block import Block
 from oarlock.ir.location import Location
 from oarlock.ir.operation import Op
-from oarlock.ir.printer import format_declaration
-from oarlock.ir.var import Var
+from oarlock.ir.var import HeldValue, Var
 
 __all__ = ["count_text", "describe_layer", "describe_op", "describe_var", "memory_text", "operators_text", "plain", "shorten", "type_of"]
 
@@ -55,10 +54,12 @@ def describe_op(op: Op, *, source: bool = True) -> str:
 
 
 def describe_var(var: Var, *, source: bool = True) -> str:
-    """The author's line, and the variable with its type; of one that outlives a step, how it starts."""
-    declared = format_declaration(var) if var.persistable and var.initializer is not None else f"{var.name}: {var.type_text}"
-    memory = f"{memory_text(bytes_of([var]))} " if var.persistable else ""
-    return "\n".join([*_author(var.location if source else None), plain(declared, 400), *([memory] if memory else [])])
+    """The author's line, and the variable with its type; of one that outlives a step, how it starts, and its size in memory."""
+    starts = []
+    if var.initializer is not None and not isinstance(var.initializer, HeldValue):
+        starts = [plain(f"starts as {var.initializer.type}"), *_attributes(var.initializer.attributes)]
+    memory = [memory_text(bytes_of([var]))] if var.persistable else []
+    return "\n".join([*_author(var.location if source else None), f"{plain(var.name)}: {type_of(var)}{_kind(var)}", *starts, *memory])
 
 
 def describe_layer(name: str, ops: Sequence[Op], parameters: Sequence[Var], *, source: bool = True) -> str:
@@ -116,9 +117,17 @@ def _columns(rows: Sequence[tuple[str, str, str]]) -> list[str]:
 
 
 def _attributes(attributes: Mapping[str, object]) -> list[str]:
-    lines = []
-    for name in sorted(attributes):
-        value = attributes[name]
-        text = f"block {value.name}" if isinstance(value, Block) else value.name if isinstance(value, Var) else format_attribute(value)
-        lines.append(plain(f"  {name} = {text}"))
-    return lines
+    return [plain(f"  {name} = {_value_text(attributes[name])}") for name in sorted(attributes)]
+
+
+def _value_text(value: object) -> str:
+    """An attribute in short: of data their size, of a long list its beginning."""
+    if isinstance(value, Block):
+        return f"block {value.name}"
+    if isinstance(value, Var):
+        return value.name
+    if isinstance(value, bytes):
+        return f"{len(value):,} bytes"
+    if isinstance(value, tuple) and len(value) > _MOST:
+        return f"{format_attribute(value[:_MOST])[:-1]}, ... {len(value) - _MOST} more]"
+    return format_attribute(value)
