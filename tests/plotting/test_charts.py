@@ -6,7 +6,7 @@ import pytest
 from oarlock.errors import ArgumentError
 from oarlock.plotting.axis import Axis, format_number
 from oarlock.plotting.chart import Chart, Curve, require_smooth
-from oarlock.plotting.palette import looks_of, tone_of
+from oarlock.plotting.palette import legend_of, looks_of, tone_of
 
 NAN, INF = float("nan"), float("inf")
 
@@ -137,6 +137,17 @@ def test_each_run_has_a_color_of_its_own_or_dashes_where_there_are_no_more():
     alone = looks_of(["a"], ["training", "validation"])
     assert [look.name for look in alone.values()] == ["training", "validation"]
     assert len({look.tone.light for look in alone.values()}) == 2
+
+
+def test_a_legend_has_each_run_once_and_says_what_dashes_are():
+    def names(*drawn: tuple[str, str]) -> list[tuple[str, bool]]:
+        return [(look.name, bool(look.tone.dashes)) for look in legend_of(drawn)]
+
+    a, b = ("a", "training"), ("b", "training")
+    assert names(a, ("a", "validation")) == [("training", False), ("validation", False)]
+    assert names(a, b) == [("a", False), ("b", False)]
+    assert names(a, ("a", "validation"), b) == [("a", False), ("b", False), ("validation", True)]
+    assert names(("a", "validation"), ("b", "validation")) == [("a", True), ("b", True)]
 
 
 def luminance(color: str) -> float:

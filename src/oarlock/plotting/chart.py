@@ -9,7 +9,7 @@ import numpy
 from oarlock.errors import ArgumentError
 from oarlock.plotting.axis import Axis
 
-__all__ = ["Chart", "Curve", "joined", "require_smooth"]
+__all__ = ["Chart", "Curve", "drawn_in", "joined", "require_smooth"]
 
 _LARGEST = 1e150  # of what is drawn: differences of larger numbers are infinite
 _POINTS = 800  # of a curve: more than the pixels that a chart has across
@@ -130,6 +130,11 @@ def require_smooth(smooth: float) -> float:
 def _without_tails(values: numpy.ndarray) -> numpy.ndarray:
     """Nearly all of `values`: a few that lie far out would press all others together."""
     return values if len(values) < 20 else numpy.percentile(values, [1, 99])
+
+
+def drawn_in(charts: Sequence[Chart]) -> list[tuple[str, str]]:
+    """The run and the part of each curve, once."""
+    return list(dict.fromkeys((curve.run, curve.part) for chart in charts for curve in chart.curves))
 
 
 def joined(charts: Sequence[Chart]) -> tuple[list[str], list[str]]:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from oarlock.errors import ArgumentError, visible
-from oarlock.plotting.chart import Chart, joined
-from oarlock.plotting.palette import looks_of
+from oarlock.plotting.chart import Chart, drawn_in, joined
+from oarlock.plotting.palette import legend_of, looks_of
 
 __all__ = ["draw_image"]
 
@@ -79,8 +79,7 @@ def _draw(axes: Any, chart: Chart, looks: dict) -> None:
 def _legend(figure: Any, charts: Sequence[Chart]) -> None:
     from matplotlib.lines import Line2D
 
-    drawn = {(curve.run, curve.part) for chart in charts for curve in chart.curves}
-    looks = [look for key, look in looks_of(*joined(charts)).items() if key in drawn]
+    looks = legend_of(drawn_in(charts))
     marks = ["o" if look.is_marked else None for look in looks]
     lines = [
         Line2D([], [], color=look.tone.light, linestyle=_linestyle(look.tone.dashes), marker=mark, markersize=3.5, clip_on=not mark)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-__all__ = ["Look", "Tone", "looks_of", "tone_of"]
+__all__ = ["Look", "Tone", "legend_of", "looks_of", "tone_of"]
 
 
 class Tone(NamedTuple):
@@ -57,3 +57,20 @@ def looks_of(runs: Sequence[str], parts: Sequence[str]) -> dict[tuple[str, str],
                 name = run if is_training or len(parts) == 1 else f"{run}, {part}"
             found[run, part] = Look(tone, not is_training, name)
     return found
+
+
+def legend_of(drawn: Sequence[tuple[str, str]]) -> list[Look]:
+    """The entries of the legend of curves, each by its run and its part: the parts of a single run, or else one entry for each run, and one
+    for each part that is not training.
+    """
+    runs, parts = list(dict.fromkeys(run for run, _ in drawn)), list(dict.fromkeys(part for _, part in drawn))
+    looks = looks_of(runs, parts)
+    if len(runs) == 1:
+        return [looks[key] for key in dict.fromkeys(drawn)]
+    found = [Look(tone_of(row), False, run) for row, run in enumerate(runs)]
+    if len(parts) == 1:
+        return [look._replace(tone=looks[look.name, parts[0]].tone, is_marked=parts[0] != "training") for look in found]
+    return found + [Look(_GREY._replace(dashes=(5, 3)), True, part) for part in parts if part != "training"]
+
+
+_GREY = tone_of(len(_COLORS) - 1)

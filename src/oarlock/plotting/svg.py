@@ -8,8 +8,8 @@ import numpy
 
 from oarlock.errors import visible
 from oarlock.plotting.axis import format_number
-from oarlock.plotting.chart import Chart, Curve, joined
-from oarlock.plotting.palette import Look, looks_of, tone_of
+from oarlock.plotting.chart import Chart, Curve, drawn_in, joined
+from oarlock.plotting.palette import Look, legend_of, looks_of, tone_of
 
 __all__ = ["HEIGHT", "STYLE", "WIDTH", "draw_chart", "draw_legend", "draw_picture"]
 
@@ -85,11 +85,9 @@ def draw_chart(chart: Chart, looks: Mapping[tuple[str, str], Look]) -> str:
 
 
 def draw_legend(charts: Sequence[Chart], width: int) -> tuple[str, int]:
-    """The legend as rows of a picture of this width, and its height; nothing for a single curve that is the training of its run."""
-    drawn = {(curve.run, curve.part) for chart in charts for curve in chart.curves}
-    looks = [look for key, look in looks_of(*joined(charts)).items() if key in drawn]
+    """The legend as rows of a picture of this width, and its height."""
     parts, x, y = [], 16.0, 26
-    for look in looks:
+    for look in legend_of(drawn_in(charts)):
         name = visible(look.name)
         wide = 46 + len(name) * 7
         if x + wide > width - 16 and x > 16:

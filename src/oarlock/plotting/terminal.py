@@ -8,8 +8,8 @@ from rich.text import Text
 
 from oarlock.errors import visible
 from oarlock.plotting.axis import Axis
-from oarlock.plotting.chart import Chart, joined
-from oarlock.plotting.palette import Look, looks_of
+from oarlock.plotting.chart import Chart, drawn_in, joined
+from oarlock.plotting.palette import Look, legend_of, looks_of
 
 __all__ = ["draw_text"]
 
@@ -53,8 +53,8 @@ class _Style:
 
 def draw_text(charts: Sequence[Chart], *, width: int = 80, height: int = 12, colors: bool = False, ascii_only: bool = False) -> Text:
     """Charts below each other, `width` characters wide, each of `height` lines and its axes."""
-    drawn = {(curve.run, curve.part) for chart in charts for curve in chart.curves}
-    looks = {key: look for key, look in looks_of(*joined(charts)).items() if key in drawn}
+    every = looks_of(*joined(charts))
+    looks = {key: every[key] for key in every if key in drawn_in(charts)}
     style = _Style(looks, not ascii_only and (colors or len(looks) == 1), _ASCII if ascii_only else _LINES)
     text = _legend(style)
     for chart in charts:
@@ -65,10 +65,10 @@ def draw_text(charts: Sequence[Chart], *, width: int = 80, height: int = 12, col
 
 def _legend(style: _Style) -> Text:
     text = Text()
-    for number, look in enumerate(style.looks.values(), 1):
+    for number, look in enumerate(legend_of(list(style.looks)) if style.dots else style.looks.values(), 1):
         line = "╌●╌" if look.is_marked else "╌╌╌" if look.tone.dashes else "━━━"
         text.append("   " if number > 1 else "")
-        text.append(f"{line if style.dots else style.letter(number)} {visible(look.name)}", style=style.color(number))
+        text.append(f"{line if style.dots else style.letter(number)} {visible(look.name)}", style=look.tone.either if style.dots else "")
     text.append("\n")
     return text
 

@@ -13,8 +13,8 @@ from oarlock.io.files import read_file
 from oarlock.ir.program import Program
 from oarlock.ir.serialization import read_program
 from oarlock.plotting.axis import format_number
-from oarlock.plotting.chart import Chart, joined, require_smooth
-from oarlock.plotting.palette import Look, looks_of
+from oarlock.plotting.chart import Chart, drawn_in, joined, require_smooth
+from oarlock.plotting.palette import Look, legend_of, looks_of
 from oarlock.plotting.svg import STYLE, draw_chart
 from oarlock.proto.limits import Limits
 from oarlock.registry.text import parse_program
@@ -104,7 +104,7 @@ def _curves(run: RunRecord, log: bool, smooth: float) -> str:
         return '<p class="note">Nothing was measured yet.</p>'
     runs, parts = joined(charts)
     looks = looks_of(runs, parts)
-    legend = "".join(_legend(look) for look in looks.values()) if len(looks) > 1 else ""
+    legend = "".join(_legend(look) for look in legend_of(drawn_in(charts))) if len(looks) > 1 else ""
     said = f" Lines of training are smoothed by {smooth:g}; what was measured is behind them." if smooth else ""
     note = f'<p class="legend">{legend}<span class="note">{said}</span></p>'
     drawn = "".join(f"<figure>{draw_chart(chart, looks)}{_notes(chart)}</figure>" for chart in charts)
