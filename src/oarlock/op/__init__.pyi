@@ -12,6 +12,7 @@ from oarlock.op import activation as activation
 from oarlock.op import adaptive_pooling as adaptive_pooling
 from oarlock.op import along_axis as along_axis
 from oarlock.op import attention as attention
+from oarlock.op import attention_second_order as attention_second_order
 from oarlock.op import batch_normalization as batch_normalization
 from oarlock.op import bessel_functions as bessel_functions
 from oarlock.op import bitwise as bitwise
@@ -861,6 +862,20 @@ def atanh(x: Var, *, name: str | None = None) -> Var:
     """atanh(x: inexact[*b]) -> y: inexact[*b]
 
     The number of which ``x`` is the hyperbolic tangent; NaN beyond -1 and 1.
+    """
+
+def attention_bias_changes(query: Var, key: Var, value: Var, y: Var, logsumexp: Var, y_gradient: Var, bias: Var, mask: Var | None = None, logsumexp_gradient: Var | None = None, toward_query: Var | None = None, toward_key: Var | None = None, toward_value: Var | None = None, toward_bias: Var | None = None, heads: int = 1, causal: bool = False, scale: float | None = None, *, name: str | None = None) -> Var:
+    """attention_bias_changes(query: float[*b t k], key: float[*b s k], value: float[*b s e], y: float[*b t e], logsumexp: float[*b {heads} t], y_gradient: float[*b t e], bias: float[*b g h i], mask?: bool[*b m n o], logsumexp_gradient?: float[*b {heads} t], toward_query?: float[*b t k], toward_key?: float[*b s k], toward_value?: float[*b s e], toward_bias?: float[*b g h i], heads=1, causal=False, scale=None) -> of_bias: float[*b g h i]
+
+    `attention_changes` with respect to the bias. It has no gradient.
+    """
+
+def attention_changes(query: Var, key: Var, value: Var, y: Var, logsumexp: Var, y_gradient: Var, mask: Var | None = None, bias: Var | None = None, logsumexp_gradient: Var | None = None, toward_query: Var | None = None, toward_key: Var | None = None, toward_value: Var | None = None, toward_bias: Var | None = None, heads: int = 1, causal: bool = False, scale: float | None = None, *, name: str | None = None) -> tuple[Var, Var, Var, Var, Var, Var, Var]:
+    """attention_changes(query: float[*b t k], key: float[*b s k], value: float[*b s e], y: float[*b t e], logsumexp: float[*b {heads} t], y_gradient: float[*b t e], mask?: bool[*b m n o], bias?: float[*b g h i], logsumexp_gradient?: float[*b {heads} t], toward_query?: float[*b t k], toward_key?: float[*b s k], toward_value?: float[*b s e], toward_bias?: float[*b g h i], heads=1, causal=False, scale=None) -> of_query: float[*b t k], of_key: float[*b s k], of_value: float[*b s e], of_y: float[*b t e], of_logsumexp: float[*b {heads} t], of_y_gradient: float[*b t e], of_logsumexp_gradient: float[*b {heads} t]
+
+    The gradients of the gradients of `scaled_dot_product_attention`, each times a direction, with respect to all that they read.
+
+    ``of_query`` is that with respect to the query, and so on; that of the bias is `attention_bias_changes`. It has no gradient.
     """
 
 def average_pool1d(x: Var, size: int | Sequence[int], stride: int | Sequence[int], padding: int | Sequence[int] = (0,), ceil_mode: bool = False, count_include_pad: bool = True, *, name: str | None = None) -> Var:
@@ -2303,7 +2318,7 @@ def scaled_dot_product_attention(query: Var, key: Var, value: Var, mask: Var | N
     The scale is ``1 / sqrt(k / heads)``, where none is given. With `causal`, query ``i`` of ``t`` sees the keys up to ``i + s - t``. A mask
     of ``[*b heads t s]``, any of the last three of which may be 1, hides keys where it is false, and a bias of that shape is added before
     the softmax; a query that sees no key gets zeros. ``logsumexp`` is by what the weights were divided, in log space, for the gradient,
-    which computes them again, a block at a time (Dao et al., 2022). Its gradient has no gradient.
+    which computes them again, a block at a time (Dao et al., 2022). Gradients of its gradients hold a weight for every pair of places.
     """
 
 def scatter_add(values: Var, rows: Var, like: Var, axis: int | None = None, *, name: str | None = None) -> Var:

@@ -6,7 +6,13 @@ from oarlock.op.trusted_operator import operator
 from oarlock.registry import Case, GradCheck, Rejects, fused_backward
 from oarlock.tensor.attention import attend, attend_backward, attend_backward_bias, require_heads
 
-__all__ = ["scaled_dot_product_attention"]
+__all__ = [
+    "scaled_dot_product_attention",
+    "scaled_dot_product_attention_dbias",
+    "scaled_dot_product_attention_dkey",
+    "scaled_dot_product_attention_dquery",
+    "scaled_dot_product_attention_dvalue",
+]
 
 _LN3 = 1.0986122886681098
 _MASKS = [[[[True, False, True, True, False]]], [[[False, True, True, False, False]]]]
@@ -48,7 +54,7 @@ def scaled_dot_product_attention(
     The scale is ``1 / sqrt(k / heads)``, where none is given. With `causal`, query ``i`` of ``t`` sees the keys up to ``i + s - t``. A mask
     of ``[*b heads t s]``, any of the last three of which may be 1, hides keys where it is false, and a bias of that shape is added before
     the softmax; a query that sees no key gets zeros. ``logsumexp`` is by what the weights were divided, in log space, for the gradient,
-    which computes them again, a block at a time (Dao et al., 2022). Its gradient has no gradient.
+    which computes them again, a block at a time (Dao et al., 2022). Gradients of its gradients hold a weight for every pair of places.
     """
     return attend(query, key, value, mask, bias, heads=heads, causal=causal, scale=scale)
 
@@ -57,25 +63,33 @@ scaled_dot_product_attention.check_shapes(require_heads)
 
 
 @scaled_dot_product_attention.gradient("query", sensitive_to="place")
-def scaled_dot_product_attention_dquery(query, key, value, y, logsumexp, dy, mask=None, bias=None, *, heads, causal, scale=None):
-    return attend_backward(query, key, value, y, logsumexp, dy, mask, bias, heads=heads, causal=causal, scale=scale)[0]
+def scaled_dot_product_attention_dquery(
+    query, key, value, y, logsumexp, dy, mask=None, bias=None, dlogsumexp=None, *, heads, causal, scale=None
+):
+    return attend_backward(query, key, value, y, logsumexp, dy, mask, bias, dlogsumexp, heads=heads, causal=causal, scale=scale)[0]
 
 
 @scaled_dot_product_attention.gradient("key", sensitive_to="place")
-def scaled_dot_product_attention_dkey(query, key, value, y, logsumexp, dy, mask=None, bias=None, *, heads, causal, scale=None):
-    return attend_backward(query, key, value, y, logsumexp, dy, mask, bias, heads=heads, causal=causal, scale=scale)[1]
+def scaled_dot_product_attention_dkey(
+    query, key, value, y, logsumexp, dy, mask=None, bias=None, dlogsumexp=None, *, heads, causal, scale=None
+):
+    return attend_backward(query, key, value, y, logsumexp, dy, mask, bias, dlogsumexp, heads=heads, causal=causal, scale=scale)[1]
 
 
 @scaled_dot_product_attention.gradient("value", sensitive_to="place")
-def scaled_dot_product_attention_dvalue(query, key, value, y, logsumexp, dy, mask=None, bias=None, *, heads, causal, scale=None):
-    return attend_backward(query, key, value, y, logsumexp, dy, mask, bias, heads=heads, causal=causal, scale=scale)[2]
+def scaled_dot_product_attention_dvalue(
+    query, key, value, y, logsumexp, dy, mask=None, bias=None, dlogsumexp=None, *, heads, causal, scale=None
+):
+    return attend_backward(query, key, value, y, logsumexp, dy, mask, bias, dlogsumexp, heads=heads, causal=causal, scale=scale)[2]
 
 
 @scaled_dot_product_attention.gradient("bias", sensitive_to="place")
-def scaled_dot_product_attention_dbias(query, key, value, y, logsumexp, dy, bias, mask=None, *, heads, causal, scale=None):
-    return attend_backward_bias(query, key, value, y, logsumexp, dy, mask, bias, heads=heads, causal=causal, scale=scale)
+def scaled_dot_product_attention_dbias(query, key, value, y, logsumexp, dy, bias, mask=None, dlogsumexp=None, *, heads, causal, scale=None):
+    return attend_backward_bias(query, key, value, y, logsumexp, dy, mask, bias, dlogsumexp, heads=heads, causal=causal, scale=scale)
 
 
 @fused_backward(scaled_dot_product_attention_dquery, scaled_dot_product_attention_dkey, scaled_dot_product_attention_dvalue)
-def scaled_dot_product_attention_backward(query, key, value, y, logsumexp, dy, mask=None, bias=None, *, heads, causal, scale=None):
-    return attend_backward(query, key, value, y, logsumexp, dy, mask, bias, heads=heads, causal=causal, scale=scale)
+def scaled_dot_product_attention_backward(
+    query, key, value, y, logsumexp, dy, mask=None, bias=None, dlogsumexp=None, *, heads, causal, scale=None
+):
+    return attend_backward(query, key, value, y, logsumexp, dy, mask, bias, dlogsumexp, heads=heads, causal=causal, scale=scale)

@@ -9,7 +9,10 @@ from oarlock.backend.torch.private import flash_attention, flash_attention_backw
 from oarlock.ir.shape_rules import differ, require_at_most
 from oarlock.ir.size import format_shape
 
-__all__ = ["attend", "attend_backward", "attend_backward_bias", "require_heads"]
+__all__ = [
+    "attend", "attend_backward", "attend_backward_bias", "by_row", "fit_of", "joined", "require_heads", "scale_of", "split", "sum_of_added",
+    "summed_to", "weights_of",
+]  # fmt: skip
 
 _KEYS_AT_ONCE = 16
 
@@ -21,40 +24,42 @@ def attend(query, key, value, mask=None, bias=None, *, heads: int, causal: bool,
     sizes that do not fit.
     """
     require_heads(query, key, value, mask, bias, heads=heads, causal=causal)
-    q, k, v = _split(query, heads), _split(key, heads), _split(value, heads)
-    y, logsumexp = _forward(q, k, v, causal, _added(q, k, mask, bias, causal), scale)
+    q, k, v = split(query, heads), split(key, heads), split(value, heads)
+    y, logsumexp = _forward(q, k, v, causal, sum_of_added(q, k, mask, bias, causal), scale)
     leading = query.shape[:-1]
-    return _joined(y, (*leading, value.shape[-1])), logsumexp.reshape(*leading[:-1], heads, leading[-1])
+    return joined(y, (*leading, value.shape[-1])), logsumexp.reshape(*leading[:-1], heads, leading[-1])
 
 
 def attend_backward(
-    query, key, value, y, logsumexp, dy, mask=None, bias=None, *, heads: int, causal: bool, scale: float | None = None
+    query, key, value, y, logsumexp, dy, mask=None, bias=None, dlogsumexp=None, *, heads: int, causal: bool, scale: float | None = None
 ) -> list[torch.Tensor]:
-    """The gradients of all three: PyTorch's kernel computes them together."""
+    """The gradients of all three: PyTorch's kernel computes them together, but where ``logsumexp`` has a gradient of its own."""
     require_heads(query, key, value, mask, bias, heads=heads, causal=causal)
-    q, k, v, y, dy = _split(query, heads), _split(key, heads), _split(value, heads), _split(y, heads), _split(dy, heads)
-    logsumexp, added = logsumexp.reshape(q.shape[:-1]), _added(q, k, mask, bias, causal)
-    if _is_fast(q, v, k.shape[-2], added):
+    q, k, v, y, dy = split(query, heads), split(key, heads), split(value, heads), split(y, heads), split(dy, heads)
+    logsumexp, added = logsumexp.reshape(q.shape[:-1]), sum_of_added(q, k, mask, bias, causal)
+    if dlogsumexp is None and _is_fast(q, v, k.shape[-2], added):
         flag, hidden = _masking(q, k.shape[-2], causal, added)
         logsumexp = logsumexp.to(torch.promote_types(q.dtype, torch.float32))  # as PyTorch's kernel has it, which may not have made it
         if added is not None:  # where a query sees nothing, PyTorch's kernel would take minus infinity from itself
             logsumexp = logsumexp.clamp(min=torch.finfo(logsumexp.dtype).min)
         found = flash_attention_backward(dy, q, k, v, y, logsumexp, 0.0, flag, attn_mask=hidden, scale=scale)
     else:
-        weights, dfit = _dfit(v, y, logsumexp, dy, _fit(q, k, causal, added, scale))
-        dfit = dfit * _scale(q, scale)
+        weights, dfit = _dfit(v, y, logsumexp, dy, fit_of(q, k, causal, added, scale), dlogsumexp)
+        dfit, weights = (dfit * scale_of(q, scale)).to(q.dtype), weights.to(q.dtype)  # by a logsumexp of float32 they are float32
         found = dfit @ k, dfit.mT @ q, weights.mT @ dy
     dquery, dkey, dvalue = found
-    return [_joined(dquery, query.shape), _joined(dkey, key.shape), _joined(dvalue, value.shape)]
+    return [joined(dquery, query.shape), joined(dkey, key.shape), joined(dvalue, value.shape)]
 
 
-def attend_backward_bias(query, key, value, y, logsumexp, dy, mask, bias, *, heads: int, causal: bool, scale: float | None = None):
+def attend_backward_bias(
+    query, key, value, y, logsumexp, dy, mask, bias, dlogsumexp=None, *, heads: int, causal: bool, scale: float | None = None
+):
     """The gradient of the bias: a weight for every pair of places, summed to its shape."""
     require_heads(query, key, value, mask, bias, heads=heads, causal=causal)
-    q, k, v, y, dy = (_split(x, heads) for x in (query, key, value, y, dy))
-    fit = _fit(q, k, causal, _added(q, k, mask, bias, causal), scale)
-    _, dfit = _dfit(v, y, logsumexp.reshape(q.shape[:-1]), dy, fit)
-    return dfit.sum_to_size(_by_row(bias, q).shape).reshape(bias.shape)
+    q, k, v, y, dy = (split(x, heads) for x in (query, key, value, y, dy))
+    fit = fit_of(q, k, causal, sum_of_added(q, k, mask, bias, causal), scale)
+    _, dfit = _dfit(v, y, logsumexp.reshape(q.shape[:-1]), dy, fit, dlogsumexp)
+    return summed_to(dfit, bias, q).to(bias.dtype)
 
 
 def require_heads(query, key, value, mask=None, bias=None, *, heads: int, causal: bool, scale: float | None = None) -> None:
@@ -84,7 +89,7 @@ def _require_by_head(shape, heads: int, queries, keys, name: str) -> None:
         )
 
 
-def _split(x: torch.Tensor, heads: int) -> torch.Tensor:
+def split(x: torch.Tensor, heads: int) -> torch.Tensor:
     """[*b rows columns] as [n heads rows columns], a view where that can be."""
     *leading, rows, columns = x.shape
     n, each = leading[0] if len(leading) == 1 else math.prod(leading), columns // heads
@@ -94,7 +99,7 @@ def _split(x: torch.Tensor, heads: int) -> torch.Tensor:
     return x if x.stride(-1) == 1 else x.contiguous()
 
 
-def _joined(x: torch.Tensor, shape) -> torch.Tensor:
+def joined(x: torch.Tensor, shape) -> torch.Tensor:
     """[n heads rows columns] in a shape whose last dimension has the heads' columns side by side again."""
     return x.transpose(1, 2).reshape(*shape)
 
@@ -119,17 +124,17 @@ def _all_see(added: torch.Tensor | None) -> bool:
     return added is None or added.amax(-1).amin().item() > -math.inf
 
 
-def _by_row(x: torch.Tensor, q: torch.Tensor) -> torch.Tensor:
+def by_row(x: torch.Tensor, q: torch.Tensor) -> torch.Tensor:
     """A mask or a bias as [n heads t s], some of these 1."""
     return x if x.dim() == 4 else x.reshape(q.shape[0], *x.shape[-3:])
 
 
-def _added(q, k, mask, bias, causal: bool) -> torch.Tensor | None:
+def sum_of_added(q, k, mask, bias, causal: bool) -> torch.Tensor | None:
     """The bias of the score of each query and key, [n heads t s] or with sizes of 1; None where there is no mask and no bias."""
     if mask is None and bias is None:
         return None
-    added = [] if mask is None else [torch.where(_by_row(mask, q), q.new_zeros(()), -math.inf)]
-    added += [] if bias is None else [_by_row(bias, q)]
+    added = [] if mask is None else [torch.where(by_row(mask, q), q.new_zeros(()), -math.inf)]
+    added += [] if bias is None else [by_row(bias, q)]
     hidden = _hidden(q, k.shape[-2], causal)
     added += [] if hidden is None else [hidden]
     return sum(added[1:], added[0])
@@ -154,7 +159,7 @@ def _forward(q, k, v, causal: bool, added: torch.Tensor | None, scale: float | N
     if not _is_short(q, s, added) and _is_fast(q, v, s, added) and _all_see(added):
         flag, hidden = _masking(q, s, causal, added)
         return flash_attention(q, k, v, 0.0, flag, attn_mask=hidden, scale=scale)
-    fit = _fit(q, k, causal, added, scale)
+    fit = fit_of(q, k, causal, added, scale)
     if s == 0:
         return fit @ v, fit.new_full(fit.shape[:-1], -math.inf)
     largest = fit.detach().amax(-1, keepdim=True).clamp_(min=torch.finfo(fit.dtype).min)  # of what sees nothing, a number to take off
@@ -163,26 +168,34 @@ def _forward(q, k, v, causal: bool, added: torch.Tensor | None, scale: float | N
     return (weights / total.clamp(min=1.0)) @ v, total.log().add_(largest).squeeze(-1)
 
 
-def _fit(q, k, causal: bool, added: torch.Tensor | None, scale: float | None) -> torch.Tensor:
+def fit_of(q, k, causal: bool, added: torch.Tensor | None, scale: float | None) -> torch.Tensor:
     """The scores, of which the softmax is taken, in memory of their own."""
     hidden = _hidden(q, k.shape[-2], causal) if added is None else added
     if q.element_size() < 4:  # whose products may be more than there is a number for
-        fit = (q * _scale(q, scale)) @ k.mT
+        fit = (q * scale_of(q, scale)) @ k.mT
         return fit if hidden is None else fit + hidden
     fit = q @ k.mT
-    return fit.mul_(_scale(q, scale)) if hidden is None else torch.add(hidden, fit, alpha=_scale(q, scale))
+    return fit.mul_(scale_of(q, scale)) if hidden is None else torch.add(hidden, fit, alpha=scale_of(q, scale))
 
 
-def _weights(fit: torch.Tensor, logsumexp: torch.Tensor) -> torch.Tensor:
+def weights_of(fit: torch.Tensor, logsumexp: torch.Tensor) -> torch.Tensor:
     """The weight of each key for each query: none where a query sees nothing, whose ``logsumexp`` is minus infinity."""
     return torch.exp(fit - logsumexp.masked_fill(logsumexp == -math.inf, 0.0).unsqueeze(-1))
 
 
-def _dfit(v, y, logsumexp, dy, fit) -> tuple[torch.Tensor, torch.Tensor]:
+def _dfit(v, y, logsumexp, dy, fit, dlogsumexp) -> tuple[torch.Tensor, torch.Tensor]:
     """The weights, and the gradient of the fits."""
-    weights = _weights(fit, logsumexp)
-    return weights, weights * (dy @ v.mT - (dy * y).sum(-1, keepdim=True))
+    weights = weights_of(fit, logsumexp)
+    along = (dy * y).sum(-1, keepdim=True)
+    if dlogsumexp is not None:
+        along = along - dlogsumexp.reshape(logsumexp.shape).to(along.dtype).unsqueeze(-1)
+    return weights, weights * (dy @ v.mT - along)
 
 
-def _scale(q: torch.Tensor, scale: float | None) -> float:
+def summed_to(of_scores: torch.Tensor, bias: torch.Tensor, q: torch.Tensor) -> torch.Tensor:
+    """The parts of a bias at each score, summed to its shape."""
+    return of_scores.sum_to_size(by_row(bias, q).shape).reshape(bias.shape)
+
+
+def scale_of(q: torch.Tensor, scale: float | None) -> float:
     return 1 / math.sqrt(max(1, q.shape[-1])) if scale is None else scale

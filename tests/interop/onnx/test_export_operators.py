@@ -64,6 +64,7 @@ REFUSED = {
         ),
         "ONNX has no operator by which workers exchange tensors",
     ),
+    **dict.fromkeys(("attention_changes", "attention_bias_changes"), "ONNX has no operator for gradients of the gradients of attention"),
     "grid_sample": "GridSample of volumes needs opset 20",
     "grid_sample_dx": "ONNX has no operator for the gradients of GridSample",
     "grid_sample_dgrid": "ONNX has no operator for the gradients of GridSample",

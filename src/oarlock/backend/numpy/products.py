@@ -157,24 +157,31 @@ def scaled_dot_product_attention(query, key, value, mask=None, bias=None, *, hea
     return _joined(_weights(fit) @ v), np.log(np.exp(fit).sum(-1))
 
 
-def _backward(query, key, value, dy, mask, bias, heads, causal, scale):
+def _backward(query, key, value, dy, mask, bias, dlogsumexp, heads, causal, scale):
     q, k, v, dy = (_by_head(x, heads) for x in (query, key, value, dy))
     weights = _weights(_fit(q, k, mask, bias, causal, scale))
     dweights = dy @ np.swapaxes(v, -1, -2)
-    dfit = weights * (dweights - (dweights * weights).sum(-1, keepdims=True)) * _scale(q, scale)
+    along = (dweights * weights).sum(-1, keepdims=True) - (0.0 if dlogsumexp is None else dlogsumexp.reshape(*weights.shape[:-1], 1))
+    dfit = weights * (dweights - along) * _scale(q, scale)
     return [_joined(x) for x in (dfit @ k, np.swapaxes(dfit, -1, -2) @ q, np.swapaxes(weights, -1, -2) @ dy)]
 
 
 @kernel
-def scaled_dot_product_attention_dquery(query, key, value, y, logsumexp, dy, mask=None, bias=None, *, heads, causal, scale=None):
-    return _backward(query, key, value, dy, mask, bias, heads, causal, scale)[0]
+def scaled_dot_product_attention_dquery(
+    query, key, value, y, logsumexp, dy, mask=None, bias=None, dlogsumexp=None, *, heads, causal, scale=None
+):
+    return _backward(query, key, value, dy, mask, bias, dlogsumexp, heads, causal, scale)[0]
 
 
 @kernel
-def scaled_dot_product_attention_dkey(query, key, value, y, logsumexp, dy, mask=None, bias=None, *, heads, causal, scale=None):
-    return _backward(query, key, value, dy, mask, bias, heads, causal, scale)[1]
+def scaled_dot_product_attention_dkey(
+    query, key, value, y, logsumexp, dy, mask=None, bias=None, dlogsumexp=None, *, heads, causal, scale=None
+):
+    return _backward(query, key, value, dy, mask, bias, dlogsumexp, heads, causal, scale)[1]
 
 
 @kernel
-def scaled_dot_product_attention_dvalue(query, key, value, y, logsumexp, dy, mask=None, bias=None, *, heads, causal, scale=None):
-    return _backward(query, key, value, dy, mask, bias, heads, causal, scale)[2]
+def scaled_dot_product_attention_dvalue(
+    query, key, value, y, logsumexp, dy, mask=None, bias=None, dlogsumexp=None, *, heads, causal, scale=None
+):
+    return _backward(query, key, value, dy, mask, bias, dlogsumexp, heads, causal, scale)[2]

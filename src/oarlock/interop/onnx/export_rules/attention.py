@@ -2,7 +2,7 @@
 
 import math
 
-from oarlock.interop.onnx.export_graph import Graph, Value
+from oarlock.interop.onnx.export_graph import Graph, Unsupported, Value
 from oarlock.interop.onnx.export_rule import export
 from oarlock.interop.onnx.export_rules.activation import hidden_by_order
 from oarlock.interop.onnx.export_rules.reduction import sum_to
@@ -93,12 +93,13 @@ def scaled_dot_product_attention(
 class Backward(Heads):
     """The weights again, and the gradient at how well each query fits each key."""
 
-    def __init__(self, g: Graph, query, key, value, y, logsumexp, dy, mask=None, bias=None, **settings):
+    def __init__(self, g: Graph, query, key, value, y, logsumexp, dy, mask=None, bias=None, dlogsumexp=None, **settings):
         super().__init__(g, query, key, value, mask, bias, **settings)
         finite = g("Where", g("Equal", logsumexp, self.none), g.scalar(0, query.dtype), logsumexp)
         self.weight = g("Exp", g("Sub", self.scores, g.unsqueeze(finite, -1)))
         self.arriving = self.split(dy)
         along = g.reduce("ReduceSum", g("Mul", self.arriving, self.split(y)), [self.rank], keepdim=True)
+        along = along if dlogsumexp is None else g("Sub", along, g.unsqueeze(dlogsumexp, -1))
         self.dfit = g("Mul", self.weight, g("Sub", g("MatMul", self.arriving, self.flipped(self.v)), along))
 
 
@@ -121,6 +122,11 @@ def scaled_dot_product_attention_dvalue(g: Graph, query: Value, key: Value, valu
 
 
 @export("scaled_dot_product_attention_dbias")
-def scaled_dot_product_attention_dbias(g: Graph, query, key, value, y, logsumexp, dy, bias, mask=None, **settings) -> str:
-    back = Backward(g, query, key, value, y, logsumexp, dy, mask, bias, **settings)
+def scaled_dot_product_attention_dbias(g: Graph, query, key, value, y, logsumexp, dy, bias, mask=None, dlogsumexp=None, **settings) -> str:
+    back = Backward(g, query, key, value, y, logsumexp, dy, mask, bias, dlogsumexp, **settings)
     return sum_to(g, Value(back.dfit, query.dtype, back.shape), bias)
+
+
+@export("attention_changes", "attention_bias_changes")
+def changes(g: Graph, *_: Value | None, **__: object) -> str:
+    raise Unsupported("ONNX has no operator for gradients of the gradients of attention")
