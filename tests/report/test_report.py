@@ -144,6 +144,7 @@ def test_whatever_a_folder_says_is_text(run):
     about |= {"data": HOSTILE, "command": [HOSTILE], "seed": HOSTILE, "working_folder": HOSTILE, HOSTILE: {HOSTILE: [HOSTILE]}}
     about |= {"targets": [HOSTILE], "program": HOSTILE, "started": HOSTILE, "environment": {HOSTILE: HOSTILE}}
     about["training"][HOSTILE] = HOSTILE
+    (run / "config.toml").write_text(f"[{json.dumps(HOSTILE)}]\nlr = {json.dumps(HOSTILE)}\n")
     (run / "run.json").write_text(json.dumps(about))
     lines = [
         {"step": 10, "epoch": 4, "rows": 8, HOSTILE: 1.0, "time": HOSTILE},
@@ -162,7 +163,7 @@ def test_whatever_a_folder_says_is_text(run):
     assert all(attributes.get("src") != "x" for _, attributes in page.elements)
     assert "\x1b" not in text
     assert "\u202e" not in text
-    assert page.text.count("onerror=alert(1)") > 12
+    assert page.text.count("onerror=alert(1)") > 14
 
 
 @pytest.mark.parametrize(

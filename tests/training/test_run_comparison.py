@@ -52,6 +52,15 @@ def test_runs_are_compared_by_what_differs_between_them(folder):
     assert RunComparison.read([folder / "a", folder / "b"]).settings == {"batch_size": ["8", "16"], "config.lr": ["0.1", "0.2"]}
 
 
+def test_settings_of_a_file_are_compared_too(folder):
+    for name, rate in (("a", 0.1), ("b", 0.25)):
+        (folder / name / "config.toml").write_text(f"hidden = 16\n[train]\nlr = {rate}\nepochs = {rate}\n")
+    (folder / "c/config.toml").write_text("hidden = [\n")  # which is none
+    found = RunComparison.read([folder]).settings
+    assert (found["hidden"], found["train.lr"]) == (["16", "16", ""], ["0.1", "0.25", ""])
+    assert "train.epochs" not in found
+
+
 def test_the_best_run_is_first_where_that_is_asked_for(folder):
     write(folder / "d", [0.1], validated=False)
     by_loss = RunComparison.read([folder]).ordered_by("loss")

@@ -14,6 +14,7 @@ __all__ = ["checkpoint_table", "configuration", "environment", "timings"]
 
 _SHOWN = 50  # checkpoints, of a folder that holds more
 _OWN = {
+    "id",
     "program",
     "seed",
     "training",
@@ -35,15 +36,16 @@ def configuration(run: RunRecord, program: Program | None) -> str:
     pairs: list[tuple[str, str | None]] = [
         ("epochs", f"{run.epochs:,}"),
         *((name.replace("_", " "), text(value)) for name, value in training.items() if value is not None),
-        ("data", _said(about.get("data"))),
+        ("data", None if about.get("data") == "Source" else _said(about.get("data"))),
         ("measures", _said(", ".join(map(str, about["targets"]))) if isinstance(about.get("targets"), list) else None),
         ("seed", _said(about.get("seed"))),
         ("parameters", None if parameters is None else f"{parameters:,}"),
         ("program", f"<code>{text(run.program_hash[:16])}</code>"),
+        ("run", _said(about.get("id"))),
         ("command", f"<code>{text(shlex.join(map(str, command)))}</code>" if isinstance(command, list) and command else None),
         ("folder", f"<code>{text(about['working_folder'])}</code>" if about.get("working_folder") else None),
     ]
-    others = flat_settings({str(name): value for name, value in about.items() if name not in _OWN})
+    others = flat_settings(run.settings) | flat_settings({str(name): value for name, value in about.items() if name not in _OWN})
     return facts([*pairs, *((name, text(value)) for name, value in others.items() if value)])
 
 

@@ -55,8 +55,11 @@ class RunComparison:
     @cached_property
     def settings(self) -> dict[str, list[str]]:
         """The settings in which runs differ, such as "batch_size", with a text for each run; empty where one has none."""
-        flat = [flat_settings({name: value for name, value in run.about.items() if name not in _OF_EACH}) for run in self.runs]
-        names = dict.fromkeys(name for each in flat for name in each if name != "training.epochs")
+        flat = [
+            flat_settings(run.settings) | flat_settings({name: value for name, value in run.about.items() if name not in _OF_EACH})
+            for run in self.runs
+        ]
+        names = dict.fromkeys(name for each in flat for name in each if name not in ("training.epochs", "train.epochs"))
         texts = {name: [each.get(name, "") for each in flat] for name in names}
         return {name.removeprefix("training."): values for name, values in texts.items() if len(set(values)) > 1}
 

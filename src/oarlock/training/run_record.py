@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import tomllib
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -33,11 +34,12 @@ class CheckpointRecord:
 
 @dataclass(frozen=True)
 class RunRecord:
-    """The words of the folder of a run: `about`, the content of its run.json, and its `log`."""
+    """The words of the folder of a run: `about`, the content of its run.json, its `log`, and its `settings`, those of its config.toml."""
 
     path: Path
     about: dict[str, Any]
     log: MetricLog = field(repr=False)
+    settings: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
     def read(cls, folder: str | os.PathLike[str], *, untrusted: bool = False) -> "RunRecord":
@@ -51,7 +53,7 @@ class RunRecord:
             inside = f"{path / runs[0]}, the first of {len(runs)} in it" if runs else None
             raise MissingFileError(f'"{path}" is no folder of a run: it has no run.json', hint=inside)
         about = _read_about(path, untrusted)
-        return cls(path, about, read_log(path / "metrics.jsonl", untrusted=untrusted))
+        return cls(path, about, read_log(path / "metrics.jsonl", untrusted=untrusted), _read_settings(path, untrusted))
 
     @property
     def name(self) -> str:
@@ -133,6 +135,14 @@ def _read_about(path: Path, untrusted: bool) -> dict[str, Any]:
         if not isinstance(training, dict) or type(training.get(name)) is not int or not 0 <= training[name] < 2**32:
             raise FormatError(f'{said}: "training" says no "{name}"')
     return about
+
+
+def _read_settings(path: Path, untrusted: bool) -> dict[str, Any]:
+    """The settings of a run; none where they are not there, or cannot be read."""
+    try:
+        return tomllib.loads(read_file(path / "config.toml", largest=_LARGEST, limit="file_bytes", untrusted=untrusted).decode())
+    except (OarlockError, ValueError, RecursionError):
+        return {}
 
 
 def _checkpoint(step: int, path: Path) -> CheckpointRecord:
