@@ -21,6 +21,7 @@ _OF_EACH = {
     "working_folder",
     "targets",
 }  # of run.json, which differ without a meaning
+_TOLD = {"training.epochs", "train.epochs", "train.save", "train.run"}  # how long it is, which has a column, and where it goes
 _LONGEST = 24  # characters of a setting
 
 
@@ -59,7 +60,7 @@ class RunComparison:
             flat_settings(run.settings) | flat_settings({name: value for name, value in run.about.items() if name not in _OF_EACH})
             for run in self.runs
         ]
-        names = dict.fromkeys(name for each in flat for name in each if name not in ("training.epochs", "train.epochs"))
+        names = dict.fromkeys(name for each in flat for name in each if name not in _TOLD)
         texts = {name: [each.get(name, "") for each in flat] for name in names}
         return {name.removeprefix("training."): values for name, values in texts.items() if len(set(values)) > 1}
 
