@@ -29,7 +29,9 @@ def start(folder: Path, count: int, fatal_step: int = 0) -> list[int]:
     command = [sys.executable, str(SCRIPT), str(folder), str(fatal_step)]
     processes = [subprocess.Popen(command, env=common | {"RANK": str(rank)}, stderr=subprocess.PIPE) for rank in range(count)]
     for process in processes:
-        process.communicate(timeout=120)
+        _, errors = process.communicate(timeout=120)
+        if process.returncode > 0 and not fatal_step:
+            pytest.fail(errors.decode())
     return [process.returncode for process in processes]
 
 

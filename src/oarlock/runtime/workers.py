@@ -17,6 +17,7 @@ from oarlock.tensor.shares import Reduction, bounds_of
 
 __all__ = ["ProcessGroup", "Workers", "connect", "current_workers", "disconnect"]
 
+_TO_COME = timedelta(minutes=5)  # for all workers to start, which takes longer than any exchange
 _VARIABLES = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 
 
@@ -178,7 +179,8 @@ def connect(*, timeout: float = 30.0, backend: str | None = None) -> Workers:
     if not distributed.is_initialized():
         chosen = backend or ("nccl" if torch.cuda.is_available() else "gloo")
         try:
-            distributed.init_process_group(chosen, timeout=timedelta(seconds=timeout))
+            store, rank, count = next(distributed.rendezvous("env://", timeout=_TO_COME))
+            distributed.init_process_group(chosen, store=store, rank=rank, world_size=count, timeout=timedelta(seconds=timeout))
         except (RuntimeError, ValueError) as error:
             raise WorkerError(f"the workers did not all come: {' '.join(str(error).split())[:300]}", location=here()) from error
     _connected = ProcessGroup()
